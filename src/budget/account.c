@@ -57,7 +57,7 @@ void account_free(struct account *account) {
 
 /* --- days --------------------------------------------------------------------------------- */
 
-/* The first day of the month that `day` (since 1970-01-01, UTC) is in. */
+/* The first day of the month of `day` (days since 1970-01-01, UTC). */
 static int64_t first_of_month(int64_t day) {
     time_t at = (time_t)(day * DAY_S);
     struct tm date;
@@ -118,7 +118,7 @@ void account_book(struct spend_totals *totals, int64_t day, struct amount held,
     }
 }
 
-/* --- what the store knows ----------------------------------------------------------------- */
+/* --- sums from the store ------------------------------------------------------------------ */
 
 static void ask_totals(struct spend_totals *totals) {
     for (int period = BUDGET_DAY; period <= BUDGET_MONTH; period++) {
@@ -148,7 +148,8 @@ static void read_usage(struct spend_totals *totals, const struct store_usage *us
     }
 }
 
-/* What was spent before the question is in the answer, but for what was still on its way. */
+/* The store's answer includes what was spent before it was asked, except usage not written
+ * yet. */
 static void take_totals(struct spend_totals *totals) {
     for (int period = BUDGET_DAY; period <= BUDGET_MONTH; period++) {
         struct tally *tally = &totals->periods[period];

@@ -1,19 +1,18 @@
 /* account: what one workspace, and each agent in it, has used today and this month.
  *
- *     account ─┬─ tab of all its agents together      tab: reserved now, and for the day and
- *              ├─ tab of an agent                           the month: begins, spent
- *              └─ tab of another
+ *     account ─┬─ totals of all its agents      totals: reserved now, and for the day and
+ *              ├─ totals of an agent                    the month: begins, spent
+ *              └─ totals of another
  *
- * When a day or a month begins, what was spent before stops counting. If the clock is set back,
- * the account stays in the later day.
+ * When a day or a month begins, earlier spending stops counting. If the clock is set back, the
+ * account stays in the later day.
  *
  * The store's sums are added once. They include what was spent here before the store was asked,
  * and nothing spent after. `known` holds that first part, so nothing counts twice, even when
  * the store fails to answer and is asked again.
  *
- * Memory   an account owns its tabs; a tab does not move while the account lives.
- * Threads  none of its own: the ledger locks.
- */
+ * Memory   an account owns its totals, which do not move while it lives.
+ * Threads  none of its own: the ledger locks. */
 #ifndef WEIR_BUDGET_ACCOUNT_H
 #define WEIR_BUDGET_ACCOUNT_H
 
@@ -58,7 +57,7 @@ struct account {
 struct account *account_new(struct str workspace, int64_t day);
 void account_free(struct account *account); /* NULL is fine */
 
-/* The tab of an agent; created if there is none. */
+/* The totals of an agent, created if there are none. */
 struct spend_totals *account_agent(struct account *account, struct str agent);
 
 /* Advance the account to `day`. An earlier day changes nothing. */

@@ -17,17 +17,17 @@
 
 #define STRIPES 16
 #define STRIPE_ACCOUNTS 256 /* more are kept only while they are used */
-#define REST_MS 5000        /* until a call's usage is in the store for certain, and longer */
-#define LOOK_AT 8           /* accounts, for one to forget */
+#define REST_MS 5000        /* after this time a call's usage is certain to be in the store */
+#define LOOK_AT 8           /* accounts to check for one to forget */
 #define DAY_MS (INT64_C(24) * 60 * 60 * 1000)
 #define ANSWER_MAX_BYTES (16 * MIB)
 
 struct account_stripe {
     pthread_mutex_t lock;
     struct map *accounts; /* by workspace */
-    struct list by_use;   /* the same, those used last at the end */
-    struct list asks;     /* of the store, on their way */
-    int64_t now_ms;       /* the latest that was said */
+    struct list by_use;   /* the same accounts, last used at the end */
+    struct list asks;     /* requests to the store, on their way */
+    int64_t now_ms;       /* the latest time passed in */
 };
 
 struct ledger {
@@ -37,7 +37,7 @@ struct ledger {
     struct striped *stripes; /* by workspace */
 };
 
-/* A question to the store; it owns the name it asks for. */
+/* A request to the store; owns its workspace name. */
 struct ask {
     struct list link;
     struct account_stripe *stripe; /* NULL: the ledger is gone */
@@ -95,7 +95,7 @@ size_t ledger_accounts(struct ledger *ledger) {
     return count;
 }
 
-/* --- what was spent before ---------------------------------------------------------------- */
+/* --- earlier spending --------------------------------------------------------------------- */
 
 static void serve(struct account *account);
 
@@ -120,7 +120,7 @@ static void ledger_on_loaded(struct store_load *load, const struct err *failed, 
     free(ask);
 }
 
-/* Locked. The answer includes what is written by now, and nothing written later. */
+/* Locked. The answer includes everything written by now, and nothing later. */
 static void ask_store(struct ledger *ledger, struct account_stripe *stripe,
                       struct account *account) {
     if (!ledger->store || account->past != PAST_UNREAD) return;
@@ -154,7 +154,7 @@ static bool may_forget(const struct account_stripe *stripe, const struct account
            account->past == PAST_READ && stripe->now_ms - account->used_ms >= REST_MS;
 }
 
-/* Make room for one more, if there are many and one of the oldest is unused. */
+/* If there are many accounts, forget one of the oldest that is unused. */
 static void forget_one(struct account_stripe *stripe) {
     if (map_count(stripe->accounts) < STRIPE_ACCOUNTS) return;
     size_t looked = 0;
@@ -174,7 +174,7 @@ static struct account *account_of(struct account_stripe *stripe, struct str work
     struct account *account = map_find(stripe->accounts, workspace);
     if (account) return account;
     forget_one(stripe);
-    forget_one(stripe); /* so that accounts left by a rush are dropped again */
+    forget_one(stripe); /* two per new one, so that a rush is cleared in time */
     account = account_new(workspace, day);
     map_put(stripe->accounts, workspace, account);
     return account;
@@ -228,7 +228,7 @@ static struct spend_totals *totals_of(const struct budget *budget,
     return both_totals[budget->agent.len ? 1 : 0];
 }
 
-/* Locked. There is room for `more` on all tabs. */
+/* Locked. Whether every budget has room for `more`. */
 static bool has_room(const struct reservation *reservation, struct amount more, struct err *e) {
     for (size_t i = 0; i < reservation->budget_count; i++) {
         const struct budget *budget = &reservation->budgets[i];
@@ -239,8 +239,8 @@ static bool has_room(const struct reservation *reservation, struct amount more, 
     return true;
 }
 
-/* Locked. Hold `more` besides what is held. What a workspace holds is never less than what an
- * agent in it does, so the numbers have room on both. */
+/* Locked. Reserve `more` in addition. The workspace's total is at least that of each agent, so
+ * limiting by the workspace's keeps both from overflowing. */
 static void hold(struct reservation *reservation, struct amount more) {
     const struct amount held = reservation->both_totals[0]->held;
     more.cost_nano = at_most(more.cost_nano, held.cost_nano);
@@ -251,7 +251,7 @@ static void hold(struct reservation *reservation, struct amount more) {
     reservation->held = amount_add(reservation->held, more);
 }
 
-/* Locked. One more call is in flight. */
+/* Locked. Count one more call in flight. */
 static void ledger_begin(struct reservation *reservation, struct amount held) {
     hold(reservation, held);
     reservation->account->calls_out++;
@@ -272,7 +272,7 @@ static int64_t day_of(int64_t unix_ms) {
     return unix_ms / DAY_MS - (unix_ms % DAY_MS < 0);
 }
 
-/* Locked. Whose it is, at that time. */
+/* Locked. Find the account, and advance it to the day. */
 static void find_account(struct reservation *reservation, struct account_stripe *stripe,
                          int64_t unix_ms) {
     if (unix_ms > stripe->now_ms) stripe->now_ms = unix_ms;
@@ -377,11 +377,11 @@ static void ledger_wait_move(struct ledger_wait *wait, enum ledger_wait_state ne
     wait->state = next;
 }
 
-/* What a call would hold. */
+/* The amounts that a call would reserve. */
 struct wish {
-    struct amount beside; /* other calls */
-    struct amount alone;  /* when no other is in flight */
-    bool only_alone;      /* its cost is unknown */
+    struct amount beside; /* while others are in flight */
+    struct amount alone;  /* while no other is in flight */
+    bool only_alone;      /* must be the only one: its cost is unknown */
 };
 
 static int64_t larger(int64_t a, int64_t b) {
@@ -400,12 +400,12 @@ static struct wish wish_of(struct ledger *ledger, const struct ledger_call *call
     return wish;
 }
 
-/* Whether the budget limits something that is known of the call. */
+/* Whether the budget limits an amount that is known for the call. */
 static bool measures(const struct budget *budget, const struct ledger_call *call) {
     return budget->tokens_max || (budget->cost_nano_max && call->priced);
 }
 
-/* Locked. Whether the call may begin now, holding *ret_held, or later, or not at all. */
+/* Locked. Whether the call may begin now with *ret_held reserved, must wait, or is refused. */
 static enum ledger_answer judge(const struct reservation *reservation,
                                 const struct ledger_call *call, struct amount *ret_held,
                                 struct err *e) {
@@ -445,7 +445,7 @@ static bool one_before(const struct account *account, const struct ledger_wait *
     return false;
 }
 
-/* Locked. Something has changed: admit the calls that fit now, and refuse the ones that never
+/* Locked. Call after a change: admit waiting calls that fit now, refuse those that never
  * will. */
 static void serve(struct account *account) {
     LIST_EACH(&account->waiting, link) {

@@ -12,21 +12,21 @@
 #include <stdlib.h>
 
 #define KEY_MAX_BYTES (64 * KIB)
-#define KEEP_EVERY 8 /* calls, once enough are known */
+#define KEEP_EVERY 8 /* store every eighth call, once enough are known */
 #define SAMPLE_MAX_BYTES 48
 
 struct pair {
-    struct buf key; /* the map's; ends with these two: */
+    struct buf key; /* the map's key; ends with the two names: */
     struct str agent, model;
     int64_t cost_nano[USUAL_KEPT], tokens[USUAL_KEPT];
-    size_t calls; /* ever; the newest stands at (calls - 1) % USUAL_KEPT */
+    size_t calls; /* since the start; the newest is at (calls - 1) % USUAL_KEPT */
     struct usual usual;
 };
 
 struct usuals {
     pthread_mutex_t lock;
     struct map *pairs;
-    struct store *store; /* or NULL */
+    struct store *store; /* may be NULL */
     struct loop *loop;
     struct costs_ask *reading;
 };
@@ -60,7 +60,7 @@ void usuals_free(struct usuals *usuals) {
     free(usuals);
 }
 
-/* The length in front, so that no two pairs share a key. */
+/* The key begins with a length, so that no two pairs share one. */
 static bool write_key(struct buf *key, struct str agent, struct str model) {
     buf_init(key, KEY_MAX_BYTES);
     buf_append_u64(key, agent.len);
@@ -77,7 +77,7 @@ static int ascending(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-/* The smallest that is not exceeded by 95 of a hundred. */
+/* The smallest value that at least 95 percent of them do not exceed. */
 static int64_t percentile_95(const int64_t *all, size_t count) {
     int64_t sorted[USUAL_KEPT];
     memcpy(sorted, all, count * sizeof(*all));
@@ -94,7 +94,7 @@ static void pair_add(struct pair *pair, struct amount spent) {
         known, {percentile_95(pair->cost_nano, known), percentile_95(pair->tokens, known)}};
 }
 
-/* --- in the store: "cost tokens;" of each call, the oldest first -------------------------- */
+/* --- stored form: "cost tokens;" per call, oldest first ----------------------------------- */
 
 static void usual_keep(struct usuals *usuals, const struct pair *pair) {
     struct buf bytes;
@@ -177,7 +177,8 @@ static void add_read(struct usuals *usuals, const struct costs_entry *entry) {
     while (is_new && pair && read_sample(&rest, &sample)) pair_add(pair, sample);
 }
 
-/* A pair of which a call has ended meanwhile begins anew: what it learned is newer. */
+/* Stored calls are ignored for a pair that has had a call since the start: its own are
+ * newer. */
 static void on_read(const struct costs_entry *entries, size_t count, const struct err *failed,
                     void *ctx) {
     struct usuals *usuals = ctx;

@@ -48,7 +48,8 @@ void engine_derive(const struct engine *base, struct engine *ret) {
                            .prices = base->prices,
                            .budgets = base->budgets,
                            .budget_count = base->budget_count,
-                           .limits = base->limits};
+                           .limits = base->limits,
+                           .derived = true};
 }
 
 const struct agent *engine_agent(const struct engine *engine, struct str slug) {

@@ -117,6 +117,7 @@ struct engine {
     const struct budget *budgets;
     size_t budget_count;
     struct run_limits limits;
+    bool derived; /* made by engine_derive(): another configuration does not replace it */
     atomic_uint refs;
     void (*unused)(struct engine *engine); /* the last reference is gone; may be NULL */
 };

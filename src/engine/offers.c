@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define OFFERS_MAX_BYTES (64 * MIB) /* far beyond what a model could read */
+#define OFFERS_MAX_BYTES (64 * MIB) /* far more than a model could read */
 
 struct offers {
     struct arena *arena;
@@ -28,7 +28,7 @@ static struct str offers_keep(struct writing *writing) {
     struct str kept = STR_EMPTY;
     bool fits =
         buf_ok(&writing->text) && arena_str(writing->arena, buf_str(&writing->text), &kept);
-    assert(fits); /* the settings are smaller than this by far */
+    assert(fits); /* the settings are limited to far less */
     buf_clear(&writing->text);
     return kept;
 }
@@ -78,7 +78,7 @@ static void list_targets(struct writing *writing) {
 static void write_briefing(struct writing *writing) {
     const struct agent *agent = writing->agent;
     bool alone = !has_targets(writing);
-    if (alone && writing->engine->agent_count == 1) return; /* there is nobody to tell apart */
+    if (alone && writing->engine->agent_count == 1) return; /* it is the only agent */
     buf_printf(&writing->text, "You are the agent '" STR_FMT "'.", STR_ARG(agent->slug));
     if (agent->description.len) {
         buf_append(&writing->text, STR(" Your task: "));

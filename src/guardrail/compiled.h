@@ -1,4 +1,4 @@
-/* compiled: a rule as the filter uses it. Private to guardrail/. */
+/* compiled: the compiled form of a rule. Private to guardrail/. */
 #ifndef WEIR_GUARDRAIL_COMPILED_H
 #define WEIR_GUARDRAIL_COMPILED_H
 
@@ -13,16 +13,16 @@ struct guardrail {
     struct buf name, replacement;
     enum guardrail_action action;
     bool luhn;
-    size_t behind_bytes; /* how much text before a match it may look at */
+    size_t behind_bytes; /* bytes before a match that it may look at */
     atomic_ullong matches, undecided;
 };
 
-/* Append the replacement of a match. `groups` are its offsets in `subject`, two for each group;
- * `count` of the groups are set. */
+/* Append the replacement of a match. `groups` holds offsets in `subject`, two for each of its
+ * `count` groups. */
 void guardrail_replace(const struct guardrail *guardrail, struct str subject,
                        const size_t *groups, size_t count, struct buf *out);
 
-/* Whether `match` is one at all: where the rule asks for it, its check digit is right. */
+/* Whether `match` counts: if the rule requires a check digit, it must be right. */
 bool guardrail_accepts(const struct guardrail *guardrail, struct str match);
 
 #endif

@@ -8,41 +8,41 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define PIECE_BYTES (16 * KIB)       /* a longer text passes in pieces of this size */
+#define PIECE_BYTES (16 * KIB)       /* a longer text is fed in pieces of this size */
 #define REPLACED_MAX_BYTES (2 * MIB) /* a replacement may repeat a long match many times */
 #define HELD_MAX_BYTES (REPLACED_MAX_BYTES + MIB)
 #define HEAP_MAX_KIB 4096u
 
-/* A search may take so many steps at each place where a match may begin, however short the text
- * is: whether a search is given up should depend on the cuts as little as possible. */
+/* Step limit for each position where a match may begin. It does not depend on the length of the
+ * text, so that the cuts have little influence on whether a search is given up. */
 #define STEPS_MAX (2000u + 4u * GUARDRAIL_MATCH_MAX_BYTES)
 
-/* What all searches of one text may cost. Only an expensive pattern comes near; the time of
- * short searches, which their steps bound, is not measured. */
+/* Time limit for all searches of one text. Only expensive patterns come near it. Searches of
+ * short texts are not timed, because their steps bound them. */
 #define WORK_NS UINT64_C(250000000)
 #define WORK_PER_BYTE_NS 200u
 #define MEASURED_BYTES 512u
 
-/* A long beginning of a match is searched again when it has grown by this share, not with each
- * piece of a few bytes. */
+/* A long partial match is searched again when it has grown by this share, not after each piece
+ * of a few bytes. */
 #define WAIT_MIN_BYTES 256u
 #define WAIT_SHARE 8u
 
-/* The text of one rule: what lies before `from` is decided and only kept for look-behinds. */
+/* The text of one rule. Bytes before `from` are decided and kept only for look-behinds. */
 struct filter_stage {
     const struct guardrail *rule;
     struct buf held;
     size_t from;
-    size_t wait_bytes; /* of undecided text: no search before there is so much */
+    size_t wait_bytes; /* undecided bytes needed for the next search */
 };
 
-/* One feed. The memory that a search needs is shared by all of its searches. */
+/* One feed. All its searches share the memory that a search needs. */
 struct feed {
     struct filter *filter;
     struct buf *out;
     pcre2_match_data *data;
     pcre2_match_context *context;
-    bool last; /* the text ends with it */
+    bool last; /* the text ends with this feed */
 };
 
 /* --- searching ---------------------------------------------------------------------------- */
@@ -50,15 +50,16 @@ struct feed {
 enum found {
     FOUND_NOTHING,
     FOUND_MATCH,
-    FOUND_PARTIAL, /* the text ends within what may become a match */
+    FOUND_PARTIAL, /* the text ends inside a possible match */
     FOUND_TOO_HARD,
 };
 
-/* Where the text to be searched ends. No place in it sees more than a match may have. */
+/* The end of the text that a search sees: at most the maximum length of a match after
+ * `from`. */
 struct window {
     size_t end;
-    bool full;  /* the longest one */
-    bool final; /* the whole text ends there */
+    bool full;  /* it has the maximum length */
+    bool final; /* the whole text ends here */
 };
 
 static struct window window_of(const struct filter_stage *stage, bool last) {
@@ -137,7 +138,7 @@ static bool act(struct feed *feed, size_t index) {
     size_t groups[2 * 100], count = pcre2_get_ovector_count(feed->data);
     const size_t *found = pcre2_get_ovector_pointer(feed->data);
     if (count > ARRAY_LEN(groups) / 2) count = ARRAY_LEN(groups) / 2;
-    memcpy(groups, found, 2 * count * sizeof(groups[0])); /* later rules use the same memory */
+    memcpy(groups, found, 2 * count * sizeof(groups[0])); /* later rules reuse the memory */
     struct str text = str_of(stage->held.at + groups[0], groups[1] - groups[0]);
     bool accepted = guardrail_accepts(rule, text);
     if (!release(feed, index, groups[0])) return false;
@@ -157,7 +158,7 @@ static bool give_up(struct feed *feed, size_t index, struct window window) {
     return release(feed, index, window.end);
 }
 
-/* A match begins at once and is longer than a window: judge what the window holds. */
+/* A match may begin at `from` and extend past the window: judge the part within the window. */
 static bool force(struct feed *feed, size_t index, struct window window) {
     struct filter_stage *stage = &feed->filter->stages[index];
     switch (search(feed, stage, window.end, PCRE2_ANCHORED | PCRE2_NOTEOL)) {
@@ -167,7 +168,7 @@ static bool force(struct feed *feed, size_t index, struct window window) {
     }
 }
 
-/* One search. *ret_waits: only more text can decide. */
+/* One search. *ret_waits: more text is needed to decide. */
 static bool step(struct feed *feed, size_t index, bool *ret_waits) {
     struct filter_stage *stage = &feed->filter->stages[index];
     struct window window = window_of(stage, feed->last);
@@ -204,7 +205,7 @@ static bool pass_on(struct feed *feed, size_t index, struct str text) {
     buf_append(&stage->held, text);
     size_t undecided = stage->held.len - stage->from;
     if (undecided < stage->wait_bytes && undecided < GUARDRAIL_MATCH_MAX_BYTES) return true;
-    feed->last = false; /* more may come from the rules before it */
+    feed->last = false; /* earlier rules may still release text */
     bool waits = false, passed = true;
     while (passed && !waits && stage->from < stage->held.len)
         passed = step(feed, index, &waits);
@@ -261,7 +262,7 @@ bool filter_feed(struct filter *filter, struct str bytes, struct buf *out) {
     return passed;
 }
 
-/* The rules end one after the other: the first has nothing more to come, and so on. */
+/* End the rules in order: when one has ended, the next gets no more text. */
 static bool finish(struct filter *filter, struct buf *out) {
     struct feed feed = feed_begin(filter, out);
     bool passed = true;
@@ -288,7 +289,7 @@ bool filter_end(struct filter *filter, struct buf *out) {
     return passed;
 }
 
-/* --- life --------------------------------------------------------------------------------- */
+/* --- creation and release ----------------------------------------------------------------- */
 
 void filter_init(struct filter *filter, struct guardrails rules) {
     *filter = (struct filter){.rules = rules};

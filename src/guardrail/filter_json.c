@@ -1,9 +1,9 @@
-/* The string values of a JSON text, each on its own way through the guardrails. */
+/* Applies guardrails to each string value of a JSON text. */
 #include "guardrail/filter.h"
 
 #include "wire/json.h"
 
-/* The length of the string that `text` begins with, quotes included. The text was accepted. */
+/* The length of the string at the start of `text`, with its quotes. `text` is accepted JSON. */
 static size_t string_len(struct str text) {
     size_t len = 1;
     while (text.at[len] != '"') len += text.at[len] == '\\' ? 2 : 1;
@@ -18,7 +18,7 @@ static bool is_key(struct str rest) {
     return i < rest.len && rest.at[i] == ':';
 }
 
-/* One string value. It keeps its spelling unless something in it was replaced. */
+/* Filter one string value. Its spelling is kept unless something in it was replaced. */
 static bool filter_string(struct filter *filter, struct str raw, struct buf *out) {
     uint64_t before = filter->result.redacted;
     struct buf text, passed;

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 
 #define PATTERN_MAX_BYTES (8 * KIB)
-#define NESTING_MAX 100   /* parentheses inside each other */
+#define NESTING_MAX 100   /* nested parentheses */
 #define BEHIND_MAX 255    /* characters that a look-behind may see */
-#define CHARACTER_BYTES 4 /* of UTF-8, at most */
+#define CHARACTER_BYTES 4 /* UTF-8 bytes per character, at most */
 
-/* --- what a pattern may not contain --------------------------------------------------------- */
+/* --- refused pattern features ------------------------------------------------------------- */
 
 static bool refuse(const char *what, struct err *e) {
     return err_set(e, ERR_INVALID_ARGUMENT,
@@ -20,7 +20,8 @@ static bool refuse(const char *what, struct err *e) {
                    what);
 }
 
-/* Also within classes and comments: "(*" can be written "[*(]" or "\\(*" there. */
+/* Verbs are refused in character classes and comments too; "(*" can be written "[*(]" or "\\(*"
+ * there. */
 static bool check_pattern(struct str rest, struct err *e) {
     while (rest.len) {
         if (str_starts(rest, STR("\\G"))) return refuse("\\G", e);
@@ -43,7 +44,7 @@ static void append_literal(struct buf *out, struct str word) {
     }
 }
 
-/* Longer words stand first: the whole of "passwords" is found, not its beginning. */
+/* Longer words first, so that "passwords" is found whole and not as "password". */
 static int by_length(const void *left, const void *right) {
     const struct str *a = left, *b = right;
     if (a->len != b->len) return a->len < b->len ? 1 : -1;
@@ -107,7 +108,8 @@ static bool compile_rule(const struct guardrail_rule *rule, pcre2_code **ret, st
     return compiled;
 }
 
-/* One character more than its look-behind sees: `^` at the far end of one looks at it. */
+/* One character more than the look-behind can see, because `^` at its far end checks that
+ * one. */
 static bool measure_behind(struct guardrail *guardrail, struct err *e) {
     uint32_t behind = 0;
     pcre2_pattern_info(guardrail->code, PCRE2_INFO_MAXLOOKBEHIND, &behind);
@@ -124,7 +126,8 @@ static bool is_name_byte(char c) {
            c == '_';
 }
 
-/* The name of a group after a '$', without braces; `ret_rest` is what follows. Empty: none. */
+/* The group name after a '$', without braces; `ret_rest` is the text after it. Empty: no
+ * name. */
 static struct str group_name(struct str text, struct str *ret_rest) {
     bool braced = str_starts(text, STR("{"));
     struct str name = str_skip(text, braced);
@@ -207,7 +210,7 @@ bool guardrail_accepts(const struct guardrail *guardrail, struct str match) {
     return !guardrail->luhn || has_check_digit(match);
 }
 
-/* --- life ----------------------------------------------------------------------------------- */
+/* --- creation and release ----------------------------------------------------------------- */
 
 static bool fill(struct guardrail *guardrail, const struct guardrail_rule *rule,
                  struct err *e) {

@@ -1,8 +1,8 @@
 /* The default rules for personal data.
  *
- * A card number ends with a digit, so the space after it stays. An unbroken number of 13, 16 or
- * 19 digits that begins with 1 is a time in milli-, micro- or nanoseconds: no such cards are
- * issued. */
+ * A card number ends with a digit, so the space after it is kept. An unbroken number of 13, 16
+ * or 19 digits that begins with 1 is a time in milli-, micro- or nanoseconds, because no such
+ * cards are issued. */
 #include "guardrail/guardrail.h"
 
 const struct guardrail_rule guardrail_personal[GUARDRAIL_PERSONAL_COUNT] = {

@@ -31,7 +31,7 @@ void clocks_init(struct clocks *clocks, struct loop *loop,
     timer_init(&clocks->total, loop, on_total, clocks);
 }
 
-/* Start a clock with what is left of a limit that counts from the caller's request. */
+/* Start a clock with the rest of a limit that counts from the caller's request. */
 static void start_clock(struct clocks *clocks, struct timer *timer, uint64_t limit_ms) {
     uint64_t gone_ms = loop_now_ms(clocks->loop) - clocks->asked_ms;
     if (limit_ms) timer_start(timer, gone_ms < limit_ms ? limit_ms - gone_ms : 0);

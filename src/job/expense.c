@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 
-#define BYTES_A_TOKEN 4 /* until the provider has counted */
-#define TELL_BYTES 1024 /* the ledger hears of an answer in such steps */
+#define BYTES_A_TOKEN 4 /* an estimate until the provider has counted */
+#define TELL_BYTES 1024 /* the ledger is updated in steps of this size */
 
 static int64_t tokens_of(size_t bytes) {
     return (int64_t)(bytes / BYTES_A_TOKEN) + 1;
@@ -52,7 +52,7 @@ static struct amount spent(const struct expense *expense, const struct event_usa
     return (struct amount){usage->cost_nano == TOKENS_UNKNOWN ? 0 : usage->cost_nano, tokens};
 }
 
-/* Where nobody counted. */
+/* Estimate the counts that the provider did not report. */
 static void estimate(const struct expense *expense, struct event_usage *usage) {
     struct event_usage all = USAGE_UNKNOWN;
     if (usage->prompt >= 0 && usage->completion >= 0) return;

@@ -8,29 +8,29 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define MEDIA_RUN_BYTES (256 * KIB) /* of sound or picture, at least */
-#define WINDOW_BYTES (16 * KIB)     /* of the record: a handful of events */
+#define MEDIA_RUN_BYTES (256 * KIB) /* minimum free memory for sound or pictures */
+#define WINDOW_BYTES (16 * KIB)     /* of the record, which has few events */
 
 struct media_run {
-    struct record record; /* if the caller keeps one: in memory, and not in the directory */
+    struct record record; /* only in memory if the caller has a record of its own */
     struct media *media;
-    struct media_call *asked; /* NULL: it has answered */
+    struct media_call *asked; /* NULL: it is over */
     const struct media_request *request;
     reply_event_fn *on_reply;
     void *ctx;
     struct clocks clocks;
     struct expense expense;
-    size_t made;              /* artifacts, texts, vectors that came */
-    struct event_usage usage; /* the models' name borrowed from `names` */
-    struct buf names;         /* workspace, user, the asked model: as long as the record */
+    size_t made;              /* artifacts, texts, vectors received */
+    struct event_usage usage; /* the model's name is borrowed from `names` */
+    struct buf names;         /* workspace, user, requested model; as long as the record */
     struct str workspace, user, asked_model;
     bool cancelled; /* the caller has cancelled */
     bool usage_seen;
     struct err why;
-    struct buf said; /* of the ending: who answered, or the stable reason */
+    struct buf said; /* the ending's model, or its stable reason */
 };
 
-/* --- life --------------------------------------------------------------------------------- */
+/* --- creation and release ----------------------------------------------------------------- */
 
 static void free_media_run(struct media_run *media_run) {
     assert(!media_run->asked && !media_run->expense.reserved.ledger);
@@ -59,7 +59,7 @@ static void media_run_over(void *ctx) {
 
 /* --- ending ------------------------------------------------------------------------------- */
 
-/* Once, whether or not it was counted; not at all if nothing came. */
+/* Called once. Usage is recorded even if it is unknown, but not if nothing was received. */
 static void settle_cost(struct media_run *media_run, bool done) {
     bool counts = media_run->usage_seen || done || media_run->made;
     if (counts) {
@@ -77,7 +77,7 @@ static void stop_asking(struct media_run *media_run) {
     clocks_stop(&media_run->clocks);
 }
 
-/* `event` is what the record says last. */
+/* `event` is the record's last event. */
 static void media_run_finish(struct media_run *media_run, struct event *event) {
     stop_asking(media_run);
     settle_cost(media_run, event->kind == EVENT_DONE);
@@ -101,7 +101,7 @@ void media_run_cancel(struct media_run *media_run, struct str why) {
     if (!record_is_ending(&media_run->record)) media_run_finish(media_run, &event);
 }
 
-/* Somebody else has it cancelled, by the record's id. */
+/* Cancelled by another caller, by the record's id. */
 static void media_run_leave(struct leaving leaving, struct str why, void *ctx) {
     struct media_run *media_run = ctx;
     struct event event = {.kind = EVENT_CANCELLED, .cancelled = {.message = why}};
@@ -124,7 +124,7 @@ static void fail_unusable(struct media_run *media_run, const char *what) {
     media_run_fail(media_run, &why, STR(MEDIA_RUN_UNUSABLE));
 }
 
-/* Something came. */
+/* A result has arrived. */
 static void on_made(const struct reply_event *event, void *ctx) {
     struct media_run *media_run = ctx;
     media_run->made++;
@@ -156,8 +156,8 @@ static void on_usage(const struct reply_event *event, void *ctx) {
     if (media_run->usage_seen) return;
     media_run->usage_seen = true;
     media_run->usage = *event->usage;
-    media_run->usage.call_sequence = 0;              /* there is only this one */
-    media_run->usage.model = media_run->asked_model; /* the other is borrowed */
+    media_run->usage.call_sequence = 0;              /* it has only this one */
+    media_run->usage.model = media_run->asked_model; /* the event's is only lent */
 }
 
 static void on_done(const struct reply_event *event, void *ctx) {
@@ -194,7 +194,7 @@ static void on_reply(const struct reply_event *event, void *ctx) {
 
 /* --- the record --------------------------------------------------------------------------- */
 
-/* What cannot be counted was not made. */
+/* The record could not be stored, so the cost would be lost: the call fails. */
 static void media_run_lost(const struct err *why, void *ctx) {
     struct media_run *media_run = ctx;
     struct event event = unkept_failure(why, STR(UNKEPT_ANSWER));
@@ -244,7 +244,7 @@ static void keep_names(struct media_run *media_run, const struct media_run_optio
     media_run->asked_model = str_skip(all, workspace.len + user.len);
 }
 
-/* As far as can be known in advance, a picture or a vector is paid for by its input. */
+/* Bytes of the input, which is all that is known of the price in advance. */
 static size_t asked_bytes(const struct media_request *request) {
     size_t bytes = request->text.len;
     for (size_t i = 0; i < request->input_count; i++) bytes += request->inputs[i].len;

@@ -14,9 +14,9 @@
 #include <stdlib.h>
 
 #define WINDOW_BYTES (512 * KIB)
-#define COPIES_OF_PROMPT 3 /* at once: the call's, the journal's, what the model is sent */
+#define COPIES_OF_PROMPT 3 /* at once: in the call, in the journal, in the request */
 #define EVENT_MAX_BYTES (16 * KIB)
-#define REPLY_TOKENS 256 /* reserved of a reply that has no limit of its own */
+#define REPLY_TOKENS 256 /* reserved for a reply without a limit of its own */
 
 struct model_call {
     unsigned refs;
@@ -30,10 +30,10 @@ struct model_call {
     struct expense expense;
     struct turn_sums sums;
     bool usage_seen, wants_tool, cut;
-    bool spoke; /* some of its text is in the journal */
+    bool spoke; /* text of the reply is in the journal */
 };
 
-/* --- life --------------------------------------------------------------------------------- */
+/* --- creation and release ----------------------------------------------------------------- */
 
 void model_call_unref(struct model_call *call) {
     if (!call || --call->refs) return;
@@ -66,15 +66,14 @@ static void call_over(void *ctx) {
     model_call_unref(call);
 }
 
-/* --- what it costs ------------------------------------------------------------------------ */
+/* --- usage and cost ----------------------------------------------------------------------- */
 
-/* One usage event a call, whether or not the provider counted; none if nobody began to answer.
- */
+/* Append one usage event per call, even if the provider did not count. */
 static void append_usage(struct model_call *call, const struct event_usage *usage) {
     if (call->usage_seen) return;
     call->usage_seen = true;
     struct event event = {.kind = EVENT_USAGE, .usage = *usage};
-    event.usage.call_sequence = 0; /* there is only this one */
+    event.usage.call_sequence = 0; /* it has only this one */
     expense_settle(&call->expense, &event.usage);
     turn_sums_add(&call->sums, &event.usage);
     append(call, &event);
@@ -88,7 +87,7 @@ static void settle_cost(struct model_call *call, bool answered) {
 
 /* --- ending ------------------------------------------------------------------------------- */
 
-/* Nobody is waited for any more. */
+/* Cancel the request and stop the clocks. */
 static void call_stop(struct model_call *call) {
     struct provider_call *asked = call->asked;
     call->asked = NULL;
@@ -115,7 +114,7 @@ void model_call_cancel(struct model_call *call, struct str why) {
     end_with(call, &event);
 }
 
-/* One that goes on without a reader ends by its own clocks. */
+/* A detached call continues without a reader until its own clocks end it. */
 static void call_leave(struct leaving leaving, struct str why, void *ctx) {
     if (leaving.how != LEAVING_DETACHES) model_call_cancel(ctx, why);
 }
@@ -126,7 +125,8 @@ static void on_expired(const char *why, void *ctx) {
 
 /* --- the reply ---------------------------------------------------------------------------- */
 
-/* No event is longer than what a reader's transport takes at once. */
+/* Append text in events of at most EVENT_MAX_BYTES, which a reader's transport accepts at
+ * once. */
 static void show(struct model_call *call, enum event_kind kind, struct str text) {
     while (text.len) {
         struct str part = str_head(text, utf8_cut(text, EVENT_MAX_BYTES));
@@ -152,7 +152,7 @@ static void model_call_take(struct model_call *call, struct utf8_tail *tail,
     buf_done(&room);
 }
 
-/* What was held back will never be completed. */
+/* Append the incomplete characters that were held back; the rest will not come. */
 static void flush_tails(struct model_call *call) {
     show(call, EVENT_THINKING, utf8_tail_end(&call->thinking_tail));
     show(call, EVENT_TEXT, utf8_tail_end(&call->text_tail));
@@ -168,7 +168,7 @@ static void on_thinking(const struct reply_event *event, void *ctx) {
     model_call_take(call, &call->thinking_tail, EVENT_THINKING, event->text);
 }
 
-/* Nobody makes the call here: the caller hears that it was wanted. */
+/* Tool calls are not made here; the caller learns that one was requested. */
 static void on_tool_call(const struct reply_event *event, void *ctx) {
     struct model_call *call = ctx;
     (void)event;
@@ -187,7 +187,7 @@ static void on_note(const struct reply_event *event, void *ctx) {
     append(call, &step);
 }
 
-/* The reply ended; `how` is why, or empty: by itself. */
+/* The reply has ended. `how`: the finish reason; empty: a normal stop. */
 static void end_reply(struct model_call *call, struct str model, struct str how) {
     struct event_usage unknown = USAGE_UNKNOWN;
     unknown.model = model;
@@ -223,7 +223,7 @@ static void on_failed(const struct reply_event *event, void *ctx) {
     }
 }
 
-/* Only a later question of the same conversation would need its opaque message. */
+/* REPLY_OPAQUE is ignored: only a later request of the same conversation would need it. */
 static void on_reply(const struct reply_event *event, void *ctx) {
     static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
         [REPLY_TEXT] = on_text,           [REPLY_THINKING] = on_thinking,
@@ -236,7 +236,7 @@ static void on_reply(const struct reply_event *event, void *ctx) {
 
 /* --- the record's calls ------------------------------------------------------------------- */
 
-/* The store refused what had to be on disk: say so instead, from memory. */
+/* The store refused an event that had to be on disk. Report that instead, in memory. */
 static void call_lost(const struct err *why, void *ctx) {
     struct model_call *call = ctx;
     struct event event = unkept_failure(why, STR(UNKEPT_ANSWER));
@@ -355,7 +355,7 @@ bool model_call_start(const struct model_call_options *options, struct model_cal
     struct arena *arena = arena_new(engine->limits.memory_max_bytes);
     struct model_call *call = MEM_NEW(struct model_call);
     struct session_name name = {.session = STR_EMPTY};
-    *call = (struct model_call){.refs = 2, /* the caller's, and its own until it is over */
+    *call = (struct model_call){.refs = 2, /* one for the caller, one until the call is over */
                                 .provider = options->provider,
                                 .arena = arena};
     bool kept = copy_request(call, options->request) &&

@@ -96,18 +96,18 @@ bool run_job_is(const struct store_section *sections, size_t count) {
            str_equal(request.item.type, STR(RUN_JOB_REQUEST));
 }
 
-/* --- a live one --------------------------------------------------------------------------- */
+/* --- a live job --------------------------------------------------------------------------- */
 
 struct run_job {
     struct record record;
     const struct run_job_owner *owner;
     void *ctx;
-    struct arena *names; /* what the record's names show */
+    struct arena *names; /* holds the names in the record */
     enum run_job_state state;
     int64_t attempt;
     int64_t started_ms; /* Unix time */
     uint64_t submitted_seq,
-        running_seq; /* due: its owner learns of them when they are on disk */
+        running_seq; /* 0, or awaited: the owner is called when it is on disk */
 };
 
 uint64_t run_job_id(const struct run_job *job) {
@@ -126,7 +126,8 @@ int64_t run_job_started_ms(const struct run_job *job) {
     return job->started_ms;
 }
 
-/* The only function that writes job->state; one that is taken up begins as it was left. */
+/* The only function that writes job->state, except that a resumed job starts in its stored
+ * state. */
 static void job_move(struct run_job *job, enum run_job_state next) {
     assert(run_job_may_become(job->state, next));
     job->state = next;
@@ -140,15 +141,15 @@ static void job_over(void *ctx) {
     job->owner->on_over(job->ctx);
 }
 
-/* Once. */
+/* True once, when `seq` has reached *due. */
 static bool reached(uint64_t *due, uint64_t seq) {
     if (!*due || seq < *due) return false;
     *due = 0;
     return true;
 }
 
-/* Once a caller knows of the job, it can be looked up for a while, even if no disk keeps its
- * end. */
+/* Once a caller knows of the job, it lingers, so that it can be looked up even if its end
+ * cannot be stored. */
 static void job_durable(uint64_t seq, void *ctx) {
     struct run_job *job = ctx;
     if (reached(&job->submitted_seq, seq)) {
@@ -159,7 +160,8 @@ static void job_durable(uint64_t seq, void *ctx) {
     }
 }
 
-/* Only that event says how it ended: the record is ending, and job->state does not change. */
+/* Only the last event says how the job ended. The record is then ending; job->state does not
+ * change. */
 static void job_end(struct run_job *job, struct event *event) {
     struct run_job_note end = {.state = RUN_JOB_FAILED};
     if (record_is_ending(&job->record)) return;
@@ -168,8 +170,8 @@ static void job_end(struct run_job *job, struct event *event) {
     record_append(&job->record, event);
 }
 
-/* For this process the job has failed. The store still has it as unfinished, so the next
- * process takes it up. */
+/* For this process the job has failed. In the store it is unfinished, so the next process
+ * resumes it. */
 static void job_lost(const struct err *why, void *ctx) {
     struct run_job *job = ctx;
     bool ended = job->record.ending_seq != 0;
@@ -181,7 +183,7 @@ static void job_lost(const struct err *why, void *ctx) {
     if (!ended) job->owner->on_cancel(STR("the store is gone"), job->ctx);
 }
 
-/* A job has no caller that could leave it. */
+/* A job has no caller that could leave. */
 static void job_leave(struct leaving leaving, struct str why, void *ctx) {
     struct run_job *job = ctx;
     if (leaving.how != LEAVING_DETACHES && !record_is_ending(&job->record))
@@ -210,7 +212,7 @@ void run_job_cancel(struct run_job *job, struct str why) {
     job_end(job, &event);
 }
 
-/* --- on its way --------------------------------------------------------------------------- */
+/* --- state and items ---------------------------------------------------------------------- */
 
 static void member(struct json_writer *out, const char *key, int64_t number) {
     if (number) json_member_i64(out, key, number);
@@ -233,7 +235,7 @@ static uint64_t note_state(struct run_job *job, const struct run_job_progress *p
     return seq;
 }
 
-/* A state that counts only once it is on disk. */
+/* Enter a state that counts only once it is on disk. */
 static uint64_t enter_state(struct run_job *job) {
     uint64_t seq = note_state(job, &(struct run_job_progress){0});
     record_gate(&job->record);
@@ -309,7 +311,7 @@ static bool keep_names(struct run_job *job, const struct run_job_options *option
            arena_str(job->names, options->print, &claim->print);
 }
 
-/* Other requests with the same key find this job, or no job. */
+/* Both at once: another request with the same key finds this job, or no job. */
 static bool enter_tables(struct run_job *job, uint64_t key_mark, struct err *e) {
     const struct claim_name *name = &job->record.claim.name;
     if (!record_claim(&job->record, key_mark, e)) return false;
@@ -343,9 +345,9 @@ struct run_job *run_job_resume(const struct run_job_options *options,
     job->started_ms = left->started_ms;
     job->attempt = left->note.attempt;
     job->record.before_ms = age_ms > left->last_at_ms ? age_ms : left->last_at_ms;
-    job->record.linger_ms = RUN_JOB_LINGER_MS; /* it was kept before */
+    job->record.linger_ms = RUN_JOB_LINGER_MS; /* a caller knows of it */
     bool entered = keep_names(job, options) && enter_tables(job, 0, &e);
-    assert(entered); /* names that were kept before, and no key */
+    assert(entered); /* the names fitted before, and there is no key */
     (void)entered;
     return job;
 }

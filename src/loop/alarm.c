@@ -11,9 +11,9 @@
 struct alarm {
     task_fn *fn;
     void *ctx;
-    struct timer timer; /* where there is no descriptor */
+    struct timer timer; /* used when there is no descriptor */
     uv_poll_t poll;
-    int fd; /* -1: the timer waits */
+    int fd; /* -1: the timer is used */
 };
 
 static void on_closed(uv_handle_t *handle) {
@@ -49,7 +49,7 @@ static void on_readable(uv_poll_t *poll, int status, int events) {
     fire(poll->data);
 }
 
-/* False: there is no descriptor left, or no real loop. */
+/* False: no descriptor is available, or the loop is a fake one. */
 static bool arm(struct alarm *alarm, struct loop *loop, uint64_t at_us) {
     const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at_us / 1000000),
                                                  .tv_nsec = (long)(at_us % 1000000) * 1000}};

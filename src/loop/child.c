@@ -16,9 +16,9 @@
 #include <uv.h>
 
 #define PIECE_BYTES (16 * KIB)
-#define FD_FIRST 3 /* behind the three of standard input and output */
+#define FD_FIRST 3 /* after standard input, output and error */
 
-/* What the loop watches of a child: what it writes, that it reads, and that it ends. */
+/* What the loop watches: the child's output, its errors, its input, and its end. */
 enum { WATCH_OUTPUT, WATCH_COMPLAINT, WATCH_INPUT, WATCH_END, WATCH_COUNT };
 
 #define GUARD_GRACE_TEXT "500"
@@ -33,12 +33,12 @@ struct child {
     void *ctx;
     pid_t pid;
     struct watched watched[WATCH_COUNT];
-    unsigned open;    /* handles that libuv still has */
-    int complaint_fd; /* -1: its complaints are reported */
-    int lifeline_fd;  /* its guard ends it once this is closed; -1: no guard */
+    unsigned open;    /* handles that libuv has not closed yet */
+    int complaint_fd; /* -1: its standard error is reported as it arrives */
+    int lifeline_fd;  /* closing it makes the guard end the child; -1: no guard */
     struct buf unsent;
     bool reaped, killed;
-    int status; /* of waitpid(), once reaped */
+    int status; /* from waitpid(), once reaped */
 };
 
 /* --- its end ------------------------------------------------------------------------------ */
@@ -56,7 +56,8 @@ static void on_closed(uv_handle_t *handle) {
     child_free(child);
 }
 
-/* Out of the loop first: once it is closed, its number may be another loop's. */
+/* Take the descriptor out of the loop before closing it: another loop may get the same
+ * number. */
 static void unwatch(struct child *child, size_t which) {
     struct watched *watched = &child->watched[which];
     if (watched->fd < 0) return;
@@ -70,7 +71,7 @@ static bool is_watched(const struct child *child, size_t which) {
 }
 
 static void tell_end(struct child *child) {
-    char room[CHILD_COMPLAINT_BYTES]; /* the file is as long, zeros behind what was said */
+    char room[CHILD_COMPLAINT_BYTES]; /* the file has this size, with zeros after the text */
     ssize_t len =
         child->complaint_fd < 0 ? 0 : pread(child->complaint_fd, room, sizeof(room), 0);
     struct str complaint = str_of(room, len > 0 ? (size_t)len : 0);
@@ -78,11 +79,12 @@ static void tell_end(struct child *child) {
     struct child_end end = {.exit_code = exited ? WEXITSTATUS(child->status) : -1,
                             .signal = exited ? 0 : WTERMSIG(child->status),
                             .complaint = str_head(complaint, str_find_byte(complaint, '\0'))};
-    child->killed = true; /* nothing is told any more */
+    child->killed = true; /* no more callbacks */
     child->sink.on_end(&end, child->ctx);
 }
 
-/* The memory stays until libuv has let go of both handles, which is after this turn. */
+/* Report the end once the child is reaped and its output is read. It is freed later, when libuv
+ * has closed all handles. */
 static void child_settle(struct child *child) {
     bool over = !is_watched(child, WATCH_OUTPUT) && !is_watched(child, WATCH_COMPLAINT) &&
                 child->reaped;
@@ -110,7 +112,7 @@ static void on_ended(uv_poll_t *poll, int status, int events) {
     child_settle(child);
 }
 
-/* --- what it writes ----------------------------------------------------------------------- */
+/* --- its output --------------------------------------------------------------------------- */
 
 static void report(struct child *child, size_t which, struct str bytes) {
     void (*tell)(struct str bytes, void *ctx) =
@@ -143,9 +145,9 @@ static void on_complains(uv_poll_t *poll, int status, int events) {
     take_from(poll->data, WATCH_COMPLAINT);
 }
 
-/* --- what it reads ------------------------------------------------------------------------ */
+/* --- its input ---------------------------------------------------------------------------- */
 
-/* How much of it the pipe took; -1: nobody reads it any more. */
+/* Number of bytes that the pipe accepted; -1: it has no reader any more. */
 static ssize_t write_some(int fd, struct str bytes) {
     ssize_t len;
     do {
@@ -191,7 +193,7 @@ void child_hold(struct child *child, bool hold) {
 
 /* --- its start ---------------------------------------------------------------------------- */
 
-/* The descriptors that a start makes; -1: not (any more) ours. */
+/* The descriptors created by a start; -1: none, or no longer ours. */
 enum {
     INPUT,
     OUTPUT,
@@ -211,8 +213,8 @@ static void close_all(int fds[FD_COUNT]) {
     }
 }
 
-/* A program that was started without standard input or output would get those numbers, and the
- * child's own would overwrite each other. */
+/* Without standard input or output in this process, new descriptors could get their numbers,
+ * and the child's standard descriptors would overwrite each other. */
 static bool lift(int *fd) {
     if (*fd >= FD_FIRST) return true;
     int lifted = *fd < 0 ? -1 : fcntl(*fd, F_DUPFD_CLOEXEC, FD_FIRST);
@@ -231,7 +233,7 @@ static bool write_all(int fd, struct str bytes) {
     return lseek(fd, 0, SEEK_SET) == 0;
 }
 
-/* Of a fixed size: a child that complains without end is told that there is no more room. */
+/* The file has a fixed size, so a child that writes endless errors gets ENOSPC. */
 static int complaint_new(void) {
     int fd = memfd_create("complaint", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return fd;
@@ -242,7 +244,7 @@ static int complaint_new(void) {
     return -1;
 }
 
-/* Our end never blocks. */
+/* Our own end does not block. */
 static bool open_pipe(int *ret_read, int *ret_write, int *ours) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -257,8 +259,12 @@ static bool open_input(const struct child_options *options, int fds[FD_COUNT]) {
     return lift(&fds[INPUT]) && write_all(fds[INPUT], options->input);
 }
 
+static bool reports(const struct child_options *options) {
+    return options->talks || options->reports;
+}
+
 static bool open_complaint(const struct child_options *options, int fds[FD_COUNT]) {
-    if (options->talks)
+    if (reports(options))
         return open_pipe(&fds[COMPLAINT_HERE], &fds[COMPLAINT], &fds[COMPLAINT_HERE]);
     fds[COMPLAINT] = complaint_new();
     return lift(&fds[COMPLAINT]);
@@ -271,7 +277,7 @@ static bool open_all(int fds[FD_COUNT], const struct child_options *options) {
             open_pipe(&fds[LIFELINE], &fds[LIFELINE_HERE], &fds[LIFELINE_HERE]));
 }
 
-/* 0, or why it could not be started. */
+/* Returns 0, or the errno of the failure. */
 static int spawn(const struct child_options *options, const char *path, const char *const *args,
                  const int fds[FD_COUNT], pid_t *ret) {
     static const int usual[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD};
@@ -300,14 +306,14 @@ static int spawn(const struct child_options *options, const char *path, const ch
     return failed;
 }
 
-/* The guard is this program once more: it starts the other one. */
+/* The guard is this same program; it starts the other one. */
 static int spawn_guard(const struct child_options *options, const int fds[FD_COUNT],
                        pid_t *ret) {
     size_t count = 0;
     while (options->args[count]) count++;
     const char **args = mem_zero(count + 4, sizeof(char *));
     args[0] = GUARD_NAME;
-    args[1] = options->talks ? GUARD_GRACE_TEXT : "0";
+    args[1] = reports(options) ? GUARD_GRACE_TEXT : "0";
     args[2] = options->path;
     for (size_t i = 0; i < count; i++) args[3 + i] = options->args[i];
     int failed = spawn(options, options->guard, args, fds, ret);
@@ -321,7 +327,7 @@ static int spawn_any(const struct child_options *options, const int fds[FD_COUNT
     return spawn_guard(options, fds, ret);
 }
 
-/* Takes the descriptor, also when it fails. */
+/* Takes *fd, and sets it to -1, once libuv has a handle for it. */
 static bool watch(struct child *child, size_t which, struct loop *loop, int *fd,
                   uv_poll_cb on_ready) {
     struct watched *watched = &child->watched[which];
@@ -339,7 +345,8 @@ static bool cannot_start(const char *path, int reason, struct err *e) {
                    path, strerrordesc_np(reason));
 }
 
-/* A guard ends what it guards, and then itself. */
+/* Kill the child's group. A guard is told through the lifeline; it ends the program, then
+ * itself. */
 static void end_child(struct child *child) {
     if (child->lifeline_fd < 0) {
         kill(-child->pid, SIGKILL);
@@ -349,7 +356,7 @@ static void end_child(struct child *child) {
     child->lifeline_fd = -1;
 }
 
-/* It runs, but cannot be watched. */
+/* The child runs but cannot be watched: end it. */
 static void give_up(struct child *child) {
     child->killed = true;
     if (child->lifeline_fd >= 0) end_child(child);
@@ -374,17 +381,17 @@ bool child_start(struct loop *loop, const struct child_options *options,
     child->ctx = ctx;
     child->pid = pid;
     buf_init(&child->unsent, SIZE_MAX);
-    child->complaint_fd = options->talks ? -1 : fds[COMPLAINT];
-    if (!options->talks) fds[COMPLAINT] = -1;
+    child->complaint_fd = reports(options) ? -1 : fds[COMPLAINT];
+    if (!reports(options)) fds[COMPLAINT] = -1;
     child->lifeline_fd = fds[LIFELINE_HERE];
     fds[LIFELINE_HERE] = -1;
     for (size_t i = 0; i < WATCH_COUNT; i++) child->watched[i].fd = -1;
     fds[PROCESS] = (int)syscall(SYS_pidfd_open, pid, 0);
     bool done = watch(child, WATCH_OUTPUT, loop, &fds[OUTPUT_HERE], on_readable) &&
                 watch(child, WATCH_END, loop, &fds[PROCESS], on_ended);
-    if (done && options->talks)
-        done = watch(child, WATCH_INPUT, loop, &fds[INPUT_HERE], NULL) &&
-               watch(child, WATCH_COMPLAINT, loop, &fds[COMPLAINT_HERE], on_complains);
+    if (done && reports(options))
+        done = watch(child, WATCH_COMPLAINT, loop, &fds[COMPLAINT_HERE], on_complains);
+    if (done && options->talks) done = watch(child, WATCH_INPUT, loop, &fds[INPUT_HERE], NULL);
     failed = errno;
     close_all(fds);
     if (!done) {
@@ -404,7 +411,7 @@ void child_kill(struct child *child) {
     unwatch(child, WATCH_COMPLAINT);
 }
 
-/* --- where programs stand ----------------------------------------------------------------- */
+/* --- finding a program -------------------------------------------------------------------- */
 
 static bool is_program(struct buf *path) {
     return buf_append_byte(path, '\0') && access(path->at, X_OK) == 0;
@@ -417,7 +424,7 @@ bool child_find(struct str program, struct str path, struct buf *ret) {
     }
     while (path.len && program.len) {
         struct str folder = str_split(path, ':', &path);
-        if (folder.len == 0) continue; /* the folder that we happen to stand in */
+        if (folder.len == 0) continue; /* never the current directory */
         buf_clear(ret);
         buf_append(ret, folder);
         buf_append_byte(ret, '/');

@@ -11,15 +11,14 @@
  * ignored signals, and only the environment it is given. When this process dies, nothing reads
  * the child's output any more.
  *
- * A child that talks reads what child_write() sends, and its standard error is reported as it
- * arrives. A guarded child is started by a guard, which also ends it, and all its descendants,
- * when this process dies without a word.
+ * A child that talks reads what child_write() sends. If it talks or reports, its standard error
+ * is reported as it arrives. A guarded child is started by a guard, which also ends it and all
+ * its descendants when this process dies, for whatever reason.
  *
  * Memory   a child belongs to its loop. Its owner may use it until on_end or child_kill().
  *          After that it frees itself, at the latest in loop_free().
  * Threads  the loop's own.
- * Source   posix_spawn(3), pidfd_open(2), memfd_create(2).
- */
+ * Source   posix_spawn(3), pidfd_open(2), memfd_create(2). */
 #ifndef WEIR_LOOP_CHILD_H
 #define WEIR_LOOP_CHILD_H
 
@@ -30,10 +29,10 @@
 /* How much of its standard error is kept. */
 #define CHILD_COMPLAINT_BYTES 4096
 
-/* What may wait until a child that talks reads it. */
+/* Bytes that may wait for a child that talks. */
 #define CHILD_UNSENT_MAX_BYTES ((size_t)8 * 1024 * 1024)
 
-/* This program itself, as a guard: see loop/guard.h. */
+/* This program itself as the guard: see loop/guard.h. */
 #define CHILD_GUARD_SELF "/proc/self/exe"
 
 struct child;
@@ -44,7 +43,8 @@ struct child_options {
     const char *const *environment; /* "NAME=value"; ends with NULL */
     struct str input;               /* copied; not of a child that talks */
     bool talks;                     /* its input and its standard error are pipes */
-    const char *guard;              /* CHILD_GUARD_SELF; NULL: it has none */
+    bool reports;                   /* its standard error is a pipe */
+    const char *guard;              /* CHILD_GUARD_SELF; NULL: no guard */
 };
 
 struct child_end {
@@ -58,7 +58,7 @@ struct child_end {
 struct child_sink {
     void (*on_output)(struct str bytes, void *ctx); /* never empty */
     void (*on_end)(const struct child_end *end, void *ctx);
-    void (*on_complaint)(struct str bytes, void *ctx); /* of a child that talks; may be NULL */
+    void (*on_complaint)(struct str bytes, void *ctx); /* only if it reports; may be NULL */
 };
 
 /* Not on a fake loop.
@@ -68,14 +68,15 @@ MUST_CHECK bool child_start(struct loop *loop, const struct child_options *optio
                             const struct child_sink *sink, void *ctx, struct child **ret,
                             struct err *e);
 
-/* Send bytes to a child that talks. False: it reads no more, or too much waits for it. */
+/* Send bytes to a child that talks. False: it no longer reads, or too many bytes wait for
+ * it. */
 MUST_CHECK bool child_write(struct child *child, struct str bytes);
 
-/* Leave its output unread, or read it again. */
+/* Stop reading its output, or resume. */
 void child_hold(struct child *child, bool hold);
 
-/* Kill it at once, together with its process group. One that talks to a guard has half a second
- * to end by itself; nothing is reported meanwhile. */
+/* Kill it now, with its process group. A guarded child that talks or reports gets half a second
+ * to end by itself. No callbacks follow. */
 void child_kill(struct child *child);
 
 /* Find `program`: as given when it contains a '/', else in the first matching directory of

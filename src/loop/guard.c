@@ -47,9 +47,9 @@ static int code_of(int status) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : SIGNALLED + WTERMSIG(status);
 }
 
-/* --- who is left -------------------------------------------------------------------------- */
+/* --- remaining descendants ---------------------------------------------------------------- */
 
-/* "PID (NAME) STATE PPID ...", where a name may hold anything. */
+/* The text is "PID (NAME) STATE PPID ..."; NAME may contain anything. */
 static bool is_child_of(const char *pid, pid_t parent) {
     char path[64], text[512];
     snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
@@ -73,7 +73,7 @@ static void kill_children(void) {
     if (all) closedir(all);
 }
 
-/* Descendants become children of the guard as their parents die, so this ends. */
+/* Kill and reap all descendants. As their parents die they become children of the guard. */
 static void sweep(void) {
     const struct timespec pause = {.tv_nsec = SWEEP_NS};
     for (unsigned i = 0; i < SWEEPS_MAX; i++) {
@@ -81,7 +81,7 @@ static void sweep(void) {
         do {
             done = waitpid(-1, NULL, WNOHANG);
         } while (done > 0);
-        if (done < 0) return; /* there is none */
+        if (done < 0) return; /* no child is left */
         kill_children();
         nanosleep(&pause, NULL);
     }
@@ -89,7 +89,8 @@ static void sweep(void) {
 
 /* --- watching ----------------------------------------------------------------------------- */
 
-/* Until the program or the lifeline ends. A time below 0 has no end. */
+/* Wait until the program ends (true), the lifeline closes, or `ms` is over; below 0: no
+ * limit. */
 static bool program_ended(int process, bool watches_lifeline, int ms) {
     struct pollfd watched[] = {{.fd = process, .events = POLLIN},
                                {.fd = watches_lifeline ? GUARD_LIFELINE_FD : -1}};

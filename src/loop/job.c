@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <uv.h>
 
-/* Apart from the job: libuv tells of a cancelled request only later, when the job's owner may
- * be gone. */
+/* Allocated apart from the job: libuv reports a cancelled request later, when the owner of the
+ * job may be gone. */
 struct job_request {
     uv_work_t uv;     /* on a real loop */
     struct task turn; /* on a fake one */
@@ -45,13 +45,13 @@ static void on_loop(uv_work_t *uv, int status) {
 static void queue(struct job_request *request, struct loop *loop) {
     request->uv.data = request;
     int queued = uv_queue_work(loop_uv(loop), &request->uv, on_thread, on_loop);
-    assert(queued == 0); /* only wrong arguments are refused */
+    assert(queued == 0); /* fails only for wrong arguments */
     (void)queued;
 }
 
 static bool take_back(struct job_request *request) {
     if (uv_cancel((uv_req_t *)&request->uv) != 0) return false;
-    request->job = NULL; /* on_loop() frees it */
+    request->job = NULL; /* on_loop() frees the request */
     return true;
 }
 
@@ -68,7 +68,7 @@ static void job_forget(struct job_request *request) {
     free(request);
 }
 
-/* --- the public story --------------------------------------------------------------------- */
+/* --- public functions --------------------------------------------------------------------- */
 
 void job_start(struct job *job, struct loop *loop, task_fn *work, task_fn *done, void *ctx) {
     assert(!job->request);
@@ -88,7 +88,7 @@ bool job_cancel(struct job *job) {
     struct job_request *request = job->request;
     if (!request) return true;
     if (request->fake) {
-        /* Its work cannot ask to be cancelled: that would be another thread's call. */
+        /* The job cannot be running: cancel is called on the thread that runs it. */
         assert(list_linked(&request->turn.link));
         job_forget(request);
     } else if (!take_back(request)) {

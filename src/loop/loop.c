@@ -9,10 +9,10 @@
 #include <uv.h>
 
 #define HEAP_FIRST_ROOM 64
-#define HEAP_SPARSE_PART 8 /* where less than this part of it is used, it halves */
+#define HEAP_SPARSE_PART 8 /* the heap halves when less than this part of it is used */
 #define NEVER UINT64_MAX
 
-/* A timer's turn stands beside the pointer, so that sorting does not touch the timers. */
+/* The due time is beside the pointer, so that sorting does not touch the timers. */
 struct slot {
     uint64_t due_ms, order;
     struct timer *timer;
@@ -25,14 +25,14 @@ struct loop {
 
     struct list deferred;
 
-    /* A heap of the waiting timers, the next one first. While one is told, its slot stays as a
-     * hole that the next one to start may fill: mostly it is the same one. */
+    /* A heap of the waiting timers, the next one at the top. While a timer's callback runs, its
+     * slot stays a hole that the next timer started may fill; mostly it is the same timer. */
     struct slot *heap;
     size_t heap_count, heap_room;
     bool hole;
     uint64_t next_order;
 
-    /* The newest mail first; the thread that posts the first one wakes the loop. */
+    /* Newest mail first. The thread that posts to an empty mailbox wakes the loop. */
     _Atomic(struct mail *) mailbox;
 
     /* Not on a fake loop. */
@@ -83,8 +83,8 @@ static bool is_before(const struct slot *a, const struct slot *b) {
     return a->order < b->order;
 }
 
-/* Places count from 1, and each has four children: half the depth of two, and the four lie
- * side by side. */
+/* Places count from 1. Each has four children, which gives half the depth of a binary heap, and
+ * the four are adjacent in memory. */
 enum { CHILDREN = 4 };
 
 static size_t parent_of(size_t place) {
@@ -108,7 +108,7 @@ static void sift_up(struct loop *loop, size_t place, struct slot slot) {
     put_at(loop, place, slot);
 }
 
-/* The child of `place` that is first, or 0 without children. */
+/* The child of `place` that is due first, or 0 without children. */
 static size_t first_child(const struct loop *loop, size_t place) {
     size_t child = (place - 1) * CHILDREN + 2, end = child + CHILDREN;
     if (child > loop->heap_count) return 0;
@@ -168,7 +168,7 @@ static void close_hole(struct loop *loop) {
     heap_remove(loop, 1);
 }
 
-/* --- timers: the public story ------------------------------------------------------------ */
+/* --- timers: public functions ------------------------------------------------------------- */
 
 void timer_init(struct timer *timer, struct loop *loop, task_fn *fn, void *ctx) {
     *timer = (struct timer){.loop = loop, .fn = fn, .ctx = ctx};
@@ -196,8 +196,8 @@ static uint64_t next_due_ms(const struct loop *loop) {
     return loop->heap_count ? loop->heap[0].due_ms : NEVER;
 }
 
-/* A timer that one of these callbacks starts waits for a later turn, also when it is due at
- * once: its order is not below `end`. What was started before stands in front of it. */
+/* A timer that one of these callbacks starts waits for a later turn, even if it is due at once:
+ * its order is not below `end`. Timers started earlier sort before it. */
 static void fire_due(struct loop *loop) {
     uint64_t now_ms = loop_now_ms(loop);
     uint64_t end = loop->next_order;
@@ -222,7 +222,7 @@ void loop_post(struct loop *loop, struct mail *mail, task_fn *fn, void *ctx) {
         mail->next = head;
     } while (!atomic_compare_exchange_weak_explicit(
         &loop->mailbox, &head, mail, memory_order_release, memory_order_relaxed));
-    /* `mail` may be gone by now, and only the first of a batch needs to ring. */
+    /* `mail` may already be gone. Only the first mail of a batch needs to ring. */
     if (!head && !loop->fake) uv_async_send(&loop->bell);
 }
 
@@ -248,9 +248,9 @@ static void deliver(struct loop *loop) {
 
 /* --- turns of a real loop ---------------------------------------------------------------- */
 
-/* libuv runs due timers first, then prepare, then it waits and calls for sockets and mail,
- * then check. A turn in our sense ends in both places: before the wait nothing may be left
- * that timers deferred, and after it nothing that sockets did. */
+/* libuv runs due timers, then prepare handlers, then waits and handles sockets and mail, then
+ * runs check handlers. The deferred tasks run in both places: those of timers before the wait,
+ * and those of sockets after it. */
 
 static void set_alarm(struct loop *loop);
 
@@ -274,7 +274,7 @@ static void on_after_wait(uv_check_t *check) {
     run_deferred(check->data);
 }
 
-/* Only ever called right before the wait, so that starting and stopping timers is heap work
+/* Called only just before the wait, so that starting and stopping a timer is heap work
  * alone. */
 static void set_alarm(struct loop *loop) {
     uint64_t due_ms = next_due_ms(loop);
@@ -288,7 +288,7 @@ static void set_alarm(struct loop *loop) {
     uv_timer_start(&loop->alarm, on_alarm, due_ms > now_ms ? due_ms - now_ms : 0, 0);
 }
 
-/* Out of descriptors or memory before anything runs: there is nothing to fall back to. */
+/* Startup ran out of descriptors or memory: there is no fallback. */
 static void must(int result) {
     if (result == 0) return;
     log_last(LOG_ERROR, "cannot start an event loop: %s", uv_strerror(result));
@@ -335,6 +335,7 @@ static void close_handles(struct loop *loop) {
 
 void loop_free(struct loop *loop) {
     if (!loop) return;
+    deliver(loop); /* what a thread has posted while the loop stopped */
     if (!loop->fake) close_handles(loop);
     assert(list_empty(&loop->deferred));
     assert(loop->heap_count == 0);

@@ -26,7 +26,8 @@ struct loop;
 struct uv_loop_s;
 
 struct loop *loop_new(void);
-void loop_free(struct loop *loop); /* nothing may be linked to it */
+/* Nothing may be linked to it, and nobody posts any more. Mail that is under way is delivered. */
+void loop_free(struct loop *loop);
 
 /* Run until loop_stop(). */
 void loop_run(struct loop *loop);

@@ -12,7 +12,7 @@
 struct slot_key {
     struct text name;
     size_t used, max, waiting_count;
-    struct list waiting; /* the oldest first, where there is no limit in all */
+    struct list waiting; /* oldest first; used when there is no limit in total */
 };
 
 struct slots {
@@ -20,7 +20,7 @@ struct slots {
     pthread_mutex_t lock;
     struct map *keys;
     size_t used, waiting_count;
-    struct list waiting; /* the oldest first, of every key, where there is a limit in all */
+    struct list waiting; /* all keys, oldest first; used when there is a limit in total */
 };
 
 /* --- states ------------------------------------------------------------------------------- */
@@ -71,7 +71,7 @@ void slots_free(struct slots *slots) {
     free(slots);
 }
 
-/* --- under the lock ----------------------------------------------------------------------- */
+/* --- with the lock held ------------------------------------------------------------------- */
 
 static struct slot_key *key_of(struct slots *slots, struct str name) {
     struct slot_key *key = map_find(slots->keys, name);
@@ -83,7 +83,7 @@ static struct slot_key *key_of(struct slots *slots, struct str name) {
     return key;
 }
 
-/* A key of which nothing is taken and nothing waits is forgotten. */
+/* Forget a key without taken or waiting slots. */
 static void key_rest(struct slots *slots, struct slot_key *key) {
     if (key->used || key->waiting_count) return;
     map_remove(slots->keys, text_str(key->name));
@@ -91,8 +91,8 @@ static void key_rest(struct slots *slots, struct slot_key *key) {
     free(key);
 }
 
-/* Without a limit in all, what leaves makes room for its own key alone: then each key has a
- * queue, and no other key's is walked. */
+/* Without a limit in total, a slot that is left makes room only for its own key. Each key then
+ * has its own queue, and other keys' waiting slots are not walked. */
 static struct list *queue_of(struct slots *slots, struct slot_key *key) {
     return slots->limits.all == SLOTS_NO_LIMIT ? &key->waiting : &slots->waiting;
 }

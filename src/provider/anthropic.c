@@ -1,4 +1,4 @@
-/* The Messages API of Anthropic, and of others that speak it: what is asked. */
+/* The Messages API of Anthropic and of servers that imitate it: writes requests. */
 #include "provider/dialect.h"
 
 #include "provider/body.h"
@@ -6,22 +6,22 @@
 #include "provider/prompt.h"
 #include "wire/json.h"
 
-/* This API wants to be told how long an answer may be. */
+/* Default for max_tokens, which this API requires. */
 #define OUTPUT_TOKENS 8192
 
-#define BUDGET_TOKENS_MIN 1024 /* of thinking */
+#define BUDGET_TOKENS_MIN 1024 /* minimum that the API accepts */
 #define THINKING_TOP_P_MIN 0.95
 
-/* Nobody says nothing here, an assistant does not begin, and none of the newer models goes on
- * with what it has begun to say. */
+/* The API refuses blank text, a conversation that begins with the assistant and, for newer
+ * models, one that ends with it. These texts fill in. */
 #define BLANK STR("(no text)")
 #define OPENING STR("(earlier messages are left out)")
 #define GO_ON STR("(go on)")
 
-/* --- how it thinks ------------------------------------------------------------------------ */
+/* --- thinking ----------------------------------------------------------------------------- */
 
-/* Models that are given a budget of tokens to think with. Those after them decide for
- * themselves, guided by an effort, and refuse a budget. */
+/* Models that take a thinking budget in tokens. Later models refuse a budget; they take an
+ * effort. */
 static const struct str budget_models[] = {
     STR_INIT("claude-2"),          STR_INIT("claude-instant"),    STR_INIT("claude-3"),
     STR_INIT("claude-opus-4-0"),   STR_INIT("claude-opus-4-1"),   STR_INIT("claude-opus-4-2"),
@@ -29,8 +29,8 @@ static const struct str budget_models[] = {
     STR_INIT("claude-sonnet-4-5"), STR_INIT("claude-haiku-4"),
 };
 
-/* What an effort is worth in tokens, for models that want a number, and how much longer an
- * answer may be that thinks first, for all. */
+/* An effort in tokens: the budget for models that take one, and for all models the room that
+ * thinking adds to the answer's limit. */
 static const struct {
     struct str effort;
     int64_t tokens;
@@ -44,10 +44,10 @@ struct thinking {
     enum { THINKING_OFF, THINKING_BUDGET, THINKING_ADAPTIVE } kind;
     int64_t budget;
     struct str effort;
-    int64_t output_tokens; /* with what is thought */
+    int64_t output_tokens; /* max_tokens: the answer and the thinking */
 };
 
-/* Gateways write "claude-sonnet-4.5" and "claude-sonnet-4@20250514". */
+/* Gateways also write "claude-sonnet-4.5" and "claude-sonnet-4@20250514". */
 static bool is_of(struct str model, struct str family) {
     for (size_t i = 0; i < family.len; i++) {
         if (i == model.len) return false;
@@ -58,8 +58,8 @@ static bool is_of(struct str model, struct str family) {
 }
 
 static bool adapts(struct str model) {
-    model = str_skip(model, str_find(model, STR("claude-"))); /* behind "anthropic/" or not */
-    if (model.len == 0) return false; /* another vendor's model: as all knew it first */
+    model = str_skip(model, str_find(model, STR("claude-"))); /* after "anthropic/" etc. */
+    if (model.len == 0) return false; /* another vendor's model: assume the older API */
     if (str_equal(model, STR("claude-opus-4")) || str_equal(model, STR("claude-sonnet-4")))
         return false;
     for (size_t i = 0; i < ARRAY_LEN(budget_models); i++) {
@@ -80,15 +80,15 @@ static bool budget_of(struct str effort, int64_t *ret, struct err *e) {
                    STR_ARG(effort));
 }
 
-/* The turn that the reply is to begin with, or NULL. */
+/* The turn that the reply must continue, or NULL. */
 static const struct prompt_turn *prefill_of(const struct prompt *prompt) {
     const struct prompt_turn *last = prompt->turns + prompt->turn_count - 1;
     return prompt->turn_count && last->prefill ? last : NULL;
 }
 
-/* With a budget, a round of tool calls that is not over must have begun with a thought: one
- * that was begun without, by another model perhaps, is finished without. What others said in
- * between, and what a person said to it, does not end the round. */
+/* With a budget, an unfinished round of tool calls must have begun with thinking. If it began
+ * without (with another model, perhaps), it is finished without. Messages of other agents, and
+ * of a person in answer to it, do not end the round. */
 static bool may_think(const struct prompt *prompt) {
     const struct prompt_turn *turns = prompt->turns, *first = NULL;
     size_t i = prompt->turn_count;
@@ -102,8 +102,8 @@ static bool may_think(const struct prompt *prompt) {
     return !first || first->opaque.len > 0;
 }
 
-/* A number that somebody chose is sent, and an answer that cannot hold it is refused here; what
- * an effort stands for gives way to the length of the answer. */
+/* A configured budget is sent as it is, and refused here if the answer's limit cannot hold it.
+ * A budget derived from an effort is lowered to fit. */
 static bool decide_budget(const struct model_options *options, struct thinking *thinking,
                           struct err *e) {
     int64_t output = options->output_tokens_max;
@@ -123,7 +123,7 @@ static bool decide_budget(const struct model_options *options, struct thinking *
                        "counts both together",
                        (long long)output, (long long)thinking->budget);
     if (output > 0 && thinking->budget > output / 2 && !chosen) thinking->budget = output / 2;
-    if (thinking->budget < BUDGET_TOKENS_MIN) return true; /* no room: it stays off */
+    if (thinking->budget < BUDGET_TOKENS_MIN) return true; /* no room: thinking stays off */
 
     thinking->kind = THINKING_BUDGET;
     if (output == 0) thinking->output_tokens += thinking->budget;
@@ -156,15 +156,15 @@ static void write_thinking(struct json_writer *w, const struct thinking *thinkin
         json_member_i64(w, "budget_tokens", thinking->budget);
     } else {
         json_member_str(w, "type", STR("adaptive"));
-        json_member_str(w, "display", STR("summarized")); /* else nothing of it is told */
+        json_member_str(w, "display", STR("summarized")); /* else thinking is not sent */
     }
     json_close(w);
 }
 
 /* --- blocks ------------------------------------------------------------------------------- */
 
-/* What stands up to here need not be read again by the next request: the end of the tools, of
- * the instructions and of the conversation, three of the four marks that are allowed. */
+/* Mark the end of a prefix that the vendor should cache. At most four marks are allowed; we set
+ * three: after the tools, the instructions and the conversation. */
 static void write_mark(struct json_writer *w, bool mark) {
     if (!mark) return;
     json_member_object(w, "cache_control");
@@ -184,8 +184,8 @@ static void write_text(struct json_writer *w, struct str text, bool mark) {
     json_close(w);
 }
 
-/* Ids of other vendors may hold what this API does not take in one. Its own, in what is sent
- * back as it came, stay as they are. */
+/* Other vendors' ids may contain characters that this API refuses. Its own ids, in blocks sent
+ * back unchanged, are not touched. */
 static void write_id(struct json_writer *w, const char *key, struct str id) {
     struct buf tame;
     buf_init(&tame, id.len);
@@ -199,7 +199,8 @@ static void write_id(struct json_writer *w, const char *key, struct str id) {
     buf_done(&tame);
 }
 
-/* Arguments that were no JSON object cannot be told; their result says what was wrong. */
+/* Arguments must be a JSON object. Others are sent as {}; the call's result says what was
+ * wrong. */
 static struct str input_of(const struct message *call) {
     struct err ignored;
     struct json args;
@@ -233,10 +234,10 @@ static void write_result(struct json_writer *w, const struct prompt_call *call, 
 
 /* --- messages ----------------------------------------------------------------------------- */
 
-/* Turns of the same side that follow each other are one message. */
+/* Consecutive turns of the same side form one message. */
 struct messages {
     struct json_writer *w;
-    struct str side; /* whose message is open; empty: none is */
+    struct str side; /* role of the open message; empty: none is open */
 };
 
 static void open_message(struct messages *messages, struct str side) {
@@ -274,7 +275,7 @@ static void write_picture(struct json_writer *w, const struct part *part, bool m
     json_close(w);
 }
 
-/* A block for each part; a blank text is none. */
+/* One block per part. The API refuses blank text, so it is replaced by BLANK. */
 static void write_parts(struct messages *messages, struct str parts, bool mark) {
     struct json_reader reader = parts_enter(parts);
     struct part part, next;
@@ -306,7 +307,7 @@ static void open_agent(struct messages *messages) {
     open_message(messages, STR("assistant"));
 }
 
-/* The blocks of an opaque message as they came, or false. */
+/* Write the blocks of an opaque message unchanged. False: there are none. */
 static bool write_opaque(struct messages *messages, struct str opaque) {
     struct err ignored;
     struct json blocks, block;
@@ -345,7 +346,7 @@ static void write_messages(struct json_writer *w, const struct prompt *prompt) {
         switch (turn->role) {
         case PROMPT_USER: write_user(&messages, turn, last); break;
         case PROMPT_AGENT: write_agent(&messages, turn, last); break;
-        case PROMPT_SYSTEM: break; /* check_system(): it stands among the instructions */
+        case PROMPT_SYSTEM: break; /* write_system() has sent it; see check_system() */
         }
     }
     bool ends = str_equal(messages.side, STR("user")) || prefill_of(prompt);
@@ -354,7 +355,7 @@ static void write_messages(struct json_writer *w, const struct prompt *prompt) {
     json_close(w);
 }
 
-/* --- what it cannot carry ----------------------------------------------------------------- */
+/* --- unsupported content ------------------------------------------------------------------ */
 
 static bool check_prefill(const struct provider_request *request, const struct prompt *prompt,
                           struct str model, struct err *e) {
@@ -400,7 +401,7 @@ static bool can_carry(const struct provider_request *request, const struct promp
 
 /* --- the rest of the request -------------------------------------------------------------- */
 
-/* What a caller put before the first message belongs to the instructions. */
+/* System turns at the start of the conversation are sent with the instructions. */
 static void write_system(struct json_writer *w, struct str system,
                          const struct prompt *prompt) {
     size_t leading = prompt_leading_system(prompt);
@@ -428,7 +429,8 @@ static bool write_tools(struct json_writer *w, const struct provider_request *re
     return true;
 }
 
-/* Where it thinks, it takes no temperature and hardly a top_p; and never both of them. */
+/* With thinking, the API refuses temperature and accepts only a high top_p. It never accepts
+ * both. */
 static void write_sampling(struct json_writer *w, const struct model_options *options,
                            const struct thinking *thinking) {
     bool thinks = thinking->kind != THINKING_OFF;
@@ -491,7 +493,7 @@ static bool anthropic_body(const struct dialect_settings *settings,
     return fine;
 }
 
-/* Vendors' pages name the base with the version and without. */
+/* Vendors document the base URL with and without the version. */
 static void anthropic_url(const struct dialect_settings *settings,
                           const struct provider_request *request, struct buf *out) {
     (void)request;

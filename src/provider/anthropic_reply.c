@@ -1,14 +1,13 @@
-/* anthropic_reply: what a streamed answer of the Messages API says.
+/* anthropic_reply: reads a streamed answer of the Messages API.
  *
  *     message_start ─▶ content_block_start ─▶ content_block_delta ... ─▶ content_block_stop
  *                        ▲ next block, or ─▶ message_delta (why it stopped) ─▶ message_stop
  *
- * A call of a tool is told when the next block begins or the reason to stop is known, not when
- * its own block ends: an answer that reaches its token limit may break off inside the arguments
- * and still end the block, and half a call must not be made.
+ * A tool call is reported when the next block begins or the stop reason is known, not when its
+ * own block ends: an answer that reaches its token limit may break off inside the arguments and
+ * still end the block, and an incomplete call must not be made.
  *
- * Source   Messages API 2023-06-01, "Streaming messages", "Handling stop reasons".
- */
+ * Source   Messages API 2023-06-01, "Streaming messages", "Handling stop reasons". */
 #include "provider/dialect.h"
 
 #include "base/mem.h"
@@ -16,14 +15,14 @@
 
 #include <stdlib.h>
 
-/* What is gathered of one reply, each part for itself. */
+/* Limit for each buffer of one reply. */
 #define REPLY_MAX_BYTES (16 * MIB)
 
-/* More than this is no count of tokens; sums of a few cannot overflow. */
+/* Larger numbers are not token counts. Sums of a few cannot overflow. */
 #define TOKENS_MAX (INT64_C(1) << 50)
 
 enum block {
-    BLOCK_NONE, /* none is open, or one that we pass over */
+    BLOCK_NONE, /* no block is open, or one that is ignored */
     BLOCK_TEXT,
     BLOCK_THINKING,
     BLOCK_REDACTED,
@@ -42,7 +41,7 @@ static const struct stop_reason stop_reasons[] = {
     {STR_INIT("stop_sequence"),                 OUTCOME_DONE},
     {STR_INIT("max_tokens"),                    OUTCOME_CUT},
     {STR_INIT("model_context_window_exceeded"), OUTCOME_CUT},
-    {STR_INIT("pause_turn"),                    OUTCOME_CUT}, /* of tools that run over there */
+    {STR_INIT("pause_turn"),                    OUTCOME_CUT}, /* by the vendor's own tools */
     {STR_INIT("refusal"),                       OUTCOME_FAILED},
     /* clang-format on */
 };
@@ -55,23 +54,22 @@ struct anthropic_reply {
     struct buf text;           /* of the open block: text or thinking */
     struct buf signature;      /* of thinking */
     struct buf id, name, args; /* of a call */
-    bool call_waits;           /* its block has ended and it was not told yet */
-    struct buf content;        /* the blocks so far, as they are sent back: "{...},{...}" */
-    bool thought, called;      /* whether `content` has thinking, and calls */
-    struct buf ids;            /* of its calls, each between two line breaks */
-    bool unfit; /* a call in `content` is none that the API takes back: no name, no id of its
-                   own */
+    bool call_waits;           /* its block has ended and it is not reported yet */
+    struct buf content;        /* the blocks so far, in the form to send back: "{...},{...}" */
+    bool thought, called;      /* `content` has thinking; it has calls */
+    struct buf ids;            /* of the calls in `content`, each between two line breaks */
+    bool unfit; /* `content` cannot be sent back: a call has no name, or no id of its own */
 
-    bool stopping; /* a reason to stop came */
+    bool stopping; /* a stop reason has arrived */
     const struct stop_reason *stop;
-    struct buf stop_name, stop_why; /* as it came; what a refusal adds to it */
+    struct buf stop_name, stop_why; /* as received; the explanation of a refusal */
 
-    /* As this API counts: prompt without what a cache took or gave, and cache_write with what
-     * was put there for an hour. */
+    /* As this API counts: `prompt` excludes tokens read from or written to a cache, and
+     * `cache_write` includes those written for an hour. */
     struct event_usage usage;
 };
 
-/* --- beginning and end of its life -------------------------------------------------------- */
+/* --- creation and release ----------------------------------------------------------------- */
 
 static struct reply *anthropic_reply_new(reply_event_fn *on_reply, void *ctx) {
     struct anthropic_reply *reply = MEM_NEW(struct anthropic_reply);
@@ -119,7 +117,7 @@ static void anthropic_reply_set(struct buf *buf, struct json string) {
     json_text(string, buf);
 }
 
-/* --- what is sent back -------------------------------------------------------------------- */
+/* --- blocks to send back ------------------------------------------------------------------ */
 
 static struct json_writer add_block(struct anthropic_reply *reply, struct str type) {
     if (reply->content.len) buf_append_byte(&reply->content, ',');
@@ -129,7 +127,7 @@ static struct json_writer add_block(struct anthropic_reply *reply, struct str ty
     return w;
 }
 
-/* A text without any is refused when it comes back. */
+/* An empty text block would be refused when it is sent back. */
 static void keep_text(struct anthropic_reply *reply) {
     if (reply->text.len == 0) return;
     struct json_writer w = add_block(reply, STR("text"));
@@ -145,8 +143,8 @@ static void keep_thinking(struct anthropic_reply *reply) {
     reply->thought = true;
 }
 
-/* Whoever listens gives an id to a call without one, and another to the second of two that
- * share theirs: what stands here would not be the call that is answered. */
+/* The listener gives a new id to a call without one, and to the second of two with the same id.
+ * The block kept here would then not match the result. */
 static void note_id(struct anthropic_reply *reply) {
     struct buf line;
     buf_init(&line, REPLY_MAX_BYTES);
@@ -167,9 +165,9 @@ static void keep_call(struct anthropic_reply *reply, bool object) {
     reply->called = true;
 }
 
-/* --- what is told ------------------------------------------------------------------------- */
+/* --- reporting ---------------------------------------------------------------------------- */
 
-/* Gather the text and tell what is new of it. */
+/* Append `text` to the block and report the new part. */
 static void anthropic_reply_tell(struct anthropic_reply *reply, enum reply_kind kind,
                                  struct json text) {
     size_t before = reply->text.len;
@@ -178,8 +176,8 @@ static void anthropic_reply_tell(struct anthropic_reply *reply, enum reply_kind 
     if (news.len) reply_tell(&reply->base, &(struct reply_event){kind, .text = news});
 }
 
-/* The call whose block ended last. Arguments that never came are an object with nothing in it,
- * unless the reply was cut there: then only a whole object will do. */
+/* Report the call whose block ended last. Missing arguments become {}. If the reply was cut
+ * there, the call is reported only when its arguments are a complete object. */
 static void tell_call(struct anthropic_reply *reply) {
     if (!reply->call_waits) return;
     reply->call_waits = false;
@@ -206,7 +204,7 @@ static void end_block(struct anthropic_reply *reply) {
     case BLOCK_THINKING: keep_thinking(reply); break;
     case BLOCK_CALL: reply->call_waits = true; break;
     case BLOCK_NONE:
-    case BLOCK_REDACTED: break; /* kept when it came: it comes whole */
+    case BLOCK_REDACTED: break; /* kept whole when the block began */
     }
     reply->open = BLOCK_NONE;
 }
@@ -238,7 +236,7 @@ static void begin_call(struct anthropic_reply *reply, struct json block) {
     if (json_count(input)) json_compact(input.raw, &reply->args);
 }
 
-/* Blocks of other types (tools that run over there, and what they found) are passed over. */
+/* Blocks of other types (tools that run at the vendor, and their results) are ignored. */
 static const struct {
     struct str type;
     enum block kind;
@@ -288,7 +286,7 @@ static void add_args(struct anthropic_reply *reply, struct json delta) {
     json_text(json_find(delta, STR("partial_json")), &reply->args);
 }
 
-/* A delta counts only in a block of its kind. Others (citations) are passed over. */
+/* A delta counts only in a block of its own kind. Others (citations) are ignored. */
 static const struct {
     struct str type;
     enum block kind;
@@ -310,9 +308,9 @@ static bool on_block_delta(struct anthropic_reply *reply, struct json event) {
     return true;
 }
 
-/* --- the message around them -------------------------------------------------------------- */
+/* --- the message -------------------------------------------------------------------------- */
 
-/* What the newest event says counts: the numbers are of the whole reply so far. */
+/* Counts are totals of the reply so far, so the latest replaces the earlier one. */
 static void take_tokens(struct json usage, struct str name, int64_t *ret) {
     int64_t tokens;
     if (json_i64(json_find(usage, name), &tokens) && tokens >= 0 && tokens <= TOKENS_MAX)
@@ -327,7 +325,7 @@ static void take_prompt_tokens(struct anthropic_reply *reply, struct json usage)
     take_tokens(usage, STR("cache_read_input_tokens"), &reply->usage.cached);
 }
 
-/* Its output_tokens are those of the first moment and say nothing. */
+/* The head's output_tokens are only the first few, so they are ignored. */
 static void take_head(struct anthropic_reply *reply, struct json message) {
     anthropic_reply_set(&reply->model, json_find(message, STR("model")));
     take_prompt_tokens(reply, json_find(message, STR("usage")));
@@ -345,7 +343,7 @@ static void take_usage(struct anthropic_reply *reply, struct json usage) {
                 &reply->usage.thoughts);
 }
 
-/* `object` holds stop_reason and what belongs to it. */
+/* `object` holds stop_reason and its details. */
 static void take_stop(struct anthropic_reply *reply, struct json object) {
     struct json reason = json_find(object, STR("stop_reason"));
     if (reason.kind != JSON_STRING) return;
@@ -391,7 +389,7 @@ static const struct {
     {STR_INIT("error"), on_error},
 };
 
-/* An event that has a name which says nothing to us is not even read. */
+/* Events with other names are not parsed at all. */
 static bool is_for_us(struct str type) {
     if (str_equal(type, STR("message"))) return true;
     for (size_t i = 0; i < ARRAY_LEN(events); i++) {
@@ -420,7 +418,7 @@ static bool anthropic_reply_feed(struct reply *base, const struct sse_event *eve
     struct err e;
     struct json json;
     if (base->stopped || base->over || !is_for_us(event->type)) return true;
-    base->over = str_equal(event->data, STR("[DONE]")); /* what some gateways add */
+    base->over = str_equal(event->data, STR("[DONE]")); /* some gateways add it */
     if (base->over) return true;
     if (!json_read(event->data, &json, &e))
         return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
@@ -428,7 +426,7 @@ static bool anthropic_reply_feed(struct reply *base, const struct sse_event *eve
     return take_event(reply, json) && check_limits(reply);
 }
 
-/* What the events of a stream hold, in one object. */
+/* An answer that was not streamed: one object with all that a stream's events hold. */
 static bool anthropic_reply_read(struct reply *base, struct json answer) {
     struct anthropic_reply *reply = (struct anthropic_reply *)base;
     struct json content = json_find(answer, STR("content")), block;
@@ -448,12 +446,12 @@ static int64_t known(int64_t tokens) {
     return tokens == TOKENS_UNKNOWN ? 0 : tokens;
 }
 
-/* What was read from a cache or written to one is not in input_tokens. */
+/* input_tokens excludes tokens read from or written to a cache; event_usage includes them. */
 static void tell_usage(struct anthropic_reply *reply) {
     const struct event_usage *counted = &reply->usage;
     struct event_usage usage = *counted;
     usage.model = buf_str(&reply->model);
-    if (known(counted->cache_write_hour) > known(counted->cache_write)) /* one is wrong */
+    if (known(counted->cache_write_hour) > known(counted->cache_write)) /* cannot be */
         usage.cache_write_hour = TOKENS_UNKNOWN;
     usage.cache_write -= known(usage.cache_write_hour);
     if (counted->prompt != TOKENS_UNKNOWN)
@@ -463,7 +461,7 @@ static void tell_usage(struct anthropic_reply *reply) {
     reply_tell(&reply->base, &(struct reply_event){REPLY_USAGE, .usage = &usage});
 }
 
-/* Signatures are asked for only while tools are called. */
+/* Signed thinking is needed again only in a round of tool calls. */
 static void tell_opaque(struct anthropic_reply *reply) {
     if (!reply->thought || !reply->called || reply->unfit || reply->base.stopped) return;
     struct buf whole;

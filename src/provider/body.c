@@ -2,7 +2,7 @@
 
 #include <nettle/sha2.h>
 
-#define HASHED_ID_DIGITS 37 /* with "tc_" in front, 40 in all */
+#define HASHED_ID_DIGITS 37 /* after "tc_", 40 in all */
 
 bool body_schema(struct json_writer *writer, const char *key, struct str schema,
                  struct str what, struct err *e) {

@@ -17,15 +17,15 @@ struct chain {
 struct provider_call {
     const struct chain *chain;
     struct loop *loop;
-    struct provider_request request; /* the caller's, with the model of this link */
+    struct provider_request request; /* the caller's, with this link's model */
     struct str model;                /* the caller's */
     reply_event_fn *on_reply;
     void *ctx;
-    size_t at;                   /* the link that is asked */
-    struct provider_call *inner; /* its call; NULL between two of them */
-    bool spoke;                  /* something was said: nobody else is asked */
+    size_t at;                   /* the current link */
+    struct provider_call *inner; /* the call to it; NULL between two links */
+    bool spoke;                  /* it produced output: no fallback any more */
     bool paused, over;
-    unsigned inside; /* callbacks on the stack: the last one to leave frees */
+    unsigned inside; /* callbacks on the stack; the last one to return frees the call */
 };
 
 static reply_event_fn on_link;
@@ -34,7 +34,7 @@ static struct provider *provider_of(const struct provider_call *call) {
     return call->chain->links[call->at].provider;
 }
 
-/* --- asking ------------------------------------------------------------------------------- */
+/* --- calling a link ----------------------------------------------------------------------- */
 
 static void chain_ask(struct provider_call *call) {
     struct str model = call->chain->links[call->at].model;
@@ -44,7 +44,7 @@ static void chain_ask(struct provider_call *call) {
     if (call->paused) provider_of(call)->kind->pause(call->inner);
 }
 
-/* Failures of one model that say nothing about another. */
+/* Failures that the next model may not share. */
 static const char *const own_failures[] = {
     PROVIDER_UNREACHABLE, PROVIDER_TIMEOUT, PROVIDER_RATE_LIMITED, PROVIDER_QUOTA,
     PROVIDER_OVERLOADED,  PROVIDER_ERROR,   PROVIDER_AUTH,
@@ -58,7 +58,7 @@ static bool hands_on(const struct provider_call *call, struct str reason) {
     return false;
 }
 
-/* The model where one is named, else the provider. */
+/* The model's name, or the provider's when no model is named. */
 static struct str label(const struct provider_call *call, size_t at) {
     const struct chain_link *link = &call->chain->links[at];
     if (link->model.len) return link->model;
@@ -72,7 +72,7 @@ static void tell_hand_on(struct provider_call *call, struct str why) {
     buf_init(&note, NOTE_MAX_BYTES);
     buf_printf(&note, STR_FMT " did not answer (" STR_FMT "), asking " STR_FMT,
                STR_ARG(str_head(failed, 100)), STR_ARG(what), STR_ARG(str_head(next, 100)));
-    if (str_equal(failed, next)) { /* the same model, of somebody else */
+    if (str_equal(failed, next)) { /* the same model at another provider */
         struct str name = call->chain->links[call->at + 1].provider->name;
         buf_printf(&note, " of " STR_FMT, STR_ARG(str_head(name, 100)));
     }
@@ -80,7 +80,7 @@ static void tell_hand_on(struct provider_call *call, struct str why) {
     buf_done(&note);
 }
 
-/* --- what a link reports ------------------------------------------------------------------ */
+/* --- events of a link --------------------------------------------------------------------- */
 
 static void chain_leave(struct provider_call *call) {
     call->inside--;
@@ -103,8 +103,8 @@ static void chain_failed(struct provider_call *call, const struct reply_event *e
     chain_ask(call);
 }
 
-/* Everything but a note counts as an answer, usage as well: a reply that was counted is paid
- * for, and is counted once. */
+/* Everything except a note counts as output, usage too: a reply with usage is paid for, and
+ * must be counted once. */
 static void on_link(const struct reply_event *event, void *ctx) {
     struct provider_call *call = ctx;
     call->inside++;

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-/* --- which there are ---------------------------------------------------------------------- */
+/* --- the dialects ------------------------------------------------------------------------- */
 
 #define DIALECT_ADDRESS(name) &name##_dialect,
 const struct dialect *const dialects[DIALECT_COUNT] = {DIALECTS(DIALECT_ADDRESS)};
@@ -19,7 +19,7 @@ const struct dialect *dialect_find(struct str name) {
 bool reply_fail(struct reply *reply, enum err_code code, const char *reason, const char *format,
                 ...) {
     char text[ERR_TEXT_BYTES +
-              4]; /* more than fits, so that err_set() cuts between characters */
+              4]; /* longer than err_set() stores, so that it cuts between characters */
     va_list values;
     va_start(values, format);
     vsnprintf(text, sizeof(text), format, values);
@@ -28,13 +28,13 @@ bool reply_fail(struct reply *reply, enum err_code code, const char *reason, con
     return err_set(&reply->failure.why, code, "%s", text);
 }
 
-/* What a reason is to our caller. A wrong key or an empty account is our operator's to mend and
- * never the caller's: nothing he can do or repeat helps, and he is not told that he is
- * unauthenticated or over a quota of his. */
+/* What the caller is told for each reason. A wrong key and an empty account are the operator's
+ * problem. The caller can do nothing about them, so the code never says that the caller is
+ * unauthenticated or over a quota. */
 static const struct reason {
     struct str name;
     enum err_code code;
-    bool refusal; /* of this request, by what it holds */
+    bool refusal; /* the content of this request was refused */
     struct str sentence;
 } reasons[] = {
     /* clang-format off */
@@ -105,13 +105,13 @@ static const char *reason_of_status(unsigned status) {
         if (statuses[i].status == status) return statuses[i].reason;
     }
     if (status >= 400 && status < 500) return PROVIDER_REJECTED;
-    if (status >= 200 && status < 400) return PROVIDER_BROKEN; /* no stream, no error either */
+    if (status >= 200 && status < 400) return PROVIDER_BROKEN; /* no stream, no error */
     return PROVIDER_ERROR;
 }
 
-/* What stands under "code", "type", "status" or "reason". A word that says more than its HTTP
- * status counts before it (429 with insufficient_quota, 400 with API_KEY_INVALID); the general
- * ones only where there is no status, inside a stream. */
+/* Values of "code", "type", "status" or "reason". SPECIAL words say more than the HTTP status
+ * and take precedence (429 with insufficient_quota, 400 with API_KEY_INVALID). GENERAL ones
+ * count only without a status, inside a stream. */
 enum weight { GENERAL, SPECIAL };
 
 static const struct {
@@ -163,7 +163,8 @@ static const struct {
 
 #define WORD_MAX_BYTES 64
 
-/* What the vendors write when no word tells it apart from other bad requests. */
+/* Phrases of vendors' messages, for errors that no code distinguishes from other bad
+ * requests. */
 static const struct {
     struct str phrase;
     const char *reason;
@@ -175,13 +176,13 @@ static const struct {
     {STR_INIT("maximum number of tokens"), MODEL_CONTEXT},
     {STR_INIT("maximum prompt length"), MODEL_CONTEXT},
     {STR_INIT("too many tokens"), MODEL_CONTEXT},
-    {STR_INIT("is too long"), MODEL_CONTEXT}, /* the prompt; "string too long" is a field */
+    {STR_INIT("is too long"), MODEL_CONTEXT}, /* the prompt; a field gives "string too long" */
     {STR_INIT("are too long"), MODEL_CONTEXT},
     {STR_INIT("credit balance is too low"), PROVIDER_QUOTA},
     {STR_INIT("API key not valid"), PROVIDER_AUTH},
 };
 
-/* An error in parts, wherever the vendor put them; JSON_NONE what is not there. */
+/* The parts of an error, wherever the vendor put them; JSON_NONE when absent. */
 struct told {
     struct json object, message;
 };
@@ -199,7 +200,7 @@ static struct told told_in(struct json body) {
     return told;
 }
 
-/* The reason that `word` stands for, or NULL. */
+/* The reason for `word`, or NULL. */
 static const char *reason_of_word(struct json word, enum weight least) {
     struct buf text;
     buf_init(&text, WORD_MAX_BYTES);
@@ -236,7 +237,7 @@ static const char *reason_of_text(struct str message) {
     return NULL;
 }
 
-/* Inside a stream a number stands for the HTTP status that came too late. */
+/* Inside a stream, a number is the HTTP status that came too late for the head. */
 static unsigned status_of(struct json object) {
     int64_t number;
     struct json code = json_find(object, STR("code"));
@@ -256,12 +257,12 @@ static const char *reason_of(unsigned status, struct json object, struct str mes
     return status ? reason_of_status(status) : PROVIDER_ERROR;
 }
 
-/* --- saying it ---------------------------------------------------------------------------- */
+/* --- wording ------------------------------------------------------------------------------ */
 
-/* Of a vendor's message, so that our own words before and after it are never cut. */
+/* Limit for a vendor's message, so that our own words around it are not cut. */
 #define MESSAGE_SHOWN_BYTES 240
 
-/* Whatever comes in a message beyond this is not looked at. */
+/* Text of a message beyond this is ignored. */
 #define MESSAGE_MAX_BYTES (256 * KIB)
 
 void reply_failure_of(const char *title, unsigned status, struct json body,

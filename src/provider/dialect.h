@@ -42,12 +42,14 @@ struct dialect_settings {
     /* For "openai": merge consecutive user messages into one. The chat templates of some small
      * models (Mistral, Gemma) refuse two in a row. */
     bool joins_users;
+    struct str own; /* a JSON object that only this dialect understands, or empty */
 };
 
 /* Why a call failed. The reasons are stable; the table is in dialect.c. */
 struct reply_failure {
     struct err why;     /* for the operator: cause and remedy; contains no key */
     const char *reason; /* PROVIDER_... below */
+    bool cut;           /* the connection broke in the middle of the response */
 };
 
 #define PROVIDER_UNREACHABLE "PROVIDER_UNREACHABLE"   /* refused, DNS, TLS, reset */
@@ -127,6 +129,15 @@ struct dialect {
                  const struct provider_request *request, struct buf *out, struct err *e);
 
     const struct reply_reader *reader;
+
+    /* The rest is optional. Status codes that say: this server does not stream, ask it for a
+     * whole response. */
+    unsigned streamless[4];
+    /* Whether this request is answered whole by every server. */
+    bool (*is_whole)(const struct provider_request *request);
+    /* Whether the head of a response with status 200 is as it should be; called until it is
+     * not. */
+    bool (*check_head)(const struct http_head *head, struct str name);
 };
 
 /* The only list of dialects. A new dialect is a row here and files that define NAME_dialect and

@@ -71,7 +71,7 @@ static bool is_object(struct str text) {
     return json_read(text, &value, &e) && value.kind == JSON_OBJECT;
 }
 
-/* An id that a later call could not be told from this one by is none. */
+/* The call's id; empty when an earlier call has the same one. */
 static struct str own_id(const struct gather *gather, size_t index) {
     struct str id = buf_str(&gather->calls[index].id);
     for (size_t i = 0; i < index; i++) {

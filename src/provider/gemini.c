@@ -1,4 +1,4 @@
-/* Google's generateContent, for Gemini: what is asked. */
+/* Google's generateContent, for Gemini: writes requests. */
 #include "provider/dialect.h"
 
 #include "provider/body.h"
@@ -6,25 +6,26 @@
 #include "provider/prompt.h"
 #include "wire/json.h"
 
-/* No turn may be empty here, and a model does not begin. */
+/* The API refuses empty turns and a conversation that begins with the model. These texts fill
+ * in. */
 #define BLANK STR("(no text)")
 #define OPENING STR("(earlier messages are left out)")
 #define GO_ON STR("(go on)")
 
-/* Newer models refuse a call of this turn that has lost its signature; this one, which the
- * documentation names for calls of other models, is taken for any. */
+/* Newer models refuse a call of the current turn without its signature. The documentation gives
+ * this value for calls made by other models; the API accepts it for any call. */
 #define ANY_SIGNATURE STR("skip_thought_signature_validator")
 
 /* --- models ------------------------------------------------------------------------------- */
 
-/* Models that think by a budget of tokens, do not miss signatures, and cannot follow a schema
- * while they have tools. Those after them think by a level and can. */
+/* Models that take a thinking budget in tokens, do not require signatures, and cannot combine a
+ * schema with tools. Later models take a thinking level and can. */
 static const struct str older_models[] = {
     STR_INIT("gemini-1"),   STR_INIT("gemini-2"), STR_INIT("gemini-robotics"),
     STR_INIT("gemini-exp"), STR_INIT("gemma"),    STR_INIT("learnlm"),
 };
 
-/* What an effort is worth in tokens, for older models. */
+/* Thinking budgets of older models for each effort. */
 static const struct {
     struct str effort;
     int64_t tokens;
@@ -63,7 +64,7 @@ static void write_text(struct json_writer *w, struct str text) {
     json_close(w);
 }
 
-/* Whether `text` is a JSON object; *ret reads it then. */
+/* Whether `text` is a JSON object; if so, *ret is that object. */
 static bool read_object(struct str text, struct json *ret) {
     struct err ignored;
     struct json json;
@@ -84,7 +85,7 @@ static void write_call(struct json_writer *w, const struct message *call, bool s
     json_close(w);
 }
 
-/* Whether the model itself gave its call this id; it wants it back then. */
+/* Whether the model itself gave the call this id. It must then be sent back with the result. */
 static bool has_call_id(struct json parts, struct str call_id) {
     struct json part;
     for (struct json_reader at = json_enter(parts); json_next_item(&at, &part);) {
@@ -94,8 +95,8 @@ static bool has_call_id(struct json parts, struct str call_id) {
     return false;
 }
 
-/* An object in any case: what failed has a member "error", and what is no object becomes one.
- */
+/* Write the result as an object: a failure gets a member "error", any other value a member
+ * "output". */
 static void write_response(struct json_writer *w, const struct message *result) {
     struct json object = {0};
     bool is_object = read_object(result->text, &object);
@@ -128,13 +129,13 @@ static void write_result(struct json_writer *w, const struct prompt_call *call,
 
 /* --- contents ----------------------------------------------------------------------------- */
 
-/* Turns of a kind that follow each other are one content; results stand for themselves, as
- * many as there were calls. */
+/* Consecutive turns of the same kind form one content. Results have a content of their own,
+ * with as many parts as there were calls. */
 enum content { CONTENT_NONE, CONTENT_USER, CONTENT_RESULTS, CONTENT_MODEL };
 
 struct contents {
     struct json_writer *w;
-    bool sign; /* calls that we write ourselves */
+    bool sign; /* add a signature to calls that we write ourselves */
     enum content open;
 };
 
@@ -159,7 +160,7 @@ static void write_said(struct contents *contents, struct str text) {
     write_text(contents->w, is_blank(text) ? BLANK : text);
 }
 
-/* What a file at a URL probably is: some of Google's endpoints want to be told. */
+/* The likely type of a file at a URL; some of Google's endpoints require it. */
 static struct str type_of(struct str url) {
     static const struct {
         struct str ending, type;
@@ -225,7 +226,7 @@ static void open_model(struct contents *contents) {
     open_content(contents, CONTENT_MODEL);
 }
 
-/* The parts of an opaque message, or nothing. */
+/* The parts of an opaque message, or JSON_NONE. */
 static struct json read_parts(struct str opaque) {
     struct err ignored;
     struct json parts;
@@ -271,7 +272,7 @@ static void write_contents(struct json_writer *w, const struct prompt *prompt, b
         switch (turn->role) {
         case PROMPT_USER: write_user(&contents, turn); break;
         case PROMPT_AGENT: write_model(&contents, turn); break;
-        case PROMPT_SYSTEM: break; /* can_carry(): it stands among the instructions */
+        case PROMPT_SYSTEM: break; /* write_system() has sent it; see can_carry() */
         }
     }
     bool ends = contents.open == CONTENT_USER || contents.open == CONTENT_RESULTS;
@@ -280,7 +281,7 @@ static void write_contents(struct json_writer *w, const struct prompt *prompt, b
     json_close(w);
 }
 
-/* --- what it cannot carry ----------------------------------------------------------------- */
+/* --- unsupported content ------------------------------------------------------------------ */
 
 static bool is_picture(const struct part *part) {
     static const struct str types[] = {STR_INIT("image/png"), STR_INIT("image/jpeg"),
@@ -320,8 +321,8 @@ static bool can_carry(const struct provider_request *request, const struct promp
 
 /* --- the rest of the request -------------------------------------------------------------- */
 
-/* What a caller put before the first message belongs to the instructions. An older model that
- * has tools is told the schema in words. */
+/* System turns at the start are sent with the instructions. An older model with tools gets the
+ * schema as text. */
 static void write_system(struct json_writer *w, struct str system, const struct prompt *prompt,
                          struct str schema) {
     size_t leading = prompt_leading_system(prompt);
@@ -343,7 +344,7 @@ static void write_system(struct json_writer *w, struct str system, const struct 
     json_close(w);
 }
 
-/* A tool without parameters has no schema of them here. */
+/* A tool without parameters is sent without a schema. */
 static bool write_parameters(struct json_writer *w, const struct tool_offer *tool,
                              struct err *e) {
     struct json schema;
@@ -445,9 +446,9 @@ static bool gemini_body(const struct dialect_settings *settings,
     return fine;
 }
 
-/* --- where it is -------------------------------------------------------------------------- */
+/* --- the URL ------------------------------------------------------------------------------ */
 
-/* What has a meaning in a URL loses it. */
+/* Percent-encode every character with a meaning in a URL. */
 static void append_path(struct buf *out, struct str path) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                 "0123456789-_./@";

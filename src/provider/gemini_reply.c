@@ -1,10 +1,9 @@
-/* gemini_reply: what a streamed answer of generateContent says.
+/* gemini_reply: reads a streamed answer of generateContent.
  *
- * Every event is a whole response that holds the next parts of the answer; there is no last
- * event, only a finishReason in one of them and counts that grow until the stream ends.
+ * Every event is a whole response with the next parts of the answer. There is no last event,
+ * only a finishReason in one of them, and counts that grow until the stream ends.
  *
- * Source   Gemini API v1beta, GenerateContentResponse; "Thought signatures".
- */
+ * Source   Gemini API v1beta, GenerateContentResponse; "Thought signatures". */
 #include "provider/dialect.h"
 
 #include "base/mem.h"
@@ -12,21 +11,21 @@
 
 #include <stdlib.h>
 
-/* What is gathered of one reply, each part for itself. */
+/* Limit for each buffer of one reply. */
 #define REPLY_MAX_BYTES (16 * MIB)
 
-/* More than this is no count of tokens; sums of a few cannot overflow. */
+/* Larger numbers are not token counts. Sums of a few cannot overflow. */
 #define TOKENS_MAX (INT64_C(1) << 50)
 
-/* The reasons to finish that are no failure, and those that are a refusal. All others, also
- * those to come, are failures of the model: what it said is not an answer. */
+/* The finish reasons that are not failures, and those that are refusals. All others, including
+ * future ones, are failures of the model: its output is not an answer. */
 static const struct finish {
     struct str name;
     enum reply_outcome outcome;
 } finishes[] = {
     /* clang-format off */
     {STR_INIT("STOP"),                     OUTCOME_DONE},
-    {STR_INIT("FUNCTION_CALL"),            OUTCOME_DONE}, /* of servers that speak like Gemini */
+    {STR_INIT("FUNCTION_CALL"),            OUTCOME_DONE}, /* from servers that imitate Gemini */
     {STR_INIT("MAX_TOKENS"),               OUTCOME_CUT},
     {STR_INIT("SAFETY"),                   OUTCOME_FAILED},
     {STR_INIT("RECITATION"),               OUTCOME_FAILED},
@@ -46,17 +45,17 @@ struct gemini_reply {
     struct buf model;
     struct buf text; /* of one part */
     struct buf call_id, name, args;
-    struct buf parts;       /* as they are sent back: "{...},{...}" */
-    bool is_signed, called; /* whether a part of them is */
-    bool unfit;             /* one of them is a call without a name: none that may go back */
+    struct buf parts;       /* in the form to send back: "{...},{...}" */
+    bool is_signed, called; /* one of the parts has a signature; is a call */
+    bool unfit;             /* a call has no name: the parts cannot be sent back */
 
-    struct buf finish_name, finish_why; /* as they came */
-    struct buf blocked;                 /* why the question itself was */
+    struct buf finish_name, finish_why; /* as received */
+    struct buf blocked;                 /* why the prompt was refused */
 
     struct event_usage usage; /* as this API counts */
 };
 
-/* --- beginning and end of its life -------------------------------------------------------- */
+/* --- creation and release ----------------------------------------------------------------- */
 
 static struct reply *gemini_reply_new(reply_event_fn *on_reply, void *ctx) {
     struct gemini_reply *reply = MEM_NEW(struct gemini_reply);
@@ -96,7 +95,7 @@ static bool in_limits(const struct gemini_reply *reply) {
            buf_ok(&reply->finish_name) && buf_ok(&reply->finish_why) && buf_ok(&reply->blocked);
 }
 
-/* Replace what `buf` holds, when there is something to replace it with. */
+/* Replace the contents of `buf`, if `string` is a string. */
 static void gemini_reply_set(struct buf *buf, struct json string) {
     if (string.kind != JSON_STRING) return;
     buf_clear(buf);
@@ -114,7 +113,7 @@ static void take_text(struct gemini_reply *reply, struct json part) {
                                                    .text = buf_str(&reply->text)});
 }
 
-/* A call comes whole, mostly without an id: whoever runs it gives it one. */
+/* A call arrives whole, mostly without an id; the listener then gives it one. */
 static void take_call(struct gemini_reply *reply, struct json part) {
     struct json call = json_find(part, STR("functionCall"));
     if (call.kind != JSON_OBJECT) return;
@@ -133,8 +132,8 @@ static void take_call(struct gemini_reply *reply, struct json part) {
                                  .tool = buf_str(&reply->name), .args = buf_str(&reply->args)});
 }
 
-/* Each string as it came, and never two parts made into one: a signature belongs to its part.
- */
+/* Keep each part as received. Parts are never merged, because a signature belongs to its
+ * part. */
 static void keep_part(struct gemini_reply *reply, struct json part) {
     if (part.kind != JSON_OBJECT) return;
     if (reply->parts.len) buf_append_byte(&reply->parts, ',');
@@ -142,8 +141,8 @@ static void keep_part(struct gemini_reply *reply, struct json part) {
     if (json_find(part, STR("thoughtSignature")).kind == JSON_STRING) reply->is_signed = true;
 }
 
-/* A reason to finish ends the answer. Older models gave one in every response of a stream, so
- * parts that bring another still belong to it. */
+/* A finish reason ends the answer. Older models send one in every response of a stream, so
+ * parts in a response that has another one still belong to the answer. */
 static void take_candidate(struct gemini_reply *reply, struct json candidate) {
     struct json parts = json_find(json_find(candidate, STR("content")), STR("parts")), part;
     struct json finish = json_find(candidate, STR("finishReason"));
@@ -166,7 +165,7 @@ static void take_tokens(struct json usage, struct str name, int64_t *ret) {
         *ret = tokens;
 }
 
-/* The counts are of the whole reply so far: the last ones stay. */
+/* Counts are totals of the reply so far, so the latest replaces the earlier one. */
 static void take_usage(struct event_usage *into, struct json usage) {
     take_tokens(usage, STR("promptTokenCount"), &into->prompt);
     take_tokens(usage, STR("candidatesTokenCount"), &into->completion);
@@ -192,8 +191,7 @@ static bool take_response(struct gemini_reply *reply, struct json response) {
                       (int)(REPLY_MAX_BYTES / MIB));
 }
 
-/* Errors, and whole answers of servers that do not know how to send events, come in an array.
- */
+/* Errors come in an array, and so do whole answers of servers that cannot send events. */
 static bool gemini_reply_read(struct reply *base, struct json answer) {
     struct gemini_reply *reply = (struct gemini_reply *)base;
     struct json item;
@@ -208,7 +206,7 @@ static bool gemini_reply_feed(struct reply *base, const struct sse_event *event)
     struct err e;
     struct json json;
     if (base->stopped || base->over) return true;
-    base->over = str_equal(event->data, STR("[DONE]")); /* what some gateways add */
+    base->over = str_equal(event->data, STR("[DONE]")); /* some gateways add it */
     if (base->over) return true;
     if (!json_read(event->data, &json, &e))
         return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
@@ -218,14 +216,14 @@ static bool gemini_reply_feed(struct reply *base, const struct sse_event *event)
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-/* The sum of what is known of two counts: zeros are left out here. */
+/* The sum of the known counts; this API leaves out zeros. */
 static int64_t sum(int64_t a, int64_t b) {
     if (a == TOKENS_UNKNOWN) return b;
     return b == TOKENS_UNKNOWN ? a : a + b;
 }
 
-/* This API counts thoughts beside the answer and what tools of its own read beside the prompt;
- * an event_usage has them as parts of both. */
+/* This API counts thoughts separately from the answer, and tokens read by its own tools
+ * separately from the prompt. event_usage includes them in completion and prompt. */
 static void tell_usage(const struct gemini_reply *reply) {
     struct event_usage usage = reply->usage;
     usage.model = buf_str(&reply->model);
@@ -234,7 +232,7 @@ static void tell_usage(const struct gemini_reply *reply) {
     reply_tell(&reply->base, &(struct reply_event){REPLY_USAGE, .usage = &usage});
 }
 
-/* Signatures are asked for only while tools are called. */
+/* Signatures are needed again only in a round of tool calls. */
 static void tell_opaque(struct gemini_reply *reply) {
     if (!reply->is_signed || !reply->called || reply->unfit || reply->base.stopped) return;
     struct buf whole;

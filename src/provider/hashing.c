@@ -6,7 +6,7 @@
 #define GRAM_WEIGHT 1
 #define GRAM_CHARACTERS 3
 
-/* Bins; the lower bits of a hash choose one, the highest says up or down. */
+/* The bins. The low bits of a hash choose one, the highest bit the sign. */
 struct counts {
     int64_t bins[HASHING_DIMENSIONS];
 };
@@ -23,14 +23,14 @@ static uint64_t fnv(uint64_t hash, struct str bytes) {
     return hash;
 }
 
-/* So that every bit of the hash depends on every bit of the text. */
+/* Make every bit of the hash depend on every bit of the text. */
 static uint64_t mix(uint64_t hash) {
     hash = (hash ^ hash >> 33) * UINT64_C(0xff51afd7ed558ccd);
     hash = (hash ^ hash >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
     return hash ^ hash >> 33;
 }
 
-/* `kind` keeps the word "ing" apart from the letters "ing". */
+/* `kind` distinguishes the word "ing" from the letters "ing". */
 static void count(struct counts *counts, char kind, struct str before, struct str text,
                   struct str behind, int64_t weight) {
     uint64_t hash = fnv(UINT64_C(0xcbf29ce484222325), str_of(&kind, 1));
@@ -49,7 +49,7 @@ static size_t character_len(struct str rest) {
     return len;
 }
 
-/* The length of the first `many` characters, or of all. */
+/* Length in bytes of the first `many` characters, or of all when there are fewer. */
 static size_t characters(struct str rest, size_t many) {
     size_t len = 0;
     for (size_t i = 0; i < many && len < rest.len; i++)
@@ -57,7 +57,7 @@ static size_t characters(struct str rest, size_t many) {
     return len;
 }
 
-/* The groups of " word ": with its edges, so that beginnings count as such. */
+/* Count the letter groups of " word ", including its edges, so that beginnings are distinct. */
 static void count_grams(struct counts *counts, struct str word) {
     struct str edge = STR(" ");
     size_t first = characters(word, GRAM_CHARACTERS - 1);
@@ -85,7 +85,7 @@ static void count_words(struct counts *counts, struct str text) {
 
 /* --- the vector --------------------------------------------------------------------------- */
 
-/* A whole number, so its order of adding does not matter. */
+/* An integer, so the order of the additions does not matter. */
 static uint64_t square_sum(const struct counts *counts) {
     uint64_t sum = 0;
     for (size_t i = 0; i < HASHING_DIMENSIONS; i++)
@@ -98,7 +98,7 @@ bool hashing_embed(struct str text, double ret[HASHING_DIMENSIONS]) {
     struct str said = str_trim(text);
     if (said.len == 0) return false;
     count_words(&counts, said);
-    /* Signs only, or words that cancel each other out: as one thing. */
+    /* Only punctuation, or words that cancel each other out: hash the text as a whole. */
     if (square_sum(&counts) == 0) count(&counts, 't', STR_EMPTY, said, STR_EMPTY, WORD_WEIGHT);
     double length = sqrt((double)square_sum(&counts));
     for (size_t i = 0; i < HASHING_DIMENSIONS; i++) ret[i] = (double)counts.bins[i] / length;

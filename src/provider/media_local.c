@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* Of one text with what speaker_append_text() adds. */
+/* Limit for one text after speaker_append_text(). */
 #define TEXT_MAX_BYTES (16 * MIB)
 #define COMPLAINT_SHOWN_BYTES 200
 
@@ -21,8 +21,8 @@ struct local {
 
 struct local_call {
     struct media_call base;
-    struct child *child; /* NULL: nobody speaks */
-    struct buf sound;    /* what it wrote: a WAVE file */
+    struct child *child; /* NULL: not running */
+    struct buf sound;    /* its output, a WAVE file */
 };
 
 static struct local_call *local_of(struct media_call *call) {
@@ -36,7 +36,7 @@ static const struct {
 } formats[] = {{STR_INIT("wav"), STR_INIT("audio/wav")},
                {STR_INIT("pcm"), STR_INIT("audio/pcm")}};
 
-/* ARRAY_LEN(formats): there is no such format. */
+/* ARRAY_LEN(formats): unknown format. */
 static size_t format_of(struct str asked) {
     size_t i = 0;
     struct str format = str_trim(asked);
@@ -47,7 +47,7 @@ static size_t format_of(struct str asked) {
     return i;
 }
 
-/* The names with what the route of local models puts in front of them. */
+/* The model names, with the prefix that the route of local models adds. */
 static const struct {
     enum media_task task;
     struct str name, long_name;
@@ -74,8 +74,8 @@ static bool find_model(const struct media_request *request, struct str *ret, str
                    ") and make vectors (" LOCAL_EMBEDDING_MODEL "), nothing else");
 }
 
-/* What surely has no room is refused before anybody is promised anything; of the rest
- * on_output() finds out while it is said. */
+/* Refuse a text that is certainly too long before the caller is promised an answer. on_output()
+ * finds the others while they are spoken. */
 static bool fits_an_artifact(const struct media_request *request, struct err *e) {
     uint64_t rate_hz = SPEAKER_RATE_HZ;
     if (request->sample_rate_hz > SPEAKER_RATE_HZ) rate_hz = (uint64_t)request->sample_rate_hz;
@@ -271,7 +271,7 @@ static void local_call_free(struct media_call *call) {
 static const struct media_work_kind work = {local_shape, local_stop, local_late,
                                             local_call_free};
 
-/* What a caller got wrong, what is missing here, and what went wrong. */
+/* The reason for the caller's mistakes, for what is missing here, and for failures. */
 static const char *reason_of(enum err_code code) {
     switch (code) {
     case ERR_UNAVAILABLE: return PROVIDER_UNREACHABLE;
@@ -300,7 +300,7 @@ static struct media_call *local_start(struct media *media, struct loop *loop,
     if (!media_work_init(&own->base, &work, media, loop, request, on_reply, ctx)) {
         media_work_fail_later(&own->base);
     } else if (!media_local_begin(local, &own->base, &e)) {
-        own->base.failure = (struct reply_failure){e, reason_of(e.code)};
+        own->base.failure = (struct reply_failure){.why = e, .reason = reason_of(e.code)};
         media_work_fail_later(&own->base);
     }
     return &own->base;

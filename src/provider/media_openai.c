@@ -15,16 +15,15 @@
 
 struct openai {
     struct media base;
-    struct provider
-        *provider; /* asked by nobody: it keeps the address, the key and the words */
+    struct provider *provider; /* never called: it holds the address, the key and the texts */
 };
 
 struct openai_call {
     struct media_call base;
     const struct remote *remote;
-    struct http_call *http;      /* NULL: nobody is asked just now */
-    struct http_header *headers; /* those of the remote, two of them our own */
-    struct buf url, type, body;  /* of each attempt the same */
+    struct http_call *http;      /* NULL: no request is open */
+    struct http_header *headers; /* the remote's, with two replaced */
+    struct buf url, type, body;  /* the same for each attempt */
     struct timer again;
     struct attempts attempts;
     struct buf answer_type, answer;
@@ -40,7 +39,7 @@ static const struct remote_options *options_of(const struct openai_call *call) {
 
 /* --- failing ------------------------------------------------------------------------------ */
 
-/* Artifacts are made for callers, and no run is known here. */
+/* The reader is always a caller, and the run is not known here. */
 static const struct failure_reader reader = {.run = 0, .by_operator = false};
 
 static void media_openai_fail(struct openai_call *call) {
@@ -48,7 +47,7 @@ static void media_openai_fail(struct openai_call *call) {
     media_work_fail(&call->base);
 }
 
-/* The caller's limit, in the words of the provider's own. */
+/* The caller's own time limit passed; it is reported like the provider's. */
 static void openai_late(struct media_call *base) {
     struct openai_call *call = openai_of(base);
     struct remote_options limits = {.total_ms = base->request.total_ms};
@@ -79,7 +78,7 @@ static void on_again(void *ctx) {
     media_openai_ask(call);
 }
 
-/* False: it is not worth waiting. */
+/* False: there will be no retry. */
 static bool ask_later(struct openai_call *call) {
     if (!attempts_wait(&call->attempts, call->base.failure.reason, &call->again)) return false;
     media_work_move(&call->base, MEDIA_WAITING);
@@ -102,7 +101,7 @@ static void refused(struct openai_call *call) {
     media_openai_fail(call);
 }
 
-/* Its head was good, and then the rest did not come. */
+/* The head was good, but the body broke off. */
 static void cut_off(struct openai_call *call, const struct err *failed, enum http_stage stage) {
     if (failed->code == ERR_DEADLINE_EXCEEDED) {
         failure_timeout(options_of(call), stage, attempts_expired(&call->attempts),
@@ -122,7 +121,7 @@ static void on_head(const struct http_head *head, void *ctx) {
     buf_append(&call->answer_type, str_head(head->content_type, KIB));
 }
 
-/* Of a refusal what stands at its beginning is enough. */
+/* Only the beginning of a refusal is kept. */
 static void on_body(struct lent lent, void *ctx) {
     struct str bytes = lent_read(lent);
     struct openai_call *call = ctx;
@@ -188,7 +187,7 @@ static void set_header(struct openai_call *call, struct str name, struct str val
     }
 }
 
-/* Everything but what the body is and what is wanted for it. */
+/* All headers of the remote, with other values for content-type and accept. */
 static void copy_headers(struct openai_call *call) {
     size_t count = call->remote->header_count;
     call->headers = mem_alloc(count * sizeof(*call->headers));
@@ -230,7 +229,7 @@ static struct media_call *openai_start(struct media *media, struct loop *loop,
     if (!media_work_init(&call->base, &work, media, loop, request, on_reply, ctx)) {
         media_work_fail_later(&call->base);
     } else if (!write_request(call, &e)) {
-        call->base.failure = (struct reply_failure){e, PROVIDER_REJECTED};
+        call->base.failure = (struct reply_failure){.why = e, .reason = PROVIDER_REJECTED};
         media_work_fail_later(&call->base);
     } else {
         media_openai_ask(call);
@@ -260,7 +259,7 @@ static const struct media_voice voices[] = {
     {.id = STR_INIT("verse"), .name = STR_INIT("Verse")},
 };
 
-/* A server that speaks like OpenAI has voices of its own, and no way to ask for them. */
+/* Only OpenAI's own voices are known. Other servers have others, and no API that lists them. */
 static const struct media_voice *openai_voices(struct media *media, struct str model,
                                                size_t *ret_count) {
     const struct openai *openai = CONTAINER_OF(media, struct openai, base);

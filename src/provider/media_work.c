@@ -35,7 +35,7 @@ void media_work_move(struct media_call *call, enum media_state next) {
     if (next == MEDIA_SHAPING || next == MEDIA_OVER) timer_stop(&call->deadline);
 }
 
-/* --- its life ----------------------------------------------------------------------------- */
+/* --- creation and release ----------------------------------------------------------------- */
 
 static void call_free(struct media_call *call) {
     arena_free(call->arena);
@@ -68,7 +68,7 @@ void media_work_cancel(struct media_call *call) {
 
 bool media_work_set(struct media_call *call, enum err_code code, const char *reason,
                     const char *format, ...) {
-    char text[ERR_TEXT_BYTES + 4]; /* err_set() cuts it, between characters */
+    char text[ERR_TEXT_BYTES + 4]; /* err_set() cuts it between characters */
     va_list values;
     va_start(values, format);
     vsnprintf(text, sizeof(text), format, values);
@@ -160,7 +160,7 @@ bool media_work_init(struct media_call *call, const struct media_work_kind *kind
     return true;
 }
 
-/* --- shaping, and telling ----------------------------------------------------------------- */
+/* --- shaping and reporting ---------------------------------------------------------------- */
 
 static void shape(void *ctx) {
     struct media_call *call = ctx;

@@ -1,16 +1,15 @@
-/* openai: the dialect of Chat Completions, streamed, and of all who speak it.
+/* openai: the dialect of Chat Completions, streamed, and of all servers that imitate it.
  *
  * OpenAI, Azure, OpenRouter, DeepSeek, Mistral, Groq, Ollama, vLLM, llama.cpp and LM Studio
- * agree on the road and differ in the details; what is known of each stands where it matters.
- * Two files: openai.c writes the question, openai_reply.c reads the answer. Their only common
- * knowledge is the opaque message: one object with the members that the assistant's message
- * carries besides its text and calls when it is sent back,
+ * agree on the whole and differ in details. Known differences are noted where they matter.
+ * openai.c writes the request, openai_reply.c reads the answer. They share only the opaque
+ * message: one object with the members, besides text and calls, that the assistant's message
+ * must have when it is sent back,
  *
  *     {"reasoning_details":[...]}      OpenRouter: signed or encrypted reasoning
- *     {"reasoning_content":"..."}      DeepSeek and others: wanted back beside tool calls
+ *     {"reasoning_content":"..."}      DeepSeek and others: required beside tool calls
  *
- * Source   docs/internals/providers.md "openai".
- */
+ * Source   docs/internals/providers.md "openai". */
 #include "provider/dialect.h"
 
 #include "provider/body.h"
@@ -50,7 +49,7 @@ static void put_parts(struct json_writer *w, const struct prompt_turn *turn) {
     json_close(w);
 }
 
-/* Texts as one text, or, with a picture among them, as one array of parts. */
+/* Write several texts as one, or as an array of parts if there is an image among them. */
 static void put_joined(struct json_writer *w, const struct prompt_turn *turns, size_t count) {
     struct buf text;
     buf_init(&text, w->out->max_bytes);
@@ -69,7 +68,7 @@ static size_t users_in_a_row(const struct prompt_turn *turns, size_t count) {
     return users;
 }
 
-/* As many turns as there are, as one message. */
+/* Write `count` user turns as one message. */
 static void put_user(struct json_writer *w, const struct prompt_turn *turns, size_t count) {
     bool pictures = false;
     for (size_t i = 0; i < count; i++) pictures = pictures || turns[i].parts.len;
@@ -95,7 +94,7 @@ static void put_call(struct json_writer *w, const struct message *call) {
     json_close(w);
 }
 
-/* The members that openai_reply.c kept, and no others. */
+/* Write the members that openai_reply.c kept, and no others. */
 static void put_opaque(struct json_writer *w, struct str opaque) {
     static const struct {
         const char *key;
@@ -134,7 +133,8 @@ static void put_reply(struct json_writer *w, const struct prompt_turn *turn) {
     }
 }
 
-/* OpenAI's own models begin a new message where others go on with the last one. */
+/* Whether the model continues an assistant message at the end. OpenAI's own models begin a new
+ * message instead. */
 static bool takes_prefill(const struct dialect_settings *settings) {
     return !body_host_is(settings, "api.openai.com") &&
            !body_host_is(settings, ".openai.azure.com");
@@ -187,8 +187,7 @@ static bool put_messages(struct json_writer *w, const struct dialect_settings *s
     return fine;
 }
 
-/* --- tools and options
- * ------------------------------------------------------------------------ */
+/* --- tools and options -------------------------------------------------------------------- */
 
 static bool put_tools(struct json_writer *w, const struct provider_request *request,
                       struct err *e) {
@@ -209,7 +208,7 @@ static bool put_tools(struct json_writer *w, const struct provider_request *requ
     return true;
 }
 
-/* OpenAI's reasoning models refuse max_tokens, many others know nothing else. */
+/* OpenAI's reasoning models refuse max_tokens; many other servers know only that. */
 static const char *tokens_max_key(const struct dialect_settings *settings) {
     bool newer =
         body_host_is(settings, "api.openai.com") || body_host_is(settings, ".openai.azure.com");
@@ -247,7 +246,7 @@ static bool put_schema(struct json_writer *w, struct str schema, struct err *e) 
 
 static void put_stream(struct json_writer *w, const struct dialect_settings *settings) {
     json_member_bool(w, "stream", !settings->whole);
-    if (settings->whole) return; /* usage stands in a whole answer by itself */
+    if (settings->whole) return; /* an answer that is not streamed always has usage */
     json_member_object(w, "stream_options");
     json_member_bool(w, "include_usage", true);
     json_close(w);

@@ -1,4 +1,4 @@
-/* openai_media: the questions. */
+/* openai_media: writes the requests. */
 #include "provider/openai_media.h"
 
 #include "wire/multipart.h"
@@ -30,7 +30,7 @@ size_t openai_media_max_bytes(enum media_task task) {
     return tasks[task].max_bytes;
 }
 
-/* --- what can be asked -------------------------------------------------------------------- */
+/* --- checks ------------------------------------------------------------------------------- */
 
 static bool is_one_of(struct str text, const char *const *names) {
     for (; *names; names++) {
@@ -143,8 +143,8 @@ static void write_inputs(struct json_writer *w, const struct media_request *requ
     json_member_str(w, "encoding_format", STR("float"));
 }
 
-/* response_format is left out: the younger models refuse it and the older ones answer with
- * addresses without it, which is as good. */
+/* response_format is left out: newer models refuse it. Without it, older ones answer with URLs,
+ * which we accept too. */
 static void write_image(struct json_writer *w, const struct media_request *request) {
     json_member_str(w, "prompt", request->text);
     if (request->count) json_member_i64(w, "n", request->count);
@@ -171,7 +171,7 @@ static bool write_json(const struct media_request *request, struct buf *type, st
 
 /* --- the form of a transcript ------------------------------------------------------------- */
 
-/* The server knows a file by the end of its name. */
+/* The server recognises a file by its extension. */
 static const struct {
     struct str type, file;
 } sounds[] = {
@@ -192,7 +192,7 @@ static const struct {
     {STR_INIT("audio/x-flac"), STR_INIT("sound.flac")},
 };
 
-/* A type that nobody knows is not repeated: it may be anything. */
+/* An unknown type is not passed on; it could be any text. */
 static struct multipart_part file_of(const struct media_request *request) {
     struct str rest, type = str_trim(str_split(request->content_type, ';', &rest));
     for (size_t i = 0; i < ARRAY_LEN(sounds); i++) {
@@ -204,7 +204,7 @@ static struct multipart_part file_of(const struct media_request *request) {
                                    STR("application/octet-stream"), request->bytes};
 }
 
-/* "de-AT" is "de" there. */
+/* The API takes "de" and not "de-AT". */
 static struct str language_of(struct str language) {
     language = str_trim(language);
     size_t len = 0;

@@ -1,4 +1,4 @@
-/* openai_media: the answers. */
+/* openai_media: reads the answers. */
 #include "provider/openai_media.h"
 #include "wire/base64.h"
 #include "wire/wave.h"
@@ -6,12 +6,12 @@
 #include <math.h>
 #include <stdio.h>
 
-#define VECTOR_MAX 65536 /* numbers in one: the largest models have a tenth of that */
+#define VECTOR_MAX 65536 /* numbers in one vector; the largest models have a tenth of it */
 #define URL_MAX_BYTES (8 * KIB)
 #define RATE_MAX_HZ 192000
 #define SHOWN_BYTES 120
 
-/* What an answer is read with and into. */
+/* The input and output of reading one answer. */
 struct reading {
     const struct media_request *request;
     struct str type, body;
@@ -21,7 +21,7 @@ struct reading {
 };
 
 PRINTF_LIKE(2, 3) static bool broken(struct reading *at, const char *format, ...) {
-    char text[ERR_TEXT_BYTES + 4]; /* err_set() cuts it, between characters */
+    char text[ERR_TEXT_BYTES + 4]; /* err_set() cuts it between characters */
     va_list values;
     va_start(values, format);
     vsnprintf(text, sizeof(text), format, values);
@@ -41,7 +41,7 @@ static bool is_text(struct str type) {
     return str_starts(type, STR("text/")) || str_starts(type, STR("application/json"));
 }
 
-/* What a format is called in a head, for servers that do not say. */
+/* The content type of each format, for servers that do not send it. */
 static const struct {
     struct str format, type;
 } sounds[] = {
@@ -59,7 +59,7 @@ static struct str type_of_sound(const struct reading *at) {
     return STR("audio/wav");
 }
 
-/* Of "audio/pcm;rate=16000". */
+/* The rate in "audio/pcm;rate=16000", or the default. */
 static uint32_t rate_of(struct str type) {
     struct str rest, rate = str_skip(type, str_find_nocase(type, STR("rate=")) + 5);
     uint64_t number;
@@ -68,7 +68,7 @@ static uint32_t rate_of(struct str type) {
                                                                         : OPENAI_PCM_RATE_HZ;
 }
 
-/* Sound whose samples we can see. False: it is none of that. */
+/* Find the samples of uncompressed sound. False: it is not uncompressed. */
 static bool find_samples(const struct reading *at, struct str type, struct wave *ret) {
     struct err e;
     if (!str_starts(type, STR("audio/pcm"))) return wave_read(at->body, ret, &e);
@@ -142,7 +142,7 @@ static bool read_json(struct reading *at, struct json *ret) {
            broken(at, "it answered with %s in place of an object", json_kind_name(ret->kind));
 }
 
-/* The first of the two that is there; what is missing or negative is unknown. */
+/* The first of the two members that is present; missing or negative counts are unknown. */
 static int64_t count_of(struct json usage, struct str key, struct str other) {
     int64_t count;
     if (json_i64(json_find(usage, key), &count) && count >= 0) return count;
@@ -150,7 +150,7 @@ static int64_t count_of(struct json usage, struct str key, struct str other) {
     return TOKENS_UNKNOWN;
 }
 
-/* Two spellings: prompt and completion of embeddings, input and output of the others. */
+/* Embeddings count prompt and completion tokens, the other tasks input and output tokens. */
 static void read_usage(struct reading *at, struct json body) {
     struct json said = json_find(body, STR("usage"));
     struct event_usage usage = USAGE_UNKNOWN;
@@ -158,7 +158,7 @@ static void read_usage(struct reading *at, struct json body) {
     usage.completion = count_of(said, STR("completion_tokens"), STR("output_tokens"));
     usage.total = count_of(said, STR("total_tokens"), STR("total_tokens"));
     if (at->request->task == MEDIA_EMBEDDING && usage.completion == TOKENS_UNKNOWN)
-        usage.completion = 0; /* vectors are no tokens */
+        usage.completion = 0; /* a vector has no tokens */
     bool counted = usage.prompt != TOKENS_UNKNOWN || usage.total != TOKENS_UNKNOWN;
     if (said.kind != JSON_OBJECT || !counted) return;
     usage.model = at->made->model.len ? at->made->model : at->request->model;
@@ -246,7 +246,7 @@ static struct str type_of(struct str bytes, struct str otherwise) {
     return otherwise;
 }
 
-/* What was asked for, where nothing can be seen: png is the usual. */
+/* The requested type, for bytes whose type cannot be recognised. png is the default. */
 static struct str type_asked(const struct media_request *request) {
     struct str format = str_trim(request->format);
     if (str_equal_nocase(format, STR("jpeg"))) return STR("image/jpeg");
@@ -254,7 +254,7 @@ static struct str type_asked(const struct media_request *request) {
     return STR("image/png");
 }
 
-/* "1024x768" */
+/* Parse "1024x768". */
 static void set_size(struct str size, struct media_artifact *ret) {
     uint64_t width, height;
     struct str rest, first = str_split(size, 'x', &rest);

@@ -1,4 +1,4 @@
-/* What an answer of Chat Completions says. */
+/* Reads an answer of Chat Completions. */
 #include "base/mem.h"
 #include "provider/gather.h"
 
@@ -7,15 +7,16 @@
 struct openai_reply {
     struct reply base;
     struct gather gather;
-    enum gather_end state; /* what the stream said of its end */
+    enum gather_end state; /* how the stream ends, as far as known */
     struct buf reasoning;  /* reasoning_content so far */
-    bool reasoning_seen;   /* it came as a string, be it an empty one */
-    struct buf details;    /* reasoning_details so far: items, a comma behind each */
+    bool reasoning_seen;   /* it was a string, perhaps an empty one */
+    struct buf details;    /* reasoning_details so far: items, each followed by a comma */
 };
 
 /* --- reasoning ---------------------------------------------------------------------------- */
 
-/* Items of reasoning_details that are pieces of one: text grows, the rest comes once. */
+/* The member of an item of reasoning_details whose text grows over several items. The other
+ * members come once. */
 static const char *text_member(struct json detail) {
     struct json type = json_find(detail, STR("type"));
     if (json_is(type, STR("reasoning.text"))) return "text";
@@ -29,7 +30,7 @@ static bool goes_on(struct json detail, struct json next) {
            str_equal(index.raw, json_find(next, STR("index")).raw);
 }
 
-/* Write the pieces from `first` on that belong to it as one item; the reader moves behind. */
+/* Write `first` and the pieces that continue it as one item; the reader moves past them. */
 static void put_detail(struct json_writer *w, struct json first, struct json_reader *rest) {
     const char *member = text_member(first);
     struct json_reader ahead = *rest;
@@ -70,7 +71,7 @@ static void put_details(struct json_writer *w, struct str items) {
     struct err e;
     buf_init(&list, GATHER_MAX_BYTES + 2);
     buf_append_byte(&list, '[');
-    buf_append(&list, str_head(items, items.len - 1)); /* without the last comma */
+    buf_append(&list, str_head(items, items.len - 1)); /* without the final comma */
     buf_append_byte(&list, ']');
     json_member_array(w, "reasoning_details");
     if (buf_ok(&list) && json_read(buf_str(&list), &all, &e)) {
@@ -81,8 +82,8 @@ static void put_details(struct json_writer *w, struct str items) {
     buf_done(&list);
 }
 
-/* What the next request has to bring back. DeepSeek refuses a message with calls that lacks
- * its reasoning, an empty one too, and older models of it refuse reasoning anywhere else. */
+/* Write what the next request must send back. DeepSeek refuses a message with calls without its
+ * reasoning, even an empty one; its older models refuse reasoning in any other message. */
 static void write_opaque(struct openai_reply *reply) {
     struct gather *gather = &reply->gather;
     bool wanted = reply->reasoning_seen && gather->call_count > 0;
@@ -98,7 +99,7 @@ static void write_opaque(struct openai_reply *reply) {
     if (!buf_ok(&gather->opaque)) buf_clear(&gather->opaque);
 }
 
-/* One of them is lent: OpenRouter says the same twice, and vLLM renamed its field. */
+/* Report only one of them: OpenRouter sends the same text twice, and vLLM renamed its field. */
 static void take_reasoning(struct openai_reply *reply, struct json plain, struct json content,
                            struct json details) {
     struct json detail;
@@ -121,7 +122,7 @@ static void take_reasoning(struct openai_reply *reply, struct json plain, struct
 
 /* --- text --------------------------------------------------------------------------------- */
 
-/* Mistral's reasoning models send content in parts: text, and thinking that holds texts. */
+/* Mistral's reasoning models send content in parts: text, and thinking that contains texts. */
 static void take_parts(struct openai_reply *reply, struct json parts) {
     struct json_reader reader = json_enter(parts), inner;
     struct json part, piece;
@@ -145,9 +146,9 @@ static void take_content(struct openai_reply *reply, struct json content) {
 
 /* --- calls -------------------------------------------------------------------------------- */
 
-/* What identifies a fragment. */
+/* A piece of a call. */
 struct fragment {
-    int64_t index; /* CALL_INDEX_NONE: not said */
+    int64_t index; /* CALL_INDEX_NONE: none was given */
     struct json id, name, args;
 };
 
@@ -161,9 +162,9 @@ static bool args_are_whole(const struct gathered_call *call) {
     return json_read(buf_str(&call->args), &value, &e) && value.kind == JSON_OBJECT;
 }
 
-/* Whether `fragment`, whose index or place says that it goes on with `call`, does. Ollama and
- * Gemini number whole calls 0, 0, 0, or bring no id: a new id is a new call, and so is a name
- * behind arguments that are complete. */
+/* Whether `fragment` really continues `call`, which has the same index or is the newest. Ollama
+ * and Gemini number complete calls 0, 0, 0, or send no ids. So a new id begins a new call, and
+ * so does a name after complete arguments. */
 static bool goes_on_with(const struct gathered_call *call, const struct fragment *fragment) {
     if (says(fragment->id) && call->id.len) return json_is(fragment->id, buf_str(&call->id));
     return !says(fragment->name) || !args_are_whole(call);
@@ -175,12 +176,12 @@ static struct gathered_call *call_of(struct gather *gather, const struct fragmen
         bool counted = fragment->index != CALL_INDEX_NONE;
         if (counted && call->index != fragment->index) continue;
         if (goes_on_with(call, fragment)) return call;
-        if (!says(fragment->id)) return NULL; /* only an id reaches behind the newest */
+        if (!says(fragment->id)) return NULL; /* without an id: the newest or none */
     }
     return NULL;
 }
 
-/* Arguments in a place of their own are a call too, be it one without a name. */
+/* Arguments with an index of their own begin a call too, even without a name. */
 static bool begins_call(const struct fragment *fragment) {
     bool placed = fragment->index != CALL_INDEX_NONE;
     bool argues = says(fragment->args) || fragment->args.kind == JSON_OBJECT;
@@ -191,7 +192,7 @@ static void take_call(struct openai_reply *reply, const struct fragment *fragmen
     struct gather *gather = &reply->gather;
     struct gathered_call *call = call_of(gather, fragment);
     if (!call && begins_call(fragment)) call = gather_call(gather, fragment->index);
-    if (!call) return; /* of nothing, or one too many */
+    if (!call) return; /* nothing to continue, or too many calls */
     gather_replace(&call->id, fragment->id);
     gather_replace(&call->tool, fragment->name);
     if (fragment->args.kind == JSON_OBJECT) {
@@ -201,7 +202,7 @@ static void take_call(struct openai_reply *reply, const struct fragment *fragmen
     }
 }
 
-/* `old` is what calls were before they could be several. */
+/* `old` is function_call, which the API had before a reply could have several calls. */
 static void take_calls(struct openai_reply *reply, struct json calls, struct json old) {
     struct json item;
     struct json_reader reader = json_enter(calls);
@@ -252,7 +253,7 @@ static void take_finish(struct openai_reply *reply, struct json finish) {
     if (json_is(finish, STR("content_filter"))) reply->state = GATHER_FILTERED;
 }
 
-/* A chunk comes for every token, so its members are found in one walk. */
+/* A chunk arrives for every token, so its members are found in one walk. */
 enum {
     DELTA_CONTENT,
     DELTA_PLAIN,
@@ -334,7 +335,7 @@ static const struct str chunk_keys[CHUNK_KEYS] = {
     /* clang-format on */
 };
 
-/* {"error":...}, and vLLM's {"object":"error","message":...}. */
+/* Either {"error":...} or vLLM's {"object":"error","message":...}. */
 static bool is_error(struct str event, const struct json *at) {
     struct json error = at[CHUNK_ERROR];
     return says(error) || error.kind == JSON_OBJECT || str_equal(event, STR("error")) ||
@@ -359,8 +360,7 @@ static bool take_chunk(struct openai_reply *reply, struct str event, struct json
     return true;
 }
 
-/* --- the dialect's functions
- * ------------------------------------------------------------------ */
+/* --- the dialect's functions -------------------------------------------------------------- */
 
 static struct reply *openai_reply_new(reply_event_fn *on_reply, void *ctx) {
     struct openai_reply *reply = MEM_NEW(struct openai_reply);
@@ -398,7 +398,7 @@ static bool openai_reply_feed(struct reply *base, const struct sse_event *event)
     return take_chunk(reply, event->type, chunk);
 }
 
-/* A whole answer is one chunk whose choices hold messages in place of deltas. */
+/* A whole answer is one chunk whose choices have messages instead of deltas. */
 static bool openai_reply_read(struct reply *base, struct json answer) {
     struct openai_reply *reply = (struct openai_reply *)base;
     if (!take_chunk(reply, STR_EMPTY, answer)) return false;

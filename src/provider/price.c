@@ -9,18 +9,17 @@
 #define DOLLAR INT64_C(1000000000) /* in nano-dollars */
 #define MILLION 1000000
 
-/* Dollars for a million tokens, as nano-dollars. */
+/* Dollars per million tokens, in nano-dollars. */
 #define USD(dollars) ((int64_t)((dollars)*1000 + 0.5) * (DOLLAR / 1000))
 
-/* Days since 1970-01-01. No call of this program is older than the first. */
+/* In days since 1970-01-01. No call of this program is older than the first date. */
 #define DAY_2026_01_01 20454
 #define DAY_2026_10_07 20733
 
-/* List prices, per million tokens, as the vendors' pages said in November 2026. They serve
- * until the settings say better ones: `prices:`. A model whose price depends on how long its
- * prompt is, or of which one part could not be confirmed, is left out: unknown is better than
- * wrong. A pattern must not take in the variants that cost something else (gpt-4o-audio,
- * gpt-5-pro). */
+/* List prices per million tokens, from the vendors' pages in November 2026. The setting
+ * `prices:` overrides them. Models are left out if their price depends on the length of the
+ * prompt or if a part of it could not be confirmed: unknown is better than wrong. A pattern
+ * must not match variants with another price (gpt-4o-audio, gpt-5-pro). */
 #define PRICE(model, from_day, input, output, cached)                                          \
     { STR_INIT(model), from_day, input, output, cached, TOKENS_UNKNOWN, TOKENS_UNKNOWN }
 
@@ -68,8 +67,8 @@ static const struct price built_in[] = {
 };
 
 struct price_book {
-    size_t count, own;   /* the first `own` come from the settings */
-    struct text *models; /* of those */
+    size_t count, own;   /* the first `own` entries come from the settings */
+    struct text *models; /* owned names of those entries */
     struct price prices[];
 };
 
@@ -97,7 +96,7 @@ void price_book_free(struct price_book *book) {
 
 /* --- finding ------------------------------------------------------------------------------ */
 
-/* Most entries already differ in the first letter. */
+/* A quick check: most entries already differ in the first letter. */
 static bool begin_alike(struct str pattern, struct str model) {
     if (pattern.len == 0 || pattern.at[0] == '*') return true;
     return model.len && model.at[0] == pattern.at[0];
@@ -109,14 +108,14 @@ static bool matches(struct str pattern, struct str model) {
     return str_starts(model, str_head(pattern, pattern.len - 1));
 }
 
-/* A longer pattern says more about a model, and its whole name says most. */
+/* A longer pattern is more specific, and an exact name is the most specific. */
 static size_t weight(const struct price *price) {
     bool open = str_ends(price->model, STR("*"));
     return 2 * (price->model.len - open) + !open;
 }
 
-/* Whether `a` is the better entry for a model that both match: by its pattern, then the
- * younger; of two that say the same the first stands. */
+/* Whether `a` is the better of two entries that match: the more specific one, then the newer;
+ * of equal ones the first. */
 static bool is_better(const struct price *a, const struct price *b) {
     if (!b || weight(a) != weight(b)) return !b || weight(a) > weight(b);
     return a->from_day > b->from_day;
@@ -153,7 +152,7 @@ const struct price *price_find(const struct price_book *book, struct str model,
 
 /* --- money -------------------------------------------------------------------------------- */
 
-/* What was counted and has a figure of its own, taken out of what is left of the prompt. */
+/* The cost of tokens that have a price of their own; they are subtracted from *left. */
 static __int128 part(int64_t tokens, __int128 figure, int64_t *left) {
     if (tokens <= 0 || figure == TOKENS_UNKNOWN) return 0;
     if (tokens > *left) tokens = *left;

@@ -16,7 +16,7 @@ struct walk {
 /* One reply of the agent: messages from..end. */
 struct reply_span {
     size_t from, end;
-    const struct message *opaque, *text; /* or NULL */
+    const struct message *opaque, *text; /* each may be NULL */
     size_t calls_from;
 };
 
@@ -30,7 +30,7 @@ static bool is_call_named(const struct message *message, struct str call_id) {
     return message->role == MESSAGE_TOOL_CALL && str_equal(message->call_id, call_id);
 }
 
-/* The newest call before `index` that has this id, or NULL. */
+/* The newest call before `index` with this id, or NULL. */
 static const struct message *call_before(const struct provider_request *request, size_t index,
                                          struct str call_id) {
     for (size_t i = index; i-- > 0;) {
@@ -39,8 +39,8 @@ static const struct message *call_before(const struct provider_request *request,
     return NULL;
 }
 
-/* The result of the call at `index` of a reply, or NULL. Ids come again in later replies, and
- * careless servers repeat one within a reply: then results answer in the order of the calls. */
+/* The result of the call at `index` of a reply, or NULL. Ids recur in later replies. Some
+ * servers repeat one within a reply; its results then belong to the calls in order. */
 static const struct message *result_of(const struct provider_request *request,
                                        const struct reply_span *reply, size_t index) {
     struct str call_id = request->messages[index].call_id;
@@ -95,9 +95,9 @@ static void add_reply(struct prompt *prompt, struct walk *walk) {
     prompt->turns[prompt->turn_count++] = turn;
 }
 
-/* --- what others did ---------------------------------------------------------------------- */
+/* --- messages of other agents ------------------------------------------------------------- */
 
-/* Append the line that tells of `message`; nothing for what is not worth one. */
+/* Append a line that describes `message`; nothing if there is nothing to describe. */
 static void provider_prompt_tell(const struct walk *walk, const struct message *message,
                                  struct buf *out) {
     const struct provider_request *request = walk->request;
@@ -109,7 +109,7 @@ static void provider_prompt_tell(const struct walk *walk, const struct message *
         break;
     case MESSAGE_TOOL_RESULT:
         call = call_before(request, walk->at, message->call_id);
-        if (!call || is_own(request, call)) return; /* orphaned, or told with its reply */
+        if (!call || is_own(request, call)) return; /* orphaned, or sent with its reply */
         buf_printf(out,
                    "\n[" STR_FMT "] `" STR_FMT "` tool returned result: ", STR_ARG(call->agent),
                    STR_ARG(call->tool));
@@ -134,7 +134,7 @@ static bool is(const struct walk *walk, enum message_role role) {
     return walk->request->messages[walk->at].role == role;
 }
 
-/* Of somebody who is no agent. */
+/* Whether the message comes from the caller and not from an agent. */
 static bool is_callers(const struct walk *walk) {
     return is(walk, MESSAGE_USER) || is(walk, MESSAGE_SYSTEM);
 }
@@ -143,7 +143,7 @@ static bool more(const struct walk *walk) {
     return walk->at < walk->request->message_count;
 }
 
-/* As many messages as follow each other become one turn. */
+/* Consecutive messages of other agents become one turn. */
 static bool add_context(struct prompt *prompt, struct walk *walk, struct err *e) {
     struct buf told;
     struct prompt_turn turn = {.role = PROMPT_USER,
@@ -168,7 +168,7 @@ static bool add_context(struct prompt *prompt, struct walk *walk, struct err *e)
     return true;
 }
 
-/* --- the whole ---------------------------------------------------------------------------- */
+/* --- the whole conversation --------------------------------------------------------------- */
 
 static void add_user(struct prompt *prompt, struct walk *walk) {
     const struct message *message = &walk->request->messages[walk->at];
@@ -186,7 +186,7 @@ static void add_system(struct prompt *prompt, struct walk *walk) {
     if (str_trim(turn.text).len) prompt->turns[prompt->turn_count++] = turn;
 }
 
-/* A caller's message of the assistant that nothing follows. */
+/* Mark a final assistant message that came from the caller. */
 static void mark_prefill(struct prompt *prompt, const struct provider_request *request) {
     if (request->message_count == 0) return;
     const struct message *last = &request->messages[request->message_count - 1];
@@ -240,7 +240,7 @@ static bool is_repeated(const struct prompt *prompt, const struct prompt_turn *t
     return false;
 }
 
-/* A reply with its calls is one message of a caller, each result another. */
+/* For the caller, a reply and its calls are one message, and each result is another. */
 static bool begins_message(const struct message *messages, size_t index) {
     switch (messages[index].role) {
     case MESSAGE_OPAQUE: return false;

@@ -67,7 +67,10 @@ struct provider_request {
     size_t tool_count;
     const struct model_options *options; /* NULL: nothing is set */
     struct str schema; /* JSON Schema that the reply's text must match, or empty */
-    uint64_t run;      /* the calling run, for the log; 0: unknown */
+    struct str
+        extras;   /* for agents that are no models: a JSON object that the caller sent along,
+                          with the members config and metadata where it has them; or empty */
+    uint64_t run; /* the calling run, for the log; 0: unknown */
     struct str workspace, user, session; /* of that run, or empty */
     /* The caller is the operator: a failure contains all details and the remedy. Otherwise it
      * contains what a caller may read, and the rest goes to the log. */

@@ -6,10 +6,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* With the version of daemon.h; a test compares the two. */
+/* The version is that of daemon.h; a test compares them. */
 #define USER_AGENT "weir/0.1.0"
 
-/* Of the copied settings: far more than anybody configures. */
+/* For the copied settings, with a wide margin. */
 #define OPTIONS_MAX_BYTES MIB
 
 const struct remote_options remote_defaults = {
@@ -49,8 +49,11 @@ static void keep_settings(struct remote *remote, const struct remote_options *op
         .key = remote_keep(remote,
                            str_trim(options->settings.key)), /* files end with a line break */
         .key_header = remote_keep(remote, options->settings.key_header),
+        .joins_users = options->settings.joins_users,
+        .own = remote_keep(remote, options->settings.own),
     };
-    remote->options.headers = NULL; /* they are among remote->headers */
+    atomic_init(&remote->whole, options->settings.whole);
+    remote->options.headers = NULL; /* they are in remote->headers */
     remote->options.header_count = 0;
 }
 
@@ -58,7 +61,7 @@ static void keep_settings(struct remote *remote, const struct remote_options *op
 
 enum shown { SHOWN, SECRET };
 
-/* A later header replaces an earlier one of its name: what is configured has the last word. */
+/* A later header replaces an earlier one with its name, so configured headers win. */
 static void set_header(struct remote *remote, struct str name, struct str value,
                        enum shown shown) {
     size_t at = 0;
@@ -79,7 +82,7 @@ static void set_key(struct remote *remote, const struct dialect *dialect) {
     buf_done(&value);
 }
 
-/* Some servers go by this header alone. One that the settings gave stays. */
+/* Some servers decide by this header alone. A configured one is kept. */
 static void set_whole_headers(struct remote *remote) {
     size_t bytes = remote->header_count * sizeof(*remote->headers);
     remote->whole_headers = arena_alloc(remote->arena, bytes);
@@ -105,7 +108,7 @@ static void set_headers(struct remote *remote, const struct remote_options *opti
     for (size_t i = 0; i < dialect->header_count; i++)
         set_header(remote, dialect->headers[i].name, dialect->headers[i].value, SHOWN);
     if (remote->options.settings.key.len) set_key(remote, dialect);
-    /* Gateways take their own keys in headers: nobody is shown what they hold. */
+    /* Headers may hold the keys of gateways, so their values are never shown. */
     for (size_t i = 0; i < options->header_count; i++)
         set_header(remote, options->headers[i].name, options->headers[i].value, SECRET);
     set_whole_headers(remote);

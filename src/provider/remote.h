@@ -13,8 +13,24 @@
 
 #include "provider/dialect.h"
 
+/* A server that is not a model's provider: how its failures are reported. */
+struct remote_party {
+    const char *noun; /* "agent" */
+    /* The first row that fits: `of` is a reason of dialect.h, or REMOTE_CUT. */
+    const struct remote_reason {
+        const char *of, *reason;
+        const char *sentence; /* behind its name, for callers; NULL: what it says itself */
+    } * reasons;
+    size_t reason_count;
+};
+
+#define REMOTE_CUT "" /* the connection broke in the middle of the response */
+
 struct remote_options {
     struct str name; /* as configured */
+    /* NULL: a model's provider. For others, a silence is one without a complete line, also
+     * before a whole answer, and no request is ever sent twice. */
+    const struct remote_party *party;
     const struct dialect *dialect;
     struct dialect_settings settings;
     const struct http_header *headers; /* further ones, from the settings */
@@ -28,6 +44,7 @@ struct remote_options {
     uint64_t pause_ms;      /* 500: before the first retry; doubles, plus or minus a quarter */
     uint64_t pause_max_ms;  /* 30 s: a longer Retry-After fails the call at once */
     size_t reply_max_bytes; /* 16 MiB: one response on the wire */
+    size_t event_max_bytes; /* of a stream; 0: reply_max_bytes */
 };
 
 /* The defaults above; nothing else is set. */

@@ -1,4 +1,4 @@
-/* remote_attempts: when a question to a server is asked again, and until when. */
+/* remote_attempts: decides whether, when and how often a request is retried. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "provider/remote_inner.h"
@@ -37,7 +37,7 @@ struct http_request attempts_next(struct attempts *attempts) {
 
 /* --- whether once more -------------------------------------------------------------------- */
 
-/* A server that was connected and then thought for too long would do so again. */
+/* A server that was connected but too slow would be too slow again. */
 bool attempts_unanswered(const struct attempts *attempts, const struct err *failed,
                          enum http_stage stage, struct reply_failure *ret) {
     if (failed->code == ERR_DEADLINE_EXCEEDED) {
@@ -50,12 +50,12 @@ bool attempts_unanswered(const struct attempts *attempts, const struct err *fail
 
 bool attempts_refused(const struct attempts *attempts, const struct reply_failure *failure) {
     unsigned status = attempts->status;
-    if (strcmp(failure->reason, PROVIDER_QUOTA) == 0) return false; /* waiting earns nothing */
+    if (strcmp(failure->reason, PROVIDER_QUOTA) == 0) return false; /* waiting would not help */
     return status == 408 || status == 409 || status == 429 || status >= 500;
 }
 
-/* Marsaglia's xorshift: nobody's secret depends on it, it only keeps callers from asking again
- * all at once. */
+/* Marsaglia's xorshift. It only spreads the retries of different callers, so it need not be
+ * secure. */
 static uint64_t roll(uint64_t *random) {
     *random ^= *random << 13;
     *random ^= *random >> 7;
@@ -71,7 +71,7 @@ uint64_t remote_pause_ms(const struct remote_options *options, unsigned retry,
     return pause - pause / 4 + roll(random) % (pause / 2 + 1);
 }
 
-/* As long as the peer said, and a little that differs from caller to caller. */
+/* The time that the server asked for, plus some jitter. */
 static uint64_t wait_ms(struct attempts *attempts) {
     uint64_t pause = remote_pause_ms(attempts->options, attempts->retries, &attempts->random);
     if (attempts->retry_after_ms <= 0) return pause;
@@ -86,8 +86,8 @@ bool attempts_wait(struct attempts *attempts, const char *reason, struct timer *
     uint64_t wait = wait_ms(attempts);
     if (options->total_ms && elapsed_ms(attempts) + wait >= options->total_ms) return false;
     attempts->retries++;
-    log_often(LOG_INFO, "provider '" STR_FMT "' did not answer (%s), asking again in %llu ms",
-              STR_ARG(options->name), reason, (unsigned long long)wait);
+    log_often(LOG_INFO, "%s '" STR_FMT "' did not answer (%s), asking again in %llu ms",
+              remote_noun(options), STR_ARG(options->name), reason, (unsigned long long)wait);
     timer_start(timer, wait);
     return true;
 }

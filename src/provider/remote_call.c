@@ -1,4 +1,4 @@
-/* remote_call: one question to a model API, from the request to its ending. */
+/* remote_call: one request to a model API, from the request to its ending. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "provider/gate.h"
@@ -7,17 +7,18 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define BODY_MAX_BYTES (64 * MIB) /* a conversation that is longer fits no model */
+#define BODY_MAX_BYTES (64 * MIB) /* no model accepts a longer conversation */
 #define URL_MAX_BYTES (8 * KIB)
 
-/* Of an answer that is no stream: what it says about its failure stands at its beginning. */
+/* Of a response that is not a stream; its error is at the beginning. */
 #define REFUSAL_MAX_BYTES (64 * KIB)
 
-/* Between the reply's own end and the connection's: one that closes in time is used again. */
+/* How long to wait for the end of the connection's response after the reply's end. If it comes
+ * in time, the connection can be reused. */
 #define CLOSE_MS 500
 
-/* Between the last word of a reply and its end, where the other side does not say that nothing
- * follows: counts may, and come at once if they come. */
+/* How long to wait for more after the finish reason, if the stream has no end marker. Usage may
+ * follow, and then comes at once. */
 #define FINISH_MS 1000
 
 #define TO(state) (1u << (state))
@@ -26,28 +27,30 @@ struct provider_call {
     struct remote *remote;
     const struct provider_request *request;
     struct loop *loop;
-    struct gate gate; /* to the listener */
+    struct gate gate; /* in front of the listener */
     enum remote_state state;
-    unsigned inside;  /* callbacks of ours on the stack: the last one to leave frees */
-    struct task task; /* goes on where the start or a pause held it up */
+    unsigned inside;  /* callbacks on the stack; the last one to return frees the call */
+    struct task task; /* continues after the start or a pause */
 
-    bool whole;           /* it is asked for a whole answer, and no stream */
+    bool whole;           /* asks for a response that is not a stream */
+    bool refused_stream;  /* the reason: the server refused to stream */
+    uint64_t line_ms;     /* when a line was last complete, or the call was resumed */
     struct buf url, body; /* the same for each attempt */
     struct http_call *http;
     struct attempts attempts;
-    struct timer timer; /* while waiting; and for the end of a stream that has said its last */
-    bool due;           /* it fired during a pause */
+    struct timer timer; /* before a retry; and after the reply has finished */
+    bool due;           /* the timer fired during a pause */
 
-    struct buf type, refusal; /* of an answer that is no stream: its type, and what it says */
-    bool answered;            /* it is one that holds a whole answer */
+    struct buf type, refusal; /* of a response that is not a stream */
+    bool answered;            /* it is a whole answer */
     struct buf answer;
 
-    struct sse *sse; /* of an answer that is a stream */
+    struct sse *sse; /* NULL unless the response is a stream */
     struct reply *reply;
     bool spoiled; /* the reply failed before its end */
-    bool closing; /* it is over, and the timer runs for the connection's end */
+    bool closing; /* the reply is over; the timer waits for the response's end */
 
-    bool ended; /* the gate has its ending */
+    bool ended; /* the gate has the ending */
     struct str model;
     struct reply_failure failure;
 };
@@ -100,8 +103,8 @@ static void call_free(struct provider_call *call) {
     free(call);
 }
 
-/* Everything that can end in a callback of the listener stands between these two: it may
- * cancel, and the call must outlive those who are still on the stack. */
+/* Encloses everything that can call the listener, which may cancel the call. The call is not
+ * freed until leave(). */
 static void enter(struct provider_call *call) {
     call->inside++;
 }
@@ -131,7 +134,7 @@ static struct reply_event failed_event(const struct provider_call *call) {
     return reply_event_failed(&call->failure.why, str_from(call->failure.reason));
 }
 
-/* All was heard: the gate has the last word, for now or for later. */
+/* All events are in the gate; pass the ending to it. */
 static void remote_end(struct provider_call *call, const struct reply_event *ending) {
     call->ended = true;
     gate_take(ending, &call->gate);
@@ -162,8 +165,9 @@ static void remote_call_ask(struct provider_call *call) {
     request.header_count = call->remote->header_count;
     request.body = buf_str(&call->body);
     request.body_max_bytes = options->reply_max_bytes;
-    /* The head of a whole answer may come only when all of it is written. */
-    if (call->whole) request.first_byte_ms = 0;
+    request.once = options->party != NULL;
+    /* Without streaming, the head may come only when the whole answer is ready. */
+    if (call->whole && !options->party) request.first_byte_ms = 0;
     call->answered = false;
     buf_clear(&call->refusal);
     buf_clear(&call->type);
@@ -178,7 +182,7 @@ static void settle_late(struct provider_call *call, enum http_stage stage) {
 
 static void ask_again(struct provider_call *call) {
     call->due = false;
-    if (attempts_expired(&call->attempts)) { /* the pause of a slow listener outlasted it */
+    if (attempts_expired(&call->attempts)) { /* a slow listener's pause lasted too long */
         settle_late(call, HTTP_WAITING);
         return;
     }
@@ -186,7 +190,7 @@ static void ask_again(struct provider_call *call) {
     remote_call_ask(call);
 }
 
-/* False: it is not worth waiting. */
+/* False: there will be no retry. */
 static bool wait_and_ask_again(struct provider_call *call) {
     if (!attempts_wait(&call->attempts, call->failure.reason, &call->timer)) return false;
     remote_call_move(call, REMOTE_WAITING);
@@ -218,7 +222,7 @@ static void unanswered(struct provider_call *call, const struct err *failed,
 
 /* --- the request -------------------------------------------------------------------------- */
 
-/* False: it cannot be asked, and the failure says why. */
+/* False: the request cannot be written; the failure is set. */
 static bool write_request(struct provider_call *call) {
     const struct remote_options *options = options_of(call);
     struct dialect_settings settings = options->settings;
@@ -243,12 +247,12 @@ static bool write_request(struct provider_call *call) {
 
 /* --- an answer that is no stream ---------------------------------------------------------- */
 
-/* The same question, for an answer without a stream. False: it cannot be put so. */
+/* Repeat the request without streaming. False: that is not possible. */
 static bool ask_for_whole(struct provider_call *call) {
-    call->whole = true;
+    call->whole = call->refused_stream = true;
     if (!write_request(call)) return false;
-    log_often(LOG_INFO, "provider '" STR_FMT "' refuses to stream, asking it without",
-              STR_ARG(options_of(call)->name));
+    log_often(LOG_INFO, "%s '" STR_FMT "' refuses to stream, asking it without",
+              remote_noun(options_of(call)), STR_ARG(options_of(call)->name));
     remote_call_ask(call);
     if (call->gate.closed) http_pause(call->http);
     return true;
@@ -258,7 +262,9 @@ static void refused(struct provider_call *call) {
     struct str said = buf_str(&call->refusal);
     failure_refused(options_of(call)->dialect, call->attempts.status, buf_str(&call->type),
                     said, &call->failure);
-    bool streamless = failure_is_of_stream(&call->failure, call->attempts.status, said);
+    const struct dialect *dialect = options_of(call)->dialect;
+    bool streamless = failure_is_of_stream(&call->failure, call->attempts.status, said) ||
+                      failure_is_streamless(dialect, call->attempts.status);
     if (!call->whole && streamless && ask_for_whole(call)) return;
     if (attempts_refused(&call->attempts, &call->failure) && wait_and_ask_again(call)) return;
     settle_failed(call);
@@ -298,7 +304,8 @@ static void begin_reply(struct provider_call *call) {
 
 static void begin_stream(struct provider_call *call) {
     begin_reply(call);
-    call->sse = sse_new(reply_max_bytes(call), on_event, call);
+    size_t own_max = options_of(call)->event_max_bytes;
+    call->sse = sse_new(own_max ? own_max : reply_max_bytes(call), on_event, call);
 }
 
 static void settle_spoiled(struct provider_call *call) {
@@ -311,12 +318,11 @@ static void settle_broken(struct provider_call *call, const struct err *why) {
     settle_failed(call);
 }
 
-/* A reply that has said its last is not waited for as long as one that stalls. */
+/* A finished reply is given less time than one that stalls. */
 static void await_end(struct provider_call *call) {
     const struct reply *reply = call->reply;
     if (!reply->finished && !reply->over) return;
-    if (reply->over && call->closing)
-        return; /* what comes behind the end moves it no further */
+    if (reply->over && call->closing) return; /* bytes after the end do not extend it */
     call->closing = reply->over;
     timer_start(&call->timer, reply->over ? CLOSE_MS : FINISH_MS);
 }
@@ -324,7 +330,7 @@ static void await_end(struct provider_call *call) {
 static void take_stream(struct provider_call *call, struct str bytes) {
     struct err e;
     bool fits = sse_feed(call->sse, bytes, &e);
-    if (call->state == REMOTE_OVER) return; /* cancelled by what it heard */
+    if (call->state == REMOTE_OVER) return; /* cancelled in a callback */
     if (fits && !call->spoiled) {
         await_end(call);
         return;
@@ -337,7 +343,7 @@ static void take_stream(struct provider_call *call, struct str bytes) {
     }
 }
 
-/* The connection broke, or its time was up, in the middle of the stream. */
+/* The stream broke off or ran out of time before its end. */
 static void stream_broke(struct provider_call *call, const struct err *failed,
                          enum http_stage stage) {
     if (failed->code == ERR_DEADLINE_EXCEEDED) {
@@ -350,7 +356,7 @@ static void stream_broke(struct provider_call *call, const struct err *failed,
 static void stream_ended(struct provider_call *call) {
     struct str model = STR_EMPTY;
     enum reply_outcome outcome = options_of(call)->dialect->reader->end(call->reply, &model);
-    if (call->state == REMOTE_OVER) return; /* cancelled by what it heard last */
+    if (call->state == REMOTE_OVER) return; /* cancelled in the last callback */
     if (outcome == OUTCOME_FAILED) {
         settle_spoiled(call);
         return;
@@ -361,7 +367,7 @@ static void stream_ended(struct provider_call *call) {
     settle_done(call, outcome, model.len ? model : call->model);
 }
 
-/* The reply is over and its connection stays open: all was heard. */
+/* The reply is complete but the connection's response has not ended: end it here. */
 static void close_stream(struct provider_call *call) {
     stop_http(call);
     stream_ended(call);
@@ -369,7 +375,7 @@ static void close_stream(struct provider_call *call) {
 
 /* --- an answer that came as a whole ------------------------------------------------------- */
 
-/* It is no answer in this dialect: as strange as a page in HTML. */
+/* The response is not an answer in this dialect. It is reported like any other page. */
 static void settle_strange(struct provider_call *call) {
     struct str said = str_head(buf_str(&call->answer), REFUSAL_MAX_BYTES);
     failure_refused(options_of(call)->dialect, call->attempts.status, buf_str(&call->type),
@@ -379,9 +385,9 @@ static void settle_strange(struct provider_call *call) {
 
 static void read_whole(struct provider_call *call, struct json answer) {
     begin_reply(call);
-    remote_note(call, STR(PROVIDER_WHOLE_NOTE));
+    if (!options_of(call)->party) remote_note(call, STR(PROVIDER_WHOLE_NOTE));
     bool fine = options_of(call)->dialect->reader->read(call->reply, answer);
-    if (call->state == REMOTE_OVER) return; /* cancelled by what it heard */
+    if (call->state == REMOTE_OVER) return; /* cancelled in a callback */
     if (fine) {
         stream_ended(call);
     } else {
@@ -389,7 +395,7 @@ static void read_whole(struct provider_call *call, struct json answer) {
     }
 }
 
-/* Errors come with a 200, too. */
+/* Whether the body is an answer; an error may come with status 200 too. */
 static bool holds_answer(struct json body) {
     struct json object = body.kind == JSON_ARRAY ? json_at(body, 0) : body;
     struct json error = json_find(object, STR("error"));
@@ -412,9 +418,18 @@ static void whole_ended(struct provider_call *call, const struct err *failed,
 
 /* --- what the HTTP side tells ------------------------------------------------------------- */
 
+static void look(const struct provider_call *call, const struct http_head *head) {
+    const struct dialect *dialect = options_of(call)->dialect;
+    struct remote *remote = call->remote;
+    if (!dialect->check_head || atomic_load(&remote->looked)) return;
+    if (!dialect->check_head(head, remote->options.name)) atomic_store(&remote->looked, true);
+}
+
 static void on_head(const struct http_head *head, void *ctx) {
     struct provider_call *call = ctx;
-    if (call->whole && head->status == 200) atomic_store(&call->remote->whole, true);
+    call->line_ms = loop_now_ms(call->loop);
+    if (head->status == 200) look(call, head);
+    if (call->refused_stream && head->status == 200) atomic_store(&call->remote->whole, true);
     if (head->status == 200 && is_of_type(head->content_type, STR("text/event-stream"))) {
         begin_stream(call);
         return;
@@ -426,11 +441,23 @@ static void on_head(const struct http_head *head, void *ctx) {
     buf_append(&call->type, str_head(head->content_type, KIB));
 }
 
+/* Single bytes that never complete a line count as silence. */
+static bool is_silent(struct provider_call *call, struct str bytes) {
+    const struct remote_options *options = options_of(call);
+    uint64_t now_ms = loop_now_ms(call->loop);
+    if (!options->party || !options->stall_ms) return false;
+    if (str_find_byte(bytes, '\n') < bytes.len) call->line_ms = now_ms;
+    return now_ms - call->line_ms >= options->stall_ms;
+}
+
 static void on_body(struct lent lent, void *ctx) {
     struct str bytes = lent_read(lent);
     struct provider_call *call = ctx;
     enter(call);
-    if (call->state == REMOTE_STREAMING) {
+    if (is_silent(call, bytes)) {
+        stop_http(call);
+        settle_late(call, HTTP_READING);
+    } else if (call->state == REMOTE_STREAMING) {
         take_stream(call, bytes);
     } else if (call->answered) {
         buf_append(&call->answer, bytes);
@@ -455,7 +482,7 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     } else if (call->answered) {
         whole_ended(call, failed, stage);
     } else if (call->attempts.status) {
-        refused(call); /* with what came of it: its status says enough */
+        refused(call); /* even if the body broke off: the status is enough */
     } else {
         unanswered(call, failed, stage);
     }
@@ -466,7 +493,7 @@ static const struct http_sink http_sink = {on_head, on_body, on_end};
 
 /* --- what the run does with a call -------------------------------------------------------- */
 
-/* Nothing is told before start() has returned, and nothing from inside resume(). */
+/* Callbacks must not run before start() has returned, nor from inside resume(). */
 static void go_on(void *ctx) {
     struct provider_call *call = ctx;
     enter(call);
@@ -477,13 +504,14 @@ static void go_on(void *ctx) {
             ask_again(call);
         } else if (call->http) {
             if (call->reply) await_end(call);
+            call->line_ms = loop_now_ms(call->loop);
             http_resume(call->http);
         }
     }
     leave(call);
 }
 
-/* What cannot be asked ends the call, in the first turn after its start. */
+/* A request that cannot be made ends the call in the first turn after its start. */
 static void fail_later(struct provider_call *call) {
     failure_word_unasked(call->remote, reader_of(call), &call->failure);
     struct reply_event ending = failed_event(call);
@@ -499,7 +527,9 @@ struct provider_call *remote_call_start(struct provider *provider, struct loop *
     call->remote = CONTAINER_OF(provider, struct remote, base);
     call->request = request;
     call->loop = loop;
-    call->whole = atomic_load(&call->remote->whole);
+    const struct dialect *dialect = options_of(call)->dialect;
+    call->whole =
+        atomic_load(&call->remote->whole) || (dialect->is_whole && dialect->is_whole(request));
     attempts_init(&call->attempts, options_of(call), loop);
     call->model = request->model.len ? request->model : options_of(call)->settings.model;
     gate_init(&call->gate, on_reply, ctx);

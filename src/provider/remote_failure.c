@@ -1,4 +1,4 @@
-/* remote_failure: what a failed call says, to programs and to people. */
+/* remote_failure: words the failure of a call, for programs and for people. */
 #include "base/log.h"
 #include "base/units.h"
 #include "provider/remote_inner.h"
@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Of what others say, so that our own words around it are never cut. */
+/* Limit for quoted text, so that our own words around it are not cut. */
 #define QUOTED_MAX_BYTES 200
 #define TYPE_MAX_BYTES 60
 #define NAME_MAX_BYTES 60
@@ -35,7 +35,7 @@ void failure_timeout(const struct remote_options *options, enum http_stage stage
     buf_done(&why);
 }
 
-/* "`what`: `why`", with the other side's words made safe. */
+/* Set "`what`: `why`", with the peer's text made safe. */
 static void remote_failure_set(struct reply_failure *ret, const char *reason, const char *what,
                                const struct err *why) {
     struct buf text;
@@ -52,12 +52,13 @@ void failure_unreachable(const struct err *why, struct reply_failure *ret) {
 
 void failure_broken(const struct err *why, struct reply_failure *ret) {
     remote_failure_set(ret, PROVIDER_BROKEN, "its answer was cut off", why);
+    ret->cut = why->code != ERR_TOO_LARGE;
 }
 
 /* --- an answer that is no stream ---------------------------------------------------------- */
 
-/* Text that is no JSON becomes a JSON string, for the one function that reads what vendors
- * say. */
+/* Text that is not JSON becomes a JSON string, so that one function reads all vendors'
+ * errors. */
 static struct json body_of(struct str text, struct buf *room) {
     struct json body = {.kind = JSON_NONE};
     struct err e;
@@ -68,7 +69,7 @@ static struct json body_of(struct str text, struct buf *room) {
     return (struct json){.kind = JSON_NONE};
 }
 
-/* 200, but neither a stream nor an error. */
+/* The status is 200, but the response is neither a stream nor an error. */
 static void set_no_stream(const char *title, struct str type, struct str text,
                           struct reply_failure *ret) {
     struct buf shown_type, shown;
@@ -104,7 +105,7 @@ void failure_refused(const struct dialect *dialect, unsigned status, struct str 
 
 /* --- streaming refused -------------------------------------------------------------------- */
 
-/* "stream", "streaming", "stream_options", but not "upstream". */
+/* Matches "stream", "streaming", "stream_options", but not "upstream". */
 static bool names_stream(struct str text) {
     static const struct str word = STR_INIT("stream");
     for (size_t at; (at = str_find_nocase(text, word)) < text.len;) {
@@ -122,15 +123,22 @@ bool failure_is_of_stream(const struct reply_failure *failure, unsigned status,
     return status != 200 && of_request && names_stream(text);
 }
 
+bool failure_is_streamless(const struct dialect *dialect, unsigned status) {
+    for (size_t i = 0; i < ARRAY_LEN(dialect->streamless); i++) {
+        if (status && dialect->streamless[i] == status) return true;
+    }
+    return false;
+}
+
 /* --- who it was, and what helps ----------------------------------------------------------- */
 
-/* The command that looks into it: of use to whoever has not just given it. */
+/* The command that examines a provider; not suggested to an operator, who may be running it. */
 #define TEST_COMMAND ": weir provider test "
 
-/* Each with the provider's name between its halves; none where the second one is NULL. */
+/* `before` and `after` enclose the provider's name; `after` NULL: without the name. */
 static const struct {
     const char *reason, *before, *after;
-    bool tested; /* with TEST_COMMAND behind it */
+    bool tested; /* followed by TEST_COMMAND */
 } advices[] = {
     {PROVIDER_UNREACHABLE, "check its base URL and the network", NULL, true},
     {PROVIDER_AUTH, "check its key", NULL, true},
@@ -168,20 +176,48 @@ static void tell_log(struct failure_reader reader, const struct reply_failure *f
     log_often(LOG_WARNING, "%s%s (%s)", who, failure->why.text, failure->reason);
 }
 
-/* All that is known, for the operator. */
+static const struct remote_reason *reason_of_party(const struct remote_party *party,
+                                                   const struct reply_failure *failure) {
+    const char *of = failure->cut ? REMOTE_CUT : failure->reason;
+    for (size_t i = 0; party && i < party->reason_count; i++) {
+        if (strcmp(party->reasons[i].of, of) == 0) return &party->reasons[i];
+    }
+    return NULL;
+}
+
+/* Everything that is known, for the operator. */
 static void word_fully(const struct remote *remote, struct failure_reader reader,
                        struct reply_failure *failure) {
+    const struct remote_party *party = remote->options.party;
+    const struct remote_reason *row = reason_of_party(party, failure);
     struct str name = str_head(remote->options.name, NAME_MAX_BYTES);
-    hide_secrets(remote, &failure->why);
-    err_add(&failure->why, "provider '" STR_FMT "'", STR_ARG(name));
-    add_advice(name, reader, failure);
+    err_add(&failure->why, "%s '" STR_FMT "'", remote_noun(&remote->options), STR_ARG(name));
+    if (!party) add_advice(name, reader, failure);
+    if (row) failure->reason = row->reason;
     if (!reader.by_operator) tell_log(reader, failure);
+}
+
+/* What such a server says of its own failure may be shown to its callers. */
+static void word_of_party(const struct remote *remote, const struct remote_reason *row,
+                          const struct err *said, struct reply_failure *failure) {
+    err_set(&failure->why, failure->why.code, "the %s '" STR_FMT "' %s" STR_FMT,
+            remote_noun(&remote->options),
+            STR_ARG(str_head(remote->options.name, NAME_MAX_BYTES)),
+            row->sentence ? row->sentence : "failed: ",
+            STR_ARG(row->sentence ? STR_EMPTY : err_text(said)));
 }
 
 void failure_word(const struct remote *remote, struct failure_reader reader,
                   struct reply_failure *failure) {
+    const struct remote_reason *row = reason_of_party(remote->options.party, failure);
+    hide_secrets(remote, &failure->why);
+    const struct err said = failure->why;
     word_fully(remote, reader, failure);
     if (reader.by_operator) return;
+    if (row) {
+        word_of_party(remote, row, &said, failure);
+        return;
+    }
     struct str sentence = reply_reason_sentence(str_from(failure->reason));
     err_set(&failure->why, failure->why.code, STR_FMT, STR_ARG(sentence));
 }
@@ -189,6 +225,7 @@ void failure_word(const struct remote *remote, struct failure_reader reader,
 void failure_word_unasked(const struct remote *remote, struct failure_reader reader,
                           struct reply_failure *failure) {
     struct err own = failure->why;
+    hide_secrets(remote, &failure->why);
     word_fully(remote, reader, failure);
     if (!reader.by_operator) failure->why = own;
 }

@@ -31,8 +31,9 @@ struct remote {
     struct http_header *whole_headers; /* the headers of requests without streaming */
     size_t header_count;
     struct arena *arena;
-    atomic_bool
-        whole; /* it has refused to stream and answered without: nobody asks it to again */
+    /* It is set not to stream, or has refused to and answered without: nobody asks it to. */
+    atomic_bool whole;
+    atomic_bool looked; /* a head was not as it should be, which was said */
 };
 
 /* The functions of struct provider_kind. */
@@ -42,6 +43,10 @@ struct provider_call *remote_call_start(struct provider *provider, struct loop *
 void remote_call_pause(struct provider_call *call);
 void remote_call_resume(struct provider_call *call);
 void remote_call_cancel(struct provider_call *call);
+
+static inline const char *remote_noun(const struct remote_options *options) {
+    return options->party ? options->party->noun : "provider";
+}
 
 /* --- remote_failure.c: why a call failed -------------------------------------------------- */
 
@@ -58,6 +63,9 @@ void failure_refused(const struct dialect *dialect, unsigned status, struct str 
 
 /* The response broke off. */
 void failure_broken(const struct err *why, struct reply_failure *ret);
+
+/* Whether the dialect says that this status refuses a stream. */
+bool failure_is_streamless(const struct dialect *dialect, unsigned status);
 
 /* Whether a response that is not a stream says that streaming was refused. */
 bool failure_is_of_stream(const struct reply_failure *failure, unsigned status,

@@ -1,20 +1,17 @@
 /* responses: the dialect of OpenAI's Responses API, streamed.
  *
- * Two files: responses.c writes the question, responses_reply.c reads the answer. Nothing is
- * stored at the vendor's, so reasoning travels with the conversation: the opaque message is the
- * array of the reply's output items as they came, when one of them is reasoning with encrypted
- * content.
+ * responses.c writes the request, responses_reply.c reads the answer. Nothing is stored at the
+ * vendor, so reasoning must be sent back with the conversation: the opaque message is the array
+ * of the reply's output items, unchanged, if one of them is encrypted reasoning.
  *
- * Source   docs/internals/providers.md "openai-responses".
- */
+ * Source   docs/internals/providers.md "openai-responses". */
 #include "provider/dialect.h"
 
 #include "provider/body.h"
 #include "provider/parts.h"
 #include "provider/prompt.h"
 
-/* --- input
- * ------------------------------------------------------------------------------------ */
+/* --- input -------------------------------------------------------------------------------- */
 
 static void put_message(struct json_writer *w, const char *role, struct str text) {
     json_open_object(w);
@@ -63,7 +60,7 @@ static void put_call(struct json_writer *w, const struct message *call) {
     json_close(w);
 }
 
-/* The output items of the reply, each as it came. False: these are none. */
+/* Write the output items of the reply unchanged. False: there are none. */
 static bool put_opaque(struct json_writer *w, struct str opaque) {
     struct json items, item;
     struct err e;
@@ -113,8 +110,7 @@ static bool put_input(struct json_writer *w, const struct provider_request *requ
     return fine;
 }
 
-/* --- tools and options
- * ------------------------------------------------------------------------ */
+/* --- tools and options -------------------------------------------------------------------- */
 
 static bool put_tools(struct json_writer *w, const struct provider_request *request,
                       struct err *e) {
@@ -127,7 +123,7 @@ static bool put_tools(struct json_writer *w, const struct provider_request *requ
         json_member_str(w, "name", tool->name);
         if (tool->description.len) json_member_str(w, "description", tool->description);
         if (!body_schema(w, "parameters", tool->parameters, tool->name, e)) return false;
-        json_member_bool(w, "strict", false); /* the API's own default would rewrite schemas */
+        json_member_bool(w, "strict", false); /* the API's default rewrites schemas */
         json_close(w);
     }
     json_close(w);

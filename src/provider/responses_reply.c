@@ -1,4 +1,4 @@
-/* What an answer of the Responses API says. */
+/* Reads an answer of the Responses API. */
 #include "base/mem.h"
 #include "provider/body.h"
 #include "provider/gather.h"
@@ -8,16 +8,15 @@
 struct responses_reply {
     struct reply base;
     struct gather gather;
-    enum gather_end state; /* what the last event said */
-    bool part_said;        /* a delta came of the part that is open */
-    bool text_said;        /* one came at all */
-    bool item_done;        /* a whole item came */
-    bool encrypted;        /* reasoning came that has to be sent back */
-    struct buf items;      /* whole items so far, a comma behind each */
+    enum gather_end state; /* according to the last event */
+    bool part_said;        /* the open part has had a delta */
+    bool text_said;        /* any part has had one */
+    bool item_done;        /* a complete item has arrived */
+    bool encrypted;        /* there is reasoning to send back */
+    struct buf items;      /* complete items so far, each followed by a comma */
 };
 
-/* --- text
- * ------------------------------------------------------------------------------------- */
+/* --- text --------------------------------------------------------------------------------- */
 
 static void lend_text(struct responses_reply *reply, struct json text) {
     if (text.kind != JSON_STRING) return;
@@ -30,7 +29,7 @@ static bool on_text_delta(struct responses_reply *reply, struct json event) {
     return true;
 }
 
-/* Repeats the text whole, for servers that send no deltas. */
+/* Repeats the whole text; used for servers that send no deltas. */
 static bool on_text_done(struct responses_reply *reply, struct json event) {
     if (!reply->part_said) lend_text(reply, json_find(event, STR("text")));
     return true;
@@ -57,7 +56,7 @@ static bool on_thinking_delta(struct responses_reply *reply, struct json event) 
     return true;
 }
 
-/* A summary is a row of paragraphs. */
+/* A summary consists of paragraphs. */
 static bool on_summary_part(struct responses_reply *reply, struct json event) {
     int64_t index;
     bool further = json_i64(json_find(event, STR("summary_index")), &index) && index > 0;
@@ -66,10 +65,9 @@ static bool on_summary_part(struct responses_reply *reply, struct json event) {
     return true;
 }
 
-/* --- items
- * ------------------------------------------------------------------------------------ */
+/* --- items -------------------------------------------------------------------------------- */
 
-/* The call that an event is about: by its place in the output, else by its item. */
+/* The call that an event refers to: by its index in the output, else by its item. */
 static struct gathered_call *call_of(struct gather *gather, int64_t index, struct json item) {
     for (size_t i = 0; i < gather->call_count; i++) {
         struct gathered_call *call = &gather->calls[i];
@@ -81,7 +79,7 @@ static struct gathered_call *call_of(struct gather *gather, int64_t index, struc
 }
 
 static int64_t index_of(struct json event) {
-    return gather_count(event, "output_index"); /* below 0: not said */
+    return gather_count(event, "output_index"); /* negative: none was given */
 }
 
 static void take_call(struct responses_reply *reply, int64_t index, struct json item) {
@@ -89,7 +87,7 @@ static void take_call(struct responses_reply *reply, int64_t index, struct json 
     struct json id = json_find(item, STR("id"));
     struct gathered_call *call = call_of(gather, index, id);
     if (!call) call = gather_call(gather, index);
-    if (!call) return; /* one too many */
+    if (!call) return; /* too many calls */
     gather_replace(&call->item, id);
     gather_replace(&call->id, json_find(item, STR("call_id")));
     gather_replace(&call->tool, json_find(item, STR("name")));
@@ -107,8 +105,8 @@ static bool on_item_added(struct responses_reply *reply, struct json event) {
     return true;
 }
 
-/* Keep `item` for the opaque message. Nothing is stored there, so reasoning that is not
- * encrypted cannot be sent back, and the API would look for it in vain. */
+/* Keep `item` for the opaque message. Unencrypted reasoning is left out: the API would look for
+ * it in its own store, where nothing was stored. */
 static void keep_item(struct responses_reply *reply, struct json item) {
     bool reasoning = json_is(json_find(item, STR("type")), STR("reasoning"));
     struct json content = json_find(item, STR("encrypted_content"));
@@ -145,8 +143,7 @@ static bool on_args_done(struct responses_reply *reply, struct json event) {
     return true;
 }
 
-/* --- the response itself
- * ---------------------------------------------------------------------- */
+/* --- the response itself ------------------------------------------------------------------ */
 
 static void take_usage(struct responses_reply *reply, struct json usage) {
     struct event_usage *seen = &reply->gather.usage;
@@ -176,7 +173,7 @@ static bool on_created(struct responses_reply *reply, struct json event) {
     return true;
 }
 
-/* For servers that send the output only at the end, and for a whole answer. */
+/* For servers that send the output only at the end, and for an answer that is not streamed. */
 static void take_output(struct responses_reply *reply, struct json response) {
     struct json output = json_find(response, STR("output")), item, part;
     bool items = !reply->item_done && !reply->gather.call_count, text = !reply->text_said;
@@ -247,8 +244,7 @@ static const struct {
     /* clang-format on */
 };
 
-/* --- the dialect's functions
- * ------------------------------------------------------------------ */
+/* --- the dialect's functions -------------------------------------------------------------- */
 
 static struct reply *responses_reply_new(reply_event_fn *on_reply, void *ctx) {
     struct responses_reply *reply = MEM_NEW(struct responses_reply);
@@ -267,7 +263,7 @@ static void responses_reply_free(struct reply *base) {
     free(reply);
 }
 
-/* The type stands in the data, and at some servers only in the event's name. */
+/* The type is in the data; some servers give it only as the event's name. */
 static bool take_event(struct responses_reply *reply, struct str name, struct json event) {
     struct json type = json_find(event, STR("type"));
     for (size_t i = 0; i < ARRAY_LEN(events); i++) {
@@ -276,7 +272,7 @@ static bool take_event(struct responses_reply *reply, struct str name, struct js
         if (named) return events[i].take(reply, event);
     }
     bool error = type.kind == JSON_NONE && json_find(event, STR("error")).kind == JSON_OBJECT;
-    return !error || on_error(reply, event); /* as a server in between writes it */
+    return !error || on_error(reply, event); /* in the form that proxies use */
 }
 
 static bool responses_reply_feed(struct reply *base, const struct sse_event *event) {
@@ -294,7 +290,7 @@ static bool responses_reply_feed(struct reply *base, const struct sse_event *eve
     return goes_on;
 }
 
-/* The object that the last event of a stream holds under "response". */
+/* A whole answer has the form of the last event's "response". */
 static bool responses_reply_read(struct reply *base, struct json answer) {
     struct responses_reply *reply = (struct responses_reply *)base;
     struct json status = json_find(answer, STR("status"));
@@ -305,21 +301,22 @@ static bool responses_reply_read(struct reply *base, struct json answer) {
     take_head(reply, answer);
     take_output(reply, answer);
     if (json_is(status, STR("incomplete"))) take_cut(reply, answer);
-    /* Servers that only resemble OpenAI leave the status out. */
+    /* Servers that imitate OpenAI may leave out the status. */
     bool output = json_find(answer, STR("output")).kind == JSON_ARRAY;
     bool done = status.kind == JSON_NONE ? output : json_is(status, STR("completed"));
     if (done) reply->state = GATHER_FINISHED;
     return true;
 }
 
-/* Half arguments are refused when they come back. */
+/* The API refuses incomplete arguments when they are sent back. */
 static bool is_object(struct str args) {
     struct json value;
     struct err e;
     return json_read(args, &value, &e) && value.kind == JSON_OBJECT;
 }
 
-/* A call that whoever listens has to name anew, or to mend, is not the one in the items. */
+/* Whether the items can be sent back. They cannot if the listener must rename or repair a call,
+ * because its result would not match. */
 static bool calls_can_go_back(const struct gather *gather) {
     if (gather->calls_full) return false;
     for (size_t i = 0; i < gather->call_count; i++) {
@@ -339,7 +336,7 @@ static void write_opaque(struct responses_reply *reply) {
     if (!reply->encrypted || !buf_ok(&reply->items)) return;
     if (!calls_can_go_back(&reply->gather)) return;
     buf_append_byte(out, '[');
-    buf_append(out, str_head(buf_str(&reply->items), reply->items.len - 1)); /* no last comma */
+    buf_append(out, str_head(buf_str(&reply->items), reply->items.len - 1)); /* no comma */
     buf_append_byte(out, ']');
     if (!buf_ok(out)) buf_clear(out);
 }
@@ -351,7 +348,7 @@ static enum reply_outcome responses_reply_end(struct reply *base, struct str *re
         gather_tell_usage(&reply->gather, base);
         return OUTCOME_FAILED;
     }
-    if (outcome == OUTCOME_DONE) write_opaque(reply); /* of a cut one, items may be half */
+    if (outcome == OUTCOME_DONE) write_opaque(reply); /* a cut item may be incomplete */
     *ret_model = buf_str(&reply->gather.model);
     gather_tell(&reply->gather, base, STR("openai-responses"), outcome);
     return outcome;

@@ -10,12 +10,12 @@ static bool is_plain(char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* "abc***xyz", "abc...xyz": somebody has hidden the middle; the ends are as secret. */
+/* In "abc***xyz" or "abc...xyz" the middle was masked; the rest is still secret. */
 static bool is_blotted(struct str run) {
     return str_find(run, STR("**")) < run.len || str_find(run, ELLIPSIS) < run.len;
 }
 
-/* `text` begins where a word may begin. */
+/* `text` must begin where a word may begin. */
 static struct secret_piece word(struct str text) {
     struct secret_piece piece = secret_at(text);
     if (piece.shown + piece.hidden) return piece;
@@ -23,7 +23,7 @@ static struct secret_piece word(struct str text) {
     return (struct secret_piece){0, is_blotted(str_head(text, run)) ? run : 0};
 }
 
-/* Bytes of a control character here (C0, DEL, C1 in UTF-8), or 0. */
+/* Length of the control character at the start of `text` (C0, DEL, C1 in UTF-8), or 0. */
 static size_t control(struct str text) {
     unsigned char c = (unsigned char)text.at[0];
     if (c < 0x20 || c == 0x7F) return 1;
@@ -31,9 +31,9 @@ static size_t control(struct str text) {
     return (unsigned char)text.at[1] < 0xA0 ? 2 : 0;
 }
 
-/* One line, without secrets, in `out`, which may be cut at its limit. */
+/* Write `text` as one line without secrets; cut at the limit of `out`. */
 static void clean(struct str text, struct buf *out) {
-    bool inside = false; /* of a word, by the byte before this one */
+    bool inside = false; /* a word: the previous byte belongs to one */
     while (text.len && buf_ok(out)) {
         size_t gap = text.at[0] == ' ' ? 1 : control(text);
         if (gap) {
@@ -54,7 +54,8 @@ static void clean(struct str text, struct buf *out) {
 
 void reply_append_safe(struct buf *out, struct str text, size_t max_bytes) {
     struct buf valid, line;
-    /* What is cut away needs no cleaning; a secret at the cut is longer than what is shown. */
+    /* The rest is cut anyway. The margin is longer than a secret that begins in the part
+     * shown. */
     struct str head = str_head(text, 2 * max_bytes + 256);
     buf_init(&valid, 3 * head.len);
     buf_init(&line, 2 * (3 * head.len) + SECRET_HIDDEN.len);

@@ -9,10 +9,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* What a text may grow to when its holes are filled: a caller's text is no larger. */
+/* Limit for a text with its holes filled; a caller's text is no longer. */
 #define RENDERED_MAX_BYTES (16 * MIB)
 
-/* Counted for each chunk beside its bytes, so that empty ones end a turn too. */
+/* Added for each chunk, so that empty chunks use up a turn too. */
 #define CHUNK_OVERHEAD_BYTES 16
 
 struct scripted {
@@ -27,39 +27,39 @@ struct provider_call {
     reply_event_fn *on_reply;
     void *ctx;
 
-    struct task task;   /* to play before this turn ends */
-    struct timer timer; /* to play when the next thing is due */
-    uint64_t due_us;    /* when what was played last was due */
-    size_t turn_bytes;  /* given to the listener in this turn */
+    struct task task;   /* plays before this turn ends */
+    struct timer timer; /* plays when the next output is due */
+    uint64_t due_us;    /* due time of the last output */
+    size_t turn_bytes;  /* passed to the listener in this turn */
     bool paused;
     bool playing; /* play() is on the stack and will free the call */
-    bool over;    /* no callback any more */
+    bool over;    /* no more callbacks */
 
     const struct script_scene *scene;
     const struct script_steps *steps;
     size_t step;
     bool begun;      /* the text of this step is in `text` */
-    struct str text; /* what is left of it; of a repeat, all of it */
+    struct str text; /* the rest of it; of a repeat, the whole text */
     uint64_t left;   /* repeats to go */
     struct script_values values;
     struct str model;
-    struct buf filled, args; /* text whose holes were filled */
-    struct buf input;        /* what the caller says, where it holds pictures */
+    struct buf filled, args; /* text with its holes filled */
+    struct buf input;        /* the user's text, if it has images */
 };
 
 static uint64_t now_us(const struct provider_call *call) {
     return loop_now_ms(call->loop) * 1000;
 }
 
-/* --- which reply ---------------------------------------------------------------------- */
+/* --- choosing the reply ------------------------------------------------------------------- */
 
 static bool is_reply_of(const struct message *message, struct str agent) {
     if (message->role != MESSAGE_AGENT && message->role != MESSAGE_TOOL_CALL) return false;
     return str_equal(message->agent, agent);
 }
 
-/* How often this agent's model has answered in this turn: what it said and the tools it asked
- * for in one go are one reply. */
+/* Number of replies of this agent's model in this turn. Text and the tool calls after it are
+ * one reply. */
 static size_t replies_so_far(const struct provider_request *request) {
     size_t count = 0;
     bool inside = false;
@@ -71,7 +71,7 @@ static size_t replies_so_far(const struct provider_request *request) {
     return count;
 }
 
-/* What a person said since the turn began: the answer to an approval. */
+/* What a person said after the turn began: the answer to an approval request. */
 static const struct message *newest_answer(const struct provider_request *request) {
     for (size_t i = request->message_count; i-- > request->turn_start + 1;) {
         if (request->messages[i].role == MESSAGE_USER) return &request->messages[i];
@@ -79,7 +79,7 @@ static const struct message *newest_answer(const struct provider_request *reques
     return NULL;
 }
 
-/* The newest answer of a tool. Handing the turn over is a call as well, but says nothing. */
+/* The newest result of a tool. A transfer is a call as well, but has no useful result. */
 static const struct message *newest_result(const struct provider_request *request) {
     for (size_t i = request->message_count; i-- > request->turn_start + 1;) {
         const struct message *message = &request->messages[i];
@@ -89,13 +89,13 @@ static const struct message *newest_result(const struct provider_request *reques
     return NULL;
 }
 
-/* A person answers an approval in words, or by letting the tool run. */
+/* A person answers an approval request in words, or by letting the tool run. */
 static bool was_approved(const struct message *answer, const struct message *result) {
     if (answer) return yes_no_of(answer->text, NULL) == YES_NO_YES;
     return result && !result->error;
 }
 
-/* A script reads text: a picture is a line of its own in it, "[image/png, 67 bytes]" or
+/* An image becomes a line of text for the script: "[image/png, 67 bytes]" or
  * "[https://...]". */
 static void tell_picture(const struct part *part, struct buf *out) {
     if (out->len) buf_append(out, STR("\n\n"));
@@ -156,7 +156,8 @@ static void call_free(struct provider_call *call) {
     free(call);
 }
 
-/* Nothing of the request may be touched after the ending: it is the caller's again. */
+/* Once the ending is reported, the request belongs to the caller again and must not be
+ * touched. */
 static bool scripted_end(struct provider_call *call, const struct reply_event *ending) {
     call->over = true;
     call->on_reply(ending, call->ctx);
@@ -204,8 +205,8 @@ static bool end_too_large(struct provider_call *call) {
 
 /* --- time ----------------------------------------------------------------------------- */
 
-/* Whether `after_us` have passed since what was played last was due. If not, the timer will
- * play on. What has no pace is due when it is played. */
+/* Whether `after_us` have passed since the last output was due; otherwise start the timer.
+ * Output without a pace is due at once. */
 static bool is_due(struct provider_call *call, uint64_t after_us) {
     uint64_t now = now_us(call);
     if (after_us == 0) {
@@ -221,7 +222,8 @@ static bool is_due(struct provider_call *call, uint64_t after_us) {
     return true;
 }
 
-/* Others live on this loop as well: after so much text they come first. */
+/* Whether this turn has room for more text. If not, continue in the next turn, after other
+ * work. */
 static bool has_turn(struct provider_call *call) {
     if (call->turn_bytes < SCRIPTED_TURN_BYTES) return true;
     timer_start(&call->timer, 0);
@@ -249,14 +251,14 @@ static void provider_scripted_give(struct provider_call *call, const struct scri
     call->on_reply(&(struct reply_event){kind, .text = chunk}, call->ctx);
 }
 
-/* All of a step. */
+/* A step that is a single event. */
 static bool give_event(struct provider_call *call, const struct reply_event *event) {
     next_step(call);
     call->on_reply(event, call->ctx);
     return true;
 }
 
-/* Each of these plays a part of a step. False: wait for the timer, or it is over. */
+/* Each of these plays part of a step. False: wait for the timer, or the call is over. */
 
 static bool play_text(struct provider_call *call, const struct script_step *step) {
     if (!call->begun && !fill(call, &step->text, &call->filled, &call->text))
@@ -367,8 +369,8 @@ static bool play_next(struct provider_call *call) {
     return plays[step->kind](call, step);
 }
 
-/* Play until something is not due, the listener pauses or cancels, or it is over. A callback
- * may do any of these, so each one is looked at before the next. */
+/* Play until an output is not due, the listener pauses or cancels, or the call is over. A
+ * callback may cause any of these, so each is checked before the next output. */
 static void play(void *ctx) {
     struct provider_call *call = ctx;
     call->playing = true;

@@ -14,31 +14,31 @@
 #define PROGRAM "espeak-ng"
 #define USUAL_PATH "/usr/local/bin:/usr/bin:/bin"
 #define PATH_MAX_BYTES (64 * KIB)
-#define TICK_MS 50 /* while voices are listed: how soon somebody who leaves is noticed */
+#define TICK_MS 50 /* how often a listing checks whether it should stop */
 
 enum listing {
-    LIST_NONE, /* the program was not there when it was looked for */
+    LIST_NONE, /* the program was not found */
     LIST_RUNS,
-    LIST_DONE, /* voices or why */
+    LIST_DONE, /* `voices` or `why` is set */
 };
 
-/* What the program is told of our environment: no key of anybody's. */
+/* The only variables of our environment that the program gets; none holds a key. */
 static const char *const variables[] = {"PATH",   "HOME",   "LANG",
                                         "LC_ALL", "TMPDIR", "ESPEAK_DATA_PATH"};
 
 struct speaker {
     char *program, *path;
     char *environment[ARRAY_LEN(variables) + 1];
-    atomic_bool leaving; /* a listing that runs is given up */
+    atomic_bool leaving; /* tells a running listing to stop */
 
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t listed;
     enum listing listing;
     struct voices *voices; /* NULL: none were listed */
     struct err why;
-    char *file; /* the program as it was found; once set it stays */
+    char *file; /* path of the program; never changes once set */
     pthread_t thread;
-    bool threaded; /* to be joined */
+    bool threaded; /* `thread` must be joined */
 };
 
 static bool not_installed(const struct speaker *speaker, struct err *e) {
@@ -96,7 +96,7 @@ static const char *const *environment_of(const struct speaker *speaker) {
     return (const char *const *)(uintptr_t)speaker->environment;
 }
 
-/* On the thread of the listing, which has a loop of its own for as long. */
+/* Runs on the listing's thread, with a loop of its own. */
 static bool ask_voices(struct speaker *speaker, struct listed *listed) {
     static const struct child_sink sink = {.on_output = on_listed_output,
                                            .on_end = on_listed_end};
@@ -134,7 +134,8 @@ static void *list(void *ctx) {
     return NULL;
 }
 
-/* With the lock held. What was not there may have been installed meanwhile. */
+/* Called with the lock held. Looks again, because the program may have been installed
+ * meanwhile. */
 static void begin_listing(struct speaker *speaker) {
     struct buf file;
     if (speaker->listing != LIST_NONE) return;
@@ -164,7 +165,7 @@ bool speaker_voices(struct speaker *speaker, const struct voices **ret, struct e
     return voices != NULL;
 }
 
-/* --- its life ----------------------------------------------------------------------------- */
+/* --- creation and release ----------------------------------------------------------------- */
 
 static const char *variable(const char *name) {
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment */
@@ -221,9 +222,9 @@ bool media_local_find(struct buf *ret) {
     return child_find(STR(PROGRAM), path_of((struct str){NULL, 0}), ret);
 }
 
-/* --- what is asked ------------------------------------------------------------------------ */
+/* --- the arguments ------------------------------------------------------------------------ */
 
-/* espeak-ng's own scales (espeak-ng(1)), and the limits of the contract. */
+/* The scales of espeak-ng (espeak-ng(1)) and the limits of the contract. */
 enum {
     WORDS_USUAL = 175,
     WORDS_MIN = 80,
@@ -254,7 +255,7 @@ static bool ranges_are_kept(const struct media_request *request, struct err *e) 
            in_range("sample_rate_hz", (double)rate_hz, LOCAL_RATE_MIN_HZ, LOCAL_RATE_MAX_HZ, e);
 }
 
-/* 0 is "not set": the usual. */
+/* A factor of 0 means not set: the usual value. */
 static long scaled(double factor, long usual, long least, long most) {
     long number = factor == 0 ? usual : lround((double)usual * factor);
     return number < least ? least : number > most ? most : number;
@@ -280,16 +281,16 @@ bool speaker_order(struct speaker *speaker, const struct media_request *request,
     return true;
 }
 
-/* Of the 131 voices of espeak-ng 1.51 none says more than 27.1 letters a second at the usual
- * speed (short words, "the the the"); at others it goes with the speed. A word that is no word,
- * but letters without end, is hurried through: no more than these count. A letter that is not
- * ASCII may be one that is not heard, an accent, so only every second counts. */
+/* None of the 131 voices of espeak-ng 1.51 speaks more than 27.1 letters a second at the usual
+ * speed (short words, "the the the"); other speeds scale this. Endless runs of letters are
+ * spoken faster, so at most WORD_LETTERS count per word. A non-ASCII letter may be silent, such
+ * as an accent, so it counts half. */
 enum { LETTERS_A_SECOND = 35, WORD_LETTERS = 16, HALVES = 2 };
 
 static size_t half_letters(char byte) {
     bool letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
     if (letter || (byte >= '0' && byte <= '9')) return HALVES;
-    return (unsigned char)byte >= 0xc0; /* where a longer character begins */
+    return (unsigned char)byte >= 0xc0; /* the first byte of a longer character */
 }
 
 bool speaker_outlasts(const struct media_request *request, uint64_t seconds) {
@@ -306,8 +307,8 @@ bool speaker_outlasts(const struct media_request *request, uint64_t seconds) {
     return halves > most;
 }
 
-/* A control character begins a command inside a text ("\1" and then "80S"), and "[[" names of
- * phonemes; a NUL ends the text. */
+/* espeak-ng reads a control character in the text as a command ("\1" followed by "80S"), and
+ * "[[" as phoneme names. A NUL ends the text. */
 void speaker_append_text(struct str text, struct buf *out) {
     for (size_t i = 0; i < text.len; i++) {
         unsigned char byte = (unsigned char)text.at[i];

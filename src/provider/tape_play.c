@@ -1,4 +1,4 @@
-/* A provider that is played from a recording. */
+/* A provider that replays recordings. */
 #include "provider/tape.h"
 
 #include "base/log.h"
@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Others live on this loop as well: after so many events they come first. */
+/* Events per turn; then other work on the loop runs first. */
 #define EVENTS_AT_ONCE 256
 
 struct player {
@@ -21,12 +21,12 @@ struct provider_call {
     struct loop *loop;
     reply_event_fn *on_reply;
     void *ctx;
-    struct str agent; /* the request's; not after the ending */
+    struct str agent; /* the request's; invalid after the ending */
     struct buf request;
     struct job job; /* finds the recording */
     const struct tape_call *found;
-    struct err why; /* when there is none */
-    size_t next;    /* event */
+    struct err why; /* why no recording was found */
+    size_t next;    /* index of the next event */
     uint64_t began_ms;
     struct task task;
     struct timer timer;
@@ -41,7 +41,7 @@ static void call_free(struct provider_call *call) {
     free(call);
 }
 
-/* --- what it reports ---------------------------------------------------------------------- */
+/* --- reporting ---------------------------------------------------------------------------- */
 
 static void player_failed(struct provider_call *call, const struct err *why,
                           struct str reason) {
@@ -52,7 +52,7 @@ static void player_failed(struct provider_call *call, const struct err *why,
 
 static void player_tell(struct provider_call *call, const struct reply_event *event) {
     struct err why;
-    if (event->kind == REPLY_FAILED) { /* whose sentence may be longer than an error's */
+    if (event->kind == REPLY_FAILED) { /* its sentence may be longer than an error's */
         err_set(&why, event->code, STR_FMT, STR_ARG(event->text));
         player_failed(call, &why, event->reason);
         return;
@@ -61,7 +61,7 @@ static void player_tell(struct provider_call *call, const struct reply_event *ev
     call->on_reply(event, call->ctx);
 }
 
-/* If not, the timer plays on. */
+/* Whether the event is due; otherwise start the timer. */
 static bool is_due(struct provider_call *call, const struct tape_event *event) {
     if (tape_pace(call->tape) == TAPE_AT_ONCE) return true;
     uint64_t passed = loop_now_ms(call->loop) - call->began_ms;
@@ -70,7 +70,7 @@ static bool is_due(struct provider_call *call, const struct tape_event *event) {
     return false;
 }
 
-/* A callback may pause or cancel, so each is looked at before the next. */
+/* A callback may pause or cancel, so this is checked before each event. */
 static void play(void *ctx) {
     struct provider_call *call = ctx;
     call->playing = true;
@@ -89,7 +89,7 @@ static void play(void *ctx) {
     if (call->over) call_free(call);
 }
 
-/* --- which recording ---------------------------------------------------------------------- */
+/* --- finding the recording ---------------------------------------------------------------- */
 
 static void tape_play_look(void *ctx) {
     struct provider_call *call = ctx;

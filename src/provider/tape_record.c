@@ -1,4 +1,4 @@
-/* A provider that is recorded. */
+/* A provider that records another one. */
 #include "provider/tape.h"
 
 #include "base/mem.h"
@@ -22,11 +22,11 @@ struct provider_call {
     struct provider_call *inner; /* NULL once it has ended */
     struct take take;
     struct job job;   /* writes the file */
-    struct task tell; /* the ending, once it is written */
+    struct task tell; /* reports the ending, once the file is written */
     bool written;
     bool paused, over;
-    unsigned inside;           /* callbacks on the stack: the last one to leave frees */
-    struct reply_copy *ending; /* until it may be told */
+    unsigned inside;           /* callbacks on the stack; the last one frees the call */
+    struct reply_copy *ending; /* held back until then */
 };
 
 static void call_free(struct provider_call *call) {

@@ -1,4 +1,4 @@
-/* The request of a recording. */
+/* Writes a request in the form used in recordings. */
 #include "provider/tape.h"
 
 #include "base/mem.h"
@@ -7,7 +7,8 @@
 
 /* --- ids of calls ------------------------------------------------------------------------- */
 
-/* Vendors and runs name calls anew each time; what matters is which result is whose. */
+/* Vendors and runs choose new call ids each time. Only the pairing of calls and results
+ * matters. */
 struct ids {
     struct str *seen;
     size_t count;
@@ -24,7 +25,7 @@ static size_t number_of(struct ids *ids, struct str id) {
 /* --- parts -------------------------------------------------------------------------------- */
 
 static const struct {
-    const char *name, *text; /* what its text is called */
+    const char *name, *text; /* the name of its text member */
 } roles[] = {
     [MESSAGE_USER] = {"user", "text"},
     [MESSAGE_AGENT] = {"agent", "text"},
@@ -91,7 +92,7 @@ static void put_options(struct json_writer *writer, const struct model_options *
     json_close(writer);
 }
 
-/* --- the whole ---------------------------------------------------------------------------- */
+/* --- the whole request -------------------------------------------------------------------- */
 
 void tape_put_request(const struct provider_request *request, struct buf *out) {
     struct json_writer writer = json_writer(out);

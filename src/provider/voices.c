@@ -9,21 +9,21 @@
 #define RANK_NONE UINT64_MAX
 
 struct voice {
-    uint64_t rank;    /* 2 comes before 5 */
+    uint64_t rank;    /* priority: 2 comes before 5 */
     struct str file;  /* "gmw/en" */
-    struct str other; /* further languages as they stand there, "(zh-cmn 5)(zh 5)" */
+    struct str other; /* further languages as listed: "(zh-cmn 5)(zh 5)" */
 };
 
 struct voices {
     struct arena *arena;
     struct media_voice *all;
-    struct voice *more; /* of each, the rest */
+    struct voice *more; /* further data, one for each in `all` */
     size_t count;
 };
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-/* What stands before the next spaces. */
+/* Cut off the next word. */
 static struct str next_word(struct str *rest) {
     struct str line = str_trim(*rest);
     struct str word = str_head(line, str_find_byte(line, ' '));
@@ -90,7 +90,7 @@ bool voices_read(struct str text, struct voices **ret, struct err *e) {
     voices->arena = arena_new(VOICES_MAX_BYTES + KIB);
     voices->all = mem_zero(VOICES_MAX, sizeof(*voices->all));
     voices->more = mem_zero(VOICES_MAX, sizeof(*voices->more));
-    if (!arena_str(voices->arena, text, &kept)) abort(); /* it was sized for it */
+    if (!arena_str(voices->arena, text, &kept)) abort(); /* the arena was sized for it */
     if (!read_lines(voices, kept, e)) {
         voices_free(voices);
         return false;
@@ -112,9 +112,9 @@ const struct media_voice *voices_all(const struct voices *voices, size_t *ret_co
     return voices->all;
 }
 
-/* --- which one is meant ------------------------------------------------------------------- */
+/* --- choosing a voice --------------------------------------------------------------------- */
 
-/* "pt_BR" is "pt-br". */
+/* Compares without case; "pt_BR" equals "pt-br". */
 static bool same_language(struct str a, struct str b) {
     if (a.len != b.len) return false;
     for (size_t i = 0; i < a.len; i++) {
@@ -125,7 +125,7 @@ static bool same_language(struct str a, struct str b) {
     return true;
 }
 
-/* How early this voice comes for a language that it has beside its first: "(en 2)". */
+/* The priority of this voice for one of its further languages: "(en 2)". */
 static uint64_t other_rank(struct str other, struct str language) {
     while (other.len) {
         struct str entry = str_split(other, ')', &other);
@@ -142,7 +142,7 @@ static uint64_t rank_for(const struct voices *voices, size_t i, struct str langu
     return other_rank(voices->more[i].other, language);
 }
 
-/* voices->count: there is none. */
+/* The best voice for the language, or voices->count. */
 static size_t best_for(const struct voices *voices, struct str language) {
     size_t best = voices->count;
     uint64_t best_rank = RANK_NONE;
@@ -155,7 +155,7 @@ static size_t best_for(const struct voices *voices, struct str language) {
     return best;
 }
 
-/* "de-AT" is spoken by who speaks "de". */
+/* A voice for "de" also speaks "de-AT". */
 static size_t near_language(const struct voices *voices, struct str language) {
     size_t best = best_for(voices, language);
     while (best == voices->count && language.len) {
@@ -203,7 +203,7 @@ bool voices_pick(const struct voices *voices, struct str voice, struct str langu
         found = near_language(voices, language);
     } else {
         found = best_for(voices, STR("en"));
-        if (found == voices->count) found = 0; /* there is at least one */
+        if (found == voices->count) found = 0; /* the list is never empty */
     }
     if (found == voices->count) return no_voice(voices, voice, language, e);
     *ret_file = voices->more[found].file;

@@ -6,11 +6,12 @@
 
 #include <assert.h>
 
-#define COUNTER_BITS 20 /* of a number */
+#define COUNTER_BITS 20 /* the low bits of an id */
 
 #define TO(state) (1u << (state))
 
-/* An end that the store refused does not count: the record is live until it has another. */
+/* A terminal event that the store refused does not count: the record is live until the next
+ * one. */
 static const struct {
     const char *name;
     unsigned may_become;
@@ -40,8 +41,8 @@ static void record_move(struct record *record, enum record_state next) {
 
 /* --- numbers ------------------------------------------------------------------------------ */
 
-/* Ids rise with time, so that the newest rows of a table lie together: milliseconds of UTC,
- * then a counter that keeps them apart. */
+/* Ids rise with time, so that the newest rows of a table are adjacent: milliseconds of Unix
+ * time, then a counter. */
 uint64_t record_next_id(struct engine *engine) {
     _Atomic uint64_t *last_run = session_table_last_run(engine->sessions);
     uint64_t now = (uint64_t)clock_unix_ms() << COUNTER_BITS;
@@ -59,13 +60,12 @@ int64_t record_numbered_ms(uint64_t id) {
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-/* Take it out of the directory and its key out of the claims, and stop its journal's
+/* Remove it from the directory and its key from the claims, and stop the journal's
  * callbacks. */
 static void record_leave_tables(struct record *record) {
     struct session_table *sessions = record->engine->sessions;
     journal_leave(record->journal);
-    if (list_linked(&record->live.link))
-        directory_remove(session_table_directory(sessions), &record->live);
+    directory_remove(session_table_directory(sessions), &record->live);
     if (record->claim.run)
         idempotency_claims_remove(session_table_claims(sessions), &record->claim);
     record->claim.run = 0;
@@ -81,7 +81,7 @@ static void record_lingered(void *ctx) {
     record_end(ctx);
 }
 
-/* The last event stands. */
+/* The last event is final. */
 static void record_settle_end(struct record *record) {
     record_show(record, record->ending);
     if (!record->in_memory || !record->linger_ms) {
@@ -101,7 +101,7 @@ static void record_durable(uint64_t seq, void *ctx) {
     }
 }
 
-/* In memory everything appended counts at once. */
+/* In memory, everything appended counts as durable at once. */
 static void record_settled(void *ctx) {
     struct record *record = ctx;
     record_durable(journal_appended(record->journal), record);
@@ -224,13 +224,14 @@ void record_give_back_key(struct record *record) {
 
 struct event record_started(struct record *record, struct str text, struct str contract) {
     record->begun_ms = loop_now_ms(record->host->loop);
+    record->begun_unix_ms = clock_unix_ms();
     return (struct event){.kind = EVENT_STARTED,
                           .started = {.workspace = record->live.workspace,
                                       .user = record->live.user,
                                       .session = record->live.session,
                                       .text = text,
                                       .contract = contract,
-                                      .unix_ms = clock_unix_ms(),
+                                      .unix_ms = record->begun_unix_ms,
                                       .key = record->claim.name.key,
                                       .print = record->claim.print}};
 }

@@ -1,30 +1,29 @@
 /* record: one recorded execution: a turn, a job, or a single model call.
  *
  * Each has a journal, can be found by its id while it is alive, and is over when its last event
- * is on disk. This module holds what is common to all of them; what an execution does meanwhile
- * is its owner's work.
+ * is on disk. This module holds what is common to all of them; the work itself belongs to the
+ * owner.
  *
  *     fresh ─▶ live ─▶ ending ─▶ over      live: in the directory; the owner appends
  *                ▲       │ ▲               ending: the last event is on its way to the disk
  *                └─ lost ┘ └─ lingering    over: no longer in the directory
  *
- * The events of one life, all on the owner's loop:
+ * The owner appends events and gets these callbacks, all on its loop:
  *
- *     append      any event. A terminal one is the last; the record is ending from then on
- *     on_durable  what was appended so far is on disk, and there is no terminal event yet
- *     on_lost     the store refused it. What no reader has seen is dropped, the end included.
- * The owner appends what is true instead; that stays in memory on_over     the last event is on
- * disk, or will never be
+ *     on_durable  everything appended so far is on disk; no terminal event was appended
+ *     on_lost     the store refused a write. Events that no reader has seen are dropped, a
+ *                 terminal one included. The owner appends what is true instead, in memory
+ *     on_over     the last event is on disk, or never will be
  *
- * Without a keeper, and after a loss, nothing goes to the disk: the same callbacks come at the
- * end of the loop's turn. Such a record may linger: it is over, but can still be found for a
- * while, since the store does not know how it ended.
+ * A terminal event is the last one; the record is ending from then on. Without a keeper, and
+ * after a loss, nothing goes to the disk: the same callbacks come at the end of the loop's
+ * turn. Such a record may linger: it is over, but can still be found for a while, since the
+ * store does not know how it ended.
  *
  * Memory   lives inside its owner, which calls record_done() last. It keeps a reference to the
  *          engine. The names in `live` and `claim` are borrowed while it is alive.
  * Threads  the loop of its host. The journal may be read from any.
- * Source   design.md "The journal"; directory.h; idempotency_claims.h.
- */
+ * Source   design.md "The journal"; directory.h; idempotency_claims.h. */
 #ifndef WEIR_RECORD_RECORD_H
 #define WEIR_RECORD_RECORD_H
 
@@ -65,7 +64,7 @@ struct record_options {
     bool in_memory;          /* even if the host has a keeper */
     uint64_t run, after_seq; /* continue one that an earlier process left; 0: a new id */
     size_t window_max_bytes, pace_max_bytes; /* as struct journal_options has them */
-    struct str agent;                        /* the agent of events that name none; borrowed */
+    struct str agent;                        /* default agent of its events; borrowed */
     const struct record_events *events;
     void *ctx;
 };
@@ -78,6 +77,7 @@ struct record {
     struct str agent;
     struct claim claim; /* of the caller's key; the owner sets it, and may leave it empty */
     uint64_t begun_ms;  /* by the loop's clock */
+    int64_t begun_unix_ms;
     int64_t before_ms;  /* how long it lived in earlier processes */
     uint64_t linger_ms; /* how long it lingers, if in memory; 0: not at all */
     bool lost;          /* the store refused it: it is unknown which part is on disk */
@@ -95,23 +95,23 @@ struct record {
     void *ctx;
 };
 
-/* A new id. Ids rise with time and are never given twice. */
+/* A new id. Ids rise with time and are never reused. */
 uint64_t record_next_id(struct engine *engine);
 
-/* When the id was given: Unix time in milliseconds. */
+/* When the id was issued: Unix time in milliseconds. */
 int64_t record_numbered_ms(uint64_t id);
 
 /* Open its journal. The record cannot be found yet. */
 void record_init(struct record *record, const struct record_options *options);
 
-/* From now on it can be found by its id, in the state `shown`. Harmless when it is live. */
+/* Make it findable by its id, in the state `shown`. No effect when it is live. */
 void record_enter(struct record *record, const struct session_name *name, enum run_state shown);
 
-/* Take it out of the directory although it is not over: the next process takes it up, or it was
- * never started. No callback comes any more. Harmless when it is over. */
+/* Remove it from the directory although it is not over: the next process continues it, or it
+ * was never started. No callbacks follow. No effect when it is over. */
 void record_leave(struct record *record);
 
-/* Take a live one out of the directory, to see whether a caller has found it; and put it
+/* Remove a live record from the directory, to see whether a caller has found it; and put it
  * back. */
 void record_hide(struct record *record);
 void record_unhide(struct record *record);

@@ -1,9 +1,8 @@
-/* run_state: where a run is. A turn goes through all of them; a job or a call that is not asked
- * again goes from queued to working and ends.
+/* run_state: the state of a run. A turn may go through all of them. A job or a single model
+ * call goes from queued to working and ends.
  *
  * Threads  any.
- * Source   design.md "The run".
- */
+ * Source   design.md "The run". */
 #ifndef WEIR_RECORD_RUN_STATE_H
 #define WEIR_RECORD_RUN_STATE_H
 

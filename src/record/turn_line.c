@@ -8,7 +8,7 @@
 
 #define LINE_MAX_BYTES (4 * KIB)
 
-/* How much of a name that a caller chose stands in the line. */
+/* Names chosen by a caller are cut to this length in the line. */
 #define NAME_SHOWN_BYTES 128
 
 static void sum_add(struct turn_sum *sum, int64_t counted) {

@@ -4,12 +4,11 @@
  *     model gpt-5-mini, 120 tokens in, 30 tokens out, $0.00021, 1.204 s, done
  *     …, 0.103 s, failed: TURN_TIMEOUT
  *
- * What a provider did not count is shown as unknown. Where it counted only some of the calls,
- * their sum is shown with a '+'.
+ * Counts that the provider did not report are shown as unknown. If it reported only some of the
+ * calls, their sum is shown with a '+'.
  *
  * Memory   a plain value inside its owner.
- * Threads  any.
- */
+ * Threads  any. */
 #ifndef WEIR_RECORD_TURN_LINE_H
 #define WEIR_RECORD_TURN_LINE_H
 

@@ -3,12 +3,13 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* A number beyond this many places left or right of its point is as large or small as any. */
+/* All exponents beyond this are treated alike. */
 #define PLACES_MAX INT64_C(1000000000000000)
 
 size_t datum_bytes(size_t len) {
-    /* The smallest member, "":0 and a comma, is five bytes; the smallest item two. Each array
-     * may cost some bytes of alignment, and the digits and text are no longer than the text. */
+    /* The smallest member (`"":0` and a comma) is five bytes, the smallest item two. Alignment
+     * may cost some bytes per array. Unescaped strings and digits are no longer than their
+     * source. */
     return 4 * KIB + len * (sizeof(struct datum) + 16);
 }
 
@@ -31,7 +32,7 @@ static size_t find_exponent(struct str text) {
     return at;
 }
 
-/* The digits of `mantissa` without its point: a view where there is none. */
+/* The digits of `mantissa` without the point; a view when it has none. */
 static bool join_digits(struct str mantissa, struct arena *arena, struct str *ret) {
     size_t point = str_find_byte(mantissa, '.');
     if (point == mantissa.len) {
@@ -101,7 +102,8 @@ bool datum_is_multiple(const struct datum *number, const struct datum *divisor) 
     for (size_t i = 0; i < divisor->digits.len; i++)
         modulus = modulus * 10 + (uint64_t)(divisor->digits.at[i] - '0');
     if (number->digits.len == 0) return true;
-    /* The digits end in no zero, so a power of ten cannot be taken out of them. */
+    /* The digits do not end in zero, so they contain no power of ten to make up the
+     * difference. */
     if (number->exponent < divisor->exponent) return false;
 
     for (size_t i = 0; i < number->digits.len; i++)
@@ -126,7 +128,7 @@ static bool read_items(struct json array, struct arena *arena, struct datum *ret
     return true;
 }
 
-/* By name; of one name, as they stand in the text. */
+/* Order by name; members with the same name keep their order in the text. */
 static int by_name(const void *a, const void *b) {
     const struct datum_member *x = a, *y = b;
     int order = str_compare(x->name, y->name);

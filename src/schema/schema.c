@@ -10,7 +10,7 @@
 
 #define SCHEMA_MAX_BYTES (1 * MIB)
 
-/* Nodes looked at for one value: alternatives inside alternatives multiply. */
+/* Nodes visited per value; nested alternatives multiply. */
 #define STEPS_MAX 10000000u
 
 /* ---- Reading ---- */
@@ -22,7 +22,7 @@ bool schema_read(struct str text, struct schema **ret, struct err *e) {
     struct json document;
     if (!json_read(text, &document, e)) return false;
 
-    /* The length of the text bounds what is made of it. */
+    /* The length of the text bounds the parsed form. */
     struct schema *schema = MEM_NEW(struct schema);
     schema->arena = arena_new(SIZE_MAX / 2);
     bool kept = arena_str(schema->arena, text, &schema->text);
@@ -69,7 +69,7 @@ bool schema_check(const struct schema *schema, struct json value, struct err *e)
 
 /* ---- Messages ---- */
 
-/* As one step of a JSON pointer. Control bytes have no place in a message. */
+/* Append one step of a JSON pointer, with control bytes replaced. */
 static void append_step(struct buf *out, const struct schema_place *place) {
     buf_append_byte(out, '/');
     if (!place->name.at) {
@@ -101,7 +101,7 @@ const char *schema_place_text(const struct schema_place *place, char room[SCHEMA
     struct str whole = buf_str(&text);
     if (whole.len < SCHEMA_PLACE_BYTES) {
         snprintf(room, SCHEMA_PLACE_BYTES, STR_FMT, STR_ARG(whole));
-    } else { /* the end tells most */
+    } else { /* the end is the most useful part */
         struct str end = str_skip(whole, whole.len - (SCHEMA_PLACE_BYTES - 4));
         while (end.len && ((unsigned char)end.at[0] & 0xC0) == 0x80) end = str_skip(end, 1);
         snprintf(room, SCHEMA_PLACE_BYTES, "..." STR_FMT, STR_ARG(end));

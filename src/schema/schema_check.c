@@ -1,7 +1,7 @@
-/* Checking a value against a node, and the keywords that are made of schemas. */
+/* Checks a value against a node; implements the keywords that contain schemas. */
 #include "schema/schema_inner.h"
 
-/* Nodes inside each other: levels of the value times schemas that look at one value. */
+/* Nested nodes: levels of the value times schemas applied to the same value. */
 #define DEPTH_MAX 512
 
 static bool give_up(struct schema_check *check, const struct schema_place *place,
@@ -50,11 +50,12 @@ bool schema_check_all(struct schema_check *check, const struct schema_place *pla
 
 /* ---- Alternatives ----
  *
- * Which one was meant? The one that fits down to the deepest place: its complaint is told. */
+ * The alternative that was probably meant is the one that fits to the greatest depth. Its error
+ * is reported. */
 
 struct attempt {
     struct err why;
-    size_t depth; /* steps in the place of the complaint */
+    size_t depth; /* steps in the position of the error */
 };
 
 static size_t place_depth(const struct err *why) {

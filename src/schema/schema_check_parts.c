@@ -1,4 +1,4 @@
-/* The keywords that look into objects and arrays. */
+/* The keywords for objects and arrays. */
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "schema/schema_inner.h"
@@ -19,7 +19,7 @@ bool schema_check_properties(struct schema_check *check, const struct schema_pla
     return true;
 }
 
-/* `known` are the properties of the schema, or NULL when it names none. */
+/* `known` holds the schema's properties; NULL when it names none. */
 static bool refuse_property(const struct schema_check *check, const struct schema_place *place,
                             const struct datum *known) {
     struct nearest nearest;
@@ -153,7 +153,7 @@ bool schema_check_contains(struct schema_check *check, const struct schema_place
     return schema_wrong(check, place, "expected at least one item as 'contains' describes");
 }
 
-/* By value; equal ones as they stand in the array. */
+/* Order by value; equal items keep their order in the array. */
 static int by_value(const void *a, const void *b) {
     const struct datum *x = *(const struct datum *const *)a;
     const struct datum *y = *(const struct datum *const *)b;

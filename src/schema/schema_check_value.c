@@ -1,4 +1,4 @@
-/* The keywords that look at a value alone: its type, a number, a string. */
+/* The keywords that need only the value itself: its type, a number, a string. */
 #include "base/nearest.h"
 #include "schema/schema_inner.h"
 

@@ -1,9 +1,8 @@
-/* schema_inner: what a schema is once it was read, for the files of schema only.
+/* schema_inner: the parsed form of a schema, for the files of schema only.
  *
- * A node is one schema object; a clause is one of its keywords that can refuse a value, with
- * what the keyword says. Checking a node is checking its clauses, in the order of the table
- * of keywords, so that of several things wrong the most telling one is said.
- */
+ * A node is one schema object. A clause is one of its keywords that can refuse a value, with
+ * the value of the keyword. Checking a node checks its clauses in the order of the keyword
+ * table, so that the most useful of several errors is reported. */
 #ifndef WEIR_SCHEMA_SCHEMA_INNER_H
 #define WEIR_SCHEMA_SCHEMA_INNER_H
 
@@ -14,7 +13,7 @@
 struct schema_node;
 struct schema_clause;
 
-/* Where in a schema or a value we are: a chain on the stack, for messages. */
+/* The current position in a schema or value: a chain on the stack, for messages. */
 struct schema_place {
     const struct schema_place *up; /* NULL at the root */
     struct str name;
@@ -25,7 +24,7 @@ struct schema_place {
 struct schema_check {
     uint64_t steps_left;
     unsigned depth;
-    bool gave_up; /* a limit was reached: nothing that fails now means anything */
+    bool gave_up; /* a limit was reached: later failures mean nothing */
     struct err *e;
 };
 
@@ -34,8 +33,8 @@ typedef bool schema_check_fn(struct schema_check *check, const struct schema_pla
 
 struct schema_clause {
     schema_check_fn *check;
-    unsigned kinds;  /* bit per json_kind: values of other kinds are not concerned */
-    bool same_place; /* its nodes look at the value itself, not at a part of it */
+    unsigned kinds;  /* one bit per json_kind; other values are accepted */
+    bool same_place; /* its nodes check the value itself, not a part of it */
     struct schema_node *
         *nodes; /* one for each alternative, member, item ...; some may be NULL */
     size_t node_count;
@@ -48,16 +47,16 @@ struct schema_clause {
         const struct datum *datum;      /* const, minimum ...; the object that names members */
         const struct datum *const *set; /* enum, sorted */
         struct schema_pattern *pattern;
-        size_t skip; /* items: how many prefixItems has */
+        size_t skip; /* items: the number of prefixItems */
     };
     size_t set_count;
-    struct str shown; /* of enum, const, pattern and numbers: as the schema spells it */
+    struct str shown; /* of enum, const, pattern and numbers: as spelled in the schema */
 };
 
 struct schema_node {
     struct schema_node *next;                                /* all nodes of the schema */
     bool never;                                              /* the schema false */
-    enum { SCHEMA_UNSEEN, SCHEMA_OPEN, SCHEMA_CLOSED } walk; /* while looking for circles */
+    enum { SCHEMA_UNSEEN, SCHEMA_OPEN, SCHEMA_CLOSED } walk; /* during the search for circles */
     struct schema_clause *clauses;
     size_t clause_count;
 };
@@ -77,25 +76,25 @@ struct schema {
 
 #define SCHEMA_PLACE_BYTES 200
 
-/* "/properties/a~1b/3" for messages, its beginning left out when it is long; "" at the root. */
+/* "/properties/a~1b/3" for messages, cut at its beginning when it is long; "" at the root. */
 const char *schema_place_text(const struct schema_place *place, char room[SCHEMA_PLACE_BYTES]);
 
-/* `text` without control bytes, cut with "..." where it is too long, for messages. */
+/* `text` for messages: without control bytes, cut with "..." when it is long. */
 #define SCHEMA_SHOWN_BYTES 80
 const char *schema_shown(struct str text, char room[SCHEMA_SHOWN_BYTES]);
 
-/* Read the document of `schema` into nodes (schema_read.c). */
+/* Parse the document of `schema` into nodes (schema_read.c). */
 MUST_CHECK bool schema_read_document(struct schema *schema, struct err *e);
 
-/* No node may lead back to itself without looking at a part of the value (schema_ref.c). */
+/* Refuse a node that leads back to itself for the same value (schema_ref.c). */
 MUST_CHECK bool schema_refuse_circles(struct schema *schema, struct err *e);
 
 /* Check `value` against a node (schema_check.c). */
 bool schema_check_node(struct schema_check *check, const struct schema_place *place,
                        const struct schema_node *node, const struct datum *value);
 
-/* The same where a refusal is not the last word: it goes to `why`. False also when the check
- * gave up, which is told to check->e. */
+/* The same when a refusal may not be final: its error goes to `why`. Also false when the check
+ * gave up; that error goes to check->e. */
 bool schema_try_node(struct schema_check *check, const struct schema_place *place,
                      const struct schema_node *node, const struct datum *value,
                      struct err *why);
@@ -105,17 +104,17 @@ PRINTF_LIKE(3, 4)
 bool schema_wrong(const struct schema_check *check, const struct schema_place *place,
                   const char *format, ...);
 
-/* What each keyword checks. Values alone (schema_check_value.c), */
+/* The check functions of the keywords: for single values (schema_check_value.c), */
 schema_check_fn schema_check_type, schema_check_enum, schema_check_const, schema_check_minimum,
     schema_check_maximum, schema_check_exclusive_minimum, schema_check_exclusive_maximum,
     schema_check_multiple, schema_check_min_length, schema_check_max_length,
     schema_check_pattern;
-/* objects and arrays, */
+/* for objects and arrays, */
 schema_check_fn schema_check_properties, schema_check_additional, schema_check_names,
     schema_check_required, schema_check_min_properties, schema_check_max_properties,
     schema_check_dependent, schema_check_prefix, schema_check_items, schema_check_min_items,
     schema_check_max_items, schema_check_unique, schema_check_contains;
-/* schemas made of schemas. */
+/* for keywords that contain schemas. */
 schema_check_fn schema_check_ref, schema_check_all, schema_check_any, schema_check_one,
     schema_check_not, schema_check_if;
 

@@ -8,15 +8,15 @@
 #include <pcre2.h>
 
 #define PATTERN_MAX_BYTES (8 * KIB)
-#define NESTING_MAX 100     /* parentheses inside each other */
-#define HEAP_MAX_KIB 16384u /* for what must be remembered to step back */
+#define NESTING_MAX 100     /* nested parentheses */
+#define HEAP_MAX_KIB 16384u /* memory for backtracking */
 
-/* A step of PCRE2 may walk over the whole text (`.*`), so it is bytes that a match may look at
- * which are bounded, and steps are what they buy. */
+/* One step of PCRE2 may scan the whole text (`.*`), so the limit is on the bytes a match may
+ * scan. The number of steps is derived from it. */
 #define WORK_BYTES UINT64_C(200000000)
-#define STEP_BYTES 200u /* what a step costs beside what it looks at */
+#define STEP_BYTES 200u /* cost of a step in addition to the bytes it scans */
 
-/* A pattern that may begin anywhere is tried at each byte, each time with all of its steps. */
+/* An unanchored pattern is tried at each byte, each time with all of its steps. */
 static const struct {
     size_t text_max_bytes;
     uint64_t steps_min, steps_max;

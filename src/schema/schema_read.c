@@ -1,4 +1,4 @@
-/* The keywords: what each may say, read once, and who checks it. */
+/* The keywords: the values each accepts, and the function that checks it. */
 #include "schema/schema_read.h"
 
 #include "base/nearest.h"
@@ -9,8 +9,8 @@
 
 struct keyword {
     const char *name;
-    unsigned kinds;       /* of values that it concerns */
-    schema_read_fn *read; /* NULL: an annotation, anything goes */
+    unsigned kinds;       /* kinds of values that it applies to */
+    schema_read_fn *read; /* NULL: an annotation; any value is accepted */
     schema_check_fn *check;
 };
 
@@ -18,7 +18,7 @@ struct keyword {
 
 void *schema_take(struct schema_reader *reader, size_t size) {
     void *at = arena_alloc(reader->schema->arena, size);
-    assert(at); /* bounded by the length of the text */
+    assert(at); /* the length of the text bounds the memory */
     return at;
 }
 
@@ -116,7 +116,7 @@ static bool read_items(struct schema_reader *reader, const struct schema_said *s
     return read_one_node(reader, said, clause);
 }
 
-/* if, then and else make one clause; the last two alone are read and mean nothing. */
+/* if, then and else make one clause. Without `if`, the other two are parsed and ignored. */
 static bool read_if(struct schema_reader *reader, const struct schema_said *said,
                     struct schema_clause *clause) {
     static const struct str names[] = {STR_INIT("if"), STR_INIT("then"), STR_INIT("else")};
@@ -147,8 +147,8 @@ static bool read_then(struct schema_reader *reader, const struct schema_said *sa
 #define STRING (1u << JSON_STRING)
 #define NUMBER (1u << JSON_NUMBER)
 
-/* In the order of checking: what the value is before what is in it, and a misspelt property
- * before the one that is missed for it. */
+/* In the order of checking: a value's own properties before its contents, and a misspelt
+ * property before the required one that is missing because of it. */
 /* clang-format off */
 static const struct keyword keywords[] = {
     {"$ref",                 ANY,    schema_read_ref,          schema_check_ref},
@@ -186,7 +186,7 @@ static const struct keyword keywords[] = {
     {"$defs",                ANY,    schema_read_definitions,  NULL},
     {"definitions",          ANY,    schema_read_definitions,  NULL},
     {"$id",                  ANY,    schema_read_id,           NULL},
-    {"nullable",             ANY,    schema_read_bool,         NULL}, /* schema_read_type() obeys it */
+    {"nullable",             ANY,    schema_read_bool,         NULL}, /* see schema_read_type() */
     {"title",                ANY,    NULL,              NULL},
     {"description",          ANY,    NULL,              NULL},
     {"default",              ANY,    NULL,              NULL},

@@ -1,8 +1,7 @@
-/* schema_read: how the keywords of a schema are read, for the files of schema only.
+/* schema_read: parse the keywords of a schema, for the files of schema only.
  *
- * The table of keywords and all that hold schemas stand in schema_read.c, those that say plain
- * values in schema_read_value.c, $ref and definitions in schema_ref.c.
- */
+ * The keyword table and the keywords that contain schemas are in schema_read.c, the keywords
+ * with plain values in schema_read_value.c, $ref and definitions in schema_ref.c. */
 #ifndef WEIR_SCHEMA_SCHEMA_READ_H
 #define WEIR_SCHEMA_SCHEMA_READ_H
 
@@ -18,15 +17,15 @@ struct schema_reader {
 /* One keyword of one schema object. */
 struct schema_said {
     const struct schema_place *place;
-    const struct datum *object; /* with the keywords beside it */
+    const struct datum *object; /* the object that the keyword is in */
     const struct datum *value;
 };
 
-/* Fill `clause`. A keyword that has nothing to check (any more) leaves clause->check NULL. */
+/* Fill `clause`. A keyword with nothing to check leaves clause->check NULL. */
 typedef bool schema_read_fn(struct schema_reader *reader, const struct schema_said *said,
                             struct schema_clause *clause);
 
-/* Memory of the schema; its text bounds how much. */
+/* Memory of the schema; the length of its text bounds the total. */
 void *schema_take(struct schema_reader *reader, size_t size);
 void schema_room_for_nodes(struct schema_reader *reader, struct schema_clause *clause,
                            size_t count);
@@ -36,15 +35,15 @@ PRINTF_LIKE(3, 4)
 bool schema_refuse(const struct schema_reader *reader, const struct schema_place *place,
                    const char *format, ...);
 
-/* Whether a keyword says a value of this kind. */
+/* Check that the keyword's value has this kind. */
 bool schema_expect(const struct schema_reader *reader, const struct schema_said *said,
                    enum json_kind kind);
 
-/* Read one schema object, true or false into `node`. */
+/* Parse one schema object, true or false into `node`. */
 bool schema_read_node(struct schema_reader *reader, const struct schema_place *place,
                       const struct datum *from, struct schema_node *node);
 
-/* In the order of schema_reader's two. */
+/* In the same order as the arrays in struct schema_reader. */
 extern const struct str schema_definition_keywords[2];
 
 schema_read_fn schema_read_type, schema_read_bool, schema_read_enum, schema_read_const,

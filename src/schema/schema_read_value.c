@@ -1,4 +1,4 @@
-/* The keywords that say plain values: a type, a number, a list of names. */
+/* The keywords with plain values: a type, a number, a list of names. */
 #include "base/nearest.h"
 #include "schema/schema_read.h"
 

@@ -1,4 +1,4 @@
-/* Where a $ref leads, and that it leads somewhere. */
+/* Resolves $ref, and refuses one that leads nowhere. */
 #include "base/nearest.h"
 #include "schema/schema_read.h"
 
@@ -10,7 +10,7 @@ bool schema_read_definitions(struct schema_reader *reader, const struct schema_s
                              struct schema_clause *clause) {
     clause->check = NULL;
     if (!schema_expect(reader, said, JSON_OBJECT)) return false;
-    struct schema_node *nodes = NULL; /* those of the root have theirs already */
+    struct schema_node *nodes = NULL; /* the root's definitions already have nodes */
     for (size_t i = 0; i < ARRAY_LEN(schema_definition_keywords); i++) {
         if (said->value == reader->definitions[i]) nodes = reader->defined[i];
     }
@@ -29,8 +29,8 @@ static int hex_digit(char c) {
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* A name in a reference: ~0 and ~1 of JSON pointers behind the %xx of URIs. False when it
- * holds a '/', which leads further than a name. */
+/* Decode a name in a reference: first the %xx of URIs, then ~0 and ~1 of JSON pointers. False
+ * when it contains a '/', which would lead into the definition. */
 static bool unescape_name(struct schema_reader *reader, struct str text, struct str *ret) {
     char *plain = schema_take(reader, text.len + 1);
     size_t len = 0;
@@ -97,7 +97,7 @@ bool schema_read_ref(struct schema_reader *reader, const struct schema_said *sai
     return find_definition(reader, said, said->value->text, &clause->nodes[0]);
 }
 
-/* Inside a schema $id would change what # means. */
+/* In a subschema, $id would change the meaning of #. */
 bool schema_read_id(struct schema_reader *reader, const struct schema_said *said,
                     struct schema_clause *clause) {
     (void)clause;
@@ -111,10 +111,10 @@ bool schema_read_id(struct schema_reader *reader, const struct schema_said *said
 
 /* ---- Circles ----
  *
- * A schema may lead to another one that looks at the same value: by $ref, anyOf and their
- * like. When such a road comes back to where it began, checking would never end. */
+ * A schema may lead to another one for the same value, by $ref, anyOf and so on. If such a path
+ * leads back to its start, checking would never end. */
 
-/* Schemas that look at one value one behind the other. */
+/* Maximum number of schemas in a chain that apply to the same value. */
 #define CHAIN_MAX 128
 
 static bool refuse_circle(struct err *e) {

@@ -6,7 +6,7 @@
 
 void script_free(struct script *script) {
     if (!script) return;
-    arena_free(script->arena); /* the script itself lives in it */
+    arena_free(script->arena); /* also frees the script, which is in it */
 }
 
 /* --- looking -------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ bool script_text_literal(const struct script_text *text, struct str *ret) {
     return true;
 }
 
-/* The inside of a JSON string: json_put_str() without its quotes. */
+/* Like json_put_str(), without the quotes. */
 static bool append_escaped(struct buf *out, struct str text) {
     size_t start = out->len;
     if (!json_put_str(out, text)) return false;
@@ -74,8 +74,8 @@ static bool append(struct buf *out, struct str text, bool json) {
     return json ? append_escaped(out, text) : buf_append(out, text);
 }
 
-/* One member of a JSON object: text without its quotes, anything else as it stands. An
- * object that does not parse, or has no such member, leaves the hole empty. */
+/* Append one member of a JSON object: a string without its quotes, any other value as it is. If
+ * the object does not parse or lacks the member, nothing is appended. */
 static bool append_member(struct buf *out, struct str object, struct str key, bool json) {
     struct json root;
     struct err ignored;
@@ -91,7 +91,7 @@ static bool append_member(struct buf *out, struct str object, struct str key, bo
     return done;
 }
 
-/* The first line of what the user said, no longer than a title. */
+/* The first line of what the user said, cut to the length of a title. */
 static struct str topic_of(struct str input) {
     struct str line = str_trim(input);
     line = str_head(line, str_find_byte(line, '\n'));
@@ -118,7 +118,7 @@ bool script_text_render(const struct script_text *text, const struct script_valu
         struct str value = value_of(piece->hole, values);
         bool done;
         if (piece->hole == HOLE_NONE) {
-            done = buf_append(out, piece->text); /* escaped when the script was read */
+            done = buf_append(out, piece->text); /* escaped when it was parsed */
         } else if (piece->text.len) {
             done = append_member(out, value, piece->text, text->json);
         } else {

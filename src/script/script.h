@@ -17,22 +17,22 @@
 #include "base/err.h"
 #include "wire/event.h"
 
-/* How text leaves: `chunk` characters every `every_us`. */
+/* Pace of the output: `chunk` characters every `every_us`. */
 struct script_pace {
-    uint64_t every_us; /* 0 = as fast as it is accepted */
+    uint64_t every_us; /* 0 = as fast as the reader accepts */
     uint64_t chunk;    /* characters, or bytes when `bytes`; 0 = all at once */
-    bool bytes;        /* may cut characters in two, as careless vendors do */
+    bool bytes;        /* may split characters, as some vendors do */
 };
 
-/* Text with holes: {input} and its kind. Literal text is one piece. */
+/* One piece of a text: literal text, or a hole such as {input}. */
 enum script_hole {
     HOLE_NONE,
     HOLE_INPUT,  /* what the user said */
     HOLE_TOPIC,  /* the same, one line of at most SCRIPT_TOPIC_BYTES */
-    HOLE_RESULT, /* the latest tool result in this turn; {result.KEY}: one of its members */
-    HOLE_ANSWER, /* a person's answer to an approval */
+    HOLE_RESULT, /* the latest tool result in this turn; {result.KEY}: one member of it */
+    HOLE_ANSWER, /* a person's answer to an approval request */
     HOLE_AGENT,  /* the slug of the speaking agent */
-    HOLE_ARGS,   /* a tool's arguments; {args.KEY} one of them */
+    HOLE_ARGS,   /* a tool's arguments; {args.KEY}: one member of them */
 };
 
 #define SCRIPT_TOPIC_BYTES 80
@@ -45,10 +45,10 @@ struct script_piece {
 struct script_text {
     const struct script_piece *pieces;
     size_t count;
-    bool json; /* what fills a hole is escaped as part of a JSON string */
+    bool json; /* values are escaped as part of a JSON string */
 };
 
-/* What fills the holes. */
+/* The values of the holes. */
 struct script_values {
     struct str input, result, answer, agent, args;
 };
@@ -58,13 +58,13 @@ enum script_step_kind {
     STEP_THINKING,
     STEP_REPEAT,    /* `times` chunks of exactly this text */
     STEP_WAIT,      /* for `wait_us` */
-    STEP_TOOL_CALL, /* a transfer is one as well */
+    STEP_TOOL_CALL, /* including a transfer */
     STEP_APPROVAL,
     STEP_USAGE,
-    STEP_MODEL, /* the name reported from here on */
-    STEP_FAIL,  /* an error; the call is over */
+    STEP_MODEL, /* the model name reported from here on */
+    STEP_FAIL,  /* an error that ends the call */
     STEP_STALL, /* no further output, for ever */
-    STEP_EOF,   /* the stream ends without a finish: a failure */
+    STEP_EOF,   /* the stream ends without a finish reason: a failure */
     STEP_BAD_UTF8,
 };
 
@@ -72,7 +72,7 @@ struct script_step {
     enum script_step_kind kind;
     struct script_text text; /* text, thinking, repeat; the question; the message of a fail */
     struct script_text args; /* tool_call, approval: one JSON object */
-    struct str id, tool;     /* tool_call, approval; an empty id is left to the run */
+    struct str id, tool;     /* tool_call, approval; if the id is empty, the run chooses one */
     struct script_pace pace; /* text, thinking, repeat */
     uint64_t times;          /* repeat */
     uint64_t wait_us;
@@ -89,15 +89,15 @@ struct script_steps {
 
 /* One reply of the model. When it branches, `plain` is empty. */
 struct script_reply {
-    bool branches; /* on what a person answered to an approval */
+    bool branches; /* on a person's answer to an approval request */
     struct script_steps plain, approved, refused;
 };
 
 struct script_scene {
     struct str agent; /* empty = any */
     struct str match; /* part of the user's text, ASCII case ignored; empty = any text */
-    bool exact;       /* `match` is all of it, case and all */
-    bool once;        /* after the last reply: fail, instead of playing it again */
+    bool exact;       /* `match` is the whole text, with its case */
+    bool once;        /* after the last reply: fail, instead of repeating it */
     const struct script_reply *replies;
     size_t reply_count; /* at least 1 */
     unsigned line;
@@ -107,7 +107,7 @@ struct script_agent {
     struct str slug, description;
     const struct str *delegates;
     size_t delegate_count;
-    bool all_tools; /* of the script; else those listed */
+    bool all_tools; /* all tools of the script; otherwise those listed */
     const struct str *tools;
     size_t tool_count;
 };
@@ -124,12 +124,12 @@ struct script_tool {
     struct str name, description;
     struct str parameters; /* JSON Schema */
     const struct script_answer *answers;
-    size_t answer_count; /* at least 1; the n-th call gets the n-th, then again the first */
+    size_t answer_count; /* at least 1; call n gets answer n, then from the first again */
 };
 
 struct script {
-    struct str model;            /* the name it reports; empty = as the request has it */
-    struct script_agent *agents; /* the first one answers when none is named */
+    struct str model;            /* the model name it reports; empty = that of the request */
+    struct script_agent *agents; /* the first one is the default */
     size_t agent_count;
     struct script_tool *tools;
     size_t tool_count;
@@ -138,7 +138,7 @@ struct script {
     struct arena *arena;
 };
 
-/* The caller owns the result; script_free() accepts NULL. `file` only serves errors.
+/* The caller owns the result; script_free() accepts NULL. `file` is used only in errors.
  * errors  ERR_MALFORMED, ERR_TOO_LARGE; the text starts with FILE:LINE:COL */
 MUST_CHECK bool script_parse(struct str file, struct str text, struct script **ret,
                              struct err *e);
@@ -147,15 +147,15 @@ void script_free(struct script *script);
 const struct script_agent *script_agent_find(const struct script *script, struct str slug);
 const struct script_tool *script_tool_find(const struct script *script, struct str name);
 
-/* The first scene for this agent and this text of the user, or NULL. */
+/* The first scene that matches this agent and user text, or NULL. */
 const struct script_scene *script_scene_find(const struct script *script, struct str agent,
                                              struct str input);
 
-/* The steps of the scene's `index`-th reply (counted from 0); NULL: the scene is over. */
+/* The steps of the scene's reply at `index`, from 0; NULL: the scene is over. */
 const struct script_steps *script_reply_get(const struct script_scene *scene, size_t index,
                                             bool approved);
 
-/* Whether it has no holes; *ret is then the text, ready to lend. */
+/* Whether it has no holes; if so, *ret is the text, ready to lend. */
 bool script_text_literal(const struct script_text *text, struct str *ret);
 
 /* Append the text with its holes filled. False at the buffer's limit. */

@@ -1,17 +1,17 @@
-/* Scripts, read: agents, tools and scenes. Their steps are read in script_step.c. */
+/* Parses agents, tools and scenes. script_step.c parses their steps. */
 #include "script/script_step.h"
 
 #include "base/nearest.h"
 
 #define SCRIPT_VERSION 1
 
-/* A script's own memory: its tree, its texts and its tables. */
+/* For everything a script holds: its tree, texts and tables. */
 #define SCRIPT_ARENA_BYTES (32 * MIB)
 
 static const struct script_pace pace_default = {.every_us = 20000, .chunk = 12};
 
-/* Room in the script's arena for one item for each child of a list. NULL and an error at the
- * limit; a list without children gets a place that is never looked at. */
+/* An array in the script's arena with one item per child of `list`. NULL and an error at the
+ * limit; not NULL for a list without children. */
 static void *items_new(const struct yaml *list, size_t size, struct err *e) {
     void *items = arena_alloc(list->document->arena, list->count * size);
     if (!items) yaml_err(e, list, "this list is too large");
@@ -80,7 +80,7 @@ static bool read_agents(struct script *script, const struct yaml *list, struct e
     return true;
 }
 
-/* What agents refer to may stand below them, so this comes last. */
+/* Runs last, because agents may refer to agents and tools defined below them. */
 static bool check_agents(const struct script *script, const struct yaml *list, struct err *e) {
     for (const struct yaml *item = list->first; item; item = item->next) {
         const struct yaml *delegates = yaml_find(item, STR("delegates"));
@@ -150,7 +150,7 @@ static bool read_answer(const struct yaml *at, const struct answer_nodes *nodes,
 
 struct tool_nodes {
     struct str name, description, parameters;
-    struct answer_nodes answer; /* the short form: one answer, beside the name */
+    struct answer_nodes answer; /* the short form: one answer, next to the name */
     const struct yaml *answers;
 };
 
@@ -280,7 +280,7 @@ static bool read_replies(const struct script *script, const struct scene_nodes *
     return true;
 }
 
-/* A scene that answers everything hides what stands below it. */
+/* Refuse a scene that follows one which matches everything: it could never be reached. */
 static bool check_reached(const struct script *script, const struct script_scene *scene,
                           const struct yaml *at, struct err *e) {
     for (size_t i = 0; i < script->scene_count; i++) {

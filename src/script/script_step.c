@@ -5,12 +5,12 @@
 
 #define REPEAT_TIMES_MAX 1000000
 
-/* Larger counts do not survive JSON's doubles. */
+/* Larger counts are not exact as JSON numbers (doubles). */
 #define TOKENS_MAX (UINT64_C(1) << 53)
 
 static const struct script_piece empty_object = {HOLE_NONE, STR_INIT("{}")};
 
-/* What the reading of one step needs. */
+/* What parsing one step needs. */
 struct context {
     const struct script *script;
     const struct script_pace *pace;
@@ -48,7 +48,7 @@ bool script_pace_read(const struct yaml *node, struct script_pace *pace, struct 
     return true;
 }
 
-/* --- one step of each kind ------------------------------------------------------------ */
+/* --- readers for each kind of step -------------------------------------------------------- */
 
 static bool read_text(const struct context *context, const struct yaml *node,
                       struct script_step *step, struct err *e) {
@@ -134,7 +134,7 @@ static bool read_approval(const struct context *context, const struct yaml *node
            script_text_read(nodes.question, HOLES_OF_REPLY, &step->text, e);
 }
 
-/* "transfer: writer" is the tool call that hands over. */
+/* "transfer: writer" is the tool call that hands over to an agent. */
 static bool read_transfer(const struct context *context, const struct yaml *node,
                           struct script_step *step, struct err *e) {
     struct str slug;
@@ -157,7 +157,7 @@ static bool read_transfer(const struct context *context, const struct yaml *node
     return true;
 }
 
-/* The token counts that are summed; what a script does not say stays unknown. */
+/* The token counts that the store sums; counts missing in a script are unknown. */
 static size_t list_counts(struct yaml_field ret[USAGE_FIELD_COUNT]) {
     size_t count = 0;
     for (size_t i = 0; i < USAGE_FIELD_COUNT; i++) {
@@ -266,7 +266,7 @@ static bool read_fault(const struct context *context, const struct yaml *node,
 typedef bool step_fn(const struct context *context, const struct yaml *node,
                      struct script_step *step, struct err *e);
 
-/* What may stand at a '-'. A step is a map with one of these keys. */
+/* The kinds of steps. A step is a map with one of these keys. */
 static const struct step_kind {
     const char *key;
     enum script_step_kind kind;
@@ -335,7 +335,7 @@ static bool read_step(const struct context *context, const struct yaml *node,
     return kind->read(context, action, step, e);
 }
 
-/* What no step can follow: the call is over, or nothing more will come. */
+/* Whether no step can follow: the call is over, or stalls for ever. */
 static bool is_last(enum script_step_kind kind) {
     return kind == STEP_FAIL || kind == STEP_STALL || kind == STEP_EOF;
 }

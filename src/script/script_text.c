@@ -12,7 +12,7 @@ static const struct {
     [HOLE_AGENT] = {"agent", false},  [HOLE_ARGS] = {"args", true},
 };
 
-/* Literal text gathers until a hole ends it. */
+/* Collects literal text until a hole ends it. */
 struct builder {
     const struct yaml *node; /* for errors, and for its arena */
     unsigned allowed;
@@ -54,7 +54,7 @@ static bool refuse_hole(struct builder *builder, struct str name) {
                     nearest.found.len ? "" : "; for a plain brace write {{ or }}");
 }
 
-/* `inside` is what stands between the braces: a name, or name.member */
+/* `inside` is the text between the braces: a name, or name.member. */
 static bool add_hole(struct builder *builder, struct str inside) {
     struct str member;
     struct str name = str_split(inside, '.', &member);
@@ -75,12 +75,12 @@ static void add_literal(struct builder *builder, struct str text) {
     }
     size_t start = builder->literal.len;
     if (!json_put_str(&builder->literal, text)) return;
-    size_t inside = builder->literal.len - start - 2; /* its quotes are not ours */
+    size_t inside = builder->literal.len - start - 2; /* without the quotes that were written */
     memmove(builder->literal.at + start, builder->literal.at + start + 1, inside);
     builder->literal.len = start + inside;
 }
 
-/* How much of the text stands before the next brace. */
+/* Length of the text before the next brace. */
 static size_t plain_len(struct str text) {
     size_t len = 0;
     while (len < text.len && text.at[len] != '{' && text.at[len] != '}') len++;
@@ -110,10 +110,10 @@ static bool add_text(struct builder *builder, struct str text) {
     return true;
 }
 
-/* yaml_to_json_with() writes into our literal, and asks us for its strings. */
+/* Called by yaml_to_json_with() for each string value; `out` is the builder's literal. */
 static bool add_json_string(const struct yaml *scalar, struct buf *out, void *ctx) {
     struct builder *builder = ctx;
-    builder->node = scalar; /* where errors point */
+    builder->node = scalar; /* the node that errors point to */
     return buf_append_byte(out, '"') && add_text(builder, scalar->text) &&
            buf_append_byte(out, '"');
 }

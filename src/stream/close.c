@@ -16,11 +16,11 @@ static const struct {
     /* clang-format on */
 };
 
-/* What a mode promises for the two endings of its own; every other cause is a status. */
+/* For each mode, the frames that end it. Every other cause ends it with a status. */
 static const struct {
     const char *name;
-    enum close_frame finished; /* last frame of work that came to its end */
-    enum close_frame failed; /* last frame of work that failed; NONE: its code is the status */
+    enum close_frame finished; /* last frame when the work finishes */
+    enum close_frame failed;   /* last frame when it fails; NONE: its code becomes the status */
 } modes[CLOSE_MODE_COUNT] = {
     /* clang-format off */
     [CLOSE_SINGLE]       = {"single",       FRAME_REPLY,    FRAME_NONE},
@@ -31,7 +31,7 @@ static const struct {
     /* clang-format on */
 };
 
-/* The status of a cause that speaks for itself; ERR_NONE: the work's own code decides. */
+/* The status of each cause; ERR_NONE: the code of the work decides. */
 static const enum err_code cause_status[CAUSE_COUNT] = {
     [CAUSE_LEFT] = ERR_CANCELLED,
     [CAUSE_DEADLINE] = ERR_DEADLINE_EXCEEDED,
@@ -71,7 +71,7 @@ void close_frame(struct close *close, enum close_frame frame) {
         return;
     }
     assert(close->state == CLOSE_CLOSING && frame == close->ending.last && frame != FRAME_NONE);
-    close->ending.last = FRAME_NONE; /* sent: not due any more */
+    close->ending.last = FRAME_NONE; /* sent, so no longer due */
 }
 
 static struct close_ending ending_of(const struct close *close, enum close_cause cause,
@@ -83,7 +83,7 @@ static struct close_ending ending_of(const struct close *close, enum close_cause
         cause == CAUSE_FINISHED ? modes[close->mode].finished : modes[close->mode].failed;
     if (close->state == CLOSE_OPENING) last = FRAME_NONE;
     if (last != FRAME_NONE) return (struct close_ending){last, ERR_NONE};
-    /* A topic has no end of its own: if its source goes away, the subscription is cancelled. */
+    /* A subscription does not end by itself. If its source ends, it is cancelled. */
     if (cause == CAUSE_FINISHED) return (struct close_ending){FRAME_NONE, ERR_CANCELLED};
     return (struct close_ending){FRAME_NONE, code == ERR_NONE ? ERR_UNKNOWN : code};
 }

@@ -9,19 +9,19 @@
 
 struct follow {
     struct follow_options options;
-    uint64_t seq;              /* of the last event that the wire has seen */
-    struct stream *stream;     /* on a live journal or on a piece */
-    struct journal *piece;     /* what the store gave, while it is read */
-    struct task go_on;         /* look for what comes next */
+    uint64_t seq;              /* of the last event passed to the wire */
+    struct stream *stream;     /* on a live journal or on a piece of a stored one */
+    struct journal *piece;     /* events from the store, while they are read */
+    struct task go_on;         /* looks for the next events */
     struct store_load load;    /* while `loading` */
-    struct dormant_wake *wake; /* it waits for a human, and is not in memory */
+    struct dormant_wake *wake; /* the run waits for a human and is not in memory */
     bool begun, loading, freed;
-    bool over; /* the last call of all has been made */
+    bool over; /* the last callback has been made */
 };
 
 static void follow_look(void *ctx);
 
-/* --- the wire in between ------------------------------------------------------------------ */
+/* --- the wire ----------------------------------------------------------------------------- */
 
 static enum stream_verdict judge(const struct event *event, void *ctx) {
     struct follow *follow = ctx;
@@ -84,7 +84,7 @@ static void follow_begin(struct follow *follow) {
     follow->options.begun(follow->options.ctx);
 }
 
-/* Read `journal` (borrowed) from where the wire stands. */
+/* Read `journal` (borrowed) from the wire's position. */
 static bool read_on(struct follow *follow, struct journal *journal, struct err *e) {
     const struct follow_options *options = &follow->options;
     return stream_open(&(struct stream_options){.loop = options->loop,
@@ -98,7 +98,7 @@ static bool read_on(struct follow *follow, struct journal *journal, struct err *
                        &follow->stream, e);
 }
 
-/* False when the run is not alive, or its journal does not reach back that far. */
+/* False: the run is not alive, or its journal does not go back that far. */
 static bool read_live(struct follow *follow) {
     struct live_view view;
     struct err e;
@@ -111,7 +111,7 @@ static bool read_live(struct follow *follow) {
 
 /* --- pieces ------------------------------------------------------------------------------- */
 
-/* The events of the answer as a journal of their own; what does not follow on is left out. */
+/* The answer's events as a journal of their own. Events after a gap are left out. */
 static struct journal *piece_of(const struct follow *follow) {
     struct journal *piece =
         journal_new(&(struct journal_options){.loop = follow->options.loop,
@@ -133,7 +133,7 @@ static struct journal *piece_of(const struct follow *follow) {
 static void tell_missing(struct follow *follow, const struct err *failed) {
     follow->over = true;
     if (follow->begun) {
-        /* It was there a moment ago: nothing better can be said than that it broke off. */
+        /* It existed a moment ago, so all that can be reported is that the stream broke off. */
         follow->options.wire->ended((struct close_ending){FRAME_NONE, ERR_UNAVAILABLE},
                                     CAUSE_FAILED, NULL, follow->options.ctx);
     } else {
@@ -197,7 +197,7 @@ static void on_awake(const struct err *failed, void *ctx) {
     }
 }
 
-/* The run waits for a human and has left memory: only a live one says how it goes on. */
+/* The run waits for a human and has left memory. It must be woken to be followed. */
 static bool wake(struct follow *follow) {
     const struct dormant_filter filter = {.run = follow->options.run};
     follow->wake = dormant_wake_start(follow->options.directory, &filter, 1,
@@ -205,7 +205,7 @@ static bool wake(struct follow *follow) {
     return follow->wake != NULL;
 }
 
-/* Twice, because it may have come back in between. */
+/* Looks twice, because the run may come back into memory in between. */
 static void follow_look(void *ctx) {
     struct follow *follow = ctx;
     drop_stream(follow);
@@ -213,7 +213,7 @@ static void follow_look(void *ctx) {
     read_store(follow);
 }
 
-/* --- life --------------------------------------------------------------------------------- */
+/* --- creating and freeing ----------------------------------------------------------------- */
 
 struct follow *follow_new(const struct follow_options *options) {
     struct follow *follow = MEM_NEW(struct follow);

@@ -14,13 +14,13 @@
 #define PAGE_FIRST_EVENTS 16
 
 struct page {
-    struct list link; /* in its stripe, the most recently read first */
+    struct list link; /* in its stripe, most recently read first */
     struct pages_run *run;
     uint64_t first_seq;
     struct buf bytes;
-    uint32_t *ends; /* where each event ends */
+    uint32_t *ends; /* the end of each event */
     size_t count, room;
-    size_t held; /* as counted in the cache */
+    size_t held; /* bytes as counted in the cache */
     enum pages_end end;
     enum err_code code;
 };
@@ -51,7 +51,7 @@ static struct str run_key(const uint64_t *run) {
     return str_of((const char *)run, sizeof(*run));
 }
 
-/* --- life --------------------------------------------------------------------------------- */
+/* --- creating and freeing ----------------------------------------------------------------- */
 
 struct pages *pages_new(size_t max_bytes) {
     struct pages *pages = MEM_NEW(struct pages);
@@ -91,7 +91,7 @@ size_t pages_max(const struct pages *pages) {
     return pages->max_bytes;
 }
 
-/* Under the lock. */
+/* Called with the lock held. */
 static void run_release(struct pages_run *run) {
     if (run->users || run->count) return;
     map_remove(run->stripe->runs, run_key(&run->run));
@@ -127,10 +127,10 @@ static uint64_t last_seq(const struct page *page) {
     return page->first_seq + page->count - 1;
 }
 
-/* How many pages begin at or before `seq`. */
+/* Number of pages that begin at or before `seq`. */
 static size_t pages_until(const struct pages_run *run, uint64_t seq) {
     size_t low = 0, high = run->count;
-    if (high && run->sorted[high - 1]->first_seq <= seq) return high; /* live readers */
+    if (high && run->sorted[high - 1]->first_seq <= seq) return high; /* usual: live readers */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (run->sorted[middle]->first_seq <= seq) {
@@ -190,7 +190,7 @@ static void page_recount(struct page *page) {
 
 /* --- eviction ----------------------------------------------------------------------------- */
 
-/* Drop this stripe's oldest pages, but `keep` of them, while the cache holds more. */
+/* Drop this stripe's oldest pages, up to `keep`, while the cache holds more than `bytes`. */
 static void stripe_shrink(struct pages *pages, struct stripe *stripe, size_t bytes,
                           const struct page *keep) {
     struct list *oldest = stripe->pages.prev;
@@ -211,7 +211,7 @@ void pages_shrink(struct pages *pages, size_t bytes) {
     }
 }
 
-/* This stripe holds no more than the page that its reader is about to read. */
+/* Shrink the other stripes; this one now holds only the page about to be read. */
 static void shrink_others(struct pages *pages, const struct stripe *mine) {
     for (size_t i = 0; i < STRIPES && pages_held(pages) > pages->max_bytes; i++) {
         struct stripe *stripe = striped_at(pages->stripes, i);
@@ -250,7 +250,7 @@ static void page_add(struct page *page, const struct pages_event *event) {
     page_recount(page);
 }
 
-/* The page before the event, if the event may be added to it. */
+/* The page before the event, if the event can be added to it. */
 static struct page *page_to_extend(struct pages_run *run, size_t place,
                                    const struct pages_event *event) {
     struct page *before = place ? run->sorted[place - 1] : NULL;
@@ -259,7 +259,7 @@ static struct page *page_to_extend(struct pages_run *run, size_t place,
     return room ? before : NULL;
 }
 
-/* `place` is what pages_until() says. */
+/* `place` is the result of pages_until(). */
 static bool is_there(const struct pages_run *run, size_t place, uint64_t seq) {
     return place && last_seq(run->sorted[place - 1]) >= seq;
 }
@@ -291,7 +291,7 @@ bool pages_put(struct pages_run *run, uint64_t generation, const struct pages_ev
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-/* The first event of `page` that ends after `at`, or its count. */
+/* Index of the first event of `page` that ends after `at`, or its count. */
 static size_t event_after(const struct page *page, size_t at) {
     size_t low = 0, high = page->count;
     while (low < high) {

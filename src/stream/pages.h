@@ -74,8 +74,8 @@ void pages_drop_all(struct pages *pages);
 /* Drop pages, least recently read first, until at most `bytes` are held. */
 void pages_shrink(struct pages *pages, size_t bytes);
 
-/* Bytes held now, and the limit. Whoever puts more than a part of the limit at once drops what was
- * put first. */
+/* Bytes held now, and the limit. Putting more than a part of the limit at once drops the events
+ * that were put first. */
 size_t pages_held(const struct pages *pages);
 size_t pages_max(const struct pages *pages);
 

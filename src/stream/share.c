@@ -437,17 +437,16 @@ static void on_timer(void *ctx) {
     timer_start(&reader->timer, reader->heartbeat_ms - quiet_ms);
 }
 
-/* The readers are quiet: what they needed goes back to the system. */
+/* The readers are quiet. */
 static void on_rest(void *ctx) {
     struct share *share = ctx;
     share->sent_bytes = 0;
     buf_release(&share->scratch);
     buf_release(&share->encoded);
     pages_shrink(share->options.pages, REST_PAGES_BYTES);
-    mem_give_back();
 }
 
-/* --- life --------------------------------------------------------------------------------- */
+/* --- creating and freeing ----------------------------------------------------------------- */
 
 struct share *share_new(const struct share_options *options) {
     struct share *share = MEM_NEW(struct share);

@@ -10,8 +10,8 @@ struct stream {
     struct close close;
     struct cursor *cursor;
     struct timer stall;     /* runs while the transport is full */
-    struct timer heartbeat; /* runs where the wire has one */
-    uint64_t sent_ms;       /* when something was last projected */
+    struct timer heartbeat; /* runs if the wire has one */
+    uint64_t sent_ms;       /* when an event was last projected */
 };
 
 static void pump(void *ctx);
@@ -58,8 +58,8 @@ uint64_t stream_seq(const struct stream *stream) {
 
 /* --- ending ------------------------------------------------------------------------------- */
 
-/* `event` is the one that ends it, or NULL when the cause lies outside the journal. `ended`
- * may free the stream, so nothing of it is touched afterwards. */
+/* `event` ends the stream; NULL: the cause is outside the journal. `ended` may free the stream,
+ * so it is not touched afterwards. */
 static void stream_finish(struct stream *stream, enum close_cause cause, enum err_code code,
                           const struct event *event) {
     struct close_ending ending = close_decide(&stream->close, cause, code);
@@ -88,8 +88,12 @@ void stream_end(struct stream *stream, enum close_cause cause) {
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-static bool transport_is_full(struct stream *stream) {
-    return stream->options.wire->queued(stream->options.ctx) >= STREAM_HIGH_BYTES;
+static size_t transport_queued(const struct stream *stream) {
+    return stream->options.wire->queued(stream->options.ctx);
+}
+
+static bool transport_is_full(const struct stream *stream) {
+    return transport_queued(stream) >= STREAM_HIGH_BYTES;
 }
 
 static void wait_for_room(struct stream *stream) {
@@ -97,11 +101,12 @@ static void wait_for_room(struct stream *stream) {
     if (!timer_waits(&stream->stall)) timer_start(&stream->stall, stream->options.stall_ms);
 }
 
-/* False when the event was the last one: the stream may be gone. */
+/* False: the event was the last one, and the stream may have been freed. */
 static bool pass_on(struct stream *stream, const struct event *event) {
     const struct stream_wire *wire = stream->options.wire;
-    enum stream_verdict verdict =
-        wire->judge ? wire->judge(event, stream->options.ctx) : stream_judge(event);
+    enum stream_verdict verdict = STREAM_GOES_ON;
+    if (event->kind != EVENT_TEXT)
+        verdict = wire->judge ? wire->judge(event, stream->options.ctx) : stream_judge(event);
     if (verdict != STREAM_GOES_ON) {
         bool well = verdict == STREAM_FINISHES;
         stream_finish(stream, well ? CAUSE_FINISHED : CAUSE_FAILED, failure_code(event), event);
@@ -114,18 +119,33 @@ static bool pass_on(struct stream *stream, const struct event *event) {
     return true;
 }
 
+/* If text comes next, pass on as much as the transport has room for. */
+static bool pass_on_texts(struct stream *stream, size_t room) {
+    const struct stream_wire *wire = stream->options.wire;
+    if (!wire->project_texts || stream->options.mode == CLOSE_SINGLE) return false;
+    size_t count;
+    struct str texts = cursor_texts(stream->cursor, room, &count);
+    if (count == 0) return false;
+    close_frame(&stream->close, FRAME_DATA);
+    wire->project_texts(texts, count, stream->options.ctx);
+    return true;
+}
+
 static void pump(void *ctx) {
     struct stream *stream = ctx;
     if (stream->close.state != CLOSE_ESTABLISHED) return;
     struct event event;
     for (;;) {
-        if (transport_is_full(stream)) {
+        size_t queued = transport_queued(stream);
+        if (queued >= STREAM_HIGH_BYTES) {
             wait_for_room(stream);
             return;
         }
-        if (!cursor_next(stream->cursor, &event)) return;
+        if (!pass_on_texts(stream, STREAM_HIGH_BYTES - queued)) {
+            if (!cursor_next(stream->cursor, &event)) return;
+            if (!pass_on(stream, &event)) return;
+        }
         stream->sent_ms = loop_now_ms(stream->options.loop);
-        if (!pass_on(stream, &event)) return;
     }
 }
 

@@ -37,12 +37,16 @@ enum stream_verdict stream_judge(const struct event *event);
  * may call back into the stream; the others report trouble with the transport later. */
 struct stream_wire {
     /* NULL: stream_judge. A contract may end its stream where the run goes on (a question to a
-     * human), but must not continue past the run's end. */
+     * human), but must not continue past the run's end. Not asked about text, which never ends
+     * one. */
     enum stream_verdict (*judge)(const struct event *event, void *ctx);
     /* Turn the event into frames on the transport. `frame` says which frame is due: FRAME_DATA
      * for any number of ordinary frames, or none; FRAME_NONE when nothing may be sent yet (mode
      * SINGLE before its end); otherwise exactly this last frame. */
     void (*project)(const struct event *event, enum close_frame frame, void *ctx);
+    /* `count` events of text at once, as cursor_texts() lends them, where FRAME_DATA is due.
+     * NULL: each goes to `project`. */
+    void (*project_texts)(struct str texts, size_t count, void *ctx);
     size_t (*queued)(void *ctx);            /* bytes waiting in the transport */
     void (*wake_at)(size_t low, void *ctx); /* call stream_drained() at `low` bytes */
     uint64_t (*stalled_ms)(void *ctx);      /* how long the peer has not been reading */

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* What stands in a file as JSON has fewer levels than a file may have. */
+/* A value inside a file may have fewer levels than the file. */
 #define VALUE_DEPTH_MAX 48
 
 static const char *const kind_names[] = {[TAPE_MODEL] = "model", [TAPE_TOOL] = "tool"};
@@ -42,7 +42,8 @@ static void put_masked(struct json_writer *writer, const char *key, struct str t
     buf_done(&hidden);
 }
 
-/* JSON that is written without space comes back byte for byte; other text is a string. */
+/* JSON without white space is written as JSON and read back byte for byte; other text becomes a
+ * string. */
 static void put_value(struct json_writer *writer, const char *key, struct str text,
                       const struct mask *mask) {
     struct json value;
@@ -90,6 +91,9 @@ static void put_members(struct json_writer *writer, const struct tape_event *eve
         case TAPE_AS_ID: json_member_str(writer, member->name, text); break;
         case TAPE_AS_PROSE: put_masked(writer, member->name, text, mask); break;
         case TAPE_AS_VALUE: put_value(writer, member->name, text, mask); break;
+        case TAPE_AS_OPTION:
+            if (text.len) put_value(writer, member->name, text, mask);
+            break;
         }
     }
 }
@@ -144,7 +148,7 @@ static bool is_piece(const struct tape_event *event) {
     return event->reply.kind == REPLY_TEXT || event->reply.kind == REPLY_THINKING;
 }
 
-/* Returns how many events stand in it. */
+/* Write one or more events as one object. Returns how many. */
 static size_t put_event(struct json_writer *writer, const struct tape_event *event,
                         size_t count, const struct mask *mask) {
     size_t taken = is_piece(event) ? count_alike(event, count) : 1;

@@ -1,9 +1,9 @@
-/* decode: a call of tape/call.h, read back. */
+/* decode: parse a call of tape/call.h. */
 #include "tape/row.h"
 
 #include "wire/base64.h"
 
-#define EVENTS_MAX 1000000 /* of one call; pieces count */
+#define EVENTS_MAX 1000000 /* of one call, including pieces */
 
 struct reading {
     struct arena *arena;
@@ -56,8 +56,10 @@ static bool take_members(struct reading *reading, struct json object,
         const struct tape_member *member = &row->members[i];
         struct json value = json_find(object, str_from(member->name));
         struct str *field = tape_field(event, member);
-        bool taken = member->form == TAPE_AS_VALUE ? take_value(reading, value, field)
-                                                   : take_text(reading, value, field);
+        if (member->form == TAPE_AS_OPTION && value.kind == JSON_NONE) continue;
+        bool is_value = member->form == TAPE_AS_VALUE || member->form == TAPE_AS_OPTION;
+        bool taken =
+            is_value ? take_value(reading, value, field) : take_text(reading, value, field);
         if (!taken) return false;
     }
     return true;
@@ -88,7 +90,7 @@ static bool take_code(struct reading *reading, struct json object, struct reply_
 
 /* --- events ------------------------------------------------------------------------------- */
 
-/* The old array stays behind in the arena: all of them together are as long as the last. */
+/* Old arrays stay in the arena; together they are no longer than the last one. */
 static bool make_room(struct reading *reading) {
     if (reading->count < reading->room) return true;
     if (reading->count == EVENTS_MAX) return too_large(reading);
@@ -129,12 +131,12 @@ static bool take_u64(struct reading *reading, struct json number, uint64_t *ret)
     return true;
 }
 
-/* The pieces are as long as the text together. */
+/* The lengths of the pieces must add up to the text. */
 static bool take_pieces(struct reading *reading, struct json object, struct tape_event *event) {
     struct str text = STR_EMPTY;
     if (!take_coded(reading, object, &text)) return false;
     struct json pieces = json_find(object, STR("pieces")), piece;
-    if (pieces.kind == JSON_NONE) { /* handwritten files may leave it out */
+    if (pieces.kind == JSON_NONE) { /* optional, for handwritten files */
         event->reply.text = text;
         return decode_add(reading, event);
     }
@@ -182,7 +184,7 @@ static bool take_event(struct reading *reading, struct json object) {
     return take_members(reading, object, reply) && decode_add(reading, &event);
 }
 
-/* --- the whole ---------------------------------------------------------------------------- */
+/* --- the whole file ----------------------------------------------------------------------- */
 
 static bool check_version(struct reading *reading, struct json document) {
     int64_t version;

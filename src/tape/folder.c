@@ -65,7 +65,7 @@ static void put_hash(struct str text, char digits[HASH_DIGITS + 1]) {
     digits[HASH_DIGITS] = '\0';
 }
 
-/* What every file system takes. */
+/* Keep only characters that every file system accepts. */
 static void put_plain(struct str text, char room[WHO_MAX_BYTES + 1]) {
     size_t len = text.len < WHO_MAX_BYTES ? text.len : WHO_MAX_BYTES;
     for (size_t i = 0; i < len; i++) {
@@ -87,7 +87,7 @@ static bool write_all(int fd, struct str bytes) {
     return fsync(fd) == 0;
 }
 
-/* The first number that is free; a name that is taken is never taken over. */
+/* Use the first free number; an existing file is never replaced. */
 static bool give_name(int dir, const char *temporary, const struct folder_name *name) {
     char hash[HASH_DIGITS + 1], who[WHO_MAX_BYTES + 1], file[NAME_BYTES];
     put_hash(name->hashed, hash);

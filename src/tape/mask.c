@@ -4,7 +4,7 @@
 
 /* --- text --------------------------------------------------------------------------------- */
 
-/* What the mask puts in place of bytes grows them by so much at most. */
+/* Upper bound of a text's length after masking. */
 #define GROWN(len) (3 * (len) + KIB)
 
 bool mask_text(const struct mask *mask, struct str text, struct buf *out, size_t *cuts,
@@ -64,7 +64,7 @@ static void mask_member(const struct mask *mask, struct json key, struct json va
     }
 }
 
-/* As deep as json_read() lets it be. */
+/* Recursive; the depth is limited by json_read(). */
 static void mask_value(const struct mask *mask, struct json value, struct buf *out) {
     struct json_reader reader = json_enter(value);
     struct json key, item;

@@ -4,7 +4,7 @@
 
 #define PATH_MAX_BYTES 120
 #define SHOWN_BYTES 60
-#define SHOWN_BEFORE_BYTES 16 /* of a text, so that one sees where it is */
+#define SHOWN_BEFORE_BYTES 16 /* shown of the text before a difference */
 
 static size_t common_head(struct str a, struct str b) {
     size_t len = 0;
@@ -26,14 +26,14 @@ size_t miss_nearness(struct str recorded, struct str asked) {
 
 struct difference {
     struct buf path;
-    struct json recorded, asked; /* JSON_NONE: it is not there */
+    struct json recorded, asked; /* JSON_NONE: absent */
 };
 
 static bool same(struct json a, struct json b) {
     return a.kind == b.kind && str_equal(a.raw, b.raw);
 }
 
-/* One step down into the first member that is not the same; false: there is none. */
+/* Step into the first member that differs. False: none does. */
 static bool step_object(struct difference *at) {
     struct json_reader reader = json_enter(at->recorded);
     struct json key, recorded, asked = {0};
@@ -81,15 +81,15 @@ static bool step(struct difference *at) {
     if (at->recorded.kind == JSON_ARRAY) return step_array(at);
     if (at->recorded.kind != JSON_OBJECT) return false;
     if (step_object(at)) return true;
-    swap(at); /* what only the other one has */
+    swap(at); /* members that only the other object has */
     bool found = step_object(at);
     swap(at);
     return found;
 }
 
-/* --- what stands there -------------------------------------------------------------------- */
+/* --- showing a value ---------------------------------------------------------------------- */
 
-/* Back to where a character begins. */
+/* Move back to the start of a character. */
 static size_t boundary(struct str text, size_t at) {
     while (at && at < text.len && ((unsigned char)text.at[at] & 0xC0) == 0x80) at--;
     return at;

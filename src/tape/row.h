@@ -8,9 +8,10 @@
 #include "tape/call.h"
 
 enum tape_form {
-    TAPE_AS_ID,    /* one of our names or a vendor's: unchanged */
-    TAPE_AS_PROSE, /* without secrets */
-    TAPE_AS_VALUE, /* likewise; JSON as JSON */
+    TAPE_AS_ID,     /* one of our names or a vendor's: unchanged */
+    TAPE_AS_PROSE,  /* without secrets */
+    TAPE_AS_VALUE,  /* likewise; JSON as JSON */
+    TAPE_AS_OPTION, /* likewise; left out where it is empty */
 };
 
 struct tape_member {

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Of one file while it is encoded, and of a request without its secrets. */
+/* Limit for one encoded file, and for a request without its secrets. */
 #define ENCODED_MAX_BYTES TAPE_FILE_MAX_BYTES
 #define REQUEST_MAX_BYTES TAPE_FILE_MAX_BYTES
 
@@ -29,14 +29,14 @@ struct tape {
     enum tape_pace pace;
     char *folder;
     struct text *secrets;
-    struct str *known; /* the same, for the mask */
+    struct str *known; /* the same secrets, for the mask */
     struct mask mask;
 
-    _Atomic int64_t stamp; /* the last one */
+    _Atomic int64_t stamp; /* of the latest recording */
     atomic_ulong written;
-    atomic_bool warned; /* that a call could not be written */
+    atomic_bool warned; /* a failed write has been logged */
 
-    struct arena *arena; /* of all that was read */
+    struct arena *arena; /* holds everything that was read */
     struct map *takes;   /* by kind and request */
 };
 
@@ -102,7 +102,7 @@ bool tape_record(const struct tape_options *options, struct tape **ret, struct e
     return true;
 }
 
-/* The agent that asked, or the tool that was asked. */
+/* The agent that made the request, or the tool that was called. */
 static struct str who_of(const struct tape_call *call, struct buf *room) {
     struct json name =
         json_find(json_of(call->request), call->kind == TAPE_TOOL ? STR("tool") : STR("agent"));

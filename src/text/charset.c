@@ -8,7 +8,7 @@
 #define META_BYTES 1024
 #define STEP_BYTES 4096
 
-/* What pages say, and what libc calls it. */
+/* Labels of web pages and the names that libc knows. */
 static const struct {
     struct str label;
     const char *name; /* NULL: UTF-8 */
@@ -40,7 +40,7 @@ static const struct {
 
 /* ---- Names ---- */
 
-/* The value after "charset=", in quotes or up to what cannot be part of a name. */
+/* The value after "charset=", in quotes or up to the first byte that cannot be in a name. */
 static struct str name_after(struct str text) {
     static const char ends[] = "\"'; \t\r\n/>";
     struct str rest = str_trim(text);
@@ -78,7 +78,7 @@ static const char *iconv_name(struct str label) {
     return NULL;
 }
 
-/* One step further; false when what stands next is no text or ends too early. */
+/* Convert some input; false at bytes that are invalid or incomplete. */
 static bool convert_some(iconv_t converter, char **in, size_t *in_left, struct buf *out) {
     char room[STEP_BYTES];
     char *to = room;
@@ -90,7 +90,7 @@ static bool convert_some(iconv_t converter, char **in, size_t *in_left, struct b
 }
 
 static void convert(iconv_t converter, struct str bytes, struct buf *out) {
-    char *in = (char *)bytes.at; /* iconv only reads it */
+    char *in = (char *)bytes.at; /* iconv does not write to it */
     size_t left = bytes.len;
     while (left > 0 && buf_ok(out)) {
         if (convert_some(converter, &in, &left, out)) continue;
@@ -101,12 +101,12 @@ static void convert(iconv_t converter, struct str bytes, struct buf *out) {
     }
 }
 
-/* gcc's analyzer takes (iconv_t)-1, which is none, for one that must be closed. */
+/* gcc's analyzer does not know that (iconv_t)-1 is not a descriptor and need not be closed. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
 #endif
 
-/* Without a name, or when libc lacks its table, what is UTF-8 stays. */
+/* Without a name, or when libc lacks its table, the text is treated as UTF-8. */
 void charset_append(struct buf *out, struct str name, struct str bytes) {
     const char *from = iconv_name(name);
     for (size_t i = 0; i < ARRAY_LEN(marks); i++) {

@@ -24,7 +24,7 @@ void flow_no_prefix(struct flow *flow) {
     flow->prefix_len = 0;
 }
 
-/* Line ends, a blank and the prefix, as far as they are wanted and not there yet. */
+/* Write the pending line breaks, blank and prefix before the next text. */
 static void begin_text(struct flow *flow) {
     struct str so_far = buf_str(flow->out);
     size_t there = 0;
@@ -41,7 +41,7 @@ static void begin_text(struct flow *flow) {
     flow->prefix_len = 0;
 }
 
-/* Length of the space at the start: ASCII's, and the blank that does not break. */
+/* Length of the white space at the start: ASCII's and the no-break space. */
 static size_t space_len(struct str text) {
     size_t len = 0;
     while (len < text.len) {

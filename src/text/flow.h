@@ -17,7 +17,7 @@ struct flow {
     struct buf *out;
     unsigned breaks;                    /* line ends before the next text */
     bool blank;                         /* a blank before the next text */
-    char prefix[FLOW_PREFIX_MAX_BYTES]; /* stands before the next text, after its breaks */
+    char prefix[FLOW_PREFIX_MAX_BYTES]; /* written before the next text, after its breaks */
     size_t prefix_len;
 };
 

@@ -5,15 +5,15 @@
 
 #include <stdlib.h>
 
-/* A link's address stands beside its text up to this length. */
+/* A link's address is shown after its text up to this length. */
 #define LINK_MAX_BYTES 100
 #define TITLE_MAX_BYTES 512
 
 enum role {
-    INLINE, /* all that is not named below */
+    INLINE, /* every element not listed below */
     DROP,
-    FURNITURE, /* around the content */
-    PAGE_EDGE, /* furniture, unless it is an article's own */
+    FURNITURE, /* around the content: navigation, forms */
+    PAGE_EDGE, /* furniture, unless it belongs to an article */
     BLOCK,     /* on lines of its own */
     PARAGRAPH, /* with an empty line around it */
     HEADING,
@@ -65,15 +65,15 @@ static const struct {
     /* clang-format on */
 };
 
-/* What holds inside an element: begun as a copy of its parent's. */
+/* State inside an element, initialised from its parent's. */
 struct inside {
-    bool article; /* an article or <main> is around */
+    bool article; /* within an <article> or <main> */
     bool verbatim;
-    bool one_line;  /* in a cell: no line ends */
-    bool numbered;  /* the nearest list */
-    unsigned lists; /* around */
-    unsigned count; /* items or cells so far, in the list or row itself */
-    size_t text_at; /* where the text of a link began */
+    bool one_line;  /* in a cell: no line breaks */
+    bool numbered;  /* the innermost list is numbered */
+    unsigned lists; /* enclosing lists */
+    unsigned count; /* items or cells so far in the innermost list or row */
+    size_t text_at; /* where a link's text began */
 };
 
 struct page {
@@ -152,7 +152,7 @@ static void begin_cell(struct page *page, struct inside *row) {
     flow_blank(&page->flow);
 }
 
-/* `outer` is the parent's, which counts its items; `inside` the element's own. */
+/* `outer` is the parent's state, which counts its items; `inside` is the element's own. */
 static void enter(struct page *page, const GumboNode *node, struct inside *outer,
                   struct inside *inside) {
     GumboTag tag = html_tag(node);
@@ -186,7 +186,7 @@ static void enter(struct page *page, const GumboNode *node, struct inside *outer
         inside->verbatim = !outer->one_line;
         break;
     case TABLE:
-        inside->one_line = false; /* one inside a cell has its own lines */
+        inside->one_line = false; /* a table in a cell has lines of its own */
         break_lines(page, inside, 2);
         break;
     case ROW:
@@ -203,7 +203,7 @@ static void enter(struct page *page, const GumboNode *node, struct inside *outer
     }
 }
 
-/* "https://host" of an address. */
+/* The "https://host" part of an address. */
 static struct str origin_of(struct str url) {
     size_t scheme = str_find(url, STR("://"));
     if (scheme == url.len) return STR_EMPTY;
@@ -238,7 +238,7 @@ static void leave(struct page *page, const GumboNode *node, const struct inside 
     case VERBATIM: break_lines(page, outer, 2); break;
     case TABLE: break_lines(page, inside, 2); break;
     case HEADING:
-        flow_no_prefix(&page->flow); /* one without text is none */
+        flow_no_prefix(&page->flow); /* a heading without text is dropped */
         break_lines(page, outer, 2);
         break;
     case ITEM:
@@ -263,7 +263,8 @@ static void say(struct page *page, struct str characters, const struct inside *i
     }
 }
 
-/* inside[d + 1] is that of an element at depth d, and inside[0] that around the root. */
+/* inside[d + 1] is the state of the element at depth d; inside[0] is the state around the
+ * root. */
 static void render(struct page *page, const GumboNode *root) {
     struct html_step step;
     page->inside[0] = (struct inside){0};
@@ -281,7 +282,7 @@ static void render(struct page *page, const GumboNode *root) {
             html_walk_skip(&page->walk);
             continue;
         }
-        if (step.depth >= HTML_DEPTH_MAX) continue; /* what lies deeper is not entered */
+        if (step.depth >= HTML_DEPTH_MAX) continue; /* deeper nodes are not entered */
         page->inside[step.depth + 1] = *outer;
         enter(page, step.node, outer, &page->inside[step.depth + 1]);
     }
@@ -289,7 +290,7 @@ static void render(struct page *page, const GumboNode *root) {
 
 /* ---- The page ---- */
 
-/* The first element with a tag; how many there are, to the first two. */
+/* The first element with a tag. *ret_count is the number of such elements, at most 2. */
 static const GumboNode *html_find(struct page *page, const GumboNode *root, GumboTag tag,
                                   size_t *ret_count) {
     struct html_step step;
@@ -305,10 +306,10 @@ static const GumboNode *html_find(struct page *page, const GumboNode *root, Gumb
     return found;
 }
 
-/* Tried in this order, until one says enough. */
+/* Tried in this order until one gives enough text. */
 static const struct {
     GumboTag root;
-    bool only_one; /* of several, none is the page's */
+    bool only_one; /* several of them are not the page's content */
     bool with_furniture;
     size_t enough_bytes;
 } parts[] = {
@@ -343,7 +344,7 @@ static void render_title(struct page *page, const GumboNode *root, struct buf *t
     while (html_walk_next(&page->walk, &step)) flow_text(&flow, html_characters(step.node));
 }
 
-/* The title comes first, unless the text begins with a heading that says the same. */
+/* Put the title first, unless the text begins with a heading that repeats it. */
 static void join(struct str title, struct str text, struct buf *out) {
     struct str heading = str_starts(text, STR("# ")) ? str_skip(text, 2) : STR_EMPTY;
     if (title.len && !str_starts(heading, title)) {
@@ -358,7 +359,7 @@ bool html_text(struct str source, const struct html_options *options, struct buf
     struct html_tree *tree;
     if (!html_tree_parse(source, options->go_on, options->ctx, &tree, e)) return false;
 
-    struct page *page = MEM_NEW(struct page); /* its stacks are large for a thread's own */
+    struct page *page = MEM_NEW(struct page); /* too large for a thread's stack */
     struct buf title, text;
     buf_init(&title, TITLE_MAX_BYTES);
     buf_init(&text, out->max_bytes);

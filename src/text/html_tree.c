@@ -8,7 +8,7 @@
 
 #define TREE_MAX_BYTES (48 * MIB)
 
-/* Between two questions whether to go on. */
+/* Allocations between two calls of go_on. */
 #define ALLOCATIONS_EACH 64
 
 struct html_tree {
@@ -18,10 +18,10 @@ struct html_tree {
     void *ctx;
     size_t allocations;
     bool stopped;
-    jmp_buf out; /* gumbo cannot be told to stop: it is left by a jump */
+    jmp_buf out; /* gumbo has no way to stop; this jump leaves it */
 };
 
-/* What gumbo leaves behind at a jump is all in the arena. */
+/* Everything gumbo leaves behind at a jump is in the arena. */
 static void *allocate(void *ctx, size_t size) {
     struct html_tree *tree = ctx;
     if (tree->go_on && ++tree->allocations % ALLOCATIONS_EACH == 0) {
@@ -38,7 +38,7 @@ static void leave_it(void *ctx, void *at) {
     (void)at;
 }
 
-/* False when it was left. */
+/* False: parsing was stopped by the jump. */
 static bool parse(struct html_tree *tree, struct str text) {
     GumboOptions options = kGumboDefaultOptions;
     options.allocator = allocate;
@@ -95,7 +95,7 @@ static bool step(struct html_walk *walk, const GumboNode *node, bool leaving,
 }
 
 bool html_walk_next(struct html_walk *walk, struct html_step *ret) {
-    if (walk->open == 0) { /* the beginning, or the end */
+    if (walk->open == 0) { /* at the beginning or the end */
         if (!walk->last.node || walk->last.leaving) return false;
         walk->stack[walk->open].node = walk->last.node;
         walk->stack[walk->open].next = 0;

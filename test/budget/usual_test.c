@@ -1,4 +1,4 @@
-/* What a call usually comes to: a percentile of the newest ones, by agent and model. */
+/* The usual cost of a call: a percentile of the newest calls, by agent and model. */
 #include "budget/usual.h"
 
 #include "fake/store_fake.h"

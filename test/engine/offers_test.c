@@ -1,4 +1,4 @@
-/* What agents are told. Source: contracts/crawbl.md 2.6. */
+/* What agents are told of their tools and colleagues. Source: contracts/crawbl.md 2.6. */
 #include "engine/offers.h"
 
 #include "fake/provider_fake.h"

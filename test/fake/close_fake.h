@@ -1,7 +1,7 @@
-/* close_fake: close(2), with a look at whether the loop still watches what is closed.
+/* close_fake: close(2) that checks whether the loop still watches the descriptor.
  *
- * Once a descriptor is closed its number may be another loop's, and what libuv then takes out
- * of its epoll is somebody else's.
+ * Once a descriptor is closed, another loop may get its number. If libuv then removes it from
+ * its epoll, it removes the other loop's.
  *
  * Threads  the loop's.
  */

@@ -1,9 +1,9 @@
 /* exchange_fake: the other end of an exchange, without a server.
  *
  * Defines every function of server/exchange.h, so a test that is linked with it drives rpc/
- * or route/ with a fake loop alone: it says what the peer sends, reads and does, and looks at
- * what was answered. It is stricter than a server: what was lent is really gone afterwards,
- * so a sanitizer sees who kept it, and calls that the header forbids are asserts.
+ * or route/ with only a fake loop: the test decides what the peer sends, reads and does, and
+ * inspects what was answered. It is stricter than a server: lent memory is freed afterwards, so
+ * a sanitizer finds who kept it, and calls that the header forbids fail an assert.
  *
  *     struct exchange *x = fake_new(loop, "POST", "/pkg.Service/Method");
  *     fake_field(x, "content-type", "application/grpc");

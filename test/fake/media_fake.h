@@ -1,8 +1,8 @@
-/* media_fake: a media that makes what the test says.
+/* media_fake: a media provider that is controlled by the test.
  *
- * As strict as provider_fake.h: giving after the ending is an assert, what was cancelled is
- * really gone, what is lent is gone when the callback returns. Cancelling from inside a
- * callback is allowed.
+ * As strict as provider_fake.h: giving after the ending fails an assert, cancelled calls are
+ * freed, and lent memory is freed when the callback returns. Cancelling from inside a callback
+ * is allowed.
  *
  * Memory   the test frees the media, when no call is out.
  * Threads  none.

@@ -156,6 +156,19 @@ bool fake_note(struct provider_call *call, const char *text) {
     return report(call, (struct reply_event){REPLY_NOTE, .text = str_from(text)});
 }
 
+bool fake_own_call(struct provider_call *call, const char *id, const char *tool,
+                   const char *args) {
+    return report(call, (struct reply_event){REPLY_OWN_CALL, .call_id = str_from(id),
+                                             .tool = str_from(tool), .args = str_from(args)});
+}
+
+bool fake_own_result(struct provider_call *call, const char *id, const char *result,
+                     const char *why) {
+    return report(call,
+                  (struct reply_event){REPLY_OWN_RESULT, .call_id = str_from(id),
+                                       .text = str_from(result), .reason = str_from(why)});
+}
+
 bool fake_usage(struct provider_call *call, int64_t prompt, int64_t completion) {
     struct event_usage usage = USAGE_UNKNOWN;
     usage.model = STR("fake-1");

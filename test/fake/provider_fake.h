@@ -1,7 +1,7 @@
-/* provider_fake: a model that says what the test says, and tools that answer when told.
+/* provider_fake: a model and tools whose answers are given by the test.
  *
- * It is stricter than a real kind: giving while paused, or after the ending, is an assert, and
- * what was cancelled is really gone, so a sanitizer sees who kept it. Cancelling from inside a
+ * It is stricter than a real kind: giving while paused, or after the ending, fails an assert,
+ * and cancelled calls are freed, so a sanitizer finds who kept them. Cancelling from inside a
  * callback is allowed, as the header of providers says.
  *
  * Memory   the test frees providers and tools, when no call is out.
@@ -31,6 +31,11 @@ bool fake_tool_call(struct provider_call *call, const char *id, const char *tool
 bool fake_approval(struct provider_call *call, const char *id, const char *question);
 bool fake_opaque(struct provider_call *call, const char *dialect, const char *bytes);
 bool fake_note(struct provider_call *call, const char *text);
+bool fake_own_call(struct provider_call *call, const char *id, const char *tool,
+                   const char *args);
+/* why: empty, or why it failed */
+bool fake_own_result(struct provider_call *call, const char *id, const char *result,
+                     const char *why);
 bool fake_usage(struct provider_call *call, int64_t prompt, int64_t completion);
 void fake_done(struct provider_call *call, const char *model);
 void fake_fail(struct provider_call *call, enum err_code code, const char *reason);

@@ -1,9 +1,9 @@
 /* store_fake: a store whose answers the test gives, one by one.
  *
- * Defines store_write(), store_load() and store_run(), so a test that is linked with it
- * decides when a commit reaches the disk, in which order, and whether at all. What was answered
- * well is remembered, and a load is answered from it as the real store would. A task runs on a
- * database in memory, which has the real tables.
+ * Defines store_write(), store_load() and store_run(), so a test that is linked with it decides
+ * when a commit reaches the disk, in which order, and whether at all. Successful writes are
+ * remembered, and loads are answered from them as by the real store. A task runs on a database
+ * in memory that has the real tables.
  *
  * Threads  one: everything happens on the test's.
  */

@@ -1,4 +1,4 @@
-/* What a media is asked for: its clocks, its cost, its record, and one ending. */
+/* A call of a media provider: its clocks, its cost, its record, and its one ending. */
 #include "job/media_run.h"
 
 #include "fake/media_fake.h" /* named here: the build links them */

@@ -1,4 +1,4 @@
-/* A question to a model outside a turn: its clocks, its pace, its cost, its ending. */
+/* A call of a model outside a turn: its clocks, its pace, its cost, its ending. */
 #include "job/model_call.h"
 
 #include "fake/provider_fake.h" /* named here: the build links them */

@@ -1,5 +1,5 @@
-/* A job's journal: its states, what is on disk when, what a lost disk and a restart do to it.
- */
+/* A job's journal: its states, what is on disk when, and the effects of a lost disk and of a
+ * restart. */
 #include "job/run_job.h"
 
 #include "fake/provider_fake.h"

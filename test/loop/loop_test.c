@@ -1,4 +1,4 @@
-/* What loop.h promises, on a fake loop where time is ours and on a real one with threads. */
+/* What loop.h promises, on a fake loop with a fake clock and on a real one with threads. */
 #include "loop/loop.h"
 
 #include "base/buf.h"

@@ -1,6 +1,6 @@
-/* asking: requests for the dialects' tests, and the bodies that they become.
+/* asking: requests for the dialects' tests, and the bodies expected for them.
  *
- * Expected bodies are written with ' for ", for they are JSON inside C.
+ * Expected bodies are written with ' in place of ", because they are JSON in C strings.
  */
 #ifndef WEIR_TEST_PROVIDER_ASKING_H
 #define WEIR_TEST_PROVIDER_ASKING_H

@@ -1,4 +1,4 @@
-/* media_fixture: one call of a media, and what was heard of it. */
+/* media_fixture: one call of a media provider, and what it reported. */
 #ifndef WEIR_TEST_PROVIDER_MEDIA_FIXTURE_H
 #define WEIR_TEST_PROVIDER_MEDIA_FIXTURE_H
 

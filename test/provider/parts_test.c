@@ -1,4 +1,4 @@
-/* What a conversation holds besides words, as each dialect sends it or says that it cannot. */
+/* The parts of a conversation besides text, as each dialect sends them or refuses them. */
 #include "provider/parts.h"
 
 #include "asking.h"

@@ -1,5 +1,5 @@
-/* remote_fixture: one call of a remote provider, in a dialect of the tests' own, on a fake loop
- * and with a fake other side; what is heard is written down as "text(Hi) done(m) ".
+/* remote_fixture: one call of a remote provider, in a dialect of the tests, on a fake loop with
+ * a fake server; what it reports is recorded as "text(Hi) done(m) ".
  */
 #ifndef WEIR_TEST_PROVIDER_REMOTE_FIXTURE_H
 #define WEIR_TEST_PROVIDER_REMOTE_FIXTURE_H

@@ -1,5 +1,5 @@
-/* One life for all that is kept: who finds it when, what the disk does to its end, and how long
- * it stays. */
+/* The life of a record: who finds it when, what the disk does to its end, and how long it
+ * stays. */
 #include "record/record.h"
 
 #include "fake/provider_fake.h"

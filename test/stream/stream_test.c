@@ -20,7 +20,7 @@ struct view {
     uint64_t stuck_since_ms;
     bool frees; /* the stream, from inside ended() */
     /* What came. */
-    size_t data, lasts, ended, heartbeats;
+    size_t data, lasts, ended, heartbeats, stretches;
     uint64_t last_seq;
     enum close_frame last;
     struct close_ending ending;
@@ -46,6 +46,17 @@ static void project(const struct event *event, enum close_frame frame, void *ctx
         view->lasts++;
         view->last = frame;
     }
+}
+
+static void project_texts(struct str texts, size_t count, void *ctx) {
+    struct view *view = ctx;
+    struct str agent, text;
+    assert_true(count > 0 && view->lasts == 0 && view->mode != CLOSE_SINGLE);
+    view->stretches++;
+    view->data += count;
+    view->last_seq += count;
+    for (; count > 0; count--) assert_true(event_take_text(&texts, &agent, &text));
+    assert_int_equal(texts.len, 0);
 }
 
 static size_t queued(void *ctx) {
@@ -95,6 +106,13 @@ static const struct stream_wire beating = {.project = project,
                                            .stalled_ms = stalled_ms,
                                            .heartbeat = heartbeat,
                                            .ended = ended};
+
+static const struct stream_wire by_stretch = {.project = project,
+                                              .project_texts = project_texts,
+                                              .queued = queued,
+                                              .wake_at = wake_at,
+                                              .stalled_ms = stalled_ms,
+                                              .ended = ended};
 
 static void view_on(struct view *view, struct loop *loop, struct journal *journal,
                     enum close_mode mode, uint64_t after, const struct stream_wire *with) {
@@ -160,6 +178,32 @@ static void events_become_frames_in_order_and_one_last_frame(void **state) {
     close_view(&view);
     journal_unref(journal);
     loop_free(loop);
+}
+
+/* In mode SINGLE nothing may be sent before the end, so nothing comes by stretches. */
+static void texts_go_to_the_wire_together_with_nothing_lost_between(void **state) {
+    (void)state;
+    static const enum close_mode modes[] = {CLOSE_DONE, CLOSE_TERMINAL, CLOSE_SINGLE};
+    for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+        struct loop *loop = loop_new_fake();
+        struct journal *journal = new_journal(loop);
+        struct view view;
+        view_on(&view, loop, journal, modes[i], 0, &by_stretch);
+        say(journal, EVENT_STARTED);
+        for (size_t n = 0; n < 100; n++) say(journal, EVENT_TEXT);
+        say(journal, EVENT_USAGE);
+        for (size_t n = 0; n < 50; n++) say(journal, EVENT_TEXT);
+        say(journal, EVENT_DONE);
+        loop_turn(loop);
+        bool single = modes[i] == CLOSE_SINGLE;
+        assert_int_equal(view.stretches, single ? 0 : 2);
+        assert_int_equal(view.data, single ? 0 : 152);
+        assert_int_equal(view.last_seq, 153);
+        assert_int_equal(view.ended, 1);
+        close_view(&view);
+        journal_unref(journal);
+        loop_free(loop);
+    }
 }
 
 /* K19 */
@@ -428,6 +472,7 @@ static void whatever_happens_a_stream_ends_once_and_as_promised(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_become_frames_in_order_and_one_last_frame),
+        cmocka_unit_test(texts_go_to_the_wire_together_with_nothing_lost_between),
         cmocka_unit_test(a_late_stream_reads_from_where_it_says),
         cmocka_unit_test(a_full_transport_holds_the_cursor_until_it_drains),
         cmocka_unit_test(a_peer_that_reads_a_little_is_not_stalled),
