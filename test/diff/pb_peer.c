@@ -1,7 +1,7 @@
 /* pb_peer: our side of pb_diff.py, which asks Google's protobuf the same questions.
  *
  * On standard input, until it ends:   kind 1 byte, length 4 bytes (little endian), a message
- * On standard output, for each:       verdict 1 byte, length 4 bytes, its encoding or why not
+ * On standard output, for each:       verdict 1 byte, length 4 bytes, its encoding or the error
  */
 #include "proto/memory.pb.h"
 #include "proto/runtime.pb.h"

@@ -1,8 +1,8 @@
 /* schema_peer: our side of schema_diff.py, which asks Python's jsonschema the same questions.
  *
- * On standard input, until it ends: for each schema one line, then lines of values, then an
- * empty line. On standard output a line for each of them: "ok", "no" and why, or for a schema
- * that is refused "refused" and why; its values are then answered the same.
+ * Standard input has one line for each schema, then one line for each value, then an empty
+ * line. Standard output has one line for each of them: "ok", or "no" and the reason. For a
+ * schema that is refused it is "refused" and the reason, and its values get the same line.
  */
 #include "schema/schema.h"
 

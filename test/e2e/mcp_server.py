@@ -1,7 +1,9 @@
 """An MCP server on standard streams, without a library, that fails on command.
 
-    python mcp_server.py FOLDER
+    python mcp_server.py FOLDER [stateless | silent]
 
+stateless              speaks 2026-07-28 alone: no handshake
+silent                 answers nothing that it does not know
 FOLDER/tools.json      replaces the list of tools, read at each tools/list
 FOLDER/pids            a line for each process that it was or started
 FOLDER/heard           each message that it read
@@ -15,9 +17,13 @@ import threading
 import time
 
 FOLDER = pathlib.Path(sys.argv[1])
+MODE = sys.argv[2] if len(sys.argv) > 2 else ""
+VERSION = "2026-07-28"
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+LISTENERS = []
 LOCK = threading.Lock()
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
-NAMES = ("say", "crash", "hang", "noise", "huge", "slow", "grow", "danger_a", "orphans")
+NAMES = ("say", "crash", "hang", "noise", "huge", "slow", "grow", "danger_a", "orphans", "steps")
 TOOLS = [{"name": n, "description": f"Does {n}.", "inputSchema": TEXT} for n in NAMES]
 
 
@@ -37,7 +43,14 @@ def tools():
     return json.loads(own.read_text()) if own.exists() else TOOLS
 
 
-def act(id, name, args):
+def tell_changed():
+    if MODE != "stateless":
+        send({"method": "notifications/tools/list_changed"})
+    for id in LISTENERS:
+        send({"method": "notifications/tools/list_changed", "params": {"_meta": {SUBSCRIPTION: id}}})
+
+
+def act(id, name, args, meta):
     text = args.get("text", "")
     if name == "crash":
         os._exit(3)
@@ -56,7 +69,12 @@ def act(id, name, args):
     if name == "grow":
         more = {"name": "grown", "description": "New.", "inputSchema": TEXT}
         (FOLDER / "tools.json").write_text(json.dumps(TOOLS + [more]))
-        send({"method": "notifications/tools/list_changed"})
+        tell_changed()
+    if name == "steps":
+        for step in (1, 2):
+            progress = {"progressToken": meta["progressToken"], "progress": step, "total": 2}
+            send({"method": "notifications/progress", "params": {**progress, "message": f"part {step}"}})
+            time.sleep(1.1)
     if name == "orphans":  # one in our group, one in a session of its own
         for start in (False, True):
             child = subprocess.Popen(
@@ -68,7 +86,20 @@ def act(id, name, args):
 
 def answer(message):
     method, id = message.get("method"), message.get("id")
-    if method == "initialize":
+    meta = message.get("params", {}).get("_meta", {})
+    if MODE == "stateless" and id is not None:
+        if meta.get("io.modelcontextprotocol/protocolVersion") != VERSION:
+            send({"id": id, "error": {"code": -32602, "message": "this server is stateless"}})
+            return
+    if MODE == "stateless" and method == "server/discover":
+        found = {"supportedVersions": [VERSION], "capabilities": {"tools": {"listChanged": True}}}
+        send({"id": id, "result": {"resultType": "complete", **found}})
+    elif MODE == "stateless" and method == "subscriptions/listen":
+        LISTENERS.append(id)
+        filter = message["params"]["notifications"]
+        params = {"_meta": {SUBSCRIPTION: id}, "notifications": filter}
+        send({"method": "notifications/subscriptions/acknowledged", "params": params})
+    elif method == "initialize":
         version = message["params"]["protocolVersion"]
         info = {"name": "faults", "version": "1"}
         send({"id": id, "result": {"protocolVersion": version, "capabilities": {}, "serverInfo": info}})
@@ -76,7 +107,10 @@ def answer(message):
         send({"id": id, "result": {"tools": tools()}})
     elif method == "tools/call":
         asked = message["params"]
-        threading.Thread(target=act, args=(id, asked["name"], asked["arguments"]), daemon=True).start()
+        more = (id, asked["name"], asked["arguments"], meta)
+        threading.Thread(target=act, args=more, daemon=True).start()
+    elif id is not None and MODE != "silent":
+        send({"id": id, "error": {"code": -32601, "message": "Method not found"}})
 
 
 note("pids", os.getpid())

@@ -371,10 +371,7 @@ def test_what_waits_waits_on_after_a_restart_under_the_same_name(weir, end):
         weir.start()
         with client(weir) as http:
             after = waiting(http)  # at once: who takes requests has taken up what waits
-            assert len(after) == 2
-        for was, now in zip(listed, after):
-            assert abs(was["asked_unix_ms"] - now["asked_unix_ms"]) < 2000
-            assert was == {**now, "asked_unix_ms": was["asked_unix_ms"]}
+        assert after == listed
     with client(weir) as http:
         first, second = (a["approval_id"] for a in before)
         assert decide(http, first, decision="edit", args={"eur": 5000}).status_code == 422

@@ -51,6 +51,46 @@ def test_the_page_of_a_list_is_the_oldest_and_says_whether_there_is_more(weir, a
         assert len(waiting(http, session_id="s3")) == 1
 
 
+GONE, BACK = "leaves memory", "is back in memory"
+
+
+def log_has(weir, text, times):
+    give_up = time.monotonic() + test_approvals.PATIENCE
+    while weir.log().count(text) < times and time.monotonic() < give_up:
+        time.sleep(0.02)
+    return weir.log().count(text) == times
+
+
+def test_what_sleeps_is_listed_as_it_was_awake_and_sleeps_on(start_weir):
+    config = test_approvals.ASKS + "approvals: {deadline: 1h}\n"
+    weir = start_weir(**{**OPTIONS, "config": config, "args": ["--log-level", "debug"]})
+    with client(weir) as http:
+        run = test_approvals.ask(http)["approval_id"].partition("-")[0]
+        assert log_has(weir, GONE, 1)
+        with http.stream("GET", f"/weir/v1/runs/{run}/events") as events:
+            assert any(line == "event: approval" for line in events.iter_lines())
+            with client(weir) as other:  # the reader keeps it awake
+                awake = waiting(other)
+                one = other.get(f"/weir/v1/approvals/{awake[0]['id']}").json()
+        assert awake == [one] and one["deadline_unix_ms"] - one["asked_unix_ms"] == 3600_000
+        test_approvals.ask(http, "ask", "u")
+        assert log_has(weir, GONE, 3)
+        second = waiting(http, session_id="u")
+        for _ in range(3):
+            assert waiting(http) == awake + second
+            assert waiting(http, user="anonymous", session_id="u") == second
+            assert waiting(http, user="another") == waiting(http, session_id="v") == []
+            for approval in awake + second:
+                assert http.get(f"/weir/v1/approvals/{approval['id']}").json() == approval
+        assert weir.log().count(BACK) == 1  # for its reader
+        assert decide(http, second[0]["id"], answer="at last").status_code == 200
+        assert run_ends(http, second[0]["run_id"]) == "done"
+        assert weir.log().count(BACK) == 2
+        assert waiting(http) == awake
+        told = http.get(f"/weir/v1/approvals/{second[0]['id']}").json()
+        assert told["state"] == "answered" and told["answer"] == {"answer": "at last"}
+
+
 def test_it_is_told_as_waiting_and_keeps_its_session_from_being_erased(weir, asleep):
     with client(weir) as http:
         run = asleep(http)["approval_id"].partition("-")[0]
@@ -103,8 +143,8 @@ def test_many_who_answer_at_once_are_one(weir, asleep):
 
 
 def test_a_list_is_whole_while_runs_fall_asleep(weir, asleep):
-    """Woken runs stay for two seconds. Others wake them at all times, so that they fall asleep on
-    several loops in the midst of a list."""
+    """Woken runs stay for two seconds. Others wake them at all times, so that they come back and
+    fall asleep on several loops in the midst of a list."""
     sessions = {f"s{i}" for i in range(40)}
     over = time.monotonic() + 7
 
@@ -112,8 +152,8 @@ def test_a_list_is_whole_while_runs_fall_asleep(weir, asleep):
         number = 0
         while time.monotonic() < over:
             number += step
-            params = {"session_id": f"s{number % len(sessions)}"}
-            assert len(http.get("/weir/v1/approvals", params=params).json()["approvals"]) == 1
+            run = runs[number % len(runs)]
+            assert http.get(f"/weir/v1/runs/{run}").json()["state"] == "waiting"
 
     def list_all(http):
         while time.monotonic() < over:
@@ -122,7 +162,8 @@ def test_a_list_is_whole_while_runs_fall_asleep(weir, asleep):
             assert answer["more"] is False
 
     with client(weir) as http, client(weir) as other, concurrent.futures.ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda name: test_approvals.ask(http, session=name), sorted(sessions)))
+        asked = pool.map(lambda name: test_approvals.ask(http, session=name), sorted(sessions))
+        runs = [approval["approval_id"].partition("-")[0] for approval in asked]
         work = [pool.submit(wake_one_by_one, http, 7), pool.submit(wake_one_by_one, other, 13)]
         work += [pool.submit(list_all, http), pool.submit(list_all, other)]
         for each in work:

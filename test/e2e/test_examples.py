@@ -4,8 +4,8 @@ import pathlib
 import subprocess
 import sys
 
-import crawbl
 import harness
+import pytest
 
 EXAMPLES = harness.ROOT / "examples"
 
@@ -63,7 +63,8 @@ def test_the_scenario_example_reads_a_stream_to_its_end(weir):
 
 def test_every_settings_file_passes_the_check(tmp_path):
     """docs/config.md, docs/agents.md: no key is needed to look for mistakes"""
-    for name in ("weir.yaml", "agents.yaml", "agentbreeder/agent.yaml", "process/weir.yaml"):
+    for name in ("weir.yaml", "agents.yaml", "agentbreeder/agent.yaml", "process/weir.yaml",
+                 "remote/weir.yaml", "remote/converse.yaml", "tools/weir.yaml"):
         answer = subprocess.run(
             [str(harness.BINARY), "config", "check", str(EXAMPLES / name)],
             env=harness.clean_environment({"HOME": tmp_path}),
@@ -75,21 +76,16 @@ def test_every_settings_file_passes_the_check(tmp_path):
         assert ": good; " in answer.stdout
 
 
-def test_the_process_agents_of_the_examples_use_a_tool(start_weir, tmp_path):
-    """docs/process-agents.md: the protocol itself, and the SDK of each language."""
-    (tmp_path / "weir-agent").symlink_to(harness.ROOT / "sdk/node")
-    paths = f"{{PYTHONPATH: {harness.ROOT / 'sdk/python'}, NODE_PATH: {tmp_path}}}"
-    agents = {"plain": "python3, {}/plain.py", "guide": "python3, {}/guide.py", "guide-js": "node, {}/guide.js"}
-    weir = start_weir(
-        config="agents:\n"
-        + "".join(
-            f"  - {{slug: {slug}, kind: process, command: [{command.format(EXAMPLES / 'process')}],\n"
-            f"     tools: [calculator], environment: {paths}}}\n"
-            for slug, command in agents.items()
+@pytest.mark.parametrize("agent", ["plain", "guide", "guide-js"])
+def test_the_process_agents_of_the_examples_use_a_tool(agent, tmp_path):
+    """docs/process-agents.md: the settings file as it stands, from the root of the repository."""
+    for asked, answered in (("add 1 2 3", "That makes 6."), ("hello", "I heard you.")):
+        answer = subprocess.run(
+            [str(harness.BINARY), "run", "-c", "examples/process/weir.yaml", "--agent", agent, asked],
+            cwd=harness.ROOT,
+            env=harness.clean_environment({"HOME": tmp_path}),
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
-    )
-    for slug in agents:
-        with crawbl.open_stream(weir) as call:
-            turn = call.ask("add 1 2 3", agent_id=slug)
-            assert (turn.error, turn.text) == (None, "That makes 6.")
-            assert call.ask("hello", agent_id=slug).text == "I heard you."
+        assert (answer.returncode, answer.stdout.splitlines()[:1]) == (0, [answered]), answer.stdout + answer.stderr

@@ -210,7 +210,7 @@ def test_one_check_names_every_mistake_also_of_tools_and_no_false_one(tmp_path):
     assert checked.returncode == USAGE and len(lines) == 4, checked.stderr
     assert "weir.yaml:2:65: " in lines[0] and "key_env" in lines[0]
     assert "weir.yaml:6:5: " in lines[1] and "instructions" in lines[1]
-    assert "weir.yaml:8:1: " in lines[2] and "converse.mcp_endpoint" in lines[2]
+    assert "weir.yaml:8:1: " in lines[2] and "the section mcp " in lines[2]
     assert "weir.yaml:7:13: no tool is called 'calc'" in lines[3]
 
     (tmp_path / "weir.yaml").write_text(

@@ -34,10 +34,10 @@ def eventually(found, what):
     return result
 
 
-def faults(tmp_path, **more):
+def faults(tmp_path, *mode, **more):
     folder = tmp_path / "faults"
     folder.mkdir(exist_ok=True)
-    return {"name": "faults", "command": [sys.executable, str(SERVER), str(folder)], **more}
+    return {"name": "faults", "command": [sys.executable, str(SERVER), str(folder), *mode], **more}
 
 
 def pids(tmp_path):
@@ -163,6 +163,42 @@ def test_calls_of_one_turn_and_of_two_turns_run_side_by_side(house, models, tmp_
     both = [r for a in models.asked[-2:] for r in results(a)]
     assert sorted(both) == ['{"output":"slow: 0"}', '{"output":"slow: 1"}']
     assert len(pids(tmp_path)) == 1
+
+
+def test_a_stateless_program_has_no_handshake_and_tells_what_changed(house, models, tmp_path):
+    """2026-07-28: each request says its version, and changes come where they are listened to."""
+    weir = house(mcp=[faults(tmp_path, "stateless")], log={"level": "debug"})
+    assert ask(weir, models, call("say", {"text": "hi"}, id="c1")) == ['{"output":"say: hi"}']
+    assert not heard(tmp_path, "initialize") and not heard(tmp_path, "notifications/initialized")
+    ask(weir, models, call("crash", {}, id="c2"))
+    eventually(lambda: len(heard(tmp_path, "subscriptions/listen")) > 1, "it listens no more")
+    assert len(heard(tmp_path, "server/discover")) == 1
+    ask(weir, models, call("grow", {}, id="c3"))
+
+    def has_grown():
+        models.say(MODEL, "Done.")
+        vendors.invoke(weir, "go")
+        return "grown" in offered(models.asked[-1])
+
+    eventually(has_grown, "the new tool is offered to nobody")
+
+
+def test_a_program_that_does_not_answer_what_it_does_not_know_is_greeted(house, models, tmp_path):
+    weir = house(mcp=[faults(tmp_path, "silent")])
+    assert ask(weir, models, call("say", {"text": "hi"}, id="c1")) == ['{"output":"say: hi"}']
+    assert [m["method"] for m in map(json.loads, (tmp_path / "faults/heard").read_text().splitlines())][
+        :2
+    ] == ["server/discover", "initialize"]
+
+
+@pytest.mark.parametrize("mode", ([], ["stateless"]))
+def test_how_far_a_call_got_is_a_step_of_the_turn(house, models, tmp_path, mode):
+    weir = house(mcp=[faults(tmp_path, *mode)])
+    models.say(MODEL, [call("steps", {"text": "x"}, id="c1")], "Done.")
+    with weir.http() as http:
+        stream = http.post("/stream", json={"input": "go"}).text
+    assert "steps: part 1 (1 of 2)" in stream and "steps: part 2 (2 of 2)" in stream
+    assert results(models.asked[-1]) == ['{"output":"steps: x"}']
 
 
 def test_a_changed_list_reaches_the_next_turn(house, models, tmp_path):

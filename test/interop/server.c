@@ -1,9 +1,9 @@
-/* interop_server: the test service on a server of ours, for clients of other makes.
+/* interop_server: the test service on our server, for clients of other implementations.
  *
  *     interop_server [name=value ...]     prints "port N", ends with SIGTERM
  *
  *     port=0  streams=100  keepalive_ms=0  keepalive_timeout_ms=0  idle_ms=300000
- *     opened=0    1: says at the end how many calls reached a handler
+ *     opened=0    1: prints at the end how many calls reached a handler
  */
 #include "server/server.h"
 #include "base/log.h"

@@ -1,6 +1,6 @@
-/* service: grpc.testing.TestService, which clients of other makes test servers with.
+/* service: grpc.testing.TestService, with which other implementations test servers.
  *
- * One handler for each kind of call there is, written as a contract would write it.
+ * One handler for each kind of call, written as in a contract.
  *
  * Source   grpc/doc/interop-test-descriptions.md
  */

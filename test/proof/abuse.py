@@ -9,7 +9,6 @@ gives the fairest numbers, WEIR_SLACK=3 widens the times for a busy one.
 """
 import contextlib
 import os
-import pathlib
 import resource
 import socket
 import ssl
@@ -19,16 +18,9 @@ import tempfile
 import threading
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
-PYTHON = ROOT / os.environ.get("CLIENTS", BUILD) / "venv" / "bin" / "python"
-if not os.environ.get("WEIR_CLIENTS_FOUND"):  # once more, with the clients
-    found = {**os.environ, "WEIR_CLIENTS_FOUND": "1"}
-    os.execve(PYTHON, [str(PYTHON), __file__, *sys.argv[1:]], found)
-
-sys.path[:0] = [str(ROOT / "test/e2e"), str(BUILD / "stubs")]
-import attack  # noqa: E402
-import harness  # noqa: E402
+import clients  # first: it finds the others
+import attack
+import harness
 
 SLACK = float(os.environ.get("WEIR_SLACK", 1))
 KIB = 1024

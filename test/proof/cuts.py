@@ -19,32 +19,23 @@ The counts are printed at the end; each must be 0.
 import asyncio
 import collections
 import json
-import os
-import pathlib
 import random
 import sys
 import tempfile
 import threading
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
-PYTHON = ROOT / os.environ.get("CLIENTS", BUILD) / "venv" / "bin" / "python"
-if __name__ == "__main__" and not os.environ.get("WEIR_CLIENTS_FOUND"):
-    found = {**os.environ, "WEIR_CLIENTS_FOUND": "1"}  # once more, with the clients
-    os.execve(PYTHON, [str(PYTHON), __file__, *sys.argv[1:]], found)
-
-sys.path[:0] = [str(ROOT / "test/e2e"), str(BUILD / "stubs"), str(ROOT / "test/proof")]
-import grpc  # noqa: E402
-import harness  # noqa: E402
-import httpx  # noqa: E402
-import prompts  # noqa: E402
-import speaker as speakers  # noqa: E402
-import vendors  # noqa: E402
-from agentruntime.v1 import runtime_pb2 as pb  # noqa: E402
-from agentruntime.v1 import runtime_pb2_grpc  # noqa: E402
-from payments import Payments  # noqa: E402
-from speaker import Reply  # noqa: E402
+import clients  # first: it finds the others
+import grpc
+import harness
+import httpx
+import prompts
+import speaker as speakers
+import vendors
+from agentruntime.v1 import runtime_pb2 as pb
+from agentruntime.v1 import runtime_pb2_grpc
+from payments import Payments
+from speaker import Reply
 
 CLIENTS = 6
 ROUNDS_OF_A_SESSION = 4

@@ -17,27 +17,18 @@ its answer is recorded, after. Then it is started again, and
 import asyncio
 import collections
 import json
-import os
-import pathlib
 import random
 import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
-PYTHON = ROOT / os.environ.get("CLIENTS", BUILD) / "venv" / "bin" / "python"
-if __name__ == "__main__" and not os.environ.get("WEIR_CLIENTS_FOUND"):
-    found = {**os.environ, "WEIR_CLIENTS_FOUND": "1"}  # once more, with the clients
-    os.execve(PYTHON, [str(PYTHON), __file__, *sys.argv[1:]], found)
-
-sys.path[:0] = [str(ROOT / "test/e2e"), str(BUILD / "stubs"), str(ROOT / "test/proof")]
-import grpc  # noqa: E402
-import harness  # noqa: E402
-import kills  # noqa: E402
-import vendor as vendors  # noqa: E402
-from agentruntime.v1 import runtime_pb2 as pb  # noqa: E402
-from agentruntime.v1 import runtime_pb2_grpc  # noqa: E402
+import clients  # first: it finds the others
+import grpc
+import harness
+import kills
+import vendor as vendors
+from agentruntime.v1 import runtime_pb2 as pb
+from agentruntime.v1 import runtime_pb2_grpc
 
 CLIENTS = 6
 ROUNDS_OF_A_SESSION = 4

@@ -24,18 +24,11 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
-PYTHON = ROOT / os.environ.get("CLIENTS", BUILD) / "venv" / "bin" / "python"
-if __name__ == "__main__" and not os.environ.get("WEIR_CLIENTS_FOUND"):
-    found = {**os.environ, "WEIR_CLIENTS_FOUND": "1"}  # once more, with the clients
-    os.execve(PYTHON, [str(PYTHON), __file__, *sys.argv[1:]], found)
-
-sys.path[:0] = [str(ROOT / "test/e2e"), str(BUILD / "stubs")]
-import grpc  # noqa: E402
-import harness  # noqa: E402
-from agentruntime.v1 import runtime_pb2 as pb  # noqa: E402
-from agentruntime.v1 import runtime_pb2_grpc  # noqa: E402
+import clients  # first: it finds the others
+import grpc
+import harness
+from agentruntime.v1 import runtime_pb2 as pb
+from agentruntime.v1 import runtime_pb2_grpc
 
 CLIENTS = 50
 CONNECTIONS = 5  # the clients' streams share them

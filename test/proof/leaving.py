@@ -13,24 +13,15 @@ caller, "direct", talks to the model without the daemon: so much of each time is
 import asyncio
 import json
 import multiprocessing
-import os
-import pathlib
 import random
 import signal
 import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
-PYTHON = ROOT / os.environ.get("CLIENTS", BUILD) / "venv" / "bin" / "python"
-if __name__ == "__main__" and not os.environ.get("WEIR_CLIENTS_FOUND"):
-    found = {**os.environ, "WEIR_CLIENTS_FOUND": "1"}  # once more, with the clients
-    os.execve(PYTHON, [str(PYTHON), __file__, *sys.argv[1:]], found)
-
-sys.path.insert(0, str(ROOT / "test" / "e2e"))
-import conftest  # noqa: E402
-import harness  # noqa: E402
+import clients  # first: it finds the others
+import conftest
+import harness
 
 FIRST_WORD_S, WORD_S = 0.05, 0.01
 LEAVE_WITHIN_S = 0.15

@@ -15,7 +15,6 @@ after the flood the process holds what it held before, within 10 %.
 """
 import concurrent.futures
 import json
-import os
 import pathlib
 import re
 import socket
@@ -24,16 +23,9 @@ import tempfile
 import threading
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
-PYTHON = ROOT / os.environ.get("CLIENTS", BUILD) / "venv" / "bin" / "python"
-if __name__ == "__main__" and not os.environ.get("WEIR_CLIENTS_FOUND"):
-    found = {**os.environ, "WEIR_CLIENTS_FOUND": "1"}  # once more, with the clients
-    os.execve(PYTHON, [str(PYTHON), __file__, *sys.argv[1:]], found)
-
-sys.path[:0] = [str(ROOT / "test/e2e")]
-import harness  # noqa: E402
-import httpx  # noqa: E402
+import clients  # first: it finds the others
+import harness
+import httpx
 
 MIB = 1024 * 1024
 SCRIPT = "test/e2e/scripts/flood.yaml"

@@ -17,8 +17,6 @@ held before, and as many descriptors.
 import collections
 import contextlib
 import json
-import os
-import pathlib
 import random
 import socket
 import struct
@@ -27,21 +25,14 @@ import tempfile
 import threading
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
-PYTHON = ROOT / os.environ.get("CLIENTS", BUILD) / "venv" / "bin" / "python"
-if __name__ == "__main__" and not os.environ.get("WEIR_CLIENTS_FOUND"):
-    found = {**os.environ, "WEIR_CLIENTS_FOUND": "1"}  # once more, with the clients
-    os.execve(PYTHON, [str(PYTHON), __file__, *sys.argv[1:]], found)
-
-sys.path[:0] = [str(ROOT / "test/e2e"), str(BUILD / "stubs")]
-import attack  # noqa: E402
-import crawbl  # noqa: E402
-import grpc  # noqa: E402
-import harness  # noqa: E402
-import httpx  # noqa: E402
-from agentruntime.v1 import runtime_pb2 as pb  # noqa: E402
-from agentruntime.v1 import runtime_pb2_grpc  # noqa: E402
+import clients  # first: it finds the others
+import attack
+import crawbl
+import grpc
+import harness
+import httpx
+from agentruntime.v1 import runtime_pb2 as pb
+from agentruntime.v1 import runtime_pb2_grpc
 
 MIB = 1024 * 1024
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close with RST

@@ -12,23 +12,14 @@ Exit status 0 when it holds. Needs a quiet machine: three tries, since one inter
 a leak but a leak shows every time.
 """
 import math
-import os
-import pathlib
 import random
 import socket
 import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
-PYTHON = ROOT / os.environ.get("CLIENTS", BUILD) / "venv" / "bin" / "python"
-if __name__ == "__main__" and not os.environ.get("WEIR_CLIENTS_FOUND"):
-    found = {**os.environ, "WEIR_CLIENTS_FOUND": "1"}  # once more, with the clients
-    os.execve(PYTHON, [str(PYTHON), __file__, *sys.argv[1:]], found)
-
-sys.path.insert(0, str(ROOT / "test/e2e"))
-import harness  # noqa: E402
+import clients  # first: it finds the others
+import harness
 
 SAMPLES = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
 PATHS = ("/weir/v1/runs/{}", "/weir/v1/runs/{}/events", "/weir/v1/approvals/{}-3")

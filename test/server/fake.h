@@ -1,7 +1,7 @@
 /* fake: a connection without a socket.
  *
- * What the server sends collects in `sent`; how much it may send is `window`; time stands
- * still. For tests and fuzz targets of server/.
+ * What the server sends is collected in `sent`; `window` limits it; the clock does not move.
+ * For tests and fuzz targets of server/.
  */
 #ifndef WEIR_TEST_SERVER_FAKE_H
 #define WEIR_TEST_SERVER_FAKE_H

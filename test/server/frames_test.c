@@ -1,4 +1,4 @@
-/* The heads of frames are the same however the bytes are cut. */
+/* The heads of frames, with the bytes cut anywhere. */
 #include "server/frames.h"
 
 #include "base/buf.h"

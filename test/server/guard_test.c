@@ -1,5 +1,5 @@
-/* The guard by itself: where sections end, however their bytes come. The table of raw
- * requests in http1_test.c tries what it refuses. */
+/* The guard alone: where sections end, with the bytes cut anywhere. The table of raw requests
+ * in http1_test.c has what it refuses. */
 #include "server/guard.h"
 
 #include "server/server.h"

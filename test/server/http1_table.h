@@ -1,8 +1,8 @@
-/* http1_table: raw requests, and what becomes of them.
+/* http1_table: raw requests and their outcome.
  *
- * Each row is one way to write a request wrongly or oddly (checks.md P1, P2, P4, P6, P11):
- * the status of the first answer, how many requests reached the application, and for what we
- * accept though others may not, why. Every row is tried whole and cut at every byte.
+ * Each row is one way to write a request wrongly or oddly (checks.md P1, P2, P4, P6, P11), with
+ * the status of the first answer, how many requests reached the application, and, if we accept
+ * what others may refuse, the reason. Every row is tried whole and cut at every byte.
  */
 #ifndef WEIR_TEST_SERVER_HTTP1_TABLE_H
 #define WEIR_TEST_SERVER_HTTP1_TABLE_H

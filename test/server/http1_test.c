@@ -1,4 +1,4 @@
-/* HTTP/1 as the peer sees it: bytes in, bytes out, and what the application was told. */
+/* HTTP/1 as the peer sees it: bytes in, bytes out, and what the application received. */
 #include "http1_table.h"
 
 #include "fake.h"
@@ -127,8 +127,7 @@ static void no_prefix_of_a_request_runs_it(void **state) {
     }
 }
 
-/* --- an application that the test plays itself
- * ------------------------------------------------ */
+/* --- an application that the test plays itself -------------------------------------------- */
 
 struct played {
     struct exchange *exchange;
@@ -202,8 +201,7 @@ static void turn(struct scene *scene) {
     loop_turn(scene->fake.loop);
 }
 
-/* --- requests
- * ------------------------------------------------------------------------------------ */
+/* --- requests ----------------------------------------------------------------------------- */
 
 static void the_parts_of_a_request_can_be_read(void **state) {
     struct scene *scene = *state;
@@ -291,8 +289,7 @@ static void no_hundred_is_sent_before_a_refusal(void **state) {
     assert_int_equal(scene->played.how, EXCHANGE_COMPLETE);
 }
 
-/* --- answers
- * --------------------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------------ */
 
 static void say(struct scene *scene, struct str bytes) {
     exchange_send(scene->played.exchange, bytes);
@@ -462,8 +459,7 @@ static void many_answers_leave_in_one_write(void **state) {
     fake_shut(&fake);
 }
 
-/* --- a peer that does not read
- * ------------------------------------------------------------------------ */
+/* --- a peer that does not read ------------------------------------------------------------ */
 
 static void what_the_peer_does_not_take_waits_and_wakes_the_owner(void **state) {
     struct scene *scene = *state;

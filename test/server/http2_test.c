@@ -1,4 +1,4 @@
-/* HTTP/2 against nghttp2's client side, and against frames no client would send. */
+/* HTTP/2 against nghttp2's client side, and against invalid frames. */
 #include "fake.h"
 
 #include <setjmp.h>

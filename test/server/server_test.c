@@ -64,8 +64,7 @@ static void on_request(struct exchange *exchange, void *ctx) {
     exchange_head(exchange, 200, NULL, 0);
 }
 
-/* --- the server
- * --------------------------------------------------------------------------------- */
+/* --- the server --------------------------------------------------------------------------- */
 
 static void halt(void *ctx) {
     loop_stop(ctx);
@@ -133,8 +132,7 @@ static void finish(struct town *town) {
     await_end(town);
 }
 
-/* --- the client
- * ------------------------------------------------------------------------------------ */
+/* --- the client --------------------------------------------------------------------------- */
 
 static int dial(int port) {
     int fd = socket(AF_INET, SOCK_STREAM, 0);

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "server/openssl.h"
+#include "tls/openssl.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -102,12 +102,12 @@ static void find_more(void) {
 struct scene {
     const struct openssl *ssl;
     struct tls *tls;
-    struct tls_session *ours;
+    struct records *ours;
     SSL_CTX *context;
     SSL *theirs;
     BIO *to_them, *from_them; /* owned by `theirs` */
     struct buf plain, out;
-    enum tls_verdict verdict;
+    enum records_verdict verdict;
     size_t piece; /* bytes of theirs that come at once; 0 = all */
 };
 
@@ -117,7 +117,7 @@ static void open_scene(struct scene *scene, long version, const char *alpn) {
     if (!openssl_load(&scene->ssl, &e)) fail_msg("%s", e.text);
     find_more();
     if (!load("one.pem", "one.key", NULL, &scene->tls, &e)) fail_msg("%s", e.text);
-    scene->ours = tls_session_new(scene->tls);
+    scene->ours = tls_accept(scene->tls);
     scene->context = scene->ssl->SSL_CTX_new(more.TLS_client_method());
     if (version)
         scene->ssl->SSL_CTX_ctrl(scene->context, SSL_CTRL_SET_MAX_PROTO_VERSION, version, NULL);
@@ -136,7 +136,7 @@ static void open_scene(struct scene *scene, long version, const char *alpn) {
 }
 
 static void shut_scene(struct scene *scene) {
-    tls_session_free(scene->ours);
+    records_free(scene->ours);
     tls_unref(scene->tls);
     scene->ssl->SSL_free(scene->theirs);
     scene->ssl->SSL_CTX_free(scene->context);
@@ -155,9 +155,9 @@ static bool to_us(struct scene *scene) {
     int len = more.BIO_read(scene->from_them, bytes, sizeof(bytes));
     if (len <= 0) return false;
     struct str left = str_of(bytes, (size_t)len);
-    while (left.len && scene->verdict == TLS_FINE) {
+    while (left.len && scene->verdict == RECORDS_FINE) {
         struct str piece = str_head(left, scene->piece ? scene->piece : left.len);
-        scene->verdict = tls_receive(scene->ours, piece, &scene->plain, &scene->out);
+        scene->verdict = records_receive(scene->ours, piece, &scene->plain, &scene->out);
         left = str_skip(left, piece.len);
     }
     return true;
@@ -168,7 +168,7 @@ static bool shake_hands(struct scene *scene) {
     do {
         to_them(scene);
         more.SSL_do_handshake(scene->theirs);
-    } while (to_us(scene) && scene->verdict == TLS_FINE);
+    } while (to_us(scene) && scene->verdict == RECORDS_FINE);
     to_them(scene);
     more.SSL_do_handshake(scene->theirs);
     return scene->ssl->SSL_is_init_finished(scene->theirs) == 1;
@@ -255,7 +255,7 @@ static void both_sides_understand_each_other(void **state) {
         assert_int_equal(more.SSL_version(scene.theirs), versions[i]);
         they_say(&scene, STR("hello"));
         assert_true(str_equal(buf_str(&scene.plain), STR("hello")));
-        assert_true(tls_seal(scene.ours, str_of(much, sizeof(much)), &scene.out));
+        assert_true(records_seal(scene.ours, str_of(much, sizeof(much)), &scene.out));
         they_hear(&scene, str_of(much, sizeof(much)));
         shut_scene(&scene);
     }
@@ -306,7 +306,7 @@ static void the_protocol_is_one_that_both_speak(void **state) {
     struct scene scene;
     open_scene(&scene, 0, "\x05spdy1");
     assert_false(shake_hands(&scene));
-    assert_int_equal(scene.verdict, TLS_BROKEN);
+    assert_int_equal(scene.verdict, RECORDS_BROKEN);
     shut_scene(&scene);
 }
 
@@ -322,8 +322,8 @@ static void what_is_no_handshake_is_broken(void **state) { /* H9 */
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct scene scene;
         open_scene(&scene, 0, NULL);
-        assert_int_equal(tls_receive(scene.ours, texts[i], &scene.plain, &scene.out),
-                         TLS_BROKEN);
+        assert_int_equal(records_receive(scene.ours, texts[i], &scene.plain, &scene.out),
+                         RECORDS_BROKEN);
         assert_int_equal(scene.plain.len, 0);
         shut_scene(&scene);
     }
@@ -333,10 +333,10 @@ static void an_end_is_told_and_understood(void **state) {
     (void)state;
     struct scene scene;
     open_scene(&scene, 0, NULL);
-    tls_end(scene.ours, &scene.out); /* before the handshake there is nothing to end */
+    records_end(scene.ours, &scene.out); /* before the handshake there is nothing to end */
     assert_int_equal(scene.out.len, 0);
     assert_true(shake_hands(&scene));
-    tls_end(scene.ours, &scene.out);
+    records_end(scene.ours, &scene.out);
     to_them(&scene);
     char byte;
     int len = scene.ssl->SSL_read(scene.theirs, &byte, 1);
@@ -345,7 +345,7 @@ static void an_end_is_told_and_understood(void **state) {
     scene.ssl->SSL_shutdown(scene.theirs);
     to_us(&scene);
     assert_true(str_equal(buf_str(&scene.plain), STR("last")));
-    assert_int_equal(scene.verdict, TLS_ENDED);
+    assert_int_equal(scene.verdict, RECORDS_ENDED);
     shut_scene(&scene);
 }
 
@@ -359,8 +359,8 @@ static void a_changed_record_breaks_the_session(void **state) {
     int len = more.BIO_read(scene.from_them, record, sizeof(record));
     record[len - 1] ^= 1;
     assert_int_equal(
-        tls_receive(scene.ours, str_of(record, (size_t)len), &scene.plain, &scene.out),
-        TLS_BROKEN);
+        records_receive(scene.ours, str_of(record, (size_t)len), &scene.plain, &scene.out),
+        RECORDS_BROKEN);
     assert_int_equal(scene.plain.len, 0);
     shut_scene(&scene);
 }
@@ -386,14 +386,14 @@ static void key_updates_without_end_break_the_session(void **state) {
     open_scene(&scene, TLS1_3_VERSION, NULL);
     assert_true(shake_hands(&scene));
     size_t updates = 0;
-    while (scene.verdict == TLS_FINE && updates < 100000) {
+    while (scene.verdict == RECORDS_FINE && updates < 100000) {
         more.SSL_key_update(scene.theirs, SSL_KEY_UPDATE_NOT_REQUESTED);
         more.SSL_do_handshake(scene.theirs);
         to_us(&scene);
         buf_clear(&scene.out);
         updates++;
     }
-    assert_int_equal(scene.verdict, TLS_BROKEN);
+    assert_int_equal(scene.verdict, RECORDS_BROKEN);
     assert_in_range(updates, 100, 2000);
     shut_scene(&scene);
 }
@@ -403,12 +403,12 @@ static void a_peer_without_a_certificate_is_refused_where_one_is_wanted(void **s
     struct scene scene;
     struct err e;
     open_scene(&scene, TLS1_2_VERSION, NULL);
-    tls_session_free(scene.ours);
+    records_free(scene.ours);
     tls_unref(scene.tls);
     assert_true(load("one.pem", "one.key", "two.pem", &scene.tls, &e));
-    scene.ours = tls_session_new(scene.tls);
+    scene.ours = tls_accept(scene.tls);
     assert_false(shake_hands(&scene));
-    assert_int_equal(scene.verdict, TLS_BROKEN);
+    assert_int_equal(scene.verdict, RECORDS_BROKEN);
     shut_scene(&scene);
 }
 

@@ -1,8 +1,8 @@
 /* Linked into builds for ThreadSanitizer, with -Wl,--wrap=syscall.
  *
- * libuv closes descriptors by syscall(SYS_close), which ThreadSanitizer does not see: when the
- * number is used again it reports that two threads had opened one descriptor. A call of close()
- * is seen. */
+ * libuv closes descriptors with syscall(SYS_close), which ThreadSanitizer does not see. When
+ * the number is reused, it reports that two threads opened the same descriptor. It does see a
+ * call of close(). */
 #include <stdarg.h>
 #include <sys/syscall.h>
 #include <unistd.h>

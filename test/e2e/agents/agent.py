@@ -42,6 +42,10 @@ def answer(turn):
         return "it came back"
     if what == "session":
         return json.dumps([turn.agent, turn.workspace, turn.user, turn.session, len(turn.messages)])
+    if what == "extras":
+        if rest:
+            turn.ask("May I go on?")
+        return json.dumps([turn.config, turn.metadata])
     if what == "pid":
         return str(os.getpid())
     if what == "slow":

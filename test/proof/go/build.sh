@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # build: the Go programs that the proofs meet us with, at the versions of go.mod.
 #
-#   test/proof/go/build.sh     writes build/go/{interop_client,h2spec,rounds}
+#   test/proof/go/build.sh     writes build/go/{interop_client,h2spec,rounds,https_model}
 set -euo pipefail
 
 if ! command -v go >/dev/null; then
@@ -14,3 +14,4 @@ cd "${BASH_SOURCE%/*}"
 go build -mod=readonly -o "$out/interop_client" google.golang.org/grpc/interop/client
 go build -mod=readonly -o "$out/h2spec" github.com/summerwind/h2spec/cmd/h2spec
 go build -mod=readonly -o "$out/rounds" ./rounds
+go build -mod=readonly -o "$out/https_model" ./https_model

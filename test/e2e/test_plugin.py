@@ -1,0 +1,151 @@
+"""Agents that are shared libraries: turns, tools, people, and how they go wrong."""
+import concurrent.futures
+import json
+import shutil
+import subprocess
+
+import crawbl
+import harness
+import pytest
+import vendors
+
+EXAMPLE = harness.ROOT / "examples/plugin"
+FLAGS = ["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-I", str(harness.ROOT / "include")]
+
+# What the user says is what it does.
+WILD = r"""
+#include "weir/agent.h"
+#include <string.h>
+#include <unistd.h>
+static unsigned begun;
+static void turn(const struct weir_turn *turn, const struct weir_host *host) {
+    struct weir_result results[2];
+    const struct weir_call calls[] = {{"calculator", "{\"expression\":\"1+1\"}"},
+                                      {"calculator", "{\"expression\":\"2+2\"}"}};
+    if (!strcmp(turn->input, "hang")) pause();
+    if (!strcmp(turn->input, "both")) {
+        if (host->call(host->ctx, calls, 2, results) == WEIR_OVER) return;
+        host->say(host->ctx, results[1].result);
+    }
+    if (!strcmp(turn->input, "changes")) host->call(host->ctx, calls, 1 + begun++, results);
+    if (!strcmp(turn->input, "many")) host->call(host->ctx, calls, 1000, results);
+    if (!strcmp(turn->input, "config")) host->say(host->ctx, turn->config);
+    if (!strcmp(turn->input, "turn")) host->say(host->ctx, turn->turn);
+    if (!strcmp(turn->input, "flood"))
+        while (!host->cancelled(host->ctx)) host->say(host->ctx, "0123456789012345678901234567");
+    if (!strcmp(turn->input, "deaf"))
+        while (host->say(host->ctx, "word ") != WEIR_OVER) usleep(1000);
+}
+const struct weir_agent *weir_agent(void) {
+    static const struct weir_agent agent = {sizeof(agent), VERSION, turn};
+    return &agent;
+}
+"""
+
+
+def build(folder, source=None, version="WEIR_AGENT_ABI"):
+    library = folder / "agent.so"
+    if source is None:
+        source = EXAMPLE / "agent.c"
+    else:
+        (folder / "agent.c").write_text(source)
+        source = folder / "agent.c"
+    flags = [*FLAGS, f"-DVERSION={version}"]
+    subprocess.run(["cc", *flags, "-o", library, source], check=True)
+    return library
+
+
+def config(library, more=""):
+    return f"threads: 1\nagents:\n  - {{slug: guide, kind: plugin, library: {library}{more}}}\n"
+
+
+def output(weir, text, session="s"):
+    answer = vendors.invoke(weir, text, session_id=session)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["output"]
+
+
+def resume(weir, session, said):
+    with weir.http() as http:
+        return http.post("/resume", json={"thread_id": session, "human_input": said}).json()
+
+
+def test_the_example_runs_as_its_page_says(tmp_path):
+    for name in ("agent.c", "weir.yaml"):
+        shutil.copy(EXAMPLE / name, tmp_path)
+    build(tmp_path)
+    for asked, answered in (("add 40+2", "The calculator says"), ("hi", "I heard: hi")):
+        answer = subprocess.run(
+            [str(harness.BINARY), "run", "-c", str(tmp_path / "weir.yaml"), asked],
+            env=harness.clean_environment({"HOME": tmp_path}),
+            capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert answer.returncode == 0 and answered in answer.stdout, answer.stdout + answer.stderr
+
+
+def test_turns_tools_and_people_on_every_wire(start_weir, tmp_path):
+    weir = start_weir(config=config(build(tmp_path), ", tools: {calculator: ask}"))
+    told = vendors.stream(weir, "hello")
+    assert told.text == "I heard: hello" and told.of("step")[0]["description"] == "listening"
+    with crawbl.open_stream(weir) as call:
+        turn = call.ask("hello")
+        assert turn.text == "I heard: hello"
+        [usage] = turn.of("usage")
+        assert (usage.prompt_tokens, usage.completion_tokens, usage.model) == (2, 3, "no-model")
+    asked = vendors.invoke(weir, "add 40+2", session_id="a").json()
+    assert asked["metadata"]["interrupted"] is True
+    assert vendors.invoke(weir, "ask", session_id="b").json()["output"] == "Shall I go on?"
+    weir.kill()
+    weir.restart()
+    answer = resume(weir, "a", "yes")
+    assert answer["output"].startswith("The calculator says ") and "42" in answer["output"]
+    assert [made["name"] for made in answer["history"]] == ["calculator"]
+    assert resume(weir, "b", "in May")["output"] == 'You said {"answer":"in May"}'
+    error = vendors.invoke(weir, "fail").json()["error"]
+    assert error["message"] == "the agent 'guide' failed: there is nothing here"
+    with concurrent.futures.ThreadPoolExecutor(32) as pool:
+        said = list(pool.map(lambda n: output(weir, f"n{n}", f"m-{n}"), range(200)))
+    assert said == [f"I heard: n{n}" for n in range(200)]
+
+
+def test_what_goes_wrong_ends_the_turn_with_its_reason(start_weir, tmp_path):
+    library = build(tmp_path, WILD)
+    more = ", silence: 1s, tools: [calculator], config: {city: Kyoto}"
+    weir = start_weir(config=config(library, more))
+    assert output(weir, "config") == '{"city":"Kyoto"}'
+    assert json.loads(output(weir, "turn"))["input"] == "turn"
+    assert json.loads(output(weir, "both"))["result"] == 4
+
+    def reason(text):
+        answer = vendors.invoke(weir, text, session_id=text)
+        assert answer.status_code >= 400, answer.text
+        return answer.json()["error"]["details"]["reason"]
+
+    assert reason("hang") == "AGENT_STALLED"
+    assert reason("changes") == "AGENT_PROTOCOL"
+    assert reason("many") == "AGENT_PROTOCOL"
+    assert reason("flood") == "REPLY_TOO_LONG"
+    with weir.http() as http, http.stream("POST", "/stream", json={"input": "deaf"}) as stream:
+        assert next(stream.iter_lines()) == 'data: {"delta":"word "}'
+    weir.said("cancelled")
+    assert output(weir, "config") == '{"city":"Kyoto"}'
+
+
+@pytest.mark.parametrize(
+    "source, version, why",
+    [
+        ("int nothing;", "0", "has no function weir_agent()"),
+        (WILD, "99", "is made for version 99 of weir/agent.h"),
+        (WILD.replace("{sizeof(agent),", "{8,"), "1", "answers no whole struct weir_agent"),
+    ],
+)
+def test_a_library_that_does_not_fit_is_refused_at_the_start(tmp_path, source, version, why):
+    library = build(tmp_path, source, version)
+    (tmp_path / "weir.yaml").write_text(config(library))
+    answer = subprocess.run(
+        [str(harness.BINARY), "config", "check", str(tmp_path / "weir.yaml")],
+        env=harness.clean_environment({"HOME": tmp_path}), capture_output=True, text=True,
+        timeout=60,
+    )  # fmt: skip
+    assert answer.returncode == 2 and why in answer.stderr, answer.stderr
+    assert "weir.yaml:3:" in answer.stderr
