@@ -10,53 +10,26 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-BUILD=${BUILD:-build}
-OUT=$BUILD/bench
-WEIR=${BENCH_WEIR:-$BUILD/weir}
+. bench/lib.sh
+
 ROUNDS=${BENCH_RUNS:-3}
 SECONDS_EACH=${BENCH_SECONDS:-3}
 if [ "${1:-}" = --short ]; then ROUNDS=1 SECONDS_EACH=1; fi
 SERVERS=${BENCH_CALLS:-"go weir"}
 WARM_SECONDS=1
 RESULTS=$OUT/calls.jsonl
-mkdir -p "$OUT"
-DATA=$(mktemp -d "${BENCH_DATA:-$OUT}/data-XXXXXX")
-PID=
+PORTS=$DATA/ports.json
 : >"$RESULTS"
 
-say() { printf 'bench: %s\n' "$*" >&2; }
-
-stop() {
-    [ -z "$PID" ] || { kill -TERM "$PID" 2>/dev/null && wait "$PID" 2>/dev/null; } || true
-    PID=
-}
-trap 'stop; rm -rf "$DATA"' EXIT
-
-port_of() { # listener
-    for _ in $(seq 100); do
-        [ -s "$OUT/calls.json" ] && break
-        sleep 0.05
-    done
-    sed -n "s/.*\"$1\": *\\([0-9]*\\).*/\\1/p" "$OUT/calls.json"
-}
-
 start() { # server, http|grpc
-    rm -rf "$OUT/calls.json" "$DATA/store"
+    rm -rf "$PORTS" "$DATA/store"
     case $1-$2 in
-    go-http) GOMAXPROCS=1 taskset -c 0 "$OUT/go" http "$OUT/calls.json" & ;;
-    go-grpc) GOMAXPROCS=1 taskset -c 0 "$OUT/go" converse "$OUT/calls.json" & ;;
-    weir-*)
-        taskset -c 0 "$WEIR" serve -c bench/weir.yaml --script "$DATA/script.yaml" --threads 1 \
-            --data "$DATA/store" --http 127.0.0.1:0 --grpc 127.0.0.1:0 --nimi-grpc off \
-            --nimi-http off --ports-file "$OUT/calls.json" 2>"$OUT/weir.log" &
-        ;;
+    go-http) GOMAXPROCS=1 "${RUNNER[@]}" "$OUT/go" http "$PORTS" & PID=$! ;;
+    go-grpc) GOMAXPROCS=1 "${RUNNER[@]}" "$OUT/go" converse "$PORTS" & PID=$! ;;
+    weir-*) serve_weir "$PORTS" "$DATA/store" --script "$DATA/script.yaml" --http 127.0.0.1:0 --grpc 127.0.0.1:0 ;;
     esac
-    PID=$!
-    PORT=$(port_of "$2")
+    PORT=$(port_in "$PORTS" "$2")
 }
-
-# CPU of the server so far, in ticks of 10 ms.
-ticks() { awk '{print $14 + $15}' "/proc/$PID/stat"; }
 
 # The tool's own words about calls a second and about calls that failed.
 h2load_says() { # arguments...
@@ -91,19 +64,6 @@ measure() { # server, round, name, tool, arguments...
         }' >>"$RESULTS"
 }
 
-scene() {
-    cat >"$DATA/script.yaml" <<'END'
-script: 1
-model: script
-agents:
-  - slug: manager
-scenes:
-  - replies:
-      - - text: ok
-          pace: {every: 0}
-END
-}
-
 measure_grpc() { # server, round
     start "$1" grpc
     local url=http://127.0.0.1:$PORT/grpc.health.v1.Health/Check
@@ -114,7 +74,6 @@ measure_grpc() { # server, round
 }
 
 measure_http() { # server, round
-
     start "$1" http
     measure "$1" "$2" "GET /health, HTTP/2, 10 x 100" h2load -c 10 -m 100 "http://127.0.0.1:$PORT/health"
     measure "$1" "$2" "GET /health, HTTP/1.1, 64" wrk "http://127.0.0.1:$PORT/health"
@@ -122,17 +81,14 @@ measure_http() { # server, round
     stop
 }
 
-for tool in h2load wrk; do
-    command -v $tool >/dev/null || { say "$tool is missing: scripts/setup bench"; exit 1; }
-done
+need h2load wrk
 bench/peers/go/build.sh "$OUT" >"$OUT/go.build.log" 2>&1 ||
     { say "Go is left out: $(tail -n 1 "$OUT/go.build.log")"; SERVERS=${SERVERS/go/}; }
 cat_check >"$OUT/check"
-scene
+instant_script >"$DATA/script.yaml"
 for round in $(seq "$ROUNDS"); do
     for server in $SERVERS; do
         say "round $round of $ROUNDS: short calls, $server"
-
         measure_grpc "$server" "$round"
         measure_http "$server" "$round"
     done

@@ -10,57 +10,28 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-BUILD=${BUILD:-build}
-OUT=$BUILD/bench
-WEIR=${BENCH_WEIR:-$BUILD/weir}
+BENCH_DATA=${BENCH_DATA:-/var/tmp}
+. bench/lib.sh
+
 ROUNDS=${BENCH_RUNS:-5}
 SECONDS_EACH=${BENCH_SECONDS:-3}
 if [ "${1:-}" = --short ]; then ROUNDS=1 SECONDS_EACH=1; fi
-mkdir -p "$OUT"
-DATA=$(mktemp -d "${BENCH_DATA:-/var/tmp}/invoke-XXXXXX")
-PID=
 
-stop() {
-    [ -z "$PID" ] || { kill -TERM "$PID" 2>/dev/null && wait "$PID" 2>/dev/null; } || true
-    PID=
-}
-trap 'stop; rm -rf "$DATA"' EXIT
-
-command -v wrk >/dev/null || { echo "invoke: wrk is missing: scripts/setup bench" >&2; exit 1; }
+need wrk
 (cd bench/peers/go_sqlite && go build -mod=readonly -tags libsqlite3 -o "$OLDPWD/$OUT/go_sqlite" .)
-cat >"$DATA/script.yaml" <<'END'
-script: 1
-model: script
-agents:
-  - slug: manager
-scenes:
-  - replies:
-      - - text: ok
-          pace: {every: 0, chunk: 64}
-END
+instant_script >"$DATA/script.yaml"
 
-start() { # server
+start() { # server, round
     local room=$DATA/$1.$2
     mkdir -p "$room"
     case $1 in
-    go) GOMAXPROCS=1 taskset -c 0 "$OUT/go_sqlite" 127.0.0.1:18099 "$room/go.db" & PID=$! PORT=18099 ;;
-    weir)
-        taskset -c 0 "$WEIR" serve -c bench/weir.yaml --script "$DATA/script.yaml" --threads 1 \
-            --data "$room" --http 127.0.0.1:0 --grpc 127.0.0.1:0 --nimi-grpc off \
-            --nimi-http off --ports-file "$room/ports.json" 2>"$OUT/weir.log" &
-        PID=$!
-        for _ in $(seq 100); do [ -s "$room/ports.json" ] && break; sleep 0.05; done
-        PORT=$(sed -n 's/.*"http": *\([0-9]*\).*/\1/p' "$room/ports.json")
-        ;;
+    go) GOMAXPROCS=1 "${RUNNER[@]}" "$OUT/go_sqlite" "$room/ports.json" "$room/go.db" & PID=$! ;;
+    weir) serve_weir "$room/ports.json" "$room" --script "$DATA/script.yaml" --http 127.0.0.1:0 --grpc 127.0.0.1:0 ;;
     esac
-    for _ in $(seq 100); do
-        curl -s -o /dev/null -d '{"input":"hello","session_id":"first"}' \
-            -H 'content-type: application/json' "http://127.0.0.1:$PORT/invoke" && return
-        sleep 0.05
-    done
+    PORT=$(port_in "$room/ports.json" http)
+    curl -s -o /dev/null -d '{"input":"hello","session_id":"first"}' \
+        -H 'content-type: application/json' "http://127.0.0.1:$PORT/invoke"
 }
-
-ticks() { awk '{print $14 + $15}' "/proc/$PID/stat"; }
 
 printf '%-6s %9s %12s %9s\n' server calls/s 'CPU us/call' failed
 for round in $(seq "$ROUNDS"); do

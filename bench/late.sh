@@ -9,19 +9,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-BUILD=${BUILD:-build}
-OUT=$BUILD/bench
-WEIR=${BENCH_WEIR:-$BUILD/weir}
-COUNTS=("${@:-1 100 1000}")
-mkdir -p "$OUT"
-ROOM=$(mktemp -d "${BENCH_DATA:-$OUT}/late-XXXXXX")
-PID=
+. bench/lib.sh
 
-stop() {
-    [ -z "$PID" ] || { kill -TERM "$PID" 2>/dev/null && wait "$PID" 2>/dev/null; } || true
-    rm -rf "$ROOM"
-}
-trap stop EXIT
+COUNTS=("${@:-1 100 1000}")
 
 script() { # 10,000 chunks
     printf 'script: 1\nmodel: script\nagents:\n  - slug: manager\nscenes:\n  - replies:\n      -\n        - text: "'
@@ -33,28 +23,24 @@ pss_kib() { awk '/^Pss:/ {print $2}' "/proc/$PID/smaps_rollup"; }
 
 ask() { curl -s --max-time 60 "$@"; }
 
-${CC:-gcc} -std=c17 -D_GNU_SOURCE -O2 -g -Wall -Wextra bench/late_readers.c -o "$OUT/late_readers"
-script >"$ROOM/script.yaml"
-printf 'log: {level: warning}\nlimits: {connections: 3000}\n' >"$ROOM/weir.yaml"
-taskset -c 0 "$WEIR" serve -c "$ROOM/weir.yaml" --script "$ROOM/script.yaml" --threads 1 \
-    --data "$ROOM/store" --http 127.0.0.1:0 --grpc off --nimi-grpc off --nimi-http off \
-    --ports-file "$ROOM/ports.json" 2>"$ROOM/log" &
+compile_c late_readers bench/late_readers.c
+script >"$DATA/script.yaml"
+printf 'log: {level: warning}\nlimits: {connections: 3000}\n' >"$DATA/weir.yaml"
+"${RUNNER[@]}" "$WEIR" serve -c "$DATA/weir.yaml" --script "$DATA/script.yaml" --threads 1 \
+    --data "$DATA/store" --http 127.0.0.1:0 --grpc off --nimi-grpc off --nimi-http off \
+    --ports-file "$DATA/ports.json" 2>"$DATA/log" &
 PID=$!
-for _ in $(seq 100); do
-    [ -s "$ROOM/ports.json" ] && break
-    sleep 0.05
-done
-PORT=$(sed -n 's/.*"http": *\([0-9]*\).*/\1/p' "$ROOM/ports.json")
-ask -o "$ROOM/answer" -H 'content-type: application/json' -d '{"input":"hello","session_id":"late"}' \
+PORT=$(port_in "$DATA/ports.json" http)
+ask -o "$DATA/answer" -H 'content-type: application/json' -d '{"input":"hello","session_id":"late"}' \
     "http://127.0.0.1:$PORT/invoke"
 RUN=$(ask "http://127.0.0.1:$PORT/weir/v1/runs?session_id=late" | grep -o '"id": *"[0-9]*"' | head -n 1 | tr -dc 0-9)
 sleep 4
 for count in ${COUNTS[*]}; do
     before=$(pss_kib)
-    (while kill -0 "$PID" 2>/dev/null; do pss_kib; sleep 0.05; done) >"$ROOM/pss" 2>/dev/null &
+    (while kill -0 "$PID" 2>/dev/null; do pss_kib; sleep 0.05; done) >"$DATA/pss" 2>/dev/null &
     watch=$!
     taskset -c 1 "$OUT/late_readers" "$PORT" "$RUN" "$count"
     kill "$watch" 2>/dev/null || true
     sleep 5
-    printf '  PSS KiB: %d before, at most %d, %d 5 s after\n' "$before" "$(sort -n "$ROOM/pss" | tail -n 1)" "$(pss_kib)"
+    printf '  PSS KiB: %d before, at most %d, %d 5 s after\n' "$before" "$(sort -n "$DATA/pss" | tail -n 1)" "$(pss_kib)"
 done

@@ -11,74 +11,45 @@
 # under measurement runs on core 0, the mock and the reader on core 1, all on loopback, and every
 # process is stopped by its own id. docs/performance.md explains the figures.
 #
+# BENCH_WAYS="weir weir_tls nginx_tls" asks the mock over TLS, too: haproxy stands before it on core 1.
+# With BENCH_BEFORE, another weir, the way before_tls measures that one.
+#
 # BENCH_WAYS="weir litellm" BENCH_SESSIONS=20 puts LiteLLM's proxy beside it: a gateway that reads
 # what it passes on, as weir does (bench/peers/litellm/build.sh installs it). It takes some 2,000
 # tokens a second, which is why it is not among the ways of every run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-BUILD=${BUILD:-build}
-OUT=$BUILD/bench
-WEIR=${BENCH_WEIR:-$BUILD/weir}
+. bench/lib.sh
+
 ROUNDS=${BENCH_RUNS:-5}
 SECONDS_EACH=${BENCH_SECONDS:-5}
 SESSIONS=${BENCH_SESSIONS:-500}
 if [ "${1:-}" = --short ]; then ROUNDS=1 SECONDS_EACH=1 SESSIONS=20; fi
 TOKENS=$(((SECONDS_EACH + 3) * 100)) # the measured part lies well inside of each turn
 WAYS=${BENCH_WAYS:-"direct forwarder haproxy nginx weir"}
-mkdir -p "$OUT"
 RESULTS=$OUT/model.jsonl
-DATA=$(mktemp -d "${BENCH_DATA:-$OUT}/data-XXXXXX")
-MOCK='' MOCK_PORT='' PID='' PORT=''
+MOCK='' MOCK_PORT='' PORT='' SEALER='' SEALED_PORT=''
 : >"$RESULTS"
 
-say() { printf 'bench: %s\n' "$*" >&2; }
-
 compile() {
-    local flags=(-std=c17 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Isrc)
-    local driver=(bench/{driver,h2,turn,fleet,load,tokens,launch,samples,proc}.c)
-    # shellcheck disable=SC2046  # pkg-config prints a list
-    ${CC:-gcc} "${flags[@]}" "${driver[@]}" src/base/*.c \
-        $(pkg-config --libs libnghttp2 nettle) -o "$OUT/driver"
-    ${CC:-gcc} "${flags[@]}" bench/model_mock.c src/base/*.c -o "$OUT/model_mock"
-    ${CC:-gcc} "${flags[@]}" bench/peers/forwarder.c -o "$OUT/forwarder"
-}
-
-stop() { # pid
-    [ -n "$1" ] || return 0
-    kill -TERM "$1" 2>/dev/null || true
-    for _ in $(seq 50); do
-        kill -0 "$1" 2>/dev/null || break
-        sleep 0.1
-    done
-    kill -KILL "$1" 2>/dev/null || true
-    wait "$1" 2>/dev/null || true
+    compile_driver
+    compile_c model_mock bench/model_mock.c src/base/*.c
+    compile_c forwarder bench/peers/forwarder.c
 }
 
 finish() {
-    stop "$PID"
-    stop "$MOCK"
+    stop
+    stop_pid "$SEALER"
+    stop_pid "$MOCK"
     rm -rf "$DATA"
-}
-trap finish EXIT
-
-port_in() { # ports file
-    for _ in $(seq 100); do
-        [ -s "$1" ] && break
-        sleep 0.05
-    done
-    sed -n 's/.*"http": *\([0-9]*\).*/\1/p' "$1"
 }
 
 start_mock() {
     rm -f "$OUT/mock.json"
     taskset -c 1 "$OUT/model_mock" "$OUT/mock.json" "$TOKENS" &
     MOCK=$!
-    MOCK_PORT=$(port_in "$OUT/mock.json")
-}
-
-free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+    MOCK_PORT=$(port_in "$OUT/mock.json" http)
 }
 
 # Its best fair setting: one thread, no log, and small chunks passed on when they come.
@@ -102,25 +73,49 @@ backend mock
 END
     taskset -c 0 haproxy -db -f "$OUT/haproxy.cfg" 2>"$OUT/haproxy.log" &
     PID=$!
-    await_port
-}
-
-await_port() {
-    for _ in $(seq "${1:-100}"); do
-        (: <"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null && return
-        sleep 0.05
-    done
+    await_port "$PORT"
 }
 
 start_forwarder() {
     rm -f "$OUT/forwarder.json"
     taskset -c 0 "$OUT/forwarder" "$OUT/forwarder.json" "$MOCK_PORT" &
     PID=$!
-    PORT=$(port_in "$OUT/forwarder.json")
+    PORT=$(port_in "$OUT/forwarder.json" http)
+}
+
+# The mock over TLS, for the ways that end in _tls. Its certificate is its own authority.
+start_sealer() {
+    SEALED_PORT=$(free_port)
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=mock \
+        -addext subjectAltName=DNS:localhost -keyout "$OUT/mock.key" -out "$OUT/mock.pem" 2>/dev/null
+    cat "$OUT/mock.key" "$OUT/mock.pem" >"$OUT/mock.both"
+    cat >"$OUT/sealer.cfg" <<END
+global
+    nbthread 1
+    maxconn 4000
+defaults
+    mode http
+    option http-no-delay
+    timeout connect 5s
+    timeout client 60s
+    timeout server 60s
+frontend in
+    bind 127.0.0.1:$SEALED_PORT ssl crt $OUT/mock.both
+    default_backend mock
+backend mock
+    server mock 127.0.0.1:$MOCK_PORT
+END
+    taskset -c 1 haproxy -db -f "$OUT/sealer.cfg" 2>"$OUT/sealer.log" &
+    SEALER=$!
+    PORT=$SEALED_PORT
+    await_port "$PORT"
 }
 
 # One process, so that its CPU and memory are all of it.
-start_nginx() {
+start_nginx() { # address of the model
+    local checks=''
+    [ -z "${1:-}" ] || checks="proxy_ssl_verify on; proxy_ssl_trusted_certificate ../mock.pem;
+            proxy_ssl_name localhost; proxy_ssl_server_name on;"
     PORT=$(free_port)
     mkdir -p "$OUT/nginx"
     cat >"$OUT/nginx/nginx.conf" <<END
@@ -139,7 +134,8 @@ http {
     server {
         listen 127.0.0.1:$PORT backlog=4096;
         location / {
-            proxy_pass http://127.0.0.1:$MOCK_PORT;
+            proxy_pass ${1:-http://127.0.0.1:$MOCK_PORT};
+            $checks
             proxy_http_version 1.1;
             proxy_set_header Connection "";
             proxy_buffering off;
@@ -150,7 +146,7 @@ http {
 END
     taskset -c 0 nginx -p "$OUT/nginx" -c nginx.conf 2>"$OUT/nginx.log" &
     PID=$!
-    await_port
+    await_port "$PORT"
 }
 
 start_litellm() {
@@ -164,18 +160,23 @@ END
     taskset -c 0 "$OUT/litellm/bin/litellm" --config "$OUT/litellm.yaml" --host 127.0.0.1 \
         --port "$PORT" --num_workers 1 >"$OUT/litellm.log" 2>&1 &
     PID=$!
-    await_port 1200
+    await_port "$PORT" 1200
 }
 
-start_weir() {
+start_nginx_tls() { start_nginx "https://127.0.0.1:$SEALED_PORT"; }
+start_weir_tls() { start_weir "$WEIR" "https://localhost:$SEALED_PORT"; }
+start_before_tls() { start_weir "$BENCH_BEFORE" "https://localhost:$SEALED_PORT"; }
+
+start_weir() { # program, address of the model
     local ports=$OUT/weir.json
     rm -rf "$ports" "${DATA:?}"/*
-    OPENAI_API_KEY=none OPENAI_BASE_URL=http://127.0.0.1:$MOCK_PORT/v1 \
-        taskset -c 0 "$WEIR" serve -c bench/model.yaml --threads 1 --data "$DATA" \
+    OPENAI_API_KEY=none OPENAI_BASE_URL=${2:-http://127.0.0.1:$MOCK_PORT}/v1 \
+        SSL_CERT_FILE=$OUT/mock.pem SSL_CERT_DIR='' \
+        taskset -c 0 "${1:-$WEIR}" serve -c bench/model.yaml --threads 1 --data "$DATA" \
         --http 127.0.0.1:0 --grpc off --nimi-grpc off --nimi-http off \
         --ports-file "$ports" 2>"$OUT/weir.log" &
     PID=$!
-    PORT=$(port_in "$ports")
+    PORT=$(port_in "$ports" http)
 }
 
 measure() { # way, round
@@ -183,7 +184,7 @@ measure() { # way, round
     local arguments=(--streams "$SESSIONS" --chunks "$TOKENS" --seconds "$SECONDS_EACH")
     PID='' PORT=$MOCK_PORT
     case $way in
-    weir) start_weir && path=/stream ;;
+    weir | weir_tls | before_tls) "start_$way" && path=/stream ;;
     direct) ;;
     *) "start_$way" ;;
     esac
@@ -195,8 +196,7 @@ measure() { # way, round
         say "$way: $(cat "$OUT/driver.log")"
         printf '{"way": "%s", "round": %d, "failed": true}\n' "$way" "$2" >>"$RESULTS"
     fi
-    stop "$PID"
-    PID=''
+    stop
 }
 
 compile
@@ -204,6 +204,7 @@ for way in haproxy nginx; do
     command -v $way >/dev/null || { say "no $way here: it is left out"; WAYS=${WAYS/$way/}; }
 done
 start_mock
+case $WAYS in *_tls*) start_sealer ;; esac
 for round in $(seq "$ROUNDS"); do
     say "round $round of $ROUNDS: $SESSIONS models talking, $WAYS"
     for way in $WAYS; do measure "$way" "$round"; done

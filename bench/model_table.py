@@ -6,7 +6,7 @@ import json
 import statistics
 import sys
 
-WAYS = ["weir", "forwarder", "haproxy", "nginx", "litellm", "direct"]
+WAYS = ["weir", "weir_tls", "before_tls", "nginx_tls", "forwarder", "haproxy", "nginx", "litellm", "direct"]
 PEERS = ["forwarder", "haproxy", "nginx", "litellm"]
 
 

@@ -17,35 +17,20 @@ if [ "${1:-}" = --short ]; then
     SHORT=(--short)
     BENCH_RUNS=1 BENCH_SECONDS=1 BENCH_PACED_SECONDS=2 BENCH_TRIES=1
 fi
-BUILD=${BUILD:-build}
-OUT=$BUILD/bench
+. bench/lib.sh
+
 RUNS=${BENCH_RUNS:-5}                       # rounds
 SECONDS_EACH=${BENCH_SECONDS:-2}            # of turns
 PACED_SECONDS=${BENCH_PACED_SECONDS:-3}     # length of a paced turn
 SERVERS=${BENCH_SERVERS:-"floor grpc-cpp grpc-go tonic weir weir-off"}
-WEIR=${BENCH_WEIR:-$BUILD/weir}             # another build, to compare
 TRIES=${BENCH_TRIES:-3}                     # for a run in which nobody else used the cores
 CHUNKS=$((PACED_SECONDS * 50))
 MEMORY_CHUNKS=200
 QUIET=200                                   # thousandths of a core
-KEY=bench-key
 LIMIT=$((PACED_SECONDS + SECONDS_EACH + 90)) # after which the driver gives up
-mkdir -p "$OUT"
 RESULTS=$OUT/runs.jsonl
-PID= PORT= DATA=
+PORT=
 : >"$RESULTS"
-
-say() { printf 'bench: %s\n' "$*" >&2; }
-
-compile() {
-    local base=(src/base/*.c)
-    local flags=(-std=c17 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Isrc)
-    local driver=(bench/{driver,h2,turn,fleet,load,tokens,launch,samples,proc}.c)
-    # shellcheck disable=SC2046  # pkg-config prints a list
-    ${CC:-gcc} "${flags[@]}" "${driver[@]}" "${base[@]}" \
-        $(pkg-config --libs libnghttp2 nettle) -o "$OUT/driver"
-    ${CC:-gcc} "${flags[@]}" bench/floor.c "${base[@]}" -o "$OUT/floor"
-}
 
 # Each peer is built the first time and when its source is newer; without its compiler it is left out.
 compile_grpc_cpp() {
@@ -73,50 +58,20 @@ compile_peers() {
     done
 }
 
-stop() {
-    [ -n "$PID" ] || return 0
-    kill -TERM "$PID" 2>/dev/null || true
-    for _ in $(seq 50); do
-        kill -0 "$PID" 2>/dev/null || break
-        sleep 0.1
-    done
-    kill -KILL "$PID" 2>/dev/null || true
-    wait "$PID" 2>/dev/null || true
-    PID=
-    [ -z "$DATA" ] || rm -rf "$DATA"
-    DATA=
-}
-trap stop EXIT
-
-# The arguments of weir, up to its addresses.
-weir_arguments() {
-    printf '%s\n' serve -c bench/weir.yaml --script "$OUT/script.yaml" --threads 1 \
-        --durability "$1" --data "$DATA" --nimi-grpc off --nimi-http off
-}
-
 start() { # server
-    local ports=$OUT/ports.json
-    rm -f "$ports"
+    local ports=$DATA/ports.json durability=full
+    rm -rf "$ports" "$DATA/store"
     case $1 in
-    floor | grpc-cpp | tonic) taskset -c 0 "$OUT/$1" "$ports" 2>"$OUT/$1.log" & ;;
-    grpc-go) GOMAXPROCS=1 taskset -c 0 "$OUT/go" converse "$ports" 2>"$OUT/$1.log" & ;;
+    floor | grpc-cpp | tonic) "${RUNNER[@]}" "$OUT/$1" "$ports" 2>"$OUT/$1.log" & PID=$! ;;
+    grpc-go) GOMAXPROCS=1 "${RUNNER[@]}" "$OUT/go" converse "$ports" 2>"$OUT/$1.log" & PID=$! ;;
     weir | weir-off)
-        DATA=$(mktemp -d "${BENCH_DATA:-$OUT}/data-XXXXXX")
-        local durability=full
         [ "$1" = weir ] || durability=off
-        local arguments
-        mapfile -t arguments < <(weir_arguments "$durability")
-        CRAWBL_MCP_SIGNING_KEY=$KEY taskset -c 0 "$WEIR" "${arguments[@]}" \
-            --grpc 127.0.0.1:0 --http 127.0.0.1:0 --ports-file "$ports" 2>"$OUT/$1.log" &
+        serve_weir "$ports" "$DATA/store" --script "$OUT/script.yaml" --durability $durability \
+            --grpc 127.0.0.1:0 --http 127.0.0.1:0
         ;;
     esac
-    PID=$!
-    for _ in $(seq 100); do
-        [ -s "$ports" ] && break
-        sleep 0.05
-    done
-    PORT=$(sed -n 's/.*"grpc": *\([0-9]*\).*/\1/p' "$ports" 2>/dev/null || true)
-    [ -n "$PORT" ] || { say "$1 did not start: $(tail -n 3 "$OUT/$1.log")"; return 1; }
+    PORT=$(port_in "$ports" grpc)
+    [ -n "$PORT" ] || { say "$1 did not start: $(tail -n 3 "$OUT/${1%-off}.log")"; return 1; }
 }
 
 # One line of the results: server, round, what the driver said, or why there is nothing.
@@ -181,10 +136,9 @@ measure_memory() {
 }
 
 measure_start() {
-    local arguments
+    local arguments=(serve -c bench/weir.yaml --script "$OUT/script.yaml" --threads 1
+        --data "$DATA/start" --nimi-grpc off --nimi-http off)
     say "start"
-    DATA=$(mktemp -d "${BENCH_DATA:-$OUT}/data-XXXXXX")
-    mapfile -t arguments < <(weir_arguments full)
     export CRAWBL_MCP_SIGNING_KEY=$KEY
     keep weir 1 start --probe health -- "$WEIR" "${arguments[@]}" \
         --http '127.0.0.1:{port}' --grpc 127.0.0.1:0
@@ -194,11 +148,10 @@ measure_start() {
     [ ! -x "$OUT/grpc-cpp" ] ||
         keep grpc-cpp 1 start --probe settings -- "$OUT/grpc-cpp" --address '127.0.0.1:{port}'
     keep disk 1 disk --folder "$DATA"
-    rm -rf "$DATA"
-    DATA=
 }
 
-compile
+compile_driver
+compile_c floor bench/floor.c src/base/*.c
 compile_peers
 bench/script.sh "$CHUNKS" "$MEMORY_CHUNKS" >"$OUT/script.yaml"
 measure_rounds

@@ -3,9 +3,13 @@
  * `make docs` writes what this prints to docs/states.md. A machine is one row below; its
  * states, their names and their moves are asked of the module that owns them.
  */
+#include "agent/converse.h"
 #include "agent/process.h"
 #include "budget/ledger.h"
 #include "client/direct.h"
+#include "client/grpc_call.h"
+#include "client/grpc_keep.h"
+#include "client/h2.h"
 #include "client/link.h"
 #include "job/run_job.h"
 #include "loop/slots.h"
@@ -49,6 +53,11 @@ MACHINE(answer)
 MACHINE(conn)
 MACHINE(direct)
 MACHINE(link)
+MACHINE(h2)
+MACHINE(h2_stream)
+MACHINE(grpc_call)
+MACHINE(grpc_keep)
+MACHINE(converse)
 MACHINE(mcp_session)
 MACHINE(pipe)
 MACHINE(process)
@@ -93,12 +102,22 @@ static const struct machine {
      DIRECT_STATE_COUNT, direct_moves, direct_name},
     {"A connection to another server", "src/client/link.c", "For one call after the other.",
      LINK_STATE_COUNT,   link_moves,   link_name},
+    {"A connection of many calls", "src/client/h2.c", "To another server, over HTTP/2.",
+     H2_STATE_COUNT,     h2_moves,     h2_name},
+    {"A call on such a connection", "src/client/h2_session.c", "From its place on the connection to the end of the answer.",
+     H2_STREAM_STATE_COUNT, h2_stream_moves, h2_stream_name},
+    {"A gRPC call to another server", "src/client/grpc_call.c", "Messages to and fro, then a status.",
+     GRPC_CALL_STATE_COUNT, grpc_call_moves, grpc_call_name},
+    {"A gRPC call that is kept open", "src/client/grpc_keep.c", "Between two turns of a conversation.",
+     GRPC_KEEP_STATE_COUNT, grpc_keep_moves, grpc_keep_name},
     {"A user's session at an MCP server", "src/mcp/client.c", "Opened for the first call, and again after it was lost.",
      MCP_SESSION_STATE_COUNT, mcp_session_moves, mcp_session_name},
     {"An MCP server that is a program", "src/mcp/pipe.c", "Started when it is needed, with a back-off.",
      PIPE_STATE_COUNT, pipe_moves, pipe_name},
     {"A process agent",   "src/agent/process_worker.c", "One program that takes turns.",
      PROCESS_STATE_COUNT, process_moves, process_name},
+    {"A turn at a remote runtime", "src/agent/converse.c", "One request of an agent of kind converse.",
+     CONVERSE_STATE_COUNT, converse_moves, converse_name},
     {"A model call",      "src/provider/remote_call.c", "One question to a vendor's API.",
      REMOTE_STATE_COUNT, remote_moves, remote_name},
     {"A media call",      "src/provider/media_work.c", "One question to a media provider.",

@@ -1,6 +1,6 @@
 'use strict';
-// The same in JavaScript: npm install ./sdk/node, or NODE_PATH=sdk.
-const { run } = require('weir-agent');
+// The same in JavaScript. After npm install ./sdk/node it is require('weir-agent').
+const { run } = require('../../sdk/node');
 
 run(async (turn) => {
   if (!turn.input.startsWith('add ')) return 'I heard you.';

@@ -5,6 +5,7 @@ package main
 import (
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"log"
 	"net"
 	"net/http"
@@ -78,7 +79,16 @@ func invoke(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(answer{Output: "ok", SessionID: asked.SessionID})
 }
 
-// go_sqlite ADDRESS DATABASE
+// The file appears whole: whoever waits for it may read it at once.
+func writePorts(path string, port int) error {
+	text := fmt.Sprintf("{\"http\": %d}\n", port)
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// go_sqlite PORTS_FILE DATABASE: listens on a free port, and writes {"http": PORT} to the file.
 func main() {
 	db, err := sql.Open("sqlite3", "file:"+os.Args[2]+"?_journal_mode=WAL&_synchronous=FULL")
 	if err != nil {
@@ -93,8 +103,11 @@ func main() {
 		log.Fatal(err)
 	}
 	go write(db, insert)
-	listener, err := net.Listen("tcp", os.Args[1])
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
+		log.Fatal(err)
+	}
+	if err := writePorts(os.Args[1], listener.Addr().(*net.TCPAddr).Port); err != nil {
 		log.Fatal(err)
 	}
 	http.HandleFunc("POST /invoke", invoke)
