@@ -35,7 +35,8 @@ struct house {
 };
 
 static void open_house(struct house *house) {
-    static const struct scheduler_limits slots = {8, 2, 4};
+    static const struct scheduler_limits slots = {
+        .global = 8, .per_app = 2, .queue_max = 16, .queue_per_app = 4};
     house->loop = loop_new_fake();
     house->model = fake_provider_new();
     house->agent = (struct agent){.slug = STR("manager"), .provider = house->model};

@@ -83,8 +83,11 @@ static struct slot_key *key_of(struct slots *slots, struct str name) {
     return key;
 }
 
-/* Forget a key without taken or waiting slots. */
-static void key_rest(struct slots *slots, struct slot_key *key) {
+/* The slot neither waits nor is taken any more. Forget its key if it was the last. */
+static void slot_part(struct slot *slot) {
+    struct slots *slots = slot->slots;
+    struct slot_key *key = slot->key;
+    if (slots->limits.order) slots->limits.order->gone(slot, slots->limits.order_ctx);
     if (key->used || key->waiting_count) return;
     map_remove(slots->keys, text_str(key->name));
     text_done(&key->name);
@@ -97,40 +100,92 @@ static struct list *queue_of(struct slots *slots, struct slot_key *key) {
     return slots->limits.all == SLOTS_NO_LIMIT ? &key->waiting : &slots->waiting;
 }
 
-static bool has_room(const struct slots *slots, const struct slot_key *key) {
-    return slots->used < slots->limits.all && key->used < key->max;
+bool slots_fits(const struct slot *slot) {
+    const struct slots *slots = slot->slots;
+    const struct slots_order *order = slots->limits.order;
+    return slots->used < slots->limits.all && slot->key->used < slot->key->max &&
+           (!order || order->has_room(slot, slots->limits.order_ctx));
+}
+
+/* Whether a slot that arrives may be taken at once. With an order, waiting slots of its kind
+ * have no room either, because nothing was left since they were looked at. */
+static bool is_free(const struct slot *slot) {
+    return slots_fits(slot) && (slot->slots->limits.order || !slot->key->waiting_count);
+}
+
+static bool has_place(const struct slot *slot) {
+    const struct slots_limits *limits = &slot->slots->limits;
+    if (limits->order) return limits->order->has_place(slot, limits->order_ctx);
+    return slot->slots->waiting_count < limits->queue_max;
 }
 
 static void slot_take(struct slot *slot, enum slot_state state) {
+    const struct slots_limits *limits = &slot->slots->limits;
     slot->slots->used++;
     slot->key->used++;
+    if (limits->order) limits->order->take(slot, limits->order_ctx);
     slot_move(slot, state);
 }
 
+static void slot_give_back(struct slot *slot) {
+    const struct slots_limits *limits = &slot->slots->limits;
+    slot->slots->used--;
+    slot->key->used--;
+    if (limits->order) limits->order->leave(slot, limits->order_ctx);
+    slot_move(slot, slot->state == SLOT_TAKEN ? SLOT_NONE : SLOT_RETURNED);
+}
+
 static void slot_queue(struct slot *slot) {
-    list_append(queue_of(slot->slots, slot->key), &slot->link);
+    const struct slots_limits *limits = &slot->slots->limits;
+    if (limits->order) {
+        limits->order->wait(slot, limits->order_ctx);
+    } else {
+        list_append(queue_of(slot->slots, slot->key), &slot->link);
+    }
     slot->slots->waiting_count++;
     slot->key->waiting_count++;
     slot_move(slot, SLOT_WAITING);
 }
 
 static void slot_unqueue(struct slot *slot) {
-    list_remove(&slot->link);
+    const struct slots_limits *limits = &slot->slots->limits;
+    if (limits->order) {
+        limits->order->unwait(slot, limits->order_ctx);
+    } else {
+        list_remove(&slot->link);
+    }
     slot->slots->waiting_count--;
     slot->key->waiting_count--;
 }
 
 static void on_granted(void *ctx);
 
+static void slot_grant(struct slot *slot) {
+    slot_unqueue(slot);
+    slot_take(slot, SLOT_GRANTED);
+    loop_post(slot->loop, &slot->mail, on_granted, slot);
+}
+
+static void grant_in_order(struct slots *slots) {
+    const struct slots_limits *limits = &slots->limits;
+    while (slots->used < limits->all && slots->waiting_count) {
+        struct slot *slot = limits->order->next(limits->order_ctx);
+        if (!slot) break;
+        slot_grant(slot);
+    }
+}
+
 static void grant_waiting(struct slots *slots, struct slot_key *left) {
+    if (slots->limits.order) {
+        grant_in_order(slots);
+        return;
+    }
     struct list *queue = queue_of(slots, left);
     LIST_EACH(queue, link) {
         struct slot *slot = CONTAINER_OF(link, struct slot, link);
-        if (!has_room(slots, slot->key) && queue == &left->waiting) break;
-        if (!has_room(slots, slot->key)) continue;
-        slot_unqueue(slot);
-        slot_take(slot, SLOT_GRANTED);
-        loop_post(slot->loop, &slot->mail, on_granted, slot);
+        bool fits = slots_fits(slot);
+        if (!fits && queue == &left->waiting) break;
+        if (fits) slot_grant(slot);
     }
 }
 
@@ -152,13 +207,14 @@ enum slots_answer slots_enter(struct slots *slots, struct str key, size_t key_ma
     slot->slots = slots;
     slot->key = key_of(slots, key);
     slot->key->max = key_max;
-    if (has_room(slots, slot->key) && !slot->key->waiting_count) {
+    if (slots->limits.order) slots->limits.order->enter(slot, slots->limits.order_ctx);
+    if (is_free(slot)) {
         slot_take(slot, SLOT_TAKEN);
-    } else if (slots->waiting_count < slots->limits.queue_max) {
+    } else if (has_place(slot)) {
         slot_queue(slot);
         answer = SLOTS_WAITING;
     } else {
-        key_rest(slots, slot->key);
+        slot_part(slot);
         answer = SLOTS_FULL;
     }
     pthread_mutex_unlock(&slots->lock);
@@ -173,7 +229,7 @@ bool slots_withdraw(struct slot *slot) {
     if (waited) {
         slot_unqueue(slot);
         slot_move(slot, SLOT_NONE);
-        key_rest(slots, slot->key);
+        slot_part(slot);
     }
     pthread_mutex_unlock(&slots->lock);
     return waited;
@@ -184,11 +240,9 @@ bool slots_leave(struct slot *slot) {
     if (!slots) return true;
     pthread_mutex_lock(&slots->lock);
     if (slot->state == SLOT_TAKEN || slot->state == SLOT_GRANTED) {
-        slot_move(slot, slot->state == SLOT_TAKEN ? SLOT_NONE : SLOT_RETURNED);
-        slots->used--;
-        slot->key->used--;
+        slot_give_back(slot);
         grant_waiting(slots, slot->key);
-        key_rest(slots, slot->key);
+        slot_part(slot);
     }
     bool over = slot->state == SLOT_NONE;
     pthread_mutex_unlock(&slots->lock);

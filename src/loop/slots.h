@@ -6,9 +6,9 @@
  *                        granted ─▶ returned ─▶ none     left before it arrived
  *
  * A slot is taken at once if there is room in total and for its key. Otherwise it waits; the
- * longest waiting goes first, and a key without room does not delay other keys. A slot that is
- * left admits the next one by a message to that slot's loop. Until the message arrives, the
- * slot is in state granted.
+ * longest waiting goes first, and a key without room does not delay other keys; a user may bring
+ * another order. A slot that is left admits the next one by a message to that slot's loop.
+ * Until the message arrives, the slot is in state granted.
  *
  * Memory   a slot belongs to its user and must live until it is left or withdrawn. One that was
  *          left while granted must live until `granted` is called.
@@ -51,9 +51,24 @@ struct slot {
 
 #define SLOTS_NO_LIMIT SIZE_MAX
 
+/* Another order than that of arrival. Each function is called with the lock held. */
+struct slots_order {
+    void (*enter)(struct slot *slot, void *ctx);          /* first of all */
+    void (*gone)(struct slot *slot, void *ctx);           /* refused, withdrawn or given back */
+    bool (*has_room)(const struct slot *slot, void *ctx); /* beside the limits of slots */
+    bool (*has_place)(const struct slot *slot, void *ctx); /* it may wait */
+    void (*wait)(struct slot *slot, void *ctx);
+    void (*unwait)(struct slot *slot, void *ctx);
+    void (*take)(struct slot *slot, void *ctx);
+    void (*leave)(struct slot *slot, void *ctx);
+    struct slot *(*next)(void *ctx); /* a waiting slot that slots_fits(), or NULL */
+};
+
 struct slots_limits {
-    size_t all;       /* taken at once, over all keys */
-    size_t queue_max; /* how many may wait */
+    size_t all;                      /* taken at once, over all keys */
+    size_t queue_max;                /* how many may wait; unused with an order */
+    const struct slots_order *order; /* NULL: that of arrival */
+    void *order_ctx;
 };
 
 struct slots *slots_new(const struct slots_limits *limits);
@@ -75,6 +90,9 @@ MUST_CHECK bool slots_withdraw(struct slot *slot);
 
 /* Give the slot back; harmless if there is none. False: `granted` is still to be called. */
 bool slots_leave(struct slot *slot);
+
+/* For an order: whether there is room for this slot now, by all limits. */
+bool slots_fits(const struct slot *slot);
 
 struct slots_use {
     size_t used, key_used, waiting;

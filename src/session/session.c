@@ -99,7 +99,8 @@ struct session_table *session_table_new(struct store *store) {
     table->empty = history_new();
     table->directory = directory_new();
     table->claims = idempotency_claims_new();
-    table->turns = slots_new(&(struct slots_limits){SLOTS_NO_LIMIT, SIZE_MAX});
+    table->turns =
+        slots_new(&(struct slots_limits){.all = SLOTS_NO_LIMIT, .queue_max = SIZE_MAX});
     table->approvals = pending_approvals_new();
     table->stripes = STRIPED_NEW(STRIPE_COUNT, struct session_stripe);
     struct session_stripe *stripe;

@@ -38,7 +38,7 @@ static enum slots_answer enter(struct slots *slots, const char *key, struct user
 }
 
 static struct slots *open_slots(size_t all, size_t queue_max) {
-    return slots_new(&(struct slots_limits){all, queue_max});
+    return slots_new(&(struct slots_limits){.all = all, .queue_max = queue_max});
 }
 
 /* --- states ------------------------------------------------------------------------------- */

@@ -260,6 +260,7 @@ static void *on_open(struct rpc_call *rpc, void *service_ctx) {
     list_init(&call->link);
     ulid_new(call->trace);
     note_host(call);
+    call->peer = rpc_keep(rpc, fetch_host(exchange_peer(rpc_exchange(rpc))));
     call->opened_ms = loop_now_ms(call->loop);
     for (size_t i = 0; i < ARRAY_LEN(interceptors); i++) {
         if (interceptors[i].enter(call, &fault)) continue;

@@ -63,6 +63,7 @@ struct nimi_call {
     const struct nimi_row *row;
     struct list link; /* in instance->calls */
     struct envelope envelope;
+    struct str peer; /* the caller's address, without its port */
     struct str host; /* the host the caller used; empty: not needed */
     bool brief;      /* deltas need no `frame` (x-nimi-stream-frame: terminal) */
     bool over;       /* its status has been sent */
@@ -85,6 +86,11 @@ struct nimi_call {
 
 static inline struct str nimi_trace(const struct nimi_call *call) {
     return str_of(call->trace, ULID_LEN);
+}
+
+/* Whose share of the slots the call uses: app ids are the callers' own words. */
+static inline struct str nimi_owner(const struct nimi_call *call) {
+    return call->peer;
 }
 
 /* Copy text for the life of the call. The copy ends in NUL. */

@@ -20,8 +20,8 @@ static bool nimi_wanted(const struct config *config) {
 }
 
 static bool nimi_read(const struct contract_source *from, void **ret, struct err *e) {
+    if (!nimi_options_check(nimi_options(from->config), e)) return false;
     struct nimi_settings *settings = MEM_NEW(struct nimi_settings);
-    (void)e;
     nimi_settings_init(settings, from->config, from->team);
     *ret = settings;
     return true;
@@ -63,11 +63,22 @@ static void share_files(struct nimi_runtime *runtime, const struct config *confi
     nimi_runtime_set_files(runtime, &files);
 }
 
+static unsigned weight_of(struct str app, const void *ctx) {
+    return nimi_options_weight(nimi_options(ctx), app);
+}
+
 static void *nimi_open(const struct contract_process *means) {
     const struct config *config = means->config;
     const struct nimi_options *options = nimi_options(config);
     const struct scheduler_limits slots = {
-        slots_of(options->slots), slots_of(options->slots_per_app), SCHEDULER_QUEUE_MAX};
+        .global = slots_of(options->slots),
+        .per_app = slots_of(options->slots_per_app),
+        .background = (unsigned)options->slots_background,
+        .queue_max = SCHEDULER_QUEUE_MAX,
+        .queue_per_app = (size_t)options->queue_per_app,
+        .weight = weight_of,
+        .weight_ctx = config,
+    };
     struct nimi_process *process = MEM_NEW(struct nimi_process);
     process->means = means;
     process->runtime = nimi_runtime_new(&slots);

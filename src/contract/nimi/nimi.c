@@ -35,8 +35,10 @@ static void set_why(struct nimi_runtime *runtime, const char *why) {
 }
 
 struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
-    static const struct scheduler_limits uploads = {RECEIVE_SLOTS, RECEIVE_SLOTS_PER_APP,
-                                                    RECEIVE_QUEUE_MAX};
+    static const struct scheduler_limits uploads = {.global = RECEIVE_SLOTS,
+                                                    .per_app = RECEIVE_SLOTS_PER_APP,
+                                                    .queue_max = RECEIVE_QUEUE_MAX,
+                                                    .queue_per_app = RECEIVE_QUEUE_PER_APP};
     struct nimi_runtime *runtime = MEM_NEW(struct nimi_runtime);
     runtime->state = LIFE_STOPPED;
     set_why(runtime, "not started");

@@ -114,6 +114,7 @@ static struct nimi_call *share(struct nimi_call *first) {
     memcpy(call->trace, first->trace, sizeof(call->trace));
     list_init(&call->link);
     copy_envelope(once, &first->envelope);
+    call->peer = once_keep(once, first->peer);
     once->making = reply_making_of(first->ask, on_left, once);
     list_append(&first->instance->shared, &once->link);
     return call;

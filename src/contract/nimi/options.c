@@ -1,6 +1,7 @@
 #include "contract/nimi/options.h"
 
 #include "config/rows.h"
+#include "contract/nimi/scheduler.h"
 
 #define ROW_OF struct nimi_options
 
@@ -19,13 +20,62 @@ static const struct setting rows[] = {
     {.key = "nimi.slots_per_app", .flag = "nimi-slots-per-app",
      .env = {"WEIR_NIMI_SLOTS_PER_APP"}, COUNT(slots_per_app), .preset = "2",
      .fixed = true, .help = "and how many of one app; 0 = all"},
+    {.key = "nimi.slots_background", .flag = "nimi-slots-background",
+     .env = {"WEIR_NIMI_SLOTS_BACKGROUND"}, COUNT(slots_background), .preset = "0",
+     .fixed = true,
+     .help = "how many of nimi.slots jobs and workflows may have; 0 = three quarters"},
+    {.key = "nimi.queue_per_app", .flag = "nimi-queue-per-app",
+     .env = {"WEIR_NIMI_QUEUE_PER_APP"}, COUNT(queue_per_app), .preset = "128", .least = 1,
+     .most = SCHEDULER_QUEUE_MAX, .fixed = true,
+     .help = "how many calls of one app may wait for a slot, and how many of its jobs"},
+    {.key = "nimi.app_weights", .flag = "nimi-app-weights", .env = {"WEIR_NIMI_APP_WEIGHTS"},
+     TEXT(weights), .shown = "none", .fixed = true,
+     .help = "apps that get more slots while calls wait, as in desktop=2,studio=3; the "
+             "others have 1"},
 };
 /* clang-format on */
 
 const struct setting_rows nimi_rows = {rows, ARRAY_LEN(rows), sizeof(struct nimi_options)};
 
 const struct nimi_options *nimi_options(const struct config *config) {
-    static const struct nimi_options none = {.slots = 0};
+    static const struct nimi_options none = {.queue_per_app = SCHEDULER_QUEUE_PER_APP};
     const struct nimi_options *options = config_values(config, &nimi_rows);
     return options ? options : &none;
+}
+
+/* Take the next of "app=2, other=3" from *rest; an app id may hold '=' itself. False: it is none,
+ * or there is no more. */
+static bool weight_next(struct str *rest, struct str *ret_entry, struct str *ret_app,
+                        uint64_t *ret) {
+    size_t len = str_find_byte(*rest, ',');
+    struct str entry = *ret_entry = str_trim(str_head(*rest, len));
+    *rest = str_skip(*rest, len < rest->len ? len + 1 : len);
+    size_t at = entry.len;
+    while (at > 0 && entry.at[at - 1] != '=') at--;
+    if (at < 2 || !str_to_u64(str_skip(entry, at), ret)) return false;
+    *ret_app = str_head(entry, at - 1);
+    return *ret >= 1 && *ret <= FAIR_WEIGHT_MAX;
+}
+
+bool nimi_options_check(const struct nimi_options *options, struct err *e) {
+    struct str rest = options->weights, entry, app;
+    uint64_t weight;
+    while (rest.len) {
+        if (!weight_next(&rest, &entry, &app, &weight))
+            return err_set(e, ERR_INVALID_ARGUMENT,
+                           "nimi.app_weights: '" STR_FMT "' is no weight; write the app's id, "
+                           "'=' and a number from 1 to %d, such as desktop=2",
+                           STR_ARG(entry), FAIR_WEIGHT_MAX);
+    }
+    return true;
+}
+
+unsigned nimi_options_weight(const struct nimi_options *options, struct str app) {
+    struct str rest = options->weights, entry, name;
+    uint64_t weight;
+    while (rest.len) {
+        if (weight_next(&rest, &entry, &name, &weight) && str_equal(name, app))
+            return (unsigned)weight;
+    }
+    return 1;
 }

@@ -13,11 +13,21 @@ struct nimi_options {
     bool allow_loopback;           /* plain http to a provider on this machine */
     uint64_t probe_ms;             /* between two probes of a provider; 0: none */
     uint64_t slots, slots_per_app; /* 0: no limit */
+    uint64_t slots_background;     /* 0: three quarters of the slots */
+    uint64_t queue_per_app;
+    struct str weights; /* "app=2, other=3" */
 };
 
 extern const struct setting_rows nimi_rows;
 
 /* The values in a config that was loaded with these rows; otherwise all zero. */
 const struct nimi_options *nimi_options(const struct config *config);
+
+/* Check what the schema cannot: the weights.
+ * errors  ERR_INVALID_ARGUMENT names the entry */
+MUST_CHECK bool nimi_options_check(const struct nimi_options *options, struct err *e);
+
+/* The weight of an app: 1 unless it is set. */
+unsigned nimi_options_weight(const struct nimi_options *options, struct str app);
 
 #endif

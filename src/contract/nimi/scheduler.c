@@ -12,27 +12,113 @@
 struct scheduler {
     struct scheduler_limits limits;
     struct slots *slots;
+    struct fair *fair; /* guarded by the lock of `slots` */
 };
 
 struct ticket {
     struct slot slot;
-    struct text app; /* a caller may send any bytes, NUL included */
+    struct fair_item item;
+    struct scheduler *scheduler;
+    const struct ticket_ask *ask; /* during scheduler_take() only */
+    struct text app;              /* a caller may send any bytes, NUL included */
     ticket_granted_fn *on_granted;
     void *ctx;
     uint64_t since_ms, waited_ms;
     bool released; /* released while the slot was on its way */
 };
 
+/* --- the order of the slots --------------------------------------------------------------- */
+
+static struct ticket *ticket_of(const struct slot *slot) {
+    return slot->ctx;
+}
+
+static bool ticket_has_room(const struct slot *slot, void *ctx) {
+    return fair_has_room(ctx, &ticket_of(slot)->item);
+}
+
+static bool ticket_has_place(const struct slot *slot, void *ctx) {
+    return fair_has_place(ctx, &ticket_of(slot)->item);
+}
+
+static void ticket_wait(struct slot *slot, void *ctx) {
+    fair_wait(ctx, &ticket_of(slot)->item);
+}
+
+static void ticket_unwait(struct slot *slot, void *ctx) {
+    fair_unwait(ctx, &ticket_of(slot)->item);
+}
+
+static void ticket_take(struct slot *slot, void *ctx) {
+    fair_take(ctx, &ticket_of(slot)->item);
+}
+
+static void ticket_give_back(struct slot *slot, void *ctx) {
+    fair_give_back(ctx, &ticket_of(slot)->item);
+}
+
+static struct ticket *ticket_of_item(const struct fair_item *item) {
+    return CONTAINER_OF((uintptr_t)item, struct ticket, item);
+}
+
+static bool ticket_fits(const struct fair_item *item, void *ctx) {
+    (void)ctx;
+    return slots_fits(&ticket_of_item(item)->slot);
+}
+
+static struct slot *next_slot(void *ctx) {
+    struct fair_item *item = fair_next(ctx, ticket_fits, NULL);
+    return item ? &ticket_of_item(item)->slot : NULL;
+}
+
+static void ticket_join(struct slot *slot, void *ctx) {
+    struct ticket *ticket = ticket_of(slot);
+    const struct ticket_ask *ask = ticket->ask;
+    const struct scheduler_limits *limits = &ticket->scheduler->limits;
+    struct str app = text_str(ticket->app);
+    unsigned weight = limits->weight ? limits->weight(app, limits->weight_ctx) : 1;
+    fair_join(ctx, &ticket->item, ask->class, ask->owner, app, weight);
+}
+
+static void ticket_part(struct slot *slot, void *ctx) {
+    fair_leave(ctx, &ticket_of(slot)->item);
+}
+
+static const struct slots_order fair_order = {.enter = ticket_join,
+                                              .gone = ticket_part,
+                                              .has_room = ticket_has_room,
+                                              .has_place = ticket_has_place,
+                                              .wait = ticket_wait,
+                                              .unwait = ticket_unwait,
+                                              .take = ticket_take,
+                                              .leave = ticket_give_back,
+                                              .next = next_slot};
+
+/* --- the scheduler ------------------------------------------------------------------------ */
+
+/* Without a setting, background work leaves a quarter of the slots to calls that someone
+ * watches, and at least one. The only slot is for everything. */
+static size_t background_of(const struct scheduler_limits *limits) {
+    if (limits->background) return limits->background;
+    if (limits->global == SCHEDULER_NO_LIMIT || limits->global < 2) return limits->global;
+    return limits->global - (limits->global < 4 ? 1 : limits->global / 4);
+}
+
 struct scheduler *scheduler_new(const struct scheduler_limits *limits) {
     struct scheduler *scheduler = MEM_NEW(struct scheduler);
     scheduler->limits = *limits;
-    scheduler->slots = slots_new(&(struct slots_limits){limits->global, limits->queue_max});
+    scheduler->fair = fair_new(&(struct fair_limits){.queue_max = limits->queue_max,
+                                                     .queue_per_app = limits->queue_per_app,
+                                                     .background_max = background_of(limits)});
+    scheduler->slots = slots_new(&(struct slots_limits){
+        .all = limits->global, .order = &fair_order, .order_ctx = scheduler->fair});
     return scheduler;
 }
 
 void scheduler_free(struct scheduler *scheduler) {
     if (!scheduler) return;
     slots_free(scheduler->slots);
+    fair_free(scheduler->fair);
     free(scheduler);
 }
 
@@ -56,21 +142,24 @@ static void slot_granted(void *ctx) {
     ticket->on_granted(ticket->ctx);
 }
 
-enum ticket_state scheduler_take(struct scheduler *scheduler, struct str app, struct loop *loop,
-                                 ticket_granted_fn *on_granted, void *ctx,
+enum ticket_state scheduler_take(struct scheduler *scheduler, const struct ticket_ask *ask,
                                  struct ticket **ret) {
     static const enum ticket_state answers[] = {[SLOTS_TAKEN] = TICKET_GRANTED,
                                                 [SLOTS_WAITING] = TICKET_WAITS,
                                                 [SLOTS_FULL] = TICKET_REFUSED};
     struct ticket *ticket = MEM_NEW(struct ticket);
-    struct str name = app.len ? app : DEFAULT_APP;
-    *ticket = (struct ticket){.slot = {.loop = loop, .granted = slot_granted, .ctx = ticket},
-                              .app = text_copy(name),
-                              .on_granted = on_granted,
-                              .ctx = ctx,
-                              .since_ms = loop_now_ms(loop)};
+    struct str app = ask->app.len ? ask->app : DEFAULT_APP;
+    *ticket =
+        (struct ticket){.slot = {.loop = ask->loop, .granted = slot_granted, .ctx = ticket},
+                        .scheduler = scheduler,
+                        .ask = ask,
+                        .app = text_copy(app),
+                        .on_granted = ask->on_granted,
+                        .ctx = ask->ctx,
+                        .since_ms = loop_now_ms(ask->loop)};
     enum ticket_state state =
-        answers[slots_enter(scheduler->slots, name, scheduler->limits.per_app, &ticket->slot)];
+        answers[slots_enter(scheduler->slots, app, scheduler->limits.per_app, &ticket->slot)];
+    ticket->ask = NULL;
     if (state == TICKET_REFUSED) {
         ticket_free(ticket);
         ticket = NULL;

@@ -37,7 +37,8 @@ FRESH struct rpc_site *site;
 
 FRESH int setup(void **state) {
     (void)state;
-    static const struct scheduler_limits slots = {8, 2, 4};
+    static const struct scheduler_limits slots = {
+        .global = 8, .per_app = 2, .background = 8, .queue_max = 16, .queue_per_app = 4};
     loop = loop_new_fake();
     model = fake_provider_new();
     media = fake_media_new(1u << MEDIA_SPEECH | 1u << MEDIA_EMBEDDING);

@@ -35,6 +35,7 @@ struct job_work {
     void *ctx;
     bool kept; /* it is on disk and may begin */
 
+    struct str owner; /* whose share of the slots it uses; empty: an earlier process's */
     struct ticket *ticket;
     bool granted;
     struct timer again; /* retries the ticket */

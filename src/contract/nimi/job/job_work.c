@@ -93,9 +93,14 @@ static void on_granted(void *ctx) {
 }
 
 static enum ticket_state take_ticket(struct job_work *work) {
-    enum ticket_state state = scheduler_take(
-        nimi_runtime_scheduler(work->instance->runtime), work->request.head->app_id,
-        work->instance->host->loop, on_granted, work, &work->ticket);
+    const struct ticket_ask ask = {.app = work->request.head->app_id,
+                                   .owner = work->owner,
+                                   .class = FAIR_BACKGROUND,
+                                   .loop = work->instance->host->loop,
+                                   .on_granted = on_granted,
+                                   .ctx = work};
+    enum ticket_state state =
+        scheduler_take(nimi_runtime_scheduler(work->instance->runtime), &ask, &work->ticket);
     work->granted = state == TICKET_GRANTED;
     return state;
 }
@@ -155,6 +160,7 @@ void job_work_forget(struct job_work *work) {
 static struct job_work *work_new(struct nimi_instance *instance, size_t request_bytes) {
     struct job_work *work = MEM_NEW(struct job_work);
     work->instance = instance;
+    work->owner = STR_EMPTY;
     work->engine = engine_ref(instance->host->engine);
     work->arena = arena_new(16 * request_bytes + ARENA_EXTRA_BYTES);
     timer_init(&work->again, instance->host->loop, wait_for_slot, work);
@@ -225,9 +231,10 @@ static enum job_begun begin_run(struct job_work *work, const struct job_ask *ask
     options.key = ask->key;
     options.print = ask->print;
     options.key_mark = ask->key_mark;
+    if (!arena_str(work->arena, ask->owner, &work->owner)) work->owner = STR_EMPTY;
     if (take_ticket(work) == TICKET_REFUSED) {
         fault_set_code(fault, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_RESOURCE_EXHAUSTED,
-                       "too many calls wait for a model; ask again later");
+                       "too many calls of this app wait for a model; ask again later");
         return JOB_REFUSED;
     }
     if (!run_job_start(&options, &work->job, &e)) {

@@ -29,9 +29,9 @@ typedef void job_kept_fn(uint64_t run, void *ctx);
 struct job_ask {
     struct nimi_instance *instance;
     const struct envelope *envelope;
-    struct str request; /* a SubmitScenarioJobRequest, encoded; copied */
-    struct str trace;
-    struct str key, print; /* as in struct run_request */
+    struct str request;      /* a SubmitScenarioJobRequest, encoded; copied */
+    struct str trace, owner; /* owner: whose share of the slots it uses */
+    struct str key, print;   /* as in struct run_request */
     uint64_t key_mark;
     job_kept_fn *on_kept;
     void *ctx;

@@ -96,6 +96,7 @@ static void jobs_submit_begin(struct submit *submit, uint64_t key_mark) {
                                 .envelope = &call->envelope,
                                 .request = buf_str(&submit->request),
                                 .trace = nimi_trace(call),
+                                .owner = nimi_owner(call),
                                 .key = submit->key.key,
                                 .print = submit->key.print,
                                 .key_mark = key_mark,

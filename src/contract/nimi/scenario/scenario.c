@@ -172,13 +172,18 @@ static void on_waited(void *ctx) {
 static void wait_for_slot(struct work *work) {
     struct fault fault;
     const struct nimi_instance *instance = work->call->instance;
-    switch (scheduler_take(nimi_runtime_scheduler(instance->runtime), work->app,
-                           work->call->loop, on_granted, work, &work->ticket)) {
+    const struct ticket_ask ask = {.app = work->app,
+                                   .owner = nimi_owner(work->call),
+                                   .class = FAIR_INTERACTIVE,
+                                   .loop = work->call->loop,
+                                   .on_granted = on_granted,
+                                   .ctx = work};
+    switch (scheduler_take(nimi_runtime_scheduler(instance->runtime), &ask, &work->ticket)) {
     case TICKET_GRANTED: scenario_start(work); break;
     case TICKET_WAITS: timer_start(&work->wait, work->clocks.first_ms); break;
     case TICKET_REFUSED:
         fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_RESOURCE_EXHAUSTED,
-                       "too many calls wait for a model; ask again later");
+                       "too many calls of this app wait for a model; ask again later");
         nimi_refuse(work->call, &fault);
         break;
     }

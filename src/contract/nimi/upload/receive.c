@@ -451,9 +451,14 @@ static void on_granted(void *ctx) {
 
 static void wait_for_slot(struct receipt *receipt) {
     struct fault fault;
-    switch (scheduler_take(nimi_runtime_slots(receipt->call->instance->runtime),
-                           receipt->upload.app, rpc_loop(receipt->call->rpc), on_granted,
-                           receipt, &receipt->ticket)) {
+    struct nimi_call *call = receipt->call;
+    const struct ticket_ask ask = {.app = receipt->upload.app,
+                                   .owner = nimi_owner(call),
+                                   .loop = rpc_loop(call->rpc),
+                                   .on_granted = on_granted,
+                                   .ctx = receipt};
+    switch (
+        scheduler_take(nimi_runtime_slots(call->instance->runtime), &ask, &receipt->ticket)) {
     case TICKET_GRANTED: read_on(receipt); break;
     case TICKET_WAITS: break; /* until the call's own time limit */
     case TICKET_REFUSED:

@@ -28,6 +28,7 @@
 #define RECEIVE_SLOTS 8
 #define RECEIVE_SLOTS_PER_APP 2
 #define RECEIVE_QUEUE_MAX 256
+#define RECEIVE_QUEUE_PER_APP 64
 
 enum receive_state {
     RECEIVE_QUEUED,   /* waits for a slot */

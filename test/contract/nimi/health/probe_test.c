@@ -85,7 +85,8 @@ static void note_change(void *ctx) {
 }
 
 static void fixture_open(struct fixture *f) {
-    static const struct scheduler_limits slots = {1, 1, 1};
+    static const struct scheduler_limits slots = {
+        .global = 1, .per_app = 1, .queue_max = 1, .queue_per_app = 1};
     *f = (struct fixture){.loop = loop_new_fake(),
                           .pool = http_pool_new(),
                           .runtime = nimi_runtime_new(&slots),

@@ -45,7 +45,8 @@ static void settle(void) {
 
 static int setup(void **state) {
     (void)state;
-    static const struct scheduler_limits slots = {8, 2, 4};
+    static const struct scheduler_limits slots = {
+        .global = 8, .per_app = 2, .background = 8, .queue_max = 16, .queue_per_app = 4};
     loop = loop_new_fake();
     store = fake_store_new();
     fake_store_always_commit(store);
