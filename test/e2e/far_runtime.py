@@ -81,6 +81,7 @@ class Runtime(runtime_pb2_grpc.AgentRuntimeServicer):
         self._tls = cert and grpc.ssl_server_credentials([(key.read_bytes(), cert.read_bytes())])
         self.asked = []
         self.cancelled = threading.Event()
+        self.silent = set()  # turns that say no more and whose call is open
         self.together = threading.Barrier(100)
         self._streams = itertools.count(1)
         self._server = None
@@ -93,7 +94,7 @@ class Runtime(runtime_pb2_grpc.AgentRuntimeServicer):
         return f"127.0.0.1:{self.port}"
 
     def start(self):
-        pool = concurrent.futures.ThreadPoolExecutor(128)
+        pool = concurrent.futures.ThreadPoolExecutor(512)  # a kept stream holds its thread
         self._server = grpc.server(pool, options=[("grpc.so_reuseport", 0)])
         runtime_pb2_grpc.add_AgentRuntimeServicer_to_server(self, self._server)
         if self._tls:
@@ -173,11 +174,19 @@ class Runtime(runtime_pb2_grpc.AgentRuntimeServicer):
         yield chunk("half a ")
 
     def silence(self, request, rest, context):
-        yield chunk("...")
         gone = threading.Event()
-        if context.add_callback(gone.set):
-            gone.wait(PATIENCE)
-        self.cancelled.set()
+        self.silent.add(gone)
+
+        def leave():
+            self.silent.discard(gone)
+            self.cancelled.set()
+            gone.set()
+
+        # Before the chunk: if the call ends while grpcio sends it, this is never resumed.
+        if not context.add_callback(leave):
+            leave()
+        yield chunk("...")
+        gone.wait(PATIENCE)
 
     def two(self, request, rest, context):
         yield chunk("once")

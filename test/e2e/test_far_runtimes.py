@@ -165,12 +165,31 @@ def test_a_hundred_conversations_at_once_share_a_connection(weir, runtime):
 
 
 def test_a_cancel_reaches_the_runtime(weir, runtime):
-    runtime.cancelled.clear()
-    with crawbl.open_stream(weir) as call:
-        call.send("silence", agent_id="far")
-        assert call.next().chunk.text == "..."
-        call.call.cancel()
-        assert runtime.cancelled.wait(crawbl.PATIENCE)
+    """Many times: it also meets the runtime while it still sends its chunk."""
+    channel = weir.channel()
+    for _ in range(60):
+        runtime.cancelled.clear()
+        with crawbl.open_stream(weir, channel) as call:
+            call.send("silence", agent_id="far")
+            assert call.next().chunk.text == "..."
+            call.call.cancel()
+            assert runtime.cancelled.wait(crawbl.PATIENCE)
+
+
+def test_a_cancel_at_any_moment_leaves_nothing_at_the_runtime(weir, runtime):
+    channel = weir.channel()
+    before = len(runtime.asked)
+    for n in range(60):
+        with crawbl.open_stream(weir, channel) as call:
+            call.send("silence", agent_id="far")
+            time.sleep(n % 6 / 1000)  # before, while and after it is asked
+            call.call.cancel()
+    assert ask(weir, "hello after").error is None  # comes behind all of them on the connection
+    assert len(runtime.asked) > before + 1
+    give_up = time.monotonic() + crawbl.PATIENCE
+    while runtime.silent and time.monotonic() < give_up:
+        time.sleep(0.01)
+    assert not runtime.silent
 
 
 def test_a_slow_reader_gets_all_of_a_long_answer(weir):
