@@ -83,8 +83,15 @@ weir_proto(WEIR_GENERATED NAME proto/memory PATH proto
 weir_proto(WEIR_GENERATED NAME proto/nimi PATH proto
     PREFIX nimi.runtime.v1=nimi
     FILES nimi/runtime/v1/common.proto nimi/runtime/v1/ai.proto nimi/runtime/v1/audit.proto
+          nimi/runtime/v1/auth.proto nimi/runtime/v1/local.proto
+          nimi/runtime/v1/model.proto
     IMPORTS ${google}
     DESCRIPTOR nimi_descriptor)
+# Apart, because its message Connector would be named as our own struct nimi_connector.
+weir_proto(WEIR_GENERATED NAME proto/nimi_connector PATH proto
+    PREFIX nimi.runtime.v1=nimi_wire
+    FILES nimi/runtime/v1/connector.proto
+    DESCRIPTOR nimi_connector_descriptor)
 weir_proto(WEIR_GENERATED NAME proto/health PATH proto
     PREFIX grpc.health.v1=grpc
     FILES grpc/health/v1/health.proto

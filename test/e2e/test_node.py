@@ -13,6 +13,22 @@ FOLDER = pathlib.Path(__file__).parent / "node"
 
 # What a file's daemon has beside the quick script.
 OPTIONS = {
+    "nimi_apps.test.js": {
+        "script": "test/e2e/scripts/nimi.yaml",
+        "env": {"HOUSE_KEY": "key"},
+        "config": """
+nimi: {probe_interval: 0s}
+providers:
+  - {name: far, kind: openai, base_url: "https://far.example/v1", key_env: NO_SUCH_KEY}
+  - {name: near, kind: openai, base_url: "http://127.0.0.1:9/v1", key_env: HOUSE_KEY}
+connectors:
+  - {id: near, provider: near, local: true, models: [m]}
+  - {id: voice, provider: builtin}
+  - {id: mine, provider: scripted, owner: anna}
+  - {id: off, provider: scripted, enabled: false}
+  - {id: far, provider: far, models: [gpt-x]}
+""",
+    },
     "nimi_jobs.test.js": {"script": "test/e2e/scripts/nimi.yaml"},
     "nimi.test.js": {
         "script": "test/e2e/scripts/nimi.yaml",

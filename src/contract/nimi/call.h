@@ -14,6 +14,7 @@
 #define WEIR_CONTRACT_NIMI_CALL_H
 
 #include "contract/nimi/envelope.h"
+#include "contract/nimi/guard.h"
 #include "contract/nimi/nimi.h"
 #include "contract/nimi/ulid.h"
 #include "stream/close.h"
@@ -34,12 +35,17 @@ enum {
  * client stream ended without a message. */
 typedef void nimi_begin_fn(struct nimi_call *call, const void *request, struct arena *arena);
 
+/* Where a request names the subject (subject.h). */
+typedef struct str *nimi_subject_fn(void *request);
+
 struct nimi_row {
     struct str path;
     enum rpc_kind kind;
     enum close_mode ends;
+    enum nimi_guard guard;
     unsigned facts;
     const struct pb_message *type; /* of the request; NULL: not decoded */
+    nimi_subject_fn *subject;
     nimi_begin_fn *begin;
 };
 
@@ -63,10 +69,12 @@ struct nimi_call {
     const struct nimi_row *row;
     struct list link; /* in instance->calls */
     struct envelope envelope;
-    struct str peer; /* the caller's address, without its port */
-    struct str host; /* the host the caller used; empty: not needed */
-    bool brief;      /* deltas need no `frame` (x-nimi-stream-frame: terminal) */
-    bool over;       /* its status has been sent */
+    struct str subject; /* of the token; empty: an anonymous caller */
+    struct str scope;   /* of the token */
+    struct str peer;    /* the caller's address, without its port */
+    struct str host;    /* the host the caller used; empty: not needed */
+    bool brief;         /* deltas need no `frame` (x-nimi-stream-frame: terminal) */
+    bool over;          /* its status has been sent */
     bool audited;
     char trace[ULID_LEN + 1];
     uint64_t opened_ms;

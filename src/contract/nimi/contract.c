@@ -9,6 +9,7 @@
 #include "contract/nimi/options.h"
 #include "contract/nimi/settings.h"
 #include "proto/nimi.pb.h"
+#include "proto/nimi_connector.pb.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,13 +182,17 @@ static void grpc_prepare(const void *instance, struct rpc_site *site) {
     nimi_site(instance, site);
 }
 
-static void nimi_ai(void *instance, struct rpc_service *ret) {
-    nimi_service(instance, NIMI_AI, ret);
-}
+#define SERVICE(function, service)                                                             \
+    static void function(void *instance, struct rpc_service *ret) {                            \
+        nimi_service(instance, service, ret);                                                  \
+    }
 
-static void nimi_audit(void *instance, struct rpc_service *ret) {
-    nimi_service(instance, NIMI_AUDIT, ret);
-}
+SERVICE(nimi_ai, NIMI_AI)
+SERVICE(nimi_audit, NIMI_AUDIT)
+SERVICE(nimi_auth, NIMI_AUTH)
+SERVICE(nimi_connectors, NIMI_CONNECTOR)
+SERVICE(nimi_local, NIMI_LOCAL)
+SERVICE(nimi_model, NIMI_MODEL)
 
 static void nimi_routes(void *instance, struct route_table *ret) {
     nimi_health_table(instance, ret);
@@ -207,7 +212,12 @@ static const struct contract_listener listeners[] = {
 
 static const struct contract_service services[] = {
     {"nimi_grpc", &nimi_descriptor, nimi_ai},
-    {"nimi_grpc", NULL, nimi_audit}, /* in the first row's descriptor set */
+    /* These are in the first row's descriptor set. */
+    {"nimi_grpc", NULL, nimi_audit},
+    {"nimi_grpc", NULL, nimi_auth},
+    {"nimi_grpc", NULL, nimi_local},
+    {"nimi_grpc", NULL, nimi_model},
+    {"nimi_grpc", &nimi_connector_descriptor, nimi_connectors},
 };
 
 static const struct contract_routes routes[] = {{"nimi_http", nimi_routes}};

@@ -61,3 +61,10 @@ bool endpoint_is_safe(struct str url, enum endpoint_near near) {
     default: return https;
     }
 }
+
+struct str endpoint_shown(struct str url) {
+    struct str rest;
+    url = str_split(url, '?', &rest);
+    url = str_split(url, '#', &rest);
+    return str_find_byte(url, '@') < url.len ? STR_EMPTY : url;
+}

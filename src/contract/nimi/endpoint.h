@@ -16,6 +16,10 @@
 
 enum endpoint_near { ENDPOINT_FAR_ONLY, ENDPOINT_LOOPBACK_TOO };
 
+/* The URL as callers may see it: without user and password, query and fragment. Empty if it has
+ * a user. */
+struct str endpoint_shown(struct str url);
+
 bool endpoint_is_safe(struct str url, enum endpoint_near near);
 
 #endif

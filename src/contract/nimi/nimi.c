@@ -1,15 +1,11 @@
 #include "contract/nimi/nimi.h"
 
 #include "base/mem.h"
-#include "contract/nimi/admit.h"
-#include "contract/nimi/call.h"
-#include "contract/nimi/health/health.h"
+#include "contract/nimi/auth/sessions.h"
 #include "contract/nimi/job/job_work.h"
-#include "contract/nimi/job/jobs.h"
+#include "contract/nimi/methods.h"
 #include "contract/nimi/once.h"
-#include "contract/nimi/scenario/scenario.h"
 #include "contract/nimi/upload/receive.h"
-#include "contract/nimi/voices.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -27,6 +23,7 @@ struct nimi_runtime {
     size_t probed_count;
     struct scheduler *scheduler, *slots;
     struct replies *replies;
+    struct sessions *sessions;
     struct nimi_files files;
 };
 
@@ -44,6 +41,7 @@ struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
     set_why(runtime, "not started");
     runtime->scheduler = scheduler_new(limits);
     runtime->slots = scheduler_new(&uploads);
+    runtime->sessions = sessions_new(SESSIONS_MAX);
     runtime->replies = replies_new(REPLIES_MAX, REPLIES_MAX_BYTES);
     pthread_mutex_init(&runtime->lock, NULL);
     return runtime;
@@ -54,6 +52,7 @@ void nimi_runtime_free(struct nimi_runtime *runtime) {
     scheduler_free(runtime->scheduler);
     scheduler_free(runtime->slots);
     replies_free(runtime->replies);
+    sessions_free(runtime->sessions);
     pthread_mutex_destroy(&runtime->lock);
     free(runtime);
 }
@@ -138,184 +137,11 @@ struct replies *nimi_runtime_replies(struct nimi_runtime *runtime) {
     return runtime->replies;
 }
 
-/* --- small answers ------------------------------------------------------------------------ */
-
-static const struct {
-    int type;
-    struct str description;
-} profiles[] = {
-    {NIMI_SCENARIO_TYPE_TEXT_GENERATE, STR_INIT("a model answers a conversation with text")},
-    {NIMI_SCENARIO_TYPE_TEXT_EMBED, STR_INIT("a model turns texts into vectors, one each")},
-    {NIMI_SCENARIO_TYPE_IMAGE_GENERATE, STR_INIT("a model draws what a text says")},
-    {NIMI_SCENARIO_TYPE_SPEECH_SYNTHESIZE, STR_INIT("a voice says a text")},
-    {NIMI_SCENARIO_TYPE_SPEECH_TRANSCRIBE, STR_INIT("a model writes down what was said")},
-};
-
-#define MODES_MAX 3
-
-/* The execution modes of a type, in the order of the enum. */
-static size_t list_modes(int type, int32_t *ret) {
-    size_t count = 0;
-    for (int mode = NIMI_EXECUTION_MODE_SYNC; mode <= NIMI_EXECUTION_MODE_ASYNC_JOB; mode++) {
-        if (admit_modes(type) & 1u << mode) ret[count++] = mode;
-    }
-    return count;
+struct sessions *nimi_runtime_sessions(struct nimi_runtime *runtime) {
+    return runtime->sessions;
 }
 
-/* List the types that some connector serves, for any model or for the one named. */
-static void list_profiles(struct nimi_call *call, const void *request, struct arena *arena) {
-    const struct nimi_list_scenario_profiles_request *from = request;
-    int32_t modes[ARRAY_LEN(profiles)][MODES_MAX];
-    struct nimi_scenario_profile served[ARRAY_LEN(profiles)];
-    size_t count = 0;
-    (void)arena;
-    for (size_t i = 0; i < ARRAY_LEN(profiles); i++) {
-        int type = profiles[i].type;
-        if (!admit_serves(call->instance->settings, type, str_trim(from->model_id))) continue;
-        served[count] = (struct nimi_scenario_profile){
-            .scenario_type = type,
-            .supported_execution_modes = modes[count],
-            .supported_execution_modes_count = list_modes(type, modes[count]),
-            .description = profiles[i].description};
-        count++;
-    }
-    nimi_reply(call, &nimi_list_scenario_profiles_response_table,
-               &(struct nimi_list_scenario_profiles_response){.profiles = served,
-                                                              .profiles_count = count});
-}
-
-static const struct {
-    int state;
-    struct str detail;
-} judgements[] = {
-    {NIMI_SCHEDULING_STATE_RUNNABLE, STR_INIT("a slot is free")},
-    {NIMI_SCHEDULING_STATE_QUEUE_REQUIRED, STR_INIT("all slots are taken: a call would wait")},
-};
-
-/* All targets share the same slots. */
-static void peek_scheduling(struct nimi_call *call, const void *request, struct arena *arena) {
-    const struct nimi_peek_scheduling_request *from = request;
-    struct fault fault;
-    if (!admit_app(&call->envelope, from->app_id, &fault)) {
-        nimi_refuse(call, &fault);
-        return;
-    }
-    struct occupancy now =
-        scheduler_occupancy(nimi_runtime_scheduler(call->instance->runtime), from->app_id);
-    const struct nimi_scheduling_occupancy_snapshot occupancy = {
-        .global_used = (int32_t)now.global_used,
-        .global_cap = (int32_t)now.global_cap,
-        .app_used = (int32_t)now.app_used,
-        .app_cap = (int32_t)now.app_cap};
-    bool waits = now.global_used >= now.global_cap || now.app_used >= now.app_cap;
-    const struct nimi_scheduling_judgement judgement = {.state = judgements[waits].state,
-                                                        .detail = judgements[waits].detail,
-                                                        .occupancy = &occupancy};
-    struct nimi_scheduling_target_judgement *targets =
-        arena_alloc(arena, (from->targets_count + 1) * sizeof(*targets));
-    size_t target_count = targets ? from->targets_count : 0;
-    for (size_t i = 0; i < target_count; i++)
-        targets[i] = (struct nimi_scheduling_target_judgement){&from->targets[i], &judgement};
-    nimi_reply(
-        call, &nimi_peek_scheduling_response_table,
-        &(struct nimi_peek_scheduling_response){.occupancy = &occupancy,
-                                                .aggregate_judgement = &judgement,
-                                                .target_judgements = targets,
-                                                .target_judgements_count = target_count});
-}
-
-/* --- the table ---------------------------------------------------------------------------- */
-
-#define AI "nimi.runtime.v1.RuntimeAiService"
-#define AUDIT "nimi.runtime.v1.RuntimeAuditService"
-#define ROW(service, method) STR_INIT("/" service "/" method)
-
-/* One row per method: its path, how its stream ends, facts for the interceptors, and the
- * function that answers. */
-static const struct nimi_row ai_rows[] = {
-    /* clang-format off */
-    {ROW(AI, "StreamScenario"),              RPC_SERVER_STREAM, CLOSE_DONE,     0,          &nimi_stream_scenario_request_table,                scenario_stream},
-    {ROW(AI, "ExecuteScenario"),             RPC_UNARY,         CLOSE_SINGLE,   NIMI_ONCE,  &nimi_execute_scenario_request_table,               scenario_execute},
-    {ROW(AI, "ListScenarioProfiles"),        RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, &nimi_list_scenario_profiles_request_table,         list_profiles},
-    {ROW(AI, "PeekScheduling"),              RPC_UNARY,         CLOSE_SINGLE,   0,          &nimi_peek_scheduling_request_table,                peek_scheduling},
-    {ROW(AI, "ListPresetVoices"),            RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, &nimi_list_preset_voices_request_table,             voices_list},
-    {ROW(AI, "SubmitScenarioJob"),           RPC_UNARY,         CLOSE_SINGLE,   0,          &nimi_submit_scenario_job_request_table,            jobs_submit},
-    {ROW(AI, "GetScenarioJob"),              RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, &nimi_get_scenario_job_request_table,               jobs_get},
-    {ROW(AI, "CancelScenarioJob"),           RPC_UNARY,         CLOSE_SINGLE,   NIMI_ONCE,  &nimi_cancel_scenario_job_request_table,            jobs_cancel},
-    {ROW(AI, "SubscribeScenarioJobEvents"),  RPC_SERVER_STREAM, CLOSE_TERMINAL, NIMI_READS, &nimi_subscribe_scenario_job_events_request_table,  jobs_subscribe},
-    {ROW(AI, "GetScenarioArtifacts"),        RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, &nimi_get_scenario_artifacts_request_table,         jobs_artifacts},
-    {ROW(AI, "UploadArtifact"),              RPC_CLIENT_STREAM, CLOSE_SINGLE,   NIMI_BARE,  &nimi_upload_artifact_request_table,                receive_begin},
-    /* clang-format on */
-};
-
-static const struct nimi_row audit_rows[] = {
-    {ROW(AUDIT, "GetRuntimeHealth"), RPC_UNARY, CLOSE_SINGLE, NIMI_READS,
-     &nimi_get_runtime_health_request_table, health_get},
-    {ROW(AUDIT, "ListAIProviderHealth"), RPC_UNARY, CLOSE_SINGLE, NIMI_READS,
-     &nimi_list_ai_provider_health_request_table, health_list_providers},
-};
-
-static const struct {
-    struct str name;
-    const struct nimi_row *rows;
-    size_t row_count;
-} services[NIMI_SERVICES] = {
-    [NIMI_AI] = {STR_INIT(AI), ai_rows, ARRAY_LEN(ai_rows)},
-    [NIMI_AUDIT] = {STR_INIT(AUDIT), audit_rows, ARRAY_LEN(audit_rows)},
-};
-
-#define ROWS_MAX (ARRAY_LEN(ai_rows) + ARRAY_LEN(audit_rows))
-
-/* The rows in the form of rpc/, in the same order. */
-struct nimi_methods {
-    struct rpc_method methods[ROWS_MAX];
-    const struct nimi_row *rows[ROWS_MAX];
-};
-
-const struct nimi_row *nimi_row_of(const struct nimi_instance *instance,
-                                   const struct rpc_method *method) {
-    return instance->methods->rows[method - instance->methods->methods];
-}
-
-/* A message of a client stream is a chunk and has a limit of its own. */
-static struct rpc_method method_of(const struct nimi_row *row, size_t message_max_bytes) {
-    bool chunks = row->kind == RPC_CLIENT_STREAM;
-    return (struct rpc_method){.path = row->path,
-                               .kind = row->kind,
-                               .handler = &nimi_handler,
-                               .ends = row->ends,
-                               .established = RPC_BY_HANDLER,
-                               .auth = RPC_OPEN,
-                               .deadline_ms = chunks ? RECEIVE_TOTAL_MS : 0,
-                               .request_max_bytes =
-                                   chunks ? RECEIVE_CHUNK_MAX_BYTES + RECEIVE_WRAPPING_BYTES
-                                          : message_max_bytes};
-}
-
-/* Index of the first row of a service, among the rows of all services. */
-static size_t first_row(size_t service) {
-    size_t first = 0;
-    for (size_t i = 0; i < service; i++) first += services[i].row_count;
-    return first;
-}
-
-void nimi_service(struct nimi_instance *instance, size_t service, struct rpc_service *ret) {
-    size_t first = first_row(service);
-    *ret = (struct rpc_service){.name = services[service].name,
-                                .methods = &instance->methods->methods[first],
-                                .method_count = services[service].row_count,
-                                .ctx = instance};
-    for (size_t r = 0; r < services[service].row_count; r++) {
-        const struct nimi_row *row = &services[service].rows[r];
-        instance->methods->rows[first + r] = row;
-        instance->methods->methods[first + r] =
-            method_of(row, instance->settings->message_max_bytes);
-    }
-}
-
-void nimi_services(struct nimi_instance *instance, struct rpc_service *ret) {
-    for (size_t i = 0; i < NIMI_SERVICES; i++) nimi_service(instance, i, &ret[i]);
-}
+/* --- a loop's share ------------------------------------------------------------------------ */
 
 void nimi_site(const struct nimi_instance *instance, struct rpc_site *site) {
     rpc_site_always(site, STR("x-nimi-runtime-version"), instance->settings->version);
@@ -323,10 +149,8 @@ void nimi_site(const struct nimi_instance *instance, struct rpc_site *site) {
 
 void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settings *settings,
                         struct run_host *host, struct nimi_runtime *runtime) {
-    *instance = (struct nimi_instance){.settings = settings,
-                                       .host = host,
-                                       .runtime = runtime,
-                                       .methods = MEM_NEW(struct nimi_methods)};
+    *instance = (struct nimi_instance){
+        .settings = settings, .host = host, .runtime = runtime, .methods = nimi_methods_new()};
     list_init(&instance->calls);
     list_init(&instance->shared);
     list_init(&instance->jobs);
@@ -351,5 +175,5 @@ void nimi_instance_done(struct nimi_instance *instance) {
     assert(list_empty(&instance->calls) && list_empty(&instance->jobs) &&
            list_empty(&instance->shared));
     pruner_stop(&instance->pruner);
-    free(instance->methods);
+    nimi_methods_free(instance->methods);
 }

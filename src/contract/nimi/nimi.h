@@ -25,6 +25,7 @@
 /* A connection to models, as configured by the operator. */
 struct nimi_connector {
     struct str id;
+    struct str vendor;         /* the dialect of its provider: "openai" */
     struct provider *provider; /* NULL: no text generation */
     struct media *media;       /* NULL: no speech, pictures, transcripts or embeddings */
     struct str owner;          /* the subject that may use it; empty: everyone */
@@ -35,11 +36,16 @@ struct nimi_connector {
     bool has_credential;      /* it has its key, or needs none */
     const struct str *models; /* local: the installed models; none: any name */
     size_t model_count;
+    /* What callers are told they may ask for: `models`, else those that agents ask of the same
+     * provider. */
+    const struct str *offered;
+    size_t offered_count;
 };
 
 struct nimi_settings {
     struct nimi_connector *connectors;
     size_t connector_count;
+    struct arena *arena; /* of what was worked out; NULL: nothing */
     bool allow_loopback; /* plain http to this machine */
     struct str version;  /* x-nimi-runtime-version */
     size_t message_max_bytes;
@@ -104,10 +110,19 @@ const struct nimi_files *nimi_runtime_files(const struct nimi_runtime *runtime);
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
 struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* for uploads */
 struct replies *nimi_runtime_replies(struct nimi_runtime *runtime);
+struct sessions *nimi_runtime_sessions(struct nimi_runtime *runtime);
 
 /* --- a loop's share ----------------------------------------------------------------------- */
 
-enum { NIMI_AI, NIMI_AUDIT, NIMI_SERVICES };
+enum {
+    NIMI_AI,
+    NIMI_AUDIT,
+    NIMI_AUTH,
+    NIMI_CONNECTOR,
+    NIMI_LOCAL,
+    NIMI_MODEL,
+    NIMI_SERVICES,
+};
 
 struct nimi_methods;
 

@@ -43,7 +43,9 @@ static struct nimi_connector connector_of(const struct config *config, size_t i,
                                        .has_credential = true,
                                        .models = from->models,
                                        .model_count = from->model_count};
+    connector.vendor = STR("local");
     if (from->builtin) return connector;
+    connector.vendor = from->provider->kind;
     connector.provider = team->providers[from->provider - config->providers];
     connector.endpoint = from->provider->base_url;
     connector.probe_url = address_of(from->provider);
@@ -57,6 +59,7 @@ static struct nimi_connector first_agents(const struct team *team) {
     const struct agent *agent = &team->agents[0];
     bool scripted = str_equal(str_from(agent->provider->kind->name), STR("scripted"));
     return (struct nimi_connector){.id = STR("local"),
+                                   .vendor = str_from(agent->provider->kind->name),
                                    .provider = agent->provider,
                                    .local = true,
                                    .enabled = true,
@@ -69,12 +72,40 @@ static struct nimi_connector this_machines(const struct team *team) {
     static const struct str models[] = {STR_INIT(LOCAL_SPEECH_MODEL),
                                         STR_INIT(LOCAL_EMBEDDING_MODEL)};
     return (struct nimi_connector){.id = STR("builtin"),
+                                   .vendor = STR("local"),
                                    .media = media_at(team, 0),
                                    .local = true,
                                    .enabled = true,
                                    .has_credential = true,
                                    .models = models,
                                    .model_count = ARRAY_LEN(models)};
+}
+
+/* --- what callers are told ---------------------------------------------------------------- */
+
+static bool is_among(struct str name, const struct str *names, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (str_equal(names[i], name)) return true;
+    }
+    return false;
+}
+
+/* The models of a connector that lists none are those that agents ask of its provider. */
+static void offer(struct nimi_connector *connector, const struct team *team,
+                  struct arena *arena) {
+    connector->offered = connector->models;
+    connector->offered_count = connector->model_count;
+    if (connector->model_count || !connector->provider) return;
+    struct str *names = arena_alloc(arena, team->agent_count * sizeof(*names));
+    size_t count = 0;
+    for (size_t i = 0; names && i < team->agent_count; i++) {
+        const struct agent *agent = &team->agents[i];
+        if (agent->provider == connector->provider && agent->model.len &&
+            !is_among(agent->model, names, count))
+            names[count++] = agent->model;
+    }
+    connector->offered = names;
+    connector->offered_count = count;
 }
 
 void nimi_settings_init(struct nimi_settings *ret, const struct config *config,
@@ -86,8 +117,11 @@ void nimi_settings_init(struct nimi_settings *ret, const struct config *config,
         connectors[count++] = first_agents(team);
         connectors[count++] = this_machines(team);
     }
+    struct arena *arena = arena_new(MIB);
+    for (size_t i = 0; i < count; i++) offer(&connectors[i], team, arena);
     *ret = (struct nimi_settings){.connectors = connectors,
                                   .connector_count = count,
+                                  .arena = arena,
                                   .allow_loopback = nimi_options(config)->allow_loopback,
                                   .version = STR(WEIR_VERSION),
                                   .message_max_bytes = config->limits.message_bytes,
@@ -100,5 +134,6 @@ void nimi_settings_init(struct nimi_settings *ret, const struct config *config,
 }
 
 void nimi_settings_done(struct nimi_settings *settings) {
+    arena_free(settings->arena);
     free(settings->connectors);
 }

@@ -19,7 +19,7 @@ const HEADERS = {
   "x-nimi-app-id": APP,
 };
 
-function load(folder, ...files) {
+function load(folder, files, more = {}) {
   return grpc.loadPackageDefinition(
     loader.loadSync(files, {
       includeDirs: [folder],
@@ -27,12 +27,14 @@ function load(folder, ...files) {
       longs: Number,
       enums: String,
       oneofs: true,
+      ...more,
     }),
   );
 }
 
-const FILES = ["ai", "audit", "common"].map((name) => `nimi/runtime/v1/${name}.proto`);
-const ours = load(process.env.WEIR_PROTO, ...FILES, "grpc/health/v1/health.proto");
+const NAMES = ["ai", "audit", "auth", "common", "connector", "local", "model"];
+const FILES = NAMES.map((name) => `nimi/runtime/v1/${name}.proto`);
+const ours = load(process.env.WEIR_PROTO, [...FILES, "grpc/health/v1/health.proto"]);
 
 // The protocol as it was before us: a client that has never heard of `frame`.
 function theirs() {
@@ -45,7 +47,7 @@ function theirs() {
       if (file.includes("/ai.") && without === text) throw new Error("no field `frame` in " + file);
       fs.writeFileSync(path.join(folder, file), without);
     }
-    return load(folder, ...FILES);
+    return load(folder, FILES);
   } finally {
     fs.rmSync(folder, { recursive: true });
   }
@@ -105,6 +107,17 @@ function ask(stub, method, message, md = metadata()) {
 
 const { RuntimeAiService, RuntimeAuditService } = ours.nimi.runtime.v1;
 
+// What an app meets first. Members that were not sent have their default, as in the SDK.
+function apps() {
+  const whole = load(process.env.WEIR_PROTO, FILES, { defaults: true }).nimi.runtime.v1;
+  return {
+    auth: client(whole.RuntimeAuthService),
+    connectors: client(whole.RuntimeConnectorService),
+    local: client(whole.RuntimeLocalService),
+    models: client(whole.RuntimeModelService),
+  };
+}
+
 module.exports = {
   APP,
   ask,
@@ -114,6 +127,7 @@ module.exports = {
   reason,
   request,
   ai: () => client(RuntimeAiService),
+  apps,
   audit: () => client(RuntimeAuditService),
   health: () => client(ours.grpc.health.v1.Health),
   oldAi: () => client(theirs().nimi.runtime.v1.RuntimeAiService),

@@ -1,0 +1,149 @@
+#include "contract/nimi/auth/auth.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "contract/nimi/auth/sessions.h"
+#include "proto/nimi.pb.h"
+
+#include <stdio.h>
+
+static struct sessions *sessions_of(const struct nimi_call *call) {
+    return nimi_runtime_sessions(call->instance->runtime);
+}
+
+static struct google_timestamp timestamp_of(int64_t unix_ms) {
+    return (struct google_timestamp){.seconds = unix_ms / 1000,
+                                     .nanos = (int32_t)(unix_ms % 1000) * 1000000};
+}
+
+/* --- what a request says of the app ------------------------------------------------------- */
+
+static bool is_id(const char *name, struct str id, struct fault *fault) {
+    struct err e;
+    return id_check(name, id, &e) ||
+           fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "%s", e.text);
+}
+
+static bool app_is_clear(const struct nimi_call *call, struct str app, struct fault *fault) {
+    if (!is_id("app_id", app, fault)) return false;
+    struct str header = call->envelope.app_id;
+    return header.len == 0 || str_equal(header, app) ||
+           fault_set(fault, NIMI_PROTOCOL_DOMAIN_FIELD_CONFLICT,
+                     "app_id and x-nimi-app-id name different apps");
+}
+
+/* --- the app ------------------------------------------------------------------------------ */
+
+void auth_register_app(struct nimi_call *call, const void *request, struct arena *arena) {
+    const struct nimi_register_app_request *from = request;
+    char made[ULID_LEN + 1];
+    struct str app_instance = from->app_instance_id;
+    struct fault fault;
+    (void)arena;
+    if (!app_is_clear(call, from->app_id, &fault) ||
+        (app_instance.len && !is_id("app_instance_id", app_instance, &fault))) {
+        nimi_refuse(call, &fault);
+        return;
+    }
+    if (app_instance.len == 0) {
+        ulid_new(made);
+        app_instance = str_of(made, ULID_LEN);
+    }
+    sessions_register(sessions_of(call), from->app_id, app_instance);
+    nimi_reply(call, &nimi_register_app_response_table,
+               &(struct nimi_register_app_response){.app_instance_id = app_instance,
+                                                    .accepted = true,
+                                                    .reason_code = NIMI_ACTION_EXECUTED});
+}
+
+/* --- its sessions ------------------------------------------------------------------------- */
+
+static bool may_open(const struct nimi_call *call, const struct nimi_open_session_request *from,
+                     struct fault *fault) {
+    if (!app_is_clear(call, from->app_id, fault) ||
+        (from->subject_user_id.len && !is_id("subject_user_id", from->subject_user_id, fault)))
+        return false;
+    return sessions_registered(sessions_of(call), from->app_id, from->app_instance_id) ||
+           fault_set(fault, NIMI_APP_NOT_REGISTERED,
+                     "this app_instance_id of the app is not registered; call RegisterApp "
+                     "first");
+}
+
+void auth_open_session(struct nimi_call *call, const void *request, struct arena *arena) {
+    const struct nimi_open_session_request *from = request;
+    struct session_opened opened;
+    struct fault fault;
+    (void)arena;
+    if (!may_open(call, from, &fault)) {
+        nimi_refuse(call, &fault);
+        return;
+    }
+    sessions_open(sessions_of(call), from->app_id, from->subject_user_id, from->ttl_seconds,
+                  clock_unix_ms(), &opened);
+    const struct google_timestamp issued = timestamp_of(opened.issued_ms);
+    const struct google_timestamp expires = timestamp_of(opened.expires_ms);
+    nimi_reply(call, &nimi_open_session_response_table,
+               &(struct nimi_open_session_response){.session_id = str_from(opened.id),
+                                                    .issued_at = &issued,
+                                                    .expires_at = &expires,
+                                                    .session_token = str_from(opened.token),
+                                                    .reason_code = NIMI_ACTION_EXECUTED});
+    explicit_bzero(&opened, sizeof(opened));
+}
+
+/* RefreshSession and RevokeSession name only the session; the app is the header's. */
+static bool app_is_known(const struct nimi_call *call, struct str session_id,
+                         struct fault *fault) {
+    if (str_trim(session_id).len == 0)
+        return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                         "the request needs a session_id");
+    return call->envelope.app_id.len ||
+           fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                     "x-nimi-app-id is missing; it says whose session this is");
+}
+
+void auth_refresh_session(struct nimi_call *call, const void *request, struct arena *arena) {
+    const struct nimi_refresh_session_request *from = request;
+    struct session_opened opened;
+    struct fault fault;
+    (void)arena;
+    if (!app_is_known(call, from->session_id, &fault)) {
+        nimi_refuse(call, &fault);
+        return;
+    }
+    enum session_verdict verdict =
+        sessions_refresh(sessions_of(call), from->session_id, call->envelope.app_id,
+                         call->subject, from->ttl_seconds, clock_unix_ms(), &opened);
+    if (verdict != SESSION_VALID) {
+        fault_set(&fault,
+                  verdict == SESSION_OVER ? NIMI_SESSION_EXPIRED : NIMI_APP_NOT_REGISTERED,
+                  "this app has no such session any more; call OpenSession");
+        nimi_refuse(call, &fault);
+        return;
+    }
+    const struct google_timestamp expires = timestamp_of(opened.expires_ms);
+    nimi_reply(call, &nimi_refresh_session_response_table,
+               &(struct nimi_refresh_session_response){.session_id = str_from(opened.id),
+                                                       .expires_at = &expires,
+                                                       .session_token = str_from(opened.token),
+                                                       .reason_code = NIMI_ACTION_EXECUTED});
+    explicit_bzero(&opened, sizeof(opened));
+}
+
+/* Revoking twice is no mistake: the session is over either way. */
+void auth_revoke_session(struct nimi_call *call, const void *request, struct arena *arena) {
+    const struct nimi_revoke_session_request *from = request;
+    struct fault fault;
+    (void)arena;
+    if (!app_is_known(call, from->session_id, &fault)) {
+        nimi_refuse(call, &fault);
+        return;
+    }
+    bool found = sessions_revoke(sessions_of(call), from->session_id, call->envelope.app_id,
+                                 call->subject);
+    nimi_reply(call, &nimi_ack_table,
+               &(struct nimi_ack){.ok = true,
+                                  .reason_code = NIMI_ACTION_EXECUTED,
+                                  .action_hint =
+                                      found ? STR_EMPTY : STR("there was no such session")});
+}

@@ -1,0 +1,230 @@
+#include "contract/nimi/auth/sessions.h"
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/same.h"
+#include "wire/base64.h"
+
+#include <nettle/sha2.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+struct app_session {
+    struct list link; /* in `used` */
+    char id[ULID_LEN + 1];
+    char *app, *subject;
+    uint8_t digest[SHA256_DIGEST_SIZE]; /* of its token */
+    int64_t expires_ms;
+};
+
+struct registered {
+    struct list link;
+    char *key; /* the app, a NUL, its instance */
+    size_t key_len;
+};
+
+struct sessions {
+    pthread_mutex_t lock;
+    size_t max;
+    struct map *sessions, *apps;
+    struct list used, apps_used; /* the least recently used first */
+};
+
+struct sessions *sessions_new(size_t max) {
+    struct sessions *sessions = MEM_NEW(struct sessions);
+    sessions->max = max;
+    sessions->sessions = map_new();
+    sessions->apps = map_new();
+    list_init(&sessions->used);
+    list_init(&sessions->apps_used);
+    pthread_mutex_init(&sessions->lock, NULL);
+    return sessions;
+}
+
+static void session_drop(struct sessions *sessions, struct app_session *session) {
+    map_remove(sessions->sessions, str_of(session->id, ULID_LEN));
+    list_remove(&session->link);
+    free(session->app);
+    free(session->subject);
+    explicit_bzero(session->digest, sizeof(session->digest));
+    free(session);
+}
+
+static void app_drop(struct sessions *sessions, struct registered *app) {
+    map_remove(sessions->apps, str_of(app->key, app->key_len));
+    list_remove(&app->link);
+    free(app->key);
+    free(app);
+}
+
+static struct app_session *oldest_session(struct sessions *sessions) {
+    return list_empty(&sessions->used)
+               ? NULL
+               : CONTAINER_OF(sessions->used.next, struct app_session, link);
+}
+
+static struct registered *oldest_app(struct sessions *sessions) {
+    return list_empty(&sessions->apps_used)
+               ? NULL
+               : CONTAINER_OF(sessions->apps_used.next, struct registered, link);
+}
+
+void sessions_free(struct sessions *sessions) {
+    if (!sessions) return;
+    for (struct app_session *s; (s = oldest_session(sessions));) session_drop(sessions, s);
+    for (struct registered *app; (app = oldest_app(sessions));) app_drop(sessions, app);
+    map_free(sessions->sessions);
+    map_free(sessions->apps);
+    pthread_mutex_destroy(&sessions->lock);
+    free(sessions);
+}
+
+/* --- apps --------------------------------------------------------------------------------- */
+
+static struct str app_key(struct str app, struct str app_instance) {
+    size_t len = app.len + 1 + app_instance.len;
+    char *key = mem_zero(1, len);
+    if (app.len) memcpy(key, app.at, app.len);
+    if (app_instance.len) memcpy(key + app.len + 1, app_instance.at, app_instance.len);
+    return str_of(key, len);
+}
+
+static struct registered *app_find(struct sessions *sessions, struct str key) {
+    struct registered *app = map_find(sessions->apps, key);
+    if (!app) return NULL;
+    list_remove(&app->link);
+    list_append(&sessions->apps_used, &app->link);
+    return app;
+}
+
+void sessions_register(struct sessions *sessions, struct str app, struct str app_instance) {
+    struct str key = app_key(app, app_instance);
+    pthread_mutex_lock(&sessions->lock);
+    if (app_find(sessions, key)) {
+        free((char *)(uintptr_t)key.at);
+    } else {
+        if (map_count(sessions->apps) >= sessions->max)
+            app_drop(sessions, oldest_app(sessions));
+        struct registered *fresh = MEM_NEW(struct registered);
+        fresh->key = (char *)(uintptr_t)key.at;
+        fresh->key_len = key.len;
+        map_put(sessions->apps, key, fresh);
+        list_append(&sessions->apps_used, &fresh->link);
+    }
+    pthread_mutex_unlock(&sessions->lock);
+}
+
+bool sessions_registered(struct sessions *sessions, struct str app, struct str app_instance) {
+    struct str key = app_key(app, app_instance);
+    pthread_mutex_lock(&sessions->lock);
+    bool found = app_find(sessions, key) != NULL;
+    pthread_mutex_unlock(&sessions->lock);
+    free((char *)(uintptr_t)key.at);
+    return found;
+}
+
+/* --- sessions ----------------------------------------------------------------------------- */
+
+static void make_token(char ret[static SESSIONS_TOKEN_BYTES + 1]) {
+    char bytes[32];
+    struct buf text = {
+        .at = ret, .room = SESSIONS_TOKEN_BYTES, .max_bytes = SESSIONS_TOKEN_BYTES};
+    ssize_t got = getrandom(bytes, sizeof(bytes), 0);
+    if (got != (ssize_t)sizeof(bytes)) abort(); /* the kernel has no randomness to give */
+    base64_encode(&text, str_of(bytes, sizeof(bytes)), BASE64_URL, BASE64_UNPADDED);
+    ret[SESSIONS_TOKEN_BYTES] = '\0';
+    explicit_bzero(bytes, sizeof(bytes));
+}
+
+static void digest_of(struct str token, uint8_t *ret) {
+    struct sha256_ctx hash;
+    sha256_init(&hash);
+    sha256_update(&hash, token.len, (const uint8_t *)token.at);
+    sha256_digest(&hash, SHA256_DIGEST_SIZE, ret);
+}
+
+static int64_t ttl_ms(int32_t ttl_s) {
+    if (ttl_s <= 0) return SESSIONS_TTL_S * 1000;
+    return (int64_t)(ttl_s > SESSIONS_TTL_MAX_S ? SESSIONS_TTL_MAX_S : ttl_s) * 1000;
+}
+
+static void renew(struct app_session *session, int32_t ttl_s, int64_t now_ms,
+                  struct session_opened *ret) {
+    make_token(ret->token);
+    digest_of(str_of(ret->token, SESSIONS_TOKEN_BYTES), session->digest);
+    session->expires_ms = now_ms + ttl_ms(ttl_s);
+    memcpy(ret->id, session->id, sizeof(ret->id));
+    ret->issued_ms = now_ms;
+    ret->expires_ms = session->expires_ms;
+}
+
+void sessions_open(struct sessions *sessions, struct str app, struct str subject, int32_t ttl_s,
+                   int64_t now_ms, struct session_opened *ret) {
+    struct app_session *session = MEM_NEW(struct app_session);
+    ulid_new(session->id);
+    session->app = str_dup(app);
+    session->subject = str_dup(subject);
+    list_init(&session->link);
+    renew(session, ttl_s, now_ms, ret);
+    pthread_mutex_lock(&sessions->lock);
+    if (map_count(sessions->sessions) >= sessions->max)
+        session_drop(sessions, oldest_session(sessions));
+    map_put(sessions->sessions, str_of(session->id, ULID_LEN), session);
+    list_append(&sessions->used, &session->link);
+    pthread_mutex_unlock(&sessions->lock);
+}
+
+/* An app's session that has not expired; an expired one is dropped. */
+static enum session_verdict session_find(struct sessions *sessions, struct str id,
+                                         struct str app, int64_t now_ms,
+                                         struct app_session **ret) {
+    struct app_session *session = map_find(sessions->sessions, id);
+    if (!session || !str_equal(str_from(session->app), app)) return SESSION_UNKNOWN;
+    if (now_ms >= session->expires_ms) {
+        session_drop(sessions, session);
+        return SESSION_OVER;
+    }
+    list_remove(&session->link);
+    list_append(&sessions->used, &session->link);
+    *ret = session;
+    return SESSION_VALID;
+}
+
+enum session_verdict sessions_check(struct sessions *sessions, struct str id, struct str token,
+                                    struct str app, int64_t now_ms) {
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    struct app_session *session;
+    digest_of(token, digest);
+    pthread_mutex_lock(&sessions->lock);
+    enum session_verdict verdict = session_find(sessions, id, app, now_ms, &session);
+    if (verdict == SESSION_VALID && !same_bytes(digest, session->digest, sizeof(digest)))
+        verdict = SESSION_UNKNOWN;
+    pthread_mutex_unlock(&sessions->lock);
+    return verdict;
+}
+
+enum session_verdict sessions_refresh(struct sessions *sessions, struct str id, struct str app,
+                                      struct str subject, int32_t ttl_s, int64_t now_ms,
+                                      struct session_opened *ret) {
+    struct app_session *session;
+    pthread_mutex_lock(&sessions->lock);
+    enum session_verdict verdict = session_find(sessions, id, app, now_ms, &session);
+    if (verdict == SESSION_VALID && !str_equal(str_from(session->subject), subject))
+        verdict = SESSION_UNKNOWN;
+    if (verdict == SESSION_VALID) renew(session, ttl_s, now_ms, ret);
+    pthread_mutex_unlock(&sessions->lock);
+    return verdict;
+}
+
+bool sessions_revoke(struct sessions *sessions, struct str id, struct str app,
+                     struct str subject) {
+    pthread_mutex_lock(&sessions->lock);
+    struct app_session *session = map_find(sessions->sessions, id);
+    bool found = session && str_equal(str_from(session->app), app) &&
+                 str_equal(str_from(session->subject), subject);
+    if (found) session_drop(sessions, session);
+    pthread_mutex_unlock(&sessions->lock);
+    return found;
+}

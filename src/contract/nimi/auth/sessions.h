@@ -1,0 +1,62 @@
+/* sessions: the apps that registered with this process, and their sessions.
+ *
+ * A session is an id and a secret token; only the token's digest is kept. Both live in memory
+ * only, as the protocol has it: after a restart an app registers again. At a limit the least
+ * recently used entry makes room.
+ *
+ *     register ─▶ open ─▶ check ... refresh ... ─▶ revoke | expiry
+ *
+ * Memory   owns copies.
+ * Threads  any; one lock.
+ * Source   contracts/nimi.md 1.14, 3.2 K-DAEMON-003 "in-memory sessions are lost", 5.1.
+ */
+#ifndef WEIR_CONTRACT_NIMI_AUTH_SESSIONS_H
+#define WEIR_CONTRACT_NIMI_AUTH_SESSIONS_H
+
+#include "base/str.h"
+#include "contract/nimi/ulid.h"
+
+#define SESSIONS_MAX 10000
+#define SESSIONS_TTL_S 3600 /* unless the request says how long */
+#define SESSIONS_TTL_MAX_S 86400
+#define SESSIONS_TOKEN_BYTES 43 /* 32 random bytes, as base64url */
+
+struct sessions;
+
+struct sessions *sessions_new(size_t max);
+void sessions_free(struct sessions *sessions); /* NULL is fine */
+
+/* An app of one installation. */
+void sessions_register(struct sessions *sessions, struct str app, struct str app_instance);
+bool sessions_registered(struct sessions *sessions, struct str app, struct str app_instance);
+
+struct session_opened {
+    char id[ULID_LEN + 1];
+    char token[SESSIONS_TOKEN_BYTES + 1];
+    int64_t issued_ms, expires_ms; /* Unix */
+};
+
+/* ttl_s  0 or less: SESSIONS_TTL_S; at most SESSIONS_TTL_MAX_S */
+void sessions_open(struct sessions *sessions, struct str app, struct str subject, int32_t ttl_s,
+                   int64_t now_ms, struct session_opened *ret);
+
+enum session_verdict {
+    SESSION_VALID,
+    SESSION_UNKNOWN, /* also: of another app or subject */
+    SESSION_OVER,    /* it has expired */
+};
+
+/* The token of an app's session, as in the headers x-nimi-session-id and -token. */
+enum session_verdict sessions_check(struct sessions *sessions, struct str id, struct str token,
+                                    struct str app, int64_t now_ms);
+
+/* Give an app's session a new token and more time; the old token ends. */
+enum session_verdict sessions_refresh(struct sessions *sessions, struct str id, struct str app,
+                                      struct str subject, int32_t ttl_s, int64_t now_ms,
+                                      struct session_opened *ret);
+
+/* Returns whether there was one. */
+bool sessions_revoke(struct sessions *sessions, struct str id, struct str app,
+                     struct str subject);
+
+#endif

@@ -1,0 +1,171 @@
+#include "contract/nimi/methods.h"
+
+#include "base/mem.h"
+#include "contract/nimi/auth/auth.h"
+#include "contract/nimi/catalog/catalog.h"
+#include "contract/nimi/health/health.h"
+#include "contract/nimi/job/jobs.h"
+#include "contract/nimi/offers.h"
+#include "contract/nimi/scenario/scenario.h"
+#include "contract/nimi/subject.h"
+#include "contract/nimi/upload/receive.h"
+#include "contract/nimi/voices.h"
+#include "proto/nimi.pb.h"
+#include "proto/nimi_connector.pb.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define AI "nimi.runtime.v1.RuntimeAiService"
+#define AUDIT "nimi.runtime.v1.RuntimeAuditService"
+#define AUTH "nimi.runtime.v1.RuntimeAuthService"
+#define CONNECTOR "nimi.runtime.v1.RuntimeConnectorService"
+#define LOCAL "nimi.runtime.v1.RuntimeLocalService"
+#define MODEL "nimi.runtime.v1.RuntimeModelService"
+#define ROW(service, method) STR_INIT("/" service "/" method)
+
+/* One row per method: its path, how its stream ends, who may call it, facts for the
+ * interceptors, its request, where the request names a subject, and the function that answers.
+ * Guard and subject stand in the middle so that a row without them does not compile. */
+
+static const struct nimi_row ai_rows[] = {
+    /* clang-format off */
+    {ROW(AI, "StreamScenario"),             RPC_SERVER_STREAM, CLOSE_DONE,     GUARD_CALLER, 0,          &nimi_stream_scenario_request_table,               subject_of_stream_scenario,    scenario_stream},
+    {ROW(AI, "ExecuteScenario"),            RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_ONCE,  &nimi_execute_scenario_request_table,              subject_of_execute_scenario,   scenario_execute},
+    {ROW(AI, "ListScenarioProfiles"),       RPC_UNARY,         CLOSE_SINGLE,   GUARD_OPEN,   NIMI_READS, &nimi_list_scenario_profiles_request_table,        subject_is_not_named,          offers_list_profiles},
+    {ROW(AI, "PeekScheduling"),             RPC_UNARY,         CLOSE_SINGLE,   GUARD_OPEN,   0,          &nimi_peek_scheduling_request_table,               subject_is_not_named,          offers_peek_scheduling},
+    {ROW(AI, "ListPresetVoices"),           RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, &nimi_list_preset_voices_request_table,            subject_of_list_preset_voices, voices_list},
+    {ROW(AI, "SubmitScenarioJob"),          RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, 0,          &nimi_submit_scenario_job_request_table,           subject_of_submit_scenario_job, jobs_submit},
+    {ROW(AI, "GetScenarioJob"),             RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, &nimi_get_scenario_job_request_table,              subject_is_not_named,          jobs_get},
+    {ROW(AI, "CancelScenarioJob"),          RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_ONCE,  &nimi_cancel_scenario_job_request_table,           subject_is_not_named,          jobs_cancel},
+    {ROW(AI, "SubscribeScenarioJobEvents"), RPC_SERVER_STREAM, CLOSE_TERMINAL, GUARD_CALLER, NIMI_READS, &nimi_subscribe_scenario_job_events_request_table, subject_is_not_named,          jobs_subscribe},
+    {ROW(AI, "GetScenarioArtifacts"),       RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, &nimi_get_scenario_artifacts_request_table,        subject_is_not_named,          jobs_artifacts},
+    {ROW(AI, "UploadArtifact"),             RPC_CLIENT_STREAM, CLOSE_SINGLE,   GUARD_CALLER, NIMI_BARE,  &nimi_upload_artifact_request_table,               subject_of_upload_artifact,    receive_begin},
+    /* clang-format on */
+};
+
+static const struct nimi_row audit_rows[] = {
+    /* clang-format off */
+    {ROW(AUDIT, "GetRuntimeHealth"),     RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_get_runtime_health_request_table,      subject_is_not_named, health_get},
+    {ROW(AUDIT, "ListAIProviderHealth"), RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_list_ai_provider_health_request_table, subject_is_not_named, health_list_providers},
+    /* clang-format on */
+};
+
+static const struct nimi_row auth_rows[] = {
+    /* clang-format off */
+    {ROW(AUTH, "RegisterApp"),    RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN,   NIMI_ONCE, &nimi_register_app_request_table,    subject_is_not_named,    auth_register_app},
+    {ROW(AUTH, "OpenSession"),    RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE, &nimi_open_session_request_table,    subject_of_open_session, auth_open_session},
+    {ROW(AUTH, "RefreshSession"), RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE, &nimi_refresh_session_request_table, subject_is_not_named,    auth_refresh_session},
+    {ROW(AUTH, "RevokeSession"),  RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE, &nimi_revoke_session_request_table,  subject_is_not_named,    auth_revoke_session},
+    /* clang-format on */
+};
+
+static const struct nimi_row connector_rows[] = {
+    /* clang-format off */
+    {ROW(CONNECTOR, "GetConnector"),        RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_READS, &nimi_wire_get_connector_request_table,         subject_of_get_connector,         catalog_get_connector},
+    {ROW(CONNECTOR, "ListConnectors"),      RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_READS, &nimi_wire_list_connectors_request_table,       subject_of_list_connectors,       catalog_list_connectors},
+    {ROW(CONNECTOR, "ListConnectorModels"), RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_READS, &nimi_wire_list_connector_models_request_table, subject_of_list_connector_models, catalog_list_connector_models},
+    /* clang-format on */
+};
+
+static const struct nimi_row local_rows[] = {
+    /* clang-format off */
+    {ROW(LOCAL, "ListLocalAssets"), RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_list_local_assets_request_table, subject_is_not_named, catalog_list_assets},
+    /* clang-format on */
+};
+
+static const struct nimi_row model_rows[] = {
+    /* clang-format off */
+    {ROW(MODEL, "ListModels"),       RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_list_models_request_table,        subject_is_not_named, catalog_list_models},
+    {ROW(MODEL, "CheckModelHealth"), RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_check_model_health_request_table, subject_is_not_named, catalog_check_model},
+    /* clang-format on */
+};
+
+static const struct {
+    struct str name;
+    const struct nimi_row *rows;
+    size_t row_count;
+} services[NIMI_SERVICES] = {
+    [NIMI_AI] = {STR_INIT(AI), ai_rows, ARRAY_LEN(ai_rows)},
+    [NIMI_AUDIT] = {STR_INIT(AUDIT), audit_rows, ARRAY_LEN(audit_rows)},
+    [NIMI_AUTH] = {STR_INIT(AUTH), auth_rows, ARRAY_LEN(auth_rows)},
+    [NIMI_CONNECTOR] = {STR_INIT(CONNECTOR), connector_rows, ARRAY_LEN(connector_rows)},
+    [NIMI_LOCAL] = {STR_INIT(LOCAL), local_rows, ARRAY_LEN(local_rows)},
+    [NIMI_MODEL] = {STR_INIT(MODEL), model_rows, ARRAY_LEN(model_rows)},
+};
+
+/* Index of the first row of a service, among the rows of all services. NIMI_SERVICES: how many
+ * rows there are. */
+static size_t first_row(size_t service) {
+    size_t first = 0;
+    for (size_t i = 0; i < service; i++) first += services[i].row_count;
+    return first;
+}
+
+const struct nimi_row *nimi_row_at(size_t index) {
+    for (size_t i = 0; i < NIMI_SERVICES; i++) {
+        if (index < services[i].row_count) return &services[i].rows[index];
+        index -= services[i].row_count;
+    }
+    return NULL;
+}
+
+/* The rows in the form of rpc/, in the same order. */
+struct nimi_methods {
+    struct rpc_method *methods;
+    const struct nimi_row **rows;
+};
+
+struct nimi_methods *nimi_methods_new(void) {
+    struct nimi_methods *methods = MEM_NEW(struct nimi_methods);
+    size_t count = first_row(NIMI_SERVICES);
+    methods->methods = mem_zero(count, sizeof(*methods->methods));
+    methods->rows = mem_zero(count, sizeof(*methods->rows));
+    return methods;
+}
+
+void nimi_methods_free(struct nimi_methods *methods) {
+    if (!methods) return;
+    free(methods->methods);
+    free(methods->rows);
+    free(methods);
+}
+
+const struct nimi_row *nimi_row_of(const struct nimi_instance *instance,
+                                   const struct rpc_method *method) {
+    return instance->methods->rows[method - instance->methods->methods];
+}
+
+/* A message of a client stream is a chunk and has a limit of its own. */
+static struct rpc_method method_of(const struct nimi_row *row, size_t message_max_bytes) {
+    bool chunks = row->kind == RPC_CLIENT_STREAM;
+    return (struct rpc_method){.path = row->path,
+                               .kind = row->kind,
+                               .handler = &nimi_handler,
+                               .ends = row->ends,
+                               .established = RPC_BY_HANDLER,
+                               .auth = RPC_OPEN, /* row->guard decides */
+                               .deadline_ms = chunks ? RECEIVE_TOTAL_MS : 0,
+                               .request_max_bytes =
+                                   chunks ? RECEIVE_CHUNK_MAX_BYTES + RECEIVE_WRAPPING_BYTES
+                                          : message_max_bytes};
+}
+
+void nimi_service(struct nimi_instance *instance, size_t service, struct rpc_service *ret) {
+    size_t first = first_row(service);
+    *ret = (struct rpc_service){.name = services[service].name,
+                                .methods = &instance->methods->methods[first],
+                                .method_count = services[service].row_count,
+                                .ctx = instance};
+    for (size_t r = 0; r < services[service].row_count; r++) {
+        const struct nimi_row *row = &services[service].rows[r];
+        assert(row->guard > 0 && row->guard < GUARD_COUNT && row->subject && row->begin);
+        instance->methods->rows[first + r] = row;
+        instance->methods->methods[first + r] =
+            method_of(row, instance->settings->message_max_bytes);
+    }
+}
+
+void nimi_services(struct nimi_instance *instance, struct rpc_service *ret) {
+    for (size_t i = 0; i < NIMI_SERVICES; i++) nimi_service(instance, i, &ret[i]);
+}
