@@ -22,9 +22,17 @@ static bool answer_leave(struct answer *answer) {
     return alive;
 }
 
+/* The agent has used its tokens whatever the ending is. */
+static void give_usage(struct answer *answer) {
+    answer->usage.model = buf_str(&answer->model);
+    const struct reply_event event = {.kind = REPLY_USAGE, .usage = &answer->usage};
+    if (answer->counted) gate_take(&event, &answer->gate);
+}
+
 bool answer_give(struct answer *answer, const struct reply_event *event) {
     answer->inside++;
-    gate_take(event, &answer->gate);
+    if (reply_event_ends(event)) give_usage(answer);
+    if (!answer->dropped) gate_take(event, &answer->gate);
     return answer_leave(answer);
 }
 
@@ -48,20 +56,13 @@ static int64_t sum_known(int64_t a, int64_t b) {
 }
 
 void answer_count(struct answer *answer, const struct event_usage *usage, struct str model) {
-    struct event_usage *sums = &answer->usage;
-    const struct event_usage before = *sums;
-    *sums = *usage;
-    sums->prompt = sum_known(usage->prompt, before.prompt);
-    sums->completion = sum_known(usage->completion, before.completion);
-    sums->total = sum_known(usage->total, before.total);
-    sums->cost_nano = sum_known(usage->cost_nano, before.cost_nano);
+    for (size_t i = 0; i < USAGE_FIELD_COUNT; i++) {
+        const struct usage_field *field = &usage_fields[i];
+        if (field->type != USAGE_TOKENS) continue;
+        int64_t *sum = usage_at(&answer->usage, field);
+        *sum = sum_known(*sum, usage_get(usage, field));
+    }
     answer->counted = true;
     buf_clear(&answer->model);
     buf_append(&answer->model, str_head(model, MODEL_SHOWN_BYTES));
-}
-
-bool answer_give_usage(struct answer *answer) {
-    answer->usage.model = buf_str(&answer->model);
-    const struct reply_event event = {.kind = REPLY_USAGE, .usage = &answer->usage};
-    return !answer->counted || answer_give(answer, &event);
 }

@@ -2,7 +2,7 @@
  *
  * A listener may pause or cancel a call from inside a callback. An answer passes events on
  * through a gate, keeps the call alive while a callback is on the stack, and adds up the tokens
- * that the agent reports. The sums are reported once, before the end.
+ * that the agent reports. The sums are reported once, before the end, also before a failure.
  *
  * Memory   inside the kind's struct provider_call. `free` frees that call, after its ending was
  *          reported or after answer_drop(), when no callback is on the stack any more.
@@ -26,7 +26,7 @@ void answer_init(struct answer *answer, reply_event_fn *on_reply, void *ctx,
                  void (*free)(struct answer *answer));
 void answer_done(struct answer *answer);
 
-/* Report an event, or the events that were kept during a pause. False: the listener has
+/* Report an event, before an ending also the sums, or the events that were kept during a pause. False: the listener has
  * cancelled the call, which may have been freed. After an ending the call is freed, or will
  * be. */
 bool answer_give(struct answer *answer, const struct reply_event *event);
@@ -38,9 +38,6 @@ void answer_drop(struct answer *answer);
 
 /* Add the counts of a model call that the agent has made. */
 void answer_count(struct answer *answer, const struct event_usage *usage, struct str model);
-
-/* Report the sums, if there are any. False: as above. */
-bool answer_give_usage(struct answer *answer);
 
 static inline bool answer_paused(const struct answer *answer) {
     return answer->gate.closed;

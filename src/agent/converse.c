@@ -115,8 +115,8 @@ static void append_stream_name(const struct provider_call *call, struct buf *out
 }
 
 static struct str message_of(const struct provider_request *request) {
-    bool there = request->turn_start < request->message_count;
-    return there ? request->messages[request->turn_start].text : STR_EMPTY;
+    size_t at = agent_asked_at(request);
+    return at < request->message_count ? request->messages[at].text : STR_EMPTY;
 }
 
 static bool append_request(const struct provider_call *call, struct buf *out, struct err *e) {
@@ -261,7 +261,6 @@ static void take_done(struct provider_call *call, const struct converse_event *e
     struct buf model;
     leave_stream(call);
     if (!call->spoke && !give_turns(call, event)) return;
-    if (!answer_give_usage(&call->answer)) return;
     buf_init(&model, KIB);
     buf_append(&model, event->model.len ? str_head(event->model, SAID_MAX_BYTES)
                                         : buf_str(&call->answer.model));
@@ -274,8 +273,7 @@ static void take_done(struct provider_call *call, const struct converse_event *e
 /* The turn has failed, and the stream goes on. */
 static void take_error(struct provider_call *call, const struct converse_event *event) {
     leave_stream(call);
-    if (answer_give_usage(&call->answer))
-        call_fail(call, event->code, AGENT_FAILED, "failed", event->text);
+    call_fail(call, event->code, AGENT_FAILED, "failed", event->text);
 }
 
 static void act(struct provider_call *call, const struct converse_event *event) {

@@ -84,6 +84,10 @@ AGENT_KINDS(AGENT_KIND_DECLARE)
 /* "model", then each kind; ends with NULL. */
 extern const char *const agent_kind_names[];
 
+/* The index of the message that an agent with a memory of its own is sent: the latest one from
+ * the user in this turn (which may ask for a better answer), or the turn's first. */
+size_t agent_asked_at(const struct provider_request *request);
+
 /* NULL: it is "model", or none. */
 const struct agent_kind *agent_kind_find(struct str name);
 

@@ -85,10 +85,8 @@ static void fail_as_said(struct provider_call *call, const struct reply_event *s
     end_call(call, &failed);
 }
 
-/* Usage is the last event before the end. */
 static void end_well(struct provider_call *call) {
     leave_turn(call);
-    if (!answer_give_usage(&call->answer)) return;
     if (call->answer.model.len) {
         buf_clear(&call->model);
         buf_append(&call->model, buf_str(&call->answer.model));

@@ -171,12 +171,11 @@ static void give(struct process *process, const struct reply_event *event) {
     (void)answer_give(&process->call->answer, event); /* the caller checks process->call */
 }
 
-/* Usage is the last event before the end. The process leaves the call before reporting the end,
+/* The process leaves the call before reporting the end,
  * because the listener may make the next call at once. */
 static void end_reply(struct process *process, enum process_state next) {
     struct provider_call *call = process->call;
     struct buf model;
-    if (!answer_give_usage(&call->answer)) return;
     buf_init(&model, KIB);
     buf_append(&model,
                call->answer.model.len ? buf_str(&call->answer.model) : call->request->model);

@@ -1,6 +1,7 @@
 /* Writes the requests to a server of the Runtime Contract. */
 #include "agent/runtime.h"
 
+#include "agent/kind.h"
 #include "base/log.h"
 #include "provider/body.h"
 
@@ -110,15 +111,6 @@ static void put_resume(struct json_writer *w, const struct provider_request *req
 
 /* --- a turn ------------------------------------------------------------------------------- */
 
-/* The index of the message to send: the latest one from the user in this turn, or the turn's
- * first. */
-static size_t asked_at(const struct provider_request *request) {
-    for (size_t i = request->message_count; i-- > request->turn_start;) {
-        if (request->messages[i].role == MESSAGE_USER) return i;
-    }
-    return request->turn_start;
-}
-
 static bool is_said(const struct message *message) {
     return (message->role == MESSAGE_USER || message->role == MESSAGE_AGENT) &&
            !message->error && message->text.len;
@@ -143,7 +135,7 @@ static bool history_is(struct json own, const char *where) {
 
 static void put_input(struct json_writer *w, const struct provider_request *request,
                       struct json own) {
-    size_t asked = asked_at(request);
+    size_t asked = agent_asked_at(request);
     struct message none = {.text = STR_EMPTY, .parts = STR_EMPTY};
     const struct message *message =
         asked < request->message_count ? &request->messages[asked] : &none;
@@ -164,7 +156,7 @@ static void put_input(struct json_writer *w, const struct provider_request *requ
 
 static void put_history(struct json_writer *w, const struct provider_request *request) {
     json_member_array(w, "conversation_history");
-    for (size_t i = 0, asked = asked_at(request); i < asked; i++) {
+    for (size_t i = 0, asked = agent_asked_at(request); i < asked; i++) {
         const struct message *message = &request->messages[i];
         if (!is_said(message)) continue;
         json_open_object(w);

@@ -1,5 +1,6 @@
 #include "client/grpc_keep.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "client/place.h"
 
@@ -73,10 +74,19 @@ static void on_time(void *ctx) {
         kept_drop(kept);
 }
 
-/* A parked call expects no message. */
+/* A parked call expects no message. One that comes when the call has been taken again is read as
+ * the next turn's. */
 static void on_message(struct lent message, void *ctx) {
+    struct kept *kept = ctx;
     (void)message;
-    kept_drop(ctx);
+    if (kept->state == GRPC_KEEP_PARKED)
+        log_often(
+            LOG_WARNING,
+            "the server at " STR_FMT " says something after the end of its turn; if it "
+            "comes late, the next turn takes it for its own answer: repair the server, or "
+            "set stream_per_turn: true",
+            STR_ARG(text_str(kept->server)));
+    kept_drop(kept);
 }
 
 static void on_end(const struct grpc_call_end *end, void *ctx) {

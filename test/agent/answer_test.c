@@ -30,8 +30,10 @@ static void on_reply(const struct reply_event *event, void *ctx) {
     struct heard *heard = ctx;
     reply_heard(&heard->words, NULL, event);
     if (event->kind == REPLY_USAGE)
-        buf_printf(&heard->words, "%lld+%lld=%lld ", (long long)event->usage->prompt,
-                   (long long)event->usage->completion, (long long)event->usage->total);
+        buf_printf(&heard->words, "%lld+%lld=%lld cached %lld cost %lld ",
+                   (long long)event->usage->prompt, (long long)event->usage->completion,
+                   (long long)event->usage->total, (long long)event->usage->cached,
+                   (long long)event->usage->cost_nano);
     if (heard->pauses) heard->answer->gate.closed = true;
     if (heard->drops) answer_drop(heard->answer);
 }
@@ -91,21 +93,41 @@ static void what_a_pause_holds_back_is_told_in_order(void **state) {
     ended(&heard, "text(a) text(a) done(m) ");
 }
 
-static void tokens_are_added_and_told_once(void **state) {
-    (void)state;
+#define SUMS "usage(large) 9223372036854775807+4=7 cached 4 cost 5 "
+
+static void tokens_before(const struct reply_event *ending, const char *expected) {
     struct heard heard;
     begin(&heard);
-    assert_true(answer_give_usage(heard.answer)); /* there are none */
     struct event_usage usage = USAGE_UNKNOWN;
     usage.prompt = 3;
+    usage.cached = 2;
+    usage.cost_nano = 5;
     answer_count(heard.answer, &usage, STR("small"));
     usage.prompt = INT64_MAX;
     usage.completion = 4;
     usage.total = 7;
+    usage.cost_nano = TOKENS_UNKNOWN;
     answer_count(heard.answer, &usage, STR("large"));
-    assert_true(answer_give_usage(heard.answer));
-    answer_drop(heard.answer);
-    ended(&heard, "usage(large) 9223372036854775807+4=7 ");
+    assert_true(answer_give(heard.answer, ending));
+    ended(&heard, expected);
+}
+
+static void tokens_are_added_and_told_once_before_any_ending(void **state) {
+    (void)state;
+    const struct reply_event failed = {
+        .kind = REPLY_FAILED, .text = STR("why"), .reason = STR("R")};
+    tokens_before(&over, SUMS "done(m) ");
+    tokens_before(&failed, SUMS "failed(R) ");
+}
+
+static void a_listener_may_cancel_when_it_hears_of_tokens(void **state) {
+    (void)state;
+    struct heard heard;
+    begin(&heard);
+    answer_count(heard.answer, &USAGE_UNKNOWN, STR("m"));
+    heard.drops = true;
+    assert_false(answer_give(heard.answer, &over));
+    ended(&heard, "usage(m) -1+-1=-1 cached -1 cost -1 ");
 }
 
 int main(void) {
@@ -113,7 +135,8 @@ int main(void) {
         cmocka_unit_test(an_ending_frees_the_call_once),
         cmocka_unit_test(a_listener_may_cancel_from_inside),
         cmocka_unit_test(what_a_pause_holds_back_is_told_in_order),
-        cmocka_unit_test(tokens_are_added_and_told_once),
+        cmocka_unit_test(tokens_are_added_and_told_once_before_any_ending),
+        cmocka_unit_test(a_listener_may_cancel_when_it_hears_of_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

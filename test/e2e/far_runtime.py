@@ -119,6 +119,7 @@ class Runtime(runtime_pb2_grpc.AgentRuntimeServicer):
     def Converse(self, requests, context):  # noqa: N802 - the contract's name
         stream = next(self._streams)
         token = dict(context.invocation_metadata()).get("authorization")
+        context.requests = requests
         for request in requests:
             self.asked.append(Asked(request, stream, context.peer(), token))
             way, _, rest = request.message.partition(" ")
@@ -160,6 +161,7 @@ class Runtime(runtime_pb2_grpc.AgentRuntimeServicer):
 
     def error(self, request, rest, context):
         yield chunk("so far. ")
+        yield usage(4, 2)
         yield done(rest)
 
     def refuse(self, request, rest, context):
@@ -168,6 +170,7 @@ class Runtime(runtime_pb2_grpc.AgentRuntimeServicer):
 
     def midway(self, request, rest, context):
         yield chunk("half a ")
+        yield usage(4, 2)
         context.abort(grpc.StatusCode.UNAVAILABLE, "going down")
 
     def nodone(self, request, rest, context):
@@ -192,6 +195,22 @@ class Runtime(runtime_pb2_grpc.AgentRuntimeServicer):
         yield chunk("once")
         yield done("far-model", "once")
         yield done("far-model", "twice")
+
+    def late(self, request, rest, context):
+        yield chunk("once")
+        yield done("far-model", "once")
+        following = next(context.requests, None)
+        yield done("far-model", "twice")
+        if following:
+            yield from self.hello(following, "", context)
+
+    def shape(self, request, rest, context):
+        yield chunk("no JSON")
+        yield done("far-model", "no JSON")
+
+    def That(self, request, rest, context):  # noqa: N802 - weir asks for a better answer
+        yield chunk('{"city": "Kyoto"}')
+        yield done("far-model", '{"city": "Kyoto"}')
 
     def huge(self, request, rest, context):
         yield chunk("x" * (5 << 20))

@@ -18,6 +18,7 @@ import pytest
 from test_tls import Authority
 
 KEY = {"FAR_KEY": harness.SIGNING_KEY}
+AFTER_THE_END = "says something after the end of its turn"
 
 
 def config(runtime, rogue, more=""):
@@ -27,6 +28,7 @@ def config(runtime, rogue, more=""):
         f"  - {{slug: far, {far}, thinking: true{more}}}\n"
         f"  - {{slug: fresh, {far}, stream_per_turn: true, remote_agent: wally, instructions: be brief}}\n"
         f"  - {{slug: hasty, {far}, silence: 300ms}}\n"
+        f"  - {{slug: shaped, {far}, output: {{type: object, required: [city]}}}}\n"
         f"  - {{slug: rogue, kind: converse, address: '{rogue.address}'}}\n"
     )
 
@@ -102,7 +104,8 @@ def test_tools_and_delegates_of_the_runtime_are_shown(weir):
     assert json.loads(results["web_fetch"].result_json) == {"body": "found"}
     assert results["shell"].error and results["shell"].error_message == "not allowed"
     (usage,) = turn.of("usage")
-    assert (usage.prompt_tokens, usage.completion_tokens) == (30, 3)
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (30, 3, 33)
+    assert usage.cached_tokens == 15
     turn = ask(weir, "delegate this")
     assert turn.text == "let me ask wally.\n\nwally here"
     assert [c.tool for c in turn.of("tool_call")] == ["transfer_to_agent"]
@@ -123,6 +126,8 @@ def test_a_failed_turn_has_the_code_of_the_runtime_and_the_stream_goes_on(weir, 
     ):
         turn = ask(weir, f"error {mark}", session_id="s-error")
         assert turn.code == code and text in turn.error, turn.error
+        (usage,) = turn.of("usage")
+        assert (usage.prompt_tokens, usage.completion_tokens) == (4, 2)
     assert ask(weir, "hello again", session_id="s-error").error is None
     assert len({a.stream for a in of(runtime, "s-error")}) == 1
     events = stream(weir, "error ERROR: INTERNAL: runner: boom", "s-3")
@@ -225,10 +230,45 @@ def test_silence_ends_the_turn_and_the_runtime_hears_of_it(weir, runtime):
     assert runtime.cancelled.wait(crawbl.PATIENCE)
 
 
+def test_tokens_are_accounted_for_whatever_became_of_the_turn(weir):
+    """One sum for each turn: two model calls of a good one, and those before a failure."""
+    def sums():
+        answer = weir.http().get("/weir/v1/usage", headers={"authorization": "Bearer " + harness.token()})
+        (row,) = answer.json()["usage"]
+        return [row[name] for name in ("prompt_tokens", "completion_tokens", "cached_tokens")]
+
+    before = sums()
+    ask(weir, "tools please")
+    for way in ("error ERROR: INTERNAL: boom", "midway"):
+        turn = ask(weir, way)
+        (usage,) = turn.of("usage")
+        assert turn.error and (usage.prompt_tokens, usage.completion_tokens) == (4, 2)
+    assert [now - then for now, then in zip(sums(), before)] == [38, 7, 19]
+
+
+def test_an_answer_of_the_wrong_shape_is_asked_for_once_more(weir, runtime):
+    turn = ask(weir, "shape of Kyoto", "shaped", session_id="s-shape")
+    assert turn.error is None and [t.text for t in turn.done.turns] == ['{"city": "Kyoto"}']
+    first, second = of(runtime, "s-shape")
+    assert first.request.message == "shape of Kyoto"
+    assert second.request.message.startswith("That is not the JSON that was asked for")
+
+
 def test_a_second_done_is_no_answer_to_the_next_turn(weir):
     assert ask(weir, "two dones", session_id="s-two").text == "once"
-    time.sleep(0.1)  # it comes, and the stream goes
+    weir.said(AFTER_THE_END)  # and the stream is gone
     assert ask(weir, "hello after", session_id="s-two").text == "heard: hello after"
+
+
+def test_a_done_that_comes_when_the_next_turn_was_asked_costs_one_answer(weir):
+    """The contract does not tell them apart; a stream for each turn does."""
+    before = weir.log().count(AFTER_THE_END)
+    for text, answer in (("late done", "once"), ("hello after", "twice")):
+        assert ask(weir, text, session_id="s-late").text == answer
+    weir.said(AFTER_THE_END, before + 1)
+    assert ask(weir, "hello last", session_id="s-late").text == "heard: hello last"
+    for text, answer in (("late done", "once"), ("hello after", "heard: hello after")):
+        assert ask(weir, text, "fresh", session_id="s-late").text == answer
 
 
 @pytest.mark.parametrize("way, code, text", [
