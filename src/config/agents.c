@@ -329,6 +329,36 @@ static const struct {
     {"metadata", "http"},
 };
 
+/* Keys that an agent of some kinds has no use for. It would not do what they say. */
+static const struct {
+    const char *key, *kinds;
+} model_keys[] = {
+    {"model", "model, openai, process, plugin"},
+    {"provider", "model"},
+    {"fallback", "model"},
+    {"temperature", "model, openai"},
+    {"top_p", "model, openai"},
+    {"effort", "model, openai"},
+    {"max_tokens", "model, openai"},
+    {"thinking_tokens", "model, openai"},
+    {"instructions", "model, openai, converse, process, plugin"},
+    {"instructions_file", "model, openai, converse, process, plugin"},
+    {"system", "model, openai, converse, process, plugin"},
+    {"tools", "model, openai, process, plugin"},
+    {"delegates", "model, openai, process, plugin"},
+};
+
+/* Where such a key has its place instead. */
+static const struct {
+    const char *kind, *fix;
+} model_key_fixes[] = {
+    {"http", "its server has its own; what it should know goes under 'config', with each turn"},
+    {"openai", "its server is asked itself, at 'url'"},
+    {"converse", "its runtime has its own; set it there"},
+    {"process", "its program calls models by itself; tell it in 'environment'"},
+    {"plugin", "its library calls models by itself; tell it in 'config'"},
+};
+
 static bool has_word(const char *words, const char *word) {
     struct str rest = str_from(words);
     while (rest.len) {
@@ -356,6 +386,21 @@ static bool read_key(const struct reading *reading, const struct yaml *node,
     return true;
 }
 
+static bool check_model_keys(const struct yaml *node, const char *kind, struct err *e) {
+    const char *fix = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(model_key_fixes); i++) {
+        if (strcmp(model_key_fixes[i].kind, kind) == 0) fix = model_key_fixes[i].fix;
+    }
+    for (size_t i = 0; fix && i < ARRAY_LEN(model_keys); i++) {
+        const struct yaml *found = yaml_find(node, str_from(model_keys[i].key));
+        if (found && !has_word(model_keys[i].kinds, kind))
+            return yaml_err_key(e, found,
+                                "'%s' does nothing for an agent with kind: %s; remove it: %s",
+                                model_keys[i].key, kind, fix);
+    }
+    return true;
+}
+
 static bool check_kind(const struct reading *reading, const struct yaml *node,
                        struct config_agent *agent, struct err *e) {
     const struct agent_kind *kind = agent->kind = agent_kind_find(agent->kind_name);
@@ -369,6 +414,7 @@ static bool check_kind(const struct reading *reading, const struct yaml *node,
                                 own_keys[i].kinds);
     }
     if (!kind) return true;
+    if (!check_model_keys(node, name, e)) return false;
     if (!yaml_find(node, str_from(kind->needs)))
         return yaml_err(e, node, "an agent with kind: %s needs the key '%s'", name,
                         kind->needs);

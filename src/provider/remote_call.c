@@ -34,7 +34,7 @@ struct provider_call {
 
     bool whole;           /* asks for a response that is not a stream */
     bool refused_stream;  /* the reason: the server refused to stream */
-    uint64_t line_ms;     /* when a line was last complete, or the call was resumed */
+    uint64_t heard_ms;    /* when it last said something, or the call was resumed */
     struct buf url, body; /* the same for each attempt */
     struct http_call *http;
     struct attempts attempts;
@@ -282,6 +282,7 @@ static void take_refusal(struct provider_call *call, struct str bytes) {
 
 static void on_event(const struct sse_event *event, void *ctx) {
     struct provider_call *call = ctx;
+    call->heard_ms = loop_now_ms(call->loop);
     if (options_of(call)->dialect->reader->feed(call->reply, event)) return;
     call->spoiled = true;
     sse_stop(call->sse);
@@ -427,7 +428,7 @@ static void look(const struct provider_call *call, const struct http_head *head)
 
 static void on_head(const struct http_head *head, void *ctx) {
     struct provider_call *call = ctx;
-    call->line_ms = loop_now_ms(call->loop);
+    call->heard_ms = loop_now_ms(call->loop);
     if (head->status == 200) look(call, head);
     if (call->refused_stream && head->status == 200) atomic_store(&call->remote->whole, true);
     if (head->status == 200 && is_of_type(head->content_type, STR("text/event-stream"))) {
@@ -441,28 +442,43 @@ static void on_head(const struct http_head *head, void *ctx) {
     buf_append(&call->type, str_head(head->content_type, KIB));
 }
 
-/* Single bytes that never complete a line count as silence. */
-static bool is_silent(struct provider_call *call, struct str bytes) {
+/* Whether an agent sends bytes and says nothing: comments that keep the connection open, pieces of
+ * a line that never ends, blank lines in front of a whole answer. */
+static bool is_silent(const struct provider_call *call) {
     const struct remote_options *options = options_of(call);
-    uint64_t now_ms = loop_now_ms(call->loop);
-    if (!options->party || !options->stall_ms) return false;
-    if (str_find_byte(bytes, '\n') < bytes.len) call->line_ms = now_ms;
-    return now_ms - call->line_ms >= options->stall_ms;
+    bool complete = call->reply && (call->reply->over || call->reply->finished);
+    bool watched = options->party && options->stall_ms && !complete;
+    bool asks = call->http && call->state != REMOTE_OVER;
+    return watched && asks && loop_now_ms(call->loop) - call->heard_ms >= options->stall_ms;
+}
+
+/* A line of an answer that is no stream. */
+static void hear_line(struct provider_call *call, struct str bytes) {
+    bool line = str_find_byte(bytes, '\n') < bytes.len && str_trim(bytes).len > 0;
+    if (line) call->heard_ms = loop_now_ms(call->loop);
+}
+
+static void take_whole(struct provider_call *call, struct str bytes) {
+    if (call->answered) {
+        buf_append(&call->answer, bytes);
+    } else {
+        take_refusal(call, bytes);
+    }
 }
 
 static void on_body(struct lent lent, void *ctx) {
     struct str bytes = lent_read(lent);
     struct provider_call *call = ctx;
     enter(call);
-    if (is_silent(call, bytes)) {
+    if (call->state == REMOTE_STREAMING) {
+        take_stream(call, bytes);
+    } else {
+        hear_line(call, bytes);
+        take_whole(call, bytes);
+    }
+    if (is_silent(call)) {
         stop_http(call);
         settle_late(call, HTTP_READING);
-    } else if (call->state == REMOTE_STREAMING) {
-        take_stream(call, bytes);
-    } else if (call->answered) {
-        buf_append(&call->answer, bytes);
-    } else {
-        take_refusal(call, bytes);
     }
     leave(call);
 }
@@ -504,7 +520,7 @@ static void go_on(void *ctx) {
             ask_again(call);
         } else if (call->http) {
             if (call->reply) await_end(call);
-            call->line_ms = loop_now_ms(call->loop);
+            call->heard_ms = loop_now_ms(call->loop);
             http_resume(call->http);
         }
     }

@@ -1086,6 +1086,33 @@ static void what_is_wrong_with_a_server_is_named_at_its_place(void **state) {
     refuse_all(folder->file, cases, ARRAY_LEN(cases));
 }
 
+static void a_key_that_an_agent_has_no_use_for_is_refused(void **state) {
+    static const struct refusal cases[] = {
+        {"agents: [{slug: a, kind: http, url: 'http://h', temperature: 0.5}]\n",
+         ":1:49: 'temperature' does nothing for an agent with kind: http; remove it: its "
+         "server "
+         "has its own; what it should know goes under 'config', with each turn"},
+        {"agents: [{slug: a, kind: http, url: 'http://h', instructions: be brief}]\n",
+         ":1:49: 'instructions' does nothing for an agent with kind: http"},
+        {"agents: [{slug: a, kind: http, url: 'http://h', tools: [calculator]}]\n",
+         ":1:49: 'tools' does nothing for an agent with kind: http"},
+        {"agents: [{slug: a, kind: http, url: 'http://h', model: m}]\n",
+         ":1:49: 'model' does nothing for an agent with kind: http"},
+        {"agents: [{slug: a, kind: openai, url: 'http://h', fallback: m}]\n",
+         ":1:51: 'fallback' does nothing for an agent with kind: openai"},
+        {"agents: [{slug: a, kind: converse, address: h, delegates: [a]}]\n",
+         ":1:48: 'delegates' does nothing for an agent with kind: converse; remove it: its "
+         "runtime has its own; set it there"},
+        {"agents: [{slug: a, kind: process, command: [cat], max_tokens: 7}]\n",
+         ":1:51: 'max_tokens' does nothing for an agent with kind: process; remove it: its "
+         "program calls models by itself; tell it in 'environment'"},
+        {"agents: [{slug: a, kind: plugin, library: x, top_p: 0.5}]\n",
+         ":1:46: 'top_p' does nothing for an agent with kind: plugin"},
+    };
+    const struct folder *folder = *state;
+    refuse_all(folder->file, cases, ARRAY_LEN(cases));
+}
+
 /* --- guardrails --------------------------------------------------------------------------- */
 
 static void a_guardrail_is_a_rule_that_agents_name(void **state) {
@@ -1183,6 +1210,7 @@ int main(void) {
         cmocka_unit_test(what_is_wrong_with_a_program_is_named_at_its_place),
         cmocka_unit_test(an_agent_can_be_a_server),
         cmocka_unit_test(what_is_wrong_with_a_server_is_named_at_its_place),
+        cmocka_unit_test(a_key_that_an_agent_has_no_use_for_is_refused),
         cmocka_unit_test(an_agent_can_be_a_runtime_elsewhere),
         cmocka_unit_test(what_is_wrong_with_a_runtime_is_named_at_its_place),
         cmocka_unit_test(a_guardrail_is_a_rule_that_agents_name),

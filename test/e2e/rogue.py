@@ -123,6 +123,34 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.piece(b"x")
             time.sleep(0.05)
 
+    def comments(self):
+        """It is alive, and says nothing."""
+        self.stream(end=False)
+        give_up = time.monotonic() + PATIENCE
+        while time.monotonic() < give_up:
+            self.piece(b": keep-alive\n\n")
+            time.sleep(0.05)
+
+    def blanks(self):
+        """The same for an answer that is no stream."""
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        give_up = time.monotonic() + PATIENCE
+        while time.monotonic() < give_up:
+            self.piece(b" \n")
+            time.sleep(0.05)
+
+    def beats(self):
+        """Comments between the pieces of an answer hurt nobody."""
+        self.stream(*[b": keep-alive\n\n", frame({"delta": "all"})], end=False)
+        for _ in range(4):
+            self.piece(b": keep-alive\n\n")
+            time.sleep(0.05)
+        self.piece(DONE)
+        self.piece(b"")
+
     def line(self):
         self.stream(b"data: ", end=False)
         for _ in range(16384):  # 1 GiB

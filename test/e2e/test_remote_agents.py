@@ -191,6 +191,7 @@ def test_earlier_turns_may_stand_in_front_of_the_input(start_weir):
 WRONG = {
     "early": "AGENT_UNREACHABLE", "busy": "AGENT_UNREACHABLE", "stranger": "AGENT_UNREACHABLE",
     "hang": "AGENT_STALLED", "stall": "AGENT_STALLED", "drip": "AGENT_STALLED",
+    "comments": "AGENT_STALLED", "blanks": "AGENT_STALLED",
     "page": "AGENT_PROTOCOL", "empty": "AGENT_PROTOCOL", "nonsense": "AGENT_PROTOCOL",
     "line": "AGENT_PROTOCOL", "chatter": "AGENT_PROTOCOL",
     "broken": "AGENT_FAILED", "detail": "AGENT_FAILED", "after": "AGENT_FAILED",
@@ -213,9 +214,9 @@ def test_each_way_to_go_wrong_ends_the_turn_once_with_its_reason(start_weir):
         assert reasons == WRONG
         for way, answer in zip(WRONG, pool.map(lambda way: vendors.stream(weir, way), WRONG)):
             assert len(answer.of("error")) == 1 and not answer.of("result"), way
-        for way, text in (("text", "in two"), ("endless", "all"), ("late", "all")):
+        for way, text in (("text", "in two"), ("endless", "all"), ("late", "all"), ("beats", "all")):
             assert output(weir, way) == text
-        assert len(server.asked) == 2 * len(WRONG) + 3  # none was sent twice
+        assert len(server.asked) == 2 * len(WRONG) + 4  # none was sent twice
     assert vendors.invoke(weir, "text").json()["error"]["details"]["reason"] == "AGENT_UNREACHABLE"
 
 
