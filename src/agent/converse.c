@@ -525,7 +525,7 @@ bool converse_read_address(struct str address, struct str *ret_host, uint16_t *r
         good = str_starts(rest, STR(":")) && str_to_u64(str_skip(rest, 1), &port);
     if (!good || port == 0 || port > UINT16_MAX)
         return err_set(e, ERR_INVALID_ARGUMENT,
-                       "'" STR_FMT "' is no address; it is host:port, such as "
+                       "'" STR_FMT "' is not an address; it is host:port, such as "
                        "agents.example:42618 or [::1]:42618, without http://",
                        STR_ARG(str_head(address, 100)));
     *ret_host = host;

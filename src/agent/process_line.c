@@ -19,7 +19,7 @@ static bool read_kind(struct json type, enum process_line_kind *ret, struct err 
         return true;
     }
     return err_set(e, ERR_INVALID_ARGUMENT,
-                   "'type' is none of text, thinking, step, call, ask, usage, done, error");
+                   "'type' is not one of text, thinking, step, call, ask, usage, done, error");
 }
 
 /* Read a member that is a string or absent. */

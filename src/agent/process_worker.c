@@ -263,7 +263,7 @@ static void take_line(struct process *process, struct str text) {
     } else {
         struct buf why;
         buf_init(&why, KIB);
-        buf_printf(&why, "wrote a line that is none of the protocol: %s", e.text);
+        buf_printf(&why, "wrote a line that is not part of the protocol: %s", e.text);
         break_inside(process, ERR_INTERNAL, AGENT_PROTOCOL, buf_str(&why));
         buf_done(&why);
     }

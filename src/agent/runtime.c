@@ -178,16 +178,16 @@ static void put_member(struct json_writer *w, struct json key, struct json value
 }
 
 /* Whether to leave out the member with this name. */
-typedef bool is_ours_fn(struct json key);
+typedef bool is_left_out_fn(struct json key);
 
-static bool is_nobodys(struct json key) {
+static bool is_no_identity(struct json key) {
     (void)key;
     return false;
 }
 
 /* A caller who could set these members could act as another user, or in another thread, on that
  * server. */
-static bool names_someone(struct json key) {
+static bool is_identity(struct json key) {
     return json_is(key, STR("thread_id")) || json_is(key, STR("session_id")) ||
            json_is(key, STR("user_id"));
 }
@@ -202,14 +202,14 @@ static bool has_member(struct json object, struct json key) {
 }
 
 static void put_members(struct json_writer *w, struct json object, struct json but,
-                        is_ours_fn *is_ours) {
+                        is_left_out_fn *is_left_out) {
     struct json_reader reader = json_enter(object);
     struct json key, value;
     while (object.kind == JSON_OBJECT && json_next_member(&reader, &key, &value)) {
-        if (is_ours(key) || has_member(but, key)) continue;
-        if (is_ours == names_someone && json_is(key, STR("configurable"))) {
+        if (is_left_out(key) || has_member(but, key)) continue;
+        if (is_left_out == is_identity && json_is(key, STR("configurable"))) {
             json_member_object(w, "configurable");
-            put_members(w, value, (struct json){.kind = JSON_NONE}, names_someone);
+            put_members(w, value, (struct json){.kind = JSON_NONE}, is_identity);
             json_close(w);
         } else {
             put_member(w, key, value);
@@ -226,8 +226,8 @@ static void put_config(struct json_writer *w, const struct provider_request *req
         put_session(w, "thread_id", request);
     if (json_find(settings, STR("user_id")).kind == JSON_NONE)
         json_member_str(w, "user_id", request->user);
-    put_members(w, settings, (struct json){.kind = JSON_NONE}, is_nobodys);
-    put_members(w, caller, settings, names_someone);
+    put_members(w, settings, (struct json){.kind = JSON_NONE}, is_no_identity);
+    put_members(w, caller, settings, is_identity);
     json_close(w);
 }
 
@@ -235,8 +235,8 @@ static void put_metadata(struct json_writer *w, const struct provider_request *r
                          struct json own, struct json caller) {
     struct json settings = json_find(own, STR("metadata"));
     json_member_object(w, "metadata");
-    put_members(w, settings, (struct json){.kind = JSON_NONE}, is_nobodys);
-    put_members(w, caller, settings, is_nobodys);
+    put_members(w, settings, (struct json){.kind = JSON_NONE}, is_no_identity);
+    put_members(w, caller, settings, is_no_identity);
     if (history_is(own, "metadata")) put_history(w, request);
     json_close(w);
 }

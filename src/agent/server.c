@@ -8,8 +8,8 @@
 #define EVENT_MAX_BYTES (4 * MIB)
 
 #define UNREACHABLE "cannot be reached; try again in a moment"
-#define UNWILLING "takes no turns at the moment; try again in a moment"
-#define NONSENSE "gave an answer that nobody understands"
+#define UNWILLING "accepts no turns at the moment; try again in a moment"
+#define NONSENSE "gave an answer that cannot be read"
 
 /* clang-format off */
 static const struct remote_reason reasons[] = {

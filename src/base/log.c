@@ -189,8 +189,8 @@ void log_last(enum log_level level, const char *format, ...) {
 
 static size_t note_dropped(unsigned long long dropped, char room[LOG_WRITER_NOTE_BYTES]) {
     char text[128];
-    snprintf(text, sizeof(text),
-             "%llu lines of the log were dropped: whoever reads it was too slow", dropped);
+    snprintf(text, sizeof(text), "%llu lines of the log were dropped: its reader was too slow",
+             dropped);
     return fixed_line(LOG_WARNING, text, room, LOG_WRITER_NOTE_BYTES);
 }
 

@@ -30,7 +30,7 @@ struct log_writer {
     bool writing;
     bool refusing; /* the ring was full: dropped lines are counted until it is empty */
     bool failing;  /* the last write was an error: no count is written until one succeeds */
-    unsigned long long dropped, dropped_untold;
+    unsigned long long dropped, dropped_unreported;
     size_t first, len, room;
     char ring[];
 };
@@ -119,19 +119,19 @@ static void write_lines(struct log_writer *writer) {
     if (write_out(writer, piece)) return;
     unsigned lost = count_lines(piece);
     writer->dropped += lost;
-    writer->dropped_untold += lost;
+    writer->dropped_unreported += lost;
 }
 
 static void write_note(struct log_writer *writer) {
     char room[LOG_WRITER_NOTE_BYTES];
-    unsigned long long told = writer->dropped_untold;
-    if (write_out(writer, str_of(room, writer->note(told, room))))
-        writer->dropped_untold -= told;
+    unsigned long long noted = writer->dropped_unreported;
+    if (write_out(writer, str_of(room, writer->note(noted, room))))
+        writer->dropped_unreported -= noted;
     writer->refusing = false;
 }
 
 static bool has_note(const struct log_writer *writer) {
-    return writer->dropped_untold && !writer->failing;
+    return writer->dropped_unreported && !writer->failing;
 }
 
 static bool is_settled(const struct log_writer *writer) {
@@ -214,7 +214,7 @@ bool log_writer_put(struct log_writer *writer, struct str line) {
     } else if (taken) {
         writer->refusing = true;
         writer->dropped++;
-        writer->dropped_untold++;
+        writer->dropped_unreported++;
     }
     pthread_cond_signal(&writer->work);
     pthread_mutex_unlock(&writer->lock);

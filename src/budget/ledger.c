@@ -358,8 +358,8 @@ static const struct {
 } wait_states[LEDGER_WAIT_STATE_COUNT] = {
     /* clang-format off */
     [LEDGER_WAIT_NONE] = {"none",    TO(LEDGER_WAITING)},
-    [LEDGER_WAITING]   = {"waiting", TO(LEDGER_WAIT_TOLD) | TO(LEDGER_WAIT_NONE)},
-    [LEDGER_WAIT_TOLD] = {"told",    TO(LEDGER_WAIT_NONE)},
+    [LEDGER_WAITING]   = {"waiting", TO(LEDGER_WAIT_ANSWERED) | TO(LEDGER_WAIT_NONE)},
+    [LEDGER_WAIT_ANSWERED] = {"answered", TO(LEDGER_WAIT_NONE)},
     /* clang-format on */
 };
 
@@ -431,7 +431,7 @@ static enum ledger_answer judge(const struct reservation *reservation,
 static void ledger_tell(void *ctx) {
     struct ledger_wait *wait = ctx;
     ledger_wait_move(wait, LEDGER_WAIT_NONE);
-    wait->told(wait->refused.code ? &wait->refused : NULL, wait->ctx);
+    wait->answered(wait->refused.code ? &wait->refused : NULL, wait->ctx);
 }
 
 /* Calls of one agent are admitted in order, so that cheap calls do not overtake an expensive
@@ -457,7 +457,7 @@ static void serve(struct account *account) {
         if (answer == LEDGER_GRANTED) ledger_begin(&wait->reserved, held);
         if (answer == LEDGER_REFUSED) wait->reserved = (struct reservation){0};
         list_remove(link);
-        ledger_wait_move(wait, LEDGER_WAIT_TOLD);
+        ledger_wait_move(wait, LEDGER_WAIT_ANSWERED);
         loop_post(wait->loop, &wait->mail, ledger_tell, wait);
     }
 }

@@ -106,18 +106,18 @@ struct ledger_call {
 enum ledger_wait_state {
     LEDGER_WAIT_NONE,
     LEDGER_WAITING,
-    LEDGER_WAIT_TOLD, /* the answer is on its way to the caller's loop */
+    LEDGER_WAIT_ANSWERED, /* the answer is on its way to the caller's loop */
     LEDGER_WAIT_STATE_COUNT,
 };
 
 struct str ledger_wait_state_name(enum ledger_wait_state state);
 bool ledger_wait_may_become(enum ledger_wait_state state, enum ledger_wait_state next);
 
-/* Owned by the caller, who keeps it until `told` was called or it was withdrawn. */
+/* Owned by the caller, who keeps it until `answered` was called or it was withdrawn. */
 struct ledger_wait {
     struct ledger_call call;
     struct loop *loop;
-    void (*told)(const struct err *refused, void *ctx); /* on that loop; NULL: `reserved` */
+    void (*answered)(const struct err *refused, void *ctx); /* on that loop; NULL: `reserved` */
     void *ctx;
     struct reservation reserved;
     /* The ledger's. */
@@ -130,7 +130,7 @@ struct ledger_wait {
 
 enum ledger_answer {
     LEDGER_GRANTED, /* `wait->reserved` has what is held: nothing where no budget applies */
-    LEDGER_WAITS,   /* `told` is called, unless it is withdrawn */
+    LEDGER_WAITS,   /* `answered` is called, unless it is withdrawn */
     LEDGER_REFUSED,
 };
 
@@ -138,7 +138,7 @@ enum ledger_answer {
 MUST_CHECK enum ledger_answer ledger_ask(struct ledger *ledger, struct ledger_wait *wait,
                                          struct err *e);
 
-/* Stop waiting. False: too late, `told` is on its way and must be awaited. */
+/* Stop waiting. False: too late, `answered` is on its way and must be awaited. */
 MUST_CHECK bool ledger_withdraw(struct ledger_wait *wait);
 
 /* What calls of that agent to that model usually cost. False: too few are known. */

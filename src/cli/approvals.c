@@ -9,10 +9,10 @@ static const char usage[] =
     "weir approvals [list] [--json]\n"
     "weir approvals approve ID [--args JSON] [--json]\n"
     "weir approvals refuse ID [--reason TEXT] [--json]\n\n"
-    "What waits for a human in the running daemon, and his decision. With --args the tool is\n"
+    "What waits for a human in the running daemon, and the decision. With --args the tool is\n"
     "called with these arguments instead. The daemon is asked over its HTTP listener\n"
     "(listen.http) with AGENT_AUTH_TOKEN. Exit code 0: done; 1: it was tried and refused\n"
-    "(unknown, answered already, arguments that do not fit), or nobody listens; 2: wrong "
+    "(unknown, answered already, arguments that do not fit), or no daemon listens; 2: wrong "
     "usage.\n";
 
 #define ANSWER_MAX_BYTES (64 * MIB)

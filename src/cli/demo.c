@@ -134,12 +134,12 @@ static void print_models(const struct config *config) {
     for (size_t i = 0; i < config->agent_count; i++) {
         const struct config_model *model = &config->agents[i].model;
         const struct config_provider *provider = model->provider;
-        bool told = false;
+        bool printed = false;
         for (size_t k = 0; k < i; k++) {
             const struct config_model *other = &config->agents[k].model;
-            told |= other->provider == provider && str_equal(other->name, model->name);
+            printed |= other->provider == provider && str_equal(other->name, model->name);
         }
-        if (told || str_equal(provider->kind, STR("scripted"))) continue;
+        if (printed || str_equal(provider->kind, STR("scripted"))) continue;
         bool keyless = !provider->key.len && provider->key_name.len;
         log_print("  model    " STR_FMT "/" STR_FMT "%s" STR_FMT "\n", STR_ARG(provider->name),
                   STR_ARG(model->name), keyless ? "   no key: set " : "",
@@ -191,7 +191,7 @@ static bool is_pod(int arg_count, const char *const *args) {
     struct config_input input = cli_input(arg_count, args, true);
     struct config *config;
     struct err e;
-    if (!config_load(&input, &config, &e)) return false; /* which is told below */
+    if (!config_load(&input, &config, &e)) return false; /* which is printed below */
     bool pod = config_is_pod(config);
     config_free(config);
     return pod;

@@ -97,8 +97,9 @@ static void check_keys(struct doctor *doctor) {
         doctor_say(doctor, FINDING_NOTE, "tokens", "export WEIR_STRICT_TOKENS=true",
                    "tokens without a date are accepted and never expire");
     if (config->listen.http.len && config->tokens.auth.len == 0)
-        doctor_say(doctor, FINDING_NOTE, "tokens", NEW_TOKEN,
-                   "no AGENT_AUTH_TOKEN: whoever reaches the HTTP listener may run agents");
+        doctor_say(
+            doctor, FINDING_NOTE, "tokens", NEW_TOKEN,
+            "no AGENT_AUTH_TOKEN: any client that reaches the HTTP listener may run agents");
 }
 
 /* --- the command -------------------------------------------------------------------------- */

@@ -34,7 +34,7 @@ static int try_address(const struct address *address) {
 
 static void say_taken(struct doctor *doctor, const char *name, struct str text,
                       const struct address *address) {
-    char holder[64] = "somebody, perhaps of another user", ours[32], fix[64];
+    char holder[64] = "a process, perhaps of another user", ours[32], fix[64];
     bool known = holder_find(address, holder, sizeof(holder));
     long owner = doctor_store_owner(doctor->config);
     snprintf(ours, sizeof(ours), "pid %ld ", owner);

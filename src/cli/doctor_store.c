@@ -104,7 +104,7 @@ void doctor_store(struct doctor *doctor) {
     if (!S_ISDIR(info.st_mode) || access(folder, R_OK | W_OK | X_OK) != 0) {
         snprintf(fix, sizeof(fix), "sudo chown -R %ld '%s'", (long)geteuid(), folder);
         doctor_say(doctor, FINDING_BAD, "store", fix, "%s: %s", folder,
-                   S_ISDIR(info.st_mode) ? "this user may not write there" : "is no folder");
+                   S_ISDIR(info.st_mode) ? "this user may not write there" : "is not a folder");
         return;
     }
     doctor_say(doctor, FINDING_GOOD, "store", NULL, "%s can be written", folder);

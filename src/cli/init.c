@@ -35,7 +35,7 @@ static const char tail[] =
     "#     base_url: https://models.example.com/v1\n"
     "#     key_env: TEAM_API_KEY       # or key_file: PATH\n"
     "\n"
-    "# The first agent takes every turn that names nobody.\n"
+    "# The first agent takes every turn that names no agent.\n"
     "agents:\n"
     "  - slug: manager\n"
     "    description: Answers, or hands the turn to the one who knows better.\n"
@@ -102,7 +102,7 @@ static int init(const char *folder) {
     if (!write_file(path, model, &e)) return cli_fail(EXIT_FAILED, &e);
     printf("%s\n", path);
     fprintf(stderr, "its model is %s%s\nnext: weir serve -c %s\n", model,
-            found ? "" : ", which nobody serves here yet: set a key, or start Ollama", path);
+            found ? "" : ", which has no provider here yet: set a key, or start Ollama", path);
     return EXIT_DONE;
 }
 

@@ -209,7 +209,7 @@ static const struct config_provider *find_provider(const struct config *config,
     }
     fprintf(stderr,
             "weir: error: no provider is called '" STR_FMT "'%s\n"
-            "weir provider list shows those that can be asked.\n",
+            "weir provider list shows the ones that can be asked.\n",
             STR_ARG(str_head(name, 40)), nearest_hint(&nearest, hint));
     return NULL;
 }

@@ -140,16 +140,15 @@ static bool cli_run_answer(struct once *once, const struct session_name *name, s
         struct err why = {.code = ERR_NONE};
         fprintf(stderr, "> ");
         if (!fgets(line, sizeof(line), stdin)) {
-            return err_set(
-                e, ERR_FAILED_PRECONDITION,
-                "the turn waits for an answer and there is none on stdin; try: echo yes | "
-                "weir run ...");
+            return err_set(e, ERR_FAILED_PRECONDITION,
+                           "the turn waits for an answer and stdin has none; try: echo yes | "
+                           "weir run ...");
         }
         found = session_answer_pending(once->sessions, name, str_trim(str_from(line)), &journal,
                                        &seq, &why);
         if (found == PENDING_REFUSED) fprintf(stderr, "%s\n", why.text);
     }
-    if (found == PENDING_NOBODY)
+    if (found == PENDING_NONE)
         return err_set(e, ERR_INTERNAL, "the turn does not wait any more");
     journal_unref(journal);
     return follow(once, seq, e);
@@ -183,7 +182,7 @@ static void stop_loop(void *ctx) {
 static void cli_run_finish(struct once *once) {
     stream_free(once->stream);
     if (once->run) {
-        run_cancel(once->run, STR("nobody listens any more"));
+        run_cancel(once->run, STR("no reader is left"));
         struct task stop;
         task_init(&stop, stop_loop, once->loop);
         loop_defer(once->loop, &stop);

@@ -14,7 +14,7 @@ static const char usage[] =
     "listener (listen.http) with AGENT_AUTH_TOKEN. Without --workspace and --user, list shows\n"
     "all that the token may see; export and delete mean the token's, else workspace default\n"
     "and user anonymous. Exit code 0: done; 1: it was tried and refused (unknown, a turn\n"
-    "runs), or nobody listens; 2: wrong usage.\n";
+    "runs), or no daemon listens; 2: wrong usage.\n";
 
 #define ANSWER_MAX_BYTES (64 * MIB)
 #define PATH_MAX_BYTES (16 * KIB)
@@ -39,11 +39,11 @@ static struct str text_of(const char *text) {
 }
 
 static bool write_path(const struct sessions_arguments *arguments, struct str id,
-                       const char *behind, struct buf *out, struct err *e) {
+                       const char *after, struct buf *out, struct err *e) {
     buf_append(out, STR("/weir/v1/sessions"));
     if (id.len) buf_append_byte(out, '/');
     ask_daemon_escape(out, id);
-    buf_append(out, str_from(behind));
+    buf_append(out, str_from(after));
     add_parameter(out, "workspace", text_of(arguments->workspace));
     add_parameter(out, "user", text_of(arguments->user));
     return buf_ok(out) || err_set(e, ERR_INVALID_ARGUMENT, "that is too long");

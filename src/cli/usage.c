@@ -13,7 +13,7 @@ static const char usage[] =
     "The running daemon is asked, over its HTTP listener (listen.http) with AGENT_AUTH_TOKEN: "
     "it\n"
     "alone may read its store, and knows what is not in the tables yet. A cost that is not\n"
-    "known is in no sum and said beside it. Exit code 0: here it is; 1: nobody listens, or "
+    "known is in no sum and listed beside it. Exit code 0: printed; 1: no daemon listens, or "
     "the\n"
     "daemon refuses; 2: wrong usage.\n";
 

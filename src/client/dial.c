@@ -91,7 +91,7 @@ static void free_attempt(uv_handle_t *handle) {
 }
 
 /* Release the attempt without closing its descriptor, which may have a new owner. */
-static void let_go(struct attempt *attempt) {
+static void attempt_release(struct attempt *attempt) {
     attempt->dial->pending--;
     attempt->dial = NULL;
     uv_close((uv_handle_t *)&attempt->poll, free_attempt);
@@ -102,7 +102,7 @@ static void give_up_attempts(struct dial *dial) {
         struct attempt *attempt = dial->attempts[i];
         if (!attempt) continue;
         dial->attempts[i] = NULL;
-        let_go(attempt);
+        attempt_release(attempt);
         close(attempt->fd);
     }
 }
@@ -128,7 +128,7 @@ static void dial_fail(struct dial *dial) {
                 "the server has no public address; what stands on this machine or in a private "
                 "network is not asked");
     } else {
-        err_set(&why, ERR_UNAVAILABLE, "nobody answers there (%s)",
+        err_set(&why, ERR_UNAVAILABLE, "no server answers there (%s)",
                 strerrordesc_np(dial->last_errno ? dial->last_errno : ECONNREFUSED));
     }
     dial_report(dial, -1, &why);
@@ -140,7 +140,7 @@ static void attempt_failed(struct dial *dial, size_t index, int error) {
     struct attempt *attempt = dial->attempts[index];
     dial->last_errno = error;
     dial->attempts[index] = NULL;
-    let_go(attempt);
+    attempt_release(attempt);
     close(attempt->fd);
     try_next(dial);
 }
@@ -167,7 +167,7 @@ static void on_writable(uv_poll_t *poll, int status, int events) {
     }
     int fd = attempt->fd;
     dial->attempts[index] = NULL;
-    let_go(attempt);
+    attempt_release(attempt);
     dial_report(dial, fd, NULL);
 }
 

@@ -10,7 +10,7 @@ static const struct {
     {CURLE_UNSUPPORTED_PROTOCOL, ERR_INVALID_ARGUMENT,    "only http: and https: are asked"},
     {CURLE_COULDNT_RESOLVE_PROXY, ERR_UNAVAILABLE,        "the name of the proxy is not known; see http_proxy and https_proxy in the environment"},
     {CURLE_COULDNT_RESOLVE_HOST, ERR_UNAVAILABLE,         "the name of the server is not known"},
-    {CURLE_COULDNT_CONNECT,      ERR_UNAVAILABLE,         "nobody answers there"},
+    {CURLE_COULDNT_CONNECT,      ERR_UNAVAILABLE,         "no server answers there"},
     {CURLE_OPERATION_TIMEDOUT,   ERR_DEADLINE_EXCEEDED,   "no connection in time"},
     {CURLE_PEER_FAILED_VERIFICATION, ERR_UNAVAILABLE,     "its certificate is not trusted; a certificate authority of your own goes to the system's, or into the file that SSL_CERT_FILE names"},
     {CURLE_SSL_CACERT_BADFILE,   ERR_UNAVAILABLE,         "the certificate authorities cannot be read: install the package ca-certificates, or see SSL_CERT_FILE"},

@@ -219,7 +219,7 @@ static bool add_metadata(const struct grpc_metadata *from, struct buf *text,
                          struct http_header *ret, struct err *e) {
     bool binary = str_ends(from->name, STR("-bin"));
     if (!is_name(from->name))
-        return err_set(e, ERR_INVALID_ARGUMENT, "'" STR_FMT "' is no name of gRPC metadata",
+        return err_set(e, ERR_INVALID_ARGUMENT, "'" STR_FMT "' is not a gRPC metadata name",
                        STR_ARG(str_head(from->name, 100)));
     size_t begin = text->len;
     if (binary)

@@ -99,7 +99,7 @@ enum grpc_step grpc_reply_next(struct grpc_reply *reply, struct str *bytes, stru
     if (!message.compressed) return GRPC_MESSAGE;
     err_set(e, ERR_INTERNAL,
             "the server compresses its messages (grpc-encoding '" STR_FMT
-            "'), although none of them may be: switch its compression off",
+            "'), although the request forbids it: switch its compression off",
             STR_ARG(str_head(buf_str(&reply->encoding), SHOWN_BYTES)));
     return GRPC_BROKEN;
 }

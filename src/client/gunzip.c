@@ -106,7 +106,7 @@ bool gunzip_feed(struct gunzip *gunzip, struct str bytes, struct err *e) {
     if (!gunzip_take(gunzip, bytes, e)) return false;
     struct str rest = str_of(gunzip->z.next_in, gunzip->z.avail_in);
     if (gunzip->waits && !buf_append(&gunzip->waiting, rest))
-        return err_set(e, ERR_TOO_LARGE, "too many compressed bytes came at once");
+        return err_set(e, ERR_TOO_LARGE, "too many compressed bytes came in one piece");
     return true;
 }
 

@@ -275,7 +275,7 @@ static void on_stream_frame(struct h2_stream *stream, const nghttp2_frame *frame
 static void refuse_waiting(struct h2_session *session) {
     struct err why;
     struct list refused;
-    err_set(&why, ERR_UNAVAILABLE, "the server takes no further requests on this connection");
+    err_set(&why, ERR_UNAVAILABLE, "the server accepts no further requests on this connection");
     list_init(&refused);
     LIST_EACH(&session->streams, link) {
         struct h2_stream *stream = CONTAINER_OF(link, struct h2_stream, link);

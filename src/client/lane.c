@@ -25,7 +25,7 @@ static void take_off(struct lane *lane, struct transfer *transfer) {
     lane->transfers--;
 }
 
-static void let_go(struct lane *lane) {
+static void lane_remove_leaving(struct lane *lane) {
     struct list *link;
     while ((link = list_pop(&lane->leaving))) {
         struct transfer *transfer = CONTAINER_OF(link, struct transfer, leaving);
@@ -39,7 +39,7 @@ static void lane_settle(struct lane *lane) {
     int left;
     CURLMsg *message;
     assert(lane->inside == 0);
-    let_go(lane);
+    lane_remove_leaving(lane);
     while ((message = lane->curl->curl_multi_info_read(lane->multi, &left))) {
         CURLcode result = message->data.result;
         struct transfer *transfer;
@@ -178,5 +178,5 @@ CURLcode lane_unpause(struct lane *lane, struct transfer *transfer) {
 
 void lane_leave(struct lane *lane, struct transfer *transfer) {
     list_append(&lane->leaving, &transfer->leaving);
-    if (lane->inside == 0) let_go(lane);
+    if (lane->inside == 0) lane_remove_leaving(lane);
 }

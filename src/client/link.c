@@ -302,7 +302,7 @@ static bool link_take(struct link *link, struct str bytes) {
 
 /* Whether the server itself ended the stream. With TLS a bare end of the socket proves
  * nothing. */
-static bool end_is_told(const struct link *link) {
+static bool end_is_proven(const struct link *link) {
     return !link->visit.records || link->verdict == RECORDS_ENDED;
 }
 
@@ -310,7 +310,7 @@ static void link_on_eof(struct link *link) {
     if (link->state == LINK_SECURING) {
         link_break(link, ERR_UNAVAILABLE,
                    "the server closed the connection in the middle of the TLS handshake", NULL);
-    } else if (end_is_told(link) && http1_response_finish(&link->response) == HTTP1_END) {
+    } else if (end_is_proven(link) && http1_response_finish(&link->response) == HTTP1_END) {
         if (link->state == LINK_CLOSED) return;
         link_finish(link, false);
     } else if (!link->response.began) {
@@ -318,7 +318,7 @@ static void link_on_eof(struct link *link) {
                    NULL);
     } else {
         link_break(link, ERR_UNAVAILABLE, "the answer was cut short",
-                   end_is_told(link) ? NULL : "the connection ended and TLS did not");
+                   end_is_proven(link) ? NULL : "the connection ended and TLS did not");
     }
 }
 

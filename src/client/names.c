@@ -114,12 +114,12 @@ static void begin_some(struct names *names) {
 /* Each callback may cancel other waits, or ask again. */
 static void lookup_report(struct lookup *lookup) {
     struct name_addresses found = lookup->found;
-    struct list *link, told;
+    struct list *link, answered;
     int failed = lookup->failed;
-    list_init(&told);
-    while ((link = list_pop(&lookup->waits))) list_append(&told, link);
+    list_init(&answered);
+    while ((link = list_pop(&lookup->waits))) list_append(&answered, link);
     lookup_close(lookup);
-    while ((link = list_pop(&told))) {
+    while ((link = list_pop(&answered))) {
         struct name_wait *wait = CONTAINER_OF(link, struct name_wait, link);
         wait->lookup = NULL;
         wait->fn(&found, failed, wait->ctx);

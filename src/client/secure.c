@@ -101,10 +101,10 @@ static void load_free(struct secure_load *load) {
 
 /* Report to all current waits; each may cancel others, or begin to wait again. */
 static void report(struct secure *secure, const struct secure_load *load) {
-    struct list told, *link;
-    list_init(&told);
-    while ((link = list_pop(&secure->waiting))) list_append(&told, link);
-    while ((link = list_pop(&told))) {
+    struct list ready, *link;
+    list_init(&ready);
+    while ((link = list_pop(&secure->waiting))) list_append(&ready, link);
+    while ((link = list_pop(&ready))) {
         struct secure_wait *wait = CONTAINER_OF(link, struct secure_wait, link);
         wait->fn(secure->trust, secure->trust ? NULL : &load->why, wait->ctx);
     }

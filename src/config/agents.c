@@ -223,7 +223,7 @@ static const struct setting rows[] = {
     {.key = "thinking", BOOL(thinking),
      .help = "whether callers of Converse see its reasoning"},
     {.key = "system", TEXT(system), .twice = INSTRUCTED, .help = "the same as instructions"},
-    {.key = "instructions", TEXT(system), .twice = INSTRUCTED, .help = "what it is told"},
+    {.key = "instructions", TEXT(system), .twice = INSTRUCTED, .help = "the system prompt"},
     {.key = "instructions_file", CONTENTS(system), .twice = INSTRUCTED,
      .help = "a file with them"},
     {.key = "output", JSON(output), .twice = SHAPED,

@@ -51,10 +51,11 @@ static bool check_name(const struct reading *reading, const struct yaml *node, s
                 is_lower(name.at[name.len - 1]);
     for (size_t i = 0; good && i < name.len; i++)
         good = is_lower(name.at[i]) || name.at[i] == '-';
-    return good || yaml_err(e, node,
-                            "'" STR_FMT "' is no name: %d to %d lower-case letters, digits and "
-                            "'-', with no '-' at its ends",
-                            STR_ARG(str_head(name, 80)), NAME_MIN, NAME_MAX);
+    return good ||
+           yaml_err(e, node,
+                    "'" STR_FMT "' is not a name: %d to %d lower-case letters, digits and "
+                    "'-', with no '-' at its ends",
+                    STR_ARG(str_head(name, 80)), NAME_MIN, NAME_MAX);
 }
 
 static bool check_version(const struct reading *reading, const struct yaml *node,
@@ -67,7 +68,7 @@ static bool check_version(const struct reading *reading, const struct yaml *node
         struct str part = str_split(rest, '.', &rest);
         good = good && part.len && str_to_u64(part, &number) && (rest.at != NULL) == (i < 2);
     }
-    return good || yaml_err(e, node, "'" STR_FMT "' is no version such as 1.0.0",
+    return good || yaml_err(e, node, "'" STR_FMT "' is not a version such as 1.0.0",
                             STR_ARG(str_head(node->text, 40)));
 }
 
@@ -76,7 +77,7 @@ static bool check_owner(const struct reading *reading, const struct yaml *node, 
     size_t at = str_find_byte(node->text, '@');
     bool good =
         at > 0 && at + 1 < node->text.len && str_find_byte(node->text, ' ') == node->text.len;
-    return good || yaml_err(e, node, "'" STR_FMT "' is no e-mail address",
+    return good || yaml_err(e, node, "'" STR_FMT "' is not an e-mail address",
                             STR_ARG(str_head(node->text, 80)));
 }
 

@@ -142,7 +142,7 @@ static bool find_subagent(struct config *config, const struct config_input *inpu
     if (there) found = find_file(config, path.at);
     if (found) {
         *ret = (size_t)(found - config->agents);
-        if (*ret == parent) done = yaml_err(e, item, "an agent is no subagent of its own");
+        if (*ret == parent) done = yaml_err(e, item, "an agent cannot be its own subagent");
     } else if (there) {
         done = load_subagent(config, input, item, str_from(path.at), parent, ret, e);
     } else {

@@ -80,7 +80,8 @@ static bool all_digits(struct str text) {
 }
 
 static bool refuse_decimal(struct str text, struct err *e) {
-    return err_set(e, ERR_INVALID_ARGUMENT, "'" STR_FMT "' is no decimal number such as 0.25",
+    return err_set(e, ERR_INVALID_ARGUMENT,
+                   "'" STR_FMT "' is not a decimal number such as 0.25",
                    STR_ARG(str_head(text, 40)));
 }
 
@@ -95,7 +96,7 @@ static bool read_decimal(struct str text, unsigned digits, uint64_t *ret, struct
         return refuse_decimal(text, e);
     if (fraction.len > digits)
         return err_set(e, ERR_INVALID_ARGUMENT,
-                       "'" STR_FMT "' has more than %u digits behind its point",
+                       "'" STR_FMT "' has more than %u digits after its point",
                        STR_ARG(str_head(text, 40)), digits);
     if (whole.len > 9 || !str_to_u64(whole, &number))
         return err_set(e, ERR_INVALID_ARGUMENT, "'" STR_FMT "' is too large",
@@ -243,7 +244,7 @@ static bool set_id(const struct value *value, void *ret, struct err *e) {
     struct str text = value->text;
     if (str_find_byte(text, ':') < text.len || str_find_byte(text, ' ') < text.len)
         return err_set(e, ERR_INVALID_ARGUMENT,
-                       "'" STR_FMT "' is no id: ':' and spaces cannot stand in a token",
+                       "'" STR_FMT "' is not an id: ':' and spaces cannot stand in a token",
                        STR_ARG(str_head(text, 80)));
     if (text.len && !id_check("an id", text, e)) return false;
     return set_text(value, ret, e);
@@ -371,7 +372,8 @@ static bool set_words(const struct value *value, void *ret, struct err *e) {
 static bool check_host(struct str host, struct err *e) {
     if (page_host_ok(host)) return true;
     return err_set(e, ERR_INVALID_ARGUMENT,
-                   "'" STR_FMT "' is no host name; write it like agent.example, without a port",
+                   "'" STR_FMT
+                   "' is not a host name; write it like agent.example, without a port",
                    STR_ARG(str_head(host, 80)));
 }
 
@@ -383,7 +385,7 @@ static bool set_hosts(const struct value *value, void *ret, struct err *e) {
 static bool check_origin(struct str origin, struct err *e) {
     if (page_origin_ok(origin)) return true;
     return err_set(e, ERR_INVALID_ARGUMENT,
-                   "'" STR_FMT "' is no origin; write it like https://studio.example or "
+                   "'" STR_FMT "' is not an origin; write it like https://studio.example or "
                    "http://localhost:5173, without a path",
                    STR_ARG(str_head(origin, 80)));
 }

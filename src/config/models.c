@@ -85,7 +85,7 @@ static bool resolve(struct config *config, const struct config_input *input, str
     struct config_provider *provider = own;
     if (!text.len || has_control(text) || (rest.at && !rest.len))
         return models_refuse(
-            place, "this is no model; write provider/model, such as openai/gpt-4o", e);
+            place, "this is not a model; write provider/model, such as openai/gpt-4o", e);
     ret->name = text;
     if (own) {
         if (rest.at && str_equal(head, own->name)) ret->name = rest;

@@ -54,7 +54,7 @@ static bool read_from(const struct reading *reading, const struct yaml *node, st
     struct str date;
     if (!yaml_value(node, YAML_TEXT, &date, e)) return false;
     return read_date(date, &price->from_day) ||
-           yaml_err(e, node, "'" STR_FMT "' is no date such as 2026-01-31",
+           yaml_err(e, node, "'" STR_FMT "' is not a date such as 2026-01-31",
                     STR_ARG(str_head(date, 40)));
 }
 
@@ -120,7 +120,7 @@ static bool read_amount(const struct yaml *node, struct budget *ret, struct err 
         ret->tokens_max = (int64_t)tokens;
     }
     return ret->cost_nano_max || ret->tokens_max ||
-           yaml_err(e, node, "a budget of nothing lets nobody in; remove it");
+           yaml_err(e, node, "a budget of 0 allows no call; remove it");
 }
 
 static bool read_day(const struct reading *reading, const struct yaml *node, struct err *e) {
@@ -137,7 +137,7 @@ static bool read_month(const struct reading *reading, const struct yaml *node, s
 #define ROW_OF struct budget_entry
 
 static const struct setting budget_rows[] = {
-    {.key = "workspace", NAME(workspace), .help = "left out: each workspace by itself"},
+    {.key = "workspace", NAME(workspace), .help = "left out: each workspace has its own"},
     {.key = "agent", NAME(agent), .help = "left out: all agents"},
     {.key = "day",
      .read = read_day,

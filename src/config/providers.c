@@ -98,7 +98,7 @@ bool config_keep_url(struct config *config, struct str url, struct str *ret, str
     while (str_ends(url, STR("/"))) url.len--;
     if (!str_starts(url, STR("http://")) && !str_starts(url, STR("https://")))
         return err_set(e, ERR_INVALID_ARGUMENT,
-                       "it is no address; write it like https://host/v1");
+                       "it is not an address; write it like https://host/v1");
     for (size_t i = 0; i < url.len; i++) {
         if (url.at[i] <= ' ' || url.at[i] > '~')
             return err_set(e, ERR_INVALID_ARGUMENT,
@@ -301,7 +301,7 @@ static bool is_token(struct str name) {
 
 bool config_header_name(const struct yaml *node, struct err *e) {
     if (!is_token(node->key))
-        return yaml_err_key(e, node, "'" STR_FMT "' is no name of a header",
+        return yaml_err_key(e, node, "'" STR_FMT "' is not a header name",
                             STR_ARG(str_head(node->key, 40)));
     for (size_t i = 0; own_headers[i]; i++) {
         if (str_equal_nocase(node->key, str_from(own_headers[i])))
@@ -451,7 +451,7 @@ static const struct setting rows[] = {
     {.key = "stall", DURATION(provider.stall_ms), .help = "between two pieces of an answer"},
     {.key = "total", DURATION(provider.total_ms), .help = "for a whole answer"},
     {.key = "retries", COUNT(provider.retries), .most = 10,
-     .beyond = "more than 10 retries help nobody", .help = "before the first word only"},
+     .beyond = "more than 10 retries do not help", .help = "before the first word only"},
     {.key = "join_users", BOOL(provider.join_users),
      .help = "kind openai: for chat templates that refuse two messages of users in a row"},
 };

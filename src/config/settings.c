@@ -121,7 +121,7 @@ const struct setting settings[] = {
              "the store has it"},
     {.key = "approvals.expires", .flag = "approvals-expires", .env = {"WEIR_APPROVALS_EXPIRES"},
      CHOICE(limits.run.approval_expires_yes), .choices = expiries,
-     .help = "what his silence then means for a tool: refuse or approve"},
+     .help = "what a missing answer then means for a tool: refuse or approve"},
     {.key = "approvals.yes", .flag = "approvals-yes", .env = {"WEIR_APPROVALS_YES"},
      WORDS(limits.run.decision_words.yes),
      .help = "words that allow a tool, beside yes, ok, approve, ...: a list, or with ; "
@@ -134,7 +134,7 @@ const struct setting settings[] = {
      PATH(tape.record),
      .help = "a folder to keep what models and tools are asked and answer, without secrets"},
     {.key = "replay", .flag = "replay", .env = {"WEIR_REPLAY"}, PATH(tape.play),
-     .help = "answer for models and tools from such a folder; nobody else is asked"},
+     .help = "answer for models and tools from such a folder; no provider is asked"},
     {.key = "replay_pace", .flag = "replay-pace", .env = {"WEIR_REPLAY_PACE"},
      CHOICE(tape.pace), .choices = tape_paces, .preset = "at-once",
      .help = "at-once, or real: as it was timed"},
@@ -239,7 +239,7 @@ const struct setting settings[] = {
      .help = "of silence before an SSE comment"},
 
     {.group = "Limits of a stream", LIMIT("lag", "lag", "LAG"), SIZE(limits.run.pace_max_bytes),
-     .least = 1, .help = "behind which a reader pauses its model"},
+     .least = 1, .help = "unsent bytes at which a slow reader pauses its model"},
 
     {.group = "Limits of a turn", LIMIT("turn", "turn", "TURN"),
      DURATION(limits.run.turn_max_ms), .least = 1,

@@ -91,7 +91,7 @@ static const struct setting exec_rows[] = {
      .help = "the folder of all workspaces; each has one in it"},
     {.key = "policy", NODE(policy), .help = "allow, ask or hidden; ask where it is left out"},
     {.key = "network", BOOL(options.limits.network),
-     .help = "that of this machine, with its own services; else there is none"},
+     .help = "use this machine's own services; without it there is none"},
     {.key = "timeout", DURATION(options.timeout_ms), .least = 1,
      .beyond = "a command needs some time; give it 1ms or more", .help = "of a command, 30s"},
     {.key = "cpu", DURATION(cpu_ms), .least = 1000, .most = 86400000,
@@ -188,7 +188,7 @@ bool config_tool_name(const struct yaml *node, struct err *e) {
     struct str name = node->key;
     bool fits = name.len > 0 && name.len <= 128;
     for (size_t i = 0; i < name.len; i++) fits &= name.at[i] > ' ' && name.at[i] <= '~';
-    return fits || yaml_err_key(e, node, "this is no tool's name");
+    return fits || yaml_err_key(e, node, "this is not a tool's name");
 }
 
 /* "off" is the older word for hidden. */

@@ -47,7 +47,7 @@ static void close_image(struct json_writer *writer, struct str detail) {
 bool image_put_base64(struct json_writer *writer, struct str media_type, struct str data,
                       struct str detail, struct err *e) {
     if (!image_is_type(media_type))
-        return err_set(e, ERR_INVALID_ARGUMENT, "'" STR_FMT "' is no media type of an image",
+        return err_set(e, ERR_INVALID_ARGUMENT, "'" STR_FMT "' is not an image media type",
                        STR_ARG(str_head(media_type, SHOWN_BYTES)));
     if (!is_base64(data))
         return err_set(e, ERR_INVALID_ARGUMENT, "the image is not base64 (RFC 4648, padded)");

@@ -100,7 +100,8 @@ bool import_decode(struct str bytes, struct arena *arena, struct import *ret, st
     for (size_t i = 0; json_next_item(&reader, &item); i++) {
         switch (read_kept(item, arena, &messages[i])) {
         case KEPT_FINE: break;
-        case KEPT_WRONG: return err_set(e, ERR_DATA_LOSS, "kept message %zu is none", i);
+        case KEPT_WRONG:
+            return err_set(e, ERR_DATA_LOSS, "kept message %zu is not a message", i);
         case KEPT_FULL: return kept_too_large(e);
         }
     }

@@ -358,7 +358,7 @@ static void on_recovered(const struct recovered *found, const struct err *failed
                     found->interrupted);
     }
     if (found->effects_unknown) {
-        log_warning("%zu tool calls were out then: nobody knows whether they had their effect; "
+        log_warning("%zu tool calls were open then: it is unknown whether they took effect; "
                     "the next turn of their session reads so",
                     found->effects_unknown);
     }

@@ -86,7 +86,7 @@ bool team_provider_new(const struct config_provider *from, struct http_pool *poo
                        struct provider **ret, struct err *e) {
     const struct dialect *dialect = dialect_find(from->kind);
     if (!dialect)
-        return err_set(e, ERR_FAILED_PRECONDITION, "provider '" STR_FMT "' asks nobody",
+        return err_set(e, ERR_FAILED_PRECONDITION, "provider '" STR_FMT "' makes no requests",
                        STR_ARG(from->name));
     struct remote_options options = remote_options_of(from, dialect);
     struct http_header *headers = headers_of(from);

@@ -271,7 +271,7 @@ static bool make_named(struct team *team, const struct config *config,
     if (!row) {
         if (!wanted->optional) return check_name(team, config, wanted, e);
         if (asks_mcp(config)) return true;
-        log_warning("the agent goes without the tool '" STR_FMT "': there is none here",
+        log_warning("the agent runs without the tool '" STR_FMT "': there is none here",
                     STR_ARG(wanted->name));
         return true;
     }
@@ -285,7 +285,7 @@ static bool make_named(struct team *team, const struct config *config,
         return true;
     }
     if (!wanted->optional) return yaml_err(e, wanted->at, "%s", why.text);
-    log_warning("the agent goes without the tool '" STR_FMT "': %s", STR_ARG(wanted->name),
+    log_warning("the agent runs without the tool '" STR_FMT "': %s", STR_ARG(wanted->name),
                 why.text);
     return true;
 }

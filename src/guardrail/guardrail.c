@@ -111,12 +111,12 @@ static bool compile_rule(const struct guardrail_rule *rule, pcre2_code **ret, st
 /* One character more than the look-behind can see, because `^` at its far end checks that
  * one. */
 static bool measure_behind(struct guardrail *guardrail, struct err *e) {
-    uint32_t behind = 0;
-    pcre2_pattern_info(guardrail->code, PCRE2_INFO_MAXLOOKBEHIND, &behind);
-    guardrail->behind_bytes = CHARACTER_BYTES * ((size_t)behind + 1);
-    return behind <= BEHIND_MAX ||
-           err_set(e, ERR_INVALID_ARGUMENT,
-                   "the pattern looks more than %d characters behind itself", BEHIND_MAX);
+    uint32_t lookbehind = 0;
+    pcre2_pattern_info(guardrail->code, PCRE2_INFO_MAXLOOKBEHIND, &lookbehind);
+    guardrail->behind_bytes = CHARACTER_BYTES * ((size_t)lookbehind + 1);
+    return lookbehind <= BEHIND_MAX ||
+           err_set(e, ERR_INVALID_ARGUMENT, "the pattern looks back more than %d characters",
+                   BEHIND_MAX);
 }
 
 /* --- replacements --------------------------------------------------------------------------- */

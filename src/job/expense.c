@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 
-#define BYTES_A_TOKEN 4 /* an estimate until the provider has counted */
-#define TELL_BYTES 1024 /* the ledger is updated in steps of this size */
+#define BYTES_A_TOKEN 4   /* an estimate until the provider has counted */
+#define REPORT_BYTES 1024 /* the ledger is updated in steps of this size */
 
 static int64_t tokens_of(size_t bytes) {
     return (int64_t)(bytes / BYTES_A_TOKEN) + 1;
@@ -36,9 +36,10 @@ bool expense_reserve(struct expense *expense, struct str workspace, struct str a
 void expense_use(struct expense *expense, size_t bytes) {
     expense->answered = true;
     expense->came_bytes += bytes;
-    if (!expense->reserved.ledger || expense->came_bytes - expense->told_bytes < TELL_BYTES)
+    if (!expense->reserved.ledger ||
+        expense->came_bytes - expense->reported_bytes < REPORT_BYTES)
         return;
-    expense->told_bytes = expense->came_bytes;
+    expense->reported_bytes = expense->came_bytes;
     ledger_use(&expense->reserved, amount_of(expense, expense->came_bytes));
 }
 

@@ -21,7 +21,7 @@ struct expense {
     size_t asked_bytes;  /* of the question */
     size_t reply_tokens; /* tokens of the answer reserved before its first word */
     /* Ours. */
-    size_t came_bytes, told_bytes;
+    size_t came_bytes, reported_bytes;
     bool answered;
     struct reservation reserved;
 };

@@ -120,7 +120,7 @@ static void on_expired(const char *text, void *ctx) {
 
 static void fail_unusable(struct media_run *media_run, const char *what) {
     struct err why;
-    err_set(&why, ERR_INTERNAL, "%s; ask again, or somebody else", what);
+    err_set(&why, ERR_INTERNAL, "%s; ask again, or ask another provider", what);
     media_run_fail(media_run, &why, STR(MEDIA_RUN_UNUSABLE));
 }
 
@@ -145,7 +145,7 @@ static void on_artifact(const struct reply_event *event, void *ctx) {
 static void on_vector(const struct reply_event *event, void *ctx) {
     struct media_run *media_run = ctx;
     if (event->vector->input >= media_run->request->input_count || event->vector->count == 0) {
-        fail_unusable(media_run, "the provider's vectors are not those that were asked for");
+        fail_unusable(media_run, "the provider's vectors are not the ones requested");
         return;
     }
     on_made(event, media_run);

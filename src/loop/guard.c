@@ -58,8 +58,8 @@ static bool is_child_of(const char *pid, pid_t parent) {
     ssize_t len = read(fd, text, sizeof(text) - 1);
     close(fd);
     text[len > 0 ? len : 0] = '\0';
-    const char *behind = strrchr(text, ')');
-    return behind && strlen(behind) > 4 && strtol(behind + 4, NULL, 10) == parent;
+    const char *after = strrchr(text, ')');
+    return after && strlen(after) > 4 && strtol(after + 4, NULL, 10) == parent;
 }
 
 static void kill_children(void) {

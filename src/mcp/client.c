@@ -281,8 +281,8 @@ static void free_call(struct mcp_call *call) {
 
 /* `why` is copied first, because the owner may free what holds it. */
 static void fail_call(struct mcp_call *call, const struct err *why) {
-    struct err told = *why;
-    call->done((struct json){.kind = JSON_NONE}, &told, call->ctx);
+    struct err copy = *why;
+    call->done((struct json){.kind = JSON_NONE}, &copy, call->ctx);
     free_call(call);
 }
 
@@ -454,7 +454,7 @@ static void post_call(struct mcp_call *call) {
 
 /* Fail all calls that wait now; not those that begin to wait meanwhile. */
 static void fail_session(struct session *session, const struct err *why) {
-    struct err told = *why;
+    struct err copy = *why;
     struct mcp_client *client = mcp_client_ref(session->client);
     struct list failed, *link;
     list_init(&failed);
@@ -463,7 +463,7 @@ static void fail_session(struct session *session, const struct err *why) {
     session->version = NULL;
     buf_clear(&session->id);
     while ((link = list_pop(&failed)))
-        fail_call(CONTAINER_OF(link, struct mcp_call, link), &told);
+        fail_call(CONTAINER_OF(link, struct mcp_call, link), &copy);
     mcp_client_unref(client);
 }
 
@@ -483,11 +483,11 @@ static void become_ready(struct session *session) {
     mcp_client_unref(client);
 }
 
-static void on_told(struct post *post, enum post_outcome outcome, void *ctx) {
+static void on_notified(struct post *post, enum post_outcome outcome, void *ctx) {
     struct session *session = ctx;
     if (outcome != POST_ACCEPTED) {
         if (outcome == POST_LOST)
-            err_set(&post->why, ERR_UNAVAILABLE, "the MCP server lost its session at once");
+            err_set(&post->why, ERR_UNAVAILABLE, "the MCP server lost its new session");
         fail_session(session, &post->why);
         return;
     }
@@ -495,7 +495,7 @@ static void on_told(struct post *post, enum post_outcome outcome, void *ctx) {
     become_ready(session);
 }
 
-static const struct post_sink told_sink = {on_told, on_session_asked};
+static const struct post_sink notice_sink = {on_notified, on_session_asked};
 
 static bool no_version(struct err *e) {
     return err_set(e, ERR_UNIMPLEMENTED,
@@ -517,7 +517,7 @@ static bool tell_initialized(struct session *session, struct err *e) {
     struct sending sending = {
         .caller = &caller, .session = session, .body = buf_str(&body), .total_ms = GREETING_MS};
     session_move(session, MCP_SESSION_TELLING);
-    bool sent = send_post(session->client, &sending, &session->post, &told_sink, session, e);
+    bool sent = send_post(session->client, &sending, &session->post, &notice_sink, session, e);
     buf_done(&body);
     return sent;
 }
@@ -581,8 +581,8 @@ static enum mcp_generation discovered(struct mcp_client *client, struct json res
     struct json version,
         tools = json_find(json_find(result, STR("capabilities")), STR("tools"));
     struct json_reader all = json_enter(json_find(result, STR("supportedVersions")));
-    bool tells = false;
-    client->may_listen = json_bool(json_find(tools, STR("listChanged")), &tells) && tells;
+    bool changes = false;
+    client->may_listen = json_bool(json_find(tools, STR("listChanged")), &changes) && changes;
     while (json_next_item(&all, &version)) {
         if (json_is(version, STR(MCP_STATELESS_VERSION))) return MCP_STATELESS;
     }

@@ -251,11 +251,11 @@ static void on_listed(const struct err *failed, void *ctx) {
 }
 
 static void list_tools(struct mcp_server *server) {
-    static const struct mcp_caller nobody = {STR_INIT(""), STR_INIT(""), STR_INIT("")};
+    static const struct mcp_caller no_caller = {STR_INIT(""), STR_INIT(""), STR_INIT("")};
     timer_stop(&server->retry);
     server->again = server->listing != NULL;
     if (server->again) return;
-    server->listing = mcp_list(server->client, &nobody, on_listed, server);
+    server->listing = mcp_list(server->client, &no_caller, on_listed, server);
 }
 
 static void on_retry(void *ctx) {
@@ -430,7 +430,7 @@ static void start_thread(struct mcp_hub *hub) {
     pthread_sigmask(SIG_BLOCK, &all, &before);
     hub->has_thread = pthread_create(&hub->thread, NULL, run_hub, hub) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!hub->has_thread) log_error("there is no thread for the MCP servers");
+    if (!hub->has_thread) log_error("the thread of the MCP servers could not be started");
 }
 
 static struct mcp_server *find_server(struct mcp_hub *hub, struct str key) {

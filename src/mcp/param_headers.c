@@ -42,12 +42,13 @@ static bool take_mark(struct checking *checking, struct json schema, struct json
                       bool reachable) {
     struct err *e = checking->e;
     if (mark.kind != JSON_STRING || !is_token(inside(mark)))
-        return err_set(e, ERR_INVALID_ARGUMENT, MARK " is no name of a header");
+        return err_set(e, ERR_INVALID_ARGUMENT, MARK " is not a header name");
     if (!reachable)
         return err_set(e, ERR_INVALID_ARGUMENT, MARK " stands where no property is");
     if (!is_primitive(schema))
         return err_set(e, ERR_INVALID_ARGUMENT,
-                       MARK " stands at a property that is no string, integer or boolean");
+                       MARK
+                       " stands at a property that is not a string, an integer or a boolean");
     for (size_t i = 0; i < checking->count; i++) {
         if (str_equal_nocase(checking->names[i], inside(mark)))
             return err_set(e, ERR_INVALID_ARGUMENT, MARK " names the same header twice");

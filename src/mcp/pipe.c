@@ -100,7 +100,8 @@ static void take_line(struct mcp_pipe *pipe, struct str line) {
         pipe->events->on_message(value, pipe->ctx);
         return;
     }
-    log_often(LOG_WARNING, "the MCP server '" STR_FMT "' writes what is no message: " STR_FMT,
+    log_often(LOG_WARNING,
+              "the MCP server '" STR_FMT "' writes what is not a message: " STR_FMT,
               STR_ARG(pipe->options.name), STR_ARG(str_head(line, 80)));
 }
 

@@ -144,7 +144,7 @@ static void conclude(struct post *post) {
         post->unsure = true;
         post_fail(post, ERR_UNAVAILABLE,
                   post->cut ? "ended its stream before the answer came"
-                            : "answered with something that is no answer");
+                            : "answered with something that is not an answer");
     }
 }
 
@@ -275,7 +275,7 @@ static void fail_down(struct post *post, const char *what) {
 static void on_accepted(void *ctx) {
     struct post *post = ctx;
     if (post->unsent) {
-        fail_down(post, "takes no more messages");
+        fail_down(post, "accepts no more messages");
     } else {
         post_finish(post, POST_ACCEPTED);
     }

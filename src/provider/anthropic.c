@@ -75,7 +75,7 @@ static bool budget_of(struct str effort, int64_t *ret, struct err *e) {
         return true;
     }
     return err_set(e, ERR_INVALID_ARGUMENT,
-                   "effort '" STR_FMT "' is none that Anthropic's models know; say low, medium "
+                   "effort '" STR_FMT "' is not known to Anthropic's models; say low, medium "
                    "or high",
                    STR_ARG(effort));
 }

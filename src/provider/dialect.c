@@ -28,7 +28,7 @@ bool reply_fail(struct reply *reply, enum err_code code, const char *reason, con
     return err_set(&reply->failure.why, code, "%s", text);
 }
 
-/* What the caller is told for each reason. A wrong key and an empty account are the operator's
+/* What the caller is parts for each reason. A wrong key and an empty account are the operator's
  * problem. The caller can do nothing about them, so the code never says that the caller is
  * unauthenticated or over a quota. */
 static const struct reason {
@@ -45,7 +45,7 @@ static const struct reason {
     {STR_INIT(PROVIDER_AUTH),         ERR_FAILED_PRECONDITION, false,
      STR_INIT("the model's provider refused the server's credentials")},
     {STR_INIT(PROVIDER_RATE_LIMITED), ERR_RESOURCE_EXHAUSTED,  false,
-     STR_INIT("the model's provider takes no more requests for now; try again in a moment")},
+     STR_INIT("the model's provider accepts no more requests for now; try again in a moment")},
     {STR_INIT(PROVIDER_QUOTA),        ERR_FAILED_PRECONDITION, false,
      STR_INIT("the model's provider says that the server's account is used up")},
     {STR_INIT(PROVIDER_OVERLOADED),   ERR_UNAVAILABLE,         false,
@@ -61,7 +61,7 @@ static const struct reason {
     {STR_INIT(MODEL_REFUSED),         ERR_PERMISSION_DENIED,   true,
      STR_INIT("the model refused to answer this")},
     {STR_INIT(MODEL_CANNOT_CARRY),    ERR_INVALID_ARGUMENT,    true,
-     STR_INIT("the model takes no such message")},
+     STR_INIT("the model does not accept such a message")},
     /* clang-format on */
 };
 
@@ -183,21 +183,21 @@ static const struct {
 };
 
 /* The parts of an error, wherever the vendor put them; JSON_NONE when absent. */
-struct told {
+struct error_parts {
     struct json object, message;
 };
 
 /* {"error":{...}}, [{"error":{...}}], {"error":"..."}, {"message":...}, {"detail":...}, "..."
  */
-static struct told told_in(struct json body) {
+static struct error_parts error_parts_of(struct json body) {
     if (body.kind == JSON_ARRAY) body = json_at(body, 0);
-    if (body.kind == JSON_STRING) return (struct told){.message = body};
+    if (body.kind == JSON_STRING) return (struct error_parts){.message = body};
     struct json error = json_find(body, STR("error"));
-    if (error.kind == JSON_STRING) return (struct told){body, error};
-    struct told told = {.object = error.kind == JSON_OBJECT ? error : body};
-    told.message = json_find(told.object, STR("message"));
-    if (told.message.kind != JSON_STRING) told.message = json_find(body, STR("detail"));
-    return told;
+    if (error.kind == JSON_STRING) return (struct error_parts){body, error};
+    struct error_parts parts = {.object = error.kind == JSON_OBJECT ? error : body};
+    parts.message = json_find(parts.object, STR("message"));
+    if (parts.message.kind != JSON_STRING) parts.message = json_find(body, STR("detail"));
+    return parts;
 }
 
 /* The reason for `word`, or NULL. */
@@ -267,14 +267,14 @@ static const char *reason_of(unsigned status, struct json object, struct str mes
 
 void reply_failure_of(const char *title, unsigned status, struct json body,
                       struct reply_failure *ret) {
-    struct told told = told_in(body);
+    struct error_parts parts = error_parts_of(body);
     struct buf message, shown;
     buf_init(&message, MESSAGE_MAX_BYTES);
     buf_init(&shown, 2 * MESSAGE_SHOWN_BYTES);
-    json_text(told.message, &message);
+    json_text(parts.message, &message);
     reply_append_safe(&shown, buf_str(&message), MESSAGE_SHOWN_BYTES);
 
-    ret->reason = reason_of(status, told.object, buf_str(&message));
+    ret->reason = reason_of(status, parts.object, buf_str(&message));
     enum err_code code = code_of(ret->reason, status);
     struct str why = buf_str(&shown);
     if (status) {

@@ -332,13 +332,14 @@ static void write_system(struct json_writer *w, struct str system, const struct 
     if (!is_blank(system)) write_text(w, system);
     for (size_t i = 0; i < leading; i++) write_text(w, prompt->turns[i].text);
     if (schema.len) {
-        struct buf told;
-        buf_init(&told, schema.len + KIB);
-        buf_append(&told, STR("Your final answer is JSON alone, without any other text or "
-                              "markup, and follows this JSON Schema: "));
-        buf_append(&told, schema);
-        write_text(w, buf_str(&told));
-        buf_done(&told);
+        struct buf instruction;
+        buf_init(&instruction, schema.len + KIB);
+        buf_append(&instruction,
+                   STR("Your final answer is JSON alone, without any other text or "
+                       "markup, and follows this JSON Schema: "));
+        buf_append(&instruction, schema);
+        write_text(w, buf_str(&instruction));
+        buf_done(&instruction);
     }
     json_close(w);
     json_close(w);
@@ -393,7 +394,7 @@ static bool write_thinking(struct json_writer *w, struct str model,
     }
     json_close(w);
     return known || err_set(e, ERR_INVALID_ARGUMENT,
-                            "effort '" STR_FMT "' is none that this model of Gemini knows; "
+                            "effort '" STR_FMT "' is not known to this Gemini model; "
                             "say low, medium or high",
                             STR_ARG(options->effort));
 }

@@ -32,9 +32,9 @@ static uint64_t mix(uint64_t hash) {
 
 /* `kind` distinguishes the word "ing" from the letters "ing". */
 static void count(struct counts *counts, char kind, struct str before, struct str text,
-                  struct str behind, int64_t weight) {
+                  struct str after, int64_t weight) {
     uint64_t hash = fnv(UINT64_C(0xcbf29ce484222325), str_of(&kind, 1));
-    hash = mix(fnv(fnv(fnv(hash, before), text), behind));
+    hash = mix(fnv(fnv(fnv(hash, before), text), after));
     counts->bins[hash % HASHING_DIMENSIONS] += hash >> 63 ? -weight : weight;
 }
 

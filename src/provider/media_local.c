@@ -91,7 +91,7 @@ static bool fits_an_artifact(const struct media_request *request, struct err *e)
 static bool check_speech(struct local *local, const struct media_request *request,
                          struct speaker_order *ret, struct err *e) {
     if (str_trim(request->text).len == 0)
-        return err_set(e, ERR_INVALID_ARGUMENT, "there is no text to say");
+        return err_set(e, ERR_INVALID_ARGUMENT, "there is no text to speak");
     if (format_of(request->format) == ARRAY_LEN(formats))
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "local speech is not written as '" STR_FMT "'; ask for wav or pcm",
@@ -130,7 +130,7 @@ static void on_output(struct str bytes, void *ctx) {
     struct media_call *call = ctx;
     if (buf_append(&local_of(call)->sound, bytes)) return;
     media_work_set(call, ERR_TOO_LARGE, PROVIDER_REJECTED,
-                   "this text lasts longer than %zu MiB of sound; say less at once",
+                   "this text is longer than %zu MiB of audio; send less text",
                    MEDIA_ARTIFACT_MAX_BYTES / MIB);
     media_work_fail(call);
 }
@@ -163,10 +163,11 @@ static bool speak(struct local *local, struct media_call *call,
     struct buf text;
     buf_init(&text, TEXT_MAX_BYTES);
     speaker_append_text(call->request.text, &text);
-    bool started = buf_ok(&text)
-                       ? speaker_start(local->speaker, call->loop, order, buf_str(&text), &sink,
-                                       call, &local_of(call)->child, e)
-                       : err_set(e, ERR_TOO_LARGE, "the text is too long to say at once");
+    bool started =
+        buf_ok(&text)
+            ? speaker_start(local->speaker, call->loop, order, buf_str(&text), &sink, call,
+                            &local_of(call)->child, e)
+            : err_set(e, ERR_TOO_LARGE, "the text is too long to speak in one request");
     buf_done(&text);
     return started;
 }
@@ -176,7 +177,7 @@ static bool speak(struct local *local, struct media_call *call,
 static bool made_too_large(struct media_call *call) {
     return media_work_set(call, ERR_TOO_LARGE, PROVIDER_REJECTED,
                           "at this sample rate the sound is larger than %zu MiB; ask for a "
-                          "lower one, or say less at once",
+                          "lower one, or send less text",
                           MEDIA_ARTIFACT_MAX_BYTES / MIB);
 }
 
@@ -234,7 +235,7 @@ static bool shape_vectors(struct media_call *call) {
     double *values = arena_alloc(call->arena, count * HASHING_DIMENSIONS * sizeof(*values));
     if (!vectors || !values)
         return media_work_set(call, ERR_TOO_LARGE, PROVIDER_REJECTED,
-                              "these are too many inputs at once");
+                              "there are too many inputs in one request");
     for (size_t i = 0; i < count; i++) {
         vectors[i] = (struct media_vector){values + i * HASHING_DIMENSIONS, HASHING_DIMENSIONS};
         if (!hashing_embed(request->inputs[i], values + i * HASHING_DIMENSIONS))

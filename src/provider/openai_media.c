@@ -60,7 +60,7 @@ static bool check_speech(const struct media_request *request, struct err *e) {
     struct str format = str_trim(request->format);
     double speed = request->speed;
     if (str_trim(request->text).len == 0)
-        return err_set(e, ERR_INVALID_ARGUMENT, "there is no text to say");
+        return err_set(e, ERR_INVALID_ARGUMENT, "there is no text to speak");
     if (format.len && !is_one_of(format, sound_formats))
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "speech is not written as '" STR_FMT
@@ -99,14 +99,14 @@ static bool check_image(const struct media_request *request, struct err *e) {
                        "images are not written as '" STR_FMT "'; ask for png, jpeg or webp",
                        STR_ARG(str_head(format, 40)));
     return str_trim(request->negative).len == 0 ||
-           err_set(
-               e, ERR_INVALID_ARGUMENT,
-               "this provider takes no negative prompt; say in the prompt what not to draw");
+           err_set(e, ERR_INVALID_ARGUMENT,
+                   "this provider does not accept a negative prompt; say in the prompt what "
+                   "not to draw");
 }
 
 static bool check_transcript(const struct media_request *request, struct err *e) {
     return request->bytes.len ||
-           err_set(e, ERR_INVALID_ARGUMENT, "there is no sound to write down");
+           err_set(e, ERR_INVALID_ARGUMENT, "there is no audio to transcribe");
 }
 
 typedef bool check_fn(const struct media_request *request, struct err *e);

@@ -186,7 +186,8 @@ static bool read_numbers(struct reading *at, size_t index, struct json numbers) 
     struct json_reader reader = json_enter(numbers);
     for (struct json number; json_next_item(&reader, &number); filled++) {
         if (!json_double(number, &values[filled]) || !isfinite(values[filled]))
-            return broken(at, "number %zu in the vector of input %zu is none", filled, index);
+            return broken(at, "number %zu in the vector of input %zu is not a number", filled,
+                          index);
     }
     *vector = (struct media_vector){values, count};
     return true;
@@ -274,7 +275,7 @@ static bool read_base64(struct reading *at, struct json text, struct media_artif
     char *room = arena_alloc(at->arena, max + 1);
     if (!room) return too_large(at);
     if (!base64_decode(encoded, BASE64_STANDARD, BASE64_EITHER, room, &len) || len == 0)
-        return broken(at, "an image of its answer is no base64");
+        return broken(at, "an image of its answer is not base64");
     ret->bytes = str_of(room, len);
     ret->content_type = type_of(ret->bytes, type_asked(at->request));
     return true;

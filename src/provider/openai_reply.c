@@ -103,7 +103,7 @@ static void write_opaque(struct openai_reply *reply) {
 static void take_reasoning(struct openai_reply *reply, struct json plain, struct json content,
                            struct json details) {
     struct json detail;
-    bool told = plain.kind == JSON_STRING || content.kind == JSON_STRING;
+    bool has_reasoning = plain.kind == JSON_STRING || content.kind == JSON_STRING;
     if (content.kind == JSON_STRING) {
         reply->reasoning_seen = true;
         json_text(content, &reply->reasoning);
@@ -112,7 +112,7 @@ static void take_reasoning(struct openai_reply *reply, struct json plain, struct
     while (details.kind == JSON_ARRAY && json_next_item(&reader, &detail)) {
         const char *member = text_member(detail);
         if (json_compact(detail.raw, &reply->details)) buf_append_byte(&reply->details, ',');
-        if (member && !told)
+        if (member && !has_reasoning)
             gather_lend(&reply->gather, &reply->base, REPLY_THINKING,
                         json_find(detail, str_from(member)));
     }

@@ -202,8 +202,8 @@ bool price_read_dollars(struct str text, int64_t *ret, struct err *e) {
 refuse:
     return err_set(e, ERR_INVALID_ARGUMENT,
                    "'" STR_FMT
-                   "' is no amount of dollars; write 2.50, with at most nine digits "
-                   "behind the point",
+                   "' is not an amount of dollars; write 2.50, with at most nine digits "
+                   "after the point",
                    STR_ARG(str_head(text, 40)));
 }
 

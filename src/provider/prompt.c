@@ -145,21 +145,22 @@ static bool more(const struct walk *walk) {
 
 /* Consecutive messages of other agents become one turn. */
 static bool add_context(struct prompt *prompt, struct walk *walk, struct err *e) {
-    struct buf told;
+    struct buf context;
     struct prompt_turn turn = {.role = PROMPT_USER,
                                .foreign = true,
                                .index = walk->at,
                                .parts = STR_EMPTY,
                                .opaque = STR_EMPTY};
-    buf_init(&told, PROMPT_MAX_BYTES);
-    buf_append(&told, STR("For context:"));
-    size_t heading = told.len;
+    buf_init(&context, PROMPT_MAX_BYTES);
+    buf_append(&context, STR("For context:"));
+    size_t heading = context.len;
     for (; more(walk) && !is_callers(walk) && !begins_reply(walk); walk->at++)
-        provider_prompt_tell(walk, &walk->request->messages[walk->at], &told);
+        provider_prompt_tell(walk, &walk->request->messages[walk->at], &context);
 
-    bool any = told.len > heading;
-    bool fits = buf_ok(&told) && (!any || arena_str(prompt->arena, buf_str(&told), &turn.text));
-    buf_done(&told);
+    bool any = context.len > heading;
+    bool fits =
+        buf_ok(&context) && (!any || arena_str(prompt->arena, buf_str(&context), &turn.text));
+    buf_done(&context);
     if (!fits)
         return err_set(e, ERR_TOO_LARGE,
                        "the conversation holds more than %u MiB of other agents' words",

@@ -363,8 +363,9 @@ static void stream_ended(struct provider_call *call) {
         return;
     }
     if (call->reply->calls_passed_over)
-        remote_note(call, STR("the model asked for too many tools at once, the last ones were "
-                              "passed over"));
+        remote_note(call,
+                    STR("the model asked for too many tools in one reply, the last ones were "
+                        "passed over"));
     settle_done(call, outcome, model.len ? model : call->model);
 }
 

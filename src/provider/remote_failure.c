@@ -142,10 +142,9 @@ static const struct {
 } advices[] = {
     {PROVIDER_UNREACHABLE, "check its base URL and the network", NULL, true},
     {PROVIDER_AUTH, "check its key", NULL, true},
-    {PROVIDER_QUOTA, "see to the account behind the key of ", "", false},
+    {PROVIDER_QUOTA, "check the account of the key of ", "", false},
     {PROVIDER_RATE_LIMITED, "ask again later, or give ", " a higher limit", false},
-    {PROVIDER_OVERLOADED, "ask again later, or put another model behind ", " in a chain",
-     false},
+    {PROVIDER_OVERLOADED, "ask again later, or put another model after ", " in a chain", false},
     {MODEL_CONTEXT, "begin a new session, or ask a model of ", " that takes more", false},
 };
 

@@ -145,7 +145,8 @@ static void begin_listing(struct speaker *speaker) {
         speaker->listing = LIST_RUNS;
         speaker->threaded = pthread_create(&speaker->thread, NULL, list, speaker) == 0;
         if (!speaker->threaded) {
-            err_set(&speaker->why, ERR_UNAVAILABLE, "there is no thread to list voices on");
+            err_set(&speaker->why, ERR_UNAVAILABLE,
+                    "no thread could be started to list voices");
             speaker->listing = LIST_DONE;
         }
     }

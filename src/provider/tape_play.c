@@ -75,9 +75,9 @@ static void play(void *ctx) {
     struct provider_call *call = ctx;
     call->playing = true;
     if (!call->found) player_failed(call, &call->why, STR(REPLAY_MISS));
-    for (size_t told = 0; !call->over && !call->paused; told++) {
+    for (size_t played = 0; !call->over && !call->paused; played++) {
         const struct tape_event *event = &call->found->events[call->next];
-        if (told == EVENTS_AT_ONCE) {
+        if (played == EVENTS_AT_ONCE) {
             timer_start(&call->timer, 0);
             break;
         }

@@ -12,8 +12,8 @@
 #define EXTRA_MAX 16
 #define EXTRA_MAX_BYTES (64 * KIB)
 #define FIELDS_MAX 48
-#define HEAR_OUT_MS (10 * 1000)
-#define HEAR_OUT_BYTES (64 * KIB)
+#define DRAIN_MS (10 * 1000)
+#define DRAIN_BYTES (64 * KIB)
 #define FAILURE_MAX_BYTES (64 * KIB)
 #define TO(state) (1u << (state))
 
@@ -60,14 +60,14 @@ static bool may_grow(const struct buf *body, size_t len, struct err *e) {
 /* A refused HTTP/2 client gets its answer at once, but may finish sending its request before
  * the stream ends. Errors in the rest are still reported, and a reset in the middle would make
  * some clients lose the answer. */
-static void hear_out(struct route_call *call) {
-    call->hears_out = true;
-    timer_start(&call->slow, HEAR_OUT_MS);
+static void answer_drain(struct route_call *call) {
+    call->drains = true;
+    timer_start(&call->slow, DRAIN_MS);
 }
 
-static void heard_out(struct route_call *call) {
-    if (!call->hears_out) return;
-    call->hears_out = false;
+static void answer_drained(struct route_call *call) {
+    if (!call->drains) return;
+    call->drains = false;
     timer_stop(&call->slow);
     if (!call->aborted) exchange_end(call->exchange, NULL, 0);
 }
@@ -77,8 +77,8 @@ static void on_body(struct exchange *exchange, struct lent lent, void *ctx) {
     assert(call->magic == ANSWER_MAGIC);
     struct str bytes = lent_read(lent);
     exchange_consumed(exchange, bytes.len);
-    call->heard_bytes += bytes.len;
-    if (call->hears_out && call->heard_bytes > HEAR_OUT_BYTES) heard_out(call);
+    call->received_bytes += bytes.len;
+    if (call->drains && call->received_bytes > DRAIN_BYTES) answer_drained(call);
     if (call->state != ANSWER_COLLECTING) return;
     struct err e;
     if (!may_grow(&call->body, bytes.len, &e)) {
@@ -96,8 +96,8 @@ static void on_body(struct exchange *exchange, struct lent lent, void *ctx) {
 static void on_stretch(void *ctx) {
     struct route_call *call = ctx;
     const struct route_table *table = call->table;
-    if (call->hears_out) {
-        heard_out(call);
+    if (call->drains) {
+        answer_drained(call);
         return;
     }
     if (call->body.len - call->stretch_from >= table->body_stretch_bytes) {
@@ -116,7 +116,7 @@ static void on_stretch(void *ctx) {
 static void on_body_end(struct exchange *exchange, void *ctx) {
     struct route_call *call = ctx;
     assert(call->magic == ANSWER_MAGIC);
-    heard_out(call);
+    answer_drained(call);
     if (call->state != ANSWER_COLLECTING) return;
     route_answer_move(call, ANSWER_HANDLING);
     call->row->handle(call, call->table->ctx);
@@ -184,7 +184,7 @@ void answer_collect(struct route_call *call, const struct route *row) {
 }
 
 void answer_say_stopping(struct route_call *call) {
-    heard_out(call);
+    answer_drained(call);
     if (is_answering(call) && call->watch && call->watch->stopping)
         call->watch->stopping(call->watch_ctx);
 }
@@ -269,7 +269,7 @@ static void send_reply(struct route_call *call, int status, struct str content_t
     if (may_have_body(status) && !call->no_body && body.len)
         exchange_send(call->exchange, body);
     if (early && exchange_http(call->exchange) == EXCHANGE_HTTP_2)
-        hear_out(call);
+        answer_drain(call);
     else
         exchange_end(call->exchange, NULL, 0);
 }

@@ -43,7 +43,7 @@ struct route_call {
     uint8_t state;   /* enum answer_state; written by move() only */
     bool no_body;    /* the method is HEAD */
     bool aborted;    /* cut by us; further output is dropped */
-    bool hears_out;  /* refused, but still reading the rest of the request */
+    bool drains;     /* refused, but still reading the rest of the request */
     bool cuts_short; /* too large or too slow; the rest is not read */
     struct list link;
     struct exchange *exchange;
@@ -51,10 +51,10 @@ struct route_call {
     const struct route_table *table;
     const struct route *row; /* NULL until found */
     struct buf body;
-    struct timer slow;   /* runs while the body comes in, also of a refused request */
-    size_t stretch_from; /* bytes received when it was last started */
-    size_t heard_bytes;  /* body bytes received in all */
-    struct arena *arena; /* for `extra`; NULL until a field is added */
+    struct timer slow;     /* runs while the body comes in, also of a refused request */
+    size_t stretch_from;   /* bytes received when it was last started */
+    size_t received_bytes; /* body bytes received in all */
+    struct arena *arena;   /* for `extra`; NULL until a field is added */
     struct extra *extra;
     const struct route_watch *watch;
     void *watch_ctx;

@@ -5,9 +5,9 @@
 /* Cut the first segment, "/" excluded, off `*rest`. False at the end. */
 static bool next_segment(struct str *rest, struct str *ret) {
     if (rest->len == 0 || rest->at[0] != '/') return false;
-    struct str behind = str_skip(*rest, 1);
-    *ret = str_head(behind, str_find_byte(behind, '/'));
-    *rest = str_skip(behind, ret->len);
+    struct str after = str_skip(*rest, 1);
+    *ret = str_head(after, str_find_byte(after, '/'));
+    *rest = str_skip(after, ret->len);
     return true;
 }
 

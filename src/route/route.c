@@ -97,7 +97,8 @@ static bool refuse_host(struct route_call *call, const struct page_question *ask
     log_often(LOG_WARNING, "a request for the host '" STR_FMT "' is refused: http.hosts",
               STR_ARG(host));
     answer_refuse(call, 403, STR("FORBIDDEN"),
-                  "'" STR_FMT "' is no name of this listener, and without a token it answers "
+                  "'" STR_FMT
+                  "' is not a name of this listener, and without a token it answers "
                   "only to its own; add the name to http.hosts, or set AGENT_AUTH_TOKEN",
                   STR_ARG(host));
     return false;
@@ -109,7 +110,7 @@ static bool refuse_page(struct route_call *call, const struct page_question *ask
               STR_ARG(origin));
     answer_refuse(call, 403, STR("FORBIDDEN"),
                   "a web page of " STR_FMT " may not use this listener; add its origin to "
-                  "http.origins, or, if it is no page, leave Origin and Sec-Fetch-Site out",
+                  "http.origins, or, if it is not a page, leave Origin and Sec-Fetch-Site out",
                   STR_ARG(origin));
     return false;
 }

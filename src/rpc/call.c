@@ -9,7 +9,7 @@
 
 #define CALL_MAGIC 0x7270632eu
 #define NEVER UINT64_MAX
-#define HEAR_OUT_MS (10 * 1000)
+#define DRAIN_MS (10 * 1000)
 #define TO(state) (1u << (state))
 
 /* --- states ------------------------------------------------------------------------------ */
@@ -24,8 +24,8 @@ static const struct {
     [CALL_OPENING]  = {STR_INIT("opening"),  TO(CALL_OPEN) | TO(CALL_ENDED) | TO(CALL_CUT)},
     [CALL_OPEN]     = {STR_INIT("open"),     TO(CALL_ENDED) | TO(CALL_CUT)},
     [CALL_ENDED]    = {STR_INIT("ended"),    TO(CALL_CLOSED)},
-    [CALL_CUT]      = {STR_INIT("cut"),      TO(CALL_TOLD) | TO(CALL_ENDED)},
-    [CALL_TOLD]     = {STR_INIT("told"),     TO(CALL_CLOSED)},
+    [CALL_CUT]      = {STR_INIT("cut"),      TO(CALL_CANCELLED) | TO(CALL_ENDED)},
+    [CALL_CANCELLED]     = {STR_INIT("cancelled"), TO(CALL_CLOSED)},
     [CALL_CLOSED]   = {STR_INIT("closed"),   0},
 };
 /* clang-format on */
@@ -99,7 +99,7 @@ static void cut(struct rpc_call *call, enum rpc_cancel why) {
 
 static void rpc_call_tell(struct rpc_call *call) {
     const struct rpc_handler *handler = call->method->handler;
-    rpc_call_move(call, CALL_TOLD);
+    rpc_call_move(call, CALL_CANCELLED);
     if (handler->cancelled) handler->cancelled(call, call->why, call->ctx);
 }
 
@@ -127,13 +127,13 @@ void call_say_stopping(struct rpc_call *call) {
 
 /* A client that does not speak gRPC gets its answer at once, but may finish sending its request
  * before the stream ends. A reset in the middle would make some clients lose the answer. */
-static void hear_out(struct rpc_call *call) {
-    call->hears_out = true;
-    timer_start(&call->deadline, HEAR_OUT_MS);
+static void call_drain(struct rpc_call *call) {
+    call->drains = true;
+    timer_start(&call->deadline, DRAIN_MS);
 }
 
-static void heard_out(struct rpc_call *call) {
-    call->hears_out = false;
+static void call_drained(struct rpc_call *call) {
+    call->drains = false;
     timer_stop(&call->deadline);
     exchange_end(call->exchange, NULL, 0);
 }
@@ -141,8 +141,8 @@ static void heard_out(struct rpc_call *call) {
 static void on_deadline(void *ctx) {
     struct rpc_call *call = ctx;
     assert(call->magic == CALL_MAGIC);
-    if (call->hears_out) {
-        heard_out(call);
+    if (call->drains) {
+        call_drained(call);
         return;
     }
     cancel(call, RPC_DEADLINE, ERR_DEADLINE_EXCEEDED, STR("deadline exceeded"));
@@ -172,8 +172,8 @@ static void on_body(struct exchange *exchange, struct lent bytes, void *ctx) {
 static void on_body_end(struct exchange *exchange, void *ctx) {
     (void)exchange;
     struct rpc_call *call = ctx;
-    if (call->hears_out) {
-        heard_out(call);
+    if (call->drains) {
+        call_drained(call);
     } else {
         intake_end(call);
     }
@@ -245,7 +245,7 @@ void call_refuse(struct rpc_call *call, enum err_code code, struct str message) 
 void call_refuse_http(struct rpc_call *call, int status) {
     rpc_call_move(call, CALL_REFUSED);
     status_http(call->exchange, status);
-    hear_out(call);
+    call_drain(call);
 }
 
 void call_refuse_stream(struct rpc_call *call) {

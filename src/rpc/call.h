@@ -1,7 +1,7 @@
 /* call: one gRPC call on its exchange, from the first check to the last callback.
  *
  *     checking ─▶ opening ─▶ open ─────▶ ended ─────▶ closed     the handler ended it
- *         │           └────────┴──▶ cut ──▶ told ────────┘       it ended without the handler
+ *         │           └────────┴──▶ cut ──▶ cancelled ───┘       it ended without the handler
  *         └─────────▶ refused ───────────────────────────┘       no handler was called
  *
  * intake.h reads incoming bytes at the handler's pace; this module sends the answer.
@@ -20,14 +20,14 @@
 #include "rpc/status.h"
 
 enum call_state {
-    CALL_CHECKING, /* headers are being checked, authenticate() may run */
-    CALL_REFUSED,  /* a check failed and has answered */
-    CALL_OPENING,  /* open() is on the stack */
-    CALL_OPEN,     /* messages flow */
-    CALL_ENDED,    /* the handler called rpc_end() */
-    CALL_CUT,      /* it ended otherwise; cancelled() has not run yet */
-    CALL_TOLD,     /* cancelled() has run */
-    CALL_CLOSED,   /* the exchange is gone; closed() runs, then the memory is freed */
+    CALL_CHECKING,  /* headers are being checked, authenticate() may run */
+    CALL_REFUSED,   /* a check failed and has answered */
+    CALL_OPENING,   /* open() is on the stack */
+    CALL_OPEN,      /* messages flow */
+    CALL_ENDED,     /* the handler called rpc_end() */
+    CALL_CUT,       /* it ended otherwise; cancelled() has not run yet */
+    CALL_CANCELLED, /* cancelled() has run */
+    CALL_CLOSED,    /* the exchange is gone; closed() runs, then the memory is freed */
     CALL_STATE_COUNT,
 };
 
@@ -58,7 +58,7 @@ struct rpc_call {
     bool takes_gzip : 1;     /* the client accepts gzip */
     bool announces_gzip : 1; /* the head says grpc-encoding: gzip */
     bool compresses : 1;     /* the next messages */
-    bool hears_out : 1;      /* refused and answered, but the request has not ended */
+    bool drains : 1;         /* refused and answered, but the request has not ended */
     struct intake intake;
     struct list link;
     struct exchange *exchange;

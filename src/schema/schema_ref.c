@@ -128,7 +128,7 @@ static bool walk(struct schema_node *node, unsigned depth, struct err *e) {
     if (node->walk == SCHEMA_OPEN) return refuse_circle(e);
     if (depth == CHAIN_MAX)
         return err_set(e, ERR_INVALID_ARGUMENT,
-                       "more than %d schemas stand behind each other by $ref, allOf and their "
+                       "more than %d schemas follow each other by $ref, allOf and their "
                        "like; make the chain shorter",
                        CHAIN_MAX);
     node->walk = SCHEMA_OPEN;

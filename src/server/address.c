@@ -66,7 +66,7 @@ bool address_parse(struct str text, struct address *ret, struct err *e) {
     uint64_t port;
     if (str_starts(text, STR("unix:"))) return parse_local(text, str_skip(text, 5), ret, e);
     if (!split_port(text, &host, &port))
-        return err_set(e, ERR_INVALID_ARGUMENT, "'" STR_FMT "' is no address: " EXAMPLES,
+        return err_set(e, ERR_INVALID_ARGUMENT, "'" STR_FMT "' is not an address: " EXAMPLES,
                        STR_ARG(text));
     if (host.len == 0) {
         *ret = everywhere((uint16_t)port);

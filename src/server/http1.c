@@ -315,7 +315,7 @@ static void put_status(struct gather *gather, int status) {
     gather_append(gather, STR("\r\n"));
 }
 
-struct told { /* header fields that the owner set */
+struct owner_fields { /* header fields that the owner set */
     bool date;
     struct str connection;
 };
@@ -324,23 +324,23 @@ static bool wants_close(struct str connection) {
     return str_find_nocase(connection, STR("close")) < connection.len;
 }
 
-static struct told put_fields(struct http1 *http1, struct gather *gather,
-                              const struct section *head) {
-    struct told told = {.connection = STR_EMPTY};
+static struct owner_fields put_fields(struct http1 *http1, struct gather *gather,
+                                      const struct section *head) {
+    struct owner_fields own = {.connection = STR_EMPTY};
     for (size_t i = 0; i < head->count; i++) {
         struct str name = head->fields[i].name, value = head->fields[i].value;
         if (str_equal(name, STR("connection"))) {
-            told.connection = value;
+            own.connection = value;
             continue;
         }
         if (str_equal(name, STR("transfer-encoding"))) continue; /* set by us */
         uint64_t length;
         if (str_equal(name, STR("content-length")) && str_to_u64(value, &length))
             http1->answer_left = length <= INT64_MAX ? (int64_t)length : -1;
-        if (str_equal(name, STR("date"))) told.date = true;
+        if (str_equal(name, STR("date"))) own.date = true;
         put(gather, name, value);
     }
-    return told;
+    return own;
 }
 
 /* Write how the peer finds the end of the body. */
@@ -370,18 +370,18 @@ static void put_head(struct http1 *http1, struct gather *gather) {
     http1->answer_bodiless = exchange->is_head || status == 204 || status == 304;
 
     put_status(gather, status);
-    struct told told = put_fields(http1, gather, head);
+    struct owner_fields own = put_fields(http1, gather, head);
     put_framing(http1, gather);
-    if (!told.date) put(gather, STR("date"), home_date(http1->conn->home));
+    if (!own.date) put(gather, STR("date"), home_date(http1->conn->home));
     bool cut_short = exchange->ended && !exchange->request_ended;
-    if (cut_short || http1->conn->stopping || wants_close(told.connection))
+    if (cut_short || http1->conn->stopping || wants_close(own.connection))
         http1->keeps_alive = false;
     if (!http1->keeps_alive)
         put(gather, STR("connection"), STR("close"));
     else if (exchange->http == EXCHANGE_HTTP_1_0)
         put(gather, STR("connection"), STR("keep-alive"));
-    else if (told.connection.len)
-        put(gather, STR("connection"), told.connection);
+    else if (own.connection.len)
+        put(gather, STR("connection"), own.connection);
     gather_append(gather, STR("\r\n"));
 
     free(head);

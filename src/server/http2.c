@@ -25,7 +25,7 @@
 /* nghttp2 treats a stream above SETTINGS_MAX_CONCURRENT_STREAMS as a broken connection once
  * the peer has acknowledged the limit. We would rather refuse that one stream, so nghttp2 is
  * told this number and the peer, in put_frame(), the real one. */
-#define STREAMS_TOLD_NGHTTP2 0x7fffffffu
+#define STREAMS_NGHTTP2_ALLOWS 0x7fffffffu
 
 struct http2 {
     struct conn *conn;
@@ -377,7 +377,7 @@ static void put_frame(struct http2 *http2, struct gather *gather, struct str fra
     char *at = gather->at + gather->len;
     gather_append(gather, frame);
     frames_set(at, frame.len, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
-               (uint32_t)streams_max(http2->conn)); /* see STREAMS_TOLD_NGHTTP2 */
+               (uint32_t)streams_max(http2->conn)); /* see STREAMS_NGHTTP2_ALLOWS */
 }
 
 #define FRAME_TYPE_AT 3
@@ -496,7 +496,7 @@ static void http2_authenticated(struct conn *conn) {
         limits->streams_max_stranger >= limits->streams_max)
         return;
     const nghttp2_settings_entry entry = {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
-                                          STREAMS_TOLD_NGHTTP2};
+                                          STREAMS_NGHTTP2_ALLOWS};
     must(nghttp2_submit_settings(http2->session, NGHTTP2_FLAG_NONE, &entry, 1));
     conn_flush_soon(conn);
 }
@@ -600,7 +600,7 @@ static void http2_start(struct conn *conn) {
     must(nghttp2_session_server_new2(&http2->session, home->callbacks, http2, home->options));
 
     const nghttp2_settings_entry settings[] = {
-        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS_TOLD_NGHTTP2},
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS_NGHTTP2_ALLOWS},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)conn->limits->fields_max_bytes},
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},

@@ -197,7 +197,7 @@ static void free_closed(uv_handle_t *handle) {
 
 /* Take the descriptor out of the loop before closing it: another loop may get the same
  * number. */
-static void let_go(struct listener *listener, uv_close_cb closed) {
+static void listener_release(struct listener *listener, uv_close_cb closed) {
     timer_stop(&listener->back_off);
     uv_close((uv_handle_t *)&listener->poll, closed);
     close(listener->fd);
@@ -210,7 +210,7 @@ static void let_go(struct listener *listener, uv_close_cb closed) {
 void listener_free(struct listener *listener) {
     if (!listener) return;
     if (listener->poll.data && listener->fd >= 0) {
-        let_go(listener, free_closed);
+        listener_release(listener, free_closed);
     } else {
         free_listener(listener);
     }
@@ -223,7 +223,7 @@ static void closed(uv_handle_t *handle) {
 
 void listener_close(struct listener *listener, void (*on_closed)(void *ctx)) {
     listener->on_closed = on_closed;
-    let_go(listener, closed);
+    listener_release(listener, closed);
 }
 
 /* --- certificates ------------------------------------------------------------------------ */

@@ -184,5 +184,5 @@ void directory_say(struct directory *directory, uint64_t run, struct str words) 
 }
 
 bool directory_cancel(struct directory *directory, uint64_t run, struct str why) {
-    return directory_leave(directory, run, (struct leaving){.how = LEAVING_NOBODY}, why);
+    return directory_leave(directory, run, (struct leaving){.how = LEAVING_NONE}, why);
 }

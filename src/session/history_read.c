@@ -109,7 +109,8 @@ static void hand_up(struct recalling *all, struct recalled *lender,
     lender->inside[lender->inside_count++] = record;
 }
 
-static void let_go(struct recalling *all, struct recalled *run, struct recalled *lender) {
+static void hand_up_inside(struct recalling *all, struct recalled *run,
+                           struct recalled *lender) {
     for (size_t i = 0; i < run->inside_count; i++) hand_up(all, lender, run->inside[i]);
     free(run->inside);
     run->inside = NULL;
@@ -132,7 +133,7 @@ static void pass(struct recalling *all, const struct moment *moment) {
         run->ended = true;
         hand_up(all, lender, record_of(run));
     }
-    let_go(all, run, lender);
+    hand_up_inside(all, run, lender);
 }
 
 static int by_row(const void *a, const void *b) {
@@ -146,7 +147,7 @@ static void assemble(struct recalling *all) {
     if (all->moment_count)
         qsort(all->moments, all->moment_count, sizeof(struct moment), by_row);
     for (size_t i = 0; i < all->moment_count; i++) pass(all, &all->moments[i]);
-    for (size_t i = 0; i < all->count; i++) let_go(all, &all->runs[i], NULL);
+    for (size_t i = 0; i < all->count; i++) hand_up_inside(all, &all->runs[i], NULL);
 }
 
 bool history_read(const struct store_section *sections, size_t count, struct history **ret,

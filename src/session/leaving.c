@@ -25,7 +25,7 @@ bool leaving_parse(struct str text, struct leaving *ret, struct err *e) {
         }
         leaving.for_ms = us / 1000;
     } else if (!str_equal(text, STR("detach"))) {
-        return leaving_refuse(text, "is no way to leave a run", e);
+        return leaving_refuse(text, "is not a way to leave a run", e);
     }
     *ret = leaving;
     return true;

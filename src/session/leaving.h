@@ -18,7 +18,7 @@
 enum leaving_how {
     LEAVING_CANCELS,
     LEAVING_DETACHES,
-    LEAVING_NOBODY, /* the caller has not left: cancelled by request. Has no text form */
+    LEAVING_NONE, /* the caller has not left: cancelled by request. Has no text form */
 };
 
 struct leaving {

@@ -103,17 +103,17 @@ static struct pending_approval *find_run(struct session_approvals *session_appro
     return NULL;
 }
 
-/* Choose the run that is meant. PENDING_NOBODY or PENDING_SEVERAL: there is no single one. */
+/* Choose the run that is meant. PENDING_NONE or PENDING_SEVERAL: there is no single one. */
 static enum pending_found choose(struct session_approvals *session_approvals,
                                  const struct pending_approvals_wish *wish,
                                  struct pending_approval **ret) {
     if (wish->run) {
         *ret = find_run(session_approvals, wish->run, wish->seq);
-        return *ret ? PENDING_TAKEN : PENDING_NOBODY;
+        return *ret ? PENDING_TAKEN : PENDING_NONE;
     }
     struct str user = wish->name->user;
     struct pending_approval *oldest = oldest_of(session_approvals, user);
-    if (!oldest) return PENDING_NOBODY;
+    if (!oldest) return PENDING_NONE;
     LIST_EACH(&session_approvals->parked, link) {
         const struct pending_approval *other =
             CONTAINER_OF(link, struct pending_approval, link);
@@ -139,14 +139,14 @@ static enum pending_found consider(struct session_approvals *session_approvals,
     if (found == PENDING_TAKEN) *ret = parked;
     if (found != PENDING_TAKEN && wish->view &&
         !pending_approvals_copy(parked, wish->arena, wish->view))
-        return PENDING_NOBODY; /* its text does not fit in the arena */
+        return PENDING_NONE; /* its text does not fit in the arena */
     return found;
 }
 
 enum pending_found pending_approvals_take(struct pending_approvals *approvals,
                                           const struct pending_approvals_wish *wish,
                                           struct pending_approval **ret) {
-    enum pending_found found = PENDING_NOBODY;
+    enum pending_found found = PENDING_NONE;
     struct buf key;
     if (write_key(&key, wish->name)) {
         struct pending_stripe *stripe = striped_lock(approvals->stripes, buf_str(&key));

@@ -65,7 +65,7 @@ enum pending_found {
     PENDING_TAKEN,
     PENDING_REFUSED,   /* the answer does not fit what is asked */
     PENDING_UNDECIDED, /* the answer decides nothing */
-    PENDING_NOBODY,    /* no run waits */
+    PENDING_NONE,      /* no run waits */
     PENDING_ASLEEP,  /* a run that may be meant is not in memory: dormant_wake_start(), then try
                         again */
     PENDING_SEVERAL, /* several may be meant */

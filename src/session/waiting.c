@@ -125,7 +125,7 @@ enum pending_found session_settle(struct session_table *table,
     if (dormant_runs_has(dormant, &filter)) return PENDING_ASLEEP;
     enum pending_found found = answer->key.len ? give_keyed_answer(table, answer, ret, e)
                                                : give_answer(table, answer, NULL, ret, e);
-    if (found == PENDING_NOBODY && dormant_runs_has(dormant, &filter)) return PENDING_ASLEEP;
+    if (found == PENDING_NONE && dormant_runs_has(dormant, &filter)) return PENDING_ASLEEP;
     if (found == PENDING_UNDECIDED && answer->asks_again && ret->stays.run)
         directory_say(session_table_directory(table), ret->stays.run, answer->text);
     return found;

@@ -156,8 +156,8 @@ static bool check_pages(struct database *db, struct err *e) {
                            database_row(db, check, &row, e);
     struct str verdict = ok && row ? database_bytes(check, 0) : STR_EMPTY;
     if (ok && is_out_of_memory(verdict)) {
-        ok = err_set(e, ERR_UNAVAILABLE, "store %s: there is no memory to check it; free some",
-                     db->path);
+        ok = err_set(e, ERR_UNAVAILABLE,
+                     "store %s: there is too little memory to check it; free some", db->path);
     } else if (ok && !str_equal(verdict, STR("ok"))) {
         ok = damaged(db->path, "its pages do not fit together", e);
     }

@@ -520,7 +520,7 @@ static bool answer_within(struct core *core, struct store_load *loads, struct er
     answer_each(core, loads);
     struct err unkept;
     if (!core_keep(core, &unkept)) {
-        log_debug("the tables stay behind: %s", unkept.text);
+        log_debug("the tables lag behind: %s", unkept.text);
         core_drop(core);
     }
     return true;

@@ -16,7 +16,7 @@ static const struct {
 } failures[] = {
     /* clang-format off */
     {SQLITE_FULL,     ERR_UNAVAILABLE, "the disk is full",
-     "free some space, then writing goes on by itself"},
+     "free some space, then writing continues"},
     {SQLITE_IOERR,    ERR_UNAVAILABLE, "reading or writing failed",
      "check the disk; the system's log says more"},
     {SQLITE_READONLY, ERR_UNAVAILABLE, "it cannot be written",
@@ -32,7 +32,7 @@ static const struct {
     {SQLITE_NOMEM,    ERR_UNAVAILABLE, "memory ran out",
      "give the process more memory"},
     {SQLITE_TOOBIG,   ERR_TOO_LARGE,   "one row is too large",
-     "send less at once"},
+     "send less in one request"},
     {SQLITE_CORRUPT,  ERR_DATA_LOSS,   "it is damaged",
      "restore it from a backup, or move its folder away to begin anew"},
     {SQLITE_NOTADB,   ERR_DATA_LOSS,   "it is damaged or no database",

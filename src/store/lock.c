@@ -47,8 +47,8 @@ bool lock_take(const char *folder, int *ret_lock, struct err *e) {
     char pid[PID_TEXT_BYTES];
     int len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
     /* The pid only helps a process that is refused. On a full disk it is left out. */
-    bool told = ftruncate(lock, 0) == 0 && pwrite(lock, pid, (size_t)len, 0) == len;
-    (void)told;
+    bool written = ftruncate(lock, 0) == 0 && pwrite(lock, pid, (size_t)len, 0) == len;
+    (void)written;
     *ret_lock = lock;
     return true;
 }

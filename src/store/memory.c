@@ -55,9 +55,10 @@ bool memory_page(struct memory_query *query, int64_t limit, int64_t offset, stru
 
 struct memory_ask {
     struct store_task task;
-    struct arena *asked, *told; /* `told` holds the answer; each run of the task rewrites it */
-    struct memory_query query;  /* for a put or remove only the workspace */
-    struct memory_entry entry;  /* for a put; for a remove only the key */
+    struct arena *asked,
+        *texts;                /* `texts`: of the answer; each run of the task makes it anew */
+    struct memory_query query; /* for a put or remove only the workspace */
+    struct memory_entry entry; /* for a put; for a remove only the key */
     struct memory_answer answer;
     memory_done_fn *done; /* NULL: cancelled */
     void *ctx;
@@ -68,7 +69,7 @@ static void on_done(struct store_task *task, const struct err *failed, void *ctx
     (void)task;
     if (ask->done) ask->done(&ask->answer, failed, ask->ctx);
     arena_free(ask->asked);
-    arena_free(ask->told);
+    arena_free(ask->texts);
     free(ask);
 }
 
@@ -97,8 +98,8 @@ static struct memory_ask *ask_new(struct loop *loop, memory_done_fn *done, void 
 
 /* Drop the result of an earlier attempt. */
 static void begin_answer(struct memory_ask *ask, size_t max_bytes) {
-    arena_free(ask->told);
-    ask->told = arena_new(max_bytes);
+    arena_free(ask->texts);
+    ask->texts = arena_new(max_bytes);
     ask->answer = (struct memory_answer){.count = 0};
 }
 
@@ -128,9 +129,9 @@ static const char *const questions[2][2] = {
 
 static bool keep_row(struct memory_ask *ask, sqlite3_stmt *row, struct memory_entry *ret,
                      struct err *e) {
-    if (arena_str(ask->told, database_bytes(row, 0), &ret->category) &&
-        arena_str(ask->told, database_bytes(row, 1), &ret->key) &&
-        arena_str(ask->told, database_bytes(row, 2), &ret->content)) {
+    if (arena_str(ask->texts, database_bytes(row, 0), &ret->category) &&
+        arena_str(ask->texts, database_bytes(row, 1), &ret->key) &&
+        arena_str(ask->texts, database_bytes(row, 2), &ret->content)) {
         ret->created_us = sqlite3_column_int64(row, 3);
         ret->updated_us = sqlite3_column_int64(row, 4);
         return true;
@@ -148,7 +149,7 @@ static bool read_rows(struct memory_ask *ask, struct database *db, sqlite3_stmt 
                       struct err *e) {
     const struct memory_query *query = &ask->query;
     struct memory_entry *entries =
-        arena_alloc(ask->told, query->limit * sizeof(struct memory_entry));
+        arena_alloc(ask->texts, query->limit * sizeof(struct memory_entry));
     struct memory_answer *answer = &ask->answer;
     bool found, ok;
     size_t used = 0;
@@ -260,7 +261,7 @@ static const char put_sql[] =
 static bool write_entry(struct memory_ask *ask, struct database *db, struct err *e) {
     sqlite3_stmt *put = NULL;
     bool row = false;
-    struct memory_entry *stored = ARENA_NEW(ask->told, struct memory_entry);
+    struct memory_entry *stored = ARENA_NEW(ask->texts, struct memory_entry);
     assert(stored);
     bool ok = database_prepare(db, put_sql, &put, e);
     if (ok) {

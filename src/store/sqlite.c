@@ -466,7 +466,7 @@ static int64_t tidy(struct store *store, struct work *work, bool idle, bool *lea
                 project_pending_bytes(&store->core.project) >= BACKLOG_BYTES;
     bool catch_up = idle || !*learned || much;
     if (catch_up && !core_project(&store->core, &e)) {
-        log_debug("the tables stay behind: %s", e.text);
+        log_debug("the tables lag behind: %s", e.text);
         return TROUBLE_MS;
     }
     if (catch_up && !core_purge(&store->core)) return TROUBLE_MS;

@@ -249,8 +249,8 @@ static bool find_whole(struct database *db, const struct upload_ask *ask, sqlite
 
 /* How many of the requested bytes exist. */
 static size_t wanted(const struct upload_ask *ask, size_t size) {
-    size_t behind = ask->place < size ? size - ask->place : 0;
-    return behind < ask->limit ? behind : ask->limit;
+    size_t rest = ask->place < size ? size - ask->place : 0;
+    return rest < ask->limit ? rest : ask->limit;
 }
 
 static void take_row(struct upload_ask *ask, sqlite3_stmt *row) {

@@ -14,7 +14,7 @@ struct reading {
 };
 
 static bool decode_refuse(struct reading *reading, const char *what) {
-    return err_set(reading->e, ERR_MALFORMED, "this is no recording: %s", what);
+    return err_set(reading->e, ERR_MALFORMED, "this is not a recording: %s", what);
 }
 
 static bool too_large(struct reading *reading) {
@@ -73,9 +73,9 @@ static bool take_usage(struct reading *reading, struct json object, struct reply
         const struct usage_field *field = &usage_fields[i];
         if (field->type != USAGE_TOKENS) continue;
         struct json number = json_find(object, str_from(field->name));
-        bool told = number.kind != JSON_NULL && number.kind != JSON_NONE;
-        if (told && !json_i64(number, usage_at(usage, field)))
-            return decode_refuse(reading, "a count of 'usage' is no whole number");
+        bool known = number.kind != JSON_NULL && number.kind != JSON_NONE;
+        if (known && !json_i64(number, usage_at(usage, field)))
+            return decode_refuse(reading, "a count of 'usage' is not a whole number");
     }
     event->usage = usage;
     return take_text(reading, json_find(object, STR("model")), &usage->model);
@@ -118,7 +118,7 @@ static bool take_coded(struct reading *reading, struct json object, struct str *
     if (!room) return too_large(reading);
     size_t len = 0;
     if (!base64_decode(text, BASE64_STANDARD, BASE64_EITHER, room, &len))
-        return decode_refuse(reading, "its 'base64' is none");
+        return decode_refuse(reading, "its 'base64' is not base64");
     *ret = str_of(room, len);
     return true;
 }
@@ -126,7 +126,7 @@ static bool take_coded(struct reading *reading, struct json object, struct str *
 static bool take_u64(struct reading *reading, struct json number, uint64_t *ret) {
     int64_t value;
     if (!json_i64(number, &value) || value < 0)
-        return decode_refuse(reading, "a moment or a length is no number from 0 on");
+        return decode_refuse(reading, "a time or a length is not a number of 0 or more");
     *ret = (uint64_t)value;
     return true;
 }
@@ -164,7 +164,7 @@ static bool find_row(struct reading *reading, struct json object, struct reply_e
         event->kind = (enum reply_kind)i;
         return true;
     }
-    return decode_refuse(reading, "'heard' has an event whose 'kind' nobody knows");
+    return decode_refuse(reading, "'heard' has an event of an unknown 'kind'");
 }
 
 static bool take_event(struct reading *reading, struct json object) {
@@ -173,7 +173,7 @@ static bool take_event(struct reading *reading, struct json object) {
             .call_id = STR_EMPTY, .name = STR_EMPTY, .text = STR_EMPTY, .args = STR_EMPTY}};
     struct reply_event *reply = &event.reply;
     if (object.kind != JSON_OBJECT)
-        return decode_refuse(reading, "'heard' holds what is no object");
+        return decode_refuse(reading, "'heard' holds what is not an object");
     if (!find_row(reading, object, reply) ||
         !take_u64(reading, json_find(object, STR("at_ms")), &event.at_ms))
         return false;

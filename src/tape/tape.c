@@ -195,9 +195,9 @@ bool tape_play(const struct tape_options *options, struct tape **ret, struct err
     tape->takes = map_new();
     bool read = folder_read(tape->folder, TAPE_FILE_MAX_BYTES, file_into, tape, e);
     if (read && map_count(tape->takes) == 0)
-        read = err_set(e, ERR_NOT_FOUND,
-                       "replay '%s': there is no recording in it; make one with --record",
-                       tape->folder);
+        read =
+            err_set(e, ERR_NOT_FOUND,
+                    "replay '%s': it has no recordings; make one with --record", tape->folder);
     if (!read) {
         tape_unref(tape);
         return false;

@@ -99,7 +99,7 @@ static const struct {
      ": ask for one of these, or add the name to the certificate (subjectAltName)"},
     {X509_V_ERR_IP_ADDRESS_MISMATCH, "its certificate is not for the address in the URL but for ", ITS_NAMES,
      ": ask for one of these, or add the address to the certificate (subjectAltName)"},
-    {X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, "its certificate is not trusted, as it is signed by itself", NOTHING, OF_ONE_S_OWN},
+    {X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, "its certificate is not trusted, as it is self-signed", NOTHING, OF_ONE_S_OWN},
     {X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, "its certificate is not trusted, as its authority is unknown here: ", ITS_ISSUER, OF_ONE_S_OWN},
     {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, "its certificate is not trusted, as its authority is unknown here: ", ITS_ISSUER, OF_ONE_S_OWN},
     {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, "its certificate is not trusted, as its authority is unknown here, or the server leaves out a certificate in between: ", ITS_ISSUER, OF_ONE_S_OWN},

@@ -159,7 +159,7 @@ static bool parse_number(struct parser *parser, struct decimal *ret) {
     size_t at = parser->at;
     struct decimal value = {0};
     if (!decimal_read(take_number(parser), &value))
-        return expression_refuse(parser, at, "this is no number that can be read");
+        return expression_refuse(parser, at, "this number cannot be read");
     return expression_keep(parser, at, value, ret);
 }
 

@@ -116,9 +116,10 @@ static bool show(const struct file_request *request, struct str bytes, uint64_t 
     } else if (!as_base64(bytes, room, request->arena, &shown)) {
         return err_set(e, ERR_TOO_LARGE, "the result is too large");
     }
-    uint64_t told = is_text ? shown.len : base64_decoded_len(shown.len);
-    if (!is_text) told -= str_ends(shown, STR("==")) ? 2 : str_ends(shown, STR("=")) ? 1 : 0;
-    write_result(request, out, content, encoding, shown, size, told < size);
+    uint64_t shown_bytes = is_text ? shown.len : base64_decoded_len(shown.len);
+    if (!is_text)
+        shown_bytes -= str_ends(shown, STR("==")) ? 2 : str_ends(shown, STR("=")) ? 1 : 0;
+    write_result(request, out, content, encoding, shown, size, shown_bytes < size);
     return true;
 }
 

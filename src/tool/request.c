@@ -253,7 +253,7 @@ static bool check_argument(const struct request_options *options, struct str nam
             nearest_offer(&nearest, str_skip(str_head(key.raw, key.raw.len - 1), 1));
     }
     return err_set(e, ERR_INVALID_ARGUMENT,
-                   "'{" STR_FMT "}' is none of the parameters; list it under "
+                   "'{" STR_FMT "}' is not one of the parameters; list it under "
                    "parameters.properties%s",
                    STR_ARG(str_head(name, 40)), nearest_hint(&nearest, hint));
 }
@@ -297,7 +297,7 @@ static bool check_url(struct str url, struct err *e) {
     size_t len = 0;
     if (!web)
         return err_set(e, ERR_INVALID_ARGUMENT,
-                       "it is no address; write it like https://host/path");
+                       "it is not an address; write it like https://host/path");
     for (size_t i = 0; i < url.len; i++) {
         if (url.at[i] <= ' ' || url.at[i] > '~' || url.at[i] == '#' || url.at[i] == '\\')
             return err_set(e, ERR_INVALID_ARGUMENT,

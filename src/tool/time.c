@@ -77,9 +77,9 @@ static bool tell_time(struct json args, struct arena *arena, struct buf *out, st
 
     struct buf text;
     buf_init(&text, 64);
-    bool told = moment_put(&text, unix_s, offset_s) ||
-                err_set(e, ERR_OUT_OF_RANGE, "there the year has no four digits");
-    if (told) {
+    bool written = moment_put(&text, unix_s, offset_s) ||
+                   err_set(e, ERR_OUT_OF_RANGE, "there the year has no four digits");
+    if (written) {
         struct json_writer w = json_writer(out);
         json_open_object(&w);
         json_member_str(&w, "time", buf_str(&text));
@@ -89,7 +89,7 @@ static bool tell_time(struct json args, struct arena *arena, struct buf *out, st
         json_close(&w);
     }
     buf_done(&text);
-    return told;
+    return written;
 }
 
 static const struct computed current_time = {

@@ -150,7 +150,7 @@ static bool read_page(struct tool_call *call) {
     enum page_kind kind =
         type.len ? kind_of_type(type) : kind_of_bytes(buf_str(&call->get.body));
     bool read = kind != PAGE_OTHER || err_set(&call->why, ERR_INVALID_ARGUMENT,
-                                              "what is there is no text, and says no type");
+                                              "the content is not text, and has no type");
     if (read) read = to_text(call, kind, &text);
     if (read && !buf_ok(&text)) call->get.truncated = true;
     if (read) put_result(call, buf_str(&text));
@@ -208,7 +208,7 @@ static bool judge(struct tool_call *call, const struct err *failed) {
                        call->get.status);
     if (type.len && kind_of_type(type) == PAGE_OTHER)
         return err_set(&call->why, ERR_INVALID_ARGUMENT,
-                       "what is there is no text, it is " STR_FMT, STR_ARG(str_head(type, 80)));
+                       "the content is not text, it is " STR_FMT, STR_ARG(str_head(type, 80)));
     return true;
 }
 

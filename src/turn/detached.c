@@ -18,7 +18,7 @@ static void look_for_readers(void *ctx) {
     } else if (until_ms > now_ms) {
         timer_start(&detached->timer, until_ms - now_ms);
     } else {
-        run_cancel_left(run, STR("the caller left, and nobody came back in time"));
+        run_cancel_left(run, STR("the caller left and did not come back in time"));
     }
 }
 
@@ -42,7 +42,7 @@ void run_detach(struct run *run, uint64_t for_ms) {
 void run_leave(struct run *run, struct leaving leaving, struct str why) {
     if (run->ending_begun) return;
     switch (leaving.how) {
-    case LEAVING_NOBODY: run_cancel(run, why); break;
+    case LEAVING_NONE: run_cancel(run, why); break;
     case LEAVING_CANCELS: run_cancel_left(run, why); break;
     case LEAVING_DETACHES: run_detach(run, leaving.for_ms); break;
     }

@@ -80,7 +80,7 @@ static bool sleep_run(struct run *run) {
         return false;
     }
     log_debug("run %llu waits and leaves memory", (unsigned long long)record_id(&run->record));
-    run_let_go(run);
+    run_leave_to_store(run);
     return true;
 }
 

@@ -38,7 +38,7 @@ static void on_kept(const struct artifact *artifact, const struct err *failed, v
     call->long_result = (struct buf){0};
     answer_cut(call, buf_str(&result), failed ? 0 : artifact->id);
     buf_done(&result);
-    run_calls_go_on(run);
+    run_calls_continue(run);
 }
 
 bool run_keep_result(struct turn_call *call, struct str result) {

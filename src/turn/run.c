@@ -367,7 +367,7 @@ void run_cancel_left(struct run *run, struct str why) {
     cancel(run, why, true);
 }
 
-void run_let_go(struct run *run) {
+void run_leave_to_store(struct run *run) {
     run_drop_keys(run);
     timer_stop(&run->limit);
     detached_stop(&run->detached);
@@ -382,7 +382,7 @@ static bool leave_waiting(struct run *run) {
     if (run->admission.state == ADMISSION_WAITS ||
         !session_unpark(run->record.engine->sessions, &run->approval.parked))
         return false;
-    run_let_go(run);
+    run_leave_to_store(run);
     return true;
 }
 

@@ -122,15 +122,17 @@ bool run_reserve(struct run *run) {
     struct ledger *ledger = run->record.engine->ledger;
     struct err e;
     run->spending.prompt_bytes = prompt_bytes(&run->model_round.request);
-    run->spending.output_bytes = run->spending.output_told = 0;
+    run->spending.output_bytes = run->spending.output_checked = 0;
     run->spending.reserved = (struct reservation){0};
     if (!check_limits(run, (struct amount){0})) return false;
     if (!ledger || run->record.engine->budget_count == 0) {
         hold(run, (struct reservation){0});
         return true;
     }
-    run->spending.budget = (struct ledger_wait){
-        .call = call_of(run), .loop = run->record.host->loop, .told = on_answer, .ctx = run};
+    run->spending.budget = (struct ledger_wait){.call = call_of(run),
+                                                .loop = run->record.host->loop,
+                                                .answered = on_answer,
+                                                .ctx = run};
     switch (ledger_ask(ledger, &run->spending.budget, &e)) {
     case LEDGER_GRANTED: hold(run, run->spending.budget.reserved); return true;
     case LEDGER_REFUSED: run_fail(run, e.code, STR("BUDGET"), err_text(&e)); return false;
@@ -165,7 +167,7 @@ static bool is_watched(const struct run *run) {
 bool run_use_step(struct run *run) {
     if (!run->spending.usage_due || run->spending.usage_noted)
         return true; /* it was counted already */
-    run->spending.output_told = run->spending.output_bytes;
+    run->spending.output_checked = run->spending.output_bytes;
     if (!is_watched(run)) return true;
     struct amount used = used_so_far(run);
     if (!check_limits(run, used)) return false;
@@ -190,9 +192,9 @@ static int64_t counted(const struct event_usage *usage) {
  * nothing. */
 static struct event_usage completed(const struct run *run, const struct event_usage *usage) {
     struct event_usage all = *usage;
-    int64_t heard = run->spending.output_bytes ? tokens_of(run->spending.output_bytes) : 0;
+    int64_t received = run->spending.output_bytes ? tokens_of(run->spending.output_bytes) : 0;
     if (all.prompt < 0) all.prompt = tokens_of(run->spending.prompt_bytes);
-    if (all.completion < 0) all.completion = heard;
+    if (all.completion < 0) all.completion = received;
     return all;
 }
 

@@ -27,11 +27,11 @@ struct spending {
     struct timer limit;          /* ends that wait */
     size_t prompt_bytes;         /* of the call in flight, for estimates */
     size_t output_bytes;         /* its reply and thinking so far */
-    size_t output_told;    /* the part of them that was checked and reported to the ledger */
-    struct amount spent;   /* by the turn's earlier calls */
-    struct turn_sums sums; /* the known usage of all calls */
-    bool usage_due;        /* the call was made and has no usage event yet */
-    bool usage_noted;      /* its provider has counted: */
+    size_t output_checked;       /* the part of them that the ledger was asked about */
+    struct amount spent;         /* by the turn's earlier calls */
+    struct turn_sums sums;       /* the known usage of all calls */
+    bool usage_due;              /* the call was made and has no usage event yet */
+    bool usage_noted;            /* its provider has counted: */
     struct event_usage usage;
 };
 

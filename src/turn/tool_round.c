@@ -16,7 +16,7 @@
 #define TIMEOUT_TEXT_BYTES 32
 #define PROGRESS_APART_MS 1000
 
-static void let_go(struct run *run);
+static void start_calls(struct run *run);
 static void all_answered(struct run *run);
 static void make_calls(struct run *run);
 
@@ -120,7 +120,7 @@ static void on_tool_late(void *ctx) {
     call->kind->kind->cancel(call->out);
     call->out = NULL;
     answer_failed(call, &why);
-    run_calls_go_on(run);
+    run_calls_continue(run);
 }
 
 static void limit_time(struct turn_call *call) {
@@ -156,7 +156,7 @@ static void on_tool_done(struct str result, const struct err *failed, void *ctx)
     if (too_long && run_keep_result(call, result)) return;
     if (failed) answer_failed(call, failed);
     if (!failed && !too_long) run_answer(call, result, NULL);
-    run_calls_go_on(run);
+    run_calls_continue(run);
 }
 
 /* Whether the tool exists and accepts the call. */
@@ -220,7 +220,7 @@ static bool wants_tools(const struct run *run) {
 }
 
 /* Start the calls that may start; when none is left, continue the turn. */
-static void let_go(struct run *run) {
+static void start_calls(struct run *run) {
     for (size_t i = 0; i < run->calls.count && !run->ending_begun; i++) {
         struct turn_call *call = &run->calls.list[i];
         if (call->state != TURN_CALL_PENDING || call->asks) continue;
@@ -233,8 +233,8 @@ static void let_go(struct run *run) {
     if (!run->ending_begun && calls_settled(&run->calls)) all_answered(run);
 }
 
-void run_calls_go_on(struct run *run) {
-    if (!run->ending_begun) let_go(run);
+void run_calls_continue(struct run *run) {
+    if (!run->ending_begun) start_calls(run);
 }
 
 /* --- the session, lent and taken back ----------------------------------------------------- */
@@ -350,7 +350,7 @@ static void make_calls(struct run *run) {
         run->calls.lent = true;
         session_lend(&run->admission.lease, history_so_far(run));
     }
-    let_go(run);
+    start_calls(run);
 }
 
 void run_work(struct run *run) {

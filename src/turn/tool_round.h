@@ -29,7 +29,7 @@ void run_stop_tool_round(struct run *run);
 void run_answer(struct turn_call *call, struct str result, const struct err *failed);
 
 /* A call was answered: make the next ones, or continue the turn. */
-void run_calls_go_on(struct run *run);
+void run_calls_continue(struct run *run);
 
 /* How many calls the current agent may make in this turn. */
 unsigned run_tool_calls_max(const struct run *run);

@@ -70,7 +70,7 @@ static inline size_t run_reply_bytes(const struct run *run) {
 static inline bool run_use(struct run *run, size_t bytes) {
     struct spending *spending = &run->spending;
     spending->output_bytes += bytes;
-    return spending->output_bytes - spending->output_told < SPENDING_STEP_BYTES ||
+    return spending->output_bytes - spending->output_checked < SPENDING_STEP_BYTES ||
            run_use_step(run);
 }
 
@@ -93,7 +93,7 @@ void run_discard(struct run *run);
 void run_enter_directory(struct run *run);
 
 /* Drop a run that waits for a human and can no longer be found; the store has it. */
-void run_let_go(struct run *run);
+void run_leave_to_store(struct run *run);
 
 /* The run has its session: append the first event and ask the model. */
 void run_begin(struct run *run);

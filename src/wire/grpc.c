@@ -79,10 +79,10 @@ bool grpc_end(const struct grpc_reader *reader, struct err *e) {
     if (reader->prefix_len == 0) return true;
     if (reader->prefix_len < GRPC_PREFIX_BYTES)
         return err_set(e, ERR_INTERNAL,
-                       "the stream ended inside a message prefix, behind %zu of its 5 bytes",
+                       "the stream ended inside a message prefix, after %zu of its 5 bytes",
                        reader->prefix_len);
     return err_set(e, ERR_INTERNAL,
-                   "the stream ended inside a message, behind %zu of its %zu bytes",
+                   "the stream ended inside a message, after %zu of its %zu bytes",
                    reader->partial.len, promised_len(reader));
 }
 
@@ -107,7 +107,7 @@ bool grpc_flag_allowed(struct grpc_message message, enum grpc_encoding encoding,
                        struct err *e) {
     if (encoding == GRPC_ENCODING_UNKNOWN)
         return err_set(e, ERR_UNIMPLEMENTED,
-                       "the grpc-encoding is none of ours; send identity or gzip");
+                       "the grpc-encoding is not supported; send identity or gzip");
     if (message.compressed && encoding == GRPC_IDENTITY)
         return err_set(e, ERR_INTERNAL,
                        "a message is flagged as compressed, but the call's grpc-encoding "

@@ -116,7 +116,7 @@ static bool check_hex(const struct check *check, const char *at, uint32_t *ret_u
     *ret_unit = 0;
     for (int i = 0; i < 4; i++, at++) {
         int digit = at < check->end ? hex_digit(*at) : -1;
-        if (digit < 0) return json_refuse(check, at, "four hexadecimal digits behind \\u");
+        if (digit < 0) return json_refuse(check, at, "four hexadecimal digits after \\u");
         *ret_unit = *ret_unit << 4 | (uint32_t)digit;
     }
     return true;
@@ -134,7 +134,7 @@ static bool is_low_surrogate(uint32_t unit) {
 static bool check_escape(struct check *check) {
     const char *at = check->at + 1;
     if (at == check->end || !strchr("\"\\/bfnrtu", *at) || *at == '\0')
-        return json_refuse(check, at, "one of \" \\ / b f n r t u behind a backslash");
+        return json_refuse(check, at, "one of \" \\ / b f n r t u after a backslash");
     check->at += 2;
     if (*at != 'u') return true;
 
@@ -146,10 +146,10 @@ static bool check_escape(struct check *check) {
     if (!is_high_surrogate(unit)) return true;
 
     if (!str_starts(str_of(check->at, (size_t)(check->end - check->at)), STR("\\u")))
-        return json_refuse(check, check->at, "\\u and a low surrogate behind a high one");
+        return json_refuse(check, check->at, "\\u and a low surrogate after a high one");
     if (!check_hex(check, check->at + 2, &low)) return false;
     if (!is_low_surrogate(low))
-        return json_refuse(check, check->at + 2, "a low surrogate behind a high one");
+        return json_refuse(check, check->at + 2, "a low surrogate after a high one");
     check->at += 6;
     return true;
 }

@@ -165,7 +165,7 @@ bool moment_read(struct str text, int64_t *ret_unix_s, struct err *e) {
     if (!reader.fine || reader.rest.len)
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "'" STR_FMT
-                       "' is no moment like 2026-03-01T12:00:00+01:00 (with Z or an "
+                       "' is not a time like 2026-03-01T12:00:00+01:00 (with Z or an "
                        "offset at its end)",
                        STR_ARG(str_head(text, 40)));
     *ret_unix_s = days * MOMENT_DAY_S + in_day - offset;

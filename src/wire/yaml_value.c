@@ -34,7 +34,7 @@ static bool value_name(const struct yaml *node, void *ret, struct err *e) {
         good = node->text.at[i] > ' ' && node->text.at[i] <= '~';
     if (!good)
         return yaml_err(e, node,
-                        "'" STR_FMT "' is no name; use 1 to %d letters, digits, '-' and '_'",
+                        "'" STR_FMT "' is not a name; use 1 to %d letters, digits, '-' and '_'",
                         STR_ARG(str_head(node->text, SHOWN_BYTES)), NAME_MAX_BYTES);
     *(struct str *)ret = node->text;
     return true;

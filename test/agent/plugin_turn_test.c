@@ -215,7 +215,7 @@ static void floods(const struct weir_turn *turn, const struct weir_host *host) {
     assert_true(host->cancelled(host->ctx));
 }
 
-/* It waits for the loop while much is queued, and hears that nobody listens any more. */
+/* It waits for the loop while much is queued, and hears that no reader is left. */
 static void a_listener_that_leaves_ends_a_turn_that_never_would(void **state) {
     (void)state;
     struct scene scene;

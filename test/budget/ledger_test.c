@@ -509,7 +509,7 @@ static struct caller *ask_as(size_t nth, const char *agent, const struct budget 
                  .most = {most, most ? 10 : 0},
                  .priced = true},
         .loop = loop,
-        .told = on_told,
+        .answered = on_told,
         .ctx = caller,
     };
     caller->answer = ledger_ask(ledger, &caller->wait, &e);
@@ -650,7 +650,7 @@ static void a_model_without_a_price_does_not_wait_for_money(void **state) {
                                                         .unix_ms = NOON,
                                                         .prompt = {0, 5}},
                                                .loop = loop,
-                                               .told = on_told};
+                                               .answered = on_told};
         assert_int_equal(ledger_ask(ledger, &callers[i].wait, &e), LEDGER_GRANTED);
     }
     ledger_settle(&one->wait.reserved, (struct amount){0});
@@ -838,7 +838,7 @@ static void a_wait_makes_only_the_moves_of_its_table(void **state) {
     static const char *const rows[LEDGER_WAIT_STATE_COUNT] = {
         [LEDGER_WAIT_NONE] = ".#.",
         [LEDGER_WAITING] = "#.#",
-        [LEDGER_WAIT_TOLD] = "#..",
+        [LEDGER_WAIT_ANSWERED] = "#..",
     };
     for (enum ledger_wait_state from = 0; from < LEDGER_WAIT_STATE_COUNT; from++) {
         for (enum ledger_wait_state to = 0; to < LEDGER_WAIT_STATE_COUNT; to++)

@@ -358,7 +358,7 @@ static void subagents_that_go_wrong_are_refused(void **state) {
     const struct folder *folder = *state;
     put(folder, "agent.yaml", AGENT("guide") "subagents: [{ref: agents/guide}]\n");
     refused(folder, "agent.yaml", NOTHING,
-            "agent.yaml:8:13: an agent is no subagent of its own");
+            "agent.yaml:8:13: an agent cannot be its own subagent");
 
     put(folder, "agent.yaml", AGENT("guide") "subagents: [{ref: b.yaml}]\n");
     put(folder, "b.yaml", AGENT("bb") "subagents: [{ref: c.yaml}]\n");

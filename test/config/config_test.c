@@ -326,7 +326,7 @@ static void a_mistake_in_the_file_is_named_at_its_place(void **state) {
          ":1:23: http.on_disconnect: 'detach-for=30' has no time such as 30s; say cancel, "
          "detach"},
         {"http: {history: stric}", ":1:17: http.history: 'stric'; did you mean 'strict'?"},
-        {"http: {workspace: 'a:b'}", ":1:19: http.workspace: 'a:b' is no id"},
+        {"http: {workspace: 'a:b'}", ":1:19: http.workspace: 'a:b' is not an id"},
         {"data: \"a\\nb\"", ":1:7: data: it holds a control character"},
         {"[a]", ":1:1: expected settings"},
         {"agents: {}", ":1:9: expected a list of agents"},
@@ -381,7 +381,7 @@ static void a_mistake_on_the_command_line_names_the_flag(void **state) {
             "CRAWBL_MCP_ENDPOINT: it is no URL; write it like");
     refused(NOTHING, LIST("CRAWBL_MCP_ENDPOINT=http://me:secret@o/mcp"),
             "CRAWBL_MCP_ENDPOINT: it names a user or a password; leave");
-    refused(NOTHING, LIST("CRAWBL_USER_ID=a:b"), "CRAWBL_USER_ID: 'a:b' is no id");
+    refused(NOTHING, LIST("CRAWBL_USER_ID=a:b"), "CRAWBL_USER_ID: 'a:b' is not an id");
 }
 
 static void every_mistake_is_found_when_all_are_wanted(void **state) {

@@ -361,7 +361,7 @@ static const struct course endings[] = {
     {"refused after it had called something",
      {STARTED("hi"), CALL("1", "t", ""), RESULT("1", "{}"), FAILED(PROVIDER_REJECTED, "")},
      ">U! hi|C(a) 1=t {}|R(a) 1=t {}|"},
-    {"what is opaque is no answer",
+    {"what is opaque is not an answer",
      {STARTED("hi"), ITEM(OPAQUE_ITEM "d", "o"), FAILED(MODEL_REFUSED, "")},
      ">U! " NOTE "|"},
 };

@@ -192,7 +192,7 @@ static const struct {
      "messages[0].content[0]: a data: URL must say ;base64 before its comma"},
     {"[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":\"data:text/"
      "plain;base64,aGk=\"}]}]",
-     "messages[0].content[0]: 'text/plain' is no media type of an image"},
+     "messages[0].content[0]: 'text/plain' is not an image media type"},
     {"[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":\"data:image/"
      "png;base64,aGk\"}]}]",
      "messages[0].content[0]: the image is not base64 (RFC 4648, padded)"},

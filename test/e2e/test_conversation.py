@@ -602,7 +602,7 @@ def test_a_tool_that_was_allowed_by_a_typed_yes_stands_in_the_history(
     assert told.error is None and told.output == "I see."
     [past] = told.history
     assert past["name"] == "calculator" and "42" in json.dumps(past["result"])
-    assert forty_two(said(models, kind)[-1]), "the word itself is no message"
+    assert forty_two(said(models, kind)[-1]), "the word itself is not a message"
 
 
 FIVE = [call("calculator", {"expression": f"{n}+1"}, id=f"call_{n}") for n in range(5)]

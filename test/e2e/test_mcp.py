@@ -133,7 +133,7 @@ def test_nonsense_is_passed_over(house, models, tmp_path):
     weir = house(mcp=[faults(tmp_path)])
     read = ask(weir, models, call("noise", {"text": "x"}, id="c1"))
     assert read == ['{"output":"noise: x"}']
-    weir.said("writes what is no message: no json at all")
+    weir.said("writes what is not a message: no json at all")
 
 
 def test_a_huge_line_ends_the_server(house, models, tmp_path):

@@ -525,7 +525,7 @@ def test_doctor_sees_bad_settings_scripts_keys_and_folders(tmp_path):
     assert "weir.yaml:1:1: " in of(findings, "settings", "bad")
     assert "play.yaml:" in of(findings, "agents", "bad")
     assert "1 bytes and can be guessed" in of(findings, "tokens", "bad")
-    assert "is no folder" in of(findings, "store", "bad")
+    assert "is not a folder" in of(findings, "store", "bad")
 
 
 def test_doctor_looks_at_the_store_of_a_weir_that_runs_and_of_one_that_does_not(start):

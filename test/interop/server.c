@@ -118,7 +118,7 @@ int main(int argc, char **argv) {
     interop.limits.streams_max = interop.limits.streams_max_stranger = 100;
     for (int i = 1; i < argc; i++) {
         if (set(&interop, str_from(argv[i]))) continue;
-        fprintf(stderr, "interop_server: '%s' is no name=number\n", argv[i]);
+        fprintf(stderr, "interop_server: '%s' is not a name=number\n", argv[i]);
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);

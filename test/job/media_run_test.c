@@ -183,7 +183,7 @@ static void an_unrecorded_one_ends_the_same_without_a_run(void **state) {
     made_done(&m);
 }
 
-/* --- what is no answer -------------------------------------------------------------------- */
+/* --- what is not an answer -------------------------------------------------------------------- */
 
 static void a_provider_that_made_nothing_has_failed(void **state) {
     (void)state;

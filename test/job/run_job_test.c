@@ -210,7 +210,7 @@ static void a_cancel_from_anywhere_reaches_its_owner_in_the_callers_words(void *
     owner_start(&owner, ON_DISK);
     assert_told(&owner, "kept ");
     assert_true(directory_leave(session_table_directory(owner.f.engine.sessions),
-                                run_job_id(owner.job), (struct leaving){.how = LEAVING_NOBODY},
+                                run_job_id(owner.job), (struct leaving){.how = LEAVING_NONE},
                                 str_from(why)));
     memset(why, 'x', sizeof(why) - 1);
     assert_told(&owner, "kept cancel(my own words) over ");

@@ -224,12 +224,13 @@ static void what_is_no_answer_fails_the_call_with_its_reason(void **state) {
         const char *type, *body, *why;
     } cases[] = {
         {200, "application/json", "",
-         "the MCP server answered with something that is no answer"},
+         "the MCP server answered with something that is not an answer"},
         {200, "application/json", "{",
-         "the MCP server answered with something that is no answer"},
-        {200, "text/html", "<p>hi", "the MCP server answered with something that is no answer"},
+         "the MCP server answered with something that is not an answer"},
+        {200, "text/html", "<p>hi",
+         "the MCP server answered with something that is not an answer"},
         {200, "application/json", "{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":1}",
-         "the MCP server answered with something that is no answer"},
+         "the MCP server answered with something that is not an answer"},
         {200, "application/json",
          "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32602,\"message\":\"unknown "
          "tool\"}}",

@@ -303,9 +303,8 @@ static void what_cannot_be_asked_is_refused_with_the_fix(void **state) {
         ASKING(hello, MODEL, OPTIONS(.thinking_tokens = 2000, .output_tokens_max = 2000)),
         "an answer of 2000 tokens has no room to think with 2000; Anthropic counts both "
         "together");
-    assert_refused(
-        &anthropic_dialect, ASKING(hello, MODEL, OPTIONS(.effort = STR("mild"))),
-        "effort 'mild' is none that Anthropic's models know; say low, medium or high");
+    assert_refused(&anthropic_dialect, ASKING(hello, MODEL, OPTIONS(.effort = STR("mild"))),
+                   "effort 'mild' is not known to Anthropic's models; say low, medium or high");
 }
 
 /* --- where -------------------------------------------------------------------------------- */

@@ -236,7 +236,7 @@ static void what_cannot_be_asked_is_refused_with_the_fix(void **state) {
     assert_refused(&gemini_dialect, ASKING(hello, OLDER, .tools = &tool, .tool_count = 1),
                    "the schema of 't' is a number; write an object");
     assert_refused(&gemini_dialect, ASKING(hello, OLDER, OPTIONS(.effort = STR("mild"))),
-                   "effort 'mild' is none that this model of Gemini knows; say low, medium or "
+                   "effort 'mild' is not known to this Gemini model; say low, medium or "
                    "high");
 }
 

@@ -243,7 +243,7 @@ static void what_cannot_be_said_is_refused_with_what_can(void **state) {
         enum err_code code;
         const char *why;
     } cases[] = {
-        {{.text = STR_INIT(" \n")}, ERR_INVALID_ARGUMENT, "there is no text to say"},
+        {{.text = STR_INIT(" \n")}, ERR_INVALID_ARGUMENT, "there is no text to speak"},
         {{.text = STR_INIT("a"), .format = STR_INIT("mp3")},
          ERR_INVALID_ARGUMENT,
          "local speech is not written as 'mp3'; ask for wav or pcm"},
@@ -379,7 +379,7 @@ static void a_program_that_fails_is_quoted(void **state) {
         {"head -c 20 sound", PROVIDER_BROKEN, "espeak-ng: the sound ends inside its WAVE head",
          ERR_INTERNAL},
         {"cat sound; yes", PROVIDER_REJECTED,
-         "this text lasts longer than 16 MiB of sound; say less at once", ERR_TOO_LARGE},
+         "this text is longer than 16 MiB of audio; send less text", ERR_TOO_LARGE},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct stage stage;
@@ -401,7 +401,7 @@ static void sound_that_grows_too_large_by_its_rate_is_refused(void **state) {
     ask(&stage, &request);
     assert_failed(stage.heard, ERR_TOO_LARGE, PROVIDER_REJECTED,
                   "at this sample rate the sound is larger than 16 MiB; ask for a lower one, "
-                  "or say less at once");
+                  "or send less text");
     finish(&stage);
 }
 

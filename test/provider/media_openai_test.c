@@ -296,7 +296,7 @@ static void what_cannot_be_asked_is_not_sent(void **state) {
     heard_start(side.heard, &request);
     loop_turn(side.loop);
     assert_failed(side.heard, ERR_INVALID_ARGUMENT, PROVIDER_REJECTED,
-                  "there is no text to say");
+                  "there is no text to speak");
     assert_int_equal(fake_http_calls_ever(side.pool), 0);
     finish(&side);
 }

@@ -89,7 +89,7 @@ static void what_cannot_be_asked_is_refused_with_what_can(void **state) {
         struct media_request request;
         const char *why;
     } cases[] = {
-        {{.text = STR_INIT("")}, "there is no text to say"},
+        {{.text = STR_INIT("")}, "there is no text to speak"},
         {{.text = STR_INIT("a"), .format = STR_INIT("midi")},
          "speech is not written as 'midi'; ask for wav, pcm, mp3, opus, aac or flac"},
         {{.text = STR_INIT("a"), .speed = 0.1},
@@ -110,8 +110,8 @@ static void what_cannot_be_asked_is_refused_with_what_can(void **state) {
         {{.task = MEDIA_IMAGE, .text = STR_INIT("a"), .format = STR_INIT("bmp")},
          "images are not written as 'bmp'; ask for png, jpeg or webp"},
         {{.task = MEDIA_IMAGE, .text = STR_INIT("a"), .negative = STR_INIT("b")},
-         "this provider takes no negative prompt; say in the prompt what not to draw"},
-        {{.task = MEDIA_TRANSCRIPT}, "there is no sound to write down"},
+         "this provider does not accept a negative prompt; say in the prompt what not to draw"},
+        {{.task = MEDIA_TRANSCRIPT}, "there is no audio to transcribe"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct err e;
@@ -293,9 +293,9 @@ static void an_answer_that_does_not_fit_the_question_is_broken(void **state) {
         {MEDIA_EMBEDDING, "", "{\"data\":[{\"embedding\":[1]},{\"embedding\":[1,2]}]}",
          "its vectors have different lengths"},
         {MEDIA_EMBEDDING, "", "{\"data\":[{\"embedding\":[1,null]},{\"embedding\":[1]}]}",
-         "number 1 in the vector of input 0 is none"},
+         "number 1 in the vector of input 0 is not a number"},
         {MEDIA_EMBEDDING, "", "{\"data\":[{\"embedding\":[1e999]},{\"embedding\":[1]}]}",
-         "number 0 in the vector of input 0 is none"},
+         "number 0 in the vector of input 0 is not a number"},
         {MEDIA_EMBEDDING, "", "{\"data\":[{\"embedding\":\"AAAA\"},{\"embedding\":[1]}]}",
          "the vector of input 0 is a string"},
         {MEDIA_EMBEDDING, "", "{\"data\":[{\"embedding\":[]},{\"embedding\":[]}]}",
@@ -305,9 +305,9 @@ static void an_answer_that_does_not_fit_the_question_is_broken(void **state) {
         {MEDIA_IMAGE, "", "{\"data\":[{}]}",
          "an image of its answer has neither bytes nor an address"},
         {MEDIA_IMAGE, "", "{\"data\":[{\"b64_json\":\"!\"}]}",
-         "an image of its answer is no base64"},
+         "an image of its answer is not base64"},
         {MEDIA_IMAGE, "", "{\"data\":[{\"b64_json\":\"\"}]}",
-         "an image of its answer is no base64"},
+         "an image of its answer is not base64"},
         {MEDIA_IMAGE, "", "{\"data\":[{\"url\":\"file:///etc/passwd\"}]}",
          "an image of its answer has no address that can be asked"},
         {MEDIA_IMAGE, "", "{\"data\":[{\"url\":\"https://a\\nb\"}]}",

@@ -330,7 +330,7 @@ static void a_page_of_another_place_is_refused_where_no_token_was_asked_for(void
         x, 403,
         "{\"error\":{\"code\":\"FORBIDDEN\",\"message\":\"a web page of "
         "http://evil.example may not use this listener; add its origin to http.origins, or, "
-        "if it is no page, leave Origin and Sec-Fetch-Site out\"}}");
+        "if it is not a page, leave Origin and Sec-Fetch-Site out\"}}");
     assert_null(fake_value(fake_head(x), "access-control-allow-origin").at);
     finished(x);
     seen_is("guard");
@@ -344,7 +344,7 @@ static void a_name_that_is_not_ours_is_refused_there_too(void **state) {
     start(x);
     answered(
         x, 403,
-        "{\"error\":{\"code\":\"FORBIDDEN\",\"message\":\"'evil.example:8080' is no name "
+        "{\"error\":{\"code\":\"FORBIDDEN\",\"message\":\"'evil.example:8080' is not a name "
         "of this listener, and without a token it answers only to its own; add the name to "
         "http.hosts, or set AGENT_AUTH_TOKEN\"}}");
     finished(x);

@@ -19,8 +19,8 @@ static void every_pair_of_states_is_allowed_or_not(void **state) {
         [CALL_OPENING] = {[CALL_OPEN] = true, [CALL_ENDED] = true, [CALL_CUT] = true},
         [CALL_OPEN] = {[CALL_ENDED] = true, [CALL_CUT] = true},
         [CALL_ENDED] = {[CALL_CLOSED] = true},
-        [CALL_CUT] = {[CALL_TOLD] = true, [CALL_ENDED] = true},
-        [CALL_TOLD] = {[CALL_CLOSED] = true},
+        [CALL_CUT] = {[CALL_CANCELLED] = true, [CALL_ENDED] = true},
+        [CALL_CANCELLED] = {[CALL_CLOSED] = true},
     };
     for (unsigned from = 0; from < CALL_STATE_COUNT; from++) {
         for (unsigned to = 0; to < CALL_STATE_COUNT; to++)

@@ -9,7 +9,7 @@ static size_t cancelled;
 
 static void count_cancel(struct leaving leaving, struct str why, void *ctx) {
     (void)ctx;
-    assert_int_equal(leaving.how, LEAVING_NOBODY);
+    assert_int_equal(leaving.how, LEAVING_NONE);
     assert_str(why, "enough");
     cancelled++;
 }

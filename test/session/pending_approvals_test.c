@@ -30,7 +30,7 @@ static struct pending_approval *take(struct pending_approvals *approvals, const 
     struct pending_approval *parked = NULL;
     enum pending_found found = pending_approvals_take(
         approvals, &(struct pending_approvals_wish){.name = &name, .check = anything}, &parked);
-    assert_int_equal(found, had ? PENDING_TAKEN : PENDING_NOBODY);
+    assert_int_equal(found, had ? PENDING_TAKEN : PENDING_NONE);
     return parked;
 }
 
@@ -102,15 +102,15 @@ static void one_run_is_taken_by_its_approval_unless_it_is_not_to_be_answered_so(
     first.run = 7, first.seq = 3;
     second.run = 8, second.seq = 5;
     second.asked.tool = STR("never");
-    assert_int_equal(take_run(approvals, "s", 7, 4, &checks, &taken), PENDING_NOBODY);
-    assert_int_equal(take_run(approvals, "s", 9, 3, &checks, &taken), PENDING_NOBODY);
-    assert_int_equal(take_run(approvals, "t", 7, 3, &checks, &taken), PENDING_NOBODY);
+    assert_int_equal(take_run(approvals, "s", 7, 4, &checks, &taken), PENDING_NONE);
+    assert_int_equal(take_run(approvals, "s", 9, 3, &checks, &taken), PENDING_NONE);
+    assert_int_equal(take_run(approvals, "t", 7, 3, &checks, &taken), PENDING_NONE);
     assert_int_equal(checks, 0);
     assert_int_equal(take_run(approvals, "s", 8, 5, &checks, &taken), PENDING_REFUSED);
     assert_null(taken);
     assert_int_equal(take_run(approvals, "s", 7, 3, &checks, &taken), PENDING_TAKEN);
     assert_ptr_equal(taken, &first);
-    assert_int_equal(take_run(approvals, "s", 7, 3, &checks, &taken), PENDING_NOBODY);
+    assert_int_equal(take_run(approvals, "s", 7, 3, &checks, &taken), PENDING_NONE);
     assert_int_equal(checks, 2);
     assert_true(pending_approvals_remove(approvals, &second)); /* refused: it waits on */
     pending_approvals_free(approvals);
@@ -143,7 +143,7 @@ static void where_several_wait_the_rule_says_whether_one_is_meant(void **state) 
     (void)state;
     struct pending_approvals *approvals = pending_approvals_new();
     struct pending_approval runs[3];
-    assert_int_equal(take_by(approvals, NULL, PENDING_OLDEST), PENDING_NOBODY);
+    assert_int_equal(take_by(approvals, NULL, PENDING_OLDEST), PENDING_NONE);
     add(approvals, &runs[0], "w", "ann", "s");
     runs[0].run = 7, runs[0].seq = 3;
     runs[0].asked.question = STR("May I?");

@@ -671,7 +671,7 @@ static void parked_runs_are_answered_the_oldest_first(void **state) {
     loop_turn(f.loop);
     assert_string_equal(waiting[2].text, "no");
     assert_int_equal(session_answer_pending(f.table, &name, STR("no"), &found, &seq, &e),
-                     PENDING_NOBODY);
+                     PENDING_NONE);
     assert_false(session_has_pending(f.table, &name));
     journal_unref(journal);
     fixture_done(&f);
@@ -691,15 +691,15 @@ static void who_knows_only_the_session_answers_whoever_waits_in_it(void **state)
     uint64_t seq;
     struct err e;
     assert_int_equal(session_answer_pending(f.table, &elsewhere, STR("no"), &found, &seq, &e),
-                     PENDING_NOBODY);
+                     PENDING_NONE);
     assert_int_equal(session_answer_pending(f.table, &stranger, STR("no"), &found, &seq, &e),
-                     PENDING_NOBODY);
+                     PENDING_NONE);
     assert_int_equal(session_answer_pending(f.table, &someone, STR("yes"), &found, &seq, &e),
                      PENDING_TAKEN);
     assert_int_equal(journal_run(found), 77);
     journal_unref(found);
     assert_int_equal(session_answer_pending(f.table, &someone, STR("no"), &found, &seq, &e),
-                     PENDING_NOBODY); /* one wins */
+                     PENDING_NONE); /* one wins */
     loop_turn(f.loop);
     assert_string_equal(waiting.text, "yes");
     journal_unref(journal);

@@ -179,18 +179,18 @@ static void what_is_no_recording_is_refused_with_the_reason(void **state) {
         {"{" HEAD "\"x\":1}", "no 'heard'", ERR_MALFORMED},
         {"{" HEAD "\"heard\":[]}", "one ending", ERR_MALFORMED},
         {"{" HEAD "\"heard\":[" DONE "," DONE "]}", "one ending", ERR_MALFORMED},
-        {"{" HEAD "\"heard\":[1]}", "no object", ERR_MALFORMED},
-        {"{" HEAD "\"heard\":[{\"at_ms\":1,\"kind\":\"song\"}]}", "nobody knows",
+        {"{" HEAD "\"heard\":[1]}", "not an object", ERR_MALFORMED},
+        {"{" HEAD "\"heard\":[{\"at_ms\":1,\"kind\":\"song\"}]}", "of an unknown 'kind'",
          ERR_MALFORMED},
         {"{" HEAD "\"heard\":[{\"at_ms\":1,\"kind\":\"result\",\"result\":{}}]}",
-         "nobody knows", ERR_MALFORMED},
-        {"{" HEAD "\"heard\":[{\"at_ms\":-1,\"kind\":\"done\",\"model\":\"m\"}]}", "from 0 on",
+         "of an unknown 'kind'", ERR_MALFORMED},
+        {"{" HEAD "\"heard\":[{\"at_ms\":-1,\"kind\":\"done\",\"model\":\"m\"}]}", "0 or more",
          ERR_MALFORMED},
         {"{" HEAD "\"heard\":[{\"at_ms\":1,\"kind\":\"done\"}]}", "a text is missing",
          ERR_MALFORMED},
         {TEXT("\"text\":\"ab\",\"pieces\":[[1,1]]"), "shorter than their text", ERR_MALFORMED},
         {TEXT("\"text\":\"ab\",\"pieces\":[[1,3]]"), "longer than their text", ERR_MALFORMED},
-        {TEXT("\"base64\":\"?\",\"pieces\":[[1,3]]"), "'base64' is none", ERR_MALFORMED},
+        {TEXT("\"base64\":\"?\",\"pieces\":[[1,3]]"), "'base64' is not base64", ERR_MALFORMED},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct err e;

@@ -252,7 +252,7 @@ static void what_is_not_in_order_is_refused_and_explained(void **state) {
         {"addressed", "localhost", "but for 127.0.0.1", ADD_NAME},
         {"expired", "localhost", "valid no longer, since 2021-02-03 04:05 UTC", "renew it"},
         {"early", "localhost", "not valid before 2040-02-03 04:05 UTC", "the clock"},
-        {"self", "localhost", "signed by itself", AUTHORITY},
+        {"self", "localhost", "self-signed", AUTHORITY},
         {"foreign", "localhost", "authority is unknown here", AUTHORITY},
         {"foreign", "localhost", "CN=stranger", AUTHORITY},
         {"unchained", "localhost", "leaves out a certificate in between", AUTHORITY},

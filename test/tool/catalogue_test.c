@@ -168,7 +168,7 @@ static void a_moment_that_is_none_is_an_error(void **state) {
     (void)state;
     said_by(
         "current_time", "{\"at\":\"tomorrow\"}", true,
-        "'tomorrow' is no moment like 2026-03-01T12:00:00+01:00 (with Z or an offset at its "
+        "'tomorrow' is not a time like 2026-03-01T12:00:00+01:00 (with Z or an offset at its "
         "end)");
     said_by("current_time", "{\"zone\":\"Asia/Tokyo\",\"at\":\"9999-12-31T23:00:00Z\"}", true,
             "there the year has no four digits");

@@ -114,8 +114,8 @@ static void an_error_names_its_column(void **state) {
     assert_refused("1,000", wrong, "column 2: expected + - * / % ^ or the end");
     assert_refused("(1", wrong, "column 3: expected ')' for the '(' at column 1");
     assert_refused("1)", wrong, "column 2: expected + - * / % ^ or the end");
-    assert_refused("1.", wrong, "column 1: this is no number that can be read");
-    assert_refused(".", wrong, "column 1: this is no number that can be read");
+    assert_refused("1.", wrong, "column 1: this number cannot be read");
+    assert_refused(".", wrong, "column 1: this number cannot be read");
     assert_refused("1.2.3", wrong, "column 4: expected + - * / % ^ or the end");
     assert_refused("sqrt 4", wrong, "column 6: expected '(' after 'sqrt'");
     assert_refused("sqrt(1,2)", wrong, "column 7: expected ')' for the '(' at column 5");

@@ -305,7 +305,7 @@ static void what_cannot_be_sent_is_no_tool(void **state) {
     static const struct {
         const char *url, *why;
     } cases[] = {
-        {"ftp://x/", "url: it is no address; write it like https://host/path"},
+        {"ftp://x/", "url: it is not an address; write it like https://host/path"},
         {"https:///x", "url: it names no host"},
         {"https://me:pw@x/",
          "url: a password cannot stand in an address; use key_env or a header"},
@@ -313,7 +313,7 @@ static void what_cannot_be_sent_is_no_tool(void **state) {
         {"https://x:{id}/", "url: the host must stand there as it is: no call may choose it"},
         {"https://x/a b", "url: it holds a space or a character that no address has"},
         {"https://x/#a", "url: it holds a space or a character that no address has"},
-        {"https://x/{idd}", "url: '{idd}' is none of the parameters; list it under "
+        {"https://x/{idd}", "url: '{idd}' is not one of the parameters; list it under "
                             "parameters.properties; did you mean 'id'?"},
         {"https://x/{env:KEY}", "url: the variable KEY is not set"},
         {"https://x/{call:me}",

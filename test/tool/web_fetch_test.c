@@ -77,10 +77,10 @@ static void what_is_no_text_is_not_read(void **state) {
     struct web web;
     web_init(&web);
     answer(&web, PAGE, 200, "image/png", STR("\x89PNG"));
-    stage_said(&web.stage, true, "what is there is no text, it is image/png");
+    stage_said(&web.stage, true, "the content is not text, it is image/png");
     assert_int_equal(fake_http_cancels(web.pool), 1);
     web_done(&web);
-    says(PAGE, 200, "", STR("a\0b"), true, "what is there is no text, and says no type");
+    says(PAGE, 200, "", STR("a\0b"), true, "the content is not text, and has no type");
 }
 
 static void a_request_is_careful(void **state) {

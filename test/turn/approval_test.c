@@ -259,7 +259,7 @@ static void what_waits_can_be_looked_at_and_answered_by_its_run(void **state) {
     assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PENDING_TAKEN);
     journal_unref(answered.journal);
     answer.text = STR("no");
-    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PENDING_NOBODY);
+    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PENDING_NONE);
     arena_free(arena);
     turns(&f);
     fake_tool_answer(f.write, 0, "{}");

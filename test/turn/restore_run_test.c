@@ -409,7 +409,7 @@ static void an_answer_finds_that_it_sleeps(void **state) {
     answer.name.user = ANY_USER;
     assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PENDING_ASLEEP);
     answer.name.session = STR("t");
-    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PENDING_NOBODY);
+    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PENDING_NONE);
     wake_all(&f);
     answer_as_human(&later, &f, "yes");
     reply(&f, "fine");

@@ -178,11 +178,11 @@ static void an_end_inside_a_message_is_reported(void **state) {
         assert_int_equal(grpc_end(&reader, &e), between);
         if (!between) assert_int_equal(e.code, ERR_INTERNAL);
         if (cut == 3)
-            assert_string_equal(e.text, "the stream ended inside a message prefix, behind 3 "
+            assert_string_equal(e.text, "the stream ended inside a message prefix, after 3 "
                                         "of its 5 bytes");
         if (cut == 6)
             assert_string_equal(e.text,
-                                "the stream ended inside a message, behind 1 of its 3 bytes");
+                                "the stream ended inside a message, after 1 of its 3 bytes");
         grpc_reader_done(&reader);
         buf_done(&seen);
     }

@@ -154,13 +154,13 @@ static void a_refusal_says_where_and_what_was_expected(void **state) {
     assert_refused("nul", "JSON 1:4 (byte 3): expected null but the text ends");
     assert_refused("1.x", "JSON 1:3 (byte 2): expected a digit but found 'x'");
     assert_refused("1 1", "JSON 1:3 (byte 2): expected the end of the text but found '1'");
-    assert_refused("\"\xE2\x82\xAC\\x\"", "JSON 1:4 (byte 5): expected one of \" \\ / b f n r t u behind a backslash but found 'x'");
+    assert_refused("\"\xE2\x82\xAC\\x\"", "JSON 1:4 (byte 5): expected one of \" \\ / b f n r t u after a backslash but found 'x'");
     assert_refused("\"a\n\"", "JSON 1:3 (byte 2): expected '\"' or a character that needs no escape but found byte 0x0A");
     assert_refused("\"a\xFF\"", "JSON 1:3 (byte 2): expected valid UTF-8 but found byte 0xFF");
-    assert_refused("\"\\u12x4\"", "JSON 1:6 (byte 5): expected four hexadecimal digits behind \\u but found 'x'");
+    assert_refused("\"\\u12x4\"", "JSON 1:6 (byte 5): expected four hexadecimal digits after \\u but found 'x'");
     assert_refused("\"\\udc00\"", "JSON 1:4 (byte 3): expected no low surrogate without a high one before it but found 'd'");
-    assert_refused("\"\\ud800\"", "JSON 1:8 (byte 7): expected \\u and a low surrogate behind a high one but found '\"'");
-    assert_refused("\"\\ud800\\u0020\"", "JSON 1:10 (byte 9): expected a low surrogate behind a high one but found '0'");
+    assert_refused("\"\\ud800\"", "JSON 1:8 (byte 7): expected \\u and a low surrogate after a high one but found '\"'");
+    assert_refused("\"\\ud800\\u0020\"", "JSON 1:10 (byte 9): expected a low surrogate after a high one but found '0'");
     /* clang-format on */
 }
 

@@ -212,7 +212,7 @@ enum settling decide_by_turn(struct turn *turn, uint64_t key_mark, struct err *e
     answer.check_ctx = &words;
     if (!session_has_pending(turn_sessions(turn), &answer.name)) return SETTLES_NOTHING;
     switch (session_settle(turn_sessions(turn), &answer, &answered, e)) {
-    case PENDING_NOBODY: return SETTLES_NOTHING;
+    case PENDING_NONE: return SETTLES_NOTHING;
     case PENDING_ASLEEP: turn_wake(turn, &answer); return SETTLES_OTHER;
     case PENDING_CLAIMED: return SETTLES_AGAIN;
     case PENDING_TAKEN: break;
@@ -236,8 +236,8 @@ static void ask_again(struct turn *turn, const struct pending_view *view) {
     struct event event;
     struct buf body;
     if (!decision_ask_again(view, turn->arena, &event)) {
-        turn_fail(turn, 422, STR("INVALID_INPUT"), STR("the question is too long to be told"),
-                  STR_EMPTY);
+        turn_fail(turn, 422, STR("INVALID_INPUT"),
+                  STR("the question is too long to be returned"), STR_EMPTY);
         return;
     }
     outcome_address(&turn->outcome, turn->resume.thread, turn->resume.wants_text, true);
@@ -313,7 +313,7 @@ void decide_by_resume(struct turn *turn, uint64_t key_mark) {
     case PENDING_REFUSED: refuse_misfit(turn, &e); return;
     case PENDING_UNDECIDED: ask_again(turn, &answered.stays); return;
     case PENDING_SEVERAL: refuse_ambiguous(turn, &answer); return;
-    case PENDING_NOBODY: look_back(turn, &answer); return;
+    case PENDING_NONE: look_back(turn, &answer); return;
     case PENDING_ASLEEP: turn_wake(turn, &answer); return;
     case PENDING_CLAIMED: turn_look_up(turn); return;
     }

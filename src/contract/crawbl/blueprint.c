@@ -141,7 +141,7 @@ static bool check_workspace(struct reading *reading, struct json document,
     if (named.kind != JSON_STRING || json_is(named, STR_EMPTY))
         return err_set(reading->e, ERR_MALFORMED, "the blueprint names no workspace_id");
     return json_is(named, workspace) || err_set(reading->e, ERR_PERMISSION_DENIED,
-                                                "the blueprint is that of another workspace");
+                                                "the blueprint belongs to another workspace");
 }
 
 static bool read_agents(struct reading *reading, struct json list) {

@@ -86,7 +86,7 @@ static void go_on_when_read(struct converse *converse) {
 static void leave_run(struct converse *converse, enum close_cause cause) {
     struct session_table *sessions = converse->instance->host->engine->sessions;
     bool by_caller = close_is_by_peer(cause);
-    struct leaving leaving = {.how = LEAVING_NOBODY};
+    struct leaving leaving = {.how = LEAVING_NONE};
     struct str why =
         cause == CAUSE_LEFT ? STR("the caller left") : STR("the call was cut short");
     if (by_caller) leaving = converse->instance->settings->on_disconnect;

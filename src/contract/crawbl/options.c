@@ -18,7 +18,7 @@ static const struct setting rows[] = {
     {.key = "converse.on_disconnect", .flag = "converse-on-disconnect",
      .env = {"WEIR_CONVERSE_ON_DISCONNECT"}, LEAVING(on_disconnect),
      .preset = "cancel",
-     .help = "a caller of Converse who leaves: cancel his turn, detach it (it goes on), or "
+     .help = "a caller of Converse who leaves: cancel the turn, detach it (it goes on), or "
              "detach-for=30s without a reader"},
 };
 /* clang-format on */

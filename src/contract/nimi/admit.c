@@ -7,7 +7,7 @@
 
 /* What a type needs from a connector: text generation, or a media interface with one of its
  * tasks. */
-enum need { NEED_WORDS = MEDIA_TASKS, NEED_NOBODY_HAS };
+enum need { NEED_WORDS = MEDIA_TASKS, NEED_UNSUPPORTED };
 
 /* For each type: its execution modes, its arm of the spec, and the need of a connector. The
  * protocol has no jobs for the first two types; we add them. */
@@ -20,13 +20,13 @@ static const struct {
     [NIMI_SCENARIO_TYPE_TEXT_GENERATE]     = {MODE(SYNC) | MODE(STREAM) | MODE(ASYNC_JOB), 1, NEED_WORDS},
     [NIMI_SCENARIO_TYPE_TEXT_EMBED]        = {MODE(SYNC) | MODE(ASYNC_JOB),                2, MEDIA_EMBEDDING},
     [NIMI_SCENARIO_TYPE_IMAGE_GENERATE]    = {MODE(ASYNC_JOB),                             3, MEDIA_IMAGE},
-    [NIMI_SCENARIO_TYPE_VIDEO_GENERATE]    = {MODE(ASYNC_JOB),                             4, NEED_NOBODY_HAS},
+    [NIMI_SCENARIO_TYPE_VIDEO_GENERATE]    = {MODE(ASYNC_JOB),                             4, NEED_UNSUPPORTED},
     [NIMI_SCENARIO_TYPE_SPEECH_SYNTHESIZE] = {MODE(STREAM) | MODE(ASYNC_JOB),              5, MEDIA_SPEECH},
     [NIMI_SCENARIO_TYPE_SPEECH_TRANSCRIBE] = {MODE(ASYNC_JOB),                             6, MEDIA_TRANSCRIPT},
-    [NIMI_SCENARIO_TYPE_VOICE_CLONE]       = {MODE(ASYNC_JOB),                             7, NEED_NOBODY_HAS},
-    [NIMI_SCENARIO_TYPE_VOICE_DESIGN]      = {MODE(ASYNC_JOB),                             8, NEED_NOBODY_HAS},
-    [NIMI_SCENARIO_TYPE_MUSIC_GENERATE]    = {MODE(ASYNC_JOB),                             9, NEED_NOBODY_HAS},
-    [NIMI_SCENARIO_TYPE_WORLD_GENERATE]    = {MODE(ASYNC_JOB),                            10, NEED_NOBODY_HAS},
+    [NIMI_SCENARIO_TYPE_VOICE_CLONE]       = {MODE(ASYNC_JOB),                             7, NEED_UNSUPPORTED},
+    [NIMI_SCENARIO_TYPE_VOICE_DESIGN]      = {MODE(ASYNC_JOB),                             8, NEED_UNSUPPORTED},
+    [NIMI_SCENARIO_TYPE_MUSIC_GENERATE]    = {MODE(ASYNC_JOB),                             9, NEED_UNSUPPORTED},
+    [NIMI_SCENARIO_TYPE_WORLD_GENERATE]    = {MODE(ASYNC_JOB),                            10, NEED_UNSUPPORTED},
     /* clang-format on */
 };
 
@@ -117,7 +117,7 @@ static bool has_input(struct steps *at, struct fault *fault) {
                          "inputs needs one text or more, and none may be empty");
     case NIMI_SCENARIO_SPEC_SPEECH_SYNTHESIZE:
         return str_trim(spec->speech_synthesize->text).len ||
-               fault_set(fault, NIMI_AI_INPUT_INVALID, "there is no text to say");
+               fault_set(fault, NIMI_AI_INPUT_INVALID, "there is no text to speak");
     default: return true; /* checked when the request is built */
     }
 }
@@ -327,8 +327,9 @@ static bool model_can_do_it(struct steps *at, struct fault *fault) {
     int type = at->asked->scenario_type;
     if (serves(at->found.connector, type)) return true;
     if (type == NIMI_SCENARIO_TYPE_VOICE_CLONE || type == NIMI_SCENARIO_TYPE_VOICE_DESIGN)
-        return fault_set(fault, NIMI_AI_VOICE_WORKFLOW_UNSUPPORTED,
-                         "no provider here makes voices; ListPresetVoices has those that are");
+        return fault_set(
+            fault, NIMI_AI_VOICE_WORKFLOW_UNSUPPORTED,
+            "no provider here makes voices; ListPresetVoices lists the ones there are");
     return fault_set(fault, NIMI_AI_MODALITY_NOT_SUPPORTED,
                      "the model '" STR_FMT "' cannot do this here; ListScenarioProfiles says "
                      "what can be done",

@@ -212,8 +212,8 @@ static void on_message(struct rpc_call *rpc, struct lent message, void *ctx) {
         hand_over(call, request, arena);
     } else {
         struct fault fault;
-        fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "the request is no such message: %s",
-                  e.text);
+        fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                  "the request is not such a message: %s", e.text);
         nimi_refuse(call, &fault);
     }
     arena_free(arena);

@@ -58,7 +58,7 @@ static void on_left(void *ctx) {
     if (call->over) return;
     call->over = true;
     if (call->work && call->work->cancelled) call->work->cancelled(CAUSE_LEFT, call->work_ctx);
-    err_set(&fault.why, ERR_CANCELLED, "nobody waited for it any more");
+    err_set(&fault.why, ERR_CANCELLED, "no caller waits for it any more");
     once_failed(once, &fault);
 }
 

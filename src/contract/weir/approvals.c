@@ -162,7 +162,7 @@ static void tell_answered(struct look *look) {
     api_refuse(look->call, 409, STR("ALREADY_ANSWERED"), "%s",
                look->answer.len    ? "it was answered before, with another decision"
                : summary->ended_ms ? "its run is over"
-                                   : "somebody was faster");
+                                   : "another decision came first");
 }
 
 /* Another decision came first and has not reached the run yet. Look again soon to learn what it
@@ -462,7 +462,7 @@ static enum pending_found give_if_live(struct api_request *request,
                                        struct api_instance *instance, uint64_t run,
                                        uint64_t seq, struct verdict *verdict) {
     struct live_view view;
-    enum pending_found found = PENDING_NOBODY;
+    enum pending_found found = PENDING_NONE;
     if (!directory_find(instance->directory, run, &view)) return found;
     if (api_may_see(&request->caller, view.workspace, view.user))
         found = weir_approvals_give(instance, &view, run, seq, verdict);
@@ -480,7 +480,7 @@ static void tell_found(enum pending_found found, struct api_request *request,
     case PENDING_SEVERAL:
     case PENDING_CLAIMED:
     case PENDING_ASLEEP: /* asleep again already; the next request wakes it */
-    case PENDING_NOBODY: look_back(request, instance, late, run, seq, verdict); break;
+    case PENDING_NONE: look_back(request, instance, late, run, seq, verdict); break;
     }
 }
 
@@ -530,7 +530,7 @@ static bool answer(struct api_request *request, struct api_instance *instance,
     struct verdict verdict;
     if (!take_verdict(request, route_body(request->call), &verdict)) return true;
     enum pending_found found = give_if_live(request, instance, run, seq, &verdict);
-    bool missed = found == PENDING_NOBODY || found == PENDING_ASLEEP;
+    bool missed = found == PENDING_NONE || found == PENDING_ASLEEP;
     if (missed && answer_awake(request, instance, late, run, seq)) return false;
     if (missed) found = give_if_live(request, instance, run, seq, &verdict);
     tell_found(found, request, instance, late, run, seq, &verdict);

@@ -225,7 +225,7 @@ static bool take_key(struct api_request *request, struct str *ret) {
     buf_done(&key);
     if (!ok)
         return api_request_refuse(request, 400,
-                                  "the key in the path is no valid text, or too long");
+                                  "the key in the path is not valid text, or too long");
     return memory_check_key(*ret, &e) || api_request_refuse(request, 422, "%s", e.text);
 }
 

@@ -64,7 +64,7 @@ bool api_request_value(struct api_request *request, struct str name, struct str 
               arena_str(request->arena, buf_str(&value), ret);
     buf_done(&value);
     return ok || api_request_refuse(request, 400,
-                                    "the parameter " STR_FMT " is no valid text, or too long",
+                                    "the parameter " STR_FMT " is not valid text, or too long",
                                     STR_ARG(name));
 }
 
@@ -118,5 +118,5 @@ bool api_request_session(struct api_request *request, struct session_name *ret) 
               arena_str(request->arena, buf_str(&session), &ret->session);
     buf_done(&session);
     return ok || api_request_refuse(request, 400,
-                                    "the session in the path is no valid text, or too long");
+                                    "the session in the path is not valid text, or too long");
 }

@@ -55,7 +55,7 @@ static void what_is_no_blueprint_is_refused_with_the_reason(void **state) {
         {"{\"workspace_id\":\"\",\"agents\":[" MANAGER "]}",
          "the blueprint names no workspace_id"},
         {"{\"workspace_id\":\"v\",\"agents\":[" MANAGER "]}",
-         "the blueprint is that of another workspace"},
+         "the blueprint belongs to another workspace"},
         {"{\"workspace_id\":\"w\"}", "the blueprint has no agents"},
         {HEAD "{\"slug\":\"m\",\"role\":\"manager\",\"thinking\":\"yes\"}]}",
          "the blueprint's thinking is a string, not a boolean"},

@@ -253,7 +253,7 @@ static void what_cannot_be_meant_is_refused_with_its_reason(void **state) {
         {"GET", APPROVALS "?who=me", NULL, 400, "there is no parameter 'who' here"},
         {"GET", APPROVALS "?limit=many", NULL, 400, "limit must be a number"},
         {"GET", APPROVALS "?limit=-1", NULL, 422, "limit must not be negative"},
-        {"GET", APPROVALS "?user=%FF", NULL, 400, "user is no valid text"},
+        {"GET", APPROVALS "?user=%FF", NULL, 400, "user is not valid text"},
         {"GET", APPROVALS "/7", NULL, 404, "APPROVAL_NOT_FOUND"},
         {"GET", APPROVALS "/7-", NULL, 404, "APPROVAL_NOT_FOUND"},
         {"GET", APPROVALS "/0-1", NULL, 404, "APPROVAL_NOT_FOUND"},
@@ -278,7 +278,7 @@ static void what_cannot_be_meant_is_refused_with_its_reason(void **state) {
         {"GET", SESSIONS "?limit=0x10", NULL, 400, "limit must be a number"},
         {"GET", SESSIONS "?after=1", NULL, 400, "after must be the `next` of a page"},
         {"GET", SESSIONS "?after=-5-0000000000000000", NULL, 400, "after must be the `next`"},
-        {"DELETE", SESSIONS "/%FF", NULL, 400, "the session in the path is no valid text"},
+        {"DELETE", SESSIONS "/%FF", NULL, 400, "the session in the path is not valid text"},
         {"DELETE", SESSIONS "/s?limit=1", NULL, 400, "there is no parameter 'limit' here"},
         {"GET", SESSIONS "/%C0/export", NULL, 400, "the session in the path"},
 
@@ -299,7 +299,7 @@ static void what_cannot_be_meant_is_refused_with_its_reason(void **state) {
         {"POST", MEMORIES, "{\"key\":\"\"}", 422, "key is required"},
         {"POST", MEMORIES, "{\"key\":\"k\",\"key\":\"l\"}", 400, "key"},
         {"POST", MEMORIES "?category=c", "{}", 400, "there is no parameter 'category' here"},
-        {"DELETE", MEMORIES "/%FF", NULL, 400, "the key in the path is no valid text"},
+        {"DELETE", MEMORIES "/%FF", NULL, 400, "the key in the path is not valid text"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         assert_refused(rows[i].method, rows[i].path, "acme", rows[i].body, rows[i].status,

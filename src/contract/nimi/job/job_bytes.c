@@ -186,14 +186,14 @@ static void on_bytes(const struct err *failed, void *ctx) {
 
 struct job_shown *job_shown_start(struct nimi_call *call, const struct job_fold *fold,
                                   job_shown_fn *fn, void *ctx) {
-    size_t told_bytes;
+    size_t reply_bytes;
     if (fold->job.status != NIMI_SCENARIO_JOB_STATUS_COMPLETED || !has_some(&fold->job))
         return NULL;
     struct job_shown *shown = MEM_NEW(struct job_shown);
     shown->arena = arena_new(64 * MIB);
     shown->shown = fn;
     shown->ctx = ctx;
-    if (!copy_job(shown, &fold->job, &told_bytes)) {
+    if (!copy_job(shown, &fold->job, &reply_bytes)) {
         job_shown_free(shown);
         return NULL;
     }
@@ -202,7 +202,7 @@ struct job_shown *job_shown_start(struct nimi_call *call, const struct job_fold 
         .app = shown->job.head->app_id,
         .artifacts = (struct nimi_scenario_artifact *)(uintptr_t)shown->job.artifacts,
         .count = shown->job.artifacts_count,
-        .room_bytes = JOB_MESSAGE_MAX_BYTES - told_bytes,
+        .room_bytes = JOB_MESSAGE_MAX_BYTES - reply_bytes,
         .done = on_bytes,
         .ctx = shown});
     return shown;

@@ -115,9 +115,9 @@ static void wait_for_slot(void *ctx) {
 /* --- callbacks of the job ----------------------------------------------------------------- */
 
 static void tell_kept(struct job_work *work, uint64_t run) {
-    job_kept_fn *tell = work->on_kept;
+    job_kept_fn *on_kept = work->on_kept;
     work->on_kept = NULL;
-    if (tell) tell(run, work->ctx);
+    if (on_kept) on_kept(run, work->ctx);
 }
 
 static void on_job_kept(void *ctx) {
@@ -272,7 +272,7 @@ static void resume(struct job_work *work, const struct job_fold *fold, uint64_t 
                                       .started_ms = fold->started_ms,
                                       .last_at_ms = fold->last_at_ms,
                                       .note = fold->note};
-    const struct envelope nobody = {0};
+    const struct envelope no_caller = {0};
     struct run_job_options options = options_of(work);
     struct fault fault;
     work->job = run_job_resume(&options, &left);
@@ -282,7 +282,7 @@ static void resume(struct job_work *work, const struct job_fold *fold, uint64_t 
                   "the server stopped in the middle of it %d times; it is not begun again",
                   JOB_ATTEMPTS_MAX);
         fail_with(work, &fault);
-    } else if (!admit(work, &nobody, &fault)) {
+    } else if (!admit(work, &no_caller, &fault)) {
         fail_with(work, &fault); /* its connector was removed or changed */
     } else {
         run_job_queue(work->job);

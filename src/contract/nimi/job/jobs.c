@@ -122,9 +122,9 @@ void jobs_get(struct nimi_call *call, const void *request, struct arena *arena) 
 
 static void send_snapshot(struct watch *watch, const struct nimi_scenario_job *job) {
     struct rpc_call *rpc = watch->open.call->rpc;
-    struct nimi_scenario_job_event told = job_fold_event(&watch->fold);
-    told.job = job;
-    pb_encode(&nimi_scenario_job_event_table, &told, rpc_message_begin(rpc));
+    struct nimi_scenario_job_event shown = job_fold_event(&watch->fold);
+    shown.job = job;
+    pb_encode(&nimi_scenario_job_event_table, &shown, rpc_message_begin(rpc));
     rpc_message_end(rpc);
 }
 
@@ -159,8 +159,8 @@ static uint64_t stalled_ms(void *ctx) {
     return rpc_stalled_ms(((struct watch *)ctx)->open.call->rpc);
 }
 
-static void on_told(struct close_ending ending, enum close_cause cause,
-                    const struct event *last, void *ctx) {
+static void on_watch_ended(struct close_ending ending, enum close_cause cause,
+                           const struct event *last, void *ctx) {
     struct watch *watch = ctx;
     struct nimi_call *call = watch->open.call;
     (void)cause, (void)last;
@@ -177,7 +177,7 @@ static const struct stream_wire subscriber = {
     .queued = queued,
     .wake_at = wake_at,
     .stalled_ms = stalled_ms,
-    .ended = on_told,
+    .ended = on_watch_ended,
 };
 
 static void on_begun(void *ctx) {
@@ -233,8 +233,8 @@ static size_t nothing_queued(void *ctx) {
 }
 
 /* The job may have ended by itself before it saw the cancellation. */
-static void on_cancel_told(struct close_ending ending, enum close_cause cause,
-                           const struct event *last, void *ctx) {
+static void on_cancel_ended(struct close_ending ending, enum close_cause cause,
+                            const struct event *last, void *ctx) {
     struct watch *watch = ctx;
     struct nimi_call *call = watch->open.call;
     (void)cause, (void)last;
@@ -252,7 +252,7 @@ static void on_cancel_told(struct close_ending ending, enum close_cause cause,
 static const struct stream_wire canceller = {
     .project = fold_event,
     .queued = nothing_queued,
-    .ended = on_cancel_told,
+    .ended = on_cancel_ended,
 };
 
 static void on_cancel_begun(void *ctx) {
@@ -268,7 +268,7 @@ static void cancel(struct job_open *open, struct job_fold *fold) {
         return;
     }
     directory_leave(session_table_directory(sessions), open->run,
-                    (struct leaving){.how = LEAVING_NOBODY}, watch->reason);
+                    (struct leaving){.how = LEAVING_NONE}, watch->reason);
     follow_job(watch, &canceller, on_cancel_begun);
 }
 

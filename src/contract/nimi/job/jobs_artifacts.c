@@ -13,7 +13,7 @@ struct result {
     struct nimi_get_scenario_artifacts_response reply;
     struct nimi_scenario_artifact *artifacts; /* the reply's, writable */
     struct str app;
-    size_t told_bytes; /* size of the reply without the artifacts' bytes */
+    size_t reply_bytes; /* size of the reply without the artifacts' bytes */
     struct job_bytes *bytes;
 };
 
@@ -39,7 +39,7 @@ static void read_bytes(struct result *result) {
                                     .app = result->app,
                                     .artifacts = result->artifacts,
                                     .count = result->reply.artifacts_count,
-                                    .room_bytes = JOB_MESSAGE_MAX_BYTES - result->told_bytes,
+                                    .room_bytes = JOB_MESSAGE_MAX_BYTES - result->reply_bytes,
                                     .done = on_bytes,
                                     .ctx = result});
 }
@@ -94,7 +94,7 @@ static const struct nimi_scenario_output *output_of(const struct job_fold *fold,
 static bool copy_reply(struct result *result, const struct job_fold *fold) {
     struct parts parts = {.output = {.which_output = 0}};
     struct arena *passing = arena_new(64 * MIB);
-    const struct nimi_get_scenario_artifacts_response told = {
+    const struct nimi_get_scenario_artifacts_response reply = {
         .job_id = fold->job.job_id,
         .artifacts = fold->job.artifacts,
         .artifacts_count = fold->job.artifacts_count,
@@ -104,12 +104,12 @@ static bool copy_reply(struct result *result, const struct job_fold *fold) {
     struct str kept;
     struct err e;
     buf_init(&bytes, JOB_MESSAGE_MAX_BYTES);
-    bool copied = pb_encode(&nimi_get_scenario_artifacts_response_table, &told, &bytes) &&
+    bool copied = pb_encode(&nimi_get_scenario_artifacts_response_table, &reply, &bytes) &&
                   arena_str(result->arena, buf_str(&bytes), &kept) &&
                   arena_str(result->arena, fold->head.app_id, &result->app) &&
                   pb_decode_view(&nimi_get_scenario_artifacts_response_table, kept,
                                  result->arena, &result->reply, &e);
-    result->told_bytes = bytes.len;
+    result->reply_bytes = bytes.len;
     buf_done(&bytes);
     arena_free(passing);
     return copied;

@@ -56,7 +56,7 @@ static int64_t now_ms(const struct receipt *receipt) {
 }
 
 /* Release everything. Unless the upload is `whole`, what the store has of it is deleted. */
-static void let_go(struct receipt *receipt, bool whole) {
+static void receipt_release(struct receipt *receipt, bool whole) {
     struct pruner *pruner = &receipt->call->instance->pruner;
     if (receipt->state == RECEIVE_OVER) return;
     receive_move(receipt, RECEIVE_OVER);
@@ -71,7 +71,7 @@ static void let_go(struct receipt *receipt, bool whole) {
 }
 
 static void receive_refuse(struct receipt *receipt, const struct fault *fault) {
-    let_go(receipt, false);
+    receipt_release(receipt, false);
     nimi_refuse(receipt->call, fault);
 }
 
@@ -127,7 +127,7 @@ static void on_whole(const struct upload *upload, const struct err *failed, void
         refuse_by_store(receipt, failed);
         return;
     }
-    let_go(receipt, true);
+    receipt_release(receipt, true);
     reply(receipt);
 }
 
@@ -152,7 +152,7 @@ static void on_looked(const struct upload *upload, const struct err *failed, voi
     } else if (failed) {
         put_last(receipt);
     } else {
-        let_go(receipt, false);
+        receipt_release(receipt, false);
         nimi_reply_again(receipt->call, buf_str(&receipt->again));
     }
 }
@@ -329,17 +329,17 @@ static void on_idle(void *ctx) {
 /* --- callbacks of the call ---------------------------------------------------------------- */
 
 static void on_stopping(void *ctx) {
-    let_go(ctx, false);
+    receipt_release(ctx, false);
 }
 
 static void on_cancelled(enum close_cause why, void *ctx) {
     (void)why;
-    let_go(ctx, false);
+    receipt_release(ctx, false);
 }
 
 static void on_closed(void *ctx) {
     struct receipt *receipt = ctx;
-    let_go(receipt, false);
+    receipt_release(receipt, false);
     buf_done(&receipt->gathered);
     buf_done(&receipt->again);
     free(receipt);
@@ -405,7 +405,7 @@ static bool metadata_is_right(const struct nimi_call *call,
                          "the metadata needs an app_id: only that app may use the artifact");
     if (!receive_type_is_allowed(str_trim(metadata->mime_type)))
         return fault_set(fault, NIMI_AI_ARTIFACT_UPLOAD_INVALID,
-                         "mime_type '" STR_FMT "' is none of image/..., audio/... and "
+                         "mime_type '" STR_FMT "' is not one of image/..., audio/... and "
                          "video/..., which are all that is kept; name the right one",
                          STR_ARG(str_head(metadata->mime_type, 80)));
     return name_is_short("app_id", metadata->app_id, fault) &&
