@@ -25,8 +25,20 @@ static void write_again(const struct event *event, size_t limit) {
     buf_done(&twice);
 }
 
+/* Both ways to take texts agree. */
+static void take_texts(struct str bytes) {
+    struct str one = bytes, other = bytes, agents[2], texts[2];
+    while (event_take_text(&one, &agents[0], &texts[0])) {
+        assert(event_next_text(&other, &agents[1], &texts[1]));
+        assert(one.at == other.at && one.len == other.len);
+        assert(str_equal(agents[0], agents[1]) && str_equal(texts[0], texts[1]));
+    }
+    assert(!event_next_text(&other, &agents[1], &texts[1]) && one.len == other.len);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct str rest = str_of(data, size);
+    take_texts(rest);
     struct event event = {0};
     struct err e;
     size_t before = rest.len;

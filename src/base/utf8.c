@@ -37,14 +37,27 @@ static size_t measure(struct str s, bool *ret_whole) {
     return tail + 1;
 }
 
+/* Sixteen bytes anywhere, which both compilers keep in one register. */
+typedef uint64_t sixteen __attribute__((vector_size(16), aligned(1), may_alias));
+
+static inline bool has_no_high_bit(sixteen all) {
+    return !((all[0] | all[1]) & 0x8080808080808080u);
+}
+
 /* Whether no byte of the 32 at `at` has its high bit set. */
 static inline bool is_ascii(const char *at) {
-    uint64_t words[4];
-    memcpy(words, at, sizeof(words));
-    return !((words[0] | words[1] | words[2] | words[3]) & 0x8080808080808080u);
+    const sixteen *part = (const void *)at;
+    return has_no_high_bit(part[0] | part[1]);
+}
+
+/* The same for 64 bytes. */
+static inline bool is_ascii_64(const char *at) {
+    const sixteen *part = (const void *)at;
+    return has_no_high_bit((part[0] | part[1]) | (part[2] | part[3]));
 }
 
 static size_t skip_ascii(struct str s, size_t at) {
+    while (at + 64 <= s.len && is_ascii_64(s.at + at)) at += 64;
     while (at + 32 <= s.len && is_ascii(s.at + at)) at += 32;
     while (at + 8 <= s.len) {
         uint64_t eight;
@@ -116,6 +129,7 @@ static __attribute__((noinline)) size_t head_from(struct str s, size_t at, uint6
 
 size_t utf8_head(struct str s, uint64_t count) {
     size_t at = 0;
+    for (; at + 64 <= s.len && count >= 64 && is_ascii_64(s.at + at); at += 64) count -= 64;
     for (; at + 32 <= s.len && count >= 32 && is_ascii(s.at + at); at += 32) count -= 32;
     bool there = at == s.len || (count == 0 && begins_character(s.at[at]));
     return there ? at : head_from(s, at, count);

@@ -141,6 +141,43 @@ uint64_t journal_append(struct journal *journal, const struct event *event) {
     return seq;
 }
 
+/* The bytes of the first of `texts`, encoded. */
+static size_t first_text_len(const struct event_texts *texts) {
+    size_t body;
+    struct event event;
+    event.kind = EVENT_TEXT;
+    event.agent = texts->agent;
+    event.at_ms = texts->at_ms;
+    event.text.text = str_head(texts->text, *texts->lens);
+    return event_encoded_len(&event, &body);
+}
+
+uint64_t journal_append_texts(struct journal *journal, struct event_texts *texts) {
+    assert(!journal->ended && texts->count);
+    uint64_t first = journal->appended + 1;
+    size_t bytes = 0;
+    struct chunk *chunk = journal->tail;
+    while (texts->count) {
+        size_t count = texts->count;
+        size_t len =
+            event_put_texts(texts, chunk->bytes + chunk->used, chunk->room - chunk->used);
+        if (len == 0) {
+            len = first_text_len(texts);
+            assert(len <= EVENT_MAX_BYTES);
+            chunk = room_for(journal, len);
+            continue;
+        }
+        journal->appended += count - texts->count;
+        journal->appended_bytes += len;
+        chunk->used += len;
+        chunk->last_seq = journal->appended;
+        bytes += len;
+    }
+    if (!journal->in_memory) keeper_note(journal->options.keeper, journal, false, bytes);
+    publish_soon(journal);
+    return first;
+}
+
 void journal_hurry(struct journal *journal) {
     if (!journal->in_memory) keeper_note(journal->options.keeper, journal, true, 0);
 }

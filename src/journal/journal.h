@@ -61,6 +61,10 @@ void journal_leave(struct journal *journal);
 /* Append a copy; returns its seq. Nothing may follow a terminal event. */
 uint64_t journal_append(struct journal *journal, const struct event *event);
 
+/* Append texts, at least one, each as an event of its own; *texts is used up. Returns the seq of
+ * the first. */
+uint64_t journal_append_texts(struct journal *journal, struct event_texts *texts);
+
 /* Write what was appended at the end of this loop turn and not at the next tick: the owner
  * waits for on_durable. */
 void journal_hurry(struct journal *journal);

@@ -72,6 +72,7 @@ struct provider_request {
                           with the members config and metadata where it has them; or empty */
     uint64_t run; /* the calling run, for the log; 0: unknown */
     struct str workspace, user, session; /* of that run, or empty */
+    bool takes_pieces; /* texts that came in several pieces may be reported at once */
     /* The caller is the operator: a failure contains all details and the remedy. Otherwise it
      * contains what a caller may read, and the rest goes to the log. */
     bool by_operator;

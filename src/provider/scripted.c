@@ -15,6 +15,8 @@
 /* Added for each chunk, so that empty chunks use up a turn too. */
 #define CHUNK_OVERHEAD_BYTES 16
 
+#define PIECES_MAX 128 /* reported at once */
+
 struct scripted {
     struct provider base;
     const struct script *script;
@@ -251,6 +253,31 @@ static void provider_scripted_give(struct provider_call *call, const struct scri
     call->on_reply(&(struct reply_event){kind, .text = chunk}, call->ctx);
 }
 
+/* Report all chunks that this turn has room for at once. */
+static void give_pieces(struct provider_call *call, const struct script_step *step) {
+    uint32_t lens[PIECES_MAX];
+    struct reply_pieces pieces = {.lens = lens};
+    struct str text = call->text;
+    size_t len = 0;
+    while (call->text.len && pieces.count < PIECES_MAX &&
+           call->turn_bytes < SCRIPTED_TURN_BYTES) {
+        struct str chunk = cut_chunk(call->text, &step->pace);
+        call->text = str_skip(call->text, chunk.len);
+        call->turn_bytes += chunk.len + CHUNK_OVERHEAD_BYTES;
+        lens[pieces.count++] = (uint32_t)chunk.len;
+        len += chunk.len;
+    }
+    if (call->text.len == 0) next_step(call);
+    call->on_reply(
+        &(struct reply_event){REPLY_TEXT, .text = str_head(text, len), .pieces = &pieces},
+        call->ctx);
+}
+
+static bool comes_in_pieces(const struct provider_call *call, const struct script_step *step) {
+    return call->request->takes_pieces && step->kind == STEP_TEXT && step->pace.chunk &&
+           step->pace.every_us == 0;
+}
+
 /* A step that is a single event. */
 static bool give_event(struct provider_call *call, const struct reply_event *event) {
     next_step(call);
@@ -265,6 +292,10 @@ static bool play_text(struct provider_call *call, const struct script_step *step
         return end_too_large(call);
     call->begun = true;
     if (!has_turn(call) || !is_due(call, step->pace.every_us)) return false;
+    if (comes_in_pieces(call, step)) {
+        give_pieces(call, step);
+        return true;
+    }
 
     struct str chunk = cut_chunk(call->text, &step->pace);
     call->text = str_skip(call->text, chunk.len);

@@ -166,6 +166,13 @@ static inline uint64_t record_append(struct record *record, struct event *event)
     return seq;
 }
 
+/* Append several texts with the current time; `agent` and `text` of *texts are set, as are the
+ * lengths. Returns the seq of the first. */
+static inline uint64_t record_append_texts(struct record *record, struct event_texts *texts) {
+    texts->at_ms = record->before_ms + (int64_t)record_took_ms(record);
+    return journal_append_texts(record->journal, texts);
+}
+
 /* Hide the event appended last, and all that follow, until it is on disk; on_durable then
  * comes. */
 void record_gate(struct record *record);

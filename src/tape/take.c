@@ -38,8 +38,9 @@ static bool keep_usage(struct take *take, struct reply_event *event) {
     return take_keep(take, &usage->model);
 }
 
-void take_hear(struct take *take, const struct loop *loop, const struct reply_event *reply) {
-    struct tape_event event = {loop_now_ms(loop) - take->began_ms, *reply};
+static void take_hear_one(const struct reply_event *reply, void *ctx) {
+    struct take *take = ctx;
+    struct tape_event event = {take->heard_ms, *reply};
     struct reply_event *kept = &event.reply;
     if (!take_keep(take, &kept->call_id) || !take_keep(take, &kept->name) ||
         !take_keep(take, &kept->text) || !take_keep(take, &kept->args) ||
@@ -52,6 +53,11 @@ void take_hear(struct take *take, const struct loop *loop, const struct reply_ev
         take->events = mem_resize(take->events, take->room * sizeof(event));
     }
     take->events[take->call.event_count++] = event;
+}
+
+void take_hear(struct take *take, const struct loop *loop, const struct reply_event *reply) {
+    take->heard_ms = loop_now_ms(loop) - take->began_ms;
+    reply_event_each(reply, take_hear_one, take);
 }
 
 void take_write(struct take *take) {

@@ -11,8 +11,8 @@
 #include "tape/tape.h"
 
 struct take {
-    struct tape *tape; /* a reference */
-    uint64_t began_ms;
+    struct tape *tape;           /* a reference */
+    uint64_t began_ms, heard_ms; /* heard: the newest event, since then */
     struct tape_call call;
     struct buf request, who;
     struct arena *arena;

@@ -112,11 +112,47 @@ static bool has_memory(struct run *run, size_t len) {
     return false;
 }
 
-static void on_text(const struct reply_event *event, void *ctx) {
+/* Whether `text` may be shown as it came, without a look at each of its pieces. */
+static bool shows_at_once(const struct run *run, struct str text) {
+    size_t left = run->record.engine->limits.reply_max_bytes - run_reply_bytes(run);
+    return !run->guarded.text.rules.count && !run_schema(run) && !run_is_watched(run) &&
+           run->model_round.text_tail.len == 0 && text.len <= left && utf8_valid(text);
+}
+
+/* Whether no piece is empty or begins inside a character. */
+static bool cuts_well(struct str text, const struct reply_pieces *pieces) {
+    for (size_t i = 0, at = 0; i < pieces->count; at += pieces->lens[i++]) {
+        if (pieces->lens[i] == 0 || ((unsigned char)text.at[at] & 0xC0) == 0x80) return false;
+    }
+    return true;
+}
+
+static void show_pieces(struct run *run, const struct reply_event *event) {
+    bool first = run_reply_bytes(run) == 0;
+    if (!has_memory(run, event->text.len) || !run_use(run, event->text.len)) return;
+    uint64_t seq = run_append_texts(run, &(struct event_texts){.agent = run->agent->slug,
+                                                               .text = event->text,
+                                                               .lens = event->pieces->lens,
+                                                               .count = event->pieces->count});
+    if (seq && first) run->long_reply.first_seq = seq;
+}
+
+static void on_piece(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    if (has_memory(run, event->text.len) && run_use(run, event->text.len))
+    if (!run->ending_begun && has_memory(run, event->text.len) && run_use(run, event->text.len))
         take_text(run, &run->model_round.text_tail, event->text, &run->guarded.text,
                   append_text);
+}
+
+static void on_text(const struct reply_event *event, void *ctx) {
+    struct run *run = ctx;
+    bool at_once = event->pieces && !run->ending_begun && shows_at_once(run, event->text) &&
+                   cuts_well(event->text, event->pieces);
+    if (at_once) {
+        show_pieces(run, event);
+    } else {
+        reply_event_each(event, on_piece, run);
+    }
 }
 
 static void on_thinking(const struct reply_event *event, void *ctx) {
@@ -348,6 +384,7 @@ void run_start_call(struct run *run, const struct provider_request *request,
     run->model_round.request.workspace = run->request.name.workspace;
     run->model_round.request.user = run->request.name.user;
     run->model_round.request.session = run->request.name.session;
+    run->model_round.request.takes_pieces = on_reply == on_answer;
     run->model_round.on_reply = on_reply;
     if (!run_guard_prompt(run, &run->model_round.request)) return;
     run_guard_reply(run);

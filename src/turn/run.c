@@ -82,6 +82,16 @@ uint64_t run_append(struct run *run, struct event *event) {
     return append(run, event, TEXTS_LENT);
 }
 
+uint64_t run_append_texts(struct run *run, struct event_texts *texts) {
+    struct event all;
+    all.kind = EVENT_TEXT;
+    all.text.text = texts->text;
+    bool folded = conversation_apply(&run->conversation, &all, TEXTS_LENT);
+    if (folded || run->ending_begun) return record_append_texts(&run->record, texts);
+    run_fail_memory(run);
+    return 0;
+}
+
 uint64_t run_append_kept(struct run *run, struct event *event) {
     return append(run, event, TEXTS_KEPT);
 }

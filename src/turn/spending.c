@@ -158,8 +158,7 @@ void spending_init(struct run *run) {
     timer_init(&run->spending.limit, run->record.host->loop, reserved_too_late, run);
 }
 
-/* Whether anything needs the usage before the call is over. */
-static bool is_watched(const struct run *run) {
+bool run_is_watched(const struct run *run) {
     const struct agent_limits *limits = &run->agent->limits;
     return run->spending.reserved.ledger || limits->tokens_max || limits->cost_nano_max;
 }
@@ -168,7 +167,7 @@ bool run_use_step(struct run *run) {
     if (!run->spending.usage_due || run->spending.usage_noted)
         return true; /* it was counted already */
     run->spending.output_checked = run->spending.output_bytes;
-    if (!is_watched(run)) return true;
+    if (!run_is_watched(run)) return true;
     struct amount used = used_so_far(run);
     if (!check_limits(run, used)) return false;
     if (run->spending.reserved.ledger) ledger_use(&run->spending.reserved, used);

@@ -50,6 +50,9 @@ void run_stop_reserving(struct run *run);
 #define SPENDING_STEP_BYTES 1024
 bool run_use_step(struct run *run); /* of run_use(), in turn.h */
 
+/* Whether anything needs to know the usage before the call is over. */
+bool run_is_watched(const struct run *run);
+
 /* Take the provider's count for the call in flight. Later counts are ignored. */
 void run_note_usage(struct run *run, const struct event_usage *usage);
 

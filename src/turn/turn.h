@@ -106,7 +106,10 @@ void run_move(struct run *run, enum run_state next);
  * fails. */
 uint64_t run_append(struct run *run, struct event *event);
 
-/* The same for texts that live as long as the run. */
+/* The same for several texts, whose agent is set. The run's memory holds all of them or none. */
+uint64_t run_append_texts(struct run *run, struct event_texts *texts);
+
+/* The same as run_append() for texts that live as long as the run. */
 uint64_t run_append_kept(struct run *run, struct event *event);
 
 /* The schema of the turn's answer, or NULL. */

@@ -223,6 +223,30 @@ void event_put(const struct event *event, size_t body, char *at) {
     }
 }
 
+size_t event_put_texts(struct event_texts *texts, char *at, size_t room) {
+    const char *begin = at, *end = at + room;
+    const char *same = NULL; /* agent and moment, as the first event has them */
+    size_t same_len =
+        varint_len(texts->agent.len) + texts->agent.len + varint_len(zigzag(texts->at_ms));
+    for (; texts->count; texts->count--, texts->lens++) {
+        struct str text = str_head(texts->text, *texts->lens);
+        size_t body = same_len + varint_len(text.len) + text.len;
+        if (1 + varint_len(body) + body > (size_t)(end - at)) break;
+        *at++ = (char)EVENT_TEXT;
+        at = put_varint(at, body);
+        char *copy = at;
+        if (same) {
+            memcpy(copy, same, same_len);
+        } else {
+            put_varint(put_text(at, texts->agent), zigzag(texts->at_ms));
+        }
+        same = copy;
+        at = put_text(copy + same_len, text);
+        texts->text = str_skip(texts->text, text.len);
+    }
+    return (size_t)(at - begin);
+}
+
 bool event_encode(const struct event *event, struct buf *out) {
     size_t body, len = event_encoded_len(event, &body);
     char *at = buf_room(out, len);

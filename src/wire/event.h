@@ -140,6 +140,18 @@ size_t event_encoded_len(const struct event *event, size_t *ret_body);
 /* Write the encoding at `at`, which has room for event_encoded_len() bytes. */
 void event_put(const struct event *event, size_t body, char *at);
 
+/* Texts of one agent at one moment, one after another in `text`. */
+struct event_texts {
+    struct str agent, text;
+    int64_t at_ms;
+    const uint32_t *lens; /* of each text */
+    size_t count;
+};
+
+/* Encode the first of *texts at `at`, as many as fit in `room` bytes, and take them out of *texts.
+ * Returns the number of bytes written; 0: not even one fits, or none is left. */
+size_t event_put_texts(struct event_texts *texts, char *at, size_t room);
+
 /* Move *bytes past the text events at its front, at most `max`, reading only their lengths. Stops
  * at a truncated one. Returns the number of events skipped. */
 size_t event_skip_texts(struct str *bytes, size_t max);
@@ -147,6 +159,27 @@ size_t event_skip_texts(struct str *bytes, size_t max);
 /* If the first event is a text without unknown fields, move *bytes past it and set both;
  * *ret_text is the end of the event. False, and nothing moved, for any other event. */
 bool event_take_text(struct str *bytes, struct str *ret_agent, struct str *ret_text);
+
+/* The same, for a loop over many: nearly all are short, so that each length is one byte. */
+static inline bool event_next_text(struct str *bytes, struct str *ret_agent,
+                                   struct str *ret_text) {
+    const char *at = bytes->at, *end = at + bytes->len;
+    if (bytes->len < 2 || at[0] != EVENT_TEXT || (unsigned char)at[1] > 0x7F ||
+        at[1] > end - at - 2)
+        return event_take_text(bytes, ret_agent, ret_text);
+    const char *next = at + 2 + at[1], *agent = at + 3;
+    if (next == at + 2 || (unsigned char)at[2] > 0x7F || at[2] >= next - agent)
+        return event_take_text(bytes, ret_agent, ret_text);
+    const char *text = agent + at[2];
+    while (text < next && (unsigned char)*text > 0x7F) text++; /* the moment's bytes but one */
+    if (next - text < 2 || text - agent - at[2] > 8 ||
+        next - text - 2 != (unsigned char)text[1])
+        return event_take_text(bytes, ret_agent, ret_text);
+    *ret_agent = (struct str){agent, (size_t)at[2]};
+    *ret_text = (struct str){text + 2, (size_t)(next - text - 2)};
+    *bytes = (struct str){next, (size_t)(end - next)};
+    return true;
+}
 
 /* Skip one event of any kind by its length. False, without skipping, at the end or if it is cut
  * short. */

@@ -5,6 +5,23 @@
 #include <assert.h>
 #include <stdlib.h>
 
+void reply_event_each(const struct reply_event *event, reply_event_fn *fn, void *ctx) {
+    if (event->kind != REPLY_TEXT || !event->pieces) {
+        fn(event, ctx);
+        return;
+    }
+    const struct reply_pieces *pieces = event->pieces;
+    struct reply_event piece = *event;
+    struct str rest = event->text;
+    piece.pieces = NULL;
+    for (size_t i = 0; i < pieces->count; i++) {
+        piece.text = str_head(rest, pieces->lens[i]);
+        rest = str_skip(rest, pieces->lens[i]);
+        fn(&piece, ctx);
+    }
+    assert(rest.len == 0);
+}
+
 /* Returns where the next text goes. */
 static char *copy_text(struct str *text, char *at) {
     if (text->len) memcpy(at, text->at, text->len);
@@ -20,6 +37,7 @@ struct reply_copy *reply_event_copy(const struct reply_event *event) {
     struct reply_copy *copy = mem_alloc(sizeof(*copy) + len); /* its text comes after it */
     list_init(&copy->link);
     copy->event = *event;
+    if (event->kind == REPLY_TEXT) copy->event.pieces = NULL;
     char *at = copy_text(&copy->event.text, (char *)(copy + 1));
     at = copy_text(&copy->event.call_id, at);
     at = copy_text(&copy->event.name, at);

@@ -62,6 +62,12 @@ struct reply_vector {
     size_t count;
 };
 
+/* Where a text is cut that came in several pieces at once. */
+struct reply_pieces {
+    const uint32_t *lens; /* of each piece; together they are the text */
+    size_t count;
+};
+
 /* Text need not be valid UTF-8, nor cut between characters. */
 struct reply_event {
     enum reply_kind kind;
@@ -75,6 +81,9 @@ struct reply_event {
         const struct event_usage *usage;
         const struct media_artifact *artifact;
         const struct reply_vector *vector;
+        /* Of REPLY_TEXT: where `text` is cut. NULL: it is one piece, as always where the request
+         * did not say takes_pieces. */
+        const struct reply_pieces *pieces;
     };
 };
 
@@ -96,6 +105,9 @@ static inline void reply_event_handle(reply_event_fn *const handlers[REPLY_KIND_
     if (handlers[event->kind]) handlers[event->kind](event, ctx);
 }
 
+/* Call `fn` for `event`; for a text of several pieces once for each, as a text of its own. */
+void reply_event_each(const struct reply_event *event, reply_event_fn *fn, void *ctx);
+
 /* An event together with everything it points to. */
 struct reply_copy {
     struct list link; /* for a queue of them; in none at first */
@@ -103,7 +115,8 @@ struct reply_copy {
     struct event_usage usage; /* of REPLY_USAGE */
 };
 
-/* Not for artifacts and vectors: they are reported whole and are never held back. */
+/* Not for artifacts and vectors: they are reported whole and are never held back. The copy of a
+ * text is one piece. */
 struct reply_copy *reply_event_copy(const struct reply_event *event);
 
 /* Remove it from its queue and free it. Accepts NULL. */

@@ -117,6 +117,7 @@ static void take_back(struct str text) {
 /* False: the call is gone. */
 static bool report(struct provider_call *call, struct reply_event event) {
     struct reply_copy *lent = reply_event_copy(&event);
+    if (event.kind == REPLY_TEXT) lent->event.pieces = event.pieces;
     assert(!call->over && !call->paused);
     call->inside++;
     if (reply_event_ends(&event)) take_off(call);
@@ -130,6 +131,13 @@ static bool report(struct provider_call *call, struct reply_event event) {
 
 bool fake_text(struct provider_call *call, struct str text) {
     return report(call, (struct reply_event){REPLY_TEXT, .text = text});
+}
+
+bool fake_pieces(struct provider_call *call, struct str text, const uint32_t *lens,
+                 size_t count) {
+    const struct reply_pieces pieces = {lens, count};
+    assert(call->request->takes_pieces);
+    return report(call, (struct reply_event){REPLY_TEXT, .text = text, .pieces = &pieces});
 }
 
 bool fake_thinking(struct provider_call *call, struct str text) {

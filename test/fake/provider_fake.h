@@ -25,6 +25,9 @@ bool fake_paused(const struct provider_call *call);
 
 /* What the model says. False: the call was cancelled from inside, it is gone. */
 bool fake_text(struct provider_call *call, struct str text);
+/* The same text in pieces of these lengths, at once. The caller of the model must take them. */
+bool fake_pieces(struct provider_call *call, struct str text, const uint32_t *lens,
+                 size_t count);
 bool fake_thinking(struct provider_call *call, struct str text);
 bool fake_tool_call(struct provider_call *call, const char *id, const char *tool,
                     const char *args);

@@ -704,6 +704,46 @@ static void texts_come_in_stretches_however_much_is_asked_for(void **state) {
     fixture_done(&f);
 }
 
+/* The same bytes and marks as if each text had been appended by itself, at any place in a chunk. */
+static void texts_appended_at_once_are_events_of_their_own(void **state) {
+    (void)state;
+    static char letters[100000];
+    static const uint32_t lens[] = {64, 64, 0,    1,    200,  5000, 30000,
+                                    64, 64, 2000, 8192, 4096, 7};
+    size_t all = 0;
+    for (size_t i = 0; i < sizeof(letters); i++) letters[i] = (char)('a' + i % 26);
+    for (size_t i = 0; i < ARRAY_LEN(lens); i++) all += lens[i];
+    for (size_t before = 0; before < 5000; before += 37) {
+        struct fixture f;
+        struct err e;
+        fixture_init_memory(&f, SIZE_MAX);
+        say_to(f.journal, EVENT_TEXT, str_of(letters, before));
+        struct event_texts texts = {.agent = STR("a"),
+                                    .text = str_of(letters, all),
+                                    .lens = lens,
+                                    .count = ARRAY_LEN(lens)};
+        assert_int_equal(journal_append_texts(f.journal, &texts), 2);
+        assert_int_equal(journal_appended(f.journal), 1 + ARRAY_LEN(lens));
+        say_to(f.journal, EVENT_TEXT, STR("after"));
+        loop_turn(f.loop);
+        struct cursor *cursor;
+        struct event event;
+        struct str rest = str_of(letters, all);
+        assert_true(cursor_open(f.journal, 1, f.loop, NULL, NULL, &cursor, &e));
+        for (size_t i = 0; i < ARRAY_LEN(lens); i++) {
+            assert_true(cursor_next(cursor, &event));
+            assert_int_equal(event.seq, i + 2);
+            assert_true(str_equal(event.text.text, str_head(rest, lens[i])));
+            rest = str_skip(rest, lens[i]);
+        }
+        assert_true(cursor_next(cursor, &event));
+        assert_str(event.text.text, "after");
+        assert_false(cursor_next(cursor, &event));
+        cursor_close(cursor);
+        fixture_done(&f);
+    }
+}
+
 static void a_stretch_ends_where_the_disk_is_waited_for(void **state) {
     (void)state;
     struct fixture f;
@@ -824,6 +864,7 @@ int main(void) {
         cmocka_unit_test(readers_on_another_loop_see_every_event_once),
         cmocka_unit_test(cursors_come_and_go_while_the_window_moves),
         cmocka_unit_test(texts_come_in_stretches_however_much_is_asked_for),
+        cmocka_unit_test(texts_appended_at_once_are_events_of_their_own),
         cmocka_unit_test(a_stretch_ends_where_the_disk_is_waited_for),
         cmocka_unit_test(what_is_dropped_is_dropped_under_the_eyes_of_readers),
     };

@@ -19,7 +19,7 @@ struct play {
     struct provider_call *call; /* NULL once it is gone */
     struct provider_request request;
     struct buf said;
-    size_t texts;
+    size_t texts, stretches;
     struct message messages[16];
     enum reply_then then; /* what the next text makes us do */
     uint64_t done_at_ms;
@@ -31,7 +31,7 @@ static const char *const forms[REPLY_KIND_COUNT] = {
     [REPLY_FAILED] = "failed($e,$n,$t) ",
 };
 
-static void on_reply(const struct reply_event *event, void *ctx) {
+static void on_one(const struct reply_event *event, void *ctx) {
     struct play *play = ctx;
     reply_heard(&play->said, forms, event);
     if (reply_event_ends(event)) play->call = NULL;
@@ -39,6 +39,15 @@ static void on_reply(const struct reply_event *event, void *ctx) {
     if (event->kind != REPLY_TEXT) return;
     play->texts++;
     reply_then(play->then, play->provider, &play->call);
+}
+
+static void on_reply(const struct reply_event *event, void *ctx) {
+    struct play *play = ctx;
+    if (event->kind == REPLY_TEXT && event->pieces) {
+        assert_true(play->request.takes_pieces);
+        play->stretches++;
+    }
+    reply_event_each(event, on_one, ctx);
 }
 
 static void play_init(struct play *play, const char *text) {
@@ -80,15 +89,19 @@ static void said(struct play *play, const char *expected) {
     buf_clear(&play->said);
 }
 
-/* Play the whole of `text` without a pace and say what came. */
+/* Play the whole of `text` without a pace and say what came, whether or not its pieces are taken
+ * at once. */
 static void plays(const char *text, const char *expected) {
-    struct play play;
-    play_init(&play, text);
-    play_start(&play);
-    loop_turn(play.loop);
-    said(&play, expected);
-    assert_null(play.call);
-    play_done(&play);
+    for (int takes_pieces = 0; takes_pieces < 2; takes_pieces++) {
+        struct play play;
+        play_init(&play, text);
+        play.request.takes_pieces = takes_pieces;
+        play_start(&play);
+        loop_turn(play.loop);
+        said(&play, expected);
+        assert_null(play.call);
+        play_done(&play);
+    }
 }
 
 /* --- what is said --------------------------------------------------------------------- */
@@ -281,6 +294,32 @@ static void an_approval_branches_on_what_the_person_said(void **state) {
     answer_to(NULL, "text(thanks for ) done(scripted) "); /* the tool ran: it was let */
 }
 
+static void pieces_of_a_turn_come_at_once_only_without_a_pace(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        bool takes_pieces;
+        size_t texts, stretches;
+    } cases[] = {
+        {HEAD "  - {pace: {chunk: 2}, reply: abcdefg}\n", true, 4, 1},
+        {HEAD "  - {pace: {chunk: 2}, reply: abcdefg}\n", false, 4, 0},
+        {HEAD "  - {pace: {chunk: 2, every: 1ms}, reply: abcdefg}\n", true, 4, 0},
+        {HEAD "  - {pace: {chunk: 1}, reply: [ab, {thinking: hm}, c]}\n", true, 3, 2},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct play play;
+        play_init(&play, cases[i].text);
+        play.request.takes_pieces = cases[i].takes_pieces;
+        play_start(&play);
+        loop_turn(play.loop);
+        loop_advance(play.loop, 100);
+        assert_null(play.call);
+        assert_int_equal(play.texts, cases[i].texts);
+        assert_int_equal(play.stretches, cases[i].stretches);
+        play_done(&play);
+    }
+}
+
 /* --- time ----------------------------------------------------------------------------- */
 
 #define PACED                                                                                  \
@@ -431,6 +470,7 @@ int main(void) {
         cmocka_unit_test(chunk_n_leaves_at_the_start_plus_n_times_the_pace),
         cmocka_unit_test(a_pace_below_a_millisecond_is_kept_on_the_average),
         cmocka_unit_test(without_a_pace_a_turn_takes_only_so_much),
+        cmocka_unit_test(pieces_of_a_turn_come_at_once_only_without_a_pace),
         cmocka_unit_test(a_paused_call_is_silent_and_catches_up_when_resumed),
         cmocka_unit_test(a_callback_may_pause_and_nothing_follows_it),
         cmocka_unit_test(a_callback_may_pause_and_resume_in_one_go),

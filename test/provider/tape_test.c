@@ -33,7 +33,7 @@ struct fixture {
 static const char *const forms[REPLY_KIND_COUNT] = {
     [REPLY_TOOL_CALL] = "call($i $n $a) ", [REPLY_USAGE] = "usage($n $p $c $h) "};
 
-static void on_reply(const struct reply_event *event, void *ctx) {
+static void on_one(const struct reply_event *event, void *ctx) {
     struct fixture *f = ctx;
     reply_heard(&f->heard, forms, event);
     if (reply_event_ends(event)) f->call = NULL;
@@ -42,6 +42,10 @@ static void on_reply(const struct reply_event *event, void *ctx) {
         buf_printf(&f->heard, "why(" STR_FMT ") ", STR_ARG(event->text));
     reply_then(f->then, f->asked, &f->call);
     f->then = GO_ON;
+}
+
+static void on_reply(const struct reply_event *event, void *ctx) {
+    reply_event_each(event, on_one, ctx);
 }
 
 static void remove_files(const char *folder) {
@@ -76,7 +80,8 @@ static void fixture_init(struct fixture *f) {
                                            .model = STR("m"),
                                            .system = STR("You help. " KEY),
                                            .messages = f->messages,
-                                           .message_count = 1};
+                                           .message_count = 1,
+                                           .takes_pieces = true};
     buf_init(&f->heard, 16 * KIB);
 }
 
@@ -117,7 +122,7 @@ static void record_all_kinds(struct fixture *f) {
     fake_thinking(model, STR("hm"));
     fake_text(model, STR("Hel"));
     loop_advance(f->loop, 50);
-    fake_text(model, STR("lo"));
+    fake_pieces(model, STR("lo"), (const uint32_t[]){1, 1}, 2);
     fake_tool_call(model, "c-1", "look", "{\"q\":1}");
     fake_approval(model, "c-2", "May I?");
     fake_opaque(model, "openai", "[1]");
@@ -127,7 +132,8 @@ static void record_all_kinds(struct fixture *f) {
 }
 
 #define ALL                                                                                    \
-    "thinking(hm) text(Hel) text(lo) call(c-1 look {\"q\":1}) approval(May I?) opaque([1]) "   \
+    "thinking(hm) text(Hel) text(l) text(o) call(c-1 look {\"q\":1}) approval(May I?) "        \
+    "opaque([1]) "                                                                             \
     "usage(fake-1 5 2 -1) done(m-long) "
 
 /* --- recorded and played ------------------------------------------------------------------ */

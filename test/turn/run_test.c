@@ -192,6 +192,72 @@ static void a_reply_that_fails_inside_a_character_leaves_nothing_of_it(void **st
     fixture_done(&f);
 }
 
+/* One piece a letter of `cuts`, as long as its number. */
+struct pieces_case {
+    const char *text, *cuts;
+    size_t reply_max_bytes; /* 0: as usual */
+    int64_t tokens_max;
+};
+
+static void hear_pieces(const struct pieces_case *of, bool at_once, struct buf *ret) {
+    struct fixture f;
+    struct turn turn;
+    struct str rest = str_from(of->text);
+    uint32_t lens[64];
+    size_t count = strlen(of->cuts);
+    fixture_init(&f, true);
+    if (of->reply_max_bytes) f.engine.limits.reply_max_bytes = of->reply_max_bytes;
+    f.agents[0].limits.tokens_max = of->tokens_max;
+    say(&turn, &f, "x");
+    bool goes_on = true;
+    for (size_t i = 0; i < count; i++) lens[i] = (uint32_t)(of->cuts[i] - '0');
+    if (at_once) goes_on = fake_pieces(asked(&f), rest, lens, count);
+    for (size_t i = 0; i < count && goes_on && !at_once; i++) {
+        goes_on = fake_text(asked(&f), str_head(rest, lens[i]));
+        rest = str_skip(rest, lens[i]);
+    }
+    if (goes_on) fake_text(asked(&f), STR(" end"));
+    if (goes_on && fake_calls(f.model)) fake_done(asked(&f), "m");
+    turns(&f);
+    buf_init(ret, MIB);
+    buf_append(ret, buf_str(&turn.seen));
+    write_history(&f, ret);
+    end(&turn);
+    fixture_done(&f);
+}
+
+static void pieces_that_came_at_once_are_shown_as_if_each_came_alone(void **state) {
+    (void)state;
+    static const struct pieces_case cases[] = {
+        {"abcdef", "123", 0, 0},
+        {"abcdef", "6", 0, 0},
+        {"abcdef", "10203", 0, 0},                  /* empty ones */
+        {"a\xC3\xA9z", "22", 0, 0},                 /* inside a character */
+        {"a\xC3\xA9z", "13", 0, 0},                 /* beside it */
+        {"a\xFFz", "111", 0, 0},                    /* no text */
+        {"a\xF0\x9F", "12", 0, 0},                  /* one that does not end */
+        {"abcdef", "123", 10, 0},                   /* just within the limit */
+        {"abcdef", "123", 5, 0},                    /* the last piece is over it */
+        {"abcdef", "123", 0, 5},                    /* the tokens of an agent */
+        {"abcdefghijklmnopqrstuvwxyz", "99", 0, 0}, /* not all of it */
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct pieces_case each = cases[i];
+        char text[64];
+        size_t len = 0;
+        for (const char *cut = each.cuts; *cut; cut++) len += (size_t)(*cut - '0');
+        snprintf(text, sizeof(text), "%.*s", (int)len, each.text);
+        each.text = text;
+        struct buf apart, at_once;
+        hear_pieces(&each, false, &apart);
+        hear_pieces(&each, true, &at_once);
+        buf_append_byte(&apart, '\0');
+        assert_str(buf_str(&at_once), apart.at);
+        buf_done(&apart);
+        buf_done(&at_once);
+    }
+}
+
 /* --- cancel, wherever it is --------------------------------------------------------------- */
 
 static void a_cancel_ends_a_run_in_every_state(void **state) {
@@ -740,6 +806,7 @@ int main(void) {
         cmocka_unit_test(a_turn_may_bring_an_engine_of_its_own),
         cmocka_unit_test(a_character_cut_between_deltas_stays_whole),
         cmocka_unit_test(bytes_that_are_no_text_are_repaired),
+        cmocka_unit_test(pieces_that_came_at_once_are_shown_as_if_each_came_alone),
         cmocka_unit_test(a_reply_that_fails_inside_a_character_leaves_nothing_of_it),
         cmocka_unit_test(a_cancel_ends_a_run_in_every_state),
         cmocka_unit_test(a_cancel_may_come_from_a_listener_of_the_text),

@@ -343,6 +343,90 @@ static void only_a_text_that_ends_its_event_is_taken(void **state) {
     assert_true(event_decode(&longer, &event, &e));
 }
 
+/* Encode texts of `lens` one by one, and all at once in rooms of `room` bytes. */
+static void assert_same_texts(const char *agent, int64_t at_ms, const uint32_t *lens,
+                              size_t count, size_t room) {
+    static char letters[400], at_once[8 * KIB];
+    struct buf apart;
+    struct event_texts texts = {
+        .agent = str_from(agent), .at_ms = at_ms, .lens = lens, .count = count};
+    buf_init(&apart, sizeof(at_once));
+    for (size_t i = 0; i < sizeof(letters); i++) letters[i] = (char)('a' + i % 26);
+    for (size_t i = 0, at = 0; i < count; at += lens[i++]) {
+        struct event event = {.kind = EVENT_TEXT, .agent = texts.agent, .at_ms = at_ms};
+        event.text.text = str_of(letters + at, lens[i]);
+        texts.text = str_of(letters, at + lens[i]);
+        assert_true(event_encode(&event, &apart));
+    }
+    size_t len = 0;
+    while (texts.count) {
+        memset(at_once + len, '!', room + 1);
+        size_t more = event_put_texts(&texts, at_once + len, room);
+        assert_int_equal(at_once[len + room], '!');
+        if (more == 0) break;
+        len += more;
+        assert_true(str_equal(str_of(at_once, len), str_head(buf_str(&apart), len)));
+    }
+    if (texts.count == 0) assert_int_equal(len, apart.len);
+    if (room >= 200) assert_int_equal(texts.count, 0);
+    buf_done(&apart);
+}
+
+static void texts_at_once_are_the_bytes_of_each(void **state) {
+    (void)state;
+    static const uint32_t lens[] = {3, 0, 1, 130, 7, 7, 7, 127, 1};
+    static const char *const agents[] = {"", "a", "manager",
+                                         "an-agent-whose-name-does-not-fit-anywhere-much"};
+    static const int64_t moments[] = {0, 63, 64, 1000000, -5};
+    for (size_t room = 0; room < 700; room++) {
+        for (size_t i = 0; i < ARRAY_LEN(agents) * ARRAY_LEN(moments); i++) {
+            assert_same_texts(agents[i % ARRAY_LEN(agents)], moments[i / ARRAY_LEN(agents)],
+                              lens, ARRAY_LEN(lens), room);
+        }
+    }
+}
+
+/* Both ways to take a text agree, whatever the bytes are. */
+static void assert_taken_alike(struct str bytes) {
+    struct str one = bytes, other = bytes, agents[2], texts[2];
+    bool taken = event_take_text(&one, &agents[0], &texts[0]);
+    assert_int_equal(event_next_text(&other, &agents[1], &texts[1]), taken);
+    assert_ptr_equal(one.at, other.at);
+    assert_int_equal(one.len, other.len);
+    if (!taken) return;
+    assert_true(str_equal(agents[0], agents[1]));
+    assert_true(str_equal(texts[0], texts[1]));
+    assert_int_equal(texts[0].len, texts[1].len);
+}
+
+static void the_quick_way_to_take_a_text_takes_the_same(void **state) {
+    (void)state;
+    static char letters[300];
+    memset(letters, 'x', sizeof(letters));
+    for (size_t len = 0; len < sizeof(letters); len++) {
+        struct event event = {
+            .kind = EVENT_TEXT, .agent = STR("manager"), .at_ms = (int64_t)(len * len * len)};
+        struct buf room;
+        event.text.text = str_of(letters, len);
+        struct str bytes = encoded(&event, &room);
+        for (size_t cut = 0; cut <= bytes.len; cut++) assert_taken_alike(str_head(bytes, cut));
+        for (size_t i = 0; i < bytes.len && i < 16; i++) {
+            for (int byte = 0; byte < 256; byte += 5) { /* damaged */
+                char was = room.at[i];
+                room.at[i] = (char)byte;
+                assert_taken_alike(bytes);
+                room.at[i] = was;
+            }
+        }
+        buf_done(&room);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+        struct buf room;
+        assert_taken_alike(encoded(&events[i], &room));
+        buf_done(&room);
+    }
+}
+
 static void lengths_around_a_longer_prefix_are_written_right(void **state) {
     (void)state;
     static char letters[70000];
@@ -383,6 +467,8 @@ int main(void) {
         cmocka_unit_test(texts_are_skipped_as_they_are_read_and_nothing_else_is),
         cmocka_unit_test(only_a_text_that_ends_its_event_is_taken),
         cmocka_unit_test(skipping_stops_at_the_first_event_that_is_no_text),
+        cmocka_unit_test(texts_at_once_are_the_bytes_of_each),
+        cmocka_unit_test(the_quick_way_to_take_a_text_takes_the_same),
         cmocka_unit_test(lengths_around_a_longer_prefix_are_written_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,6 +43,31 @@ static void a_copy_has_all_that_the_event_borrowed(void **state) {
     }
 }
 
+static void write_down(const struct reply_event *event, void *ctx) {
+    struct buf *out = ctx;
+    if (event->kind == REPLY_TEXT) assert_null(event->pieces);
+    buf_printf(out, "%d(" STR_FMT ")", (int)event->kind, STR_ARG(event->text));
+}
+
+static void a_text_in_pieces_is_each_of_them_or_copied_as_one(void **state) {
+    (void)state;
+    static const uint32_t lens[] = {1, 0, 3};
+    const struct reply_pieces pieces = {lens, 3};
+    const struct reply_event event = {REPLY_TEXT, .text = STR("abcd"), .pieces = &pieces};
+    struct buf out;
+    buf_init(&out, KIB);
+    reply_event_each(&event, write_down, &out);
+    assert_str(buf_str(&out), "0(a)0()0(bcd)");
+    buf_clear(&out);
+    reply_event_each(&events[3], write_down, &out);
+    assert_str(buf_str(&out), "6(May I?)");
+    struct reply_copy *copy = reply_event_copy(&event);
+    assert_null(copy->event.pieces);
+    assert_str(copy->event.text, "abcd");
+    reply_copy_free(copy);
+    buf_done(&out);
+}
+
 static void the_endings_are_known(void **state) {
     (void)state;
     for (int kind = 0; kind < REPLY_KIND_COUNT; kind++) {
@@ -72,6 +97,7 @@ static void a_kind_without_a_handler_is_passed_over(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_copy_has_all_that_the_event_borrowed),
+        cmocka_unit_test(a_text_in_pieces_is_each_of_them_or_copied_as_one),
         cmocka_unit_test(the_endings_are_known),
         cmocka_unit_test(a_kind_without_a_handler_is_passed_over),
     };

@@ -27,19 +27,60 @@ static void send_event(struct rpc_call *call, uint32_t member, const struct pb_m
 
 /* Most messages are of these two kinds: chunk and thinking have the same fields. */
 #define TEXT_HEAD_BYTES (GRPC_PREFIX_BYTES + 3 * (1 + 5)) /* tags and lengths, at most */
+#define TEXT_SLACK_BYTES 32 /* written behind a message, at most */
 
-/* Returns where the message ends; it takes at most TEXT_HEAD_BYTES more than both texts. */
-static inline char *put_text(char *at, uint32_t member, struct str agent, struct str text) {
-    size_t inner = pb_str_len(1, agent) + pb_str_len(2, text);
+/* The agent's field, as each message of this agent has it. Most are so short that copying all of
+ * `bytes` costs less than asking. */
+struct agent_field {
+    struct str agent; /* whose it is, borrowed */
+    size_t len;
+    char bytes[TEXT_SLACK_BYTES]; /* unless it is longer */
+};
+
+static_assert(CRAWBL_CONVERSE_EVENT_CHUNK <= 15 && CRAWBL_CONVERSE_EVENT_THINKING <= 15,
+              "a tag of one byte");
+
+static void agent_field_set(struct agent_field *field, struct str agent) {
+    field->agent = agent;
+    field->len = pb_str_len(1, agent);
+    if (field->len <= sizeof(field->bytes)) pb_put_str(field->bytes, 1, agent);
+}
+
+/* Returns where the message ends; it takes at most TEXT_HEAD_BYTES more than both texts, and
+ * TEXT_SLACK_BYTES behind it are written over. */
+static inline __attribute__((always_inline)) char *
+put_text(char *at, uint32_t member, const struct agent_field *field, struct str text) {
+    size_t inner = field->len + pb_str_len(2, text);
+    if (text.len && inner <= 0x7F && field->len <= sizeof(field->bytes)) {
+        /* the same as below, where each length is one byte */
+        at = grpc_put_prefix(at, 2 + inner);
+        at[0] = (char)(member << 3 | PB_WIRE_BYTES);
+        at[1] = (char)inner;
+        memcpy(at + 2, field->bytes, sizeof(field->bytes));
+        at += 2 + field->len;
+        at[0] = 2 << 3 | PB_WIRE_BYTES;
+        at[1] = (char)text.len;
+        memcpy(at + 2, text.at, text.len);
+        return at + 2 + text.len;
+    }
     at = grpc_put_prefix(at, pb_bytes_len(member, inner));
     at = pb_put_head(at, member, inner);
-    return pb_put_str(pb_put_str(at, 1, agent), 2, text);
+    if (field->len <= sizeof(field->bytes)) {
+        memcpy(at, field->bytes, sizeof(field->bytes));
+        at += field->len;
+    } else {
+        at = pb_put_str(at, 1, field->agent);
+    }
+    return pb_put_str(at, 2, text);
 }
 
 static void send_text(struct rpc_call *call, uint32_t member, struct str agent,
                       struct str text) {
-    char *room = rpc_messages_room(call, TEXT_HEAD_BYTES + agent.len + text.len);
-    if (room) rpc_messages_put(call, (size_t)(put_text(room, member, agent, text) - room));
+    struct agent_field field;
+    char *room =
+        rpc_messages_room(call, TEXT_HEAD_BYTES + agent.len + text.len + TEXT_SLACK_BYTES);
+    agent_field_set(&field, agent);
+    if (room) rpc_messages_put(call, (size_t)(put_text(room, member, &field, text) - room));
 }
 
 static void send_chunk(struct rpc_call *call, struct str agent, struct str text) {
@@ -206,10 +247,16 @@ void converse_project_texts(struct rpc_call *call, struct str texts, size_t coun
     if (begun && seam_before(&shown->seam, &event, SEAM_OF_SPEAKER))
         send_chunk(call, event.agent, STR(SEAM_TEXT));
 
-    char *room = rpc_messages_room(call, texts.len + count * TEXT_HEAD_BYTES), *at = room;
+    char *room =
+        rpc_messages_room(call, texts.len + count * TEXT_HEAD_BYTES + TEXT_SLACK_BYTES);
+    char *at = room;
     if (!room) return;
-    while (event_take_text(&texts, &event.agent, &text))
-        at = put_text(at, CRAWBL_CONVERSE_EVENT_CHUNK, event.agent, text);
+    struct agent_field field;
+    agent_field_set(&field, event.agent);
+    while (event_next_text(&texts, &event.agent, &text)) {
+        if (!str_equal(event.agent, field.agent)) agent_field_set(&field, event.agent);
+        at = put_text(at, CRAWBL_CONVERSE_EVENT_CHUNK, &field, text);
+    }
     assert(texts.len == 0);
     rpc_messages_put(call, (size_t)(at - room));
 }
