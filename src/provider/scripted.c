@@ -253,20 +253,20 @@ static void provider_scripted_give(struct provider_call *call, const struct scri
     call->on_reply(&(struct reply_event){kind, .text = chunk}, call->ctx);
 }
 
-/* Report all chunks that this turn has room for at once. */
+/* Report all chunks that this turn has room for at once; of an empty text, the empty one. */
 static void give_pieces(struct provider_call *call, const struct script_step *step) {
     uint32_t lens[PIECES_MAX];
     struct reply_pieces pieces = {.lens = lens};
     struct str text = call->text;
     size_t len = 0;
-    while (call->text.len && pieces.count < PIECES_MAX &&
-           call->turn_bytes < SCRIPTED_TURN_BYTES) {
+    do {
         struct str chunk = cut_chunk(call->text, &step->pace);
         call->text = str_skip(call->text, chunk.len);
         call->turn_bytes += chunk.len + CHUNK_OVERHEAD_BYTES;
         lens[pieces.count++] = (uint32_t)chunk.len;
         len += chunk.len;
-    }
+    } while (call->text.len && pieces.count < PIECES_MAX &&
+             call->turn_bytes < SCRIPTED_TURN_BYTES);
     if (call->text.len == 0) next_step(call);
     call->on_reply(
         &(struct reply_event){REPLY_TEXT, .text = str_head(text, len), .pieces = &pieces},

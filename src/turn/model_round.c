@@ -121,6 +121,7 @@ static bool shows_at_once(const struct run *run, struct str text) {
 
 /* Whether no piece is empty or begins inside a character. */
 static bool cuts_well(struct str text, const struct reply_pieces *pieces) {
+    assert(pieces->count);
     for (size_t i = 0, at = 0; i < pieces->count; at += pieces->lens[i++]) {
         if (pieces->lens[i] == 0 || ((unsigned char)text.at[at] & 0xC0) == 0x80) return false;
     }

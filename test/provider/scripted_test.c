@@ -144,6 +144,7 @@ static void an_empty_reply_is_done_and_an_empty_text_is_an_empty_delta(void **st
     (void)state;
     plays(HEAD "  - reply: []\n", "done(scripted) ");
     plays(HEAD "  - reply: ''\n", "text() done(scripted) ");
+    plays(HEAD "  - {pace: {chunk: 4}, reply: ''}\n", "text() done(scripted) ");
 }
 
 static void the_model_is_the_steps_else_the_scripts_else_the_requests(void **state) {
