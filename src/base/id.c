@@ -2,10 +2,24 @@
 
 #include "base/utf8.h"
 
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* How many bytes at the front, eight at a time, are ASCII without controls. */
+static size_t plain_bytes(struct str id) {
+    size_t at = 0;
+    for (uint64_t eight; at + 8 <= id.len; at += 8) {
+        memcpy(&eight, id.at + at, 8);
+        uint64_t control = eight - EACH(0x20); /* borrows where a byte is below 0x20 */
+        uint64_t deleted = eight + EACH(0x01); /* carries where it is 0x7F */
+        if ((eight | control | deleted) & EACH(0x80)) break;
+    }
+    return at;
+}
+
 /* C1 controls are U+0080 to U+009F, encoded as C2 and a byte of that range. */
 static bool has_control(struct str id) {
     bool found = false;
-    for (size_t i = 0; i < id.len; i++) {
+    for (size_t i = plain_bytes(id); i < id.len; i++) {
         unsigned char c = (unsigned char)id.at[i];
         bool c1 = i > 0 && (unsigned char)id.at[i - 1] == 0xC2 && c < 0xA0;
         found |= (c < 0x20) | (c == 0x7F) | c1;

@@ -35,7 +35,7 @@ static uint64_t rotate(uint64_t x, int bits) {
     return (x << bits) | (x >> (64 - bits));
 }
 
-static void sip_round(uint64_t v[4]) {
+static inline __attribute__((always_inline)) void sip_round(uint64_t v[4]) {
     v[0] += v[1];
     v[1] = rotate(v[1], 13) ^ v[0];
     v[0] = rotate(v[0], 32);

@@ -89,6 +89,10 @@ bool utf8_valid(struct str s) {
     return utf8_valid_prefix(s) == s.len;
 }
 
+size_t utf8_ascii_prefix(struct str s) {
+    return skip_ascii(s, 0);
+}
+
 size_t utf8_pending(struct str s) {
     for (size_t back = 1; back <= 3 && back <= s.len; back++) {
         unsigned char byte = (unsigned char)s.at[s.len - back];

@@ -21,6 +21,9 @@ size_t utf8_valid_prefix(struct str s);
  * `s` should be valid; for invalid text at most three more bytes are cut. */
 size_t utf8_cut(struct str s, size_t max_bytes);
 
+/* Length of the longest prefix of ASCII. */
+size_t utf8_ascii_prefix(struct str s);
+
 /* Number of bytes (0 to 3) at the end of `s` that start a character and may be completed by
  * later bytes. A stream holds them back until then. */
 size_t utf8_pending(struct str s);

@@ -66,24 +66,54 @@ static const struct price built_in[] = {
     /* clang-format on */
 };
 
-struct price_book {
-    size_t count, own;   /* the first `own` entries come from the settings */
-    struct text *models; /* owned names of those entries */
-    struct price prices[];
+/* Entries whose names begin with the same letter are a list, because most begin otherwise. */
+struct price_entry {
+    struct price price;
+    const struct price_entry *next;
 };
+
+#define INITIALS 256
+
+struct price_group {
+    const struct price_entry *by_initial[INITIALS]; /* in the order of their rows */
+    const struct price_entry *open;                 /* patterns that begin with '*' */
+};
+
+struct price_book {
+    size_t own;          /* the first `own` entries come from the settings */
+    struct text *models; /* owned names of those entries */
+    struct price_group settings, built_in;
+    struct price_entry entries[];
+};
+
+/* The list that entries for `model` are in. */
+static const struct price_entry **price_list(struct price_group *group, struct str model) {
+    if (model.len == 0 || model.at[0] == '*') return &group->open;
+    return &group->by_initial[(unsigned char)model.at[0]];
+}
+
+/* Prepends: add the last row first. */
+static void price_add(struct price_group *group, struct price_entry *entry,
+                      const struct price *price) {
+    const struct price_entry **list = price_list(group, price->model);
+    entry->price = *price;
+    entry->next = *list;
+    *list = entry;
+}
 
 struct price_book *price_book_new(const struct price *own, size_t count) {
     size_t all = count + ARRAY_LEN(built_in);
-    struct price_book *book = mem_zero(1, sizeof(*book) + all * sizeof(struct price));
+    struct price_book *book = mem_zero(1, sizeof(*book) + all * sizeof(struct price_entry));
     book->own = count;
-    book->count = all;
     book->models = mem_zero(count, sizeof(struct text));
-    for (size_t i = 0; i < count; i++) {
-        book->prices[i] = own[i];
+    for (size_t i = count; i-- > 0;) {
+        struct price price = own[i];
         book->models[i] = text_copy(own[i].model);
-        book->prices[i].model = text_str(book->models[i]);
+        price.model = text_str(book->models[i]);
+        price_add(&book->settings, &book->entries[i], &price);
     }
-    memcpy(book->prices + count, built_in, sizeof(built_in));
+    for (size_t i = ARRAY_LEN(built_in); i-- > 0;)
+        price_add(&book->built_in, &book->entries[count + i], &built_in[i]);
     return book;
 }
 
@@ -96,14 +126,7 @@ void price_book_free(struct price_book *book) {
 
 /* --- finding ------------------------------------------------------------------------------ */
 
-/* A quick check: most entries already differ in the first letter. */
-static bool begin_alike(struct str pattern, struct str model) {
-    if (pattern.len == 0 || pattern.at[0] == '*') return true;
-    return model.len && model.at[0] == pattern.at[0];
-}
-
 static bool matches(struct str pattern, struct str model) {
-    if (!begin_alike(pattern, model)) return false;
     if (!str_ends(pattern, STR("*"))) return str_equal(pattern, model);
     return str_starts(model, str_head(pattern, pattern.len - 1));
 }
@@ -121,22 +144,28 @@ static bool is_better(const struct price *a, const struct price *b) {
     return a->from_day > b->from_day;
 }
 
-static const struct price *find_among(const struct price *prices, size_t count,
-                                      struct str model, int64_t day) {
-    const struct price *found = NULL;
-    for (size_t i = 0; i < count; i++) {
-        const struct price *price = &prices[i];
+/* The better one of `found` (or NULL) and what is in this list. */
+static const struct price *find_among(const struct price_entry *list, struct str model,
+                                      int64_t day, const struct price *found) {
+    for (; list; list = list->next) {
+        const struct price *price = &list->price;
         if (price->from_day > day || !matches(price->model, model)) continue;
         if (is_better(price, found)) found = price;
     }
     return found;
 }
 
+static const struct price *price_group_find(const struct price_group *group, struct str model,
+                                            int64_t day) {
+    unsigned char initial = model.len ? (unsigned char)model.at[0] : 0;
+    const struct price *found = find_among(group->by_initial[initial], model, day, NULL);
+    return group->open ? find_among(group->open, model, day, found) : found;
+}
+
 static const struct price *provider_price_find(const struct price_book *book, struct str model,
                                                int64_t day) {
-    const struct price *own = find_among(book->prices, book->own, model, day);
-    return own ? own
-               : find_among(book->prices + book->own, book->count - book->own, model, day);
+    const struct price *own = price_group_find(&book->settings, model, day);
+    return own ? own : price_group_find(&book->built_in, model, day);
 }
 
 const struct price *price_find(const struct price_book *book, struct str model,

@@ -258,9 +258,11 @@ static void give_pieces(struct provider_call *call, const struct script_step *st
     uint32_t lens[PIECES_MAX];
     struct reply_pieces pieces = {.lens = lens};
     struct str text = call->text;
-    size_t len = 0;
+    size_t len = 0, plain = utf8_ascii_prefix(str_head(text, SCRIPTED_TURN_BYTES));
     do {
-        struct str chunk = cut_chunk(call->text, &step->pace);
+        bool cut_anywhere = len + step->pace.chunk <= plain;
+        struct str chunk = cut_anywhere ? str_head(call->text, step->pace.chunk)
+                                        : cut_chunk(call->text, &step->pace);
         call->text = str_skip(call->text, chunk.len);
         call->turn_bytes += chunk.len + CHUNK_OVERHEAD_BYTES;
         lens[pieces.count++] = (uint32_t)chunk.len;

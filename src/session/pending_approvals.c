@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ struct pending_stripe {
 };
 
 struct pending_approvals {
+    atomic_size_t count; /* of those that wait; a turn without any looks no further */
     struct striped *stripes;
 };
 
@@ -72,6 +74,7 @@ void pending_approvals_add(struct pending_approvals *approvals,
         map_put(stripe->sessions, buf_str(&key), session_approvals);
     }
     list_append(&session_approvals->parked, &parked->link);
+    atomic_fetch_add(&approvals->count, 1);
     pthread_mutex_unlock(&stripe->lock);
     buf_done(&key);
 }
@@ -85,10 +88,11 @@ static struct pending_approval *oldest_of(struct session_approvals *session_appr
     return NULL;
 }
 
-static void take_out(struct pending_stripe *stripe, struct str key,
-                     struct pending_approval *parked) {
+static void take_out(struct pending_approvals *approvals, struct pending_stripe *stripe,
+                     struct str key, struct pending_approval *parked) {
     struct session_approvals *session_approvals = map_find(stripe->sessions, key);
     list_remove(&parked->link);
+    atomic_fetch_sub(&approvals->count, 1);
     if (!list_empty(&session_approvals->parked)) return;
     map_remove(stripe->sessions, key);
     free(session_approvals);
@@ -148,11 +152,12 @@ enum pending_found pending_approvals_take(struct pending_approvals *approvals,
                                           struct pending_approval **ret) {
     enum pending_found found = PENDING_NONE;
     struct buf key;
+    if (atomic_load(&approvals->count) == 0) return PENDING_NONE;
     if (write_key(&key, wish->name)) {
         struct pending_stripe *stripe = striped_lock(approvals->stripes, buf_str(&key));
         struct session_approvals *session_approvals = map_find(stripe->sessions, buf_str(&key));
         if (session_approvals) found = consider(session_approvals, wish, ret);
-        if (found == PENDING_TAKEN) take_out(stripe, buf_str(&key), *ret);
+        if (found == PENDING_TAKEN) take_out(approvals, stripe, buf_str(&key), *ret);
         pthread_mutex_unlock(&stripe->lock);
     }
     buf_done(&key);
@@ -167,7 +172,7 @@ bool pending_approvals_remove(struct pending_approvals *approvals,
     (void)fits;
     struct pending_stripe *stripe = striped_lock(approvals->stripes, buf_str(&key));
     bool here = list_linked(&parked->link);
-    if (here) take_out(stripe, buf_str(&key), parked);
+    if (here) take_out(approvals, stripe, buf_str(&key), parked);
     pthread_mutex_unlock(&stripe->lock);
     buf_done(&key);
     return here;
@@ -177,6 +182,7 @@ bool pending_approvals_has(struct pending_approvals *approvals,
                            const struct session_name *name) {
     struct buf key;
     bool has = false;
+    if (atomic_load(&approvals->count) == 0) return false;
     if (write_key(&key, name)) {
         struct pending_stripe *stripe = striped_lock(approvals->stripes, buf_str(&key));
         struct session_approvals *session_approvals = map_find(stripe->sessions, buf_str(&key));

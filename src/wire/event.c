@@ -223,25 +223,48 @@ void event_put(const struct event *event, size_t body, char *at) {
     }
 }
 
+/* Agent and moment, which are the same in all events of a stretch; copied whole where there is
+ * room behind, because that is quicker. */
+struct same_part {
+    size_t len;
+    char bytes[32]; /* not used if it is longer */
+};
+
+/* Where the event ends; NULL: it needs more than `room`. */
+static char *put_one_text(const struct event_texts *texts, const struct same_part *same,
+                          struct str text, char *at, size_t room) {
+    size_t body = same->len + varint_len(text.len) + text.len;
+    if (1 + varint_len(body) + body > room) return NULL;
+    *at++ = (char)EVENT_TEXT;
+    at = put_text(put_varint(at, body), texts->agent);
+    return put_text(put_varint(at, zigzag(texts->at_ms)), text);
+}
+
 size_t event_put_texts(struct event_texts *texts, char *at, size_t room) {
     const char *begin = at, *end = at + room;
-    const char *same = NULL; /* agent and moment, as the first event has them */
-    size_t same_len =
-        varint_len(texts->agent.len) + texts->agent.len + varint_len(zigzag(texts->at_ms));
+    struct same_part same = {.len = varint_len(texts->agent.len) + texts->agent.len +
+                                    varint_len(zigzag(texts->at_ms))};
+    size_t short_max = 0; /* a text of this length has an event of short parts */
+    if (same.len <= sizeof(same.bytes)) {
+        put_varint(put_text(same.bytes, texts->agent), zigzag(texts->at_ms));
+        short_max = 0x7F - 1 - same.len;
+    }
     for (; texts->count; texts->count--, texts->lens++) {
         struct str text = str_head(texts->text, *texts->lens);
-        size_t body = same_len + varint_len(text.len) + text.len;
-        if (1 + varint_len(body) + body > (size_t)(end - at)) break;
-        *at++ = (char)EVENT_TEXT;
-        at = put_varint(at, body);
-        char *copy = at;
-        if (same) {
-            memcpy(copy, same, same_len);
+        if (text.len && text.len <= short_max &&
+            2 + sizeof(same.bytes) + 1 + text.len <= (size_t)(end - at)) {
+            at[0] = (char)EVENT_TEXT;
+            at[1] = (char)(same.len + 1 + text.len);
+            memcpy(at + 2, same.bytes, sizeof(same.bytes));
+            at += 2 + same.len;
+            *at++ = (char)text.len;
+            memcpy(at, text.at, text.len);
+            at += text.len;
         } else {
-            put_varint(put_text(at, texts->agent), zigzag(texts->at_ms));
+            char *next = put_one_text(texts, &same, text, at, (size_t)(end - at));
+            if (!next) break;
+            at = next;
         }
-        same = copy;
-        at = put_text(copy + same_len, text);
         texts->text = str_skip(texts->text, text.len);
     }
     return (size_t)(at - begin);

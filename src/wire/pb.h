@@ -100,6 +100,10 @@ size_t pb_encoded_len(const struct pb_message *type, const void *message);
  * tree. False, and nothing appended, at the buffer's limit. */
 bool pb_encode(const struct pb_message *type, const void *message, struct buf *out);
 
+/* Append it as field `number` of another message: tag, length and the encoding. */
+bool pb_encode_member(uint32_t number, const struct pb_message *type, const void *message,
+                      struct buf *out);
+
 /* --- for projections written by hand ----------------------------------------------------
  *
  * Add up the lengths, take the room once, then put. Each pb_put_ returns the next position. */

@@ -59,18 +59,31 @@ size_t pb_encoded_len(const struct pb_message *type, const void *message) {
     return len;
 }
 
-bool pb_encode(const struct pb_message *type, const void *message, struct buf *out) {
+/* `number`: the message is the value of this field of another one; 0: of none. */
+static bool encode_as(uint32_t number, const struct pb_message *type, const void *message,
+                      struct buf *out) {
     struct plan plan;
     plan_init(&plan);
     size_t len = plan_message(&plan, type, message);
-    char *room = buf_room(out, len);
+    size_t head = number ? pb_tag_len(number) + pb_varint_len(len) : 0;
+    char *room = buf_room(out, head + len);
     if (room) {
-        char *end = carry_out(&plan, room);
-        assert(end == room + len);
-        buf_grew(out, len);
+        if (number) pb_put_head(room, number, len);
+        char *end = carry_out(&plan, room + head);
+        assert(end == room + head + len);
+        buf_grew(out, head + len);
     }
     plan_done(&plan);
     return room != NULL;
+}
+
+bool pb_encode(const struct pb_message *type, const void *message, struct buf *out) {
+    return encode_as(0, type, message, out);
+}
+
+bool pb_encode_member(uint32_t number, const struct pb_message *type, const void *message,
+                      struct buf *out) {
+    return encode_as(number, type, message, out);
 }
 
 /* --- reading the struct ------------------------------------------------------------------- */

@@ -17,14 +17,6 @@ static_assert(sizeof(struct event_usage) ==
                   sizeof(struct str) + USAGE_FIELD_COUNT * sizeof(int64_t),
               "every count has a row in USAGE_FIELDS");
 
-const struct usage_field *usage_field_find(struct str event_name) {
-    for (size_t i = 0; i < USAGE_FIELD_COUNT; i++) {
-        const char *name = usage_fields[i].event_name;
-        if (name && str_equal(event_name, str_from(name))) return &usage_fields[i];
-    }
-    return NULL;
-}
-
 int64_t usage_sum(int64_t a, int64_t b) {
     int64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;

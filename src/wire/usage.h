@@ -96,9 +96,6 @@ static inline int64_t usage_get(const struct event_usage *usage,
     return *(const int64_t *)(const void *)((const char *)usage + field->at);
 }
 
-/* The field with this name in an event as JSON, or NULL. */
-const struct usage_field *usage_field_find(struct str event_name);
-
 /* The sum of two non-negative numbers, or INT64_MAX when it overflows. */
 int64_t usage_sum(int64_t a, int64_t b);
 

@@ -24,6 +24,21 @@ static void controls_and_bytes_that_are_no_text_are_not(void **state) {
         if (id_ok(bad[i])) fail_msg("row %zu", i);
 }
 
+static void one_bad_byte_is_found_wherever_it_is(void **state) {
+    (void)state;
+    char text[40];
+    for (size_t len = 1; len <= sizeof(text); len++) {
+        for (size_t at = 0; at < len; at++) {
+            for (int byte = 0; byte < 256; byte++) {
+                memset(text, byte % 2 ? ' ' : '~', len);
+                text[at] = (char)byte;
+                bool fine = byte >= 0x20 && byte < 0x7F;
+                if (id_ok(str_of(text, len)) != fine) fail_msg("%zu %zu %d", len, at, byte);
+            }
+        }
+    }
+}
+
 static void two_hundred_and_fifty_six_bytes_fit(void **state) {
     (void)state;
     char text[ID_MAX_BYTES + 1];
@@ -40,6 +55,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_and_spoken_ids_are_fine),
         cmocka_unit_test(controls_and_bytes_that_are_no_text_are_not),
+        cmocka_unit_test(one_bad_byte_is_found_wherever_it_is),
         cmocka_unit_test(two_hundred_and_fifty_six_bytes_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -637,6 +637,32 @@ static void a_full_buffer_gets_nothing(void **state) {
                  golden_bytes(bench, &goldens[2]));
 }
 
+static void a_member_is_its_tag_its_length_and_the_message(void **state) {
+    (void)state;
+    static const uint32_t numbers[] = {1, 15, 16, 3000};
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        char head[16];
+        struct buf whole, parts;
+        size_t len = pb_encoded_len(&crawbl_converse_event_table, &golden_call);
+        buf_init(&whole, KIB);
+        buf_init(&parts, KIB);
+        size_t head_len = (size_t)(pb_put_head(head, numbers[i], len) - head);
+        assert_true(buf_append(&parts, str_of(head, head_len)));
+        assert_true(pb_encode(&crawbl_converse_event_table, &golden_call, &parts));
+        assert_true(
+            pb_encode_member(numbers[i], &crawbl_converse_event_table, &golden_call, &whole));
+        assert_true(str_equal(buf_str(&whole), buf_str(&parts)));
+        struct buf tight;
+        buf_init(&tight, whole.len - 1);
+        assert_false(
+            pb_encode_member(numbers[i], &crawbl_converse_event_table, &golden_call, &tight));
+        assert_int_equal(tight.len, 0);
+        buf_done(&tight);
+        buf_done(&whole);
+        buf_done(&parts);
+    }
+}
+
 /* --- the parts for projections by hand ---------------------------------------------------- */
 
 static void a_varint_is_as_long_as_it_says(void **state) {
@@ -755,6 +781,7 @@ int main(void) {
         SENTENCE(a_plan_of_many_steps_leaves_the_stack),
         SENTENCE(a_small_arena_is_a_refusal_at_every_size),
         SENTENCE(a_full_buffer_gets_nothing),
+        SENTENCE(a_member_is_its_tag_its_length_and_the_message),
         SENTENCE(a_varint_is_as_long_as_it_says),
         SENTENCE(a_projection_by_hand_writes_the_same_bytes),
         SENTENCE(a_table_is_sorted_and_knows_its_dense_part),

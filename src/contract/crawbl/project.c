@@ -15,13 +15,7 @@
 /* One ConverseEvent whose only member, number `member`, is `message` of type `table`. */
 static void send_event(struct rpc_call *call, uint32_t member, const struct pb_message *table,
                        const void *message) {
-    size_t len = pb_encoded_len(table, message);
-    struct buf *out = rpc_message_begin(call);
-    char *at = buf_room(out, pb_tag_len(member) + pb_varint_len(len));
-    if (at) {
-        buf_grew(out, (size_t)(pb_put_head(at, member, len) - at));
-        pb_encode(table, message, out);
-    }
+    pb_encode_member(member, table, message, rpc_message_begin(call));
     rpc_message_end(call);
 }
 
@@ -105,28 +99,21 @@ static void note_model(struct converse_shown *shown, struct str model) {
     shown->model[len] = '\0';
 }
 
-/* Fill every count for which the message has a field. */
-static void fill_counts(struct crawbl_usage_event *out, const struct event_usage *usage) {
-    const struct pb_message *message = &crawbl_usage_event_table;
-    for (size_t i = 0; i < message->field_count; i++) {
-        const struct pb_field *to = &message->fields[i];
-        const struct usage_field *from = usage_field_find(str_from(to->name));
-        if (!from || to->kind != PB_INT32) continue;
-        int32_t count = tokens(usage_get(usage, from));
-        memcpy((char *)out + to->at, &count, sizeof(count));
-    }
-}
-
 static void send_usage(struct rpc_call *call, const struct event *event,
                        struct converse_shown *shown) {
     const struct event_usage *usage = &event->usage;
     note_model(shown, usage->model);
-    struct crawbl_usage_event out = {
+    const struct crawbl_usage_event out = {
         .agent_id = event->agent,
         .model = usage->model,
+        .prompt_tokens = tokens(usage->prompt),
+        .completion_tokens = tokens(usage->completion),
+        .total_tokens = tokens(usage->total),
+        .tool_use_prompt_tokens = tokens(usage->tool_use),
+        .thoughts_tokens = tokens(usage->thoughts),
+        .cached_tokens = tokens(usage->cached),
+        .call_sequence = shown->usages++,
     };
-    fill_counts(&out, usage);
-    out.call_sequence = shown->usages++;
     send_event(call, CRAWBL_CONVERSE_EVENT_USAGE, &crawbl_usage_event_table, &out);
 }
 
