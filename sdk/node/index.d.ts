@@ -22,6 +22,8 @@ export interface Turn {
   call(tool: string, args?: object): Promise<any>;
   callAll(calls: [tool: string, args?: object][]): Promise<any[]>;
   ask(question: string): Promise<any>;
+  /** For code that goes on from `messages`: what is on record there is not called again. */
+  resume(): void;
 }
 
 export function run(answer: (turn: Turn) => Promise<string | void> | string | void): void;

@@ -67,6 +67,11 @@ class Turn {
     return result && result.answer !== undefined ? result.answer : result;
   }
 
+  // For code that goes on from `messages`: what is on record there is not called again.
+  resume() {
+    this.#calls = this.#recorded.length;
+  }
+
   async #answers(calls, line) {
     const start = this.#calls;
     this.#calls += calls.length;

@@ -65,8 +65,7 @@ class Turn:
         return result
 
     def call_all(self, calls):
-        """Call several tools, [(name, arguments), ...], at once. A failure is a ToolError in its
-        place."""
+        """Call several tools, [(name, arguments), ...], at once. A failure is a ToolError in place."""
         calls = [{"tool": tool, "args": args} for tool, args in calls]
         return self._answers(calls, {"type": "call", "calls": calls})
 
@@ -74,6 +73,10 @@ class Turn:
         """Ask a person and wait for the answer, however long it takes."""
         (result,) = self._answers([None], {"type": "ask", "question": question})
         return result.get("answer", result) if isinstance(result, dict) else result
+
+    def resume(self):
+        """For code that goes on from `messages`: what is on record there is not called again."""
+        self._calls = len(self._recorded)
 
     def _answers(self, calls, line):
         start = self._calls
@@ -115,10 +118,7 @@ class _Wire:
         self._lines.put(None)
 
     def next(self):
-        line = self._lines.get()
-        if line is None:
-            sys.exit(0)  # weir is gone
-        return line
+        return self._lines.get() or sys.exit(0)  # weir is gone
 
     def result(self, turn):
         while (line := self.next())["type"] != "result":

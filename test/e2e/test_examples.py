@@ -63,7 +63,7 @@ def test_the_scenario_example_reads_a_stream_to_its_end(weir):
 
 def test_every_settings_file_passes_the_check(tmp_path):
     """docs/config.md, docs/agents.md: no key is needed to look for mistakes"""
-    for name in ("weir.yaml", "agents.yaml", "agentbreeder/agent.yaml", "process/weir.yaml",
+    for name in ("weir.yaml", "agents.yaml", "agentbreeder/agent.yaml", "process/weir.yaml", "process/frameworks.yaml",
                  "remote/weir.yaml", "remote/converse.yaml", "tools/weir.yaml"):
         answer = subprocess.run(
             [str(harness.BINARY), "config", "check", str(EXAMPLES / name)],

@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import signal
+import sys
 import time
 
 import crawbl
@@ -159,6 +160,33 @@ def test_an_approval_survives_kill_9_and_nothing_is_done_or_said_twice(both, tmp
         again = http.post("/resume", json={"thread_id": "s-1", "human_input": "yes"})
     assert again.json()["output"] == answer["output"]
     assert [call["name"] for call in answer["history"]] == ["file_write"], answer
+
+
+@pytest.mark.parametrize("program", ["framework.py", "framework.js"])
+def test_a_framework_goes_on_after_kill_9_where_it_was(program, start_weir):
+    """docs/process-agents.md: examples with Pydantic AI and with Vercel's AI SDK."""
+    settings = (harness.ROOT / "examples/process/frameworks.yaml").read_text()
+    entries = settings[settings.index("agents:") :]
+    for name in ("framework.py", "framework.js"):
+        entries = entries.replace(name, str(harness.ROOT / "examples/process" / name))
+    entries = entries.replace("sdk/python", str(harness.ROOT / "sdk/python")).replace("[python3", f"[{sys.executable}")
+    agent = "pydantic" if program.endswith("py") else "vercel"
+    weir = start_weir(config=entries)
+    turn = crawbl.one_turn(weir, "add 1 2 3", agent_id=agent)
+    assert turn.error is None and '"result":6' in turn.text.replace(" ", ""), turn.error
+    assert [call.tool for call in turn.of("tool_call")] == ["calculator"]
+    assert len(turn.of("usage")) == 2  # one for each model call
+    asked = crawbl.one_turn(weir, "note this", agent_id=agent, session_id="s-1")
+    assert asked.error is None and not asked.of("tool_result")
+    left = processes(weir)
+    weir.kill()
+    assert gone(left) == []
+    weir.restart()
+    turn = crawbl.one_turn(weir, "yes", agent_id=agent, session_id="s-1")
+    assert turn.error is None and turn.text.startswith('I have {"memory"'), turn.events
+    (result,) = [r for r in turn.of("tool_result") if "memory" in r.result_json]
+    assert not result.error and "this" in result.result_json
+    assert crawbl.one_turn(weir, "hello", agent_id=agent, session_id="s-1").text == "I heard you."
 
 
 def test_a_refused_call_is_an_error_for_the_program(both, tmp_path):
