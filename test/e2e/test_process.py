@@ -184,8 +184,8 @@ def test_a_framework_goes_on_after_kill_9_where_it_was(program, start_weir):
     weir.restart()
     turn = crawbl.one_turn(weir, "yes", agent_id=agent, session_id="s-1")
     assert turn.error is None and turn.text.startswith('I have {"memory"'), turn.events
-    (result,) = [r for r in turn.of("tool_result") if "memory" in r.result_json]
-    assert not result.error and "this" in result.result_json
+    approved, made = turn.of("tool_result")
+    assert "approve" in approved.result_json and not made.error and '"this"' in made.result_json
     assert crawbl.one_turn(weir, "hello", agent_id=agent, session_id="s-1").text == "I heard you."
 
 
