@@ -2,7 +2,9 @@
  *
  * The library has one symbol, weir_agent(), which answers a struct weir_agent. For each turn weir
  * calls its `turn` on a thread of that turn's own; several turns run at once. Whatever the
- * agent has to say goes through the functions of struct weir_host, from that thread.
+ * agent has to say goes through the functions of struct weir_host. Threads of the agent may call
+ * `say`, `think`, `step`, `usage`, `fail` and `cancelled` too, but not after `turn` has returned;
+ * `call` and `ask` belong to the turn's own thread, since their order is what is recorded.
  *
  *     cc -shared -fPIC -o agent.so agent.c
  *     agents: [{slug: guide, kind: plugin, library: agent.so}]

@@ -25,6 +25,7 @@
 #include <stdlib.h>
 
 #define SYMBOL "weir_agent"
+#define TAKEN_MAX 256 /* events in one turn of the loop: a library may be faster than we are */
 
 struct plugin_provider {
     struct provider base;
@@ -109,13 +110,15 @@ static bool take(struct provider_call *call, const struct reply_event *event) {
 
 static void on_ready(void *ctx) {
     struct provider_call *call = ctx;
-    struct reply_copy *copy;
-    bool goes_on = true;
-    while (goes_on && !answer_paused(&call->answer) && (copy = plugin_turn_next(call->turn))) {
+    struct reply_copy *copy = NULL;
+    for (size_t taken = 0; taken < TAKEN_MAX; taken++) {
+        if (answer_paused(&call->answer) || !(copy = plugin_turn_next(call->turn))) return;
         timer_start(&call->silence, call->provider->silence_ms);
-        goes_on = take(call, &copy->event);
+        bool goes_on = take(call, &copy->event);
         reply_copy_free(copy);
+        if (!goes_on) return;
     }
+    loop_defer(call->loop, &call->task);
 }
 
 static void go_on(void *ctx) {

@@ -12,6 +12,7 @@
 #define THREADS_MAX 256
 #define STACK_BYTES (MIB)
 #define QUEUED_MAX_BYTES (64 * KIB)
+#define EVENT_BYTES ((size_t)256) /* of one, beside its texts */
 #define TURN_MAX_BYTES (64 * MIB)
 #define CALLS_MAX 64
 #define ERROR_MAX_BYTES 400
@@ -29,16 +30,17 @@ struct plugin_turn {
         pthread_cond_t moved; /* the queue got shorter, or the turn is over */
         struct list queue;    /* struct reply_copy */
         size_t bytes;
-        bool posted; /* the mail was sent and not received */
-        bool over;   /* there is no listener any more */
+        bool posted;         /* the mail was sent and not received */
+        bool over;           /* there is no listener any more */
+        bool ended;          /* the ending is queued */
+        size_t made;         /* calls requested so far */
+        struct arena *arena; /* what was lent */
     } shared;
 
-    /* the thread's */
-    struct arena *arena;
+    /* read-only while the agent has the turn */
     struct buf line; /* the request, in the form that a process gets */
     struct json calls;
-    size_t made, recorded; /* calls: requested so far; with a result */
-    bool ended;            /* its ending is queued */
+    size_t recorded; /* calls with a result */
 };
 
 struct plugin *plugin_ref(struct plugin *plugin) {
@@ -58,7 +60,7 @@ static void turn_free(struct plugin_turn *turn) {
     }
     pthread_cond_destroy(&turn->shared.moved);
     pthread_mutex_destroy(&turn->shared.lock);
-    arena_free(turn->arena);
+    arena_free(turn->shared.arena);
     buf_done(&turn->line);
     plugin_unref(turn->plugin);
     free(turn);
@@ -66,6 +68,11 @@ static void turn_free(struct plugin_turn *turn) {
 
 static void turn_unref(struct plugin_turn *turn) {
     if (atomic_fetch_sub(&turn->refs, 1) == 1) turn_free(turn);
+}
+
+/* What an event counts for in the queue. */
+static size_t weight(const struct reply_event *event) {
+    return EVENT_BYTES + event->text.len + event->args.len;
 }
 
 /* --- the loop's side ---------------------------------------------------------------------- */
@@ -85,7 +92,7 @@ struct reply_copy *plugin_turn_next(struct plugin_turn *turn) {
     struct list *first = list_pop(&turn->shared.queue);
     struct reply_copy *copy = first ? CONTAINER_OF(first, struct reply_copy, link) : NULL;
     if (copy) {
-        turn->shared.bytes -= copy->event.text.len;
+        turn->shared.bytes -= weight(&copy->event);
         pthread_cond_signal(&turn->shared.moved);
     }
     pthread_mutex_unlock(&turn->shared.lock);
@@ -108,11 +115,11 @@ static int put(struct plugin_turn *turn, const struct reply_event *event) {
     pthread_mutex_lock(&turn->shared.lock);
     while (!turn->shared.over && turn->shared.bytes > QUEUED_MAX_BYTES)
         pthread_cond_wait(&turn->shared.moved, &turn->shared.lock);
-    bool over = turn->shared.over || turn->ended;
+    bool over = turn->shared.over || turn->shared.ended;
     if (!over) {
         list_append(&turn->shared.queue, &copy->link);
-        turn->shared.bytes += copy->event.text.len;
-        turn->ended = reply_event_ends(event);
+        turn->shared.bytes += weight(&copy->event);
+        turn->shared.ended = reply_event_ends(event);
         if (!turn->shared.posted) {
             turn->shared.posted = true;
             atomic_fetch_add(&turn->refs, 1);
@@ -140,8 +147,11 @@ static int fail_with(struct plugin_turn *turn, enum err_code code, const char *r
 /* --- what a library calls ----------------------------------------------------------------- */
 
 /* The text was already reported, before a call that has its result. */
-static bool was_said(const struct plugin_turn *turn) {
-    return turn->made < turn->recorded;
+static bool was_said(struct plugin_turn *turn) {
+    pthread_mutex_lock(&turn->shared.lock);
+    bool said = turn->shared.made < turn->recorded;
+    pthread_mutex_unlock(&turn->shared.lock);
+    return said;
 }
 
 static int tell(void *ctx, enum reply_kind kind, const char *text) {
@@ -182,14 +192,16 @@ static int usage(void *ctx, const char *model, int64_t input, int64_t output) {
 static int cancelled(void *ctx) {
     struct plugin_turn *turn = ctx;
     pthread_mutex_lock(&turn->shared.lock);
-    bool over = turn->shared.over || turn->ended;
+    bool over = turn->shared.over || turn->shared.ended;
     pthread_mutex_unlock(&turn->shared.lock);
     return over;
 }
 
 /* Lent texts end with NUL. */
 static const char *lend(struct plugin_turn *turn, struct str text) {
-    char *at = arena_alloc(turn->arena, text.len + 1);
+    pthread_mutex_lock(&turn->shared.lock);
+    char *at = arena_alloc(turn->shared.arena, text.len + 1);
+    pthread_mutex_unlock(&turn->shared.lock);
     if (!at) return "";
     if (text.len) memcpy(at, text.at, text.len);
     at[text.len] = '\0';
@@ -198,7 +210,10 @@ static const char *lend(struct plugin_turn *turn, struct str text) {
 
 /* Take the call's result from the record. False: it is not the call that was made. */
 static bool recall(struct plugin_turn *turn, struct str tool, struct weir_result *ret) {
-    struct json call = json_at(turn->calls, turn->made++);
+    pthread_mutex_lock(&turn->shared.lock);
+    size_t index = turn->shared.made++;
+    pthread_mutex_unlock(&turn->shared.lock);
+    struct json call = json_at(turn->calls, index);
     if (!json_is(json_find(call, STR("tool")), tool)) return false;
     bool failed = false;
     if (!json_bool(json_find(call, STR("error")), &failed)) failed = false;
@@ -253,7 +268,7 @@ static int ask(void *ctx, const char *question, struct weir_result *result) {
 
 static const char *text_of(struct plugin_turn *turn, struct json asked, const char *key) {
     struct str text;
-    if (!json_str(json_find(asked, str_from(key)), turn->arena, &text)) text = STR_EMPTY;
+    if (!json_str(json_find(asked, str_from(key)), turn->shared.arena, &text)) text = STR_EMPTY;
     return lend(turn, text);
 }
 
@@ -314,7 +329,7 @@ static struct plugin_turn *turn_new(struct plugin *plugin, struct loop *loop, ta
     turn->loop = loop;
     turn->on_ready = on_ready;
     turn->ctx = ctx;
-    turn->arena = arena_new(4 * TURN_MAX_BYTES);
+    turn->shared.arena = arena_new(4 * TURN_MAX_BYTES);
     atomic_init(&turn->refs, 1);
     buf_init(&turn->line, TURN_MAX_BYTES);
     list_init(&turn->shared.queue);

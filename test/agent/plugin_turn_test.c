@@ -5,6 +5,7 @@
 #include "helper/reply_heard.h"
 #include <weir/agent.h>
 
+#include <pthread.h>
 #include <unistd.h>
 
 /* --- an agent of the test's own, and a loop that hears it --------------------------------- */
@@ -215,6 +216,19 @@ static void floods(const struct weir_turn *turn, const struct weir_host *host) {
     assert_true(host->cancelled(host->ctx));
 }
 
+static void *floods_on_thread(void *ctx) {
+    floods(NULL, ctx);
+    return NULL;
+}
+
+static void floods_in_threads(const struct weir_turn *turn, const struct weir_host *host) {
+    pthread_t threads[2];
+    for (size_t i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, floods_on_thread, (void *)(uintptr_t)host);
+    floods(turn, host);
+    for (size_t i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+}
+
 /* It waits for the loop while much is queued, and hears that no reader is left. */
 static void a_listener_that_leaves_ends_a_turn_that_never_would(void **state) {
     (void)state;
@@ -229,6 +243,43 @@ static void a_listener_that_leaves_ends_a_turn_that_never_would(void **state) {
     scene_done(&scene);
 }
 
+/* Threads of the agent speak while its own thread makes calls. */
+#define THREADS 4
+#define WORDS 500
+
+static void *speaks(void *ctx) {
+    const struct weir_host *host = ctx;
+    for (int i = 0; i < WORDS; i++) {
+        host->say(host->ctx, "x");
+        host->usage(host->ctx, "m", 1, 1);
+        if (host->cancelled(host->ctx)) break;
+    }
+    return NULL;
+}
+
+static void speaks_in_threads(const struct weir_turn *turn, const struct weir_host *host) {
+    pthread_t threads[THREADS];
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, speaks, (void *)(uintptr_t)host);
+    works(turn, host);
+    for (size_t i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+}
+
+static void threads_of_the_agent_may_speak_too(void **state) {
+    (void)state;
+    struct scene scene;
+    scene_init(&scene);
+    does = speaks_in_threads;
+    for (size_t calls = 0; calls < 4; calls++) {
+        run_turn(&scene, so_far, 1 + 2 * calls);
+        assert_true(str_ends(buf_str(&scene.heard), STR("done() ")));
+    }
+    does = floods_in_threads;
+    scene.leaves_after = 100;
+    run_turn(&scene, hello, 1);
+    scene_done(&scene);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_it_says_comes_in_order_with_one_ending),
@@ -236,6 +287,7 @@ int main(void) {
         cmocka_unit_test(another_call_than_the_one_on_record_fails_the_turn),
         cmocka_unit_test(a_failure_is_heard_once),
         cmocka_unit_test(a_listener_that_leaves_ends_a_turn_that_never_would),
+        cmocka_unit_test(threads_of_the_agent_may_speak_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,22 +2,46 @@
 import concurrent.futures
 import json
 import shutil
+import signal
 import subprocess
 
 import crawbl
+import grpc
 import harness
 import pytest
 import vendors
 
 EXAMPLE = harness.ROOT / "examples/plugin"
-FLAGS = ["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-I", str(harness.ROOT / "include")]
+FLAGS = ["-shared", "-fPIC", "-pthread", "-Wall", "-Wextra", "-Werror", "-I", str(harness.ROOT / "include")]
+if b"__tsan_init" in harness.BINARY.read_bytes():
+    FLAGS.append("-fsanitize=thread")
 
 # What the user says is what it does.
 WILD = r"""
 #include "weir/agent.h"
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 static unsigned begun;
+static void *speaks(void *ctx) {
+    const struct weir_host *host = ctx;
+    for (int i = 0; i < 500 && host->say(host->ctx, "x") == WEIR_OK; i++)
+        if (host->usage(host->ctx, "m", 1, 1) == WEIR_OVER || host->cancelled(host->ctx)) break;
+    return NULL;
+}
+static void *crashes(void *ctx) {
+    const struct weir_host *host = ctx;
+    host->step(host->ctx, "crashing");
+    raise(SIGKILL);
+    return NULL;
+}
+static void in_threads(const struct weir_host *host, int count, void *(*work)(void *)) {
+    pthread_t threads[8];
+    for (int i = 0; i < count; i++) pthread_create(&threads[i], NULL, work, (void *)host);
+    for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
+}
 static void turn(const struct weir_turn *turn, const struct weir_host *host) {
     struct weir_result results[2];
     const struct weir_call calls[] = {{"calculator", "{\"expression\":\"1+1\"}"},
@@ -31,6 +55,16 @@ static void turn(const struct weir_turn *turn, const struct weir_host *host) {
     if (!strcmp(turn->input, "many")) host->call(host->ctx, calls, 1000, results);
     if (!strcmp(turn->input, "config")) host->say(host->ctx, turn->config);
     if (!strcmp(turn->input, "turn")) host->say(host->ctx, turn->turn);
+    if (!strcmp(turn->input, "threads")) in_threads(host, 8, speaks);
+    if (!strcmp(turn->input, "crash")) in_threads(host, 1, crashes);
+    if (!strcmp(turn->input, "usages"))
+        while (host->usage(host->ctx, "m", 1, 1) == WEIR_OK) continue;
+    if (!strcmp(turn->input, "huge")) {
+        char *text = calloc(1, (24 << 20) + 1);
+        memset(text, 'x', 24 << 20);
+        host->say(host->ctx, text);
+        free(text);
+    }
     if (!strcmp(turn->input, "flood"))
         while (!host->cancelled(host->ctx)) host->say(host->ctx, "0123456789012345678901234567");
     if (!strcmp(turn->input, "deaf"))
@@ -110,7 +144,7 @@ def test_turns_tools_and_people_on_every_wire(start_weir, tmp_path):
 
 def test_what_goes_wrong_ends_the_turn_with_its_reason(start_weir, tmp_path):
     library = build(tmp_path, WILD)
-    more = ", silence: 1s, tools: [calculator], config: {city: Kyoto}"
+    more = ", silence: 2s, tools: [calculator], config: {city: Kyoto}"
     weir = start_weir(config=config(library, more))
     assert output(weir, "config") == '{"city":"Kyoto"}'
     assert json.loads(output(weir, "turn"))["input"] == "turn"
@@ -125,10 +159,57 @@ def test_what_goes_wrong_ends_the_turn_with_its_reason(start_weir, tmp_path):
     assert reason("changes") == "AGENT_PROTOCOL"
     assert reason("many") == "AGENT_PROTOCOL"
     assert reason("flood") == "REPLY_TOO_LONG"
+    assert reason("huge") == "REPLY_TOO_LONG"
+    assert output(weir, "threads") == "x" * 4000
     with weir.http() as http, http.stream("POST", "/stream", json={"input": "deaf"}) as stream:
         assert next(stream.iter_lines()) == 'data: {"delta":"word "}'
     weir.said("cancelled")
     assert output(weir, "config") == '{"city":"Kyoto"}'
+
+
+def test_a_library_that_only_counts_holds_no_other_turn_up(start_weir, tmp_path):
+    """It is faster than the loop that listens; the turn's own limit ends it."""
+    settings = config(build(tmp_path, WILD), ", config: {city: Kyoto}")
+    weir = start_weir(config=settings + "limits:\n  turn: 2s\n")
+    later = crawbl.in_background(vendors.invoke, weir, "usages")
+    for n in range(20):
+        assert output(weir, "config", f"s-{n}") == '{"city":"Kyoto"}'
+    assert later().json()["error"]["details"]["reason"] == "TURN_TIMEOUT"
+    assert output(weir, "config") == '{"city":"Kyoto"}'
+
+
+def test_a_crash_ends_weir_and_the_next_start_goes_on(start_weir, tmp_path):
+    """It is part of the process, as its page says."""
+    weir = start_weir(config=config(build(tmp_path, WILD), ", config: {city: Kyoto}"))
+    with crawbl.open_stream(weir) as call:
+        call.send("crash", session_id="s-1")
+        assert call.status() == grpc.StatusCode.UNAVAILABLE
+    assert weir.wait() == -signal.SIGKILL
+    weir.start()
+    turn = crawbl.one_turn(weir, "config", session_id="s-1")
+    assert turn.text == '{"city":"Kyoto"}' and turn.error is None
+
+
+def test_it_may_be_a_delegate(start_weir, tmp_path):
+    """Of a Manager whose model hands over, by a script here; its tools ask a person as ever."""
+    script = tmp_path / "script.yaml"
+    script.write_text(
+        "script: 1\nagents: [{slug: boss, delegates: [guide]}, {slug: guide}]\nscenes:\n"
+        "  - {match: add, replies: [[{text: 'one moment. '}, {transfer: guide}]]}\n"
+        "  - {reply: 'the boss'}\n"
+    )
+    library = build(tmp_path)
+    agents = (
+        "agents:\n  - {slug: boss, provider: scripted, delegates: [guide]}\n"
+        f"  - {{slug: guide, kind: plugin, library: {library}, tools: {{calculator: ask}}}}\n"
+    )
+    weir = start_weir(config=agents, env={"WEIR_SCRIPT": str(script)})
+    assert output(weir, "hello") == "the boss"
+    turn = crawbl.one_turn(weir, "add 40+2", session_id="s-1")
+    assert turn.error is None and "calculator" in turn.text
+    turn = crawbl.one_turn(weir, "yes", session_id="s-1")
+    assert turn.error is None and "42" in turn.text, turn.events
+    assert [t.agent_id for t in turn.done.turns][-1] == "guide"
 
 
 @pytest.mark.parametrize(
