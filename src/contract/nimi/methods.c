@@ -4,6 +4,7 @@
 #include "contract/nimi/auth/auth.h"
 #include "contract/nimi/catalog/catalog.h"
 #include "contract/nimi/health/health.h"
+#include "contract/nimi/health/watch.h"
 #include "contract/nimi/job/jobs.h"
 #include "contract/nimi/offers.h"
 #include "contract/nimi/scenario/scenario.h"
@@ -48,6 +49,8 @@ static const struct nimi_row audit_rows[] = {
     /* clang-format off */
     {ROW(AUDIT, "GetRuntimeHealth"),     RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_get_runtime_health_request_table,      subject_is_not_named, health_get},
     {ROW(AUDIT, "ListAIProviderHealth"), RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_list_ai_provider_health_request_table, subject_is_not_named, health_list_providers},
+    {ROW(AUDIT, "SubscribeRuntimeHealthEvents"),    RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_OPEN, NIMI_READS, &nimi_subscribe_runtime_health_events_request_table,     subject_is_not_named, health_subscribe},
+    {ROW(AUDIT, "SubscribeAIProviderHealthEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_OPEN, NIMI_READS, &nimi_subscribe_ai_provider_health_events_request_table, subject_is_not_named, health_subscribe_providers},
     /* clang-format on */
 };
 

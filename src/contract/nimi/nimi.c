@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "contract/nimi/auth/sessions.h"
+#include "contract/nimi/health/watch.h"
 #include "contract/nimi/job/job_work.h"
 #include "contract/nimi/methods.h"
 #include "contract/nimi/once.h"
@@ -25,7 +26,18 @@ struct nimi_runtime {
     struct replies *replies;
     struct sessions *sessions;
     struct nimi_files files;
+    struct health_topics health;
 };
+
+/* Enough for a minute of samples, and for each provider. */
+#define HEALTH_WINDOW 64
+
+static struct topic *state_topic(void) {
+    return topic_new(&(struct topic_options){.kind = TOPIC_STATE,
+                                             .max_bytes = 64 * KIB,
+                                             .max_frames = HEALTH_WINDOW,
+                                             .first_sequence = 1});
+}
 
 static void set_why(struct nimi_runtime *runtime, const char *why) {
     snprintf(runtime->why, sizeof(runtime->why), "%s", why);
@@ -44,6 +56,9 @@ struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
     runtime->sessions = sessions_new(SESSIONS_MAX);
     runtime->replies = replies_new(REPLIES_MAX, REPLIES_MAX_BYTES);
     pthread_mutex_init(&runtime->lock, NULL);
+    pthread_mutex_init(&runtime->health.lock, NULL);
+    runtime->health.runtime = state_topic();
+    runtime->health.providers = state_topic();
     return runtime;
 }
 
@@ -53,6 +68,9 @@ void nimi_runtime_free(struct nimi_runtime *runtime) {
     scheduler_free(runtime->slots);
     replies_free(runtime->replies);
     sessions_free(runtime->sessions);
+    topic_unref(runtime->health.runtime);
+    topic_unref(runtime->health.providers);
+    pthread_mutex_destroy(&runtime->health.lock);
     pthread_mutex_destroy(&runtime->lock);
     free(runtime);
 }
@@ -62,6 +80,7 @@ void nimi_runtime_move(struct nimi_runtime *runtime, enum lifecycle next, const 
     lifecycle_move(&runtime->state, next);
     set_why(runtime, why);
     pthread_mutex_unlock(&runtime->lock);
+    health_publish(runtime);
 }
 
 enum lifecycle nimi_runtime_state(struct nimi_runtime *runtime) {
@@ -88,11 +107,32 @@ struct str nimi_probe_state_name(enum nimi_probe_state state) {
     return names[state];
 }
 
+/* Whether a subscriber learns something. When it was checked is not news. */
+static bool probed_differs(const struct nimi_probed *one, const struct nimi_probed *other) {
+    return one->state != other->state || one->failures != other->failures ||
+           strcmp(one->name, other->name) != 0 || strcmp(one->reason, other->reason) != 0;
+}
+
+/* Tell of those that are not among the `before`. */
+static void tell_of_probed(struct nimi_runtime *runtime, const struct nimi_probed *probed,
+                           size_t count, const struct nimi_probed *before,
+                           size_t before_count) {
+    for (size_t i = 0; i < count; i++) {
+        bool known = false;
+        for (size_t j = 0; j < before_count && !known; j++)
+            known = !probed_differs(&probed[i], &before[j]);
+        if (!known) health_publish_provider(runtime, &probed[i]);
+    }
+}
+
 bool nimi_runtime_probed(struct nimi_runtime *runtime, const struct nimi_probed *probed,
                          size_t count, bool all_down) {
     assert(count <= NIMI_PROBED_MAX && (count || !all_down));
+    struct nimi_probed probed_before[NIMI_PROBED_MAX];
     pthread_mutex_lock(&runtime->lock);
     enum lifecycle before = runtime->state;
+    size_t count_before = runtime->probed_count;
+    memcpy(probed_before, runtime->probed, count_before * sizeof(*probed));
     runtime->probed_count = count;
     if (count) memcpy(runtime->probed, probed, count * sizeof(*probed));
     if (all_down && before == LIFE_READY) {
@@ -105,6 +145,8 @@ bool nimi_runtime_probed(struct nimi_runtime *runtime, const struct nimi_probed 
     }
     bool moved = runtime->state != before;
     pthread_mutex_unlock(&runtime->lock);
+    tell_of_probed(runtime, probed, count, probed_before, count_before);
+    if (moved) health_publish(runtime);
     return moved;
 }
 
@@ -123,6 +165,10 @@ void nimi_runtime_set_files(struct nimi_runtime *runtime, const struct nimi_file
 
 const struct nimi_files *nimi_runtime_files(const struct nimi_runtime *runtime) {
     return &runtime->files;
+}
+
+struct health_topics *nimi_runtime_health(struct nimi_runtime *runtime) {
+    return &runtime->health;
 }
 
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime) {
@@ -155,6 +201,7 @@ void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settin
     list_init(&instance->shared);
     list_init(&instance->jobs);
     pruner_init(&instance->pruner, host->loop);
+    health_beat_init(instance);
 }
 
 void nimi_instance_serving(struct nimi_instance *instance) {
@@ -167,6 +214,7 @@ void nimi_instance_stopping(struct nimi_instance *instance) {
 }
 
 void nimi_instance_leave(struct nimi_instance *instance) {
+    health_beat_stop(instance);
     job_work_leave_all(instance);
 }
 
@@ -176,4 +224,5 @@ void nimi_instance_done(struct nimi_instance *instance) {
            list_empty(&instance->shared));
     pruner_stop(&instance->pruner);
     nimi_methods_free(instance->methods);
+    health_beat_stop(instance);
 }

@@ -21,6 +21,9 @@
 #include "provider/media.h"
 #include "route/route.h"
 #include "rpc/rpc.h"
+#include "topic/topic.h"
+
+#include <pthread.h>
 
 /* A connection to models, as configured by the operator. */
 struct nimi_connector {
@@ -107,6 +110,15 @@ struct nimi_files {
 void nimi_runtime_set_files(struct nimi_runtime *runtime, const struct nimi_files *files);
 const struct nimi_files *nimi_runtime_files(const struct nimi_runtime *runtime);
 
+/* What health/watch.h publishes. */
+struct health_topics {
+    pthread_mutex_t lock;  /* guards published_ms, and orders the events of `runtime` */
+    uint64_t published_ms; /* when the last of those was; clock_mono_ms() */
+    struct topic *runtime, *providers;
+};
+
+struct health_topics *nimi_runtime_health(struct nimi_runtime *runtime);
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
 struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* for uploads */
 struct replies *nimi_runtime_replies(struct nimi_runtime *runtime);
@@ -137,6 +149,7 @@ struct nimi_instance {
     struct list jobs;   /* running ones: job_work.h */
     size_t job_count;
     struct pruner pruner; /* deletes expired uploads */
+    struct timer beat;    /* while someone watches the runtime's health: watch.h */
 };
 
 void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settings *settings,

@@ -1,54 +1,13 @@
 #include "contract/nimi/health/health.h"
 
-#include "base/clock.h"
-#include "base/machine.h"
 #include "contract/nimi/fetch.h"
+#include "contract/nimi/health/sample.h"
 #include "wire/json.h"
 #include "wire/moment.h"
 
-#include <sys/resource.h>
-
-/* One measurement of the runtime. */
-struct sample {
-    enum lifecycle state;
-    char why[NIMI_WHY_BYTES];
-    size_t queue_depth, inference_jobs;
-    int64_t cpu_milli, memory_bytes; /* CPU time since the start; resident bytes */
-    int64_t unix_ms;
-};
-
-static int64_t cpu_milli(void) {
-    struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage)) return 0;
-    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
-           (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
-}
-
-static int64_t memory_bytes(void) {
-    uint64_t bytes;
-    return machine_resident_bytes(&bytes) ? (int64_t)bytes : 0;
-}
-
-static struct sample take_sample(const struct nimi_instance *instance) {
-    struct occupancy slots =
-        scheduler_occupancy(nimi_runtime_scheduler(instance->runtime), STR_EMPTY);
-    struct sample now = {.queue_depth = slots.waiting,
-                         .inference_jobs = slots.global_used,
-                         .cpu_milli = cpu_milli(),
-                         .memory_bytes = memory_bytes(),
-                         .unix_ms = clock_unix_ms()};
-    now.state = nimi_runtime_why(instance->runtime, now.why);
-    return now;
-}
-
-static struct google_timestamp timestamp_of(int64_t unix_ms) {
-    return (struct google_timestamp){.seconds = unix_ms / 1000,
-                                     .nanos = (int32_t)(unix_ms % 1000) * 1000000};
-}
-
 void health_get(struct nimi_call *call, const void *request, struct arena *arena) {
-    struct sample now = take_sample(call->instance);
-    const struct google_timestamp at = timestamp_of(now.unix_ms);
+    struct health_sample now = health_sample_take(call->instance->runtime);
+    const struct google_timestamp at = health_timestamp(now.unix_ms);
     (void)request, (void)arena;
     nimi_reply(call, &nimi_get_runtime_health_response_table,
                &(struct nimi_get_runtime_health_response){
@@ -68,8 +27,8 @@ void health_list_providers(struct nimi_call *call, const void *request, struct a
     size_t count = nimi_runtime_providers(call->instance->runtime, probed);
     (void)request, (void)arena;
     for (size_t i = 0; i < count; i++) {
-        changed[i] = timestamp_of(probed[i].changed_ms);
-        checked[i] = timestamp_of(probed[i].checked_ms);
+        changed[i] = health_timestamp(probed[i].changed_ms);
+        checked[i] = health_timestamp(probed[i].checked_ms);
         snapshots[i] = (struct nimi_ai_provider_health_snapshot){
             .provider_name = str_from(probed[i].name),
             .state = nimi_probe_state_name(probed[i].state),
@@ -89,7 +48,7 @@ static void reply(struct route_call *call, int status, const struct buf *body) {
     route_reply(call, status, STR("application/json"), buf_str(body));
 }
 
-static int status_of(const struct sample *now) {
+static int status_of(const struct health_sample *now) {
     return now->state == LIFE_READY ? 200 : 503;
 }
 
@@ -107,7 +66,7 @@ static void livez(struct route_call *call, void *ctx) {
 }
 
 static void readyz(struct route_call *call, void *ctx) {
-    struct sample now = take_sample(ctx);
+    struct health_sample now = health_sample_take(((struct nimi_instance *)ctx)->runtime);
     struct buf body;
     buf_init(&body, 4 * KIB);
     struct json_writer json = json_writer(&body);
@@ -141,7 +100,7 @@ static void write_providers(struct json_writer *json, struct nimi_runtime *runti
 }
 
 static void runtime_health(struct route_call *call, void *ctx) {
-    struct sample now = take_sample(ctx);
+    struct health_sample now = health_sample_take(((struct nimi_instance *)ctx)->runtime);
     struct buf body;
     buf_init(&body, 64 * KIB);
     struct json_writer json = json_writer(&body);

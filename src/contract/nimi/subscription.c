@@ -1,0 +1,130 @@
+#include "contract/nimi/subscription.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+struct subscription {
+    struct nimi_call *call;
+    struct topic_reader reader;
+    bool (*wants)(struct str label, const void *filter);
+    void *filter;
+};
+
+/* --- the wire ----------------------------------------------------------------------------- */
+
+static char *subscription_room(size_t bytes, void *ctx) {
+    return rpc_messages_room(((struct subscription *)ctx)->call->rpc, bytes);
+}
+
+static void subscription_put(size_t bytes, void *ctx) {
+    rpc_messages_put(((struct subscription *)ctx)->call->rpc, bytes);
+}
+
+static size_t subscription_queued(void *ctx) {
+    return rpc_queued(((struct subscription *)ctx)->call->rpc);
+}
+
+static void subscription_wake_at(size_t low, void *ctx) {
+    rpc_wake_at(((struct subscription *)ctx)->call->rpc, low);
+}
+
+static bool subscription_wants(struct str label, void *ctx) {
+    const struct subscription *subscription = ctx;
+    return subscription->wants(label, subscription->filter);
+}
+
+static void subscription_lost(void *ctx) {
+    const struct subscription *subscription = ctx;
+    if (subscription->call->over) return;
+    nimi_end(subscription->call, ERR_RESOURCE_EXHAUSTED,
+             STR("slow consumer: events that were not read are gone; subscribe again"));
+}
+
+static const struct topic_wire wire_all = {
+    .room = subscription_room,
+    .put = subscription_put,
+    .queued = subscription_queued,
+    .wake_at = subscription_wake_at,
+    .lost = subscription_lost,
+};
+
+static const struct topic_wire wire_some = {
+    .room = subscription_room,
+    .put = subscription_put,
+    .queued = subscription_queued,
+    .wake_at = subscription_wake_at,
+    .wants = subscription_wants,
+    .lost = subscription_lost,
+};
+
+/* --- the call ----------------------------------------------------------------------------- */
+
+static void on_drained(void *ctx) {
+    topic_reader_drained(&((struct subscription *)ctx)->reader);
+}
+
+/* The call is ended as CANCELLED right after this. */
+static void on_stopping(void *ctx) {
+    struct subscription *subscription = ctx;
+    topic_reader_flush(&subscription->reader, TOPIC_HIGH_BYTES);
+    topic_reader_stop(&subscription->reader);
+}
+
+static void on_cancelled(enum close_cause why, void *ctx) {
+    (void)why;
+    topic_reader_stop(&((struct subscription *)ctx)->reader);
+}
+
+static void on_closed(void *ctx) {
+    struct subscription *subscription = ctx;
+    topic_reader_stop(&subscription->reader);
+    free(subscription->filter);
+    free(subscription);
+}
+
+static const struct nimi_work work = {
+    .drained = on_drained,
+    .stopping = on_stopping,
+    .cancelled = on_cancelled,
+    .closed = on_closed,
+};
+
+struct subscription *subscription_start(struct nimi_call *call,
+                                        const struct subscription_options *options,
+                                        bool *ret_reaches) {
+    struct subscription *subscription = MEM_NEW(struct subscription);
+    subscription->call = call;
+    subscription->wants = options->wants;
+    subscription->filter = options->filter;
+    nimi_work(call, &work, subscription);
+    rpc_establish(call->rpc);
+    bool reaches = topic_reader_start(&subscription->reader, options->topic, call->loop,
+                                      options->start, options->after,
+                                      options->wants ? &wire_some : &wire_all, subscription);
+    if (ret_reaches) *ret_reaches = reaches;
+    return subscription;
+}
+
+void subscription_flush(struct subscription *subscription, size_t max_queued) {
+    topic_reader_flush(&subscription->reader, max_queued);
+}
+
+void subscription_settle(struct nimi_call *call, struct subscription *subscription) {
+    if (!rpc_is_stopping(call->rpc) || call->over) return;
+    on_stopping(subscription);
+    nimi_end(call, ERR_CANCELLED, NIMI_STOPPING_TEXT);
+}
+
+/* --- cursors ------------------------------------------------------------------------------ */
+
+bool subscription_cursor(struct str cursor, struct subscription_options *ret,
+                         struct fault *fault) {
+    ret->start = TOPIC_LIVE;
+    if (!cursor.len) return true;
+    ret->start = TOPIC_AFTER;
+    if (str_to_u64(cursor, &ret->after)) return true;
+    return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                     "the cursor is no decimal number; send the sequence of the last event "
+                     "that you have, or none");
+}
