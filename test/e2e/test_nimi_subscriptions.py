@@ -4,7 +4,9 @@ import time
 
 import grpc
 import nimi_client as nimi
-from nimi.runtime.v1 import audit_pb2
+import pytest
+from google.protobuf import struct_pb2
+from nimi.runtime.v1 import app_pb2, app_pb2_grpc, audit_pb2
 from subscriptions import Events, assert_in_order, assert_stopped
 from test_nimi_probe import Vendor
 
@@ -93,3 +95,105 @@ connectors:
             assert_stopped(one)
             assert_in_order(one)
         assert weir.wait() == 0
+
+
+# --- messages between apps ----------------------------------------------------------------------
+
+
+class App:
+    """One app that sends and receives."""
+
+    def __init__(self, client, name):
+        self.client, self.name = client, name
+        self.stub = app_pb2_grpc.RuntimeAppServiceStub(client.channel)
+        self.metadata = client.metadata(app_id=name, participant_id=name, caller_id=name)
+
+    def send(self, to, text="", payload=None, **fields):
+        payload = payload or struct_pb2.Struct(fields={"text": struct_pb2.Value(string_value=text)})
+        request = app_pb2.SendAppMessageRequest(
+            from_app_id=self.name, to_app_id=to, message_type="note", payload=payload, **fields
+        )
+        return self.client.ask(self.stub.SendAppMessage, request, metadata=self.metadata)[0]
+
+    def subscribe(self, **fields):
+        request = app_pb2.SubscribeAppMessagesRequest(**{"app_id": self.name, **fields})
+        call = self.stub.SubscribeAppMessages(
+            request, metadata=self.metadata, timeout=nimi.PATIENCE
+        )
+        call.initial_metadata()  # they come at once
+        return Events(call)
+
+
+def texts(events):
+    return [event.payload["text"] for event in events]
+
+
+def test_apps_send_each_other_messages(weir):
+    client = nimi.Client(weir)
+    anna, ben, carl = (App(client, name) for name in ("app.anna", "app.ben", "app.carl"))
+    to_ben, to_carl = ben.subscribe(), carl.subscribe()
+    only_anna, only_u1 = ben.subscribe(from_app_ids=["app.anna"]), ben.subscribe(
+        subject_user_id="u1"
+    )
+    sent = anna.send("app.ben", "one", subject_user_id="u1", require_ack=True)
+    assert sent.accepted and sent.reason_code == nimi.common.ACTION_EXECUTED
+    carl.send("app.ben", "two", subject_user_id="u2")
+    anna.send("app.ben", "three", subject_user_id="u2")
+    ben.send("app.carl", "four")
+
+    got = [to_ben.next() for _ in range(4)]
+    assert texts(got) == ["one", "one", "two", "three"]
+    assert [event.event_type for event in got] == [1, 2, 1, 1]
+    assert got[0].message_id == got[1].message_id == sent.message_id
+    assert got[0].from_app_id == "app.anna" and got[0].to_app_id == "app.ben"
+    assert got[0].subject_user_id == "u1" and got[0].trace_id and got[0].timestamp.seconds
+    first = got[0].sequence
+    assert [event.sequence for event in got] == [first, first + 1, first + 2, first + 3]
+    assert texts(only_anna.next() for _ in range(3)) == ["one", "one", "three"]
+    assert texts(only_u1.next() for _ in range(2)) == ["one", "one"]
+    assert texts([to_carl.next()]) == ["four"]
+
+    # A cursor: what came after it; a lost one: all that is kept, and the gap shows.
+    assert texts(ben.subscribe(cursor=str(first + 1)).next() for _ in range(1)) == ["two"]
+    again = ben.subscribe(cursor=str(first + 3))
+    lost = ben.subscribe(cursor="7")
+    assert [lost.next().sequence for _ in range(4)] == [first + i for i in range(4)]
+    anna.send("app.ben", "five")
+    assert texts([again.next()]) == ["five"]
+    for one in (to_ben, to_carl, only_anna, only_u1, again, lost):
+        one.cancel()
+        assert not any(event.to_app_id != "app.ben" for event in one.all if one is not to_carl)
+    assert texts(to_carl.all) == ["four"]  # and nothing of ben's
+
+
+def refused(call, *args, **fields):
+    with pytest.raises(nimi.Refused) as found:
+        call(*args, **fields)
+    return found.value.code, found.value.reason
+
+
+def test_what_an_app_may_not_send(weir):
+    client = nimi.Client(weir)
+    anna, ben = App(client, "app.anna"), App(client, "app.ben")
+    code = grpc.StatusCode
+    big = struct_pb2.Struct(fields={"x": struct_pb2.Value(string_value="x" * 65536)})
+    assert refused(anna.send, "") == (code.INVALID_ARGUMENT, "PROTOCOL_ENVELOPE_INVALID")
+    assert refused(anna.send, "a\nb") == (code.INVALID_ARGUMENT, "PROTOCOL_ENVELOPE_INVALID")
+    assert refused(anna.send, "app.ben", payload=big) == (
+        code.INVALID_ARGUMENT,
+        "APP_MESSAGE_PAYLOAD_TOO_LARGE",
+    )
+    assert refused(anna.send, "runtime.agent") == (code.PERMISSION_DENIED, "APP_SCOPE_FORBIDDEN")
+    conflict = (code.INVALID_ARGUMENT, "PROTOCOL_DOMAIN_FIELD_CONFLICT")
+    foreign = App(client, "app.anna")
+    foreign.metadata = ben.metadata
+    assert refused(foreign.send, "app.ben") == conflict
+    for fields, reason in (
+        ({"app_id": "app.ben"}, "PROTOCOL_DOMAIN_FIELD_CONFLICT"),
+        ({"app_id": ""}, "PROTOCOL_ENVELOPE_INVALID"),
+        ({"cursor": "x"}, "PROTOCOL_ENVELOPE_INVALID"),
+        ({"cursor": "-1"}, "PROTOCOL_ENVELOPE_INVALID"),
+    ):
+        events = anna.subscribe(**fields)
+        assert events.rest() == [] and events.code == code.INVALID_ARGUMENT
+        assert reason in events.text

@@ -1,6 +1,7 @@
 #include "contract/nimi/methods.h"
 
 #include "base/mem.h"
+#include "contract/nimi/app/app.h"
 #include "contract/nimi/auth/auth.h"
 #include "contract/nimi/catalog/catalog.h"
 #include "contract/nimi/health/health.h"
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 
 #define AI "nimi.runtime.v1.RuntimeAiService"
+#define APP "nimi.runtime.v1.RuntimeAppService"
 #define AUDIT "nimi.runtime.v1.RuntimeAuditService"
 #define AUTH "nimi.runtime.v1.RuntimeAuthService"
 #define CONNECTOR "nimi.runtime.v1.RuntimeConnectorService"
@@ -49,8 +51,8 @@ static const struct nimi_row audit_rows[] = {
     /* clang-format off */
     {ROW(AUDIT, "GetRuntimeHealth"),     RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_get_runtime_health_request_table,      subject_is_not_named, health_get},
     {ROW(AUDIT, "ListAIProviderHealth"), RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_list_ai_provider_health_request_table, subject_is_not_named, health_list_providers},
-    {ROW(AUDIT, "SubscribeRuntimeHealthEvents"),    RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_OPEN, NIMI_READS, &nimi_subscribe_runtime_health_events_request_table,     subject_is_not_named, health_subscribe},
-    {ROW(AUDIT, "SubscribeAIProviderHealthEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_OPEN, NIMI_READS, &nimi_subscribe_ai_provider_health_events_request_table, subject_is_not_named, health_subscribe_providers},
+    {ROW(AUDIT, "SubscribeRuntimeHealthEvents"),    RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS, &nimi_subscribe_runtime_health_events_request_table,     subject_is_not_named, health_subscribe},
+    {ROW(AUDIT, "SubscribeAIProviderHealthEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS, &nimi_subscribe_ai_provider_health_events_request_table, subject_is_not_named, health_subscribe_providers},
     /* clang-format on */
 };
 
@@ -84,12 +86,20 @@ static const struct nimi_row model_rows[] = {
     /* clang-format on */
 };
 
+static const struct nimi_row app_rows[] = {
+    /* clang-format off */
+    {ROW(APP, "SendAppMessage"),       RPC_UNARY,         CLOSE_SINGLE,       GUARD_SUBJECT, NIMI_ONCE,  &nimi_send_app_message_request_table,       subject_of_send_app_message,       app_send},
+    {ROW(APP, "SubscribeAppMessages"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_SUBJECT, NIMI_READS, &nimi_subscribe_app_messages_request_table, subject_of_subscribe_app_messages, app_subscribe},
+    /* clang-format on */
+};
+
 static const struct {
     struct str name;
     const struct nimi_row *rows;
     size_t row_count;
 } services[NIMI_SERVICES] = {
     [NIMI_AI] = {STR_INIT(AI), ai_rows, ARRAY_LEN(ai_rows)},
+    [NIMI_APP] = {STR_INIT(APP), app_rows, ARRAY_LEN(app_rows)},
     [NIMI_AUDIT] = {STR_INIT(AUDIT), audit_rows, ARRAY_LEN(audit_rows)},
     [NIMI_AUTH] = {STR_INIT(AUTH), auth_rows, ARRAY_LEN(auth_rows)},
     [NIMI_CONNECTOR] = {STR_INIT(CONNECTOR), connector_rows, ARRAY_LEN(connector_rows)},

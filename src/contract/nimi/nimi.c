@@ -1,6 +1,7 @@
 #include "contract/nimi/nimi.h"
 
 #include "base/mem.h"
+#include "contract/nimi/app/rates.h"
 #include "contract/nimi/auth/sessions.h"
 #include "contract/nimi/health/watch.h"
 #include "contract/nimi/job/job_work.h"
@@ -27,6 +28,7 @@ struct nimi_runtime {
     struct sessions *sessions;
     struct nimi_files files;
     struct health_topics health;
+    struct nimi_apps apps;
 };
 
 /* Enough for a minute of samples, and for each provider. */
@@ -38,6 +40,9 @@ static struct topic *state_topic(void) {
                                              .max_frames = HEALTH_WINDOW,
                                              .first_sequence = 1});
 }
+
+/* An app that comes back within its last 256 messages or 256 KiB misses nothing. */
+static const struct topics_limits app_topics = {256 * KIB, 256, 64};
 
 static void set_why(struct nimi_runtime *runtime, const char *why) {
     snprintf(runtime->why, sizeof(runtime->why), "%s", why);
@@ -59,6 +64,7 @@ struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
     pthread_mutex_init(&runtime->health.lock, NULL);
     runtime->health.runtime = state_topic();
     runtime->health.providers = state_topic();
+    runtime->apps = (struct nimi_apps){topics_new(&app_topics), rates_new()};
     return runtime;
 }
 
@@ -68,6 +74,8 @@ void nimi_runtime_free(struct nimi_runtime *runtime) {
     scheduler_free(runtime->slots);
     replies_free(runtime->replies);
     sessions_free(runtime->sessions);
+    topics_free(runtime->apps.topics);
+    rates_free(runtime->apps.rates);
     topic_unref(runtime->health.runtime);
     topic_unref(runtime->health.providers);
     pthread_mutex_destroy(&runtime->health.lock);
@@ -169,6 +177,10 @@ const struct nimi_files *nimi_runtime_files(const struct nimi_runtime *runtime) 
 
 struct health_topics *nimi_runtime_health(struct nimi_runtime *runtime) {
     return &runtime->health;
+}
+
+struct nimi_apps *nimi_runtime_apps(struct nimi_runtime *runtime) {
+    return &runtime->apps;
 }
 
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime) {

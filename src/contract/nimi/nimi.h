@@ -21,7 +21,7 @@
 #include "provider/media.h"
 #include "route/route.h"
 #include "rpc/rpc.h"
-#include "topic/topic.h"
+#include "topic/topics.h"
 
 #include <pthread.h>
 
@@ -119,6 +119,14 @@ struct health_topics {
 
 struct health_topics *nimi_runtime_health(struct nimi_runtime *runtime);
 
+/* Messages between apps: app/app.h. */
+struct nimi_apps {
+    struct topics *topics; /* one for each app that receives */
+    struct rates *rates;
+};
+
+struct nimi_apps *nimi_runtime_apps(struct nimi_runtime *runtime);
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
 struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* for uploads */
 struct replies *nimi_runtime_replies(struct nimi_runtime *runtime);
@@ -133,6 +141,7 @@ enum {
     NIMI_CONNECTOR,
     NIMI_LOCAL,
     NIMI_MODEL,
+    NIMI_APP,
     NIMI_SERVICES,
 };
 

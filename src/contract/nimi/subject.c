@@ -52,3 +52,11 @@ struct str *subject_of_list_connectors(void *request) {
 struct str *subject_of_list_connector_models(void *request) {
     return &((struct nimi_wire_list_connector_models_request *)request)->owner_id;
 }
+
+struct str *subject_of_send_app_message(void *request) {
+    return &((struct nimi_send_app_message_request *)request)->subject_user_id;
+}
+
+struct str *subject_of_subscribe_app_messages(void *request) {
+    return &((struct nimi_subscribe_app_messages_request *)request)->subject_user_id;
+}

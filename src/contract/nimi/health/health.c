@@ -2,12 +2,13 @@
 
 #include "contract/nimi/fetch.h"
 #include "contract/nimi/health/sample.h"
+#include "contract/nimi/moment.h"
 #include "wire/json.h"
 #include "wire/moment.h"
 
 void health_get(struct nimi_call *call, const void *request, struct arena *arena) {
     struct health_sample now = health_sample_take(call->instance->runtime);
-    const struct google_timestamp at = health_timestamp(now.unix_ms);
+    const struct google_timestamp at = nimi_moment(now.unix_ms);
     (void)request, (void)arena;
     nimi_reply(call, &nimi_get_runtime_health_response_table,
                &(struct nimi_get_runtime_health_response){
@@ -27,8 +28,8 @@ void health_list_providers(struct nimi_call *call, const void *request, struct a
     size_t count = nimi_runtime_providers(call->instance->runtime, probed);
     (void)request, (void)arena;
     for (size_t i = 0; i < count; i++) {
-        changed[i] = health_timestamp(probed[i].changed_ms);
-        checked[i] = health_timestamp(probed[i].checked_ms);
+        changed[i] = nimi_moment(probed[i].changed_ms);
+        checked[i] = nimi_moment(probed[i].checked_ms);
         snapshots[i] = (struct nimi_ai_provider_health_snapshot){
             .provider_name = str_from(probed[i].name),
             .state = nimi_probe_state_name(probed[i].state),

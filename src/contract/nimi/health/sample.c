@@ -27,8 +27,3 @@ struct health_sample health_sample_take(struct nimi_runtime *runtime) {
     now.state = nimi_runtime_why(runtime, now.why);
     return now;
 }
-
-struct google_timestamp health_timestamp(int64_t unix_ms) {
-    return (struct google_timestamp){.seconds = unix_ms / 1000,
-                                     .nanos = (int32_t)(unix_ms % 1000) * 1000000};
-}

@@ -8,7 +8,6 @@
 #define WEIR_CONTRACT_NIMI_HEALTH_SAMPLE_H
 
 #include "contract/nimi/nimi.h"
-#include "proto/google.pb.h"
 
 struct health_sample {
     enum lifecycle state;
@@ -19,7 +18,5 @@ struct health_sample {
 };
 
 struct health_sample health_sample_take(struct nimi_runtime *runtime);
-
-struct google_timestamp health_timestamp(int64_t unix_ms);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "contract/nimi/health/sample.h"
+#include "contract/nimi/moment.h"
 #include "contract/nimi/subscription.h"
 
 /* --- publishing --------------------------------------------------------------------------- */
@@ -12,7 +13,7 @@ static void publish_sample(struct nimi_runtime *runtime, uint64_t newer_than_ms)
     pthread_mutex_lock(&topics->lock);
     if (topics->published_ms <= newer_than_ms) {
         struct health_sample now = health_sample_take(runtime);
-        const struct google_timestamp at = health_timestamp(now.unix_ms);
+        const struct google_timestamp at = nimi_moment(now.unix_ms);
         struct nimi_runtime_health_event event = {.status = (int32_t)now.state,
                                                   .reason = str_from(now.why),
                                                   .queue_depth = (int32_t)now.queue_depth,
@@ -41,8 +42,8 @@ static void publish_if_old(struct nimi_runtime *runtime) {
 }
 
 void health_publish_provider(struct nimi_runtime *runtime, const struct nimi_probed *probed) {
-    const struct google_timestamp changed = health_timestamp(probed->changed_ms);
-    const struct google_timestamp checked = health_timestamp(probed->checked_ms);
+    const struct google_timestamp changed = nimi_moment(probed->changed_ms);
+    const struct google_timestamp checked = nimi_moment(probed->checked_ms);
     struct nimi_ai_provider_health_event event = {
         .provider_name = str_from(probed->name),
         .state = nimi_probe_state_name(probed->state),

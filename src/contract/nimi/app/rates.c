@@ -1,0 +1,116 @@
+#include "contract/nimi/app/rates.h"
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define KEY_MAX_BYTES (8 * KIB + 16)
+
+/* The times of the last `max` messages of a sender or a pair, in a ring. */
+struct counted {
+    struct list link; /* in rates->used, the one used longest ago first */
+    struct text key;
+    uint64_t broken_until_ms; /* of a pair */
+    size_t max, at;
+    uint64_t times_ms[]; /* 0: none yet */
+};
+
+struct rates {
+    pthread_mutex_t lock;
+    struct map *counted; /* key -> struct counted */
+    struct list used;
+};
+
+struct rates *rates_new(void) {
+    struct rates *rates = MEM_NEW(struct rates);
+    pthread_mutex_init(&rates->lock, NULL);
+    rates->counted = map_new();
+    list_init(&rates->used);
+    return rates;
+}
+
+static void counted_drop(struct rates *rates, struct counted *counted) {
+    map_remove(rates->counted, text_str(counted->key));
+    list_remove(&counted->link);
+    text_done(&counted->key);
+    free(counted);
+}
+
+void rates_free(struct rates *rates) {
+    if (!rates) return;
+    LIST_EACH(&rates->used, link)
+    counted_drop(rates, CONTAINER_OF(link, struct counted, link));
+    map_free(rates->counted);
+    pthread_mutex_destroy(&rates->lock);
+    free(rates);
+}
+
+static struct counted *counted_get(struct rates *rates, struct str key, size_t max) {
+    struct counted *counted = map_find(rates->counted, key);
+    if (counted) {
+        list_remove(&counted->link);
+        list_append(&rates->used, &counted->link);
+        return counted;
+    }
+    if (map_count(rates->counted) >= RATES_KEYS_MAX)
+        counted_drop(rates, CONTAINER_OF(rates->used.next, struct counted, link));
+    counted = mem_zero(1, sizeof(*counted) + max * sizeof(counted->times_ms[0]));
+    counted->key = text_copy(key);
+    counted->max = max;
+    list_append(&rates->used, &counted->link);
+    map_put(rates->counted, text_str(counted->key), counted);
+    return counted;
+}
+
+/* Whether the oldest of the last `max` is still within the window. */
+static bool counted_is_full(const struct counted *counted, uint64_t now_ms) {
+    uint64_t oldest_ms = counted->times_ms[counted->at];
+    return oldest_ms && now_ms < oldest_ms + RATES_WINDOW_MS;
+}
+
+static void counted_note(struct counted *counted, uint64_t now_ms) {
+    counted->times_ms[counted->at] = now_ms;
+    counted->at = (counted->at + 1) % counted->max;
+}
+
+/* Ids hold no control characters, so no two pairs have the same key. */
+static struct str pair_key(struct buf *out, struct str one, struct str other) {
+    bool swap =
+        one.len > other.len || (one.len == other.len && memcmp(one.at, other.at, one.len) > 0);
+    buf_append(out, swap ? other : one);
+    buf_append_byte(out, '\n');
+    buf_append(out, swap ? one : other);
+    return buf_str(out);
+}
+
+static enum rates_verdict judge(struct rates *rates, struct str from, struct str pair_name,
+                                uint64_t now_ms) {
+    struct counted *pair = counted_get(rates, pair_name, RATES_PAIR_MAX);
+    struct counted *sender = counted_get(rates, from, RATES_SENDER_MAX);
+    if (now_ms < pair->broken_until_ms) return RATES_LOOP;
+    if (counted_is_full(sender, now_ms)) return RATES_TOO_MANY;
+    if (counted_is_full(pair, now_ms)) {
+        pair->broken_until_ms = now_ms + RATES_BROKEN_MS;
+        return RATES_LOOP;
+    }
+    counted_note(sender, now_ms);
+    counted_note(pair, now_ms);
+    return RATES_OK;
+}
+
+enum rates_verdict rates_send(struct rates *rates, struct str from, struct str to,
+                              uint64_t now_ms) {
+    struct buf name;
+    buf_init(&name, KEY_MAX_BYTES);
+    struct str pair_name = pair_key(&name, from, to);
+    pthread_mutex_lock(&rates->lock);
+    enum rates_verdict verdict = judge(rates, from, pair_name, now_ms);
+    pthread_mutex_unlock(&rates->lock);
+    buf_done(&name);
+    return verdict;
+}
