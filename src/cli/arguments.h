@@ -10,7 +10,7 @@
 
 #include "base/str.h"
 
-#define ARGUMENT_FLAGS_MAX 8
+#define ARGUMENT_FLAGS_MAX 12
 
 /* --NAME, or --NAME VALUE and --NAME=VALUE. If it is given twice, the last one counts. */
 struct argument_flag {

@@ -21,6 +21,7 @@ static const struct {
     {"agent",   command_agent,   "who there is, and what each has: weir agent list [--json]"},
     {"tool",    command_tool,    "what agents can have done: weir tool list [AGENT] | call NAME '{...}'"},
     {"approvals", command_approvals, "what waits for a human: weir approvals [list | approve ID | refuse ID]"},
+    {"audit",   command_audit,   "what was done here, and whether that record is whole: weir audit verify"},
     {"usage",   command_usage,   "what model calls came to: weir usage [--by agent] [--json]"},
     {"sessions", command_sessions, "what was said: weir sessions [list | export ID | delete ID]"},
     {"token",   command_token,   "make or check a caller's token: weir token new | check TOKEN"},

@@ -80,6 +80,9 @@ struct config {
         size_t room;        /* of `agents`, which subagents join */
         size_t own_count;   /* tools of the section, before those of agent.yaml files */
     } agent_yaml;
+    struct {
+        uint64_t keep_ms, keep_bytes; /* of the audit log; 0: no such limit */
+    } audit;
     struct str openai_url; /* overrides the environment's; empty = none */
     struct {
         struct str record, play; /* folders; empty = none */

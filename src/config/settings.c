@@ -146,6 +146,13 @@ const struct setting settings[] = {
      .help = "full: on disk before it is acknowledged; normal: survives kill -9; off: for "
              "measuring"},
 
+    {.key = "audit.keep", .flag = "audit-keep", .env = {"WEIR_AUDIT_KEEP"},
+     DURATION(audit.keep_ms), .preset = "8760h",
+     .help = "how long records of the audit log are kept; 0 = for ever"},
+    {.key = "audit.keep_bytes", .flag = "audit-keep-bytes", .env = {"WEIR_AUDIT_KEEP_BYTES"},
+     SIZE(audit.keep_bytes), .preset = "1GiB",
+     .help = "bytes of them that are kept, the newest; 0 = no such limit"},
+
     {.group = "Callers", .key = "tokens.key_file", .env = {"CRAWBL_MCP_SIGNING_KEY"},
      SECRET(tokens.key), .shown = "none: callers are believed",
      .help = "the key that signs tokens of Converse"},

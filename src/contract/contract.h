@@ -27,6 +27,7 @@
 #include "rpc/rpc.h"
 #include "server/server.h"
 #include "session/session.h"
+#include "store/audit_writer.h"
 #include "store/store.h"
 #include "turn/recover.h"
 
@@ -96,6 +97,7 @@ struct contract_process {
     struct loop *loop;           /* the daemon's own */
     struct http_pool *pool;
     const struct server *server;       /* already listening */
+    struct audit_writer *audit;        /* of the daemon's own loop */
     void (*health_changed)(void *ctx); /* call it when the result of healthy() changes */
     void *ctx;
 };
@@ -121,6 +123,7 @@ struct contract_loop {
     struct run_host *host; /* its engine is the newest snapshot's */
     struct http_pool *pool;
     struct store *store;
+    struct audit_writer *audit;
     struct contract_callers callers;
 };
 

@@ -36,7 +36,7 @@
 /* Tools that the run answers itself. */
 #define TRANSFER_TOOL "transfer_to_agent"
 #define APPROVAL_TOOL "request_approval"
-#define APPROVAL_ID "approve-" /* + the id of a call: the id of the question about it */
+#define APPROVAL_ID EVENT_APPROVAL_ID /* + the id of a call: the id of the question about it */
 
 /* Types of EVENT_ITEM that are part of a conversation, besides BROUGHT_ITEM (import.h). */
 #define OPAQUE_ITEM "application/vnd.weir.reply."   /* + the dialect: a MESSAGE_OPAQUE */

@@ -80,6 +80,34 @@ static struct loop *home(const struct daemon *daemon) {
     return daemon->workers[0].loop;
 }
 
+/* --- the audit log ------------------------------------------------------------------------ */
+
+/* A record of the daemon's own life. */
+static void daemon_audit(struct daemon *daemon, struct str domain, const char *operation,
+                         enum err_code outcome, const char *detail) {
+    audit_writer_tell(daemon->workers[0].audit, domain, str_from(operation), outcome,
+                      str_from(detail));
+}
+
+#define LIFECYCLE STR("runtime.lifecycle")
+#define CONFIG STR("runtime.config")
+
+/* Which providers and connectors there are from now on. */
+static void audit_config(struct daemon *daemon, const char *operation) {
+    const struct config *config = daemon->snapshot->config;
+    struct buf text;
+    buf_init(&text, AUDIT_DETAIL_MAX_BYTES);
+    buf_append(&text, STR("providers:"));
+    for (size_t i = 0; i < config->provider_count; i++)
+        buf_printf(&text, " " STR_FMT, STR_ARG(config->providers[i].name));
+    buf_append(&text, STR("; connectors:"));
+    for (size_t i = 0; i < config->connector_count; i++)
+        buf_printf(&text, " " STR_FMT, STR_ARG(config->connectors[i].id));
+    audit_writer_tell(daemon->workers[0].audit, CONFIG, str_from(operation), ERR_NONE,
+                      buf_str(&text));
+    buf_done(&text);
+}
+
 /* --- requests ----------------------------------------------------------------------------- */
 
 static void on_request(struct exchange *exchange, void *ctx) {
@@ -148,6 +176,7 @@ static void take_config_snapshot(struct daemon *daemon, struct config_snapshot *
     daemon->snapshot = snapshot;
     if (daemon->reload.options.same) {
         tell_workers(daemon, order_use);
+        audit_config(daemon, "tools");
         log_debug("the tools of the MCP servers are others now");
         return;
     }
@@ -155,6 +184,9 @@ static void take_config_snapshot(struct daemon *daemon, struct config_snapshot *
     store_keep_keys(daemon->store, snapshot->config->limits.idempotency_ms);
     tell_workers(daemon, order_use);
     presences_use(&daemon->presences, daemon->snapshot);
+    store_keep_audit(daemon->store, snapshot->config->audit.keep_ms,
+                     snapshot->config->audit.keep_bytes);
+    audit_config(daemon, "reload");
     log_info("the configuration was read again; new turns follow it");
 }
 
@@ -166,6 +198,7 @@ static void on_reloaded(struct config_snapshot *snapshot, const struct err *fail
     }
     if (failed) {
         log_error("the configuration was not taken: %s; the one before stays", failed->text);
+        daemon_audit(daemon, CONFIG, "reload", failed->code, failed->text);
     } else {
         take_config_snapshot(daemon, snapshot);
     }
@@ -251,16 +284,23 @@ static void on_kept(void *ctx) {
     loop_post(home(worker->daemon), &worker->report, on_report, worker);
 }
 
+static void on_audited(void *ctx) {
+    struct worker *worker = ctx;
+    keeper_flush(worker->keeper, on_kept, worker);
+}
+
 static void order_finish(struct worker *worker, struct config_snapshot *snapshot) {
     (void)snapshot;
     worker_finish(worker);
-    keeper_flush(worker->keeper, on_kept, worker);
+    audit_writer_stop(worker->audit, on_audited, worker);
 }
 
 /* No connection is left, so there is no reader. Detached runs are cut. */
 static void on_server_stopped(void *ctx) {
     struct daemon *daemon = ctx;
     presences_stopped(&daemon->presences, daemon->forced);
+    daemon_audit(daemon, LIFECYCLE, "stopped", daemon->forced ? ERR_ABORTED : ERR_NONE,
+                 daemon->forced ? "forced=true" : "forced=false");
     timer_stop(&daemon->cut);
     heap_rest_stop(daemon->heap_rest);
     daemon->pending = daemon->worker_count;
@@ -282,6 +322,7 @@ static void daemon_stop(struct daemon *daemon, uint64_t within_ms) {
     recover_stop(daemon->recovery);
     daemon->recovery = NULL;
     presences_stopping(&daemon->presences);
+    daemon_audit(daemon, LIFECYCLE, "stopping", daemon->failed.code, daemon->failed.text);
     notify_stopping();
     tell_workers(daemon, order_stopping);
     if (served)
@@ -374,6 +415,8 @@ static void on_recovered(const struct recovered *found, const struct err *failed
         return;
     }
     daemon->phase = PHASE_SERVING;
+    daemon_audit(daemon, LIFECYCLE, "ready", ERR_NONE, "");
+    audit_config(daemon, "start");
     heap_rest_start(daemon->heap_rest);
     presences_ready(&daemon->presences, daemon->snapshot);
     tell_workers(daemon, order_serving);
@@ -396,6 +439,9 @@ static void on_open(const struct err *failed, void *ctx) {
         daemon_fail(daemon, failed);
     } else {
         struct worker *first = &daemon->workers[0];
+        char pid[32];
+        snprintf(pid, sizeof(pid), "pid %ld", (long)getpid());
+        daemon_audit(daemon, LIFECYCLE, "start", ERR_NONE, pid);
         const struct recover_helpers helpers = {.jobs = worker_jobs(first),
                                                 .agents = restored_agents(first)};
         daemon->recovery =
@@ -468,6 +514,10 @@ static void open_store(struct daemon *daemon) {
                                                        .on_open = on_open,
                                                        .ctx = daemon});
     store_keep_keys(daemon->store, daemon->config->limits.idempotency_ms);
+    store_keep_audit(daemon->store, daemon->config->audit.keep_ms,
+                     daemon->config->audit.keep_bytes);
+    for (size_t i = 0; i < daemon->worker_count; i++)
+        worker_audit(&daemon->workers[i], daemon->store);
     daemon->sessions = session_table_new(daemon->store);
     daemon->ledger = ledger_new(daemon->store, home(daemon));
     mem_shed_with(shed, daemon);
@@ -488,6 +538,7 @@ static void open_contracts(struct daemon *daemon) {
                                                   .loop = home(daemon),
                                                   .pool = daemon->pool,
                                                   .server = daemon->server,
+                                                  .audit = daemon->workers[0].audit,
                                                   .health_changed = on_health,
                                                   .ctx = daemon};
     presences_open(&daemon->presences, &daemon->resources);

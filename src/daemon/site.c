@@ -23,10 +23,37 @@ struct site {
     struct route_table *tables;
     const struct route_table **list;
     struct route_site *http;
+    struct audit_writer *audit;
 };
 
 static bool is_here(const struct site *site, const char *listener) {
     return strcmp(site->listener->name, listener) == 0;
+}
+
+/* --- refused callers ---------------------------------------------------------------------- */
+
+static void audit_refused(struct site *site, struct str place, struct str reason,
+                          enum err_code outcome) {
+    struct audit_record record = {
+        .texts = {[AUDIT_CONTRACT] = site->contracts.rows[site->owner]->name,
+                  [AUDIT_CAPABILITY] = place,
+                  [AUDIT_REASON] = reason}};
+    audit_set(&record, AUDIT_OUTCOME, outcome);
+    audit_writer_refused(site->audit, &record);
+}
+
+static void on_rpc_refused(const struct rpc_method *method, const struct err *why, void *ctx) {
+    audit_refused(ctx, method->path, err_name(why->code), why->code);
+}
+
+/* The guards answer 401 to callers without a token, 403 to those with a bad one, and other
+ * things when nobody is let in. */
+static void on_route_refused(const struct route *route, const struct route_failure *failure,
+                             void *ctx) {
+    if (failure->status == 401)
+        audit_refused(ctx, route->path, failure->code, ERR_UNAUTHENTICATED);
+    else if (failure->status == 403)
+        audit_refused(ctx, route->path, failure->code, ERR_PERMISSION_DENIED);
 }
 
 /* --- gRPC --------------------------------------------------------------------------------- */
@@ -89,6 +116,7 @@ static void make_grpc(struct site *site, const struct site_options *options) {
     site->grpc = rpc_site_new(options->loop, site->services, count);
     if (listener->prepare) listener->prepare(site->instances[site->owner], site->grpc);
     rpc_site_stall_limit(site->grpc, options->stall_ms);
+    rpc_site_refused(site->grpc, on_rpc_refused, site);
     if (!listener->handlers_admit)
         rpc_site_admit(site->grpc, RPC_PROBES, STR("the server is starting; try again"));
 }
@@ -132,6 +160,7 @@ static void make_http(struct site *site, const struct site_options *options) {
     fill_tables(site);
     for (size_t i = 0; i < count; i++) site->list[i] = &site->tables[i];
     site->http = route_site_new(options->loop, site->list, count);
+    route_site_refused(site->http, on_route_refused, site);
     use_pages(site, options->settings);
 }
 
@@ -143,6 +172,7 @@ struct site *site_new(const struct site_options *options) {
     site->instances = options->instances;
     site->owner = options->owner;
     site->listener = options->listener;
+    site->audit = options->audit;
     if (site->listener->wire == CONTRACT_GRPC) {
         make_grpc(site, options);
     } else {

@@ -22,6 +22,7 @@ struct site_options {
     size_t owner;           /* index of the contract that owns the listener */
     const struct contract_listener *listener;
     const struct config *config;
+    struct audit_writer *audit;
     uint64_t stall_ms;    /* a peer that reads nothing for this long is cut */
     const void *settings; /* the owner's */
 };

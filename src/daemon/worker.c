@@ -12,6 +12,10 @@ void worker_init(struct worker *worker, struct daemon *daemon) {
     loop_set_owner(worker->loop, worker);
 }
 
+void worker_audit(struct worker *worker, struct store *store) {
+    worker->audit = audit_writer_new(worker->loop, store);
+}
+
 /* --- instances and sites ------------------------------------------------------------------ */
 
 static const void *settings_of(const struct worker *worker, size_t contract) {
@@ -38,6 +42,7 @@ static struct site *make_site(struct worker *worker, const struct listening *lis
                                .owner = listening->owner->index,
                                .listener = listening->listener,
                                .config = config,
+                               .audit = worker->audit,
                                .stall_ms = config->limits.server.write_stall_ms,
                                .settings = settings_of(worker, listening->owner->index)});
 }
@@ -53,6 +58,7 @@ void worker_prepare(struct worker *worker, const struct worker_options *options)
                                                .host = &worker->host,
                                                .pool = options->pool,
                                                .store = options->store,
+                                               .audit = worker->audit,
                                                .callers = caller_find(worker)};
     make_instances(worker);
     worker->site_count = options->listening_count;
@@ -117,6 +123,7 @@ void worker_done(struct worker *worker) {
     run_host_done(&worker->host);
     config_snapshot_unref(worker->snapshot);
     keeper_free(worker->keeper);
+    audit_writer_free(worker->audit);
     loop_free(worker->loop);
 }
 

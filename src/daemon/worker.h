@@ -18,6 +18,7 @@ struct daemon;
 struct worker {
     struct loop *loop;
     struct keeper *keeper;
+    struct audit_writer *audit;
     struct config_snapshot *snapshot; /* for new turns; a reference */
     struct run_host host;
     struct contract_table contracts;
@@ -42,8 +43,9 @@ struct worker_options {
     size_t listening_count;
 };
 
-/* Two steps, because the store needs a loop and the worker needs the store. */
+/* In steps, because the store needs a loop and the worker needs the store. */
 void worker_init(struct worker *worker, struct daemon *daemon);
+void worker_audit(struct worker *worker, struct store *store);
 void worker_prepare(struct worker *worker, const struct worker_options *options);
 
 /* Give it a thread of its own. */

@@ -36,6 +36,8 @@ struct route_site {
     const struct route_table *const *tables;
     size_t table_count;
     struct list calls;
+    route_refused_fn *refused; /* may be NULL */
+    void *refused_ctx;
 };
 
 struct route_call {

@@ -44,6 +44,11 @@ void route_site_pages(struct route_site *site, const struct page_rules *rules) {
     site->pages = rules;
 }
 
+void route_site_refused(struct route_site *site, route_refused_fn *fn, void *ctx) {
+    site->refused = fn;
+    site->refused_ctx = ctx;
+}
+
 #define CALL_OF(link_) CONTAINER_OF(link_, struct route_call, link)
 
 void route_site_stop(struct route_site *site) {
@@ -234,6 +239,7 @@ static bool check_guard(struct route_call *call, const struct route *row) {
     case ENTRY_TRUSTED: return check_page(call);
     case ENTRY_REFUSED: break;
     }
+    if (call->site->refused) call->site->refused(row, &failure, call->site->refused_ctx);
     route_fail(call, &failure);
     return false;
 }

@@ -95,6 +95,11 @@ void route_site_free(struct route_site *site);
  * strictest rules. */
 void route_site_pages(struct route_site *site, const struct page_rules *rules);
 
+/* Call `fn` for each request that a table's guard refuses. */
+typedef void route_refused_fn(const struct route *row, const struct route_failure *failure,
+                              void *ctx);
+void route_site_refused(struct route_site *site, route_refused_fn *fn, void *ctx);
+
 /* For tests: whether each row says who may use it, and guarded rows have a guard. */
 bool route_table_ok(const struct route_table *table);
 void route_serve(struct route_site *site, struct exchange *exchange);

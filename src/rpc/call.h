@@ -49,6 +49,8 @@ struct rpc_site {
     enum rpc_effect admits; /* this effect and those after it in the enum */
     struct str why_refused; /* the message for the others */
     bool stopping;
+    rpc_refused_fn *refused; /* may be NULL */
+    void *refused_ctx;
 };
 
 struct rpc_call {

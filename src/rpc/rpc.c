@@ -109,6 +109,11 @@ void rpc_site_cut(struct rpc_site *site) {
     LIST_EACH(&site->calls, link) call_stop(CALL_OF(link));
 }
 
+void rpc_site_refused(struct rpc_site *site, rpc_refused_fn *fn, void *ctx) {
+    site->refused = fn;
+    site->refused_ctx = ctx;
+}
+
 void rpc_site_stall_limit(struct rpc_site *site, uint64_t limit_ms) {
     assert(limit_ms > 0);
     site->stall_ms = limit_ms;
@@ -302,7 +307,9 @@ static bool check_caller(struct rpc_call *call, const struct rpc_service *servic
     struct err e = {.code = ERR_NONE};
     if (call->method->auth == RPC_OPEN) return true;
     if (!service->authenticate(call, service->ctx, &call->identity, &e)) {
+        struct rpc_site *site = call->site;
         assert(e.code != ERR_NONE);
+        if (site->refused) site->refused(call->method, &e, site->refused_ctx);
         return rpc_refuse(call, &e);
     }
     exchange_authenticated(call->exchange);

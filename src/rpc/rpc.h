@@ -145,6 +145,10 @@ void rpc_site_cut(struct rpc_site *site);
  * refused before a handler runs. At most 16. */
 void rpc_site_always(struct rpc_site *site, struct str name, struct str value);
 
+/* Call `fn` for each caller that authenticate() refuses. */
+typedef void rpc_refused_fn(const struct rpc_method *method, const struct err *why, void *ctx);
+void rpc_site_refused(struct rpc_site *site, rpc_refused_fn *fn, void *ctx);
+
 /* Set how long a peer may read nothing while bytes wait for it; 30 s by default. After that its
  * stream is reset with the code that gRPC clients show as RESOURCE_EXHAUSTED. */
 void rpc_site_stall_limit(struct rpc_site *site, uint64_t limit_ms);

@@ -128,7 +128,7 @@ static bool prepare(struct core *core, struct err *e) {
     struct database *db = &core->db;
     return run_open(&core->runs, db, e) &&
            project_open(&core->project, db, &core->rows, &core->runs, core->known, e) &&
-           answer_open(&core->answer, &core->project, e) &&
+           answer_open(&core->answer, &core->project, e) && audit_open(&core->audit, db, e) &&
            database_prepare(db, "BEGIN IMMEDIATE", &core->begin, e) &&
            database_prepare(db, "COMMIT", &core->commit, e) &&
            database_prepare(db,
@@ -157,7 +157,10 @@ static bool inspect(struct core *core, int64_t *ret_version, struct err *e) {
 
 static bool raise_epoch(struct core *core, struct err *e) {
     database_reached(&core->db, "epoch");
-    if (!database_run(&core->db, "UPDATE meta SET value = value + 1 WHERE name = 'epoch'", e))
+    if (!database_run(&core->db,
+                      "UPDATE meta SET value = CASE name WHEN 'epoch' THEN value + 1"
+                      " ELSE max(value, " AUDIT_LENGTH ") END WHERE name IN ('epoch', 'audit')",
+                      e))
         return false;
     core->epoch++;
     mark_note(&core->mark, core->rows.newest, core->epoch);
@@ -239,6 +242,7 @@ static void close_files(struct core *core) {
     sqlite3_finalize(core->commit);
     sqlite3_finalize(core->learn);
     answer_close(&core->answer);
+    audit_close(&core->audit);
     project_close(&core->project);
     run_close(&core->runs);
     row_close(&core->rows);
@@ -322,6 +326,7 @@ static bool append(struct core *core, const struct store_write *write, struct er
         struct row row = {.run = written->run, .bytes = buf_str(&written->bytes)};
         if (!row_append(&core->rows, row.run, row.bytes, &row.id, e)) return false;
         look_at(core, &row, written);
+        if (!audit_see(&core->audit, row.run, row.bytes, e)) return false;
         /* A reading of the tables that ran out of memory has rolled back everything. */
         if (sqlite3_get_autocommit(core->db.handle))
             return err_set(e, ERR_UNAVAILABLE,
@@ -336,6 +341,7 @@ static bool core_begin(struct core *core, struct err *e) {
     if (!database_do(&core->db, core->begin, e)) return false;
     project_watch(&core->project);
     row_start(&core->rows);
+    audit_begin(&core->audit);
     return true;
 }
 
@@ -345,6 +351,7 @@ static bool core_finish(struct core *core, int64_t newest, struct err *e) {
     if (!database_do(&core->db, core->commit, e)) return false;
     database_reached(&core->db, "committed");
     core->rows.newest = newest;
+    audit_kept(&core->audit);
     mark_note(&core->mark, newest, core->epoch);
     database_reached(&core->db, "noted");
     return true;
@@ -354,6 +361,7 @@ static bool core_finish(struct core *core, int64_t newest, struct err *e) {
 static bool undo(struct core *core) {
     database_rollback(&core->db);
     project_forget(&core->project);
+    audit_undone(&core->audit);
     return false;
 }
 
@@ -365,7 +373,8 @@ bool core_commit(struct core *core, const struct store_write *first,
     for (const struct store_write *write = first; write != end; write = write->next) {
         if (!append(core, write, e)) return undo(core);
     }
-    if (!row_finish(&core->rows, &newest, e)) return undo(core);
+    if (!row_finish(&core->rows, &newest, e) || !audit_finish(&core->audit, e))
+        return undo(core);
     database_reached(&core->db, "rows appended");
     return core_finish(core, newest, e) || undo(core);
 }
@@ -389,7 +398,7 @@ static bool run_together(struct core *core, struct store_task *first,
         if (!task->fn(&core->db, task->ctx, e)) return undo(core);
         purges = purges || task->purges;
     }
-    if (!stamp(core, &newest, e)) return undo(core);
+    if (!stamp(core, &newest, e) || !audit_finish(&core->audit, e)) return undo(core);
     if (purges && !database_run(&core->db, "INSERT OR REPLACE INTO meta VALUES('purge', 1)", e))
         return undo(core);
     database_reached(&core->db, "tasks done");

@@ -7,6 +7,7 @@
 #define WEIR_STORE_CORE_H
 
 #include "store/answer.h"
+#include "store/audit.h"
 #include "store/checkpoint.h"
 #include "store/mark.h"
 #include "store/task.h"
@@ -22,6 +23,7 @@ struct core {
     struct runs runs;
     struct project project;
     struct answer answer;
+    struct audit audit;
     struct checkpoint *checkpoint;
     sqlite3_stmt *begin, *commit, *learn;
     bool open;           /* core_open() or core_reopen() succeeded */

@@ -93,16 +93,23 @@ void database_configure(void) {
     pthread_once(&once, configure);
 }
 
-bool database_open(struct database *db, const char *path, struct err *e) {
+static bool open_with(struct database *db, const char *path, int flags, struct err *e) {
     database_configure();
     db->path = str_dup(str_from(path));
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
-                SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW;
+    flags |= SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW;
     if (sqlite3_open_v2(path, &db->handle, flags, NULL) != SQLITE_OK)
         return database_fail(db, e);
     leave_log_alone(db, true);
     sqlite3_busy_timeout(db->handle, BUSY_MS);
     return true;
+}
+
+bool database_open(struct database *db, const char *path, struct err *e) {
+    return open_with(db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
+}
+
+bool database_open_reader(struct database *db, const char *path, struct err *e) {
+    return open_with(db, path, SQLITE_OPEN_READONLY, e);
 }
 
 void database_trust(struct database *db) {

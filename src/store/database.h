@@ -13,6 +13,8 @@
 
 #include <sqlite3.h>
 
+struct audit;
+
 struct database {
     sqlite3 *handle;
     char *path;
@@ -24,6 +26,8 @@ struct database {
      * then on nothing may be trusted, synced again or folded: only closed. The same holds after
      * a write that failed for any reason but a full disk: it may or may not be there. */
     bool sync_failed;
+    /* The audit log that goes with it: tasks add records to it (audit_note). NULL: none. */
+    struct audit *audit;
 };
 
 /* Call before anything else of SQLite. Any thread, any number of times. */
@@ -32,6 +36,12 @@ void database_configure(void);
 /* Open `path`, creating an empty file if there is none. Nothing is written yet, and until
  * database_trust() closing leaves the write-ahead log alone. Close it also after a failure. */
 MUST_CHECK bool database_open(struct database *db, const char *path, struct err *e);
+
+/* The same to read a file that exists, and that another process may be writing. Each statement
+ * sees one moment of it, and must end soon: a write-ahead log cannot be shortened before its
+ * readers have left it. */
+MUST_CHECK bool database_open_reader(struct database *db, const char *path, struct err *e);
+
 void database_close(struct database *db);
 
 /* The file was checked: from now on closing may fold the write-ahead log into it. */

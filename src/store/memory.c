@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "store/audit.h"
 #include "store/task.h"
 #include "store/words.h"
 
@@ -59,6 +60,7 @@ struct memory_ask {
         *texts;                /* `texts`: of the answer; each run of the task makes it anew */
     struct memory_query query; /* for a put or remove only the workspace */
     struct memory_entry entry; /* for a put; for a remove only the key */
+    struct audit_actor by;     /* of a put or remove */
     struct memory_answer answer;
     memory_done_fn *done; /* NULL: cancelled */
     void *ctx;
@@ -244,6 +246,32 @@ static bool change(const struct memory_ask *ask, struct database *db, const char
     return ok;
 }
 
+/* --- the audit log ------------------------------------------------------------------------ */
+
+/* Of a memory the log has a digest only, so that it can be forgotten. */
+static bool audit_change(const struct memory_ask *ask, struct database *db,
+                         struct str operation, size_t count, struct err *e) {
+    const struct str texts[] = {ask->entry.category, ask->entry.key, ask->entry.content};
+    uint8_t digest[AUDIT_HASH_BYTES];
+    struct audit_record record = {
+        .texts = {[AUDIT_DOMAIN] = STR_INIT("runtime.memory"),
+                  [AUDIT_OPERATION] = operation,
+                  [AUDIT_WORKSPACE] = ask->query.workspace,
+                  [AUDIT_USER] = ask->by.user,
+                  [AUDIT_CONTRACT] = ask->by.contract,
+                  [AUDIT_DIGEST] = {(const char *)digest, sizeof(digest)}}};
+    audit_digest(texts, ARRAY_LEN(texts), digest);
+    audit_set(&record, AUDIT_COUNT, count);
+    audit_set(&record, AUDIT_OUTCOME, count ? ERR_NONE : ERR_NOT_FOUND);
+    return audit_note(db, &record, e);
+}
+
+static struct audit_actor keep_actor(struct memory_ask *ask, struct audit_actor by) {
+    return (struct audit_actor){
+        store_memory_keep(ask, str_head(by.contract, AUDIT_TEXT_MAX_BYTES)),
+        store_memory_keep(ask, str_head(by.user, AUDIT_TEXT_MAX_BYTES))};
+}
+
 /* --- put ---------------------------------------------------------------------------------- */
 
 /* Later than all existing times of the workspace, even within the same microsecond or after the
@@ -286,14 +314,16 @@ static bool run_put(struct database *db, void *ctx, struct err *e) {
     struct memory_ask *ask = ctx;
     begin_answer(ask, KIB);
     return change(ask, db, FORGET_WORDS ONE, e) && write_entry(ask, db, e) &&
-           change(ask, db, LEARN_WORDS ONE, e);
+           change(ask, db, LEARN_WORDS ONE, e) && audit_change(ask, db, STR("put"), 1, e);
 }
 
 struct memory_ask *memory_put_start(struct store *store, struct loop *loop,
-                                    struct str workspace, const struct memory_entry *entry,
-                                    memory_done_fn *done, void *ctx) {
+                                    struct audit_actor by, struct str workspace,
+                                    const struct memory_entry *entry, memory_done_fn *done,
+                                    void *ctx) {
     struct memory_ask *ask = ask_new(loop, done, ctx, run_put);
     assert(workspace.len && entry->key.len);
+    ask->by = keep_actor(ask, by);
     ask->query.workspace = store_memory_keep(ask, workspace);
     ask->entry = (struct memory_entry){.category = store_memory_keep(ask, entry->category),
                                        .key = store_memory_keep(ask, entry->key),
@@ -311,14 +341,15 @@ static bool run_remove(struct database *db, void *ctx, struct err *e) {
     if (!change(ask, db, FORGET_WORDS EVERY, e)) return false;
     if (!change(ask, db, "DELETE FROM memory " EVERY, e)) return false;
     ask->answer.count = (size_t)sqlite3_changes(db->handle);
-    return true;
+    return audit_change(ask, db, STR("remove"), ask->answer.count, e);
 }
 
 struct memory_ask *memory_remove_start(struct store *store, struct loop *loop,
-                                       struct str workspace, struct str key,
-                                       memory_done_fn *done, void *ctx) {
+                                       struct audit_actor by, struct str workspace,
+                                       struct str key, memory_done_fn *done, void *ctx) {
     struct memory_ask *ask = ask_new(loop, done, ctx, run_remove);
     assert(workspace.len && key.len);
+    ask->by = keep_actor(ask, by);
     ask->query.workspace = store_memory_keep(ask, workspace);
     ask->entry.key = store_memory_keep(ask, key);
     store_run(store, &ask->task);

@@ -20,6 +20,7 @@
 #define WEIR_STORE_MEMORY_H
 
 #include "base/units.h"
+#include "store/audit_record.h"
 #include "store/store.h"
 
 #define MEMORY_WORKSPACE_MAX_BYTES 1024
@@ -80,16 +81,17 @@ typedef void memory_done_fn(const struct memory_answer *answer, const struct err
 /* A request on its way; freed after `done` was called. */
 struct memory_ask;
 
-/* The arguments must have passed the checks above. */
+/* The arguments must have passed the checks above. A change is in the audit log, as `by`'s. */
 struct memory_ask *memory_list_start(struct store *store, struct loop *loop,
                                      const struct memory_query *query, memory_done_fn *done,
                                      void *ctx);
 struct memory_ask *memory_put_start(struct store *store, struct loop *loop,
-                                    struct str workspace, const struct memory_entry *entry,
-                                    memory_done_fn *done, void *ctx);
+                                    struct audit_actor by, struct str workspace,
+                                    const struct memory_entry *entry, memory_done_fn *done,
+                                    void *ctx);
 struct memory_ask *memory_remove_start(struct store *store, struct loop *loop,
-                                       struct str workspace, struct str key,
-                                       memory_done_fn *done, void *ctx);
+                                       struct audit_actor by, struct str workspace,
+                                       struct str key, memory_done_fn *done, void *ctx);
 
 /* Stop waiting: `done` will not be called. The request is still carried out. NULL is fine. */
 void memory_forget(struct memory_ask *ask);

@@ -140,6 +140,17 @@ static const char *const steps[] = {
 
     /* 14: rows may be packed (row.h). Programs that know only version 13 cannot read them. */
     "",
+
+    /* 15: the audit log, a chain of blocks; see audit.h. */
+    "CREATE TABLE audit("
+    " first INTEGER PRIMARY KEY," /* the number of its first record */
+    " count INTEGER NOT NULL,"
+    " at_ms INTEGER NOT NULL," /* Unix time of its transaction */
+    " upto INTEGER NOT NULL,"  /* bytes of all records so far */
+    " previous BLOB NOT NULL," /* the hash of the block before it */
+    " hash BLOB NOT NULL,"
+    " bytes BLOB NOT NULL);"
+    "INSERT INTO meta VALUES('audit', 0);", /* records that a start has seen */
 };
 
 const int64_t schema_newest = ARRAY_LEN(steps);

@@ -1,6 +1,7 @@
 #include "store/sessions.h"
 
 #include "base/mem.h"
+#include "store/audit.h"
 #include "store/erase.h"
 #include "store/task.h"
 
@@ -144,9 +145,25 @@ static bool run_runs(struct database *db, void *ctx, struct err *e) {
     return erase_find(db, ask->workspace, ask->user, ask->session, &ask->runs, e);
 }
 
+/* The name of the session goes with it; the audit log keeps a digest of it. */
+static bool audit_erased(const struct sessions_ask *ask, struct database *db, struct err *e) {
+    uint8_t digest[AUDIT_HASH_BYTES];
+    struct audit_record record = {
+        .texts = {[AUDIT_DOMAIN] = STR_INIT("runtime.session"),
+                  [AUDIT_OPERATION] = STR_INIT("erase"),
+                  [AUDIT_WORKSPACE] = ask->workspace,
+                  [AUDIT_USER] = ask->user,
+                  [AUDIT_CONTRACT] = STR_INIT("weir"),
+                  [AUDIT_DIGEST] = {(const char *)digest, sizeof(digest)}}};
+    audit_digest(&ask->session, 1, digest);
+    audit_set(&record, AUDIT_COUNT, ask->runs.count);
+    audit_set(&record, AUDIT_OUTCOME, ERR_NONE);
+    return audit_note(db, &record, e);
+}
+
 static bool run_erase(struct database *db, void *ctx, struct err *e) {
     struct sessions_ask *ask = ctx;
-    return run_runs(db, ask, e) && erase_session(db, &ask->runs, e);
+    return run_runs(db, ask, e) && erase_session(db, &ask->runs, e) && audit_erased(ask, db, e);
 }
 
 struct sessions_ask *sessions_runs_start(struct store *store, struct loop *loop,

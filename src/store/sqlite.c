@@ -45,7 +45,8 @@ struct store {
     struct session_filter *known;
     _Atomic bool knows_all;        /* `known` is complete: it has every stored session */
     _Atomic uint64_t keys_kept_ms; /* 0: for ever */
-    struct core core;              /* used only by the thread */
+    struct audit_limits audit;
+    struct core core; /* used only by the thread */
     uint64_t epoch;
     struct {
         pthread_mutex_t lock;
@@ -134,6 +135,12 @@ void store_keep_keys(struct store *store, uint64_t kept_ms) {
     store->shared.asleep = false;
     pthread_mutex_unlock(&store->shared.lock);
     wake(store, asleep);
+}
+
+void store_keep_audit(struct store *store, uint64_t kept_ms, uint64_t kept_bytes) {
+    assert(store->magic == STORE_MAGIC);
+    atomic_store(&store->audit.keep_ms, kept_ms);
+    atomic_store(&store->audit.keep_bytes, kept_bytes);
 }
 
 /* --- answering, from the store's thread --------------------------------------------------- */
@@ -526,6 +533,7 @@ static void *work(void *ctx) {
         core_close(&store->core);
     }
     bool ok = opening->ok;
+    store->core.audit.limits = &store->audit;
     store->epoch = (uint64_t)store->core.epoch;
     loop_post(store->options.loop, &opening->mail, tell_opened, opening);
     if (!ok) {

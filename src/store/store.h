@@ -76,6 +76,11 @@ uint64_t store_epoch(const struct store *store);
  * and until this is called, they stay. Any loop. */
 void store_keep_keys(struct store *store, uint64_t kept_ms);
 
+/* Delete records of the audit log that are older than `kept_ms`, and the oldest beyond
+ * `kept_bytes`, in small steps beside new records. 0, and until this is called: no such limit.
+ * Any loop. */
+void store_keep_audit(struct store *store, uint64_t kept_ms, uint64_t kept_bytes);
+
 /* --- writing ------------------------------------------------------------------------------ */
 
 struct store_row {

@@ -1,6 +1,7 @@
 #include "store/upload.h"
 
 #include "base/mem.h"
+#include "store/audit.h"
 #include "store/task.h"
 
 #include <assert.h>
@@ -159,6 +160,19 @@ static bool keep_the_newest(struct database *db, struct err *e) {
     return ok;
 }
 
+/* Its digest is that of the bytes, so a copy of them can be recognised. */
+static bool audit_upload(const struct upload *upload, struct database *db, struct err *e) {
+    struct audit_record record = {.texts = {[AUDIT_DOMAIN] = STR_INIT("runtime.upload"),
+                                            [AUDIT_OPERATION] = STR_INIT("put"),
+                                            [AUDIT_WORKSPACE] = upload->app,
+                                            [AUDIT_USER] = upload->subject,
+                                            [AUDIT_CONTRACT] = STR_INIT("nimi"),
+                                            [AUDIT_CAPABILITY] = upload->id,
+                                            [AUDIT_DIGEST] = upload->sum}};
+    audit_set(&record, AUDIT_OUTCOME, ERR_NONE);
+    return audit_note(db, &record, e);
+}
+
 static bool run_put(struct database *db, void *ctx, struct err *e) {
     struct upload_ask *ask = ctx;
     int64_t row = 0;
@@ -166,7 +180,8 @@ static bool run_put(struct database *db, void *ctx, struct err *e) {
     if (!find_coming(db, ask->upload.id, &row, e) || !put_piece(db, row, ask, e)) return false;
     if (ask->piece == UPLOAD_GOES_ON) return true;
     ask->upload.created_ms = ask->now_ms;
-    return make_whole(db, row, ask, e) && keep_the_newest(db, e);
+    return make_whole(db, row, ask, e) && keep_the_newest(db, e) &&
+           audit_upload(&ask->upload, db, e);
 }
 
 static size_t bytes_of(const struct upload *upload) {

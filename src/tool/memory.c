@@ -34,7 +34,7 @@ struct memory_deed {
     struct str name, description, parameters;
     bool idempotent;
     /* Send the request to the store, which copies it. */
-    bool (*start)(struct tool_call *call, struct str workspace, struct json args,
+    bool (*start)(struct tool_call *call, const struct tool_request *request, struct json args,
                   struct arena *arena, struct err *e);
 };
 
@@ -151,9 +151,9 @@ static bool ask_list(struct tool_call *call, struct memory_query *query, struct 
     return true;
 }
 
-static bool start_search(struct tool_call *call, struct str workspace, struct json args,
-                         struct arena *arena, struct err *e) {
-    struct memory_query query = {.workspace = workspace, .match = MEMORY_ANY_WORD};
+static bool start_search(struct tool_call *call, const struct tool_request *request,
+                         struct json args, struct arena *arena, struct err *e) {
+    struct memory_query query = {.workspace = request->workspace, .match = MEMORY_ANY_WORD};
     if (!text_of(args, STR("query"), arena, STR_EMPTY, &query.words, e) ||
         !text_of(args, STR("category"), arena, STR_EMPTY, &query.category, e))
         return false;
@@ -165,9 +165,9 @@ static bool start_search(struct tool_call *call, struct str workspace, struct js
     return ask_list(call, &query, e);
 }
 
-static bool start_list(struct tool_call *call, struct str workspace, struct json args,
-                       struct arena *arena, struct err *e) {
-    struct memory_query query = {.workspace = workspace};
+static bool start_list(struct tool_call *call, const struct tool_request *request,
+                       struct json args, struct arena *arena, struct err *e) {
+    struct memory_query query = {.workspace = request->workspace};
     if (!text_of(args, STR("category"), arena, STR_EMPTY, &query.category, e)) return false;
     query.limit = local_number(args, STR("limit"), 1, PAGE_MAX, LIST_COMMON);
     query.offset = local_number(args, STR("offset"), 0, INT32_MAX, 0);
@@ -195,16 +195,21 @@ static void on_written(const struct memory_answer *answer, const struct err *fai
     buf_done(&result);
 }
 
-static bool start_write(struct tool_call *call, struct str workspace, struct json args,
-                        struct arena *arena, struct err *e) {
+/* For the audit log: the turn's user, by an agent's tool. */
+static struct audit_actor actor_of(const struct tool_request *request) {
+    return (struct audit_actor){STR("agent"), request->user};
+}
+
+static bool start_write(struct tool_call *call, const struct tool_request *request,
+                        struct json args, struct arena *arena, struct err *e) {
     struct memory_entry entry = {0};
     if (!text_of(args, STR("key"), arena, STR_EMPTY, &entry.key, e) ||
         !text_of(args, STR("content"), arena, STR_EMPTY, &entry.content, e) ||
         !text_of(args, STR("category"), arena, STR("core"), &entry.category, e) ||
         !memory_check_entry(&entry, e))
         return false;
-    call->ask =
-        memory_put_start(call->tool->store, call->loop, workspace, &entry, on_written, call);
+    call->ask = memory_put_start(call->tool->store, call->loop, actor_of(request),
+                                 request->workspace, &entry, on_written, call);
     return true;
 }
 
@@ -233,13 +238,13 @@ static void on_deleted(const struct memory_answer *answer, const struct err *fai
     buf_done(&result);
 }
 
-static bool start_delete(struct tool_call *call, struct str workspace, struct json args,
-                         struct arena *arena, struct err *e) {
+static bool start_delete(struct tool_call *call, const struct tool_request *request,
+                         struct json args, struct arena *arena, struct err *e) {
     struct str key;
     if (!text_of(args, STR("key"), arena, STR_EMPTY, &key, e) || !memory_check_key(key, e))
         return false;
-    call->ask =
-        memory_remove_start(call->tool->store, call->loop, workspace, key, on_deleted, call);
+    call->ask = memory_remove_start(call->tool->store, call->loop, actor_of(request),
+                                    request->workspace, key, on_deleted, call);
     return true;
 }
 
@@ -314,7 +319,7 @@ static struct tool_call *memory_start(struct tool *tool, struct loop *loop,
     task_init(&call->refused, tell_refused, call);
     bool asked = local_args(request->args, &args, &call->why) &&
                  memory_check_workspace(request->workspace, &call->why) &&
-                 call->tool->deed->start(call, request->workspace, args, arena, &call->why);
+                 call->tool->deed->start(call, request, args, arena, &call->why);
     if (!asked) loop_defer(loop, &call->refused);
     arena_free(arena);
     return call;

@@ -41,6 +41,9 @@ enum event_kind {
     EVENT_KIND_COUNT,
 };
 
+/* The id of the question about a call: this, then the call's id. */
+#define EVENT_APPROVAL_ID "approve-"
+
 struct event {
     uint64_t seq; /* 1, 2, 3 ... in its journal */
     enum event_kind kind;

@@ -24,6 +24,7 @@
     "ALTER TABLE usage DROP COLUMN estimated;"                                                 \
     "ALTER TABLE usage DROP COLUMN estimate_tokens;"                                           \
     "ALTER TABLE usage DROP COLUMN estimate_cost_nano;"                                        \
+    "DROP TABLE audit; DELETE FROM meta WHERE name = 'audit';"                                 \
     "DROP TABLE usual;"                                                                        \
     "DROP TABLE artifact_token;"                                                               \
     "ALTER TABLE memory RENAME COLUMN created_us TO created_ms;"                               \

@@ -56,7 +56,7 @@ static void wait_for(struct fixture *f) {
 
 static void put_of(struct fixture *f, struct str workspace, struct memory_entry entry) {
     struct answer answer = answer_for(f);
-    memory_put_start(f->store, f->loop, workspace, &entry, on_answer, &answer);
+    memory_put_start(f->store, f->loop, AUDIT_NOBODY, workspace, &entry, on_answer, &answer);
     wait_for(f);
     assert_int_equal(answer.count, 1);
     buf_done(&answer.text);
@@ -71,7 +71,7 @@ static void put(struct fixture *f, const char *category, const char *key, const 
 
 static size_t take_out(struct fixture *f, struct str workspace, struct str key) {
     struct answer answer = answer_for(f);
-    memory_remove_start(f->store, f->loop, workspace, key, on_answer, &answer);
+    memory_remove_start(f->store, f->loop, AUDIT_NOBODY, workspace, key, on_answer, &answer);
     wait_for(f);
     buf_done(&answer.text);
     return answer.count;
@@ -342,7 +342,8 @@ static void a_question_that_nobody_waits_for_is_carried_out(void **state) {
     struct fixture *f = *state;
     struct memory_entry entry = {.key = STR("k"), .content = STR("v")};
     struct answer never = answer_for(f);
-    memory_forget(memory_put_start(f->store, f->loop, STR("w"), &entry, on_answer, &never));
+    memory_forget(
+        memory_put_start(f->store, f->loop, AUDIT_NOBODY, STR("w"), &entry, on_answer, &never));
     memory_forget(NULL);
     assert_list(f, (struct memory_query){.limit = 0}, "/k=v;");
     assert_int_equal(never.count, 0);

@@ -92,7 +92,8 @@ static void one_round(const struct plan *plan, uint64_t round) {
         store_write(child.f->store, &writes[i]);
     }
     struct memory_entry entry = {.key = str_from(key), .content = STR("kyoto")};
-    memory_put_start(child.f->store, child.f->loop, STR("w"), &entry, on_noted, &note);
+    memory_put_start(child.f->store, child.f->loop, AUDIT_NOBODY, STR("w"), &entry, on_noted,
+                     &note);
     loop_run(child.f->loop);
     for (size_t i = 0; i < FLIGHT; i++) buf_done(&rows[i].bytes);
     struct store_load load = session_load("s");

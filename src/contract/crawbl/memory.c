@@ -75,6 +75,11 @@ static bool workspace_for(const struct memory_call *memory, struct str asked, st
     return memory_check_workspace(*ret, e) && id_check("memory: workspace_id", *ret, e);
 }
 
+/* For the audit log. */
+static struct audit_actor actor_of(const struct memory_call *memory) {
+    return (struct audit_actor){STR("crawbl"), rpc_identity(memory->call)->user};
+}
+
 /* --- ListMemories ------------------------------------------------------------------------- */
 
 static void on_listed(const struct memory_answer *answer, const struct err *failed, void *ctx) {
@@ -135,8 +140,8 @@ static bool start_create(struct memory_call *memory, const void *message, struct
     if (!workspace_for(memory, request->workspace_id, &workspace, e) ||
         !memory_check_entry(&entry, e))
         return false;
-    memory->ask = memory_put_start(memory->instance->store, rpc_loop(memory->call), workspace,
-                                   &entry, on_put, memory);
+    memory->ask = memory_put_start(memory->instance->store, rpc_loop(memory->call),
+                                   actor_of(memory), workspace, &entry, on_put, memory);
     return true;
 }
 
@@ -164,8 +169,9 @@ static bool start_delete(struct memory_call *memory, const void *message, struct
     if (!workspace_for(memory, request->workspace_id, &workspace, e) ||
         !memory_check_key(request->key, e))
         return false;
-    memory->ask = memory_remove_start(memory->instance->store, rpc_loop(memory->call),
-                                      workspace, request->key, on_removed, memory);
+    memory->ask =
+        memory_remove_start(memory->instance->store, rpc_loop(memory->call), actor_of(memory),
+                            workspace, request->key, on_removed, memory);
     return true;
 }
 

@@ -66,6 +66,10 @@ struct str api_user(const struct api_caller *caller) {
     return str_of(caller->names + caller->workspace_len, caller->user_len);
 }
 
+struct audit_actor api_actor(const struct api_caller *caller) {
+    return (struct audit_actor){STR("weir"), caller->all_users ? STR_EMPTY : api_user(caller)};
+}
+
 bool api_may_see(const struct api_caller *caller, struct str workspace, struct str user) {
     return (caller->all_workspaces || str_equal(api_workspace(caller), workspace)) &&
            (caller->all_users || str_equal(api_user(caller), user));

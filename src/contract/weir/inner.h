@@ -3,6 +3,7 @@
 #define WEIR_CONTRACT_WEIR_INNER_H
 
 #include "contract/weir/api.h"
+#include "store/audit_record.h"
 #include "wire/json.h"
 
 /* A request while it is read. Each step that fails sends the refusal itself. */
@@ -55,6 +56,9 @@ MUST_CHECK bool api_identify(struct route_call *call, struct api_instance *insta
 /* The workspace and the user of a caller who may not see all. */
 struct str api_workspace(const struct api_caller *caller);
 struct str api_user(const struct api_caller *caller);
+
+/* Who changes something, for the audit log. */
+struct audit_actor api_actor(const struct api_caller *caller);
 
 bool api_may_see(const struct api_caller *caller, struct str workspace, struct str user);
 

@@ -191,7 +191,8 @@ void api_put_memory(struct route_call *call, void *ctx) {
     if (take_entry(&request, &entry)) {
         struct memory_wait *wait = wait_new(call);
         wait->ask =
-            memory_put_start(instance->store, instance->loop, workspace, &entry, on_put, wait);
+            memory_put_start(instance->store, instance->loop, api_actor(&request.caller),
+                             workspace, &entry, on_put, wait);
     }
     arena_free(request.arena);
 }
@@ -237,8 +238,9 @@ void api_remove_memory(struct route_call *call, void *ctx) {
     if (!memories_begin(&request, call, instance, workspace_alone, &workspace)) return;
     if (take_key(&request, &key)) {
         struct memory_wait *wait = wait_new(call);
-        wait->ask = memory_remove_start(instance->store, instance->loop, workspace, key,
-                                        on_removed, wait);
+        wait->ask =
+            memory_remove_start(instance->store, instance->loop, api_actor(&request.caller),
+                                workspace, key, on_removed, wait);
     }
     arena_free(request.arena);
 }

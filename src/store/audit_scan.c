@@ -1,0 +1,215 @@
+#include "store/audit_scan.h"
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "store/audit.h"
+#include "store/task.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define BLOCK_MAX_RECORDS (AUDIT_BLOCK_BYTES + AUDIT_RECORD_MAX_BYTES) /* one byte each */
+
+/* --- filters ------------------------------------------------------------------------------ */
+
+bool audit_filter_takes(const struct audit_filter *filter, const struct audit_record *record) {
+    if (record->at_ms < filter->from_ms) return false;
+    if (filter->to_ms && record->at_ms >= filter->to_ms) return false;
+    for (size_t i = 0; i < AUDIT_TEXTS; i++) {
+        if (filter->texts[i].at && !str_equal(filter->texts[i], record->texts[i])) return false;
+    }
+    return true;
+}
+
+/* --- one block ---------------------------------------------------------------------------- */
+
+struct scan {
+    const struct audit_query *query;
+    audit_each_fn *each;
+    void *ctx;
+    struct audit_scanned *ret;
+    struct str *records; /* the bytes of a block's records, in order */
+    size_t room, taken, looked_bytes;
+    bool stopped;
+};
+
+/* The places of a block's records. */
+static bool cut_block(struct scan *scan, const struct audit_block *block, struct err *e) {
+    struct str rest = block->bytes;
+    size_t count = 0;
+    if (block->count > BLOCK_MAX_RECORDS || block->first > INT64_MAX)
+        return err_set(e, ERR_DATA_LOSS,
+                       "audit: a block is damaged; 'weir audit verify' says "
+                       "more");
+    if (block->count > scan->room) {
+        scan->room = (size_t)block->count;
+        scan->records = mem_resize(scan->records, scan->room * sizeof(*scan->records));
+    }
+    while (rest.len && count < block->count) {
+        struct audit_record record;
+        struct str before = rest;
+        if (!audit_record_decode(&rest, &record, e)) return false;
+        scan->records[count++] = str_head(before, before.len - rest.len);
+    }
+    if (count == block->count && rest.len == 0) return true;
+    return err_set(e, ERR_DATA_LOSS,
+                   "audit: a block has not the records that it counts; 'weir audit verify' "
+                   "says more");
+}
+
+/* Whether the page goes on after this record. */
+static bool scan_record(struct scan *scan, uint64_t seq, struct str bytes) {
+    const struct audit_query *query = scan->query;
+    struct audit_record record;
+    struct err e;
+    bool newest_first = query->order == AUDIT_NEWEST_FIRST;
+    if (newest_first ? query->cursor && seq >= query->cursor : seq <= query->cursor)
+        return true;
+    if (!newest_first && query->last && seq > query->last) {
+        scan->ret->end = true;
+        return false;
+    }
+    if (scan->taken == query->limit || !audit_record_decode(&bytes, &record, &e)) return false;
+    scan->ret->cursor = seq;
+    if (!audit_filter_takes(&query->filter, &record)) return true;
+    record.seq = seq;
+    scan->taken++;
+    return scan->each(&record, scan->ctx);
+}
+
+static bool scan_block(struct scan *scan, const struct audit_block *block, struct err *e) {
+    if (!cut_block(scan, block, e)) return false;
+    for (size_t i = 0; i < block->count && !scan->stopped; i++) {
+        size_t place =
+            scan->query->order == AUDIT_NEWEST_FIRST ? (size_t)block->count - 1 - i : i;
+        scan->stopped = !scan_record(scan, block->first + place, scan->records[place]);
+    }
+    scan->looked_bytes += block->bytes.len;
+    return true;
+}
+
+/* --- the scan ----------------------------------------------------------------------------- */
+
+/* Newest first: the blocks that begin before the cursor. Oldest first: from the block that has
+ * the record after the cursor; if that record is gone, from the first one there is. */
+static const char *const blocks_sql[] = {
+    [AUDIT_NEWEST_FIRST] =
+        "SELECT " AUDIT_BLOCK_COLUMNS " FROM audit WHERE first < ? ORDER BY first DESC",
+    [AUDIT_OLDEST_FIRST] = "SELECT " AUDIT_BLOCK_COLUMNS
+                           " FROM audit WHERE first >= coalesce((SELECT max(first) FROM audit"
+                           " WHERE first <= ?), 0) ORDER BY first",
+};
+
+static int64_t place_of(const struct audit_query *query) {
+    if (query->order == AUDIT_OLDEST_FIRST) return (int64_t)query->cursor + 1;
+    return query->cursor ? (int64_t)query->cursor : INT64_MAX;
+}
+
+/* Whether the records after the cursor begin later than they should. */
+static bool misses_some(const struct audit_query *query, const struct audit_block *block,
+                        bool first) {
+    return first && query->order == AUDIT_OLDEST_FIRST && query->cursor &&
+           (block->first > query->cursor + 1);
+}
+
+static bool scan_blocks(struct scan *scan, struct database *db, sqlite3_stmt *blocks,
+                        struct err *e) {
+    bool row, ok;
+    bool first = true;
+    sqlite3_bind_int64(blocks, 1, place_of(scan->query));
+    while ((ok = database_row(db, blocks, &row, e)) && row) {
+        struct audit_block block = audit_block_of(blocks);
+        scan->ret->gap = scan->ret->gap || misses_some(scan->query, &block, first);
+        first = false;
+        if (scan->looked_bytes >= AUDIT_SCAN_BYTES) return true; /* it goes on */
+        if (!scan_block(scan, &block, e)) return false;
+        if (scan->stopped) return true;
+    }
+    scan->ret->end = ok;
+    return ok;
+}
+
+bool audit_scan(struct database *db, const struct audit_query *query, audit_each_fn *each,
+                void *ctx, struct audit_scanned *ret, struct err *e) {
+    struct scan scan = {.query = query, .each = each, .ctx = ctx, .ret = ret};
+    sqlite3_stmt *blocks = NULL;
+    int64_t newest = 0;
+    assert(query->cursor < INT64_MAX);
+    *ret = (struct audit_scanned){.cursor = query->cursor};
+    bool ok = database_number(db, "SELECT " AUDIT_LENGTH, &newest, e) &&
+              database_prepare(db, blocks_sql[query->order], &blocks, e) &&
+              scan_blocks(&scan, db, blocks, e);
+    sqlite3_finalize(blocks);
+    free(scan.records);
+    ret->newest = (uint64_t)newest;
+    return ok;
+}
+
+/* --- from a loop -------------------------------------------------------------------------- */
+
+struct audit_ask {
+    struct store_task task;
+    struct buf texts; /* of the filter */
+    struct audit_query query;
+    struct arena *arena; /* of the answer */
+    struct audit_record *records;
+    struct audit_page page;
+    audit_page_fn *done; /* NULL: cancelled */
+    void *ctx;
+};
+
+/* The record lives on in the arena, in the encoded form. */
+static bool keep_record(const struct audit_record *record, void *ctx) {
+    struct audit_ask *ask = ctx;
+    struct audit_record *kept = &ask->records[ask->page.count];
+    *kept = *record;
+    for (size_t i = 0; i < AUDIT_TEXTS; i++) {
+        bool fits =
+            !kept->texts[i].len || arena_str(ask->arena, record->texts[i], &kept->texts[i]);
+        assert(fits);
+        (void)fits;
+    }
+    ask->page.count++;
+    return true;
+}
+
+static bool run_page(struct database *db, void *ctx, struct err *e) {
+    struct audit_ask *ask = ctx;
+    size_t limit = ask->query.limit;
+    arena_free(ask->arena);
+    ask->arena = arena_new(limit * (AUDIT_RECORD_MAX_BYTES + AUDIT_TEXTS * 64) + MIB);
+    ask->page = (struct audit_page){.records = ask->records};
+    return audit_scan(db, &ask->query, keep_record, ask, &ask->page.scanned, e);
+}
+
+static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
+    struct audit_ask *ask = ctx;
+    (void)task;
+    if (ask->done) ask->done(&ask->page, failed, ask->ctx);
+    buf_done(&ask->texts);
+    arena_free(ask->arena);
+    free(ask->records);
+    free(ask);
+}
+
+struct audit_ask *audit_page_start(struct store *store, struct loop *loop,
+                                   const struct audit_query *query, audit_page_fn *done,
+                                   void *ctx) {
+    struct audit_ask *ask = MEM_NEW(struct audit_ask);
+    struct str *texts[AUDIT_TEXTS];
+    assert(query->limit > 0 && query->limit <= AUDIT_PAGE_MAX);
+    ask->query = *query;
+    for (size_t i = 0; i < AUDIT_TEXTS; i++) texts[i] = &ask->query.filter.texts[i];
+    buf_keep_texts(&ask->texts, texts, AUDIT_TEXTS);
+    ask->records = mem_zero(query->limit, sizeof(*ask->records));
+    ask->done = done;
+    ask->ctx = ctx;
+    ask->task = (struct store_task){
+        .reads_only = true, .fn = run_page, .home = loop, .on_done = on_done, .ctx = ask};
+    store_run(store, &ask->task);
+    return ask;
+}
+
+void audit_forget(struct audit_ask *ask) {
+    if (ask) ask->done = NULL;
+}
