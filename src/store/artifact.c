@@ -9,7 +9,8 @@
 
 struct artifact_ask {
     struct store_task task;
-    struct buf asked, told;      /* own the texts below; each run of the task rewrites `told` */
+    struct buf asked;            /* owns the request's texts */
+    struct buf found, bytes;     /* own the result's; each run of the task makes them anew */
     struct str workspace, token; /* from the request */
     struct artifact artifact;    /* the request, then the result */
     size_t offset, limit;
@@ -22,7 +23,8 @@ static void on_done(struct store_task *task, const struct err *failed, void *ctx
     (void)task;
     if (ask->done) ask->done(&ask->artifact, failed, ask->ctx);
     buf_done(&ask->asked);
-    buf_done(&ask->told);
+    buf_done(&ask->found);
+    buf_done(&ask->bytes);
     free(ask);
 }
 
@@ -37,22 +39,6 @@ static struct artifact_ask *ask_new(struct loop *loop, artifact_done_fn *done, v
     ask->done = done;
     ask->ctx = ctx;
     return ask;
-}
-
-/* Append one part to a buffer that was created with room for all parts, so that none moves. */
-static struct str artifact_keep(struct buf *into, struct str text) {
-    size_t at = into->len;
-    bool fits = buf_append(into, text);
-    assert(fits);
-    (void)fits;
-    return str_of(into->at + at, text.len);
-}
-
-static void make_room(struct buf *buf, size_t bytes) {
-    buf_init(buf, bytes + 1);
-    char *room = buf_room(buf, bytes + 1);
-    assert(room);
-    (void)room;
 }
 
 /* --- put ---------------------------------------------------------------------------------- */
@@ -104,16 +90,14 @@ bool artifact_put_start(struct store *store, struct loop *loop, struct str works
         return err_set(e, ERR_TOO_LARGE, "an artifact may have at most %zu bytes",
                        (size_t)ARTIFACT_MAX_BYTES);
     struct artifact_ask *ask = ask_new(loop, done, ctx, run_put);
-    make_room(&ask->asked, names + artifact->bytes.len);
-    ask->workspace = artifact_keep(&ask->asked, workspace);
-    ask->artifact =
-        (struct artifact){.run = artifact->run,
-                          .name = artifact_keep(&ask->asked, artifact->name),
-                          .content_type = artifact_keep(&ask->asked, artifact->content_type),
-                          .created_ms = clock_unix_ms(),
-                          .bytes = artifact_keep(&ask->asked, artifact->bytes),
-                          .size = artifact->bytes.len,
-                          .token = artifact_keep(&ask->asked, artifact->token)};
+    struct artifact *kept = &ask->artifact;
+    ask->workspace = workspace;
+    *kept = *artifact;
+    kept->created_ms = clock_unix_ms();
+    kept->size = artifact->bytes.len;
+    struct str *const texts[] = {&ask->workspace, &kept->name, &kept->content_type,
+                                 &kept->bytes, &kept->token};
+    buf_keep_texts(&ask->asked, texts, ARRAY_LEN(texts));
     store_run(store, &ask->task);
     *ret = ask;
     return true;
@@ -129,31 +113,32 @@ static bool read_piece(struct artifact_ask *ask, struct database *db, struct err
     size_t count = left < ask->limit ? left : ask->limit;
     artifact->bytes = STR_EMPTY;
     if (count == 0) return true;
-    char *room = buf_room(&ask->told, count);
+    buf_done(&ask->bytes);
+    buf_init(&ask->bytes, count);
+    char *room = buf_room(&ask->bytes, count);
     assert(room);
     bool ok = sqlite3_blob_open(db->handle, "main", "artifact", "bytes", artifact->id, 0,
                                 &blob) == SQLITE_OK &&
               sqlite3_blob_read(blob, room, (int)count, (int)ask->offset) == SQLITE_OK;
     if (!ok) database_fail(db, e);
     sqlite3_blob_close(blob);
-    ask->told.len += count;
-    artifact->bytes = str_of(room, count);
+    buf_grew(&ask->bytes, count);
+    artifact->bytes = buf_str(&ask->bytes);
     return ok;
 }
 
 static void take_row(struct artifact_ask *ask, sqlite3_stmt *row) {
     struct artifact *artifact = &ask->artifact;
-    struct str name = database_bytes(row, 2), type = database_bytes(row, 3);
-    struct str token = database_bytes(row, 6);
-    buf_done(&ask->told);
-    make_room(&ask->told, name.len + type.len + token.len + ask->limit);
     artifact->id = sqlite3_column_int64(row, 0);
     artifact->run = (uint64_t)sqlite3_column_int64(row, 1);
-    artifact->name = artifact_keep(&ask->told, name);
-    artifact->content_type = artifact_keep(&ask->told, type);
+    artifact->name = database_bytes(row, 2);
+    artifact->content_type = database_bytes(row, 3);
     artifact->created_ms = sqlite3_column_int64(row, 4);
     artifact->size = (size_t)sqlite3_column_int64(row, 5);
-    artifact->token = artifact_keep(&ask->told, token);
+    artifact->token = database_bytes(row, 6);
+    struct str *const texts[] = {&artifact->name, &artifact->content_type, &artifact->token};
+    buf_done(&ask->found);
+    buf_keep_texts(&ask->found, texts, ARRAY_LEN(texts));
 }
 
 /* SQLite knows the length without reading the bytes. */
@@ -197,8 +182,8 @@ struct artifact_ask *artifact_get_start(struct store *store, struct loop *loop,
                                         size_t limit, artifact_done_fn *done, void *ctx) {
     struct artifact_ask *ask = get_new(loop, offset, limit, done, ctx);
     assert(workspace.len);
-    make_room(&ask->asked, workspace.len);
-    ask->workspace = artifact_keep(&ask->asked, workspace);
+    ask->workspace = workspace;
+    buf_keep_texts(&ask->asked, (struct str *const[]){&ask->workspace}, 1);
     ask->artifact.id = id;
     store_run(store, &ask->task);
     return ask;
@@ -209,8 +194,8 @@ struct artifact_ask *artifact_find_start(struct store *store, struct loop *loop,
                                          artifact_done_fn *done, void *ctx) {
     struct artifact_ask *ask = get_new(loop, offset, limit, done, ctx);
     assert(token.len == ARTIFACT_TOKEN_BYTES);
-    make_room(&ask->asked, token.len);
-    ask->token = artifact_keep(&ask->asked, token);
+    ask->token = token;
+    buf_keep_texts(&ask->asked, (struct str *const[]){&ask->token}, 1);
     store_run(store, &ask->task);
     return ask;
 }

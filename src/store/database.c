@@ -150,6 +150,17 @@ bool database_do(struct database *db, sqlite3_stmt *statement, struct err *e) {
     return ok;
 }
 
+bool database_run_with(struct database *db, const char *sql, int64_t number, struct err *e) {
+    sqlite3_stmt *statement = NULL;
+    bool ok = database_prepare(db, sql, &statement, e);
+    if (ok) {
+        sqlite3_bind_int64(statement, 1, number);
+        ok = database_do(db, statement, e);
+    }
+    sqlite3_finalize(statement);
+    return ok;
+}
+
 bool database_number(struct database *db, const char *sql, int64_t *ret, struct err *e) {
     sqlite3_stmt *statement = NULL;
     bool row = false,

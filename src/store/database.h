@@ -50,6 +50,10 @@ void database_trust(struct database *db);
 /* Run SQL that returns no rows. */
 MUST_CHECK bool database_run(struct database *db, const char *sql, struct err *e);
 
+/* The same with `number` for the parameter 1. */
+MUST_CHECK bool database_run_with(struct database *db, const char *sql, int64_t number,
+                                  struct err *e);
+
 /* Run SQL that returns one number, or no row (*ret is unchanged). */
 MUST_CHECK bool database_number(struct database *db, const char *sql, int64_t *ret,
                                 struct err *e);

@@ -194,17 +194,6 @@ static bool erase_run(struct eraser *eraser, uint64_t id, struct err *e) {
 
 /* --- tables beside the log ---------------------------------------------------------------- */
 
-static bool erase_by(struct database *db, const char *sql, int64_t number, struct err *e) {
-    sqlite3_stmt *statement = NULL;
-    bool ok = database_prepare(db, sql, &statement, e);
-    if (ok) {
-        sqlite3_bind_int64(statement, 1, number);
-        ok = database_do(db, statement, e);
-    }
-    sqlite3_finalize(statement);
-    return ok;
-}
-
 static int compare_runs(const void *a, const void *b) {
     uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
     return left < right ? -1 : left > right;
@@ -227,8 +216,9 @@ static bool erase_artifacts(struct database *db, const struct erase_runs *runs, 
     sqlite3_finalize(list);
     free(sorted);
     for (size_t i = 0; ok && i < found.count; i++) {
-        ok = erase_by(db, "DELETE FROM artifact_token WHERE artifact = ?", found.ids[i], e) &&
-             erase_by(db, "DELETE FROM artifact WHERE id = ?", found.ids[i], e);
+        ok = database_run_with(db, "DELETE FROM artifact_token WHERE artifact = ?",
+                               found.ids[i], e) &&
+             database_run_with(db, "DELETE FROM artifact WHERE id = ?", found.ids[i], e);
     }
     free(found.ids);
     return ok;
@@ -237,12 +227,13 @@ static bool erase_artifacts(struct database *db, const struct erase_runs *runs, 
 bool erase_session(struct database *db, const struct erase_runs *runs, struct err *e) {
     struct eraser eraser;
     bool ok = eraser_open(&eraser, db, e);
-    ok = ok && erase_by(db, /* while the runs still name their owner */
-                        "DELETE FROM keyed WHERE run IN (SELECT id FROM run WHERE session = ?)",
-                        runs->session, e);
+    ok = ok && database_run_with(
+                   db, /* while the runs still name their owner */
+                   "DELETE FROM keyed WHERE run IN (SELECT id FROM run WHERE session = ?)",
+                   runs->session, e);
     for (size_t i = 0; ok && i < runs->count; i++) ok = erase_run(&eraser, runs->ids[i], e);
     eraser_close(&eraser);
     database_reached(db, "runs erased");
     return ok && erase_artifacts(db, runs, e) &&
-           erase_by(db, "DELETE FROM session WHERE id = ?", runs->session, e);
+           database_run_with(db, "DELETE FROM session WHERE id = ?", runs->session, e);
 }

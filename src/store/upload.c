@@ -14,8 +14,9 @@ enum { COMING, WHOLE, OVER };
 
 struct upload_ask {
     struct store_task task;
-    struct buf asked, told; /* own the texts below; each run of the task rewrites `told` */
-    struct upload upload;   /* the request, then the result */
+    struct buf asked;        /* owns the request's texts */
+    struct buf found, bytes; /* own the result's; each run of the task makes them anew */
+    struct upload upload;    /* the request, then the result */
     enum upload_piece piece;
     size_t place, limit;
     int64_t now_ms;
@@ -29,7 +30,8 @@ struct upload_ask {
 
 static void ask_free(struct upload_ask *ask) {
     buf_done(&ask->asked);
-    buf_done(&ask->told);
+    buf_done(&ask->found);
+    buf_done(&ask->bytes);
     free(ask);
 }
 
@@ -52,22 +54,6 @@ static struct upload_ask *ask_new(struct loop *loop, int64_t now_ms,
     ask->task = (struct store_task){.fn = fn, .home = loop, .on_done = on_done, .ctx = ask};
     ask->now_ms = now_ms;
     return ask;
-}
-
-/* Append one part to a buffer that was created with room for all parts, so that none moves. */
-static struct str upload_keep(struct buf *into, struct str text) {
-    size_t at = into->len;
-    bool fits = buf_append(into, text);
-    assert(fits);
-    (void)fits;
-    return str_of(into->at + at, text.len);
-}
-
-static void make_room(struct buf *buf, size_t bytes) {
-    buf_init(buf, bytes + 1);
-    char *room = buf_room(buf, bytes + 1);
-    assert(room);
-    (void)room;
 }
 
 /* --- put ---------------------------------------------------------------------------------- */
@@ -184,23 +170,18 @@ static bool run_put(struct database *db, void *ctx, struct err *e) {
            audit_upload(&ask->upload, db, e);
 }
 
-static size_t bytes_of(const struct upload *upload) {
+static size_t names_len(const struct upload *upload) {
     return upload->id.len + upload->app.len + upload->subject.len + upload->content_type.len +
-           upload->name.len + upload->sum.len + upload->bytes.len;
+           upload->name.len + upload->sum.len;
 }
 
 static void keep_upload(struct upload_ask *ask, const struct upload *upload) {
-    assert(bytes_of(upload) - upload->bytes.len <= UPLOAD_NAMES_MAX_BYTES);
-    make_room(&ask->asked, bytes_of(upload));
-    ask->upload =
-        (struct upload){.id = upload_keep(&ask->asked, upload->id),
-                        .app = upload_keep(&ask->asked, upload->app),
-                        .subject = upload_keep(&ask->asked, upload->subject),
-                        .content_type = upload_keep(&ask->asked, upload->content_type),
-                        .name = upload_keep(&ask->asked, upload->name),
-                        .sum = upload_keep(&ask->asked, upload->sum),
-                        .size = upload->size,
-                        .bytes = upload_keep(&ask->asked, upload->bytes)};
+    assert(names_len(upload) <= UPLOAD_NAMES_MAX_BYTES);
+    struct upload *kept = &ask->upload;
+    *kept = *upload;
+    struct str *const texts[] = {&kept->id,   &kept->app, &kept->subject, &kept->content_type,
+                                 &kept->name, &kept->sum, &kept->bytes};
+    buf_keep_texts(&ask->asked, texts, ARRAY_LEN(texts));
 }
 
 struct upload_ask *upload_put_start(struct store *store, struct loop *loop,
@@ -270,30 +251,31 @@ static size_t wanted(const struct upload_ask *ask, size_t size) {
 
 static void take_row(struct upload_ask *ask, sqlite3_stmt *row) {
     struct upload *upload = &ask->upload;
-    struct str type = database_bytes(row, 1), name = database_bytes(row, 2);
-    struct str sum = database_bytes(row, 3);
     upload->size = (size_t)sqlite3_column_int64(row, 4);
     upload->created_ms = sqlite3_column_int64(row, 5);
-    buf_done(&ask->told);
-    make_room(&ask->told, type.len + name.len + sum.len + wanted(ask, upload->size));
-    upload->content_type = upload_keep(&ask->told, type);
-    upload->name = upload_keep(&ask->told, name);
-    upload->sum = upload_keep(&ask->told, sum);
+    upload->content_type = database_bytes(row, 1);
+    upload->name = database_bytes(row, 2);
+    upload->sum = database_bytes(row, 3);
+    struct str *const texts[] = {&upload->content_type, &upload->name, &upload->sum};
+    buf_done(&ask->found);
+    buf_keep_texts(&ask->found, texts, ARRAY_LEN(texts));
 }
 
 /* Copy the part of a piece, which begins at `place`, that lies in the requested window. */
 static void take_piece(struct upload_ask *ask, size_t place, struct str bytes, size_t *left) {
     if (place < ask->place) bytes = str_skip(bytes, ask->place - place);
     bytes = str_head(bytes, *left);
-    upload_keep(&ask->told, bytes);
+    buf_append(&ask->bytes, bytes);
     *left -= bytes.len;
 }
 
 static bool take_pieces(struct database *db, struct upload_ask *ask, int64_t row,
                         struct err *e) {
-    size_t left = wanted(ask, ask->upload.size), upload_begin = ask->told.len;
+    size_t left = wanted(ask, ask->upload.size);
     sqlite3_stmt *list = NULL;
     bool more = false;
+    buf_done(&ask->bytes);
+    buf_init(&ask->bytes, left);
     if (left == 0) return true;
     bool ok = database_prepare(db,
                                "SELECT place, bytes FROM upload_piece WHERE upload = ?"
@@ -307,7 +289,7 @@ static bool take_pieces(struct database *db, struct upload_ask *ask, int64_t row
     while (ok && (ok = database_row(db, list, &more, e)) && more)
         take_piece(ask, (size_t)sqlite3_column_int64(list, 0), database_bytes(list, 1), &left);
     sqlite3_finalize(list);
-    ask->upload.bytes = str_of(ask->told.at + upload_begin, ask->told.len - upload_begin);
+    ask->upload.bytes = buf_str(&ask->bytes);
     if (!ok || left == 0) return ok;
     return err_set(e, ERR_DATA_LOSS, "a piece of the upload is missing; send it again");
 }
@@ -349,17 +331,6 @@ struct upload_ask *upload_get_start(struct store *store, struct loop *loop, stru
     "(state = 2 OR created_ms <= ?1 OR"                                                        \
     " (state = 0 AND epoch <> (SELECT value FROM meta WHERE name = 'epoch')))"
 
-static bool run_with(struct database *db, const char *sql, int64_t number, struct err *e) {
-    sqlite3_stmt *statement = NULL;
-    bool ok = database_prepare(db, sql, &statement, e);
-    if (ok) {
-        sqlite3_bind_int64(statement, 1, number);
-        ok = database_do(db, statement, e);
-    }
-    sqlite3_finalize(statement);
-    return ok;
-}
-
 static bool upload_look(struct database *db, struct upload_ask *ask, struct err *e) {
     sqlite3_stmt *sum = NULL;
     bool row = false, ok = database_prepare(db,
@@ -384,7 +355,8 @@ static bool run_look(struct database *db, void *ctx, struct err *e) {
 static bool run_prune(struct database *db, void *ctx, struct err *e) {
     struct upload_ask *ask = ctx;
     int64_t line = ask->now_ms - UPLOAD_KEPT_MS;
-    return run_with(db, "UPDATE upload SET state = 2 WHERE state <> 2 AND " IS_DUE, line, e) &&
+    return database_run_with(db, "UPDATE upload SET state = 2 WHERE state <> 2 AND " IS_DUE,
+                             line, e) &&
            database_run(db,
                         "DELETE FROM upload_piece WHERE id IN (SELECT p.id FROM upload AS u"
                         " JOIN upload_piece AS p ON p.upload = u.id WHERE u.state = 2"
