@@ -3,9 +3,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* All exponents beyond this are treated alike. */
-#define PLACES_MAX INT64_C(1000000000000000)
-
 size_t datum_bytes(size_t len) {
     /* The smallest member (`"":0` and a comma) is five bytes, the smallest item two. Alignment
      * may cost some bytes per array. Unescaped strings and digits are no longer than their
@@ -14,17 +11,6 @@ size_t datum_bytes(size_t len) {
 }
 
 /* ---- Numbers ---- */
-
-static int64_t exponent_of(struct str text) {
-    int64_t exponent = 0;
-    bool negative = text.len && text.at[0] == '-';
-    for (size_t i = 0; i < text.len && exponent < PLACES_MAX; i++) {
-        if (text.at[i] >= '0' && text.at[i] <= '9')
-            exponent = exponent * 10 + (text.at[i] - '0');
-    }
-    if (exponent > PLACES_MAX) exponent = PLACES_MAX;
-    return negative ? -exponent : exponent;
-}
 
 static size_t find_exponent(struct str text) {
     size_t at = 0;
@@ -55,7 +41,7 @@ static bool read_number(struct str raw, struct arena *arena, struct datum *ret) 
     struct str mantissa = str_head(rest, mantissa_len), digits;
     if (!join_digits(mantissa, arena, &digits)) return false;
 
-    int64_t exponent = exponent_of(str_skip(rest, mantissa_len + 1));
+    int64_t exponent = json_exponent(str_skip(rest, mantissa_len + 1));
     if (digits.len < mantissa.len)
         exponent -= (int64_t)(mantissa.len - 1 - str_find_byte(mantissa, '.'));
     while (digits.len && digits.at[0] == '0') digits = str_skip(digits, 1);

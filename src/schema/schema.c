@@ -124,13 +124,19 @@ const char *schema_shown(struct str text, char room[SCHEMA_SHOWN_BYTES]) {
     return room;
 }
 
+bool schema_fail(struct err *e, const struct schema_place *place, const char *format,
+                 va_list values) {
+    char text[ERR_TEXT_BYTES], room[SCHEMA_PLACE_BYTES];
+    vsnprintf(text, sizeof(text), format, values);
+    err_set(e, ERR_INVALID_ARGUMENT, "%s", text);
+    return place ? err_add(e, "%s", schema_place_text(place, room)) : false;
+}
+
 bool schema_wrong(const struct schema_check *check, const struct schema_place *place,
                   const char *format, ...) {
-    char text[ERR_TEXT_BYTES], room[SCHEMA_PLACE_BYTES];
     va_list values;
     va_start(values, format);
-    vsnprintf(text, sizeof(text), format, values);
+    schema_fail(check->e, place, format, values);
     va_end(values);
-    err_set(check->e, ERR_INVALID_ARGUMENT, "%s", text);
-    return place ? err_add(check->e, "%s", schema_place_text(place, room)) : false;
+    return false;
 }

@@ -10,6 +10,8 @@
 #include "schema/schema.h"
 #include "schema/schema_pattern.h"
 
+#include <stdarg.h>
+
 struct schema_node;
 struct schema_clause;
 
@@ -98,6 +100,11 @@ bool schema_check_node(struct schema_check *check, const struct schema_place *pl
 bool schema_try_node(struct schema_check *check, const struct schema_place *place,
                      const struct schema_node *node, const struct datum *value,
                      struct err *why);
+
+/* Fill `e`: the sentence, and the place before it unless that is NULL. Returns false. */
+PRINTF_LIKE(3, 0)
+bool schema_fail(struct err *e, const struct schema_place *place, const char *format,
+                 va_list values);
 
 /* Refuse the value at `place`. Returns false. */
 PRINTF_LIKE(3, 4)

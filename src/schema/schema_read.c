@@ -24,13 +24,11 @@ void *schema_take(struct schema_reader *reader, size_t size) {
 
 bool schema_refuse(const struct schema_reader *reader, const struct schema_place *place,
                    const char *format, ...) {
-    char text[ERR_TEXT_BYTES], room[SCHEMA_PLACE_BYTES];
     va_list values;
     va_start(values, format);
-    vsnprintf(text, sizeof(text), format, values);
+    schema_fail(reader->e, place, format, values);
     va_end(values);
-    err_set(reader->e, ERR_INVALID_ARGUMENT, "%s", text);
-    return place ? err_add(reader->e, "%s", schema_place_text(place, room)) : false;
+    return false;
 }
 
 bool schema_expect(const struct schema_reader *reader, const struct schema_said *said,

@@ -110,6 +110,12 @@ MUST_CHECK bool json_str(struct json string, struct arena *arena, struct str *re
 /* Whether this is a string that says `text`. */
 bool json_is(struct json string, struct str text);
 
+/* With an exponent beyond this, a number is 0 or fits no integer. */
+#define JSON_EXPONENT_MAX INT64_C(1000000000000000)
+
+/* The exponent of a number, from its digits after 'e'; cut to +-JSON_EXPONENT_MAX. */
+int64_t json_exponent(struct str text);
+
 /* An integer in any spelling (5, 5.0, 50e-1) that fits; false for 5.5 and for 1e99. */
 MUST_CHECK bool json_i64(struct json number, int64_t *ret);
 

@@ -89,18 +89,14 @@ bool json_is(struct json string, struct str text) {
 
 /* ---- Numbers ---- */
 
-/* With an exponent beyond this, a number is 0 or fits no integer. */
-#define PLACES_MAX INT64_C(1000000000000000)
-
-/* The exponent in `text`, limited to -PLACES_MAX..PLACES_MAX. */
-static int64_t exponent_of(struct str text) {
+int64_t json_exponent(struct str text) {
     int64_t exponent = 0;
     bool negative = text.len && text.at[0] == '-';
-    for (size_t i = 0; i < text.len && exponent < PLACES_MAX; i++) {
+    for (size_t i = 0; i < text.len && exponent < JSON_EXPONENT_MAX; i++) {
         if (text.at[i] >= '0' && text.at[i] <= '9')
             exponent = exponent * 10 + (text.at[i] - '0');
     }
-    if (exponent > PLACES_MAX) exponent = PLACES_MAX;
+    if (exponent > JSON_EXPONENT_MAX) exponent = JSON_EXPONENT_MAX;
     return negative ? -exponent : exponent;
 }
 
@@ -108,7 +104,7 @@ static int64_t exponent_of(struct str text) {
  * scale. False when the significant digits do not fit. */
 static bool digits_of(struct str mantissa, uint64_t *ret_digits, int64_t *ret_scale) {
     uint64_t digits = 0;
-    int64_t zeros = 0, behind_point = 0;
+    int64_t zeros = 0, after_point = 0;
     bool point = false;
     for (size_t i = 0; i < mantissa.len; i++) {
         char c = mantissa.at[i];
@@ -116,7 +112,7 @@ static bool digits_of(struct str mantissa, uint64_t *ret_digits, int64_t *ret_sc
             point = true;
             continue;
         }
-        behind_point += point;
+        after_point += point;
         if (c == '0') {
             zeros++;
             continue;
@@ -129,7 +125,7 @@ static bool digits_of(struct str mantissa, uint64_t *ret_digits, int64_t *ret_sc
         if (__builtin_add_overflow(digits, (uint64_t)(c - '0'), &digits)) return false;
     }
     *ret_digits = digits;
-    *ret_scale = zeros - behind_point;
+    *ret_scale = zeros - after_point;
     return true;
 }
 
@@ -145,7 +141,7 @@ bool json_i64(struct json number, int64_t *ret) {
     uint64_t digits;
     int64_t scale;
     if (!digits_of(str_head(rest, e), &digits, &scale)) return false;
-    scale += exponent_of(str_skip(rest, e + 1));
+    scale += json_exponent(str_skip(rest, e + 1));
 
     if (digits && scale < 0) return false;
     for (; digits && scale > 0; scale--) {

@@ -117,6 +117,13 @@ enum pb_wire {
     PB_WIRE_32 = 5,
 };
 
+/* By enum pb_kind. */
+struct pb_kind_facts {
+    uint8_t wire; /* enum pb_wire of one value */
+    uint8_t size; /* bytes of one value in its struct; 0: the sub-message's size */
+};
+extern const struct pb_kind_facts pb_kinds[PB_KIND_COUNT];
+
 static inline size_t pb_varint_len(uint64_t value) {
     /* One byte per 7 bits, rounded up: bits * 9 / 64 computes that without a division. */
     unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);

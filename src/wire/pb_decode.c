@@ -18,31 +18,6 @@ struct reader {
     bool has_unknown; /* the last message read had an unknown field */
 };
 
-static const struct {
-    uint8_t wire;
-    uint8_t size; /* bytes of one value in its struct; 0: the sub-message's size */
-} kinds[PB_KIND_COUNT] = {
-    /* clang-format off */
-    [PB_BOOL]     = {PB_WIRE_VARINT, sizeof(bool)},
-    [PB_INT32]    = {PB_WIRE_VARINT, 4},
-    [PB_INT64]    = {PB_WIRE_VARINT, 8},
-    [PB_UINT32]   = {PB_WIRE_VARINT, 4},
-    [PB_UINT64]   = {PB_WIRE_VARINT, 8},
-    [PB_SINT32]   = {PB_WIRE_VARINT, 4},
-    [PB_SINT64]   = {PB_WIRE_VARINT, 8},
-    [PB_ENUM]     = {PB_WIRE_VARINT, 4},
-    [PB_FIXED32]  = {PB_WIRE_32,     4},
-    [PB_SFIXED32] = {PB_WIRE_32,     4},
-    [PB_FLOAT]    = {PB_WIRE_32,     4},
-    [PB_FIXED64]  = {PB_WIRE_64,     8},
-    [PB_SFIXED64] = {PB_WIRE_64,     8},
-    [PB_DOUBLE]   = {PB_WIRE_64,     8},
-    [PB_STRING]   = {PB_WIRE_BYTES,  sizeof(struct str)},
-    [PB_BYTES]    = {PB_WIRE_BYTES,  sizeof(struct str)},
-    [PB_MESSAGE]  = {PB_WIRE_BYTES,  0},
-    /* clang-format on */
-};
-
 static bool read_message(struct reader *r, const struct pb_message *type, char *message);
 
 bool pb_decode_view(const struct pb_message *type, struct str bytes, struct arena *arena,
@@ -193,7 +168,7 @@ static const struct pb_field *find_field(const struct pb_message *type, uint32_t
 static size_t value_size(const struct pb_field *field) {
     return field->kind == PB_MESSAGE && field->label >= PB_REPEATED ? field->sub->size
            : field->kind == PB_MESSAGE                              ? sizeof(void *)
-                                                                    : kinds[field->kind].size;
+                                       : pb_kinds[field->kind].size;
 }
 
 /* Room of an array that holds `count` values: the next power of two. It need not be stored. */
@@ -275,8 +250,8 @@ static void store_number(enum pb_kind kind, uint64_t value, char *place) {
 }
 
 static bool read_number(struct reader *r, enum pb_kind kind, uint64_t *ret) {
-    if (kinds[kind].wire == PB_WIRE_VARINT) return read_varint(r, VARINT_BYTES_MAX, ret);
-    return read_fixed(r, kinds[kind].size, ret);
+    if (pb_kinds[kind].wire == PB_WIRE_VARINT) return read_varint(r, VARINT_BYTES_MAX, ret);
+    return read_fixed(r, pb_kinds[kind].size, ret);
 }
 
 /* The struct of a sub-message: an array element, or the target of the pointer at `place`, which
@@ -332,7 +307,7 @@ static bool read_delimited(struct reader *r, const struct pb_field *field, char 
 }
 
 static bool read_value(struct reader *r, const struct pb_field *field, char *message) {
-    if (kinds[field->kind].wire == PB_WIRE_BYTES) return read_delimited(r, field, message);
+    if (pb_kinds[field->kind].wire == PB_WIRE_BYTES) return read_delimited(r, field, message);
     uint64_t value;
     if (!read_number(r, (enum pb_kind)field->kind, &value)) return false;
     char *place = value_place(r, field, message);
@@ -343,7 +318,7 @@ static bool read_value(struct reader *r, const struct pb_field *field, char *mes
 
 /* Count of numbers in a packed run. A truncated last varint is not counted. */
 static size_t count_packed(enum pb_kind kind, struct str run) {
-    if (kinds[kind].wire != PB_WIRE_VARINT) return run.len / kinds[kind].size;
+    if (pb_kinds[kind].wire != PB_WIRE_VARINT) return run.len / pb_kinds[kind].size;
     size_t count = 0;
     for (size_t i = 0; i < run.len; i++) count += (uint8_t)run.at[i] < 0x80;
     return count;
@@ -362,7 +337,7 @@ static bool read_packed(struct reader *r, const struct pb_field *field, char *me
     struct reader inner = *r;
     inner.at = run.at;
     inner.end = run.at + run.len;
-    for (size_t i = 0; i < count; i++, place += kinds[kind].size) {
+    for (size_t i = 0; i < count; i++, place += pb_kinds[kind].size) {
         uint64_t value;
         if (!read_number(&inner, kind, &value)) return false;
         store_number(kind, value, place);
@@ -371,13 +346,13 @@ static bool read_packed(struct reader *r, const struct pb_field *field, char *me
 }
 
 static bool is_repeated_number(const struct pb_field *field) {
-    return field->label >= PB_REPEATED && kinds[field->kind].wire != PB_WIRE_BYTES;
+    return field->label >= PB_REPEATED && pb_kinds[field->kind].wire != PB_WIRE_BYTES;
 }
 
 /* Read one field; `field` is NULL when the number is unknown. */
 static inline bool read_field(struct reader *r, const struct pb_field *field, uint32_t number,
                               enum pb_wire wire, char *message, bool *has_unknown) {
-    if (field && wire == kinds[field->kind].wire) return read_value(r, field, message);
+    if (field && wire == pb_kinds[field->kind].wire) return read_value(r, field, message);
     if (field && wire == PB_WIRE_BYTES && is_repeated_number(field))
         return read_packed(r, field, message);
     *has_unknown = true;

@@ -86,11 +86,7 @@ bool pb_encode_member(uint32_t number, const struct pb_message *type, const void
     return encode_as(number, type, message, out);
 }
 
-/* --- reading the struct ------------------------------------------------------------------- */
-
-static const struct {
-    uint8_t wire, size;
-} kinds[PB_KIND_COUNT] = {
+const struct pb_kind_facts pb_kinds[PB_KIND_COUNT] = {
     /* clang-format off */
     [PB_BOOL]     = {PB_WIRE_VARINT, sizeof(bool)},
     [PB_INT32]    = {PB_WIRE_VARINT, 4},
@@ -108,9 +104,11 @@ static const struct {
     [PB_DOUBLE]   = {PB_WIRE_64,     8},
     [PB_STRING]   = {PB_WIRE_BYTES,  sizeof(struct str)},
     [PB_BYTES]    = {PB_WIRE_BYTES,  sizeof(struct str)},
-    [PB_MESSAGE]  = {PB_WIRE_BYTES,  0}, /* the sub-message's size */
+    [PB_MESSAGE]  = {PB_WIRE_BYTES,  0},
     /* clang-format on */
 };
+
+/* --- reading the struct ------------------------------------------------------------------- */
 
 static inline uint32_t load_32(const char *place) {
     uint32_t bits;
@@ -152,7 +150,7 @@ static inline bool is_zero(enum pb_kind kind, const char *place) {
     if (kind == PB_STRING || kind == PB_BYTES) return text_at(place)->len == 0;
     if (kind == PB_MESSAGE) return load_pointer(place) == NULL;
     if (kind == PB_BOOL) return !*(const bool *)place;
-    return kinds[kind].size == 4 ? load_32(place) == 0 : load_64(place) == 0;
+    return pb_kinds[kind].size == 4 ? load_32(place) == 0 : load_64(place) == 0;
 }
 
 /* For a field that is not repeated. */
@@ -168,7 +166,7 @@ static inline bool is_present(const struct pb_field *field, const char *message)
 
 /* Length of a value that is neither text nor a message. */
 static inline size_t number_len(enum pb_kind kind, const char *place) {
-    if (kinds[kind].wire != PB_WIRE_VARINT) return kinds[kind].size;
+    if (pb_kinds[kind].wire != PB_WIRE_VARINT) return pb_kinds[kind].size;
     return pb_varint_len(varint_of(kind, place));
 }
 
@@ -191,7 +189,7 @@ static inline size_t plan_value(struct plan *plan, const struct pb_field *field,
 
 static size_t plan_packed(struct plan *plan, const struct pb_field *field, const char *array,
                           size_t count) {
-    size_t size = kinds[field->kind].size, len = 0;
+    size_t size = pb_kinds[field->kind].size, len = 0;
     for (size_t i = 0; i < count; i++)
         len += number_len((enum pb_kind)field->kind, array + i * size);
     size_t step = plan_step(plan, field, array);
@@ -208,7 +206,7 @@ static size_t plan_repeated(struct plan *plan, const struct pb_field *field,
     for (size_t i = 0; i < count; i++)
         len += field->kind == PB_MESSAGE
                    ? plan_sub_message(plan, field, array + i * field->sub->size)
-                   : plan_value(plan, field, array + i * kinds[field->kind].size);
+                   : plan_value(plan, field, array + i * pb_kinds[field->kind].size);
     return len;
 }
 
@@ -237,7 +235,7 @@ static char *put_fixed(char *at, uint64_t bits, size_t size) {
 }
 
 static inline char *put_number(char *at, enum pb_kind kind, const char *place) {
-    switch (kinds[kind].wire) {
+    switch (pb_kinds[kind].wire) {
     case PB_WIRE_32: return put_fixed(at, load_32(place), 4);
     case PB_WIRE_64: return put_fixed(at, load_64(place), 8);
     default: return pb_put_varint(at, varint_of(kind, place));
@@ -247,7 +245,7 @@ static inline char *put_number(char *at, enum pb_kind kind, const char *place) {
 static char *put_packed(char *at, const struct step *step) {
     at = pb_put_head(at, step->field->number, step->len);
     const char *place = step->place;
-    for (const char *end = at + step->len; at < end; place += kinds[step->field->kind].size)
+    for (const char *end = at + step->len; at < end; place += pb_kinds[step->field->kind].size)
         at = put_number(at, (enum pb_kind)step->field->kind, place);
     return at;
 }
@@ -263,7 +261,7 @@ static inline char *put_step(char *at, const struct step *step) {
     default: break;
     }
     if (field->label == PB_PACKED) return put_packed(at, step);
-    at = pb_put_tag(at, field->number, (enum pb_wire)kinds[field->kind].wire);
+    at = pb_put_tag(at, field->number, (enum pb_wire)pb_kinds[field->kind].wire);
     return put_number(at, (enum pb_kind)field->kind, step->place);
 }
 
