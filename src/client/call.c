@@ -89,6 +89,21 @@ bool http_call_is_line(struct str text) {
     return true;
 }
 
+bool http_call_check_header(const struct http_header *header, struct err *e) {
+    bool good = header->name.len && http_call_is_line(header->name) &&
+                http_call_is_line(header->value) &&
+                str_find_byte(header->name, ':') == header->name.len;
+    return good || err_set(e, ERR_INVALID_ARGUMENT,
+                           "a header of the request has no name, or a line break in it");
+}
+
+bool http_call_has_header(const struct http_request *request, struct str name) {
+    for (size_t i = 0; i < request->header_count; i++) {
+        if (str_equal_nocase(request->headers[i].name, name)) return true;
+    }
+    return false;
+}
+
 /* --- the end ------------------------------------------------------------------------------ */
 
 static enum http_stage stage_of(const struct http_call *call) {

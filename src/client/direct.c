@@ -378,20 +378,8 @@ static const struct carrier direct_carrier = {
     direct_free,  direct_is_connected, direct_url,
 };
 
-static bool is_asked(const struct http_request *request, struct str name) {
-    for (size_t i = 0; i < request->header_count; i++) {
-        if (str_equal_nocase(request->headers[i].name, name)) return true;
-    }
-    return false;
-}
-
 static bool add_field(struct buf *fields, const struct http_header *header, struct err *e) {
-    bool good = header->name.len && http_call_is_line(header->name) &&
-                http_call_is_line(header->value) &&
-                str_find_byte(header->name, ':') == header->name.len;
-    if (!good)
-        return err_set(e, ERR_INVALID_ARGUMENT,
-                       "a header of the request has no name, or a line break in it");
+    if (!http_call_check_header(header, e)) return false;
     size_t before = fields->len;
     buf_append(fields, header->name);
     buf_append(fields, header->value.len ? STR(": ") : STR(":"));
@@ -404,11 +392,12 @@ static bool add_field(struct buf *fields, const struct http_header *header, stru
 static bool set_fields(struct direct *direct, const struct http_request *request,
                        struct err *e) {
     struct buf *fields = &direct->fields;
-    if (!is_asked(request, STR("accept"))) buf_append(fields, STR("Accept: */*\r\n"));
+    if (!http_call_has_header(request, STR("accept")))
+        buf_append(fields, STR("Accept: */*\r\n"));
     for (size_t i = 0; i < request->header_count; i++) {
         if (!add_field(fields, &request->headers[i], e)) return false;
     }
-    if (!is_asked(request, STR("accept-encoding")))
+    if (!http_call_has_header(request, STR("accept-encoding")))
         buf_append(fields, STR("Accept-Encoding: gzip\r\n"));
     return true;
 }

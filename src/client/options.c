@@ -87,21 +87,9 @@ static void add_line(struct http_call *call, const char *line) {
     call->easy->headers = more;
 }
 
-static bool is_asked(const struct http_request *request, struct str name) {
-    for (size_t i = 0; i < request->header_count; i++) {
-        if (str_equal_nocase(request->headers[i].name, name)) return true;
-    }
-    return false;
-}
-
 static bool add_header(struct http_call *call, const struct http_header *header,
                        struct err *e) {
-    bool good = header->name.len && http_call_is_line(header->name) &&
-                http_call_is_line(header->value) &&
-                str_find_byte(header->name, ':') == header->name.len;
-    if (!good)
-        return err_set(e, ERR_INVALID_ARGUMENT,
-                       "a header of the request has no name, or a line break in it");
+    if (!http_call_check_header(header, e)) return false;
     struct buf line;
     buf_init(&line, HTTP_LINE_MAX_BYTES);
     buf_append(&line, header->name);
@@ -109,7 +97,7 @@ static bool add_header(struct http_call *call, const struct http_header *header,
     buf_append(&line, header->value.len ? STR(": ") : STR(";"));
     buf_append(&line, header->value);
     buf_append_byte(&line, '\0');
-    good = buf_ok(&line);
+    bool good = buf_ok(&line);
     if (good) add_line(call, line.at);
     buf_done(&line);
     return good || err_set(e, ERR_INVALID_ARGUMENT, "a header of the request is too long");
@@ -120,11 +108,12 @@ static bool set_headers(struct http_call *call, const struct http_request *reque
     for (size_t i = 0; i < request->header_count; i++) {
         if (!add_header(call, &request->headers[i], e)) return false;
     }
-    if (!is_asked(request, STR("accept-encoding"))) add_line(call, "Accept-Encoding: gzip");
+    if (!http_call_has_header(request, STR("accept-encoding")))
+        add_line(call, "Accept-Encoding: gzip");
     /* Suppress what libcurl would add itself: a content type, and an Expect field, which costs
      * a second because servers do not answer it. */
-    if (!is_asked(request, STR("content-type"))) add_line(call, "Content-Type:");
-    if (!is_asked(request, STR("expect"))) add_line(call, "Expect:");
+    if (!http_call_has_header(request, STR("content-type"))) add_line(call, "Content-Type:");
+    if (!http_call_has_header(request, STR("expect"))) add_line(call, "Expect:");
     set_object(call, CURLOPT_HTTPHEADER, call->easy->headers);
     return true;
 }
@@ -234,10 +223,6 @@ static void set_connection(struct http_call *call, const struct http_request *re
 
 bool easy_set_options(struct http_call *call, const struct http_request *request,
                       struct err *e) {
-    if (!request->method.len || !http_call_is_line(request->method))
-        return err_set(e, ERR_INVALID_ARGUMENT, "the request has no method");
-    if (!request->url.len || !http_call_is_line(request->url))
-        return err_set(e, ERR_INVALID_ARGUMENT, "the URL is empty, or has a line break in it");
     set_text(call, CURLOPT_URL, request->url);
     set_callbacks(call);
     set_connection(call, request);
