@@ -110,6 +110,17 @@ bool buf_vprintf(struct buf *buf, const char *format, va_list values) {
     return room != NULL;
 }
 
+bool buf_append_percent(struct buf *buf, struct str text, const char *plain) {
+    static const char hex[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < text.len; i++) {
+        struct str byte = str_of(text.at + i, 1);
+        unsigned char value = (unsigned char)text.at[i];
+        char escaped[] = {'%', hex[value >> 4], hex[value & 15]};
+        buf_append(buf, str_is_plain(byte, plain) ? byte : str_of(escaped, sizeof(escaped)));
+    }
+    return !buf->full;
+}
+
 bool buf_printf(struct buf *buf, const char *format, ...) {
     va_list values;
     va_start(values, format);

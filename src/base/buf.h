@@ -68,6 +68,8 @@ static inline bool buf_append(struct buf *buf, struct str bytes) {
 bool buf_append_byte(struct buf *buf, char byte);
 bool buf_append_u64(struct buf *buf, uint64_t number); /* decimal */
 bool buf_append_i64(struct buf *buf, int64_t number);  /* decimal */
+/* `text` for a URL: each byte that is not an ASCII letter, a digit or one of `plain` as %XX. */
+bool buf_append_percent(struct buf *buf, struct str text, const char *plain);
 PRINTF_LIKE(2, 3) bool buf_printf(struct buf *buf, const char *format, ...);
 PRINTF_LIKE(2, 0) bool buf_vprintf(struct buf *buf, const char *format, va_list values);
 

@@ -14,6 +14,14 @@ bool str_equal_nocase(struct str a, struct str b) {
     return true;
 }
 
+bool str_is_plain(struct str s, const char *more) {
+    for (size_t i = 0; i < s.len; i++) {
+        char byte = s.at[i];
+        if (!str_is_alnum(byte) && (byte == '\0' || !strchr(more, byte))) return false;
+    }
+    return true;
+}
+
 int str_compare(struct str a, struct str b) {
     size_t common = a.len < b.len ? a.len : b.len;
     int order = common ? memcmp(a.at, b.at, common) : 0;

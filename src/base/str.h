@@ -66,6 +66,15 @@ static inline bool str_ends(struct str s, struct str tail) {
 /* ASCII letters compare without case; all other bytes must be equal. */
 bool str_equal_nocase(struct str a, struct str b);
 
+/* Whether `byte` is an ASCII letter or digit. */
+static inline bool str_is_alnum(char byte) {
+    char lower = (char)(byte | 32);
+    return (lower >= 'a' && lower <= 'z') || (byte >= '0' && byte <= '9');
+}
+
+/* Whether each byte is an ASCII letter, a digit or one of `more`; true of an empty text. */
+bool str_is_plain(struct str s, const char *more);
+
 /* -1, 0 or 1, comparing unsigned bytes; a prefix sorts first. */
 int str_compare(struct str a, struct str b);
 

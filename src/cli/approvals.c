@@ -108,7 +108,7 @@ static bool cli_approvals_send(const struct config *config, struct str id, struc
     struct buf path;
     buf_init(&path, 16 * KIB);
     buf_append(&path, STR("/weir/v1/approvals/"));
-    ask_daemon_escape(&path, id);
+    buf_append_percent(&path, id, "-._~");
     bool ok = buf_ok(&path)
                   ? ask_daemon_whole(config, STR("POST"), buf_str(&path), decision, body, e)
                   : err_set(e, ERR_INVALID_ARGUMENT, "the approval's id is too long");

@@ -176,19 +176,3 @@ bool ask_daemon_whole(const struct config *config, struct str method, struct str
     if (!ask_daemon(config, &question, e)) return false;
     return buf_ok(out) || err_set(e, ERR_TOO_LARGE, "the daemon's answer is too long");
 }
-
-void ask_daemon_escape(struct buf *out, struct str text) {
-    static const char hex[] = "0123456789ABCDEF";
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                     (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.' || c == '~';
-        if (plain) {
-            buf_append_byte(out, (char)c);
-        } else {
-            buf_append_byte(out, '%');
-            buf_append_byte(out, hex[c >> 4]);
-            buf_append_byte(out, hex[c & 15]);
-        }
-    }
-}

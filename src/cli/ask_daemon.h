@@ -33,7 +33,4 @@ MUST_CHECK bool ask_daemon_whole(const struct config *config, struct str method,
                                  struct str path, struct str body, struct buf *out,
                                  struct err *e);
 
-/* Append `text` percent-encoded, for a path or a query. */
-void ask_daemon_escape(struct buf *out, struct str text);
-
 #endif

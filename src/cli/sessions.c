@@ -31,7 +31,7 @@ static void add_parameter(struct buf *path, const char *name, struct str value) 
     buf_append_byte(path, first ? '?' : '&');
     buf_append(path, str_from(name));
     buf_append_byte(path, '=');
-    ask_daemon_escape(path, value);
+    buf_append_percent(path, value, "-._~");
 }
 
 static struct str text_of(const char *text) {
@@ -42,7 +42,7 @@ static bool write_path(const struct sessions_arguments *arguments, struct str id
                        const char *after, struct buf *out, struct err *e) {
     buf_append(out, STR("/weir/v1/sessions"));
     if (id.len) buf_append_byte(out, '/');
-    ask_daemon_escape(out, id);
+    buf_append_percent(out, id, "-._~");
     buf_append(out, str_from(after));
     add_parameter(out, "workspace", text_of(arguments->workspace));
     add_parameter(out, "user", text_of(arguments->user));

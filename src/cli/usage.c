@@ -33,7 +33,7 @@ static const char *const parameters[] = {"by", "from", "to", "workspace", "agent
 static void add_parameter(struct buf *path, const char *name, const char *value) {
     buf_append_byte(path, str_find_byte(buf_str(path), '?') < path->len ? '&' : '?');
     buf_printf(path, "%s=", name);
-    ask_daemon_escape(path, str_from(value));
+    buf_append_percent(path, str_from(value), "-._~");
 }
 
 /* False: wrong usage. */

@@ -61,8 +61,7 @@ static struct str bare_server(struct str name) {
 static bool keep_name(struct config *config, struct str name, struct str *ret) {
     if (!arena_str(config->arena, str_head(name, NAME_MAX_BYTES), ret)) return false;
     for (char *at = (char *)ret->at; *at; at++) {
-        bool fits = (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'z') ||
-                    (*at >= 'A' && *at <= 'Z') || *at == '-' || *at == '_';
+        bool fits = str_is_alnum(*at) || *at == '-' || *at == '_';
         if (!fits) *at = '_';
     }
     return true;

@@ -292,13 +292,7 @@ static bool is_host(struct str host) {
     bool brackets = str_starts(host, STR("[")) && str_ends(host, STR("]"));
     if (brackets) host = str_skip(str_head(host, host.len - 1), 1);
     if (brackets && host.len == 0) return false;
-    for (size_t i = 0; i < host.len; i++) {
-        char c = host.at[i];
-        bool name = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                    (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '_';
-        if (!name && !(brackets && (c == ':' || c == '%'))) return false;
-    }
-    return true;
+    return str_is_plain(host, brackets ? ".-_:%" : ".-_");
 }
 
 static bool set_unix(const struct value *value, void *ret, struct err *e) {

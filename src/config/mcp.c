@@ -14,13 +14,7 @@ static const char *const passed[] = {"PATH", "HOME",    "LANG",  "LC_ALL", "TERM
                                      "USER", "LOGNAME", "SHELL", "TMPDIR"};
 
 static bool is_name(struct str name) {
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.at[i];
-        bool good = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                    (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
-        if (!good) return false;
-    }
-    return name.len > 0 && name.len <= NAME_MAX_BYTES;
+    return name.len > 0 && name.len <= NAME_MAX_BYTES && str_is_plain(name, "-_");
 }
 
 static const char *keep(struct config *config, struct str text) {

@@ -28,17 +28,6 @@ struct own_reading {
 
 /* --- names -------------------------------------------------------------------------------- */
 
-/* Models' APIs accept no other names. */
-static bool is_name(struct str name) {
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.at[i];
-        bool good = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                    (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
-        if (!good) return false;
-    }
-    return name.len > 0 && name.len <= NAME_MAX_BYTES;
-}
-
 static bool is_taken(struct str name) {
     static const char *const words[] = {"transfer_to_agent", "request_approval", "read_result",
                                         NULL};
@@ -49,7 +38,7 @@ static bool is_taken(struct str name) {
 }
 
 static bool check_name(const struct yaml *node, struct err *e) {
-    if (!is_name(node->key))
+    if (!node->key.len || node->key.len > NAME_MAX_BYTES || !str_is_plain(node->key, "-_"))
         return yaml_err_key(e, node, "a tool's name has 1 to %d letters, digits, '-' and '_'",
                             NAME_MAX_BYTES);
     return !is_taken(node->key) ||

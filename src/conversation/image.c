@@ -10,19 +10,10 @@
 /* Bytes of the caller's input that an error quotes. */
 #define SHOWN_BYTES 40
 
-static bool is_type_character(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '-' || c == '+' || c == '.';
-}
-
 bool image_is_type(struct str type) {
     struct str head = STR("image/");
-    if (!str_starts(type, head) || type.len > TYPE_MAX_BYTES || type.len == head.len)
-        return false;
-    for (size_t i = head.len; i < type.len; i++) {
-        if (!is_type_character(type.at[i])) return false;
-    }
-    return true;
+    return str_starts(type, head) && type.len <= TYPE_MAX_BYTES && type.len > head.len &&
+           str_is_plain(str_skip(type, head.len), "-+.");
 }
 
 static bool is_base64(struct str data) {

@@ -37,8 +37,7 @@ static bool check_pattern(struct str rest, struct err *e) {
 static void append_literal(struct buf *out, struct str word) {
     for (size_t i = 0; i < word.len; i++) {
         unsigned char c = (unsigned char)word.at[i];
-        bool plain = c >= 0x80 || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                     (c >= 'A' && c <= 'Z') || c < 0x20;
+        bool plain = c >= 0x80 || c < 0x20 || str_is_alnum((char)c);
         if (!plain) buf_append_byte(out, '\\');
         buf_append_byte(out, (char)c);
     }
@@ -122,8 +121,7 @@ static bool measure_behind(struct guardrail *guardrail, struct err *e) {
 /* --- replacements --------------------------------------------------------------------------- */
 
 static bool is_name_byte(char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           c == '_';
+    return str_is_alnum(c) || c == '_';
 }
 
 /* The group name after a '$', without braces; `ret_rest` is the text after it. Empty: no

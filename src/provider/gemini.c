@@ -449,27 +449,13 @@ static bool gemini_body(const struct dialect_settings *settings,
 
 /* --- the URL ------------------------------------------------------------------------------ */
 
-/* Percent-encode every character with a meaning in a URL. */
-static void append_path(struct buf *out, struct str path) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789-_./@";
-    for (size_t i = 0; i < path.len; i++) {
-        char c = path.at[i];
-        if (c != '\0' && strchr(plain, c)) {
-            buf_append_byte(out, c);
-        } else {
-            buf_printf(out, "%%%02X", (unsigned char)c);
-        }
-    }
-}
-
 static void gemini_url(const struct dialect_settings *settings,
                        const struct provider_request *request, struct buf *out) {
     struct str model = body_model(settings, request);
     bool pathed = str_find_byte(model, '/') < model.len; /* "models/x", "tunedModels/x" */
     buf_append(out, settings->base_url);
     buf_append(out, pathed ? STR("/") : STR("/models/"));
-    append_path(out, model);
+    buf_append_percent(out, model, "-_./@");
     buf_append(out, settings->whole ? STR(":generateContent")
                                     : STR(":streamGenerateContent?alt=sse"));
     if (settings->query.len)

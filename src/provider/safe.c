@@ -6,10 +6,6 @@
 
 #define ELLIPSIS STR("...")
 
-static bool is_plain(char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 /* In "abc***xyz" or "abc...xyz" the middle was masked; the rest is still secret. */
 static bool is_blotted(struct str run) {
     return str_find(run, STR("**")) < run.len || str_find(run, ELLIPSIS) < run.len;
@@ -42,7 +38,7 @@ static void clean(struct str text, struct buf *out) {
             inside = false;
             continue;
         }
-        bool plain = is_plain(text.at[0]);
+        bool plain = str_is_alnum(text.at[0]);
         struct secret_piece piece = plain && inside ? (struct secret_piece){1, 0} : word(text);
         if (piece.shown + piece.hidden == 0) piece.shown = 1;
         inside = plain && piece.shown == 1;

@@ -62,17 +62,13 @@ static bool ends_nocase(struct str s, struct str tail) {
 #define NAME_MAX_BYTES 253
 #define LABEL_MAX_BYTES 63
 
-static bool is_letter_or_digit(char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 /* RFC 1123 2.1, and the underscore that names inside a machine may have. */
 static bool is_label(struct str label) {
     if (label.len == 0 || label.len > LABEL_MAX_BYTES) return false;
     for (size_t i = 0; i < label.len; i++) {
         bool inside = i > 0 && i + 1 < label.len;
         char c = label.at[i];
-        if (!is_letter_or_digit(c) && c != '_' && !(inside && c == '-')) return false;
+        if (!str_is_alnum(c) && c != '_' && !(inside && c == '-')) return false;
     }
     return true;
 }
@@ -172,20 +168,10 @@ enum page_verdict page_judge(const struct page_rules *rules,
 
 /* --- settings ----------------------------------------------------------------------------- */
 
-static bool is_plain(struct str text) {
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.at[i];
-        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                     (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '_';
-        if (!plain) return false;
-    }
-    return text.len > 0;
-}
-
 bool page_host_ok(struct str host) {
     char text[INET6_ADDRSTRLEN];
     struct in6_addr v6;
-    if (!str_starts(host, STR("["))) return is_plain(host);
+    if (!str_starts(host, STR("["))) return host.len > 0 && str_is_plain(host, ".-_");
     if (!str_ends(host, STR("]"))) return false;
     struct str bare = str_skip(str_head(host, host.len - 1), 1);
     return copy_address(bare, text) && inet_pton(AF_INET6, text, &v6) == 1;

@@ -49,16 +49,6 @@ void request_set_target(struct request *request, struct str target) {
     request->path = str_split(target, '?', &request->query);
 }
 
-static bool all_of(struct str s, const char *allowed) {
-    for (size_t i = 0; i < s.len; i++) {
-        char byte = s.at[i];
-        bool letter = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
-                      (byte >= 'A' && byte <= 'Z');
-        if (!letter && (byte == '\0' || !strchr(allowed, byte))) return false;
-    }
-    return true;
-}
-
 static bool is_port(struct str port) {
     for (size_t i = 0; i < port.len; i++)
         if (port.at[i] < '0' || port.at[i] > '9') return false;
@@ -72,12 +62,12 @@ bool request_authority_ok(struct str authority) {
         size_t end = str_find_byte(authority, ']');
         if (end == authority.len || end == 1) return false;
         struct str after = str_skip(authority, end + 1);
-        return all_of(str_head(str_skip(authority, 1), end - 1), ":.%-_~") &&
+        return str_is_plain(str_head(str_skip(authority, 1), end - 1), ":.%-_~") &&
                (after.len == 0 || (after.at[0] == ':' && is_port(str_skip(after, 1))));
     }
     struct str port;
     struct str host = str_split(authority, ':', &port);
-    return host.len > 0 && all_of(host, "-._~%!$&'()*+,;=") && is_port(port);
+    return host.len > 0 && str_is_plain(host, "-._~%!$&'()*+,;=") && is_port(port);
 }
 
 /* The reason phrase of a status, for people; clients ignore it. */

@@ -70,8 +70,7 @@ static void put_plain(struct str text, char room[WHO_MAX_BYTES + 1]) {
     size_t len = text.len < WHO_MAX_BYTES ? text.len : WHO_MAX_BYTES;
     for (size_t i = 0; i < len; i++) {
         char c = text.at[i];
-        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                     (c >= 'A' && c <= 'Z') || c == '_';
+        bool plain = str_is_alnum(c) || c == '_';
         room[i] = plain ? c : '_';
     }
     room[len] = '\0';

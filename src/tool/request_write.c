@@ -116,7 +116,7 @@ static bool put_in_url(const struct filling *filling, const struct template_piec
                         "'" STR_FMT "' is empty, and stands in the path of the address",
                         STR_ARG(str_head(piece->text, NAME_SHOWN_BYTES)));
     if (good && !buf_ok(&value)) good = err_set(e, ERR_INVALID_ARGUMENT, "it is too long");
-    if (good) tool_output_encode(buf_str(&value), out);
+    if (good) buf_append_percent(out, buf_str(&value), "-._~");
     buf_done(&value);
     return good;
 }
@@ -138,9 +138,9 @@ static bool put_template(const struct filling *filling, struct buf *out, struct 
 static void put_parameter(struct str name, struct str value, struct buf *out) {
     bool first = str_find_byte(buf_str(out), '?') == out->len;
     buf_append_byte(out, first ? '?' : '&');
-    tool_output_encode(name, out);
+    buf_append_percent(out, name, "-._~");
     buf_append_byte(out, '=');
-    tool_output_encode(value, out);
+    buf_append_percent(out, value, "-._~");
 }
 
 static void put_one_argument(struct str name, struct json value, struct buf *out) {

@@ -123,25 +123,13 @@ void root_unref(struct root *root) {
 
 /* ---- Paths ---- */
 
-static bool is_plain(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '.' || c == '_' || c == '-';
-}
-
 /* Append the workspace as one file name that is unique to it and never "." or "..". */
 static bool append_workspace(struct str workspace, struct buf *out, struct err *e) {
     if (workspace.len == 0)
         return err_set(e, ERR_INVALID_ARGUMENT, "the call belongs to no workspace");
     bool dots = str_equal(workspace, STR(".")) || str_equal(workspace, STR(".."));
     size_t before = out->len;
-    for (size_t i = 0; i < workspace.len; i++) {
-        char c = workspace.at[i];
-        if (is_plain(c) && !dots) {
-            buf_append_byte(out, c);
-        } else {
-            buf_printf(out, "%%%02X", (unsigned char)c);
-        }
-    }
+    buf_append_percent(out, workspace, dots ? "" : "._-");
     return out->len - before <= NAME_BYTES_MAX ||
            err_set(e, ERR_INVALID_ARGUMENT, "the name of the workspace is too long");
 }

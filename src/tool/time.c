@@ -16,8 +16,7 @@ static bool name_is_safe(struct str name) {
     char before = '/';
     for (size_t i = 0; i < name.len; i++) {
         char c = name.at[i];
-        bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-                     (c >= '0' && c <= '9') || c == '_' || c == '+' || c == '-';
+        bool plain = str_is_alnum(c) || c == '_' || c == '+' || c == '-';
         if (!plain && (c != '/' || before == '/')) return false;
         before = c;
     }

@@ -46,23 +46,11 @@ bool tool_output_write(struct str bytes, enum tool_output_form form, struct str 
 
 /* --- secrets ------------------------------------------------------------------------------ */
 
-void tool_output_encode(struct str text, struct buf *out) {
-    static const char plain[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.at[i] && strchr(plain, text.at[i])) {
-            buf_append_byte(out, text.at[i]);
-        } else {
-            buf_printf(out, "%%%02X", (unsigned char)text.at[i]);
-        }
-    }
-}
-
 /* The spellings to search for: plain, in a URL, and in a JSON string without its quotes. */
 static void spell(struct str value, struct buf spellings[SPELLINGS]) {
     for (size_t i = 0; i < SPELLINGS; i++) buf_init(&spellings[i], SPELLING_MAX_BYTES);
     buf_append(&spellings[0], value);
-    tool_output_encode(value, &spellings[1]);
+    buf_append_percent(&spellings[1], value, "-._~");
     json_put_str(&spellings[2], value);
 }
 

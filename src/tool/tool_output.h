@@ -38,7 +38,4 @@ struct tool_secret {
 void tool_output_hide(struct str text, const struct tool_secret *secrets, size_t count,
                       struct buf *out);
 
-/* Append `text` percent-encoded: all but letters, digits and "-._~" (RFC 3986 2.3). */
-void tool_output_encode(struct str text, struct buf *out);
-
 #endif

@@ -3,13 +3,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "loop/job.h"
 #include "text/charset.h"
 #include "text/html.h"
-#include "tool/get.h"
-#include "tool/local.h"
+#include "tool/web_call.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #define ADDRESS_MAX_BYTES 2048
@@ -26,35 +23,9 @@ struct web_fetch {
 };
 
 struct tool_call {
-    struct http_pool *pool;
-    struct loop *loop;
-    tool_done_fn *done;
-    void *ctx;
-    struct timer refused; /* reports bad arguments */
-    struct get get;
-    struct err why;
-
-    /* Used by the worker from the start to the end of its job; only `abandoned` is shared. */
-    struct job job;
-    bool reading;
-    atomic_bool abandoned;
-    uint64_t give_up_ms;
-    struct buf result;
-    bool succeeded;
+    struct web_call web;
+    uint64_t give_up_ms; /* the worker's */
 };
-
-static void call_free(struct tool_call *call) {
-    timer_stop(&call->refused);
-    get_end(&call->get);
-    buf_done(&call->result);
-    free(call);
-}
-
-static void web_fetch_tell(struct tool_call *call, bool succeeded) {
-    tool_done_fn *done = call->done;
-    done(buf_str(&call->result), succeeded ? NULL : &call->why, call->ctx);
-    call_free(call);
-}
 
 /* ---- What came, as text. On a worker. ---- */
 
@@ -99,27 +70,27 @@ static enum page_kind kind_of_bytes(struct str body) {
 
 static bool may_go_on(void *ctx) {
     const struct tool_call *call = ctx;
-    return !atomic_load_explicit(&call->abandoned, memory_order_relaxed) &&
+    return !atomic_load_explicit(&call->web.abandoned, memory_order_relaxed) &&
            clock_mono_ms() < call->give_up_ms;
 }
 
 static bool to_text(struct tool_call *call, enum page_kind kind, struct buf *out) {
-    struct str body = buf_str(&call->get.body), type = buf_str(&call->get.type);
+    struct str body = buf_str(&call->web.get.body), type = buf_str(&call->web.get.type);
     struct str charset = charset_of_type(type);
     /* Do not end inside a character; in other encodings at most three characters are lost. */
-    if (call->get.truncated) body.len -= utf8_pending(body);
+    if (call->web.get.truncated) body.len -= utf8_pending(body);
     if (!charset.len && kind == PAGE_HTML) charset = charset_of_page(body);
     if (kind == PAGE_TEXT) {
         charset_append(out, charset, body);
         return true;
     }
     struct html_options options = {
-        .url = buf_str(&call->get.url), .go_on = may_go_on, .ctx = call};
+        .url = buf_str(&call->web.get.url), .go_on = may_go_on, .ctx = call};
     struct buf page;
     buf_init(&page, out->max_bytes);
     charset_append(&page, charset, body);
-    bool read = html_text(buf_str(&page), &options, out, &call->why);
-    if (!buf_ok(&page)) call->get.truncated = true;
+    bool read = html_text(buf_str(&page), &options, out, &call->web.why);
+    if (!buf_ok(&page)) call->web.get.truncated = true;
     buf_done(&page);
     return read;
 }
@@ -129,48 +100,34 @@ static void put_result(struct tool_call *call, struct str text) {
     struct buf url, quoted;
     buf_init(&url, SIZE_MAX);
     buf_init(&quoted, SIZE_MAX);
-    get_put_address(&url, buf_str(&call->get.url));
+    get_put_address(&url, buf_str(&call->web.get.url));
     json_put_str(&quoted, local_fit(buf_str(&url), LOCAL_RESULT_MAX_BYTES / 4));
 
     struct str body = local_fit(text, LOCAL_RESULT_MAX_BYTES - frame - quoted.len);
-    struct json_writer w = json_writer(&call->result);
+    struct json_writer w = json_writer(&call->web.result);
     json_open_object(&w);
     json_member_raw(&w, "url", buf_str(&quoted));
     json_member_str(&w, "body", body);
-    if (call->get.truncated || body.len < text.len) json_member_bool(&w, "truncated", true);
+    if (call->web.get.truncated || body.len < text.len) json_member_bool(&w, "truncated", true);
     json_close(&w);
     buf_done(&quoted);
     buf_done(&url);
 }
 
 static bool read_page(struct tool_call *call) {
+    call->give_up_ms = clock_mono_ms() + READING_MS;
     struct buf text;
     buf_init(&text, 4 * BODY_MAX_BYTES); /* no charset needs more than 4 bytes for one */
-    struct str type = media_type(buf_str(&call->get.type));
+    struct str type = media_type(buf_str(&call->web.get.type));
     enum page_kind kind =
-        type.len ? kind_of_type(type) : kind_of_bytes(buf_str(&call->get.body));
-    bool read = kind != PAGE_OTHER || err_set(&call->why, ERR_INVALID_ARGUMENT,
+        type.len ? kind_of_type(type) : kind_of_bytes(buf_str(&call->web.get.body));
+    bool read = kind != PAGE_OTHER || err_set(&call->web.why, ERR_INVALID_ARGUMENT,
                                               "the content is not text, and has no type");
     if (read) read = to_text(call, kind, &text);
-    if (read && !buf_ok(&text)) call->get.truncated = true;
+    if (read && !buf_ok(&text)) call->web.get.truncated = true;
     if (read) put_result(call, buf_str(&text));
     buf_done(&text);
-    return read && local_result(&call->result, &call->why);
-}
-
-static void work(void *ctx) {
-    struct tool_call *call = ctx;
-    call->give_up_ms = clock_mono_ms() + READING_MS;
-    call->succeeded = read_page(call);
-}
-
-static void worked(void *ctx) {
-    struct tool_call *call = ctx;
-    if (atomic_load_explicit(&call->abandoned, memory_order_relaxed)) {
-        call_free(call);
-    } else {
-        web_fetch_tell(call, call->succeeded);
-    }
+    return read && local_result(&call->web.result, &call->web.why);
 }
 
 /* ---- Fetching. On the loop. ---- */
@@ -186,45 +143,37 @@ static bool on_head(struct get *get, void *ctx) {
 static bool refused_status(struct tool_call *call) {
     struct buf said;
     buf_init(&said, 4 * REASON_BYTES);
-    struct str body = str_trim(buf_str(&call->get.body));
+    struct str body = str_trim(buf_str(&call->web.get.body));
     utf8_append_repaired(&said, str_head(body, body.len - utf8_pending(body)));
-    err_set(&call->why, ERR_UNAVAILABLE, "the server answered %u%s" STR_FMT, call->get.status,
-            said.len ? ": " : "", STR_ARG(buf_str(&said)));
+    err_set(&call->web.why, ERR_UNAVAILABLE, "the server answered %u%s" STR_FMT,
+            call->web.get.status, said.len ? ": " : "", STR_ARG(buf_str(&said)));
     buf_done(&said);
     return false;
 }
 
 /* Whether there is a page to convert. */
 static bool judge(struct tool_call *call, const struct err *failed) {
-    struct str type = media_type(buf_str(&call->get.type));
+    struct str type = media_type(buf_str(&call->web.get.type));
     if (failed) {
-        call->why = *failed;
+        call->web.why = *failed;
         return false;
     }
-    if (call->get.status >= 400) return refused_status(call);
-    if (call->get.status >= 300)
-        return err_set(&call->why, ERR_UNAVAILABLE,
+    if (call->web.get.status >= 400) return refused_status(call);
+    if (call->web.get.status >= 300)
+        return err_set(&call->web.why, ERR_UNAVAILABLE,
                        "the server answered %u, a redirect that leads nowhere or too far",
-                       call->get.status);
+                       call->web.get.status);
     if (type.len && kind_of_type(type) == PAGE_OTHER)
-        return err_set(&call->why, ERR_INVALID_ARGUMENT,
+        return err_set(&call->web.why, ERR_INVALID_ARGUMENT,
                        "the content is not text, it is " STR_FMT, STR_ARG(str_head(type, 80)));
     return true;
 }
 
-static void fetched(const struct err *failed, void *ctx) {
-    struct tool_call *call = ctx;
-    if (!judge(call, failed)) {
-        web_fetch_tell(call, false);
-        return;
-    }
-    call->reading = true;
-    job_start(&call->job, call->loop, work, worked, call);
+static void call_free(struct tool_call *call) {
+    free(call);
 }
 
-static void on_refused(void *ctx) {
-    web_fetch_tell(ctx, false);
-}
+static const struct web_call_kind fetching = {judge, read_page, call_free};
 
 /* Check that the address can be requested and holds no secret. */
 static bool check_address(struct str url, struct err *e) {
@@ -248,7 +197,8 @@ static bool check_address(struct str url, struct err *e) {
     return true;
 }
 
-static void web_fetch_ask(struct tool_call *call, struct json args, struct str url) {
+static void web_fetch_ask(struct tool_call *call, struct http_pool *pool, struct json args,
+                          struct str url) {
     static const struct http_header headers[] = {
         {STR_INIT("user-agent"), STR_INIT("weir (web_fetch; on behalf of a user)")},
         {STR_INIT("accept"),
@@ -266,19 +216,19 @@ static void web_fetch_ask(struct tool_call *call, struct json args, struct str u
         .public_only = true,
     };
     size_t keep = local_number(args, STR("max_bytes"), 1, BODY_MAX_BYTES, BODY_MAX_BYTES);
-    get_start(&call->get, call->pool, call->loop, &request, keep, on_head, fetched, call);
+    web_call_get(call, pool, &request, keep, on_head);
 }
 
-/* False: call->why says what is wrong with the arguments. */
-static bool web_fetch_begin(struct tool_call *call, struct str text) {
+/* False: `why` says what is wrong with the arguments. */
+static bool web_fetch_begin(struct tool_call *call, struct http_pool *pool, struct str text) {
     struct json args;
     struct str url;
     struct arena *arena = arena_new(2 * text.len + 4 * KIB);
-    bool begun = local_args(text, &args, &call->why) &&
+    bool begun = local_args(text, &args, &call->web.why) &&
                  (json_str(json_find(args, STR("url")), arena, &url) ||
-                  err_set(&call->why, ERR_INVALID_ARGUMENT, "'url' must be a string"));
-    if (begun) begun = check_address(str_trim(url), &call->why);
-    if (begun) web_fetch_ask(call, args, str_trim(url));
+                  err_set(&call->web.why, ERR_INVALID_ARGUMENT, "'url' must be a string"));
+    if (begun) begun = check_address(str_trim(url), &call->web.why);
+    if (begun) web_fetch_ask(call, pool, args, str_trim(url));
     arena_free(arena);
     return begun;
 }
@@ -287,20 +237,10 @@ static struct tool_call *fetch_start(struct tool *tool, struct loop *loop,
                                      const struct tool_request *request, tool_done_fn *done,
                                      void *ctx) {
     struct tool_call *call = MEM_NEW(struct tool_call);
-    call->pool = CONTAINER_OF(tool, struct web_fetch, base)->pool;
-    call->loop = loop;
-    call->done = done;
-    call->ctx = ctx;
-    atomic_init(&call->abandoned, false);
-    buf_init(&call->result, LOCAL_RESULT_MAX_BYTES);
-    timer_init(&call->refused, loop, on_refused, call);
-    if (!web_fetch_begin(call, request->args)) timer_start(&call->refused, 0);
+    struct http_pool *pool = CONTAINER_OF(tool, struct web_fetch, base)->pool;
+    web_call_init(call, &fetching, loop, done, ctx);
+    if (!web_fetch_begin(call, pool, request->args)) web_call_refuse(call);
     return call;
-}
-
-static void fetch_cancel(struct tool_call *call) {
-    atomic_store_explicit(&call->abandoned, true, memory_order_relaxed);
-    if (!call->reading || job_cancel(&call->job)) call_free(call);
 }
 
 static void fetch_free(struct tool *tool) {
@@ -311,7 +251,7 @@ static void fetch_free(struct tool *tool) {
 static const struct tool_kind web_fetch_kind = {
     .name = "web_fetch",
     .start = fetch_start,
-    .cancel = fetch_cancel,
+    .cancel = web_call_cancel,
     .free = fetch_free,
 };
 

@@ -1,9 +1,7 @@
 #include "tool/web_search.h"
 
 #include "base/mem.h"
-#include "loop/job.h"
-#include "tool/get.h"
-#include "tool/local.h"
+#include "tool/web_call.h"
 
 #include <stdlib.h>
 
@@ -57,21 +55,11 @@ struct web_search {
 };
 
 struct tool_call {
+    struct web_call web;
     const struct backend *backend;
-    struct loop *loop;
-    tool_done_fn *done;
-    void *ctx;
-    struct timer refused; /* reports bad arguments */
-    struct get get;
-    struct err why;
-    struct str query; /* in the arena */
+    struct arena *arena; /* used by the worker while it reads, like the body and the result */
+    struct str query;    /* in the arena */
     size_t results_max;
-
-    struct arena *arena; /* used by the worker while it reads, like get.body and result */
-    struct job job;
-    bool reading, abandoned;
-    struct buf result;
-    bool succeeded;
 };
 
 /* ---- Settings ---- */
@@ -160,7 +148,7 @@ static void put_rows(struct tool_call *call, struct json list, struct json_write
         struct buf text;
         buf_init(&text, LOCAL_RESULT_MAX_BYTES);
         bool usable = put_row(call->backend, row, call->arena, &text) && buf_ok(&text);
-        bool fits = call->result.len + text.len + 8 < LOCAL_RESULT_MAX_BYTES;
+        bool fits = call->web.result.len + text.len + 8 < LOCAL_RESULT_MAX_BYTES;
         if (usable && fits) {
             json_write_raw(w, buf_str(&text));
             count++;
@@ -182,93 +170,47 @@ static bool find_rows(const struct tool_call *call, struct json answer, struct j
 static bool read_answer(struct tool_call *call) {
     struct json answer, rows;
     struct err inner; /* quotes the answer, which may be anything */
-    if (!json_read(buf_str(&call->get.body), &answer, &inner) ||
+    if (!json_read(buf_str(&call->web.get.body), &answer, &inner) ||
         !find_rows(call, answer, &rows))
-        return err_set(&call->why, ERR_UNAVAILABLE, "the search backend's answer is malformed");
+        return err_set(&call->web.why, ERR_UNAVAILABLE,
+                       "the search backend's answer is malformed");
 
-    struct json_writer w = json_writer(&call->result);
+    struct json_writer w = json_writer(&call->web.result);
     json_open_object(&w);
     json_member_str(&w, "query", local_fit(call->query, SNIPPET_MAX_BYTES));
     json_member_array(&w, "results");
     put_rows(call, rows, &w);
     json_close(&w);
     json_close(&w);
-    return local_result(&call->result, &call->why);
+    return local_result(&call->web.result, &call->web.why);
 }
 
 /* ---- The call ---- */
 
 static void call_free(struct tool_call *call) {
-    timer_stop(&call->refused);
-    get_end(&call->get);
-    buf_done(&call->result);
     arena_free(call->arena);
     free(call);
-}
-
-static void web_search_tell(struct tool_call *call, bool succeeded) {
-    call->done(buf_str(&call->result), succeeded ? NULL : &call->why, call->ctx);
-    call_free(call);
-}
-
-static void work(void *ctx) {
-    struct tool_call *call = ctx;
-    call->succeeded = read_answer(call);
-}
-
-static void worked(void *ctx) {
-    struct tool_call *call = ctx;
-    if (call->abandoned) {
-        call_free(call);
-    } else {
-        web_search_tell(call, call->succeeded);
-    }
 }
 
 /* Report the failure without the client's own text, which contains the address. */
 static bool unreachable(struct tool_call *call, const struct err *failed) {
     const char *what = "cannot be reached";
     if (failed->code == ERR_DEADLINE_EXCEEDED) what = "did not answer in time";
-    return err_set(&call->why, failed->code, "the search backend %s", what);
+    return err_set(&call->web.why, failed->code, "the search backend %s", what);
 }
 
 static bool judge(struct tool_call *call, const struct err *failed) {
     if (failed) return unreachable(call, failed);
-    if (call->get.status >= 300)
-        return err_set(&call->why, ERR_UNAVAILABLE, "the search backend answered %u; %s",
-                       call->get.status,
-                       call->get.status < 500 ? call->backend->refusal : "try again later");
-    return !call->get.truncated ||
-           err_set(&call->why, ERR_UNAVAILABLE,
+    if (call->web.get.status >= 300)
+        return err_set(&call->web.why, ERR_UNAVAILABLE, "the search backend answered %u; %s",
+                       call->web.get.status,
+                       call->web.get.status < 500 ? call->backend->refusal : "try again later");
+    return !call->web.get.truncated ||
+           err_set(&call->web.why, ERR_UNAVAILABLE,
                    "the search backend's answer is larger than %zu bytes", ANSWER_MAX_BYTES);
 }
 
-static void answered(const struct err *failed, void *ctx) {
-    struct tool_call *call = ctx;
-    if (!judge(call, failed)) {
-        web_search_tell(call, false);
-        return;
-    }
-    call->reading = true;
-    job_start(&call->job, call->loop, work, worked, call);
-}
-
-static void on_refused(void *ctx) {
-    web_search_tell(ctx, false);
-}
-
-static void put_escaped(struct buf *out, struct str text) {
-    static const char plain[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        if (c && strchr(plain, c)) {
-            buf_append_byte(out, (char)c);
-        } else {
-            buf_printf(out, "%%%02X", c);
-        }
-    }
-}
+static const struct web_call_kind searching = {judge, read_answer, call_free};
 
 static void put_url(const struct web_search *search, const struct tool_call *call,
                     struct buf *out) {
@@ -280,7 +222,7 @@ static void put_url(const struct web_search *search, const struct tool_call *cal
     if (call->backend->count.len)
         buf_printf(out, "&" STR_FMT "=%zu", STR_ARG(call->backend->count), call->results_max);
     buf_append(out, STR("&q="));
-    put_escaped(out, call->query);
+    buf_append_percent(out, call->query, "-._~");
 }
 
 static void web_search_ask(const struct web_search *search, struct tool_call *call) {
@@ -298,19 +240,18 @@ static void web_search_ask(const struct web_search *search, struct tool_call *ca
         .headers = headers,
         .header_count = ARRAY_LEN(headers) - (call->backend->key_header.len ? 0 : 1),
     };
-    get_start(&call->get, search->pool, call->loop, &request, ANSWER_MAX_BYTES, NULL, answered,
-              call);
+    web_call_get(call, search->pool, &request, ANSWER_MAX_BYTES, NULL);
     buf_done(&url);
 }
 
 static bool take_args(struct tool_call *call, struct str text) {
     struct json args;
-    if (!local_args(text, &args, &call->why)) return false;
+    if (!local_args(text, &args, &call->web.why)) return false;
     if (!json_str(json_find(args, STR("query")), call->arena, &call->query))
-        return err_set(&call->why, ERR_INVALID_ARGUMENT, "'query' must be a string");
+        return err_set(&call->web.why, ERR_INVALID_ARGUMENT, "'query' must be a string");
     call->query = str_trim(call->query);
     call->results_max = local_number(args, STR("max_results"), 1, RESULTS_MAX, RESULTS);
-    return call->query.len > 0 || err_set(&call->why, ERR_INVALID_ARGUMENT,
+    return call->query.len > 0 || err_set(&call->web.why, ERR_INVALID_ARGUMENT,
                                           "'query' is empty; say what to search for");
 }
 
@@ -320,26 +261,16 @@ static struct tool_call *search_start(struct tool *tool, struct loop *loop,
     const struct web_search *search = CONTAINER_OF(tool, struct web_search, base);
     struct tool_call *call = MEM_NEW(struct tool_call);
     call->backend = search->backend;
-    call->loop = loop;
-    call->done = done;
-    call->ctx = ctx;
+    web_call_init(call, &searching, loop, done, ctx);
     call->arena = arena_new(request->args.len + 2 * ANSWER_MAX_BYTES);
-    buf_init(&call->result, LOCAL_RESULT_MAX_BYTES);
-    timer_init(&call->refused, loop, on_refused, call);
-
     struct str args;
     if (!arena_str(call->arena, request->args, &args)) abort(); /* the arena was sized for it */
     if (take_args(call, args)) {
         web_search_ask(search, call);
     } else {
-        timer_start(&call->refused, 0);
+        web_call_refuse(call);
     }
     return call;
-}
-
-static void search_cancel(struct tool_call *call) {
-    call->abandoned = true;
-    if (!call->reading || job_cancel(&call->job)) call_free(call);
 }
 
 /* ---- The tool ---- */
@@ -355,7 +286,7 @@ static void search_free(struct tool *tool) {
 static const struct tool_kind web_search_kind = {
     .name = "web_search",
     .start = search_start,
-    .cancel = search_cancel,
+    .cancel = web_call_cancel,
     .free = search_free,
 };
 

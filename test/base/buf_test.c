@@ -130,8 +130,24 @@ static void texts_are_kept_when_what_lent_them_is_gone(void **state) {
     buf_done(&buf);
 }
 
+static void percent_encoding_leaves_the_plain_bytes_alone(void **state) {
+    (void)state;
+    struct buf out;
+    buf_init(&out, KIB);
+    assert_true(buf_append_percent(&out, str_of("aZ09-._~/?#%&= \r\n\0\xC3\xA4", 20), "-._~"));
+    assert_true(str_equal(buf_str(&out), STR("aZ09-._~%2F%3F%23%25%26%3D%20%0D%0A%00%C3%A4")));
+    buf_clear(&out);
+    assert_true(buf_append_percent(&out, STR("a/.."), "/"));
+    assert_true(str_equal(buf_str(&out), STR("a/%2E%2E")));
+    buf_done(&out);
+    buf_init(&out, 2);
+    assert_false(buf_append_percent(&out, STR("/"), ""));
+    buf_done(&out);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(percent_encoding_leaves_the_plain_bytes_alone),
         cmocka_unit_test(an_empty_buffer_holds_no_memory),
         cmocka_unit_test(every_kind_of_append_lands_at_the_end),
         cmocka_unit_test(what_passes_the_limit_is_refused_whole_and_for_good),

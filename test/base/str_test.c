@@ -144,8 +144,23 @@ static void a_copy_ends_in_nul(void **state) {
     assert_int_equal(str_from(NULL).len, 0);
 }
 
+static void plain_text_is_letters_digits_and_what_is_named(void **state) {
+    (void)state;
+    for (int byte = 0; byte < 256; byte++) {
+        bool alnum = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
+                     (byte >= 'A' && byte <= 'Z');
+        char text[] = {(char)byte};
+        assert_int_equal(str_is_alnum((char)byte), alnum);
+        assert_int_equal(str_is_plain(str_of(text, 1), "-_"),
+                         alnum || byte == '-' || byte == '_');
+    }
+    assert_true(str_is_plain(STR_EMPTY, ""));
+    assert_false(str_is_plain(STR("ab c"), "-"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_text_is_letters_digits_and_what_is_named),
         cmocka_unit_test(views_are_compared_by_their_bytes),
         cmocka_unit_test(order_is_by_unsigned_bytes_and_the_shorter_first),
         cmocka_unit_test(heads_and_tails_never_reach_beyond),

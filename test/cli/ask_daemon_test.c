@@ -230,15 +230,6 @@ static void no_proxy_is_asked(void **state) {
     assert_int_equal(said.code, EXIT_DONE);
 }
 
-static void an_id_may_hold_anything(void **state) {
-    (void)state;
-    struct buf out;
-    buf_init(&out, KIB);
-    ask_daemon_escape(&out, STR("a-Z_0.~ /?#%&=\xC3\xA9\n"));
-    assert_str(buf_str(&out), "a-Z_0.~%20%2F%3F%23%25%26%3D%C3%A9%0A");
-    buf_done(&out);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_waits_is_listed_for_a_person_and_as_json),
@@ -250,7 +241,6 @@ int main(void) {
         cmocka_unit_test(usage_is_a_table_or_json),
         cmocka_unit_test(a_deleted_session_is_gone),
         cmocka_unit_test(no_proxy_is_asked),
-        cmocka_unit_test(an_id_may_hold_anything),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -91,21 +91,12 @@ static void on_refused(void *ctx) {
 
 /* The endpoint's host with another path. */
 static void put_url(struct str endpoint, struct str workspace, struct buf *out) {
-    static const char plain[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
     size_t scheme = str_find(endpoint, STR("://"));
     size_t len = scheme == endpoint.len ? 0 : scheme + 3;
     while (len < endpoint.len && !strchr("/?#", endpoint.at[len])) len++;
     buf_append(out, str_head(endpoint, len));
     buf_append(out, STR("/v1/internal/agents?workspace_id="));
-    for (size_t i = 0; i < workspace.len; i++) {
-        unsigned char byte = (unsigned char)workspace.at[i];
-        if (byte && strchr(plain, byte)) {
-            buf_append_byte(out, (char)byte);
-        } else {
-            buf_printf(out, "%%%02X", byte);
-        }
-    }
+    buf_append_percent(out, workspace, "-._~");
 }
 
 static void ask_for_agents(struct workspace_fetch *fetch,

@@ -20,21 +20,13 @@ void fetch_token(char ret[static ARTIFACT_TOKEN_BYTES]) {
     if (got != ARTIFACT_TOKEN_BYTES) abort(); /* cannot happen after startup */
 }
 
-static bool host_byte(char byte, bool literal) {
-    bool letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
-    return letter || (byte >= '0' && byte <= '9') || byte == '.' ||
-           (literal ? byte == ':' : byte == '-');
-}
-
 struct str fetch_host(struct str authority) {
     bool literal = authority.len && authority.at[0] == '[';
     size_t len = literal ? str_find(authority, STR("]")) + 1 : str_find(authority, STR(":"));
     struct str host = str_head(authority, len);
     if (literal && (host.len < 3 || host.at[host.len - 1] != ']')) return STR_EMPTY;
-    for (size_t i = literal; i < host.len - literal; i++) {
-        if (!host_byte(host.at[i], literal)) return STR_EMPTY;
-    }
-    return host;
+    struct str bare = literal ? str_head(str_skip(host, 1), host.len - 2) : host;
+    return str_is_plain(bare, literal ? ".:" : ".-") ? host : STR_EMPTY;
 }
 
 static void put_hex(struct buf *out, struct str bytes) {

@@ -356,12 +356,7 @@ static const struct nimi_work work = {
 /* --- the beginning ------------------------------------------------------------------------ */
 
 static bool is_token(struct str text) {
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.at[i];
-        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!word && !(c && strchr("!#$&^_.+-", c))) return false; /* RFC 6838 4.2 */
-    }
-    return text.len > 0;
+    return text.len > 0 && str_is_plain(text, "!#$&^_.+-"); /* RFC 6838 4.2 */
 }
 
 static bool is_printable(struct str text) {
