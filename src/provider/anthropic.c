@@ -191,8 +191,7 @@ static void write_id(struct json_writer *w, const char *key, struct str id) {
     buf_init(&tame, id.len);
     for (size_t i = 0; i < id.len; i++) {
         char c = id.at[i];
-        bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                    (c >= '0' && c <= '9') || c == '_' || c == '-';
+        bool fine = str_is_alnum(c) || c == '_' || c == '-';
         buf_append_byte(&tame, fine ? c : '_');
     }
     body_call_id(w, key, buf_str(&tame), CALL_ID_LONG_MAX_BYTES);
@@ -419,9 +418,7 @@ static bool write_tools(struct json_writer *w, const struct provider_request *re
     for (size_t i = 0; i < request->tool_count; i++) {
         const struct tool_offer *tool = &request->tools[i];
         json_open_object(w);
-        json_member_str(w, "name", tool->name);
-        if (tool->description.len) json_member_str(w, "description", tool->description);
-        if (!body_schema(w, "input_schema", tool->parameters, tool->name, e)) return false;
+        if (!body_tool(w, tool, "input_schema", e)) return false;
         write_mark(w, i + 1 == request->tool_count);
         json_close(w);
     }

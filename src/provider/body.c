@@ -20,6 +20,19 @@ bool body_schema(struct json_writer *writer, const char *key, struct str schema,
     return true;
 }
 
+bool body_tool(struct json_writer *w, const struct tool_offer *tool, const char *schema_key,
+               struct err *e) {
+    json_member_str(w, "name", tool->name);
+    if (tool->description.len) json_member_str(w, "description", tool->description);
+    return body_schema(w, schema_key, tool->parameters, tool->name, e);
+}
+
+bool body_reply_schema(struct json_writer *w, struct str schema, struct err *e) {
+    json_member_str(w, "name", STR("reply"));
+    json_member_bool(w, "strict", true);
+    return body_schema(w, "schema", schema, STR("reply"), e);
+}
+
 void body_double(struct json_writer *writer, const char *key, double number) {
     if (number < 0) return;
     json_key(writer, str_from(key));

@@ -18,6 +18,13 @@
 MUST_CHECK bool body_schema(struct json_writer *writer, const char *key, struct str schema,
                             struct str what, struct err *e);
 
+/* Write a tool's name, description and, under `schema_key`, its parameters. */
+MUST_CHECK bool body_tool(struct json_writer *writer, const struct tool_offer *tool,
+                          const char *schema_key, struct err *e);
+
+/* Write the name, the strictness and the schema that the reply must fit. */
+MUST_CHECK bool body_reply_schema(struct json_writer *writer, struct str schema, struct err *e);
+
 /* Write the key and the number, unless it is below 0, which means not set. */
 void body_double(struct json_writer *writer, const char *key, double number);
 

@@ -99,23 +99,12 @@ static bool check_speech(struct local *local, const struct media_request *reques
     return speaker_order(local->speaker, request, ret, e) && fits_an_artifact(request, e);
 }
 
-static bool check_inputs(const struct media_request *request, struct err *e) {
-    if (request->input_count == 0)
-        return err_set(e, ERR_INVALID_ARGUMENT, "there is no input to make a vector of");
-    for (size_t i = 0; i < request->input_count; i++) {
-        if (str_trim(request->inputs[i]).len == 0)
-            return err_set(e, ERR_INVALID_ARGUMENT,
-                           "input %zu (counted from 0) is empty; nothing can be made of it", i);
-    }
-    return true;
-}
-
 static bool media_local_check(struct local *local, const struct media_request *request,
                               struct speaker_order *ret, struct err *e) {
     struct str model;
     if (!find_model(request, &model, e)) return false;
     return request->task == MEDIA_SPEECH ? check_speech(local, request, ret, e)
-                                         : check_inputs(request, e);
+                                         : media_work_check_inputs(request, e);
 }
 
 static bool local_check(struct media *media, const struct media_request *request,

@@ -66,6 +66,17 @@ void media_work_cancel(struct media_call *call) {
 
 /* --- failing ------------------------------------------------------------------------------ */
 
+bool media_work_check_inputs(const struct media_request *request, struct err *e) {
+    if (request->input_count == 0)
+        return err_set(e, ERR_INVALID_ARGUMENT, "there is no input to make a vector of");
+    for (size_t i = 0; i < request->input_count; i++) {
+        if (str_trim(request->inputs[i]).len == 0)
+            return err_set(e, ERR_INVALID_ARGUMENT,
+                           "input %zu (counted from 0) is empty; nothing can be made of it", i);
+    }
+    return true;
+}
+
 bool media_work_set(struct media_call *call, enum err_code code, const char *reason,
                     const char *format, ...) {
     char text[ERR_TEXT_BYTES + 4]; /* err_set() cuts it between characters */

@@ -92,6 +92,9 @@ MUST_CHECK bool media_work_init(struct media_call *call, const struct media_work
                                 const struct media_request *request, reply_event_fn *on_reply,
                                 void *ctx);
 
+/* Check that there are inputs to make vectors of, and that none is empty. */
+MUST_CHECK bool media_work_check_inputs(const struct media_request *request, struct err *e);
+
 /* End the call with `failure`. From start() use fail_later, which reports it later; from a
  * callback use fail, which reports it now and may free the call. */
 void media_work_fail_later(struct media_call *call);

@@ -198,9 +198,7 @@ static bool put_tools(struct json_writer *w, const struct provider_request *requ
         json_open_object(w);
         json_member_str(w, "type", STR("function"));
         json_member_object(w, "function");
-        json_member_str(w, "name", tool->name);
-        if (tool->description.len) json_member_str(w, "description", tool->description);
-        if (!body_schema(w, "parameters", tool->parameters, tool->name, e)) return false;
+        if (!body_tool(w, tool, "parameters", e)) return false;
         json_close(w);
         json_close(w);
     }
@@ -236,9 +234,7 @@ static bool put_schema(struct json_writer *w, struct str schema, struct err *e) 
     json_member_object(w, "response_format");
     json_member_str(w, "type", STR("json_schema"));
     json_member_object(w, "json_schema");
-    json_member_str(w, "name", STR("reply"));
-    json_member_bool(w, "strict", true);
-    if (!body_schema(w, "schema", schema, STR("reply"), e)) return false;
+    if (!body_reply_schema(w, schema, e)) return false;
     json_close(w);
     json_close(w);
     return true;

@@ -76,17 +76,6 @@ static bool check_speech(const struct media_request *request, struct err *e) {
     return check_rate(request, e);
 }
 
-static bool check_inputs(const struct media_request *request, struct err *e) {
-    if (request->input_count == 0)
-        return err_set(e, ERR_INVALID_ARGUMENT, "there is no input to make a vector of");
-    for (size_t i = 0; i < request->input_count; i++) {
-        if (str_trim(request->inputs[i]).len == 0)
-            return err_set(e, ERR_INVALID_ARGUMENT,
-                           "input %zu (counted from 0) is empty; nothing can be made of it", i);
-    }
-    return true;
-}
-
 static bool check_image(const struct media_request *request, struct err *e) {
     struct str format = str_trim(request->format);
     if (str_trim(request->text).len == 0)
@@ -113,7 +102,7 @@ typedef bool check_fn(const struct media_request *request, struct err *e);
 
 bool openai_media_check(const struct media_request *request, struct err *e) {
     static check_fn *const checks[MEDIA_TASKS] = {[MEDIA_SPEECH] = check_speech,
-                                                  [MEDIA_EMBEDDING] = check_inputs,
+                                                  [MEDIA_EMBEDDING] = media_work_check_inputs,
                                                   [MEDIA_IMAGE] = check_image,
                                                   [MEDIA_TRANSCRIPT] = check_transcript};
     return checks[request->task](request, e);

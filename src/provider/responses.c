@@ -120,9 +120,7 @@ static bool put_tools(struct json_writer *w, const struct provider_request *requ
         const struct tool_offer *tool = &request->tools[i];
         json_open_object(w);
         json_member_str(w, "type", STR("function"));
-        json_member_str(w, "name", tool->name);
-        if (tool->description.len) json_member_str(w, "description", tool->description);
-        if (!body_schema(w, "parameters", tool->parameters, tool->name, e)) return false;
+        if (!body_tool(w, tool, "parameters", e)) return false;
         json_member_bool(w, "strict", false); /* the API's default rewrites schemas */
         json_close(w);
     }
@@ -168,9 +166,7 @@ static bool put_schema(struct json_writer *w, struct str schema, struct err *e) 
     json_member_object(w, "text");
     json_member_object(w, "format");
     json_member_str(w, "type", STR("json_schema"));
-    json_member_str(w, "name", STR("reply"));
-    json_member_bool(w, "strict", true);
-    if (!body_schema(w, "schema", schema, STR("reply"), e)) return false;
+    if (!body_reply_schema(w, schema, e)) return false;
     json_close(w);
     json_close(w);
     return true;
