@@ -130,7 +130,6 @@ bool batch_is_full(struct err *e) {
 
 void *batch_alloc(struct batch *batch, size_t size, struct err *e) {
     void *at = arena_alloc(batch->arena, size);
-    if (at) memset(at, 0, size);
     if (!at) batch_is_full(e);
     return at;
 }

@@ -81,19 +81,29 @@ static void try_text(struct shortening *all, struct str text) {
  * the ones that follow, each as a step of two numbers. */
 static void repeat(struct shortening *all, struct str *events) {
     struct str head = all->head;
-    size_t len = head.len + all->text_len;
+    size_t text_len = all->text_len, len = head.len + text_len;
     if (all->from != events->at || all->literal.len != head.len) return; /* not its head */
-    while (events->len >= len && all->reply.len >= all->text_len &&
-           all->end - all->at >= 2 * VARINT_MAX_BYTES &&
-           memcmp(events->at, head.at, head.len) == 0 &&
-           memcmp(events->at + head.len, all->reply.at, all->text_len) == 0) {
-        put_number(all, 0);
-        put_number(all, (uint64_t)all->text_len << 1);
-        *events = str_skip(*events, len);
-        all->reply = str_skip(all->reply, all->text_len);
+    char step[2 * VARINT_MAX_BYTES] = {0};
+    size_t step_len = 1 + varint_put(step + 1, (uint64_t)text_len << 1);
+    size_t room = (size_t)(all->end - all->at);
+    size_t most = room < sizeof(step) ? 0 : (room - sizeof(step)) / step_len + 1;
+    if (most > events->len / len) most = events->len / len;
+    if (text_len && most > all->reply.len / text_len) most = all->reply.len / text_len;
+    const char *at = events->at, *reply = all->reply.at;
+    char *to = all->at;
+    for (; most && memcmp(at, head.at, head.len) == 0 &&
+           memcmp(at + head.len, reply, text_len) == 0;
+         most--) {
+        memcpy(to, step, sizeof(step));
+        to += step_len;
+        at += len;
+        reply += text_len;
     }
-    all->from = events->at;
-    all->copied = all->reply.at;
+    *events = str_skip(*events, (size_t)(at - events->at));
+    all->reply = str_skip(all->reply, (size_t)(reply - all->reply.at));
+    all->at = to;
+    all->from = at;
+    all->copied = reply;
 }
 
 static bool next_text(struct shortening *all, struct str *events, struct str *ret) {
