@@ -1,6 +1,6 @@
 #include "base/arena.h"
 
-#include "base/mem.h"
+#include "base/pool.h"
 
 #include <stdalign.h>
 #include <stdlib.h>
@@ -19,6 +19,9 @@ struct arena {
     size_t used_bytes, max_bytes;
 };
 
+static _Thread_local struct pool first_blocks =
+    POOL(sizeof(struct block) + ARENA_FIRST_BYTES, 256);
+
 struct arena *arena_new(size_t max_bytes) {
     struct arena *arena = MEM_NEW(struct arena);
     arena->max_bytes = max_bytes;
@@ -30,7 +33,11 @@ void arena_free(struct arena *arena) {
     for (struct block *block = arena->newest; block;) {
         struct block *next = block->next;
         mem_uncount(sizeof(*block) + block->room);
-        free(block);
+        if (block->room == ARENA_FIRST_BYTES) {
+            pool_give(&first_blocks, block);
+        } else {
+            free(block);
+        }
         block = next;
     }
     free(arena);
@@ -40,7 +47,8 @@ static struct block *add_block(struct arena *arena, size_t at_least) {
     size_t room = arena->newest ? arena->newest->room * 2 : ARENA_FIRST_BYTES;
     if (room > ARENA_LARGEST_BYTES) room = ARENA_LARGEST_BYTES;
     if (room < at_least) room = at_least;
-    struct block *block = mem_alloc(sizeof(*block) + room);
+    struct block *block =
+        room == ARENA_FIRST_BYTES ? pool_take(&first_blocks) : mem_alloc(sizeof(*block) + room);
     mem_count(sizeof(*block) + room);
     *block = (struct block){.next = arena->newest, .room = room};
     arena->newest = block;

@@ -1,6 +1,7 @@
 #include "base/heap.h"
 
 #include "base/machine.h"
+#include "base/pool.h"
 #include "base/units.h"
 
 #include <malloc.h>
@@ -37,6 +38,7 @@ static bool take(struct heap_block **list, size_t bytes) {
 
 struct heap_cache heap_cache_take(void) {
     struct heap_cache cache = {NULL, NULL};
+    pools_empty();
     bool has_room = take(&cache.large, LARGE_BYTES);
     for (size_t i = 0; has_room && i < CACHED_OF_A_SIZE * CACHED_SIZES; i++) {
         has_room =

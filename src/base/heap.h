@@ -31,7 +31,7 @@ struct heap_cache {
     struct heap_block *small, *large;
 };
 
-/* Empty the calling thread's cache. Takes about 20 us. */
+/* Empty the calling thread's cache and its pools. Takes about 20 us. */
 struct heap_cache heap_cache_take(void);
 
 void heap_cache_free(struct heap_cache *cache); /* back to the cache of this thread */

@@ -1,11 +1,35 @@
 #include "journal/chunk.h"
 
-#include "base/mem.h"
+#include "base/pool.h"
 
 #include <stdlib.h>
 
+#define SPARE_CHUNKS 64 /* of each size */
+
+static _Thread_local struct pool firsts =
+    POOL(sizeof(struct chunk) + CHUNK_FIRST_BYTES, SPARE_CHUNKS);
+static _Thread_local struct pool others =
+    POOL(sizeof(struct chunk) + CHUNK_BYTES, SPARE_CHUNKS);
+
+/* NULL: it is of no usual size. */
+static struct pool *chunk_pool(size_t room) {
+    if (room == CHUNK_BYTES) return &others;
+    return room == CHUNK_FIRST_BYTES ? &firsts : NULL;
+}
+
+static void chunk_free(struct chunk *chunk) {
+    struct pool *pool = chunk_pool(chunk->room);
+    mem_uncount(sizeof(*chunk) + chunk->room);
+    if (pool) {
+        pool_give(pool, chunk);
+    } else {
+        free(chunk);
+    }
+}
+
 struct chunk *chunk_new(uint64_t first_seq, uint64_t first_byte, size_t room) {
-    struct chunk *chunk = mem_alloc(sizeof(*chunk) + room);
+    struct pool *pool = chunk_pool(room);
+    struct chunk *chunk = pool ? pool_take(pool) : mem_alloc(sizeof(*chunk) + room);
     mem_count(sizeof(*chunk) + room);
     atomic_init(&chunk->refs, 1);
     atomic_init(&chunk->next, NULL);
@@ -26,8 +50,7 @@ void chunk_unref(struct chunk *chunk) {
     /* A loop, not recursion: the chain after a forgotten reader may be long. */
     while (chunk && atomic_fetch_sub_explicit(&chunk->refs, 1, memory_order_acq_rel) == 1) {
         struct chunk *next = atomic_load_explicit(&chunk->next, memory_order_acquire);
-        mem_uncount(sizeof(*chunk) + chunk->room);
-        free(chunk);
+        chunk_free(chunk);
         chunk = next;
     }
 }

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "base/pool.h"
 #include "record/unkept.h"
 #include "session/waiting.h"
 #include "turn/dormant_wake.h"
@@ -26,6 +27,8 @@ void run_move(struct run *run, enum run_state next) {
     run->state = next;
     record_show(&run->record, next);
 }
+
+static _Thread_local struct pool runs = POOL(sizeof(struct run), 64);
 
 /* --- creating and freeing ----------------------------------------------------------------- */
 
@@ -51,7 +54,7 @@ void run_unref(struct run *run) {
     record_done(&run->record);
     await_tools_done(&run->await_tools);
     arena_free(run->arena);
-    free(run);
+    pool_give(&runs, run);
 }
 
 uint64_t run_id(const struct run *run) {
@@ -276,7 +279,8 @@ static size_t window_bytes(const struct run_host *host) {
 
 struct run *run_new(struct run_host *host, struct engine *engine, const struct agent *agent,
                     struct run_left left) {
-    struct run *run = MEM_NEW(struct run);
+    struct run *run = pool_take(&runs);
+    memset(run, 0, sizeof(*run));
     const struct run_limits *limits = &engine->limits;
     run->refs = 1;
     run->state = left.state;
