@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define SPARE_CHUNKS 64 /* of each size */
+#define SPARE_CHUNKS 256 /* of each size */
 
 static _Thread_local struct pool firsts =
     POOL(sizeof(struct chunk) + CHUNK_FIRST_BYTES, SPARE_CHUNKS);

@@ -269,6 +269,7 @@ static void give_pieces(struct provider_call *call, const struct script_step *st
         len += chunk.len;
     } while (call->text.len && pieces.count < PIECES_MAX &&
              call->turn_bytes < SCRIPTED_TURN_BYTES);
+    pieces.ascii = len && len <= plain;
     if (call->text.len == 0) next_step(call);
     call->on_reply(
         &(struct reply_event){REPLY_TEXT, .text = str_head(text, len), .pieces = &pieces},

@@ -116,12 +116,14 @@ static bool has_memory(struct run *run, size_t len) {
 static bool shows_at_once(const struct run *run, struct str text) {
     size_t left = run->record.engine->limits.reply_max_bytes - run_reply_bytes(run);
     return !run->guarded.text.rules.count && !run_schema(run) && !run_is_watched(run) &&
-           run->model_round.text_tail.len == 0 && text.len <= left && utf8_valid(text);
+           run->model_round.text_tail.len == 0 && text.len <= left;
 }
 
-/* Whether no piece is empty or begins inside a character. */
+/* Whether each piece is valid text, and not empty. */
 static bool cuts_well(struct str text, const struct reply_pieces *pieces) {
     assert(pieces->count);
+    if (pieces->ascii) return true;
+    if (!utf8_valid(text)) return false;
     for (size_t i = 0, at = 0; i < pieces->count; at += pieces->lens[i++]) {
         if (pieces->lens[i] == 0 || ((unsigned char)text.at[at] & 0xC0) == 0x80) return false;
     }

@@ -28,7 +28,7 @@ void run_move(struct run *run, enum run_state next) {
     record_show(&run->record, next);
 }
 
-static _Thread_local struct pool runs = POOL(sizeof(struct run), 64);
+static _Thread_local struct pool runs = POOL(sizeof(struct run), 256);
 
 /* --- creating and freeing ----------------------------------------------------------------- */
 

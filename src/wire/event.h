@@ -163,24 +163,33 @@ size_t event_skip_texts(struct str *bytes, size_t max);
  * *ret_text is the end of the event. False, and nothing moved, for any other event. */
 bool event_take_text(struct str *bytes, struct str *ret_agent, struct str *ret_text);
 
-/* The same, for a loop over many: nearly all are short, so that each length is one byte. */
-static inline bool event_next_text(struct str *bytes, struct str *ret_agent,
-                                   struct str *ret_text) {
-    const char *at = bytes->at, *end = at + bytes->len;
-    if (bytes->len < 2 || at[0] != EVENT_TEXT || (unsigned char)at[1] > 0x7F ||
+/* The same, for a loop over many: nearly all are short, so that each length is one byte. Only
+ * copies go to the slow way, so that a loop has its variables in registers. */
+static inline __attribute__((always_inline)) bool
+event_next_text(struct str *bytes, struct str *ret_agent, struct str *ret_text) {
+    const char *at = bytes->at, *end = at + bytes->len, *next, *agent, *text;
+    if (end - at < 4 || at[0] != EVENT_TEXT || (unsigned char)at[1] > 0x7F ||
         at[1] > end - at - 2)
-        return event_take_text(bytes, ret_agent, ret_text);
-    const char *next = at + 2 + at[1], *agent = at + 3;
-    if (next == at + 2 || (unsigned char)at[2] > 0x7F || at[2] >= next - agent)
-        return event_take_text(bytes, ret_agent, ret_text);
-    const char *text = agent + at[2];
-    while (text < next && (unsigned char)*text > 0x7F) text++; /* the moment's bytes but one */
-    if (next - text < 2 || text - agent - at[2] > 8 ||
+        goto slow;
+    next = at + 2 + at[1];
+    agent = at + 3;
+    if ((unsigned char)at[2] > 0x7F || at[2] >= next - agent) goto slow;
+    text = agent + at[2];
+    if ((unsigned char)*text > 0x7F) text++; /* the moment: one byte, or two */
+    if (next - text < 2 || (unsigned char)*text > 0x7F ||
         next - text - 2 != (unsigned char)text[1])
-        return event_take_text(bytes, ret_agent, ret_text);
+        goto slow;
     *ret_agent = (struct str){agent, (size_t)at[2]};
     *ret_text = (struct str){text + 2, (size_t)(next - text - 2)};
     *bytes = (struct str){next, (size_t)(end - next)};
+    return true;
+
+slow:;
+    struct str rest = *bytes, by, said;
+    if (!event_take_text(&rest, &by, &said)) return false;
+    *bytes = rest;
+    *ret_agent = by;
+    *ret_text = said;
     return true;
 }
 

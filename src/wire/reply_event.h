@@ -66,6 +66,7 @@ struct reply_vector {
 struct reply_pieces {
     const uint32_t *lens; /* of each piece; together they are the text */
     size_t count;
+    bool ascii; /* all of the text is, and no piece is empty; false: it was not checked */
 };
 
 /* Text need not be valid UTF-8, nor cut between characters. */

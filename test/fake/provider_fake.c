@@ -135,7 +135,7 @@ bool fake_text(struct provider_call *call, struct str text) {
 
 bool fake_pieces(struct provider_call *call, struct str text, const uint32_t *lens,
                  size_t count) {
-    const struct reply_pieces pieces = {lens, count};
+    const struct reply_pieces pieces = {.lens = lens, .count = count};
     assert(call->request->takes_pieces);
     return report(call, (struct reply_event){REPLY_TEXT, .text = text, .pieces = &pieces});
 }

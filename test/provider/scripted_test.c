@@ -1,5 +1,6 @@
 #include "provider/scripted.h"
 
+#include "base/utf8.h"
 #include "helper/reply_heard.h"
 
 #include <setjmp.h>
@@ -46,6 +47,8 @@ static void on_reply(const struct reply_event *event, void *ctx) {
     if (event->kind == REPLY_TEXT && event->pieces) {
         assert_true(play->request.takes_pieces);
         play->stretches++;
+        if (event->pieces->ascii)
+            assert_int_equal(utf8_ascii_prefix(event->text), event->text.len);
     }
     reply_event_each(event, on_one, ctx);
 }

@@ -52,7 +52,7 @@ static void write_down(const struct reply_event *event, void *ctx) {
 static void a_text_in_pieces_is_each_of_them_or_copied_as_one(void **state) {
     (void)state;
     static const uint32_t lens[] = {1, 0, 3};
-    const struct reply_pieces pieces = {lens, 3};
+    const struct reply_pieces pieces = {.lens = lens, .count = 3};
     const struct reply_event event = {REPLY_TEXT, .text = STR("abcd"), .pieces = &pieces};
     struct buf out;
     buf_init(&out, KIB);

@@ -44,10 +44,9 @@ static void agent_field_set(struct agent_field *field, struct str agent) {
  * TEXT_SLACK_BYTES behind it are written over. */
 static inline __attribute__((always_inline)) char *
 put_text(char *at, uint32_t member, const struct agent_field *field, struct str text) {
-    size_t inner = field->len + pb_str_len(2, text);
+    size_t inner = field->len + 2 + text.len;
     if (text.len && inner <= 0x7F && field->len <= sizeof(field->bytes)) {
-        /* the same as below, where each length is one byte */
-        at = grpc_put_prefix(at, 2 + inner);
+        at = grpc_put_prefix(at, 2 + inner); /* each length is one byte, as nearly always */
         at[0] = (char)(member << 3 | PB_WIRE_BYTES);
         at[1] = (char)inner;
         memcpy(at + 2, field->bytes, sizeof(field->bytes));
@@ -57,6 +56,7 @@ put_text(char *at, uint32_t member, const struct agent_field *field, struct str 
         memcpy(at + 2, text.at, text.len);
         return at + 2 + text.len;
     }
+    inner = field->len + pb_str_len(2, text);
     at = grpc_put_prefix(at, pb_bytes_len(member, inner));
     at = pb_put_head(at, member, inner);
     if (field->len <= sizeof(field->bytes)) {
@@ -224,6 +224,18 @@ void converse_project(struct rpc_call *call, const struct event *event,
         project_other(call, event, view, shown);
 }
 
+/* The chunks of all texts, at `at`; returns where they end. */
+static char *put_chunks(char *at, struct str texts) {
+    struct agent_field field = {.agent = STR_EMPTY};
+    struct str agent, text;
+    while (event_next_text(&texts, &agent, &text)) {
+        if (!str_equal(agent, field.agent)) agent_field_set(&field, agent);
+        at = put_text(at, CRAWBL_CONVERSE_EVENT_CHUNK, &field, text);
+    }
+    assert(texts.len == 0);
+    return at;
+}
+
 /* A stretch of texts contains no seam, because other events come between two replies. */
 void converse_project_texts(struct rpc_call *call, struct str texts, size_t count,
                             struct converse_shown *shown) {
@@ -234,16 +246,7 @@ void converse_project_texts(struct rpc_call *call, struct str texts, size_t coun
     if (begun && seam_before(&shown->seam, &event, SEAM_OF_SPEAKER))
         send_chunk(call, event.agent, STR(SEAM_TEXT));
 
-    char *room =
-        rpc_messages_room(call, texts.len + count * TEXT_HEAD_BYTES + TEXT_SLACK_BYTES);
-    char *at = room;
-    if (!room) return;
-    struct agent_field field;
-    agent_field_set(&field, event.agent);
-    while (event_next_text(&texts, &event.agent, &text)) {
-        if (!str_equal(event.agent, field.agent)) agent_field_set(&field, event.agent);
-        at = put_text(at, CRAWBL_CONVERSE_EVENT_CHUNK, &field, text);
-    }
-    assert(texts.len == 0);
-    rpc_messages_put(call, (size_t)(at - room));
+    size_t most = texts.len + count * TEXT_HEAD_BYTES + TEXT_SLACK_BYTES;
+    char *room = rpc_messages_room(call, most);
+    if (room) rpc_messages_put(call, (size_t)(put_chunks(room, texts) - room));
 }
