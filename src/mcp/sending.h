@@ -1,0 +1,29 @@
+/* sending: a message to an MCP server with its caller's headers and authorization.
+ *
+ * Private to mcp/.
+ *
+ * Memory   the message is copied into the post.
+ * Threads  one loop's. */
+#ifndef WEIR_MCP_SENDING_H
+#define WEIR_MCP_SENDING_H
+
+#include "mcp/session.h"
+
+struct mcp_sending {
+    const struct mcp_caller *caller;
+    const struct mcp_session *session; /* provides id and version; NULL: no session yet */
+    const char *version;               /* in place of the session's; NULL: that */
+    struct str body, method, name;
+    const struct http_header *more; /* headers */
+    size_t more_count;
+    uint64_t id, total_ms;
+    bool once;
+};
+
+/* Stop the post and start it anew with this message.
+ * errors  those of the client's `authorize`; the post is then unchanged */
+MUST_CHECK bool mcp_send(struct mcp_client *client, const struct mcp_sending *sending,
+                         struct post *post, const struct post_sink *sink, void *ctx,
+                         struct err *e);
+
+#endif
