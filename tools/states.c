@@ -15,6 +15,7 @@
 #include "loop/slots.h"
 #include "mcp/client.h"
 #include "mcp/pipe.h"
+#include "mcp/stream.h"
 #include "provider/media_work.h"
 #include "provider/remote_inner.h"
 #include "record/record.h"
@@ -59,6 +60,7 @@ MACHINE(grpc_call)
 MACHINE(grpc_keep)
 MACHINE(converse)
 MACHINE(mcp_session)
+MACHINE(mcp_stream)
 MACHINE(pipe)
 MACHINE(process)
 MACHINE(remote)
@@ -110,8 +112,10 @@ static const struct machine {
      GRPC_CALL_STATE_COUNT, grpc_call_moves, grpc_call_name},
     {"A gRPC call that is kept open", "src/client/grpc_keep.c", "Between two turns of a conversation.",
      GRPC_KEEP_STATE_COUNT, grpc_keep_moves, grpc_keep_name},
-    {"A user's session at an MCP server", "src/mcp/client.c", "Opened for the first call, and again after it was lost.",
+    {"A user's session at an MCP server", "src/mcp/session.c", "Opened for the first call, and again after it was lost.",
      MCP_SESSION_STATE_COUNT, mcp_session_moves, mcp_session_name},
+    {"The events of an MCP server", "src/mcp/stream.c", "Asked for with a GET, again after each end.",
+     MCP_STREAM_STATE_COUNT, mcp_stream_moves, mcp_stream_name},
     {"An MCP server that is a program", "src/mcp/pipe.c", "Started when it is needed, with a back-off.",
      PIPE_STATE_COUNT, pipe_moves, pipe_name},
     {"A process agent",   "src/agent/process_worker.c", "One program that takes turns.",

@@ -9,12 +9,14 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define ROUNDS_MAX 8 /* in which a server asks for more, in one call */
+#define RESUMES_MAX 5 /* in vain, of one call */
+#define ROUNDS_MAX 8  /* in which a server asks for more, in one call */
 #define NOTE_MS 10000
 #define NOTES_MAX 64
 
 struct mcp_call {
-    struct list link; /* in its session's waiting */
+    struct list link;  /* in its session's waiting */
+    struct list among; /* the calls of the client */
     struct mcp_client *client;
     struct mcp_session *session;
     char *user, *workspace, *conversation;
@@ -28,7 +30,9 @@ struct mcp_call {
     unsigned generation; /* of its session, when it was posted */
     bool repeatable, greeted_again, sent_again;
     struct post post;
-    struct task refused; /* reports why it could not be sent */
+    uint64_t posted_ms;
+    struct mcp_stream *stream; /* resumes the post's; NULL: it does not */
+    struct task refused;       /* reports why it could not be sent */
     struct err why;
     mcp_done_fn *done;
     void *ctx;
@@ -128,7 +132,9 @@ static void answer_server(const struct mcp_session *session, const struct mcp_ca
 
 static void free_call(struct mcp_call *call) {
     list_remove(&call->link);
+    list_remove(&call->among);
     task_cancel(&call->refused);
+    mcp_stream_stop(call->stream);
     if (call->session) call->session->calls--;
     post_stop(&call->post);
     buf_done(&call->params);
@@ -226,8 +232,8 @@ static void take_answer(struct mcp_call *call, struct json result) {
     free_call(call);
 }
 
-static void on_call_done(struct post *post, enum post_outcome outcome, void *ctx) {
-    struct mcp_call *call = ctx;
+static void call_over(struct mcp_call *call, enum post_outcome outcome) {
+    struct post *post = &call->post;
     if (goes_again(call, outcome)) {
         go(call);
     } else if (outcome == POST_ANSWERED) {
@@ -240,27 +246,83 @@ static void on_call_done(struct post *post, enum post_outcome outcome, void *ctx
     }
 }
 
+/* --- a stream that broke off -------------------------------------------------------------- */
+
+static void on_resumed_event(struct str data, void *ctx) {
+    struct mcp_call *call = ctx;
+    post_hear(&call->post, data);
+}
+
+static void on_resumed_over(enum mcp_stream_end end, const struct err *why, void *ctx) {
+    struct mcp_call *call = ctx;
+    struct post *post = &call->post;
+    post->why = *why;
+    mcp_stream_stop(call->stream);
+    call->stream = NULL;
+    if (end == MCP_STREAM_LOST) mcp_session_lose(call->session, call->generation);
+    call_over(call, POST_FAILED);
+}
+
+static const struct mcp_stream_sink resumed_sink = {NULL, on_resumed_event, on_resumed_over};
+
+/* False: this stream cannot be resumed. */
+static bool resume(struct mcp_call *call) {
+    struct str last_id = post_last_id(&call->post);
+    uint64_t retry_ms;
+    bool stands = call->session->state == MCP_SESSION_READY &&
+                  call->session->generation == call->generation &&
+                  call->client->generation == MCP_HANDSHAKE;
+    if (!call->client->options.streams || !stands || !last_id.len) return false;
+    bool wished = post_retry_ms(&call->post, &retry_ms);
+    struct mcp_stream_options options = {
+        .session = call->session,
+        .caller = caller_of(call),
+        .last_id = last_id,
+        .retry_ms = wished ? &retry_ms : NULL,
+        .deadline_ms = call->total_ms ? call->posted_ms + call->total_ms : 0,
+        .vain_max = RESUMES_MAX};
+    call->stream = mcp_stream_start(&options, &resumed_sink, call);
+    return true;
+}
+
+static void on_call_done(struct post *post, enum post_outcome outcome, void *ctx) {
+    struct mcp_call *call = ctx;
+    bool cut = outcome == POST_FAILED && post->cut;
+    if (!cut || !resume(call)) call_over(call, outcome);
+}
+
+/* --- what a server says of a call --------------------------------------------------------- */
+
 static bool is_progress(const struct jsonrpc *message) {
     return message->kind == JSONRPC_NOTIFICATION &&
            json_is(message->method, STR("notifications/progress"));
 }
 
 /* The token of a call is its id. */
-static void take_progress(struct mcp_call *call, const struct jsonrpc *message) {
+static void pass_progress(const struct mcp_session *session, const struct jsonrpc *message) {
     int64_t token;
-    bool of_it = json_i64(json_find(message->params, STR("progressToken")), &token) &&
-                 token >= 0 && (uint64_t)token == call->id;
-    if (of_it && call->progress) call->progress(message->params, call->ctx);
+    if (!json_i64(json_find(message->params, STR("progressToken")), &token)) return;
+    LIST_EACH(&session->client->calls, link) {
+        struct mcp_call *call = CONTAINER_OF(link, struct mcp_call, among);
+        if (call->session != session || token < 0 || call->id != (uint64_t)token) continue;
+        if (call->progress) call->progress(message->params, call->ctx);
+        return;
+    }
+}
+
+static void take_asked(const struct mcp_session *session, const struct mcp_caller *caller,
+                       const struct jsonrpc *message) {
+    if (is_progress(message)) {
+        pass_progress(session, message);
+    } else {
+        answer_server(session, caller, message);
+    }
 }
 
 static void on_call_asked(const struct jsonrpc *message, void *ctx) {
     struct mcp_call *call = ctx;
-    if (is_progress(message)) {
-        take_progress(call, message);
-        return;
-    }
     struct mcp_caller caller = caller_of(call);
-    answer_server(call->session, &caller, message);
+    take_asked(call->session, &caller, message);
 }
 
 static const struct post_sink call_sink = {on_call_done, on_call_asked};
@@ -281,6 +343,9 @@ static void post_call(struct mcp_call *call) {
     buf_init(&body, SIZE_MAX);
     buf_init(&params, SIZE_MAX);
     buf_init(&room, 64 * KIB);
+    mcp_stream_stop(call->stream);
+    call->stream = NULL;
+    call->posted_ms = loop_now_ms(call->client->loop);
     call->id = ++call->client->last_id;
     call->generation = call->session->generation;
     mcp_write_params(call->client->generation, buf_str(&call->params),
@@ -329,7 +394,13 @@ static void on_session_failed(struct mcp_session *session, const struct err *why
     mcp_client_unref(client);
 }
 
-static const struct mcp_session_events session_events = {on_session_ready, on_session_failed};
+static void on_session_asked(struct mcp_session *session, const struct jsonrpc *message) {
+    struct mcp_caller caller = mcp_session_caller(session);
+    take_asked(session, &caller, message);
+}
+
+static const struct mcp_session_events session_events = {on_session_ready, on_session_failed,
+                                                         on_session_asked};
 
 /* --- a program beside us ------------------------------------------------------------------ */
 
@@ -338,30 +409,12 @@ static struct mcp_session *only_session(struct mcp_client *client) {
     return mcp_session_for(client, &everybody);
 }
 
-/* Whose call it is, its token says. */
-static void pass_progress(struct mcp_client *client, const struct jsonrpc *message) {
-    int64_t token;
-    if (!json_i64(json_find(message->params, STR("progressToken")), &token)) return;
-    LIST_EACH(&client->desk.waiting, link) {
-        struct post *post = CONTAINER_OF(link, struct post, link);
-        if (post->sink != &call_sink || token < 0 || post->id != (uint64_t)token) continue;
-        take_progress(CONTAINER_OF(post, struct mcp_call, post), message);
-        return;
-    }
-}
-
 static void on_pipe_message(struct json value, void *ctx) {
     struct mcp_client *client = mcp_client_ref(ctx);
-    static const struct mcp_caller everybody = {STR_INIT(""), STR_INIT(""), STR_INIT("")};
     struct jsonrpc message;
     struct err e;
-    if (!post_take(&client->desk, value) && jsonrpc_read(value, &message, &e)) {
-        if (is_progress(&message)) {
-            pass_progress(client, &message);
-        } else {
-            answer_server(only_session(client), &everybody, &message);
-        }
-    }
+    if (!post_take(&client->desk, value) && jsonrpc_read(value, &message, &e))
+        on_session_asked(only_session(client), &message);
     mcp_client_unref(client);
 }
 
@@ -387,6 +440,7 @@ struct mcp_client *mcp_client_new(const struct mcp_options *options) {
                                   .options = *options,
                                   .events = &session_events};
     list_init(&client->sessions);
+    list_init(&client->calls);
     list_init(&client->notes);
     list_init(&client->desk.waiting);
     if (options->program)
@@ -440,6 +494,7 @@ struct mcp_call *mcp_call_start(struct mcp_client *client, const struct mcp_requ
     call->done = done;
     call->ctx = ctx;
     list_init(&call->link);
+    list_append(&client->calls, &call->among);
     task_init(&call->refused, on_call_refused, call);
     buf_init(&call->params, SIZE_MAX);
     buf_append(&call->params, request->params);
@@ -448,7 +503,7 @@ struct mcp_call *mcp_call_start(struct mcp_client *client, const struct mcp_requ
 }
 
 void mcp_call_cancel(struct mcp_call *call) {
-    bool out = post_is_out(&call->post);
+    bool out = post_is_out(&call->post) || call->stream;
     if (out && call->session->state == MCP_SESSION_READY &&
         call->session->generation == call->generation)
         tell_cancelled(call);

@@ -3,8 +3,12 @@
  * A client serves one workspace on one loop. Each user has a session with the server. It is
  * opened for the first call, and opened again if the server has dropped it:
  *
- *     fresh ─▶ greeting ─▶ telling ─▶ ready        (initialize; notifications/initialized)
- *       ▲_________│____________│_________│           failed, or lost
+ *     fresh ─▶ greeting ─▶ telling ─▶ listening ─▶ ready
+ *       ▲_________│____________│__________│_________│      failed, or lost
+ *
+ *     greeting   initialize
+ *     telling    notifications/initialized
+ *     listening  where the options say so: a GET, for what the server sends outside calls
  *
  * Where the options say so, a server is first asked whether it is stateless (mcp/generation.h). Of
  * such a one a session is nothing but a place to wait in:
@@ -15,8 +19,8 @@
  * A call waits until its session is ready, is posted, and answers once. It is repeated once if
  * the session was lost, and once if the connection was lost: only if the message was never sent
  * or repeating it does no harm. Every request is authorized separately, because tokens expire.
- * Over HTTP the client uses POST only: it opens no server-to-client stream and does not delete
- * sessions. A program beside us has one session for all users, which is lost when it ends.
+ * Where the options say so, a stream of events that ends before it brought the answer is resumed
+ * (mcp/stream.h). Over HTTP the client does not delete sessions. A program beside us has one session for all users, which is lost when it ends.
  *
  * Memory   reference-counted on its loop; a call holds its client. Requests are copied.
  * Threads  one loop's.
@@ -35,9 +39,10 @@ struct mcp_call;
 /* The state of a user's session. */
 enum mcp_session_state {
     MCP_SESSION_FRESH,
-    MCP_SESSION_PROBING,  /* `server/discover` was sent: is it stateless? */
-    MCP_SESSION_GREETING, /* `initialize` was sent: negotiating the version */
-    MCP_SESSION_TELLING,  /* `notifications/initialized` was sent */
+    MCP_SESSION_PROBING,   /* `server/discover` was sent: is it stateless? */
+    MCP_SESSION_GREETING,  /* `initialize` was sent: negotiating the version */
+    MCP_SESSION_TELLING,   /* `notifications/initialized` was sent */
+    MCP_SESSION_LISTENING, /* a GET was sent: does it send messages outside calls? */
     MCP_SESSION_READY,
     MCP_SESSION_STATE_COUNT,
 };
@@ -63,6 +68,8 @@ struct mcp_options {
     struct loop *loop;
     struct str endpoint;         /* http: or https: */
     bool probes;                 /* ask whether the server is stateless; else it is not */
+    bool streams;                /* keep a GET open for what a server sends outside calls, and
+                                  * resume the stream of a call that was cut */
     mcp_authorize_fn *authorize; /* NULL: no authorization */
     void *ctx;                   /* of the callbacks; must live as long as the client */
 

@@ -65,12 +65,16 @@ static void take_text(struct post *post, struct str text) {
 }
 
 /* Keep the answer; the event's bytes are only lent. */
+static void take_data(struct post *post, struct str data) {
+    buf_clear(&post->got);
+    buf_append(&post->got, data);
+    take_text(post, buf_str(&post->got));
+}
+
 static void on_event(const struct sse_event *event, void *ctx) {
     struct post *post = ctx;
     if (!str_equal(event->type, STR("message")) || post->answered || post->broken) return;
-    buf_clear(&post->got);
-    buf_append(&post->got, event->data);
-    take_text(post, buf_str(&post->got));
+    take_data(post, event->data);
     if (post->answered || post->broken) sse_stop(post->sse);
 }
 
@@ -165,7 +169,7 @@ static void fail_call(struct post *post, const struct err *failed, enum http_sta
 
 /* --- the response ------------------------------------------------------------------------- */
 
-static bool is_type(struct str type, struct str wanted) {
+bool post_is_type(struct str type, struct str wanted) {
     struct str rest;
     return str_equal_nocase(str_trim(str_split(type, ';', &rest)), wanted);
 }
@@ -178,10 +182,11 @@ static void on_head(const struct http_head *head, void *ctx) {
         post_finish(post, POST_LOST);
     } else if (head->status < 300 && !post->id) {
         post_finish(post, POST_ACCEPTED);
-    } else if (head->status < 300 && is_type(head->content_type, STR("text/event-stream"))) {
+    } else if (head->status < 300 &&
+               post_is_type(head->content_type, STR("text/event-stream"))) {
         post->sse = sse_new(POST_ANSWER_MAX_BYTES, on_event, post);
     } else {
-        post->is_json = is_type(head->content_type, STR("application/json"));
+        post->is_json = post_is_type(head->content_type, STR("application/json"));
     }
 }
 
@@ -225,37 +230,76 @@ static bool is_plain(struct str value) {
     return true;
 }
 
-static void start_http(struct post *post, struct http_pool *pool, struct loop *loop,
-                       const struct post_request *request) {
-    struct http_header headers[POST_HEADERS_MAX] = {
-        {STR("content-type"), STR("application/json")},
-        {STR("accept"), STR("application/json, text/event-stream")},
-        {STR("user-agent"), STR("weir (mcp)")},
-    };
+/* Returns how many there are. */
+static size_t write_headers(const struct post_request *request,
+                            struct http_header ret[POST_HEADERS_MAX]) {
+    bool is_get = request->body.len == 0;
     const struct http_header wished[] = {
+        {STR("content-type"), is_get ? STR_EMPTY : STR("application/json")},
+        {STR("accept"),
+         is_get ? STR("text/event-stream") : STR("application/json, text/event-stream")},
+        {STR("user-agent"), STR("weir (mcp)")},
         {STR("authorization"), request->authorization},
         {STR("mcp-session-id"), request->session},
         {STR("mcp-protocol-version"), request->version},
         {STR("mcp-method"), request->method},
         {STR("mcp-name"), request->name},
+        {STR("last-event-id"), request->last_id},
     };
-    size_t count = 3;
+    size_t count = 0;
     for (size_t i = 0; i < ARRAY_LEN(wished); i++) {
-        if (wished[i].value.len && is_plain(wished[i].value)) headers[count++] = wished[i];
+        if (wished[i].value.len && is_plain(wished[i].value)) ret[count++] = wished[i];
     }
     for (size_t i = 0; i < request->header_count && count < POST_HEADERS_MAX; i++) {
-        if (is_plain(request->headers[i].value)) headers[count++] = request->headers[i];
+        if (is_plain(request->headers[i].value)) ret[count++] = request->headers[i];
     }
+    return count;
+}
+
+static void start_http(struct post *post, struct http_pool *pool, struct loop *loop,
+                       const struct post_request *request) {
+    struct http_header headers[POST_HEADERS_MAX];
     struct http_request http = {.method = STR("POST"),
                                 .url = request->url,
                                 .headers = headers,
-                                .header_count = count,
+                                .header_count = write_headers(request, headers),
                                 .body = buf_str(&post->sent),
                                 .connect_ms = CONNECT_MS,
                                 .total_ms = request->total_ms,
                                 .once = request->once,
                                 .body_max_bytes = POST_ANSWER_MAX_BYTES};
     post->call = http_start(pool, loop, &http, &http_sink, post);
+}
+
+struct http_call *post_get(struct http_pool *pool, struct loop *loop,
+                           const struct post_request *request, const struct http_sink *sink,
+                           void *ctx) {
+    struct http_header headers[POST_HEADERS_MAX];
+    struct http_request http = {.method = STR("GET"),
+                                .url = request->url,
+                                .headers = headers,
+                                .header_count = write_headers(request, headers),
+                                .connect_ms = CONNECT_MS,
+                                .total_ms = request->total_ms};
+    return http_start(pool, loop, &http, sink, ctx);
+}
+
+/* --- resumed ------------------------------------------------------------------------------ */
+
+struct str post_last_id(const struct post *post) {
+    bool cut = post->sse && post->cut && is_plain(sse_last_id(post->sse));
+    return cut ? sse_last_id(post->sse) : STR_EMPTY;
+}
+
+bool post_retry_ms(const struct post *post, uint64_t *ret_retry_ms) {
+    return post->sse && sse_retry_ms(post->sse, ret_retry_ms);
+}
+
+void post_hear(struct post *post, struct str data) {
+    take_data(post, data);
+    if (!post->answered && !post->broken) return;
+    post->cut = post->unsure = false;
+    conclude(post);
 }
 
 /* --- in a pipe ---------------------------------------------------------------------------- */

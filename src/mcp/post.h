@@ -2,6 +2,7 @@
  * or over the pipes of a server that runs beside us.
  *
  *     idle ─▶ out ─▶ over          done is called once, unless post_stop() comes first
+ *                      ▲ post_hear(): of a stream that was cut, resumed with a GET
  *
  * The response is one JSON document or a stream of server-sent events. In both, the message
  * with the requested id is the answer; requests that the server sends before it are reported to
@@ -50,6 +51,7 @@ struct post_request {
     struct str authorization;    /* the header's value */
     struct str session, version; /* sent when not empty */
     struct str method, name;     /* likewise: of the message, and of the tool in it */
+    struct str last_id;          /* likewise: Last-Event-ID, of a GET */
     struct str body;
     uint64_t id; /* of the expected answer; 0: no answer */
     uint64_t total_ms;
@@ -88,6 +90,23 @@ struct post {
 /* Start an idle post (zeroed, or stopped). `done` is never called before this returns. */
 void post_start(struct post *post, struct http_pool *pool, struct loop *loop,
                 const struct post_request *request, const struct post_sink *sink, void *ctx);
+
+/* Start a GET with the headers of this request, which has no body and no desk. */
+struct http_call *post_get(struct http_pool *pool, struct loop *loop,
+                           const struct post_request *request, const struct http_sink *sink,
+                           void *ctx);
+
+/* A stream of events ended before the answer (POST_FAILED and `cut`): the id of its last event,
+ * which a GET can resume after. Empty: it had none. `ret_retry_ms` is the wait that the server
+ * wished; false: it wished none. */
+struct str post_last_id(const struct post *post);
+bool post_retry_ms(const struct post *post, uint64_t *ret_retry_ms);
+
+/* Then: `data` of an event of the stream that resumes it. With the answer `done` is called once
+ * more. */
+void post_hear(struct post *post, struct str data);
+
+bool post_is_type(struct str content_type, struct str wanted);
 
 /* The pipe has read this message. If it is an answer, its post is over. False: no post waits
  * for it. */

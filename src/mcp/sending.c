@@ -19,37 +19,60 @@ static size_t headers_for(const struct mcp_client *client, const struct mcp_send
     return count;
 }
 
-bool mcp_send(struct mcp_client *client, const struct mcp_sending *sending, struct post *post,
-              const struct post_sink *sink, void *ctx, struct err *e) {
-    const struct mcp_session *session = sending->session;
-    const char *version = sending->version;
+/* What a request borrows while it is made. */
+struct prepared {
     struct http_header headers[POST_HEADERS_MAX];
     struct buf authorization;
-    buf_init(&authorization, 8 * KIB);
-    bool authorized =
-        !client->options.authorize ||
-        client->options.authorize(sending->caller, &authorization, client->options.ctx, e);
+    struct post_request request;
+};
+
+/* The caller ends it with buf_done() on the authorization, also after a failure. */
+static bool prepare(struct mcp_client *client, const struct mcp_sending *sending,
+                    struct prepared *ret, struct err *e) {
+    const struct mcp_options *options = &client->options;
+    const struct mcp_session *session = sending->session;
+    const char *version = sending->version;
+    buf_init(&ret->authorization, 8 * KIB);
+    if (options->authorize &&
+        !options->authorize(sending->caller, &ret->authorization, options->ctx, e))
+        return false;
     if (!version && session) version = session->version;
+    ret->request = (struct post_request){
+        .desk = client->desk.pipe ? &client->desk : NULL,
+        .url = str_from(client->endpoint),
+        .headers = ret->headers,
+        .header_count = headers_for(client, sending, ret->headers),
+        .authorization = buf_str(&ret->authorization),
+        .session = session ? buf_str(&session->id) : STR_EMPTY,
+        .version = str_from(version),
+        .method = sending->method,
+        .name = sending->name,
+        .last_id = sending->last_id,
+        .body = sending->body,
+        .id = sending->id,
+        .total_ms = sending->total_ms,
+        .once = sending->once,
+    };
+    return true;
+}
+
+bool mcp_send(struct mcp_client *client, const struct mcp_sending *sending, struct post *post,
+              const struct post_sink *sink, void *ctx, struct err *e) {
+    struct prepared prepared;
+    bool authorized = prepare(client, sending, &prepared, e);
     if (authorized) {
         post_stop(post);
-        post_start(post, client->pool, client->loop,
-                   &(struct post_request){
-                       .desk = client->desk.pipe ? &client->desk : NULL,
-                       .url = str_from(client->endpoint),
-                       .headers = headers,
-                       .header_count = headers_for(client, sending, headers),
-                       .authorization = buf_str(&authorization),
-                       .session = session ? buf_str(&session->id) : STR_EMPTY,
-                       .version = str_from(version),
-                       .method = sending->method,
-                       .name = sending->name,
-                       .body = sending->body,
-                       .id = sending->id,
-                       .total_ms = sending->total_ms,
-                       .once = sending->once,
-                   },
-                   sink, ctx);
+        post_start(post, client->pool, client->loop, &prepared.request, sink, ctx);
     }
-    buf_done(&authorization);
+    buf_done(&prepared.authorization);
+    return authorized;
+}
+
+bool mcp_get(struct mcp_client *client, const struct mcp_sending *sending,
+             const struct http_sink *sink, void *ctx, struct http_call **ret, struct err *e) {
+    struct prepared prepared;
+    bool authorized = prepare(client, sending, &prepared, e);
+    if (authorized) *ret = post_get(client->pool, client->loop, &prepared.request, sink, ctx);
+    buf_done(&prepared.authorization);
     return authorized;
 }

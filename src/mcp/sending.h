@@ -14,6 +14,7 @@ struct mcp_sending {
     const struct mcp_session *session; /* provides id and version; NULL: no session yet */
     const char *version;               /* in place of the session's; NULL: that */
     struct str body, method, name;
+    struct str last_id;             /* of a GET: the event to resume after; or empty */
     const struct http_header *more; /* headers */
     size_t more_count;
     uint64_t id, total_ms;
@@ -25,5 +26,11 @@ struct mcp_sending {
 MUST_CHECK bool mcp_send(struct mcp_client *client, const struct mcp_sending *sending,
                          struct post *post, const struct post_sink *sink, void *ctx,
                          struct err *e);
+
+/* Start a GET of events, which has no body.
+ * errors  those of the client's `authorize` */
+MUST_CHECK bool mcp_get(struct mcp_client *client, const struct mcp_sending *sending,
+                        const struct http_sink *sink, void *ctx, struct http_call **ret,
+                        struct err *e);
 
 #endif

@@ -1,5 +1,6 @@
 #include "mcp/session.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "mcp/sending.h"
 
@@ -9,6 +10,7 @@
 #define GREETING_MS 15000
 #define PROBE_MS 5000
 #define PROBE_PIPE_MS 2000 /* a program of the other generation may say nothing at all */
+#define LISTEN_MS 1000
 #define SESSIONS_MAX 256
 
 #define TO(state) (1u << (state))
@@ -24,7 +26,9 @@ static const struct {
     [MCP_SESSION_PROBING]  = {"probing",  TO(MCP_SESSION_GREETING) | TO(MCP_SESSION_READY) |
                                           TO(MCP_SESSION_FRESH)},
     [MCP_SESSION_GREETING] = {"greeting", TO(MCP_SESSION_TELLING) | TO(MCP_SESSION_FRESH)},
-    [MCP_SESSION_TELLING]  = {"telling",  TO(MCP_SESSION_READY) | TO(MCP_SESSION_FRESH)},
+    [MCP_SESSION_TELLING]  = {"telling",  TO(MCP_SESSION_LISTENING) | TO(MCP_SESSION_READY) |
+                                          TO(MCP_SESSION_FRESH)},
+    [MCP_SESSION_LISTENING] = {"listening", TO(MCP_SESSION_READY) | TO(MCP_SESSION_FRESH)},
     [MCP_SESSION_READY]    = {"ready",    TO(MCP_SESSION_FRESH)},
     /* clang-format on */
 };
@@ -42,6 +46,7 @@ static void session_move(struct mcp_session *session, enum mcp_session_state nex
     assert(mcp_session_may_become(session->state, next));
     session->state = next;
 }
+
 struct mcp_caller mcp_session_caller(const struct mcp_session *session) {
     return (struct mcp_caller){str_from(session->user), str_from(session->workspace),
                                str_from(session->conversation)};
@@ -49,8 +54,15 @@ struct mcp_caller mcp_session_caller(const struct mcp_session *session) {
 
 /* --- its end ------------------------------------------------------------------------------ */
 
+static void stop_listening(struct mcp_session *session) {
+    mcp_stream_stop(session->stream);
+    session->stream = NULL;
+    timer_stop(&session->patience);
+}
+
 static void forget(struct mcp_session *session) {
     session_move(session, MCP_SESSION_FRESH);
+    stop_listening(session);
     session->version = NULL;
     buf_clear(&session->id);
 }
@@ -66,16 +78,74 @@ static void fail_session(struct mcp_session *session, const struct err *why) {
     session->client->events->failed(session, &copy);
 }
 
+/* --- what the server sends outside calls -------------------------------------------------- */
+
+static void become_ready(struct mcp_session *session) {
+    session_move(session, MCP_SESSION_READY);
+    session->client->events->ready(session);
+}
+
+/* Calls wait for it, because a server may send a question of a call on this stream. */
+static void on_listening(void *ctx) {
+    struct mcp_session *session = ctx;
+    timer_stop(&session->patience);
+    if (session->state == MCP_SESSION_LISTENING) become_ready(session);
+}
+
+static void take_message(struct mcp_session *session, struct json value) {
+    struct jsonrpc message;
+    struct err e;
+    bool asks = jsonrpc_read(value, &message, &e) &&
+                (message.kind == JSONRPC_REQUEST || message.kind == JSONRPC_NOTIFICATION);
+    if (asks) session->client->events->asked(session, &message);
+}
+
+static void on_stream_event(struct str data, void *ctx) {
+    struct mcp_session *session = ctx;
+    const struct mcp_stream *stream = session->stream;
+    struct json value, item;
+    struct err e;
+    if (!json_read(data, &value, &e)) return;
+    if (value.kind != JSON_ARRAY) {
+        take_message(session, value);
+        return;
+    }
+    struct json_reader reader = json_enter(value);
+    while (session->stream == stream && json_next_item(&reader, &item))
+        take_message(session, item);
+}
+
+static void on_stream_over(enum mcp_stream_end end, const struct err *why, void *ctx) {
+    struct mcp_session *session = ctx;
+    log_debug("the MCP server '" STR_FMT "' has no stream outside calls: %s",
+              STR_ARG(session->client->options.name), why->text);
+    stop_listening(session);
+    if (end == MCP_STREAM_REFUSED) session->client->streams_refused = true;
+    if (session->state == MCP_SESSION_LISTENING) {
+        become_ready(session);
+    } else if (end == MCP_STREAM_LOST) { /* it was started again, perhaps with other tools */
+        const struct mcp_options *options = &session->client->options;
+        mcp_session_lose(session, session->generation);
+        if (options->changed) options->changed(options->ctx);
+    }
+}
+
+static const struct mcp_stream_sink stream_sink = {on_listening, on_stream_event,
+                                                   on_stream_over};
+
+static void listen(struct mcp_session *session) {
+    session_move(session, MCP_SESSION_LISTENING);
+    session->stream = mcp_stream_start(
+        &(struct mcp_stream_options){.session = session, .caller = mcp_session_caller(session)},
+        &stream_sink, session);
+    timer_start(&session->patience, LISTEN_MS);
+}
+
 /* --- greeting ----------------------------------------------------------------------------- */
 
 static void on_session_asked(const struct jsonrpc *message, void *ctx) {
     (void)message; /* nothing may be requested before the greeting is over */
     (void)ctx;
-}
-
-static void become_ready(struct mcp_session *session) {
-    session_move(session, MCP_SESSION_READY);
-    session->client->events->ready(session);
 }
 
 static void on_notified(struct post *post, enum post_outcome outcome, void *ctx) {
@@ -87,7 +157,11 @@ static void on_notified(struct post *post, enum post_outcome outcome, void *ctx)
         return;
     }
     session->client->generation = MCP_HANDSHAKE;
-    become_ready(session);
+    if (session->client->options.streams && !session->client->streams_refused) {
+        listen(session);
+    } else {
+        become_ready(session);
+    }
 }
 
 static const struct post_sink notice_sink = {on_notified, on_session_asked};
@@ -127,6 +201,7 @@ static void on_greeted(struct post *post, enum post_outcome outcome, void *ctx) 
     }
     if (greeted) return;
     session->client->generation = MCP_UNKNOWN; /* it may have been too slow for the probe */
+    session->client->streams_refused = false;
     fail_session(session, &e);
 }
 
@@ -259,6 +334,7 @@ void mcp_session_free(struct mcp_session *session) {
     session->client->session_count--;
     post_stop(&session->post);
     task_cancel(&session->refused);
+    stop_listening(session);
     buf_done(&session->id);
     free(session->user);
     free(session->workspace);
@@ -297,6 +373,7 @@ struct mcp_session *mcp_session_for(struct mcp_client *client,
     buf_init(&session->id, KIB);
     list_init(&session->waiting);
     task_init(&session->refused, on_refused, session);
+    timer_init(&session->patience, client->loop, on_listening, session);
     list_prepend(&client->sessions, &session->link);
     client->session_count++;
     return session;

@@ -16,6 +16,7 @@
 #include "mcp/client.h"
 #include "mcp/generation.h"
 #include "mcp/post.h"
+#include "mcp/stream.h"
 
 struct mcp_session {
     struct list link; /* most recently used first */
@@ -30,13 +31,17 @@ struct mcp_session {
     struct post post;    /* carries the greeting */
     struct task refused; /* reports why the greeting could not be sent */
     struct err why;
+    struct mcp_stream *stream; /* what the server sends outside calls; NULL: none */
+    struct timer patience;     /* with a server that does not say whether it offers one */
 };
 
-/* Neither is called before mcp_session_open() has returned, except `ready` for a server that is
+/* None is called before mcp_session_open() has returned, except `ready` for a server that is
  * known to be stateless. */
 struct mcp_session_events {
     void (*ready)(struct mcp_session *session);                         /* post what waits */
     void (*failed)(struct mcp_session *session, const struct err *why); /* fail what waits */
+    /* The server sent this outside a call. */
+    void (*asked)(struct mcp_session *session, const struct jsonrpc *message);
 };
 
 struct mcp_client {
@@ -48,9 +53,10 @@ struct mcp_client {
     const struct mcp_session_events *events;
     enum mcp_generation generation; /* of the server, as far as it is known */
     bool may_listen;
+    bool streams_refused;  /* it offers no stream outside calls */
     struct post_desk desk; /* for a program; its pipe is NULL over HTTP */
     uint64_t last_id;
-    struct list sessions, notes;
+    struct list sessions, calls, notes;
     size_t session_count, note_count;
 };
 

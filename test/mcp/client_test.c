@@ -10,10 +10,11 @@ MACHINE(mcp_session)
 
 static void only_the_drawn_moves_are_legal(void **state) {
     (void)state;
-    static const char *const drawn[] = {"fresh probing",    "fresh greeting", "fresh ready",
-                                        "probing greeting", "probing ready",  "probing fresh",
-                                        "greeting telling", "greeting fresh", "telling ready",
-                                        "telling fresh",    "ready fresh"};
+    static const char *const drawn[] = {
+        "fresh probing",   "fresh greeting",    "fresh ready",      "probing greeting",
+        "probing ready",   "probing fresh",     "greeting telling", "greeting fresh",
+        "telling ready",   "telling listening", "telling fresh",    "listening ready",
+        "listening fresh", "ready fresh"};
     assert_moves(&mcp_session_machine, MCP_SESSION_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 

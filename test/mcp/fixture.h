@@ -16,7 +16,7 @@ struct stage {
     struct mcp_client *client;
     unsigned tokens; /* handed out */
     bool refuses;    /* to authorize */
-    size_t answers;
+    size_t answers, changes;
     bool failed;
     enum err_code code; /* of the failure */
     struct buf said;
@@ -31,17 +31,28 @@ FRESH bool stage_authorize(const struct mcp_caller *caller, struct buf *out, voi
     return true;
 }
 
-FRESH void stage_init_as(struct stage *stage, bool probes) {
+FRESH void stage_changed(void *ctx) {
+    struct stage *stage = ctx;
+    stage->changes++;
+}
+
+FRESH void stage_init_with(struct stage *stage, bool probes, bool streams) {
     *stage = (struct stage){.loop = loop_new_fake(), .pool = http_pool_new()};
     stage->client =
         mcp_client_new(&(struct mcp_options){.pool = stage->pool,
                                              .loop = stage->loop,
                                              .endpoint = STR(ENDPOINT),
                                              .probes = probes,
+                                             .streams = streams,
+                                             .changed = stage_changed,
                                              .conversation_header = STR("x-conversation-id"),
                                              .authorize = stage_authorize,
                                              .ctx = stage});
     buf_init(&stage->said, MIB);
+}
+
+FRESH void stage_init_as(struct stage *stage, bool probes) {
+    stage_init_with(stage, probes, false);
 }
 
 FRESH void stage_init(struct stage *stage) {
