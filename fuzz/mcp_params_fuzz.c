@@ -2,6 +2,7 @@
  * of a stateless request are JSON, and so are those of the next round.
  *
  *     SCHEMA NUL ARGUMENTS */
+#include "mcp/asked.h"
 #include "mcp/generation.h"
 #include "mcp/param_headers.h"
 #include "mcp/rounds.h"
@@ -28,6 +29,20 @@ static void check_headers(struct json schema, struct json args) {
     buf_done(&room);
 }
 
+/* What a question gets is JSON, whatever its form is. */
+static void check_reply(struct json params) {
+    static const struct json method = {.kind = JSON_STRING,
+                                       .raw = STR_INIT("\"elicitation/create\"")};
+    struct json read;
+    struct buf reply;
+    struct err e;
+    buf_init(&reply, SIZE_MAX);
+    bool good = mcp_reply(method, params, MCP_ELICITATION_DEFAULTS, &reply) &&
+                json_read(buf_str(&reply), &read, &e) && read.kind == JSON_OBJECT;
+    assert(good);
+    buf_done(&reply);
+}
+
 static void check_params(struct json args, struct json result) {
     struct json read;
     struct buf params, again;
@@ -35,10 +50,10 @@ static void check_params(struct json args, struct json result) {
     if (args.kind != JSON_OBJECT) return;
     buf_init(&params, SIZE_MAX);
     buf_init(&again, SIZE_MAX);
-    mcp_write_params(MCP_STATELESS, args.raw, 7, &params);
+    mcp_write_params(MCP_STATELESS, MCP_ELICITATION_DEFAULTS, args.raw, 7, &params);
     bool good = json_read(buf_str(&params), &read, &e);
     assert(good && read.kind == JSON_OBJECT && json_count(read) == json_count(args) + 1);
-    if (mcp_write_round(args.raw, result, &again, &e)) {
+    if (mcp_write_round(args.raw, result, MCP_ELICITATION_DEFAULTS, &again, &e)) {
         good = json_read(buf_str(&again), &read, &e);
         assert(good && read.kind == JSON_OBJECT);
     }
@@ -58,6 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct str text = str_split(str_of(data, size), '\0', &rest);
     if (!rest.at || !take(text, &schema) || !take(rest, &args)) return 0;
     check_headers(schema, args);
+    check_reply(args);
     check_params(args, schema);
     return 0;
 }

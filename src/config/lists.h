@@ -150,6 +150,9 @@ struct config_connector {
 /* Limit for MCP servers. */
 #define CONFIG_MCP_MAX 64
 
+/* What a server's question to the user gets. */
+enum config_elicitation { CONFIG_ELICITATION_CANCEL, CONFIG_ELICITATION_DEFAULTS };
+
 /* An MCP server whose tools agents may have. */
 struct config_mcp {
     struct str name;
@@ -165,6 +168,7 @@ struct config_mcp {
     size_t agent_count;
     const struct config_agent_tool *policies; /* by pattern; the first that fits counts */
     size_t policy_count;
+    enum config_elicitation elicitation;
     uint64_t timeout_ms; /* of one call; 0: not set */
     const struct yaml *at;
 };

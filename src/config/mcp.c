@@ -188,6 +188,10 @@ static bool read_policies(struct config *config, struct mcp_entry *entry, struct
 
 /* --- the section -------------------------------------------------------------------------- */
 
+static const char *const elicitations[] = {[CONFIG_ELICITATION_CANCEL] = "cancel",
+                                           [CONFIG_ELICITATION_DEFAULTS] = "accept-defaults",
+                                           NULL};
+
 #define ROW_OF struct mcp_entry
 
 /* clang-format off */
@@ -210,6 +214,9 @@ static const struct setting rows[] = {
     {.key = "agents", NODE(agents), .help = "who may have its tools; left out: every agent"},
     {.key = "tools", NODE(tools),
      .help = "allow, ask or hidden by tool or pattern; the first that fits counts"},
+    {.key = "elicitation", CHOICE(mcp.elicitation), .choices = elicitations,
+     .help = "what a question of the server to the user gets; accept-defaults: the defaults of "
+             "its form, where all that it requires has one"},
     {.key = "timeout", DURATION(mcp.timeout_ms), .least = 1,
      .beyond = "a call needs some time; give it 1ms or more", .help = "for one call"},
 };

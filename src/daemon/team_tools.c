@@ -173,6 +173,10 @@ static void make_mcp_tool(struct team *team, const struct config_mcp *from,
     buf_done(&name);
 }
 
+static const enum mcp_elicitation elicitations[] = {
+    [CONFIG_ELICITATION_CANCEL] = MCP_ELICITATION_CANCEL,
+    [CONFIG_ELICITATION_DEFAULTS] = MCP_ELICITATION_DEFAULTS};
+
 static struct mcp_server *server_of(struct mcp_hub *hub, const struct config_mcp *from) {
     struct http_header headers[40];
     size_t count = 0;
@@ -188,7 +192,8 @@ static struct mcp_server *server_of(struct mcp_hub *hub, const struct config_mcp
                                           .headers = headers,
                                           .header_count = count,
                                           .user_header = from->user_header,
-                                          .conversation_header = from->conversation_header});
+                                          .conversation_header = from->conversation_header,
+                                          .elicitation = elicitations[from->elicitation]});
 }
 
 /* After all others: one that is there already keeps its name. */

@@ -2,6 +2,7 @@
 
 #include "base/list.h"
 #include "base/mem.h"
+#include "mcp/asked.h"
 #include "mcp/param_headers.h"
 #include "mcp/rounds.h"
 #include "mcp/sending.h"
@@ -105,26 +106,34 @@ static void tell_cancelled(const struct mcp_call *call) {
     buf_done(&body);
 }
 
-/* A server may ask whether we are there; what else it asks we never said we could do. A stateless
- * one asks nothing, and is answered nothing. */
+static void take_notice(const struct mcp_client *client, const struct jsonrpc *message) {
+    const struct mcp_options *options = &client->options;
+    bool changed = json_is(message->method, STR("notifications/tools/list_changed"));
+    if (changed && options->changed) options->changed(options->ctx);
+}
+
+/* At once, so that no call waits for it. A stateless server asks nothing here, and is answered
+ * nothing. */
 static void answer_server(const struct mcp_session *session, const struct mcp_caller *caller,
                           const struct jsonrpc *message) {
-    const struct mcp_options *options = &session->client->options;
-    struct buf body;
+    const struct mcp_client *client = session->client;
+    struct buf result, body;
     if (message->kind == JSONRPC_NOTIFICATION) {
-        bool changed = json_is(message->method, STR("notifications/tools/list_changed"));
-        if (changed && options->changed) options->changed(options->ctx);
+        take_notice(client, message);
         return;
     }
-    if (session->client->generation == MCP_STATELESS) return;
-    buf_init(&body, 4 * KIB);
-    if (json_is(message->method, STR("ping"))) {
-        jsonrpc_write_result(&body, message->id.raw, STR("{}"));
+    if (client->generation == MCP_STATELESS) return;
+    buf_init(&result, POST_ANSWER_MAX_BYTES);
+    buf_init(&body, SIZE_MAX);
+    if (mcp_reply(message->method, message->params, client->options.elicitation, &result) &&
+        buf_ok(&result)) {
+        jsonrpc_write_result(&body, message->id.raw, buf_str(&result));
     } else {
         jsonrpc_write_error(&body, message->id.raw, JSONRPC_METHOD_NOT_FOUND,
                             STR("this client does not do that"));
     }
-    if (buf_ok(&body)) send_note(session, caller, buf_str(&body));
+    send_note(session, caller, buf_str(&body));
+    buf_done(&result);
     buf_done(&body);
 }
 
@@ -208,7 +217,8 @@ static void go_another_round(struct mcp_call *call, struct json result) {
     struct err e;
     buf_init(&params, SIZE_MAX);
     bool goes = ++call->rounds <= ROUNDS_MAX
-                    ? mcp_write_round(buf_str(&call->params), result, &params, &e)
+                    ? mcp_write_round(buf_str(&call->params), result,
+                                      call->client->options.elicitation, &params, &e)
                     : err_set(&e, ERR_RESOURCE_EXHAUSTED,
                               "the MCP server asks for more again and again");
     if (goes) {
@@ -348,8 +358,8 @@ static void post_call(struct mcp_call *call) {
     call->posted_ms = loop_now_ms(call->client->loop);
     call->id = ++call->client->last_id;
     call->generation = call->session->generation;
-    mcp_write_params(call->client->generation, buf_str(&call->params),
-                     call->progress ? call->id : 0, &params);
+    mcp_write_params(call->client->generation, call->client->options.elicitation,
+                     buf_str(&call->params), call->progress ? call->id : 0, &params);
     jsonrpc_write_request(&body, call->id, call->method, buf_str(&params));
     struct mcp_sending sending = {.caller = &caller,
                                   .session = call->session,

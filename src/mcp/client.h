@@ -63,13 +63,17 @@ typedef bool mcp_authorize_fn(const struct mcp_caller *caller, struct buf *out, 
 /* The server reports a change of its tools, or a program that was running has ended. */
 typedef void mcp_changed_fn(void *ctx);
 
+/* What a question to the user gets (mcp/asked.h). */
+enum mcp_elicitation { MCP_ELICITATION_CANCEL, MCP_ELICITATION_DEFAULTS };
+
 struct mcp_options {
     struct http_pool *pool;
     struct loop *loop;
-    struct str endpoint;         /* http: or https: */
-    bool probes;                 /* ask whether the server is stateless; else it is not */
-    bool streams;                /* keep a GET open for what a server sends outside calls, and
+    struct str endpoint; /* http: or https: */
+    bool probes;         /* ask whether the server is stateless; else it is not */
+    bool streams;        /* keep a GET open for what a server sends outside calls, and
                                   * resume the stream of a call that was cut */
+    enum mcp_elicitation elicitation;
     mcp_authorize_fn *authorize; /* NULL: no authorization */
     void *ctx;                   /* of the callbacks; must live as long as the client */
 

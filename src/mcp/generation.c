@@ -36,19 +36,20 @@ enum mcp_generation mcp_generation_of_error(int64_t code, struct json data) {
     return code == HEADER_MISMATCH || code == MISSING_CAPABILITY ? MCP_STATELESS : MCP_UNKNOWN;
 }
 
-static void write_identity(struct json_writer *w) {
+static void write_identity(struct json_writer *w, enum mcp_elicitation elicitation) {
     json_member_str(w, "io.modelcontextprotocol/protocolVersion", STR(MCP_STATELESS_VERSION));
     json_member_object(w, "io.modelcontextprotocol/clientInfo");
     json_member_str(w, "name", STR("weir"));
     json_member_str(w, "version", STR("0.1.0"));
     json_close(w);
     json_member_object(w, "io.modelcontextprotocol/clientCapabilities");
+    mcp_write_capabilities(w, elicitation);
     json_close(w);
 }
 
 /* The members are copied unchanged after `_meta`. */
-void mcp_write_params(enum mcp_generation generation, struct str params, uint64_t token,
-                      struct buf *out) {
+void mcp_write_params(enum mcp_generation generation, enum mcp_elicitation elicitation,
+                      struct str params, uint64_t token, struct buf *out) {
     bool stateless = generation == MCP_STATELESS;
     struct json key, value;
     struct json_reader members = json_enter(json_of(params));
@@ -59,7 +60,7 @@ void mcp_write_params(enum mcp_generation generation, struct str params, uint64_
     struct json_writer w = json_writer(out);
     json_open_object(&w);
     json_member_object(&w, "_meta");
-    if (stateless) write_identity(&w);
+    if (stateless) write_identity(&w, elicitation);
     if (token) json_member_u64(&w, "progressToken", token);
     json_close(&w);
     while (json_next_member(&members, &key, &value)) {

@@ -15,7 +15,7 @@
 #ifndef WEIR_MCP_GENERATION_H
 #define WEIR_MCP_GENERATION_H
 
-#include "wire/json.h"
+#include "mcp/asked.h"
 
 #define MCP_STATELESS_VERSION "2026-07-28"
 
@@ -34,7 +34,7 @@ enum mcp_generation mcp_generation_of_error(int64_t code, struct json data);
 
 /* Append `params` (an object, or empty) with the `_meta` of a request. token: of its progress;
  * 0: none is wanted */
-void mcp_write_params(enum mcp_generation generation, struct str params, uint64_t token,
-                      struct buf *out);
+void mcp_write_params(enum mcp_generation generation, enum mcp_elicitation elicitation,
+                      struct str params, uint64_t token, struct buf *out);
 
 #endif

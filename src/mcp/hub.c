@@ -347,6 +347,7 @@ static void write_key(const struct mcp_server_options *options, struct buf *out)
     write_str(out, options->key);
     write_str(out, options->user_header);
     write_str(out, options->conversation_header);
+    buf_append_u64(out, options->elicitation);
     for (size_t i = 0; i < options->header_count; i++) {
         write_str(out, options->headers[i].name);
         write_str(out, options->headers[i].value);
@@ -403,6 +404,7 @@ static struct mcp_server *server_new(struct mcp_hub *hub,
         .endpoint = keep(server, from->endpoint),
         .probes = true,
         .streams = true,
+        .elicitation = from->elicitation,
         .ctx = server,
         .name = keep(server, from->name),
         .program = keep_strings(server, from->program),

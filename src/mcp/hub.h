@@ -44,6 +44,7 @@ struct mcp_server_options {
     const struct http_header *headers;
     size_t header_count;
     struct str user_header, conversation_header;
+    enum mcp_elicitation elicitation;
 };
 
 /* A reference to the server with this description, which is created if there is none. */

@@ -1,8 +1,7 @@
 /* rounds: a stateless server that needs more before it answers.
  *
  * Its result is `input_required`, with requests and a state. The same call is made again with
- * the replies and the unchanged state. Nobody is really asked: a question to the user gets
- * "cancel", and there are no roots.
+ * the replies (mcp/asked.h) and the unchanged state. There are no roots.
  *
  * Private to mcp/.
  *
@@ -12,11 +11,12 @@
 #ifndef WEIR_MCP_ROUNDS_H
 #define WEIR_MCP_ROUNDS_H
 
-#include "wire/json.h"
+#include "mcp/asked.h"
 
 /* Append the params of the next round. `params` are those of the round before.
  * errors  ERR_UNIMPLEMENTED the server asks for something that it does not get */
-MUST_CHECK bool mcp_write_round(struct str params, struct json result, struct buf *out,
+MUST_CHECK bool mcp_write_round(struct str params, struct json result,
+                                enum mcp_elicitation elicitation, struct buf *out,
                                 struct err *e);
 
 #endif

@@ -207,13 +207,14 @@ static void on_greeted(struct post *post, enum post_outcome outcome, void *ctx) 
 
 static const struct post_sink greeting_sink = {on_greeted, on_session_asked};
 
-static void write_greeting(struct buf *out, uint64_t id) {
+static void write_greeting(uint64_t id, enum mcp_elicitation elicitation, struct buf *out) {
     struct buf params;
     buf_init(&params, KIB);
     struct json_writer w = json_writer(&params);
     json_open_object(&w);
     json_member_str(&w, "protocolVersion", mcp_offered_version());
     json_member_object(&w, "capabilities");
+    mcp_write_capabilities(&w, elicitation);
     json_close(&w);
     json_member_object(&w, "clientInfo");
     json_member_str(&w, "name", STR("weir"));
@@ -230,7 +231,7 @@ static bool send_greeting(struct mcp_session *session, struct err *e) {
     struct buf body;
     uint64_t id = ++client->last_id;
     buf_init(&body, 2 * KIB);
-    write_greeting(&body, id);
+    write_greeting(id, client->options.elicitation, &body);
     session_move(session, MCP_SESSION_GREETING);
     struct mcp_sending sending = {
         .caller = &caller, .body = buf_str(&body), .id = id, .total_ms = GREETING_MS};
@@ -284,7 +285,7 @@ static bool send_probe(struct mcp_session *session, struct err *e) {
     uint64_t id = ++client->last_id;
     buf_init(&params, KIB);
     buf_init(&body, 2 * KIB);
-    mcp_write_params(MCP_STATELESS, STR_EMPTY, 0, &params);
+    mcp_write_params(MCP_STATELESS, client->options.elicitation, STR_EMPTY, 0, &params);
     jsonrpc_write_request(&body, id, "server/discover", buf_str(&params));
     session_move(session, MCP_SESSION_PROBING);
     struct mcp_sending sending = {.caller = &caller,

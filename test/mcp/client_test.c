@@ -188,15 +188,26 @@ static void what_a_server_asks_meanwhile_is_answered(void **state) {
     fake_http_body(call,
                    STR("data: {\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n\n"
                        "data: {\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"roots/list\"}\n\n"
+                       "data: {\"jsonrpc\":\"2.0\",\"id\":10,\"method\":\"elicitation/create\","
+                       "\"params\":{\"message\":\"?\",\"requestedSchema\":{}}}\n\n"
+                       "data: {\"jsonrpc\":\"2.0\",\"id\":11,\"method\":"
+                       "\"sampling/createMessage\",\"params\":{}}\n\n"
                        "data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":1}\n\n"));
     stage_said(&stage, false, "1");
-    assert_int_equal(fake_http_calls(stage.pool), 2);
+    assert_int_equal(fake_http_calls(stage.pool), 4);
     assert_str(fake_http_request(out(&stage))->body,
                "{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"result\":{}}");
     assert_str(fake_http_header(out(&stage), "Mcp-Session-Id"), "id-1");
     accept_note(out(&stage));
     assert_str(fake_http_request(out(&stage))->body,
                "{\"jsonrpc\":\"2.0\",\"id\":9,\"error\":{\"code\":-32601,\"message\":\"this "
+               "client does not do that\"}}");
+    accept_note(out(&stage));
+    assert_str(fake_http_request(out(&stage))->body,
+               "{\"jsonrpc\":\"2.0\",\"id\":10,\"result\":{\"action\":\"cancel\"}}");
+    accept_note(out(&stage));
+    assert_str(fake_http_request(out(&stage))->body,
+               "{\"jsonrpc\":\"2.0\",\"id\":11,\"error\":{\"code\":-32601,\"message\":\"this "
                "client does not do that\"}}");
     accept_note(out(&stage));
     stage_done(&stage);
