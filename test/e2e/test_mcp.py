@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -269,12 +270,16 @@ def test_no_process_outlives_a_stop_or_its_section(house, models, tmp_path):
 # --- servers that others wrote ---------------------------------------------------------------
 
 
-def everything():
+def package(name):
     for folder in os.environ.get("NODE_PATH", "").split(":"):
-        script = pathlib.Path(folder) / "@modelcontextprotocol/server-everything/dist/index.js"
+        script = pathlib.Path(folder) / "@modelcontextprotocol" / name / "dist/index.js"
         if script.exists():
             return str(script)
-    raise AssertionError("server-everything is not installed: see test/e2e/node/package.json")
+    raise AssertionError(f"{name} is not installed: see test/e2e/node/package.json")
+
+
+def everything():
+    return package("server-everything")
 
 
 @pytest.fixture
@@ -319,3 +324,54 @@ def test_server_everything_over_both_transports(house, models, transport, wire):
     assert {"echo", "get-sum"} <= offered(models.asked[0])
     echoed, sum = results(models.asked[1])
     assert echoed == '{"output":"Echo: over MCP"}' and "42" in sum
+
+
+# --- the protocol's own kit ------------------------------------------------------------------
+
+# What each version has for clients, but OAuth (auth/...) and extensions.
+SCENARIOS = {
+    "2025-11-25": {
+        "initialize",
+        "tools_call",
+        "elicitation-sep1034-client-defaults",
+        "sse-retry",
+        "json-schema-2020-12-preservation",
+    },
+    "2026-07-28": {
+        "tools_call",
+        "request-metadata",
+        "sep-2322-client-request-state",
+        "http-standard-headers",
+        "http-custom-headers",
+        "http-invalid-tool-headers",
+        "json-schema-ref-no-deref",
+        "json-schema-2020-12-preservation",
+    },
+}
+EXTENSION = "sep-2640-"
+
+
+@pytest.mark.parametrize("version", SCENARIOS)
+def test_the_conformance_kit_finds_nothing_wrong(tmp_path, version):
+    here = pathlib.Path(__file__).parent
+    wanted = SCENARIOS[version]
+    kit = ["node", "--import", str(here / "node/glob_sync.mjs"), package("conformance"), "client"]
+    under_test = tmp_path / "under_test.sh"  # starts no Python for what is not wanted
+    under_test.write_text(
+        f'case "$MCP_CONFORMANCE_SCENARIO" in {"|".join(wanted)}) ;; *) exit ;; esac\n'
+        f'exec {sys.executable} {here / "conformant.py"} "$@"\n'
+    )
+    told = subprocess.run(
+        [*kit, "--command", f"sh {under_test}", "--suite", "all", "--spec-version", version],
+        cwd=tmp_path,
+        env={**os.environ, "WEIR_BINARY": str(harness.BINARY)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE * 4,
+    )
+    said = told.stdout + told.stderr
+    rows = re.findall(r"^\S+ (\S+): (\d+) passed, (\d+) failed", told.stdout, re.MULTILINE)
+    found = {n: (int(p), int(f)) for n, p, f in rows if not n.startswith(("auth/", EXTENSION))}
+    assert set(found) == wanted, said
+    assert all(passed and not failed for passed, failed in found.values()), (found, said)
+    assert "warning" not in said.replace("0 warnings", ""), said
