@@ -118,6 +118,17 @@ void mcp_hub_wait(struct mcp_hub *hub, uint64_t ms) {
     pthread_mutex_unlock(&hub->mutex);
 }
 
+/* What an operator can do about it, in front. `ret` is a copy. */
+static void advise(const struct mcp_server *server, const struct err *failed, struct err *ret) {
+    *ret = *failed;
+    if (failed->code == ERR_UNAUTHENTICATED)
+        err_add(ret,
+                "the MCP server '" STR_FMT
+                "' wants to know who asks; set key_env or headers in "
+                "its entry of mcp (there is no OAuth here)",
+                STR_ARG(server->options.name));
+}
+
 /* --- what a server lists ------------------------------------------------------------------ */
 
 static struct mcp_tools *copy_tools(const struct mcp_tool_info *from, size_t count) {
@@ -237,9 +248,11 @@ static void take_list(struct mcp_server *server) {
 static void on_listed(const struct err *failed, void *ctx) {
     struct mcp_server *server = ctx;
     if (failed) {
+        struct err why;
+        advise(server, failed, &why);
         if (!server->retry_ms)
             log_warning("the tools of the MCP server '" STR_FMT "' are not known: %s",
-                        STR_ARG(server->options.name), failed->text);
+                        STR_ARG(server->options.name), why.text);
         publish(server, SERVER_AWAY, NULL);
         list_later(server);
     } else {
@@ -618,7 +631,7 @@ static void on_called(struct json result, const struct err *failed, void *ctx) {
     remote->call = NULL;
     list_remove(&remote->link);
     if (failed) {
-        remote->failed = *failed;
+        advise(remote->server, failed, &remote->failed);
     } else {
         buf_append(&remote->result, result.raw);
     }

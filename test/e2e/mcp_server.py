@@ -11,6 +11,7 @@ FOLDER/heard           each message that it read
 import json
 import os
 import pathlib
+import queue
 import subprocess
 import sys
 import threading
@@ -22,8 +23,10 @@ VERSION = "2026-07-28"
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 LISTENERS = []
 LOCK = threading.Lock()
+QUESTIONS = ("ping", "elicitation/create", "sampling/createMessage", "roots/list")
+ANSWERS = queue.Queue()
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
-NAMES = ("say", "crash", "hang", "noise", "huge", "slow", "grow", "danger_a", "orphans", "steps")
+NAMES = ("say", "crash", "hang", "noise", "huge", "slow", "grow", "danger_a", "orphans", "steps", "asks")
 TOOLS = [{"name": n, "description": f"Does {n}.", "inputSchema": TEXT} for n in NAMES]
 
 
@@ -75,6 +78,10 @@ def act(id, name, args, meta):
             progress = {"progressToken": meta["progressToken"], "progress": step, "total": 2}
             send({"method": "notifications/progress", "params": {**progress, "message": f"part {step}"}})
             time.sleep(1.1)
+    if name == "asks":  # each question that there is; the answers are the text
+        for question in QUESTIONS:
+            send({"id": question, "method": question, "params": {"requestedSchema": {}, "message": "?"}})
+        text = json.dumps([ANSWERS.get(timeout=20) for _ in QUESTIONS])
     if name == "orphans":  # one in our group, one in a session of its own
         for start in (False, True):
             child = subprocess.Popen(
@@ -87,6 +94,9 @@ def act(id, name, args, meta):
 def answer(message):
     method, id = message.get("method"), message.get("id")
     meta = message.get("params", {}).get("_meta", {})
+    if method is None:
+        ANSWERS.put(message["error"]["code"] if "error" in message else message["result"])
+        return
     if MODE == "stateless" and id is not None:
         if meta.get("io.modelcontextprotocol/protocolVersion") != VERSION:
             send({"id": id, "error": {"code": -32602, "message": "this server is stateless"}})

@@ -12,6 +12,7 @@ import time
 
 import crawbl
 import harness
+import mcp_http
 import pytest
 import vendors
 import wires
@@ -192,6 +193,13 @@ def test_a_program_that_does_not_answer_what_it_does_not_know_is_greeted(house, 
     ] == ["server/discover", "initialize"]
 
 
+def test_what_a_program_asks_is_answered_at_once(house, models, tmp_path):
+    weir = house(mcp=[faults(tmp_path)])
+    [read] = ask(weir, models, call("asks", {}, id="c1"))
+    told = json.loads(read)["output"].removeprefix("asks: ")
+    assert json.loads(told) == [{}, {"action": "cancel"}, -32601, -32601]
+
+
 @pytest.mark.parametrize("mode", ([], ["stateless"]))
 def test_how_far_a_call_got_is_a_step_of_the_turn(house, models, tmp_path, mode):
     weir = house(mcp=[faults(tmp_path, *mode)])
@@ -267,6 +275,94 @@ def test_no_process_outlives_a_stop_or_its_section(house, models, tmp_path):
     weir.stop()
 
 
+# --- over streamable HTTP --------------------------------------------------------------------
+
+
+@pytest.fixture
+def far():
+    with mcp_http.serve() as server:
+        yield server
+
+
+def far_entry(server, **more):
+    return {"name": "far", "url": server.url, **more}
+
+
+def test_an_answer_that_was_cut_off_is_fetched_and_the_call_made_once(house, models, far):
+    weir = house(mcp=[far_entry(far)])
+    assert ask(weir, models, call("pay", {"text": "7"}, id="c1")) == ['{"output":"paid 7"}']
+    assert far.effects == ["7"]
+    [resumed] = [g for g in far.gets() if "last-event-id" in g.headers]
+    assert resumed.headers["last-event-id"] == "pay-7"
+    assert resumed.headers["accept"] == "text/event-stream"
+    [asked] = far.posts("tools/call")
+    for header in ("mcp-session-id", "mcp-protocol-version"):
+        assert resumed.headers[header] == asked.headers[header]
+
+
+def test_what_cannot_be_fetched_is_unknown_and_not_repeated(house, models, far):
+    far.streams = far.resumes = False
+    weir = house(mcp=[far_entry(far)])
+    [read] = ask(weir, models, call("pay", {"text": "8"}, id="c1"))
+    assert "unknown" in read and "405" in read
+    assert far.effects == ["8"]
+
+
+def test_changes_come_on_a_stream_outside_calls(house, models, far):
+    weir = house(mcp=[far_entry(far)])
+    models.say(MODEL, "Done.")
+    vendors.invoke(weir, "go")
+    assert "grown" not in offered(models.asked[-1])
+    [get] = eventually(far.gets, "no stream was asked for")
+    assert get.headers["mcp-session-id"] == far.posts("tools/list")[0].headers["mcp-session-id"]
+    far.tools.append("grown")
+    far.tell("notifications/tools/list_changed")
+
+    def has_grown():
+        models.say(MODEL, "Done.")
+        vendors.invoke(weir, "go")
+        return "grown" in offered(models.asked[-1])
+
+    eventually(has_grown, "the new tool is offered to nobody")
+
+
+def test_a_server_that_was_started_again_is_listed_again(house, models, far):
+    weir = house(mcp=[far_entry(far)])
+    eventually(lambda: far.open, "no stream was opened")
+    far.tools.append("grown")
+    far.forget()
+    eventually(lambda: len(far.posts("tools/list")) > 1, "it was not asked again")
+    again = far.posts("tools/list")[-1].headers["mcp-session-id"]
+    assert again != far.posts("tools/list")[0].headers["mcp-session-id"]
+    eventually(lambda: again in far.open, "the new session has no stream")
+    assert ask(weir, models, call("pay", {"text": "9"}, id="c1")) == ['{"output":"paid 9"}']
+
+
+@pytest.mark.parametrize(
+    "setting, announced, told",
+    (
+        ({}, {}, {"action": "cancel"}),
+        (
+            {"elicitation": "accept-defaults"},
+            {"elicitation": {"form": {}}},
+            {"action": "accept", "content": {"name": "Ada"}},
+        ),
+    ),
+)
+def test_a_question_to_the_user_is_answered_at_once(house, models, far, setting, announced, told):
+    weir = house(mcp=[far_entry(far, **setting)])
+    [read] = ask(weir, models, call("ask", {}, id="c1"))
+    assert json.loads(json.loads(read)["output"]) == told
+    said = [p.body["params"]["capabilities"] for p in far.posts("initialize")]
+    assert said and all(s == announced for s in said)
+
+
+def test_a_server_that_wants_to_know_who_asks_says_what_to_set(house, models):
+    with mcp_http.serve(key="secret") as far:
+        weir = house(mcp=[far_entry(far)])
+        weir.said("the MCP server 'far' wants to know who asks; set key_env or headers")
+
+
 # --- servers that others wrote ---------------------------------------------------------------
 
 
@@ -324,6 +420,17 @@ def test_server_everything_over_both_transports(house, models, transport, wire):
     assert {"echo", "get-sum"} <= offered(models.asked[0])
     echoed, sum = results(models.asked[1])
     assert echoed == '{"output":"Echo: over MCP"}' and "42" in sum
+
+
+def test_server_everything_asks_the_user(house, models, transport):
+    """It offers this tool only to a client that announces that it can answer. Its form requires
+    a field without a default."""
+    models.say(MODEL, [call("trigger-elicitation-request", {}, id="c1")], "Done.")
+    weir = house(mcp=[{**transport, "elicitation": "accept-defaults"}])
+    told = turn(weir, "stream", "go")
+    assert told.text == "Done."
+    [read] = results(models.asked[1])
+    assert "User cancelled" in read and '"action": "cancel"' in json.loads(read)["output"]
 
 
 # --- the protocol's own kit ------------------------------------------------------------------
