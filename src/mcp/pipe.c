@@ -212,9 +212,16 @@ bool pipe_start(struct mcp_pipe *pipe, struct err *e) {
     return true;
 }
 
+/* In one write: the server wakes once, and never has a line without its end. */
 bool pipe_send(struct mcp_pipe *pipe, struct str message) {
-    return pipe->state == PIPE_UP && child_write(pipe->child, message) &&
-           child_write(pipe->child, STR("\n"));
+    struct buf line;
+    if (pipe->state != PIPE_UP) return false;
+    buf_init(&line, SIZE_MAX);
+    buf_append(&line, message);
+    buf_append_byte(&line, '\n');
+    bool sent = child_write(pipe->child, buf_str(&line));
+    buf_done(&line);
+    return sent;
 }
 
 struct mcp_pipe *pipe_new(const struct pipe_options *options, const struct pipe_events *events,
