@@ -62,8 +62,8 @@ typedef bool config_section_fn(struct config *config, const struct config_input 
                                const struct yaml *node, struct err *e);
 
 extern const struct config_list config_provider_list, config_agent_list, config_tool_map,
-    config_price_list, config_budget_list, config_connector_list, config_guardrail_list,
-    config_mcp_list;
+    config_price_list, config_budget_list, config_connector_list, config_issuer_list,
+    config_guardrail_list, config_mcp_list;
 
 /* All lists; ends with NULL. */
 extern const struct config_list *const config_lists[];

@@ -105,6 +105,8 @@ struct config {
     struct config_model model_default; /* `model` resolved; its provider NULL = none */
     const struct config_connector *connectors;
     size_t connector_count;
+    const struct config_issuer *issuers;
+    size_t issuer_count;
     const struct config_mcp *mcp;
     size_t mcp_count;
     struct config_tools tools;

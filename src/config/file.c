@@ -5,10 +5,11 @@
 #include "base/nearest.h"
 
 /* The sections that are not settings of the table. */
-const struct config_list *const config_lists[] = {
-    &config_provider_list,  &config_agent_list,  &config_tool_map,
-    &config_price_list,     &config_budget_list, &config_connector_list,
-    &config_guardrail_list, &config_mcp_list,    NULL};
+const struct config_list *const config_lists[] = {&config_provider_list, &config_agent_list,
+                                                  &config_tool_map,      &config_price_list,
+                                                  &config_budget_list,   &config_connector_list,
+                                                  &config_issuer_list,   &config_guardrail_list,
+                                                  &config_mcp_list,      NULL};
 
 /* --- settings ------------------------------------------------------------------------- */
 

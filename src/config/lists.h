@@ -147,6 +147,18 @@ struct config_connector {
     const struct yaml *at;
 };
 
+/* Limit for issuers. */
+#define CONFIG_ISSUERS_MAX 16
+
+/* Who signs the tokens of nimi.runtime.v1's callers. */
+struct config_issuer {
+    struct str name;     /* the claim `iss` */
+    struct str audience; /* what `aud` must name */
+    struct str url;      /* of its key set; empty: `keys` */
+    struct str keys;     /* its key set; empty: `url` */
+    const struct yaml *at;
+};
+
 /* Limit for MCP servers. */
 #define CONFIG_MCP_MAX 64
 

@@ -169,6 +169,12 @@ static void print_connector(const struct config_connector *connector, struct buf
                connector->enabled ? "" : ", off");
 }
 
+static void print_issuer(const struct config_issuer *issuer, struct buf *out) {
+    buf_printf(out, "issuers." STR_FMT " = for " STR_FMT ", keys of " STR_FMT "\n",
+               STR_ARG(issuer->name), STR_ARG(issuer->audience),
+               STR_ARG(issuer->url.len ? issuer->url : STR("a file")));
+}
+
 void config_print_lists(const struct config *config, struct buf *out) {
     for (size_t i = 0; i < config->provider_count; i++)
         print_provider(&config->providers[i], out);
@@ -199,6 +205,7 @@ void config_print_lists(const struct config *config, struct buf *out) {
     }
     for (size_t i = 0; i < config->connector_count; i++)
         print_connector(&config->connectors[i], out);
+    for (size_t i = 0; i < config->issuer_count; i++) print_issuer(&config->issuers[i], out);
     for (size_t i = 0; i < config->price_count; i++) print_price(&config->prices[i], out);
     for (size_t i = 0; i < config->budget_count; i++) print_budget(&config->budgets[i], out);
 }

@@ -16,6 +16,7 @@
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
@@ -46,7 +47,10 @@
     USE(X509_VERIFY_PARAM_set1_ip) USE(X509_verify_cert_error_string) USE(X509_get_issuer_name) \
     USE(X509_NAME_oneline) USE(X509_getm_notBefore) USE(X509_getm_notAfter)                    \
     USE(X509_get_ext_d2i) USE(GENERAL_NAMES_free) USE(ASN1_TIME_to_tm)                         \
-    USE(ASN1_STRING_get0_data) USE(ASN1_STRING_length) USE(OPENSSL_thread_stop)
+    USE(ASN1_STRING_get0_data) USE(ASN1_STRING_length) USE(OPENSSL_thread_stop)                   \
+    USE(EVP_PKEY_CTX_new_from_name) USE(EVP_PKEY_CTX_free) USE(EVP_PKEY_fromdata_init)         \
+    USE(EVP_PKEY_fromdata) USE(EVP_PKEY_free) USE(EVP_MD_CTX_new) USE(EVP_MD_CTX_free)         \
+    USE(EVP_DigestVerifyInit) USE(EVP_DigestVerify) USE(EVP_sha256)
 /* clang-format on */
 
 struct openssl {

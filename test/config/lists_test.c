@@ -832,6 +832,40 @@ static void what_is_wrong_with_a_connector_is_named_at_its_place(void **state) {
     refuse_all(folder->file, cases, ARRAY_LEN(cases));
 }
 
+static void an_issuer_has_keys_of_a_url_or_a_file(void **state) {
+    struct config *config = read_text(
+        *state, "issuers:\n"
+                "  - {issuer: a, audience: nimi, jwks_url: \"https://a.example/keys\"}\n"
+                "  - {issuer: b, audience: nimi, jwks_url: \"http://127.0.0.1:9/keys\"}\n");
+    assert_int_equal(config->issuer_count, 2);
+    assert_str(config->issuers[0].name, "a");
+    assert_str(config->issuers[0].audience, "nimi");
+    assert_str(config->issuers[0].url, "https://a.example/keys");
+    printed(config,
+            "issuers.a = for nimi, keys of https://a.example/keys\n"
+            "issuers.b = for nimi, keys of http://127.0.0.1:9/keys\n",
+            true);
+    config_free(config);
+}
+
+static void what_is_wrong_with_an_issuer_is_named_at_its_place(void **state) {
+    static const struct refusal cases[] = {
+        {"issuers:\n  - {issuer: a, audience: n}\n",
+         ":2:5: an issuer needs its public keys: either jwks_url or jwks_file"},
+        {"issuers:\n  - {issuer: a, jwks_url: \"https://a\"}\n",
+         ":2:5: an issuer needs the key 'audience'"},
+        {"issuers:\n  - {issuer: a, audience: n, jwks_url: \"http://a.example\"}\n",
+         ":2:40: keys that decide who a caller is must come over https, or from this machine"},
+        {"issuers:\n  - {issuer: a, audience: n, jwks_url: \"http://127.0.0.1.a.example\"}\n",
+         ":2:40: keys that decide who a caller is must come over https, or from this machine"},
+        {"issuers:\n  - {issuer: a, audience: n, jwks_url: \"https://a\"}\n"
+         "  - {issuer: a, audience: m, jwks_url: \"https://a\"}\n",
+         ":3:5: there is an issuer 'a' already"},
+    };
+    const struct folder *folder = *state;
+    refuse_all(folder->file, cases, ARRAY_LEN(cases));
+}
+
 static void an_agent_yaml_becomes_one_agent(void **state) {
     const struct folder *folder = *state;
     struct config *config =
@@ -1242,6 +1276,8 @@ int main(void) {
         cmocka_unit_test(a_connector_is_a_provider_or_this_machine),
         cmocka_unit_test(a_provider_of_that_name_beats_this_machine),
         cmocka_unit_test(what_is_wrong_with_a_connector_is_named_at_its_place),
+        cmocka_unit_test(an_issuer_has_keys_of_a_url_or_a_file),
+        cmocka_unit_test(what_is_wrong_with_an_issuer_is_named_at_its_place),
         cmocka_unit_test(an_agent_yaml_becomes_one_agent),
         cmocka_unit_test(what_the_schema_of_agent_yaml_does_not_know_is_refused),
     };

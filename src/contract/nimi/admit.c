@@ -180,6 +180,10 @@ static bool key_source_is_clear(struct steps *at, struct fault *fault) {
 static bool subject_is_there(struct steps *at, struct fault *fault) {
     bool anonymous = at->local && !at->connector_id.len;
     if (anonymous || str_trim(at->asked->head->subject_user_id).len) return true;
+    if (at->settings->issuers)
+        return fault_set(fault, NIMI_AUTH_TOKEN_INVALID,
+                         "the cloud route and connectors need a token; send authorization: "
+                         "Bearer ...");
     return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
                      "the cloud route and connectors need a subject_user_id");
 }

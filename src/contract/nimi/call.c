@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "contract/nimi/bearer.h"
 #include "contract/nimi/fetch.h"
 #include "contract/nimi/once.h"
 
@@ -44,23 +45,6 @@ static bool check_protocol(struct nimi_call *call, struct fault *fault) {
     return envelope_read(call->rpc, form, &call->envelope, fault);
 }
 
-/* No token issuer is configured, so every token is invalid. A caller with an invalid token is
- * refused, never treated as anonymous. */
-static bool check_bearer(struct nimi_call *call, struct fault *fault) {
-    size_t count;
-    rpc_metadata(call->rpc, STR("authorization"), &count);
-    if (count == 0) return true;
-    return fault_set(fault, NIMI_AUTH_TOKEN_INVALID,
-                     "this runtime knows no issuer of tokens; call without authorization");
-}
-
-/* Nothing to check: calls with protected capabilities are not served yet, and no grants are
- * stored. */
-static bool check_capability(struct nimi_call *call, struct fault *fault) {
-    (void)call, (void)fault;
-    return true;
-}
-
 /* Hide the key. The ten-step chain still sees that there was one. */
 static bool scrub(struct nimi_call *call, struct fault *fault) {
     (void)fault;
@@ -80,7 +64,7 @@ static const struct {
     intercept_fn *enter;
 } interceptors[] = {
     {"version", add_version},     {"lifecycle", check_lifecycle}, {"activity", note_activity},
-    {"protocol", check_protocol}, {"authn", check_bearer},        {"authz", check_capability},
+    {"protocol", check_protocol}, {"authn", bearer_check},        {"authz", bearer_authorize},
     {"credential-scrub", scrub},  {"audit", begin_audit},
 };
 
@@ -105,6 +89,7 @@ static void note_end(struct nimi_call *call, enum err_code code, int reason) {
     call->reason = reason;
     replies_leave(call->ask);
     call->ask = NULL;
+    bearer_leave(call);
 }
 
 void nimi_reply_again(struct nimi_call *call, struct str reply) {
@@ -196,36 +181,55 @@ static void hand_over(struct nimi_call *call, const void *request, struct arena 
     }
 }
 
-static void on_message(struct rpc_call *rpc, struct lent message, void *ctx) {
-    struct nimi_call *call = ctx;
+static void take_message(struct nimi_call *call, struct lent message) {
     const struct nimi_row *row = call->row;
+    struct fault fault;
     struct err e;
-    (void)rpc;
-    if (call->over) return;
     if (!row->type) {
         row->begin(call, NULL, NULL);
         return;
     }
     struct arena *arena = arena_new(9 * lent_read(message).len + 64 * KIB);
     void *request = arena_alloc(arena, row->type->size);
-    if (pb_decode(row->type, message, arena, request, &e)) {
-        hand_over(call, request, arena);
-    } else {
-        struct fault fault;
+    if (!pb_decode(row->type, message, arena, request, &e)) {
         fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
                   "the request is not such a message: %s", e.text);
         nimi_refuse(call, &fault);
+    } else if (!call->work && !bearer_bind(call, request, &fault)) {
+        nimi_refuse(call, &fault);
+    } else {
+        hand_over(call, request, arena);
     }
     arena_free(arena);
 }
 
-static void on_half_closed(struct rpc_call *rpc, void *ctx) {
+static void on_message(struct rpc_call *rpc, struct lent message, void *ctx) {
     struct nimi_call *call = ctx;
-    if (call->over || rpc_method(rpc)->kind != RPC_CLIENT_STREAM) return;
+    (void)rpc;
+    if (call->over) return;
+    if (call->token_wait) {
+        bearer_hold(call, message);
+    } else {
+        take_message(call, message);
+    }
+}
+
+static void take_end(struct nimi_call *call) {
+    if (call->over || call->row->kind != RPC_CLIENT_STREAM) return;
     if (call->work) {
         call->work->half_closed(call->work_ctx);
     } else {
         call->row->begin(call, NULL, NULL);
+    }
+}
+
+static void on_half_closed(struct rpc_call *rpc, void *ctx) {
+    struct nimi_call *call = ctx;
+    (void)rpc;
+    if (call->token_wait) {
+        bearer_hold_end(call);
+    } else {
+        take_end(call);
     }
 }
 
@@ -250,9 +254,26 @@ static void note_host(struct nimi_call *call) {
     if (host.len) call->host = rpc_keep(call->rpc, host);
 }
 
+/* Pass the interceptors that are left, until one refuses the call or lets it wait. */
+static void pass(struct nimi_call *call) {
+    struct fault fault = {.reason = 0};
+    while (call->passed < ARRAY_LEN(interceptors)) {
+        if (!interceptors[call->passed++].enter(call, &fault)) {
+            nimi_refuse(call, &fault);
+            return;
+        }
+        if (call->token_wait) return;
+    }
+}
+
+void nimi_resume(struct nimi_call *call, const struct buf *message, bool half_closed) {
+    pass(call);
+    if (!call->over && message) take_message(call, lent_of(buf_str(message)));
+    if (half_closed) take_end(call);
+}
+
 static void *on_open(struct rpc_call *rpc, void *service_ctx) {
     struct nimi_call *call = MEM_NEW(struct nimi_call);
-    struct fault fault = {.reason = 0};
     call->rpc = rpc;
     call->loop = rpc_loop(rpc);
     call->instance = service_ctx;
@@ -262,11 +283,7 @@ static void *on_open(struct rpc_call *rpc, void *service_ctx) {
     note_host(call);
     call->peer = rpc_keep(rpc, fetch_host(exchange_peer(rpc_exchange(rpc))));
     call->opened_ms = loop_now_ms(call->loop);
-    for (size_t i = 0; i < ARRAY_LEN(interceptors); i++) {
-        if (interceptors[i].enter(call, &fault)) continue;
-        nimi_refuse(call, &fault);
-        break;
-    }
+    pass(call);
     return call;
 }
 
@@ -301,6 +318,7 @@ static void on_cancelled(struct rpc_call *rpc, enum rpc_cancel why, void *ctx) {
     (void)rpc;
     replies_leave(call->ask);
     call->ask = NULL;
+    bearer_leave(call);
     call->over = true;
     call->code = causes[why].code;
     if (call->work && call->work->cancelled)

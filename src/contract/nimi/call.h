@@ -81,6 +81,9 @@ struct nimi_call {
     const struct nimi_work *work;
     void *work_ctx;
 
+    size_t passed;                 /* interceptors */
+    struct token_wait *token_wait; /* for the keys of its token's issuer; NULL: none */
+
     /* For the audit record. */
     enum err_code code;
     int reason;
@@ -127,6 +130,9 @@ void nimi_end(struct nimi_call *call, enum err_code code, struct str message);
 
 /* Let `work` handle the call from here on. */
 void nimi_work(struct nimi_call *call, const struct nimi_work *work, void *ctx);
+
+/* Go on with a call that waited (bearer.h). message  NULL: none has come yet */
+void nimi_resume(struct nimi_call *call, const struct buf *message, bool half_closed);
 
 /* The handler of every row. */
 extern const struct rpc_handler nimi_handler;

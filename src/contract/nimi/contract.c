@@ -24,8 +24,14 @@ static bool nimi_read(const struct contract_source *from, void **ret, struct err
     if (!nimi_options_check(nimi_options(from->config), e)) return false;
     struct nimi_settings *settings = MEM_NEW(struct nimi_settings);
     nimi_settings_init(settings, from->config, from->team);
-    *ret = settings;
-    return true;
+    if (nimi_settings_trust(settings, from->config, e) &&
+        (!from->pool || !from->config->issuer_count || http_pool_need(from->pool, e))) {
+        *ret = settings;
+        return true;
+    }
+    nimi_settings_done(settings);
+    free(settings);
+    return false;
 }
 
 static void nimi_drop(void *settings) {
@@ -139,6 +145,7 @@ static void *nimi_init(const struct contract_loop *loop, const void *settings, v
     const struct nimi_process *process = state;
     struct nimi_instance *instance = MEM_NEW(struct nimi_instance);
     nimi_instance_init(instance, settings, loop->host, process->runtime);
+    instance->keys.pool = loop->pool;
     return instance;
 }
 

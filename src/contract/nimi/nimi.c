@@ -209,6 +209,7 @@ void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settin
                         struct run_host *host, struct nimi_runtime *runtime) {
     *instance = (struct nimi_instance){
         .settings = settings, .host = host, .runtime = runtime, .methods = nimi_methods_new()};
+    key_fetcher_init(&instance->keys, host->loop, NULL);
     list_init(&instance->calls);
     list_init(&instance->shared);
     list_init(&instance->jobs);
@@ -227,6 +228,7 @@ void nimi_instance_stopping(struct nimi_instance *instance) {
 
 void nimi_instance_leave(struct nimi_instance *instance) {
     health_beat_stop(instance);
+    key_fetcher_leave(&instance->keys);
     job_work_leave_all(instance);
 }
 

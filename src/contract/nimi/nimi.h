@@ -13,6 +13,8 @@
 #ifndef WEIR_CONTRACT_NIMI_NIMI_H
 #define WEIR_CONTRACT_NIMI_NIMI_H
 
+#include "contract/nimi/identity/issuers.h"
+#include "contract/nimi/identity/key_fetch.h"
 #include "contract/nimi/lifecycle.h"
 #include "contract/nimi/replies.h"
 #include "contract/nimi/scheduler.h"
@@ -48,7 +50,9 @@ struct nimi_connector {
 struct nimi_settings {
     struct nimi_connector *connectors;
     size_t connector_count;
-    struct arena *arena; /* of what was worked out; NULL: nothing */
+    struct arena *arena;     /* of what was worked out; NULL: nothing */
+    struct issuers *issuers; /* NULL: callers are anonymous, and no token is accepted */
+    bool require_token;
     bool allow_loopback; /* plain http to this machine */
     struct str version;  /* x-nimi-runtime-version */
     size_t message_max_bytes;
@@ -152,7 +156,8 @@ struct nimi_instance {
     struct run_host *host;
     struct nimi_runtime *runtime;
     struct nimi_methods *methods;
-    struct list calls; /* open ones */
+    struct key_fetcher keys; /* without its pool no keys are fetched */
+    struct list calls;       /* open ones */
     size_t call_count;
     struct list shared; /* shared calls: once.h */
     struct list jobs;   /* running ones: job_work.h */

@@ -114,6 +114,8 @@ static struct nimi_call *share(struct nimi_call *first) {
     memcpy(call->trace, first->trace, sizeof(call->trace));
     list_init(&call->link);
     copy_envelope(once, &first->envelope);
+    call->subject = once_keep(once, first->subject);
+    call->scope = once_keep(once, first->scope);
     call->peer = once_keep(once, first->peer);
     once->making = reply_making_of(first->ask, on_left, once);
     list_append(&first->instance->shared, &once->link);
@@ -157,10 +159,10 @@ struct str once_key(struct nimi_call *call) {
     if (envelope->idempotency_key.len == 0) return STR_EMPTY;
     buf_init(&key, 8 * ENVELOPE_VALUE_MAX_BYTES);
     /* Lengths are included, so that "ab", "c" differs from "a", "bc". */
-    buf_printf(&key, STR_FMT " %zu " STR_FMT " %zu " STR_FMT " " STR_FMT,
+    buf_printf(&key, STR_FMT " %zu " STR_FMT " %zu " STR_FMT " %zu " STR_FMT " " STR_FMT,
                STR_ARG(call->row->path), envelope->app_id.len, STR_ARG(envelope->app_id),
                envelope->participant_id.len, STR_ARG(envelope->participant_id),
-               STR_ARG(envelope->idempotency_key));
+               call->subject.len, STR_ARG(call->subject), STR_ARG(envelope->idempotency_key));
     struct str kept = nimi_keep(call, buf_str(&key));
     buf_done(&key);
     return kept;

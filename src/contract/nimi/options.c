@@ -28,6 +28,20 @@ static const struct setting rows[] = {
      .env = {"WEIR_NIMI_QUEUE_PER_APP"}, COUNT(queue_per_app), .preset = "128", .least = 1,
      .most = SCHEDULER_QUEUE_MAX, .fixed = true,
      .help = "how many calls of one app may wait for a slot, and how many of its jobs"},
+    {.key = "nimi.require_token", .flag = "nimi-require-token",
+     .env = {"WEIR_NIMI_REQUIRE_TOKEN"}, BOOL(require_token), .preset = "false",
+     .help = "with issuers: refuse callers without a token, except where an app asks what is "
+             "here"},
+    {.key = "nimi.token_skew", .flag = "nimi-token-skew", .env = {"WEIR_NIMI_TOKEN_SKEW"},
+     DURATION(token_skew_ms), .preset = "60s",
+     .help = "how much an issuer's clock may differ from this one"},
+    {.key = "nimi.keys_refresh", .flag = "nimi-keys-refresh",
+     .env = {"WEIR_NIMI_KEYS_REFRESH"}, DURATION(keys_refresh_ms), .preset = "10m",
+     .help = "age at which an issuer's keys are fetched again; 0 = never"},
+    {.key = "nimi.keys_pause", .flag = "nimi-keys-pause", .env = {"WEIR_NIMI_KEYS_PAUSE"},
+     DURATION(keys_pause_ms), .preset = "30s",
+     .help = "shortest time between two fetches of an issuer's keys, also for tokens with an "
+             "unknown key"},
     {.key = "nimi.app_weights", .flag = "nimi-app-weights", .env = {"WEIR_NIMI_APP_WEIGHTS"},
      TEXT(weights), .shown = "none", .fixed = true,
      .help = "apps that get more slots while calls wait, as in desktop=2,studio=3; the "

@@ -13,7 +13,10 @@ struct nimi_options {
     bool allow_loopback;           /* plain http to a provider on this machine */
     uint64_t probe_ms;             /* between two probes of a provider; 0: none */
     uint64_t slots, slots_per_app; /* 0: no limit */
-    uint64_t slots_background;     /* 0: three quarters of the slots */
+    bool require_token;            /* of every caller, except for what is open to all */
+    uint64_t token_skew_ms;        /* how much clocks may differ */
+    uint64_t keys_refresh_ms, keys_pause_ms;
+    uint64_t slots_background; /* 0: three quarters of the slots */
     uint64_t queue_per_app;
     struct str weights; /* "app=2, other=3" */
 };

@@ -133,7 +133,29 @@ void nimi_settings_init(struct nimi_settings *ret, const struct config *config,
                                   .embedding = {FIRST_PACKET_MS, IDLE_MS, EMBEDDING_TOTAL_MS}};
 }
 
+bool nimi_settings_trust(struct nimi_settings *settings, const struct config *config,
+                         struct err *e) {
+    const struct nimi_options *options = nimi_options(config);
+    struct issuer_from from[ISSUERS_MAX];
+    size_t count = config->issuer_count < ISSUERS_MAX ? config->issuer_count : ISSUERS_MAX;
+    settings->require_token = options->require_token;
+    if (count == 0) return true;
+    for (size_t i = 0; i < count; i++) {
+        const struct config_issuer *issuer = &config->issuers[i];
+        from[i] =
+            (struct issuer_from){issuer->name, issuer->audience, issuer->url, issuer->keys};
+    }
+    return issuers_new(
+        &(struct issuers_options){.issuers = from,
+                                  .count = count,
+                                  .skew_s = (int64_t)options->token_skew_ms / 1000,
+                                  .refresh_ms = options->keys_refresh_ms,
+                                  .pause_ms = options->keys_pause_ms},
+        &settings->issuers, e);
+}
+
 void nimi_settings_done(struct nimi_settings *settings) {
+    issuers_unref(settings->issuers);
     arena_free(settings->arena);
     free(settings->connectors);
 }

@@ -15,6 +15,11 @@ struct team;
  * End the result with nimi_settings_done(). */
 void nimi_settings_init(struct nimi_settings *ret, const struct config *config,
                         const struct team *team);
+
+/* Read the issuers of tokens, if there are any. Blocks: it loads OpenSSL.
+ * errors  those of issuers_new() */
+MUST_CHECK bool nimi_settings_trust(struct nimi_settings *settings, const struct config *config,
+                                    struct err *e);
 void nimi_settings_done(struct nimi_settings *settings);
 
 #endif

@@ -1,5 +1,6 @@
 #include "contract/nimi/job/job_open.h"
 
+#include "contract/nimi/bearer.h"
 #include "contract/nimi/ulid.h"
 
 void job_open_missing(struct job_open *open, const struct err *failed) {
@@ -13,10 +14,12 @@ void job_open_missing(struct job_open *open, const struct err *failed) {
     nimi_refuse(open->call, &fault);
 }
 
-/* There are no bearer tokens, so a caller is only the app it claims to be. Every caller that
- * claims the same app sees the app's jobs, including jobs without a subject. */
+/* Without issuers of tokens a caller is only the app it claims to be, and every caller that
+ * claims the app sees its jobs. With issuers a job is its subject's; one that was submitted
+ * anonymously is seen by anonymous callers of the app. */
 static bool may_see(const struct nimi_call *call, const struct job_fold *fold) {
-    return call->envelope.app_id.len && str_equal(call->envelope.app_id, fold->head.app_id);
+    return call->envelope.app_id.len && str_equal(call->envelope.app_id, fold->head.app_id) &&
+           bearer_may_see(call, fold->head.subject_user_id);
 }
 
 static void on_found(struct job_fold *fold, const struct err *failed, void *ctx) {
@@ -28,7 +31,8 @@ static void on_found(struct job_fold *fold, const struct err *failed, void *ctx)
         job_open_missing(open, failed);
     } else if (!may_see(open->call, fold)) {
         fault_set(&fault, NIMI_APP_SCOPE_FORBIDDEN,
-                  "this job belongs to another app; x-nimi-app-id says who asks");
+                  "this job belongs to another app or subject; x-nimi-app-id and the token say "
+                  "who asks");
         nimi_refuse(open->call, &fault);
     } else {
         open->on_open(open, fold);
