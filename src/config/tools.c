@@ -82,14 +82,22 @@ struct exec_entry {
     const struct yaml *policy;
 };
 
+static const char *const exec_scopes[] = {
+    [EXEC_SESSION] = "session", [EXEC_USER] = "user", [EXEC_WORKSPACE] = "workspace", NULL};
+
 #undef ROW_OF
 #define ROW_OF struct exec_entry
 
 /* clang-format off */
 static const struct setting exec_rows[] = {
     {.key = "root", TEXT(options.root), .required = true,
-     .help = "the folder of all workspaces; each has one in it"},
+     .help = "the folder of all workspaces; each has its own in it"},
     {.key = "policy", NODE(policy), .help = "allow, ask or hidden; ask where it is left out"},
+    {.key = "scope", CHOICE(options.scope), .choices = exec_scopes,
+     .help = "whose calls share a folder: session (the default), user or workspace"},
+    {.key = "idle", DURATION(options.idle_ms), .least = 1000,
+     .beyond = "a folder stays for 1s or more",
+     .help = "how long the folder of a session that runs no command stays, 168h"},
     {.key = "network", BOOL(options.limits.network),
      .help = "use this machine's own services; without it there is none"},
     {.key = "timeout", DURATION(options.timeout_ms), .least = 1,
@@ -121,6 +129,8 @@ static const struct exec_entry exec_blank = {.options = {.root = STR_INIT(""),
                                                                     .processes = 64,
                                                                     .file_bytes = 64 * MIB,
                                                                     .scratch_bytes = 64 * MIB},
+                                                         .scope = EXEC_SESSION,
+                                                         .idle_ms = UINT64_C(168) * 3600 * 1000,
                                                          .disk_bytes = 256 * MIB,
                                                          .output_bytes = 30000,
                                                          .timeout_ms = 30 * 1000,

@@ -6,22 +6,25 @@
 #include "loop/child.h"
 #include "loop/job.h"
 #include "loop/slots.h"
+#include "tool/exec_folder.h"
 #include "tool/local.h"
 #include "tool/root.h"
 #include "wire/json.h"
 
 #include <errno.h>
 #include <fts.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#define WAITING_MAX 1000 /* calls */
-#define WATCH_MS 200     /* how often the folder is measured */
-#define FILES_MAX 50000  /* in the folder of a workspace */
-#define GRACE_MS 5000    /* after its own limit: the turn's would hide the reason */
+#define WAITING_MAX 1000                        /* calls */
+#define WATCH_MS 200                            /* how often the folder is measured */
+#define FILES_MAX 50000                         /* in the folder of a workspace */
+#define FILE_LEAST_BYTES ((uint64_t)(64 * KIB)) /* also in a full workspace */
+#define GRACE_MS 5000 /* after its own limit: the turn's would hide the reason */
 #define RESULT_REST_BYTES 512
 #define COMMAND_MAX_BYTES (100 * KIB) /* one word of a command line has at most 128 KiB */
 
@@ -32,7 +35,9 @@ struct exec {
     struct sandbox *sandbox;
     struct slots *slots;
     char *root;
-    uint64_t disk_bytes, output_bytes, timeout_ms;
+    enum exec_scope scope;
+    uint64_t idle_ms, disk_bytes, output_bytes, timeout_ms;
+    pthread_mutex_t folders; /* held while one is made, or removed */
 };
 
 struct tool_call {
@@ -44,8 +49,9 @@ struct tool_call {
     struct timer limit, watch; /* while it runs */
     struct child *child;       /* NULL: it does not run */
     bool working, abandoned, slot_gone;
-    char *command, *folder; /* folder: once it is made */
-    struct str workspace;
+    char *command, *folder, *whole; /* folder, and all of its workspace: once they are made */
+    struct exec_whose whose;        /* in `ids` */
+    struct buf ids;
     struct buf output, errors;
     struct { /* the job's part */
         uint64_t bytes, first_bytes;
@@ -64,6 +70,7 @@ static void exec_unref(struct exec *exec) {
     local_tool_done(&exec->base);
     sandbox_free(exec->sandbox);
     slots_free(exec->slots);
+    pthread_mutex_destroy(&exec->folders);
     free(exec->root);
     free(exec);
 }
@@ -73,7 +80,8 @@ static void settle(struct tool_call *call) {
     if (!call->abandoned || !call->slot_gone || call->working) return;
     free(call->command);
     free(call->folder);
-    free((char *)(uintptr_t)call->workspace.at);
+    free(call->whole);
+    buf_done(&call->ids);
     buf_done(&call->output);
     buf_done(&call->errors);
     exec_unref(call->exec);
@@ -115,7 +123,8 @@ static void write_text(struct json_writer *json, const char *key, const struct b
 static const char *signal_reason(int exit_code) {
     if (exit_code == 128 + SIGXCPU || exit_code == 128 + SIGKILL)
         return "it was killed: probably its limit of processor time or memory";
-    if (exit_code == 128 + SIGXFSZ) return "it reached the limit of a file's size";
+    if (exit_code == 128 + SIGXFSZ)
+        return "it reached the limit of a file's size, or filled the workspace";
     return exit_code > 128 ? "a signal ended it" : NULL;
 }
 
@@ -179,7 +188,7 @@ static void on_limit(void *ctx) {
 /* Links are not followed. What cannot be read is as bad as too much: it would be a hiding place.
  */
 static void measure(struct tool_call *call) {
-    char *const roots[] = {call->folder, NULL};
+    char *const roots[] = {call->whole, NULL};
     size_t count = 0;
     call->disk.bytes = 0;
     call->disk.broken = NULL;
@@ -228,31 +237,12 @@ static void on_watch(void *ctx) {
     job_start(&call->job, call->loop, measure_work, measured, call);
 }
 
-static bool make_folders(char *path, size_t from, struct err *e) {
-    for (char *at = path + from; (at = strchr(at, '/')); at++) {
-        *at = '\0';
-        int failed = mkdir(path, 0755) != 0 && errno != EEXIST;
-        *at = '/';
-        if (failed)
-            return err_set(e, ERR_UNAVAILABLE, "the folder of the workspace cannot be made");
-    }
-    return mkdir(path, 0755) == 0 || errno == EEXIST ||
-           err_set(e, ERR_UNAVAILABLE, "the folder of the workspace cannot be made");
-}
-
-/* "<root>/workspaces/<workspace>/files", which the file tools have as well. */
 static bool make_folder(struct tool_call *call, struct err *e) {
-    struct buf path;
-    struct str root = str_from(call->exec->root);
-    buf_init(&path, 16 * KIB);
-    buf_append(&path, root);
-    buf_append_byte(&path, '/');
-    bool done = root_path(call->workspace, STR("x"), &path, e);
-    if (done) {
-        call->folder = str_dup(str_head(buf_str(&path), path.len - 2));
-        done = make_folders(call->folder, root.len + 1, e) && sandbox_own(call->folder, e);
-    }
-    buf_done(&path);
+    struct exec *exec = call->exec;
+    pthread_mutex_lock(&exec->folders);
+    bool done = exec_folder_make(exec->root, exec->scope, exec->idle_ms, &call->whose,
+                                 &call->folder, &call->whole, e);
+    pthread_mutex_unlock(&exec->folders);
     return done;
 }
 
@@ -265,10 +255,17 @@ static void make_work(void *ctx) {
 
 /* --- its start ---------------------------------------------------------------------------- */
 
+/* One file cannot fill the workspace beyond its limit, however fast it is written. */
+static uint64_t file_room(const struct tool_call *call) {
+    uint64_t most = call->exec->disk_bytes, used = call->disk.bytes;
+    return used + FILE_LEAST_BYTES < most ? most - used : FILE_LEAST_BYTES;
+}
+
 static bool start_command(struct tool_call *call, struct err *e) {
     static const struct child_sink sink = {on_output, on_end, on_complaint};
     static const char *const environment[] = {"PATH=/usr/bin:/bin", NULL};
-    const char **args = sandbox_args(call->exec->sandbox, call->folder, call->command);
+    const struct sandbox_command command = {call->folder, call->command, file_room(call)};
+    const char **args = sandbox_args(call->exec->sandbox, &command);
     struct child_options options = {.path = SANDBOX_PROGRAM,
                                     .args = args,
                                     .environment = environment,
@@ -335,6 +332,16 @@ static bool read_command(const struct tool_request *request, char **ret, struct 
     return done;
 }
 
+static void keep_whose(struct tool_call *call, const struct tool_request *request) {
+    const struct str *from[] = {&request->workspace, &request->user, &request->session};
+    struct str *to[] = {&call->whose.workspace, &call->whose.user, &call->whose.session};
+    size_t len = request->workspace.len + request->user.len + request->session.len, at = 0;
+    buf_init(&call->ids, len + 1);
+    for (size_t i = 0; i < ARRAY_LEN(from); i++) buf_append(&call->ids, *from[i]);
+    for (size_t i = 0; i < ARRAY_LEN(from); at += from[i++]->len)
+        *to[i] = str_head(str_skip(buf_str(&call->ids), at), from[i]->len);
+}
+
 static struct tool_call *exec_start(struct tool *tool, struct loop *loop,
                                     const struct tool_request *request, tool_done_fn *done,
                                     void *ctx) {
@@ -343,7 +350,7 @@ static struct tool_call *exec_start(struct tool *tool, struct loop *loop,
     atomic_fetch_add(&exec->refs, 1);
     call->exec = exec;
     call->loop = loop;
-    call->workspace = str_from(str_dup(request->workspace));
+    keep_whose(call, request);
     call->done = done;
     call->ctx = ctx;
     call->slot = (struct slot){.loop = loop, .granted = on_slot, .ctx = call};
@@ -394,6 +401,9 @@ static bool make_root(const struct exec_options *options, struct exec *exec, str
 bool exec_tool_new(const struct exec_options *options, struct tool **ret, struct err *e) {
     struct exec *exec = MEM_NEW(struct exec);
     atomic_init(&exec->refs, 1);
+    pthread_mutex_init(&exec->folders, NULL);
+    exec->scope = (enum exec_scope)options->scope;
+    exec->idle_ms = options->idle_ms + options->timeout_ms + GRACE_MS;
     exec->disk_bytes = options->disk_bytes;
     exec->output_bytes = options->output_bytes;
     exec->timeout_ms = options->timeout_ms;

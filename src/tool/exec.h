@@ -1,7 +1,7 @@
 /* exec: a tool that runs a command of the model, shut in (tool/sandbox.h).
  *
- * Each workspace has a folder, the one of the file tools where both have the same root, in which
- * a command starts and may write. What it says and its exit code are the result, also where it
+ * A command starts in a folder of its session, and may write there (tool/exec_folder.h). The files
+ * of a workspace are counted together. What it says and its exit code are the result, also where it
  * fails. A command that takes too long, says too much or fills the folder is ended with all that
  * it started, and the result says why.
  *
@@ -14,13 +14,16 @@
 #ifndef WEIR_TOOL_EXEC_H
 #define WEIR_TOOL_EXEC_H
 
+#include "tool/exec_folder.h"
 #include "tool/sandbox.h"
 #include "tool/tool.h"
 
 struct exec_options {
     struct str root; /* folder of all workspaces; empty: there is no such tool */
     struct sandbox_limits limits;
-    uint64_t disk_bytes;   /* what the folder of a workspace may hold */
+    uint64_t scope;        /* enum exec_scope: which calls share a folder */
+    uint64_t idle_ms;      /* after that, the folder of a session may be removed */
+    uint64_t disk_bytes;   /* what the folders of a workspace may hold */
     uint64_t output_bytes; /* of both outputs of a command */
     uint64_t timeout_ms;
     uint64_t at_once; /* calls, over all loops; others wait */

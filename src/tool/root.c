@@ -123,14 +123,21 @@ void root_unref(struct root *root) {
 
 /* ---- Paths ---- */
 
-/* Append the workspace as one file name that is unique to it and never "." or "..". */
+/* Never "." or "..". No id is encoded as "%", which is the name of the empty one. */
+bool root_append_name(struct str id, struct buf *out, struct err *e) {
+    bool dots = str_equal(id, STR(".")) || str_equal(id, STR(".."));
+    size_t before = out->len;
+    if (id.len == 0) buf_append_byte(out, '%');
+    buf_append_percent(out, id, dots ? "" : "._-");
+    return out->len - before <= NAME_BYTES_MAX ||
+           err_set(e, ERR_INVALID_ARGUMENT, "the name '" STR_FMT "...' is too long",
+                   STR_ARG(str_head(id, 40)));
+}
+
 static bool append_workspace(struct str workspace, struct buf *out, struct err *e) {
     if (workspace.len == 0)
         return err_set(e, ERR_INVALID_ARGUMENT, "the call belongs to no workspace");
-    bool dots = str_equal(workspace, STR(".")) || str_equal(workspace, STR(".."));
-    size_t before = out->len;
-    buf_append_percent(out, workspace, dots ? "" : "._-");
-    return out->len - before <= NAME_BYTES_MAX ||
+    return root_append_name(workspace, out, e) ||
            err_set(e, ERR_INVALID_ARGUMENT, "the name of the workspace is too long");
 }
 

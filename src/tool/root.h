@@ -37,6 +37,11 @@ void root_unref(struct root *root); /* accepts NULL */
  * errors  ERR_INVALID_ARGUMENT the rest names no file, is too long, or has control bytes */
 MUST_CHECK bool root_path(struct str workspace, struct str key, struct buf *out, struct err *e);
 
+/* Append an id as one file name that is unique to it, encoded like the workspace; an empty one has a
+ * name too.
+ * errors  ERR_INVALID_ARGUMENT it is too long */
+MUST_CHECK bool root_append_name(struct str id, struct buf *out, struct err *e);
+
 /* Append the beginning of the file at `path` (from root_path()) to `out`, up to the limit of
  * `out`. *ret_size is the size of the file.
  * errors  ERR_NOT_FOUND; ERR_PERMISSION_DENIED also for links; ERR_INVALID_ARGUMENT not a

@@ -22,6 +22,7 @@
 #define OPEN_FILES "--nofile=256"
 #define PROBE_MS 5000
 #define WORDS_MAX 128
+#define FILE_WORDS 4 /* room for one text, in words */
 #define COMPLAINT_BYTES 512
 
 enum { SETPRIV, BWRAP, PRLIMIT, PROGRAM_COUNT };
@@ -36,7 +37,8 @@ struct sandbox {
     char *paths[PROGRAM_COUNT];
     struct buf filter;
     bool network, drops; /* drops: we are root, and become SANDBOX_ID */
-    char memory[32], cpu[32], processes[32], file[32], scratch[32];
+    uint64_t file_bytes;
+    char memory[32], cpu[32], processes[32], scratch[32];
 };
 
 /* --- what this machine has ---------------------------------------------------------------- */
@@ -56,12 +58,12 @@ bool sandbox_new(const struct sandbox_limits *limits, struct sandbox **ret, stru
     struct sandbox *sandbox = MEM_NEW(struct sandbox);
     buf_init(&sandbox->filter, FILTER_MAX_BYTES);
     sandbox->network = limits->network;
+    sandbox->file_bytes = limits->file_bytes;
     sandbox->drops = geteuid() == 0;
 #define LIMIT(member, format, number)                                                          \
     snprintf(sandbox->member, sizeof(sandbox->member), format, (unsigned long long)(number))
     LIMIT(memory, "--as=%llu", limits->memory_bytes);
     LIMIT(processes, "--nproc=%llu", limits->processes);
-    LIMIT(file, "--fsize=%llu", limits->file_bytes);
     LIMIT(scratch, "%llu", limits->scratch_bytes);
 #undef LIMIT
     /* SIGXCPU first, then SIGKILL */
@@ -146,9 +148,13 @@ static void add_network(const struct sandbox *sandbox, struct words *words) {
         ADD("--ro-bind-try", files[i], files[i]);
 }
 
-const char **sandbox_args(const struct sandbox *sandbox, const char *folder,
-                          const char *command) {
-    struct words list = {mem_zero(WORDS_MAX, sizeof(char *)), 0}, *words = &list;
+const char **sandbox_args(const struct sandbox *sandbox,
+                          const struct sandbox_command *command) {
+    struct words list = {mem_zero(WORDS_MAX + FILE_WORDS, sizeof(char *)), 0}, *words = &list;
+    char *file = (char *)(list.at + WORDS_MAX); /* at the end of the list */
+    uint64_t file_bytes =
+        command->file_bytes < sandbox->file_bytes ? command->file_bytes : sandbox->file_bytes;
+    snprintf(file, FILE_WORDS * sizeof(char *), "--fsize=%llu", (unsigned long long)file_bytes);
     /* The filter stands on our standard input; the command gets none. */
     ADD("sh", "-c", "exec 3<&0 </dev/null; exec \"$@\"", "sh");
     if (sandbox->drops)
@@ -163,11 +169,11 @@ const char **sandbox_args(const struct sandbox *sandbox, const char *folder,
     add_system(words);
     add_network(sandbox, words);
     ADD("--proc", "/proc", "--dev", "/dev", "--size", sandbox->scratch, "--tmpfs", "/dev/shm",
-        "--size", sandbox->scratch, "--tmpfs", "/tmp", "--bind", folder, "/workspace",
+        "--size", sandbox->scratch, "--tmpfs", "/tmp", "--bind", command->folder, "/workspace",
         "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/workspace", "--seccomp", "3",
         "--");
-    ADD(sandbox->paths[PRLIMIT], sandbox->memory, sandbox->cpu, sandbox->processes,
-        sandbox->file, "--core=0", OPEN_FILES, "--", "/bin/sh", "-c", command);
+    ADD(sandbox->paths[PRLIMIT], sandbox->memory, sandbox->cpu, sandbox->processes, file,
+        "--core=0", OPEN_FILES, "--", "/bin/sh", "-c", command->text);
     return list.at;
 }
 
@@ -195,7 +201,8 @@ static bool spawn_probe(const struct sandbox *sandbox, const char *folder, struc
     static char *const environment[] = {(char *)(uintptr_t) "PATH=" INSIDE_PATH, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    const char **args = sandbox_args(sandbox, folder, "true");
+    const struct sandbox_command command = {folder, "true", sandbox->file_bytes};
+    const char **args = sandbox_args(sandbox, &command);
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);

@@ -50,11 +50,15 @@ MUST_CHECK bool sandbox_own(const char *folder, struct err *e);
  * errors  ERR_UNIMPLEMENTED it does not work here */
 MUST_CHECK bool sandbox_probe(const struct sandbox *sandbox, const char *folder, struct err *e);
 
-/* The program, with its arguments, that runs the command. free() the list; it borrows all its
- * words. The program reads sandbox_input() on its standard input. */
+struct sandbox_command {
+    const char *folder, *text;
+    uint64_t file_bytes; /* the largest file that it writes, at most that of the limits */
+};
+
+/* The program, with its arguments, that runs the command. free() the list; it borrows the
+ * command's texts. The program reads sandbox_input() on its standard input. */
 #define SANDBOX_PROGRAM "/bin/sh"
-const char **sandbox_args(const struct sandbox *sandbox, const char *folder,
-                          const char *command);
+const char **sandbox_args(const struct sandbox *sandbox, const struct sandbox_command *command);
 struct str sandbox_input(const struct sandbox *sandbox);
 
 /* The filter as bwrap reads it (sandbox_filter.c).

@@ -44,7 +44,7 @@ def run(house, models, folder):
     """run(command): what the model reads of it. settings(...) before it starts the daemon."""
     if why := why_not():
         pytest.skip(f"exec is off: {why}")
-    state = {"weir": None, "settings": {"timeout": "5s"}}
+    state = {"weir": None, "settings": {"timeout": "5s", "scope": "workspace"}}
 
     def daemon():
         if not state["weir"]:
@@ -52,9 +52,9 @@ def run(house, models, folder):
             state["weir"] = house([{"tools": ["exec"]}], tools=tools, env={"SECRET_KEY": SECRET})
         return state["weir"]
 
-    def run(command, whole=False):
+    def run(command, whole=False, **whose):
         models.say(MODEL, [call("exec", {"command": command}, id="c1")], "Done.")
-        told = vendors.invoke(daemon(), "go")
+        told = vendors.invoke(daemon(), "go", **whose)
         assert told.status_code == 200, told.text
         read = [m["content"] for m in models.asked[-1].body["messages"] if m["role"] == "tool"][-1]
         return read if whole else json.loads(read)
@@ -76,6 +76,36 @@ def test_a_command_works_in_its_workspace_and_files_stay(run, folder):
     assert run("printf '\\377x'")["stdout"] == "\ufffdx"
     assert run("echo x > /tmp/a; cat /tmp/a")["exit_code"] == 0
     assert run("cat /tmp/a")["exit_code"] != 0  # /tmp was its own
+
+
+def whose(user, session):
+    return {"session_id": session, "config": {"configurable": {"user_id": user}}}
+
+
+def test_each_conversation_has_its_folder_and_no_other(run, folder):
+    """Also where two people call their session the same."""
+    run.settings["scope"] = "session"
+    ours = {("ann", "s-1"), ("ann", "s-2"), ("bob", "s-1"), ("anonymous", "s-1")}
+    for user, session in ours:
+        assert run(f"echo {user}-{session} > note; ls -a / /workspace | sort -u", **whose(user, session))["exit_code"] == 0
+    for user, session in ours:
+        read = run("cat note; ls -R /workspace; cat /workspace/../*/*/note ../note ../../*/*/note", **whose(user, session))
+        assert read["stdout"] == f"{user}-{session}\n/workspace:\nnote\n", read
+    users = folder / "workspaces/default/users"
+    assert sorted(str(p.relative_to(users)) for p in users.rglob("note")) == sorted(
+        f"{user}/sessions/{session}/files/note" for user, session in ours)
+    assert run("cat note", **whose("../bob", "../../bob/sessions/s-1"))["exit_code"] != 0
+
+
+def test_a_user_may_have_one_folder_and_one_quota_holds_for_all(run, folder):
+    run.settings.update({"scope": "user", "disk": "8MiB"})
+    run("echo kept > note", **whose("ann", "s-1"))
+    assert run("cat note", **whose("ann", "s-2"))["stdout"] == "kept\n"
+    assert run("cat note", **whose("bob", "s-2"))["exit_code"] != 0
+    assert run("head -c 7M /dev/zero > most", **whose("ann", "s-1"))["exit_code"] == 0
+    read = run("head -c 30M /dev/zero > more; ls -s --block-size=1K more", **whose("bob", "s-1"))
+    assert 512 <= int(read["stdout"].split()[0]) <= 1024, read  # what was left, at any speed
+    assert "filled the workspace" in run("exec head -c 30M /dev/zero > more", **whose("bob", "s-1"))["ended"]
 
 
 REACHES = {
@@ -220,10 +250,12 @@ def test_a_person_decides_unless_the_settings_say_otherwise(house, models, folde
     weir = house([{"tools": ["exec"]}], tools={"exec": {"root": str(folder)}})
     models.say(MODEL, [call("exec", {"command": "echo x > done"}, id="c1")], "Done.")
     told = vendors.invoke(weir, "go", session_id="s1").json()
-    assert told["metadata"]["interrupted"] and not (files(folder) / "done").exists()
+    assert told["metadata"]["interrupted"] and not list(folder.rglob("done"))
     with weir.http() as http:
         answer = http.post("/resume", json={"thread_id": "s1", "human_input": "yes"})
-    assert answer.json()["output"] == "Done." and (files(folder) / "done").exists()
+    assert answer.json()["output"] == "Done."
+    (done,) = folder.rglob("done")
+    assert done == folder / "workspaces/default/users/anonymous/sessions/s1/files/done"
 
 
 def test_a_killed_daemon_leaves_no_command(run):

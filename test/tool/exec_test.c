@@ -106,7 +106,8 @@ static void a_command_answers_with_what_it_says(void **state) {
     says(&scene, "{\"command\":\"echo a; echo b >&2; pwd; exit 7\"}",
          "{\"exit_code\":7,\"stdout\":\"a\\n/workspace\\n\",\"stderr\":\"b\\n\"}");
     says(&scene, "{\"command\":\"kill -XFSZ $$\"}",
-         "{\"exit_code\":153,\"ended\":\"it reached the limit of a file's size\","
+         "{\"exit_code\":153,\"ended\":\"it reached the limit of a file's size, or filled the "
+         "workspace\","
          "\"stdout\":\"\",\"stderr\":\"\"}");
     start(&scene, "{\"command\":\"yes\"}");
     loop_run(scene.loop);
