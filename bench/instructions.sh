@@ -7,6 +7,7 @@
 #
 # The daemon runs under callgrind, which begins to count when the load is warm.
 #   converse   the turn of bench/turn.h (66 events) on 8 connections of 32 streams, each on disk
+#   stream     the same turn as server-sent events: POST /stream on 64 connections and sessions
 #   invoke     POST /invoke with an instant answer of two bytes, 64 connections and sessions, each on disk
 #   health     GET /health on 64 connections: HTTP alone
 # The profiles stay in build/bench/callgrind.LOAD, for callgrind_annotate --tree=both.
@@ -21,7 +22,10 @@ RUNNER=(valgrind -q --tool=callgrind --separate-threads=yes --instr-atstart=no
 PORTS=$DATA/ports.json
 
 script_of() { # load
-    if [ "$1" = converse ]; then bench/script.sh; else instant_script; fi
+    case $1 in
+    converse | stream) bench/script.sh ;;
+    *) instant_script ;;
+    esac
 }
 
 ask() { # load, seconds
@@ -30,7 +34,7 @@ ask() { # load, seconds
         "$OUT/driver" turns --limit 120 --port "$(port_in "$PORTS" grpc)" --pid "$PID" --key "$KEY" \
             --connections 8 --streams 32 --seconds "$2"
         ;;
-    invoke) wrk -t1 -c64 --timeout 30s -d "$2s" -s bench/invoke.lua "http://127.0.0.1:$(port_in "$PORTS" http)/invoke" ;;
+    invoke | stream) wrk -t1 -c64 --timeout 30s -d "$2s" -s bench/invoke.lua "http://127.0.0.1:$(port_in "$PORTS" http)/$1" ;;
     health) wrk -t1 -c64 --timeout 30s -d "$2s" "http://127.0.0.1:$(port_in "$PORTS" http)/health" ;;
     esac >"$DATA/answers" 2>&1 || { cat "$DATA/answers" >&2; return 1; }
     ! grep -E 'Non-2xx|Socket errors' "$DATA/answers"
@@ -56,5 +60,5 @@ count() { # load
 need valgrind wrk
 compile_driver
 loads=("$@")
-[ $# -gt 0 ] || loads=(converse invoke health)
+[ $# -gt 0 ] || loads=(converse stream invoke health)
 for load in "${loads[@]}"; do count "$load"; done | tee "$OUT/instructions.txt"

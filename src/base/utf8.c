@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include "base/sixteen.h"
+
 #include <assert.h>
 
 /* One row per kind of first byte: the number of bytes after it and the range of the second. */
@@ -37,23 +39,15 @@ static size_t measure(struct str s, bool *ret_whole) {
     return tail + 1;
 }
 
-/* Sixteen bytes anywhere, which both compilers keep in one register. */
-typedef uint64_t sixteen __attribute__((vector_size(16), aligned(1), may_alias));
-
-static inline bool has_no_high_bit(sixteen all) {
-    return !((all[0] | all[1]) & 0x8080808080808080u);
-}
-
 /* Whether no byte of the 32 at `at` has its high bit set. */
 static inline bool is_ascii(const char *at) {
-    const sixteen *part = (const void *)at;
-    return has_no_high_bit(part[0] | part[1]);
+    return !sixteen_any((sixteen_at(at) | sixteen_at(at + 16)) & 0x80);
 }
 
 /* The same for 64 bytes. */
 static inline bool is_ascii_64(const char *at) {
-    const sixteen *part = (const void *)at;
-    return has_no_high_bit((part[0] | part[1]) | (part[2] | part[3]));
+    sixteen head = sixteen_at(at) | sixteen_at(at + 16);
+    return !sixteen_any((head | sixteen_at(at + 32) | sixteen_at(at + 48)) & 0x80);
 }
 
 static size_t skip_ascii(struct str s, size_t at) {

@@ -394,6 +394,15 @@ void route_sse_event(struct route_call *call, struct str name, struct str id, st
     touch(call, out, begin);
 }
 
+struct buf *route_sse_out(struct route_call *call) {
+    assert(call->state == ANSWER_STREAMING);
+    return call->aborted ? NULL : exchange_out(call->exchange);
+}
+
+void route_sse_wrote(struct route_call *call, size_t begin) {
+    touch(call, exchange_out(call->exchange), begin);
+}
+
 void route_piece(struct route_call *call, struct str bytes) {
     assert(call->state == ANSWER_STREAMING);
     if (call->aborted) return;

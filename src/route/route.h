@@ -160,6 +160,10 @@ void route_sse_begin(struct route_call *call);
 /* Send one event; `name` and `id` may be empty. JSON that we write has no line breaks. Events
  * of a call that was cut are dropped. */
 void route_sse_event(struct route_call *call, struct str name, struct str id, struct str data);
+/* The same for many: append whole events, as sse.h writes them, to the buffer that this returns,
+ * then call route_sse_wrote() with the length that it had. NULL: the call was cut. */
+struct buf *route_sse_out(struct route_call *call);
+void route_sse_wrote(struct route_call *call, size_t begin);
 /* Send a comment line, which readers ignore: the heartbeat. */
 void route_sse_comment(struct route_call *call, struct str text);
 /* End the body. The caller has already sent the contract's last event. */

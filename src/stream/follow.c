@@ -38,6 +38,14 @@ static void project(const struct event *event, enum close_frame frame, void *ctx
     follow->options.wire->project(event, frame, follow->options.ctx);
 }
 
+static void project_texts(struct str texts, size_t count, void *ctx) {
+    struct follow *follow = ctx;
+    follow->seq += count;
+    if (follow->piece && follow->seq == journal_appended(follow->piece))
+        loop_defer(follow->options.loop, &follow->go_on);
+    follow->options.wire->project_texts(texts, count, follow->options.ctx);
+}
+
 static size_t queued(void *ctx) {
     struct follow *follow = ctx;
     return follow->options.wire->queued(follow->options.ctx);
@@ -66,15 +74,15 @@ static void ended(struct close_ending ending, enum close_cause cause, const stru
     follow->options.wire->ended(ending, cause, last, follow->options.ctx);
 }
 
-static const struct stream_wire between = {
-    .judge = judge,
-    .project = project,
-    .queued = queued,
-    .wake_at = wake_at,
-    .stalled_ms = stalled_ms,
-    .heartbeat = heartbeat,
-    .ended = ended,
-};
+/* Whether texts come at once is the wire's own choice. */
+#define BETWEEN(texts)                                                                         \
+    {                                                                                          \
+        .judge = judge, .project = project, .project_texts = (texts), .queued = queued,        \
+        .wake_at = wake_at, .stalled_ms = stalled_ms, .heartbeat = heartbeat, .ended = ended,  \
+    }
+
+static const struct stream_wire between = BETWEEN(NULL);
+static const struct stream_wire between_with_texts = BETWEEN(project_texts);
 
 /* --- streams ------------------------------------------------------------------------------ */
 
@@ -87,13 +95,15 @@ static void follow_begin(struct follow *follow) {
 /* Read `journal` (borrowed) from the wire's position. */
 static bool read_on(struct follow *follow, struct journal *journal, struct err *e) {
     const struct follow_options *options = &follow->options;
+    const struct stream_wire *wire =
+        options->wire->project_texts ? &between_with_texts : &between;
     return stream_open(&(struct stream_options){.loop = options->loop,
                                                 .journal = journal,
                                                 .after_seq = follow->seq,
                                                 .mode = options->mode,
                                                 .stall_ms = options->stall_ms,
                                                 .heartbeat_ms = options->heartbeat_ms,
-                                                .wire = &between,
+                                                .wire = wire,
                                                 .ctx = follow},
                        &follow->stream, e);
 }

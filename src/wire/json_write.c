@@ -1,6 +1,7 @@
 /* Writes JSON: escapes strings and places commas. */
 #include "wire/json.h"
 
+#include "base/sixteen.h"
 #include "base/utf8.h"
 
 #include <assert.h>
@@ -13,6 +14,10 @@
 /* Number of bytes at the front of `text` that need no escape. */
 static size_t plain_run(struct str text) {
     size_t len = 0;
+    for (; len + 16 <= text.len; len += 16) {
+        sixteen c = sixteen_at(text.at + len);
+        if (sixteen_any((sixteen)((c < 0x20) | (c == '"') | (c == '\\')))) break;
+    }
     while (len < text.len) {
         unsigned char c = (unsigned char)text.at[len];
         if (c < 0x20 || c == '"' || c == '\\') break;
@@ -35,6 +40,15 @@ static void put_escape(struct buf *out, char c) {
 }
 
 bool json_put_str(struct buf *out, struct str text) {
+    if (plain_run(text) == text.len && utf8_valid(text)) { /* most are as they should be */
+        char *at = buf_room(out, text.len + 2);
+        if (!at) return false;
+        *at++ = '"';
+        if (text.len) memcpy(at, text.at, text.len);
+        at[text.len] = '"';
+        buf_grew(out, text.len + 2);
+        return true;
+    }
     buf_append_byte(out, '"');
     while (text.len && buf_ok(out)) {
         struct str run = str_head(text, plain_run(text));

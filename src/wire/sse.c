@@ -1,6 +1,7 @@
 #include "wire/sse.h"
 
 #include "base/mem.h"
+#include "base/sixteen.h"
 #include "base/utf8.h"
 
 #include <assert.h>
@@ -30,22 +31,13 @@ struct sse {
 
 #define MARK_DONE SIZE_MAX
 
-#define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (unsigned char)(value))
-
-/* Whether one of the eight bytes is `byte`. */
-static bool any_byte(uint64_t eight, char byte) {
-    uint64_t zero_where_equal = eight ^ EACH_BYTE(byte);
-    return ((zero_where_equal - EACH_BYTE(1)) & ~zero_where_equal & EACH_BYTE(0x80)) != 0;
-}
-
 /* Index of the first CR or LF, or bytes.len. Both are searched in one pass: separate searches
  * would rescan a stream that uses only CR. */
 static size_t find_line_end(struct str bytes) {
     size_t at = 0;
-    for (; at + 8 <= bytes.len; at += 8) {
-        uint64_t eight;
-        memcpy(&eight, bytes.at + at, 8);
-        if (any_byte(eight, '\n') || any_byte(eight, '\r')) break;
+    for (; at + 16 <= bytes.len; at += 16) {
+        sixteen c = sixteen_at(bytes.at + at);
+        if (sixteen_any((sixteen)((c == '\n') | (c == '\r')))) break;
     }
     while (at < bytes.len && bytes.at[at] != '\n' && bytes.at[at] != '\r') at++;
     return at;

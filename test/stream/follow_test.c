@@ -76,6 +76,28 @@ static const struct stream_wire wire = {.project = project,
                                         .stalled_ms = stalled_ms,
                                         .ended = ended};
 
+/* The same for texts that come at once. */
+static void project_texts(struct str texts, size_t count, void *ctx) {
+    struct scene *scene = ctx;
+    struct str agent, text;
+    assert_int_equal(scene->begun, 1);
+    assert_int_equal(scene->ended + scene->missing, 0);
+    scene->last_seq += count;
+    scene->events += count;
+    scene->queued += count * scene->bytes_each;
+    for (; count > 0; count--) assert_true(event_take_text(&texts, &agent, &text));
+    assert_int_equal(texts.len, 0);
+}
+
+static const struct stream_wire wire_with_texts = {.project = project,
+                                                   .project_texts = project_texts,
+                                                   .queued = queued,
+                                                   .wake_at = wake_at,
+                                                   .stalled_ms = stalled_ms,
+                                                   .ended = ended};
+
+static const struct stream_wire *used = &wire; /* all tests run with both */
+
 static void begun(void *ctx) {
     struct scene *scene = ctx;
     assert_int_equal(scene->events + scene->ended + scene->missing, 0);
@@ -191,7 +213,7 @@ static void read_from(struct scene *scene, uint64_t after_seq, enum close_mode m
                                                         .run = RUN,
                                                         .after_seq = after_seq,
                                                         .mode = mode,
-                                                        .wire = &wire,
+                                                        .wire = used,
                                                         .begun = begun,
                                                         .missing = missing,
                                                         .ctx = scene});
@@ -534,5 +556,7 @@ int main(void) {
         cmocka_unit_test(it_may_be_ended_and_freed_from_inside_its_first_call),
         cmocka_unit_test(a_run_that_ends_is_still_read_to_its_end),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("event by event", tests, NULL, NULL);
+    used = &wire_with_texts;
+    return failed + cmocka_run_group_tests_name("texts at once", tests, NULL, NULL);
 }

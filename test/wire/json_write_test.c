@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static void assert_written(struct str text, const char *expected) {
     struct buf out;
@@ -22,6 +23,38 @@ static void strings_are_escaped_as_little_as_possible(void **state) {
     assert_written(STR("\"\\\b\f\n\r\t"), "\"\\\"\\\\\\b\\f\\n\\r\\t\"");
     assert_written(STR("\0\x01\x1F\x7F"), "\"\\u0000\\u0001\\u001f\x7F\"");
     assert_written(STR("é€😀"), "\"é€😀\"");
+}
+
+static void one_byte_is_escaped_wherever_it_is(void **state) {
+    (void)state;
+    for (size_t len = 1; len <= 40; len++) {
+        for (size_t at = 0; at < len; at++) {
+            for (int byte = 0; byte < 0x80; byte++) {
+                char text[40], expected[64];
+                const char *escape = byte == '"' ? "\\\"" : byte == '\\' ? "\\\\" : NULL;
+                memset(text, byte % 2 ? ' ' : '~', len);
+                text[at] = (char)byte;
+                if (byte < 0x20) continue; /* below */
+                int end =
+                    escape ? snprintf(expected, sizeof(expected), "\"%.*s%s%.*s\"", (int)at,
+                                      text, escape, (int)(len - at - 1), text + at + 1)
+                           : snprintf(expected, sizeof(expected), "\"%.*s\"", (int)len, text);
+                assert_true(end > 0);
+                assert_written(str_of(text, len), expected);
+            }
+            for (int byte = 0; byte < 0x20; byte++) {
+                char text[40];
+                struct buf out;
+                buf_init(&out, 1024);
+                memset(text, 'x', len);
+                text[at] = (char)byte;
+                assert_true(json_put_str(&out, str_of(text, len)));
+                assert_int_equal(out.at[at + 1], '\\');
+                assert_true(out.len == len + 3 || out.len == len + 7);
+                buf_done(&out);
+            }
+        }
+    }
 }
 
 static void bytes_that_are_no_text_become_replacement_characters(void **state) {
@@ -215,6 +248,7 @@ static void compacting_twice_changes_nothing_more(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strings_are_escaped_as_little_as_possible),
+        cmocka_unit_test(one_byte_is_escaped_wherever_it_is),
         cmocka_unit_test(bytes_that_are_no_text_become_replacement_characters),
         cmocka_unit_test(what_is_written_is_accepted_and_says_the_same),
         cmocka_unit_test(doubles_are_written_short_and_read_back_the_same),

@@ -13,6 +13,20 @@ void frame_object(struct route_call *call, struct str name, const char *key, str
     buf_done(&data);
 }
 
+/* The same bytes as frame_object() sends, without a document between. */
+void frame_deltas(struct route_call *call, struct str texts) {
+    struct buf *out = route_sse_out(call);
+    struct str agent, text;
+    if (!out) return;
+    size_t begin = out->len;
+    while (event_next_text(&texts, &agent, &text)) {
+        buf_append(out, STR("data: {\"delta\":"));
+        json_put_str(out, text);
+        buf_append(out, STR("}\n\n"));
+    }
+    route_sse_wrote(call, begin);
+}
+
 void frame_error(struct route_call *call, enum err_code code, struct str message) {
     struct buf text;
     buf_init(&text, message.len + 64);

@@ -13,6 +13,9 @@
 /* Send {key: text}. An empty name sends an unnamed event. */
 void frame_object(struct route_call *call, struct str name, const char *key, struct str text);
 
+/* Send {"delta": text} for each of these texts, encoded as a journal has them. */
+void frame_deltas(struct route_call *call, struct str texts);
+
 void frame_error(struct route_call *call, enum err_code code, struct str message);
 
 /* `event` is an EVENT_TOOL_CALL. */

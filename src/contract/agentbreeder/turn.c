@@ -284,6 +284,23 @@ static void stream_project(const struct event *event, enum close_frame frame, vo
     }
 }
 
+/* A stretch of texts contains no seam, because other events come between two replies. */
+static void stream_project_texts(struct str texts, size_t count, void *ctx) {
+    struct turn *turn = ctx;
+    struct event first = {.kind = EVENT_TEXT};
+    struct str rest = texts;
+    (void)count;
+    if (turn->repeat.seq) {
+        tell_difference(turn);
+        return;
+    }
+    if (!event_take_text(&rest, &first.agent, &first.text.text)) return;
+    outcome_note(&turn->outcome, &first);
+    if (seam_before(&turn->seam, &first, SEAM_OF_STREAM))
+        frame_object(turn->call, STR_EMPTY, "delta", STR(SEAM_TEXT));
+    frame_deltas(turn->call, texts);
+}
+
 static void heartbeat(void *ctx) {
     route_sse_comment(((struct turn *)ctx)->call, STR("keep-alive"));
 }
@@ -309,6 +326,7 @@ static void stream_ended(struct close_ending ending, enum close_cause cause,
 static const struct stream_wire stream_wire = {
     .judge = judge,
     .project = stream_project,
+    .project_texts = stream_project_texts,
     .queued = queued,
     .wake_at = wake_at,
     .stalled_ms = stalled_ms,

@@ -135,6 +135,37 @@ static void a_stream_says_each_piece_as_it_comes_and_ends_with_done(void **state
     over(x);
 }
 
+/* Texts that wait together are sent in one go, as the same bytes. */
+static void a_stream_says_what_came_at_once_as_it_says_each(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "a",
+        "\"quoted\"",
+        "two\nlines\r",
+        "\\",
+        "\x01",
+        "\xC3\xA9 and \xF0\x9F\x8C\x8A",
+        "long enough that it needs more than one look at it \t."};
+    struct exchange *apart = ask("/stream", HI);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        assert_true(fake_text(asked(&f), str_from(texts[i])));
+        turns(&f);
+    }
+    struct exchange *other = ask("/stream", "{\"input\":\"hi\",\"session_id\":\"t\"}");
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        assert_true(fake_text(asked(&f), str_from(texts[i])));
+    turns(&f);
+    assert_says(apart, "data: {\"delta\":\"\\\"quoted\\\"\"}\n\n"
+                       "data: {\"delta\":\"two\\nlines\\r\"}\n\n"
+                       "data: {\"delta\":\"\\\\\"}\n\n"
+                       "data: {\"delta\":\"\\u0001\"}\n\n");
+    assert_true(str_equal(fake_sent(apart), fake_sent(other)));
+    fake_done(fake_call(f.model, 0), "m");
+    fake_done(fake_call(f.model, 0), "m");
+    over(apart);
+    over(other);
+}
+
 static void a_stream_shows_the_tools_at_work(void **state) {
     (void)state;
     struct exchange *x = ask("/stream", HI);
@@ -418,6 +449,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(an_invoke_is_answered_once_with_all_that_was_said),
         TEST(a_stream_says_each_piece_as_it_comes_and_ends_with_done),
+        TEST(a_stream_says_what_came_at_once_as_it_says_each),
         TEST(a_stream_shows_the_tools_at_work),
         TEST(a_quiet_stream_has_a_heartbeat),
         TEST(a_run_that_fails_is_told_by_the_status_of_an_invoke),
