@@ -15,6 +15,7 @@
 static const struct remote_reason reasons[] = {
     {REMOTE_CUT,            AGENT_ENDED,       "ended in the middle of the turn"},
     {PROVIDER_UNREACHABLE,  AGENT_UNREACHABLE, UNREACHABLE},
+    {PROVIDER_FORBIDDEN,    AGENT_UNREACHABLE, UNREACHABLE},
     {PROVIDER_TIMEOUT,      AGENT_STALLED,     "said nothing for too long"},
     {PROVIDER_AUTH,         AGENT_UNREACHABLE, "refused the server's credentials"},
     {PROVIDER_RATE_LIMITED, AGENT_UNREACHABLE, UNWILLING},

@@ -10,21 +10,22 @@ struct range {
 /* Source: IANA's registries of special-purpose IPv4 and IPv6 addresses (RFC 6890), and the
  * multicast and reserved spaces. */
 static const struct range not_public_4[] = {
-    {{0}, 8},             /* this network */
-    {{10}, 8},            /* private (RFC 1918) */
-    {{100, 64}, 10},      /* shared with a carrier's NAT (RFC 6598) */
-    {{127}, 8},           /* loopback */
-    {{169, 254}, 16},     /* link-local; clouds serve machine credentials there */
-    {{172, 16}, 12},      /* private */
-    {{192, 0, 0}, 24},    /* protocol assignments */
-    {{192, 0, 2}, 24},    /* documentation (RFC 5737) */
-    {{192, 88, 99}, 24},  /* 6to4 relays, withdrawn (RFC 7526) */
-    {{192, 168}, 16},     /* private */
-    {{198, 18}, 15},      /* benchmarks (RFC 2544) */
-    {{198, 51, 100}, 24}, /* documentation */
-    {{203, 0, 113}, 24},  /* documentation */
-    {{224}, 4},           /* multicast */
-    {{240}, 4},           /* reserved, broadcast */
+    {{0}, 8},                 /* this network */
+    {{10}, 8},                /* private (RFC 1918) */
+    {{100, 64}, 10},          /* shared with a carrier's NAT (RFC 6598) */
+    {{127}, 8},               /* loopback */
+    {{168, 63, 129, 16}, 32}, /* Azure serves the set-up of its machines there */
+    {{169, 254}, 16},         /* link-local; clouds serve machine credentials there */
+    {{172, 16}, 12},          /* private */
+    {{192, 0, 0}, 24},        /* protocol assignments */
+    {{192, 0, 2}, 24},        /* documentation (RFC 5737) */
+    {{192, 88, 99}, 24},      /* 6to4 relays, withdrawn (RFC 7526) */
+    {{192, 168}, 16},         /* private */
+    {{198, 18}, 15},          /* benchmarks (RFC 2544) */
+    {{198, 51, 100}, 24},     /* documentation */
+    {{203, 0, 113}, 24},      /* documentation */
+    {{224}, 4},               /* multicast */
+    {{240}, 4},               /* reserved, broadcast */
 };
 
 /* Global addresses are allocated from 2000::/3. Everything outside needs no row: unspecified,
@@ -57,4 +58,58 @@ bool http_address_is_public(const unsigned char *bytes, size_t len) {
     if (len == 4) return !is_in_any(bytes, not_public_4, ARRAY_LEN(not_public_4));
     if (len != 16 || !is_in(bytes, &global_6)) return false;
     return !is_in_any(bytes, not_public_6, ARRAY_LEN(not_public_6));
+}
+
+/* --- addresses that hold what is not for others ------------------------------------------- */
+
+/* Source: contracts' endpoint rule (link-local and unique local), and the addresses outside of
+ * these ranges where clouds serve the credentials or the set-up of a machine. */
+static const struct range link_local_4[] = {
+    {{169, 254}, 16},           /* link-local: AWS, Google, Azure, Oracle, ... */
+    {{100, 100, 100, 200}, 32}, /* Alibaba */
+    {{168, 63, 129, 16}, 32},   /* Azure's own */
+    {{192, 0, 0, 192}, 32},     /* Oracle, Classic */
+};
+
+static const struct range link_local_6[] = {
+    {{0xfe, 0x80}, 10}, /* link-local */
+    {{0xfc}, 7},        /* unique local; AWS serves credentials at fd00:ec2::254 */
+};
+
+/* IPv6 forms of an IPv4 address: the bits that announce one, and where its bytes are. */
+static const struct {
+    unsigned char prefix[12];
+    unsigned prefix_len, at;
+} forms[] = {
+    /* clang-format off */
+    {{[10] = 0xff, [11] = 0xff},      12, 12}, /* mapped, ::ffff:a.b.c.d */
+    {{0},                             12, 12}, /* compatible, ::a.b.c.d */
+    {{[8] = 0xff, [9] = 0xff},        12, 12}, /* translated, ::ffff:0:a.b.c.d */
+    {{0x00, 0x64, 0xff, 0x9b},        12, 12}, /* NAT64 (RFC 6052) */
+    {{0x00, 0x64, 0xff, 0x9b, 0, 1},   6, 12}, /* NAT64, local use (RFC 8215), suffix form */
+    {{0x20, 0x02},                     2,  2}, /* 6to4 */
+    /* clang-format on */
+};
+
+static bool is_link_local_4(const unsigned char *bytes) {
+    return is_in_any(bytes, link_local_4, ARRAY_LEN(link_local_4));
+}
+
+bool http_address_is_link_local(const unsigned char *bytes, size_t len) {
+    if (len == 4) return is_link_local_4(bytes);
+    if (len != 16) return false;
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        if (memcmp(bytes, forms[i].prefix, forms[i].prefix_len) == 0 &&
+            is_link_local_4(bytes + forms[i].at))
+            return true;
+    }
+    return is_in_any(bytes, link_local_6, ARRAY_LEN(link_local_6));
+}
+
+bool http_address_is_in_reach(enum http_reach reach, const unsigned char *bytes, size_t len) {
+    switch (reach) {
+    case HTTP_PUBLIC_ONLY: return http_address_is_public(bytes, len);
+    case HTTP_NOT_LINK_LOCAL: return !http_address_is_link_local(bytes, len);
+    default: return true;
+    }
 }

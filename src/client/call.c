@@ -331,7 +331,7 @@ static void init_limits(struct http_call *call, const struct http_request *reque
     call->total_ms = request->total_ms;
     call->body_max_bytes = request->body_max_bytes;
     call->redirects_max = request->redirects_max;
-    call->public_only = request->public_only;
+    call->reach = request->reach;
     call->secure = str_equal_nocase(str_head(request->url, 6), STR("https:"));
     timer_init(&call->first_byte, loop, on_first_byte_late, call);
     timer_init(&call->stall, loop, on_stall, call);

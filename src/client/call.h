@@ -49,7 +49,7 @@ struct http_call {
     uint64_t first_byte_ms, stall_ms, total_ms;
     size_t body_max_bytes;
     unsigned redirects_max;
-    bool public_only;
+    enum http_reach reach;
     bool secure; /* started with https: and never follows a redirect to http: */
 
     struct timer first_byte, stall, total;

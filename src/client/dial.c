@@ -24,7 +24,7 @@ struct attempt {
 struct dial {
     struct loop *loop;
     uint16_t port;
-    bool public_only;
+    enum http_reach reach;
     dial_fn *on_dialled;
     void *ctx;
     struct name_wait wait;
@@ -63,10 +63,11 @@ static void interleave(struct name_addresses *list) {
     *list = sorted;
 }
 
-static bool address_is_public(const union name_address *address) {
+static bool is_in_reach(enum http_reach reach, const union name_address *address) {
     if (address->any.sa_family == AF_INET)
-        return http_address_is_public((const unsigned char *)&address->four.sin_addr, 4);
-    return http_address_is_public((const unsigned char *)&address->six.sin6_addr, 16);
+        return http_address_is_in_reach(reach, (const unsigned char *)&address->four.sin_addr,
+                                        4);
+    return http_address_is_in_reach(reach, (const unsigned char *)&address->six.sin6_addr, 16);
 }
 
 /* Parse a literal address, in the spellings that getaddrinfo() accepts too ("127.1"). */
@@ -125,8 +126,11 @@ static void dial_fail(struct dial *dial) {
     struct err why;
     if (dial->refused && !dial->tried) {
         err_set(&why, ERR_PERMISSION_DENIED,
-                "the server has no public address; what stands on this machine or in a private "
-                "network is not asked");
+                dial->reach == HTTP_PUBLIC_ONLY
+                    ? "the server has no public address; what stands on this machine or in a "
+                      "private network is not asked"
+                    : "the server has only link-local or private IPv6 addresses, where clouds "
+                      "serve credentials, and those are not asked");
     } else {
         err_set(&why, ERR_UNAVAILABLE, "no server answers there (%s)",
                 strerrordesc_np(dial->last_errno ? dial->last_errno : ECONNREFUSED));
@@ -210,7 +214,7 @@ static void try_next(struct dial *dial) {
     while (dial->next < dial->addresses.count) {
         size_t index = dial->next++;
         union name_address *address = &dial->addresses.at[index];
-        if (dial->public_only && !address_is_public(address)) {
+        if (!is_in_reach(dial->reach, address)) {
             dial->refused++;
             continue;
         }
@@ -252,12 +256,12 @@ static void on_looked_up(const struct name_addresses *found, int failed, void *c
 
 /* --- public functions --------------------------------------------------------------------- */
 
-struct dial *dial_new(struct place *place, struct str host, uint16_t port, bool public_only,
-                      dial_fn *on_dialled, void *ctx) {
+struct dial *dial_new(struct place *place, struct str host, uint16_t port,
+                      enum http_reach reach, dial_fn *on_dialled, void *ctx) {
     struct dial *dial = MEM_NEW(struct dial);
     dial->loop = place->loop;
     dial->port = port;
-    dial->public_only = public_only;
+    dial->reach = reach;
     dial->on_dialled = on_dialled;
     dial->ctx = ctx;
     timer_init(&dial->timer, place->loop, on_next, dial);

@@ -2,8 +2,8 @@
  *
  * The name is looked up on a thread (names.h). Its addresses are tried in the resolver's order,
  * the families in turn: a quarter of a second after one attempt, or as soon as it fails, the next
- * begins beside it. The first that connects wins. With `public_only` each address is checked
- * right before it is connected to.
+ * begins beside it. The first that connects wins. Each address is checked by `reach` right before
+ * it is connected to.
  *
  *     looking up ─▶ connecting ─▶ on_dialled
  *
@@ -17,17 +17,18 @@
 #define WEIR_CLIENT_DIAL_H
 
 #include "base/err.h"
+#include "client/http.h"
 #include "client/place.h"
 
 struct dial;
 
 /* fd: connected and nonblocking, the receiver's from now on; or -1, with `why`.
  * Never before dial_new() has returned.
- * errors  ERR_UNAVAILABLE unknown name, refused; ERR_PERMISSION_DENIED not a public address */
+ * errors  ERR_UNAVAILABLE unknown name, refused; ERR_PERMISSION_DENIED out of reach */
 typedef void dial_fn(int fd, const struct err *why, void *ctx);
 
-struct dial *dial_new(struct place *place, struct str host, uint16_t port, bool public_only,
-                      dial_fn *on_dialled, void *ctx);
+struct dial *dial_new(struct place *place, struct str host, uint16_t port,
+                      enum http_reach reach, dial_fn *on_dialled, void *ctx);
 void dial_cancel(struct dial *dial); /* accepts NULL; nothing more is reported */
 
 #endif

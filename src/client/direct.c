@@ -169,7 +169,7 @@ static void on_dialled(int fd, const struct err *why, void *ctx) {
         direct_finish(direct, why);
         return;
     }
-    direct->link = link_new(direct->call->place, fd, &direct->url, direct->call->public_only,
+    direct->link = link_new(direct->call->place, fd, &direct->url, direct->call->reach,
                             &link_events, direct);
 }
 
@@ -191,16 +191,16 @@ static void direct_dial(struct direct *direct) {
     direct_move(direct, DIRECT_DIALLING);
     direct->connected = false;
     timer_start(&direct->connect, direct->connect_ms);
-    direct->dial = dial_new(call->place, direct->url.host, direct->url.port, call->public_only,
+    direct->dial = dial_new(call->place, direct->url.host, direct->url.port, call->reach,
                             on_dialled, direct);
 }
 
-/* Idle connections are not used for a public-only request, since other rules were applied to
- * them, nor for one that must not be repeated. */
+/* A public-only request uses no idle connection, nor does one that must not be repeated. */
 static void direct_ask(struct direct *direct) {
     struct http_call *call = direct->call;
-    bool fresh = direct->once || call->public_only;
-    if (!fresh) direct->link = link_find(call->place, &direct->url, &link_events, direct);
+    bool fresh = direct->once || call->reach == HTTP_PUBLIC_ONLY;
+    if (!fresh)
+        direct->link = link_find(call->place, &direct->url, call->reach, &link_events, direct);
     if (direct->link)
         on_ready(direct);
     else

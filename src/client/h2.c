@@ -389,7 +389,7 @@ static struct h2 *h2_new(struct place *place, const struct h2_server *server) {
     h2->session = h2_session_new(on_output, h2);
     list_append(&place->shared, &h2->link);
     timer_start(&h2->timer, or_usual(server->connect_ms, H2_CONNECT_MS));
-    h2->dial = dial_new(place, server->host, server->port, false, on_dialled, h2);
+    h2->dial = dial_new(place, server->host, server->port, HTTP_ANYWHERE, on_dialled, h2);
     return h2;
 }
 

@@ -89,9 +89,9 @@ static bool http_carry(const struct http_pool *pool, struct http_call *call,
         return err_set(e, ERR_INVALID_ARGUMENT, "only http: and https: are asked");
     case URL_RARE: return carry_with_curl(call, request, e);
     }
-    if (request->public_only && url.user.at)
+    if (request->reach == HTTP_PUBLIC_ONLY && url.user.at)
         return err_set(e, ERR_PERMISSION_DENIED, "a URL with a user name in it is not asked");
-    bool rare = url.user.at || (environment_has_proxy() && !request->public_only);
+    bool rare = url.user.at || (environment_has_proxy() && request->reach != HTTP_PUBLIC_ONLY);
     return rare ? carry_with_curl(call, request, e) : direct_carry(call, request, e);
 }
 

@@ -28,6 +28,18 @@ struct http_header {
     struct str name, value; /* without line breaks */
 };
 
+/* Which addresses may be asked. Each one is checked after it is resolved, right before it is
+ * connected to. A proxy resolves names itself, so only its own address can be checked. */
+enum http_reach {
+    HTTP_ANYWHERE,
+    /* All but link-local addresses, private IPv6 ones, and those where clouds serve the
+     * credentials of a machine. */
+    HTTP_NOT_LINK_LOCAL,
+    /* For untrusted URLs: only public addresses. Uses no proxy and shares no connection with
+     * other calls. */
+    HTTP_PUBLIC_ONLY,
+};
+
 struct http_request {
     struct str method; /* "GET", "POST" */
     struct str url;    /* http: or https: */
@@ -43,10 +55,7 @@ struct http_request {
      * and so is one from https: to http:. A redirect to another host gets all headers
      * except authorization and cookie. */
     unsigned redirects_max;
-    /* For untrusted URLs: every address is checked after it is resolved and before connecting,
-     * and addresses that are not public are refused. Uses no proxy and shares no connection
-     * with other calls. */
-    bool public_only;
+    enum http_reach reach;
     /* The request must not arrive twice. A request is repeated if a reused connection breaks
      * before the first byte of the response, so this one gets its own connection. */
     bool once;
@@ -73,7 +82,7 @@ struct http_sink {
      * is how far the call got. The body was reported up to body_max_bytes. A paused call may
      * fail, but does not succeed until it is resumed.
      * errors  ERR_UNAVAILABLE no response (refused, DNS, TLS, reset); ERR_DEADLINE_EXCEEDED;
-     *         ERR_TOO_LARGE; ERR_PERMISSION_DENIED not a public address;
+     *         ERR_TOO_LARGE; ERR_PERMISSION_DENIED out of reach;
      *         ERR_FAILED_PRECONDITION too many redirects; ERR_INVALID_ARGUMENT an invalid
      *         request */
     void (*on_end)(const struct err *failed, enum http_stage stage, void *ctx);
@@ -113,5 +122,12 @@ void http_cancel(struct http_call *call);
  * link-local, multicast or reserved, and not an IPv6 form of such an IPv4 address (mapped,
  * NAT64, 6to4). */
 bool http_address_is_public(const unsigned char *bytes, size_t len);
+
+/* Whether an address is one that HTTP_NOT_LINK_LOCAL refuses, or an IPv6 form of such an IPv4
+ * address. */
+bool http_address_is_link_local(const unsigned char *bytes, size_t len);
+
+/* Both by the rule of a request. */
+bool http_address_is_in_reach(enum http_reach reach, const unsigned char *bytes, size_t len);
 
 #endif

@@ -33,8 +33,9 @@ struct link {
     /* The server. */
     struct text host;
     uint16_t port;
-    bool secure, private;
-    struct visit visit; /* TLS, once started */
+    bool secure;
+    enum http_reach reach; /* the rule its address was checked by */
+    struct visit visit;    /* TLS, once started */
     struct secure_wait wait;
     enum records_verdict verdict; /* when bytes last came, even if they are still unread */
 
@@ -176,11 +177,11 @@ static bool leads_to(const struct link *link, const struct url *url) {
 }
 
 /* Newest first, because it is the least likely to have been closed. */
-struct link *link_find(struct place *place, const struct url *url,
+struct link *link_find(struct place *place, const struct url *url, enum http_reach reach,
                        const struct link_events *events, void *ctx) {
     for (struct list *at = place->idle.prev; at != &place->idle; at = at->prev) {
         struct link *link = CONTAINER_OF(at, struct link, idle);
-        if (!leads_to(link, url)) continue;
+        if (!leads_to(link, url) || link->reach < reach) continue;
         leave_idle(link);
         link_move(link, LINK_BUSY);
         link->reused = true;
@@ -267,7 +268,7 @@ static void link_finish(struct link *link, bool reusable) {
     const struct link_events *to = link->to;
     void *ctx = link->ctx;
     link->paused = false;
-    reusable = reusable && link->response.keeps_alive && !link->private &&
+    reusable = reusable && link->response.keeps_alive && link->reach != HTTP_PUBLIC_ONLY &&
                !has_more_to_send(link) && !link->send_failed && link->verdict == RECORDS_FINE;
     if (reusable)
         become_idle(link);
@@ -382,11 +383,11 @@ static void link_on_ticket(struct ssl_session_st *ticket, void *ctx) {
                 loop_now_ms(place->loop));
 }
 
-/* A private link neither uses nor keeps tickets. */
+/* A public-only link neither uses nor keeps tickets. */
 static void link_secure(struct link *link, struct trust *trust) {
     struct place *place = link->place;
     struct visit_options options = {.host = text_str(link->host), .protocols = VISIT_HTTP_1};
-    if (!link->private) {
+    if (link->reach != HTTP_PUBLIC_ONLY) {
         options.ticket = tickets_take(&place->secure.tickets, text_str(link->host), link->port,
                                       loop_now_ms(place->loop));
         options.on_ticket = link_on_ticket;
@@ -477,7 +478,7 @@ static void link_begin(void *ctx) {
         secure_await(&link->place->secure, &link->wait);
 }
 
-struct link *link_new(struct place *place, int fd, const struct url *url, bool private,
+struct link *link_new(struct place *place, int fd, const struct url *url, enum http_reach reach,
                       const struct link_events *events, void *ctx) {
     struct link *link = MEM_NEW(struct link);
     link->place = place;
@@ -485,7 +486,7 @@ struct link *link_new(struct place *place, int fd, const struct url *url, bool p
     link->host = text_copy(url->host);
     link->port = url->port;
     link->secure = url->secure;
-    link->private = private;
+    link->reach = reach;
     link->to = events;
     link->ctx = ctx;
     link->poll.data = link;

@@ -14,6 +14,7 @@
 #ifndef WEIR_CLIENT_LINK_H
 #define WEIR_CLIENT_LINK_H
 
+#include "client/http.h"
 #include "client/http1_response.h"
 #include "client/place.h"
 #include "client/url.h"
@@ -37,13 +38,15 @@ struct link_events {
     void (*on_end)(const struct err *why, bool lost, void *ctx);
 };
 
-/* Take an idle link to that server; NULL: there is none. It is busy from now on. */
-struct link *link_find(struct place *place, const struct url *url,
+/* Take an idle link to that server, whose address was checked by this rule or a stricter one;
+ * NULL: there is none. It is busy from now on. */
+struct link *link_find(struct place *place, const struct url *url, enum http_reach reach,
                        const struct link_events *events, void *ctx);
 
-/* A link over a connected socket, which is taken. `private` links are not kept for other calls.
- * on_ready is not called before this returns. */
-struct link *link_new(struct place *place, int fd, const struct url *url, bool private,
+/* A link over a connected socket, which is taken. `reach` is the rule its address
+ * was checked by; a public-only link is not kept for other calls. on_ready is not called before
+ * this returns. */
+struct link *link_new(struct place *place, int fd, const struct url *url, enum http_reach reach,
                       const struct link_events *events, void *ctx);
 
 /* Send a request: `head` is copied, `body` borrowed until the link is left or idle. */

@@ -39,19 +39,19 @@ static long to_long(uint64_t number) {
 
 /* --- addresses ---------------------------------------------------------------------------- */
 
-static bool is_public(const struct curl_sockaddr *address) {
+static bool is_in_reach(enum http_reach reach, const struct curl_sockaddr *address) {
     const void *at = &address->addr;
     if (address->family == AF_INET) {
         struct sockaddr_in four;
         memcpy(&four, at, sizeof(four));
-        return http_address_is_public((const unsigned char *)&four.sin_addr, 4);
+        return http_address_is_in_reach(reach, (const unsigned char *)&four.sin_addr, 4);
     }
     if (address->family == AF_INET6) {
         struct sockaddr_in6 six;
         memcpy(&six, at, sizeof(six));
-        return http_address_is_public((const unsigned char *)&six.sin6_addr, 16);
+        return http_address_is_in_reach(reach, (const unsigned char *)&six.sin6_addr, 16);
     }
-    return false;
+    return reach == HTTP_ANYWHERE;
 }
 
 /* The check is made on the very address that is connected to. An earlier lookup of the name, or
@@ -60,7 +60,7 @@ static curl_socket_t open_socket(void *ctx, curlsocktype purpose,
                                  struct curl_sockaddr *address) {
     struct http_call *call = ctx;
     (void)purpose;
-    if (call->public_only && !is_public(address)) {
+    if (!is_in_reach(call->reach, address)) {
         call->easy->sockets_refused++;
         return CURL_SOCKET_BAD;
     }
@@ -227,7 +227,9 @@ bool easy_set_options(struct http_call *call, const struct http_request *request
     set_callbacks(call);
     set_connection(call, request);
     set_method(call, request);
-    if (call->public_only) set_public_only(call);
+    if (call->reach == HTTP_PUBLIC_ONLY) set_public_only(call);
+    /* libcurl does not know by which rule the address of an idle connection was checked. */
+    if (call->reach == HTTP_NOT_LINK_LOCAL) set_long(call, CURLOPT_FRESH_CONNECT, 1);
     if (request->once) set_long(call, CURLOPT_FRESH_CONNECT, 1);
     return set_headers(call, request, e);
 }

@@ -86,6 +86,7 @@ static bool find_provider(struct config *config, const struct config_input *inpu
                         nearest_hint(&nearest, hint));
     }
     provider->used = true;
+    provider->forbid_link_local = true; /* the contract's endpoint rule (K-SEC) */
     connector->provider = provider;
     return true;
 }

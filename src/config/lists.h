@@ -43,10 +43,11 @@ struct config_provider {
     const struct config_header *headers;
     size_t header_count;
     uint64_t connect_ms, first_byte_ms, stall_ms, total_ms, retries; /* or CONFIG_UNSET */
-    bool join_users; /* of "openai": join consecutive user messages into one */
-    bool listed;     /* it stands in the file */
-    bool used;       /* an agent uses it */
-    bool broken;     /* a mistake in it was noted; report no further ones */
+    bool forbid_link_local; /* never ask it at a link-local or private IPv6 address */
+    bool join_users;        /* of "openai": join consecutive user messages into one */
+    bool listed;            /* it stands in the file */
+    bool used;              /* an agent uses it */
+    bool broken;            /* a mistake in it was noted; report no further ones */
     const struct yaml *at;
 };
 

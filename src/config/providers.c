@@ -442,6 +442,9 @@ static const struct setting rows[] = {
     {.key = "total", DURATION(provider.total_ms), .help = "for a whole answer"},
     {.key = "retries", COUNT(provider.retries), .most = 10,
      .beyond = "more than 10 retries do not help", .help = "before the first word only"},
+    {.key = "forbid_link_local", BOOL(provider.forbid_link_local),
+     .help = "never ask it at a link-local or private IPv6 address, where clouds serve "
+             "credentials; always so for connectors"},
     {.key = "join_users", BOOL(provider.join_users),
      .help = "kind openai: for chat templates that refuse two messages of users in a row"},
 };

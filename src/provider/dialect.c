@@ -40,6 +40,8 @@ static const struct reason {
     /* clang-format off */
     {STR_INIT(PROVIDER_UNREACHABLE),  ERR_UNAVAILABLE,         false,
      STR_INIT("the model's provider cannot be reached; try again in a moment")},
+    {STR_INIT(PROVIDER_FORBIDDEN),    ERR_FAILED_PRECONDITION, false,
+     STR_INIT("the model's provider is at an address that this server does not ask")},
     {STR_INIT(PROVIDER_TIMEOUT),      ERR_DEADLINE_EXCEEDED,   false,
      STR_INIT("the model's provider did not answer in time; try again in a moment")},
     {STR_INIT(PROVIDER_AUTH),         ERR_FAILED_PRECONDITION, false,

@@ -53,6 +53,7 @@ struct reply_failure {
 };
 
 #define PROVIDER_UNREACHABLE "PROVIDER_UNREACHABLE"   /* refused, DNS, TLS, reset */
+#define PROVIDER_FORBIDDEN "PROVIDER_FORBIDDEN"       /* its address may not be asked */
 #define PROVIDER_TIMEOUT "PROVIDER_TIMEOUT"           /* first byte, stall or total */
 #define PROVIDER_AUTH "PROVIDER_AUTH"                 /* 401, 403 */
 #define PROVIDER_RATE_LIMITED "PROVIDER_RATE_LIMITED" /* 429 */

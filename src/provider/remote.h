@@ -36,6 +36,7 @@ struct remote_options {
     const struct http_header *headers; /* further ones, from the settings */
     size_t header_count;
     struct http_pool *pool;
+    enum http_reach reach;  /* HTTP_ANYWHERE */
     uint64_t connect_ms;    /* 10 s */
     uint64_t first_byte_ms; /* 60 s: until the response head */
     uint64_t stall_ms;      /* 60 s: between two pieces of the body */

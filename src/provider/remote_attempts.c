@@ -31,6 +31,7 @@ struct http_request attempts_next(struct attempts *attempts) {
         .connect_ms = options->connect_ms,
         .first_byte_ms = options->first_byte_ms,
         .stall_ms = options->stall_ms,
+        .reach = options->reach,
         .total_ms = options->total_ms ? options->total_ms - elapsed_ms(attempts) : 0,
     };
 }

@@ -47,7 +47,11 @@ static void remote_failure_set(struct reply_failure *ret, const char *reason, co
 }
 
 void failure_unreachable(const struct err *why, struct reply_failure *ret) {
-    remote_failure_set(ret, PROVIDER_UNREACHABLE, "it cannot be reached", why);
+    if (why->code == ERR_PERMISSION_DENIED) {
+        remote_failure_set(ret, PROVIDER_FORBIDDEN, "its address may not be asked", why);
+    } else {
+        remote_failure_set(ret, PROVIDER_UNREACHABLE, "it cannot be reached", why);
+    }
 }
 
 void failure_broken(const struct err *why, struct reply_failure *ret) {

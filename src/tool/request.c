@@ -183,7 +183,8 @@ static void send_request(void *ctx) {
                                    .headers = call->text.headers,
                                    .header_count = call->text.header_count,
                                    .body = buf_str(&call->text.body),
-                                   .public_only = options->public_only,
+                                   .reach =
+                                       options->public_only ? HTTP_PUBLIC_ONLY : HTTP_ANYWHERE,
                                    .once = !options->idempotent};
     get_start(&call->get, options->pool, call->loop, &request, options->output_max_bytes, NULL,
               on_done, call);

@@ -213,7 +213,7 @@ static void web_fetch_ask(struct tool_call *call, struct http_pool *pool, struct
         .total_ms =
             1000 * local_number(args, STR("timeout_seconds"), 1, TIMEOUT_MAX_S, TIMEOUT_S),
         .redirects_max = REDIRECTS_MAX,
-        .public_only = true,
+        .reach = HTTP_PUBLIC_ONLY,
     };
     size_t keep = local_number(args, STR("max_bytes"), 1, BODY_MAX_BYTES, BODY_MAX_BYTES);
     web_call_get(call, pool, &request, keep, on_head);

@@ -29,6 +29,9 @@ static const struct {
     {"127.0.0.1", false},
     {"127.255.255.255", false},
     {"128.0.0.0", true},
+    {"168.63.129.15", true},
+    {"168.63.129.16", false},
+    {"168.63.129.17", true},
     {"169.253.255.255", true},
     {"169.254.0.0", false},
     {"169.254.169.254", false},
@@ -144,10 +147,73 @@ static void bytes_that_are_no_address_are_not_public(void **state) {
     }
 }
 
+/* Both ends of each range, its neighbours, and the IPv6 forms of an IPv4 address. */
+static void addresses_that_hold_credentials_are_told_from_all_others(void **state) {
+    (void)state;
+    static const struct {
+        const char *address;
+        bool link_local;
+    } rows[] = {
+        {"169.253.255.255", false},
+        {"169.254.0.0", true},
+        {"169.254.169.254", true},
+        {"169.254.255.255", true},
+        {"169.255.0.0", false},
+        {"100.100.100.199", false},
+        {"100.100.100.200", true},
+        {"100.100.100.201", false},
+        {"168.63.129.15", false},
+        {"168.63.129.16", true},
+        {"168.63.129.17", false},
+        {"192.0.0.192", true},
+        {"192.0.0.193", false},
+        {"127.0.0.1", false},
+        {"10.0.0.1", false},
+        {"192.168.0.1", false},
+        {"8.8.8.8", false},
+        {"fe7f:ffff::", false},
+        {"fe80::", true},
+        {"fe80::1", true},
+        {"febf:ffff::", true},
+        {"fec0::", false},
+        {"fbff:ffff::", false},
+        {"fc00::", true},
+        {"fd00:ec2::254", true},
+        {"fdff:ffff::", true},
+        {"fe00::", false},
+        {"::1", false},
+        {"2001:4860::8888", false},
+        {"::ffff:169.254.169.254", true},
+        {"::ffff:8.8.8.8", false},
+        {"::169.254.169.254", true},
+        {"::ffff:0:169.254.169.254", true},
+        {"64:ff9b::169.254.169.254", true},
+        {"64:ff9b:1::169.254.169.254", true},
+        {"64:ff9b::8.8.8.8", false},
+        {"2002:a9fe:a9fe::1", true},
+        {"2002:0808:0808::1", false},
+        {"::ffff:100.100.100.200", true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        unsigned char bytes[16];
+        bool six = strchr(rows[i].address, ':') != NULL;
+        size_t len = six ? 16 : 4;
+        assert_int_equal(inet_pton(six ? AF_INET6 : AF_INET, rows[i].address, bytes), 1);
+        if (http_address_is_link_local(bytes, len) != rows[i].link_local ||
+            http_address_is_in_reach(HTTP_NOT_LINK_LOCAL, bytes, len) == rows[i].link_local ||
+            !http_address_is_in_reach(HTTP_ANYWHERE, bytes, len))
+            fail_msg("%s is judged wrongly", rows[i].address);
+        /* The public are a part of those that may be asked. */
+        if (http_address_is_in_reach(HTTP_PUBLIC_ONLY, bytes, len) && rows[i].link_local)
+            fail_msg("%s is public and link-local", rows[i].address);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_addresses_of_the_internet_itself_are_public),
         cmocka_unit_test(bytes_that_are_no_address_are_not_public),
+        cmocka_unit_test(addresses_that_hold_credentials_are_told_from_all_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void ask_one(const char *url, struct ask *ask) {
                                      .url = str_from(url),
                                      .connect_ms = 2000,
                                      .redirects_max = 5,
-                                     .public_only = true});
+                                     .reach = HTTP_PUBLIC_ONLY});
     loop_run(asker.loop);
     asker_shut(&asker);
 }
@@ -134,13 +134,81 @@ static void an_idle_connection_of_another_call_is_not_used(void **state) {
     ask_start(&open, &asker, &request);
     loop_run(asker.loop);
     assert_str(buf_str(&open.heard), "200 ;hello;whole");
-    request.public_only = true;
+    request.reach = HTTP_PUBLIC_ONLY;
     ask_start(&strict, &asker, &request);
     loop_run(asker.loop);
     assert_str(buf_str(&strict.heard), "PERMISSION_DENIED");
     assert_int_equal(atomic_load(&peer.accepted), 1);
     ask_done(&open);
     ask_done(&strict);
+    asker_shut(&asker);
+    peer_stop(&peer);
+}
+
+/* --- not link-local ----------------------------------------------------------------------- */
+
+/* However it is spelled, and never connected to: these addresses are nobody's here. */
+static void no_spelling_of_a_link_local_address_is_connected_to(void **state) {
+    (void)state;
+    static const char *const urls[] = {
+        "https://169.254.169.254/",
+        "https://2852039166/",
+        "http://2852039166:8080/",
+        "http://0xa9fea9fe/",
+        "http://0251.0376.0251.0376",
+        "http://169.254.43518/",
+        "http://[::ffff:169.254.1.1]/",
+        "http://[::ffff:a9fe:101]/",
+        "http://[fe80::1]/",
+        "http://[fd00:ec2::254]/latest",
+        "http://[2002:a9fe:a9fe::]/",
+        "http://[64:ff9b::a9fe:1]/",
+        "http://100.100.100.200/",
+        "http://168.63.129.16/",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
+        struct asker asker;
+        struct ask ask = {0};
+        asker_open(&asker);
+        ask_start(&ask, &asker,
+                  &(struct http_request){.method = STR("GET"),
+                                         .url = str_from(urls[i]),
+                                         .connect_ms = 2000,
+                                         .reach = HTTP_NOT_LINK_LOCAL});
+        loop_run(asker.loop);
+        if (ask.code != ERR_PERMISSION_DENIED || ask.stage != HTTP_CONNECTING)
+            fail_msg("%s: " STR_FMT " %s", urls[i], STR_ARG(buf_str(&ask.heard)), ask.why);
+        ask_done(&ask);
+        asker_shut(&asker);
+    }
+}
+
+/* A connection serves the calls of its own rule and of a weaker one. */
+static void an_idle_connection_serves_calls_of_its_rule(void **state) {
+    (void)state;
+    static const struct {
+        enum http_reach reach;
+        int accepted; /* so far */
+    } calls[] = {
+        {HTTP_ANYWHERE, 1},       {HTTP_ANYWHERE, 1}, /* the first is used again */
+        {HTTP_NOT_LINK_LOCAL, 2},                     /* nobody checked where that one leads */
+        {HTTP_NOT_LINK_LOCAL, 2}, {HTTP_ANYWHERE, 2},
+    };
+    struct peer peer;
+    struct asker asker;
+    char url[64];
+    peer_start(&peer, greet, NULL);
+    asker_open(&asker);
+    struct http_request request = get_request(url, sizeof(url), &peer, "/");
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        struct ask ask = {0};
+        request.reach = calls[i].reach;
+        ask_start(&ask, &asker, &request);
+        loop_run(asker.loop);
+        assert_str(buf_str(&ask.heard), "200 ;hello;whole");
+        assert_int_equal(atomic_load(&peer.accepted), calls[i].accepted);
+        ask_done(&ask);
+    }
     asker_shut(&asker);
     peer_stop(&peer);
 }
@@ -210,6 +278,8 @@ int main(void) {
         cmocka_unit_test(a_proxy_of_the_environment_is_not_asked_instead),
         cmocka_unit_test(a_user_name_in_the_url_is_refused),
         cmocka_unit_test(an_idle_connection_of_another_call_is_not_used),
+        cmocka_unit_test(no_spelling_of_a_link_local_address_is_connected_to),
+        cmocka_unit_test(an_idle_connection_serves_calls_of_its_rule),
         cmocka_unit_test(a_redirect_from_a_public_server_to_a_private_one_is_refused),
         cmocka_unit_test(a_public_server_is_asked_on_a_connection_of_its_own),
     };

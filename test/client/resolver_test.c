@@ -158,7 +158,7 @@ static void town_close(struct town *town) {
 }
 
 /* Ask under the liar's name, on a loop of its own each time: nothing is remembered. */
-static void ask_liar(const struct town *town, const char *expected) {
+static void ask_liar_in(enum http_reach reach, const struct town *town, const char *expected) {
     struct asker asker;
     struct ask ask = {0};
     char url[64];
@@ -169,11 +169,15 @@ static void ask_liar(const struct town *town, const char *expected) {
                                      .url = str_from(url),
                                      .connect_ms = 2000,
                                      .redirects_max = 5,
-                                     .public_only = true});
+                                     .reach = reach});
     loop_run(asker.loop);
     assert_str(buf_str(&ask.heard), expected);
     ask_done(&ask);
     asker_shut(&asker);
+}
+
+static void ask_liar(const struct town *town, const char *expected) {
+    ask_liar_in(HTTP_PUBLIC_ONLY, town, expected);
 }
 
 #define LIE(...)                                                                               \
@@ -222,6 +226,21 @@ static void answers_that_are_all_private_are_refused(void **state) {
     LIE({"::1", "fd00::1", "64:ff9b::7f00:1", NULL});
     ask_liar(&town, "PERMISSION_DENIED");
     assert_int_equal(atomic_load(&connects), 0);
+    town_close(&town);
+}
+
+/* The name is harmless; only the address that it leads to is not. */
+static void a_name_that_leads_to_credentials_is_refused(void **state) {
+    (void)state;
+    struct town town;
+    if (!have_ours) skip();
+    town_open(&town, greet_public);
+    LIE({"169.254.169.254", "fd00:ec2::254", "100.100.100.200", "fe80::1", NULL});
+    ask_liar_in(HTTP_NOT_LINK_LOCAL, &town, "PERMISSION_DENIED");
+    assert_int_equal(atomic_load(&connects), 0);
+    LIE({"169.254.169.254", OURS, NULL});
+    ask_liar_in(HTTP_NOT_LINK_LOCAL, &town, "200 ;public;whole");
+    assert_int_equal(atomic_load(&connects), 1);
     town_close(&town);
 }
 
@@ -390,6 +409,7 @@ int main(void) {
         cmocka_unit_test(of_mixed_answers_only_the_public_ones_are_tried),
         cmocka_unit_test(where_the_public_one_does_not_answer_no_private_one_takes_its_place),
         cmocka_unit_test(answers_that_are_all_private_are_refused),
+        cmocka_unit_test(a_name_that_leads_to_credentials_is_refused),
         cmocka_unit_test(another_answer_the_next_time_changes_nothing),
         cmocka_unit_test(a_redirect_is_looked_up_and_judged_like_the_first_address),
         cmocka_unit_test(callers_of_one_name_share_a_look_up),

@@ -291,6 +291,31 @@ def test_connectors_are_looked_at_in_their_order(weir):
     assert outcome(model_id="local/other") == "AI_LOCAL_MODEL_UNAVAILABLE"
 
 
+# 169.254.169.254, where clouds serve the credentials of a machine, as one number.
+METADATA = """
+nimi: {probe_interval: 0s}
+providers:
+  - {name: far, kind: openai, base_url: "https://2852039166/v1", key_env: HOUSE_KEY}
+  - {name: near, kind: openai, base_url: "http://2852039166:9/v1", key_env: HOUSE_KEY}
+connectors:
+  - {id: far, provider: far}
+  - {id: near, provider: near, local: true, models: [m]}
+"""
+
+
+@pytest.mark.weir(
+    script="test/e2e/scripts/quick.yaml", config=METADATA, env={"HOUSE_KEY": "secret-of-the-house"}
+)
+def test_a_link_local_endpoint_is_never_asked_however_it_is_spelled(weir):
+    client = nimi.Client(weir)
+    cloud = {"route_policy": common.ROUTE_POLICY_CLOUD, "subject_user_id": "anna"}
+    refused = client.stream("hi", connector_id="far", **cloud)
+    assert not refused.events and refused.error.reason == "AI_PROVIDER_ENDPOINT_FORBIDDEN"
+    dialled = client.stream("hi", model_id="local/m").last  # a local one is judged at the dial
+    assert dialled.failed.reason_code == common.AI_PROVIDER_ENDPOINT_FORBIDDEN
+    assert dialled.frame.reason_code == common.AI_PROVIDER_ENDPOINT_FORBIDDEN
+
+
 @QUICK
 def test_events_read_as_json_too(weir):
     last = nimi.Client(weir).stream().last

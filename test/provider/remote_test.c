@@ -50,7 +50,7 @@ static void the_request_is_built_from_the_dialect_and_the_settings(void **state)
     assert_int_equal(request->total_ms, 600000);
     assert_int_equal(request->body_max_bytes, 16 * MIB);
     assert_int_equal(request->redirects_max, 0);
-    assert_false(request->public_only);
+    assert_int_equal(request->reach, HTTP_ANYWHERE);
     assert_ptr_equal(fake_http_loop(asked(&f)), f.loop);
     fixture_done(&f);
 }

@@ -90,7 +90,7 @@ static void a_request_is_careful(void **state) {
     struct tool_call *call = stage_call(&web.stage, PAGE);
     const struct http_request *request = fake_http_request(fake_http_call(web.pool, 0));
     assert_str(request->method, "GET");
-    assert_true(request->public_only);
+    assert_int_equal(request->reach, HTTP_PUBLIC_ONLY);
     assert_int_equal(request->redirects_max, 5);
     assert_int_equal(request->total_ms, 10000);
     assert_in_range(request->body_max_bytes, 200 * KIB, 300 * KIB);

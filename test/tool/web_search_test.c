@@ -51,7 +51,7 @@ static void a_searxng_instance_is_asked_as_the_operator_set_it(void **state) {
     assert_str(request->method, "GET");
     assert_str(request->url, "http://me:secret@search:8888/search?format=json&safesearch=0&"
                              "language=en&q=caf%C3%A9%20%26%20100%25");
-    assert_false(request->public_only);
+    assert_int_equal(request->reach, HTTP_ANYWHERE);
     assert_int_equal(request->total_ms, 0); /* the turn cuts it */
     assert_int_equal(web.stage.tool->timeout_ms, 10000);
     assert_in_range(request->body_max_bytes, 4 * MIB, 5 * MIB);

@@ -1,5 +1,7 @@
 #include "contract/nimi/endpoint.h"
 
+#include "client/http.h"
+
 #include <arpa/inet.h>
 
 /* The host of "scheme://user@host:port/path?query", without the brackets of an IPv6 address.
@@ -21,31 +23,32 @@ static struct str host_of(struct str rest) {
 
 enum place { PLACE_PUBLIC, PLACE_LOOPBACK, PLACE_FORBIDDEN };
 
-static enum place place_of_four(const unsigned char *address) {
-    if (address[0] == 127) return PLACE_LOOPBACK;
-    return address[0] == 169 && address[1] == 254 ? PLACE_FORBIDDEN : PLACE_PUBLIC;
-}
-
-static enum place place_of_six(const unsigned char *address) {
+static bool is_loopback(const unsigned char *address, size_t len) {
     static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff},
                                loopback[16] = {[15] = 1};
-    bool link_local = address[0] == 0xfe && (address[1] & 0xc0) == 0x80;
-    bool unique_local = (address[0] & 0xfe) == 0xfc;
-    if (memcmp(address, mapped, sizeof(mapped)) == 0) return place_of_four(address + 12);
-    if (memcmp(address, loopback, sizeof(loopback)) == 0) return PLACE_LOOPBACK;
-    return link_local || unique_local ? PLACE_FORBIDDEN : PLACE_PUBLIC;
+    if (len == 4) return address[0] == 127;
+    return memcmp(address, loopback, sizeof(loopback)) == 0 ||
+           (memcmp(address, mapped, sizeof(mapped)) == 0 && address[12] == 127);
 }
 
+static enum place place_of_address(const void *address, size_t len) {
+    if (!http_address_is_in_reach(HTTP_NOT_LINK_LOCAL, address, len)) return PLACE_FORBIDDEN;
+    return is_loopback(address, len) ? PLACE_LOOPBACK : PLACE_PUBLIC;
+}
+
+/* An address may be spelled in every way that the client dials: "169.254.169.254",
+ * "2852039166", "0xa9fe.43518". */
 static enum place place_of(struct str host) {
-    char text[INET6_ADDRSTRLEN + 1];
-    unsigned char address[16];
+    char text[64];
+    struct in_addr four;
+    struct in6_addr six;
     struct str name = str_head(host, str_find_byte(host, '%')); /* without a zone */
     if (str_equal_nocase(host, STR("localhost"))) return PLACE_LOOPBACK;
     if (name.len >= sizeof(text)) return PLACE_PUBLIC;
     memcpy(text, name.at, name.len);
     text[name.len] = '\0';
-    if (inet_pton(AF_INET, text, address) == 1) return place_of_four(address);
-    if (inet_pton(AF_INET6, text, address) == 1) return place_of_six(address);
+    if (inet_pton(AF_INET6, text, &six) == 1) return place_of_address(&six, sizeof(six));
+    if (inet_aton(text, &four)) return place_of_address(&four, sizeof(four));
     return PLACE_PUBLIC;
 }
 

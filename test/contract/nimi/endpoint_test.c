@@ -40,6 +40,23 @@ static void an_endpoint_is_https_or_near_and_never_link_local(void **state) {
         {"https://[fc00::1]/", false, false},
         {"https://[fdAB::1]:8443/", false, false},
         {"https://[::ffff:169.254.169.254]/", false, false},
+        {"https://2852039166/v1", false, false}, /* 169.254.169.254 as one number */
+        {"https://0xa9fea9fe/", false, false},
+        {"https://0xA9.0xFE.0xA9.0xFE/", false, false},
+        {"https://025177524776/", false, false},
+        {"https://169.254.43518/", false, false},
+        {"https://0251.0376.0251.0376:443/", false, false},
+        {"https://[::ffff:a9fe:a9fe]/", false, false},
+        {"https://[::a9fe:a9fe]/", false, false},
+        {"https://[64:ff9b::a9fe:a9fe]/", false, false},
+        {"https://[2002:a9fe:a9fe::1]/", false, false},
+        {"https://[fd00:ec2::254]/", false, false},
+        {"https://100.100.100.200/", false, false},
+        {"https://168.63.129.16/", false, false},
+        {"https://100.100.100.201/", true, true},
+        {"https://169.253.255.255/", true, true},
+        {"http://2130706433/", false, true}, /* 127.0.0.1 */
+        {"http://127.1:8080/", false, true},
         {"https://[2001:db8::1]/", true, true},
         {"https://10.0.0.5/", true, true}, /* RFC 1918 is not in the contract's list */
     };

@@ -123,6 +123,7 @@ static void probe_ask(struct target *target) {
     if (probe_url(str_from(target->base_url), target->path, &url)) {
         const struct http_request request = {.method = STR_INIT("GET"),
                                              .url = buf_str(&url),
+                                             .reach = HTTP_NOT_LINK_LOCAL,
                                              .total_ms = PROBE_TOTAL_MS,
                                              .body_max_bytes = BODY_MAX_BYTES};
         target->call = http_start(options->pool, options->loop, &request, &sink, target);

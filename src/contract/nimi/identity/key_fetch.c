@@ -106,6 +106,7 @@ void key_fetch_begin(struct key_fetcher *fetcher, struct issuers *issuers, size_
                                      .url = issuers_url(issuers, issuer),
                                      .headers = &accept,
                                      .header_count = 1,
+                                     .reach = HTTP_NOT_LINK_LOCAL,
                                      .total_ms = KEY_FETCH_MS},
               JWKS_MAX_BYTES, NULL, on_got, fetch);
 }
