@@ -168,8 +168,11 @@ static struct h2_stream *stream_new(struct h2 *h2) {
     return stream;
 }
 
+#define FIELDS_MAX 24
+
 struct h2_stream *h2_open(struct h2 *h2, struct str path, struct str authorization) {
-    nghttp2_nv headers[] = {
+    size_t count = 7;
+    nghttp2_nv headers[FIELDS_MAX] = {
         header(STR(":method"), STR("POST"), NGHTTP2_NV_FLAG_NONE),
         header(STR(":scheme"), STR("http"), NGHTTP2_NV_FLAG_NONE),
         header(STR(":path"), path, NGHTTP2_NV_FLAG_NONE),
@@ -177,12 +180,17 @@ struct h2_stream *h2_open(struct h2 *h2, struct str path, struct str authorizati
         header(STR("te"), STR("trailers"), NGHTTP2_NV_FLAG_NONE),
         header(STR("content-type"), STR("application/grpc"), NGHTTP2_NV_FLAG_NONE),
         header(STR("user-agent"), STR("weir-bench"), NGHTTP2_NV_FLAG_NONE),
-        header(STR("authorization"), authorization, NGHTTP2_NV_FLAG_NO_INDEX),
     };
+    assert(count + h2->field_count < FIELDS_MAX);
+    if (authorization.len)
+        headers[count++] =
+            header(STR("authorization"), authorization, NGHTTP2_NV_FLAG_NO_INDEX);
+    for (size_t i = 0; i < h2->field_count; i++)
+        headers[count++] =
+            header(h2->fields[i].name, h2->fields[i].value, NGHTTP2_NV_FLAG_NONE);
     struct h2_stream *stream = stream_new(h2);
     uint8_t block[1024];
-    ssize_t len =
-        nghttp2_hd_deflate_hd(h2->deflater, block, sizeof(block), headers, ARRAY_LEN(headers));
+    ssize_t len = nghttp2_hd_deflate_hd(h2->deflater, block, sizeof(block), headers, count);
     assert(len > 0);
     put_frame(h2, FRAME_HEADERS, FLAG_END_HEADERS, stream->id, str_of(block, (size_t)len));
     return stream;

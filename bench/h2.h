@@ -33,9 +33,15 @@ struct h2_stream {
     void *user;
 };
 
+struct h2_field {
+    struct str name, value;
+};
+
 struct h2 {
     int fd;
     struct str authority;
+    const struct h2_field *fields; /* of every request, beside the usual ones; borrowed */
+    size_t field_count;
     nghttp2_hd_deflater *deflater;
     nghttp2_hd_inflater *inflater;
     struct buf in, out;
@@ -62,7 +68,8 @@ struct h2 {
 MUST_CHECK bool h2_connect(struct h2 *h2, int port, struct err *e);
 void h2_done(struct h2 *h2);
 
-/* Open a gRPC stream; its HEADERS are queued. Owned by the connection. */
+/* Open a gRPC stream; its HEADERS are queued. Owned by the connection. An empty authorization
+ * is left out. */
 struct h2_stream *h2_open(struct h2 *h2, struct str path, struct str authorization);
 
 /* Queue one message, its gRPC prefix in front. */

@@ -2,12 +2,15 @@
 import contextlib
 import time
 
+import attack
+import crawbl
 import grpc
 import nimi_client as nimi
 import pytest
 from google.protobuf import struct_pb2
 from nimi.runtime.v1 import app_pb2, app_pb2_grpc, audit_pb2
 from subscriptions import Events, assert_in_order, assert_stopped
+from test_nimi_close import resident_kib
 from test_nimi_probe import Vendor
 
 READY, DEGRADED, STOPPING = 3, 4, 5
@@ -197,3 +200,103 @@ def test_what_an_app_may_not_send(weir):
         events = anna.subscribe(**fields)
         assert events.rest() == [] and events.code == code.INVALID_ARGUMENT
         assert reason in events.text
+
+
+# --- slow subscribers, and the end --------------------------------------------------------------
+
+
+def fields_of(app):
+    names = {name.replace("-", "_"): value for name, value in nimi.HEADERS.items()}
+    path = "/nimi.runtime.v1.RuntimeAppService/SubscribeAppMessages"
+    return {**names, **attack.GRPC, "x_nimi_app_id": app, "path": path}
+
+
+def stall(weir, app, streams):
+    """One connection whose streams subscribe and whose client never reads nor grants a window."""
+    body = app_pb2.SubscribeAppMessagesRequest(app_id=app).SerializeToString()
+    peer = attack.dial(weir.port("nimi_grpc"))
+    peer.settimeout(attack.PATIENCE)
+    asked = b"".join(
+        attack.frame(
+            attack.HEADERS, attack.END_HEADERS, number, attack.request(**fields_of(app))
+        )
+        + attack.frame(
+            attack.DATA, attack.END_STREAM, number, b"\0" + len(body).to_bytes(4, "big") + body
+        )
+        for number in range(1, 2 * streams, 2)
+    )
+    peer.sendall(attack.START + asked)
+    return peer
+
+
+def flood(client, to, messages, size):
+    """So many messages of so many bytes, from as many apps as it needs."""
+    payload = struct_pb2.Struct(fields={"x": struct_pb2.Value(string_value="x" * size)})
+    for i in range(messages):
+        App(client, f"app.sender.{i}").send(to, payload=payload)
+
+
+def test_a_slow_subscriber_is_ended_and_costs_nobody(start_weir):  # B2
+    """40 that read nothing beside 10 that do; what the former leave is bounded by the window."""
+    weir = start_weir(config="threads: 1\nlimits: {write_stall: 1s}\n")
+    client = nimi.Client(weir)
+    healthy = [App(client, "app.ben").subscribe() for _ in range(10)]
+    # Those that take nothing at all: the window of the stream fills, then they are reset.
+    with stall(weir, "app.ben", 40) as peer:
+        flood(client, "app.ben", 12, 60000)
+        for one in healthy:
+            assert [one.next().from_app_id for _ in range(12)] == [
+                f"app.sender.{i}" for i in range(12)
+            ]
+        ending = attack.Ending()
+        peer.settimeout(0.1)
+        give_up = time.monotonic() + attack.PATIENCE
+        while ending.count(attack.RESET) < 40 and time.monotonic() < give_up:
+            with contextlib.suppress(TimeoutError):
+                ending.received += peer.recv(262144)
+        reset = [payload for kind, _, _, payload in ending.frames if kind == attack.RESET]
+        # What gRPC clients show as RESOURCE_EXHAUSTED; trailers could not pass the full window.
+        assert reset == [attack.ENHANCE_YOUR_CALM.to_bytes(4, "big")] * 40
+    assert resident_kib(weir) < 120 * 1024 or crawbl.is_sanitized()
+    App(client, "app.carl").send("app.ben", "after")
+    for one in healthy:
+        assert texts([one.next()]) == ["after"]
+        assert_in_order(one)
+        one.cancel()
+
+
+EACH = 250
+
+
+def test_stopping_cancels_250_subscriptions_of_each_kind(weir):  # C10
+    client = nimi.Client(weir)
+    apps = [App(client, "app.ben").subscribe() for _ in range(EACH)]
+    health = [watch_health(client) for _ in range(EACH)]
+    providers = [watch_providers(client) for _ in range(EACH)]
+    for one in health:
+        one.next()
+    weir.signal(15)
+    began = time.monotonic()
+    for one in apps + health + providers:
+        assert_stopped(one)
+        assert_in_order(one)
+    assert all(one.all[-1].status == STOPPING for one in health)
+    assert not any(one.all for one in apps)
+    assert time.monotonic() - began < (20 if crawbl.is_sanitized() else 8)
+    assert weir.wait() == 0
+
+
+def test_a_client_that_leaves_frees_its_subscriptions(weir):
+    client = nimi.Client(weir)
+    for _ in range(3):
+        with grpc.insecure_channel(f"127.0.0.1:{weir.ports['nimi_grpc']}") as channel:
+            other = nimi.Client(weir)
+            other.channel = channel
+            events = [App(other, "app.ben").subscribe() for _ in range(50)]
+        App(client, "app.carl").send("app.ben", "nobody hears it")
+        for one in events:
+            one.rest()
+            assert one.code == grpc.StatusCode.CANCELLED
+    late = App(client, "app.ben").subscribe(cursor="0")
+    assert texts(late.next() for _ in range(3)) == ["nobody hears it"] * 3
+    late.cancel()

@@ -1,6 +1,7 @@
 // go: the same work from Go's own servers, to compare with.
 //
 //	go converse PORTS_FILE    the driver's turns, by grpc-go
+//	go fanout PORTS_FILE      one message to every subscriber, by grpc-go
 //	go http PORTS_FILE        GET /health, and POST /invoke that parses and answers
 //
 // grpc-go has what its documentation offers for speed: a pool of stream workers, large and
@@ -14,6 +15,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 )
 
@@ -42,8 +44,11 @@ func run(mode, portsFile string) error {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 	serve, name := serveConverse, "grpc"
-	if mode == "http" {
+	switch mode {
+	case "http":
 		serve, name = serveHTTP, "http"
+	case "fanout":
+		serve = serveFanout
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- serve(listener) }()
@@ -59,8 +64,9 @@ func run(mode, portsFile string) error {
 }
 
 func main() {
-	if len(os.Args) != 3 || (os.Args[1] != "converse" && os.Args[1] != "http") {
-		fmt.Fprintln(os.Stderr, "go: converse|http PORTS_FILE")
+	modes := []string{"converse", "fanout", "http"}
+	if len(os.Args) != 3 || !slices.Contains(modes, os.Args[1]) {
+		fmt.Fprintln(os.Stderr, "go: converse|fanout|http PORTS_FILE")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2]); err != nil {
