@@ -89,7 +89,7 @@ static void publish(struct topic *topic, struct nimi_app_message_event *event,
     struct buf label;
     buf_init(&label, 2 * KIB);
     put_label(&label, event->from_app_id, event->subject_user_id);
-    event->event_type = type;
+    event->event_type = (int32_t)type;
     topic_publish(topic, &(struct topic_event){.type = &nimi_app_message_event_table,
                                                .message = event,
                                                .sequence = &event->sequence,

@@ -13,57 +13,70 @@
 
 /* The times of the last `max` messages of a sender or a pair, in a ring. */
 struct counted {
-    struct list link; /* in rates->used, the one used longest ago first */
+    struct list link; /* in book->used, the one used longest ago first */
     struct text key;
     uint64_t broken_until_ms; /* of a pair */
     size_t max, at;
     uint64_t times_ms[]; /* 0: none yet */
 };
 
-struct rates {
-    pthread_mutex_t lock;
+struct book {
     struct map *counted; /* key -> struct counted */
     struct list used;
 };
 
-struct rates *rates_new(void) {
-    struct rates *rates = MEM_NEW(struct rates);
-    pthread_mutex_init(&rates->lock, NULL);
-    rates->counted = map_new();
-    list_init(&rates->used);
-    return rates;
+struct rates {
+    pthread_mutex_t lock;
+    struct book senders, pairs;
+};
+
+static void book_init(struct book *book) {
+    book->counted = map_new();
+    list_init(&book->used);
 }
 
-static void counted_drop(struct rates *rates, struct counted *counted) {
-    map_remove(rates->counted, text_str(counted->key));
+static void counted_drop(struct book *book, struct counted *counted) {
+    map_remove(book->counted, text_str(counted->key));
     list_remove(&counted->link);
     text_done(&counted->key);
     free(counted);
 }
 
+static void book_done(struct book *book) {
+    LIST_EACH(&book->used, link) counted_drop(book, CONTAINER_OF(link, struct counted, link));
+    map_free(book->counted);
+}
+
+struct rates *rates_new(void) {
+    struct rates *rates = MEM_NEW(struct rates);
+    pthread_mutex_init(&rates->lock, NULL);
+    book_init(&rates->senders);
+    book_init(&rates->pairs);
+    return rates;
+}
+
 void rates_free(struct rates *rates) {
     if (!rates) return;
-    LIST_EACH(&rates->used, link)
-    counted_drop(rates, CONTAINER_OF(link, struct counted, link));
-    map_free(rates->counted);
+    book_done(&rates->senders);
+    book_done(&rates->pairs);
     pthread_mutex_destroy(&rates->lock);
     free(rates);
 }
 
-static struct counted *counted_get(struct rates *rates, struct str key, size_t max) {
-    struct counted *counted = map_find(rates->counted, key);
+static struct counted *counted_get(struct book *book, struct str key, size_t max) {
+    struct counted *counted = map_find(book->counted, key);
     if (counted) {
         list_remove(&counted->link);
-        list_append(&rates->used, &counted->link);
+        list_append(&book->used, &counted->link);
         return counted;
     }
-    if (map_count(rates->counted) >= RATES_KEYS_MAX)
-        counted_drop(rates, CONTAINER_OF(rates->used.next, struct counted, link));
+    if (map_count(book->counted) >= RATES_KEYS_MAX)
+        counted_drop(book, CONTAINER_OF(book->used.next, struct counted, link));
     counted = mem_zero(1, sizeof(*counted) + max * sizeof(counted->times_ms[0]));
     counted->key = text_copy(key);
     counted->max = max;
-    list_append(&rates->used, &counted->link);
-    map_put(rates->counted, text_str(counted->key), counted);
+    list_append(&book->used, &counted->link);
+    map_put(book->counted, text_str(counted->key), counted);
     return counted;
 }
 
@@ -90,8 +103,8 @@ static struct str pair_key(struct buf *out, struct str one, struct str other) {
 
 static enum rates_verdict judge(struct rates *rates, struct str from, struct str pair_name,
                                 uint64_t now_ms) {
-    struct counted *pair = counted_get(rates, pair_name, RATES_PAIR_MAX);
-    struct counted *sender = counted_get(rates, from, RATES_SENDER_MAX);
+    struct counted *pair = counted_get(&rates->pairs, pair_name, RATES_PAIR_MAX);
+    struct counted *sender = counted_get(&rates->senders, from, RATES_SENDER_MAX);
     if (now_ms < pair->broken_until_ms) return RATES_LOOP;
     if (counted_is_full(sender, now_ms)) return RATES_TOO_MANY;
     if (counted_is_full(pair, now_ms)) {

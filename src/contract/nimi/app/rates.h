@@ -4,7 +4,7 @@
  *     a pair     more than RATES_PAIR_MAX in a second, both ways together, is a loop: the pair is
  *                broken for RATES_BROKEN_MS
  *
- * At RATES_KEYS_MAX senders and pairs, the ones that sent longest ago are forgotten.
+ * At RATES_KEYS_MAX senders, or pairs, the one that sent longest ago is forgotten.
  *
  * Memory   owns copies.
  * Threads  any; one lock.
