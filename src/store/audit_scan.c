@@ -15,6 +15,7 @@
 bool audit_filter_takes(const struct audit_filter *filter, const struct audit_record *record) {
     if (record->at_ms < filter->from_ms) return false;
     if (filter->to_ms && record->at_ms >= filter->to_ms) return false;
+    if (filter->went_well && audit_get(record, AUDIT_OUTCOME) != ERR_NONE) return false;
     for (size_t i = 0; i < AUDIT_TEXTS; i++) {
         if (filter->texts[i].at && !str_equal(filter->texts[i], record->texts[i])) return false;
     }
@@ -112,6 +113,17 @@ static bool misses_some(const struct audit_query *query, const struct audit_bloc
            (block->first > query->cursor + 1);
 }
 
+/* Records are written within seconds of their time, and clocks are set by less than this. So
+ * what is further away is not looked at. */
+#define TIME_SLACK_MS (INT64_C(60) * 60 * 1000)
+
+static bool is_beyond(const struct audit_query *query, const struct audit_block *block) {
+    const struct audit_filter *filter = &query->filter;
+    if (query->order == AUDIT_NEWEST_FIRST)
+        return filter->from_ms && block->at_ms < filter->from_ms - TIME_SLACK_MS;
+    return filter->to_ms && block->at_ms > filter->to_ms + TIME_SLACK_MS;
+}
+
 static bool scan_blocks(struct scan *scan, struct database *db, sqlite3_stmt *blocks,
                         struct err *e) {
     bool row, ok;
@@ -122,6 +134,7 @@ static bool scan_blocks(struct scan *scan, struct database *db, sqlite3_stmt *bl
         scan->ret->gap = scan->ret->gap || misses_some(scan->query, &block, first);
         first = false;
         if (scan->looked_bytes >= AUDIT_SCAN_BYTES) return true; /* it goes on */
+        if (is_beyond(scan->query, &block)) break;
         if (!scan_block(scan, &block, e)) return false;
         if (scan->stopped) return true;
     }

@@ -19,6 +19,7 @@ enum audit_order { AUDIT_NEWEST_FIRST, AUDIT_OLDEST_FIRST };
 
 struct audit_filter {
     struct str texts[AUDIT_TEXTS]; /* what a record must have; at == NULL: anything */
+    bool went_well;                /* its outcome must be OK */
     int64_t from_ms, to_ms;        /* from_ms <= at_ms < to_ms; to_ms 0: no end */
 };
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "contract/nimi/audit/note.h"
 #include "contract/nimi/bearer.h"
 #include "contract/nimi/fetch.h"
 #include "contract/nimi/once.h"
@@ -74,6 +75,7 @@ const char *nimi_interceptor_name(size_t index) {
 
 static void write_record(const struct nimi_call *call) {
     if (!call->audited) return;
+    audit_note_call(call);
     log_debug("nimi " STR_FMT " app=" STR_FMT " trace=%s status=%s reason=%s ms=%llu",
               STR_ARG(call->row->path), STR_ARG(str_head(call->envelope.app_id, 80)),
               call->trace, err_kinds[call->code].name, reason_get(call->reason)->name,
@@ -259,6 +261,7 @@ static void pass(struct nimi_call *call) {
     struct fault fault = {.reason = 0};
     while (call->passed < ARRAY_LEN(interceptors)) {
         if (!interceptors[call->passed++].enter(call, &fault)) {
+            audit_note_refused(call, &fault);
             nimi_refuse(call, &fault);
             return;
         }

@@ -26,9 +26,11 @@ struct once;
     STR("runtime shutting down") /* plain text; the real SDK looks for it */
 
 enum {
-    NIMI_READS = 1, /* admitted even while the runtime stops */
-    NIMI_BARE = 2,  /* needs no basic headers */
-    NIMI_ONCE = 4,  /* a unary write; with a key it is made once (once.h) */
+    NIMI_READS = 1,     /* admitted even while the runtime stops */
+    NIMI_BARE = 2,      /* needs no basic headers */
+    NIMI_ONCE = 4,      /* a unary write; with a key it is made once (once.h) */
+    NIMI_LOOKS = 8,     /* changes nothing, and is refused while the runtime stops */
+    NIMI_RECORDED = 16, /* reads, and is in the audit log all the same */
 };
 
 /* `request` is the first message. It is NULL when the row does not decode requests, or when a
@@ -61,6 +63,13 @@ struct nimi_work {
     void (*half_closed)(void *ctx);
 };
 
+/* What a call to a model used, for its audit record. Counts are -1 where unknown. */
+struct nimi_used {
+    struct str capability;          /* "TEXT_GENERATE"; empty: no model was asked */
+    struct str app, subject, model; /* as the request names them */
+    int64_t input_tokens, output_tokens, compute_ms, queue_ms;
+};
+
 struct nimi_call {
     struct rpc_call *rpc; /* NULL: a shared call, made for all calls that wait for it */
     struct once *once;    /* of a shared call */
@@ -87,6 +96,7 @@ struct nimi_call {
     /* For the audit record. */
     enum err_code code;
     int reason;
+    struct nimi_used used;
 
     struct reply_ask *ask; /* its wait for a shared call; NULL: none */
 

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/config.h"
+#include "contract/nimi/audit/note.h"
 #include "contract/nimi/fetch.h"
 #include "contract/nimi/health/probe.h"
 #include "contract/nimi/job/job_work.h"
@@ -94,6 +95,22 @@ static void *nimi_open(const struct contract_process *means) {
     return process;
 }
 
+static void on_probed(const struct nimi_probed *probed, void *ctx) {
+    const struct nimi_process *process = ctx;
+    audit_note_provider(process->means->audit, probed);
+}
+
+/* The runtime became DEGRADED, or READY again. */
+static void on_health_changed(void *ctx) {
+    struct nimi_process *process = ctx;
+    char why[NIMI_WHY_BYTES];
+    bool ready = nimi_runtime_why(process->runtime, why) == LIFE_READY;
+    audit_writer_tell(process->means->audit, STR("runtime.lifecycle"),
+                      ready ? STR("ready") : STR("degraded"),
+                      ready ? ERR_NONE : ERR_UNAVAILABLE, str_from(why));
+    process->means->health_changed(process->means->ctx);
+}
+
 static void nimi_ready(void *ctx, const void *settings) {
     struct nimi_process *process = ctx;
     const struct contract_process *means = process->means;
@@ -102,8 +119,9 @@ static void nimi_ready(void *ctx, const void *settings) {
                                                             .pool = means->pool,
                                                             .runtime = process->runtime,
                                                             .settings = settings,
-                                                            .changed = means->health_changed,
-                                                            .ctx = means->ctx});
+                                                            .verdict = on_probed,
+                                                            .changed = on_health_changed,
+                                                            .ctx = process});
 }
 
 static void nimi_process_use(void *ctx, const void *settings) {
@@ -146,6 +164,7 @@ static void *nimi_init(const struct contract_loop *loop, const void *settings, v
     struct nimi_instance *instance = MEM_NEW(struct nimi_instance);
     nimi_instance_init(instance, settings, loop->host, process->runtime);
     instance->keys.pool = loop->pool;
+    instance->audit = loop->audit;
     return instance;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "contract/nimi/app/app.h"
+#include "contract/nimi/audit/audit.h"
 #include "contract/nimi/auth/auth.h"
 #include "contract/nimi/catalog/catalog.h"
 #include "contract/nimi/health/health.h"
@@ -36,7 +37,7 @@ static const struct nimi_row ai_rows[] = {
     {ROW(AI, "StreamScenario"),             RPC_SERVER_STREAM, CLOSE_DONE,     GUARD_CALLER, 0,          &nimi_stream_scenario_request_table,               subject_of_stream_scenario,    scenario_stream},
     {ROW(AI, "ExecuteScenario"),            RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_ONCE,  &nimi_execute_scenario_request_table,              subject_of_execute_scenario,   scenario_execute},
     {ROW(AI, "ListScenarioProfiles"),       RPC_UNARY,         CLOSE_SINGLE,   GUARD_OPEN,   NIMI_READS, &nimi_list_scenario_profiles_request_table,        subject_is_not_named,          offers_list_profiles},
-    {ROW(AI, "PeekScheduling"),             RPC_UNARY,         CLOSE_SINGLE,   GUARD_OPEN,   0,          &nimi_peek_scheduling_request_table,               subject_is_not_named,          offers_peek_scheduling},
+    {ROW(AI, "PeekScheduling"),             RPC_UNARY,         CLOSE_SINGLE,   GUARD_OPEN,   NIMI_LOOKS, &nimi_peek_scheduling_request_table,               subject_is_not_named,          offers_peek_scheduling},
     {ROW(AI, "ListPresetVoices"),           RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, &nimi_list_preset_voices_request_table,            subject_of_list_preset_voices, voices_list},
     {ROW(AI, "SubmitScenarioJob"),          RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, 0,          &nimi_submit_scenario_job_request_table,           subject_of_submit_scenario_job, jobs_submit},
     {ROW(AI, "GetScenarioJob"),             RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, &nimi_get_scenario_job_request_table,              subject_is_not_named,          jobs_get},
@@ -53,6 +54,9 @@ static const struct nimi_row audit_rows[] = {
     {ROW(AUDIT, "ListAIProviderHealth"), RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_list_ai_provider_health_request_table, subject_is_not_named, health_list_providers},
     {ROW(AUDIT, "SubscribeRuntimeHealthEvents"),    RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS, &nimi_subscribe_runtime_health_events_request_table,     subject_is_not_named, health_subscribe},
     {ROW(AUDIT, "SubscribeAIProviderHealthEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS, &nimi_subscribe_ai_provider_health_events_request_table, subject_is_not_named, health_subscribe_providers},
+    {ROW(AUDIT, "ListAuditEvents"),                 RPC_UNARY,         CLOSE_SINGLE,       GUARD_SUBJECT, NIMI_READS, &nimi_list_audit_events_request_table, subject_of_list_audit_events, audit_list_events},
+    {ROW(AUDIT, "ListUsageStats"),                  RPC_UNARY,         CLOSE_SINGLE,       GUARD_SUBJECT, NIMI_READS, &nimi_list_usage_stats_request_table,  subject_of_list_usage_stats,  audit_list_usage},
+    {ROW(AUDIT, "ExportAuditEvents"),               RPC_SERVER_STREAM, CLOSE_EOF,          GUARD_AUDIT_EXPORT, NIMI_READS | NIMI_RECORDED, &nimi_export_audit_events_request_table, subject_is_not_named, audit_export},
     /* clang-format on */
 };
 

@@ -149,11 +149,13 @@ enum {
     NIMI_SERVICES,
 };
 
+struct audit_writer;
 struct nimi_methods;
 
 struct nimi_instance {
     const struct nimi_settings *settings;
     struct run_host *host;
+    struct audit_writer *audit; /* NULL: nothing is recorded */
     struct nimi_runtime *runtime;
     struct nimi_methods *methods;
     struct key_fetcher keys; /* without its pool no keys are fetched */

@@ -1,5 +1,7 @@
 #include "contract/nimi/once.h"
 
+#include "contract/nimi/audit/note.h"
+
 #include "base/clock.h"
 #include "base/mem.h"
 
@@ -27,6 +29,7 @@ static void on_over(void *ctx) {
     struct once *once = ctx;
     if (once->call.work && once->call.work->closed)
         once->call.work->closed(once->call.work_ctx);
+    audit_note_call(&once->call);
     list_remove(&once->link);
     arena_free(once->arena);
     free(once);
@@ -110,6 +113,7 @@ static struct nimi_call *share(struct nimi_call *first) {
                                .instance = first->instance,
                                .row = first->row,
                                .brief = first->brief,
+                               .audited = true,
                                .opened_ms = first->opened_ms};
     memcpy(call->trace, first->trace, sizeof(call->trace));
     list_init(&call->link);
@@ -174,6 +178,7 @@ void once_begin(struct nimi_call *call, const void *request, struct arena *arena
     struct replies *replies = nimi_runtime_replies(call->instance->runtime);
     buf_init(&stored, REPLIES_MAX_BYTES);
     digest(call, request, print);
+    call->audited = false; /* the shared call is */
     struct reply_question question = {.key = once_key(call),
                                       .digest = print,
                                       .now_ms = clock_mono_ms(),

@@ -60,3 +60,11 @@ struct str *subject_of_send_app_message(void *request) {
 struct str *subject_of_subscribe_app_messages(void *request) {
     return &((struct nimi_subscribe_app_messages_request *)request)->subject_user_id;
 }
+
+struct str *subject_of_list_audit_events(void *request) {
+    return &((struct nimi_list_audit_events_request *)request)->subject_user_id;
+}
+
+struct str *subject_of_list_usage_stats(void *request) {
+    return &((struct nimi_list_usage_stats_request *)request)->subject_user_id;
+}

@@ -76,6 +76,8 @@ static void probe_look(struct prober *prober);
 
 static void probe_settle(struct target *target, bool healthy, const char *reason) {
     if (probed_note(&target->found, healthy, reason, clock_unix_ms())) {
+        const struct prober_options *options = &target->prober->options;
+        if (options->verdict) options->verdict(&target->found, options->ctx);
         if (healthy) {
             log_info("provider %s can be reached", target->found.name);
         } else {

@@ -43,6 +43,8 @@ struct prober_options {
     struct http_pool *pool;
     struct nimi_runtime *runtime;
     const struct nimi_settings *settings;
+    /* A provider became healthy or unhealthy; may be NULL. */
+    void (*verdict)(const struct nimi_probed *probed, void *ctx);
     /* The runtime became DEGRADED, or READY again. */
     void (*changed)(void *ctx);
     void *ctx;

@@ -243,8 +243,28 @@ static void on_cancelled(enum close_cause why, void *ctx) {
     }
 }
 
+static void note_used(struct work *work) {
+    static const struct str names[] = {
+        [NIMI_SCENARIO_TYPE_TEXT_GENERATE] = STR_INIT("TEXT_GENERATE"),
+        [NIMI_SCENARIO_TYPE_TEXT_EMBED] = STR_INIT("TEXT_EMBED"),
+        [NIMI_SCENARIO_TYPE_SPEECH_SYNTHESIZE] = STR_INIT("SPEECH_SYNTHESIZE"),
+    };
+    const struct nimi_usage_stats *usage = &work->projection.usage;
+    if (!work->kind) return; /* it was not admitted */
+    work->call->used =
+        (struct nimi_used){.capability = names[work->type],
+                           .app = work->app,
+                           .subject = work->uploader,
+                           .model = work->projection.model,
+                           .input_tokens = usage->input_tokens,
+                           .output_tokens = usage->output_tokens,
+                           .compute_ms = usage->compute_ms,
+                           .queue_ms = work->granted ? (int64_t)work->waited_ms : -1};
+}
+
 static void on_closed(void *ctx) {
     struct work *work = ctx;
+    note_used(work);
     assert(!work->ticket && !timer_waits(&work->wait));
     assert(!work->media_run);
     stream_free(work->stream);
@@ -283,6 +303,7 @@ static bool prepare(struct work *work, const struct scenario *asked, struct faul
     struct nimi_call *call = work->call;
     const struct nimi_scenario_request_head *head = asked->head;
     struct str subject = head->subject_user_id.len ? head->subject_user_id : STR("anonymous");
+    work->type = asked->scenario_type;
     work->kind = kinds[asked->scenario_type];
     work->app = nimi_keep(call, head->app_id);
     work->subject = nimi_keep(call, subject);

@@ -41,6 +41,7 @@ struct work {
     struct nimi_call *call;
     struct engine *engine; /* a reference, from admission to the end */
     const struct scenario_kind *kind;
+    int32_t type;        /* of `kind` */
     struct arena *arena; /* holds the request */
     struct admission admission;
     struct str app, subject; /* kept by the call */
