@@ -2,7 +2,7 @@
 # run: measure weir beside the gRPC servers of C++, Go and Rust and beside the floor, and show it
 # beside what was kept.
 #
-#   make bench                          about fifteen minutes, with bench/calls.sh and bench/model.sh
+#   make bench                          about seventeen minutes, with calls.sh, model.sh, growth.sh, late.sh
 #   BENCH_SECONDS=5 BENCH_PACED_SECONDS=30 make bench    about twenty
 #   bench/run.sh --short                one round: whether everything still runs
 #
@@ -160,4 +160,6 @@ measure_start
 python3 bench/table.py "$RESULTS" "$OUT" bench/figures.md
 BUILD=$BUILD BENCH_WEIR=$WEIR bench/calls.sh "${SHORT[@]}"
 BUILD=$BUILD BENCH_WEIR=$WEIR bench/model.sh "${SHORT[@]}"
+BUILD=$BUILD BENCH_WEIR=$WEIR bench/growth.sh "${SHORT[@]}"
+[ "${#SHORT[@]}" -gt 0 ] || BUILD=$BUILD BENCH_WEIR=$WEIR bench/late.sh
 say "kept figures: bench/figures.md; these: $OUT/latest.json, $OUT/figures.md"
