@@ -6,12 +6,15 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "proto/health.pb.h"
+#include "rpc/topic_wire.h"
+#include "topic/topic.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #define HEALTH_PATH "/grpc.health.v1.Health/"
 #define REQUEST_MAX_BYTES (4 * KIB)
+#define STATUSES_KEPT 16 /* a watcher that lags by more of them skips the older ones */
 
 struct health {
     struct map *names; /* name -> struct name */
@@ -21,16 +24,17 @@ struct health {
 /* A name that has a status or a watcher. */
 struct name {
     struct list link;
-    struct list watchers;
+    struct topic *topic; /* its statuses; NULL without watchers */
+    size_t watcher_count;
     struct text text;
     enum health_status status; /* HEALTH_SERVICE_UNKNOWN until it is set */
 };
 
 struct watcher {
-    struct list link; /* in its name's watchers; unlinked until the request came */
+    struct rpc_call *call; /* first: rpc/topic_wire.h */
+    struct topic_reader reader;
     struct health *health;
-    struct rpc_call *call;
-    struct name *name;
+    struct name *name; /* NULL until the request came */
 };
 
 /* --- names ------------------------------------------------------------------------------- */
@@ -43,7 +47,8 @@ struct health *health_new(void) {
 }
 
 static void name_free(struct name *name) {
-    assert(list_empty(&name->watchers));
+    assert(name->watcher_count == 0);
+    topic_unref(name->topic);
     list_remove(&name->link);
     text_done(&name->text);
     free(name);
@@ -62,7 +67,6 @@ static struct name *name_get(struct health *health, struct str text) {
     name = MEM_NEW(struct name);
     name->text = text_copy(text);
     name->status = HEALTH_SERVICE_UNKNOWN;
-    list_init(&name->watchers);
     list_append(&health->all, &name->link);
     map_put(health->names, text, name);
     return name;
@@ -70,7 +74,10 @@ static struct name *name_get(struct health *health, struct str text) {
 
 /* Names that are only watched come from peers, so they are freed with their last watcher. */
 static void name_release(struct health *health, struct name *name) {
-    if (name->status != HEALTH_SERVICE_UNKNOWN || !list_empty(&name->watchers)) return;
+    if (name->watcher_count) return;
+    topic_unref(name->topic);
+    name->topic = NULL;
+    if (name->status != HEALTH_SERVICE_UNKNOWN) return;
     map_remove(health->names, text_str(name->text));
     name_free(name);
 }
@@ -122,17 +129,48 @@ static const struct rpc_handler check = {.open = check_open, .message = check_me
 
 /* --- Watch ------------------------------------------------------------------------------- */
 
+static void publish(struct name *name) {
+    struct grpc_health_check_response response = {.status = (int32_t)name->status};
+    uint64_t sequence; /* the message has none */
+    topic_publish(name->topic, &(struct topic_event){.type = &grpc_health_check_response_table,
+                                                     .message = &response,
+                                                     .sequence = &sequence});
+}
+
+/* A watcher that does not read skips statuses, so it is never lost. */
+static const struct topic_wire wire = {
+    .room = rpc_topic_room,
+    .put = rpc_topic_put,
+    .queued = rpc_topic_queued,
+    .wake_at = rpc_topic_wake_at,
+};
+
+static void watch_name(struct watcher *watcher, struct name *name) {
+    watcher->name = name;
+    name->watcher_count++;
+    if (!name->topic) {
+        name->topic = topic_new(&(struct topic_options){.kind = TOPIC_STATE,
+                                                        .max_bytes = KIB,
+                                                        .max_frames = STATUSES_KEPT,
+                                                        .first_sequence = 1});
+        publish(name);
+    }
+    topic_reader_start(&watcher->reader, name->topic, rpc_loop(watcher->call), TOPIC_LATEST, 0,
+                       &wire, watcher);
+}
+
 static void *watch_open(struct rpc_call *call, void *service_ctx) {
     struct watcher *watcher = MEM_NEW(struct watcher);
-    list_init(&watcher->link);
     watcher->health = service_ctx;
     watcher->call = call;
     return watcher;
 }
 
 static void unwatch(struct watcher *watcher) {
-    list_remove(&watcher->link);
-    if (watcher->name) name_release(watcher->health, watcher->name);
+    topic_reader_stop(&watcher->reader);
+    if (!watcher->name) return;
+    watcher->name->watcher_count--;
+    name_release(watcher->health, watcher->name);
     watcher->name = NULL;
 }
 
@@ -145,14 +183,15 @@ static void watch_message(struct rpc_call *call, struct lent message, void *ctx)
     struct watcher *watcher = ctx;
     struct str service;
     if (!read_request(call, message, &service)) return;
-    watcher->name = name_get(watcher->health, service);
-    list_append(&watcher->name->watchers, &watcher->link);
-    send_status(call, watcher->name->status);
-    if (rpc_is_stopping(call)) end_watch(call, watcher);
+    watch_name(watcher, name_get(watcher->health, service));
+    if (!rpc_is_stopping(call)) return;
+    topic_reader_flush(&watcher->reader, TOPIC_HIGH_BYTES);
+    end_watch(call, watcher);
 }
 
 static void watch_stopping(struct rpc_call *call, void *ctx) {
     struct watcher *watcher = ctx;
+    topic_reader_flush(&watcher->reader, TOPIC_HIGH_BYTES);
     enum health_status status = watcher->name ? watcher->name->status : HEALTH_SERVICE_UNKNOWN;
     if (status == HEALTH_SERVING || status == HEALTH_UNKNOWN)
         send_status(call, HEALTH_NOT_SERVING);
@@ -217,8 +256,7 @@ void health_set(struct health *health, struct str service, enum health_status st
     struct name *name = name_get(health, service);
     if (name->status == status) return;
     name->status = status;
-    LIST_EACH(&name->watchers, link)
-    send_status(CONTAINER_OF(link, struct watcher, link)->call, status);
+    if (name->topic) publish(name);
 }
 
 void health_set_all(struct health *health, enum health_status status) {

@@ -2,7 +2,8 @@
  *
  * Each listener answers for its own services; the empty name stands for the listener itself.
  * Check reads once. Watch sends the status at once and after every change, even of a name that
- * is not known yet. When the daemon stops, a watcher of a known name gets NOT_SERVING, and then
+ * is not known yet. The watchers of a name share a topic (topic.h); one that is slow skips
+ * statuses. When the daemon stops, a watcher of a known name gets NOT_SERVING, and then
  * the watch ends as CANCELLED.
  *
  * Memory   the health owns its names and watchers; free it after its site, whose calls use it.

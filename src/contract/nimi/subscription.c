@@ -1,10 +1,12 @@
 #include "contract/nimi/subscription.h"
 
 #include "base/mem.h"
+#include "rpc/topic_wire.h"
 
 #include <stdlib.h>
 
 struct subscription {
+    struct rpc_call *rpc; /* first: rpc/topic_wire.h */
     struct nimi_call *call;
     struct topic_reader reader;
     bool (*wants)(struct str label, const void *filter);
@@ -12,22 +14,6 @@ struct subscription {
 };
 
 /* --- the wire ----------------------------------------------------------------------------- */
-
-static char *subscription_room(size_t bytes, void *ctx) {
-    return rpc_messages_room(((struct subscription *)ctx)->call->rpc, bytes);
-}
-
-static void subscription_put(size_t bytes, void *ctx) {
-    rpc_messages_put(((struct subscription *)ctx)->call->rpc, bytes);
-}
-
-static size_t subscription_queued(void *ctx) {
-    return rpc_queued(((struct subscription *)ctx)->call->rpc);
-}
-
-static void subscription_wake_at(size_t low, void *ctx) {
-    rpc_wake_at(((struct subscription *)ctx)->call->rpc, low);
-}
 
 static bool subscription_wants(struct str label, void *ctx) {
     const struct subscription *subscription = ctx;
@@ -42,18 +28,18 @@ static void subscription_lost(void *ctx) {
 }
 
 static const struct topic_wire wire_all = {
-    .room = subscription_room,
-    .put = subscription_put,
-    .queued = subscription_queued,
-    .wake_at = subscription_wake_at,
+    .room = rpc_topic_room,
+    .put = rpc_topic_put,
+    .queued = rpc_topic_queued,
+    .wake_at = rpc_topic_wake_at,
     .lost = subscription_lost,
 };
 
 static const struct topic_wire wire_some = {
-    .room = subscription_room,
-    .put = subscription_put,
-    .queued = subscription_queued,
-    .wake_at = subscription_wake_at,
+    .room = rpc_topic_room,
+    .put = rpc_topic_put,
+    .queued = rpc_topic_queued,
+    .wake_at = rpc_topic_wake_at,
     .wants = subscription_wants,
     .lost = subscription_lost,
 };
@@ -94,6 +80,7 @@ struct subscription *subscription_start(struct nimi_call *call,
                                         const struct subscription_options *options,
                                         bool *ret_reaches) {
     struct subscription *subscription = MEM_NEW(struct subscription);
+    subscription->rpc = call->rpc;
     subscription->call = call;
     subscription->wants = options->wants;
     subscription->filter = options->filter;
