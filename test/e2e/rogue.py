@@ -164,7 +164,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def chatter(self):
         self.stream(end=False)
-        piece = b": nothing\n\n" * 6000
+        piece = b": nothing\n\n" * 6000 + frame({}, "other")  # it is not silent
         for _ in range(16384):
             self.piece(piece)
 
