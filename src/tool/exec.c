@@ -40,6 +40,12 @@ struct exec {
     pthread_mutex_t folders; /* held while one is made, or removed */
 };
 
+/* What lies in a folder, as far as it was looked at. */
+struct tree {
+    uint64_t bytes, files;
+    bool unreadable; /* some of it */
+};
+
 struct tool_call {
     struct exec *exec; /* a reference */
     struct loop *loop;
@@ -53,9 +59,9 @@ struct tool_call {
     struct exec_whose whose;        /* in `ids` */
     struct buf ids;
     struct buf output, errors;
-    struct { /* the job's part */
-        uint64_t bytes, first_bytes;
-        const char *broken; /* what cannot be measured */
+    struct {                    /* the job's part */
+        struct tree all;        /* the folders of the workspace */
+        struct tree own, first; /* this call's: now, and when it began */
         bool made;
         struct err why;
     } disk;
@@ -185,47 +191,54 @@ static void on_limit(void *ctx) {
 
 /* --- its folder --------------------------------------------------------------------------- */
 
-/* Links are not followed. What cannot be read is as bad as too much: it would be a hiding place.
- */
-static void measure(struct tool_call *call) {
-    char *const roots[] = {call->whole, NULL};
-    size_t count = 0;
-    call->disk.bytes = 0;
-    call->disk.broken = NULL;
+/* Links are not followed. */
+static struct tree measure_tree(char *folder) {
+    char *const roots[] = {folder, NULL};
+    struct tree tree = {0};
     FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
     FTSENT *entry;
-    while (walk && (entry = fts_read(walk))) {
+    while (walk && tree.files <= FILES_MAX && (entry = fts_read(walk))) {
         bool unreadable = entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR ||
                           entry->fts_info == FTS_NS;
         if (entry->fts_info == FTS_DP) continue;
-        if (unreadable && entry->fts_errno != ENOENT)
-            call->disk.broken = "the workspace has a folder that cannot be read";
-        if (!unreadable) call->disk.bytes += (uint64_t)entry->fts_statp->st_blocks * 512;
-        if (++count > FILES_MAX) call->disk.broken = "the workspace has too many files";
-        if (call->disk.broken) break;
+        if (unreadable && entry->fts_errno != ENOENT) tree.unreadable = true;
+        if (!unreadable) tree.bytes += (uint64_t)entry->fts_statp->st_blocks * 512;
+        tree.files++;
     }
     if (walk) fts_close(walk);
+    return tree;
+}
+
+static void measure(struct tool_call *call) {
+    call->disk.own = measure_tree(call->folder);
+    call->disk.all = measure_tree(call->whole);
 }
 
 static void measure_work(void *ctx) {
     measure(ctx);
 }
 
-/* A workspace that is too full already may be emptied, but not filled more. */
-static bool is_too_full(const struct tool_call *call) {
-    uint64_t bytes = call->disk.bytes;
-    return bytes > call->exec->disk_bytes && bytes > call->disk.first_bytes;
+/* A call is ended when its own folder grows in a full workspace. A workspace that is too full
+ * already may be emptied, and what another call fills meanwhile is that one's. */
+static const char *disk_reason(const struct tool_call *call) {
+    const struct tree *own = &call->disk.own, *first = &call->disk.first;
+    bool grows = own->bytes > first->bytes || own->files > first->files;
+    bool full = call->disk.all.bytes > call->exec->disk_bytes;
+    /* it would be a hiding place */
+    if (own->unreadable) return "the workspace has a folder that cannot be read";
+    if (grows && full) return "it filled the workspace beyond its limit, and was ended";
+    return grows && call->disk.all.files > FILES_MAX ? "the workspace has too many files"
+                                                     : NULL;
 }
 
 static void measured(void *ctx) {
     struct tool_call *call = ctx;
     call->working = false;
+    const char *ended = disk_reason(call);
     if (call->abandoned) {
         settle(call);
-    } else if (call->disk.broken) {
-        answer_result(call, -1, call->disk.broken);
-    } else if (is_too_full(call)) {
-        answer_result(call, -1, "it filled the workspace beyond its limit, and was ended");
+    } else if (ended) {
+        answer_result(call, -1, ended);
     } else {
         timer_start(&call->watch, WATCH_MS);
     }
@@ -250,14 +263,14 @@ static void make_work(void *ctx) {
     struct tool_call *call = ctx;
     call->disk.made = make_folder(call, &call->disk.why);
     if (call->disk.made) measure(call);
-    call->disk.first_bytes = call->disk.bytes;
+    call->disk.first = call->disk.own;
 }
 
 /* --- its start ---------------------------------------------------------------------------- */
 
 /* One file cannot fill the workspace beyond its limit, however fast it is written. */
 static uint64_t file_room(const struct tool_call *call) {
-    uint64_t most = call->exec->disk_bytes, used = call->disk.bytes;
+    uint64_t most = call->exec->disk_bytes, used = call->disk.all.bytes;
     return used + FILE_LEAST_BYTES < most ? most - used : FILE_LEAST_BYTES;
 }
 

@@ -21,6 +21,7 @@ struct scene {
     size_t awaited, answers;
     enum err_code code;
     struct buf said;
+    bool gathers; /* what all calls say */
     struct timer soon;
     struct tool_call *calls[2];
 };
@@ -28,13 +29,13 @@ struct scene {
 static void on_done(struct str result, const struct err *failed, void *ctx) {
     struct scene *scene = ctx;
     scene->code = failed ? failed->code : ERR_NONE;
-    buf_clear(&scene->said);
+    if (!scene->gathers) buf_clear(&scene->said);
     buf_append(&scene->said, failed ? err_text(failed) : result);
     if (++scene->answers == scene->awaited) loop_stop(scene->loop);
 }
 
 /* False: this machine cannot shut a command in, and the error says so. */
-static bool begin(struct scene *scene, uint64_t timeout_ms) {
+static bool begin_many(struct scene *scene, uint64_t timeout_ms, uint64_t at_once) {
     struct err e;
     *scene = (struct scene){.root = "/tmp/weir-exec-test-XXXXXX"};
     assert_non_null(mkdtemp(scene->root));
@@ -48,7 +49,8 @@ static bool begin(struct scene *scene, uint64_t timeout_ms) {
                                    .disk_bytes = MIB,
                                    .output_bytes = KIB,
                                    .timeout_ms = timeout_ms,
-                                   .at_once = 1};
+                                   .idle_ms = 60000,
+                                   .at_once = at_once};
     if (!exec_tool_new(&options, &scene->tool, &e)) {
         assert_int_equal(e.code, ERR_UNIMPLEMENTED);
         assert_true(e.text[0]);
@@ -60,15 +62,23 @@ static bool begin(struct scene *scene, uint64_t timeout_ms) {
     return true;
 }
 
-static struct tool_call *start(struct scene *scene, const char *args) {
+static bool begin(struct scene *scene, uint64_t timeout_ms) {
+    return begin_many(scene, timeout_ms, 1);
+}
+
+static struct tool_call *start_in(struct scene *scene, const char *session, const char *args) {
     struct tool_request request = {.call_id = STR("c1"),
                                    .args = str_from(args),
                                    .agent = STR("a"),
                                    .workspace = STR("w"),
                                    .user = STR("u"),
-                                   .session = STR("s")};
+                                   .session = str_from(session)};
     scene->awaited++;
     return scene->tool->kind->start(scene->tool, scene->loop, &request, on_done, scene);
+}
+
+static struct tool_call *start(struct scene *scene, const char *args) {
+    return start_in(scene, "s", args);
 }
 
 /* No child of ours is left. */
@@ -139,6 +149,28 @@ static void a_command_that_takes_too_long_is_ended(void **state) {
     end(&scene);
 }
 
+/* A neighbour that cannot be read, and one that fills the workspace, end only themselves. */
+static void a_call_answers_for_its_own_folder(void **state) {
+    struct scene scene;
+    (void)state;
+    if (!begin_many(&scene, 20000, 3)) skip();
+    scene.gathers = true;
+    start_in(&scene, "s-1", "{\"command\":\"mkdir shut; chmod 0 shut; echo was shut\"}");
+    loop_run(scene.loop);
+    start_in(&scene, "s-2",
+             "{\"command\":\"until test -e /tmp/n$n; do sleep 0.1; n=x$n; "
+             "test ${#n} -gt 15 && touch /tmp/n$n; done; echo fine\"}");
+    start_in(&scene, "s-3",
+             "{\"command\":\"for i in 1 2 3 4; do head -c 900K /dev/zero > f$i; done; "
+             "sleep 10\"}");
+    loop_run(scene.loop);
+    struct str said = buf_str(&scene.said);
+    assert_true(str_find(said, STR("was shut")) < said.len);
+    assert_true(str_find(said, STR("\"exit_code\":0,\"stdout\":\"fine\\n\"")) < said.len);
+    assert_true(str_find(said, STR("it filled the workspace beyond its limit")) < said.len);
+    end(&scene);
+}
+
 static void cancel_all(void *ctx) {
     struct scene *scene = ctx;
     for (size_t i = 0; i < ARRAY_LEN(scene->calls); i++)
@@ -175,6 +207,7 @@ int main(int arg_count, char **args) {
         cmocka_unit_test(a_command_answers_with_what_it_says),
         cmocka_unit_test(what_is_no_command_fails),
         cmocka_unit_test(a_command_that_takes_too_long_is_ended),
+        cmocka_unit_test(a_call_answers_for_its_own_folder),
         cmocka_unit_test(cancelled_calls_end_wherever_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
