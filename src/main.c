@@ -21,7 +21,7 @@ int main(int arg_count, char **args) {
     sigset_t held;
     leave_no_core();
     if (guard_asked(arg_count, (const char *const *)args))
-        _exit(guard_main((const char *const *)args)); /* nothing of ours is to end */
+        _exit(guard_main((const char *const *)args)); /* nothing here needs an end */
     cli_held_signals(&held);
     pthread_sigmask(SIG_BLOCK, &held, NULL);
     return cli_main(arg_count, (const char *const *)args);

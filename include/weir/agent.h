@@ -1,20 +1,19 @@
 /* weir/agent.h: an agent of weir as a shared library.
  *
- * The library has one symbol, weir_agent(), which answers a struct weir_agent. For each turn weir
- * calls its `turn` on a thread of that turn's own; several turns run at once. Whatever the
- * agent has to say goes through the functions of struct weir_host. Threads of the agent may call
- * `say`, `think`, `step`, `usage`, `fail` and `cancelled` too, but not after `turn` has returned;
- * `call` and `ask` belong to the turn's own thread, since their order is what is recorded.
+ * The library has one symbol, weir_agent(), which answers a struct weir_agent. For each turn
+ * weir calls its `turn` on a thread of that turn's own; several turns run at once. The agent
+ * reports through the functions of struct weir_host. Threads of the agent may call `say`,
+ * `think`, `step`, `usage`, `fail` and `cancelled` too, but not after `turn` has returned;
+ * `call` and `ask` belong to the turn's own thread, because their order is recorded.
  *
  *     cc -shared -fPIC -o agent.so agent.c
  *     agents: [{slug: guide, kind: plugin, library: agent.so}]
  *
- * Calls of tools and questions to people end the thread's work: the function returns WEIR_OVER,
- * and the turn has to return. When the results are there, the turn begins anew: its code runs
- * again from the beginning, the calls that it has made are answered at once from the record, in
- * their order, and what is said before the last of them is dropped, because it was said. The
- * same happens after a restart. So what has an effect belongs into a tool, and the same turn
- * makes the same calls.
+ * A tool call or a question to a person ends the thread's work: the function returns WEIR_OVER,
+ * and the turn must return. When the results are there, weir runs the turn again from the
+ * beginning: calls made earlier are answered at once from the record, in their order, and text
+ * from before the last of them is dropped, because the caller has it. The same happens after a
+ * restart. So an effect belongs in a tool, and the same turn must make the same calls.
  *
  * A library is part of the process: one that crashes ends weir. One that does not return keeps
  * its thread; the turn itself ends in time.
@@ -37,16 +36,16 @@ extern "C" {
 
 enum {
     WEIR_OK = 0,
-    WEIR_OVER = 1, /* return now; nothing is heard any more */
+    WEIR_OVER = 1, /* return now; further calls have no effect */
 };
 
-/* What is asked. */
+/* The request. */
 struct weir_turn {
     size_t size; /* of this struct */
     const char *agent, *workspace, *user, *session;
-    const char *input;  /* what the user said */
-    const char *config; /* of the settings: one JSON object */
-    const char *turn;   /* all of it, as the line "turn" of docs/process-agents.md */
+    const char *input;  /* the user's text */
+    const char *config; /* from the settings: one JSON object */
+    const char *turn;   /* the whole request, as the line "turn" in docs/process-agents.md */
 };
 
 struct weir_call {
@@ -65,8 +64,8 @@ struct weir_host {
     void *ctx;
     int (*say)(void *ctx, const char *text);
     int (*think)(void *ctx, const char *text); /* reasoning */
-    int (*step)(void *ctx, const char *text);  /* what is being done */
-    /* Calls made at once, 1 to 64 of them; results[i] is that of calls[i]. */
+    int (*step)(void *ctx, const char *text);  /* a line about the current work */
+    /* Calls made at once, 1 to 64 of them; results[i] answers calls[i]. */
     int (*call)(void *ctx, const struct weir_call *calls, size_t count,
                 struct weir_result *results);
     /* A question to a person; the result is {"answer": ...}. */

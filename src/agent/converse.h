@@ -1,14 +1,14 @@
-/* converse: agents behind an AgentRuntime elsewhere, asked over its Converse.
+/* converse: agents of an AgentRuntime elsewhere, asked over its Converse.
  *
  *     turn ─▶ ConverseRequest ─▶ chunk, thinking, tool_call, tool_result, usage ... ─▶ done
  *
- * The runtime has the tools, the delegates and the history of its sessions; we show what it does
- * and record it. One stream serves a conversation over many turns and is kept open between them
- * (client/grpc_keep.h), or each turn has a stream of its own. All streams of a loop to one
+ * The runtime has the tools, the delegates and the history of its sessions; we show what it
+ * does and record it. One stream serves a conversation over many turns and is kept open between
+ * them (client/grpc_keep.h), or each turn has a stream of its own. All streams of a loop to one
  * runtime share a connection. Each stream opens with a token that is signed for it.
  *
- * A request is sent again only if the runtime provably never saw it: it could not be reached, or
- * refused the stream. What was written to a stream may have run.
+ * A request is sent again only if the runtime provably never saw it: it could not be reached,
+ * or refused the stream. What was written to a stream may have run.
  *
  * Memory   the http pool outlives the providers and their calls.
  * Threads  as provider.h.

@@ -1,13 +1,13 @@
-/* kind: agents that are not models, one kind of them in a row.
+/* kind: agents that are not models; each kind is a row.
  *
- * Such an agent stands where a model stands: its kind makes a provider (provider/provider.h), a
- * turn asks that, and what the agent says becomes the events of a reply. When the agent wants a
- * tool of ours, or asks a human, the reply ends. The turn's own machinery makes the call, with
- * its policy, its approval, its record and its budget, and then asks the agent again; the
- * request holds the call with its result. Calls that the agent makes itself, elsewhere, are
- * REPLY_OWN_CALL and REPLY_OWN_RESULT.
+ * Such an agent takes the place of a model: its kind makes a provider (provider/provider.h), a
+ * turn asks the provider, and the agent's output becomes the events of a reply. When the agent
+ * wants a tool of ours, or asks a human, the reply ends. The turn's own machinery makes the
+ * call, with its policy, its approval, its record and its budget, and then asks the agent
+ * again; the request holds the call with its result. Calls that the agent makes itself,
+ * elsewhere, are REPLY_OWN_CALL and REPLY_OWN_RESULT.
  *
- * Whatever goes wrong ends the call once, with one of the reasons below.
+ * A failure ends the call once, with one of the reasons below.
  *
  * A new kind is one row of AGENT_KINDS, a file that defines NAME_agent, and its keys in
  * config/agents.c. Kinds whose calls live here share answer.h.
@@ -22,16 +22,16 @@
 #include "provider/provider.h"
 
 /* Reasons of failures. */
-#define AGENT_FAILED "AGENT_FAILED"           /* it says so itself */
+#define AGENT_FAILED "AGENT_FAILED"           /* the agent reported it */
 #define AGENT_START "AGENT_START"             /* its program cannot be run */
-#define AGENT_UNREACHABLE "AGENT_UNREACHABLE" /* its server cannot be asked */
+#define AGENT_UNREACHABLE "AGENT_UNREACHABLE" /* its server cannot be reached */
 #define AGENT_ENDED "AGENT_ENDED"             /* it ended in the middle of a turn */
-#define AGENT_PROTOCOL "AGENT_PROTOCOL"       /* it said what is not of its protocol */
-#define AGENT_STALLED "AGENT_STALLED"         /* it said nothing for too long */
+#define AGENT_PROTOCOL "AGENT_PROTOCOL"       /* it broke its protocol */
+#define AGENT_STALLED "AGENT_STALLED"         /* it was silent for too long */
 
 struct process_pool;
 
-/* What the settings say of one agent. A kind looks at what is its own. */
+/* The settings of one agent. A kind reads the members that apply to it. */
 struct agent_options {
     struct str name;     /* for messages */
     struct str model;    /* the name that the agent gets, or empty */
@@ -44,19 +44,19 @@ struct agent_options {
 
     /* of a server */
     struct str url; /* without a slash at its end */
-    struct str key; /* goes with each request; empty: none */
+    struct str key; /* sent with each request; empty: none */
     const struct http_header *headers;
     size_t header_count;
     bool streams;            /* it is asked for a stream first */
     struct str address;      /* of an AgentRuntime: "host:port" */
     bool tls;                /* the address is asked over TLS */
-    struct str remote_agent; /* what it is called there; empty: the runtime chooses */
-    bool stream_per_turn;    /* it is asked on a stream of its own each time */
-    struct str own;          /* what goes with each turn, as runtime.h has it; or empty */
+    struct str remote_agent; /* its name there; empty: the runtime chooses */
+    bool stream_per_turn;    /* each turn gets a stream of its own */
+    struct str own;          /* sent with each turn, see runtime.h; or empty */
 
     /* of a shared library */
     struct str library; /* its path */
-    struct str config;  /* JSON that it gets, or empty */
+    struct str config;  /* JSON passed to it, or empty */
 
     struct process_pool *processes;
     struct http_pool *http;
@@ -64,7 +64,7 @@ struct agent_options {
 
 struct agent_kind {
     const char *name;  /* as `kind:` in the settings */
-    const char *needs; /* the key that it cannot do without */
+    const char *needs; /* the key that it requires */
     /* The caller ends the result with provider_free(). errors  about the value of `needs` */
     bool (*make)(const struct agent_options *options, struct provider **ret, struct err *e);
 };

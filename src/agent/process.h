@@ -8,9 +8,9 @@
  *                └── line "result", to the same process ◀─────┘
  *
  * Processes are kept warm and serve one turn at a time. One that waits for its calls is held
- * for a while. If another turn needs it, or the calls take long (a human is asked), it is told
- * to drop the turn. The turn then goes on in a process that gets the calls made so far together
- * with their results. The same happens after a restart.
+ * for a while. If another turn needs it, or the calls take long (a human is asked), it gets the
+ * line to drop the turn. The turn then goes on in a process that gets the calls made so far
+ * together with their results. The same happens after a restart.
  *
  * A pool serves all loops; each loop has its own processes. Every process has a group and a
  * guard (loop/guard.h), so none outlives us.

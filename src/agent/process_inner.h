@@ -79,7 +79,7 @@ void process_kill(struct process *process);
 
 /* --- process.c ------------------------------------------------------------------------------- */
 
-/* Report the call's last event, after those that are kept. The call has no process any more. */
+/* Report the call's last event, after the ones that wait. The call has no process any more. */
 void process_call_end(struct provider_call *call, const struct reply_event *event);
 
 #endif

@@ -4,8 +4,8 @@
  *      "messages":[...],"calls":[...],"tools":[...],"config":{...},"metadata":{...}}
  *
  * `calls` are the calls that this agent has already made in this turn, in order, with their
- * results. An agent that is asked anew (after a restart, or after waiting too long) gives these
- * results to its code instead of making the calls again.
+ * results. An agent that is asked again (after a restart, or after waiting too long) gives
+ * these results to its code instead of making the calls again.
  *
  * Memory   none of its own.
  * Threads  none; values only. */

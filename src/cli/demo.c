@@ -33,7 +33,7 @@ static const char usage[] = "weir [--model PROVIDER/MODEL]\n\n"
 struct demo {
     const struct config *config;
     const struct config_input *input;
-    struct model_discovery_watch *watch; /* NULL: nobody looks for models */
+    struct model_discovery_watch *watch; /* NULL: no search for models runs */
     struct buf key;
     uint64_t started_us;
 };
@@ -128,7 +128,7 @@ static void print_token(const struct demo *demo) {
     token_keys_free(keys);
 }
 
-/* Print what answers: one line for each model that an agent uses. */
+/* Print who answers: one line for each model that an agent uses. */
 static void print_models(const struct config *config) {
     if (team_is_demo(config)) log_print("  model    demo (built in: a script, not an AI)\n");
     for (size_t i = 0; i < config->agent_count; i++) {

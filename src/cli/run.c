@@ -25,7 +25,7 @@ struct once {
     struct run *run;
     struct stream *stream;
     bool json;
-    bool in_line;       /* stdout stands in the middle of a line */
+    bool in_line;       /* stdout is in the middle of a line */
     uint64_t asked_seq; /* of a question that waits for an answer; 0: none */
     int code;
 };
@@ -223,7 +223,7 @@ static int run_once(const struct config *config, const struct run_arguments *arg
     struct config_snapshot *snapshot;
     struct err e;
     struct process_pool *processes = process_pool_new();
-    char session[48]; /* an agent elsewhere remembers those that it has seen */
+    char session[48]; /* an agent elsewhere remembers its sessions */
     snprintf(session, sizeof(session), "run-%lld", (long long)clock_unix_us());
     http_pool_add(pool, once.loop);
     process_pool_add(processes, once.loop);

@@ -89,7 +89,7 @@ static void grpc_call_finish_with(struct grpc_call *call, const struct grpc_call
     (void)grpc_call_leave(call);
 }
 
-/* Give up the call. A paused caller is told after the pause. */
+/* Give up the call. A paused caller gets the report after the pause. */
 static void grpc_call_fail(struct grpc_call *call, const struct err *why) {
     if (call->paused) {
         struct h2_stream *stream = call->stream;
@@ -214,7 +214,8 @@ static bool is_printable(struct str value) {
     return true;
 }
 
-/* Checks the field. The value in *ret is in `text`, which must not be reallocated afterwards. */
+/* Checks the field. The value in *ret is in `text`, which must not be reallocated
+ * afterwards. */
 static bool add_metadata(const struct grpc_metadata *from, struct buf *text,
                          struct http_header *ret, struct err *e) {
     bool binary = str_ends(from->name, STR("-bin"));

@@ -6,8 +6,8 @@
  *     start ─▶ asking ─▶ reading ─▶ on_end
  *                        (on_message in their order)
  *
- * Calls to one server share a connection (h2.h). Messages are never compressed: the server is
- * told so, and one that compresses anyway fails the call.
+ * Calls to one server share a connection (h2.h). Messages are never compressed: the request
+ * says so, and one that compresses anyway fails the call.
  *
  * Memory   a request is copied. A call frees itself after on_end, or by grpc_call_cancel().
  * Threads  the loop's.

@@ -96,7 +96,7 @@ static void say_end(struct h2 *h2) {
     if (h2->out.len) (void)send_out(h2);
 }
 
-/* The connection is closed and off its list before its calls are told, because they may start
+/* The connection is closed and off its list before its calls get the report, because they may start
  * others. */
 static void h2_break(struct h2 *h2, const struct err *why) {
     h2_move(h2, H2_CLOSED);

@@ -78,7 +78,7 @@ static void h2_stream_move(struct h2_stream *stream, enum h2_stream_state next) 
 
 /* --- the end of a stream ------------------------------------------------------------------ */
 
-/* These calls fail only when memory is exhausted, or by a bug of ours. */
+/* These calls fail only when memory is exhausted, or because of a bug here. */
 static void must(int result) {
     assert(result == 0);
     (void)result;

@@ -1,7 +1,7 @@
 /* h2_session: the client's side of one HTTP/2 connection, without a socket.
  *
- * nghttp2 enforces the protocol's rules. This file has ours: which call is told what, what is
- * kept while a reader pauses, and what is known about a call that failed.
+ * nghttp2 enforces the protocol's rules. This file has ours: which call gets which report, what
+ * is kept while a reader pauses, and what is known about a call that failed.
  *
  *     h2_stream_new ─▶ waiting ─▶ asking ─▶ reading ─▶ over
  *                      (on_field ..., on_head once, at the end of `asking`)

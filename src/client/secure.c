@@ -18,7 +18,7 @@ struct authorities {
     atomic_uint refs;
     pthread_mutex_t lock;     /* of the next one; held while files are read */
     struct trust *trust;      /* NULL: not read yet */
-    struct text file, folder; /* of the setting; none of both: there is none */
+    struct text file, folder; /* from the setting; both empty: none */
 };
 
 struct authorities *authorities_new(void) {

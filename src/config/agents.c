@@ -91,7 +91,7 @@ static bool read_url(const struct reading *reading, const struct yaml *node, str
            yaml_err(e, node, "url: %s", why.text);
 }
 
-/* A path, from where the settings file stands. */
+/* A path, relative to the folder of the settings file. */
 static bool read_library(const struct reading *reading, const struct yaml *node,
                          struct err *e) {
     struct config_agent *agent = reading->entry;
@@ -329,7 +329,7 @@ static const struct {
     {"metadata", "http"},
 };
 
-/* Keys that an agent of some kinds has no use for. It would not do what they say. */
+/* Keys that have no effect on agents of some kinds. */
 static const struct {
     const char *key, *kinds;
 } model_keys[] = {
@@ -348,7 +348,7 @@ static const struct {
     {"delegates", "model, openai, process, plugin"},
 };
 
-/* Where such a key has its place instead. */
+/* Where such a key belongs instead. */
 static const struct {
     const char *kind, *fix;
 } model_key_fixes[] = {
@@ -443,7 +443,7 @@ static bool read_breeder(const struct reading *reading, const struct yaml *node,
     return done;
 }
 
-/* Its absence was not noted as a slip in the key. */
+/* Its absence was not noted as a misspelled key. */
 static bool check_slug(const struct reading *reading, const struct config_agent *agent,
                        const struct yaml *node, struct err *e) {
     return agent->slug.len || reading->config->problem_count > reading->problems ||

@@ -24,7 +24,7 @@ static bool is_same_file(const char *a, const char *b) {
            first.st_ino == second.st_ino;
 }
 
-/* The agent that was read from this file, by whatever path. */
+/* The agent that was read from this file, by any path. */
 static struct config_agent *find_file(const struct config *config, const char *path) {
     struct config_agent *agents = (struct config_agent *)config->agents;
     for (size_t i = 0; i < config->agent_count; i++) {

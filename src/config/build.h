@@ -182,7 +182,7 @@ MUST_CHECK bool config_read_headers(const struct reading *reading, const struct 
                                     const struct config_header **ret, size_t *ret_count,
                                     struct err *e);
 
-/* A key that stands in the settings itself. Returns false. */
+/* A key written in the settings file itself. Returns false. */
 bool config_refuse_key(const struct yaml *api_key, struct err *e);
 
 /* A key sent unencrypted can be read by anyone on the way. what: "provider", "agent" */

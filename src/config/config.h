@@ -70,9 +70,9 @@ struct config {
     struct {
         struct str name, version, framework; /* as /health reports them */
         struct str instructions;             /* for agents without their own */
-        double temperature;                  /* likewise; below 0: not set */
-        uint64_t max_tokens;                 /* likewise; 0: not set */
-        bool thinking;                       /* likewise: whether callers see their reasoning */
+        double temperature;                  /* the same; below 0: not set */
+        uint64_t max_tokens;                 /* the same; 0: not set */
+        bool thinking;                       /* the same: whether callers see their reasoning */
     } agent;
     struct {
         bool missing_warns; /* what an agent.yaml names and is not here is left out */

@@ -1,7 +1,7 @@
 /* lists: the lists of a settings file: providers, agents, connectors, tools.
  * (Prices and budgets are those of provider/price.h and budget/ledger.h.)
  *
- * They are plain values, each checked where it stands in the file. daemon/team.c makes the
+ * They are plain values, each checked at its place in the file. daemon/team.c makes the
  * engine's objects from them.
  *
  * Memory   text and lists live in the arena of the config. Keys are wiped with it.
@@ -106,7 +106,7 @@ struct config_agent {
     bool stream_per_turn, tls;        /* likewise */
     bool streams;                     /* a server is asked for a stream first */
     enum config_history history;
-    struct str sent_config, sent_metadata; /* JSON objects that go with each turn, or empty */
+    struct str sent_config, sent_metadata; /* JSON objects sent with each turn, or empty */
     struct config_model model;
     const struct config_model *fallback; /* asked in order when the model before fails */
     size_t fallback_count;
@@ -139,7 +139,7 @@ struct config_agent {
 struct config_connector {
     struct str id, provider_name;
     const struct config_provider *provider; /* NULL: builtin */
-    bool builtin;                           /* this machine itself, without a provider */
+    bool builtin;                           /* this machine, without a provider */
     struct str owner;                       /* subject that may use it; empty: everyone */
     bool local; /* callers name its models without naming the connector */
     bool enabled;
@@ -172,14 +172,15 @@ struct config_mcp {
     const char *const *command;     /* a program and its arguments; NULL: none */
     const char *const *environment; /* of the program; ends with NULL */
     struct str url;                 /* of a server over HTTP; empty: none */
-    struct str key;                 /* goes with each request; empty: none */
+    struct str key;                 /* sent with each request; empty: none */
     const struct config_header *headers;
     size_t header_count;
-    struct str user_header, conversation_header; /* carry the turn's; empty: not sent */
-    struct str prefix;                           /* in front of each tool's name */
-    const struct str *agents;                    /* who may have its tools; none: all */
+    struct str user_header,
+        conversation_header;  /* header names for the turn's ids; empty: not sent */
+    struct str prefix;        /* put before each tool's name */
+    const struct str *agents; /* who may have its tools; none: all */
     size_t agent_count;
-    const struct config_agent_tool *policies; /* by pattern; the first that fits counts */
+    const struct config_agent_tool *policies; /* by pattern; the first match counts */
     size_t policy_count;
     enum config_elicitation elicitation;
     uint64_t timeout_ms; /* of one call; 0: not set */
@@ -200,11 +201,11 @@ struct config_own_tool {
     size_t command_count, environment_count;
     struct str method, url; /* of a request; url empty: a program */
     struct str body;        /* JSON with templates, or empty */
-    struct str key;         /* goes with each request; empty: none */
+    struct str key;         /* sent with each request; empty: none */
     const struct request_field *query, *headers;
     size_t query_count, header_count;
     bool has_query;
-    const struct tool_secret *secrets; /* that its templates name */
+    const struct tool_secret *secrets; /* the ones its templates name */
     size_t secret_count;
     bool public_only; /* its server must have a public address */
     enum tool_output_form answer;
@@ -216,17 +217,17 @@ struct config_own_tool {
     const struct yaml *at;
 };
 
-/* The settings of tools: the built-in ones, the operator's own, and what is said of any by name. */
+/* The settings of tools: the built-in ones, the operator's own, and policies by name. */
 struct config_tools {
     struct {
-        struct str backend, url, key; /* backend empty: there is no web search */
+        struct str backend, url, key; /* backend empty: no web search */
         const struct yaml *at;
     } web_search;
     struct {
-        struct str root; /* folder; empty: there are no file tools */
+        struct str root; /* folder; empty: no file tools */
         const struct yaml *at;
     } files;
-    struct exec_options exec; /* root empty: there is no such tool */
+    struct exec_options exec; /* root empty: no exec tool */
     const struct config_own_tool *own;
     size_t own_count;
     bool web; /* agents from an orchestrator have both web tools */

@@ -233,7 +233,7 @@ static struct config_provider *find_listed(struct config *config, struct str nam
     return NULL;
 }
 
-/* A place for one more, filled with `from`; NULL: there is none, and why. */
+/* A new entry, filled with `from`; NULL: the list is full, and why. */
 static struct config_provider *
 next_provider(struct config *config, const struct config_provider *from, struct err *e) {
     struct config_provider *providers = (struct config_provider *)config->providers;
@@ -450,7 +450,7 @@ static const struct setting rows[] = {
 };
 /* clang-format on */
 
-/* One whose kind is wrong asks nobody. */
+/* A provider of a wrong kind makes no requests. */
 static bool keep_provider(const struct reading *reading, const struct yaml *node,
                           struct err *e) {
     struct config *config = reading->config;

@@ -140,7 +140,7 @@ static const struct exec_entry exec_blank = {.options = {.root = STR_INIT(""),
 static const struct entry_schema exec_schema = {
     .what = "exec", ROWS(exec_rows), .blank = &exec_blank};
 
-/* Its policy stands among those of all tools, where it has one. */
+/* Its policy, if any, is in the list for all tools. */
 static bool keep_exec_policy(struct config *config, const struct yaml *node, struct err *e) {
     struct config_agent_tool *set = (struct config_agent_tool *)config->tools.policies;
     unsigned policy;

@@ -177,7 +177,7 @@ struct contract {
         void *(*init)(const struct contract_loop *loop, const void *settings, void *state);
         void (*use)(void *instance, const void *settings); /* new turns use these settings */
         void (*serving)(void *instance);
-        void (*stopping)(void *instance); /* called before its listeners tell their calls */
+        void (*stopping)(void *instance); /* called before its listeners notify their calls */
         void (*cut)(void *instance);      /* likewise */
         void (*finish)(void *instance);   /* no connection is left; detached work ends */
         void (*leave)(void *instance);    /* last call on the loop: start no more requests */

@@ -45,7 +45,7 @@ static void conversation_add(struct conversation *c, struct message message) {
     insert(c, c->count, &message, 1);
 }
 
-/* Whoever is asked speaks after it: the next reply begins here. */
+/* The next reply begins after it. */
 static void add_for_model(struct conversation *c, struct message message) {
     conversation_add(c, message);
     c->reply_from = c->count;
@@ -106,12 +106,12 @@ static bool take_started(struct conversation *c, const struct event *event,
     return true;
 }
 
-/* His own list stands in the place of his last words, which are its last message. */
+/* The caller's own list replaces the input, which is its last message. */
 static bool take_brought(struct conversation *c, const struct event *event) {
     struct import import;
     struct err e;
     if (!import_decode(event->item.bytes, c->arena, &import, &e))
-        return e.code != ERR_RESOURCE_EXHAUSTED; /* his last words are all that can be read */
+        return e.code != ERR_RESOURCE_EXHAUSTED; /* the input is all that can be read */
     if (import.count == 0) return true;
     c->count = c->brought_at;
     insert(c, c->count, import.messages, import.count);
@@ -244,7 +244,7 @@ static bool take_call(struct conversation *c, const struct event *event,
 
 static bool take_approval(struct conversation *c, const struct event *event,
                           enum conversation_texts texts) {
-    if (event->approval.guards.len) return true; /* about a call that stands here already */
+    if (event->approval.guards.len) return true; /* about a call that is here already */
     return end_reply(c, event->agent, event->approval.said, texts) &&
            add_call(c, event, event->approval.call_id, STR(APPROVAL_TOOL), event->approval.args,
                     texts);
@@ -279,7 +279,7 @@ struct message *conversation_call(struct conversation *c, struct str call_id) {
     return call;
 }
 
-/* A human's word about a call: what he changed is what was done. */
+/* A human's decision about a call; edited arguments are the ones that were used. */
 static bool take_decision(struct conversation *c, const struct event *event) {
     struct str call_id = event->tool_result.call_id;
     struct json decision;
@@ -371,7 +371,7 @@ static bool has_answered(const struct conversation *c) {
     return false;
 }
 
-/* What streamed goes on as it is, the buffer lives as long: so a full arena loses nothing. */
+/* Streamed text stays in its buffer, which lives as long, so a full arena loses nothing. */
 static void end_turn(struct conversation *c, const struct event *event, struct str said,
                      enum conversation_texts texts) {
     struct message message = {.role = MESSAGE_AGENT, .text = buf_str(&c->reply)};
@@ -383,8 +383,7 @@ static void end_turn(struct conversation *c, const struct event *event, struct s
     close_calls(c);
     c->ended = event->kind;
     bool well = event->kind == EVENT_DONE || c->turn_start >= c->count;
-    if (!well)
-        c->messages[c->turn_start].error = true; /* it began a turn that did not end well */
+    if (!well) c->messages[c->turn_start].error = true; /* it began a turn that failed */
 }
 
 static struct str last_turn(struct str turns) {

@@ -11,7 +11,7 @@
  *     ends the reply               with its first call, its question to a human, or the turn
  *     item OPAQUE                  OPAQUE, before the reply that it belongs to
  *     tool_call, approval          TOOL_CALL (a question to a human is one, too)
- *     tool_result                  TOOL_RESULT; behind a human's answer his words, as USER
+ *     tool_result                  TOOL_RESULT; after a human's answer the words, as USER
  *     item ASIDE                   USER, as soon as no call of the reply is open
  *     item REPAIR                  AGENT and USER: an answer of the wrong shape, and why
  *     item SUMMARY                 USER, in place of everything before the turn
@@ -44,8 +44,8 @@
 #define ASIDE_ITEM "application/vnd.weir.aside"     /* a human's words that decided nothing */
 #define REPAIR_ITEM "application/vnd.weir.repair"   /* conversation_repair() writes it */
 
-/* BROUGHT_ITEM followed by this suffix: the list is the whole conversation, whatever the
- * session remembers. */
+/* BROUGHT_ITEM followed by this suffix: the list is the whole conversation, and the session's
+ * history does not count. */
 #define BROUGHT_ALL ";whole"
 
 struct conversation {
@@ -95,7 +95,7 @@ static inline struct str conversation_reply(const struct conversation *conversat
     return buf_str(&conversation->reply);
 }
 
-/* The text of the reply so far is elsewhere: later text begins anew. */
+/* The text of the reply so far is elsewhere: later text starts from empty. */
 void conversation_drop_reply(struct conversation *conversation);
 
 /* What was dropped is back: `text` (taken), before the text that came since. NULL: it is lost,

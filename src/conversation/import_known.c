@@ -67,7 +67,7 @@ static bool is_same_question(const struct message *held, const struct message *b
 
 static bool is_same_turn(const struct seen *held, const struct seen *brought) {
     if (!is_same_question(held->asked, brought->asked)) return false;
-    if (held->asked->error) return true; /* whatever reply the caller saw */
+    if (held->asked->error) return true; /* any reply the caller saw */
     if (!held->reply || !brought->reply) return !held->reply && !brought->reply;
     return is_same_text(held->reply->text, brought->reply->text);
 }

@@ -2,7 +2,7 @@
 
 #include "base/map.h"
 
-/* Whether this speaker has spoken; from now on he has. */
+/* Whether this speaker has spoken before; marks it as having spoken. */
 static bool has_spoken(struct seam *seam, uint64_t speaker) {
     for (size_t i = 0; i < seam->speaker_count; i++) {
         if (seam->speakers[i] == speaker) return true;

@@ -13,9 +13,8 @@
 #include "wire/event.h"
 
 #define SEAM_TEXT "\n\n"
-#define SEAM_SPEAKERS_MAX                                                                      \
-    16 /* remembered; in a stream of more, every one has spoken before                         \
-        */
+/* In a stream with more speakers, each counts as one that has spoken before. */
+#define SEAM_SPEAKERS_MAX 16
 
 /* Which earlier text counts: that of the same agent, or any. */
 enum seam_of { SEAM_OF_SPEAKER, SEAM_OF_STREAM };

@@ -34,7 +34,7 @@ struct daemon_options {
 };
 
 /* Run the daemon; returns when it has stopped.
- * errors  whatever kept it from serving; none after on_ready, because a stop is a success */
+ * errors  the reason it could not serve; none after on_ready, because a stop is a success */
 MUST_CHECK bool daemon_run(const struct daemon_options *options, struct err *e);
 
 /* For on_ready: the port of a listener ("http", "grpc"), 0 when it has none; and the slugs of

@@ -100,8 +100,9 @@ static void rest_now(struct heap_rest *rest) {
 
 /* --- looking ------------------------------------------------------------------------------ */
 
-/* A session takes little, and may be the last on its page. So whatever goes for its age is worth
- * it: the caches, which have filled again since the last time, may hide it from the look. */
+/* A session takes little, and may be the last on its page. So freeing it for its age alone
+ * is worth it: the caches, which have filled again since the last time, may hide it from the
+ * check. */
 static void on_tidy(void *ctx) {
     struct heap_rest *rest = ctx;
     timer_start(&rest->tidy, TIDY_EVERY_MS);

@@ -58,16 +58,16 @@ struct team_mcp_tool {
     struct str name;
     const struct config_mcp *from;
     enum tool_policy policy; /* of that server's settings */
-    bool changed;            /* it is not what it was */
+    bool changed;            /* since it was first seen: mcp/pins.h */
 };
 
 /* What a team is built with. */
 struct team_resources {
     struct http_pool *pool; /* for the requests of models and tools; NULL: the team is only
                                checked and sends none */
-    struct process_pool *processes; /* of agents that are programs; NULL: likewise */
+    struct process_pool *processes; /* of agents that are programs; NULL: as for `pool` */
     struct mcp_hub *mcp;            /* knows the MCP servers; NULL: they are not asked */
-    struct store *store;            /* keeps memories; NULL: there are none */
+    struct store *store;            /* keeps memories; NULL: no memories */
     struct config *noting; /* the configuration itself: mistakes are noted as its problems and
                                assembly continues; NULL: the first mistake fails it */
 };

@@ -13,7 +13,7 @@ const char **team_texts(const struct str *texts, size_t count) {
     return list;
 }
 
-/* What goes with each turn, as one JSON object. */
+/* The members sent with each turn, as one JSON object. */
 static void append_own(const struct config_agent *from, struct buf *out) {
     struct json_writer w = json_writer(out);
     json_open_object(&w);

@@ -26,7 +26,7 @@ static bool asks_mcp(const struct config *config) {
     return config->converse.mcp_endpoint.len > 0 || config->mcp_count > 0;
 }
 
-/* A name with a slash and a star behind it: all tools of that server. NULL: it is no such name. */
+/* A server's name, a slash and a star: all its tools. NULL: the name has another form. */
 static const struct config_mcp *whole_server(const struct config *config, struct str name) {
     for (size_t i = 0; i < config->mcp_count && str_ends(name, STR("/*")); i++) {
         if (str_equal(str_head(name, name.len - 2), config->mcp[i].name))
@@ -120,7 +120,7 @@ static bool is_set(const struct team *team, struct str tool) {
     return false;
 }
 
-/* The section `tools` counts before the server's own map. One that is not what it was asks. */
+/* The section `tools` takes precedence over the server's own map. A tool that changed asks. */
 static enum tool_policy mcp_policy(const struct team *team, const struct team_mcp_tool *tool,
                                    struct str agent) {
     enum tool_policy policy =
@@ -129,7 +129,7 @@ static enum tool_policy mcp_policy(const struct team *team, const struct team_mc
     return policy == TOOL_ALLOW && tool->changed ? TOOL_ASK : policy;
 }
 
-/* The first pattern that fits. */
+/* The first pattern that matches. */
 static enum tool_policy pattern_policy(const struct config_mcp *server, struct str tool) {
     char name[256], pattern[256];
     snprintf(name, sizeof(name), STR_FMT, STR_ARG(tool));
@@ -140,7 +140,8 @@ static enum tool_policy pattern_policy(const struct config_mcp *server, struct s
     return TOOL_ALLOW;
 }
 
-/* Models know it by its own name; behind the server's where that is taken. False: both are. */
+/* Models see its own name, or, if that is taken, the server's name and its own. False: both are
+ * taken. */
 static bool name_tool(const struct team *team, const struct config_mcp *server, struct str tool,
                       struct buf *ret) {
     buf_append(ret, server->prefix);
@@ -227,7 +228,7 @@ static bool make_mcp_tools(struct team *team, const struct config *config,
     return true;
 }
 
-/* For agents of other sources: what is for some agents only is hidden. */
+/* For agents of other sources: tools for some agents only are hidden. */
 static void join_policies(struct team *team) {
     size_t count = 0;
     struct agent_tool *joined =
@@ -367,7 +368,7 @@ static struct agent_tool *list_for(struct agent *agent, size_t count, bool picks
     return tools;
 }
 
-/* Where the agent says that a human decides, no tool of the server goes by itself. */
+/* If the agent's entry says that a human decides, this holds for each tool of the server. */
 static void pick_server(const struct team *team, const struct config_mcp *server,
                         const struct config_agent_tool *named, struct agent *ret,
                         struct agent_tool *tools, size_t room) {
@@ -381,7 +382,7 @@ static void pick_server(const struct team *team, const struct config_mcp *server
     }
 }
 
-/* What becomes of a tool that the agent names. */
+/* The policy of a tool that the agent names. */
 static enum tool_policy named_policy(const struct team *team, struct str agent,
                                      const struct config_agent_tool *named) {
     const struct team_mcp_tool *mcp = find_mcp(team, named->name);
@@ -414,8 +415,8 @@ static struct agent_tool *pick_named(const struct team *team, const struct confi
     return tools;
 }
 
-/* It has whatever comes, but for the catalogue, and but for what the settings say. The first
- * entry of a name counts. */
+/* It has all tools except the catalogue's, as far as the settings allow. The first entry of a
+ * name counts. */
 static struct agent_tool *pick_all(const struct team *team, const struct config *config,
                                    struct agent *ret) {
     size_t script_count = team->script ? team->script->tool_count : 0;

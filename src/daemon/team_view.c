@@ -28,7 +28,7 @@ static void name_source(const struct team *team, struct team_tool_view *view) {
 
 /* --- what there is ------------------------------------------------------------------------ */
 
-/* Of whoever may have it. */
+/* Of the agents that may have it. */
 static enum tool_policy said_policy(const struct team *team, struct str name) {
     const struct team_mcp_tool *mcp = find_mcp(team, name);
     const struct catalogue_row *row = catalogue_find(name);

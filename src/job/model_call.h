@@ -35,7 +35,7 @@ struct model_call_options {
     struct provider *provider;
     const struct provider_request *request;
     struct str workspace, user; /* who asks, for the store and budgets */
-    struct str text;            /* what it asks, for whoever looks at it later */
+    struct str text;            /* what it asks, for later readers of the record */
     struct str contract;        /* which wire it came in by */
     uint64_t asked_ms;          /* when, by the host's loop */
     struct model_call_clocks clocks;

@@ -286,7 +286,7 @@ static void walk_to(struct journal_position *position, uint64_t seq) {
 static uint64_t next_gate(const struct journal *journal) {
     if (journal->last_gate <= journal->kept.seq) return 0;
     if (journal->asked_gate > journal->kept.seq)
-        return journal->kept.seq + 1; /* no kind tells */
+        return journal->kept.seq + 1; /* the kind alone does not show it */
     struct journal_position position = journal->kept;
     for (;;) {
         while (position.offset == position.chunk->used) {
@@ -382,7 +382,7 @@ bool cursor_open(struct journal *journal, uint64_t after_seq, struct loop *loop,
                        "store",
                        (unsigned long long)after_seq + 1, (unsigned long long)oldest);
     }
-    /* Never past what is visible, whatever was asked for: the rest may still be retracted. */
+    /* Never past what is visible: the rest may still be retracted. */
     uint64_t visible = journal_visible(journal);
     struct chunk *next;
     while ((next = atomic_load_explicit(&chunk->next, memory_order_acquire)) &&

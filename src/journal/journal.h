@@ -43,7 +43,7 @@ struct journal_options {
     /* An event that needed the disk could not be written. No reader has seen what is still
      * hidden: journal_retract() it and append what is true instead. */
     void (*on_lost)(const struct err *why, void *ctx);
-    void (*on_pace)(bool hold, void *ctx); /* stop the source, or let it go on */
+    void (*on_pace)(bool hold, void *ctx); /* stop the source, or let it continue */
     void *ctx;
 };
 
@@ -55,7 +55,7 @@ void journal_unref(struct journal *journal); /* NULL is fine */
 /* Whether there are references besides the owner's. Any thread. */
 bool journal_is_shared(const struct journal *journal);
 
-/* The owner goes away: no callback comes any more. What waits is still written. */
+/* The owner leaves: no further callbacks. What waits is still written. */
 void journal_leave(struct journal *journal);
 
 /* Append a copy; returns its seq. Nothing may follow a terminal event. */
@@ -89,8 +89,8 @@ uint64_t journal_run(const struct journal *journal);
  * turn on the cursor's loop, at most once a turn, never from inside a call to this header. */
 typedef void cursor_ready_fn(void *ctx);
 
-/* Read what comes after `after_seq` (0: from the first event). The first on_ready comes by
- * itself if anything is visible. Without on_ready the cursor only looks at what is there now,
+/* Read what comes after `after_seq` (0: from the first event). The first on_ready comes
+ * unasked if anything is visible. Without on_ready the cursor only looks at what is there now,
  * and does not count as a reader.
  * errors  ERR_OUT_OF_RANGE events that old are only in the store */
 MUST_CHECK bool cursor_open(struct journal *journal, uint64_t after_seq, struct loop *loop,
@@ -101,10 +101,10 @@ void cursor_close(struct cursor *cursor); /* no on_ready afterwards; NULL is fin
 /* The next visible event, or false when there is none now. */
 bool cursor_next(struct cursor *cursor, struct event *ret);
 
-/* Most events are text and come many at once. Read those that come next as one stretch of encoded
- * events, at most about `max_bytes` of them but at least one: event_take_text() takes them apart.
- * They are lent until the cursor moves. *ret_count: how many; 0 when something else comes next, or
- * nothing. */
+/* Most events are text and come many at once. Read the next ones as one stretch of encoded events,
+ * at most about `max_bytes` but at least one event; event_take_text() decodes them. They are
+ * lent until the cursor moves. *ret_count: how many; 0 when the next event is of another kind,
+ * or there is none. */
 struct str cursor_texts(struct cursor *cursor, size_t max_bytes, size_t *ret_count);
 
 /* The seq of the last event read. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define ROW_MAX_BYTES (256 * MIB) /* a row holds at least one whole stretch */
-/* To read a run back, all rows with text of it are read. */
+/* Reading a run back reads all rows with text of it, so shared rows stay small. */
 #define SHARED_MAX_BYTES (16 * KIB) /* a shared row of this size takes no more */
 #define ALONE_BYTES (4 * KIB)       /* so much text of one run has a row to itself */
 

@@ -345,7 +345,7 @@ static bool cannot_start(const char *path, int reason, struct err *e) {
                    path, strerrordesc_np(reason));
 }
 
-/* Kill the child's group. A guard is told through the lifeline; it ends the program, then
+/* Kill the child's group. A guard learns of it through the lifeline; it ends the program, then
  * itself. */
 static void end_child(struct child *child) {
     if (child->lifeline_fd < 0) {

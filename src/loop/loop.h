@@ -26,7 +26,7 @@ struct loop;
 struct uv_loop_s;
 
 struct loop *loop_new(void);
-/* Nothing may be linked to it, and nobody posts any more. Mail that is under way is delivered. */
+/* Nothing may be linked to it, and no thread may post any more. Mail under way is delivered. */
 void loop_free(struct loop *loop);
 
 /* Run until loop_stop(). */

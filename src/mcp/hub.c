@@ -205,7 +205,7 @@ static void list_later(struct mcp_server *server) {
     timer_start(&server->retry, server->retry_ms);
 }
 
-/* --- changes that a stateless server tells ------------------------------------------------ */
+/* --- changes that a stateless server reports ---------------------------------------------- */
 
 /* What changed meanwhile the next list says, after which it listens again. */
 static void on_listened(struct json result, const struct err *failed, void *ctx) {
@@ -540,9 +540,9 @@ struct mcp_remote {
     atomic_uint refs;
     pthread_mutex_t mutex;
     bool cancelled; /* guarded by the mutex */
-    bool over;      /* on the caller's loop: it was told */
+    bool over;      /* on the caller's loop: the result was reported */
     struct mail out, back, stop, told;
-    struct buf progress; /* under the mutex: the newest that was told */
+    struct buf progress; /* under the mutex: the newest one reported */
     bool telling;        /* under the mutex: `told` is on its way */
     struct mcp_request request;
     char *user, *workspace, *conversation, *name, *params, *schema;
@@ -588,7 +588,7 @@ static void on_back(void *ctx) {
     bool cancelled = remote->cancelled; /* only this thread sets it */
     remote->over = true;
     if (!cancelled) tell_done(remote);
-    remote_unref_many(remote, cancelled ? 1 : 2); /* the mail's; the owner's once told */
+    remote_unref_many(remote, cancelled ? 1 : 2); /* the mail's; the owner's once reported */
 }
 
 /* --- its progress ------------------------------------------------------------------------- */

@@ -55,7 +55,7 @@ static bool keep_text(struct mcp_listing *listing, struct json string, struct st
     return arena_str(listing->arena, text, ret);
 }
 
-/* Over HTTP, one whose headers are wrong is none. */
+/* Over HTTP, a tool with invalid headers is left out. */
 static bool is_usable(const struct mcp_listing *listing, struct str name, struct json schema) {
     struct err e;
     if (!mcp_client_is_http(listing->client) || !param_headers_wanted(schema.raw) ||

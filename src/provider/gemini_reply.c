@@ -17,7 +17,7 @@
 /* Larger numbers are not token counts. Sums of a few cannot overflow. */
 #define TOKENS_MAX (INT64_C(1) << 50)
 
-/* The finish reasons that are not failures, and those that are refusals. All others, including
+/* The finish reasons that are not failures, and the refusals. All others, including
  * future ones, are failures of the model: its output is not an answer. */
 static const struct finish {
     struct str name;

@@ -1,7 +1,7 @@
 /* parts: read message content beyond plain text, for every dialect.
  *
  * If the content of a struct message is more than text, `parts` holds it as one JSON array. Its
- * elements are those that conversation/import.h writes:
+ * elements are what conversation/import.h writes:
  *
  *     {"type":"text","text":"..."}
  *     {"type":"image","media_type":"image/png","data":"<base64>"}

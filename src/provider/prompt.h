@@ -28,7 +28,7 @@
 #include "base/arena.h"
 #include "provider/provider.h"
 
-#define PROMPT_MAX_BYTES (64 * MIB) /* of what is written anew */
+#define PROMPT_MAX_BYTES (64 * MIB) /* of the text that is rewritten */
 
 enum prompt_role {
     PROMPT_USER,   /* text (may be empty), or parts */

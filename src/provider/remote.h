@@ -19,7 +19,7 @@ struct remote_party {
     /* The first row that fits: `of` is a reason of dialect.h, or REMOTE_CUT. */
     const struct remote_reason {
         const char *of, *reason;
-        const char *sentence; /* behind its name, for callers; NULL: what it says itself */
+        const char *sentence; /* after its name, for callers; NULL: its own message */
     } * reasons;
     size_t reason_count;
 };

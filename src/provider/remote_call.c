@@ -418,7 +418,7 @@ static void whole_ended(struct provider_call *call, const struct err *failed,
     }
 }
 
-/* --- what the HTTP side tells ------------------------------------------------------------- */
+/* --- what the HTTP side reports ----------------------------------------------------------- */
 
 static void look(const struct provider_call *call, const struct http_head *head) {
     const struct dialect *dialect = options_of(call)->dialect;

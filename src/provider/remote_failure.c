@@ -12,7 +12,7 @@
 #define TYPE_MAX_BYTES 60
 #define NAME_MAX_BYTES 60
 
-/* --- time, and nobody there --------------------------------------------------------------- */
+/* --- time, and no server ------------------------------------------------------------------ */
 
 void failure_timeout(const struct remote_options *options, enum http_stage stage, bool expired,
                      struct reply_failure *ret) {

@@ -31,7 +31,8 @@ struct remote {
     struct http_header *whole_headers; /* the headers of requests without streaming */
     size_t header_count;
     struct arena *arena;
-    /* It is set not to stream, or has refused to and answered without: nobody asks it to. */
+    /* Set not to stream, or it refused to stream and answered without: it is not asked to
+     * again. */
     atomic_bool whole;
     atomic_bool looked; /* a head was not as it should be, which was said */
 };

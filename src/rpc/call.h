@@ -96,7 +96,7 @@ struct call_wishes {
     bool takes_gzip;
 };
 
-/* All checks have passed. Run open() and whatever is due right after it. */
+/* All checks have passed. Run open() and what is due right after it. */
 void call_open(struct rpc_call *call, const struct call_wishes *wishes,
                const struct rpc_service *service);
 

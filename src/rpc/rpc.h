@@ -59,7 +59,7 @@ enum rpc_cancel {
 struct rpc_handler {
     /* The call has passed every check. Returns the handler's own state; may call rpc_end(). */
     void *(*open)(struct rpc_call *call, void *service_ctx);
-    /* One whole message. The first comes by itself, each further one only after rpc_next(). If
+    /* One whole message. The first comes unasked, each further one only after rpc_next(). If
      * there must be exactly one, it comes after the client has half-closed. */
     void (*message)(struct rpc_call *call, struct lent message, void *ctx);
     /* A message is longer than the method allows. The handler may end the call in its own way;
@@ -131,7 +131,7 @@ void rpc_serve(struct rpc_site *site, struct exchange *exchange);
  * `why` (constant). RPC_ACTS, the initial value, admits all. */
 void rpc_site_admit(struct rpc_site *site, enum rpc_effect first, struct str why);
 
-/* Tell every open call that the daemon stops, and refuse new calls that do more than read. */
+/* Notify every open call that the daemon stops, and refuse new calls that do more than read. */
 void rpc_site_stop(struct rpc_site *site);
 
 /* The same for a site that continues to admit calls, because its handlers decide. */

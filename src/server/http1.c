@@ -117,7 +117,7 @@ static int on_trailer(llhttp_t *parser, const char *at, size_t len) {
     return 0;
 }
 
-/* A name that is too long for the buffer is none of the relevant ones. */
+/* A name that is too long for the buffer is not a relevant one. */
 static int on_trailer_over(llhttp_t *parser) {
     struct http1 *http1 = parser->data;
     bool fine = !buf_ok(&http1->trailer) || single_may_trail(buf_str(&http1->trailer));

@@ -23,8 +23,8 @@
 #define SHUT_DOWN_GRACE_MS 1000
 
 /* nghttp2 treats a stream above SETTINGS_MAX_CONCURRENT_STREAMS as a broken connection once
- * the peer has acknowledged the limit. We would rather refuse that one stream, so nghttp2 is
- * told this number and the peer, in put_frame(), the real one. */
+ * the peer has acknowledged the limit. We would rather refuse that one stream, so nghttp2
+ * gets this number and the peer, in put_frame(), the real one. */
 #define STREAMS_NGHTTP2_ALLOWS 0x7fffffffu
 
 struct http2 {
@@ -45,7 +45,7 @@ static uint64_t now_ms(const struct http2 *http2) {
     return loop_now_ms(http2->conn->home->loop);
 }
 
-/* These calls fail only when memory is exhausted, or by a bug of ours. */
+/* These calls fail only when memory is exhausted, or because of a bug here. */
 static void must(int result) {
     assert(result == 0);
     (void)result;

@@ -1,8 +1,8 @@
 /* idempotency_claims: which live run holds which of its caller's idempotency keys.
  *
  * The store knows the keys that are on disk. This table has the keys of live runs, from the
- * moment they start, so that of two requests with the same key only one starts a run, whatever
- * loops they are on:
+ * moment they start, so that of two requests with the same key only one starts a run, on any
+ * loops:
  *
  *     look ─▶ taken: its run               begin ─▶ (locked) run_start ─▶ end
  *          └▶ free: ask the store ─▶ free: ┘  └▶ false: taken meanwhile, or one of these keys

@@ -26,7 +26,7 @@ struct pending_stripe {
 };
 
 struct pending_approvals {
-    atomic_size_t count; /* of those that wait; a turn without any looks no further */
+    atomic_size_t count; /* of waiting runs; a turn without any looks no further */
     struct striped *stripes;
 };
 

@@ -55,7 +55,7 @@ static inline bool core_kept_doubted(const struct core *core) {
 }
 
 /* Commit the rows of the writes from `first` up to `end` (not included) in one transaction: all
- * or none. If the store has stopped, core_kept_doubted() will tell which. */
+ * or none. If the store has stopped, core_kept_doubted() says which later. */
 MUST_CHECK bool core_commit(struct core *core, const struct store_write *first,
                             const struct store_write *end, struct err *e);
 

@@ -31,7 +31,7 @@ static bool find_replies(struct str row, struct str *ret_turns, size_t *ret_tail
 
 struct shortening {
     char *at, *end;   /* where the next step is written; as long as the row, or it is no use */
-    struct str turns; /* those that were not begun */
+    struct str turns; /* the ones that were not begun */
     struct str reply; /* what is left of the one that was */
     struct str literal;
     const char *from;   /* in the row: what no step has covered */

@@ -4,7 +4,7 @@
 #define KEY_COLUMNS "workspace, agent, model, day"
 #define KEY_COLUMN_COUNT 4
 
-/* --- the columns behind the key ----------------------------------------------------------- */
+/* --- the columns after the key ------------------------------------------------------------ */
 
 struct column {
     const char *name;

@@ -1,16 +1,16 @@
 /* pages: the wire bytes of runs, encoded once for all their readers.
  *
- * A page holds the encoded events of a stretch of one run, in one wire format. Whoever first needs
- * an event puts it; all other readers, on any loop, copy the same bytes. Pages of a run never
- * overlap, and gaps between them are normal: a reader that finds a gap reads the events from the
- * journal or from the store and puts them.
+ * A page holds the encoded events of a stretch of one run, in one wire format. The first reader
+ * of an event puts it; all other readers, on any loop, copy the same bytes. Pages of a run
+ * never overlap, and gaps between them are normal: a reader that finds a gap reads the events
+ * from the journal or from the store and puts them.
  *
  *     run 77:   [1 ... 104]   gap   [310 ... 420][421 ... 533 ▶ live]
  *                                                    ▲
  *                                   place: seq of the last whole event, bytes of the next one
  *
- * A reader holds no page, only a place, so any page may be dropped at any time. The least recently
- * read ones go when the cache exceeds its limit.
+ * A reader holds no page, only a place, so any page may be dropped at any time. The least
+ * recently read ones go when the cache exceeds its limit.
  *
  * Memory   owns the pages: max_bytes, and in each of its stripes one page beyond that.
  * Threads  any; striped locks inside.

@@ -40,7 +40,7 @@ struct audience {
     struct cursor *cursor;   /* at its newest event: puts what comes, and wakes the tail */
     struct dormant_wake *wake;
     /* One load at a time. */
-    struct list link; /* among those that wait for a load to begin */
+    struct list link; /* in the list of loads to begin */
     struct store_load load;
     uint64_t generation;
     bool loading;
@@ -163,7 +163,7 @@ static size_t put_most(const struct share *share) {
 
 /* --- the live run ------------------------------------------------------------------------- */
 
-/* New events: encoded once, whoever reads them. */
+/* New events are encoded once, for all readers. */
 static void on_ready(void *ctx) {
     struct audience *audience = ctx;
     struct event event;

@@ -11,7 +11,7 @@
  * WEIR_SESSION.
  *
  * Memory   options are copied.
- * Threads  read-only once made, but for its slots; a call belongs to its loop. */
+ * Threads  read-only once made, except its slots; a call belongs to its loop. */
 #ifndef WEIR_TOOL_COMMAND_H
 #define WEIR_TOOL_COMMAND_H
 

@@ -53,7 +53,7 @@ struct tool_call {
     struct task begin;         /* has a slot: make the folder */
     struct job job;            /* makes the folder, or measures it */
     struct timer limit, watch; /* while it runs */
-    struct child *child;       /* NULL: it does not run */
+    struct child *child;       /* NULL: not running */
     bool working, abandoned, slot_gone;
     char *command, *folder, *whole; /* folder, and all of its workspace: once they are made */
     struct exec_whose whose;        /* in `ids` */
@@ -151,7 +151,7 @@ static void answer_result(struct tool_call *call, int exit_code, const char *end
     buf_done(&result);
 }
 
-/* `why` may lie in the call, which ends before its caller hears of it. */
+/* `why` may be part of the call, which is freed before its caller gets the report. */
 static void answer_error(struct tool_call *call, const struct err *why) {
     struct err kept = *why;
     err_add(&kept, "exec");
@@ -401,7 +401,7 @@ static const char description[] =
     "everything else is read-only or gone afterwards. There is no network unless the operator "
     "allows it, and time, memory and output are limited.";
 
-/* Commands are tried in the root itself: it is there, and whoever reaches it reaches all. */
+/* Commands are tried in the root itself: it exists, and access to it means access to all. */
 static bool make_root(const struct exec_options *options, struct exec *exec, struct err *e) {
     struct root *root;
     if (!root_open(options->root, &root, e)) return false;

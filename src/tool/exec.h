@@ -1,4 +1,4 @@
-/* exec: a tool that runs a command of the model, shut in (tool/sandbox.h).
+/* exec: a tool that runs the model's command in a sandbox (tool/sandbox.h).
  *
  * A command starts in a folder of its session, and may write there (tool/exec_folder.h). The files
  * of a workspace are counted together. What it says and its exit code are the result, also where it
@@ -8,7 +8,7 @@
  *     waits for a slot ─▶ its folder is made ─▶ runs, and is watched ─▶ ended
  *
  * Memory   options are copied.
- * Threads  read-only once made, but for its slots; a call belongs to its loop.
+ * Threads  read-only once made, except its slots; a call belongs to its loop.
  * Source   docs/tools.md "exec"; checks.md X7.
  */
 #ifndef WEIR_TOOL_EXEC_H
@@ -19,7 +19,7 @@
 #include "tool/tool.h"
 
 struct exec_options {
-    struct str root; /* folder of all workspaces; empty: there is no such tool */
+    struct str root; /* folder of all workspaces; empty: no such tool */
     struct sandbox_limits limits;
     uint64_t scope;        /* enum exec_scope: which calls share a folder */
     uint64_t idle_ms;      /* after that, the folder of a session may be removed */
@@ -30,12 +30,12 @@ struct exec_options {
 };
 
 /* The caller ends it with tool_free(). Blocks: it runs a command once, to see that it works.
- * errors  ERR_UNIMPLEMENTED this machine cannot shut a command in, and why; those of making the
+ * errors  ERR_UNIMPLEMENTED this machine has no sandbox, and why; those of making the
  *         root */
 MUST_CHECK bool exec_tool_new(const struct exec_options *options, struct tool **ret,
                               struct err *e);
 
-/* Whether this machine can shut a command in; `why` says what it lacks. Blocks. */
+/* Whether this machine can run a sandbox; `why` says what it lacks. Blocks. */
 bool exec_works(struct err *why);
 
 #endif

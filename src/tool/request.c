@@ -141,7 +141,7 @@ static bool say_status(const struct tool_call *call, struct err *e) {
     return false;
 }
 
-/* An empty body becomes an empty text, whatever was expected. */
+/* An empty body becomes an empty text, even where JSON was expected. */
 static bool write_answer(const struct tool_call *call, struct buf *out, struct err *e) {
     const struct request_options *options = &call->tool->options;
     struct buf hidden;

@@ -9,8 +9,8 @@
  * A status of 400 or more is an error with the beginning of the response. Redirects are not
  * followed. Secrets are never shown.
  *
- * Memory   options are copied, but for the pool, which must outlive the tool.
- * Threads  read-only once made, but for its slots; a call belongs to its loop.
+ * Memory   options are copied, except the pool, which must outlive the tool.
+ * Threads  read-only once made, except its slots; a call belongs to its loop.
  * Source   RFC 3986 2 and 3; RFC 9110 9. */
 #ifndef WEIR_TOOL_REQUEST_H
 #define WEIR_TOOL_REQUEST_H

@@ -1,4 +1,4 @@
-/* sandbox: run a command that nobody vouches for.
+/* sandbox: run an untrusted command.
  *
  * bubblewrap gives it a user, pid, network, IPC and UTS namespace of its own, in which it sees
  *
@@ -7,7 +7,7 @@
  *     /tmp, /dev/shm                   memory of its own, gone afterwards
  *
  * and nothing else: no home, no environment, no process, no socket of this machine. A seccomp
- * filter refuses system calls that only reach for more (sandbox_filter.c), limits are set per
+ * filter refuses system calls that only an escape needs (sandbox_filter.c), limits are set per
  * process, and when the command ends or is ended, so does everything it started.
  *
  *     setpriv (where we are root: as SANDBOX_ID) ─▶ bwrap ─▶ prlimit ─▶ sh -c COMMAND
@@ -22,7 +22,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Who the command is where this process is root: the kernel does not count processes of root. */
+/* The command's user if this process is root: the kernel does not count processes of root. */
 #define SANDBOX_ID 65534
 
 struct sandbox_limits {
@@ -31,7 +31,7 @@ struct sandbox_limits {
     uint64_t processes;     /* and threads, at once */
     uint64_t file_bytes;    /* the largest file that it writes */
     uint64_t scratch_bytes; /* /tmp and /dev/shm, each */
-    bool network;           /* that of this machine, with its own services; else none */
+    bool network;           /* this machine's, with its services; else none */
 };
 
 struct sandbox;

@@ -1,7 +1,7 @@
-/* The seccomp filter of the sandbox: what a command has no use for, and an attack has.
+/* The seccomp filter of the sandbox: it refuses system calls that only attacks need.
  *
- * Everything else is allowed, since nobody knows what a command needs; the namespaces are the
- * wall, and the filter keeps it away from the kernel's less used doors. */
+ * Everything else is allowed, because a command may need it. The namespaces are the wall; the
+ * filter closes rarely used parts of the kernel. */
 #include "tool/sandbox.h"
 
 #include <dlfcn.h>
@@ -60,7 +60,7 @@ static const uint64_t new_namespaces[] = {CLONE_NEWNS,    CLONE_NEWUSER, CLONE_N
                                           CLONE_NEWNET,   CLONE_NEWIPC,  CLONE_NEWUTS,
                                           CLONE_NEWCGROUP};
 
-/* Input for the terminal of somebody else. */
+/* Input into another process's terminal. */
 static const uint64_t terminal_requests[] = {TIOCSTI, 0x541C /* TIOCLINUX */};
 
 /* Families of sockets: these, and those above AF_INET6, are refused. */

@@ -24,7 +24,7 @@ typedef void tool_progress_fn(struct str text, void *ctx);
 struct tool_request {
     struct str call_id, args; /* args: one JSON object */
     struct str agent, workspace, user, session;
-    tool_progress_fn *progress; /* NULL: nobody wants to know */
+    tool_progress_fn *progress; /* NULL: not wanted */
 };
 
 /* Called once, on the call's loop, never before tool_call_start() has returned. `result` is

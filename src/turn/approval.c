@@ -80,7 +80,7 @@ bool run_take_decision(struct run *run, struct decision *ret) {
         run_fail_memory(run);
         return false;
     }
-    if (ret->kind == DECISION_NONE) ret->kind = DECISION_REFUSE; /* nobody asks that way */
+    if (ret->kind == DECISION_NONE) ret->kind = DECISION_REFUSE; /* not a decision */
     run->approval.guarded = NULL;
     call->asks = false;
     if (ret->kind == DECISION_EDIT) call->args = ret->args; /* so does the conversation */
@@ -162,7 +162,7 @@ void run_wait_for_human(struct run *run) {
 
 void run_work_expired(struct run *run) {
     if (!session_unpark(run->record.engine->sessions, &run->approval.parked))
-        return; /* he was faster */
+        return; /* the human was faster */
     bool yes = run->approval.guarded && run->record.engine->limits.approval_expires_yes;
     on_answer(yes ? STR("{\"decision\":\"approve\",\"reason\":\"nobody answered in time\"}")
                   : STR("{\"decision\":\"refuse\",\"reason\":\"nobody answered in time\"}"),

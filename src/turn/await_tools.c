@@ -38,7 +38,7 @@ static bool take_engine(struct run *run, struct engine *engine) {
     return true;
 }
 
-/* A newer engine may have come while the turn waited for its session: nobody would tell it. */
+/* A newer engine may have come while the turn waited for its session: it gets no notice. */
 bool run_await_tools(struct run *run) {
     struct await_tools *await = &run->await_tools;
     struct run_host *host = run->record.host;

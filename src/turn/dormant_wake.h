@@ -1,9 +1,9 @@
 /* dormant_wake: a run that waits for a human leaves memory, and comes back when a request needs
  * it.
  *
- *     waiting in memory ── nobody reads it for a while ──▶ dormant: the store has it
+ *     waiting in memory ── unread for a while      ──▶ dormant: the store has it
  *            ▲                                                 │ a request means it,
- *            └─────── made anew from its events ◀──────────────┘ or its time is nearly over
+ *            └────── restored from its events ◀───────────────┘ or its time is nearly over
  *
  * A request that may mean such a run first looks in memory. When that cannot tell
  * (PENDING_ASLEEP, or directory_find() returns false), it wakes the runs and looks again.

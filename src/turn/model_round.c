@@ -346,7 +346,7 @@ static void on_answer(const struct reply_event *event, void *ctx) {
 
 /* --- asking ------------------------------------------------------------------------------- */
 
-/* Add what the agent is told and may request. The caller's own instructions replace the
+/* Add the agent's instructions and tools. The caller's own instructions replace the
  * agent's, but not the list of agents it can transfer to. */
 static bool add_offer(struct run *run, const struct offer *offer,
                       struct provider_request *asked) {

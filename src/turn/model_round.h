@@ -63,7 +63,7 @@ MUST_CHECK bool run_count_call(struct run *run, bool *ret_too_many);
 /* Make a name for the call counted last, unique in its session. False: the run fails. */
 MUST_CHECK bool run_name_call(struct run *run, struct str *ret);
 
-/* Cancel the call that is out or waits for its budget, and settle its cost. Harmless when there
+/* Cancel the call that runs or waits for its budget, and settle its cost. Harmless when there
  * is none. */
 void run_stop_model_round(struct run *run);
 

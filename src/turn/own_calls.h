@@ -1,6 +1,6 @@
 /* own_calls: tool calls that an agent makes itself, on its own server.
  *
- * An agent behind a protocol has tools that we do not know. The calls it reports are recorded
+ * An agent reached by a protocol has tools of its own. The calls it reports are recorded
  * like ours, so that every contract shows them and the session remembers them, but we do not
  * make them. A call without a result at the end of the reply gets an empty one. If the turn is
  * cut short, an open call is answered with what is known of its effect, like ours.

@@ -95,7 +95,7 @@ static void on_written(struct store_write *write, const struct err *failed, void
     recover_finish(ctx, failed);
 }
 
-/* End the run with a failure that tells the next turn what was said and done. */
+/* End the run with a failure that shows the next turn what was said and done. */
 static void write_ending(struct recovery *recovery, const struct store_load *load,
                          struct buf *out) {
     struct event event = {

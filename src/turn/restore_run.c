@@ -21,7 +21,7 @@ static bool walk(const struct store_section *sections, size_t count,
     return true;
 }
 
-/* What a human said while he was asked, and keys, do not end the waiting: answers.c. */
+/* A human's words to an open question, and keys, do not end the wait: answers.c. */
 static bool note_kind(const struct event *event, void *ctx) {
     if (event->kind != EVENT_ITEM) *(enum event_kind *)ctx = event->kind;
     return true;
@@ -79,7 +79,7 @@ static bool take_tool_call(struct restoring *restoring, const struct event *even
     return true;
 }
 
-/* A human's word about a call; what he changed is what was done. */
+/* A human's decision about a call; edited arguments are the ones that were used. */
 static void take_decision(struct restoring *restoring, const struct event *event) {
     struct run *run = restoring->run;
     struct str call_id = event->tool_result.call_id;

@@ -1,7 +1,7 @@
 /* structured_output: an answer that must be JSON of a certain shape.
  *
- * Such an answer is held back until it is complete. If it is wrong, the model is told once what
- * is wrong and where; a second wrong answer ends the turn.
+ * Such an answer is held back until it is complete. If it is wrong, the model is asked once
+ * more, with what is wrong and where; a second wrong answer ends the turn.
  *
  * Memory   none of its own.
  * Threads  the loop of its run.

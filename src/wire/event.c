@@ -223,8 +223,8 @@ void event_put(const struct event *event, size_t body, char *at) {
     }
 }
 
-/* Agent and moment, which are the same in all events of a stretch; copied whole where there is
- * room behind, because that is quicker. */
+/* Agent and moment, which are the same in all events of a stretch; copied whole where there
+ * is room after it, because that is quicker. */
 struct same_part {
     size_t len;
     char bytes[32]; /* not used if it is longer */

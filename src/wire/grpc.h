@@ -62,8 +62,8 @@ void grpc_reader_done(struct grpc_reader *reader);
  *
  *     while ((step = grpc_next(&reader, &bytes, &message, e)) == GRPC_MESSAGE) ...
  *
- * errors  ERR_INTERNAL a flag that is neither 0 nor 1; ERR_TOO_LARGE past the limit, told as
- *         soon as the prefix says so */
+ * errors  ERR_INTERNAL a flag that is neither 0 nor 1; ERR_TOO_LARGE past the limit, as
+ *         soon as the prefix shows it */
 enum grpc_step grpc_next(struct grpc_reader *reader, struct str *bytes,
                          struct grpc_message *ret, struct err *e);
 

@@ -175,7 +175,7 @@ void json_write_bool(struct json_writer *writer, bool value);
 void json_write_null(struct json_writer *writer);
 void json_write_raw(struct json_writer *writer, struct str raw); /* accepted JSON, as it is */
 
-/* Key and value in one. The key is text of ours, ending in NUL. */
+/* Key and value in one. The key is a constant that ends in NUL. */
 void json_member_str(struct json_writer *writer, const char *key, struct str text);
 void json_member_i64(struct json_writer *writer, const char *key, int64_t number);
 void json_member_u64(struct json_writer *writer, const char *key, uint64_t number);

@@ -69,7 +69,7 @@ struct token {
 enum token_verdict {
     TOKEN_VALID,
     TOKEN_MALFORMED,
-    TOKEN_FORGED, /* no key of ours signed it */
+    TOKEN_FORGED, /* none of our keys signed it */
     TOKEN_EXPIRED,
 };
 

@@ -84,7 +84,7 @@ void turn_attach(struct turn *turn, uint64_t run, uint64_t after_seq);
 
 void turn_tell_run(struct turn *turn, uint64_t run);
 
-/* Bring back those whom `answer` may mean, then look again from the beginning. */
+/* Wake the runs that `answer` may be for, then look again from the beginning. */
 void turn_wake(struct turn *turn, const struct pending_answer *answer);
 
 /* Look up the run of its idempotency key. */

@@ -56,7 +56,7 @@ static void end_call(struct converse *converse, enum err_code code, struct str m
 }
 
 /* A client that sends requests and never reads would cause an endless number of paid turns.
- * After this many, its further requests wait behind the window of its stream (B5). */
+ * After this many, its further requests wait in the window of its stream (B5). */
 static bool is_unread(struct converse *converse) {
     bool all_read = rpc_queued(converse->call) == 0;
     converse->unread_turns = all_read ? 0 : converse->unread_turns + 1;

@@ -21,7 +21,7 @@ static void send_event(struct rpc_call *call, uint32_t member, const struct pb_m
 
 /* Most messages are of these two kinds: chunk and thinking have the same fields. */
 #define TEXT_HEAD_BYTES (GRPC_PREFIX_BYTES + 3 * (1 + 5)) /* tags and lengths, at most */
-#define TEXT_SLACK_BYTES 32 /* written behind a message, at most */
+#define TEXT_SLACK_BYTES 32                               /* written after a message, at most */
 
 /* The agent's field, as each message of this agent has it. Most are so short that copying all of
  * `bytes` costs less than asking. */
@@ -41,7 +41,7 @@ static void agent_field_set(struct agent_field *field, struct str agent) {
 }
 
 /* Returns where the message ends; it takes at most TEXT_HEAD_BYTES more than both texts, and
- * TEXT_SLACK_BYTES behind it are written over. */
+ * TEXT_SLACK_BYTES after it are overwritten. */
 static inline __attribute__((always_inline)) char *
 put_text(char *at, uint32_t member, const struct agent_field *field, struct str text) {
     size_t inner = field->len + 2 + text.len;

@@ -148,7 +148,7 @@ bool fair_has_room(const struct fair *fair, const struct fair_item *item) {
            fair->background_used < fair->limits.background_max;
 }
 
-/* Whoever begins to wait has no credit for the time when it did not. */
+/* A caller that begins to wait has no credit for the time when it did not. */
 static void share_wait(struct share *share, enum fair_class class, uint64_t now) {
     bool waited = share->waiting[FAIR_INTERACTIVE] + share->waiting[FAIR_BACKGROUND] > 0;
     if (!waited && share->pass < now) share->pass = now;

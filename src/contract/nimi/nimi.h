@@ -41,7 +41,7 @@ struct nimi_connector {
     bool has_credential;      /* it has its key, or needs none */
     const struct str *models; /* local: the installed models; none: any name */
     size_t model_count;
-    /* What callers are told they may ask for: `models`, else those that agents ask of the same
+    /* The models listed for callers: `models`, or else the ones that agents use of the same
      * provider. */
     const struct str *offered;
     size_t offered_count;

@@ -57,8 +57,8 @@ const struct nimi_options *nimi_options(const struct config *config) {
     return options ? options : &none;
 }
 
-/* Take the next of "app=2, other=3" from *rest; an app id may hold '=' itself. False: it is none,
- * or there is no more. */
+/* Take the next of "app=2, other=3" from *rest; an app id may hold '=' itself. False:
+ * malformed, or the end. */
 static bool weight_next(struct str *rest, struct str *ret_entry, struct str *ret_app,
                         uint64_t *ret) {
     size_t len = str_find_byte(*rest, ',');

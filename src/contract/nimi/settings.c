@@ -81,7 +81,7 @@ static struct nimi_connector this_machines(const struct team *team) {
                                    .model_count = ARRAY_LEN(models)};
 }
 
-/* --- what callers are told ---------------------------------------------------------------- */
+/* --- what callers see --------------------------------------------------------------------- */
 
 static bool is_among(struct str name, const struct str *names, size_t count) {
     for (size_t i = 0; i < count; i++) {
@@ -90,7 +90,7 @@ static bool is_among(struct str name, const struct str *names, size_t count) {
     return false;
 }
 
-/* The models of a connector that lists none are those that agents ask of its provider. */
+/* A connector that lists no models has the ones that agents use of its provider. */
 static void offer(struct nimi_connector *connector, const struct team *team,
                   struct arena *arena) {
     connector->offered = connector->models;

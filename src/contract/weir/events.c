@@ -166,7 +166,7 @@ static void follow(struct watching *watching, uint64_t after_seq) {
                                            .ctx = watching});
 }
 
-/* Tell the client that its position no longer exists, and where it continues. */
+/* Report that the client's position no longer exists, and where it continues. */
 static void reset(struct watching *watching, uint64_t after_seq) {
     char data_room[64], id_room[48];
     struct buf data = {
