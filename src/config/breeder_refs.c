@@ -1,387 +1,12 @@
-/* Resolves the names in an agent.yaml to what the settings have: tools, MCP servers, knowledge
- * bases.
+/* Resolves the lists of an agent.yaml: its tools, knowledge bases, MCP servers and prompt.
  *
- *     tool, knowledge base   a tool of the section tools, a server of the section mcp, an
- *                            address in TOOL_ENDPOINT_NAME, a built-in tool, or a tool that a
- *                            server's map `tools` names
- *     MCP server             a server of the section mcp, one of AGENTBREEDER_MCP_SERVERS, or
- *                            the address beside it
- *
- * AGENT_TOOLS_JSON can describe these tools further, and add tools for the agent of `-c`. */
-#include "config/breeder.h"
+ * AGENT_TOOLS_JSON can describe tools further, and add tools for the agent of `-c`. An MCP server
+ * that the settings do not have may be in AGENTBREEDER_MCP_SERVERS, or have its address beside
+ * its name. */
+#include "config/breeder_item.h"
 
 #include "schema/schema.h"
-#include "tool/catalogue.h"
 #include "wire/json.h"
-
-#include <fnmatch.h>
-#include <stdio.h>
-
-#define NAME_MAX_BYTES 64 /* limit of models' APIs */
-
-/* A tool or a knowledge base, as written in the file. */
-struct item {
-    const char *what;
-    struct str ref, name, description, schema;
-    bool asks;
-    const struct yaml *at;
-};
-
-/* --- names -------------------------------------------------------------------------------- */
-
-static char folded(char c) {
-    if (c == '-') return '_';
-    return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
-}
-
-bool breeder_same(struct str a, struct str b) {
-    bool same = a.len == b.len;
-    for (size_t i = 0; same && i < a.len; i++) same = folded(a.at[i]) == folded(b.at[i]);
-    return same;
-}
-
-/* The names to look for, in upstream's order. */
-static size_t candidates(const struct item *item, struct str ret[3]) {
-    size_t count = 0;
-    struct str last = breeder_last_part(item->ref);
-    if (item->ref.len) ret[count++] = item->ref;
-    if (last.len && last.len < item->ref.len) ret[count++] = last;
-    if (item->name.len) ret[count++] = item->name;
-    return count;
-}
-
-/* "zendesk-mcp" and "mcp-zendesk" name the server zendesk. */
-static struct str bare_server(struct str name) {
-    if (name.len > 4 && breeder_same(str_skip(name, name.len - 4), STR("-mcp")))
-        return str_head(name, name.len - 4);
-    if (name.len > 4 && breeder_same(str_head(name, 4), STR("mcp-"))) return str_skip(name, 4);
-    return name;
-}
-
-static bool keep_name(struct config *config, struct str name, struct str *ret) {
-    if (!arena_str(config->arena, str_head(name, NAME_MAX_BYTES), ret)) return false;
-    for (char *at = (char *)ret->at; *at; at++) {
-        bool fits = str_is_alnum(*at) || *at == '-' || *at == '_';
-        if (!fits) *at = '_';
-    }
-    return true;
-}
-
-/* The tool's name for models: its own, or the end of its reference. */
-static bool tool_name(struct config *config, const struct item *item, struct str *ret) {
-    return keep_name(config, item->name.len ? item->name : breeder_last_part(item->ref), ret);
-}
-
-/* --- the section mcp ---------------------------------------------------------------------- */
-
-static const struct config_mcp *find_server(const struct config *config,
-                                            const struct item *item) {
-    struct str names[3];
-    size_t count = candidates(item, names);
-    for (size_t n = 0; n < count; n++) {
-        for (size_t i = 0; i < config->mcp_count; i++) {
-            struct str server = config->mcp[i].name;
-            if (breeder_same(server, names[n]) ||
-                breeder_same(bare_server(server), bare_server(names[n])))
-                return &config->mcp[i];
-        }
-    }
-    return NULL;
-}
-
-static bool is_for(const struct config_mcp *server, struct str agent) {
-    for (size_t i = 0; i < server->agent_count; i++) {
-        if (str_equal(server->agents[i], agent)) return true;
-    }
-    return server->agent_count == 0;
-}
-
-/* Add the pattern that means all tools of the server. */
-static bool take_server(struct config *config, const struct config_mcp *server,
-                        const struct config_agent *agent, struct config_agent_tool *ret,
-                        struct err *e) {
-    struct buf name;
-    if (!is_for(server, agent->slug))
-        return yaml_err(e, ret->at,
-                        "the MCP server '" STR_FMT "' is for other agents; add " STR_FMT
-                        " to its list 'agents'",
-                        STR_ARG(server->name), STR_ARG(agent->slug));
-    buf_init(&name, KIB);
-    buf_append(&name, server->name);
-    buf_append(&name, STR("/*"));
-    bool kept = arena_str(config->arena, buf_str(&name), &ret->name);
-    buf_done(&name);
-    return kept || config_too_large(ret->at, e);
-}
-
-/* Whether some server's map of tools names it, directly or by a pattern. */
-static bool is_promised(const struct config *config, struct str tool) {
-    char name[NAME_MAX_BYTES + 1], pattern[256];
-    snprintf(name, sizeof(name), STR_FMT, STR_ARG(tool));
-    for (size_t i = 0; i < config->mcp_count; i++) {
-        const struct config_mcp *server = &config->mcp[i];
-        for (size_t p = 0; p < server->policy_count; p++) {
-            snprintf(pattern, sizeof(pattern), STR_FMT, STR_ARG(server->policies[p].name));
-            if (fnmatch(pattern, name, 0) == 0) return true;
-        }
-    }
-    return false;
-}
-
-/* --- TOOL_ENDPOINT_NAME ------------------------------------------------------------------- */
-
-#define ENDPOINT "TOOL_ENDPOINT_"
-
-static void append_slug(struct str name, struct buf *out) {
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.at[i];
-        if (c >= 'a' && c <= 'z') c = (char)(c - 'a' + 'A');
-        bool fits = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z');
-        buf_append_byte(out, fits ? c : '_');
-    }
-}
-
-/* The address in the first variable that is set. `ret_variable` ends in NUL. */
-static struct str find_endpoint(const struct config_input *input, const struct item *item,
-                                struct buf *ret_variable) {
-    struct str names[3];
-    size_t count = candidates(item, names);
-    for (size_t i = 0; i < count; i++) {
-        buf_clear(ret_variable);
-        buf_append(ret_variable, STR(ENDPOINT));
-        append_slug(names[i], ret_variable);
-        buf_append_byte(ret_variable, '\0');
-        struct str url = buf_ok(ret_variable) ? config_env(input, ret_variable->at) : STR_EMPTY;
-        if (url.len) return url;
-    }
-    return STR_EMPTY;
-}
-
-static bool is_taken(const struct config *config, struct str name) {
-    for (size_t i = 0; i < config->tools.own_count; i++) {
-        if (str_equal(config->tools.own[i].name, name)) return true;
-    }
-    return false;
-}
-
-/* Two agents may use one name for different tools; the second one gets the agent's name
- * added. */
-static bool name_apart(struct config *config, const struct config_agent *agent,
-                       struct str *name) {
-    struct buf longer;
-    if (!is_taken(config, *name)) return true;
-    buf_init(&longer, KIB);
-    buf_printf(&longer, STR_FMT "_" STR_FMT, STR_ARG(*name), STR_ARG(agent->slug));
-    bool kept = keep_name(config, buf_str(&longer), name);
-    buf_done(&longer);
-    return kept && !is_taken(config, *name);
-}
-
-static bool keep_description(struct config *config, const struct item *item, struct str *ret) {
-    struct buf text;
-    if (item->description.len) return arena_str(config->arena, item->description, ret);
-    buf_init(&text, KIB);
-    buf_printf(&text, "The %s " STR_FMT ".", item->what,
-               STR_ARG(item->name.len ? item->name : breeder_last_part(item->ref)));
-    bool kept = arena_str(config->arena, buf_str(&text), ret);
-    buf_done(&text);
-    return kept;
-}
-
-/* Escape braces, because the address is not a template. */
-static bool keep_address(struct config *config, struct str url, struct str *ret,
-                         struct err *e) {
-    struct buf text;
-    buf_init(&text, 64 * KIB);
-    for (size_t i = 0; i < url.len; i++) {
-        buf_append_byte(&text, url.at[i]);
-        if (url.at[i] == '{' || url.at[i] == '}') buf_append_byte(&text, url.at[i]);
-    }
-    bool kept = config_keep_url(config, url, ret, e); /* checks that it is a valid address */
-    if (kept && !(buf_ok(&text) && arena_str(config->arena, buf_str(&text), ret)))
-        kept = err_set(e, ERR_TOO_LARGE, "it is too long");
-    buf_done(&text);
-    return kept;
-}
-
-/* Calls work as upstream: the arguments are posted as a JSON object. The result is the member
- * `output` of the answer, or the whole answer if it has none. */
-static bool make_endpoint(struct config *config, const struct config_agent *agent,
-                          const struct item *item, struct str url, struct config_own_tool *ret,
-                          struct err *e) {
-    struct str *agents = arena_alloc(config->arena, sizeof(*agents));
-    struct schema *schema;
-    *ret = config_own_tool_blank;
-    ret->method = STR("POST");
-    ret->pick = STR("output");
-    if (item->schema.len) ret->parameters = item->schema;
-    if (!schema_read(ret->parameters, &schema, e)) return err_add(e, "schema");
-    schema_free(schema);
-    if (!agents || !keep_address(config, url, &ret->url, e)) return false;
-    agents[0] = agent->slug;
-    ret->agents = agents;
-    ret->agent_count = 1;
-    return (tool_name(config, item, &ret->name) &&
-            keep_description(config, item, &ret->description)) ||
-           err_set(e, ERR_TOO_LARGE, "the settings are too large");
-}
-
-static bool add_endpoint(struct config *config, const struct config_agent *agent,
-                         const struct item *item, struct str url, struct config_agent_tool *ret,
-                         struct err *e) {
-    struct config_own_tool tool;
-    if (!make_endpoint(config, agent, item, url, &tool, e)) return false;
-    if (!name_apart(config, agent, &tool.name))
-        return err_set(e, ERR_INVALID_ARGUMENT, "there is a tool of this name already");
-    ret->name = tool.name;
-    return config_add_own_tool(config, &tool, item->at, e);
-}
-
-/* --- the section tools -------------------------------------------------------------------- */
-
-static const struct config_own_tool *find_own(const struct config *config,
-                                              const struct item *item) {
-    struct str names[3];
-    size_t count = candidates(item, names);
-    for (size_t n = 0; n < count; n++) {
-        for (size_t i = 0; i < config->agent_yaml.own_count; i++) {
-            if (breeder_same(config->tools.own[i].name, names[n])) return &config->tools.own[i];
-        }
-    }
-    return NULL;
-}
-
-static bool take_own(const struct config_own_tool *own, const struct config_agent *agent,
-                     struct config_agent_tool *ret, struct err *e) {
-    ret->name = own->name;
-    for (size_t i = 0; i < own->agent_count; i++) {
-        if (str_equal(own->agents[i], agent->slug)) return true;
-    }
-    return own->agent_count == 0 ||
-           yaml_err(e, ret->at,
-                    "the tool '" STR_FMT "' is for other agents; add " STR_FMT
-                    " to its list 'agents'",
-                    STR_ARG(own->name), STR_ARG(agent->slug));
-}
-
-/* --- built-in tools ----------------------------------------------------------------------- */
-
-/* A tool without its settings does not exist. */
-static bool is_there(const struct config *config, struct str built_in) {
-    return config->tools.web_search.backend.len > 0 ||
-           !str_equal(built_in, STR("web_search_tool"));
-}
-
-static bool find_built_in(const struct config *config, const struct item *item,
-                          struct str *ret) {
-    static const struct {
-        struct str name, built_in;
-    } others[] = {{STR("web_search"), STR("web_search_tool")},
-                  {STR("fetch_url"), STR("web_fetch")},
-                  {STR("get_current_time"), STR("current_time")}};
-    struct str names[3];
-    size_t count = candidates(item, names), row_count;
-    const struct catalogue_row *rows = catalogue_rows(&row_count);
-    for (size_t n = 0; n < count; n++) {
-        for (size_t i = 0; i < row_count; i++) {
-            *ret = rows[i].name;
-            if (breeder_same(names[n], *ret)) return is_there(config, *ret);
-        }
-        for (size_t i = 0; i < ARRAY_LEN(others); i++) {
-            *ret = others[i].built_in;
-            if (breeder_same(names[n], others[i].name)) return is_there(config, *ret);
-        }
-    }
-    *ret = STR_EMPTY;
-    return false;
-}
-
-/* --- one tool ----------------------------------------------------------------------------- */
-
-static bool is_hidden(const struct config *config, struct str name) {
-    for (size_t i = 0; i < config->tools.policy_count; i++) {
-        const struct config_agent_tool *policy = &config->tools.policies[i];
-        if (breeder_same(policy->name, name)) return policy->policy == CONFIG_TOOL_HIDDEN;
-    }
-    return false;
-}
-
-/* Whether the tool may appear at run time, which cannot be checked here. */
-static bool may_come(const struct config *config, struct str name) {
-    return config->converse.mcp_endpoint.len > 0 || is_hidden(config, name) ||
-           is_promised(config, name);
-}
-
-/* Where the missing line must be added. */
-static const char *the_settings(const struct config *config) {
-    return config->agent_yaml.alone
-               ? "the settings file that lists this one (agents: [{agent_yaml: FILE}])"
-               : "the settings";
-}
-
-static bool is_of_mcp(const struct item *item) {
-    struct str last = breeder_last_part(item->ref);
-    return bare_server(last).len < last.len || str_starts(item->ref, STR("mcp/"));
-}
-
-static bool miss_tool(struct config *config, const struct item *item, struct err *e) {
-    struct str text = str_head(item->ref.len ? item->ref : item->name, 60);
-    struct str last = str_head(item->name.len ? item->name : breeder_last_part(item->ref), 60);
-    struct buf slug;
-    struct str built_in = STR_EMPTY;
-    buf_init(&slug, KIB);
-    append_slug(last, &slug);
-    bool done = !find_built_in(config, item, &built_in);
-    if (str_equal(built_in, STR("web_search_tool"))) {
-        done = breeder_missing(
-            config, item->at, e,
-            "%s '" STR_FMT "' needs a search engine; write tools: "
-            "{web_search: {backend: searxng, url: URL}} into %s, or set " ENDPOINT STR_FMT
-            "=URL",
-            item->what, STR_ARG(text), the_settings(config), STR_ARG(buf_str(&slug)));
-    } else if (is_of_mcp(item)) {
-        done =
-            breeder_missing(config, item->at, e,
-                            "%s '" STR_FMT "' is nowhere here; write mcp: [{name: " STR_FMT
-                            ", command: [PROGRAM]}] into %s, or set " ENDPOINT STR_FMT "=URL",
-                            item->what, STR_ARG(text), STR_ARG(bare_server(last)),
-                            the_settings(config), STR_ARG(buf_str(&slug)));
-    } else {
-        done = breeder_missing(config, item->at, e,
-                               "%s '" STR_FMT "' is nowhere here; set " ENDPOINT STR_FMT
-                               "=URL, or write tools: {" STR_FMT
-                               ": {description: TEXT, command: [PROGRAM]}} into %s",
-                               item->what, STR_ARG(text), STR_ARG(buf_str(&slug)),
-                               STR_ARG(last), the_settings(config));
-    }
-    buf_done(&slug);
-    return done;
-}
-
-/* *ret->name stays empty if the tool is left out. */
-static bool find_tool(struct config *config, const struct config_input *input,
-                      const struct config_agent *agent, const struct item *item,
-                      struct config_agent_tool *ret, struct err *e) {
-    const struct config_own_tool *own = find_own(config, item);
-    const struct config_mcp *server = find_server(config, item);
-    struct buf variable;
-    struct err why;
-    if (own) return take_own(own, agent, ret, e);
-    if (server) return take_server(config, server, agent, ret, e);
-    buf_init(&variable, KIB);
-    struct str url = find_endpoint(input, item, &variable);
-    bool done = !url.len || add_endpoint(config, agent, item, url, ret, &why);
-    if (!done) yaml_err(e, item->at, "%s: %s", variable.at, why.text);
-    buf_done(&variable);
-    if (url.len || !done) return done;
-    ret->optional = config->agent_yaml.missing_warns;
-    if (find_built_in(config, item, &ret->name)) return true;
-    ret->optional = true;
-    if (!tool_name(config, item, &ret->name)) return config_too_large(item->at, e);
-    if (may_come(config, ret->name)) return true;
-    ret->name = STR_EMPTY;
-    return miss_tool(config, item, e);
-}
 
 /* --- AGENT_TOOLS_JSON --------------------------------------------------------------------- */
 
@@ -405,13 +30,13 @@ static bool take_text(struct config *config, struct json tool, const char *key,
            json_str(value, config->arena, ret);
 }
 
-static bool item_of_json(struct config *config, struct json tool, struct item *ret,
+static bool item_of_json(struct config *config, struct json tool, struct breeder_item *ret,
                          struct err *e) {
-    *ret = (struct item){.what = "tool",
-                         .ref = STR_EMPTY,
-                         .name = STR_EMPTY,
-                         .description = STR_EMPTY,
-                         .schema = STR_EMPTY};
+    *ret = (struct breeder_item){.what = "tool",
+                                 .ref = STR_EMPTY,
+                                 .name = STR_EMPTY,
+                                 .description = STR_EMPTY,
+                                 .schema = STR_EMPTY};
     struct json schema = json_find(tool, STR("schema"));
     if (schema.kind == JSON_NONE) schema = json_find(tool, STR("schema_"));
     bool good = tool.kind == JSON_OBJECT && take_text(config, tool, "ref", &ret->ref) &&
@@ -424,9 +49,9 @@ static bool item_of_json(struct config *config, struct json tool, struct item *r
                            TOOLS_JSON ": a tool is an object with the text 'name' or 'ref'");
 }
 
-static bool is_same_tool(const struct item *a, const struct item *b) {
+static bool is_same_tool(const struct breeder_item *a, const struct breeder_item *b) {
     struct str ours[3], theirs[3];
-    size_t our_count = candidates(a, ours), their_count = candidates(b, theirs);
+    size_t our_count = breeder_candidates(a, ours), their_count = breeder_candidates(b, theirs);
     for (size_t i = 0; i < our_count; i++) {
         for (size_t k = 0; k < their_count; k++) {
             if (breeder_same(ours[i], theirs[k])) return true;
@@ -436,12 +61,12 @@ static bool is_same_tool(const struct item *a, const struct item *b) {
 }
 
 /* Fill in what the file does not say. */
-static bool add_from_json(struct config *config, struct json tools, struct item *item,
+static bool add_from_json(struct config *config, struct json tools, struct breeder_item *item,
                           struct err *e) {
     struct json_reader reader = json_enter(tools);
     struct json tool;
     while (json_next_item(&reader, &tool)) {
-        struct item more;
+        struct breeder_item more;
         if (!item_of_json(config, tool, &more, e)) return false;
         if (!is_same_tool(item, &more)) continue;
         if (!item->description.len) item->description = more.description;
@@ -473,14 +98,14 @@ static bool keep_schema(struct config *config, const struct yaml *schema, struct
 }
 
 static bool item_of_yaml(struct config *config, const struct yaml *node, const char *what,
-                         struct item *ret, struct err *e) {
-    *ret = (struct item){.what = what,
-                         .ref = breeder_text(node, "ref"),
-                         .name = breeder_text(node, "name"),
-                         .description = breeder_text(node, "description"),
-                         .schema = STR_EMPTY,
-                         .asks = asks(node),
-                         .at = node};
+                         struct breeder_item *ret, struct err *e) {
+    *ret = (struct breeder_item){.what = what,
+                                 .ref = breeder_text(node, "ref"),
+                                 .name = breeder_text(node, "name"),
+                                 .description = breeder_text(node, "description"),
+                                 .schema = STR_EMPTY,
+                                 .asks = asks(node),
+                                 .at = node};
     return keep_schema(config, yaml_find(node, STR("schema")), &ret->schema, e);
 }
 
@@ -498,14 +123,15 @@ static bool has_tool(const struct tools *tools, struct str name) {
 }
 
 static bool add_item(struct config *config, const struct config_input *input,
-                     struct config_agent *agent, const struct item *item, struct tools *ret,
-                     struct err *e) {
+                     struct config_agent *agent, const struct breeder_item *item,
+                     struct tools *ret, struct err *e) {
     bool asked = item->asks || agent->breeder->asks;
     struct config_agent_tool tool = {.name = STR_EMPTY,
                                      .policy = asked ? CONFIG_TOOL_ASK : CONFIG_TOOL_ALLOW,
                                      .said = asked,
                                      .at = item->at};
-    if (!find_tool(config, input, agent, item, &tool, e)) return config_goes_on(config, e);
+    if (!breeder_find_tool(config, input, agent, item, &tool, e))
+        return config_goes_on(config, e);
     if (tool.name.len && !has_tool(ret, tool.name)) ret->at[ret->count++] = tool;
     return true;
 }
@@ -514,7 +140,7 @@ static bool add_list(struct config *config, const struct config_input *input,
                      struct config_agent *agent, const struct yaml *list, const char *what,
                      struct json more, struct tools *ret, struct err *e) {
     for (const struct yaml *node = list ? list->first : NULL; node; node = node->next) {
-        struct item item;
+        struct breeder_item item;
         if (!item_of_yaml(config, node, what, &item, e) ||
             !add_from_json(config, more, &item, e) ||
             !add_item(config, input, agent, &item, ret, e))
@@ -523,10 +149,10 @@ static bool add_list(struct config *config, const struct config_input *input,
     return true;
 }
 
-static bool has_item(const struct yaml *list, const struct item *item) {
+static bool has_item(const struct yaml *list, const struct breeder_item *item) {
     for (const struct yaml *node = list ? list->first : NULL; node; node = node->next) {
-        const struct item other = {.ref = breeder_text(node, "ref"),
-                                   .name = breeder_text(node, "name")};
+        const struct breeder_item other = {.ref = breeder_text(node, "ref"),
+                                           .name = breeder_text(node, "name")};
         if (is_same_tool(&other, item)) return true;
     }
     return false;
@@ -539,7 +165,7 @@ static bool add_json_tools(struct config *config, const struct config_input *inp
     struct json_reader reader = json_enter(more);
     struct json tool;
     while (json_next_item(&reader, &tool)) {
-        struct item item;
+        struct breeder_item item;
         if (!item_of_json(config, tool, &item, e)) return false;
         item.at = agent->at;
         if (!has_item(agent->breeder->tools, &item) &&
@@ -567,17 +193,18 @@ static bool read_servers_json(const struct config_input *input, struct json *ret
 }
 
 /* The address of a server in the map. False: an error. */
-static bool url_of_json(struct config *config, struct json servers, const struct item *item,
-                        struct str *ret, struct err *e) {
+static bool url_of_json(struct config *config, struct json servers,
+                        const struct breeder_item *item, struct str *ret, struct err *e) {
     struct json_reader reader = json_enter(servers);
     struct json key, value;
     struct str names[3];
-    size_t count = candidates(item, names);
+    size_t count = breeder_candidates(item, names);
     while (json_next_member(&reader, &key, &value)) {
         struct str name;
         if (!json_str(key, config->arena, &name)) return config_too_large(item->at, e);
         for (size_t i = 0; i < count; i++) {
-            if (!breeder_same(bare_server(name), bare_server(names[i]))) continue;
+            if (!breeder_same(breeder_bare_server(name), breeder_bare_server(names[i])))
+                continue;
             if (json_str(json_find(value, STR("url")), config->arena, ret)) return true;
             return yaml_err(e, item->at, SERVERS_JSON ": '" STR_FMT "' has no url",
                             STR_ARG(str_head(name, 60)));
@@ -595,33 +222,33 @@ static bool url_of_file(const struct yaml *node, struct str *ret, struct err *e)
                     "write transport: streamable_http if this one speaks it");
 }
 
-static bool miss_server(struct config *config, const struct item *item, struct err *e) {
-    struct str name = str_head(bare_server(breeder_last_part(item->ref)), 60);
+static bool miss_server(struct config *config, const struct breeder_item *item, struct err *e) {
+    struct str name = str_head(breeder_bare_server(breeder_last_part(item->ref)), 60);
     return breeder_missing(
         config, item->at, e,
         "MCP server '" STR_FMT "' is nowhere here; write mcp: [{name: " STR_FMT
         ", command: [PROGRAM]}] into %s, or url: URL beside it",
-        STR_ARG(str_head(item->ref, 60)), STR_ARG(name), the_settings(config));
+        STR_ARG(str_head(item->ref, 60)), STR_ARG(name), breeder_where(config));
 }
 
 static bool add_server(struct config *config, struct config_agent *agent,
                        const struct yaml *node, struct json servers, struct tools *ret,
                        struct err *e) {
-    struct item item;
+    struct breeder_item item;
     struct str url = STR_EMPTY;
     struct config_agent_tool tool = {.policy = agent->breeder->asks ? CONFIG_TOOL_ASK
                                                                     : CONFIG_TOOL_ALLOW,
                                      .said = agent->breeder->asks,
                                      .at = node};
     if (!item_of_yaml(config, node, "MCP server", &item, e)) return false;
-    const struct config_mcp *server = find_server(config, &item);
+    const struct config_mcp *server = breeder_find_server(config, &item);
     if (!server && !url_of_json(config, servers, &item, &url, e)) return false;
     if (!server && !url.len && !url_of_file(node, &url, e)) return false;
     if (!server && !url.len) return miss_server(config, &item, e);
-    if (!server && !config_add_mcp(config, bare_server(breeder_last_part(item.ref)), url,
-                                   agent->slug, node, &server, e))
+    if (!server && !config_add_mcp(config, breeder_bare_server(breeder_last_part(item.ref)),
+                                   url, agent->slug, node, &server, e))
         return false;
-    if (!take_server(config, server, agent, &tool, e)) return false;
+    if (!breeder_take_server(config, server, agent, &tool, e)) return false;
     if (!has_tool(ret, tool.name)) ret->at[ret->count++] = tool;
     return true;
 }
