@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/contracts.h"
 #include "cli/model_discovery.h"
+#include "contract/crawbl/options.h"
 #include "daemon/daemon.h"
 #include "daemon/team.h"
 #include "wire/token.h"
@@ -108,9 +109,9 @@ static double resident_mb(void) {
 static void print_token(const struct demo *demo) {
     struct token_keys *keys = token_keys_new(TOKEN_STRICT, TOKEN_WINDOW_S);
     const struct config *config = demo->config;
-    struct str user = config->converse.user.len ? config->converse.user : DEMO_USER;
-    struct str workspace =
-        config->converse.workspace.len ? config->converse.workspace : DEMO_WORKSPACE;
+    const struct crawbl_options *options = crawbl_options(config);
+    struct str user = options->user.len ? options->user : DEMO_USER;
+    struct str workspace = options->workspace.len ? options->workspace : DEMO_WORKSPACE;
     struct buf token;
     struct err e;
     bool trimmed;

@@ -61,10 +61,9 @@ struct config {
         bool strict;                  /* refuse undated tokens (K1) */
     } tokens;
     struct {
-        struct str workspace, user; /* the only identity served; empty = any */
-        struct str mcp_endpoint;    /* empty = none */
-        struct str orchestrator;    /* not used; its presence marks a pod of Crawbl */
-        struct str searxng;         /* search engine for agents of a blueprint; empty = none */
+        struct str mcp_endpoint; /* empty = none */
+        struct str orchestrator; /* not used; its presence marks a pod of Crawbl */
+        struct str searxng;      /* search engine for agents of a blueprint; empty = none */
         bool blueprint, reflection;
     } converse;
     struct {

@@ -64,7 +64,7 @@ static struct converse_settings converse_of(const struct crawbl_settings *settin
     const struct config *config = from->config;
     const struct crawbl_options *options = crawbl_options(config);
     return (struct converse_settings){
-        .guard = {settings->keys, config->converse.workspace, config->converse.user},
+        .guard = {settings->keys, options->workspace, options->user},
         .lenient = options->lenient,
         .errors_as_text = options->errors_as_text,
         .sticky = options->sticky,

@@ -6,7 +6,12 @@
 
 /* clang-format off */
 static const struct setting rows[] = {
-    {.group = "Converse", .key = "converse.lenient", .flag = "lenient", .env = {"WEIR_LENIENT"},
+    {.group = "Converse", .key = "converse.workspace", .flag = "workspace-id",
+     .env = {"WEIR_WORKSPACE_ID", "CRAWBL_WORKSPACE_ID"}, ID(workspace), .shown = "any",
+     .help = "serve this workspace only"},
+    {.key = "converse.user", .flag = "user-id", .env = {"WEIR_USER_ID", "CRAWBL_USER_ID"},
+     ID(user), .shown = "any", .help = "serve this user only"},
+    {.key = "converse.lenient", .flag = "lenient", .env = {"WEIR_LENIENT"},
      BOOL(lenient), .preset = "false",
      .help = "fall back where a request lacks an agent, a session or ids, as upstream does"},
     {.key = "converse.errors_as_text", .flag = "errors-as-text", .env = {"WEIR_ERRORS_AS_TEXT"},

@@ -1,7 +1,7 @@
 /* options: the settings of this contract, as written in the configuration.
  *
- * What an orchestrator gives a workspace (the ids it serves, its MCP endpoint, its blueprint)
- * and the signing keys are among the daemon's settings (config.h): others read them, too.
+ * The orchestrator's endpoints, the blueprint and the signing keys are among the daemon's
+ * settings (config.h), because config/, the team and commands read them, too.
  *
  * Threads  read-only once loaded.
  */
@@ -14,6 +14,7 @@
 struct crawbl_options {
     bool lenient, errors_as_text, sticky;
     struct leaving on_disconnect;
+    struct str workspace, user; /* the only identity served; empty: any */
 };
 
 extern const struct setting_rows crawbl_rows;
