@@ -11,10 +11,11 @@
 
 #include "cli/cli.h"
 #include "helper/assert_str.h"
+#include "helper/test_folder.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,18 +32,13 @@ static char home[64];
 
 FRESH int home_setup(void **state) {
     (void)state;
-    snprintf(home, sizeof(home), "/tmp/weir_cli.XXXXXX");
-    return mkdtemp(home) ? 0 : -1;
-}
-
-static int home_remove(const char *path, const struct stat *info, int type, struct FTW *walk) {
-    (void)info, (void)type, (void)walk;
-    return remove(path);
+    test_folder_make(home);
+    return 0;
 }
 
 FRESH int home_teardown(void **state) {
     (void)state;
-    nftw(home, home_remove, 8, FTW_DEPTH | FTW_PHYS);
+    test_folder_remove(home);
     return 0;
 }
 

@@ -2,32 +2,12 @@
 #include "config/config.h"
 
 #include "helper/assert_str.h"
+#include "helper/test_folder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-struct folder {
-    char path[64];
-};
-
-static int make_folder(void **state) {
-    struct folder *folder = calloc(1, sizeof(*folder));
-    strcpy(folder->path, "/tmp/weir-breeder-test-XXXXXX");
-    assert_non_null(mkdtemp(folder->path));
-    *state = folder;
-    return 0;
-}
-
-static int drop_folder(void **state) {
-    struct folder *folder = *state;
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf '%s'", folder->path);
-    int gone = system(command);
-    free(folder);
-    return gone;
-}
 
 /* A file of the folder; the folders of its name are made. */
 static const char *put(const struct folder *folder, const char *name, const char *text) {
@@ -38,10 +18,7 @@ static const char *put(const struct folder *folder, const char *name, const char
         mkdir(path, 0700);
         *at = '/';
     }
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
+    write_file(path, text);
     return path;
 }
 
@@ -431,5 +408,5 @@ int main(void) {
         cmocka_unit_test(an_entry_that_is_a_file_stands_alone),
         cmocka_unit_test(a_guardrail_may_have_its_rule_in_the_settings),
     };
-    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+    return cmocka_run_group_tests(tests, test_folder_setup, test_folder_teardown);
 }

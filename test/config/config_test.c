@@ -15,39 +15,9 @@
 #include "contract/agentbreeder/options.h"
 #include "contract/crawbl/options.h"
 #include "engine/engine.h"
+#include "helper/test_folder.h"
 #include "server/server.h"
 #include "session/session.h"
-
-/* A settings file of this test's own. */
-struct folder {
-    char path[64], file[96], secret[96];
-};
-
-static int make_folder(void **state) {
-    struct folder *folder = calloc(1, sizeof(*folder));
-    strcpy(folder->path, "/tmp/weir-config-test-XXXXXX");
-    if (!mkdtemp(folder->path)) return -1;
-    snprintf(folder->file, sizeof(folder->file), "%s/weir.yaml", folder->path);
-    snprintf(folder->secret, sizeof(folder->secret), "%s/key", folder->path);
-    *state = folder;
-    return 0;
-}
-
-static int drop_folder(void **state) {
-    struct folder *folder = *state;
-    unlink(folder->file);
-    unlink(folder->secret);
-    rmdir(folder->path);
-    free(folder);
-    return 0;
-}
-
-static void write_file(const char *path, const char *text) {
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define NOTHING ((const char *const[]){NULL})
@@ -452,8 +422,8 @@ static void a_variable_that_nobody_reads_is_noticed(void **state) {
 static void secrets_come_from_the_environment_or_from_files(void **state) {
     struct folder *folder = *state;
     char variable[128], text[160];
-    write_file(folder->secret, "s3cret-of-16-bytes\n");
-    snprintf(variable, sizeof(variable), "CRAWBL_MCP_SIGNING_KEY_FILE=%s", folder->secret);
+    write_file(folder->other, "s3cret-of-16-bytes\n");
+    snprintf(variable, sizeof(variable), "CRAWBL_MCP_SIGNING_KEY_FILE=%s", folder->other);
     struct config *config = load(NOTHING, LIST(variable));
     assert_true(is(config->tokens.key, "s3cret-of-16-bytes"));
     assert_int_equal(config->warning_count, 0); /* the line end of a file is no surprise */
@@ -464,8 +434,8 @@ static void secrets_come_from_the_environment_or_from_files(void **state) {
     assert_true(warned(config, "CRAWBL_MCP_SIGNING_KEY_FILE is not read"));
     config_free(config);
 
-    snprintf(text, sizeof(text), "tokens: {key_file: key, auth_token_file: %s}\n",
-             folder->secret);
+    snprintf(text, sizeof(text), "tokens: {key_file: other, auth_token_file: %s}\n",
+             folder->other);
     write_file(folder->file, text);
     config = load(LIST("-c", folder->file), LIST("AGENT_AUTH_TOKEN=mine"));
     assert_true(is(config->tokens.key, "s3cret-of-16-bytes"));
@@ -621,5 +591,5 @@ int main(void) {
         cmocka_unit_test(help_tells_each_flag_with_its_variable_and_default),
         cmocka_unit_test(the_page_of_the_docs_holds_the_table_as_it_is),
     };
-    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+    return cmocka_run_group_tests(tests, test_folder_setup, test_folder_teardown);
 }

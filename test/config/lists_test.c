@@ -1,6 +1,7 @@
 #include "config/config.h"
 
 #include "helper/assert_str.h"
+#include "helper/test_folder.h"
 
 #include "agent/kind.h"
 #include "base/mem.h"
@@ -9,39 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-/* A settings file, and a file that it names, of this test's own. */
-struct folder {
-    char path[64], file[96], other[96], agent[96];
-};
-
-static int make_folder(void **state) {
-    struct folder *folder = mem_zero(1, sizeof(*folder));
-    strcpy(folder->path, "/tmp/weir-lists-test-XXXXXX");
-    if (!mkdtemp(folder->path)) return -1;
-    snprintf(folder->file, sizeof(folder->file), "%s/weir.yaml", folder->path);
-    snprintf(folder->other, sizeof(folder->other), "%s/other", folder->path);
-    snprintf(folder->agent, sizeof(folder->agent), "%s/agent.yaml", folder->path);
-    *state = folder;
-    return 0;
-}
-
-static int drop_folder(void **state) {
-    struct folder *folder = *state;
-    unlink(folder->file);
-    unlink(folder->other);
-    unlink(folder->agent);
-    rmdir(folder->path);
-    free(folder);
-    return 0;
-}
-
-static void write_file(const char *path, const char *text) {
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define NOTHING ((const char *const[]){NULL})
@@ -1281,5 +1249,5 @@ int main(void) {
         cmocka_unit_test(an_agent_yaml_becomes_one_agent),
         cmocka_unit_test(what_the_schema_of_agent_yaml_does_not_know_is_refused),
     };
-    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+    return cmocka_run_group_tests(tests, test_folder_setup, test_folder_teardown);
 }

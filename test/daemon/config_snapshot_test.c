@@ -1,6 +1,7 @@
 #include "daemon/config_snapshot.h"
 
 #include "helper/assert_str.h"
+#include "helper/test_folder.h"
 
 #include "base/mem.h"
 #include "cli/contracts.h"
@@ -10,37 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-/* A settings file and a script of this test's own. */
-struct folder {
-    char path[64], file[96], script[96];
-};
-
-static int make_folder(void **state) {
-    struct folder *folder = mem_zero(1, sizeof(*folder));
-    strcpy(folder->path, "/tmp/weir-edition-test-XXXXXX");
-    if (!mkdtemp(folder->path)) return -1;
-    snprintf(folder->file, sizeof(folder->file), "%s/weir.yaml", folder->path);
-    snprintf(folder->script, sizeof(folder->script), "%s/play.yaml", folder->path);
-    *state = folder;
-    return 0;
-}
-
-static int drop_folder(void **state) {
-    struct folder *folder = *state;
-    unlink(folder->file);
-    unlink(folder->script);
-    rmdir(folder->path);
-    free(folder);
-    return 0;
-}
-
-static void write_file(const char *path, const char *text) {
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
 
 #define SCRIPT                                                                                 \
     "script: 1\n"                                                                              \
@@ -59,7 +29,7 @@ static struct config *load(const struct folder *folder, const char *settings) {
                                  .more_ctx = &contracts};
     struct config *config;
     struct err e;
-    write_file(folder->script, SCRIPT);
+    write_file(folder->other, SCRIPT);
     write_file(folder->file, settings);
     if (!config_load(&input, &config, &e)) fail_msg("%s", e.text);
     return config;
@@ -78,7 +48,7 @@ static void an_edition_hands_each_setting_to_the_part_that_keeps_it(void **state
     const struct folder *folder = *state;
     struct config_snapshot *snapshot = make(
         load(folder,
-             "script: play.yaml\n"
+             "script: other\n"
              "session: {busy: reject}\n"
              "converse: {workspace: w, user: u, sticky: true, lenient: true}\n"
              "http: {workspace: h}\n"
@@ -123,7 +93,7 @@ static void an_edition_hands_each_setting_to_the_part_that_keeps_it(void **state
 /* A sanitizer sees who used it afterwards, and that it went at all. */
 static void an_edition_lives_as_long_as_somebody_has_its_engine(void **state) {
     const struct folder *folder = *state;
-    struct config_snapshot *snapshot = make(load(folder, "script: play.yaml\n"));
+    struct config_snapshot *snapshot = make(load(folder, "script: other\n"));
     struct engine *engine = engine_ref(&snapshot->engine);
     config_snapshot_unref(snapshot);
     assert_str(engine->agents[0].slug, "manager");
@@ -136,7 +106,7 @@ static void what_does_not_fit_together_makes_no_edition(void **state) {
         const char *settings, *why;
     } cases[] = {
         {"script: nothere.yaml\n", "read '"},
-        {"script: play.yaml\nagents: [{slug: a, tools: [open_drawr]}]\n",
+        {"script: other\nagents: [{slug: a, tools: [open_drawr]}]\n",
          ":2:28: no tool is called 'open_drawr'; did you mean 'open_drawer'?"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -177,5 +147,5 @@ int main(void) {
         cmocka_unit_test(what_does_not_fit_together_makes_no_edition),
         cmocka_unit_test(only_what_a_start_reads_needs_a_restart),
     };
-    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+    return cmocka_run_group_tests(tests, test_folder_setup, test_folder_teardown);
 }

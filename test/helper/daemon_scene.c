@@ -1,11 +1,11 @@
 #include "helper/daemon_scene.h"
 
 #include "helper/assert_str.h"
+#include "helper/test_folder.h"
 
 #include "base/mem.h"
 
 #include <arpa/inet.h>
-#include <ftw.h>
 #include <nghttp2/nghttp2.h>
 #include <pthread.h>
 #include <signal.h>
@@ -105,8 +105,7 @@ static void hold_signals(void) {
 struct scene *scene_start(const struct contract_table *contracts, const char *settings) {
     struct scene *scene = MEM_NEW(struct scene);
     scene->contracts = contracts;
-    strcpy(scene->folder, "/tmp/weir-daemon-test-XXXXXX");
-    assert_non_null(mkdtemp(scene->folder));
+    test_folder_make(scene->folder);
     snprintf(scene->file, sizeof(scene->file), "%s/weir.yaml", scene->folder);
     write_settings(scene, settings);
     pthread_mutex_init(&scene->lock, NULL);
@@ -120,17 +119,11 @@ struct scene *scene_start(const struct contract_table *contracts, const char *se
     return scene;
 }
 
-static int remove_entry(const char *path, const struct stat *found, int kind, struct FTW *at) {
-    (void)found, (void)kind, (void)at;
-    return remove(path);
-}
-
 void scene_stop(struct scene *scene) {
     if (!scene) return;
     kill(getpid(), SIGTERM);
     pthread_join(scene->thread, NULL);
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): the daemon's threads have ended */
-    nftw(scene->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    test_folder_remove(scene->folder);
     assert_int_equal(scene->failed.code, ERR_NONE);
     pthread_mutex_destroy(&scene->lock);
     pthread_cond_destroy(&scene->changed);

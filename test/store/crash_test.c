@@ -144,7 +144,7 @@ static void nothing_acknowledged_is_lost_at_any_step(void **state) {
                 newest = check_runs(f, newest, WITH_NOTES);
                 fixture_close(f);
             }
-            fixture_empty(f->folder);
+            test_folder_remove(f->folder);
         }
     }
 }
@@ -203,7 +203,7 @@ static void a_migration_resumes_where_it_died(void **state) {
         fixture_open(f);
         assert_int_equal(check_runs(f, 1, RUNS_ALONE), 1);
         fixture_close(f);
-        fixture_empty(f->folder);
+        test_folder_remove(f->folder);
     }
 }
 

@@ -6,16 +6,17 @@
 #define WEIR_TEST_STORE_FIXTURE_H
 
 #include "base/mem.h"
+#include "helper/test_folder.h"
 #include "store/store.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 /* cmocka wants these four first. */
 #include <cmocka.h>
-#include <ftw.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What the steps of the schema after 8 did, undone. */
@@ -42,19 +43,8 @@ struct fixture {
 
 __attribute__((unused)) static void fixture_init(struct fixture *f) {
     *f = (struct fixture){.durability = STORE_FULL};
-    snprintf(f->folder, sizeof(f->folder), "/tmp/weir_store.XXXXXX");
-    assert_non_null(mkdtemp(f->folder));
+    test_folder_make(f->folder);
     f->loop = loop_new();
-}
-
-static int fixture_remove(const char *path, const struct stat *info, int type,
-                          struct FTW *walk) {
-    (void)info, (void)type, (void)walk;
-    return remove(path);
-}
-
-__attribute__((unused)) static void fixture_empty(const char *folder) {
-    nftw(folder, fixture_remove, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static void fixture_opened(const struct err *failed, void *ctx) {
@@ -96,7 +86,7 @@ __attribute__((unused)) static void fixture_close(struct fixture *f) {
 __attribute__((unused)) static void fixture_done(struct fixture *f) {
     fixture_close(f);
     loop_free(f->loop);
-    fixture_empty(f->folder);
+    test_folder_remove(f->folder);
 }
 
 /* --- one for each test: cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)  */

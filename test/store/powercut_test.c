@@ -344,8 +344,8 @@ static void one_life(struct trial *trial) {
 }
 
 static void new_disk(struct trial *trial) {
-    fixture_empty(trial->disk);
-    fixture_empty(trial->f.folder);
+    test_folder_remove(trial->disk);
+    test_folder_remove(trial->f.folder);
     assert_int_equal(mkdir(trial->disk, 0700), 0);
     assert_int_equal(mkdir(trial->f.folder, 0700), 0);
     trial->found = trial->epoch = 0;
@@ -355,8 +355,7 @@ static void new_disk(struct trial *trial) {
 static struct trial cut_again_and_again(enum store_durability durability, size_t cuts) {
     struct trial trial = {.durability = durability, .seed = number_from("WEIR_SEED", 1)};
     fixture_init(&trial.f);
-    snprintf(trial.disk, sizeof(trial.disk), "/tmp/weir_powercut.XXXXXX");
-    assert_non_null(mkdtemp(trial.disk));
+    test_folder_make(trial.disk);
     while (trial.cuts < cuts) {
         if (trial.cuts % LIVES == 0) new_disk(&trial);
         one_life(&trial);
@@ -365,7 +364,7 @@ static struct trial cut_again_and_again(enum store_durability durability, size_t
             fail_msg("cut %zu: %zu acknowledged writes are lost; see %s", trial.cuts,
                      trial.lost, trial.disk);
     }
-    fixture_empty(trial.disk);
+    test_folder_remove(trial.disk);
     fixture_done(&trial.f);
     print_message("%zu cuts, %llu acknowledged writes; %zu of them lost, in %zu cuts\n",
                   trial.cuts, (unsigned long long)trial.writes, trial.lost, trial.lossy_cuts);

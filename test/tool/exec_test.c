@@ -3,6 +3,7 @@
 #include "tool/exec.h"
 
 #include "helper/assert_str.h"
+#include "helper/test_folder.h"
 
 #include "base/mem.h"
 #include "loop/guard.h"
@@ -37,8 +38,8 @@ static void on_done(struct str result, const struct err *failed, void *ctx) {
 /* False: this machine cannot shut a command in, and the error says so. */
 static bool begin_many(struct scene *scene, uint64_t timeout_ms, uint64_t at_once) {
     struct err e;
-    *scene = (struct scene){.root = "/tmp/weir-exec-test-XXXXXX"};
-    assert_non_null(mkdtemp(scene->root));
+    *scene = (struct scene){.root = ""};
+    test_folder_make(scene->root);
     assert_int_equal(chmod(scene->root, 0755), 0);
     struct exec_options options = {.root = str_from(scene->root),
                                    .limits = {.memory_bytes = 256 * MIB,
@@ -83,14 +84,12 @@ static struct tool_call *start(struct scene *scene, const char *args) {
 
 /* No child of ours is left. */
 static void end(struct scene *scene) {
-    char command[128];
     tool_free(scene->tool);
     loop_free(scene->loop);
     buf_done(&scene->said);
     while (waitpid(-1, NULL, 0) > 0) {
     }
-    snprintf(command, sizeof(command), "rm -rf '%s'", scene->root);
-    assert_int_equal(system(command), 0);
+    test_folder_remove(scene->root);
 }
 
 static void says(struct scene *scene, const char *args, const char *expected) {

@@ -2,6 +2,7 @@
 #include "tool/file_write.h"
 
 #include "helper/assert_str.h"
+#include "helper/test_folder.h"
 #include "tool/local.h"
 
 #include <stdio.h>
@@ -19,8 +20,8 @@ struct stage {
 
 static void init(struct stage *stage, struct loop *loop) {
     struct err e;
-    *stage = (struct stage){.folder = "/tmp/weir-files-XXXXXX", .loop = loop};
-    assert_non_null(mkdtemp(stage->folder));
+    *stage = (struct stage){.loop = loop};
+    test_folder_make(stage->folder);
     struct str root = str_from(stage->folder);
     assert_true(file_read_tool_new(root, &stage->reads, &e));
     assert_true(file_write_tool_new(root, &stage->writes, &e));
@@ -28,13 +29,11 @@ static void init(struct stage *stage, struct loop *loop) {
 }
 
 static void done(struct stage *stage) {
-    char command[128];
     tool_free(stage->reads);
     tool_free(stage->writes);
     loop_free(stage->loop);
     buf_done(&stage->said);
-    snprintf(command, sizeof(command), "rm -rf '%s'", stage->folder);
-    assert_int_equal(system(command), 0);
+    test_folder_remove(stage->folder);
 }
 
 static void on_done(struct str result, const struct err *failed, void *ctx) {

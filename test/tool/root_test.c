@@ -3,6 +3,7 @@
 #include "tool/root.h"
 
 #include "helper/assert_str.h"
+#include "helper/test_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,8 +46,7 @@ static void make_folder(const char *path) {
 static int set_up(void **state) {
     struct stage *stage = calloc(1, sizeof(*stage));
     struct err e;
-    snprintf(stage->folder, sizeof(stage->folder), "/tmp/weir-root-XXXXXX");
-    assert_non_null(mkdtemp(stage->folder));
+    test_folder_make(stage->folder);
     assert_int_equal(chdir(stage->folder), 0);
     make_folder("root");
     make_folder("rootless");
@@ -59,12 +59,10 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     struct stage *stage = *state;
-    char command[128];
     root_unref(stage->root);
     buf_done(&stage->bytes);
     assert_int_equal(chdir("/"), 0);
-    snprintf(command, sizeof(command), "rm -rf '%s'", stage->folder);
-    assert_int_equal(system(command), 0);
+    test_folder_remove(stage->folder);
     free(stage);
     return 0;
 }
