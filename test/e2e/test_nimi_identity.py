@@ -13,6 +13,7 @@ import time
 import grpc
 import nimi_client as nimi
 import pytest
+from nimi.runtime.v1 import app_pb2, app_pb2_grpc, audit_pb2
 from nimi.runtime.v1 import auth_pb2, auth_pb2_grpc, connector_pb2, connector_pb2_grpc
 from nimi_client import common, pb
 
@@ -270,3 +271,47 @@ def test_every_caller_may_have_to_have_a_token(start_weir, issuer):
     ben = bearer(key.sign(issuer.url, "ben"))
     assert refusal(client.ask, auth.RefreshSession, refresh, ben)[1] == "APP_NOT_REGISTERED"
     assert client.ask(auth.RefreshSession, refresh, anna)[0].session_token
+
+
+def test_a_capability_is_a_word_in_the_scope(start_weir, issuer):
+    key = issuer.key("k")
+    issuer.keys = [key]
+    client = nimi.Client(start_weir(script=QUICK, config=configured(issuer)))
+
+    def export(metadata=None):
+        metadata = metadata or client.metadata()
+        call = client.audit.ExportAuditEvents(
+            audit_pb2.ExportAuditEventsRequest(app_id=nimi.APP), metadata=metadata, timeout=20
+        )
+        try:
+            return list(call)
+        except grpc.RpcError as error:
+            raise nimi.Refused(error) from None
+
+    assert refusal(export) == UNAUTHENTICATED
+    plain = key.sign(issuer.url, "anna", scope="runtime.audit openid")
+    assert refusal(export, bearer(plain)) == FORBIDDEN
+    allowed = key.sign(issuer.url, "anna", scope="openid runtime.audit.export")
+    assert [chunk.eof for chunk in export(bearer(allowed))][-1]
+
+
+def test_a_session_that_is_named_must_be_valid(weir):
+    client = nimi.Client(weir)
+    auth = auth_pb2_grpc.RuntimeAuthServiceStub(client.channel)
+    apps = app_pb2_grpc.RuntimeAppServiceStub(client.channel)
+    app = client.ask(auth.RegisterApp, auth_pb2.RegisterAppRequest(app_id=nimi.APP))[0]
+    opened = auth_pb2.OpenSessionRequest(app_id=nimi.APP, app_instance_id=app.app_instance_id)
+    session = client.ask(auth.OpenSession, opened)[0]
+
+    def send(session_id, token):
+        message = app_pb2.SendAppMessageRequest(
+            from_app_id=nimi.APP, to_app_id=nimi.APP, message_type="greeting"
+        )
+        metadata = client.metadata(session_id=session_id, session_token=token)
+        return client.ask(apps.SendAppMessage, message, metadata)[0]
+
+    unknown = (grpc.StatusCode.UNAUTHENTICATED, "APP_NOT_REGISTERED")
+    assert refusal(send, session.session_id, "x" * 43) == unknown
+    assert refusal(send, "0" * 26, session.session_token) == unknown
+    assert send(session.session_id, session.session_token).accepted
+    assert send(None, None).accepted

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "contract/nimi/audit/note.h"
+#include "contract/nimi/auth/auth.h"
 #include "contract/nimi/bearer.h"
 #include "contract/nimi/fetch.h"
 #include "contract/nimi/once.h"
@@ -46,6 +47,10 @@ static bool check_protocol(struct nimi_call *call, struct fault *fault) {
     return envelope_read(call->rpc, form, &call->envelope, fault);
 }
 
+static bool check_caller(struct nimi_call *call, struct fault *fault) {
+    return auth_check_session(call, fault) && bearer_check(call, fault);
+}
+
 /* Hide the key. The ten-step chain still sees that there was one. */
 static bool scrub(struct nimi_call *call, struct fault *fault) {
     (void)fault;
@@ -65,7 +70,7 @@ static const struct {
     intercept_fn *enter;
 } interceptors[] = {
     {"version", add_version},     {"lifecycle", check_lifecycle}, {"activity", note_activity},
-    {"protocol", check_protocol}, {"authn", bearer_check},        {"authz", bearer_authorize},
+    {"protocol", check_protocol}, {"authn", check_caller},        {"authz", bearer_authorize},
     {"credential-scrub", scrub},  {"audit", begin_audit},
 };
 

@@ -31,6 +31,7 @@ enum {
     NIMI_ONCE = 4,      /* a unary write; with a key it is made once (once.h) */
     NIMI_LOOKS = 8,     /* changes nothing, and is refused while the runtime stops */
     NIMI_RECORDED = 16, /* reads, and is in the audit log all the same */
+    NIMI_SESSION = 32,  /* a session that the caller names must be valid (auth/) */
 };
 
 /* `request` is the first message. It is NULL when the row does not decode requests, or when a

@@ -92,8 +92,8 @@ static const struct nimi_row model_rows[] = {
 
 static const struct nimi_row app_rows[] = {
     /* clang-format off */
-    {ROW(APP, "SendAppMessage"),       RPC_UNARY,         CLOSE_SINGLE,       GUARD_SUBJECT, NIMI_ONCE,  &nimi_send_app_message_request_table,       subject_of_send_app_message,       app_send},
-    {ROW(APP, "SubscribeAppMessages"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_SUBJECT, NIMI_READS, &nimi_subscribe_app_messages_request_table, subject_of_subscribe_app_messages, app_subscribe},
+    {ROW(APP, "SendAppMessage"),       RPC_UNARY,         CLOSE_SINGLE,       GUARD_SUBJECT, NIMI_ONCE | NIMI_SESSION,  &nimi_send_app_message_request_table,       subject_of_send_app_message,       app_send},
+    {ROW(APP, "SubscribeAppMessages"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_SUBJECT, NIMI_READS | NIMI_SESSION, &nimi_subscribe_app_messages_request_table, subject_of_subscribe_app_messages, app_subscribe},
     /* clang-format on */
 };
 

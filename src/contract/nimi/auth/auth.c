@@ -147,3 +147,26 @@ void auth_revoke_session(struct nimi_call *call, const void *request, struct are
                                   .action_hint =
                                       found ? STR_EMPTY : STR("there was no such session")});
 }
+
+/* --- the session of another call ---------------------------------------------------------- */
+
+static struct str header_of(struct nimi_call *call, const char *name) {
+    struct str value = lent_read(rpc_metadata(call->rpc, str_from(name), NULL));
+    return value.at ? str_trim(value) : STR_EMPTY;
+}
+
+bool auth_check_session(struct nimi_call *call, struct fault *fault) {
+    if (!(call->row->facts & NIMI_SESSION)) return true;
+    struct str id = header_of(call, "x-nimi-session-id");
+    if (id.len == 0) return true;
+    switch (sessions_check(sessions_of(call), id, header_of(call, "x-nimi-session-token"),
+                           call->envelope.app_id, clock_unix_ms())) {
+    case SESSION_VALID: return true;
+    case SESSION_OVER:
+        return fault_set(fault, NIMI_SESSION_EXPIRED,
+                         "this session has expired; call OpenSession");
+    case SESSION_UNKNOWN: break;
+    }
+    return fault_set(fault, NIMI_APP_NOT_REGISTERED,
+                     "the app has no such session, or this is not its token; call OpenSession");
+}

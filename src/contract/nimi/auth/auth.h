@@ -9,6 +9,11 @@
 
 #include "contract/nimi/call.h"
 
+/* Check the session of x-nimi-session-id and -token, if the caller names one, for rows that take
+ * one. Part of the interceptor `authn`: the metadata must still be there.
+ * errors  APP_NOT_REGISTERED there is no such session of the app; SESSION_EXPIRED */
+MUST_CHECK bool auth_check_session(struct nimi_call *call, struct fault *fault);
+
 nimi_begin_fn auth_register_app, auth_open_session, auth_refresh_session, auth_revoke_session;
 
 #endif
