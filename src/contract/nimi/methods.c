@@ -137,7 +137,7 @@ struct nimi_methods *nimi_methods_new(void) {
     struct nimi_methods *methods = MEM_NEW(struct nimi_methods);
     size_t count = first_row(NIMI_SERVICES);
     methods->methods = mem_zero(count, sizeof(*methods->methods));
-    methods->rows = mem_zero(count, sizeof(*methods->rows));
+    methods->rows = mem_zero(count, sizeof(void *));
     return methods;
 }
 

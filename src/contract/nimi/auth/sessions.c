@@ -43,38 +43,46 @@ struct sessions *sessions_new(size_t max) {
     return sessions;
 }
 
-static void session_drop(struct sessions *sessions, struct app_session *session) {
-    map_remove(sessions->sessions, str_of(session->id, ULID_LEN));
-    list_remove(&session->link);
+static void session_free(struct app_session *session) {
     free(session->app);
     free(session->subject);
     explicit_bzero(session->digest, sizeof(session->digest));
     free(session);
 }
 
-static void app_drop(struct sessions *sessions, struct registered *app) {
-    map_remove(sessions->apps, str_of(app->key, app->key_len));
-    list_remove(&app->link);
+static void session_drop(struct sessions *sessions, struct app_session *session) {
+    map_remove(sessions->sessions, str_of(session->id, ULID_LEN));
+    list_remove(&session->link);
+    session_free(session);
+}
+
+static void app_free(struct registered *app) {
     free(app->key);
     free(app);
 }
 
-static struct app_session *oldest_session(struct sessions *sessions) {
-    return list_empty(&sessions->used)
-               ? NULL
-               : CONTAINER_OF(sessions->used.next, struct app_session, link);
+static void app_drop(struct sessions *sessions, struct registered *app) {
+    map_remove(sessions->apps, str_of(app->key, app->key_len));
+    list_remove(&app->link);
+    app_free(app);
 }
 
-static struct registered *oldest_app(struct sessions *sessions) {
-    return list_empty(&sessions->apps_used)
-               ? NULL
-               : CONTAINER_OF(sessions->apps_used.next, struct registered, link);
+static void drop_oldest_session(struct sessions *sessions) {
+    session_drop(sessions, CONTAINER_OF(sessions->used.next, struct app_session, link));
+}
+
+static void drop_oldest_app(struct sessions *sessions) {
+    app_drop(sessions, CONTAINER_OF(sessions->apps_used.next, struct registered, link));
 }
 
 void sessions_free(struct sessions *sessions) {
     if (!sessions) return;
-    for (struct app_session *s; (s = oldest_session(sessions));) session_drop(sessions, s);
-    for (struct registered *app; (app = oldest_app(sessions));) app_drop(sessions, app);
+    size_t at = 0;
+    struct str key;
+    void *entry;
+    while (map_next(sessions->sessions, &at, &key, &entry)) session_free(entry);
+    at = 0;
+    while (map_next(sessions->apps, &at, &key, &entry)) app_free(entry);
     map_free(sessions->sessions);
     map_free(sessions->apps);
     pthread_mutex_destroy(&sessions->lock);
@@ -106,7 +114,7 @@ void sessions_register(struct sessions *sessions, struct str app, struct str app
         free((char *)(uintptr_t)key.at);
     } else {
         if (map_count(sessions->apps) >= sessions->max)
-            app_drop(sessions, oldest_app(sessions));
+            drop_oldest_app(sessions);
         struct registered *fresh = MEM_NEW(struct registered);
         fresh->key = (char *)(uintptr_t)key.at;
         fresh->key_len = key.len;
@@ -170,7 +178,7 @@ void sessions_open(struct sessions *sessions, struct str app, struct str subject
     renew(session, ttl_s, now_ms, ret);
     pthread_mutex_lock(&sessions->lock);
     if (map_count(sessions->sessions) >= sessions->max)
-        session_drop(sessions, oldest_session(sessions));
+        drop_oldest_session(sessions);
     map_put(sessions->sessions, str_of(session->id, ULID_LEN), session);
     list_append(&sessions->used, &session->link);
     pthread_mutex_unlock(&sessions->lock);

@@ -131,7 +131,10 @@ void key_fetcher_init(struct key_fetcher *fetcher, struct loop *loop, struct htt
 }
 
 void key_fetcher_leave(struct key_fetcher *fetcher) {
-    while (!list_empty(&fetcher->fetches))
-        fetch_end(CONTAINER_OF(fetcher->fetches.next, struct key_fetch, link),
-                  (struct str){NULL, 0}, "the runtime stops");
+    while (!list_empty(&fetcher->fetches)) {
+        struct list *first = fetcher->fetches.next;
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left the list */
+        fetch_end(CONTAINER_OF(first, struct key_fetch, link), (struct str){NULL, 0},
+                  "the runtime stops");
+    }
 }
