@@ -109,8 +109,10 @@ class Answer:
 
 
 class Client:
-    def __init__(self, weir, target=None):
-        self.channel = grpc.insecure_channel(target or f"127.0.0.1:{weir.ports['nimi_grpc']}")
+    def __init__(self, weir, target=None, options=None):
+        self.channel = grpc.insecure_channel(
+            target or f"127.0.0.1:{weir.ports['nimi_grpc']}", options=options
+        )
         weir._channels.append(self.channel)
         self.ai = ai_pb2_grpc.RuntimeAiServiceStub(self.channel)
         self.audit = audit_pb2_grpc.RuntimeAuditServiceStub(self.channel)

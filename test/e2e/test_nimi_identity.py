@@ -3,6 +3,7 @@
 The issuer is an HTTP server with a key set; its tokens are signed by openssl.
 """
 import base64
+import concurrent.futures
 import contextlib
 import http.server
 import json
@@ -80,6 +81,8 @@ class Issuer(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), KeySet)
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.folder, self.keys, self.asked, self.status = folder, [], 0, 200
+        self.answers = threading.Event()
+        self.answers.set()
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
     def key(self, kid, algorithm=EC):
@@ -93,6 +96,7 @@ class Issuer(http.server.ThreadingHTTPServer):
 class KeySet(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.asked += 1
+        self.server.answers.wait(20)
         body = json.dumps({"keys": [key.jwk for key in self.server.keys]}).encode()
         self.send_response(self.server.status)
         self.send_header("content-length", str(len(body)))
@@ -131,6 +135,13 @@ def connectors(client, metadata=None, **fields):
     request = connector_pb2.ListConnectorsRequest(**fields)
     reply, _ = client.ask(stub.ListConnectors, request, metadata)
     return [connector.connector_id for connector in reply.connectors]
+
+
+def wait_for(look):
+    until = time.monotonic() + 20
+    while not look():
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def refusal(call, *args, **kwargs):
@@ -214,6 +225,29 @@ def test_keys_turn_and_a_flood_of_unknown_ones_is_no_flood_of_requests(start_wei
         assert refusal(connectors, client, bearer(unknown)) == UNAUTHENTICATED
     assert issuer.asked - before <= (time.monotonic() - began) / 0.1 + 1
     assert "annas" in connectors(client, bearer(new))  # the keys that are known stay
+
+
+def test_callers_on_every_loop_wait_for_one_fetch(start_weir, issuer):
+    key = issuer.key("k")
+    issuer.keys = [key]
+    weir = start_weir(script=QUICK, config=configured(issuer))
+    token = key.sign(issuer.url, "anna")
+    forged = issuer.key("f").sign(issuer.url, "anna", kid="k")
+    # A channel each, so that the connections are spread over the loops.
+    clients = [
+        nimi.Client(weir, options=[("grpc.use_local_subchannel_pool", 1)]) for _ in range(8)
+    ]
+    issuer.answers.clear()
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        good = [pool.submit(connectors, client, bearer(token)) for client in clients]
+        bad = [pool.submit(refusal, connectors, client, bearer(forged)) for client in clients]
+        wait_for(lambda: issuer.asked)
+        gone = clients[0].ai.StreamScenario(nimi.request(), metadata=bearer(token))
+        gone.cancel()
+        issuer.answers.set()
+        assert all("annas" in future.result() for future in good)
+        assert all(future.result() == UNAUTHENTICATED for future in bad)
+    assert issuer.asked == 1
 
 
 def test_without_its_keys_an_issuers_token_is_unavailable(start_weir, issuer):

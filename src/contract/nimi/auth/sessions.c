@@ -113,8 +113,7 @@ void sessions_register(struct sessions *sessions, struct str app, struct str app
     if (app_find(sessions, key)) {
         free((char *)(uintptr_t)key.at);
     } else {
-        if (map_count(sessions->apps) >= sessions->max)
-            drop_oldest_app(sessions);
+        if (map_count(sessions->apps) >= sessions->max) drop_oldest_app(sessions);
         struct registered *fresh = MEM_NEW(struct registered);
         fresh->key = (char *)(uintptr_t)key.at;
         fresh->key_len = key.len;
@@ -177,8 +176,7 @@ void sessions_open(struct sessions *sessions, struct str app, struct str subject
     list_init(&session->link);
     renew(session, ttl_s, now_ms, ret);
     pthread_mutex_lock(&sessions->lock);
-    if (map_count(sessions->sessions) >= sessions->max)
-        drop_oldest_session(sessions);
+    if (map_count(sessions->sessions) >= sessions->max) drop_oldest_session(sessions);
     map_put(sessions->sessions, str_of(session->id, ULID_LEN), session);
     list_append(&sessions->used, &session->link);
     pthread_mutex_unlock(&sessions->lock);
