@@ -34,41 +34,28 @@ static void post_refuse(struct post *post, const struct jsonrpc *message) {
     post->broken = true;
 }
 
-static void take_message(struct post *post, struct json value) {
-    struct jsonrpc message;
-    struct err e;
-    if (post->answered || post->broken || !jsonrpc_read(value, &message, &e)) return;
-    bool about_nothing = message.kind == JSONRPC_ERROR &&
-                         (message.id.kind == JSON_NULL || message.id.kind == JSON_NONE);
-    if (message.kind == JSONRPC_REQUEST || message.kind == JSONRPC_NOTIFICATION) {
-        post->sink->asked(&message, post->ctx);
-    } else if (about_nothing || jsonrpc_answers(&message, post->id)) {
-        if (message.kind == JSONRPC_ERROR) {
-            post_refuse(post, &message);
+static bool take_message(const struct jsonrpc *message, void *ctx) {
+    struct post *post = ctx;
+    bool about_nothing = message->kind == JSONRPC_ERROR &&
+                         (message->id.kind == JSON_NULL || message->id.kind == JSON_NONE);
+    if (message->kind == JSONRPC_REQUEST || message->kind == JSONRPC_NOTIFICATION) {
+        post->sink->asked(message, post->ctx);
+    } else if (about_nothing || jsonrpc_answers(message, post->id)) {
+        if (message->kind == JSONRPC_ERROR) {
+            post_refuse(post, message);
         } else {
             post->answered = true;
-            post->result = message.result;
+            post->result = message->result;
         }
     }
-}
-
-static void take_text(struct post *post, struct str text) {
-    struct json value, item;
-    struct err e;
-    if (!json_read(text, &value, &e)) return;
-    if (value.kind != JSON_ARRAY) {
-        take_message(post, value);
-        return;
-    }
-    struct json_reader reader = json_enter(value);
-    while (json_next_item(&reader, &item)) take_message(post, item);
+    return !post->answered && !post->broken;
 }
 
 /* Keep the answer; the event's bytes are only lent. */
 static void take_data(struct post *post, struct str data) {
     buf_clear(&post->got);
     buf_append(&post->got, data);
-    take_text(post, buf_str(&post->got));
+    jsonrpc_each(buf_str(&post->got), take_message, post);
 }
 
 static void on_event(const struct sse_event *event, void *ctx) {
@@ -212,7 +199,7 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     } else if (post->status >= 300) {
         fail_status(post);
     } else {
-        if (post->is_json) take_text(post, buf_str(&post->got));
+        if (post->is_json) jsonrpc_each(buf_str(&post->got), take_message, post);
         conclude(post);
     }
 }
@@ -346,7 +333,7 @@ bool post_take(struct post_desk *desk, struct json value) {
     LIST_EACH(&desk->waiting, link) {
         struct post *post = CONTAINER_OF(link, struct post, link);
         if (!post->id || !jsonrpc_answers(&message, post->id)) continue;
-        take_message(post, value);
+        take_message(&message, post);
         conclude(post);
         return true;
     }

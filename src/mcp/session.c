@@ -10,7 +10,7 @@
 #define GREETING_MS 15000
 #define PROBE_MS 5000
 #define PROBE_PIPE_MS 2000 /* a program of the other generation may say nothing at all */
-#define LISTEN_MS 1000
+#define LISTEN_MS 500
 #define SESSIONS_MAX 256
 
 #define TO(state) (1u << (state))
@@ -92,27 +92,25 @@ static void on_listening(void *ctx) {
     if (session->state == MCP_SESSION_LISTENING) become_ready(session);
 }
 
-static void take_message(struct mcp_session *session, struct json value) {
-    struct jsonrpc message;
-    struct err e;
-    bool asks = jsonrpc_read(value, &message, &e) &&
-                (message.kind == JSONRPC_REQUEST || message.kind == JSONRPC_NOTIFICATION);
-    if (asks) session->client->events->asked(session, &message);
+/* A server that answers a GET only with its first event is not waited for again. */
+static void on_impatient(void *ctx) {
+    struct mcp_session *session = ctx;
+    session->client->streams_slow = true;
+    on_listening(session);
+}
+
+static bool take_message(const struct jsonrpc *message, void *ctx) {
+    struct mcp_session *session = ctx;
+    bool asks = message->kind == JSONRPC_REQUEST || message->kind == JSONRPC_NOTIFICATION;
+    if (asks) session->client->events->asked(session, message);
+    return session->stream != NULL;
 }
 
 static void on_stream_event(struct str data, void *ctx) {
     struct mcp_session *session = ctx;
-    const struct mcp_stream *stream = session->stream;
-    struct json value, item;
-    struct err e;
-    if (!json_read(data, &value, &e)) return;
-    if (value.kind != JSON_ARRAY) {
-        take_message(session, value);
-        return;
-    }
-    struct json_reader reader = json_enter(value);
-    while (session->stream == stream && json_next_item(&reader, &item))
-        take_message(session, item);
+    session->hearing = true;
+    jsonrpc_each(data, take_message, session);
+    session->hearing = false;
 }
 
 static void on_stream_over(enum mcp_stream_end end, const struct err *why, void *ctx) {
@@ -138,7 +136,11 @@ static void listen(struct mcp_session *session) {
     session->stream = mcp_stream_start(
         &(struct mcp_stream_options){.session = session, .caller = mcp_session_caller(session)},
         &stream_sink, session);
-    timer_start(&session->patience, LISTEN_MS);
+    if (session->client->streams_slow) {
+        on_listening(session);
+    } else {
+        timer_start(&session->patience, LISTEN_MS);
+    }
 }
 
 /* --- greeting ----------------------------------------------------------------------------- */
@@ -349,7 +351,7 @@ static void make_room(struct mcp_client *client) {
         struct mcp_session *session = CONTAINER_OF(link, struct mcp_session, link);
         link = link->prev;
         if (client->session_count < SESSIONS_MAX) return;
-        if (!session->calls) mcp_session_free(session);
+        if (!session->calls && !session->hearing) mcp_session_free(session);
     }
 }
 
@@ -374,7 +376,7 @@ struct mcp_session *mcp_session_for(struct mcp_client *client,
     buf_init(&session->id, KIB);
     list_init(&session->waiting);
     task_init(&session->refused, on_refused, session);
-    timer_init(&session->patience, client->loop, on_listening, session);
+    timer_init(&session->patience, client->loop, on_impatient, session);
     list_prepend(&client->sessions, &session->link);
     client->session_count++;
     return session;

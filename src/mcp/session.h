@@ -32,6 +32,7 @@ struct mcp_session {
     struct task refused; /* reports why the greeting could not be sent */
     struct err why;
     struct mcp_stream *stream; /* what the server sends outside calls; NULL: none */
+    bool hearing;              /* an event of the stream is being handled: it must stay */
     struct timer patience;     /* with a server that does not say whether it offers one */
 };
 
@@ -54,6 +55,7 @@ struct mcp_client {
     enum mcp_generation generation; /* of the server, as far as it is known */
     bool may_listen;
     bool streams_refused;  /* it offers no stream outside calls */
+    bool streams_slow;     /* it answers a GET only with the first event */
     struct post_desk desk; /* for a program; its pipe is NULL over HTTP */
     uint64_t last_id;
     struct list sessions, calls, notes;

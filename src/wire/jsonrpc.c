@@ -66,6 +66,25 @@ bool jsonrpc_read(struct json value, struct jsonrpc *ret, struct err *e) {
     return true;
 }
 
+static bool pass_message(struct json value, jsonrpc_message_fn *fn, void *ctx) {
+    struct jsonrpc message;
+    struct err e;
+    return !jsonrpc_read(value, &message, &e) || fn(&message, ctx);
+}
+
+void jsonrpc_each(struct str text, jsonrpc_message_fn *fn, void *ctx) {
+    struct json value, item;
+    struct err e;
+    if (!json_read(text, &value, &e)) return;
+    if (value.kind != JSON_ARRAY) {
+        pass_message(value, fn, ctx);
+        return;
+    }
+    struct json_reader batch = json_enter(value);
+    while (json_next_item(&batch, &item) && pass_message(item, fn, ctx)) {
+    }
+}
+
 bool jsonrpc_answers(const struct jsonrpc *message, uint64_t id) {
     int64_t number;
     bool is_answer = message->kind == JSONRPC_RESULT || message->kind == JSONRPC_ERROR;

@@ -34,9 +34,16 @@ struct jsonrpc {
     struct json data;    /* any value; of an error */
 };
 
-/* One message. An array of them (a batch) is walked by the caller.
+/* One message; for a batch of them see jsonrpc_each().
  * errors  ERR_MALFORMED what is wrong with it */
 MUST_CHECK bool jsonrpc_read(struct json value, struct jsonrpc *ret, struct err *e);
+
+/* False: no more messages. */
+typedef bool jsonrpc_message_fn(const struct jsonrpc *message, void *ctx);
+
+/* Pass `text`, one message or a batch of them, to `fn` before this returns. What is not a message
+ * is skipped. */
+void jsonrpc_each(struct str text, jsonrpc_message_fn *fn, void *ctx);
 
 /* Whether this answers the request with the number `id`. */
 bool jsonrpc_answers(const struct jsonrpc *message, uint64_t id);

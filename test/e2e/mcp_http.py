@@ -28,7 +28,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.streams, self.resumes, self.key = streams, True, key
         self.lock = threading.Lock()
         self.seen, self.effects, self.sessions = [], [], 0
-        self.tools = ["pay", "ask"]
+        self.tools = ["pay", "ask", "hang"]
         self.open = {}  # by session: the queue of its stream
         self.known = set()
         self.late = {}  # by event id: the answer that a resumed stream brings
@@ -158,6 +158,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.server.late[event] = {"id": id, "result": self.result(f"paid {args['text']}")}
         self.begin_events()
         self.event(None, f"id: {event}", "retry: 50")
+
+    def hang(self, _id, _args):
+        """It says nothing for longer than anyone waits."""
+        self.begin_events()
+        self.connection.settimeout(60)
+        with contextlib.suppress(OSError):
+            self.connection.recv(1)
 
     def ask(self, id, _args):
         """Asks the user on the stream of the session, and says what it was told."""

@@ -7,6 +7,7 @@ silent                 answers nothing that it does not know
 FOLDER/tools.json      replaces the list of tools, read at each tools/list
 FOLDER/pids            a line for each process that it was or started
 FOLDER/heard           each message that it read
+FOLDER/paid            the text of each call of `pay`
 """
 import json
 import os
@@ -26,7 +27,7 @@ LOCK = threading.Lock()
 QUESTIONS = ("ping", "elicitation/create", "sampling/createMessage", "roots/list")
 ANSWERS = queue.Queue()
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
-NAMES = ("say", "crash", "hang", "noise", "huge", "slow", "grow", "danger_a", "orphans", "steps", "asks")
+NAMES = ("say", "crash", "hang", "noise", "huge", "slow", "grow", "danger_a", "orphans", "steps", "asks", "pay")
 TOOLS = [{"name": n, "description": f"Does {n}.", "inputSchema": TEXT} for n in NAMES]
 
 
@@ -78,6 +79,9 @@ def act(id, name, args, meta):
             progress = {"progressToken": meta["progressToken"], "progress": step, "total": 2}
             send({"method": "notifications/progress", "params": {**progress, "message": f"part {step}"}})
             time.sleep(1.1)
+    if name == "pay":
+        note("paid", text)
+        time.sleep(0.05)
     if name == "asks":  # each question that there is; the answers are the text
         for question in QUESTIONS:
             send({"id": question, "method": question, "params": {"requestedSchema": {}, "message": "?"}})

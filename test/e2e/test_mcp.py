@@ -55,7 +55,8 @@ def alive(pid):
 
 
 def heard(tmp_path, method):
-    lines = (tmp_path / "faults" / "heard").read_text().splitlines()
+    file = tmp_path / "faults" / "heard"
+    lines = file.read_text().splitlines() if file.exists() else []
     return [m for m in map(json.loads, lines) if m.get("method") == method]
 
 
@@ -129,6 +130,15 @@ def test_a_server_that_hangs_is_cancelled_in_time(house, models, tmp_path):
     [asked] = heard(tmp_path, "tools/call")
     assert told["params"]["requestId"] == asked["id"]
     assert len(pids(tmp_path)) == 1
+
+
+def test_a_caller_who_leaves_cancels_the_call(house, models, tmp_path):
+    weir = house(mcp=[faults(tmp_path)])
+    models.say(MODEL, [call("hang", {}, id="c1")])
+    with weir.http() as http, http.stream("POST", "/stream", json={"input": "go"}):
+        [asked] = eventually(lambda: heard(tmp_path, "tools/call"), "it was never called")
+    [told] = eventually(lambda: heard(tmp_path, "notifications/cancelled"), "never cancelled")
+    assert told["params"]["requestId"] == asked["id"]
 
 
 def test_nonsense_is_passed_over(house, models, tmp_path):
@@ -237,6 +247,7 @@ def test_a_tool_that_changed_asks_until_it_is_accepted(house, models, tmp_path):
         told = vendors.invoke(weir, "go", session_id=f"s{_}")
         assert told.json()["metadata"]["interrupted"] is True, told.text
     weir.said("is not what it was")
+    assert len(heard(tmp_path, "tools/call")) == 1  # the one before it changed
     accept = [str(harness.BINARY), "tool", "accept", "say", "--data", str(weir.data)]
     subprocess.run(accept, check=True)
     weir.restart()
@@ -306,6 +317,16 @@ def test_what_cannot_be_fetched_is_unknown_and_not_repeated(house, models, far):
     [read] = ask(weir, models, call("pay", {"text": "8"}, id="c1"))
     assert "unknown" in read and "405" in read
     assert far.effects == ["8"]
+
+
+def test_a_call_that_takes_too_long_is_cancelled(house, models, far):
+    weir = house(mcp=[far_entry(far, timeout="300ms")])
+    [read] = ask(weir, models, call("hang", {}, id="c1"))
+    assert "did not answer within 300ms" in read
+    [asked] = far.posts("tools/call")
+    [told] = eventually(lambda: far.posts("notifications/cancelled"), "never cancelled")
+    assert told.body["params"]["requestId"] == asked.body["id"]
+    assert told.headers["mcp-session-id"] == asked.headers["mcp-session-id"]
 
 
 def test_changes_come_on_a_stream_outside_calls(house, models, far):

@@ -1,4 +1,5 @@
 """Agents that are programs: turns, tools, approvals, and every way in which they go wrong."""
+import collections
 import concurrent.futures
 import contextlib
 import json
@@ -297,6 +298,80 @@ def test_programs_that_are_killed_at_random_lose_and_double_nothing(weir, tmp_pa
     assert [n for n, good in results if not good] == []
     assert "ended with status 137 in the middle" in weir.log()
     assert output(weir, "hello") == "heard: hello"
+    pids = processes(weir)
+    weir.stop()
+    assert gone(pids) == []
+
+
+def test_tools_that_are_killed_at_random_have_no_effect_twice_and_none_is_lost(start_weir, tmp_path):
+    """A server of MCP and a command write down each call before they answer it, and all that weir
+    started is killed at any moment. What a turn was told of a call is true: an answer means once,
+    an unknown effect once or never, any other failure never."""
+    random.seed(2)
+    tills = [f"till{n}" for n in range(3 + CHILD_KILLS // 40)]  # each rests longer after each kill
+    charged = tmp_path / "charged"
+    charge = f'read -r args; printf "%s %s\\n" "$WEIR_CALL_ID" "$args" >>{charged}; sleep 0.03; echo "$args"'
+    for till in tills:
+        (tmp_path / till).mkdir()
+    settings = {
+        "threads": 2,
+        "mcp": [
+            {"name": t, "prefix": f"{t}_", "command": [sys.executable, str(HERE / "mcp_server.py"), str(tmp_path / t)]}
+            for t in tills
+        ],
+        "tools": {
+            "charge": {
+                "description": "Charges.",
+                "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
+                "command": ["sh", "-c", charge],
+            }
+        },
+        "agents": [
+            {"slug": "worker", "kind": "process", "command": COMMANDS["python"], "processes": 2,
+             "tools": ["charge", *(f"{t}_pay" for t in tills)]}
+        ],
+    }
+    weir = start_weir(config=json.dumps(settings))
+
+    def turn(n):
+        return json.loads(output(weir, f"effects {tills[n % len(tills)]} {n}"))
+
+    def victims():  # servers, commands and the guards of both; the agent's program is killed above
+        for pid in sorted(processes(weir)):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+                if b"mcp_server.py" in command or b"WEIR_CALL_ID" in command:
+                    yield pid
+
+    give_up = time.monotonic() + 20
+    while any("not found" in output(weir, f"effects {t} first-{t}") for t in tills):
+        assert time.monotonic() < give_up, "a server has listed no tools"
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        futures = []
+        for n in range(CHILD_KILLS // 2):
+            futures.append(pool.submit(turn, n))
+            for pid in random.sample(all := list(victims()), k=min(1, len(all))):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)
+        told = [future.result() for future in futures]
+
+    paid = [line for t in tills if (f := tmp_path / t / "paid").exists() for line in f.read_text().split()]
+    lines = [line.partition(" ") for line in charged.read_text().splitlines()]
+    calls = [id for id, _, _ in lines]
+    assert len(set(calls)) == len(calls), "a call was made twice"
+    effects = (collections.Counter(paid), collections.Counter(json.loads(a)["text"] for _, _, a in lines))
+    wrong = []
+    for n, results in enumerate(told):
+        for result, seen in zip(results, effects):
+            count, unknown = seen[str(n)], "unknown" in str(result)
+            allowed = (0, 1) if unknown else (1,) if isinstance(result, dict) else (0,)
+            if count not in allowed:
+                wrong.append((n, result, count))
+    assert wrong == []
+    assert any(isinstance(result, dict) for result, _ in told)
+    assert any(isinstance(result, dict) for _, result in told)
+    assert "ended by signal 9" in weir.log()
     pids = processes(weir)
     weir.stop()
     assert gone(pids) == []

@@ -60,6 +60,14 @@ static struct http_call *last_call(const struct stage *stage) {
     return fake_http_call(stage->pool, fake_http_calls(stage->pool) - 1);
 }
 
+/* greet(), where the stream of another session is open. */
+static void accept_greeting(struct stage *stage) {
+    assert_method(last_call(stage), "initialize");
+    answer_json(last_call(stage), "id-1", "\"result\":{\"protocolVersion\":\"2025-06-18\"}");
+    assert_method(last_call(stage), "notifications/initialized");
+    accept_note(last_call(stage));
+}
+
 #define EVENT(text) "data: {\"jsonrpc\":\"2.0\"," text "}\n\n"
 #define CHANGED EVENT("\"method\":\"notifications/tools/list_changed\"")
 
@@ -119,13 +127,19 @@ static void a_server_that_says_nothing_is_not_waited_for_long(void **state) {
     struct stage stage;
     struct mcp_request request;
     struct http_call *get = listen_first(&stage, &request);
-    expect_silence(&stage, 999);
+    expect_silence(&stage, 499);
     loop_advance(stage.loop, 1);
     assert_method(last_call(&stage), "tools/call");
     answer_json(last_call(&stage), "", "\"result\":1");
     fake_http_head(get, 200, "text/event-stream"); /* it is used when it comes */
     fake_http_body(get, STR(CHANGED));
     assert_int_equal(stage.changes, 1);
+
+    struct mcp_request other = stage_request("v"); /* and not again */
+    stage_call(&stage, &other);
+    accept_greeting(&stage);
+    assert_method(last_call(&stage), "tools/call");
+    answer_json(last_call(&stage), "", "\"result\":1");
     stage_done(&stage);
 }
 

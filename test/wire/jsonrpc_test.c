@@ -115,12 +115,52 @@ static void messages_are_written_as_they_are_read(void **state) {
     buf_done(&out);
 }
 
+struct heard {
+    struct buf ids;
+    size_t max;
+};
+
+static bool hear(const struct jsonrpc *message, void *ctx) {
+    struct heard *heard = ctx;
+    buf_append(&heard->ids, message->id.raw);
+    return heard->ids.len < heard->max;
+}
+
+static void a_batch_is_passed_message_by_message_until_it_is_enough(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t max;
+        const char *ids;
+    } cases[] = {
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}", 9, "1"},
+        {"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"},7,{},"
+         "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":1}]",
+         9, "12"},
+        {"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"},"
+         "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":1}]",
+         1, "1"},
+        {"[]", 9, ""},
+        {"[[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}]]", 9, ""},
+        {"{\"id\":1", 9, ""},
+        {"", 9, ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct heard heard = {.max = cases[i].max};
+        buf_init(&heard.ids, KIB);
+        jsonrpc_each(str_from(cases[i].text), hear, &heard);
+        assert_str(buf_str(&heard.ids), cases[i].ids);
+        buf_done(&heard.ids);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kind_of_message_is_told_by_what_it_has),
         cmocka_unit_test(what_is_no_message_is_refused_with_the_reason),
         cmocka_unit_test(an_answer_is_known_by_its_number),
         cmocka_unit_test(messages_are_written_as_they_are_read),
+        cmocka_unit_test(a_batch_is_passed_message_by_message_until_it_is_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

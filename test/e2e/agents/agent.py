@@ -25,6 +25,10 @@ def answer(turn):
             [("calculator", {"expression": "1+1"}), ("no_such_tool", {"x": 1})]
         )
         return f"{json.dumps(one)} and {type(two).__name__}"
+    if what == "effects":
+        till, text = rest.split()
+        results = turn.call_all([(f"{till}_pay", {"text": text}), ("charge", {"text": text})])
+        return json.dumps([str(r) if isinstance(r, weir_agent.ToolError) else r for r in results])
     if what == "write":
         turn.say("before ")
         first = turn.call("calculator", expression="2+3")
