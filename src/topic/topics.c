@@ -8,6 +8,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#define DROP_TRIES 16
+
 struct named {
     struct list link; /* in topics->used, the one used longest ago first */
     struct text name;
@@ -47,17 +49,19 @@ void topics_free(struct topics *topics) {
     free(topics);
 }
 
-/* Make room for one more. A topic that is read stays. */
+/* Make room for one more. A topic that is read stays, and is looked at again last, so that many of
+ * those cost nobody a long walk. */
 static void drop_idle(struct topics *topics) {
-    size_t over = map_count(topics->named);
-    over = over < topics->limits.idle_max ? 0 : over - topics->limits.idle_max + 1;
-    for (struct list *link = topics->used.next; over && link != &topics->used;) {
-        struct named *named = CONTAINER_OF(link, struct named, link);
-        link = link->next;
-        if (topic_is_read(named->topic)) continue;
-        named_drop(topics, named);
-        over--;
+    if (map_count(topics->named) < topics->limits.max) return;
+    struct named *named = NULL;
+    for (int tries = 0; tries < DROP_TRIES; tries++) {
+        named = CONTAINER_OF(topics->used.next, struct named, link);
+        if (!topic_is_read(named->topic)) break;
+        list_remove(&named->link);
+        list_append(&topics->used, &named->link);
+        named = NULL;
     }
+    if (named) named_drop(topics, named);
 }
 
 /* Later than that of every topic before: a dropped one may have been the same. */
