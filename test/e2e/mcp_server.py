@@ -78,7 +78,7 @@ def act(id, name, args, meta):
         for step in (1, 2):
             progress = {"progressToken": meta["progressToken"], "progress": step, "total": 2}
             send({"method": "notifications/progress", "params": {**progress, "message": f"part {step}"}})
-            time.sleep(1.1)
+            time.sleep(2 if step == 1 else 0)  # one a second is passed on
     if name == "pay":
         note("paid", text)
         time.sleep(0.05)
