@@ -7,10 +7,12 @@ import crawbl
 import grpc
 import nimi_client as nimi
 import pytest
+import test_nimi_identity as identity
 from google.protobuf import struct_pb2
 from nimi.runtime.v1 import app_pb2, app_pb2_grpc, audit_pb2
 from subscriptions import Events, assert_in_order, assert_stopped
 from test_nimi_close import resident_kib
+from test_nimi_identity import issuer  # noqa: F401  a fixture
 from test_nimi_probe import Vendor
 
 READY, DEGRADED, STOPPING = 3, 4, 5
@@ -165,6 +167,30 @@ def test_apps_send_each_other_messages(weir):
         one.cancel()
         assert not any(event.to_app_id != "app.ben" for event in one.all if one is not to_carl)
     assert texts(to_carl.all) == ["four"]  # and nothing of ben's
+
+
+def test_a_subject_hears_only_its_own(start_weir, issuer):  # M3
+    """With issuers the subject is the token's, whatever a subscription or a message says."""
+    key = issuer.key("k")
+    issuer.keys = [key]
+    client = nimi.Client(start_weir(config=identity.configured(issuer)))
+    apps = {}
+    for user in ("anna", "ben"):
+        apps[user] = App(client, "app.shared")
+        apps[user].metadata += [("authorization", f"Bearer {key.sign(issuer.url, user)}")]
+    events = {user: app.subscribe() for user, app in apps.items()}
+    for user, app in apps.items():
+        assert app.send("app.shared", f"of {user}").accepted
+    for user, app in apps.items():
+        assert texts([events[user].next()]) == [f"of {user}"]
+        assert texts(events[user].cancel()) == [f"of {user}"]  # and nothing more
+        again = app.subscribe(cursor="0")
+        assert texts([again.next()]) == [f"of {user}"]
+        assert texts(again.cancel()) == [f"of {user}"]
+    foreign = apps["anna"].subscribe(subject_user_id="ben")
+    assert foreign.rest() == [] and foreign.code == grpc.StatusCode.PERMISSION_DENIED
+    nobody = App(client, "app.shared").subscribe()
+    assert nobody.rest() == [] and nobody.code == grpc.StatusCode.UNAUTHENTICATED
 
 
 def refused(call, *args, **fields):
