@@ -179,8 +179,9 @@ static void keys_for_something_else_and_weak_ones_are_passed_over(void **state) 
         "{\"keys\":[{\"kid\":\"a\",\"alg\":\"ES384\"," P256 "}]}",
         "{\"keys\":[{\"kid\":\"a\",\"key_ops\":[\"sign\"]," P256 "}]}",
         "{\"keys\":[{\"kid\":\"a\",\"kty\":\"RSA\"," P256 "}]}", /* two types */
-        "{\"keys\":[{\"kid\":\"a\",\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"AA\",\"y\":\"AA\"}]"
-        "}",
+        ("{\"keys\":[{\"kid\":\"a\",\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"AA\",\"y\":\"AA\"}"
+         "]"
+         "}"),
         "{\"keys\":[{\"kid\":\"a\",\"kty\":\"RSA\",\"n\":\"AAAA\",\"e\":\"AQAB\"}]}",
     };
     struct err e;

@@ -159,17 +159,18 @@ static uint64_t stalled_ms(void *ctx) {
     return rpc_stalled_ms(((struct watch *)ctx)->open.call->rpc);
 }
 
+/* The call is over, or ends now because its stream was cut. */
+static bool is_cut(struct nimi_call *call, struct close_ending ending) {
+    if (!call->over && ending.status != ERR_NONE) end_cut(call, ending.status);
+    return call->over || ending.status != ERR_NONE;
+}
+
 static void on_watch_ended(struct close_ending ending, enum close_cause cause,
                            const struct event *last, void *ctx) {
     struct watch *watch = ctx;
     struct nimi_call *call = watch->open.call;
     (void)cause, (void)last;
-    if (call->over) return;
-    if (ending.status != ERR_NONE) {
-        end_cut(call, ending.status);
-    } else if (!watch->shown) {
-        nimi_end(call, ERR_NONE, STR_EMPTY);
-    }
+    if (!is_cut(call, ending) && !watch->shown) nimi_end(call, ERR_NONE, STR_EMPTY);
 }
 
 static const struct stream_wire subscriber = {
@@ -238,10 +239,8 @@ static void on_cancel_ended(struct close_ending ending, enum close_cause cause,
     struct watch *watch = ctx;
     struct nimi_call *call = watch->open.call;
     (void)cause, (void)last;
-    if (call->over) return;
-    if (ending.status != ERR_NONE) {
-        end_cut(call, ending.status);
-    } else if (watch->fold.job.status != NIMI_SCENARIO_JOB_STATUS_CANCELED) {
+    if (is_cut(call, ending)) return;
+    if (watch->fold.job.status != NIMI_SCENARIO_JOB_STATUS_CANCELED) {
         refuse_cancel(call);
     } else {
         nimi_reply(call, &nimi_cancel_scenario_job_response_table,
