@@ -269,6 +269,10 @@ void run_job_item(struct run_job *job, struct str type, struct str bytes) {
     record_append(&job->record, &event);
 }
 
+void run_job_gate(struct run_job *job) {
+    record_gate(&job->record);
+}
+
 void run_job_usage(struct run_job *job, const struct event_usage *usage) {
     struct event event = {.kind = EVENT_USAGE, .usage = *usage};
     record_append(&job->record, &event);

@@ -131,6 +131,10 @@ void run_job_run(struct run_job *job); /* the next attempt; on_running follows *
 void run_job_tell(struct run_job *job, const struct run_job_progress *progress);
 
 void run_job_item(struct run_job *job, struct str type, struct str bytes);
+/* Hide what was appended last, and all that follows, until it is on disk: what a reader has seen
+ * stays true after a crash. */
+void run_job_gate(struct run_job *job);
+
 void run_job_usage(struct run_job *job, const struct event_usage *usage);
 
 /* End it. Harmless once it has begun to end. */

@@ -3,17 +3,13 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "contract/nimi/auth/sessions.h"
+#include "contract/nimi/moment.h"
 #include "proto/nimi.pb.h"
 
 #include <stdio.h>
 
 static struct sessions *sessions_of(const struct nimi_call *call) {
     return nimi_runtime_sessions(call->instance->runtime);
-}
-
-static struct google_timestamp timestamp_of(int64_t unix_ms) {
-    return (struct google_timestamp){.seconds = unix_ms / 1000,
-                                     .nanos = (int32_t)(unix_ms % 1000) * 1000000};
 }
 
 /* --- what a request says of the app ------------------------------------------------------- */
@@ -80,8 +76,8 @@ void auth_open_session(struct nimi_call *call, const void *request, struct arena
     }
     sessions_open(sessions_of(call), from->app_id, from->subject_user_id, from->ttl_seconds,
                   clock_unix_ms(), &opened);
-    const struct google_timestamp issued = timestamp_of(opened.issued_ms);
-    const struct google_timestamp expires = timestamp_of(opened.expires_ms);
+    const struct google_timestamp issued = nimi_moment(opened.issued_ms);
+    const struct google_timestamp expires = nimi_moment(opened.expires_ms);
     nimi_reply(call, &nimi_open_session_response_table,
                &(struct nimi_open_session_response){.session_id = str_from(opened.id),
                                                     .issued_at = &issued,
@@ -121,7 +117,7 @@ void auth_refresh_session(struct nimi_call *call, const void *request, struct ar
         nimi_refuse(call, &fault);
         return;
     }
-    const struct google_timestamp expires = timestamp_of(opened.expires_ms);
+    const struct google_timestamp expires = nimi_moment(opened.expires_ms);
     nimi_reply(call, &nimi_refresh_session_response_table,
                &(struct nimi_refresh_session_response){.session_id = str_from(opened.id),
                                                        .expires_at = &expires,

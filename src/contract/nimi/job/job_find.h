@@ -1,7 +1,4 @@
-/* job_find: find a job by its id, in its current state.
- *
- *     live, journal complete ─▶ folded at once
- *     else a piece from the store ─▶ folded ─▶ look again, until nothing is left
+/* job_find: find a job by its id, in its current state (run_find.h).
  *
  * Memory   opaque; job_find_free() may be called at any time. The result is lent for the
  *          callback.

@@ -1,5 +1,6 @@
 #include "contract/nimi/job/job_fold.h"
 
+#include "contract/nimi/moment.h"
 #include "contract/nimi/reason.h"
 #include "contract/nimi/ulid.h"
 
@@ -118,14 +119,9 @@ static bool take_item(struct job_fold *fold, const struct event *event) {
 
 /* --- states ------------------------------------------------------------------------------- */
 
-static struct google_timestamp moment(int64_t unix_ms) {
-    return (struct google_timestamp){.seconds = unix_ms / 1000,
-                                     .nanos = (int32_t)(unix_ms % 1000) * 1000000};
-}
-
 static bool take_started(struct job_fold *fold, const struct event *event) {
     fold->started_ms = event->started.unix_ms;
-    fold->created = fold->updated = moment(fold->started_ms);
+    fold->created = fold->updated = nimi_moment(fold->started_ms);
     fold->job.created_at = &fold->created;
     fold->job.updated_at = &fold->updated;
     return str_equal(event->started.contract, STR(JOB_CONTRACT)) &&
@@ -159,7 +155,7 @@ static bool show_state(struct job_fold *fold, const struct event *event,
     job->reason_code = NIMI_ACTION_EXECUTED;
     if (note->state == RUN_JOB_QUEUED) job->artifacts_count = 0; /* earlier attempt's */
     job->retry_count = fold->note.attempt > 1 ? (int32_t)fold->note.attempt - 1 : 0;
-    fold->updated = moment(fold->started_ms + event->at_ms);
+    fold->updated = nimi_moment(fold->started_ms + event->at_ms);
     if (event->kind == EVENT_FAILED) return show_failure(fold, event);
     if (event->kind == EVENT_CANCELLED)
         return arena_str(fold->arena, event->cancelled.message, &job->reason_detail);
@@ -196,20 +192,24 @@ bool job_fold_take(struct job_fold *fold, const struct event *event) {
     return true;
 }
 
+static void fold_take(const struct event *event, void *fold) {
+    job_fold_take(fold, event);
+}
+
+static uint64_t fold_seq(const void *fold) {
+    return ((const struct job_fold *)fold)->seq;
+}
+
+static bool fold_is_done(const void *ctx) {
+    const struct job_fold *fold = ctx;
+    return fold->foreign || job_fold_is_over(fold);
+}
+
+const struct run_fold job_fold_kind = {fold_take, fold_seq, fold_is_done};
+
 bool job_fold_sections(struct job_fold *fold, const struct store_section *sections,
                        size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        struct str rest = sections[i].events;
-        struct event event = {0};
-        struct err e;
-        uint64_t seq = sections[i].first_seq;
-        for (; rest.len; seq++) {
-            if (!event_decode(&rest, &event, &e)) return false;
-            event.seq = seq;
-            if (seq == fold->seq + 1) job_fold_take(fold, &event);
-        }
-    }
-    return true;
+    return run_fold_sections(&job_fold_kind, fold, sections, count);
 }
 
 struct nimi_scenario_job_event job_fold_event(const struct job_fold *fold) {

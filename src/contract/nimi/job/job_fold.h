@@ -19,6 +19,7 @@
 #define WEIR_CONTRACT_NIMI_JOB_JOB_FOLD_H
 
 #include "base/arena.h"
+#include "contract/nimi/run_find.h"
 #include "job/run_job.h"
 #include "proto/google.pb.h"
 #include "proto/nimi.pb.h"
@@ -62,6 +63,9 @@ void job_fold_done(struct job_fold *fold);
 
 /* Fold the next event. True: it is a ScenarioJobEvent, see job_fold_event(). */
 bool job_fold_take(struct job_fold *fold, const struct event *event);
+
+/* For run_find.h. */
+extern const struct run_fold job_fold_kind;
 
 /* Fold all events of these sections. False: a section is incomplete. */
 MUST_CHECK bool job_fold_sections(struct job_fold *fold, const struct store_section *sections,

@@ -155,6 +155,11 @@ void job_work_forget(struct job_work *work) {
     work->on_kept = NULL;
 }
 
+void job_work_cancel(struct job_work *work, struct str why) {
+    job_work_forget(work);
+    on_job_cancel(why, work);
+}
+
 /* --- beginning ---------------------------------------------------------------------------- */
 
 static struct job_work *work_new(struct nimi_instance *instance, size_t request_bytes) {

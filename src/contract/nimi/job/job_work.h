@@ -49,6 +49,9 @@ enum job_begun job_work_begin(const struct job_ask *ask, struct job_work **ret,
 /* The caller that began it no longer waits: on_kept is not called. */
 void job_work_forget(struct job_work *work);
 
+/* Cancel a job that is not on disk yet; on_kept is not called. */
+void job_work_cancel(struct job_work *work, struct str why);
+
 /* Resume a job that an earlier process left: see recover.h. `instance` is a struct
  * nimi_instance. */
 void job_work_take(uint64_t run, const struct store_section *sections, size_t count,

@@ -4,8 +4,8 @@
 #include "base/utf8.h"
 #include "contract/nimi/job/job_bytes.h"
 #include "contract/nimi/job/job_open.h"
+#include "contract/nimi/watch.h"
 #include "session/directory.h"
-#include "stream/follow.h"
 
 #include <stdlib.h>
 
@@ -13,21 +13,22 @@
 
 /* A call that finds its job and then follows it. */
 struct watch {
-    struct job_open open; /* must be the first member */
+    struct nimi_watch base; /* must be the first member */
+    struct job_open open;
     struct job_fold fold;
-    struct follow *follow;   /* NULL: not followed yet */
     struct job_shown *shown; /* the final snapshot, while its bytes are read */
     struct str reason;       /* of a cancel */
 };
 
 static struct watch *watch_of(struct job_open *open) {
-    return (struct watch *)(void *)open; /* its first member */
+    return CONTAINER_OF(open, struct watch, open);
 }
 
 static struct watch *watch_new(struct nimi_call *call,
                                void (*on_open)(struct job_open *, struct job_fold *),
                                const struct nimi_work *events) {
     struct watch *watch = MEM_NEW(struct watch);
+    watch->base.call = call;
     watch->open = (struct job_open){.call = call, .on_open = on_open};
     watch->reason = STR_EMPTY;
     job_fold_init(&watch->fold, JOB_FOLD_SHOWN);
@@ -38,7 +39,7 @@ static struct watch *watch_new(struct nimi_call *call,
 static void on_closed(void *ctx) {
     struct watch *watch = ctx;
     job_open_done(&watch->open);
-    follow_free(watch->follow);
+    watch_done(&watch->base);
     job_shown_free(watch->shown);
     job_fold_done(&watch->fold);
     free(watch);
@@ -47,45 +48,6 @@ static void on_closed(void *ctx) {
 static void on_missing(const struct err *failed, void *ctx) {
     struct watch *watch = ctx;
     if (!watch->open.call->over) job_open_missing(&watch->open, failed);
-}
-
-/* Follow the job from its first event to its last. */
-static void follow_job(struct watch *watch, const struct stream_wire *wire,
-                       void (*begun)(void *ctx)) {
-    const struct nimi_instance *instance = watch->open.call->instance;
-    struct session_table *sessions = instance->host->engine->sessions;
-    watch->follow =
-        follow_new(&(struct follow_options){.loop = watch->open.call->loop,
-                                            .directory = session_table_directory(sessions),
-                                            .store = session_table_store(sessions),
-                                            .run = watch->open.run,
-                                            .mode = CLOSE_TERMINAL,
-                                            .stall_ms = instance->settings->stall_ms,
-                                            .wire = wire,
-                                            .begun = begun,
-                                            .missing = on_missing,
-                                            .ctx = watch});
-}
-
-/* End a call that follows its job, for a reason outside the job. */
-static void end_cut(struct nimi_call *call, enum err_code status) {
-    if (status == ERR_CANCELLED) {
-        nimi_end(call, status, STR("runtime shutting down"));
-    } else if (status == ERR_RESOURCE_EXHAUSTED) {
-        nimi_end(call, status, STR("slow consumer"));
-    } else {
-        nimi_end(call, status, STR("the job's events broke off; ask for the job itself"));
-    }
-}
-
-static void on_stopping(void *ctx) {
-    struct watch *watch = ctx;
-    if (watch->follow) follow_end(watch->follow, CAUSE_STOPPING);
-}
-
-static void on_cancelled(enum close_cause why, void *ctx) {
-    struct watch *watch = ctx;
-    if (watch->follow) follow_end(watch->follow, why);
 }
 
 /* --- GetScenarioJob ----------------------------------------------------------------------- */
@@ -147,37 +109,19 @@ static void send_event(const struct event *event, enum close_frame frame, void *
     if (!watch->shown) send_snapshot(watch, &watch->fold.job);
 }
 
-static size_t queued(void *ctx) {
-    return rpc_queued(((struct watch *)ctx)->open.call->rpc);
-}
-
-static void wake_at(size_t low, void *ctx) {
-    rpc_wake_at(((struct watch *)ctx)->open.call->rpc, low);
-}
-
-static uint64_t stalled_ms(void *ctx) {
-    return rpc_stalled_ms(((struct watch *)ctx)->open.call->rpc);
-}
-
-/* The call is over, or ends now because its stream was cut. */
-static bool is_cut(struct nimi_call *call, struct close_ending ending) {
-    if (!call->over && ending.status != ERR_NONE) end_cut(call, ending.status);
-    return call->over || ending.status != ERR_NONE;
-}
-
 static void on_watch_ended(struct close_ending ending, enum close_cause cause,
                            const struct event *last, void *ctx) {
     struct watch *watch = ctx;
     struct nimi_call *call = watch->open.call;
     (void)cause, (void)last;
-    if (!is_cut(call, ending) && !watch->shown) nimi_end(call, ERR_NONE, STR_EMPTY);
+    if (!watch_is_cut(call, ending) && !watch->shown) nimi_end(call, ERR_NONE, STR_EMPTY);
 }
 
 static const struct stream_wire subscriber = {
     .project = send_event,
-    .queued = queued,
-    .wake_at = wake_at,
-    .stalled_ms = stalled_ms,
+    .queued = watch_queued,
+    .wake_at = watch_wake_at,
+    .stalled_ms = watch_stalled_ms,
     .ended = on_watch_ended,
 };
 
@@ -190,20 +134,15 @@ static void on_begun(void *ctx) {
 static void subscribe(struct job_open *open, struct job_fold *fold) {
     bool stopping = nimi_runtime_state(open->call->instance->runtime) == LIFE_STOPPING;
     if (stopping && !job_fold_is_over(fold)) {
-        end_cut(open->call, ERR_CANCELLED);
+        watch_cut(open->call, ERR_CANCELLED);
     } else {
-        follow_job(watch_of(open), &subscriber, on_begun);
+        watch_start(&watch_of(open)->base, open->run, &subscriber, on_begun, on_missing);
     }
 }
 
-static void on_drained(void *ctx) {
-    struct watch *watch = ctx;
-    if (watch->follow) follow_drained(watch->follow);
-}
-
-static const struct nimi_work subscribe_events = {.drained = on_drained,
-                                                  .stopping = on_stopping,
-                                                  .cancelled = on_cancelled,
+static const struct nimi_work subscribe_events = {.drained = watch_drained,
+                                                  .stopping = watch_stopping,
+                                                  .cancelled = watch_cancelled,
                                                   .closed = on_closed};
 
 void jobs_subscribe(struct nimi_call *call, const void *request, struct arena *arena) {
@@ -227,19 +166,13 @@ static void fold_event(const struct event *event, enum close_frame frame, void *
     job_fold_take(&watch->fold, event);
 }
 
-/* Nothing is sent before the end, so nothing is queued. */
-static size_t nothing_queued(void *ctx) {
-    (void)ctx;
-    return 0;
-}
-
 /* The job may have ended by itself before it saw the cancellation. */
 static void on_cancel_ended(struct close_ending ending, enum close_cause cause,
                             const struct event *last, void *ctx) {
     struct watch *watch = ctx;
     struct nimi_call *call = watch->open.call;
     (void)cause, (void)last;
-    if (is_cut(call, ending)) return;
+    if (watch_is_cut(call, ending)) return;
     if (watch->fold.job.status != NIMI_SCENARIO_JOB_STATUS_CANCELED) {
         refuse_cancel(call);
     } else {
@@ -250,7 +183,7 @@ static void on_cancel_ended(struct close_ending ending, enum close_cause cause,
 
 static const struct stream_wire canceller = {
     .project = fold_event,
-    .queued = nothing_queued,
+    .queued = watch_nothing_queued,
     .ended = on_cancel_ended,
 };
 
@@ -268,11 +201,11 @@ static void cancel(struct job_open *open, struct job_fold *fold) {
     }
     directory_leave(session_table_directory(sessions), open->run,
                     (struct leaving){.how = LEAVING_NONE}, watch->reason);
-    follow_job(watch, &canceller, on_cancel_begun);
+    watch_start(&watch->base, open->run, &canceller, on_cancel_begun, on_missing);
 }
 
 static const struct nimi_work cancel_events = {
-    .stopping = on_stopping, .cancelled = on_cancelled, .closed = on_closed};
+    .stopping = watch_stopping, .cancelled = watch_cancelled, .closed = on_closed};
 
 void jobs_cancel(struct nimi_call *call, const void *request, struct arena *arena) {
     const struct nimi_cancel_scenario_job_request *from = request;
