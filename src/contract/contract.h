@@ -190,8 +190,8 @@ struct contract {
                                       struct contract_ask **ret_ask);
 
         /* Resume a job, as in struct recover_jobs. At most one contract of a table has this. */
-        void (*take_job)(uint64_t run, const struct store_section *sections, size_t count,
-                         void *instance);
+        bool (*take_job)(uint64_t run, const struct store_section *sections, size_t count,
+                         bool whole, void *instance);
     } instance;
 };
 

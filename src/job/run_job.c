@@ -86,14 +86,24 @@ bool run_job_read(const struct event *event, struct run_job_note *ret) {
     }
 }
 
+/* A large request is in a section of its own. */
 bool run_job_is(const struct store_section *sections, size_t count) {
-    struct event started = {0}, request = {0};
+    enum { STARTED, REQUEST } next = STARTED;
     struct err e;
     if (count == 0 || sections[0].first_seq != 1) return false;
-    struct str rest = sections[0].events;
-    return event_decode(&rest, &started, &e) && started.kind == EVENT_STARTED && rest.len &&
-           event_decode(&rest, &request, &e) && request.kind == EVENT_ITEM &&
-           str_equal(request.item.type, STR(RUN_JOB_REQUEST));
+    for (size_t i = 0; i < count; i++) {
+        struct str rest = sections[i].events;
+        while (rest.len) {
+            struct event event = {0};
+            if (!event_decode(&rest, &event, &e)) return false;
+            if (next == REQUEST)
+                return event.kind == EVENT_ITEM &&
+                       str_equal(event.item.type, STR(RUN_JOB_REQUEST));
+            if (event.kind != EVENT_STARTED) return false;
+            next = REQUEST;
+        }
+    }
+    return false;
 }
 
 /* --- a live job --------------------------------------------------------------------------- */

@@ -152,14 +152,16 @@ static void write_interrupted(struct recovery *recovery) {
 
 /* --- jobs --------------------------------------------------------------------------------- */
 
-static void take_job(struct recovery *recovery, uint64_t run, const struct store_load *load) {
+/* False: nobody goes on with it, and nobody else will. */
+static bool take_job(struct recovery *recovery, uint64_t run, const struct store_load *load) {
     const struct recover_jobs *jobs = &recovery->helpers.jobs;
-    if (jobs->take) {
-        jobs->take(run, load->sections, load->section_count, jobs->ctx);
-        recovery->found.jobs++;
-    } else {
+    if (!jobs->take) {
         recovery->found.jobs_left++;
+        return true;
     }
+    bool taken = jobs->take(run, load->sections, load->section_count, !load->more, jobs->ctx);
+    recovery->found.jobs += taken;
+    return taken;
 }
 
 /* --- runs that wait ----------------------------------------------------------------------- */
@@ -229,8 +231,11 @@ static void on_run(struct store_load *load, const struct err *failed, void *ctx)
     }
     const struct store_section *left = &recovery->unfinished.sections[recovery->next++];
     bool whole = !failed && !load->more;
-    if (whole && run_job_is(load->sections, load->section_count)) {
-        take_job(recovery, left->run, load);
+    bool is_job = !failed && run_job_is(load->sections, load->section_count);
+    if (is_job && take_job(recovery, left->run, load)) {
+        /* it goes on */
+    } else if (is_job) {
+        add_interrupted(recovery, load, left->run, left->first_seq + 1);
     } else if (whole && restore_run_waits(load->sections, load->section_count)) {
         consider(recovery, left, load);
         arena = NULL;

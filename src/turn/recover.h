@@ -22,9 +22,11 @@ struct recovered {
  * failed. */
 typedef void recovered_fn(const struct recovered *found, const struct err *failed, void *ctx);
 
-/* The taker of jobs: gets all of one job's sections in the store, on the host's loop. */
+/* The taker of jobs: gets one job's sections in the store, on the host's loop; only the first of
+ * them if it is not `whole`. False: it cannot be taken up, and is recorded as interrupted. */
 struct recover_jobs {
-    void (*take)(uint64_t run, const struct store_section *sections, size_t count, void *ctx);
+    bool (*take)(uint64_t run, const struct store_section *sections, size_t count, bool whole,
+                 void *ctx);
     void *ctx;
 };
 

@@ -300,17 +300,41 @@ struct taken {
     struct recovered found;
 };
 
-static void take(uint64_t run, const struct store_section *sections, size_t count, void *ctx) {
+static bool take(uint64_t run, const struct store_section *sections, size_t count, bool whole,
+                 void *ctx) {
     struct taken *taken = ctx;
     taken->times++;
     taken->run = run;
-    taken->is_job = run_job_is(sections, count);
+    taken->is_job = whole && run_job_is(sections, count);
+    return true;
 }
 
 static void on_recovered(const struct recovered *found, const struct err *failed, void *ctx) {
     struct taken *taken = ctx;
     assert_null(failed);
     taken->found = *found;
+}
+
+static void encode(const struct event *event, struct buf *out) {
+    buf_init(out, KIB);
+    assert_true(event_encode(event, out));
+}
+
+/* A large request is in a section of its own. */
+static void a_job_is_known_however_its_first_events_are_cut(void **state) {
+    (void)state;
+    struct buf started, request;
+    encode(&(struct event){.kind = EVENT_STARTED}, &started);
+    encode(&(struct event){.kind = EVENT_ITEM, .item = {STR(RUN_JOB_REQUEST), STR("x")}},
+           &request);
+    const struct store_section sections[] = {
+        {.run = 1, .first_seq = 1, .events = buf_str(&started)},
+        {.run = 1, .first_seq = 2, .events = buf_str(&request)}};
+    assert_true(run_job_is(sections, 2));
+    assert_false(run_job_is(sections, 1));
+    assert_false(run_job_is(&sections[1], 1));
+    buf_done(&started);
+    buf_done(&request);
 }
 
 /* it is neither interrupted nor lost; and without anybody who serves it, it waits. */
@@ -366,6 +390,7 @@ int main(void) {
         cmocka_unit_test(of_two_with_one_key_only_one_begins),
         cmocka_unit_test(progress_is_read_back_as_it_was_told),
         cmocka_unit_test(bytes_that_are_no_state_say_nothing),
+        cmocka_unit_test(a_job_is_known_however_its_first_events_are_cut),
         cmocka_unit_test(a_job_that_was_left_is_handed_to_whoever_serves_jobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

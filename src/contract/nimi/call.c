@@ -196,7 +196,7 @@ static void take_message(struct nimi_call *call, struct lent message) {
         row->begin(call, NULL, NULL);
         return;
     }
-    struct arena *arena = arena_new(9 * lent_read(message).len + 64 * KIB);
+    struct arena *arena = arena_new(9 * lent_read(message).len + MIB);
     void *request = arena_alloc(arena, row->type->size);
     if (!pb_decode(row->type, message, arena, request, &e)) {
         fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID,

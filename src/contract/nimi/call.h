@@ -112,7 +112,7 @@ static inline struct str nimi_trace(const struct nimi_call *call) {
 
 /* Whose share of the slots the call uses: app ids are the callers' own words. */
 static inline struct str nimi_owner(const struct nimi_call *call) {
-    return call->peer;
+    return call->subject.len ? call->subject : call->peer;
 }
 
 /* Copy text for the life of the call. The copy ends in NUL. */

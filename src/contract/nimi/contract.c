@@ -7,6 +7,7 @@
 #include "contract/nimi/fetch.h"
 #include "contract/nimi/health/probe.h"
 #include "contract/nimi/job/job_work.h"
+#include "contract/nimi/job/workflow_work.h"
 #include "contract/nimi/options.h"
 #include "contract/nimi/settings.h"
 #include "proto/nimi.pb.h"
@@ -173,6 +174,14 @@ static void nimi_use(void *ctx, const void *settings) {
     instance->settings = settings;
 }
 
+/* Jobs and workflows are kept alike. */
+static bool nimi_take(uint64_t run, const struct store_section *sections, size_t count,
+                      bool whole, void *instance) {
+    if (workflow_work_take(run, sections, count, whole, instance)) return true;
+    if (whole) job_work_take(run, sections, count, instance);
+    return whole;
+}
+
 static void nimi_serving(void *instance) {
     nimi_instance_serving(instance);
 }
@@ -220,6 +229,7 @@ SERVICE(nimi_auth, NIMI_AUTH)
 SERVICE(nimi_connectors, NIMI_CONNECTOR)
 SERVICE(nimi_local, NIMI_LOCAL)
 SERVICE(nimi_model, NIMI_MODEL)
+SERVICE(nimi_workflow, NIMI_WORKFLOW)
 
 static void nimi_routes(void *instance, struct route_table *ret) {
     nimi_health_table(instance, ret);
@@ -245,6 +255,7 @@ static const struct contract_service services[] = {
     {"nimi_grpc", NULL, nimi_auth},
     {"nimi_grpc", NULL, nimi_local},
     {"nimi_grpc", NULL, nimi_model},
+    {"nimi_grpc", NULL, nimi_workflow},
     {"nimi_grpc", &nimi_connector_descriptor, nimi_connectors},
 };
 
@@ -274,5 +285,5 @@ const struct contract nimi_contract = {
                  .stopping = nimi_stopping,
                  .finish = nimi_finish,
                  .done = nimi_done,
-                 .take_job = job_work_take},
+                 .take_job = nimi_take},
 };

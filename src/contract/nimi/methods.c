@@ -8,6 +8,7 @@
 #include "contract/nimi/health/health.h"
 #include "contract/nimi/health/watch.h"
 #include "contract/nimi/job/jobs.h"
+#include "contract/nimi/job/workflows.h"
 #include "contract/nimi/offers.h"
 #include "contract/nimi/scenario/scenario.h"
 #include "contract/nimi/subject.h"
@@ -26,6 +27,7 @@
 #define CONNECTOR "nimi.runtime.v1.RuntimeConnectorService"
 #define LOCAL "nimi.runtime.v1.RuntimeLocalService"
 #define MODEL "nimi.runtime.v1.RuntimeModelService"
+#define WORKFLOW "nimi.runtime.v1.RuntimeWorkflowService"
 #define ROW(service, method) STR_INIT("/" service "/" method)
 
 /* One row per method: its path, how its stream ends, who may call it, facts for the
@@ -97,6 +99,15 @@ static const struct nimi_row app_rows[] = {
     /* clang-format on */
 };
 
+static const struct nimi_row workflow_rows[] = {
+    /* clang-format off */
+    {ROW(WORKFLOW, "SubmitWorkflow"),          RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, 0,          &nimi_submit_workflow_request_table,           subject_of_submit_workflow, workflows_submit},
+    {ROW(WORKFLOW, "GetWorkflow"),             RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, &nimi_get_workflow_request_table,              subject_is_not_named,       workflows_get},
+    {ROW(WORKFLOW, "CancelWorkflow"),          RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_ONCE,  &nimi_cancel_workflow_request_table,           subject_is_not_named,       workflows_cancel},
+    {ROW(WORKFLOW, "SubscribeWorkflowEvents"), RPC_SERVER_STREAM, CLOSE_TERMINAL, GUARD_CALLER, NIMI_READS, &nimi_subscribe_workflow_events_request_table, subject_is_not_named,       workflows_subscribe},
+    /* clang-format on */
+};
+
 static const struct {
     struct str name;
     const struct nimi_row *rows;
@@ -109,6 +120,7 @@ static const struct {
     [NIMI_CONNECTOR] = {STR_INIT(CONNECTOR), connector_rows, ARRAY_LEN(connector_rows)},
     [NIMI_LOCAL] = {STR_INIT(LOCAL), local_rows, ARRAY_LEN(local_rows)},
     [NIMI_MODEL] = {STR_INIT(MODEL), model_rows, ARRAY_LEN(model_rows)},
+    [NIMI_WORKFLOW] = {STR_INIT(WORKFLOW), workflow_rows, ARRAY_LEN(workflow_rows)},
 };
 
 /* Index of the first row of a service, among the rows of all services. NIMI_SERVICES: how many

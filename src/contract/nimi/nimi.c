@@ -5,6 +5,7 @@
 #include "contract/nimi/auth/sessions.h"
 #include "contract/nimi/health/watch.h"
 #include "contract/nimi/job/job_work.h"
+#include "contract/nimi/job/workflow_work.h"
 #include "contract/nimi/methods.h"
 #include "contract/nimi/once.h"
 #include "contract/nimi/upload/receive.h"
@@ -23,7 +24,7 @@ struct nimi_runtime {
     char why[NIMI_WHY_BYTES];
     struct nimi_probed probed[NIMI_PROBED_MAX];
     size_t probed_count;
-    struct scheduler *scheduler, *slots;
+    struct scheduler *scheduler, *slots, *workflows;
     struct replies *replies;
     struct sessions *sessions;
     struct nimi_files files;
@@ -53,12 +54,17 @@ struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
                                                     .per_app = RECEIVE_SLOTS_PER_APP,
                                                     .queue_max = RECEIVE_QUEUE_MAX,
                                                     .queue_per_app = RECEIVE_QUEUE_PER_APP};
+    static const struct scheduler_limits workflows = {.global = WORKFLOW_SLOTS,
+                                                      .per_app = WORKFLOW_SLOTS_PER_APP,
+                                                      .queue_max = WORKFLOW_QUEUE_MAX,
+                                                      .queue_per_app = WORKFLOW_QUEUE_MAX};
     struct nimi_runtime *runtime = MEM_NEW(struct nimi_runtime);
     runtime->state = LIFE_STOPPED;
     set_why(runtime, "not started");
     runtime->scheduler = scheduler_new(limits);
     runtime->slots = scheduler_new(&uploads);
     runtime->sessions = sessions_new(SESSIONS_MAX);
+    runtime->workflows = scheduler_new(&workflows);
     runtime->replies = replies_new(REPLIES_MAX, REPLIES_MAX_BYTES);
     pthread_mutex_init(&runtime->lock, NULL);
     pthread_mutex_init(&runtime->health.lock, NULL);
@@ -72,6 +78,7 @@ void nimi_runtime_free(struct nimi_runtime *runtime) {
     if (!runtime) return;
     scheduler_free(runtime->scheduler);
     scheduler_free(runtime->slots);
+    scheduler_free(runtime->workflows);
     replies_free(runtime->replies);
     sessions_free(runtime->sessions);
     topics_free(runtime->apps.topics);
@@ -191,6 +198,10 @@ struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime) {
     return runtime->slots;
 }
 
+struct scheduler *nimi_runtime_workflows(struct nimi_runtime *runtime) {
+    return runtime->workflows;
+}
+
 struct replies *nimi_runtime_replies(struct nimi_runtime *runtime) {
     return runtime->replies;
 }
@@ -213,6 +224,7 @@ void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settin
     list_init(&instance->calls);
     list_init(&instance->shared);
     list_init(&instance->jobs);
+    list_init(&instance->workflows);
     pruner_init(&instance->pruner, host->loop);
     health_beat_init(instance);
 }
@@ -229,13 +241,14 @@ void nimi_instance_stopping(struct nimi_instance *instance) {
 void nimi_instance_leave(struct nimi_instance *instance) {
     health_beat_stop(instance);
     key_fetcher_leave(&instance->keys);
+    workflow_work_leave_all(instance); /* first: its nodes follow jobs */
     job_work_leave_all(instance);
 }
 
 void nimi_instance_done(struct nimi_instance *instance) {
     if (!instance->methods) return;
     assert(list_empty(&instance->calls) && list_empty(&instance->jobs) &&
-           list_empty(&instance->shared));
+           list_empty(&instance->shared) && list_empty(&instance->workflows));
     pruner_stop(&instance->pruner);
     nimi_methods_free(instance->methods);
     health_beat_stop(instance);

@@ -133,6 +133,7 @@ struct nimi_apps *nimi_runtime_apps(struct nimi_runtime *runtime);
 
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
 struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* for uploads */
+struct scheduler *nimi_runtime_workflows(struct nimi_runtime *runtime);
 struct replies *nimi_runtime_replies(struct nimi_runtime *runtime);
 struct sessions *nimi_runtime_sessions(struct nimi_runtime *runtime);
 
@@ -146,6 +147,7 @@ enum {
     NIMI_LOCAL,
     NIMI_MODEL,
     NIMI_APP,
+    NIMI_WORKFLOW,
     NIMI_SERVICES,
 };
 
@@ -164,6 +166,8 @@ struct nimi_instance {
     struct list shared; /* shared calls: once.h */
     struct list jobs;   /* running ones: job_work.h */
     size_t job_count;
+    struct list workflows; /* running ones: workflow_work.h */
+    size_t workflow_count, workflow_bytes;
     struct pruner pruner; /* deletes expired uploads */
     struct timer beat;    /* while someone watches the runtime's health: watch.h */
 };

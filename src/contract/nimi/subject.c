@@ -68,3 +68,7 @@ struct str *subject_of_list_audit_events(void *request) {
 struct str *subject_of_list_usage_stats(void *request) {
     return &((struct nimi_list_usage_stats_request *)request)->subject_user_id;
 }
+
+struct str *subject_of_submit_workflow(void *request) {
+    return &((struct nimi_submit_workflow_request *)request)->subject_user_id;
+}

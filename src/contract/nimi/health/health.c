@@ -15,6 +15,7 @@ void health_get(struct nimi_call *call, const void *request, struct arena *arena
                    .status = (int32_t)now.state,
                    .reason = str_from(now.why),
                    .queue_depth = (int32_t)now.queue_depth,
+                   .active_workflows = (int32_t)now.workflows,
                    .active_inference_jobs = (int32_t)now.inference_jobs,
                    .cpu_milli = now.cpu_milli,
                    .memory_bytes = now.memory_bytes,
@@ -110,7 +111,7 @@ static void runtime_health(struct route_call *call, void *ctx) {
     json_member_i64(&json, "status_code", (int64_t)now.state);
     json_member_str(&json, "reason", str_from(now.why));
     json_member_u64(&json, "queue_depth", now.queue_depth);
-    json_member_u64(&json, "active_workflows", 0);
+    json_member_u64(&json, "active_workflows", now.workflows);
     json_member_u64(&json, "active_inference_jobs", now.inference_jobs);
     json_member_i64(&json, "cpu_milli", now.cpu_milli);
     json_member_i64(&json, "memory_bytes", now.memory_bytes);

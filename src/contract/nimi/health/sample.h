@@ -12,7 +12,7 @@
 struct health_sample {
     enum lifecycle state;
     char why[NIMI_WHY_BYTES];
-    size_t queue_depth, inference_jobs;
+    size_t queue_depth, inference_jobs, workflows;
     int64_t cpu_milli, memory_bytes; /* CPU time since the start; resident bytes */
     int64_t unix_ms;
 };

@@ -17,6 +17,7 @@ static void publish_sample(struct nimi_runtime *runtime, uint64_t newer_than_ms)
         struct nimi_runtime_health_event event = {.status = (int32_t)now.state,
                                                   .reason = str_from(now.why),
                                                   .queue_depth = (int32_t)now.queue_depth,
+                                                  .active_workflows = (int32_t)now.workflows,
                                                   .active_inference_jobs =
                                                       (int32_t)now.inference_jobs,
                                                   .cpu_milli = now.cpu_milli,
