@@ -70,6 +70,7 @@ static size_t index_of(const struct reading *reading, struct str id) {
 static bool read_nodes(struct reading *reading) {
     const struct nimi_workflow_definition *from = reading->from;
     struct workflow_graph *graph = reading->graph;
+    assert(graph->nodes);
     for (size_t i = 0; i < from->nodes_count; i++) {
         struct graph_node *node = &graph->nodes[i];
         struct str id = from->nodes[i].node_id;
