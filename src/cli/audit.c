@@ -247,9 +247,8 @@ static void write_fault(uint64_t seq, const char *text, void *ctx) {
 }
 
 static void write_verdict(const struct audit_verdict *verdict, bool as_json) {
-    char hex[HEX_BYTES + 1];
-    for (size_t i = 0; i < AUDIT_HASH_BYTES; i++)
-        snprintf(hex + 2 * i, 3, "%02x", verdict->head.hash[i]);
+    char hex[HEX_BYTES + 1] = "";
+    audit_hex(str_of(verdict->head.hash, AUDIT_HASH_BYTES), hex);
     if (as_json) {
         printf("],\"first\":%" PRIu64 ",\"last\":%" PRIu64 ",\"blocks\":%" PRIu64
                ",\"bytes\":%" PRIu64 ",\"head\":\"%" PRIu64 ":%s\",\"whole\":%s}\n",

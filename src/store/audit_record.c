@@ -195,29 +195,31 @@ bool audit_record_decode(struct str *bytes, struct audit_record *ret, struct err
 
 /* --- JSON --------------------------------------------------------------------------------- */
 
-static void write_digest(struct json_writer *json, struct str digest) {
+struct str audit_hex(struct str digest, char room[2 * AUDIT_DIGEST_BYTES]) {
     static const char digits[] = "0123456789abcdef";
-    char hex[2 * AUDIT_TEXT_MAX_BYTES];
-    size_t len = 0;
-    digest = str_head(digest, AUDIT_TEXT_MAX_BYTES);
+    digest = str_head(digest, AUDIT_DIGEST_BYTES);
     for (size_t i = 0; i < digest.len; i++) {
-        hex[len++] = digits[(unsigned char)digest.at[i] >> 4];
-        hex[len++] = digits[(unsigned char)digest.at[i] & 15];
+        room[2 * i] = digits[(unsigned char)digest.at[i] >> 4];
+        room[2 * i + 1] = digits[(unsigned char)digest.at[i] & 15];
     }
-    json_member_str(json, texts[AUDIT_DIGEST].name, str_of(hex, len));
+    return str_of(room, 2 * digest.len);
 }
 
-/* With milliseconds, which moment_put() does not write. A year beyond 9999 has no text. */
+bool audit_time(int64_t at_ms, struct buf *out) {
+    size_t began = out->len;
+    if (!moment_put(out, at_ms / 1000, 0)) return false;
+    out->len = began + strlen("yyyy-mm-ddThh:mm:ss"); /* moment_put() writes no milliseconds */
+    return buf_printf(out, ".%03dZ", (int)(at_ms % 1000));
+}
+
 static void write_time(struct json_writer *json, int64_t at_ms) {
     char room[64];
     struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
-    if (!moment_put(&text, at_ms / 1000, 0)) {
+    if (audit_time(at_ms, &text)) {
+        json_member_str(json, "at", buf_str(&text));
+    } else {
         json_member_null(json, "at");
-        return;
     }
-    text.len = strlen("yyyy-mm-ddThh:mm:ss");
-    buf_printf(&text, ".%03dZ", (int)(at_ms % 1000));
-    json_member_str(json, "at", buf_str(&text));
 }
 
 static void write_outcome(struct json_writer *json, uint64_t outcome) {
@@ -242,6 +244,7 @@ static void write_number(struct json_writer *json, size_t number, uint64_t value
 }
 
 bool audit_record_json(const struct audit_record *record, struct buf *out) {
+    char hex[2 * AUDIT_DIGEST_BYTES];
     struct json_writer json = json_writer(out);
     json_open_object(&json);
     json_member_u64(&json, "seq", record->seq);
@@ -250,7 +253,7 @@ bool audit_record_json(const struct audit_record *record, struct buf *out) {
         struct str text = record->texts[i];
         if (text.len == 0) continue;
         if (i == AUDIT_DIGEST) {
-            write_digest(&json, text);
+            json_member_str(&json, texts[i].name, audit_hex(text, hex));
         } else {
             json_member_str(&json, texts[i].name, text);
         }

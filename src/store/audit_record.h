@@ -87,6 +87,14 @@ bool audit_record_encode(const struct audit_record *record, struct buf *out);
  * errors  ERR_DATA_LOSS truncated, or fields that are no fields */
 MUST_CHECK bool audit_record_decode(struct str *bytes, struct audit_record *ret, struct err *e);
 
+/* A digest or a hash as text; `room` has two bytes for each of its AUDIT_DIGEST_BYTES. */
+#define AUDIT_DIGEST_BYTES 32
+struct str audit_hex(struct str digest, char room[2 * AUDIT_DIGEST_BYTES]);
+
+/* Append a time as text: "2026-03-01T12:00:00.250Z". False when the year has more than four
+ * digits. */
+bool audit_time(int64_t at_ms, struct buf *out);
+
 /* Append the record as one JSON object:
  * {"seq":1,"at":"2026-03-01T12:00:00.250Z","domain":...}. A digest is written in hex, an outcome
  * as the name of its code. */

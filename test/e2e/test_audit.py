@@ -106,6 +106,24 @@ def test_turns_calls_memories_refusals_and_the_daemon_itself_are_in_the_log(weir
     assert verdict(weir)["whole"]
 
 
+def test_the_route_shows_a_caller_its_own(weir):
+    remember(weir, "mine")
+    headers = {"authorization": "Bearer " + harness.token("user-1", "ws-1")}
+    other = {"authorization": "Bearer " + harness.token("user-2", "ws-2")}
+    with weir.http() as http:
+        page = http.get("/weir/v1/audit", headers=headers).json()
+        assert [r["operation"] for r in page["records"]] == ["put"] and not page["more"]
+        assert http.get("/weir/v1/audit", headers=other).json()["records"] == []
+        asked = http.get("/weir/v1/audit?workspace=ws-1", headers=other)
+        assert asked.status_code == 403
+        assert http.get("/weir/v1/audit?before=-1", headers=headers).status_code == 422
+        assert http.get("/weir/v1/audit?wrong=1", headers=headers).status_code == 400
+        remember(weir, "mine too")
+        first = http.get("/weir/v1/audit?limit=1", headers=headers).json()
+        rest = http.get(f"/weir/v1/audit?before={first['next']}", headers=headers).json()
+        assert [r["seq"] for r in rest["records"]] == [page["records"][0]["seq"]]
+
+
 # --- it is whole, or it is not --------------------------------------------------------------
 
 

@@ -349,3 +349,41 @@ def test_a_session_that_is_named_must_be_valid(weir):
     assert refusal(send, "0" * 26, session.session_token) == unknown
     assert send(session.session_id, session.session_token).accepted
     assert send(None, None).accepted
+
+
+def test_a_subject_reads_its_own_audit_records_and_a_capability_all_of_the_app(start_weir, issuer):
+    key = issuer.key("k")
+    issuer.keys = [key]
+    client = nimi.Client(start_weir(script=QUICK, config=configured(issuer)))
+    anna, ben = key.sign(issuer.url, "anna"), key.sign(issuer.url, "ben")
+    auditor = key.sign(issuer.url, "eve", scope="runtime.audit.export runtime.memory.read")
+    for token in (anna, ben, ben):
+        assert client.stream("hello", metadata=bearer(token), model_id="m").text == SAID
+    listed = audit_pb2.ListAuditEventsRequest
+
+    def owners(token, **fields):
+        reply, _ = client.ask(client.audit.ListAuditEvents, listed(**fields), bearer(token))
+        found = [e.subject_user_id for e in reply.events if e.operation == "StreamScenario"]
+        return sorted(found)
+
+    def exported(token):
+        call = client.audit.ExportAuditEvents(
+            audit_pb2.ExportAuditEventsRequest(), metadata=bearer(token), timeout=10
+        )
+        lines = b"".join(chunk.chunk for chunk in call).splitlines()
+        return {json.loads(line).get("subject_user_id") for line in lines}
+
+    deadline = time.monotonic() + 10
+    while owners(ben) != ["ben", "ben"]:  # records come within a fraction of a second
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert owners(anna) == ["anna"]
+    wrong = refusal(client.ask, client.audit.ListAuditEvents, listed(subject_user_id="ben"),
+                    bearer(anna))
+    assert wrong == (grpc.StatusCode.PERMISSION_DENIED, "PRINCIPAL_UNAUTHORIZED")
+    code, _ = refusal(client.ask, client.audit.ListAuditEvents, listed())
+    assert code == grpc.StatusCode.UNAUTHENTICATED
+    with pytest.raises(grpc.RpcError) as refused:
+        exported(anna)
+    assert refused.value.code() == grpc.StatusCode.PERMISSION_DENIED
+    assert {"anna", "ben"} <= exported(auditor)

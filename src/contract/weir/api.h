@@ -16,6 +16,10 @@
  *     GET  /weir/v1/usage?workspace=&agent=&model=&from=YYYY-MM-DD&to=YYYY-MM-DD
  *                        &by=day|agent|model|workspace     sums; this month, by day
  *
+ *     GET    /weir/v1/audit?workspace=&user=&domain=&operation=&limit=&before=
+ *                                            what was done, newest first; `next` of a page is
+ *                                            `before` of the one after it
+ *
  *     GET    /weir/v1/sessions?workspace=&user=&limit=&after=   the sessions, newest first
  *     GET    /weir/v1/sessions/{id}/export?workspace=&user=     its events as JSON lines
  *     DELETE /weir/v1/sessions/{id}?workspace=&user=            erase it, also from the files

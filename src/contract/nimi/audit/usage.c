@@ -126,7 +126,7 @@ static void reply_sums(struct summing *summing) {
     struct buf next = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     struct nimi_usage_stat_record records[PAGE_SIZE_MAX];
     struct nimi_list_usage_stats_response said = {.records = records};
-    qsort(summing->sums, summing->count, sizeof(*summing->sums), by_place);
+    qsort(summing->sums, summing->count, sizeof(struct usage_bucket *), by_place);
     for (size_t i = summing->first; i < summing->count; i++) {
         if (said.records_count == summing->page.size) {
             page_next_index(&summing->page, i, &next);

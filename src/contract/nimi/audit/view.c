@@ -1,7 +1,6 @@
 #include "contract/nimi/audit/view.h"
 
 #include "wire/json.h"
-#include "wire/moment.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -73,16 +72,6 @@ static void add_number(struct audit_view *view, const struct audit_record *recor
                               .number_value = (double)record->numbers[number]};
 }
 
-static struct str hex_of(struct str bytes, char room[static 64]) {
-    static const char digits[] = "0123456789abcdef";
-    bytes = str_head(bytes, 32);
-    for (size_t i = 0; i < bytes.len; i++) {
-        room[2 * i] = digits[(unsigned char)bytes.at[i] >> 4];
-        room[2 * i + 1] = digits[(unsigned char)bytes.at[i] & 15];
-    }
-    return str_of(room, 2 * bytes.len);
-}
-
 static struct str decimal(uint64_t number, char room[static 24]) {
     struct buf text = {.at = room, .room = 24, .max_bytes = 24};
     buf_append_u64(&text, number);
@@ -95,7 +84,7 @@ static void add_payload(struct audit_view *view, const struct audit_record *reco
     add_text(view, "request_id", record->texts[AUDIT_TRACE]);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         add_text(view, audit_text_name(texts[i]), record->texts[texts[i]]);
-    add_text(view, "digest", hex_of(record->texts[AUDIT_DIGEST], view->digest));
+    add_text(view, "digest", audit_hex(record->texts[AUDIT_DIGEST], view->digest));
     if (record->set[AUDIT_RUN])
         add_text(view, "run", decimal(record->numbers[AUDIT_RUN], view->run));
     if (record->set[AUDIT_OUTCOME] && record->numbers[AUDIT_OUTCOME] < ERR_CODE_COUNT)
@@ -137,9 +126,7 @@ static void member(struct json_writer *json, const char *name, struct str text) 
 static void write_time(struct json_writer *json, const struct google_timestamp *at) {
     char room[64];
     struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
-    if (!moment_put(&text, at->seconds, 0)) return;
-    text.len = strlen("yyyy-mm-ddThh:mm:ss");
-    buf_printf(&text, ".%03dZ", at->nanos / 1000000);
+    if (!audit_time(at->seconds * 1000 + at->nanos / 1000000, &text)) return;
     json_member_str(json, "timestamp", buf_str(&text));
 }
 
