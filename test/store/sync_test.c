@@ -226,11 +226,13 @@ static size_t count_syncs(bool big) {
 
 /* --- the tests ---------------------------------------------------------------------------- */
 
-/* One transaction at most is refused, nothing is unknown, and the store goes on by itself; a
- * store that could not be opened is the exception. */
-static void assert_went_on(const struct trial *trial) {
+/* Each failure refuses one transaction at most, nothing is unknown, and the store goes on by
+ * itself; a store that could not be opened is the exception. Two failures can strike the last
+ * transaction of a round and the first one of the next. */
+static void assert_went_on(const struct trial *trial, size_t failures) {
     assert_int_equal(trial->unknown, 0);
-    assert_true(trial->refused <= FLIGHT + 1);
+    if (trial->refused > failures * (FLIGHT + 1))
+        fail_msg("%zu writes were refused by %zu failures", trial->refused, failures);
     assert_true(trial->kept + trial->refused == ROUNDS * (FLIGHT + 1) || trial->kept == 0);
 }
 
@@ -245,7 +247,7 @@ static void one_sync_that_fails_costs_one_commit_at_most(void **state) {
                                 .fail_keeps = way % 2,
                                 .end = (enum end)(way / 2)};
             struct told end = try(&trial, &plan);
-            assert_went_on(&trial);
+            assert_went_on(&trial, end.failed_syncs);
             struck += end.failed_syncs;
             refused += trial.refused;
         }
@@ -286,7 +288,7 @@ static void a_fold_that_cannot_be_synced_loses_nothing(void **state) {
                             .big = true,
                             .end = nth % 3 ? POWER_GOES : CLOSED};
         struct told end = try(&trial, &plan);
-        assert_went_on(&trial);
+        assert_went_on(&trial, end.failed_syncs);
         struck += end.failed_syncs;
     }
     assert_true(struck > 0);
@@ -305,7 +307,7 @@ static void one_write_that_fails_costs_one_commit_at_most(void **state) {
                             .fail_keeps = nth % 4 == 1,
                             .end = (enum end)(nth / 3 % END_COUNT)};
         struct told end = try(&trial, &plan);
-        assert_went_on(&trial);
+        assert_went_on(&trial, end.failed_syncs);
         struck += end.failed_syncs;
         refused += trial.refused;
     }
