@@ -16,6 +16,8 @@ import nimi_client as nimi
 import pytest
 from nimi.runtime.v1 import app_pb2, app_pb2_grpc, audit_pb2
 from nimi.runtime.v1 import auth_pb2, auth_pb2_grpc, connector_pb2, connector_pb2_grpc
+from nimi.runtime.v1 import workflow_pb2 as wf
+from nimi.runtime.v1 import workflow_pb2_grpc
 from nimi_client import common, pb
 
 AUDIENCE = "nimi"
@@ -286,6 +288,46 @@ def test_a_job_is_its_subjects(start_weir, issuer):
         assert refusal(get, job.job_id, metadata) == FORBIDDEN
     cancel = pb.CancelScenarioJobRequest(job_id=mine.job_id)
     assert refusal(client.ask, client.ai.CancelScenarioJob, cancel, ben) == FORBIDDEN
+
+
+def test_a_workflow_is_its_subjects(start_weir, issuer):
+    key = issuer.key("k")
+    issuer.keys = [key]
+    client = nimi.Client(start_weir(script=QUICK, config=configured(issuer)))
+    stub = workflow_pb2_grpc.RuntimeWorkflowServiceStub(client.channel)
+    anna, ben = (bearer(key.sign(issuer.url, name)) for name in ("anna", "ben"))
+    node = wf.WorkflowNode(
+        node_id="n",
+        node_type=wf.WORKFLOW_NODE_TRANSFORM_TEMPLATE,
+        template_config=wf.TemplateNodeConfig(template="hello"),
+    )
+
+    def submit(metadata, subject):
+        definition = wf.WorkflowDefinition(workflow_type="t", nodes=[node])
+        asked = wf.SubmitWorkflowRequest(
+            app_id=nimi.APP, subject_user_id=subject, definition=definition
+        )
+        return client.ask(stub.SubmitWorkflow, asked, metadata)[0].task_id
+
+    def get(task, metadata=None):
+        return client.ask(stub.GetWorkflow, wf.GetWorkflowRequest(task_id=task), metadata)[0]
+
+    def events(task, metadata=None):
+        asked = wf.SubscribeWorkflowEventsRequest(task_id=task)
+        try:
+            return list(stub.SubscribeWorkflowEvents(asked, metadata=metadata or client.metadata()))
+        except grpc.RpcError as error:
+            raise nimi.Refused(error) from None
+
+    mine, nobodys = submit(anna, "anna"), submit(None, "anna")
+    assert get(mine, anna).task_id == mine
+    assert get(nobodys).task_id == nobodys
+    assert events(mine, anna)[-1].event_type == wf.WORKFLOW_EVENT_COMPLETED
+    for task, metadata in ((mine, ben), (mine, None), (nobodys, anna)):
+        assert refusal(get, task, metadata) == FORBIDDEN
+        assert refusal(events, task, metadata) == FORBIDDEN
+        cancel = wf.CancelWorkflowRequest(task_id=task)
+        assert refusal(client.ask, stub.CancelWorkflow, cancel, metadata) == FORBIDDEN
 
 
 def test_every_caller_may_have_to_have_a_token(start_weir, issuer):

@@ -1,11 +1,12 @@
 #include "contract/nimi/job/workflow_open.h"
 
+#include "contract/nimi/bearer.h"
+
 #include <string.h>
 
-/* A caller without a token is only the app that it claims to be, as for jobs. */
 static bool may_see(const struct nimi_call *call, const struct workflow_fold *fold) {
     return call->envelope.app_id.len && str_equal(call->envelope.app_id, fold->app) &&
-           (!call->subject.len || str_equal(call->subject, fold->subject));
+           bearer_may_see(call, fold->subject);
 }
 
 static bool is_the_one(const struct workflow_open *open) {
@@ -27,7 +28,7 @@ static void on_found(const struct err *failed, void *ctx) {
     } else if (!may_see(open->call, &open->fold)) {
         fault_set(
             &fault, NIMI_APP_SCOPE_FORBIDDEN,
-            "this workflow belongs to another app or subject; x-nimi-app-id says who asks");
+            "this workflow belongs to another app or subject; x-nimi-app-id and the token say who asks");
         nimi_refuse(open->call, &fault);
     } else {
         open->on_open(open, &open->fold);
