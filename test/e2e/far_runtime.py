@@ -81,6 +81,7 @@ class Runtime(runtime_pb2_grpc.AgentRuntimeServicer):
         self._tls = cert and grpc.ssl_server_credentials([(key.read_bytes(), cert.read_bytes())])
         self.asked = []
         self.cancelled = threading.Event()
+        self.dropped = threading.Event()  # the call of a turn that spoke after its end is over
         self.silent = set()  # turns that say no more and whose call is open
         self.together = threading.Barrier(100)
         self._streams = itertools.count(1)
@@ -192,11 +193,13 @@ class Runtime(runtime_pb2_grpc.AgentRuntimeServicer):
         gone.wait(PATIENCE)
 
     def two(self, request, rest, context):
+        context.add_callback(self.dropped.set)
         yield chunk("once")
         yield done("far-model", "once")
         yield done("far-model", "twice")
 
     def late(self, request, rest, context):
+        context.add_callback(self.dropped.set)
         yield chunk("once")
         yield done("far-model", "once")
         following = next(context.requests, None)

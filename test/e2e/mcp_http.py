@@ -12,6 +12,7 @@ import http.server
 import json
 import queue
 import threading
+import time
 import types
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -43,6 +44,14 @@ class Server(http.server.ThreadingHTTPServer):
     def tell(self, method):
         for stream in list(self.open.values()):
             stream.put({"method": method})
+
+    def stream_of(self, session):
+        """A busy machine may bring the call before the stream that was opened for it."""
+        give_up = time.monotonic() + 20
+        while session not in self.open:
+            assert time.monotonic() < give_up, f"{session} has no stream"
+            time.sleep(0.01)
+        return self.open[session]
 
     def forget(self):
         with self.lock:
@@ -172,7 +181,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         told = self.server.told[question] = queue.Queue()
         params = {"message": "who?", "requestedSchema": FORM}
         asked = {"id": question, "method": "elicitation/create", "params": params}
-        self.server.open[self.session()].put(asked)
+        self.server.stream_of(self.session()).put(asked)
         answer = told.get(timeout=20)
         self.answer_json(id, self.result(json.dumps(answer.get("result", answer))))
 

@@ -18,7 +18,6 @@ import pytest
 from test_tls import Authority
 
 KEY = {"FAR_KEY": harness.SIGNING_KEY}
-AFTER_THE_END = "says something after the end of its turn"
 
 
 def config(runtime, rogue, more=""):
@@ -254,18 +253,19 @@ def test_an_answer_of_the_wrong_shape_is_asked_for_once_more(weir, runtime):
     assert second.request.message.startswith("That is not the JSON that was asked for")
 
 
-def test_a_second_done_is_no_answer_to_the_next_turn(weir):
+def test_a_second_done_is_no_answer_to_the_next_turn(weir, runtime):
+    runtime.dropped.clear()
     assert ask(weir, "two dones", session_id="s-two").text == "once"
-    weir.said(AFTER_THE_END)  # and the stream is gone
+    assert runtime.dropped.wait(crawbl.PATIENCE)
     assert ask(weir, "hello after", session_id="s-two").text == "heard: hello after"
 
 
-def test_a_done_that_comes_when_the_next_turn_was_asked_costs_one_answer(weir):
+def test_a_done_that_comes_when_the_next_turn_was_asked_costs_one_answer(weir, runtime):
     """The contract does not tell them apart; a stream for each turn does."""
-    before = weir.log().count(AFTER_THE_END)
+    runtime.dropped.clear()
     for text, answer in (("late done", "once"), ("hello after", "twice")):
         assert ask(weir, text, session_id="s-late").text == answer
-    weir.said(AFTER_THE_END, before + 1)
+    assert runtime.dropped.wait(crawbl.PATIENCE)
     assert ask(weir, "hello last", session_id="s-late").text == "heard: hello last"
     for text, answer in (("late done", "once"), ("hello after", "heard: hello after")):
         assert ask(weir, text, "fresh", session_id="s-late").text == answer
