@@ -26,9 +26,9 @@ void answer_init(struct answer *answer, reply_event_fn *on_reply, void *ctx,
                  void (*free)(struct answer *answer));
 void answer_done(struct answer *answer);
 
-/* Report an event, before an ending also the sums, or the events that were kept during a pause. False: the listener has
- * cancelled the call, which may have been freed. After an ending the call is freed, or will
- * be. */
+/* Report an event, and before an ending the sums; or report the events that were kept during a
+ * pause. False: the listener has cancelled the call, which may have been freed. After an ending
+ * the call is freed, or will be. */
 bool answer_give(struct answer *answer, const struct reply_event *event);
 bool answer_release(struct answer *answer);
 

@@ -3,8 +3,8 @@
  * Reading (breeder.c) handles one file. Things that the file only names are kept with the agent
  * as nodes: tools, MCP servers, knowledge bases, subagents, guardrails without a rule. When all
  * settings have been read, breeder_team.c finds the subagents, which may have files of their
- * own, and breeder_refs.c finds the rest, each by breeder_find.c. A name that is not found is an error at its line, or,
- * if agent_yaml.missing is warn, a warning.
+ * own, and breeder_refs.c finds the rest, each by breeder_find.c. A name that is not found is an
+ * error at its line, or, if agent_yaml.missing is warn, a warning.
  *
  * Memory   the arena of the config.
  * Source   contracts/agentbreeder.md 6.2 and 6.3. */

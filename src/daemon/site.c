@@ -46,8 +46,8 @@ static void on_rpc_refused(const struct rpc_method *method, const struct err *wh
     audit_refused(ctx, method->path, err_name(why->code), why->code);
 }
 
-/* The guards answer 401 to callers without a token, 403 to those with a bad one, and other
- * things when nobody is let in. */
+/* The guards answer 401 to callers without a token, 403 to those with a bad one, and something
+ * else when no caller is let in. */
 static void on_route_refused(const struct route *route, const struct route_failure *failure,
                              void *ctx) {
     if (failure->status == 401)

@@ -1,4 +1,4 @@
-/* asked: what an MCP server asks of us, and what it gets at once. Nobody is really asked.
+/* asked: what an MCP server asks of us, and what it gets at once. No user is really asked.
  *
  *     ping                {}
  *     elicitation/create  {"action":"cancel"}; where the settings accept defaults, a form whose

@@ -20,7 +20,8 @@
  * the session was lost, and once if the connection was lost: only if the message was never sent
  * or repeating it does no harm. Every request is authorized separately, because tokens expire.
  * Where the options say so, a stream of events that ends before it brought the answer is resumed
- * (mcp/stream.h). Over HTTP the client does not delete sessions. A program beside us has one session for all users, which is lost when it ends.
+ * (mcp/stream.h). Over HTTP the client does not delete sessions. A program beside us has one
+ * session for all users, which is lost when it ends.
  *
  * Memory   reference-counted on its loop; a call holds its client. Requests are copied.
  * Threads  one loop's.

@@ -19,7 +19,7 @@
  * Blocks older or more than the limits allow are deleted from the front, some in each
  * transaction that writes a block. A record `runtime.audit pruned` then has the hash of the last
  * deleted block, which is the `previous` of the first one left: so the chain has a beginning
- * that somebody vouches for.
+ * that a record vouches for.
  *
  * Memory   the records of one transaction; a little for each run that has begun and not ended.
  * Threads  the store's.

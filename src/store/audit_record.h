@@ -5,7 +5,8 @@
  *                                          | varint                  (tags from 63 on)
  *
  * Fields stand in the order of their tags, each at most once, and a field that is not set has no
- * bytes. Of what happens in every turn, domain and operation are one number (tag 63). A reader skips tags that it does not know. The tags are on disk: never change one.
+ * bytes. Of what happens in every turn, domain and operation are one number (tag 63). A reader
+ * skips tags that it does not know. The tags are on disk: never change one.
  *
  * Memory   a decoded record borrows the bytes.
  * Threads  any; values only.

@@ -44,7 +44,7 @@ static bool append_folder(enum exec_scope scope, const struct exec_whose *whose,
     return true;
 }
 
-/* --- folders that nobody uses ------------------------------------------------------------- */
+/* --- unused folders ----------------------------------------------------------------------- */
 
 /* No command runs in it any more. Links are removed, not followed. */
 static void remove_all(char *folder) {

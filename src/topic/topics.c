@@ -50,7 +50,7 @@ void topics_free(struct topics *topics) {
 }
 
 /* Make room for one more. A topic that is read stays, and is looked at again last, so that many of
- * those cost nobody a long walk. */
+ * those cost no caller a long walk. */
 static void drop_idle(struct topics *topics) {
     if (map_count(topics->named) < topics->limits.max) return;
     struct named *named = NULL;

@@ -1,6 +1,6 @@
 /* topics: topics that are named as they are needed, such as one for each app.
  *
- * A topic that nobody reads is kept for its window, so that a subscriber can come back with its
+ * An unread topic is kept for its window, so that a subscriber can come back with its
  * cursor, until there are too many topics: then the ones used longest ago go. A topic that is
  * made again continues above every number that it had, because numbers begin at the
  * clock's microseconds. So a cursor of before is known to be too old, also after a restart.
@@ -17,7 +17,7 @@ struct topics;
 
 struct topics_limits {
     size_t topic_max_bytes, topic_max_frames; /* of one window */
-    size_t max; /* from here on, topics that nobody reads make room for new ones */
+    size_t max; /* from here on, unread topics make room for new ones */
 };
 
 /* The caller owns the result and ends it with topics_free(), which accepts NULL. */

@@ -152,7 +152,7 @@ static void write_interrupted(struct recovery *recovery) {
 
 /* --- jobs --------------------------------------------------------------------------------- */
 
-/* False: nobody goes on with it, and nobody else will. */
+/* False: the run is not taken up here, and will not be elsewhere. */
 static bool take_job(struct recovery *recovery, uint64_t run, const struct store_load *load) {
     const struct recover_jobs *jobs = &recovery->helpers.jobs;
     if (!jobs->take) {

@@ -1,4 +1,4 @@
-/* Nodes that ask nobody: templates, extracts, branches, merges, and nodes that do nothing. */
+/* Nodes that call no model: templates, extracts, branches, merges, and nodes that do nothing. */
 #include "contract/nimi/job/workflow_node.h"
 
 #include "contract/nimi/job/workflow_value.h"

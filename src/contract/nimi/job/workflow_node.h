@@ -23,7 +23,7 @@ struct workflow_merged {
     size_t completed, all;
 };
 
-/* Make the output of a node that asks nobody.
+/* Make the output of a node that calls no model.
  * errors  AI_INPUT_INVALID, WF_NODE_CONFIG_MISMATCH with a sentence */
 MUST_CHECK bool workflow_node_make(const struct graph_node *node, struct json inputs,
                                    const struct workflow_merged *merged, struct buf *out,

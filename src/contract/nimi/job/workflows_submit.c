@@ -126,7 +126,7 @@ static void on_known(const struct idempotency_lookup_result *result, const struc
         break;
     case IDEMPOTENCY_FAILED:
         submit_refuse(submit, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
-                      "nobody can say now whether this was asked before; ask again later");
+                      "it is unknown now whether this was asked before; ask again later");
         break;
     }
 }
