@@ -43,7 +43,7 @@ static bool read_token(struct str token, struct page *page) {
     char cursor[PAGE_TOKEN_MAX_BYTES];
     struct buf text = {.at = cursor, .room = sizeof(cursor), .max_bytes = sizeof(cursor)};
     if (!json_text(json_find(whole, STR("c")), &text) || text.len == 0) return false;
-    memcpy(page->room, cursor, text.len);
+    memcpy(page->room, text.at, text.len);
     page->cursor = str_of(page->room, text.len);
     return true;
 }

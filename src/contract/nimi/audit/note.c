@@ -24,7 +24,7 @@ static struct str domain_of(struct str path, char room[static NAME_BYTES]) {
 }
 
 static struct str method_of(struct str path) {
-    struct str method;
+    struct str method = STR_EMPTY;
     str_split(str_skip(path, 1), '/', &method);
     return method;
 }

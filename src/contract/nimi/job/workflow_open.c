@@ -26,9 +26,9 @@ static void on_found(const struct err *failed, void *ctx) {
     } else if (!is_the_one(open)) {
         open->on_open(open, NULL);
     } else if (!may_see(open->call, &open->fold)) {
-        fault_set(
-            &fault, NIMI_APP_SCOPE_FORBIDDEN,
-            "this workflow belongs to another app or subject; x-nimi-app-id and the token say who asks");
+        fault_set(&fault, NIMI_APP_SCOPE_FORBIDDEN,
+                  "this workflow belongs to another app or subject; x-nimi-app-id and the "
+                  "token say who asks");
         nimi_refuse(open->call, &fault);
     } else {
         open->on_open(open, &open->fold);

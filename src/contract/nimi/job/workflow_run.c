@@ -506,7 +506,7 @@ static void node_resume(struct node_run *node) {
 
 static bool read_request(struct workflow_work *work) {
     struct str bytes = work->fold.request;
-    struct fault fault;
+    struct fault fault = {0};
     struct err e;
     work->arena = arena_new(32 * bytes.len + 4 * MIB);
     if (!pb_decode_view(&nimi_submit_workflow_request_table, bytes, work->arena, &work->request,
