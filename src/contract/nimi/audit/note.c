@@ -24,9 +24,8 @@ static struct str domain_of(struct str path, char room[static NAME_BYTES]) {
 }
 
 static struct str method_of(struct str path) {
-    struct str method = STR_EMPTY;
-    str_split(str_skip(path, 1), '/', &method);
-    return method;
+    struct str rest = str_skip(path, 1);
+    return str_skip(rest, str_find_byte(rest, '/') + 1);
 }
 
 static void set_count(struct audit_record *record, enum audit_number number, int64_t count) {
