@@ -100,6 +100,7 @@ static bool check_length(struct audit *audit, struct err *e) {
 bool audit_open(struct audit *audit, struct database *db, struct err *e) {
     *audit = (struct audit){.db = db, .limits = audit->limits, .oldest_ms = INT64_MAX};
     buf_init(&audit->records, RECORDS_MAX_BYTES);
+    audit_runs_init(&audit->runs);
     db->audit = audit;
     return read_head(audit, e) && check_length(audit, e) &&
            database_prepare(

@@ -21,7 +21,8 @@
  * deleted block, which is the `previous` of the first one left: so the chain has a beginning
  * that a record vouches for.
  *
- * Memory   the records of one transaction; a little for each run that has begun and not ended.
+ * Memory   the records of one transaction; a little for each run that has begun and not ended,
+ *          and 16 bytes for one that waits for a human.
  * Threads  the store's.
  * Source   contracts/nimi.md 3.6 K-AUDIT; docs/audit.md for what this proves and what not.
  */
@@ -31,6 +32,7 @@
 #include "store/audit_record.h"
 #include "store/audit_run.h"
 #include "store/database.h"
+#include "store/row.h"
 
 #include <stdatomic.h>
 
@@ -60,6 +62,7 @@ struct audit {
     uint64_t count;         /* how many */
     int64_t now_ms;         /* of this transaction; 0: not asked yet */
     struct audit_runs runs; /* unfinished ones */
+    int64_t row;            /* the one that is being read */
     int64_t oldest_ms;      /* of the first block; INT64_MAX: not known, ask */
     uint64_t oldest_upto;
 };
@@ -81,7 +84,7 @@ void audit_undone(struct audit *audit);
 
 /* Add what a row of the log tells: runs that begin and end, questions to humans and their
  * answers. */
-MUST_CHECK bool audit_see(struct audit *audit, uint64_t owner, struct str row, struct err *e);
+MUST_CHECK bool audit_see(struct audit *audit, const struct row *seen, struct err *e);
 
 /* The records of tasks. Without an open store (a test's own database) nothing is added. */
 MUST_CHECK bool audit_note(struct database *db, const struct audit_record *record,

@@ -22,23 +22,53 @@ struct audit_run *audit_runs_find(const struct audit_runs *runs, uint64_t id) {
     return *link_of(runs, id);
 }
 
-void audit_runs_remove(struct audit_runs *runs, uint64_t id) {
-    struct audit_run **link = link_of(runs, id), *run = *link;
-    if (!run) return;
-    *link = run->next;
-    runs->count--;
+static size_t entry_bytes(const struct audit_run *run) {
+    return sizeof(*run) + run->workspace.len + run->user.len + run->contract.len;
+}
+
+static void entry_free(struct audit_runs *runs, struct audit_run *run) {
+    list_remove(&run->waiting);
+    runs->bytes -= entry_bytes(run);
     free(run);
 }
 
-void audit_runs_clear(struct audit_runs *runs) {
+static void entry_remove(struct audit_runs *runs, uint64_t id) {
+    struct audit_run **link = link_of(runs, id), *run = *link;
+    if (!run) return;
+    *link = run->next;
+    entry_free(runs, run);
+}
+
+static void entries_clear(struct audit_runs *runs) {
     for (size_t i = 0; i < AUDIT_RUNS_SLOTS; i++) {
         for (struct audit_run *run = runs->slots[i], *next; run; run = next) {
             next = run->next;
-            free(run);
+            entry_free(runs, run);
         }
         runs->slots[i] = NULL;
     }
-    runs->count = 0;
+}
+
+void audit_runs_init(struct audit_runs *runs) {
+    *runs = (struct audit_runs){0};
+    list_init(&runs->waiting);
+}
+
+void audit_runs_clear(struct audit_runs *runs) {
+    entries_clear(runs);
+    audit_questions_clear(&runs->questions);
+}
+
+void audit_runs_remove(struct audit_runs *runs, uint64_t id) {
+    entry_remove(runs, id);
+    audit_questions_remove(&runs->questions, id);
+}
+
+void audit_runs_leave(struct audit_runs *runs, int64_t projected) {
+    LIST_EACH(&runs->waiting, link) {
+        const struct audit_run *run = CONTAINER_OF(link, struct audit_run, waiting);
+        if (run->row <= projected) entry_remove(runs, run->id);
+    }
 }
 
 static struct str keep_text(char **room, struct str text) {
@@ -53,14 +83,16 @@ struct audit_run *audit_runs_put(struct audit_runs *runs, uint64_t id, struct st
     size_t len = workspace.len + user.len + contract.len;
     struct audit_run *run = mem_alloc(sizeof(*run) + len);
     *run = (struct audit_run){.id = id};
+    list_init(&run->waiting);
     char *room = run->room;
     run->workspace = keep_text(&room, workspace);
     run->user = keep_text(&room, user);
     run->contract = keep_text(&room, contract);
-    audit_runs_remove(runs, id);
-    if (runs->count == AUDIT_RUNS_MAX) audit_runs_clear(runs); /* they are looked up again */
+    entry_remove(runs, id);
+    if (runs->bytes + entry_bytes(run) > AUDIT_RUNS_MAX_BYTES)
+        entries_clear(runs); /* they are looked up again */
     *link_of(runs, id) = run;
-    runs->count++;
+    runs->bytes += entry_bytes(run);
     return run;
 }
 
@@ -151,19 +183,20 @@ static bool add_asked(struct audit *audit, uint64_t id, const struct event *even
     audit_digest(asked, ARRAY_LEN(asked), digest);
     set_digest(&record, digest);
     record.texts[AUDIT_CAPABILITY] = event->approval.tool;
-    audit_digest(&event->approval.call_id, 1, run->asked);
-    run->asks = true;
+    audit_questions_put(&audit->runs.questions, id, event->approval.call_id);
+    run->row = audit->row;
+    list_remove(&run->waiting);
+    list_append(&audit->runs.waiting, &run->waiting);
     return audit_add(audit, &record, e);
 }
 
 /* The result of a question's id is the answer. After a restart the question is not known: then
  * the answer is told by its form. */
-static bool is_answer(const struct audit_run *run, const struct event *event) {
-    uint8_t id[AUDIT_HASH_BYTES];
-    if (str_starts(event->tool_result.call_id, STR(EVENT_APPROVAL_ID))) return true;
-    if (!run->asks) return str_starts(event->tool_result.result, STR("{\"answer\":"));
-    audit_digest(&event->tool_result.call_id, 1, id);
-    return memcmp(id, run->asked, sizeof(id)) == 0;
+static bool is_answer(const struct audit_question *asked, const struct event *event) {
+    struct str id = event->tool_result.call_id;
+    if (str_starts(id, STR(EVENT_APPROVAL_ID))) return true;
+    if (asked) return audit_question_is(asked, id);
+    return str_starts(event->tool_result.result, STR("{\"answer\":"));
 }
 
 /* "approve", "refuse" or "edit" of an answer to a call; "answered" of one in words. */
@@ -177,15 +210,17 @@ static struct str decision_of(struct str result) {
 static bool add_result(struct audit *audit, uint64_t id, const struct event *event,
                        struct err *e) {
     uint8_t digest[AUDIT_HASH_BYTES];
+    struct audit_questions *questions = &audit->runs.questions;
+    if (!is_answer(audit_questions_find(questions, id), event)) return true;
     struct audit_run *run = run_of(audit, id, e);
     if (!run) return false;
-    if (!is_answer(run, event)) return true;
     struct audit_record record = record_of(run, id, STR("runtime.approval"), STR("decided"));
     audit_digest(&event->tool_result.result, 1, digest);
     set_digest(&record, digest);
     record.texts[AUDIT_REASON] = decision_of(event->tool_result.result);
     audit_set(&record, AUDIT_OUTCOME, ERR_NONE);
-    run->asks = false;
+    audit_questions_remove(questions, id);
+    list_remove(&run->waiting);
     return audit_add(audit, &record, e);
 }
 
@@ -219,10 +254,12 @@ static bool see_section(struct audit *audit, const struct store_section *section
     return true;
 }
 
-bool audit_see(struct audit *audit, uint64_t owner, struct str row, struct err *e) {
+bool audit_see(struct audit *audit, const struct row *seen, struct err *e) {
     struct store_section section;
+    struct str row = seen->bytes;
     bool bad = false;
-    if (owner == 0) return true; /* a shared row has nothing but text */
+    if (seen->run == 0) return true; /* a shared row has nothing but text */
+    audit->row = seen->id;
     while (store_section_next(&row, &section, &bad)) {
         if (!see_section(audit, &section, e)) return false;
     }

@@ -326,7 +326,7 @@ static bool append(struct core *core, const struct store_write *write, struct er
         struct row row = {.run = written->run, .bytes = buf_str(&written->bytes)};
         if (!row_append(&core->rows, row.run, row.bytes, &row.id, e)) return false;
         look_at(core, &row, written);
-        if (!audit_see(&core->audit, row.run, row.bytes, e)) return false;
+        if (!audit_see(&core->audit, &row, e)) return false;
         /* A reading of the tables that ran out of memory has rolled back everything. */
         if (sqlite3_get_autocommit(core->db.handle))
             return err_set(e, ERR_UNAVAILABLE,
@@ -493,6 +493,7 @@ static bool core_keep(struct core *core, struct err *e) {
     database_reached(&core->db, "tables filled");
     if (!database_do(&core->db, core->commit, e)) return false;
     project_keep(&core->project);
+    audit_runs_leave(&core->audit.runs, core->project.done);
     database_reached(&core->db, "projected");
     return true;
 }

@@ -194,8 +194,7 @@ static struct event result(const char *call_id, const char *json) {
         .tool_result = {.call_id = str_from(call_id), .result = str_from(json)}};
 }
 
-static void a_run_is_in_it_with_what_a_human_was_asked_and_said(void **state) {
-    struct fixture *f = *state;
+static void write_asked(struct fixture *f) {
     struct row_text row;
     row_begin(&row);
     row_section(&row, 1, 1);
@@ -203,6 +202,10 @@ static void a_run_is_in_it_with_what_a_human_was_asked_and_said(void **state) {
     row_event(&row, text("hm"));
     row_event(&row, asked());
     fixture_write(f, row_end(&row, 1));
+}
+
+static void write_answered(struct fixture *f) {
+    struct row_text row;
     row_begin(&row);
     row_section(&row, 1, 4);
     row_event(&row, result("c0", "{\"answer\":\"of a tool\"}"));
@@ -210,6 +213,9 @@ static void a_run_is_in_it_with_what_a_human_was_asked_and_said(void **state) {
     row_event(&row, result("c1", "{}"));
     row_event(&row, done());
     fixture_write(f, row_end(&row, 1));
+}
+
+static void assert_asked_and_answered(struct fixture *f) {
     assert_page(f, (struct audit_query){.order = AUDIT_OLDEST_FIRST, .limit = 100},
                 "1 runtime.run start;2 runtime.approval asked;3 runtime.approval decided;"
                 "4 runtime.run done");
@@ -218,6 +224,22 @@ static void a_run_is_in_it_with_what_a_human_was_asked_and_said(void **state) {
     query.filter.texts[AUDIT_WORKSPACE] = STR("w");
     query.filter.texts[AUDIT_REASON] = STR("refuse");
     assert_page(f, query, "3 runtime.approval decided");
+}
+
+static void a_run_is_in_it_with_what_a_human_was_asked_and_said(void **state) {
+    struct fixture *f = *state;
+    write_asked(f);
+    write_answered(f);
+    assert_asked_and_answered(f);
+}
+
+/* A load fills the tables, so the run's owner leaves the memory of the audit log. */
+static void a_run_that_waited_is_in_it_as_one_that_did_not(void **state) {
+    struct fixture *f = *state;
+    write_asked(f);
+    arena_free(fixture_load(f, session_load("s")).arena);
+    write_answered(f);
+    assert_asked_and_answered(f);
 }
 
 /* The owner of a run that began before this process is looked up. */
@@ -544,6 +566,7 @@ int main(void) {
         cmocka_unit_test(a_record_has_its_limits_and_no_secrets),
         cmocka_unit_test(a_record_is_one_json_object),
         TEST(a_run_is_in_it_with_what_a_human_was_asked_and_said),
+        TEST(a_run_that_waited_is_in_it_as_one_that_did_not),
         TEST(the_end_of_an_older_run_names_its_owner),
         TEST(a_task_that_fails_leaves_no_record_and_its_neighbours_do),
         TEST(every_flipped_bit_is_found),
