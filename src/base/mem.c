@@ -38,8 +38,9 @@ void *mem_resize(void *at, size_t size) {
 /* --- the ceiling -------------------------------------------------------------------------- */
 
 #define LATE_BYTES ((ptrdiff_t)(16 * KIB)) /* a thread updates the total after this much */
-#define FREED_BYTES ((ptrdiff_t)MIB)       /* much less: by this, and by half */
+#define FREED_BYTES ((ptrdiff_t)MIB)       /* much less: by this, and by a third */
 #define SMALL_BYTES (64 * KIB)
+#define SCARCE_PART 2
 #define SPARED_PART 8 /* of the ceiling, reserved for small requests */
 /* Larger blocks are separate mappings, which return to the system when freed. */
 #define MAPPED_FROM_BYTES (256 * KIB)
@@ -58,7 +59,7 @@ static mem_freed_fn *freed;
 static void *freed_ctx;
 
 static bool is_much(ptrdiff_t most, ptrdiff_t now) {
-    return most - now >= FREED_BYTES && most - now >= now;
+    return most - now >= FREED_BYTES && most - now >= most / 3;
 }
 
 /* If two threads store at the same time, the higher value may be lost; it is only slightly
@@ -123,6 +124,10 @@ void mem_limit(size_t bytes) {
 void mem_shed_with(mem_shed_fn *fn, void *ctx) {
     shed = fn;
     shed_ctx = ctx;
+}
+
+bool mem_scarce(void) {
+    return mem_counted() > limit / SCARCE_PART;
 }
 
 /* The excess over the ceiling if `bytes` more are taken. */

@@ -49,6 +49,10 @@ typedef void mem_shed_fn(size_t bytes, void *ctx);
 void mem_limit(size_t bytes);
 void mem_shed_with(mem_shed_fn *shed, void *ctx);
 
+/* Whether more than half of the ceiling is held. What can wait for the disk then waits, and what
+ * the disk has is released. */
+MUST_CHECK bool mem_scarce(void);
+
 /* Whether `bytes` more may be held. Large requests leave an eighth of the ceiling to small
  * ones (64 KiB or less), so that short work continues beside long work. */
 MUST_CHECK bool mem_allows(size_t bytes);
@@ -61,7 +65,7 @@ MUST_CHECK bool mem_check(size_t bytes, struct err *e);
 /* --- the end of a burst -----------------------------------------------------------------------
  *
  * When much less is counted than before, the heap holds memory that should go back to the
- * system (heap.h). Much means 1 MiB, and half of the highest count. */
+ * system (heap.h). Much means 1 MiB, and a third of the highest count. */
 
 /* Called once when much has been freed, and not again before the next mem_watch(). Any thread,
  * which may hold locks: only post a mail. */

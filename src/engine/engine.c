@@ -9,7 +9,7 @@ const struct run_limits run_limits_default = {
     .reply_max_bytes = 4 * MIB,
     .memory_max_bytes = 16 * MIB,
     .result_max_bytes = 30000,
-    .pace_max_bytes = 16 * KIB,
+    .pace_max_bytes = 12 * KIB,
     .turn_max_ms = UINT64_C(10) * 60 * 1000,
     .approval_doze_ms = UINT64_C(10) * 1000,
 };

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 #define CHUNK_FIRST_BYTES (4 * KIB)
-#define CHUNK_BYTES (8 * KIB)
+#define CHUNK_BYTES (4 * KIB)
 #define CHUNK_SHARED_BYTES (2 * KIB) /* a longer event at the start of a chunk has it alone */
 
 struct chunk {

@@ -229,13 +229,22 @@ static void ring_all(struct journal *journal) {
     pthread_mutex_unlock(&journal->lock);
 }
 
-/* How far the source is ahead of its own reader; or of the disk, while there is no reader yet
- * because the first event waits for the disk. */
-static uint64_t lag_of(const struct journal *journal) {
+/* How far the source is ahead of the disk. */
+static uint64_t unkept_bytes(const struct journal *journal) {
     const struct journal_position *kept = &journal->kept;
-    if (journal->pacer) return journal->appended_bytes - journal->pacer->read_bytes;
-    if (!journal->gate) return 0;
     return journal->appended_bytes - (kept->chunk->first_byte + kept->offset);
+}
+
+/* How far the source is ahead of its own reader; or of the disk, while there is no reader yet
+ * because the first event waits for the disk. While memory is scarce the disk counts too: what
+ * it does not have cannot be released. */
+static uint64_t lag_of(const struct journal *journal) {
+    const struct cursor *pacer = journal->pacer;
+    bool waits = journal->gate && !pacer;
+    bool disk = !journal->in_memory && (waits || mem_scarce());
+    uint64_t of_reader = pacer ? journal->appended_bytes - pacer->read_bytes : 0;
+    uint64_t of_disk = disk ? unkept_bytes(journal) : 0;
+    return of_reader > of_disk ? of_reader : of_disk;
 }
 
 /* Stop the source when it is too far ahead, and let it go on when the others caught up. */

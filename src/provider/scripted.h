@@ -16,7 +16,7 @@
 #include "provider/provider.h"
 #include "script/script.h"
 
-#define SCRIPTED_TURN_BYTES (16 * KIB)
+#define SCRIPTED_TURN_BYTES (8 * KIB)
 
 /* Sent when the script has no reply, or no further reply, for a request. */
 #define SCRIPTED_NO_SCENE "SCRIPT_NO_SCENE"

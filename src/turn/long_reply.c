@@ -54,7 +54,8 @@ static void long_reply_move(struct long_reply *reply, enum long_reply_state next
 void run_drop_reply(struct run *run, uint64_t seq) {
     struct long_reply *reply = &run->long_reply;
     size_t len = conversation_reply(&run->conversation).len;
-    if (!run->model_round.held || len < LONG_REPLY_BYTES || run->record.in_memory) return;
+    bool wanted = run->model_round.held || mem_scarce();
+    if (!wanted || len < LONG_REPLY_BYTES || run->record.in_memory) return;
     if (seq < journal_appended(run->record.journal) || reply->read) return;
     if (reply->state == LONG_REPLY_HELD) long_reply_move(reply, LONG_REPLY_STORED);
     reply->last_seq = seq;

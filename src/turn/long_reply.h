@@ -2,8 +2,9 @@
  *
  * A run holds the text of the reply that streams, because the event that ends the reply repeats
  * it. While the caller reads slowly the provider is paused, and the text would stay in memory
- * for as long as the caller likes. So the run drops what is on disk by then. It reads it back
- * from its own events when the reply ends, or when the turn is ended early.
+ * for as long as the caller likes. So the run drops what is on disk by then, and whatever its
+ * caller does while memory is scarce. It reads it back from its own events when the reply ends,
+ * or when the turn is ended early.
  *
  *     held ─▶ stored ─▶ waiting ─▶ reading ─▶ held     stored: later text stays in memory, until
  *                                                      it is dropped as well
@@ -22,7 +23,7 @@
 #include "base/str.h"
 #include "wire/event.h"
 
-#define LONG_REPLY_BYTES (16 * KIB) /* a shorter text stays in memory */
+#define LONG_REPLY_BYTES (8 * KIB) /* a shorter text stays in memory */
 #define LONG_REPLY_READS_MAX 8      /* of one loop at a time */
 
 struct run;
@@ -47,7 +48,8 @@ struct long_reply {
 struct str long_reply_state_name(enum long_reply_state state);
 bool long_reply_may_become(enum long_reply_state state, enum long_reply_state next);
 
-/* Everything up to `seq` is on disk: drop the reply's text if the caller lags. */
+/* Everything up to `seq` is on disk: drop the reply's text if the caller lags or memory is
+ * scarce. */
 void run_drop_reply(struct run *run, uint64_t seq);
 
 /* The reply is over. True: all of its text is in memory. False: it is read back, and

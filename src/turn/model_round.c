@@ -448,6 +448,9 @@ void run_stop_model_round(struct run *run) {
 void run_pace(bool hold, void *ctx) {
     struct run *run = ctx;
     run->model_round.held = hold;
+    /* All of the text may have been on disk before the caller lagged: then nothing more is
+     * reported as durable. */
+    if (hold && !run->ending_begun) run_drop_reply(run, journal_durable(run->record.journal));
     if (!run->model_round.call) return;
     const struct provider_kind *kind = run->agent->provider->kind;
     (hold ? kind->pause : kind->resume)(run->model_round.call);

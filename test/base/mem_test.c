@@ -79,6 +79,20 @@ static void large_wishes_leave_room_for_small_ones(void **state) {
     assert_true(mem_allows(SIZE_MAX / 4));
 }
 
+static void memory_is_scarce_from_half_of_the_ceiling_on(void **state) {
+    (void)state;
+    mem_limit(mem_counted() * 2 + 8 * MIB);
+    assert_false(mem_scarce());
+    mem_count(5 * MIB);
+    assert_true(mem_scarce());
+    mem_uncount(5 * MIB);
+    assert_false(mem_scarce());
+    mem_limit(0);
+    mem_count(64 * MIB);
+    assert_false(mem_scarce());
+    mem_uncount(64 * MIB);
+}
+
 static void what_can_be_had_again_goes_before_anybody_is_refused(void **state) {
     (void)state;
     struct err e;
@@ -110,10 +124,10 @@ static void the_end_of_a_burst_is_reported_once(void **state) {
     size_t calls = 0;
     mem_freed_with(count_call, &calls);
     mem_count(8 * MIB);
-    mem_uncount(3 * MIB);
-    assert_int_equal(calls, 0); /* more than half is still there */
-    assert_false(mem_much_freed());
     mem_uncount(2 * MIB);
+    assert_int_equal(calls, 0); /* more than two thirds are there */
+    assert_false(mem_much_freed());
+    mem_uncount(3 * MIB);
     assert_int_equal(calls, 1);
     assert_true(mem_much_freed());
     mem_uncount(2 * MIB);
@@ -132,7 +146,7 @@ static void the_end_of_a_burst_is_reported_once(void **state) {
     mem_freed_with(NULL, NULL);
 }
 
-static void less_than_half_is_no_end(void **state) {
+static void less_than_a_third_is_no_end(void **state) {
     (void)state;
     size_t calls = 0;
     mem_count(64 * MIB);
@@ -149,10 +163,11 @@ static void less_than_half_is_no_end(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_end_of_a_burst_is_reported_once),
-        cmocka_unit_test(less_than_half_is_no_end),
+        cmocka_unit_test(less_than_a_third_is_no_end),
         cmocka_unit_test(what_is_held_is_counted_and_given_back),
         cmocka_unit_test(the_counts_of_threads_meet),
         cmocka_unit_test(large_wishes_leave_room_for_small_ones),
+        cmocka_unit_test(memory_is_scarce_from_half_of_the_ceiling_on),
         cmocka_unit_test(what_can_be_had_again_goes_before_anybody_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

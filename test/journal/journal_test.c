@@ -415,6 +415,51 @@ static void a_source_waits_for_the_disk_before_it_is_far_ahead(void **state) {
     fixture_done(&f);
 }
 
+/* Memory that the disk has can be released. So while it is scarce nothing gets far ahead of the
+ * disk, also what is read at once or by nobody. */
+static void a_source_waits_for_the_disk_while_memory_is_scarce(void **state) {
+    (void)state;
+    for (int read = 0; read < 2; read++) {
+        struct fixture f;
+        struct reader reader;
+        fixture_init(&f);
+        if (read) {
+            reader_open(&reader, f.journal, f.loop, 0);
+            cursor_pace(reader.cursor);
+        }
+        say_long(&f, 300 * KIB);
+        loop_turn(f.loop);
+        assert_false(f.held); /* there is memory */
+        mem_limit(mem_counted());
+        say_long(&f, 1 * KIB);
+        loop_turn(f.loop);
+        assert_true(f.held);
+        fake_store_commit(f.store, 0);
+        loop_turn(f.loop);
+        assert_false(f.held);
+        say_long(&f, 200 * KIB);
+        loop_turn(f.loop);
+        assert_false(f.held); /* it is not far ahead */
+        mem_limit(0);
+        if (read) reader_close(&reader);
+        fake_store_always_commit(f.store);
+        fixture_done(&f);
+    }
+}
+
+/* What is in memory alone has no disk to wait for. */
+static void scarce_memory_holds_no_source_without_a_disk(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init_memory(&f, 64 * KIB);
+    mem_limit(mem_counted());
+    say_long(&f, MIB);
+    loop_turn(f.loop);
+    assert_false(f.held);
+    mem_limit(0);
+    fixture_done(&f);
+}
+
 /* --- losing ------------------------------------------------------------------------------- */
 
 /* T1 */
@@ -856,6 +901,8 @@ int main(void) {
         cmocka_unit_test(a_lagging_pacer_holds_the_source_and_lets_it_go_at_half),
         cmocka_unit_test(a_pacer_that_goes_lets_the_source_go_on),
         cmocka_unit_test(an_observer_never_paces),
+        cmocka_unit_test(a_source_waits_for_the_disk_while_memory_is_scarce),
+        cmocka_unit_test(scarce_memory_holds_no_source_without_a_disk),
         cmocka_unit_test(a_source_waits_for_the_disk_before_it_is_far_ahead),
         cmocka_unit_test(a_lost_effect_is_taken_back_and_said_otherwise),
         cmocka_unit_test(a_reader_that_waits_beyond_a_retract_sees_what_is_said_instead),

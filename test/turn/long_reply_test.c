@@ -152,6 +152,69 @@ static void a_slow_callers_reply_is_not_held_and_its_end_repeats_it(void **state
     }
 }
 
+/* The model says `bytes` to a caller that keeps up. */
+static void speak_on(struct slow *slow, struct buf *said, size_t bytes) {
+    slow->reads = true;
+    while (said->len < bytes) {
+        assert_true(fake_text(asked(slow->f), STR("0123456789abcdef")));
+        buf_append(said, STR("0123456789abcdef"));
+        turns(slow->f);
+    }
+}
+
+/* The end repeats all of it. */
+static void assert_done(struct slow *slow, struct str said) {
+    struct event_turn turn;
+    fake_done(asked(slow->f), "m-1");
+    slow_goes_on(slow);
+    struct event event = last_event(slow);
+    assert_int_equal(event.kind, EVENT_DONE);
+    assert_true(event_turn_next(&event.done.turns, &turn));
+    assert_true(str_equal(turn.text, said));
+}
+
+/* Nothing is reported as stored after it began to lag. */
+static void text_that_was_stored_before_the_caller_lagged_is_not_held(void **state) {
+    (void)state;
+    struct fixture f;
+    struct slow slow;
+    struct buf said;
+    buf_init(&said, MIB);
+    fixture_init(&f, true);
+    slow_start(&slow, &f);
+    speak_on(&slow, &said, LONG_REPLY_BYTES);
+    tick(&f);
+    assert_int_equal(slow.run->long_reply.state, LONG_REPLY_HELD); /* it may end any moment */
+    run_pace(true, slow.run);
+    assert_int_equal(slow.run->long_reply.state, LONG_REPLY_STORED);
+    assert_int_equal(conversation_reply(&slow.run->conversation).len, 0);
+    run_pace(false, slow.run);
+    assert_done(&slow, buf_str(&said));
+    slow_end(&slow);
+    fixture_done(&f);
+    buf_done(&said);
+}
+
+static void while_memory_is_scarce_no_stored_text_is_held(void **state) {
+    (void)state;
+    struct fixture f;
+    struct slow slow;
+    struct buf said;
+    buf_init(&said, MIB);
+    fixture_init(&f, true);
+    slow_start(&slow, &f);
+    speak_on(&slow, &said, LONG_REPLY_BYTES);
+    mem_limit(mem_counted());
+    tick(&f);
+    mem_limit(0);
+    assert_int_equal(slow.run->long_reply.state, LONG_REPLY_STORED);
+    assert_int_equal(conversation_reply(&slow.run->conversation).len, 0);
+    assert_done(&slow, buf_str(&said));
+    slow_end(&slow);
+    fixture_done(&f);
+    buf_done(&said);
+}
+
 static void a_turn_that_is_ended_meanwhile_repeats_it_as_well(void **state) {
     (void)state;
     enum { LEFT, CANCELLED, LIMIT, MODEL_FAILED, CANCELLED_AS_WELL, WAYS };
@@ -351,6 +414,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_moves_of_the_table_are_allowed),
         cmocka_unit_test(a_slow_callers_reply_is_not_held_and_its_end_repeats_it),
+        cmocka_unit_test(text_that_was_stored_before_the_caller_lagged_is_not_held),
+        cmocka_unit_test(while_memory_is_scarce_no_stored_text_is_held),
         cmocka_unit_test(a_turn_that_is_ended_meanwhile_repeats_it_as_well),
         cmocka_unit_test(text_before_a_call_is_back_before_the_call_is_recorded),
         cmocka_unit_test(what_comes_while_it_is_read_ends_the_turn_once),
