@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-
 #define RECORDS_FIRST 16
 
 struct kept_ask {
@@ -49,10 +48,10 @@ static bool write_record(struct database *db, sqlite3_stmt *put, sqlite3_stmt *r
 static bool run_write(struct database *db, void *ctx, struct err *e) {
     const struct kept_ask *ask = ctx;
     sqlite3_stmt *put = NULL, *remove = NULL;
-    bool ok = database_prepare(
-                  db, "INSERT OR REPLACE INTO kept(space, key, bytes) VALUES(?, ?, ?)", &put,
-                  e) &&
-              database_prepare(db, "DELETE FROM kept WHERE space = ? AND key = ?", &remove, e);
+    bool ok =
+        database_prepare(db, "INSERT OR REPLACE INTO kept(space, key, bytes) VALUES(?, ?, ?)",
+                         &put, e) &&
+        database_prepare(db, "DELETE FROM kept WHERE space = ? AND key = ?", &remove, e);
     for (size_t i = 0; ok && i < ask->count; i++)
         ok = write_record(db, put, remove, &ask->records[i], e);
     sqlite3_finalize(put);

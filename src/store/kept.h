@@ -10,7 +10,6 @@
 #ifndef WEIR_STORE_KEPT_H
 #define WEIR_STORE_KEPT_H
 
-#include "base/units.h"
 #include "store/store.h"
 
 /* Numbers are for ever. */
