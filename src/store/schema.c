@@ -151,6 +151,13 @@ static const char *const steps[] = {
     " hash BLOB NOT NULL,"
     " bytes BLOB NOT NULL);"
     "INSERT INTO meta VALUES('audit', 0);", /* records that a start has seen */
+
+    /* 16: small records of contracts; see kept.h. */
+    "CREATE TABLE kept("
+    " space INTEGER NOT NULL," /* enum kept_space */
+    " key BLOB NOT NULL,"
+    " bytes BLOB NOT NULL,"
+    " PRIMARY KEY(space, key)) WITHOUT ROWID;",
 };
 
 const int64_t schema_newest = ARRAY_LEN(steps);

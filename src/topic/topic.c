@@ -64,6 +64,12 @@ uint64_t topic_publish(struct topic *topic, const struct topic_event *event) {
     return sequence;
 }
 
+void topic_skip(struct topic *topic, uint64_t sequence) {
+    pthread_mutex_lock(&topic->lock);
+    if (sequence > topic->log.last) topic->log.last = sequence;
+    pthread_mutex_unlock(&topic->lock);
+}
+
 uint64_t topic_last(struct topic *topic) {
     pthread_mutex_lock(&topic->lock);
     uint64_t last = topic->log.last;

@@ -56,7 +56,11 @@ struct topic_event {
 /* Returns its sequence. The message must fit into 4 MiB. */
 uint64_t topic_publish(struct topic *topic, const struct topic_event *event);
 
-/* The sequence of the newest event; first_sequence - 1 if there is none. */
+/* Number the next event above `sequence`. Numbers that are left out are not lost: for those that
+ * went to one subscriber alone, or were used before a restart. */
+void topic_skip(struct topic *topic, uint64_t sequence);
+
+/* The newest number that was used or left out; first_sequence - 1 if there is none. */
 uint64_t topic_last(struct topic *topic);
 
 /* Bytes in its window, and whether anyone reads it now. */

@@ -29,6 +29,15 @@ static bool refuse_token(const struct nimi_call *call, const struct err *why,
                           "%s", why->text);
 }
 
+static void keep_proof(struct nimi_call *call, const struct issuers *issuers, struct str token,
+                       const struct token_check *check) {
+    if (!(call->row->facts & NIMI_PROVES)) return;
+    call->proof =
+        (struct nimi_proof){.token = rpc_keep(call->rpc, token),
+                            .issuer = rpc_keep(call->rpc, issuers_name(issuers, check->issuer)),
+                            .expires_s = check->identity.expires_s};
+}
+
 static enum token_state look_at(struct nimi_call *call, struct issuers *issuers,
                                 struct str token, size_t *ret_issuer, struct err *e) {
     struct arena *arena = arena_new(JWT_ARENA_BYTES);
@@ -38,6 +47,7 @@ static enum token_state look_at(struct nimi_call *call, struct issuers *issuers,
     if (state == TOKEN_GOOD) {
         call->subject = rpc_keep(call->rpc, check.identity.subject);
         call->scope = rpc_keep(call->rpc, check.identity.scope);
+        keep_proof(call, issuers, token, &check);
         if (check.stale) key_fetch_begin(&call->instance->keys, issuers, check.issuer);
     }
     if (state != TOKEN_REFUSED) *ret_issuer = check.issuer;

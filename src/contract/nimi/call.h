@@ -32,6 +32,7 @@ enum {
     NIMI_LOOKS = 8,     /* changes nothing, and is refused while the runtime stops */
     NIMI_RECORDED = 16, /* reads, and is in the audit log all the same */
     NIMI_SESSION = 32,  /* a session that the caller names must be valid (auth/) */
+    NIMI_PROVES = 64,   /* the token itself is used, not only who it is of (account/) */
 };
 
 /* `request` is the first message. It is NULL when the row does not decode requests, or when a
@@ -71,6 +72,12 @@ struct nimi_used {
     int64_t input_tokens, output_tokens, compute_ms, queue_ms;
 };
 
+/* The token of a call, for rows that use it. */
+struct nimi_proof {
+    struct str token, issuer; /* no token: the call had none */
+    int64_t expires_s;        /* Unix */
+};
+
 struct nimi_call {
     struct rpc_call *rpc; /* NULL: a shared call, made for all calls that wait for it */
     struct once *once;    /* of a shared call */
@@ -81,10 +88,13 @@ struct nimi_call {
     struct envelope envelope;
     struct str subject; /* of the token; empty: an anonymous caller */
     struct str scope;   /* of the token */
-    struct str peer;    /* the caller's address, without its port */
-    struct str host;    /* the host the caller used; empty: not needed */
-    bool brief;         /* deltas need no `frame` (x-nimi-stream-frame: terminal) */
-    bool over;          /* its status has been sent */
+    struct str
+        session; /* the id of the session that the caller named and proved; NIMI_SESSION */
+    struct nimi_proof proof; /* NIMI_PROVES */
+    struct str peer;         /* the caller's address, without its port */
+    struct str host;         /* the host the caller used; empty: not needed */
+    bool brief;              /* deltas need no `frame` (x-nimi-stream-frame: terminal) */
+    bool over;               /* its status has been sent */
     bool audited;
     char trace[ULID_LEN + 1];
     uint64_t opened_ms;

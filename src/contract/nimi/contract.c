@@ -222,6 +222,7 @@ static void grpc_prepare(const void *instance, struct rpc_site *site) {
         nimi_service(instance, service, ret);                                                  \
     }
 
+SERVICE(nimi_account, NIMI_ACCOUNT)
 SERVICE(nimi_ai, NIMI_AI)
 SERVICE(nimi_app, NIMI_APP)
 SERVICE(nimi_audit, NIMI_AUDIT)
@@ -256,6 +257,7 @@ static const struct contract_service services[] = {
     {"nimi_grpc", NULL, nimi_local},
     {"nimi_grpc", NULL, nimi_model},
     {"nimi_grpc", NULL, nimi_workflow},
+    {"nimi_grpc", NULL, nimi_account},
     {"nimi_grpc", &nimi_connector_descriptor, nimi_connectors},
 };
 

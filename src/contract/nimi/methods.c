@@ -1,6 +1,7 @@
 #include "contract/nimi/methods.h"
 
 #include "base/mem.h"
+#include "contract/nimi/account/calls.h"
 #include "contract/nimi/app/app.h"
 #include "contract/nimi/audit/audit.h"
 #include "contract/nimi/auth/auth.h"
@@ -20,6 +21,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#define ACCOUNT "nimi.runtime.v1.RuntimeAccountService"
 #define AI "nimi.runtime.v1.RuntimeAiService"
 #define APP "nimi.runtime.v1.RuntimeAppService"
 #define AUDIT "nimi.runtime.v1.RuntimeAuditService"
@@ -108,6 +110,22 @@ static const struct nimi_row workflow_rows[] = {
     /* clang-format on */
 };
 
+/* A login's proof is in its request, so neither of its calls needs a token. */
+static const struct nimi_row account_rows[] = {
+    /* clang-format off */
+    {ROW(ACCOUNT, "GetAccountSessionStatus"),       RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_READS,                 &nimi_get_account_session_status_request_table,       subject_is_not_named, account_get_status},
+    {ROW(ACCOUNT, "SubscribeAccountSessionEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS,                 &nimi_subscribe_account_session_events_request_table, subject_is_not_named, account_subscribe},
+    {ROW(ACCOUNT, "BeginLogin"),                    RPC_UNARY,         CLOSE_SINGLE,       GUARD_OPEN,   NIMI_ONCE,                  &nimi_begin_login_request_table,                      subject_is_not_named, account_login},
+    {ROW(ACCOUNT, "CompleteLogin"),                 RPC_UNARY,         CLOSE_SINGLE,       GUARD_OPEN,   NIMI_ONCE | NIMI_SESSION,   &nimi_complete_login_request_table,                   subject_is_not_named, account_complete_login},
+    {ROW(ACCOUNT, "GetAccessToken"),                RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_SESSION,               &nimi_get_access_token_request_table,                 subject_is_not_named, account_get_token},
+    {ROW(ACCOUNT, "RefreshAccountSession"),         RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_PROVES | NIMI_SESSION, &nimi_refresh_account_session_request_table,          subject_is_not_named, account_refresh},
+    {ROW(ACCOUNT, "Logout"),                        RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,                  &nimi_logout_request_table,                           subject_is_not_named, account_logout},
+    {ROW(ACCOUNT, "SwitchAccount"),                 RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,                  &nimi_switch_account_request_table,                   subject_is_not_named, account_switch},
+    {ROW(ACCOUNT, "IssueScopedAppBinding"),         RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,                  &nimi_issue_scoped_app_binding_request_table,         subject_is_not_named, account_issue_binding},
+    {ROW(ACCOUNT, "RevokeScopedAppBinding"),        RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,                  &nimi_revoke_scoped_app_binding_request_table,        subject_is_not_named, account_revoke_binding},
+    /* clang-format on */
+};
+
 static const struct {
     struct str name;
     const struct nimi_row *rows;
@@ -121,6 +139,7 @@ static const struct {
     [NIMI_LOCAL] = {STR_INIT(LOCAL), local_rows, ARRAY_LEN(local_rows)},
     [NIMI_MODEL] = {STR_INIT(MODEL), model_rows, ARRAY_LEN(model_rows)},
     [NIMI_WORKFLOW] = {STR_INIT(WORKFLOW), workflow_rows, ARRAY_LEN(workflow_rows)},
+    [NIMI_ACCOUNT] = {STR_INIT(ACCOUNT), account_rows, ARRAY_LEN(account_rows)},
 };
 
 /* Index of the first row of a service, among the rows of all services. NIMI_SERVICES: how many

@@ -1,6 +1,7 @@
 #include "contract/nimi/nimi.h"
 
 #include "base/mem.h"
+#include "contract/nimi/account/account.h"
 #include "contract/nimi/app/rates.h"
 #include "contract/nimi/auth/sessions.h"
 #include "contract/nimi/health/watch.h"
@@ -30,6 +31,7 @@ struct nimi_runtime {
     struct nimi_files files;
     struct health_topics health;
     struct nimi_apps apps;
+    struct nimi_account *account;
 };
 
 /* Enough for a minute of samples, and for each provider. */
@@ -70,6 +72,7 @@ struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
     pthread_mutex_init(&runtime->health.lock, NULL);
     runtime->health.runtime = state_topic();
     runtime->health.providers = state_topic();
+    runtime->account = nimi_account_new();
     runtime->apps = (struct nimi_apps){topics_new(&app_topics), rates_new()};
     return runtime;
 }
@@ -81,6 +84,7 @@ void nimi_runtime_free(struct nimi_runtime *runtime) {
     scheduler_free(runtime->workflows);
     replies_free(runtime->replies);
     sessions_free(runtime->sessions);
+    nimi_account_free(runtime->account);
     topics_free(runtime->apps.topics);
     rates_free(runtime->apps.rates);
     topic_unref(runtime->health.runtime);
@@ -190,6 +194,10 @@ struct nimi_apps *nimi_runtime_apps(struct nimi_runtime *runtime) {
     return &runtime->apps;
 }
 
+struct nimi_account *nimi_runtime_account(struct nimi_runtime *runtime) {
+    return runtime->account;
+}
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime) {
     return runtime->scheduler;
 }
@@ -227,10 +235,12 @@ void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settin
     list_init(&instance->workflows);
     pruner_init(&instance->pruner, host->loop);
     health_beat_init(instance);
+    account_share_init(instance);
 }
 
 void nimi_instance_serving(struct nimi_instance *instance) {
     pruner_start(&instance->pruner, instance->host->engine->store);
+    account_share_serving(instance);
 }
 
 void nimi_instance_stopping(struct nimi_instance *instance) {
@@ -239,6 +249,7 @@ void nimi_instance_stopping(struct nimi_instance *instance) {
 }
 
 void nimi_instance_leave(struct nimi_instance *instance) {
+    account_share_leave(instance);
     health_beat_stop(instance);
     key_fetcher_leave(&instance->keys);
     workflow_work_leave_all(instance); /* first: its nodes follow jobs */
@@ -251,5 +262,6 @@ void nimi_instance_done(struct nimi_instance *instance) {
            list_empty(&instance->shared) && list_empty(&instance->workflows));
     pruner_stop(&instance->pruner);
     nimi_methods_free(instance->methods);
+    account_share_leave(instance);
     health_beat_stop(instance);
 }

@@ -13,6 +13,7 @@
 #ifndef WEIR_CONTRACT_NIMI_NIMI_H
 #define WEIR_CONTRACT_NIMI_NIMI_H
 
+#include "contract/nimi/account/share.h"
 #include "contract/nimi/identity/issuers.h"
 #include "contract/nimi/identity/key_fetch.h"
 #include "contract/nimi/lifecycle.h"
@@ -131,6 +132,8 @@ struct nimi_apps {
 
 struct nimi_apps *nimi_runtime_apps(struct nimi_runtime *runtime);
 
+struct nimi_account *nimi_runtime_account(struct nimi_runtime *runtime); /* account/account.h */
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
 struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* for uploads */
 struct scheduler *nimi_runtime_workflows(struct nimi_runtime *runtime);
@@ -148,6 +151,7 @@ enum {
     NIMI_MODEL,
     NIMI_APP,
     NIMI_WORKFLOW,
+    NIMI_ACCOUNT,
     NIMI_SERVICES,
 };
 
@@ -170,6 +174,7 @@ struct nimi_instance {
     size_t workflow_count, workflow_bytes;
     struct pruner pruner; /* deletes expired uploads */
     struct timer beat;    /* while someone watches the runtime's health: watch.h */
+    struct account_share account;
 };
 
 void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settings *settings,

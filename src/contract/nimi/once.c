@@ -120,6 +120,7 @@ static struct nimi_call *share(struct nimi_call *first) {
     copy_envelope(once, &first->envelope);
     call->subject = once_keep(once, first->subject);
     call->scope = once_keep(once, first->scope);
+    call->session = once_keep(once, first->session);
     call->peer = once_keep(once, first->peer);
     once->making = reply_making_of(first->ask, on_left, once);
     list_append(&first->instance->shared, &once->link);

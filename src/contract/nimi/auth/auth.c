@@ -157,7 +157,7 @@ bool auth_check_session(struct nimi_call *call, struct fault *fault) {
     if (id.len == 0) return true;
     switch (sessions_check(sessions_of(call), id, header_of(call, "x-nimi-session-token"),
                            call->envelope.app_id, clock_unix_ms())) {
-    case SESSION_VALID: return true;
+    case SESSION_VALID: call->session = rpc_keep(call->rpc, id); return true;
     case SESSION_OVER:
         return fault_set(fault, NIMI_SESSION_EXPIRED,
                          "this session has expired; call OpenSession");

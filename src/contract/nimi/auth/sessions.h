@@ -14,12 +14,13 @@
 #define WEIR_CONTRACT_NIMI_AUTH_SESSIONS_H
 
 #include "base/str.h"
+#include "contract/nimi/random_token.h"
 #include "contract/nimi/ulid.h"
 
 #define SESSIONS_MAX 10000
 #define SESSIONS_TTL_S 3600 /* unless the request says how long */
 #define SESSIONS_TTL_MAX_S 86400
-#define SESSIONS_TOKEN_BYTES 43 /* 32 random bytes, as base64url */
+#define SESSIONS_TOKEN_BYTES RANDOM_TOKEN_BYTES
 
 struct sessions;
 

@@ -219,8 +219,17 @@ enum token_state issuers_check(struct issuers *issuers, struct str token, int64_
         err_set(e, ERR_UNAUTHENTICATED, "the signature of the token is wrong");
         return TOKEN_REFUSED;
     }
-    ret->identity = (struct identity){jwt.subject, jwt.scope};
+    ret->identity = (struct identity){jwt.subject, jwt.scope, jwt.expires_s};
     return TOKEN_GOOD;
+}
+
+struct str issuers_name(const struct issuers *issuers, size_t issuer) {
+    return str_from(issuers->issuers[issuer].name);
+}
+
+bool issuers_know(const struct issuers *issuers, struct str name) {
+    size_t issuer;
+    return find_issuer(issuers, name, &issuer);
 }
 
 /* --- fetching ----------------------------------------------------------------------------- */

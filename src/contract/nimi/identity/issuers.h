@@ -48,6 +48,7 @@ void issuers_unref(struct issuers *issuers); /* accepts NULL */
 /* What a valid token says. */
 struct identity {
     struct str subject, scope;
+    int64_t expires_s; /* Unix */
 };
 
 enum token_state {
@@ -68,6 +69,10 @@ struct token_check {
 enum token_state issuers_check(struct issuers *issuers, struct str token, int64_t now_unix_s,
                                uint64_t now_ms, struct arena *arena, struct token_check *ret,
                                struct err *e);
+
+/* The name of an issuer (the claim `iss`), and whether there is one of this name. */
+struct str issuers_name(const struct issuers *issuers, size_t issuer);
+bool issuers_know(const struct issuers *issuers, struct str name);
 
 /* --- for key_fetch.c ---------------------------------------------------------------------- */
 

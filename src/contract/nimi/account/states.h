@@ -1,0 +1,50 @@
+/* states: of the account of this machine, and of a scoped app binding.
+ *
+ *     unavailable ─▶ anonymous ─▶ login_pending ─▶ authenticated ─▶ logging_out, switching ─▶ anonymous
+ *                        ▲             │            ▲         │
+ *                        └─────────────┘            │         ├─▶ refresh_pending ─▶ authenticated
+ *                     reauth_required ◀─────────────┘         └─▶ expired ─▶ refresh, login, logout
+ *
+ *     issued ─▶ active ⇄ suspended ─▶ revoked | expired | superseded
+ *
+ * The numbers are the protocol's. What is pending waits for the disk, or (a login) for its proof.
+ *
+ * Memory   constant.
+ * Threads  any.
+ * Source   contracts/nimi.md 1.10.
+ */
+#ifndef WEIR_CONTRACT_NIMI_ACCOUNT_STATES_H
+#define WEIR_CONTRACT_NIMI_ACCOUNT_STATES_H
+
+#include "base/str.h"
+
+enum account_state {
+    ACCOUNT_ANONYMOUS = 1,
+    ACCOUNT_LOGIN_PENDING,
+    ACCOUNT_AUTHENTICATED,
+    ACCOUNT_REFRESH_PENDING,
+    ACCOUNT_EXPIRED,
+    ACCOUNT_REAUTH_REQUIRED,
+    ACCOUNT_SWITCHING,
+    ACCOUNT_LOGGING_OUT,
+    ACCOUNT_UNAVAILABLE, /* not known: the store was not read, or could not be written */
+    ACCOUNT_STATE_COUNT,
+};
+
+struct str account_state_name(enum account_state state);
+bool account_may_become(enum account_state state, enum account_state next);
+
+enum binding_state {
+    BINDING_ISSUED = 1,
+    BINDING_ACTIVE,
+    BINDING_SUSPENDED, /* while the account has expired */
+    BINDING_REVOKED,
+    BINDING_EXPIRED,
+    BINDING_SUPERSEDED, /* the same relation was bound again */
+    BINDING_STATE_COUNT,
+};
+
+struct str binding_state_name(enum binding_state state);
+bool binding_may_become(enum binding_state state, enum binding_state next);
+
+#endif

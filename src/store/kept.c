@@ -1,0 +1,147 @@
+#include "store/kept.h"
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "store/task.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define RECORDS_FIRST 16
+
+struct kept_ask {
+    struct store_task task;
+    struct arena *arena;         /* of the texts */
+    struct kept_record *records; /* to write, or read */
+    size_t count, room;
+    enum kept_space first, last; /* of a read */
+    kept_done_fn *done;          /* NULL: nobody waits */
+    void *ctx;
+};
+
+static struct kept_ask *ask_new(size_t max_bytes, kept_done_fn *done, void *ctx) {
+    struct kept_ask *ask = MEM_NEW(struct kept_ask);
+    ask->arena = arena_new(max_bytes);
+    ask->done = done;
+    ask->ctx = ctx;
+    return ask;
+}
+
+static void ask_free(struct kept_ask *ask) {
+    arena_free(ask->arena);
+    free(ask->records);
+    free(ask);
+}
+
+/* --- write -------------------------------------------------------------------------------- */
+
+static bool write_record(struct database *db, sqlite3_stmt *put, sqlite3_stmt *remove,
+                         const struct kept_record *record, struct err *e) {
+    sqlite3_stmt *statement = record->gone ? remove : put;
+    sqlite3_bind_int64(statement, 1, record->space);
+    database_bind(statement, 2, record->key);
+    if (!record->gone) database_bind(statement, 3, record->bytes);
+    return database_do(db, statement, e);
+}
+
+static bool run_write(struct database *db, void *ctx, struct err *e) {
+    const struct kept_ask *ask = ctx;
+    sqlite3_stmt *put = NULL, *remove = NULL;
+    bool ok =
+        database_prepare(db, "INSERT OR REPLACE INTO kept(space, key, bytes) VALUES(?, ?, ?)",
+                         &put, e) &&
+        database_prepare(db, "DELETE FROM kept WHERE space = ? AND key = ?", &remove, e);
+    for (size_t i = 0; ok && i < ask->count; i++)
+        ok = write_record(db, put, remove, &ask->records[i], e);
+    sqlite3_finalize(put);
+    sqlite3_finalize(remove);
+    return ok;
+}
+
+static void on_written(struct store_task *task, const struct err *failed, void *ctx) {
+    struct kept_ask *ask = ctx;
+    (void)task;
+    if (ask->done) {
+        ask->done(NULL, 0, failed, ask->ctx);
+    } else if (failed) {
+        log_warning("store: records of a contract are not kept: %s", failed->text);
+    }
+    ask_free(ask);
+}
+
+struct kept_ask *kept_write_start(struct store *store, struct loop *loop,
+                                  const struct kept_record *records, size_t count,
+                                  kept_done_fn *done, void *ctx) {
+    struct kept_ask *ask = ask_new(64 * MIB, done, ctx);
+    ask->records = mem_zero(count + 1, sizeof(*ask->records));
+    for (; ask->count < count; ask->count++) {
+        struct kept_record *copy = &ask->records[ask->count];
+        *copy = records[ask->count];
+        bool fits = arena_str(ask->arena, records[ask->count].key, &copy->key) &&
+                    arena_str(ask->arena, records[ask->count].bytes, &copy->bytes);
+        assert(fits); /* records are small */
+        (void)fits;
+    }
+    ask->task =
+        (struct store_task){.fn = run_write, .home = loop, .on_done = on_written, .ctx = ask};
+    store_run(store, &ask->task);
+    return ask;
+}
+
+/* --- read --------------------------------------------------------------------------------- */
+
+static bool take_row(struct kept_ask *ask, sqlite3_stmt *row, struct err *e) {
+    if (ask->count == ask->room) {
+        ask->room = ask->room ? 2 * ask->room : RECORDS_FIRST;
+        ask->records = mem_resize(ask->records, ask->room * sizeof(*ask->records));
+    }
+    struct kept_record *record = &ask->records[ask->count];
+    *record = (struct kept_record){.space = (enum kept_space)sqlite3_column_int64(row, 0)};
+    if (!arena_str(ask->arena, database_bytes(row, 1), &record->key) ||
+        !arena_str(ask->arena, database_bytes(row, 2), &record->bytes))
+        return err_set(e, ERR_RESOURCE_EXHAUSTED, "the records have more than %zu bytes",
+                       KEPT_READ_MAX_BYTES);
+    ask->count++;
+    return true;
+}
+
+static bool run_read(struct database *db, void *ctx, struct err *e) {
+    struct kept_ask *ask = ctx;
+    sqlite3_stmt *rows = NULL;
+    bool row = false;
+    ask->count = 0;
+    bool ok = database_prepare(db,
+                               "SELECT space, key, bytes FROM kept WHERE space BETWEEN ? AND ?"
+                               " ORDER BY space, key",
+                               &rows, e);
+    if (ok) {
+        sqlite3_bind_int64(rows, 1, ask->first);
+        sqlite3_bind_int64(rows, 2, ask->last);
+    }
+    while (ok && (ok = database_row(db, rows, &row, e)) && row) ok = take_row(ask, rows, e);
+    sqlite3_finalize(rows);
+    return ok;
+}
+
+static void on_read(struct store_task *task, const struct err *failed, void *ctx) {
+    struct kept_ask *ask = ctx;
+    (void)task;
+    if (ask->done) ask->done(ask->records, failed ? 0 : ask->count, failed, ask->ctx);
+    ask_free(ask);
+}
+
+struct kept_ask *kept_read_start(struct store *store, struct loop *loop, enum kept_space first,
+                                 enum kept_space last, kept_done_fn *done, void *ctx) {
+    struct kept_ask *ask = ask_new(KEPT_READ_MAX_BYTES, done, ctx);
+    ask->first = first;
+    ask->last = last;
+    ask->task = (struct store_task){
+        .reads_only = true, .fn = run_read, .home = loop, .on_done = on_read, .ctx = ask};
+    store_run(store, &ask->task);
+    return ask;
+}
+
+void kept_forget(struct kept_ask *ask) {
+    if (ask) ask->done = NULL;
+}
