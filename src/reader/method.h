@@ -33,7 +33,10 @@ enum reader_numbers {
     NUMBERS_FROM_ONE, /* 1, 2, 3 ...: anything else is a fault of the server */
     NUMBERS_FROM_ONE_GAPS, /* from 1; a gap means that events were dropped */
     NUMBERS_FROM_ZERO, /* 0, 1, 2 ...: a gap makes the export invalid */
-    NUMBERS_RISING,    /* a gap means that events were lost */
+    NUMBERS_RISING,    /* from anywhere; a gap means that events were lost */
+    /* The same after a first frame, whose number is above those of the frames that follow it:
+     * a snapshot of now, then what led to it. */
+    NUMBERS_AFTER_SNAPSHOT,
     NUMBERS_COUNT,
 };
 

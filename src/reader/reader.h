@@ -42,6 +42,7 @@ enum reader_fault {
     FAULT_COUNT = 11,              /* of the bits above */
 };
 
+/* The longest reason, and the longest text about it, that are kept. */
 #define READER_REASON_MAX_BYTES 128
 #define READER_MESSAGE_MAX_BYTES (4 * KIB)
 
@@ -57,10 +58,11 @@ struct reader {
     const struct reader_method *method;
     enum reader_state state;
     enum outcome_last last;
+    bool resumed;          /* the caller asked for what follows a number: any may come first */
     size_t turns;          /* READER_CONVERSE: turns that are still to end */
     bool failed;           /* READER_CONVERSE, READER_TURN: a failure was reported before the end */
     uint64_t number;       /* of the newest frame that has one */
-    bool numbered;         /* there was one */
+    uint64_t numbered;     /* frames that had one */
     uint64_t missing;      /* numbers that were left out */
     uint64_t frames;       /* that were not dropped */
     unsigned faults;       /* bits of enum reader_fault */
@@ -99,11 +101,13 @@ void reader_event(struct reader *reader, const struct sse_event *event, struct a
 bool reader_note(struct reader *reader, enum reader_fault fault);
 
 /* The reason that a refusal carries: the status message of a gRPC call as the servers of this
- * contract write it (JSON, a bare name, or text), or its details (google.rpc.Status), which
- * count more; or the body of an HTTP answer. Call them before reader_close(). */
+ * contract write it (JSON, a bare name, or text), and its details (google.rpc.Status), which
+ * count more. Call them before reader_close(). */
 void reader_status_message(struct reader *reader, struct str message);
 void reader_status_details(struct reader *reader, struct str details);
-void reader_http_refusal(struct reader *reader, struct str body);
+
+/* The same for an HTTP answer that is no stream. Returns the code for struct reader_end. */
+enum err_code reader_http_refusal(struct reader *reader, unsigned status, struct str body);
 
 /* How the call ended. */
 struct reader_end {
