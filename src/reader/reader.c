@@ -210,6 +210,14 @@ static void note_end(struct reader *reader, const struct reader_end *end, enum e
                                                                    : FAULT_NO_END);
 }
 
+/* In Converse a failure of the work is an event, so a status that comes before any event refuses
+ * the call. */
+static bool refuses_by_itself(const struct reader *reader, enum err_code status) {
+    bool refusal = status == ERR_UNAUTHENTICATED || status == ERR_PERMISSION_DENIED ||
+                   status == ERR_UNIMPLEMENTED || status == ERR_INVALID_ARGUMENT;
+    return reader->method->kind == READER_CONVERSE && refusal;
+}
+
 struct outcome_advice reader_close(struct reader *reader, const struct reader_end *end) {
     enum err_code status = outcome_status(end->code, end->from_server);
     note_end(reader, end, status);
@@ -218,7 +226,8 @@ struct outcome_advice reader_close(struct reader *reader, const struct reader_en
         reader->method->kind == READER_TURN && !end->by_us)
         reader->last = LAST_FAILED;
     struct str reason = buf_str(&reader->reason);
-    bool reasoned = reason.len || reader->reason_code;
+    bool reasoned =
+        reason.len || reader->reason_code || refuses_by_itself(reader, status);
     bool by_status = reader->state != READER_FINISHED && err_kinds[status].retry;
     bool by_reason = reader_reason_can_help(reason, reader->reason_code);
     bool can_help = reader->stated ? reader->retryable : by_reason || by_status;

@@ -289,6 +289,9 @@ static const struct script scripts[] = {
     {V, "tFtD",  0,    "failed", "", "NOT_FOUND", 2, false},
     {V, "tD",    0,    "truncated", "no_end ", "", 2, false},
     {V, "tDt",   0,    "completed", "after_end ", "", 1, false},
+    {V, "",      16,   "refused", "", "", 1, false},
+    {V, "",      13,   "unknown", "", "", 1, false},
+    {V, "t",     16,   "broken", "", "", 1, false},
     {V, "tt",    1,    "preempted", "", "", 1, false},
     {V, "tt",    LOST, "broken", "", "", 1, false},
     /* clang-format on */
