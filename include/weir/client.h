@@ -211,6 +211,7 @@ WEIR_API void weir_stream_free(struct weir_stream *stream); /* accepts NULL */
 WEIR_API uint64_t weir_backoff_ms(unsigned attempt);
 
 WEIR_API const char *weir_fault_name(unsigned fault); /* one bit; "" for any other number */
+WEIR_API const char *weir_fault_meaning(unsigned fault); /* the same, a sentence */
 WEIR_API const char *weir_client_version(void);
 
 #ifdef __cplusplus

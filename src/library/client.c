@@ -171,6 +171,11 @@ const char *weir_fault_name(unsigned fault) {
     return name.len ? name.at : "";
 }
 
+const char *weir_fault_meaning(unsigned fault) {
+    struct str meaning = reader_fault_meaning((enum reader_fault)fault);
+    return meaning.len ? meaning.at : "";
+}
+
 uint64_t weir_backoff_ms(unsigned attempt) {
     uint64_t random = 0;
     if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0) random = 0;

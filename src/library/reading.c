@@ -139,13 +139,22 @@ static const char *snapshot_of(const struct reader_method *method) {
     return method->snapshot ? method->snapshot : "";
 }
 
+/* A frame has a number where a status has a name. */
+static struct str reason_name(const struct weir_stream *stream) {
+    const struct reader *reader = &stream->reader;
+    if (reader->reason.len || !reader->reason_code) return buf_str(&reader->reason);
+    return protojson_value_name(stream->client->json, STR(".nimi.runtime.v1.ReasonCode"),
+                                reader->reason_code);
+}
+
 static void fill_outcome(struct weir_stream *stream, const struct reader_end *end,
                          struct outcome_advice advice, struct str message) {
     struct reader *reader = &stream->reader;
     struct buf *text = &stream->outcome_text;
     enum err_code status = outcome_status(end->code, end->from_server);
     struct str said = reader->message.len ? buf_str(&reader->message) : message;
-    (void)buf_room(text, reader->reason.len + said.len + 2); /* so that it stays */
+    struct str reason = reason_name(stream);
+    (void)buf_room(text, reason.len + said.len + 2); /* so that it stays */
     stream->outcome = (struct weir_outcome){
         .size = sizeof(stream->outcome),
         .code = (int)advice.outcome,
@@ -157,7 +166,7 @@ static void fill_outcome(struct weir_stream *stream, const struct reader_end *en
         .status = err_kinds[status].grpc_status,
         .status_name = err_kinds[status].name,
         .reason_code = reader->reason_code,
-        .reason = keep_text(text, buf_str(&reader->reason)),
+        .reason = keep_text(text, reason),
         .message = keep_text(text, said),
         .event = advice.outcome == OUTCOME_DISCONNECTED ? "runtime.disconnected" : "",
         .faults = reader->faults,

@@ -55,16 +55,40 @@ static void note_in(struct reader *reader, enum reader_fault fault, struct reade
     if (reader_note(reader, fault)) ret->faults |= fault;
 }
 
+/* By the number of the bit. */
+static const struct {
+    struct str name, meaning;
+} faults[FAULT_COUNT] = {
+    /* clang-format off */
+    {STR_INIT("malformed"),       STR_INIT("a frame is not a message of its type")},
+    {STR_INIT("after_end"),       STR_INIT("frames came after the completing one; they were dropped")},
+    {STR_INIT("first_number"),    STR_INIT("the numbers of the frames do not start where they must")},
+    {STR_INIT("gap"),             STR_INIT("the number of a frame is missing")},
+    {STR_INIT("number_order"),    STR_INIT("the numbers of the frames do not rise")},
+    {STR_INIT("disagrees"),       STR_INIT("a frame contradicts itself about the end of the stream")},
+    {STR_INIT("no_end"),          STR_INIT("the call ended with OK, without a completing frame")},
+    {STR_INIT("error_after_end"), STR_INIT("an error status came after the completing frame")},
+    {STR_INIT("not_closed"),      STR_INIT("the call was not closed after the completing frame")},
+    {STR_INIT("ok_on_subscription"), STR_INIT("a subscription was closed with OK, which the contract does not have")},
+    {STR_INIT("version"),         STR_INIT("the answer does not say that it is of version 1 of the Runtime Contract")},
+    /* clang-format on */
+};
+
+/* The number of the bit; FAULT_COUNT: it is none. */
+static size_t fault_index(enum reader_fault fault) {
+    size_t i = 0;
+    while (i < FAULT_COUNT && fault != 1u << i) i++;
+    return i;
+}
+
 struct str reader_fault_name(enum reader_fault fault) {
-    static const struct str names[FAULT_COUNT] = {
-        STR_INIT("malformed"),  STR_INIT("after_end"),       STR_INIT("first_number"),
-        STR_INIT("gap"),        STR_INIT("number_order"),    STR_INIT("disagrees"),
-        STR_INIT("no_end"),     STR_INIT("error_after_end"), STR_INIT("not_closed"),
-        STR_INIT("ok_on_subscription"), STR_INIT("version")};
-    for (size_t i = 0; i < FAULT_COUNT; i++) {
-        if (fault == 1u << i) return names[i];
-    }
-    return STR_EMPTY;
+    size_t i = fault_index(fault);
+    return i < FAULT_COUNT ? faults[i].name : STR_EMPTY;
+}
+
+struct str reader_fault_meaning(enum reader_fault fault) {
+    size_t i = fault_index(fault);
+    return i < FAULT_COUNT ? faults[i].meaning : STR_EMPTY;
 }
 
 /* --- numbers ------------------------------------------------------------------------------ */

@@ -121,6 +121,8 @@ struct reader_end {
 struct outcome_advice reader_close(struct reader *reader, const struct reader_end *end);
 
 struct str reader_fault_name(enum reader_fault fault); /* "after_end" */
+/* A sentence about the server, without a full stop. */
+struct str reader_fault_meaning(enum reader_fault fault);
 
 /* Whether this reason says that a later try can succeed. False: it does not say so. */
 bool reader_reason_can_help(struct str reason, int reason_code);

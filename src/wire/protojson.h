@@ -39,6 +39,10 @@ bool protojson_write(const struct protojson *json, const struct pb_message *type
 MUST_CHECK bool protojson_read(const struct protojson *json, const struct pb_message *type,
                                struct json from, struct arena *arena, void *ret, struct err *e);
 
+/* The name of a value of an enum, ".package.Enum"; empty: not known. */
+struct str protojson_value_name(const struct protojson *json, struct str enum_name,
+                                int32_t number);
+
 /* --- private to protojson_*.c ------------------------------------------------------------ */
 
 /* The enum of a field, or NULL where it is not known. */

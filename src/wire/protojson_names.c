@@ -86,3 +86,12 @@ const struct pb_enum_descriptor *protojson_enum_of(const struct protojson *json,
     }
     return NULL;
 }
+
+struct str protojson_value_name(const struct protojson *json, struct str enum_name,
+                                int32_t number) {
+    const struct pb_enum_descriptor *named = map_find(json->enums, enum_name);
+    for (size_t i = 0; named && i < named->value_count; i++) {
+        if (named->value[i].number == number) return named->value[i].name;
+    }
+    return STR_EMPTY;
+}
