@@ -44,6 +44,7 @@ bench: build ## numbers beside the last ones kept
 	@BUILD=$(BUILD) bench/run.sh
 
 install: build ## honours PREFIX and DESTDIR
+	@JOBS=$(JOBS) scripts/build $(BUILD) client_library
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)" --strip
 
 docs: ## the state drawings and the list of pages, written under docs/

@@ -12,9 +12,11 @@ add_library(weir_flags INTERFACE)
 target_compile_definitions(weir_flags INTERFACE _GNU_SOURCE)
 
 # Our libraries are archives for our programs only: -fPIE, and not the -fPIC that CMake would
-# choose, lets the compiler inline across the functions of a file.
-target_compile_options(weir_flags INTERFACE -g -fPIE -UNDEBUG)
-target_link_options(weir_flags INTERFACE -pie)
+# choose, lets the compiler inline across the functions of a file. Targets with the property
+# WEIR_SHARED are for a shared object.
+set(shared $<BOOL:$<TARGET_PROPERTY:WEIR_SHARED>>)
+target_compile_options(weir_flags INTERFACE -g $<IF:${shared},-fPIC,-fPIE> -UNDEBUG)
+target_link_options(weir_flags INTERFACE $<$<NOT:${shared}>:-pie>)
 
 set(WEIR_HARDENING -D_FORTIFY_SOURCE=3 -fstack-protector-strong)
 include(CheckCCompilerFlag)

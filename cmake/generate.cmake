@@ -107,7 +107,8 @@ weir_proto(WEIR_GENERATED NAME proto/reflection PATH proto
 set(WEIR_TEST_GENERATED)
 weir_proto(WEIR_TEST_GENERATED NAME test/kitchen PATH test/diff
     PREFIX weir.kitchen=kitchen
-    FILES kitchen.proto IMPORTS ${google})
+    FILES kitchen.proto IMPORTS ${google}
+    DESCRIPTOR kitchen_descriptor)
 
 # The service that gRPC implementations test each other with.
 weir_proto(WEIR_TEST_GENERATED NAME test/interop PATH test/interop

@@ -25,32 +25,41 @@ static struct str host_of(struct str host) {
     return str_equal(host, STR("[::]")) ? STR("[::1]") : host;
 }
 
-static bool write_url(const struct config *config, struct str path, struct buf *out,
-                      struct err *e) {
-    struct str address = config->listen.http;
+bool daemon_write_base(const struct config *config, const struct daemon_listener *listener,
+                       struct buf *out, struct err *e) {
+    struct str address = listener->address;
     size_t colon = address.len;
     while (colon > 0 && address.at[colon - 1] != ':') colon--;
     if (address.len == 0)
-        return err_set(
-            e, ERR_FAILED_PRECONDITION,
-            "these settings have no HTTP listener (listen.http is off), so the "
-            "daemon cannot be asked; give it one, or name the one it has with --http "
-            "HOST:PORT");
+        return err_set(e, ERR_FAILED_PRECONDITION,
+                       "these settings have no %s listener (%s is off), so the "
+                       "daemon cannot be asked; give it one, or name the one it has with %s "
+                       "HOST:PORT",
+                       listener->what, listener->setting, listener->flag);
     if (str_starts(address, STR("unix:")))
         return err_set(e, ERR_FAILED_PRECONDITION,
-                       "listen.http is a Unix socket, which this command cannot ask; give it "
-                       "an address with --http");
+                       "%s is a Unix socket, which this command cannot ask; give it "
+                       "an address with %s",
+                       listener->setting, listener->flag);
     struct str port = str_skip(address, colon);
     if (str_equal(port, STR("0")))
         return err_set(e, ERR_FAILED_PRECONDITION,
-                       "the daemon chose its port itself (listen.http says 0); name the one it "
-                       "took with --http HOST:PORT");
+                       "the daemon chose its port itself (%s says 0); name the one it "
+                       "took with %s HOST:PORT",
+                       listener->setting, listener->flag);
     buf_append(out, config->tls.cert.len ? STR("https://") : STR("http://"));
     buf_append(out, host_of(str_head(address, colon - 1)));
     buf_append_byte(out, ':');
     buf_append(out, port);
-    buf_append(out, path);
-    return buf_ok(out) || err_set(e, ERR_INVALID_ARGUMENT, "the question is too long");
+    return buf_ok(out) || err_set(e, ERR_INVALID_ARGUMENT, "the address is too long");
+}
+
+static bool write_url(const struct config *config, struct str path, struct buf *out,
+                      struct err *e) {
+    const struct daemon_listener http = {config->listen.http, "HTTP", "listen.http", "--http"};
+    if (!daemon_write_base(config, &http, out, e)) return false;
+    return buf_append(out, path) ||
+           err_set(e, ERR_INVALID_ARGUMENT, "the question is too long");
 }
 
 /* --- the answer --------------------------------------------------------------------------- */

@@ -22,6 +22,19 @@ struct daemon_question {
     void *ctx;
 };
 
+/* One of the daemon's listeners, as the settings have it. */
+struct daemon_listener {
+    struct str address;
+    const char *what, *setting, *flag; /* "HTTP", "listen.http", "--http" */
+};
+
+/* Append the URL of a listener, "http://127.0.0.1:8080": a wildcard address is reached over
+ * loopback.
+ * errors  ERR_FAILED_PRECONDITION the settings do not say where it is */
+MUST_CHECK bool daemon_write_base(const struct config *config,
+                                  const struct daemon_listener *listener, struct buf *out,
+                                  struct err *e);
+
 /* False: there was no successful answer. A refusal carries the daemon's own message.
  * errors  ERR_UNAVAILABLE no daemon listens there; ERR_NOT_FOUND 404; ERR_ABORTED 409;
  *         ERR_INVALID_ARGUMENT another 4xx; ERR_INTERNAL 5xx */

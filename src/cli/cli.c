@@ -24,6 +24,7 @@ static const struct {
     {"audit",   command_audit,   "what was done here, and whether that record is whole: weir audit verify"},
     {"usage",   command_usage,   "what model calls came to: weir usage [--by agent] [--json]"},
     {"sessions", command_sessions, "what was said: weir sessions [list | export ID | delete ID]"},
+    {"watch",   command_watch,   "read a stream, and how it ended: weir watch StreamScenario '{...}' [--json]"},
     {"token",   command_token,   "make or check a caller's token: weir token new | check TOKEN"},
     {"config",  command_config,  "is it right, and what counts: weir config check FILE | print"},
     {"doctor",  command_doctor,  "what keeps weir from serving well on this machine [--json]"},

@@ -44,6 +44,7 @@ struct grpc_call_request {
 struct grpc_call_end {
     enum err_code code; /* ERR_NONE: OK */
     struct str text;    /* what went wrong, for a person; empty when OK */
+    struct str said;    /* the server's own message, whole; may be empty */
     bool from_server;   /* the server itself sent the status */
     bool never_seen;    /* the server has provably done nothing: it may be retried */
 };

@@ -13,6 +13,7 @@ void grpc_reply_init(struct grpc_reply *reply, size_t message_max_bytes) {
     buf_init(&reply->encoding, TEXT_MAX_BYTES);
     buf_init(&reply->status, TEXT_MAX_BYTES);
     buf_init(&reply->message, TEXT_MAX_BYTES);
+    buf_init(&reply->said, 4 * TEXT_MAX_BYTES);
 }
 
 void grpc_reply_done(struct grpc_reply *reply) {
@@ -21,6 +22,7 @@ void grpc_reply_done(struct grpc_reply *reply) {
     buf_done(&reply->encoding);
     buf_done(&reply->status);
     buf_done(&reply->message);
+    buf_done(&reply->said);
 }
 
 /* --- fields ------------------------------------------------------------------------------- */
@@ -46,7 +48,7 @@ bool grpc_reply_field(struct grpc_reply *reply, struct str name, struct str valu
         reply_keep(own[i].into, value);
         return false;
     }
-    return !str_starts(name, STR("grpc-"));
+    return !str_starts(name, STR("grpc-")) || str_equal(name, STR("grpc-status-details-bin"));
 }
 
 /* --- the head ----------------------------------------------------------------------------- */
@@ -135,19 +137,17 @@ static enum err_code code_of_status(struct str digits) {
     return known ? (enum err_code)status : ERR_UNKNOWN;
 }
 
-static void say_status(const struct grpc_reply *reply, enum err_code code, struct err *why) {
-    struct buf text;
-    buf_init(&text, 4 * TEXT_MAX_BYTES);
-    grpc_message_decode(&text, buf_str(&reply->message));
-    if (text.len)
-        err_set(why, code, STR_FMT, STR_ARG(buf_str(&text)));
+static void say_status(struct grpc_reply *reply, enum err_code code, struct err *why) {
+    buf_clear(&reply->said);
+    grpc_message_decode(&reply->said, buf_str(&reply->message));
+    if (reply->said.len)
+        err_set(why, code, STR_FMT, STR_ARG(buf_str(&reply->said)));
     else
         err_set(why, code, "the server answers %s, without a word", err_kinds[code].name);
-    buf_done(&text);
 }
 
 /* Judge a stream that ended in order, with or without a status. */
-static void judge_status(const struct grpc_reply *reply, struct grpc_call_end *ret,
+static void judge_status(struct grpc_reply *reply, struct grpc_call_end *ret,
                          struct err *why) {
     enum err_code code = code_of_status(buf_str(&reply->status));
     ret->from_server = reply->status.len > 0;
@@ -157,13 +157,14 @@ static void judge_status(const struct grpc_reply *reply, struct grpc_call_end *r
     } else if (code != ERR_NONE) {
         ret->code = code;
         say_status(reply, code, why);
+        ret->said = buf_str(&reply->said);
     } else if (!grpc_end(&reply->reader, why)) {
         ret->from_server = false;
         ret->code = why->code;
     }
 }
 
-void grpc_reply_end(const struct grpc_reply *reply, const struct h2_end *end,
+void grpc_reply_end(struct grpc_reply *reply, const struct h2_end *end,
                     struct grpc_call_end *ret, struct err *why) {
     *ret = (struct grpc_call_end){.never_seen = end->never_seen};
     if (end->why) {

@@ -23,12 +23,14 @@ struct grpc_reply {
     unsigned http_status;       /* 0: no head yet */
     struct buf type, encoding;  /* content-type, grpc-encoding */
     struct buf status, message; /* from the trailers, or from a head without a body */
+    struct buf said;            /* the message, decoded; from grpc_reply_end() on */
 };
 
 void grpc_reply_init(struct grpc_reply *reply, size_t message_max_bytes);
 void grpc_reply_done(struct grpc_reply *reply);
 
-/* False: the field is the protocol's own, else metadata. */
+/* False: the field is the protocol's own, else metadata. The details of a status are metadata:
+ * what is in them is between the server and the caller. */
 bool grpc_reply_field(struct grpc_reply *reply, struct str name, struct str value);
 
 /* The head is complete. False: there will be no messages, and *e says why.
@@ -41,7 +43,7 @@ enum grpc_step grpc_reply_next(struct grpc_reply *reply, struct str *bytes, stru
                                struct err *e);
 
 /* How the call ended. *why is set unless it ended OK, and *ret points at it. */
-void grpc_reply_end(const struct grpc_reply *reply, const struct h2_end *end,
+void grpc_reply_end(struct grpc_reply *reply, const struct h2_end *end,
                     struct grpc_call_end *ret, struct err *why);
 
 #endif

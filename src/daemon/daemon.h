@@ -16,10 +16,9 @@
 #ifndef WEIR_DAEMON_DAEMON_H
 #define WEIR_DAEMON_DAEMON_H
 
+#include "base/version.h"
 #include "config/config.h"
 #include "contract/contract.h"
-
-#define WEIR_VERSION "0.1.0"
 
 struct daemon;
 
