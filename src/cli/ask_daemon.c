@@ -1,6 +1,7 @@
 #include "cli/ask_daemon.h"
 
 #include "client/http.h"
+#include "contract/agentbreeder/options.h"
 #include "wire/json.h"
 
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static struct str host_of(struct str host) {
 
 static bool write_url(const struct config *config, struct str path, struct buf *out,
                       struct err *e) {
-    struct str address = config->listen.http;
+    struct str address = agentbreeder_options(config)->listen;
     size_t colon = address.len;
     while (colon > 0 && address.at[colon - 1] != ':') colon--;
     if (address.len == 0)
@@ -117,7 +118,7 @@ static bool ask_daemon_start(struct asking *asking, struct http_pool *pool,
     struct http_header headers[2];
     size_t count = 0;
     struct str body = asking->question->body;
-    if (config->tokens.auth.len)
+    if (agentbreeder_options(config)->token.len)
         headers[count++] = (struct http_header){STR("authorization"), authorization};
     if (body.len)
         headers[count++] = (struct http_header){STR("content-type"), STR("application/json")};
@@ -143,7 +144,7 @@ bool ask_daemon(const struct config *config, const struct daemon_question *quest
     buf_init(&authorization, TEXT_MAX_BYTES);
     buf_init(&asking.refusal, REFUSAL_MAX_BYTES);
     buf_append(&authorization, STR("Bearer "));
-    buf_append(&authorization, config->tokens.auth);
+    buf_append(&authorization, agentbreeder_options(config)->token);
     /* The token is for this machine: a proxy must not see it. */
     /* NOLINTBEGIN(concurrency-mt-unsafe): a command has one thread */
     setenv("no_proxy", "*", 1);
