@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "base/same.h"
 #include "wire/base64.h"
+#include "wire/digest.h"
 
-#include <nettle/sha2.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -15,7 +15,7 @@ struct app_session {
     struct list link; /* in `used` */
     char id[ULID_LEN + 1];
     char *app, *subject;
-    uint8_t digest[SHA256_DIGEST_SIZE]; /* of its token */
+    uint8_t digest[DIGEST_BYTES]; /* of its token */
     int64_t expires_ms;
 };
 
@@ -145,13 +145,6 @@ static void make_token(char ret[static SESSIONS_TOKEN_BYTES + 1]) {
     explicit_bzero(bytes, sizeof(bytes));
 }
 
-static void digest_of(struct str token, uint8_t *ret) {
-    struct sha256_ctx hash;
-    sha256_init(&hash);
-    sha256_update(&hash, token.len, (const uint8_t *)token.at);
-    sha256_digest(&hash, SHA256_DIGEST_SIZE, ret);
-}
-
 static int64_t ttl_ms(int32_t ttl_s) {
     if (ttl_s <= 0) return SESSIONS_TTL_S * 1000;
     return (int64_t)(ttl_s > SESSIONS_TTL_MAX_S ? SESSIONS_TTL_MAX_S : ttl_s) * 1000;
@@ -160,7 +153,7 @@ static int64_t ttl_ms(int32_t ttl_s) {
 static void renew(struct app_session *session, int32_t ttl_s, int64_t now_ms,
                   struct session_opened *ret) {
     make_token(ret->token);
-    digest_of(str_of(ret->token, SESSIONS_TOKEN_BYTES), session->digest);
+    digest_text(str_of(ret->token, SESSIONS_TOKEN_BYTES), session->digest);
     session->expires_ms = now_ms + ttl_ms(ttl_s);
     memcpy(ret->id, session->id, sizeof(ret->id));
     ret->issued_ms = now_ms;
@@ -200,9 +193,9 @@ static enum session_verdict session_find(struct sessions *sessions, struct str i
 
 enum session_verdict sessions_check(struct sessions *sessions, struct str id, struct str token,
                                     struct str app, int64_t now_ms) {
-    uint8_t digest[SHA256_DIGEST_SIZE];
+    uint8_t digest[DIGEST_BYTES];
     struct app_session *session;
-    digest_of(token, digest);
+    digest_text(token, digest);
     pthread_mutex_lock(&sessions->lock);
     enum session_verdict verdict = session_find(sessions, id, app, now_ms, &session);
     if (verdict == SESSION_VALID && !same_bytes(digest, session->digest, sizeof(digest)))

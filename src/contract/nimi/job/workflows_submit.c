@@ -4,8 +4,8 @@
 #include "contract/nimi/job/submit.h"
 #include "contract/nimi/job/workflow_open.h"
 #include "contract/nimi/job/workflow_work.h"
+#include "wire/digest.h"
 
-#include <nettle/sha2.h>
 #include <stdlib.h>
 
 #define REQUEST_MAX_BYTES (16 * MIB)
@@ -15,7 +15,7 @@
 struct workflow_submit {
     struct submit submit;
     struct str type;
-    uint8_t print[SHA256_DIGEST_SIZE];
+    uint8_t print[DIGEST_BYTES];
     struct workflow_work *work; /* begun, but not on disk yet */
     struct workflow_open open;  /* reads its id for the reply */
 };
@@ -128,12 +128,9 @@ static bool app_is_the_same(const struct nimi_call *call, struct str app) {
 static void read_key(struct workflow_submit *workflow) {
     struct submit *submit = &workflow->submit;
     struct str key = submit->call->envelope.idempotency_key;
-    struct sha256_ctx hash;
     struct buf spelled;
     if (key.len == 0) return;
-    sha256_init(&hash);
-    sha256_update(&hash, submit->request.len, (const uint8_t *)submit->request.at);
-    sha256_digest(&hash, sizeof(workflow->print), workflow->print);
+    digest_text(buf_str(&submit->request), workflow->print);
     buf_init(&spelled, sizeof(KEY_HEAD) + key.len);
     buf_printf(&spelled, KEY_HEAD STR_FMT, STR_ARG(key));
     submit->key = nimi_keep(submit->call, buf_str(&spelled));
