@@ -1,6 +1,7 @@
 #include "cli/ask_daemon.h"
 
 #include "client/http.h"
+#include "contract/agentbreeder/options.h"
 #include "wire/json.h"
 
 #include <stdlib.h>
@@ -56,7 +57,8 @@ bool daemon_write_base(const struct config *config, const struct daemon_listener
 
 static bool write_url(const struct config *config, struct str path, struct buf *out,
                       struct err *e) {
-    const struct daemon_listener http = {config->listen.http, "HTTP", "listen.http", "--http"};
+    const struct daemon_listener http = {agentbreeder_options(config)->listen, "HTTP",
+                                         "listen.http", "--http"};
     if (!daemon_write_base(config, &http, out, e)) return false;
     return buf_append(out, path) ||
            err_set(e, ERR_INVALID_ARGUMENT, "the question is too long");
@@ -126,7 +128,7 @@ static bool ask_daemon_start(struct asking *asking, struct http_pool *pool,
     struct http_header headers[2];
     size_t count = 0;
     struct str body = asking->question->body;
-    if (config->tokens.auth.len)
+    if (agentbreeder_options(config)->token.len)
         headers[count++] = (struct http_header){STR("authorization"), authorization};
     if (body.len)
         headers[count++] = (struct http_header){STR("content-type"), STR("application/json")};
@@ -152,7 +154,7 @@ bool ask_daemon(const struct config *config, const struct daemon_question *quest
     buf_init(&authorization, TEXT_MAX_BYTES);
     buf_init(&asking.refusal, REFUSAL_MAX_BYTES);
     buf_append(&authorization, STR("Bearer "));
-    buf_append(&authorization, config->tokens.auth);
+    buf_append(&authorization, agentbreeder_options(config)->token);
     /* The token is for this machine: a proxy must not see it. */
     /* NOLINTBEGIN(concurrency-mt-unsafe): a command has one thread */
     setenv("no_proxy", "*", 1);

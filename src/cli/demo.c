@@ -122,8 +122,7 @@ static void print_token(const struct demo *demo) {
                   "           user " STR_FMT ", workspace " STR_FMT
                   ", good for 5 minutes; the next: weir token new%s\n%s",
                   STR_ARG(buf_str(&token)), STR_ARG(user), STR_ARG(workspace),
-                  config->tokens.key.len ? " --demo" : "",
-                  config->tokens.key.len ? OTHER_KEY_NOTE : "");
+                  options->key.len ? " --demo" : "", options->key.len ? OTHER_KEY_NOTE : "");
     }
     buf_done(&token);
     token_keys_free(keys);

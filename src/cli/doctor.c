@@ -1,6 +1,8 @@
 #include "cli/doctor.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
+#include "contract/agentbreeder/options.h"
+#include "contract/crawbl/options.h"
 #include "daemon/team.h"
 
 #include <stdio.h>
@@ -79,12 +81,13 @@ static void check_script(struct doctor *doctor) {
 }
 
 static void check_keys(struct doctor *doctor) {
-    const struct config *config = doctor->config;
-    size_t len = config->tokens.key.len;
+    const struct crawbl_options *crawbl = crawbl_options(doctor->config);
+    const struct agentbreeder_options *agentbreeder = agentbreeder_options(doctor->config);
+    size_t len = crawbl->key.len;
     if (len == 0) {
         doctor_say(doctor, FINDING_NOTE, "tokens", NEW_KEY,
                    "no signing key: callers of Converse are who they say they are");
-    } else if (len < CONFIG_KEY_MIN_BYTES) {
+    } else if (len < CRAWBL_KEY_MIN_BYTES) {
         doctor_say(doctor, FINDING_BAD, "tokens", NEW_KEY,
                    "the signing key has %zu bytes and can be guessed; %d are good", len,
                    KEY_GOOD_BYTES);
@@ -93,10 +96,10 @@ static void check_keys(struct doctor *doctor) {
         doctor_say(doctor, good ? FINDING_GOOD : FINDING_NOTE, "tokens", good ? NULL : NEW_KEY,
                    "a signing key of %zu bytes%s", len, good ? "" : "; 32 are good");
     }
-    if (len && !config->tokens.strict)
+    if (len && !crawbl->strict)
         doctor_say(doctor, FINDING_NOTE, "tokens", "export WEIR_STRICT_TOKENS=true",
                    "tokens without a date are accepted and never expire");
-    if (config->listen.http.len && config->tokens.auth.len == 0)
+    if (agentbreeder->listen.len && agentbreeder->token.len == 0)
         doctor_say(
             doctor, FINDING_NOTE, "tokens", NEW_TOKEN,
             "no AGENT_AUTH_TOKEN: any client that reaches the HTTP listener may run agents");

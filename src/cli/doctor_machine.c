@@ -1,7 +1,9 @@
 /* doctor: checks ports, open files, memory, the clock, speech and commands on this machine. */
 #include "base/clock.h"
 #include "base/machine.h"
+#include "cli/contracts.h"
 #include "cli/doctor.h"
+#include "config/setting.h"
 #include "provider/media_local.h"
 #include "server/holder.h"
 #include "tool/exec.h"
@@ -32,6 +34,15 @@ static int try_address(const struct address *address) {
     return reason;
 }
 
+/* The command that serves this listener elsewhere. */
+static const char *fix_port(const struct doctor *doctor, const char *name, char room[64]) {
+    char key[64];
+    snprintf(key, sizeof(key), "listen.%s", name);
+    const struct setting *setting = setting_by_key(doctor->config, str_from(key));
+    snprintf(room, 64, "weir serve --%s 127.0.0.1:0", setting ? setting->flag : name);
+    return room;
+}
+
 static void say_taken(struct doctor *doctor, const char *name, struct str text,
                       const struct address *address) {
     char holder[64] = "a process, perhaps of another user", ours[32], fix[64];
@@ -44,20 +55,19 @@ static void say_taken(struct doctor *doctor, const char *name, struct str text,
                    owner);
         return;
     }
-    snprintf(fix, sizeof(fix), "weir serve --%s 127.0.0.1:0", name);
-    doctor_say(doctor, FINDING_BAD, "ports", fix, "%s " STR_FMT " is taken by %s", name,
-               STR_ARG(text), holder);
+    doctor_say(doctor, FINDING_BAD, "ports", fix_port(doctor, name, fix),
+               "%s " STR_FMT " is taken by %s", name, STR_ARG(text), holder);
 }
 
 static void check_port(struct doctor *doctor, const char *name, struct str text) {
     struct address address;
     struct err e;
-    char fix[64];
+    char room[64];
     if (text.len == 0) {
         doctor_say(doctor, FINDING_NOTE, "ports", NULL, "%s is off", name);
         return;
     }
-    snprintf(fix, sizeof(fix), "weir serve --%s 127.0.0.1:0", name);
+    const char *fix = fix_port(doctor, name, room);
     if (!address_parse(text, &address, &e)) {
         doctor_say(doctor, FINDING_BAD, "ports", fix, "%s: %s", name, e.text);
         return;
@@ -75,8 +85,14 @@ static void check_port(struct doctor *doctor, const char *name, struct str text)
 }
 
 void doctor_ports(struct doctor *doctor) {
-    check_port(doctor, "http", doctor->config->listen.http);
-    check_port(doctor, "grpc", doctor->config->listen.grpc);
+    for (size_t i = 0; i < contracts.count; i++) {
+        const struct contract *contract = contracts.rows[i];
+        if (!contract_is_wanted(contract, doctor->config)) continue;
+        for (size_t n = 0; n < contract->listener_count; n++) {
+            const struct contract_listener *listener = &contract->listeners[n];
+            check_port(doctor, listener->name, listener->address(doctor->config));
+        }
+    }
 }
 
 /* --- open files --------------------------------------------------------------------------- */
@@ -88,10 +104,9 @@ void doctor_files(struct doctor *doctor) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
     const struct config *config = doctor->config;
-    uint64_t listeners =
-        (config->listen.http.len ? 1u : 0) + (config->listen.grpc.len ? 1u : 0);
-    uint64_t wanted = listeners * config->limits.server.connections_max + 4 * config->threads +
-                      FILES_OF_OUR_OWN;
+    uint64_t wanted =
+        contract_listeners(&contracts, config) * config->limits.server.connections_max +
+        4 * config->threads + FILES_OF_OUR_OWN;
     char fix[64];
     snprintf(fix, sizeof(fix), "ulimit -n %llu", (unsigned long long)wanted);
     bool enough = limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= wanted;

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/contracts.h"
 #include "cli/model_discovery.h"
+#include "contract/crawbl/options.h"
 #include "daemon/daemon.h"
 #include "daemon/team.h"
 
@@ -56,7 +57,8 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
     struct serving *serving = ctx;
     const struct config *config = serving->config;
     log_listeners(daemon, config);
-    if (config->tokens.key.len && !config->tokens.strict) {
+    const struct crawbl_options *options = crawbl_options(config);
+    if (options->key.len && !options->strict) {
         log_info("undated tokens are accepted; refuse them with tokens.strict");
     }
     log_info("weir " WEIR_VERSION " serves");

@@ -3,6 +3,7 @@
 #include "base/nearest.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
+#include "contract/crawbl/options.h"
 #include "wire/json.h"
 
 #include <stdio.h>
@@ -30,18 +31,16 @@ static bool find_demo_key(const struct config *config, bool make, struct buf *ou
 
 static bool load_keys(const struct config *config, bool demo, bool make,
                       struct token_keys **ret, struct err *e) {
-    struct token_keys *keys =
-        token_keys_new(config->tokens.strict ? TOKEN_STRICT : TOKEN_LENIENT,
-                       (int64_t)config->limits.token_window_ms / 1000);
+    const struct crawbl_options *options = crawbl_options(config);
+    struct token_keys *keys = crawbl_keys_new(options);
     struct buf key;
     bool trimmed;
     buf_init(&key, 4 * KIB);
-    demo = demo || !config->tokens.key.len;
-    bool got =
-        demo ? find_demo_key(config, make, &key, e) : buf_append(&key, config->tokens.key);
+    demo = demo || !options->key.len;
+    bool got = demo ? find_demo_key(config, make, &key, e) : buf_append(&key, options->key);
     got = got && token_keys_add(keys, buf_str(&key), &trimmed, e);
-    if (got && !demo && config->tokens.key_previous.len) {
-        got = token_keys_add(keys, config->tokens.key_previous, &trimmed, e);
+    if (got && !demo && options->key_previous.len) {
+        got = token_keys_add(keys, options->key_previous, &trimmed, e);
     }
     buf_done(&key);
     if (!got) {

@@ -2,6 +2,9 @@
 #include "cli/arguments.h"
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
+#include "contract/agentbreeder/options.h"
+#include "contract/crawbl/options.h"
+#include "contract/nimi/options.h"
 #include "reader/reader.h"
 #include "weir/client.h"
 #include "wire/json.h"
@@ -11,15 +14,21 @@
 
 static const char usage[] =
     "weir watch METHOD [JSON] [--address HOST:PORT] [--token TOKEN] [--app-id ID]\n"
-    "           [--header NAME=VALUE] [--deadline-ms N] [--cancel-after N] [--mode-d] [--json]\n\n"
+    "           [--header NAME=VALUE] [--deadline-ms N] [--cancel-after N] [--mode-d] "
+    "[--json]\n\n"
     "Reads a stream: \"StreamScenario\", \"SubscribeWorkflowEvents\" or another stream of\n"
-    "nimi.runtime.v1, \"Converse\", \"/stream\", \"runs/ID/events\", or a gRPC path. JSON is the\n"
+    "nimi.runtime.v1, \"Converse\", \"/stream\", \"runs/ID/events\", or a gRPC path. JSON is "
+    "the\n"
     "request, by default {}; for Converse also an array of requests, one turn each. Without\n"
-    "--address the daemon of these settings is asked; the token is then AGENT_AUTH_TOKEN where\n"
+    "--address the daemon of these settings is asked; the token is then AGENT_AUTH_TOKEN "
+    "where\n"
     "the stream is HTTP, and --token elsewhere (weir token new makes one).\n\n"
-    "Each frame is one line of JSON on stdout. A message whose type is not known here is shown\n"
-    "as {\"base64\": ...}; only a subscription can be read so (--mode-d). The last line, on stderr,\n"
-    "is the outcome; --json makes it JSON. What the server did against its contract is a warning\n"
+    "Each frame is one line of JSON on stdout. A message whose type is not known here is "
+    "shown\n"
+    "as {\"base64\": ...}; only a subscription can be read so (--mode-d). The last line, on "
+    "stderr,\n"
+    "is the outcome; --json makes it JSON. What the server did against its contract is a "
+    "warning\n"
     "there. Ctrl-C, and --cancel-after N frames, cancel the call. Exit code:\n\n"
     "    0 completed   1 not begun, or stdout is closed   2 wrong usage\n"
     "    11 failed       12 work_cancelled  13 refused         14 unknown   15 truncated\n"
@@ -84,11 +93,13 @@ static struct daemon_listener listener_of(const struct config *config, struct st
     const struct reader_method *method = reader_method_find(name);
     struct str path = method ? method->path : name;
     if (method && reader_kind_is_http(method->kind))
-        return (struct daemon_listener){config->listen.http, "HTTP", "listen.http", "--http"};
+        return (struct daemon_listener){agentbreeder_options(config)->listen, "HTTP",
+                                        "listen.http", "--http"};
     if (str_starts(path, STR("/nimi.")))
-        return (struct daemon_listener){config->listen.nimi_grpc, "gRPC", "listen.nimi_grpc",
+        return (struct daemon_listener){nimi_options(config)->grpc, "gRPC", "listen.nimi_grpc",
                                         "--nimi-grpc"};
-    return (struct daemon_listener){config->listen.grpc, "gRPC", "listen.grpc", "--grpc"};
+    return (struct daemon_listener){crawbl_options(config)->listen, "gRPC", "listen.grpc",
+                                    "--grpc"};
 }
 
 static bool is_http(struct str name) {
@@ -101,7 +112,8 @@ static struct weir_client *connect_to(const struct config *config,
     char why[ERR_TEXT_BYTES] = "";
     struct buf base;
     struct daemon_listener listener = listener_of(config, config->operands[0]);
-    char *trust = str_dup(config->tls.trust), *own = str_dup(config->tokens.auth);
+    char *trust = str_dup(config->tls.trust),
+         *own = str_dup(agentbreeder_options(config)->token);
     buf_init(&base, BASE_MAX_BYTES);
     bool ours = !arguments->address;
     bool found = !ours || daemon_write_base(config, &listener, &base, e);
@@ -112,15 +124,15 @@ static struct weir_client *connect_to(const struct config *config,
     const char *token = arguments->token;
     if (!token && ours && is_http(config->operands[0]) && own[0]) token = own;
     struct weir_client *client =
-        found ? weir_client_new(&(struct weir_client_options){.size = sizeof(
-                                                                  struct weir_client_options),
-                                                              .address = ours ? base.at
-                                                                              : arguments->address,
-                                                              .token = token,
-                                                              .authorities = trust,
-                                                              .app_id = arguments->app_id},
-                                why, sizeof(why))
-              : NULL;
+        found
+            ? weir_client_new(
+                  &(struct weir_client_options){.size = sizeof(struct weir_client_options),
+                                                .address = ours ? base.at : arguments->address,
+                                                .token = token,
+                                                .authorities = trust,
+                                                .app_id = arguments->app_id},
+                  why, sizeof(why))
+            : NULL;
     if (found && !client) err_set(e, ERR_INVALID_ARGUMENT, "%s", why);
     free(own);
     free(trust);
@@ -129,8 +141,7 @@ static struct weir_client *connect_to(const struct config *config,
 }
 
 static struct weir_stream *open_stream(struct weir_client *client, const struct config *config,
-                                       const struct watch_arguments *arguments,
-                                       struct err *e) {
+                                       const struct watch_arguments *arguments, struct err *e) {
     char why[ERR_TEXT_BYTES] = "";
     struct str name = config->operands[0];
     const struct reader_method *known = reader_method_find(name);
@@ -142,7 +153,9 @@ static struct weir_stream *open_stream(struct weir_client *client, const struct 
         client,
         &(struct weir_stream_options){.size = sizeof(struct weir_stream_options),
                                       .method = method,
-                                      .json = json ? json : bodyless ? NULL : "{}",
+                                      .json = json       ? json
+                                              : bodyless ? NULL
+                                                         : "{}",
                                       .mode = arguments->mode_d ? WEIR_MODE_SUBSCRIPTION
                                                                 : WEIR_MODE_KNOWN,
                                       .deadline_ms = arguments->deadline,

@@ -1,4 +1,5 @@
-/* build: declarations shared by the parts of config_load(). Private to config/. */
+/* build: declarations shared by the parts of config_load(). Private to config/, and to the
+ * settings that contracts bring (rows.h). */
 #ifndef WEIR_CONFIG_BUILD_H
 #define WEIR_CONFIG_BUILD_H
 
@@ -42,6 +43,16 @@ MUST_CHECK bool config_read_secret(struct config *config, const struct setting *
 
 /* Add a warning to log later. Warnings beyond CONFIG_WARNINGS_MAX are dropped. */
 PRINTF_LIKE(2, 3) void config_warn(struct config *config, const char *format, ...);
+
+/* Warn if a limit can never be reached, because it is more than a wider one. Both are keys. */
+void config_warn_of_limit(struct config *config, const char *narrow, const char *wide,
+                          const char *why);
+
+/* Whether a source has set the value at `member`. */
+bool config_is_set(const struct config *config, const void *member);
+
+/* Whether only this machine reaches a listener at this address. Off counts, too. */
+bool config_is_loopback(struct str address);
 
 /* Whether to continue: the step succeeded, or its mistake was noted. */
 MUST_CHECK bool config_step(struct config *config, bool well, const struct err *why);

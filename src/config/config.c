@@ -335,7 +335,7 @@ static void warn_of_slips(struct config *config, const struct config_input *inpu
 
 /* --- what follows from the rest ------------------------------------------------------- */
 
-static bool is_set(const struct config *config, const void *member) {
+bool config_is_set(const struct config *config, const void *member) {
     for (size_t i = 0; i < config->setting_count; i++) {
         if ((const char *)config + config->settings[i].offset == (const char *)member)
             return config->origins[i].source != FROM_DEFAULT;
@@ -371,21 +371,16 @@ static bool work_out_data(struct config *config, const struct config_input *inpu
 
 static bool work_out(struct config *config, const struct config_input *input, struct err *e) {
     bool pod = config_is_pod(config);
-    bool chosen = is_set(config, &config->data);
+    bool chosen = config_is_set(config, &config->data);
     if (!chosen && !work_out_data(config, input, e)) return false;
     if (!chosen && pod && !config_pod_data(config, e)) return false;
-    if (pod && !is_set(config, &config->listen.http)) config->listen.http = STR_EMPTY;
-    if (!is_set(config, &config->threads)) config->threads = allowed_cpus(input);
-    if (config->threads > THREADS_MAX && !is_set(config, &config->threads))
+    if (!config_is_set(config, &config->threads)) config->threads = allowed_cpus(input);
+    if (config->threads > THREADS_MAX && !config_is_set(config, &config->threads))
         config->threads = THREADS_MAX;
-    if (!is_set(config, &config->listen.grpc)) {
-        bool open = config->tokens.key.len > 0 && (pod || !input->demo); /* K17 */
-        config->listen.grpc = open ? STR(":42618") : STR("127.0.0.1:42618");
-    }
     return true;
 }
 
-static bool is_loopback(struct str address) {
+bool config_is_loopback(struct str address) {
     static const char *const near[] = {"127.", "localhost:", "[::1]:", "unix:"};
     for (size_t i = 0; i < ARRAY_LEN(near); i++) {
         if (str_starts(address, str_from(near[i]))) return true;
@@ -393,83 +388,27 @@ static bool is_loopback(struct str address) {
     return address.len == 0;
 }
 
-/* Warn of settings that may be intended but are dangerous (K6). */
-static void warn_of_open_doors(struct config *config) {
-    if (!is_loopback(config->listen.http) && config->tokens.auth.len == 0)
-        config_warn(config,
-                    "listening on " STR_FMT
-                    " without AGENT_AUTH_TOKEN: anyone who can reach this "
-                    "host can run your agents. Set it: export AGENT_AUTH_TOKEN=$(openssl rand "
-                    "-hex 32)",
-                    STR_ARG(config->listen.http));
-    if (!is_loopback(config->listen.grpc) && config->tokens.key.len == 0)
-        config_warn(config,
-                    "listening on " STR_FMT
-                    " without CRAWBL_MCP_SIGNING_KEY: callers are who they "
-                    "say they are. Set it, or listen on 127.0.0.1",
-                    STR_ARG(config->listen.grpc));
-    if (config->listen.nimi_grpc.len && !is_loopback(config->listen.nimi_grpc))
-        config_warn(config,
-                    "listening on " STR_FMT " for nimi.runtime.v1: callers are who they say "
-                    "they are. Listen on 127.0.0.1",
-                    STR_ARG(config->listen.nimi_grpc));
-    if (config->tools.exec.limits.network && config->tokens.auth.len == 0)
-        config_warn(config,
-                    "tools.exec.network lets a command call this program's own listeners; "
-                    "set AGENT_AUTH_TOKEN: export AGENT_AUTH_TOKEN=$(openssl rand -hex 32)");
-    if (config->tokens.key_previous.len && config->tokens.key.len == 0)
-        config_warn(config, "CRAWBL_MCP_SIGNING_KEY_PREVIOUS means nothing without "
-                            "CRAWBL_MCP_SIGNING_KEY");
-}
-
-/* Listeners of contracts that do not exist yet. Only their settings do. */
+/* A listener that does not exist yet. Only its setting does. */
 static void warn_of_closed_doors(struct config *config) {
-    const struct {
-        struct str address;
-        const char *key;
-    } doors[] = {{config->listen.admin, "listen.admin"}};
-    char keys[128] = "";
-    for (size_t i = 0; i < ARRAY_LEN(doors); i++) {
-        if (doors[i].address.len == 0) continue;
-        size_t used = strlen(keys);
-        snprintf(keys + used, sizeof(keys) - used, "%s%s", used ? ", " : "", doors[i].key);
-    }
-    if (*keys)
-        config_warn(config, "this version does not serve %s; set it to off to silence this",
-                    keys);
+    if (config->admin.len)
+        config_warn(config, "this version does not serve listen.admin; set it to off to "
+                            "silence this");
 }
 
-static void warn_of_weak_keys(struct config *config, const struct config_input *input) {
-    size_t len = config->tokens.key.len;
-    if (len && len < CONFIG_KEY_MIN_BYTES)
-        config_warn(config,
-                    "the signing key has %zu bytes and can be guessed; use %d or more: openssl "
-                    "rand -hex 32",
-                    len, CONFIG_KEY_MIN_BYTES);
-    if (config->converse.mcp_endpoint.len && !len && !input->demo && !config->tape.play.len)
-        config_warn(config, "the MCP endpoint is not asked: there is no signing key to ask it "
-                            "with; set CRAWBL_MCP_SIGNING_KEY");
+void config_warn_of_limit(struct config *config, const char *narrow, const char *wide,
+                          const char *why) {
+    uint64_t inner = setting_number(setting_by_key(config, str_from(narrow)), config);
+    uint64_t outer = setting_number(setting_by_key(config, str_from(wide)), config);
+    if (outer && inner > outer)
+        config_warn(config, "%s is more than %s and never counts: %s", narrow, wide, why);
 }
 
-/* Warn of limits that another limit makes unreachable. */
 static void warn_of_limits(struct config *config) {
-    static const struct {
-        const char *narrow, *wide, *what;
-    } pairs[] = {
-        {"limits.reply", "limits.run", "a reply is part of its turn"},
-        {"limits.tool_output", "limits.run", "a result is part of its turn"},
-        {"limits.field_bytes", "limits.connection", "fields wait in their connection"},
-        {"nimi.slots_per_app", "nimi.slots", "an app's calls are among all calls"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
-        const struct setting *narrow = setting_by_key(config, str_from(pairs[i].narrow));
-        const struct setting *wide = setting_by_key(config, str_from(pairs[i].wide));
-        if (!narrow || !wide) continue; /* belongs to a contract that is not built in */
-        uint64_t outer = setting_number(wide, config);
-        if (outer == 0 || setting_number(narrow, config) <= outer) continue;
-        config_warn(config, "%s is more than %s and never counts: %s", narrow->key, wide->key,
-                    pairs[i].what);
-    }
+    config_warn_of_limit(config, "limits.reply", "limits.run", "a reply is part of its turn");
+    config_warn_of_limit(config, "limits.tool_output", "limits.run",
+                         "a result is part of its turn");
+    config_warn_of_limit(config, "limits.field_bytes", "limits.connection",
+                         "fields wait in their connection");
 }
 
 /* Checked when all settings have been read, because a number may be derived from others. */
@@ -490,23 +429,48 @@ static bool check_bounds(const struct config *config, const struct setting *sett
     return false;
 }
 
-static bool config_config_check(const struct config *config, struct err *e) {
+static bool check_all_bounds(const struct config *config, struct err *e) {
     for (size_t i = 0; i < config->setting_count; i++) {
         const struct setting *setting = &config->settings[i];
         if (setting->least && !check_bounds(config, setting, e)) return false;
-    }
-    for (size_t i = 0; i < config->tokens.auth.len; i++) {
-        unsigned char byte = (unsigned char)config->tokens.auth.at[i];
-        if (byte <= ' ' || byte > '~')
-            return err_set(
-                e, ERR_INVALID_ARGUMENT,
-                "AGENT_AUTH_TOKEN holds a space or a character that no header carries; "
-                "use letters and digits");
     }
     return true;
 }
 
 /* --- loading -------------------------------------------------------------------------- */
+
+static size_t aligned(size_t size) {
+    return (size + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1);
+}
+
+static const struct setting_rows *more_at(const struct config *config, size_t index) {
+    return config->more ? config->more(index, config->more_ctx) : NULL;
+}
+
+static void *values_of(const struct config *config, const struct setting_rows *rows) {
+    const struct setting_rows *more;
+    size_t at = aligned(sizeof(*config));
+    for (size_t i = 0; (more = more_at(config, i)); i++) {
+        if (more == rows) return (char *)(uintptr_t)config + at;
+        at += aligned(more->size);
+    }
+    return NULL;
+}
+
+const void *config_values(const struct config *config, const struct setting_rows *rows) {
+    return values_of(config, rows);
+}
+
+static bool settle_more(struct config *config, const struct config_input *input,
+                        struct err *e) {
+    const struct setting_rows *more;
+    for (size_t i = 0; (more = more_at(config, i)); i++) {
+        if (more->settle && !more->settle(values_of(config, more), config, input, e) &&
+            !config_goes_on(config, e))
+            return false;
+    }
+    return true;
+}
 
 /* The named file, or one in the current folder. */
 static struct str find_file(struct config *config, const struct config_input *input,
@@ -534,24 +498,32 @@ static bool load(struct config *config, const struct config_input *input, struct
     config_pod_search(config);
     if (!work_out(config, input, e) || !config_resolve_connectors(config, input, e) ||
         !config_resolve_breeders(config, input, e) || !config_resolve_guardrails(config, e) ||
-        !config_resolve_models(config, input, e))
+        !config_resolve_models(config, input, e) || !settle_more(config, input, e))
         return false;
-    if (!config_config_check(config, e) && !config_goes_on(config, e)) return false;
-    warn_of_open_doors(config);
+    if (!check_all_bounds(config, e) && !config_goes_on(config, e)) return false;
     warn_of_closed_doors(config);
-    warn_of_weak_keys(config, input);
     config_pod_warn(config, input);
     warn_of_limits(config);
     config_warn_of_budgets(config);
     return true;
 }
 
-static size_t aligned(size_t size) {
-    return (size + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1);
-}
-
-static const struct setting_rows *more_at(const struct config *config, size_t index) {
-    return config->more ? config->more(index, config->more_ctx) : NULL;
+/* Copy the rows group by group, in the order in which the groups first appear. */
+static void join_groups(const struct setting *from, size_t count, struct setting *to) {
+    size_t used = 0;
+    const char *group = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (!from[i].group) continue;
+        bool joined = false;
+        for (size_t n = 0; n < i; n++)
+            joined |= from[n].group && strcmp(from[n].group, from[i].group) == 0;
+        for (size_t n = i; n < count && !joined; n++) {
+            if (from[n].group) group = from[n].group;
+            if (strcmp(group, from[i].group) != 0) continue;
+            to[used] = from[n];
+            to[used++].group = n == i ? group : NULL;
+        }
+    }
 }
 
 /* The values of further rows follow ours in memory, in order, so an offset from the config
@@ -560,7 +532,8 @@ static void list_settings(struct config *config) {
     const struct setting_rows *more;
     size_t at = aligned(sizeof(*config)), count = setting_count;
     for (size_t i = 0; (more = more_at(config, i)); i++) count += more->count;
-    struct setting *all = arena_alloc(config->arena, count * sizeof(*all));
+    struct setting *all = mem_zero(count, sizeof(*all));
+    struct setting *joined = arena_alloc(config->arena, count * sizeof(*joined));
     memcpy(all, settings, setting_count * sizeof(*all));
     count = setting_count;
     for (size_t i = 0; (more = more_at(config, i)); i++) {
@@ -570,18 +543,10 @@ static void list_settings(struct config *config) {
         }
         at += aligned(more->size);
     }
-    config->settings = all;
+    join_groups(all, count, joined);
+    free(all);
+    config->settings = joined;
     config->setting_count = count;
-}
-
-const void *config_values(const struct config *config, const struct setting_rows *rows) {
-    const struct setting_rows *more;
-    size_t at = aligned(sizeof(*config));
-    for (size_t i = 0; (more = more_at(config, i)); i++) {
-        if (more == rows) return (const char *)config + at;
-        at += aligned(more->size);
-    }
-    return NULL;
 }
 
 static struct config *new_config(struct arena *arena, const struct config_input *input) {
@@ -632,28 +597,24 @@ void config_log(const struct config *config) {
 }
 
 /* Secrets must not remain in freed memory. */
-static void config_config_forget(struct str secret) {
+static void config_forget(struct str secret) {
     if (secret.len) explicit_bzero((char *)secret.at, secret.len);
 }
 
 static void forget_own(const struct config_own_tool *tool) {
-    config_config_forget(tool->key);
-    for (size_t i = 0; i < tool->secret_count; i++)
-        config_config_forget(tool->secrets[i].value);
+    config_forget(tool->key);
+    for (size_t i = 0; i < tool->secret_count; i++) config_forget(tool->secrets[i].value);
 }
 
 void config_free(struct config *config) {
     if (!config) return;
     for (size_t i = 0; i < config->setting_count; i++) {
         if (config->settings[i].kind == SETTING_SECRET)
-            config_config_forget(
-                *(const struct str *)(const void *)((const char *)config +
-                                                    config->settings[i].offset));
+            config_forget(setting_text(&config->settings[i], config));
     }
-    config_config_forget(config->tools.web_search.key);
-    for (size_t i = 0; i < config->provider_count; i++)
-        config_config_forget(config->providers[i].key);
-    for (size_t i = 0; i < config->mcp_count; i++) config_config_forget(config->mcp[i].key);
+    config_forget(config->tools.web_search.key);
+    for (size_t i = 0; i < config->provider_count; i++) config_forget(config->providers[i].key);
+    for (size_t i = 0; i < config->mcp_count; i++) config_forget(config->mcp[i].key);
     for (size_t i = 0; i < config->tools.own_count; i++) forget_own(&config->tools.own[i]);
     arena_free(config->arena); /* also frees the config, which is in it */
 }

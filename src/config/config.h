@@ -28,9 +28,6 @@
 struct setting;
 struct setting_rows;
 
-/* A signing key with fewer bytes can be guessed. */
-#define CONFIG_KEY_MIN_BYTES 16
-
 enum config_log_form { CONFIG_LOG_AUTO, CONFIG_LOG_PLAIN, CONFIG_LOG_JSON };
 
 /* Limits in bytes, counts and milliseconds, grouped by the module that uses them. */
@@ -38,14 +35,13 @@ struct config_limits {
     struct server_limits server; /* a connection */
     struct run_limits run;       /* a turn, and its questions to a human */
     uint64_t message_bytes, body_bytes, body_grace_ms, body_bytes_per_s, heartbeat_ms;
-    uint64_t token_window_ms, idempotency_ms, shutdown_ms, memory_bytes;
+    uint64_t idempotency_ms, shutdown_ms, memory_bytes;
 };
 
 struct config {
-    struct {
-        /* host:port, [v6]:port, :port (every address) or unix:/path; empty = off */
-        struct str http, grpc, nimi_grpc, nimi_http, admin;
-    } listen;
+    /* Addresses are host:port, [v6]:port, :port (every address) or unix:/path; empty = off.
+     * Contracts bring the settings of their own listeners. */
+    struct str admin; /* not served */
     struct {
         struct str cert, key, ca; /* files; empty = none. With none, no TLS */
         struct str trust;         /* file or folder; empty = the system's authorities */
@@ -55,11 +51,6 @@ struct config {
     struct str script;     /* file; empty = the built-in demo */
     uint64_t threads;      /* loops */
     enum store_durability durability;
-    struct {
-        struct str key, key_previous; /* the signing keys; empty = none */
-        struct str auth;              /* AGENT_AUTH_TOKEN; empty = none */
-        bool strict;                  /* refuse undated tokens (K1) */
-    } tokens;
     struct {
         struct str mcp_endpoint; /* empty = none */
         struct str orchestrator; /* not used; its presence marks a pod of Crawbl */

@@ -111,11 +111,17 @@ struct config_list {
     setting_read_fn *after; /* called after all entries were read; may be NULL */
 };
 
-/* Rows that fill a struct of their own. Contracts bring such rows. */
+/* Rows that fill a struct of their own. Contracts bring such rows. Rows of one group stand
+ * together in help, whoever brings them. */
 struct setting_rows {
     const struct setting *rows;
     size_t count;
     size_t size; /* of the struct that the offsets refer to */
+
+    /* Called when all sources have been read, with the struct. Derives what follows from other
+     * settings, and refuses or warns of what no row alone can see. NULL: nothing to do. */
+    bool (*settle)(void *values, struct config *config, const struct config_input *input,
+                   struct err *e);
 };
 
 /* Where a value came from. */
@@ -151,6 +157,11 @@ void setting_append(const struct setting *setting, const void *entry, struct buf
 
 /* The value of a number in `entry`. */
 uint64_t setting_number(const struct setting *setting, const void *entry);
+
+/* The text in `entry`, of a row whose value is a struct str. */
+static inline struct str setting_text(const struct setting *setting, const void *entry) {
+    return *(const struct str *)(const void *)((const char *)entry + setting->offset);
+}
 
 /* Whether the value of a row is a struct str. */
 bool setting_is_text(const struct setting *setting);

@@ -32,26 +32,12 @@ static const char *const tape_paces[] = {
 
 /* clang-format off */
 const struct setting settings[] = {
-    {.group = "Listening", .key = "listen.http", .flag = "http", .env = {"WEIR_HTTP", "PORT"},
-     ADDRESS(listen.http), .preset = "127.0.0.1:8080",
-     .shown = "127.0.0.1:8080; 0.0.0.0:$PORT when PORT is set", .fixed = true,
-     .also = {.env = "PORT", .before = "0.0.0.0:"},
-     .help = "the HTTP listener: Runtime Contract"},
-    {.key = "listen.grpc", .flag = "grpc", .env = {"WEIR_GRPC", "CRAWBL_GRPC_LISTEN"},
-     ADDRESS(listen.grpc), .shown = ":42618 with a signing key, else 127.0.0.1:42618",
-     .fixed = true, .also = {.flag = "grpc-listen", .before = ""},
-     .help = "the gRPC listener: Converse, health"},
-    {.key = "listen.nimi_grpc", .flag = "nimi-grpc",
-     .env = {"WEIR_NIMI_GRPC", "NIMI_RUNTIME_GRPC_ADDR"}, ADDRESS(listen.nimi_grpc),
-     .preset = "off", .fixed = true,
-     .help = "the gRPC listener of nimi.runtime.v1, 127.0.0.1:46371 by habit: models, health"},
-    {.key = "listen.nimi_http", .flag = "nimi-http",
-     .env = {"WEIR_NIMI_HTTP", "NIMI_RUNTIME_HTTP_ADDR"}, ADDRESS(listen.nimi_http),
-     .preset = "off", .fixed = true,
-     .help = "its HTTP health endpoints, 127.0.0.1:46372 by habit"},
-    {.key = "listen.admin", .flag = "admin", .env = {"WEIR_ADMIN"}, ADDRESS(listen.admin),
+    {.group = "Listening", .key = "listen.admin", .flag = "admin", .env = {"WEIR_ADMIN"}, ADDRESS(admin),
      .preset = "off", .fixed = true, .help = "taken, but not served by this version: metrics"},
-    {.key = "tls.cert", .flag = "tls-cert", .env = {"WEIR_TLS_CERT", "CRAWBL_TLS_CERT"},
+    {.key = "ports_file", .flag = "ports-file", .env = {"WEIR_PORTS_FILE"}, PATH(ports_file),
+     .fixed = true, .help = "write the ports that were really taken here, as JSON, once ready"},
+
+    {.group = "TLS", .key = "tls.cert", .flag = "tls-cert", .env = {"WEIR_TLS_CERT", "CRAWBL_TLS_CERT"},
      PATH(tls.cert), .shown = "none: no TLS", .fixed = true,
      .help = "the certificate chain of the HTTP and gRPC listeners, PEM; read again on "
              "SIGHUP"},
@@ -64,8 +50,6 @@ const struct setting settings[] = {
      .shown = "what SSL_CERT_FILE and SSL_CERT_DIR name, or the system's", .fixed = true,
      .help = "the certificate authorities that https: servers are checked with: a file, or a "
              "folder of files, PEM"},
-    {.key = "ports_file", .flag = "ports-file", .env = {"WEIR_PORTS_FILE"}, PATH(ports_file),
-     .fixed = true, .help = "write the ports that were really taken here, as JSON, once ready"},
 
     {.group = "Agents", .key = "script", .flag = "script", .env = {"WEIR_SCRIPT"}, PATH(script),
      .shown = "the built-in demo", .help = "the script that the offline provider plays"},
@@ -153,18 +137,7 @@ const struct setting settings[] = {
      SIZE(audit.keep_bytes), .preset = "1GiB",
      .help = "bytes of them that are kept, the newest; 0 = no such limit"},
 
-    {.group = "Callers", .key = "tokens.key_file", .env = {"CRAWBL_MCP_SIGNING_KEY"},
-     SECRET(tokens.key), .shown = "none: callers are believed",
-     .help = "the key that signs tokens of Converse"},
-    {.key = "tokens.previous_key_file", .env = {"CRAWBL_MCP_SIGNING_KEY_PREVIOUS"},
-     SECRET(tokens.key_previous), .shown = "none",
-     .help = "a second key that is still accepted, for rotation"},
-    {.key = "tokens.auth_token_file", .env = {"AGENT_AUTH_TOKEN"}, SECRET(tokens.auth),
-     .shown = "none: open", .fixed = true, .help = "the bearer token of the Runtime Contract"},
-    {.key = "tokens.strict", .flag = "strict-tokens", .env = {"WEIR_STRICT_TOKENS"},
-     BOOL(tokens.strict), .preset = "false",
-     .help = "refuse tokens without a date, and those signed over the raw ids"},
-    {.key = "converse.mcp_endpoint", .flag = "mcp-endpoint",
+    {.group = "Callers", .key = "converse.mcp_endpoint", .flag = "mcp-endpoint",
      .env = {"WEIR_MCP_ENDPOINT", "CRAWBL_MCP_ENDPOINT"}, URL(converse.mcp_endpoint),
      .shown = "none: local tools",
      .help = "the orchestrator's MCP server: tools for the turns of Converse; asked with "
@@ -267,10 +240,7 @@ const struct setting settings[] = {
     {LIMIT("tool_output", "tool-output", "TOOL_OUTPUT"), SIZE(limits.run.result_max_bytes),
      .least = 1, .help = "what a model reads of one result"},
 
-    {.group = "Limits of the process", LIMIT("token_window", "token-window", "TOKEN_WINDOW"),
-     DURATION(limits.token_window_ms), .preset = "5m",
-     .help = "how far a token's date may be from ours"},
-    {LIMIT("memory", "memory", "MEMORY"), SIZE(limits.memory_bytes), .preset = "0B",
+    {.group = "Limits of the process", LIMIT("memory", "memory", "MEMORY"), SIZE(limits.memory_bytes), .preset = "0B",
      .fixed = true,
      .help = "what turns, sessions, bodies and replies may hold together; 0 = a quarter of "
              "the machine's memory, or of its control group's"},

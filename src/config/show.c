@@ -11,11 +11,12 @@ static void append_command(const struct config_agent *agent, struct buf *out) {
     buf_append_byte(out, '\n');
 }
 
-static void append_key(const struct config_agent *agent, struct buf *out) {
-    if (agent->key.len) {
-        buf_printf(out, ", key set (" STR_FMT ")", STR_ARG(agent->key_source));
-    } else if (agent->key_env.len) {
-        buf_printf(out, ", key not set (" STR_FMT ")", STR_ARG(agent->key_env));
+/* `name`: of the variable that may hold it; empty: it needs no key. */
+static void append_key(struct str key, struct str source, struct str name, struct buf *out) {
+    if (key.len) {
+        buf_printf(out, ", key set (" STR_FMT ")", STR_ARG(source));
+    } else if (name.len) {
+        buf_printf(out, ", key not set (" STR_FMT ")", STR_ARG(name));
     }
 }
 
@@ -24,11 +25,7 @@ static void append_server(const struct config_agent *agent, struct buf *out) {
                STR_ARG(agent->url), agent->kind->name, agent->streams ? "" : ", no stream");
     for (size_t i = 0; i < agent->header_count; i++)
         buf_printf(out, ", header " STR_FMT " set", STR_ARG(agent->headers[i].name));
-    if (agent->key.len) {
-        buf_printf(out, ", key set (" STR_FMT ")", STR_ARG(agent->key_source));
-    } else if (agent->key_env.len) {
-        buf_printf(out, ", key not set (" STR_FMT ")", STR_ARG(agent->key_env));
-    }
+    append_key(agent->key, agent->key_source, agent->key_env, out);
     buf_append_byte(out, '\n');
 }
 
@@ -38,7 +35,7 @@ static void append_runtime(const struct config_agent *agent, struct buf *out) {
                agent->tls ? ", TLS" : "",
                agent->stream_per_turn ? ", a stream for each turn" : "",
                agent->remote_agent.len ? ", agent " : "", STR_ARG(agent->remote_agent));
-    append_key(agent, out);
+    append_key(agent->key, agent->key_source, agent->key_env, out);
     buf_append_byte(out, '\n');
 }
 
@@ -56,11 +53,7 @@ static void print_provider(const struct config_provider *provider, struct buf *o
     if (provider->query.len) buf_append(out, STR(", query set"));
     for (size_t i = 0; i < provider->header_count; i++)
         buf_printf(out, ", header " STR_FMT " set", STR_ARG(provider->headers[i].name));
-    if (provider->key.len) {
-        buf_printf(out, ", key set (" STR_FMT ")", STR_ARG(provider->key_source));
-    } else if (provider->key_name.len) {
-        buf_printf(out, ", key not set (" STR_FMT ")", STR_ARG(provider->key_name));
-    }
+    append_key(provider->key, provider->key_source, provider->key_name, out);
     buf_append_byte(out, '\n');
 }
 

@@ -6,6 +6,16 @@ bool contract_is_wanted(const struct contract *contract, const struct config *co
     return !contract->wanted || contract->wanted(config);
 }
 
+size_t contract_listeners(const struct contract_table *table, const struct config *config) {
+    size_t count = 0;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct contract *row = table->rows[i];
+        for (size_t n = 0; contract_is_wanted(row, config) && n < row->listener_count; n++)
+            count += row->listeners[n].address(config).len > 0;
+    }
+    return count;
+}
+
 size_t contract_find(const struct contract_table *table, struct str name) {
     for (size_t i = 0; i < table->count; i++) {
         if (str_equal(table->rows[i]->name, name)) return i;

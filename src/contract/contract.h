@@ -148,6 +148,9 @@ struct contract {
      * instances and no listeners. NULL: always. */
     bool (*wanted)(const struct config *config);
 
+    /* Whether it asks media providers (struct team). They are only made if it is wanted. */
+    bool asks_media;
+
     /* Its own settings, in addition to the daemon's. NULL: it has none. */
     const struct setting_rows *rows;
 
@@ -201,6 +204,9 @@ struct contract_table {
 };
 
 bool contract_is_wanted(const struct contract *contract, const struct config *config);
+
+/* How many listeners this configuration opens. */
+size_t contract_listeners(const struct contract_table *table, const struct config *config);
 
 /* The index of this contract in the table, or table->count. */
 size_t contract_find(const struct contract_table *table, struct str name);

@@ -79,6 +79,16 @@ const void *config_snapshot_settings(const struct config_snapshot *snapshot,
     return NULL;
 }
 
+static struct team_resources resources_of(const struct config_snapshot_options *options,
+                                          const struct config *config) {
+    struct team_resources resources = options->resources;
+    for (size_t i = 0; options->contracts && i < options->contracts->count; i++) {
+        const struct contract *contract = options->contracts->rows[i];
+        resources.media |= contract->asks_media && contract_is_wanted(contract, config);
+    }
+    return resources;
+}
+
 bool config_snapshot_new(const struct config_snapshot_options *options,
                          struct config_snapshot **ret, struct err *e) {
     struct config_snapshot *snapshot = MEM_NEW(struct config_snapshot);
@@ -88,7 +98,8 @@ bool config_snapshot_new(const struct config_snapshot_options *options,
         snapshot->owner =
             config_snapshot_ref(options->owner->owner ? options->owner->owner : options->owner);
     if (options->owns_config) snapshot->owned = (struct config *)(uintptr_t)config;
-    if (!team_assemble(config, &options->resources, &snapshot->team, e) ||
+    const struct team_resources resources = resources_of(options, config);
+    if (!team_assemble(config, &resources, &snapshot->team, e) ||
         !read_settings(snapshot, options, e)) {
         free_config_snapshot(snapshot);
         return false;
@@ -115,9 +126,7 @@ bool config_snapshot_new(const struct config_snapshot_options *options,
 /* As text, secrets only show whether they are set, so compare their values. */
 static bool same_secret_as(const struct setting *setting, const struct config *a,
                            const struct config *b) {
-    const struct str *one = (const void *)((const char *)a + setting->offset);
-    const struct str *other = (const void *)((const char *)b + setting->offset);
-    return str_equal(*one, *other);
+    return str_equal(setting_text(setting, a), setting_text(setting, b));
 }
 
 void config_snapshot_needs_restart(const struct config *running, const struct config *wanted,

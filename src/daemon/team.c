@@ -297,7 +297,7 @@ bool team_assemble(const struct config *config, const struct team_resources *giv
         team_done(&team);
         return false;
     }
-    if (given->pool) team_make_media(&team, config, resources.pool);
+    if (given->pool && given->media) team_make_media(&team, config, resources.pool);
     team_tape(&team);
     *ret = team;
     return true;

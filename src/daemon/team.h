@@ -68,6 +68,7 @@ struct team_resources {
     struct process_pool *processes; /* of agents that are programs; NULL: as for `pool` */
     struct mcp_hub *mcp;            /* knows the MCP servers; NULL: they are not asked */
     struct store *store;            /* keeps memories; NULL: no memories */
+    bool media;                     /* make the media providers of connectors */
     struct config *noting; /* the configuration itself: mistakes are noted as its problems and
                                assembly continues; NULL: the first mistake fails it */
 };

@@ -15,7 +15,6 @@ static struct media *media_of(const struct config_connector *connector,
 }
 
 void team_make_media(struct team *team, const struct config *config, struct http_pool *pool) {
-    if (!config->listen.nimi_grpc.len) return;
     team->media = mem_zero(config->connector_count + 1, sizeof(struct media *));
     if (!config->connector_count) team->media[team->media_count++] = this_machine(STR("local"));
     for (size_t i = 0; i < config->connector_count; i++)

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "config/setting.h"
 #include "provider/tape.h"
 #include "tool/tape.h"
 
@@ -10,7 +11,7 @@
 /* --- opening ------------------------------------------------------------------------------ */
 
 static size_t count_secrets(const struct config *config) {
-    size_t count = 4; /* the tokens, and the search key */
+    size_t count = config->setting_count + 1; /* more than are secret, and the search key */
     for (size_t i = 0; i < config->provider_count; i++)
         count += 1 + config->providers[i].header_count;
     for (size_t i = 0; i < config->tools.own_count; i++)
@@ -21,9 +22,10 @@ static size_t count_secrets(const struct config *config) {
 /* Everything that must not appear in a recording. */
 static size_t list_secrets(const struct config *config, struct str *ret) {
     size_t count = 0;
-    ret[count++] = config->tokens.key;
-    ret[count++] = config->tokens.key_previous;
-    ret[count++] = config->tokens.auth;
+    for (size_t i = 0; i < config->setting_count; i++) {
+        if (config->settings[i].kind == SETTING_SECRET)
+            ret[count++] = setting_text(&config->settings[i], config);
+    }
     ret[count++] = config->tools.web_search.key;
     for (size_t i = 0; i < config->provider_count; i++) {
         const struct config_provider *from = &config->providers[i];

@@ -2,16 +2,15 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "wire/digest.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <nettle/sha2.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define FILE_MAX_BYTES (4 * MIB)
-#define HASH_HEX_BYTES ((size_t)2 * SHA256_DIGEST_SIZE)
 
 struct pin {
     struct str hash, state, server, tool;
@@ -23,7 +22,7 @@ static bool read_pin(struct str line, struct pin *ret) {
     ret->state = str_split(rest, ' ', &rest);
     ret->server = str_split(rest, ' ', &rest);
     ret->tool = rest;
-    return ret->hash.len == HASH_HEX_BYTES && ret->tool.len > 0;
+    return ret->hash.len == DIGEST_DIGITS && ret->tool.len > 0;
 }
 
 static void write_pin(struct buf *out, const struct pin *pin) {
@@ -31,19 +30,12 @@ static void write_pin(struct buf *out, const struct pin *pin) {
                STR_ARG(pin->state), STR_ARG(pin->server), STR_ARG(pin->tool));
 }
 
-/* Hash the parts with their lengths, so that different tools cannot have the same input. */
-static void hash_tool(const struct mcp_tool_info *tool, char hex[HASH_HEX_BYTES + 1]) {
+static void hash_tool(const struct mcp_tool_info *tool, char hex[DIGEST_DIGITS + 1]) {
     const struct str parts[] = {tool->name, tool->description, tool->schema};
-    uint8_t digest[SHA256_DIGEST_SIZE];
-    struct sha256_ctx ctx;
-    sha256_init(&ctx);
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        uint64_t len = parts[i].len;
-        sha256_update(&ctx, sizeof(len), (const uint8_t *)&len);
-        sha256_update(&ctx, parts[i].len, (const uint8_t *)parts[i].at);
-    }
-    sha256_digest(&ctx, sizeof(digest), digest);
-    for (size_t i = 0; i < sizeof(digest); i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    uint8_t digest[DIGEST_BYTES];
+    digest_parts(parts, ARRAY_LEN(parts), digest);
+    digest_digits(digest, DIGEST_DIGITS, hex);
+    hex[DIGEST_DIGITS] = '\0';
 }
 
 void pins_path(struct str data, struct buf *out) {
@@ -101,7 +93,7 @@ static void keep_others(struct str text, struct str server, const struct mcp_too
 
 static void check_tool(struct str text, struct str server, struct mcp_tool_info *tool,
                        struct buf *out) {
-    char hex[HASH_HEX_BYTES + 1];
+    char hex[DIGEST_DIGITS + 1];
     struct pin before;
     hash_tool(tool, hex);
     struct pin now = {str_from(hex), STR("known"), server, tool->name};

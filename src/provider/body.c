@@ -1,6 +1,6 @@
 #include "provider/body.h"
 
-#include <nettle/sha2.h>
+#include "wire/digest.h"
 
 #define HASHED_ID_DIGITS 37 /* after "tc_", 40 in all */
 
@@ -45,14 +45,10 @@ void body_call_id(struct json_writer *writer, const char *key, struct str call_i
         json_member_str(writer, key, call_id);
         return;
     }
-    struct sha256_ctx sum;
-    uint8_t digest[SHA256_DIGEST_SIZE];
-    sha256_init(&sum);
-    sha256_update(&sum, call_id.len, (const uint8_t *)call_id.at);
-    sha256_digest(&sum, sizeof digest, digest);
+    uint8_t digest[DIGEST_BYTES];
     char id[3 + HASHED_ID_DIGITS] = "tc_";
-    for (size_t i = 0; i < HASHED_ID_DIGITS; i++)
-        id[3 + i] = "0123456789abcdef"[digest[i / 2] >> (i % 2 ? 0 : 4) & 15];
+    digest_text(call_id, digest);
+    digest_digits(digest, HASHED_ID_DIGITS, id + 3);
     json_member_str(writer, key, str_of(id, sizeof id));
 }
 

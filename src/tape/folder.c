@@ -3,11 +3,11 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "wire/digest.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <nettle/sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -55,13 +55,9 @@ bool folder_make(struct str folder, struct err *e) {
 /* --- writing ------------------------------------------------------------------------------ */
 
 static void put_hash(struct str text, char digits[HASH_DIGITS + 1]) {
-    struct sha256_ctx sum;
-    uint8_t digest[SHA256_DIGEST_SIZE];
-    sha256_init(&sum);
-    sha256_update(&sum, text.len, (const uint8_t *)text.at);
-    sha256_digest(&sum, sizeof(digest), digest);
-    for (size_t i = 0; i < HASH_DIGITS; i++)
-        digits[i] = "0123456789abcdef"[digest[i / 2] >> (i % 2 ? 0 : 4) & 15];
+    uint8_t digest[DIGEST_BYTES];
+    digest_text(text, digest);
+    digest_digits(digest, HASH_DIGITS, digits);
     digits[HASH_DIGITS] = '\0';
 }
 

@@ -6,6 +6,7 @@
 #include <weir/agent.h>
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 /* --- an agent of the test's own, and a loop that hears it --------------------------------- */
@@ -92,6 +93,20 @@ static void scene_done(struct scene *scene) {
     buf_done(&scene->heard);
 }
 
+static int setup(void **state) {
+    struct scene *scene = MEM_NEW(struct scene);
+    scene_init(scene);
+    *state = scene;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct scene *scene = *state;
+    scene_done(scene);
+    free(scene);
+    return 0;
+}
+
 /* --- turns -------------------------------------------------------------------------------- */
 
 static void says(const struct weir_turn *turn, const struct weir_host *host) {
@@ -107,14 +122,11 @@ static void says(const struct weir_turn *turn, const struct weir_host *host) {
 static const struct message hello[] = {{.role = MESSAGE_USER, .text = STR_INIT("hello")}};
 
 static void what_it_says_comes_in_order_with_one_ending(void **state) {
-    (void)state;
-    struct scene scene;
-    scene_init(&scene);
+    struct scene *scene = *state;
     does = says;
-    run_turn(&scene, hello, 1);
-    assert_str(buf_str(&scene.heard),
+    run_turn(scene, hello, 1);
+    assert_str(buf_str(&scene->heard),
                "text(hello) thinking({\"city\":\"Kyoto\"}) note(s) usage(m) done() ");
-    scene_done(&scene);
 }
 
 /* It asks for a tool twice, and a person in between. */
@@ -153,21 +165,18 @@ static const struct message so_far[] = {
 };
 
 static void a_turn_that_begins_anew_goes_on_where_it_was(void **state) {
-    (void)state;
+    struct scene *scene = *state;
     static const char *const heard[] = {
         "text(a) call(,look,{\"at\":1}) done() ",
         "text({\"seen\":2}) approval(go on?) done() ",
         "text({\"answer\":\"yes\"}) call(,look,{}) done() ",
         "text({\"error\":\"no\"}) done() ",
     };
-    struct scene scene;
-    scene_init(&scene);
     does = works;
     for (size_t calls = 0; calls < ARRAY_LEN(heard); calls++) {
-        run_turn(&scene, so_far, 1 + 2 * calls);
-        assert_str(buf_str(&scene.heard), heard[calls]);
+        run_turn(scene, so_far, 1 + 2 * calls);
+        assert_str(buf_str(&scene->heard), heard[calls]);
     }
-    scene_done(&scene);
 }
 
 static void wanders(const struct weir_turn *turn, const struct weir_host *host) {
@@ -180,13 +189,10 @@ static void wanders(const struct weir_turn *turn, const struct weir_host *host) 
 }
 
 static void another_call_than_the_one_on_record_fails_the_turn(void **state) {
-    (void)state;
-    struct scene scene;
-    scene_init(&scene);
+    struct scene *scene = *state;
     does = wanders;
-    run_turn(&scene, so_far, 3);
-    assert_str(buf_str(&scene.heard), "failed(AGENT_PROTOCOL) ");
-    scene_done(&scene);
+    run_turn(scene, so_far, 3);
+    assert_str(buf_str(&scene->heard), "failed(AGENT_PROTOCOL) ");
 }
 
 static void gives_up(const struct weir_turn *turn, const struct weir_host *host) {
@@ -197,13 +203,10 @@ static void gives_up(const struct weir_turn *turn, const struct weir_host *host)
 }
 
 static void a_failure_is_heard_once(void **state) {
-    (void)state;
-    struct scene scene;
-    scene_init(&scene);
+    struct scene *scene = *state;
     does = gives_up;
-    run_turn(&scene, hello, 1);
-    assert_str(buf_str(&scene.heard), "failed(AGENT_FAILED) ");
-    scene_done(&scene);
+    run_turn(scene, hello, 1);
+    assert_str(buf_str(&scene->heard), "failed(AGENT_FAILED) ");
 }
 
 static void floods(const struct weir_turn *turn, const struct weir_host *host) {
@@ -231,16 +234,13 @@ static void floods_in_threads(const struct weir_turn *turn, const struct weir_ho
 
 /* It waits for the loop while much is queued, and hears that no reader is left. */
 static void a_listener_that_leaves_ends_a_turn_that_never_would(void **state) {
-    (void)state;
-    struct scene scene;
-    scene_init(&scene);
+    struct scene *scene = *state;
     does = floods;
     for (size_t after = 1; after < 300; after += 97) {
-        scene.leaves_after = after;
-        run_turn(&scene, hello, 1);
-        assert_int_equal(scene.heard.len, after * strlen("text() ") + after * 1024);
+        scene->leaves_after = after;
+        run_turn(scene, hello, 1);
+        assert_int_equal(scene->heard.len, after * strlen("text() ") + after * 1024);
     }
-    scene_done(&scene);
 }
 
 /* Threads of the agent speak while its own thread makes calls. */
@@ -266,28 +266,27 @@ static void speaks_in_threads(const struct weir_turn *turn, const struct weir_ho
 }
 
 static void threads_of_the_agent_may_speak_too(void **state) {
-    (void)state;
-    struct scene scene;
-    scene_init(&scene);
+    struct scene *scene = *state;
     does = speaks_in_threads;
     for (size_t calls = 0; calls < 4; calls++) {
-        run_turn(&scene, so_far, 1 + 2 * calls);
-        assert_true(str_ends(buf_str(&scene.heard), STR("done() ")));
+        run_turn(scene, so_far, 1 + 2 * calls);
+        assert_true(str_ends(buf_str(&scene->heard), STR("done() ")));
     }
     does = floods_in_threads;
-    scene.leaves_after = 100;
-    run_turn(&scene, hello, 1);
-    scene_done(&scene);
+    scene->leaves_after = 100;
+    run_turn(scene, hello, 1);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_it_says_comes_in_order_with_one_ending),
-        cmocka_unit_test(a_turn_that_begins_anew_goes_on_where_it_was),
-        cmocka_unit_test(another_call_than_the_one_on_record_fails_the_turn),
-        cmocka_unit_test(a_failure_is_heard_once),
-        cmocka_unit_test(a_listener_that_leaves_ends_a_turn_that_never_would),
-        cmocka_unit_test(threads_of_the_agent_may_speak_too),
+        TEST(what_it_says_comes_in_order_with_one_ending),
+        TEST(a_turn_that_begins_anew_goes_on_where_it_was),
+        TEST(another_call_than_the_one_on_record_fails_the_turn),
+        TEST(a_failure_is_heard_once),
+        TEST(a_listener_that_leaves_ends_a_turn_that_never_would),
+        TEST(threads_of_the_agent_may_speak_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

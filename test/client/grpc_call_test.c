@@ -7,6 +7,8 @@
 #include "helper/moves.h"
 #include "wire/grpc.h"
 
+#include <stdlib.h>
+
 MACHINE(h2)
 MACHINE(grpc_call)
 
@@ -117,6 +119,20 @@ static void world_shut(struct world *world) {
     http_pool_free(world->pool);
     loop_free(world->loop);
     peer_server_stop(&world->server);
+}
+
+static int setup(void **state) {
+    struct world *world = MEM_NEW(struct world);
+    world_open(world, 0);
+    *state = world;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct world *world = *state;
+    world_shut(world);
+    free(world);
+    return 0;
 }
 
 struct caller {
@@ -234,7 +250,7 @@ static void one_connection_carries_all_calls(void **state) {
 }
 
 static void every_way_to_end_has_its_code(void **state) {
-    (void)state;
+    struct world *world = *state;
     static const struct {
         const char *path, *heard;
         enum err_code code;
@@ -273,16 +289,14 @@ static void every_way_to_end_has_its_code(void **state) {
         {"/reset12", "", ERR_PERMISSION_DENIED, false, false, "INADEQUATE_SECURITY"},
         {"/reset4096", "", ERR_UNKNOWN, false, false, "gave the request up"},
     };
-    struct world world;
     struct caller callers[ARRAY_LEN(rows)];
-    world_open(&world, 0);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct grpc_call_request request = request_for(&world, rows[i].path);
+        struct grpc_call_request request = request_for(world, rows[i].path);
         request.message_max_bytes = 64 * KIB - 1;
-        call_with(&callers[i], &world, &request);
+        call_with(&callers[i], world, &request);
         grpc_call_finish(callers[i].call);
     }
-    loop_run(world.loop);
+    loop_run(world->loop);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         const struct caller *caller = &callers[i];
         bool same = caller->ends == 1 && caller->code == rows[i].code &&
@@ -293,23 +307,19 @@ static void every_way_to_end_has_its_code(void **state) {
         assert_str(buf_str(&caller->heard), rows[i].heard);
         caller_done(&callers[i]);
     }
-    assert_int_equal(atomic_load(&world.server.accepted), 1); /* no other call was harmed */
-    world_shut(&world);
+    assert_int_equal(atomic_load(&world->server.accepted), 1); /* no other call was harmed */
 }
 
 static void messages_go_to_and_fro(void **state) {
-    (void)state;
-    struct world world;
+    struct world *world = *state;
     struct caller caller;
-    world_open(&world, 0);
-    struct grpc_call_request request = request_for(&world, "/repeat");
-    call_with(&caller, &world, &request);
+    struct grpc_call_request request = request_for(world, "/repeat");
+    call_with(&caller, world, &request);
     caller.answers_at = 3;
-    loop_run(world.loop);
+    loop_run(world->loop);
     assert_str(buf_str(&caller.heard), "question|again|again|");
     assert_int_equal(caller.code, ERR_NONE);
     caller_done(&caller);
-    world_shut(&world);
 }
 
 static void large_messages_pass_both_windows(void **state) {
@@ -336,212 +346,184 @@ static void large_messages_pass_both_windows(void **state) {
 }
 
 static void the_head_says_who_asks_for_how_long(void **state) {
-    (void)state;
-    struct world world;
+    struct world *world = *state;
     struct caller caller;
     const struct grpc_metadata metadata[] = {{STR("authorization"), STR("Bearer t")},
                                              {STR("x-key-bin"), STR_INIT("\0\1\377")}};
     char expected[512];
-    world_open(&world, 0);
-    struct grpc_call_request request = request_for(&world, "/fields");
+    struct grpc_call_request request = request_for(world, "/fields");
     request.metadata = metadata;
     request.metadata_count = ARRAY_LEN(metadata);
     request.deadline_ms = 20000;
-    call_with(&caller, &world, &request);
+    call_with(&caller, world, &request);
     grpc_call_finish(caller.call);
-    loop_run(world.loop);
+    loop_run(world->loop);
     snprintf(expected, sizeof(expected),
              ":authority=127.0.0.1:%u;:path=/fields;te=trailers;content-type=application/grpc;"
              "user-agent=weir;grpc-accept-encoding=identity;grpc-timeout=20000000u;"
              "authorization=Bearer t;x-key-bin=AAH/;|",
-             world.server.port);
+             world->server.port);
     struct str heard = buf_str(&caller.heard);
     assert_string_equal(caller.text, "");
     assert_str(str_skip(heard, str_find(heard, STR(":authority"))), expected);
     assert_str(buf_str(&caller.metadata), "x-said=by the server;");
     caller_done(&caller);
-    world_shut(&world);
 }
 
 static void metadata_that_cannot_be_sent_is_refused(void **state) {
-    (void)state;
+    struct world *world = *state;
     static const struct grpc_metadata rows[] = {
         {STR_INIT("Upper"), STR_INIT("x")},         {STR_INIT(""), STR_INIT("x")},
         {STR_INIT("grpc-timeout"), STR_INIT("1S")}, {STR_INIT("a b"), STR_INIT("x")},
         {STR_INIT("a"), STR_INIT("line\nbreak")},   {STR_INIT("a"), STR_INIT("\xe2\x82\xac")}};
-    struct world world;
-    world_open(&world, 0);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct grpc_call_request request = request_for(&world, "/ok");
+        struct grpc_call_request request = request_for(world, "/ok");
         struct grpc_call *none;
         struct err e;
         request.metadata = &rows[i];
         request.metadata_count = 1;
-        assert_false(grpc_call_start(world.pool, world.loop, &request, &sink, NULL, &none, &e));
+        assert_false(
+            grpc_call_start(world->pool, world->loop, &request, &sink, NULL, &none, &e));
         assert_int_equal(e.code, ERR_INVALID_ARGUMENT);
     }
-    world_shut(&world);
 }
 
 static void a_pause_holds_messages_and_the_end_back(void **state) {
-    (void)state;
-    struct world world;
+    struct world *world = *state;
     struct caller pausing, breaking;
-    world_open(&world, 0);
-    call(&pausing, &world, "/failed");
+    call(&pausing, world, "/failed");
     pausing.pauses_at = 1;
-    call(&breaking, &world, "/mid-hang-up"); /* takes the connection with it */
+    call(&breaking, world, "/mid-hang-up"); /* takes the connection with it */
     breaking.pauses_at = 1;
-    loop_run(world.loop);
+    loop_run(world->loop);
     assert_str(buf_str(&pausing.heard), "first|");
     assert_int_equal(pausing.code, ERR_INTERNAL);
     assert_int_equal(breaking.code, ERR_UNAVAILABLE);
     caller_done(&pausing);
     caller_done(&breaking);
-    world_shut(&world);
 }
 
 static void a_cancelled_call_hears_nothing(void **state) {
-    (void)state;
-    struct world world;
+    struct world *world = *state;
     struct caller at_once, in_callback, last;
-    world_open(&world, 0);
-    struct grpc_call_request request = request_for(&world, "/repeat");
-    call_with(&in_callback, &world, &request);
+    struct grpc_call_request request = request_for(world, "/repeat");
+    call_with(&in_callback, world, &request);
     in_callback.cancels_at = 1;
-    call(&at_once, &world, "/ok");
+    call(&at_once, world, "/ok");
     grpc_call_cancel(at_once.call);
     over(&at_once);
-    call(&last, &world, "/ok");
-    loop_run(world.loop);
+    call(&last, world, "/ok");
+    loop_run(world->loop);
     assert_int_equal(at_once.ends + in_callback.ends, 0);
     assert_int_equal(at_once.messages, 0);
     assert_int_equal(last.code, ERR_NONE);
     caller_done(&at_once);
     caller_done(&in_callback);
     caller_done(&last);
-    world_shut(&world);
 }
 
 /* --- time ---------------------------------------------------------------------------------- */
 
 static void a_deadline_ends_the_call_and_the_server_hears(void **state) {
-    (void)state;
-    struct world world;
+    struct world *world = *state;
     struct caller late, fine;
-    world_open(&world, 0);
-    struct grpc_call_request request = request_for(&world, "/silent");
+    struct grpc_call_request request = request_for(world, "/silent");
     request.deadline_ms = 20;
-    call_with(&late, &world, &request);
-    loop_run(world.loop);
+    call_with(&late, world, &request);
+    loop_run(world->loop);
     assert_int_equal(late.code, ERR_DEADLINE_EXCEEDED);
-    call(&fine, &world, "/ok"); /* the same connection: the reset came before this */
-    loop_run(world.loop);
+    call(&fine, world, "/ok"); /* the same connection: the reset came before this */
+    loop_run(world->loop);
     assert_int_equal(fine.code, ERR_NONE);
-    assert_int_equal(atomic_load(&world.server.resets), 1);
+    assert_int_equal(atomic_load(&world->server.resets), 1);
     caller_done(&late);
     caller_done(&fine);
-    world_shut(&world);
 }
 
 static void a_server_that_went_deaf_is_left(void **state) {
-    (void)state;
-    struct world world;
+    struct world *world = *state;
     struct caller callers[3], fine;
-    world_open(&world, 0);
-    struct grpc_call_request request = request_for(&world, "/silent");
+    struct grpc_call_request request = request_for(world, "/silent");
     request.keepalive_ms = 20;
     request.keepalive_answer_ms = 30;
-    call_with(&callers[0], &world, &request);
-    call(&callers[1], &world, "/silent");
-    call(&callers[2], &world, "/deaf");
-    loop_run(world.loop);
+    call_with(&callers[0], world, &request);
+    call(&callers[1], world, "/silent");
+    call(&callers[2], world, "/deaf");
+    loop_run(world->loop);
     for (size_t i = 0; i < ARRAY_LEN(callers); i++) {
         assert_int_equal(callers[i].code, ERR_UNAVAILABLE);
         assert_non_null(strstr(callers[i].text, "not even a ping"));
         assert_false(callers[i].never_seen);
         caller_done(&callers[i]);
     }
-    call(&fine, &world, "/ok");
-    loop_run(world.loop);
+    call(&fine, world, "/ok");
+    loop_run(world->loop);
     assert_int_equal(fine.code, ERR_NONE);
-    assert_int_equal(atomic_load(&world.server.accepted), 2);
+    assert_int_equal(atomic_load(&world->server.accepted), 2);
     caller_done(&fine);
-    world_shut(&world);
 }
 
 static void a_silent_server_that_answers_pings_is_asked_rarely(void **state) {
-    (void)state;
-    struct world world;
+    struct world *world = *state;
     struct caller silent;
-    world_open(&world, 0);
-    struct grpc_call_request request = request_for(&world, "/silent");
+    struct grpc_call_request request = request_for(world, "/silent");
     request.keepalive_ms = 5;
     request.deadline_ms = 150;
-    call_with(&silent, &world, &request);
-    loop_run(world.loop);
+    call_with(&silent, world, &request);
+    loop_run(world->loop);
     assert_int_equal(silent.code, ERR_DEADLINE_EXCEEDED);
-    assert_int_equal(atomic_load(&world.server.pings), 1);
+    assert_int_equal(atomic_load(&world->server.pings), 1);
     caller_done(&silent);
-    world_shut(&world);
 }
 
 /* --- connections that end ------------------------------------------------------------------ */
 
 static void a_lost_connection_ends_its_calls_and_the_next_one_dials(void **state) {
-    (void)state;
-    struct world world;
+    struct world *world = *state;
     struct caller silent, gone, fine;
-    world_open(&world, 0);
-    call(&silent, &world, "/silent");
-    call(&gone, &world, "/hang-up");
-    loop_run(world.loop);
+    call(&silent, world, "/silent");
+    call(&gone, world, "/hang-up");
+    loop_run(world->loop);
     assert_int_equal(silent.code, ERR_UNAVAILABLE);
     assert_int_equal(gone.code, ERR_UNAVAILABLE);
     assert_false(silent.never_seen || gone.never_seen); /* it may have worked on them */
-    call(&fine, &world, "/ok");
-    loop_run(world.loop);
+    call(&fine, world, "/ok");
+    loop_run(world->loop);
     assert_int_equal(fine.code, ERR_NONE);
-    assert_int_equal(atomic_load(&world.server.accepted), 2);
+    assert_int_equal(atomic_load(&world->server.accepted), 2);
     caller_done(&silent);
     caller_done(&gone);
     caller_done(&fine);
-    world_shut(&world);
 }
 
 static void a_goaway_moves_the_next_calls_to_a_new_connection(void **state) {
-    (void)state;
-    struct world world;
+    struct world *world = *state;
     struct caller stays, refused, fine;
-    world_open(&world, 0);
-    struct grpc_call_request request = request_for(&world, "/repeat");
-    call_with(&stays, &world, &request);
-    world.open--; /* it is not waited for yet */
-    call(&refused, &world, "/go-away");
-    loop_run(world.loop);
+    struct grpc_call_request request = request_for(world, "/repeat");
+    call_with(&stays, world, &request);
+    world->open--; /* it is not waited for yet */
+    call(&refused, world, "/go-away");
+    loop_run(world->loop);
     assert_int_equal(refused.code, ERR_UNAVAILABLE);
     assert_true(refused.never_seen);
     caller_done(&refused);
-    world.open++;
+    world->open++;
     grpc_call_finish(stays.call);
-    loop_run(world.loop);
+    loop_run(world->loop);
     assert_str(buf_str(&stays.heard), "question|");
     assert_int_equal(stays.code, ERR_NONE);
     caller_done(&stays);
-    call(&fine, &world, "/ok");
-    loop_run(world.loop);
+    call(&fine, world, "/ok");
+    loop_run(world->loop);
     assert_int_equal(fine.code, ERR_NONE);
-    assert_int_equal(atomic_load(&world.server.accepted), 2);
+    assert_int_equal(atomic_load(&world->server.accepted), 2);
     caller_done(&fine);
-    world_shut(&world);
 }
 
 static void nobody_there_means_never_seen(void **state) {
-    (void)state;
-    struct world world;
+    struct world *world = *state;
     struct caller callers[2];
-    world_open(&world, 0);
-    struct grpc_call_request request = request_for(&world, "/ok");
+    struct grpc_call_request request = request_for(world, "/ok");
     int fd = socket(AF_INET, SOCK_STREAM, 0); /* bound, and nobody listens */
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -549,37 +531,38 @@ static void nobody_there_means_never_seen(void **state) {
     assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
     request.port = ntohs(address.sin_port);
-    call_with(&callers[0], &world, &request);
+    call_with(&callers[0], world, &request);
     request.host = STR("name.invalid");
-    call_with(&callers[1], &world, &request);
-    loop_run(world.loop);
+    call_with(&callers[1], world, &request);
+    loop_run(world->loop);
     for (size_t i = 0; i < ARRAY_LEN(callers); i++) {
         assert_int_equal(callers[i].code, ERR_UNAVAILABLE);
         assert_true(callers[i].never_seen);
         caller_done(&callers[i]);
     }
     close(fd);
-    world_shut(&world);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_connection_moves_as_drawn),
         cmocka_unit_test(a_call_moves_as_drawn),
         cmocka_unit_test(one_connection_carries_all_calls),
-        cmocka_unit_test(every_way_to_end_has_its_code),
-        cmocka_unit_test(messages_go_to_and_fro),
+        TEST(every_way_to_end_has_its_code),
+        TEST(messages_go_to_and_fro),
         cmocka_unit_test(large_messages_pass_both_windows),
-        cmocka_unit_test(the_head_says_who_asks_for_how_long),
-        cmocka_unit_test(metadata_that_cannot_be_sent_is_refused),
-        cmocka_unit_test(a_pause_holds_messages_and_the_end_back),
-        cmocka_unit_test(a_cancelled_call_hears_nothing),
-        cmocka_unit_test(a_deadline_ends_the_call_and_the_server_hears),
-        cmocka_unit_test(a_server_that_went_deaf_is_left),
-        cmocka_unit_test(a_silent_server_that_answers_pings_is_asked_rarely),
-        cmocka_unit_test(a_lost_connection_ends_its_calls_and_the_next_one_dials),
-        cmocka_unit_test(a_goaway_moves_the_next_calls_to_a_new_connection),
-        cmocka_unit_test(nobody_there_means_never_seen),
+        TEST(the_head_says_who_asks_for_how_long),
+        TEST(metadata_that_cannot_be_sent_is_refused),
+        TEST(a_pause_holds_messages_and_the_end_back),
+        TEST(a_cancelled_call_hears_nothing),
+        TEST(a_deadline_ends_the_call_and_the_server_hears),
+        TEST(a_server_that_went_deaf_is_left),
+        TEST(a_silent_server_that_answers_pings_is_asked_rarely),
+        TEST(a_lost_connection_ends_its_calls_and_the_next_one_dials),
+        TEST(a_goaway_moves_the_next_calls_to_a_new_connection),
+        TEST(nobody_there_means_never_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

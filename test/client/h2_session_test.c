@@ -1,8 +1,11 @@
 /* The client's side of an HTTP/2 connection, against a server in memory. */
 #include "client/h2_session.h"
 
+#include "base/mem.h"
 #include "client/h2_peer.h"
 #include "helper/moves.h"
+
+#include <stdlib.h>
 
 MACHINE(h2_stream)
 
@@ -123,6 +126,20 @@ static void pair_shut(struct pair *pair) {
     h2_peer_shut(&pair->peer);
 }
 
+static int setup(void **state) {
+    struct pair *pair = MEM_NEW(struct pair);
+    pair_open(pair, 0);
+    *state = pair;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct pair *pair = *state;
+    pair_shut(pair);
+    free(pair);
+    return 0;
+}
+
 /* Bytes to and fro until neither has any. */
 static void exchange(struct pair *pair) {
     struct str bytes;
@@ -148,40 +165,34 @@ static void exchange(struct pair *pair) {
 #define HEAD "content-type=application/grpc;x-said=by the server;200:"
 
 static void calls_share_a_connection(void **state) {
-    (void)state;
-    struct pair pair;
+    struct pair *pair = *state;
     struct asker askers[20];
-    pair_open(&pair, 0);
-    for (size_t i = 0; i < ARRAY_LEN(askers); i++) ask_whole(&askers[i], pair.session, "/3");
-    exchange(&pair);
+    for (size_t i = 0; i < ARRAY_LEN(askers); i++) ask_whole(&askers[i], pair->session, "/3");
+    exchange(pair);
     for (size_t i = 0; i < ARRAY_LEN(askers); i++) {
         assert_str(buf_str(&askers[i].heard), HEAD "xxxgrpc-status=0;|end");
         assert_int_equal(askers[i].code, ERR_NONE);
         buf_done(&askers[i].heard);
     }
-    assert_int_equal(pair.peer.requests, 20);
-    assert_int_equal(pair.peer.resets, 0);
-    assert_int_equal(h2_session_streams(pair.session), 0);
-    pair_shut(&pair);
+    assert_int_equal(pair->peer.requests, 20);
+    assert_int_equal(pair->peer.resets, 0);
+    assert_int_equal(h2_session_streams(pair->session), 0);
 }
 
 static void the_request_is_written_in_pieces(void **state) {
-    (void)state;
-    struct pair pair;
+    struct pair *pair = *state;
     struct asker asker;
-    pair_open(&pair, 0);
-    ask(&asker, pair.session, "/echo");
-    exchange(&pair);
+    ask(&asker, pair->session, "/echo");
+    exchange(pair);
     assert_true(h2_stream_write(asker.stream, STR("one,")));
-    exchange(&pair);
+    exchange(pair);
     assert_int_equal(h2_stream_unsent(asker.stream), 0);
     assert_int_equal(asker.drained, 1);
     assert_true(h2_stream_write(asker.stream, STR("two")));
     h2_stream_finish(asker.stream);
-    exchange(&pair);
+    exchange(pair);
     assert_str(buf_str(&asker.heard), HEAD "one,two|end");
     buf_done(&asker.heard);
-    pair_shut(&pair);
 }
 
 static void more_calls_than_the_server_allows_wait(void **state) {
@@ -212,62 +223,53 @@ static void more_calls_than_the_server_allows_wait(void **state) {
 }
 
 static void a_paused_reader_closes_its_window_only(void **state) {
-    (void)state;
-    struct pair pair;
+    struct pair *pair = *state;
     struct asker slow, fast[8];
-    pair_open(&pair, 0);
-    ask_whole(&slow, pair.session, "/200000");
+    ask_whole(&slow, pair->session, "/200000");
     slow.pauses = true;
-    exchange(&pair);
-    size_t left = h2_peer_stream(&pair.peer, 1)->body.len;
+    exchange(pair);
+    size_t left = h2_peer_stream(&pair->peer, 1)->body.len;
     assert_int_equal(left, 200000 - H2_WINDOW_BYTES);
-    for (size_t i = 0; i < ARRAY_LEN(fast); i++) ask_whole(&fast[i], pair.session, "/200000");
-    exchange(&pair);
+    for (size_t i = 0; i < ARRAY_LEN(fast); i++) ask_whole(&fast[i], pair->session, "/200000");
+    exchange(pair);
     for (size_t i = 0; i < ARRAY_LEN(fast); i++) {
         assert_int_equal(fast[i].bytes, 200000);
         buf_done(&fast[i].heard);
     }
-    assert_int_equal(h2_peer_stream(&pair.peer, 1)->body.len, left); /* not a byte more */
+    assert_int_equal(h2_peer_stream(&pair->peer, 1)->body.len, left); /* not a byte more */
     assert_false(slow.ended);
     for (int turns = 0; !slow.ended; turns++) {
         assert_true(turns < 1000);
         h2_stream_resume(slow.stream);
-        exchange(&pair);
+        exchange(pair);
     }
     assert_int_equal(slow.bytes, 200000);
     assert_int_equal(slow.code, ERR_NONE);
     buf_done(&slow.heard);
-    pair_shut(&pair);
 }
 
 static void a_reader_may_take_a_byte_at_a_time(void **state) {
-    (void)state;
-    struct pair pair;
+    struct pair *pair = *state;
     struct asker asker;
-    pair_open(&pair, 0);
-    ask_whole(&asker, pair.session, "/300");
+    ask_whole(&asker, pair->session, "/300");
     asker.takes_max = 1;
-    exchange(&pair);
+    exchange(pair);
     assert_int_equal(asker.bytes, 1);
     while (!asker.ended) h2_stream_resume(asker.stream);
     assert_int_equal(asker.bytes, 300);
     buf_done(&asker.heard);
-    pair_shut(&pair);
 }
 
 static void a_call_cancelled_in_its_callback_hears_no_more(void **state) {
-    (void)state;
-    struct pair pair;
+    struct pair *pair = *state;
     struct asker asker;
-    pair_open(&pair, 0);
-    ask_whole(&asker, pair.session, "/100000");
+    ask_whole(&asker, pair->session, "/100000");
     asker.cancels = true;
-    exchange(&pair);
+    exchange(pair);
     assert_str(buf_str(&asker.heard), HEAD);
-    assert_int_equal(pair.peer.resets, 1);
-    assert_int_equal(h2_session_streams(pair.session), 0);
+    assert_int_equal(pair->peer.resets, 1);
+    assert_int_equal(h2_session_streams(pair->session), 0);
     buf_done(&asker.heard);
-    pair_shut(&pair);
 }
 
 static void what_a_goaway_leaves_out_was_never_seen(void **state) {
@@ -354,60 +356,51 @@ static void a_lost_connection_ends_every_call_once(void **state) {
 }
 
 static void an_answer_may_end_before_its_request(void **state) {
-    (void)state;
-    struct pair pair;
+    struct pair *pair = *state;
     struct asker asker;
-    pair_open(&pair, 0);
-    ask(&asker, pair.session, "/silent");
-    exchange(&pair);
-    h2_peer_answer(&pair.peer, 1, STR("no"), "7");
-    exchange(&pair);
+    ask(&asker, pair->session, "/silent");
+    exchange(pair);
+    h2_peer_answer(&pair->peer, 1, STR("no"), "7");
+    exchange(pair);
     assert_str(buf_str(&asker.heard), HEAD "nogrpc-status=7;|end");
     assert_int_equal(asker.code, ERR_NONE);
-    assert_int_equal(pair.peer.resets, 1);
-    assert_int_equal(pair.peer.reset_code, NGHTTP2_NO_ERROR);
+    assert_int_equal(pair->peer.resets, 1);
+    assert_int_equal(pair->peer.reset_code, NGHTTP2_NO_ERROR);
     buf_done(&asker.heard);
-    pair_shut(&pair);
 }
 
 static void a_head_that_is_too_long_ends_its_call_only(void **state) {
-    (void)state;
-    struct pair pair;
+    struct pair *pair = *state;
     struct asker long_one, other;
     char value[1000];
     nghttp2_nv nv[100] = {h2_peer_nv(":status", "200")};
     memset(value, 'v', sizeof(value) - 1);
     value[sizeof(value) - 1] = '\0';
     for (size_t i = 1; i < ARRAY_LEN(nv); i++) nv[i] = h2_peer_nv("x-long", value);
-    pair_open(&pair, 0);
-    ask_whole(&long_one, pair.session, "/silent");
-    ask_whole(&other, pair.session, "/silent");
-    exchange(&pair);
-    h2_peer_only_head(&pair.peer, 1, nv, ARRAY_LEN(nv));
-    h2_peer_answer(&pair.peer, 3, STR("fine"), NULL);
-    exchange(&pair);
+    ask_whole(&long_one, pair->session, "/silent");
+    ask_whole(&other, pair->session, "/silent");
+    exchange(pair);
+    h2_peer_only_head(&pair->peer, 1, nv, ARRAY_LEN(nv));
+    h2_peer_answer(&pair->peer, 3, STR("fine"), NULL);
+    exchange(pair);
     assert_int_equal(long_one.code, ERR_TOO_LARGE);
     assert_str(buf_str(&other.heard), HEAD "fine|end");
     buf_done(&long_one.heard);
     buf_done(&other.heard);
-    pair_shut(&pair);
 }
 
 static void hints_before_the_head_are_not_the_head(void **state) {
-    (void)state;
-    struct pair pair;
+    struct pair *pair = *state;
     struct asker asker;
     const nghttp2_nv hints[] = {h2_peer_nv(":status", "103"), h2_peer_nv("link", "a")};
-    pair_open(&pair, 0);
-    ask_whole(&asker, pair.session, "/silent");
-    exchange(&pair);
-    nghttp2_submit_headers(pair.peer.session, 0, 1, NULL, hints, ARRAY_LEN(hints), NULL);
-    h2_peer_settle(&pair.peer);
-    h2_peer_answer(&pair.peer, 1, STR("b"), NULL);
-    exchange(&pair);
+    ask_whole(&asker, pair->session, "/silent");
+    exchange(pair);
+    nghttp2_submit_headers(pair->peer.session, 0, 1, NULL, hints, ARRAY_LEN(hints), NULL);
+    h2_peer_settle(&pair->peer);
+    h2_peer_answer(&pair->peer, 1, STR("b"), NULL);
+    exchange(pair);
     assert_str(buf_str(&asker.heard), HEAD "b|end");
     buf_done(&asker.heard);
-    pair_shut(&pair);
 }
 
 static void another_protocol_is_named(void **state) {
@@ -429,15 +422,12 @@ static void another_protocol_is_named(void **state) {
 }
 
 static void a_ping_waits_for_its_answer(void **state) {
-    (void)state;
-    struct pair pair;
-    pair_open(&pair, 0);
-    h2_session_ping(pair.session);
-    assert_true(h2_session_ping_waits(pair.session));
-    exchange(&pair);
-    assert_int_equal(pair.peer.pings, 1);
-    assert_false(h2_session_ping_waits(pair.session));
-    pair_shut(&pair);
+    struct pair *pair = *state;
+    h2_session_ping(pair->session);
+    assert_true(h2_session_ping_waits(pair->session));
+    exchange(pair);
+    assert_int_equal(pair->peer.pings, 1);
+    assert_false(h2_session_ping_waits(pair->session));
 }
 
 /* --- cut anywhere ------------------------------------------------------------------------- */
@@ -550,23 +540,25 @@ static void no_truncated_answer_is_whole(void **state) {
     buf_done(&said);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stream_moves_as_drawn),
-        cmocka_unit_test(calls_share_a_connection),
-        cmocka_unit_test(the_request_is_written_in_pieces),
+        TEST(calls_share_a_connection),
+        TEST(the_request_is_written_in_pieces),
         cmocka_unit_test(more_calls_than_the_server_allows_wait),
-        cmocka_unit_test(a_paused_reader_closes_its_window_only),
-        cmocka_unit_test(a_reader_may_take_a_byte_at_a_time),
-        cmocka_unit_test(a_call_cancelled_in_its_callback_hears_no_more),
+        TEST(a_paused_reader_closes_its_window_only),
+        TEST(a_reader_may_take_a_byte_at_a_time),
+        TEST(a_call_cancelled_in_its_callback_hears_no_more),
         cmocka_unit_test(what_a_goaway_leaves_out_was_never_seen),
         cmocka_unit_test(a_refused_stream_was_never_seen),
         cmocka_unit_test(a_lost_connection_ends_every_call_once),
-        cmocka_unit_test(an_answer_may_end_before_its_request),
-        cmocka_unit_test(a_head_that_is_too_long_ends_its_call_only),
-        cmocka_unit_test(hints_before_the_head_are_not_the_head),
+        TEST(an_answer_may_end_before_its_request),
+        TEST(a_head_that_is_too_long_ends_its_call_only),
+        TEST(hints_before_the_head_are_not_the_head),
         cmocka_unit_test(another_protocol_is_named),
-        cmocka_unit_test(a_ping_waits_for_its_answer),
+        TEST(a_ping_waits_for_its_answer),
         cmocka_unit_test(a_server_reads_the_same_however_it_is_cut),
         cmocka_unit_test(no_truncated_answer_is_whole),
     };

@@ -14,6 +14,7 @@
 #include "config/setting.h"
 #include "contract/agentbreeder/options.h"
 #include "contract/crawbl/options.h"
+#include "contract/nimi/options.h"
 #include "engine/engine.h"
 #include "helper/test_folder.h"
 #include "server/server.h"
@@ -66,11 +67,11 @@ static bool warned(const struct config *config, const char *part) {
 static void nothing_said_means_the_defaults(void **state) {
     (void)state;
     struct config *config = load(NOTHING, LIST("HOME=/home/me"));
-    assert_true(is(config->listen.http, "127.0.0.1:8080"));
-    assert_true(is(config->listen.grpc, "127.0.0.1:42618"));
-    assert_int_equal(config->listen.nimi_grpc.len, 0);
-    assert_int_equal(config->listen.nimi_http.len, 0);
-    assert_int_equal(config->listen.admin.len, 0);
+    assert_true(is(agentbreeder_options(config)->listen, "127.0.0.1:8080"));
+    assert_true(is(crawbl_options(config)->listen, "127.0.0.1:42618"));
+    assert_int_equal(nimi_options(config)->grpc.len, 0);
+    assert_int_equal(nimi_options(config)->http.len, 0);
+    assert_int_equal(config->admin.len, 0);
     assert_true(is(config->data, "/home/me/.local/share/weir"));
     assert_int_equal(config->durability, STORE_FULL);
     assert_int_equal(config->threads, 3);
@@ -90,7 +91,7 @@ static void the_limits_are_those_of_the_parts_that_keep_them(void **state) {
     assert_int_equal(config->limits.message_bytes, 4 * MIB);
     assert_int_equal(config->limits.body_bytes, 8 * MIB);
     assert_int_equal(config->limits.heartbeat_ms, 15000);
-    assert_int_equal(config->limits.token_window_ms, 300000);
+    assert_int_equal(crawbl_options(config)->token_window_ms, 300000);
     const struct server_limits *server = &server_limits_default;
     assert_int_equal(config->limits.server.fields_max, server->fields_max);
     assert_int_equal(config->limits.server.fields_max_bytes, server->fields_max_bytes);
@@ -134,14 +135,14 @@ static void the_data_folder_follows_xdg_and_needs_no_home(void **state) {
 static void PORT_opens_the_http_listener_to_the_world(void **state) {
     (void)state;
     struct config *config = load(NOTHING, LIST("PORT=9000", "AGENT_AUTH_TOKEN=t"));
-    assert_true(is(config->listen.http, "0.0.0.0:9000"));
+    assert_true(is(agentbreeder_options(config)->listen, "0.0.0.0:9000"));
     assert_int_equal(config->warning_count, 0);
     config_free(config);
     config = load(NOTHING, LIST("PORT=9000", "WEIR_HTTP=127.0.0.1:1"));
-    assert_true(is(config->listen.http, "127.0.0.1:1"));
+    assert_true(is(agentbreeder_options(config)->listen, "127.0.0.1:1"));
     config_free(config);
     config = load(NOTHING, LIST("PORT="));
-    assert_true(is(config->listen.http, "127.0.0.1:8080"));
+    assert_true(is(agentbreeder_options(config)->listen, "127.0.0.1:8080"));
     config_free(config);
     refused(NOTHING, LIST("PORT=http"), "PORT: '0.0.0.0:http' has no port");
     refused(NOTHING, LIST("PORT=70000"), "PORT: '0.0.0.0:70000' has no port");
@@ -150,16 +151,16 @@ static void PORT_opens_the_http_listener_to_the_world(void **state) {
 static void a_signing_key_opens_the_grpc_listener_but_not_that_of_the_demo(void **state) {
     (void)state;
     struct config *config = load(NOTHING, LIST("CRAWBL_MCP_SIGNING_KEY=k"));
-    assert_true(is(config->listen.grpc, ":42618"));
+    assert_true(is(crawbl_options(config)->listen, ":42618"));
     config_free(config);
 
     struct err e;
     assert_true(try_load(NOTHING, LIST("CRAWBL_MCP_SIGNING_KEY=k"), true, &config, &e));
-    assert_true(is(config->listen.grpc, "127.0.0.1:42618"));
+    assert_true(is(crawbl_options(config)->listen, "127.0.0.1:42618"));
     config_free(config);
 
     config = load(NOTHING, LIST("CRAWBL_MCP_SIGNING_KEY=k", "CRAWBL_GRPC_LISTEN=10.0.0.1:1"));
-    assert_true(is(config->listen.grpc, "10.0.0.1:1"));
+    assert_true(is(crawbl_options(config)->listen, "10.0.0.1:1"));
     config_free(config);
 }
 
@@ -171,10 +172,10 @@ static void flags_beat_environment_beats_file_beats_defaults(void **state) {
                              "  nimi_grpc: 127.0.0.1:1\n");
     struct config *config = load(LIST("-c", folder->file, "--http", "127.0.0.1:3"),
                                  LIST("WEIR_HTTP=127.0.0.1:2", "WEIR_GRPC=127.0.0.1:2"));
-    assert_true(is(config->listen.http, "127.0.0.1:3"));
-    assert_true(is(config->listen.grpc, "127.0.0.1:2"));
-    assert_true(is(config->listen.nimi_grpc, "127.0.0.1:1"));
-    assert_true(config->listen.nimi_http.len == 0);
+    assert_true(is(agentbreeder_options(config)->listen, "127.0.0.1:3"));
+    assert_true(is(crawbl_options(config)->listen, "127.0.0.1:2"));
+    assert_true(is(nimi_options(config)->grpc, "127.0.0.1:1"));
+    assert_true(nimi_options(config)->http.len == 0);
 
     struct buf out;
     buf_init(&out, MIB);
@@ -194,7 +195,7 @@ static void our_own_variable_beats_the_familys(void **state) {
     (void)state;
     struct config *config =
         load(NOTHING, LIST("NIMI_RUNTIME_HTTP_ADDR=127.0.0.1:1", "WEIR_NIMI_HTTP=127.0.0.1:2"));
-    assert_true(is(config->listen.nimi_http, "127.0.0.1:2"));
+    assert_true(is(nimi_options(config)->http, "127.0.0.1:2"));
     config_free(config);
     config = load(NOTHING, LIST("CRAWBL_ENABLE_REFLECTION=false"));
     assert_false(config->converse.reflection);
@@ -207,7 +208,7 @@ static void flags_come_in_every_usual_form(void **state) {
         load(LIST("--http=off", "--lenient", "--sticky=false", "one", "-v", "--limit-idle",
                   "90s", "--limit-body=1MiB", "-", "--", "--two", "-c"),
              NOTHING);
-    assert_int_equal(config->listen.http.len, 0);
+    assert_int_equal(agentbreeder_options(config)->listen.len, 0);
     assert_true(crawbl_options(config)->lenient);
     assert_false(crawbl_options(config)->sticky);
     assert_int_equal(config->log.level, LOG_DEBUG);
@@ -248,10 +249,10 @@ static void the_file_sets_everything_and_lists_agents(void **state) {
     buf_printf(&path, "%s/play.yaml", folder->path);
     assert_true(str_equal(config->script, buf_str(&path))); /* from where the file stands */
     buf_done(&path);
-    assert_true(is(config->listen.http, "unix:/run/weir.sock"));
-    assert_true(is(config->listen.grpc, "[::1]:0"));
+    assert_true(is(agentbreeder_options(config)->listen, "unix:/run/weir.sock"));
+    assert_true(is(crawbl_options(config)->listen, "[::1]:0"));
     assert_int_equal(config->durability, STORE_NORMAL);
-    assert_true(config->tokens.strict && crawbl_options(config)->lenient);
+    assert_true(crawbl_options(config)->strict && crawbl_options(config)->lenient);
     assert_true(crawbl_options(config)->errors_as_text && crawbl_options(config)->sticky);
     assert_true(is(agentbreeder_options(config)->workspace, "acme"));
     assert_int_equal(crawbl_options(config)->on_disconnect.how, LEAVING_DETACHES);
@@ -361,7 +362,9 @@ static void every_mistake_is_found_when_all_are_wanted(void **state) {
     struct config_input input = {.args = LIST("-c", folder->file, "--threads", "many"),
                                  .arg_count = 4,
                                  .environment = LIST("PORT=http"),
-                                 .collect = true};
+                                 .collect = true,
+                                 .more = contract_rows,
+                                 .more_ctx = &contracts};
     struct config *config;
     struct err e;
     static const char *const places[] = {
@@ -425,12 +428,12 @@ static void secrets_come_from_the_environment_or_from_files(void **state) {
     write_file(folder->other, "s3cret-of-16-bytes\n");
     snprintf(variable, sizeof(variable), "CRAWBL_MCP_SIGNING_KEY_FILE=%s", folder->other);
     struct config *config = load(NOTHING, LIST(variable));
-    assert_true(is(config->tokens.key, "s3cret-of-16-bytes"));
+    assert_true(is(crawbl_options(config)->key, "s3cret-of-16-bytes"));
     assert_int_equal(config->warning_count, 0); /* the line end of a file is no surprise */
     config_free(config);
 
     config = load(NOTHING, LIST(variable, "CRAWBL_MCP_SIGNING_KEY=other"));
-    assert_true(is(config->tokens.key, "other"));
+    assert_true(is(crawbl_options(config)->key, "other"));
     assert_true(warned(config, "CRAWBL_MCP_SIGNING_KEY_FILE is not read"));
     config_free(config);
 
@@ -438,8 +441,8 @@ static void secrets_come_from_the_environment_or_from_files(void **state) {
              folder->other);
     write_file(folder->file, text);
     config = load(LIST("-c", folder->file), LIST("AGENT_AUTH_TOKEN=mine"));
-    assert_true(is(config->tokens.key, "s3cret-of-16-bytes"));
-    assert_true(is(config->tokens.auth, "mine"));
+    assert_true(is(crawbl_options(config)->key, "s3cret-of-16-bytes"));
+    assert_true(is(agentbreeder_options(config)->token, "mine"));
     config_free(config);
 
     refused(NOTHING, LIST("AGENT_AUTH_TOKEN_FILE=/nowhere"),
@@ -450,8 +453,8 @@ static void white_space_around_a_secret_is_removed_and_said(void **state) {
     (void)state;
     struct config *config =
         load(NOTHING, LIST("CRAWBL_MCP_SIGNING_KEY= k \n", "AGENT_AUTH_TOKEN=\tt"));
-    assert_true(is(config->tokens.key, "k"));
-    assert_true(is(config->tokens.auth, "t"));
+    assert_true(is(crawbl_options(config)->key, "k"));
+    assert_true(is(agentbreeder_options(config)->token, "t"));
     assert_true(warned(config, "white space around CRAWBL_MCP_SIGNING_KEY was removed"));
     assert_true(warned(config, "white space around AGENT_AUTH_TOKEN was removed"));
     config_free(config);

@@ -100,7 +100,7 @@ static const struct setting dummy_settings[] = {
 /* clang-format on */
 
 static const struct setting_rows dummy_rows = {dummy_settings, ARRAY_LEN(dummy_settings),
-                                               sizeof(struct dummy_values)};
+                                               sizeof(struct dummy_values), NULL};
 
 /* --- its life ----------------------------------------------------------------------------- */
 

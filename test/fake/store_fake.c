@@ -51,6 +51,15 @@ static void keep_rows(struct store *store, const struct store_write *write) {
     }
 }
 
+void fake_store_put(struct store *store, uint64_t run, uint64_t first_seq, struct str events) {
+    struct store_row *row = &store->rows[store->row_count++];
+    assert(store->row_count <= ROWS_MAX);
+    row->run = run;
+    buf_init(&row->bytes, 32 * MIB);
+    bool fits = store_section_append(&row->bytes, run, first_seq, events);
+    assert(fits);
+}
+
 static void end_write(struct store *store, struct store_write *write, enum err_code code) {
     write->failed.code = ERR_NONE;
     if (code) {
@@ -142,58 +151,77 @@ static struct store_load *take_load(struct store *store, size_t index) {
     return load;
 }
 
-/* Walk the events of one run: whether it began in this session, and whether it ended. */
-static void look_at(const struct store *store, const struct store_load *load, uint64_t run,
-                    bool *ret_here, bool *ret_over) {
-    *ret_here = *ret_over = false;
-    for (size_t i = 0; i < store->row_count; i++) {
-        struct str row = buf_str(&store->rows[i].bytes);
-        struct store_section section;
-        bool bad = false;
-        while (store_section_next(&row, &section, &bad)) {
-            struct event event = {0};
-            struct err e;
-            while (section.run == run && section.events.len &&
-                   event_decode(&section.events, &event, &e)) {
-                if (event.kind == EVENT_STARTED) {
-                    *ret_here = str_equal(event.started.workspace, load->workspace) &&
-                                str_equal(event.started.user, load->user) &&
-                                str_equal(event.started.session, load->session);
-                }
-                *ret_over |= event_is_terminal(event.kind);
-            }
-        }
+/* A walk through what was committed, section by section. */
+struct walk {
+    size_t row; /* of the section; counts from 1 */
+    struct str rest;
+    struct store_section section;
+};
+
+static bool walk_section(const struct store *store, struct walk *walk) {
+    bool bad = false;
+    while (!store_section_next(&walk->rest, &walk->section, &bad)) {
         assert(!bad);
+        if (walk->row == store->row_count) return false;
+        walk->rest = buf_str(&store->rows[walk->row++].bytes);
     }
+    return true;
+}
+
+/* The next event of this run. */
+static bool walk_event(const struct store *store, struct walk *walk, uint64_t run,
+                       struct event *ret) {
+    struct err e;
+    while (walk->section.run != run || walk->section.events.len == 0 ||
+           !event_decode(&walk->section.events, ret, &e)) {
+        if (!walk_section(store, walk)) return false;
+    }
+    return true;
+}
+
+/* The first event of the next run, in the order in which the runs began. */
+static bool walk_begun(const struct store *store, struct walk *walk, struct event *ret) {
+    struct err e;
+    while (walk_section(store, walk)) {
+        struct str events = walk->section.events;
+        if (walk->section.first_seq == 1 && event_decode(&events, ret, &e) &&
+            ret->kind == EVENT_STARTED)
+            return true;
+    }
+    return false;
+}
+
+static bool is_over(const struct store *store, uint64_t run) {
+    struct walk walk = {0};
+    struct event event = {0};
+    bool over = false;
+    while (walk_event(store, &walk, run, &event)) over |= event_is_terminal(event.kind);
+    return over;
 }
 
 static void add_run(const struct store *store, struct store_load *load, uint64_t run) {
-    for (size_t i = 0; i < store->row_count; i++) {
-        struct str row = buf_str(&store->rows[i].bytes);
-        struct store_section section;
-        bool bad = false;
-        if (store->rows[i].run == 0) continue; /* shared rows are left out */
-        while (store_section_next(&row, &section, &bad)) {
-            if (section.run != run) continue;
-            section.row = (int64_t)i + 1;
-            load->sections[load->section_count++] = section;
-        }
+    struct walk walk = {0};
+    while (walk_section(store, &walk)) {
+        if (walk.section.run != run) continue;
+        if (store->rows[walk.row - 1].run == 0) continue; /* shared rows are left out */
+        walk.section.row = (int64_t)walk.row;
+        load->sections[load->section_count++] = walk.section;
     }
 }
 
 static void walk_session(const struct store *store, struct store_load *load, bool ids_only) {
-    /* A run's first row is its own: in their order the runs began. */
-    for (size_t i = 0; i < store->row_count; i++) {
-        struct str row = buf_str(&store->rows[i].bytes);
-        struct store_section section;
-        bool bad = false, here, over;
-        if (store->rows[i].run == 0 || !store_section_next(&row, &section, &bad)) continue;
-        if (section.first_seq != 1) continue;
-        look_at(store, load, section.run, &here, &over);
-        if (here && ids_only) {
-            load->sections[load->section_count++] = (struct store_section){.run = section.run};
-        } else if (here && over) {
-            add_run(store, load, section.run);
+    struct walk walk = {0};
+    struct event begun = {0};
+    while (walk_begun(store, &walk, &begun)) {
+        uint64_t run = walk.section.run;
+        if (!str_equal(begun.started.workspace, load->workspace) ||
+            !str_equal(begun.started.user, load->user) ||
+            !str_equal(begun.started.session, load->session))
+            continue;
+        if (ids_only) {
+            load->sections[load->section_count++] = (struct store_section){.run = run};
+        } else if (is_over(store, run)) {
+            add_run(store, load, run);
         }
     }
 }
@@ -229,14 +257,10 @@ static void cut_section(struct store_load *load, size_t *used, struct store_sect
 }
 
 static void answer_run(const struct store *store, struct store_load *load) {
+    struct walk walk = {0};
     size_t used = 0;
-    for (size_t i = 0; i < store->row_count && !load->more; i++) {
-        struct str row = buf_str(&store->rows[i].bytes);
-        struct store_section section;
-        bool bad = false;
-        while (!load->more && store_section_next(&row, &section, &bad)) {
-            if (section.run == load->run) cut_section(load, &used, section);
-        }
+    while (!load->more && walk_section(store, &walk)) {
+        if (walk.section.run == load->run) cut_section(load, &used, walk.section);
     }
 }
 
@@ -258,12 +282,8 @@ static void note_unfinished(struct store_load *load, const struct store_section 
 }
 
 static void answer_unfinished(const struct store *store, struct store_load *load) {
-    for (size_t i = 0; i < store->row_count; i++) {
-        struct str row = buf_str(&store->rows[i].bytes);
-        struct store_section section;
-        bool bad = false;
-        while (store_section_next(&row, &section, &bad)) note_unfinished(load, &section);
-    }
+    struct walk walk = {0};
+    while (walk_section(store, &walk)) note_unfinished(load, &walk.section);
 }
 
 /* One entry a call, which adds up to the same. A run's first row says whose it is. */
@@ -285,53 +305,27 @@ static void add_usage(struct store_load *load, const struct event *event, struct
                                       .cost_nano = said->cost_nano < 0 ? 0 : said->cost_nano}};
 }
 
-static void add_usages(const struct store *store, struct store_load *load, uint64_t run) {
-    struct str workspace = STR_EMPTY;
-    int64_t started_ms = 0;
-    for (size_t i = 0; i < store->row_count; i++) {
-        struct str row = buf_str(&store->rows[i].bytes);
-        struct store_section section;
-        bool bad = false;
-        while (store_section_next(&row, &section, &bad)) {
-            struct event event = {0};
-            struct err e;
-            while (section.run == run && section.events.len &&
-                   event_decode(&section.events, &event, &e)) {
-                if (event.kind == EVENT_USAGE) add_usage(load, &event, workspace, started_ms);
-                if (event.kind != EVENT_STARTED) continue;
-                workspace = event.started.workspace;
-                started_ms = event.started.unix_ms;
-            }
-        }
-    }
-}
-
 static void answer_usage(const struct store *store, struct store_load *load) {
+    struct walk runs = {0};
+    struct event begun = {0};
     load->usages = arena_alloc(load->arena, ROWS_MAX * sizeof(struct store_usage));
     load->usage_count = 0;
     assert(load->usages);
-    for (size_t i = 0; i < store->row_count; i++) {
-        struct str row = buf_str(&store->rows[i].bytes);
-        struct store_section section;
-        bool bad = false;
-        if (store_section_next(&row, &section, &bad) && section.first_seq == 1)
-            add_usages(store, load, section.run);
+    while (walk_begun(store, &runs, &begun)) {
+        struct walk walk = {0};
+        struct event event = {0};
+        while (walk_event(store, &walk, runs.section.run, &event)) {
+            if (event.kind == EVENT_USAGE)
+                add_usage(load, &event, begun.started.workspace, begun.started.unix_ms);
+        }
     }
 }
 
 /* How the run ended, as far as that decides about its key. */
 static void read_end(const struct store *store, uint64_t run, struct store_key *ret) {
+    struct walk walk = {0};
     struct event event = {0};
-    struct err e;
-    for (size_t i = 0; i < store->row_count; i++) {
-        struct str row = buf_str(&store->rows[i].bytes);
-        struct store_section section;
-        bool bad = false;
-        while (store_section_next(&row, &section, &bad)) {
-            while (section.run == run && event_decode(&section.events, &event, &e)) {
-            }
-        }
-    }
+    while (walk_event(store, &walk, run, &event)) continue;
     ret->failed = event.kind == EVENT_FAILED;
     ret->left = event.kind == EVENT_CANCELLED && event.cancelled.left;
     ret->acted = (ret->failed && event.failed.acted) || (ret->left && event.cancelled.acted);
@@ -339,46 +333,36 @@ static void read_end(const struct store *store, uint64_t run, struct store_key *
 
 /* The newest run of each user's session of that name. */
 static void answer_thread(const struct store *store, struct store_load *load) {
-    for (size_t i = 0; i < store->row_count; i++) {
-        struct str row = buf_str(&store->rows[i].bytes);
-        struct store_section section;
-        struct event event = {0};
-        struct err e;
-        bool bad = false;
-        if (!store_section_next(&row, &section, &bad) || section.first_seq != 1) continue;
-        if (!event_decode(&section.events, &event, &e) || event.kind != EVENT_STARTED) continue;
-        if (!str_equal(event.started.session, load->session) ||
-            !str_equal(event.started.workspace, load->workspace) ||
-            (load->user.at && !str_equal(event.started.user, load->user)))
+    struct walk walk = {0};
+    struct event begun = {0};
+    while (walk_begun(store, &walk, &begun)) {
+        if (!str_equal(begun.started.session, load->session) ||
+            !str_equal(begun.started.workspace, load->workspace) ||
+            (load->user.at && !str_equal(begun.started.user, load->user)))
             continue;
         size_t at = 0;
         while (at < load->section_count &&
-               !str_equal(load->sections[at].events, event.started.user))
+               !str_equal(load->sections[at].events, begun.started.user))
             at++;
         load->sections[at] =
-            (struct store_section){.run = section.run, .events = event.started.user};
+            (struct store_section){.run = walk.section.run, .events = begun.started.user};
         if (at == load->section_count) load->section_count++;
     }
 }
 
 static void answer_key(const struct store *store, struct store_load *load) {
+    struct walk walk = {0};
+    struct event begun = {0};
     load->key_means = (struct store_key){.print = STR_EMPTY};
-    for (size_t i = 0; i < store->row_count; i++) {
-        struct str row = buf_str(&store->rows[i].bytes);
-        struct store_section section;
-        struct event event = {0};
-        struct err e;
-        bool bad = false;
-        if (!store_section_next(&row, &section, &bad) || section.first_seq != 1) continue;
-        if (!event_decode(&section.events, &event, &e) || event.kind != EVENT_STARTED) continue;
-        if (str_equal(event.started.key, load->key) &&
-            str_equal(event.started.user, load->user) &&
-            str_equal(event.started.workspace, load->workspace)) {
-            load->key_means = (struct store_key){.run = section.run,
-                                                 .started_ms = event.started.unix_ms,
-                                                 .print = event.started.print};
-            read_end(store, section.run, &load->key_means);
-        }
+    while (walk_begun(store, &walk, &begun)) {
+        if (!str_equal(begun.started.key, load->key) ||
+            !str_equal(begun.started.user, load->user) ||
+            !str_equal(begun.started.workspace, load->workspace))
+            continue;
+        load->key_means = (struct store_key){.run = walk.section.run,
+                                             .started_ms = begun.started.unix_ms,
+                                             .print = begun.started.print};
+        read_end(store, walk.section.run, &load->key_means);
     }
 }
 

@@ -106,265 +106,236 @@ static void made_done(struct made *m) {
     fixture_done(&m->f);
 }
 
+static int setup(void **state) {
+    struct made *m = MEM_NEW(struct made);
+    made_init(m, false);
+    *state = m;
+    return 0;
+}
+
+static int setup_stored(void **state) {
+    struct made *m = MEM_NEW(struct made);
+    made_init(m, true);
+    *state = m;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct made *m = *state;
+    made_done(m);
+    free(m);
+    return 0;
+}
+
 /* --- endings ------------------------------------------------------------------------------ */
 
 static void what_is_made_goes_to_the_caller_and_its_cost_into_the_record(void **state) {
-    (void)state;
-    struct made m;
-    made_init(&m, true);
-    ask(&m);
-    fake_media_artifact(call(&m), "audio/wav", STR("RIFF"));
-    fake_media_usage(call(&m), 3, 4);
-    fake_media_done(call(&m), "voice-1.2");
-    assert_heard(&m, "artifact(audio/wav 4) usage(3 4) done(voice-1.2)");
-    assert_record(&m, "started(Good morning) usage(0 3) done(voice-1.2)");
-    made_done(&m);
+    struct made *m = *state;
+    ask(m);
+    fake_media_artifact(call(m), "audio/wav", STR("RIFF"));
+    fake_media_usage(call(m), 3, 4);
+    fake_media_done(call(m), "voice-1.2");
+    assert_heard(m, "artifact(audio/wav 4) usage(3 4) done(voice-1.2)");
+    assert_record(m, "started(Good morning) usage(0 3) done(voice-1.2)");
 }
 
 static void usage_that_nobody_counted_is_told_as_unknown(void **state) {
-    (void)state;
-    struct made m;
-    made_init(&m, false);
-    ask(&m);
-    fake_media_artifact(call(&m), "audio/wav", STR("RIFF"));
-    fake_media_done(call(&m), "");
-    assert_heard(&m, "artifact(audio/wav 4) usage(-1 -1) done(voice-1)");
-    assert_record(&m, "started(Good morning) usage(0 -1) done(voice-1)");
-    made_done(&m);
+    struct made *m = *state;
+    ask(m);
+    fake_media_artifact(call(m), "audio/wav", STR("RIFF"));
+    fake_media_done(call(m), "");
+    assert_heard(m, "artifact(audio/wav 4) usage(-1 -1) done(voice-1)");
+    assert_record(m, "started(Good morning) usage(0 -1) done(voice-1)");
 }
 
 static void the_ending_waits_for_the_disk(void **state) {
-    (void)state;
-    struct made m;
-    made_init(&m, true);
-    fake_store_ask_me(m.f.store);
-    ask(&m);
-    fake_media_artifact(call(&m), "audio/wav", STR("RIFF"));
-    fake_media_done(call(&m), "v");
-    assert_heard(&m, "artifact(audio/wav 4)");
-    while (fake_store_writes(m.f.store)) fake_store_commit(m.f.store, 0);
-    assert_heard(&m, "artifact(audio/wav 4) usage(-1 -1) done(v)");
-    made_done(&m);
+    struct made *m = *state;
+    fake_store_ask_me(m->f.store);
+    ask(m);
+    fake_media_artifact(call(m), "audio/wav", STR("RIFF"));
+    fake_media_done(call(m), "v");
+    assert_heard(m, "artifact(audio/wav 4)");
+    while (fake_store_writes(m->f.store)) fake_store_commit(m->f.store, 0);
+    assert_heard(m, "artifact(audio/wav 4) usage(-1 -1) done(v)");
 }
 
 static void what_cannot_be_recorded_was_not_made(void **state) {
-    (void)state;
-    struct made m;
-    made_init(&m, true);
-    ask(&m);
-    fake_media_artifact(call(&m), "audio/wav", STR("RIFF"));
-    turns(&m.f);
-    fake_store_always_lose(m.f.store, ERR_UNAVAILABLE);
-    fake_media_done(call(&m), "v");
-    assert_heard(&m, "artifact(audio/wav 4) failed(UNAVAILABLE STORE_UNAVAILABLE)");
-    made_done(&m);
+    struct made *m = *state;
+    ask(m);
+    fake_media_artifact(call(m), "audio/wav", STR("RIFF"));
+    turns(&m->f);
+    fake_store_always_lose(m->f.store, ERR_UNAVAILABLE);
+    fake_media_done(call(m), "v");
+    assert_heard(m, "artifact(audio/wav 4) failed(UNAVAILABLE STORE_UNAVAILABLE)");
 }
 
 static void a_failure_is_told_as_its_provider_said_it(void **state) {
-    (void)state;
-    struct made m;
-    made_init(&m, false);
-    ask(&m);
-    fake_media_fail(call(&m), ERR_RESOURCE_EXHAUSTED, "PROVIDER_RATE_LIMITED");
-    assert_heard(&m, "failed(RESOURCE_EXHAUSTED PROVIDER_RATE_LIMITED)");
-    assert_record(&m, "started(Good morning) failed(RESOURCE_EXHAUSTED PROVIDER_RATE_LIMITED)");
-    made_done(&m);
+    struct made *m = *state;
+    ask(m);
+    fake_media_fail(call(m), ERR_RESOURCE_EXHAUSTED, "PROVIDER_RATE_LIMITED");
+    assert_heard(m, "failed(RESOURCE_EXHAUSTED PROVIDER_RATE_LIMITED)");
+    assert_record(m, "started(Good morning) failed(RESOURCE_EXHAUSTED PROVIDER_RATE_LIMITED)");
 }
 
 static void an_unrecorded_one_ends_the_same_without_a_run(void **state) {
-    (void)state;
-    struct made m;
-    made_init(&m, true);
-    m.how = MEDIA_RUN_UNRECORDED;
-    ask(&m);
-    fake_media_artifact(call(&m), "audio/pcm", STR("1234"));
-    fake_media_done(call(&m), "v");
-    assert_heard(&m, "artifact(audio/pcm 4) usage(-1 -1) done(v)");
-    made_done(&m);
+    struct made *m = *state;
+    m->how = MEDIA_RUN_UNRECORDED;
+    ask(m);
+    fake_media_artifact(call(m), "audio/pcm", STR("1234"));
+    fake_media_done(call(m), "v");
+    assert_heard(m, "artifact(audio/pcm 4) usage(-1 -1) done(v)");
 }
 
 /* --- what is not an answer -------------------------------------------------------------------- */
 
 static void a_provider_that_made_nothing_has_failed(void **state) {
-    (void)state;
-    struct made m;
-    made_init(&m, false);
-    ask(&m);
-    fake_media_artifact(call(&m), "audio/wav", STR(""));
-    fake_media_done(call(&m), "v");
-    assert_heard(&m, "failed(INTERNAL OUTPUT_INVALID)");
-    made_done(&m);
+    struct made *m = *state;
+    ask(m);
+    fake_media_artifact(call(m), "audio/wav", STR(""));
+    fake_media_done(call(m), "v");
+    assert_heard(m, "failed(INTERNAL OUTPUT_INVALID)");
 }
 
 static void an_input_without_a_vector_has_failed_them_all(void **state) {
-    (void)state;
+    struct made *m = *state;
     static const double one[] = {0.5, 0.25};
-    struct made m;
-    made_init(&m, false);
-    m.request = (struct media_request){
-        .task = MEDIA_EMBEDDING, .model = STR("e"), .inputs = m.inputs, .input_count = 2};
-    ask(&m);
-    fake_media_vector(call(&m), 1, one, 2);
-    fake_media_done(call(&m), "e");
-    assert_heard(&m, "vector(1 2 0.5) failed(INTERNAL OUTPUT_INVALID)");
-    made_done(&m);
+    m->request = (struct media_request){
+        .task = MEDIA_EMBEDDING, .model = STR("e"), .inputs = m->inputs, .input_count = 2};
+    ask(m);
+    fake_media_vector(call(m), 1, one, 2);
+    fake_media_done(call(m), "e");
+    assert_heard(m, "vector(1 2 0.5) failed(INTERNAL OUTPUT_INVALID)");
 }
 
 static void a_vector_that_nobody_asked_for_is_a_failure(void **state) {
-    (void)state;
+    struct made *m = *state;
     static const double one[] = {0.5};
-    struct made m;
-    made_init(&m, false);
-    m.request = (struct media_request){
-        .task = MEDIA_EMBEDDING, .model = STR("e"), .inputs = m.inputs, .input_count = 2};
-    ask(&m);
-    assert_false(fake_media_vector(call(&m), 2, one, 1));
-    assert_heard(&m, "failed(INTERNAL OUTPUT_INVALID)");
-    made_done(&m);
+    m->request = (struct media_request){
+        .task = MEDIA_EMBEDDING, .model = STR("e"), .inputs = m->inputs, .input_count = 2};
+    ask(m);
+    assert_false(fake_media_vector(call(m), 2, one, 1));
+    assert_heard(m, "failed(INTERNAL OUTPUT_INVALID)");
 }
 
 /* --- clocks ------------------------------------------------------------------------------- */
 
 /* Of the whole here: it is shorter than the first word's. */
 static void it_has_as_long_as_its_clocks_say_from_the_request_on(void **state) {
-    (void)state;
-    struct made m;
-    made_init(&m, false);
-    ask(&m);
-    loop_advance(m.f.loop, 44999);
-    assert_heard(&m, "");
-    loop_advance(m.f.loop, 1);
-    assert_heard(&m, "failed(DEADLINE_EXCEEDED PROVIDER_TIMEOUT)");
-    assert_int_equal(fake_media_calls(m.media), 0);
-    made_done(&m);
+    struct made *m = *state;
+    ask(m);
+    loop_advance(m->f.loop, 44999);
+    assert_heard(m, "");
+    loop_advance(m->f.loop, 1);
+    assert_heard(m, "failed(DEADLINE_EXCEEDED PROVIDER_TIMEOUT)");
+    assert_int_equal(fake_media_calls(m->media), 0);
 }
 
 static void silence_after_something_came_has_thirty_seconds(void **state) {
-    (void)state;
-    struct made m;
-    made_init(&m, false);
-    ask(&m);
-    loop_advance(m.f.loop, 10000);
-    fake_media_artifact(call(&m), "audio/wav", STR("RIFF"));
-    loop_advance(m.f.loop, 29999);
-    assert_heard(&m, "artifact(audio/wav 4)");
-    loop_advance(m.f.loop, 1);
-    assert_heard(&m, "artifact(audio/wav 4) failed(DEADLINE_EXCEEDED PROVIDER_TIMEOUT)");
-    made_done(&m);
+    struct made *m = *state;
+    ask(m);
+    loop_advance(m->f.loop, 10000);
+    fake_media_artifact(call(m), "audio/wav", STR("RIFF"));
+    loop_advance(m->f.loop, 29999);
+    assert_heard(m, "artifact(audio/wav 4)");
+    loop_advance(m->f.loop, 1);
+    assert_heard(m, "artifact(audio/wav 4) failed(DEADLINE_EXCEEDED PROVIDER_TIMEOUT)");
 }
 
 /* --- who ends it -------------------------------------------------------------------------- */
 
 static void a_cancelled_one_says_nothing_and_is_recorded(void **state) {
-    (void)state;
-    struct made m;
-    made_init(&m, true);
-    ask(&m);
-    media_run_cancel(m.media_run, STR("the caller left"));
-    assert_int_equal(fake_media_calls(m.media), 0);
-    assert_heard(&m, "");
-    assert_record(&m, "started(Good morning) cancelled(the caller left)");
-    made_done(&m);
+    struct made *m = *state;
+    ask(m);
+    media_run_cancel(m->media_run, STR("the caller left"));
+    assert_int_equal(fake_media_calls(m->media), 0);
+    assert_heard(m, "");
+    assert_record(m, "started(Good morning) cancelled(the caller left)");
 }
 
 static void a_caller_may_cancel_from_inside_a_callback(void **state) {
-    (void)state;
-    struct made m;
-    made_init(&m, true);
-    ask(&m);
-    m.cancels = true;
-    assert_false(fake_media_artifact(call(&m), "audio/wav", STR("RIFF")));
-    assert_heard(&m, "artifact(audio/wav 4)");
-    assert_record(&m, "started(Good morning) usage(0 -1) cancelled(enough)");
-    made_done(&m);
+    struct made *m = *state;
+    ask(m);
+    m->cancels = true;
+    assert_false(fake_media_artifact(call(m), "audio/wav", STR("RIFF")));
+    assert_heard(m, "artifact(audio/wav 4)");
+    assert_record(m, "started(Good morning) usage(0 -1) cancelled(enough)");
 }
 
 static void one_that_waits_for_the_disk_can_still_be_cancelled(void **state) {
-    (void)state;
-    struct made m;
-    made_init(&m, true);
-    fake_store_ask_me(m.f.store);
-    ask(&m);
-    fake_media_artifact(call(&m), "audio/wav", STR("RIFF"));
-    fake_media_done(call(&m), "v");
-    turns(&m.f);
-    media_run_cancel(m.media_run, STR("enough"));
-    while (fake_store_writes(m.f.store)) fake_store_commit(m.f.store, 0);
-    assert_heard(&m, "artifact(audio/wav 4)");
-    made_done(&m);
+    struct made *m = *state;
+    fake_store_ask_me(m->f.store);
+    ask(m);
+    fake_media_artifact(call(m), "audio/wav", STR("RIFF"));
+    fake_media_done(call(m), "v");
+    turns(&m->f);
+    media_run_cancel(m->media_run, STR("enough"));
+    while (fake_store_writes(m->f.store)) fake_store_commit(m->f.store, 0);
+    assert_heard(m, "artifact(audio/wav 4)");
 }
 
 static void somebody_else_may_have_it_cancelled_by_its_run(void **state) {
-    (void)state;
-    struct made m;
-    made_init(&m, false);
-    ask(&m);
-    assert_true(directory_cancel(session_table_directory(m.f.engine.sessions),
-                                 journal_run(m.record), STR("an operator stopped it")));
-    assert_heard(&m, "failed(CANCELLED )");
-    assert_record(&m, "started(Good morning) cancelled(an operator stopped it)");
-    made_done(&m);
+    struct made *m = *state;
+    ask(m);
+    assert_true(directory_cancel(session_table_directory(m->f.engine.sessions),
+                                 journal_run(m->record), STR("an operator stopped it")));
+    assert_heard(m, "failed(CANCELLED )");
+    assert_record(m, "started(Good morning) cancelled(an operator stopped it)");
 }
 
 /* --- money -------------------------------------------------------------------------------- */
 
 static void a_budget_that_is_used_up_is_asked_before_the_media(void **state) {
-    (void)state;
+    struct made *m = *state;
     static const struct budget budget = {STR_INIT(""), STR_INIT(""), BUDGET_DAY, 0, 2};
-    struct made m;
     struct err e;
-    made_init(&m, false);
-    m.f.engine.ledger = ledger_new(NULL, m.f.loop);
-    m.f.engine.budgets = &budget;
-    m.f.engine.budget_count = 1;
-    assert_false(begin(&m, &e));
+    m->f.engine.ledger = ledger_new(NULL, m->f.loop);
+    m->f.engine.budgets = &budget;
+    m->f.engine.budget_count = 1;
+    assert_false(begin(m, &e));
     assert_int_equal(e.code, ERR_RESOURCE_EXHAUSTED);
-    assert_int_equal(fake_media_calls_ever(m.media), 0);
-    ledger_free(m.f.engine.ledger);
-    made_done(&m);
+    assert_int_equal(fake_media_calls_ever(m->media), 0);
+    ledger_free(m->f.engine.ledger);
 }
 
 static void what_was_counted_is_what_the_budget_loses(void **state) {
-    (void)state;
+    struct made *m = *state;
     static const struct budget budget = {STR_INIT(""), STR_INIT(""), BUDGET_DAY, 0, 10};
-    struct made m;
     struct err e;
-    made_init(&m, false);
-    m.f.engine.ledger = ledger_new(NULL, m.f.loop);
-    m.f.engine.budgets = &budget;
-    m.f.engine.budget_count = 1;
-    ask(&m);
-    fake_media_artifact(call(&m), "audio/wav", STR("RIFF"));
-    fake_media_usage(call(&m), 6, 2);
-    fake_media_done(call(&m), "v");
-    turns(&m.f);
-    assert_false(begin(&m, &e)); /* four tokens of text, and two are left */
+    m->f.engine.ledger = ledger_new(NULL, m->f.loop);
+    m->f.engine.budgets = &budget;
+    m->f.engine.budget_count = 1;
+    ask(m);
+    fake_media_artifact(call(m), "audio/wav", STR("RIFF"));
+    fake_media_usage(call(m), 6, 2);
+    fake_media_done(call(m), "v");
+    turns(&m->f);
+    assert_false(begin(m, &e)); /* four tokens of text, and two are left */
     assert_int_equal(e.code, ERR_RESOURCE_EXHAUSTED);
-    ledger_free(m.f.engine.ledger);
-    made_done(&m);
+    ledger_free(m->f.engine.ledger);
 }
 
-#define T(name) cmocka_unit_test(name)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define STORED(name) cmocka_unit_test_setup_teardown(name, setup_stored, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(what_is_made_goes_to_the_caller_and_its_cost_into_the_record),
-        T(usage_that_nobody_counted_is_told_as_unknown),
-        T(the_ending_waits_for_the_disk),
-        T(what_cannot_be_recorded_was_not_made),
-        T(a_failure_is_told_as_its_provider_said_it),
-        T(an_unrecorded_one_ends_the_same_without_a_run),
-        T(a_provider_that_made_nothing_has_failed),
-        T(an_input_without_a_vector_has_failed_them_all),
-        T(a_vector_that_nobody_asked_for_is_a_failure),
-        T(it_has_as_long_as_its_clocks_say_from_the_request_on),
-        T(silence_after_something_came_has_thirty_seconds),
-        T(a_cancelled_one_says_nothing_and_is_recorded),
-        T(a_caller_may_cancel_from_inside_a_callback),
-        T(one_that_waits_for_the_disk_can_still_be_cancelled),
-        T(somebody_else_may_have_it_cancelled_by_its_run),
-        T(a_budget_that_is_used_up_is_asked_before_the_media),
-        T(what_was_counted_is_what_the_budget_loses),
+        STORED(what_is_made_goes_to_the_caller_and_its_cost_into_the_record),
+        TEST(usage_that_nobody_counted_is_told_as_unknown),
+        STORED(the_ending_waits_for_the_disk),
+        STORED(what_cannot_be_recorded_was_not_made),
+        TEST(a_failure_is_told_as_its_provider_said_it),
+        STORED(an_unrecorded_one_ends_the_same_without_a_run),
+        TEST(a_provider_that_made_nothing_has_failed),
+        TEST(an_input_without_a_vector_has_failed_them_all),
+        TEST(a_vector_that_nobody_asked_for_is_a_failure),
+        TEST(it_has_as_long_as_its_clocks_say_from_the_request_on),
+        TEST(silence_after_something_came_has_thirty_seconds),
+        STORED(a_cancelled_one_says_nothing_and_is_recorded),
+        STORED(a_caller_may_cancel_from_inside_a_callback),
+        STORED(one_that_waits_for_the_disk_can_still_be_cancelled),
+        TEST(somebody_else_may_have_it_cancelled_by_its_run),
+        TEST(a_budget_that_is_used_up_is_asked_before_the_media),
+        TEST(what_was_counted_is_what_the_budget_loses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

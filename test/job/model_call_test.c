@@ -86,49 +86,61 @@ static void m_done(struct asked_model *m) {
     fixture_done(&m->f);
 }
 
+static int setup(void **state) {
+    struct asked_model *m = MEM_NEW(struct asked_model);
+    m_init(m, false);
+    *state = m;
+    return 0;
+}
+
+static int setup_stored(void **state) {
+    struct asked_model *m = MEM_NEW(struct asked_model);
+    m_init(m, true);
+    *state = m;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct asked_model *m = *state;
+    m_done(m);
+    free(m);
+    return 0;
+}
+
 /* --- the reply ---------------------------------------------------------------------------- */
 
 static void a_reply_is_text_usage_and_done(void **state) {
-    (void)state;
-    struct asked_model m;
-    m_init(&m, true);
-    ask(&m);
-    fake_thinking(out(&m), STR("hm"));
-    fake_text(out(&m), STR("Hello"));
-    fake_usage(out(&m), 3, 4);
-    fake_done(out(&m), "m-1.2");
-    assert_said(&m, "started(hi) thinking(hm) text(Hello) usage(0 3) done(m-1.2)");
-    m_done(&m);
+    struct asked_model *m = *state;
+    ask(m);
+    fake_thinking(out(m), STR("hm"));
+    fake_text(out(m), STR("Hello"));
+    fake_usage(out(m), 3, 4);
+    fake_done(out(m), "m-1.2");
+    assert_said(m, "started(hi) thinking(hm) text(Hello) usage(0 3) done(m-1.2)");
 }
 
 static void the_request_is_its_own_copy(void **state) {
-    (void)state;
-    struct asked_model m;
+    struct asked_model *m = *state;
     char text[] = "what?", model[] = "m-9";
-    m_init(&m, false);
-    m.words.text = str_from(text);
-    m.request.model = str_from(model);
-    ask(&m);
+    m->words.text = str_from(text);
+    m->request.model = str_from(model);
+    ask(m);
     memset(text, 'x', sizeof(text) - 1);
     memset(model, 'x', sizeof(model) - 1);
-    assert_str(fake_request(out(&m))->messages[0].text, "what?");
-    assert_str(fake_request(out(&m))->model, "m-9");
-    fake_done(out(&m), "m");
-    m_done(&m);
+    assert_str(fake_request(out(m))->messages[0].text, "what?");
+    assert_str(fake_request(out(m))->model, "m-9");
+    fake_done(out(m), "m");
 }
 
 static void a_character_that_is_cut_waits_for_its_rest(void **state) {
-    (void)state;
-    struct asked_model m;
-    m_init(&m, false);
-    ask(&m);
-    fake_text(out(&m), STR("Gr\xC3"));
-    fake_text(out(&m), STR("\xBC\xC3\x9F"
-                           "e\xC3"));
-    fake_done(out(&m), "m");
-    assert_said(&m, "started(hi) text(Gr) text(\xC3\xBC\xC3\x9F"
-                    "e) text(\xEF\xBF\xBD) usage(0 -1) done(m)");
-    m_done(&m);
+    struct asked_model *m = *state;
+    ask(m);
+    fake_text(out(m), STR("Gr\xC3"));
+    fake_text(out(m), STR("\xBC\xC3\x9F"
+                          "e\xC3"));
+    fake_done(out(m), "m");
+    assert_said(m, "started(hi) text(Gr) text(\xC3\xBC\xC3\x9F"
+                   "e) text(\xEF\xBF\xBD) usage(0 -1) done(m)");
 }
 
 static void how_a_reply_ended_stands_before_its_end(void **state) {
@@ -174,24 +186,18 @@ static void how_a_reply_ended_stands_before_its_end(void **state) {
 /* --- failures ----------------------------------------------------------------------------- */
 
 static void a_failure_keeps_its_code_and_its_reason(void **state) {
-    (void)state;
-    struct asked_model m;
-    m_init(&m, true);
-    ask(&m);
-    fake_fail(out(&m), ERR_RESOURCE_EXHAUSTED, PROVIDER_RATE_LIMITED);
-    assert_said(&m, "started(hi) failed(RESOURCE_EXHAUSTED PROVIDER_RATE_LIMITED)");
-    m_done(&m);
+    struct asked_model *m = *state;
+    ask(m);
+    fake_fail(out(m), ERR_RESOURCE_EXHAUSTED, PROVIDER_RATE_LIMITED);
+    assert_said(m, "started(hi) failed(RESOURCE_EXHAUSTED PROVIDER_RATE_LIMITED)");
 }
 
 static void what_was_said_before_a_failure_is_counted(void **state) {
-    (void)state;
-    struct asked_model m;
-    m_init(&m, false);
-    ask(&m);
-    fake_text(out(&m), STR("Let me"));
-    fake_fail(out(&m), ERR_UNAVAILABLE, PROVIDER_ERROR);
-    assert_said(&m, "started(hi) text(Let me) usage(0 -1) failed(UNAVAILABLE PROVIDER_ERROR)");
-    m_done(&m);
+    struct asked_model *m = *state;
+    ask(m);
+    fake_text(out(m), STR("Let me"));
+    fake_fail(out(m), ERR_UNAVAILABLE, PROVIDER_ERROR);
+    assert_said(m, "started(hi) text(Let me) usage(0 -1) failed(UNAVAILABLE PROVIDER_ERROR)");
 }
 
 static void a_filter_fails_what_has_not_begun_and_ends_what_has(void **state) {
@@ -211,34 +217,28 @@ static void a_filter_fails_what_has_not_begun_and_ends_what_has(void **state) {
 }
 
 static void what_cannot_be_stored_does_not_count(void **state) {
-    (void)state;
-    struct asked_model m;
-    m_init(&m, true);
-    ask(&m);
-    fake_text(out(&m), STR("yes"));
-    turns(&m.f);
-    fake_store_always_lose(m.f.store, ERR_UNAVAILABLE);
-    fake_done(out(&m), "m");
-    assert_said(&m, "started(hi) text(yes) usage(0 -1) failed(UNAVAILABLE STORE_UNAVAILABLE)");
-    m_done(&m);
+    struct asked_model *m = *state;
+    ask(m);
+    fake_text(out(m), STR("yes"));
+    turns(&m->f);
+    fake_store_always_lose(m->f.store, ERR_UNAVAILABLE);
+    fake_done(out(m), "m");
+    assert_said(m, "started(hi) text(yes) usage(0 -1) failed(UNAVAILABLE STORE_UNAVAILABLE)");
 }
 
 /* A store that is flushed gives up what it cannot write, also of a reply that still comes. */
 static void one_that_is_lost_on_its_way_asks_no_further(void **state) {
-    (void)state;
-    struct asked_model m;
+    struct asked_model *m = *state;
     bool flushed = false;
-    m_init(&m, true);
-    ask(&m);
-    turns(&m.f);
-    fake_text(out(&m), STR("Hello"));
-    fake_store_always_lose(m.f.store, ERR_UNAVAILABLE);
-    keeper_flush(m.f.keeper, fixture_kept, &flushed);
-    turns(&m.f);
+    ask(m);
+    turns(&m->f);
+    fake_text(out(m), STR("Hello"));
+    fake_store_always_lose(m->f.store, ERR_UNAVAILABLE);
+    keeper_flush(m->f.keeper, fixture_kept, &flushed);
+    turns(&m->f);
     assert_true(flushed);
-    assert_int_equal(fake_calls(m.f.model), 0);
-    assert_said(&m, "started(hi) text(Hello) failed(UNAVAILABLE STORE_UNAVAILABLE)");
-    m_done(&m);
+    assert_int_equal(fake_calls(m->f.model), 0);
+    assert_said(m, "started(hi) text(Hello) failed(UNAVAILABLE STORE_UNAVAILABLE)");
 }
 
 /* --- clocks: C5 --------------------------------------------------------------------------- */
@@ -246,87 +246,69 @@ static void one_that_is_lost_on_its_way_asks_no_further(void **state) {
 #define TIMED_OUT "failed(DEADLINE_EXCEEDED PROVIDER_TIMEOUT)"
 
 static void the_first_word_has_its_time(void **state) {
-    (void)state;
-    struct asked_model m;
-    m_init(&m, false);
-    ask(&m);
-    loop_advance(m.f.loop, 59999);
-    assert_said(&m, "started(hi)");
-    loop_advance(m.f.loop, 1);
-    assert_said(&m, "started(hi) " TIMED_OUT);
-    m_done(&m);
+    struct asked_model *m = *state;
+    ask(m);
+    loop_advance(m->f.loop, 59999);
+    assert_said(m, "started(hi)");
+    loop_advance(m->f.loop, 1);
+    assert_said(m, "started(hi) " TIMED_OUT);
 }
 
 static void time_that_was_waited_before_it_is_gone(void **state) {
-    (void)state;
-    struct asked_model m;
-    m_init(&m, false);
-    loop_advance(m.f.loop, 20000); /* for a slot, since the request at 0 */
-    ask(&m);
-    loop_advance(m.f.loop, 39999);
-    assert_said(&m, "started(hi)");
-    loop_advance(m.f.loop, 1);
-    assert_said(&m, "started(hi) " TIMED_OUT);
-    m_done(&m);
+    struct asked_model *m = *state;
+    loop_advance(m->f.loop, 20000); /* for a slot, since the request at 0 */
+    ask(m);
+    loop_advance(m->f.loop, 39999);
+    assert_said(m, "started(hi)");
+    loop_advance(m->f.loop, 1);
+    assert_said(m, "started(hi) " TIMED_OUT);
 }
 
 static void a_request_that_waited_too_long_fails_at_once(void **state) {
-    (void)state;
-    struct asked_model m;
-    m_init(&m, false);
-    loop_advance(m.f.loop, 130000);
-    ask(&m);
-    assert_int_equal(fake_calls(m.f.model), 1);
-    loop_advance(m.f.loop, 0);
-    assert_said(&m, "started(hi) " TIMED_OUT);
-    m_done(&m);
+    struct asked_model *m = *state;
+    loop_advance(m->f.loop, 130000);
+    ask(m);
+    assert_int_equal(fake_calls(m->f.model), 1);
+    loop_advance(m->f.loop, 0);
+    assert_said(m, "started(hi) " TIMED_OUT);
 }
 
 static void silence_between_two_words_has_its_time(void **state) {
-    (void)state;
-    struct asked_model m;
-    m_init(&m, false);
-    ask(&m);
-    loop_advance(m.f.loop, 50000);
-    fake_thinking(out(&m), STR("hm"));
-    loop_advance(m.f.loop, 29999);
-    fake_text(out(&m), STR("a"));
-    loop_advance(m.f.loop, 29999);
-    assert_said(&m, "started(hi) thinking(hm) text(a)");
-    loop_advance(m.f.loop, 1);
-    assert_said(&m, "started(hi) thinking(hm) text(a) usage(0 -1) " TIMED_OUT);
-    m_done(&m);
+    struct asked_model *m = *state;
+    ask(m);
+    loop_advance(m->f.loop, 50000);
+    fake_thinking(out(m), STR("hm"));
+    loop_advance(m->f.loop, 29999);
+    fake_text(out(m), STR("a"));
+    loop_advance(m->f.loop, 29999);
+    assert_said(m, "started(hi) thinking(hm) text(a)");
+    loop_advance(m->f.loop, 1);
+    assert_said(m, "started(hi) thinking(hm) text(a) usage(0 -1) " TIMED_OUT);
 }
 
 static void the_whole_is_not_made_longer_by_words(void **state) {
-    (void)state;
-    struct asked_model m;
-    m_init(&m, false);
-    ask(&m);
+    struct asked_model *m = *state;
+    ask(m);
     for (size_t i = 0; i < 5; i++) {
-        loop_advance(m.f.loop, 20000);
-        fake_text(out(&m), STR("."));
+        loop_advance(m->f.loop, 20000);
+        fake_text(out(m), STR("."));
     }
-    loop_advance(m.f.loop, 19999);
-    assert_int_equal(fake_calls(m.f.model), 1);
-    loop_advance(m.f.loop, 1);
-    turns(&m.f);
-    assert_true(str_find(buf_str(&m.seen), STR(TIMED_OUT)) < m.seen.len);
-    m_done(&m);
+    loop_advance(m->f.loop, 19999);
+    assert_int_equal(fake_calls(m->f.model), 1);
+    loop_advance(m->f.loop, 1);
+    turns(&m->f);
+    assert_true(str_find(buf_str(&m->seen), STR(TIMED_OUT)) < m->seen.len);
 }
 
 static void a_clock_of_zero_does_not_run(void **state) {
-    (void)state;
-    struct asked_model m;
-    m_init(&m, false);
-    m.clocks = (struct model_call_clocks){0, 0, 0};
-    ask(&m);
-    loop_advance(m.f.loop, 10000000);
-    fake_text(out(&m), STR("a"));
-    loop_advance(m.f.loop, 10000000);
-    fake_done(out(&m), "m");
-    assert_said(&m, "started(hi) text(a) usage(0 -1) done(m)");
-    m_done(&m);
+    struct asked_model *m = *state;
+    m->clocks = (struct model_call_clocks){0, 0, 0};
+    ask(m);
+    loop_advance(m->f.loop, 10000000);
+    fake_text(out(m), STR("a"));
+    loop_advance(m->f.loop, 10000000);
+    fake_done(out(m), "m");
+    assert_said(m, "started(hi) text(a) usage(0 -1) done(m)");
 }
 
 /* --- pace: B1 ----------------------------------------------------------------------------- */
@@ -341,90 +323,75 @@ static void flood(struct asked_model *m) {
 }
 
 static void a_reader_that_lags_pauses_the_model_and_its_silence(void **state) {
-    (void)state;
-    struct asked_model m;
-    m_init(&m, false);
-    buf_done(&m.seen);
-    buf_init(&m.seen, 4 * MIB);
-    ask(&m);
-    turns(&m.f);
-    m.reads = false;
-    flood(&m);
-    assert_true(fake_paused(out(&m)));
-    uint64_t ahead = journal_appended(model_call_journal(m.call));
-    assert_in_range(ahead, 2, 4);  /* 32 KiB, in pieces of 16 */
-    loop_advance(m.f.loop, 60000); /* twice the silence that it may have */
-    assert_int_equal(fake_calls(m.f.model), 1);
-    m.reads = true;
-    read_on(&m);
-    turns(&m.f);
-    assert_false(fake_paused(out(&m)));
-    loop_advance(m.f.loop, 29999);
-    assert_int_equal(fake_calls(m.f.model), 1);
-    loop_advance(m.f.loop, 1);
-    turns(&m.f);
-    assert_int_equal(fake_calls(m.f.model), 0);
-    assert_true(str_find(buf_str(&m.seen), STR(TIMED_OUT)) < m.seen.len);
-    m_done(&m);
+    struct asked_model *m = *state;
+    buf_done(&m->seen);
+    buf_init(&m->seen, 4 * MIB);
+    ask(m);
+    turns(&m->f);
+    m->reads = false;
+    flood(m);
+    assert_true(fake_paused(out(m)));
+    uint64_t ahead = journal_appended(model_call_journal(m->call));
+    assert_in_range(ahead, 2, 4);   /* 32 KiB, in pieces of 16 */
+    loop_advance(m->f.loop, 60000); /* twice the silence that it may have */
+    assert_int_equal(fake_calls(m->f.model), 1);
+    m->reads = true;
+    read_on(m);
+    turns(&m->f);
+    assert_false(fake_paused(out(m)));
+    loop_advance(m->f.loop, 29999);
+    assert_int_equal(fake_calls(m->f.model), 1);
+    loop_advance(m->f.loop, 1);
+    turns(&m->f);
+    assert_int_equal(fake_calls(m->f.model), 0);
+    assert_true(str_find(buf_str(&m->seen), STR(TIMED_OUT)) < m->seen.len);
 }
 
 static void the_whole_runs_out_also_while_it_is_paused(void **state) {
-    (void)state;
-    struct asked_model m;
-    m_init(&m, false);
-    ask(&m);
-    turns(&m.f);
-    m.reads = false;
-    flood(&m);
-    loop_advance(m.f.loop, 120000);
-    turns(&m.f);
-    assert_int_equal(fake_calls(m.f.model), 0);
-    m_done(&m);
+    struct asked_model *m = *state;
+    ask(m);
+    turns(&m->f);
+    m->reads = false;
+    flood(m);
+    loop_advance(m->f.loop, 120000);
+    turns(&m->f);
+    assert_int_equal(fake_calls(m->f.model), 0);
 }
 
 static void a_reader_that_goes_lets_a_paused_model_go_on(void **state) {
-    (void)state;
-    struct asked_model m;
-    m_init(&m, false);
-    ask(&m);
-    turns(&m.f);
-    m.reads = false;
-    flood(&m);
-    cursor_close(m.cursor);
-    m.cursor = NULL;
-    turns(&m.f);
-    assert_false(fake_paused(out(&m)));
-    fake_done(out(&m), "m");
-    m_done(&m);
+    struct asked_model *m = *state;
+    ask(m);
+    turns(&m->f);
+    m->reads = false;
+    flood(m);
+    cursor_close(m->cursor);
+    m->cursor = NULL;
+    turns(&m->f);
+    assert_false(fake_paused(out(m)));
+    fake_done(out(m), "m");
 }
 
 /* --- who ends it -------------------------------------------------------------------------- */
 
 static void a_cancelled_call_asks_nobody_any_more(void **state) {
-    (void)state;
-    struct asked_model m;
-    m_init(&m, true);
-    ask(&m);
-    fake_text(out(&m), STR("a"));
-    model_call_cancel(m.call, STR("the caller left"));
-    assert_int_equal(fake_calls(m.f.model), 0);
-    assert_said(&m, "started(hi) text(a) usage(0 -1) cancelled(the caller left)");
-    model_call_cancel(m.call, STR("again")); /* harmless */
-    loop_advance(m.f.loop, 200000);          /* no clock is left */
-    assert_said(&m, "started(hi) text(a) usage(0 -1) cancelled(the caller left)");
-    m_done(&m);
+    struct asked_model *m = *state;
+    ask(m);
+    fake_text(out(m), STR("a"));
+    model_call_cancel(m->call, STR("the caller left"));
+    assert_int_equal(fake_calls(m->f.model), 0);
+    assert_said(m, "started(hi) text(a) usage(0 -1) cancelled(the caller left)");
+    model_call_cancel(m->call, STR("again")); /* harmless */
+    loop_advance(m->f.loop, 200000);          /* no clock is left */
+    assert_said(m, "started(hi) text(a) usage(0 -1) cancelled(the caller left)");
 }
 
 static void somebody_else_may_have_it_cancelled_by_its_run(void **state) {
-    (void)state;
-    struct asked_model m;
-    m_init(&m, false);
-    ask(&m);
-    assert_true(directory_cancel(session_table_directory(m.f.engine.sessions),
-                                 journal_run(model_call_journal(m.call)),
+    struct asked_model *m = *state;
+    ask(m);
+    assert_true(directory_cancel(session_table_directory(m->f.engine.sessions),
+                                 journal_run(model_call_journal(m->call)),
                                  STR("an operator stopped it")));
-    assert_said(&m, "started(hi) cancelled(an operator stopped it)");
-    m_done(&m);
+    assert_said(m, "started(hi) cancelled(an operator stopped it)");
 }
 
 /* --- money -------------------------------------------------------------------------------- */
@@ -451,46 +418,40 @@ static void a_budget_without_room_refuses_it_before_the_model_is_asked(void **st
 }
 
 static void a_reply_that_outgrows_its_budget_goes_on(void **state) {
-    (void)state;
+    struct asked_model *m = *state;
     static const struct budget budget = {STR_INIT(""), STR_INIT(""), BUDGET_DAY, 0, 300};
     static char words[2 * KIB];
-    struct asked_model m;
     struct err e;
-    m_init(&m, false);
-    set_budget(&m, &budget);
+    set_budget(m, &budget);
     memset(words, 'x', sizeof(words));
-    ask(&m);
-    assert_true(fake_text(out(&m), str_of(words, sizeof(words))));
-    struct model_call *first = m.call;
-    assert_false(begin(&m, &e)); /* it holds all there is, and more */
-    m.call = first;
-    fake_done(out(&m), "m");
-    turns(&m.f);
-    assert_true(str_ends(buf_str(&m.seen), STR("usage(0 -1) done(m)")));
-    ledger_free(m.f.engine.ledger);
-    m.f.engine.ledger = NULL;
-    m_done(&m);
+    ask(m);
+    assert_true(fake_text(out(m), str_of(words, sizeof(words))));
+    struct model_call *first = m->call;
+    assert_false(begin(m, &e)); /* it holds all there is, and more */
+    m->call = first;
+    fake_done(out(m), "m");
+    turns(&m->f);
+    assert_true(str_ends(buf_str(&m->seen), STR("usage(0 -1) done(m)")));
+    ledger_free(m->f.engine.ledger);
+    m->f.engine.ledger = NULL;
 }
 
 static void what_was_counted_is_what_the_budget_loses(void **state) {
-    (void)state;
+    struct asked_model *m = *state;
     static const struct budget budget = {STR_INIT(""), STR_INIT(""), BUDGET_DAY, 0, 300};
-    struct asked_model m;
     struct err e;
-    m_init(&m, false);
-    set_budget(&m, &budget);
-    ask(&m);
-    fake_text(out(&m), STR("yes"));
-    fake_usage(out(&m), 50, 1);
-    fake_done(out(&m), "m");
-    turns(&m.f);
-    struct model_call *first = m.call;
-    assert_false(begin(&m, &e));
+    set_budget(m, &budget);
+    ask(m);
+    fake_text(out(m), STR("yes"));
+    fake_usage(out(m), 50, 1);
+    fake_done(out(m), "m");
+    turns(&m->f);
+    struct model_call *first = m->call;
+    assert_false(begin(m, &e));
     assert_int_equal(e.code, ERR_RESOURCE_EXHAUSTED);
-    m.call = first;
-    ledger_free(m.f.engine.ledger);
-    m.f.engine.ledger = NULL;
-    m_done(&m);
+    m->call = first;
+    ledger_free(m->f.engine.ledger);
+    m->f.engine.ledger = NULL;
 }
 
 static void a_request_that_is_too_large_is_refused(void **state) {
@@ -507,34 +468,35 @@ static void a_request_that_is_too_large_is_refused(void **state) {
     fixture_done(&m.f);
 }
 
-#define T(name) cmocka_unit_test(name)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define STORED(name) cmocka_unit_test_setup_teardown(name, setup_stored, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(a_reply_is_text_usage_and_done),
-        T(the_request_is_its_own_copy),
-        T(a_character_that_is_cut_waits_for_its_rest),
-        T(how_a_reply_ended_stands_before_its_end),
-        T(a_failure_keeps_its_code_and_its_reason),
-        T(what_was_said_before_a_failure_is_counted),
-        T(a_filter_fails_what_has_not_begun_and_ends_what_has),
-        T(what_cannot_be_stored_does_not_count),
-        T(one_that_is_lost_on_its_way_asks_no_further),
-        T(the_first_word_has_its_time),
-        T(time_that_was_waited_before_it_is_gone),
-        T(a_request_that_waited_too_long_fails_at_once),
-        T(silence_between_two_words_has_its_time),
-        T(the_whole_is_not_made_longer_by_words),
-        T(a_clock_of_zero_does_not_run),
-        T(a_reader_that_lags_pauses_the_model_and_its_silence),
-        T(the_whole_runs_out_also_while_it_is_paused),
-        T(a_reader_that_goes_lets_a_paused_model_go_on),
-        T(a_cancelled_call_asks_nobody_any_more),
-        T(somebody_else_may_have_it_cancelled_by_its_run),
-        T(a_budget_without_room_refuses_it_before_the_model_is_asked),
-        T(a_reply_that_outgrows_its_budget_goes_on),
-        T(what_was_counted_is_what_the_budget_loses),
-        T(a_request_that_is_too_large_is_refused),
+        STORED(a_reply_is_text_usage_and_done),
+        TEST(the_request_is_its_own_copy),
+        TEST(a_character_that_is_cut_waits_for_its_rest),
+        cmocka_unit_test(how_a_reply_ended_stands_before_its_end),
+        STORED(a_failure_keeps_its_code_and_its_reason),
+        TEST(what_was_said_before_a_failure_is_counted),
+        cmocka_unit_test(a_filter_fails_what_has_not_begun_and_ends_what_has),
+        STORED(what_cannot_be_stored_does_not_count),
+        STORED(one_that_is_lost_on_its_way_asks_no_further),
+        TEST(the_first_word_has_its_time),
+        TEST(time_that_was_waited_before_it_is_gone),
+        TEST(a_request_that_waited_too_long_fails_at_once),
+        TEST(silence_between_two_words_has_its_time),
+        TEST(the_whole_is_not_made_longer_by_words),
+        TEST(a_clock_of_zero_does_not_run),
+        TEST(a_reader_that_lags_pauses_the_model_and_its_silence),
+        TEST(the_whole_runs_out_also_while_it_is_paused),
+        TEST(a_reader_that_goes_lets_a_paused_model_go_on),
+        STORED(a_cancelled_call_asks_nobody_any_more),
+        TEST(somebody_else_may_have_it_cancelled_by_its_run),
+        cmocka_unit_test(a_budget_without_room_refuses_it_before_the_model_is_asked),
+        TEST(a_reply_that_outgrows_its_budget_goes_on),
+        TEST(what_was_counted_is_what_the_budget_loses),
+        cmocka_unit_test(a_request_that_is_too_large_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,20 @@ static void owner_end(struct owner *owner) {
     fixture_done(&owner->f);
 }
 
+static int setup(void **state) {
+    struct owner *owner = MEM_NEW(struct owner);
+    owner_start(owner, ON_DISK);
+    *state = owner;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct owner *owner = *state;
+    owner_end(owner);
+    free(owner);
+    return 0;
+}
+
 static void assert_told(struct owner *owner, const char *expected) {
     turns(&owner->f);
     assert_str(buf_str(&owner->told), expected);
@@ -105,87 +119,74 @@ static void assert_told(struct owner *owner, const char *expected) {
 #define STATE " item(application/vnd.weir.job.state+json)"
 
 static void nobody_sees_a_state_before_it_is_on_disk(void **state) {
-    (void)state;
-    struct owner owner;
-    owner = (struct owner){.job = NULL};
-    owner_start(&owner, ON_DISK);
-    fake_store_ask_me(owner.f.store);
-    assert_told(&owner, "");
-    assert_str(buf_str(&owner.reader.seen),
+    struct owner *owner = *state;
+    fake_store_ask_me(owner->f.store);
+    assert_told(owner, "");
+    assert_str(buf_str(&owner->reader.seen),
                "started(please) item(application/vnd.weir.job.request)");
-    fake_store_commit(owner.f.store, 0);
-    assert_told(&owner, "kept ");
-    assert_str(buf_str(&owner.reader.seen), SUBMITTED);
-    run_job_queue(owner.job);
-    run_job_run(owner.job);
-    assert_told(&owner, "kept ");
-    assert_str(buf_str(&owner.reader.seen), SUBMITTED);
-    fake_store_commit(owner.f.store, 0);
-    assert_told(&owner, "kept running ");
-    assert_str(buf_str(&owner.reader.seen), SUBMITTED STATE STATE);
-    run_job_done(owner.job, STR("m"));
-    assert_told(&owner, "kept running ");
-    fake_store_commit(owner.f.store, 0);
-    assert_told(&owner, "kept running over ");
-    assert_str(buf_str(&owner.reader.seen), SUBMITTED STATE STATE " done(m)");
-    owner_end(&owner);
+    fake_store_commit(owner->f.store, 0);
+    assert_told(owner, "kept ");
+    assert_str(buf_str(&owner->reader.seen), SUBMITTED);
+    run_job_queue(owner->job);
+    run_job_run(owner->job);
+    assert_told(owner, "kept ");
+    assert_str(buf_str(&owner->reader.seen), SUBMITTED);
+    fake_store_commit(owner->f.store, 0);
+    assert_told(owner, "kept running ");
+    assert_str(buf_str(&owner->reader.seen), SUBMITTED STATE STATE);
+    run_job_done(owner->job, STR("m"));
+    assert_told(owner, "kept running ");
+    fake_store_commit(owner->f.store, 0);
+    assert_told(owner, "kept running over ");
+    assert_str(buf_str(&owner->reader.seen), SUBMITTED STATE STATE " done(m)");
 }
 
 static void a_write_that_is_on_its_way_does_not_free_what_came_behind_it(void **state) {
-    (void)state;
-    struct owner owner;
-    owner_start(&owner, ON_DISK);
-    assert_told(&owner, "kept ");
-    fake_store_ask_me(owner.f.store);
-    run_job_queue(owner.job);
-    turns(&owner.f);
-    run_job_run(owner.job); /* behind the write of `queued` */
-    turns(&owner.f);
-    fake_store_commit(owner.f.store, 0);
-    assert_told(&owner, "kept ");
-    assert_str(buf_str(&owner.reader.seen), SUBMITTED STATE);
-    fake_store_commit(owner.f.store, 0);
-    assert_told(&owner, "kept running ");
-    assert_str(buf_str(&owner.reader.seen), SUBMITTED STATE STATE);
-    fake_store_always_commit(owner.f.store);
-    run_job_cancel(owner.job, STR("enough"));
-    run_job_cancel(owner.job, STR("again"));
-    assert_told(&owner, "kept running over ");
-    owner_end(&owner);
+    struct owner *owner = *state;
+    assert_told(owner, "kept ");
+    fake_store_ask_me(owner->f.store);
+    run_job_queue(owner->job);
+    turns(&owner->f);
+    run_job_run(owner->job); /* behind the write of `queued` */
+    turns(&owner->f);
+    fake_store_commit(owner->f.store, 0);
+    assert_told(owner, "kept ");
+    assert_str(buf_str(&owner->reader.seen), SUBMITTED STATE);
+    fake_store_commit(owner->f.store, 0);
+    assert_told(owner, "kept running ");
+    assert_str(buf_str(&owner->reader.seen), SUBMITTED STATE STATE);
+    fake_store_always_commit(owner->f.store);
+    run_job_cancel(owner->job, STR("enough"));
+    run_job_cancel(owner->job, STR("again"));
+    assert_told(owner, "kept running over ");
 }
 
 static void one_that_cannot_be_written_never_was(void **state) {
-    (void)state;
-    struct owner owner;
-    owner_start(&owner, ON_DISK);
-    fake_store_always_lose(owner.f.store, ERR_UNAVAILABLE);
-    assert_told(&owner, "cancel(the store is gone) over ");
-    owner_end(&owner);
+    struct owner *owner = *state;
+    fake_store_always_lose(owner->f.store, ERR_UNAVAILABLE);
+    assert_told(owner, "cancel(the store is gone) over ");
 }
 
 /* Whoever asks within half an hour hears how it ended; the store still has it as unfinished. */
 static void one_whose_end_cannot_be_written_stays_for_a_while(void **state) {
-    (void)state;
-    struct owner owner;
+    struct owner *owner = *state;
     struct live_view view;
-    owner_start(&owner, ON_DISK);
-    assert_told(&owner, "kept ");
-    uint64_t run = run_job_id(owner.job);
-    run_job_queue(owner.job);
-    run_job_run(owner.job);
-    assert_told(&owner, "kept running ");
-    fake_store_always_lose(owner.f.store, ERR_UNAVAILABLE);
-    run_job_done(owner.job, STR("m"));
-    assert_told(&owner, "kept running ");
-    assert_str(buf_str(&owner.reader.seen),
+    assert_told(owner, "kept ");
+    uint64_t run = run_job_id(owner->job);
+    run_job_queue(owner->job);
+    run_job_run(owner->job);
+    assert_told(owner, "kept running ");
+    fake_store_always_lose(owner->f.store, ERR_UNAVAILABLE);
+    run_job_done(owner->job, STR("m"));
+    assert_told(owner, "kept running ");
+    assert_str(buf_str(&owner->reader.seen),
                SUBMITTED STATE STATE " failed(UNAVAILABLE STORE_UNAVAILABLE)");
-    loop_advance(owner.f.loop, RUN_JOB_LINGER_MS - 1);
-    assert_true(directory_find(session_table_directory(owner.f.engine.sessions), run, &view));
+    loop_advance(owner->f.loop, RUN_JOB_LINGER_MS - 1);
+    assert_true(directory_find(session_table_directory(owner->f.engine.sessions), run, &view));
     assert_int_equal(view.state, RUN_FAILED); /* and not done, as it was about to be */
     live_view_done(&view);
-    loop_advance(owner.f.loop, 1);
-    assert_told(&owner, "kept running over ");
-    owner_end(&owner);
+    loop_advance(owner->f.loop, 1);
+    assert_told(owner, "kept running over ");
 }
 
 static void in_memory_it_is_told_all_the_same(void **state) {
@@ -204,17 +205,14 @@ static void in_memory_it_is_told_all_the_same(void **state) {
 }
 
 static void a_cancel_from_anywhere_reaches_its_owner_in_the_callers_words(void **state) {
-    (void)state;
-    struct owner owner;
+    struct owner *owner = *state;
     char why[] = "my own words";
-    owner_start(&owner, ON_DISK);
-    assert_told(&owner, "kept ");
-    assert_true(directory_leave(session_table_directory(owner.f.engine.sessions),
-                                run_job_id(owner.job), (struct leaving){.how = LEAVING_NONE},
+    assert_told(owner, "kept ");
+    assert_true(directory_leave(session_table_directory(owner->f.engine.sessions),
+                                run_job_id(owner->job), (struct leaving){.how = LEAVING_NONE},
                                 str_from(why)));
     memset(why, 'x', sizeof(why) - 1);
-    assert_told(&owner, "kept cancel(my own words) over ");
-    owner_end(&owner);
+    assert_told(owner, "kept cancel(my own words) over ");
 }
 
 static void of_two_with_one_key_only_one_begins(void **state) {
@@ -223,7 +221,6 @@ static void of_two_with_one_key_only_one_begins(void **state) {
     struct claim_view view;
     struct run_job *second;
     struct err e;
-    owner = (struct owner){.job = NULL};
     fixture_init(&owner.f, true);
     buf_init(&owner.told, KIB);
     const struct claim_name name = {STR("app"), STR("anna"), STR("k")};
@@ -246,21 +243,19 @@ static void of_two_with_one_key_only_one_begins(void **state) {
 /* --- what events say ---------------------------------------------------------------------- */
 
 static void progress_is_read_back_as_it_was_told(void **state) {
-    (void)state;
-    struct owner owner;
+    struct owner *owner = *state;
     struct run_job_note note;
     struct event event = {0};
     struct cursor *cursor;
     struct err e;
-    owner_start(&owner, ON_DISK);
-    turns(&owner.f);
-    run_job_queue(owner.job);
-    run_job_run(owner.job);
-    turns(&owner.f);
-    run_job_tell(owner.job, &(struct run_job_progress){40, 2, 5});
-    turns(&owner.f);
+    turns(&owner->f);
+    run_job_queue(owner->job);
+    run_job_run(owner->job);
+    turns(&owner->f);
+    run_job_tell(owner->job, &(struct run_job_progress){40, 2, 5});
+    turns(&owner->f);
     assert_true(
-        cursor_open(run_job_journal(owner.job), 5, owner.f.loop, NULL, NULL, &cursor, &e));
+        cursor_open(run_job_journal(owner->job), 5, owner->f.loop, NULL, NULL, &cursor, &e));
     assert_true(cursor_next(cursor, &event));
     assert_true(run_job_read(&event, &note));
     assert_int_equal(note.state, RUN_JOB_RUNNING);
@@ -269,9 +264,8 @@ static void progress_is_read_back_as_it_was_told(void **state) {
     assert_int_equal(note.progress.step, 2);
     assert_int_equal(note.progress.steps, 5);
     cursor_close(cursor);
-    run_job_cancel(owner.job, STR("enough"));
-    turns(&owner.f);
-    owner_end(&owner);
+    run_job_cancel(owner->job, STR("enough"));
+    turns(&owner->f);
 }
 
 static void bytes_that_are_no_state_say_nothing(void **state) {
@@ -339,59 +333,58 @@ static void a_job_is_known_however_its_first_events_are_cut(void **state) {
 
 /* it is neither interrupted nor lost; and without anybody who serves it, it waits. */
 static void a_job_that_was_left_is_handed_to_whoever_serves_jobs(void **state) {
-    (void)state;
-    struct owner owner;
+    struct owner *owner = *state;
     struct taken taken = {0};
-    owner_start(&owner, ON_DISK);
-    turns(&owner.f);
-    run_job_queue(owner.job);
-    run_job_run(owner.job);
-    assert_told(&owner, "kept running ");
-    uint64_t run = run_job_id(owner.job);
-    run_job_free(owner.job); /* the process ends */
-    owner.job = NULL;
-    turns(&owner.f);
-    recover_start(owner.f.store, &owner.f.host, NULL, on_recovered, &taken);
-    turns(&owner.f);
+    turns(&owner->f);
+    run_job_queue(owner->job);
+    run_job_run(owner->job);
+    assert_told(owner, "kept running ");
+    uint64_t run = run_job_id(owner->job);
+    run_job_free(owner->job); /* the process ends */
+    owner->job = NULL;
+    turns(&owner->f);
+    recover_start(owner->f.store, &owner->f.host, NULL, on_recovered, &taken);
+    turns(&owner->f);
     assert_int_equal(taken.found.jobs_left, 1);
     assert_int_equal(taken.found.interrupted, 0);
     const struct recover_helpers helpers = {.jobs = {take, &taken}};
-    recover_start(owner.f.store, &owner.f.host, &helpers, on_recovered, &taken);
-    turns(&owner.f);
+    recover_start(owner->f.store, &owner->f.host, &helpers, on_recovered, &taken);
+    turns(&owner->f);
     assert_int_equal(taken.found.jobs, 1);
     assert_int_equal(taken.times, 1);
     assert_int_equal(taken.run, run);
     assert_true(taken.is_job);
 
-    struct run_job_options options = options_of(&owner);
+    struct run_job_options options = options_of(owner);
     const struct run_job_left left = {
         .run = run, .last_seq = 5, .note = {.state = RUN_JOB_RUNNING, .attempt = 1}};
-    owner.job = run_job_resume(&options, &left);
-    run_job_queue(owner.job);
-    run_job_run(owner.job);
-    assert_told(&owner, "kept running running ");
-    run_job_done(owner.job, STR("m"));
-    assert_told(&owner, "kept running running over ");
-    recover_start(owner.f.store, &owner.f.host, NULL, on_recovered, &taken);
-    turns(&owner.f);
+    owner->job = run_job_resume(&options, &left);
+    run_job_queue(owner->job);
+    run_job_run(owner->job);
+    assert_told(owner, "kept running running ");
+    run_job_done(owner->job, STR("m"));
+    assert_told(owner, "kept running running over ");
+    recover_start(owner->f.store, &owner->f.host, NULL, on_recovered, &taken);
+    turns(&owner->f);
     assert_int_equal(taken.found.jobs_left, 0);
-    owner_end(&owner);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_drawn_moves_are_legal),
-        cmocka_unit_test(nobody_sees_a_state_before_it_is_on_disk),
-        cmocka_unit_test(a_write_that_is_on_its_way_does_not_free_what_came_behind_it),
-        cmocka_unit_test(one_that_cannot_be_written_never_was),
-        cmocka_unit_test(one_whose_end_cannot_be_written_stays_for_a_while),
+        TEST(nobody_sees_a_state_before_it_is_on_disk),
+        TEST(a_write_that_is_on_its_way_does_not_free_what_came_behind_it),
+        TEST(one_that_cannot_be_written_never_was),
+        TEST(one_whose_end_cannot_be_written_stays_for_a_while),
         cmocka_unit_test(in_memory_it_is_told_all_the_same),
-        cmocka_unit_test(a_cancel_from_anywhere_reaches_its_owner_in_the_callers_words),
+        TEST(a_cancel_from_anywhere_reaches_its_owner_in_the_callers_words),
         cmocka_unit_test(of_two_with_one_key_only_one_begins),
-        cmocka_unit_test(progress_is_read_back_as_it_was_told),
+        TEST(progress_is_read_back_as_it_was_told),
         cmocka_unit_test(bytes_that_are_no_state_say_nothing),
         cmocka_unit_test(a_job_is_known_however_its_first_events_are_cut),
-        cmocka_unit_test(a_job_that_was_left_is_handed_to_whoever_serves_jobs),
+        TEST(a_job_that_was_left_is_handed_to_whoever_serves_jobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,134 +7,116 @@
 /* --- marks -------------------------------------------------------------------------------- */
 
 static void text_is_visible_at_the_end_of_its_turn(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
+    struct fixture *f = *state;
     struct reader reader;
-    reader_open(&reader, f.journal, f.loop, 0);
-    say(&f, EVENT_TEXT, "one ");
-    say(&f, EVENT_TEXT, "two");
-    assert_marks(f.journal, 2, 0, 0);
-    loop_turn(f.loop);
-    assert_marks(f.journal, 2, 2, 0);
+    reader_open(&reader, f->journal, f->loop, 0);
+    say(f, EVENT_TEXT, "one ");
+    say(f, EVENT_TEXT, "two");
+    assert_marks(f->journal, 2, 0, 0);
+    loop_turn(f->loop);
+    assert_marks(f->journal, 2, 2, 0);
     assert_int_equal(reader.rings, 1);
     assert_str(buf_str(&reader.text), "one two");
-    loop_turn(f.loop);
+    loop_turn(f->loop);
     assert_int_equal(reader.rings, 1);
     reader_close(&reader);
-    fixture_done(&f);
 }
 
 static void an_effect_and_all_behind_it_hide_until_it_is_on_disk(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
+    struct fixture *f = *state;
     struct reader reader;
-    reader_open(&reader, f.journal, f.loop, 0);
-    say(&f, EVENT_TEXT, "before ");
-    say(&f, EVENT_TOOL_CALL, "c1");
-    say(&f, EVENT_TEXT, "after");
-    loop_turn(f.loop);
-    assert_marks(f.journal, 3, 1, 0);
-    assert_int_equal(fake_store_writes(f.store), 1);
-    say(&f, EVENT_TEXT, " more");
-    loop_turn(f.loop);
-    assert_marks(f.journal, 4, 1, 0);
+    reader_open(&reader, f->journal, f->loop, 0);
+    say(f, EVENT_TEXT, "before ");
+    say(f, EVENT_TOOL_CALL, "c1");
+    say(f, EVENT_TEXT, "after");
+    loop_turn(f->loop);
+    assert_marks(f->journal, 3, 1, 0);
+    assert_int_equal(fake_store_writes(f->store), 1);
+    say(f, EVENT_TEXT, " more");
+    loop_turn(f->loop);
+    assert_marks(f->journal, 4, 1, 0);
     assert_str(buf_str(&reader.text), "before ");
-    fake_store_commit(f.store, 0);
-    loop_turn(f.loop);
-    assert_marks(f.journal, 4, 4, 3); /* the last word rides a later commit */
-    assert_int_equal(f.durable, 3);
+    fake_store_commit(f->store, 0);
+    loop_turn(f->loop);
+    assert_marks(f->journal, 4, 4, 3); /* the last word rides a later commit */
+    assert_int_equal(f->durable, 3);
     assert_str(buf_str(&reader.text), "before after more");
     reader_close(&reader);
-    fixture_done(&f);
 }
 
 static void each_gate_opens_with_its_own_commit(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    say(&f, EVENT_STARTED, "");
-    say(&f, EVENT_TOOL_CALL, "c1");
-    loop_turn(f.loop);
-    say(&f, EVENT_TEXT, "between");
-    say(&f, EVENT_TOOL_CALL, "c2");
-    say(&f, EVENT_DONE, "");
-    loop_turn(f.loop);
-    assert_int_equal(fake_store_writes(f.store), 1); /* one at a time */
-    assert_marks(f.journal, 5, 1, 0);
-    fake_store_commit(f.store, 0);
-    loop_turn(f.loop);
-    assert_marks(f.journal, 5, 3, 2);
-    assert_int_equal(fake_store_writes(f.store), 1);
-    fake_store_commit(f.store, 0);
-    loop_turn(f.loop);
-    assert_marks(f.journal, 5, 5, 5);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    say(f, EVENT_STARTED, "");
+    say(f, EVENT_TOOL_CALL, "c1");
+    loop_turn(f->loop);
+    say(f, EVENT_TEXT, "between");
+    say(f, EVENT_TOOL_CALL, "c2");
+    say(f, EVENT_DONE, "");
+    loop_turn(f->loop);
+    assert_int_equal(fake_store_writes(f->store), 1); /* one at a time */
+    assert_marks(f->journal, 5, 1, 0);
+    fake_store_commit(f->store, 0);
+    loop_turn(f->loop);
+    assert_marks(f->journal, 5, 3, 2);
+    assert_int_equal(fake_store_writes(f->store), 1);
+    fake_store_commit(f->store, 0);
+    loop_turn(f->loop);
+    assert_marks(f->journal, 5, 5, 5);
 }
 
 static void several_gates_of_one_turn_open_together(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    for (size_t i = 0; i < 3; i++) say(&f, EVENT_TOOL_CALL, "c");
-    loop_turn(f.loop);
-    assert_marks(f.journal, 3, 0, 0);
-    assert_int_equal(fake_store_writes(f.store), 1);
-    fake_store_commit(f.store, 0);
-    loop_turn(f.loop);
-    assert_marks(f.journal, 3, 3, 3);
-    assert_int_equal(fake_store_sent(f.store), 1);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    for (size_t i = 0; i < 3; i++) say(f, EVENT_TOOL_CALL, "c");
+    loop_turn(f->loop);
+    assert_marks(f->journal, 3, 0, 0);
+    assert_int_equal(fake_store_writes(f->store), 1);
+    fake_store_commit(f->store, 0);
+    loop_turn(f->loop);
+    assert_marks(f->journal, 3, 3, 3);
+    assert_int_equal(fake_store_sent(f->store), 1);
 }
 
 /* Its kind does not tell: whoever appends it says so. */
 static void any_event_can_be_made_to_wait_for_the_disk(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    say(&f, EVENT_STARTED, "");
-    loop_turn(f.loop);
-    assert_marks(f.journal, 1, 1, 0);
-    say(&f, EVENT_TEXT, "one");
-    journal_gate(f.journal);
-    say(&f, EVENT_TEXT, "behind it");
-    loop_turn(f.loop);
-    assert_marks(f.journal, 3, 1, 0);
-    say(&f, EVENT_TEXT, "two"); /* while the first is on its way */
-    journal_gate(f.journal);
-    loop_turn(f.loop);
-    fake_store_commit(f.store, 0);
-    loop_turn(f.loop);
-    assert_marks(f.journal, 4, 3, 3);
-    say(&f, EVENT_TOOL_CALL, "c1");
-    loop_turn(f.loop);
-    fake_store_commit(f.store, 0);
-    loop_turn(f.loop);
-    assert_marks(f.journal, 5, 4, 4);
-    fake_store_commit(f.store, 0);
-    loop_turn(f.loop);
-    assert_marks(f.journal, 5, 5, 5);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    say(f, EVENT_STARTED, "");
+    loop_turn(f->loop);
+    assert_marks(f->journal, 1, 1, 0);
+    say(f, EVENT_TEXT, "one");
+    journal_gate(f->journal);
+    say(f, EVENT_TEXT, "behind it");
+    loop_turn(f->loop);
+    assert_marks(f->journal, 3, 1, 0);
+    say(f, EVENT_TEXT, "two"); /* while the first is on its way */
+    journal_gate(f->journal);
+    loop_turn(f->loop);
+    fake_store_commit(f->store, 0);
+    loop_turn(f->loop);
+    assert_marks(f->journal, 4, 3, 3);
+    say(f, EVENT_TOOL_CALL, "c1");
+    loop_turn(f->loop);
+    fake_store_commit(f->store, 0);
+    loop_turn(f->loop);
+    assert_marks(f->journal, 5, 4, 4);
+    fake_store_commit(f->store, 0);
+    loop_turn(f->loop);
+    assert_marks(f->journal, 5, 5, 5);
 }
 
 static void an_event_that_was_made_to_wait_can_be_lost(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    say(&f, EVENT_TEXT, "said");
-    loop_turn(f.loop);
-    say(&f, EVENT_TEXT, "not said");
-    journal_gate(f.journal);
-    loop_turn(f.loop);
-    fake_store_lose(f.store, 0, ERR_UNAVAILABLE);
-    loop_turn(f.loop);
-    assert_int_equal(f.lost, 1);
-    assert_int_equal(journal_retract(f.journal), 1);
-    say(&f, EVENT_FAILED, "");
-    loop_turn(f.loop);
-    assert_marks(f.journal, 2, 2, 0);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    say(f, EVENT_TEXT, "said");
+    loop_turn(f->loop);
+    say(f, EVENT_TEXT, "not said");
+    journal_gate(f->journal);
+    loop_turn(f->loop);
+    fake_store_lose(f->store, 0, ERR_UNAVAILABLE);
+    loop_turn(f->loop);
+    assert_int_equal(f->lost, 1);
+    assert_int_equal(journal_retract(f->journal), 1);
+    say(f, EVENT_FAILED, "");
+    loop_turn(f->loop);
+    assert_marks(f->journal, 2, 2, 0);
 }
 
 /* Appended ≥ visible, and nothing behind an effect that is not on disk is visible, whatever the
@@ -185,24 +167,21 @@ static void the_marks_keep_their_order_in_any_order_of_things(void **state) {
 /* --- chunks ------------------------------------------------------------------------------- */
 
 static void events_of_every_size_are_read_whole(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
+    struct fixture *f = *state;
     struct reader reader;
-    reader_open(&reader, f.journal, f.loop, 0);
+    reader_open(&reader, f->journal, f->loop, 0);
     static const size_t sizes[] = {1,     4070,  4080,   4096, 4097, 16 * KIB - 20,
                                    16384, 16385, 100000, 2,    MIB,  3};
     uint64_t bytes = 0;
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
-        say_long(&f, sizes[i]);
+        say_long(f, sizes[i]);
         bytes += sizes[i];
-        if (i % 2) loop_turn(f.loop);
+        if (i % 2) loop_turn(f->loop);
     }
-    loop_turn(f.loop);
+    loop_turn(f->loop);
     assert_int_equal(reader.bytes, bytes);
     assert_int_equal(reader.events, ARRAY_LEN(sizes));
     reader_close(&reader);
-    fixture_done(&f);
 }
 
 /* Every fill of the first chunk, to the byte. */
@@ -286,33 +265,30 @@ static void what_left_the_window_is_out_of_range(void **state) {
 }
 
 static void what_is_not_on_disk_stays_in_the_window(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    journal_leave(f.journal);
-    journal_unref(f.journal);
-    f.journal = fixture_journal(&f, 8, 32 * KIB);
-    for (size_t i = 0; i < 200; i++) say_long(&f, 1000);
-    loop_advance(f.loop, KEEPER_TICK_MS);
-    assert_int_equal(fake_store_writes(f.store), 1);
+    struct fixture *f = *state;
+    journal_leave(f->journal);
+    journal_unref(f->journal);
+    f->journal = fixture_journal(f, 8, 32 * KIB);
+    for (size_t i = 0; i < 200; i++) say_long(f, 1000);
+    loop_advance(f->loop, KEEPER_TICK_MS);
+    assert_int_equal(fake_store_writes(f->store), 1);
     struct reader reader;
-    reader_open(&reader, f.journal, f.loop, 0); /* still there */
+    reader_open(&reader, f->journal, f->loop, 0); /* still there */
     reader.lazy = true;
-    fake_store_commit(f.store, 0);
-    loop_turn(f.loop);
-    assert_int_equal(journal_durable(f.journal), 200);
+    fake_store_commit(f->store, 0);
+    loop_turn(f->loop);
+    assert_int_equal(journal_durable(f->journal), 200);
     struct cursor *cursor;
     struct err e;
-    assert_false(cursor_open(f.journal, 0, f.loop, reader_ready, NULL, &cursor, &e));
+    assert_false(cursor_open(f->journal, 0, f->loop, reader_ready, NULL, &cursor, &e));
     read_some(&reader, SIZE_MAX); /* it holds what it has not read */
     assert_int_equal(reader.events, 200);
-    for (size_t i = 0; i < 200; i++) say_long(&f, 1000);
-    loop_advance(f.loop, KEEPER_TICK_MS);
-    fake_store_commit(f.store, 0);
-    loop_turn(f.loop);
-    assert_int_equal(journal_durable(f.journal), 400);
+    for (size_t i = 0; i < 200; i++) say_long(f, 1000);
+    loop_advance(f->loop, KEEPER_TICK_MS);
+    fake_store_commit(f->store, 0);
+    loop_turn(f->loop);
+    assert_int_equal(journal_durable(f->journal), 400);
     reader_close(&reader);
-    fixture_done(&f);
 }
 
 static void a_slow_reader_keeps_what_it_has_not_read(void **state) {
@@ -395,24 +371,21 @@ static void an_observer_never_paces(void **state) {
 
 /* Nobody reads yet, since nothing may be shown: what is said meanwhile has a bound, too. */
 static void a_source_waits_for_the_disk_before_it_is_far_ahead(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    say(&f, EVENT_TOOL_CALL, "c1");
-    say_long(&f, 100 * KIB);
-    loop_turn(f.loop);
-    assert_false(f.held);
-    say_long(&f, 200 * KIB);
-    loop_turn(f.loop);
-    assert_true(f.held);
-    fake_store_commit(f.store, 0);
-    loop_turn(f.loop);
-    assert_false(f.held);
-    say_long(&f, MIB); /* it is shown: whoever reads it paces, or nobody does */
-    loop_turn(f.loop);
-    assert_false(f.held);
-    fake_store_always_commit(f.store);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    say(f, EVENT_TOOL_CALL, "c1");
+    say_long(f, 100 * KIB);
+    loop_turn(f->loop);
+    assert_false(f->held);
+    say_long(f, 200 * KIB);
+    loop_turn(f->loop);
+    assert_true(f->held);
+    fake_store_commit(f->store, 0);
+    loop_turn(f->loop);
+    assert_false(f->held);
+    say_long(f, MIB); /* it is shown: whoever reads it paces, or nobody does */
+    loop_turn(f->loop);
+    assert_false(f->held);
+    fake_store_always_commit(f->store);
 }
 
 /* Memory that the disk has can be released. So while it is scarce nothing gets far ahead of the
@@ -464,89 +437,77 @@ static void scarce_memory_holds_no_source_without_a_disk(void **state) {
 
 /* T1 */
 static void a_lost_effect_is_taken_back_and_said_otherwise(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
+    struct fixture *f = *state;
     struct reader reader;
-    reader_open(&reader, f.journal, f.loop, 0);
-    say(&f, EVENT_TEXT, "said ");
-    loop_turn(f.loop);
-    say(&f, EVENT_TEXT, "and heard ");
-    say(&f, EVENT_TOOL_CALL, "c1");
-    for (size_t i = 0; i < 20; i++) say_long(&f, 3000); /* into further chunks */
-    loop_turn(f.loop);
-    fake_store_lose(f.store, 0, ERR_UNAVAILABLE);
-    loop_turn(f.loop);
-    assert_int_equal(f.lost, 1);
-    assert_int_equal(journal_visible(f.journal), 2);
-    assert_int_equal(journal_retract(f.journal), 2);
-    say(&f, EVENT_TEXT, "sorry");
-    say(&f, EVENT_FAILED, "");
-    loop_turn(f.loop);
-    assert_marks(f.journal, 4, 4, 0);
+    reader_open(&reader, f->journal, f->loop, 0);
+    say(f, EVENT_TEXT, "said ");
+    loop_turn(f->loop);
+    say(f, EVENT_TEXT, "and heard ");
+    say(f, EVENT_TOOL_CALL, "c1");
+    for (size_t i = 0; i < 20; i++) say_long(f, 3000); /* into further chunks */
+    loop_turn(f->loop);
+    fake_store_lose(f->store, 0, ERR_UNAVAILABLE);
+    loop_turn(f->loop);
+    assert_int_equal(f->lost, 1);
+    assert_int_equal(journal_visible(f->journal), 2);
+    assert_int_equal(journal_retract(f->journal), 2);
+    say(f, EVENT_TEXT, "sorry");
+    say(f, EVENT_FAILED, "");
+    loop_turn(f->loop);
+    assert_marks(f->journal, 4, 4, 0);
     assert_str(buf_str(&reader.text), "said and heard sorry");
     assert_int_equal(reader.events, 4);
     reader_close(&reader);
-    reader_open(&reader, f.journal, f.loop, 2); /* a late one sees the same */
-    loop_turn(f.loop);
+    reader_open(&reader, f->journal, f->loop, 2); /* a late one sees the same */
+    loop_turn(f->loop);
     assert_int_equal(reader.events, 2);
     reader_close(&reader);
-    fixture_done(&f);
 }
 
 static void a_reader_that_waits_beyond_a_retract_sees_what_is_said_instead(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    say(&f, EVENT_TEXT, "a");
-    say(&f, EVENT_TOOL_CALL, "c1");
-    for (size_t i = 0; i < 10; i++) say_long(&f, 5000);
-    loop_turn(f.loop);
+    struct fixture *f = *state;
+    say(f, EVENT_TEXT, "a");
+    say(f, EVENT_TOOL_CALL, "c1");
+    for (size_t i = 0; i < 10; i++) say_long(f, 5000);
+    loop_turn(f->loop);
     struct reader reader;
-    reader_open(&reader, f.journal, f.loop, 9); /* in what is hidden still */
-    fake_store_lose(f.store, 0, ERR_UNAVAILABLE);
-    loop_turn(f.loop);
-    journal_retract(f.journal);
-    for (const char *c = "bcdefghijkl"; *c; c++) say_to(f.journal, EVENT_TEXT, str_of(c, 1));
-    loop_turn(f.loop);
+    reader_open(&reader, f->journal, f->loop, 9); /* in what is hidden still */
+    fake_store_lose(f->store, 0, ERR_UNAVAILABLE);
+    loop_turn(f->loop);
+    journal_retract(f->journal);
+    for (const char *c = "bcdefghijkl"; *c; c++) say_to(f->journal, EVENT_TEXT, str_of(c, 1));
+    loop_turn(f->loop);
     assert_str(buf_str(&reader.text), "jkl");
     reader_close(&reader);
-    fixture_done(&f);
 }
 
 static void a_terminal_event_that_is_lost_can_be_said_again(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    say(&f, EVENT_DONE, "");
-    loop_turn(f.loop);
-    assert_marks(f.journal, 1, 0, 0);
-    fake_store_lose(f.store, 0, ERR_UNAVAILABLE);
-    loop_turn(f.loop);
-    assert_int_equal(journal_retract(f.journal), 0);
-    assert_int_equal(journal_retract(f.journal), 0);
-    say(&f, EVENT_FAILED, "");
-    loop_turn(f.loop);
-    assert_marks(f.journal, 1, 1, 0);
-    assert_int_equal(fake_store_writes(f.store), 0);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    say(f, EVENT_DONE, "");
+    loop_turn(f->loop);
+    assert_marks(f->journal, 1, 0, 0);
+    fake_store_lose(f->store, 0, ERR_UNAVAILABLE);
+    loop_turn(f->loop);
+    assert_int_equal(journal_retract(f->journal), 0);
+    assert_int_equal(journal_retract(f->journal), 0);
+    say(f, EVENT_FAILED, "");
+    loop_turn(f->loop);
+    assert_marks(f->journal, 1, 1, 0);
+    assert_int_equal(fake_store_writes(f->store), 0);
 }
 
 static void an_orphan_that_is_lost_takes_itself_back(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    struct journal *journal = journal_ref(f.journal);
-    say(&f, EVENT_TEXT, "a");
-    say(&f, EVENT_DONE, "");
-    journal_leave(f.journal);
-    loop_turn(f.loop);
-    fake_store_lose(f.store, 0, ERR_UNAVAILABLE);
-    loop_turn(f.loop);
+    struct fixture *f = *state;
+    struct journal *journal = journal_ref(f->journal);
+    say(f, EVENT_TEXT, "a");
+    say(f, EVENT_DONE, "");
+    journal_leave(f->journal);
+    loop_turn(f->loop);
+    fake_store_lose(f->store, 0, ERR_UNAVAILABLE);
+    loop_turn(f->loop);
     assert_marks(journal, 1, 1, 0);
-    assert_int_equal(f.lost, 0);
+    assert_int_equal(f->lost, 0);
     journal_unref(journal);
-    fixture_done(&f);
 }
 
 /* --- threads ------------------------------------------------------------------------------ */
@@ -790,30 +751,27 @@ static void texts_appended_at_once_are_events_of_their_own(void **state) {
 }
 
 static void a_stretch_ends_where_the_disk_is_waited_for(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
+    struct fixture *f = *state;
     struct cursor *cursor;
     struct event event;
     struct err e;
     size_t count;
-    say(&f, EVENT_TEXT, "before ");
-    say(&f, EVENT_TEXT, "it ");
-    journal_gate(f.journal);
-    say(&f, EVENT_TEXT, "after");
-    loop_turn(f.loop);
-    assert_true(cursor_open(f.journal, 0, f.loop, NULL, NULL, &cursor, &e));
+    say(f, EVENT_TEXT, "before ");
+    say(f, EVENT_TEXT, "it ");
+    journal_gate(f->journal);
+    say(f, EVENT_TEXT, "after");
+    loop_turn(f->loop);
+    assert_true(cursor_open(f->journal, 0, f->loop, NULL, NULL, &cursor, &e));
     cursor_texts(cursor, SIZE_MAX, &count);
     assert_int_equal(count, 1);
     cursor_texts(cursor, SIZE_MAX, &count);
     assert_int_equal(count, 0);
     assert_false(cursor_next(cursor, &event));
-    fake_store_commit(f.store, 0);
-    loop_turn(f.loop);
+    fake_store_commit(f->store, 0);
+    loop_turn(f->loop);
     cursor_texts(cursor, SIZE_MAX, &count);
     assert_int_equal(count, 2);
     cursor_close(cursor);
-    fixture_done(&f);
 }
 
 /* Readers stand at the very end of what is visible while what is hidden is dropped. */
@@ -849,16 +807,14 @@ static void *spin_run(void *ctx) {
 }
 
 static void what_is_dropped_is_dropped_under_the_eyes_of_readers(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
+    struct fixture *f = *state;
     struct spinner spinner = {.loop = loop_new()};
     for (size_t i = 0; i < LOST_JOURNALS; i++) {
-        spinner.journals[i] = fixture_journal(&f, 100 + i, MIB);
+        spinner.journals[i] = fixture_journal(f, 100 + i, MIB);
         journal_leave(spinner.journals[i]); /* a loss makes it take itself back */
         say_to(spinner.journals[i], EVENT_TEXT, STR("said"));
     }
-    loop_turn(f.loop);
+    loop_turn(f->loop);
     pthread_t thread;
     loop_post(spinner.loop, &spinner.start, spin, &spinner);
     assert_int_equal(pthread_create(&thread, NULL, spin_run, &spinner), 0);
@@ -868,52 +824,51 @@ static void what_is_dropped_is_dropped_under_the_eyes_of_readers(void **state) {
         struct journal *journal = spinner.journals[i];
         say_to(journal, EVENT_TOOL_CALL, STR("c"));
         for (size_t n = 0; n < 10; n++) say_to(journal, EVENT_TEXT, str_of(text, sizeof(text)));
-        loop_turn(f.loop);
-        fake_store_lose(f.store, 0, ERR_UNAVAILABLE);
-        loop_turn(f.loop);
+        loop_turn(f->loop);
+        fake_store_lose(f->store, 0, ERR_UNAVAILABLE);
+        loop_turn(f->loop);
         for (size_t n = 0; n < 10; n++) say_to(journal, EVENT_TEXT, str_of(text, sizeof(text)));
-        loop_turn(f.loop);
+        loop_turn(f->loop);
         assert_marks(journal, 11, 11, 0);
     }
     atomic_store(&spinner.stop, true);
     pthread_join(thread, NULL);
     free_far_loop(spinner.loop);
     for (size_t i = 0; i < LOST_JOURNALS; i++) journal_unref(spinner.journals[i]);
-    fixture_done(&f);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_visible_at_the_end_of_its_turn),
-        cmocka_unit_test(an_effect_and_all_behind_it_hide_until_it_is_on_disk),
-        cmocka_unit_test(each_gate_opens_with_its_own_commit),
-        cmocka_unit_test(several_gates_of_one_turn_open_together),
-        cmocka_unit_test(any_event_can_be_made_to_wait_for_the_disk),
-        cmocka_unit_test(an_event_that_was_made_to_wait_can_be_lost),
+        TEST(text_is_visible_at_the_end_of_its_turn),
+        TEST(an_effect_and_all_behind_it_hide_until_it_is_on_disk),
+        TEST(each_gate_opens_with_its_own_commit),
+        TEST(several_gates_of_one_turn_open_together),
+        TEST(any_event_can_be_made_to_wait_for_the_disk),
+        TEST(an_event_that_was_made_to_wait_can_be_lost),
         cmocka_unit_test(the_marks_keep_their_order_in_any_order_of_things),
-        cmocka_unit_test(events_of_every_size_are_read_whole),
+        TEST(events_of_every_size_are_read_whole),
         cmocka_unit_test(a_chunk_is_filled_to_its_last_byte),
         cmocka_unit_test(a_reader_may_come_late_at_any_place),
         cmocka_unit_test(a_reader_beyond_the_end_waits_for_what_comes),
         cmocka_unit_test(what_left_the_window_is_out_of_range),
-        cmocka_unit_test(what_is_not_on_disk_stays_in_the_window),
+        TEST(what_is_not_on_disk_stays_in_the_window),
         cmocka_unit_test(a_slow_reader_keeps_what_it_has_not_read),
         cmocka_unit_test(a_lagging_pacer_holds_the_source_and_lets_it_go_at_half),
         cmocka_unit_test(a_pacer_that_goes_lets_the_source_go_on),
         cmocka_unit_test(an_observer_never_paces),
         cmocka_unit_test(a_source_waits_for_the_disk_while_memory_is_scarce),
         cmocka_unit_test(scarce_memory_holds_no_source_without_a_disk),
-        cmocka_unit_test(a_source_waits_for_the_disk_before_it_is_far_ahead),
-        cmocka_unit_test(a_lost_effect_is_taken_back_and_said_otherwise),
-        cmocka_unit_test(a_reader_that_waits_beyond_a_retract_sees_what_is_said_instead),
-        cmocka_unit_test(a_terminal_event_that_is_lost_can_be_said_again),
-        cmocka_unit_test(an_orphan_that_is_lost_takes_itself_back),
+        TEST(a_source_waits_for_the_disk_before_it_is_far_ahead),
+        TEST(a_lost_effect_is_taken_back_and_said_otherwise),
+        TEST(a_reader_that_waits_beyond_a_retract_sees_what_is_said_instead),
+        TEST(a_terminal_event_that_is_lost_can_be_said_again),
+        TEST(an_orphan_that_is_lost_takes_itself_back),
         cmocka_unit_test(readers_on_another_loop_see_every_event_once),
         cmocka_unit_test(cursors_come_and_go_while_the_window_moves),
         cmocka_unit_test(texts_come_in_stretches_however_much_is_asked_for),
         cmocka_unit_test(texts_appended_at_once_are_events_of_their_own),
-        cmocka_unit_test(a_stretch_ends_where_the_disk_is_waited_for),
-        cmocka_unit_test(what_is_dropped_is_dropped_under_the_eyes_of_readers),
+        TEST(a_stretch_ends_where_the_disk_is_waited_for),
+        TEST(what_is_dropped_is_dropped_under_the_eyes_of_readers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

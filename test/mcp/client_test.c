@@ -19,12 +19,10 @@ static void only_the_drawn_moves_are_legal(void **state) {
 }
 
 static void a_session_is_opened_before_the_first_call(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
-    stage_call(&stage, &request);
-    struct http_call *call = out(&stage);
+    stage_call(stage, &request);
+    struct http_call *call = out(stage);
     assert_str(fake_http_request(call)->method, "POST");
     assert_str(fake_http_request(call)->url, ENDPOINT);
     assert_str(fake_http_request(call)->body,
@@ -37,13 +35,13 @@ static void a_session_is_opened_before_the_first_call(void **state) {
     assert_str(fake_http_header(call, "X-Conversation-Id"), "s-1");
     assert_str(fake_http_header(call, "Mcp-Protocol-Version"), "");
     answer_json(call, "id-7", "\"result\":{\"protocolVersion\":\"2025-11-25\"}");
-    call = out(&stage);
+    call = out(stage);
     assert_str(fake_http_request(call)->body,
                "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}");
     assert_str(fake_http_header(call, "Authorization"), "Bearer u/w/2");
     assert_str(fake_http_header(call, "Mcp-Session-Id"), "id-7");
     accept_note(call);
-    call = out(&stage);
+    call = out(stage);
     assert_str(
         fake_http_request(call)->body,
         "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"t\"}}");
@@ -52,28 +50,24 @@ static void a_session_is_opened_before_the_first_call(void **state) {
     assert_str(fake_http_header(call, "Mcp-Protocol-Version"), "2025-11-25");
     assert_str(fake_http_header(call, "X-Conversation-Id"), "s-1");
     answer_json(call, "", "\"result\":{\"a\":1}");
-    stage_said(&stage, false, "{\"a\":1}");
-    stage_call(&stage, &request); /* the session is there */
-    assert_method(out(&stage), "tools/call");
-    answer_json(out(&stage), "", "\"result\":2");
-    stage_said(&stage, false, "2");
-    stage_done(&stage);
+    stage_said(stage, false, "{\"a\":1}");
+    stage_call(stage, &request); /* the session is there */
+    assert_method(out(stage), "tools/call");
+    answer_json(out(stage), "", "\"result\":2");
+    stage_said(stage, false, "2");
 }
 
 static void each_user_has_a_session_of_its_own(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
+    struct stage *stage = *state;
     struct mcp_request first = stage_request("u"), second = stage_request("v");
-    stage_call(&stage, &first);
-    greet(&stage, "id-u");
-    answer_json(out(&stage), "", "\"result\":1");
-    stage_call(&stage, &second);
-    greet(&stage, "id-v");
-    assert_str(fake_http_header(out(&stage), "Mcp-Session-Id"), "id-v");
-    assert_true(str_starts(fake_http_header(out(&stage), "Authorization"), STR("Bearer v/w/")));
-    answer_json(out(&stage), "", "\"result\":1");
-    stage_done(&stage);
+    stage_call(stage, &first);
+    greet(stage, "id-u");
+    answer_json(out(stage), "", "\"result\":1");
+    stage_call(stage, &second);
+    greet(stage, "id-v");
+    assert_str(fake_http_header(out(stage), "Mcp-Session-Id"), "id-v");
+    assert_true(str_starts(fake_http_header(out(stage), "Authorization"), STR("Bearer v/w/")));
+    answer_json(out(stage), "", "\"result\":1");
 }
 
 static void every_version_that_we_know_is_agreed_to(void **state) {
@@ -177,13 +171,11 @@ static void a_stream_that_ends_early_has_no_answer(void **state) {
 }
 
 static void what_a_server_asks_meanwhile_is_answered(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
-    stage_call(&stage, &request);
-    greet(&stage, "id-1");
-    struct http_call *call = out(&stage);
+    stage_call(stage, &request);
+    greet(stage, "id-1");
+    struct http_call *call = out(stage);
     fake_http_head(call, 200, "text/event-stream");
     fake_http_body(call,
                    STR("data: {\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n\n"
@@ -193,40 +185,36 @@ static void what_a_server_asks_meanwhile_is_answered(void **state) {
                        "data: {\"jsonrpc\":\"2.0\",\"id\":11,\"method\":"
                        "\"sampling/createMessage\",\"params\":{}}\n\n"
                        "data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":1}\n\n"));
-    stage_said(&stage, false, "1");
-    assert_int_equal(fake_http_calls(stage.pool), 4);
-    assert_str(fake_http_request(out(&stage))->body,
+    stage_said(stage, false, "1");
+    assert_int_equal(fake_http_calls(stage->pool), 4);
+    assert_str(fake_http_request(out(stage))->body,
                "{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"result\":{}}");
-    assert_str(fake_http_header(out(&stage), "Mcp-Session-Id"), "id-1");
-    accept_note(out(&stage));
-    assert_str(fake_http_request(out(&stage))->body,
+    assert_str(fake_http_header(out(stage), "Mcp-Session-Id"), "id-1");
+    accept_note(out(stage));
+    assert_str(fake_http_request(out(stage))->body,
                "{\"jsonrpc\":\"2.0\",\"id\":9,\"error\":{\"code\":-32601,\"message\":\"this "
                "client does not do that\"}}");
-    accept_note(out(&stage));
-    assert_str(fake_http_request(out(&stage))->body,
+    accept_note(out(stage));
+    assert_str(fake_http_request(out(stage))->body,
                "{\"jsonrpc\":\"2.0\",\"id\":10,\"result\":{\"action\":\"cancel\"}}");
-    accept_note(out(&stage));
-    assert_str(fake_http_request(out(&stage))->body,
+    accept_note(out(stage));
+    assert_str(fake_http_request(out(stage))->body,
                "{\"jsonrpc\":\"2.0\",\"id\":11,\"error\":{\"code\":-32601,\"message\":\"this "
                "client does not do that\"}}");
-    accept_note(out(&stage));
-    stage_done(&stage);
+    accept_note(out(stage));
 }
 
 static void a_batch_is_looked_through_for_the_answer(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
-    stage_call(&stage, &request);
-    greet(&stage, "");
-    struct http_call *call = out(&stage);
+    stage_call(stage, &request);
+    greet(stage, "");
+    struct http_call *call = out(stage);
     fake_http_head(call, 200, "application/json");
     fake_http_body(call, STR("[{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":0},"
                              "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":1}]"));
     fake_http_end(call);
-    stage_said(&stage, false, "1");
-    stage_done(&stage);
+    stage_said(stage, false, "1");
 }
 
 static void what_is_no_answer_fails_the_call_with_its_reason(void **state) {
@@ -271,44 +259,38 @@ static void what_is_no_answer_fails_the_call_with_its_reason(void **state) {
 }
 
 static void a_session_that_is_lost_is_opened_anew_once(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
-    stage_call(&stage, &request);
-    greet(&stage, "id-1");
-    fake_http_head(out(&stage), 404, "text/plain");
-    greet(&stage, "id-2");
-    assert_str(fake_http_header(out(&stage), "Mcp-Session-Id"), "id-2");
-    answer_json(out(&stage), "", "\"result\":1");
-    stage_said(&stage, false, "1");
+    stage_call(stage, &request);
+    greet(stage, "id-1");
+    fake_http_head(out(stage), 404, "text/plain");
+    greet(stage, "id-2");
+    assert_str(fake_http_header(out(stage), "Mcp-Session-Id"), "id-2");
+    answer_json(out(stage), "", "\"result\":1");
+    stage_said(stage, false, "1");
 
-    stage_call(&stage, &request);
-    fake_http_head(out(&stage), 404, "text/plain");
-    greet(&stage, "id-3");
-    fake_http_head(out(&stage), 404, "text/plain");
-    stage_said(&stage, true, "the MCP server keeps losing its session");
-    stage_done(&stage);
+    stage_call(stage, &request);
+    fake_http_head(out(stage), 404, "text/plain");
+    greet(stage, "id-3");
+    fake_http_head(out(stage), 404, "text/plain");
+    stage_said(stage, true, "the MCP server keeps losing its session");
 }
 
 static void two_calls_that_lose_one_session_open_one(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
-    stage_call(&stage, &request);
-    stage_call(&stage, &request);
-    greet(&stage, "id-1");
-    fake_http_head(out(&stage), 404, "text/plain");
-    fake_http_head(out(&stage), 404, "text/plain");
-    assert_int_equal(fake_http_calls(stage.pool), 1);
-    greet(&stage, "id-2");
-    assert_int_equal(fake_http_calls(stage.pool), 2);
-    answer_json(out(&stage), "", "\"result\":1");
-    answer_json(out(&stage), "", "\"result\":1");
-    assert_int_equal(stage.answers, 2);
-    assert_false(stage.failed);
-    stage_done(&stage);
+    stage_call(stage, &request);
+    stage_call(stage, &request);
+    greet(stage, "id-1");
+    fake_http_head(out(stage), 404, "text/plain");
+    fake_http_head(out(stage), 404, "text/plain");
+    assert_int_equal(fake_http_calls(stage->pool), 1);
+    greet(stage, "id-2");
+    assert_int_equal(fake_http_calls(stage->pool), 2);
+    answer_json(out(stage), "", "\"result\":1");
+    answer_json(out(stage), "", "\"result\":1");
+    assert_int_equal(stage->answers, 2);
+    assert_false(stage->failed);
 }
 
 static void a_lost_connection_is_mended_once_where_it_does_no_harm(void **state) {
@@ -491,87 +473,78 @@ static void a_call_can_be_cancelled_at_each_moment(void **state) {
 }
 
 static void a_call_that_cannot_be_authorized_is_not_sent(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
-    stage.refuses = true;
-    stage_call(&stage, &request);
-    assert_int_equal(fake_http_calls_ever(stage.pool), 0);
-    loop_turn(stage.loop);
-    stage_said(&stage, true, "no token");
+    stage->refuses = true;
+    stage_call(stage, &request);
+    assert_int_equal(fake_http_calls_ever(stage->pool), 0);
+    loop_turn(stage->loop);
+    stage_said(stage, true, "no token");
 
-    stage.refuses = false;
-    stage_call(&stage, &request);
-    greet(&stage, "");
-    answer_json(out(&stage), "", "\"result\":1");
-    stage.refuses = true;
-    stage_call(&stage, &request);
-    loop_turn(stage.loop);
-    stage_said(&stage, true, "no token");
-    stage_call(&stage, &request);
-    mcp_call_cancel(stage_call(&stage, &request));
-    loop_turn(stage.loop);
-    assert_int_equal(stage.answers, 1);
-    stage_done(&stage);
+    stage->refuses = false;
+    stage_call(stage, &request);
+    greet(stage, "");
+    answer_json(out(stage), "", "\"result\":1");
+    stage->refuses = true;
+    stage_call(stage, &request);
+    loop_turn(stage->loop);
+    stage_said(stage, true, "no token");
+    stage_call(stage, &request);
+    mcp_call_cancel(stage_call(stage, &request));
+    loop_turn(stage->loop);
+    assert_int_equal(stage->answers, 1);
 }
 
 static void a_conversation_that_is_no_header_is_not_sent(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
     request.caller.conversation = STR("a\r\nevil: 1");
-    stage_call(&stage, &request);
-    assert_str(fake_http_header(out(&stage), "X-Conversation-Id"), "");
-    greet(&stage, "");
-    answer_json(out(&stage), "", "\"result\":1");
-    stage_done(&stage);
+    stage_call(stage, &request);
+    assert_str(fake_http_header(out(stage), "X-Conversation-Id"), "");
+    greet(stage, "");
+    answer_json(out(stage), "", "\"result\":1");
 }
 
 static void only_so_many_users_are_remembered(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
+    struct stage *stage = *state;
     for (int i = 0; i < 300; i++) {
         char user[16];
         snprintf(user, sizeof(user), "u%d", i);
         struct mcp_request request = stage_request(user);
-        stage_call(&stage, &request);
-        greet(&stage, "");
-        answer_json(out(&stage), "", "\"result\":1");
+        stage_call(stage, &request);
+        greet(stage, "");
+        answer_json(out(stage), "", "\"result\":1");
     }
     struct mcp_request last = stage_request("u299"), first = stage_request("u0");
-    stage_call(&stage, &last);
-    assert_method(out(&stage), "tools/call");
-    answer_json(out(&stage), "", "\"result\":1");
-    stage_call(&stage, &first);
-    greet(&stage, "");
-    answer_json(out(&stage), "", "\"result\":1");
-    stage_done(&stage);
+    stage_call(stage, &last);
+    assert_method(out(stage), "tools/call");
+    answer_json(out(stage), "", "\"result\":1");
+    stage_call(stage, &first);
+    greet(stage, "");
+    answer_json(out(stage), "", "\"result\":1");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_drawn_moves_are_legal),
-        cmocka_unit_test(a_session_is_opened_before_the_first_call),
-        cmocka_unit_test(each_user_has_a_session_of_its_own),
+        TEST(a_session_is_opened_before_the_first_call),
+        TEST(each_user_has_a_session_of_its_own),
         cmocka_unit_test(every_version_that_we_know_is_agreed_to),
         cmocka_unit_test(calls_that_wait_for_a_greeting_go_and_fail_together),
         cmocka_unit_test(an_answer_in_a_stream_reads_the_same_however_it_is_cut),
         cmocka_unit_test(a_stream_that_ends_early_has_no_answer),
-        cmocka_unit_test(what_a_server_asks_meanwhile_is_answered),
-        cmocka_unit_test(a_batch_is_looked_through_for_the_answer),
+        TEST(what_a_server_asks_meanwhile_is_answered),
+        TEST(a_batch_is_looked_through_for_the_answer),
         cmocka_unit_test(what_is_no_answer_fails_the_call_with_its_reason),
-        cmocka_unit_test(a_session_that_is_lost_is_opened_anew_once),
-        cmocka_unit_test(two_calls_that_lose_one_session_open_one),
+        TEST(a_session_that_is_lost_is_opened_anew_once),
+        TEST(two_calls_that_lose_one_session_open_one),
         cmocka_unit_test(a_lost_connection_is_mended_once_where_it_does_no_harm),
         cmocka_unit_test(only_what_may_be_repeated_shares_a_connection),
         cmocka_unit_test(what_may_have_been_done_is_unknown_unless_it_may_be_repeated),
         cmocka_unit_test(a_call_can_be_cancelled_at_each_moment),
-        cmocka_unit_test(a_call_that_cannot_be_authorized_is_not_sent),
-        cmocka_unit_test(a_conversation_that_is_no_header_is_not_sent),
-        cmocka_unit_test(only_so_many_users_are_remembered),
+        TEST(a_call_that_cannot_be_authorized_is_not_sent),
+        TEST(a_conversation_that_is_no_header_is_not_sent),
+        TEST(only_so_many_users_are_remembered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

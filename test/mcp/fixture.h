@@ -3,9 +3,13 @@
 #define WEIR_TEST_MCP_FIXTURE_H
 
 #include "fake/http_fake.h"
+
+#include "base/mem.h"
 #include "helper/assert_str.h"
 
 #include "mcp/client.h"
+
+#include <stdlib.h>
 
 #define FRESH __attribute__((unused)) static
 #define ENDPOINT "http://o:7171/mcp/v1"
@@ -66,6 +70,31 @@ FRESH void stage_done(struct stage *stage) {
     buf_done(&stage->said);
     loop_free(stage->loop);
 }
+
+FRESH int fixture_setup(void **state) {
+    struct stage *stage = MEM_NEW(struct stage);
+    stage_init(stage);
+    *state = stage;
+    return 0;
+}
+
+FRESH int fixture_setup_probing(void **state) {
+    struct stage *stage = MEM_NEW(struct stage);
+    stage_init_as(stage, true);
+    *state = stage;
+    return 0;
+}
+
+FRESH int fixture_teardown(void **state) {
+    struct stage *stage = *state;
+    stage_done(stage);
+    free(stage);
+    return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+#define PROBED(name)                                                                           \
+    cmocka_unit_test_setup_teardown(name, fixture_setup_probing, fixture_teardown)
 
 FRESH void stage_hears(struct json result, const struct err *failed, void *ctx) {
     struct stage *stage = ctx;

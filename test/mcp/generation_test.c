@@ -33,28 +33,25 @@ static struct json params_of(struct http_call *call) {
 /* --- telling them apart ------------------------------------------------------------------- */
 
 static void a_stateless_server_is_asked_without_a_handshake(void **state) {
-    (void)state;
-    struct stage stage;
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
-    stage_init_as(&stage, true);
-    stage_call(&stage, &request);
-    assert_method(out(&stage), "server/discover");
-    assert_str(fake_http_header(out(&stage), "mcp-protocol-version"), "2026-07-28");
-    assert_str(fake_http_header(out(&stage), "mcp-method"), "server/discover");
-    assert_str(params_of(out(&stage)).raw, "{" META "}");
-    answer_json(out(&stage), "s-9", DISCOVERED);
+    stage_call(stage, &request);
+    assert_method(out(stage), "server/discover");
+    assert_str(fake_http_header(out(stage), "mcp-protocol-version"), "2026-07-28");
+    assert_str(fake_http_header(out(stage), "mcp-method"), "server/discover");
+    assert_str(params_of(out(stage)).raw, "{" META "}");
+    answer_json(out(stage), "s-9", DISCOVERED);
     for (int i = 0; i < 2; i++) { /* it is asked once only what it is */
-        assert_method(out(&stage), "tools/call");
-        assert_str(params_of(out(&stage)).raw, "{" META ",\"name\":\"t\"}");
-        assert_str(fake_http_header(out(&stage), "mcp-protocol-version"), "2026-07-28");
-        assert_str(fake_http_header(out(&stage), "mcp-session-id"), "");
-        answer_json(out(&stage), "", "\"result\":{\"resultType\":\"complete\",\"a\":1}");
-        stage_said(&stage, false, "{\"resultType\":\"complete\",\"a\":1}");
+        assert_method(out(stage), "tools/call");
+        assert_str(params_of(out(stage)).raw, "{" META ",\"name\":\"t\"}");
+        assert_str(fake_http_header(out(stage), "mcp-protocol-version"), "2026-07-28");
+        assert_str(fake_http_header(out(stage), "mcp-session-id"), "");
+        answer_json(out(stage), "", "\"result\":{\"resultType\":\"complete\",\"a\":1}");
+        stage_said(stage, false, "{\"resultType\":\"complete\",\"a\":1}");
         request.caller.user = STR("another");
-        if (i == 0) stage_call(&stage, &request);
+        if (i == 0) stage_call(stage, &request);
     }
-    assert_true(mcp_client_may_listen(stage.client));
-    stage_done(&stage);
+    assert_true(mcp_client_may_listen(stage->client));
 }
 
 static void any_other_refusal_is_that_of_a_server_with_a_handshake(void **state) {
@@ -92,133 +89,112 @@ static void any_other_refusal_is_that_of_a_server_with_a_handshake(void **state)
 }
 
 static void a_server_that_names_our_version_is_taken_at_its_word(void **state) {
-    (void)state;
-    struct stage stage;
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
-    stage_init_as(&stage, true);
-    stage_call(&stage, &request);
+    stage_call(stage, &request);
     answer_error(
-        out(&stage), 400,
+        out(stage), 400,
         "{\"code\":-32022,\"message\":\"no\",\"data\":{\"supported\":[\"2026-07-28\"]}}");
-    assert_method(out(&stage), "tools/call");
-    answer_json(out(&stage), "", "\"result\":1");
-    stage_said(&stage, false, "1");
-    stage_done(&stage);
+    assert_method(out(stage), "tools/call");
+    answer_json(out(stage), "", "\"result\":1");
+    stage_said(stage, false, "1");
 }
 
 static void silence_is_an_answer_too(void **state) {
-    (void)state;
-    struct stage stage;
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
-    stage_init_as(&stage, true);
-    stage_call(&stage, &request);
-    fake_http_fail(out(&stage), ERR_DEADLINE_EXCEEDED, HTTP_WAITING);
-    greet(&stage, "s-1");
-    answer_json(out(&stage), "", "\"result\":1");
-    stage_said(&stage, false, "1");
-    stage_done(&stage);
+    stage_call(stage, &request);
+    fake_http_fail(out(stage), ERR_DEADLINE_EXCEEDED, HTTP_WAITING);
+    greet(stage, "s-1");
+    answer_json(out(stage), "", "\"result\":1");
+    stage_said(stage, false, "1");
 }
 
 static void a_server_out_of_reach_is_not_greeted_either(void **state) {
-    (void)state;
-    struct stage stage;
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
-    stage_init_as(&stage, true);
-    stage_call(&stage, &request);
-    fake_http_fail(out(&stage), ERR_UNAVAILABLE, HTTP_CONNECTING);
-    stage_said(&stage, true, "the MCP server cannot be reached");
-    assert_int_equal(fake_http_calls(stage.pool), 0);
-    stage_call(&stage, &request);
-    assert_method(out(&stage), "server/discover");
-    answer_json(out(&stage), "", DISCOVERED);
-    answer_json(out(&stage), "", "\"result\":1");
-    stage_said(&stage, false, "1");
-    stage_done(&stage);
+    stage_call(stage, &request);
+    fake_http_fail(out(stage), ERR_UNAVAILABLE, HTTP_CONNECTING);
+    stage_said(stage, true, "the MCP server cannot be reached");
+    assert_int_equal(fake_http_calls(stage->pool), 0);
+    stage_call(stage, &request);
+    assert_method(out(stage), "server/discover");
+    answer_json(out(stage), "", DISCOVERED);
+    answer_json(out(stage), "", "\"result\":1");
+    stage_said(stage, false, "1");
 }
 
 /* What refuses a stateless request with a plain 400 is another server by now. */
 static void a_server_that_is_another_one_now_is_asked_again(void **state) {
-    (void)state;
-    struct stage stage;
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
-    stage_init_as(&stage, true);
-    stage_call(&stage, &request);
-    answer_json(out(&stage), "", DISCOVERED);
-    answer_error(out(&stage), 400, "{\"code\":-32000,\"message\":\"not initialized\"}");
-    assert_method(out(&stage), "server/discover");
-    answer_error(out(&stage), 400, "{\"code\":-32000,\"message\":\"not initialized\"}");
-    greet(&stage, "s-1");
-    assert_method(out(&stage), "tools/call");
-    answer_json(out(&stage), "", "\"result\":1");
-    stage_said(&stage, false, "1");
-    stage_done(&stage);
+    stage_call(stage, &request);
+    answer_json(out(stage), "", DISCOVERED);
+    answer_error(out(stage), 400, "{\"code\":-32000,\"message\":\"not initialized\"}");
+    assert_method(out(stage), "server/discover");
+    answer_error(out(stage), 400, "{\"code\":-32000,\"message\":\"not initialized\"}");
+    greet(stage, "s-1");
+    assert_method(out(stage), "tools/call");
+    answer_json(out(stage), "", "\"result\":1");
+    stage_said(stage, false, "1");
 }
 
 static void a_cancelled_stateless_call_just_ends(void **state) {
-    (void)state;
-    struct stage stage;
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
-    stage_init_as(&stage, true);
-    struct mcp_call *call = stage_call(&stage, &request);
-    answer_json(out(&stage), "", DISCOVERED);
+    struct mcp_call *call = stage_call(stage, &request);
+    answer_json(out(stage), "", DISCOVERED);
     mcp_call_cancel(call);
-    assert_int_equal(fake_http_calls(stage.pool), 0);
-    stage_done(&stage);
+    assert_int_equal(fake_http_calls(stage->pool), 0);
 }
 
 /* --- rounds ------------------------------------------------------------------------------- */
 
 static void a_server_that_needs_more_gets_its_state_back(void **state) {
-    (void)state;
-    struct stage stage;
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
-    stage_init_as(&stage, true);
-    stage_call(&stage, &request);
-    answer_json(out(&stage), "", DISCOVERED);
-    struct json before = json_find(posted(out(&stage)), STR("id"));
+    stage_call(stage, &request);
+    answer_json(out(stage), "", DISCOVERED);
+    struct json before = json_find(posted(out(stage)), STR("id"));
     int64_t first, second;
     assert_true(json_i64(before, &first));
     answer_json(
-        out(&stage), "",
+        out(stage), "",
         "\"result\":{\"resultType\":\"input_required\",\"requestState\":\"{\\\"n\\\": 1}\","
         "\"inputRequests\":{\"a\":{\"method\":\"elicitation/create\"},"
         "\"b\":{\"method\":\"roots/list\"}}}");
-    assert_method(out(&stage), "tools/call");
-    assert_str(params_of(out(&stage)).raw,
+    assert_method(out(stage), "tools/call");
+    assert_str(params_of(out(stage)).raw,
                "{" META ",\"name\":\"t\",\"inputResponses\":{\"a\":{\"action\":\"cancel\"},"
                "\"b\":{\"roots\":[]}},\"requestState\":\"{\\\"n\\\": 1}\"}");
-    assert_true(json_i64(json_find(posted(out(&stage)), STR("id")), &second));
+    assert_true(json_i64(json_find(posted(out(stage)), STR("id")), &second));
     assert_true(second != first);
-    answer_json(out(&stage), "", /* without a state: none goes back */
+    answer_json(out(stage), "", /* without a state: none goes back */
                 "\"result\":{\"resultType\":\"input_required\",\"inputRequests\":{}}");
-    assert_str(params_of(out(&stage)).raw, "{" META ",\"name\":\"t\",\"inputResponses\":{}}");
-    answer_json(out(&stage), "", "\"result\":{\"ok\":true}");
-    stage_said(&stage, false, "{\"ok\":true}");
-    stage_done(&stage);
+    assert_str(params_of(out(stage)).raw, "{" META ",\"name\":\"t\",\"inputResponses\":{}}");
+    answer_json(out(stage), "", "\"result\":{\"ok\":true}");
+    stage_said(stage, false, "{\"ok\":true}");
 }
 
 static void a_server_that_needs_what_there_is_not_is_refused(void **state) {
-    (void)state;
-    struct stage stage;
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
-    stage_init_as(&stage, true);
-    stage_call(&stage, &request);
-    answer_json(out(&stage), "", DISCOVERED);
-    answer_json(out(&stage), "",
+    stage_call(stage, &request);
+    answer_json(out(stage), "", DISCOVERED);
+    answer_json(out(stage), "",
                 "\"result\":{\"resultType\":\"input_required\",\"inputRequests\":"
                 "{\"a\":{\"method\":\"sampling/createMessage\"}}}");
     stage_said(
-        &stage, true,
+        stage, true,
         "the MCP server asks for \"sampling/createMessage\", which it does not get here");
-    stage_call(&stage, &request);
+    stage_call(stage, &request);
     for (int i = 0; i < 8; i++)
-        answer_json(out(&stage), "",
+        answer_json(out(stage), "",
                     "\"result\":{\"resultType\":\"input_required\",\"requestState\":\"s\"}");
-    assert_int_equal(stage.answers, 0);
-    answer_json(out(&stage), "",
+    assert_int_equal(stage->answers, 0);
+    answer_json(out(stage), "",
                 "\"result\":{\"resultType\":\"input_required\",\"requestState\":\"s\"}");
-    stage_said(&stage, true, "the MCP server asks for more again and again");
-    stage_done(&stage);
+    stage_said(stage, true, "the MCP server asks for more again and again");
 }
 
 /* --- progress ----------------------------------------------------------------------------- */
@@ -229,17 +205,15 @@ static void on_progress(struct json params, void *ctx) {
 }
 
 static void progress_reaches_the_call_whose_token_it_names(void **state) {
-    (void)state;
-    struct stage stage;
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
     struct buf events;
     request.progress = on_progress;
-    stage_init(&stage);
-    stage_call(&stage, &request);
-    greet(&stage, "");
+    stage_call(stage, &request);
+    greet(stage, "");
     struct json token =
-        json_find(json_find(params_of(out(&stage)), STR("_meta")), STR("progressToken"));
-    struct json id = json_find(posted(out(&stage)), STR("id"));
+        json_find(json_find(params_of(out(stage)), STR("_meta")), STR("progressToken"));
+    struct json id = json_find(posted(out(stage)), STR("id"));
     assert_true(str_equal(token.raw, id.raw));
     buf_init(&events, 4 * KIB);
     for (int i = 0; i < 2; i++)
@@ -250,12 +224,11 @@ static void progress_reaches_the_call_whose_token_it_names(void **state) {
             i ? "" : "9", STR_ARG(id.raw), i);
     buf_printf(&events, "data: {\"jsonrpc\":\"2.0\",\"id\":" STR_FMT ",\"result\":2}\n\n",
                STR_ARG(id.raw));
-    struct http_call *call = out(&stage);
+    struct http_call *call = out(stage);
     assert_true(fake_http_head(call, 200, "text/event-stream"));
     fake_http_body(call, buf_str(&events));
-    stage_said(&stage, false, "\"m1\"2");
+    stage_said(stage, false, "\"m1\"2");
     buf_done(&events);
-    stage_done(&stage);
 }
 
 /* --- headers ------------------------------------------------------------------------------ */
@@ -268,23 +241,20 @@ static struct json read_as_json(const char *text) {
 }
 
 static void arguments_go_as_headers_where_the_schema_says_so(void **state) {
-    (void)state;
-    struct stage stage;
+    struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
-    stage_init_as(&stage, true);
     request.schema = STR(
         "{\"properties\":{\"r\":{\"type\":\"string\",\"x-mcp-header\":\"Region\"},"
         "\"o\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\","
         "\"x-mcp-header\":\"N\"}}},\"gone\":{\"type\":\"string\",\"x-mcp-header\":\"G\"}}}");
     request.params =
         STR("{\"name\":\"t\",\"arguments\":{\"r\":\"a\\r\\nb\",\"o\":{\"n\":42.0}}}");
-    stage_call(&stage, &request);
-    answer_json(out(&stage), "", DISCOVERED);
-    assert_str(fake_http_header(out(&stage), "Mcp-Param-Region"), "=?base64?YQ0KYg==?=");
-    assert_str(fake_http_header(out(&stage), "Mcp-Param-N"), "42");
-    assert_str(fake_http_header(out(&stage), "Mcp-Param-G"), "");
-    answer_json(out(&stage), "", "\"result\":1");
-    stage_done(&stage);
+    stage_call(stage, &request);
+    answer_json(out(stage), "", DISCOVERED);
+    assert_str(fake_http_header(out(stage), "Mcp-Param-Region"), "=?base64?YQ0KYg==?=");
+    assert_str(fake_http_header(out(stage), "Mcp-Param-N"), "42");
+    assert_str(fake_http_header(out(stage), "Mcp-Param-G"), "");
+    answer_json(out(stage), "", "\"result\":1");
 }
 
 static void a_value_goes_as_it_is_or_encoded(void **state) {
@@ -334,17 +304,17 @@ static void a_schema_that_names_headers_wrongly_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stateless_server_is_asked_without_a_handshake),
+        PROBED(a_stateless_server_is_asked_without_a_handshake),
         cmocka_unit_test(any_other_refusal_is_that_of_a_server_with_a_handshake),
-        cmocka_unit_test(a_server_that_names_our_version_is_taken_at_its_word),
-        cmocka_unit_test(silence_is_an_answer_too),
-        cmocka_unit_test(a_server_out_of_reach_is_not_greeted_either),
-        cmocka_unit_test(a_server_that_is_another_one_now_is_asked_again),
-        cmocka_unit_test(a_cancelled_stateless_call_just_ends),
-        cmocka_unit_test(a_server_that_needs_more_gets_its_state_back),
-        cmocka_unit_test(a_server_that_needs_what_there_is_not_is_refused),
-        cmocka_unit_test(progress_reaches_the_call_whose_token_it_names),
-        cmocka_unit_test(arguments_go_as_headers_where_the_schema_says_so),
+        PROBED(a_server_that_names_our_version_is_taken_at_its_word),
+        PROBED(silence_is_an_answer_too),
+        PROBED(a_server_out_of_reach_is_not_greeted_either),
+        PROBED(a_server_that_is_another_one_now_is_asked_again),
+        PROBED(a_cancelled_stateless_call_just_ends),
+        PROBED(a_server_that_needs_more_gets_its_state_back),
+        PROBED(a_server_that_needs_what_there_is_not_is_refused),
+        TEST(progress_reaches_the_call_whose_token_it_names),
+        PROBED(arguments_go_as_headers_where_the_schema_says_so),
         cmocka_unit_test(a_value_goes_as_it_is_or_encoded),
         cmocka_unit_test(a_schema_that_names_headers_wrongly_is_refused),
     };

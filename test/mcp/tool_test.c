@@ -19,23 +19,21 @@ static void on_listed(const struct err *failed, void *ctx) {
 static const struct mcp_caller caller = {STR_INIT("u"), STR_INIT("w"), STR_INIT("s-1")};
 
 static void all_pages_of_a_list_are_read(void **state) {
-    (void)state;
-    struct stage stage;
+    struct stage *stage = *state;
     struct listed listed = {0};
     size_t count;
-    stage_init(&stage);
-    struct mcp_listing *listing = mcp_list(stage.client, &caller, on_listed, &listed);
-    greet(&stage, "");
-    assert_str(fake_http_request(out(&stage))->body,
+    struct mcp_listing *listing = mcp_list(stage->client, &caller, on_listed, &listed);
+    greet(stage, "");
+    assert_str(fake_http_request(out(stage))->body,
                "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\"}");
     answer_json(
-        out(&stage), "",
+        out(stage), "",
         "\"result\":{\"tools\":[{\"name\":\"a\",\"description\":\"A \\u00e9\","
         "\"inputSchema\":{\"type\":\"object\"},\"annotations\":{\"readOnlyHint\":true}},"
         "{\"name\":\"a\"},{\"name\":\"b c\"},{\"name\":5},{}],\"nextCursor\":\"p\\\"2\"}");
-    assert_str(json_find(posted(out(&stage)), STR("params")).raw, "{\"cursor\":\"p\\\"2\"}");
+    assert_str(json_find(posted(out(stage)), STR("params")).raw, "{\"cursor\":\"p\\\"2\"}");
     assert_int_equal(listed.times, 0);
-    answer_json(out(&stage), "",
+    answer_json(out(stage), "",
                 "\"result\":{\"tools\":[{\"name\":\"b-2\",\"inputSchema\":7,"
                 "\"annotations\":{\"idempotentHint\":true}},{\"name\":\"c\",\"annotations\":{"
                 "\"idempotentHint\":false,\"readOnlyHint\":1}}]}");
@@ -50,24 +48,20 @@ static void all_pages_of_a_list_are_read(void **state) {
     assert_true(mcp_listing_same(listing, listing));
     assert_false(mcp_listing_same(listing, NULL));
     mcp_listing_free(listing);
-    stage_done(&stage);
 }
 
 static void a_list_that_does_not_end_is_refused(void **state) {
-    (void)state;
-    struct stage stage;
+    struct stage *stage = *state;
     struct listed listed = {0};
-    stage_init(&stage);
-    struct mcp_listing *listing = mcp_list(stage.client, &caller, on_listed, &listed);
-    greet(&stage, "");
+    struct mcp_listing *listing = mcp_list(stage->client, &caller, on_listed, &listed);
+    greet(stage, "");
     for (int i = 0; i < MCP_PAGES_MAX; i++) {
         assert_int_equal(listed.times, 0);
-        answer_json(out(&stage), "", "\"result\":{\"tools\":[],\"nextCursor\":\"x\"}");
+        answer_json(out(stage), "", "\"result\":{\"tools\":[],\"nextCursor\":\"x\"}");
     }
     assert_true(listed.times == 1 && listed.failed);
     assert_int_equal(listed.why.code, ERR_TOO_LARGE);
     mcp_listing_free(listing);
-    stage_done(&stage);
 }
 
 static void a_list_that_is_none_fails(void **state) {
@@ -159,36 +153,33 @@ static const struct mcp_tool_info info = {
 };
 
 static void a_tool_is_called_for_the_user_and_the_conversation(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
-    struct tool *tool = mcp_tool_new(stage.client, &info);
+    struct stage *stage = *state;
+    struct tool *tool = mcp_tool_new(stage->client, &info);
     assert_str(tool->name, "send");
     assert_str(tool->parameters, info.schema.at);
     assert_non_null(tool->schema);
-    use(&stage, tool);
-    greet(&stage, "");
-    assert_str(json_find(posted(out(&stage)), STR("params")).raw,
+    use(stage, tool);
+    greet(stage, "");
+    assert_str(json_find(posted(out(stage)), STR("params")).raw,
                "{\"name\":\"send\",\"arguments\":{\"x\":1}}");
-    assert_str(fake_http_header(out(&stage), "X-Conversation-Id"), "s-9");
-    answer_json(out(&stage), "",
+    assert_str(fake_http_header(out(stage), "X-Conversation-Id"), "s-9");
+    answer_json(out(stage), "",
                 "\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"sent\"}]}");
-    stage_said(&stage, false, "{\"output\":\"sent\"}");
-    use(&stage, tool);
+    stage_said(stage, false, "{\"output\":\"sent\"}");
+    use(stage, tool);
     answer_json(
-        out(&stage), "",
+        out(stage), "",
         "\"result\":{\"isError\":true,\"content\":[{\"type\":\"text\",\"text\":\"x\"}]}");
-    stage_said(&stage, true, "Tool execution failed. Details: x");
-    use(&stage, tool);
-    fake_http_fail(out(&stage), ERR_UNAVAILABLE, HTTP_WAITING);
-    stage_said(&stage, true, "the MCP server closed the connection");
-    struct tool_call *call = use(&stage, tool);
+    stage_said(stage, true, "Tool execution failed. Details: x");
+    use(stage, tool);
+    fake_http_fail(out(stage), ERR_UNAVAILABLE, HTTP_WAITING);
+    stage_said(stage, true, "the MCP server closed the connection");
+    struct tool_call *call = use(stage, tool);
     tool->kind->cancel(call);
-    assert_method(out(&stage), "notifications/cancelled");
-    accept_note(out(&stage));
-    assert_int_equal(stage.answers, 0);
+    assert_method(out(stage), "notifications/cancelled");
+    accept_note(out(stage));
+    assert_int_equal(stage->answers, 0);
     tool_free(tool);
-    stage_done(&stage);
 }
 
 static void a_tool_that_is_not_idempotent_is_asked_once(void **state) {
@@ -211,30 +202,27 @@ static void a_tool_that_is_not_idempotent_is_asked_once(void **state) {
 }
 
 static void a_schema_that_we_cannot_read_is_offered_unchecked(void **state) {
-    (void)state;
-    struct stage stage;
+    struct stage *stage = *state;
     struct mcp_tool_info strange = info;
     strange.schema = STR("{\"type\":\"object\",\"unevaluatedProperties\":false}");
     strange.idempotent = true;
-    stage_init(&stage);
-    struct tool *tool = mcp_tool_new(stage.client, &strange);
+    struct tool *tool = mcp_tool_new(stage->client, &strange);
     assert_null(tool->schema);
     assert_true(tool->idempotent);
     assert_str(tool->parameters, strange.schema.at);
     tool_free(tool);
-    stage_done(&stage);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_pages_of_a_list_are_read),
-        cmocka_unit_test(a_list_that_does_not_end_is_refused),
+        TEST(all_pages_of_a_list_are_read),
+        TEST(a_list_that_does_not_end_is_refused),
         cmocka_unit_test(a_list_that_is_none_fails),
         cmocka_unit_test(a_list_can_be_let_go_at_each_moment),
         cmocka_unit_test(results_are_mapped_as_the_contract_says),
-        cmocka_unit_test(a_tool_is_called_for_the_user_and_the_conversation),
+        TEST(a_tool_is_called_for_the_user_and_the_conversation),
         cmocka_unit_test(a_tool_that_is_not_idempotent_is_asked_once),
-        cmocka_unit_test(a_schema_that_we_cannot_read_is_offered_unchecked),
+        TEST(a_schema_that_we_cannot_read_is_offered_unchecked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

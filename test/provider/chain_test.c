@@ -1,11 +1,14 @@
 #include "provider/chain.h"
 
+#include "base/mem.h"
 #include "fake/provider_fake.h"
 
 #include "helper/assert_str.h"
 #include "helper/reply_heard.h"
 
 #include "provider/dialect.h"
+
+#include <stdlib.h>
 
 /* Three models in a row, and what the caller of the chain hears of them. */
 struct fixture {
@@ -58,6 +61,20 @@ static void fixture_done(struct fixture *f) {
     loop_free(f->loop);
 }
 
+static int setup(void **state) {
+    struct fixture *f = MEM_NEW(struct fixture);
+    fixture_init(f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct fixture *f = *state;
+    fixture_done(f);
+    free(f);
+    return 0;
+}
+
 static struct provider_call *asked(const struct fixture *f, size_t model) {
     assert_int_equal(fake_calls(f->models[model]), 1);
     return fake_call(f->models[model], 0);
@@ -71,22 +88,19 @@ static void heard(struct fixture *f, const char *expected) {
 /* --- one answers -------------------------------------------------------------------------- */
 
 static void the_first_is_asked_for_its_own_model_and_all_it_says_is_passed_on(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    assert_str(fake_request(asked(&f, 0))->model, "one");
-    assert_str(fake_request(asked(&f, 0))->agent, "manager");
-    assert_ptr_equal(fake_request(asked(&f, 0))->messages, &f.message);
-    assert_true(fake_thinking(asked(&f, 0), STR("hm")));
-    assert_true(fake_text(asked(&f, 0), STR("Hi")));
-    assert_true(fake_tool_call(asked(&f, 0), "c", "look", "{}"));
-    assert_true(fake_approval(asked(&f, 0), "d", "ok?"));
-    assert_true(fake_usage(asked(&f, 0), 1, 2));
-    fake_done(asked(&f, 0), "one-long");
-    heard(&f, "thinking(hm) text(Hi) call(look) approval(ok?) usage(fake-1) done(one-long) ");
-    assert_null(f.call);
-    assert_int_equal(fake_calls_ever(f.models[1]), 0);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    assert_str(fake_request(asked(f, 0))->model, "one");
+    assert_str(fake_request(asked(f, 0))->agent, "manager");
+    assert_ptr_equal(fake_request(asked(f, 0))->messages, &f->message);
+    assert_true(fake_thinking(asked(f, 0), STR("hm")));
+    assert_true(fake_text(asked(f, 0), STR("Hi")));
+    assert_true(fake_tool_call(asked(f, 0), "c", "look", "{}"));
+    assert_true(fake_approval(asked(f, 0), "d", "ok?"));
+    assert_true(fake_usage(asked(f, 0), 1, 2));
+    fake_done(asked(f, 0), "one-long");
+    heard(f, "thinking(hm) text(Hi) call(look) approval(ok?) usage(fake-1) done(one-long) ");
+    assert_null(f->call);
+    assert_int_equal(fake_calls_ever(f->models[1]), 0);
 }
 
 static void the_next_is_asked_when_one_does_not_answer_and_a_note_says_so(void **state) {
@@ -111,16 +125,13 @@ static void the_next_is_asked_when_one_does_not_answer_and_a_note_says_so(void *
 }
 
 static void the_last_ones_failure_is_the_chains(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    fake_fail(asked(&f, 0), ERR_UNAVAILABLE, PROVIDER_ERROR);
-    fake_fail(asked(&f, 1), ERR_UNAVAILABLE, PROVIDER_ERROR);
-    buf_clear(&f.heard);
-    fake_fail(asked(&f, 2), ERR_UNAVAILABLE, PROVIDER_OVERLOADED);
-    heard(&f, "failed(PROVIDER_OVERLOADED) ");
-    assert_null(f.call);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    fake_fail(asked(f, 0), ERR_UNAVAILABLE, PROVIDER_ERROR);
+    fake_fail(asked(f, 1), ERR_UNAVAILABLE, PROVIDER_ERROR);
+    buf_clear(&f->heard);
+    fake_fail(asked(f, 2), ERR_UNAVAILABLE, PROVIDER_OVERLOADED);
+    heard(f, "failed(PROVIDER_OVERLOADED) ");
+    assert_null(f->call);
 }
 
 static void what_another_would_share_or_was_refused_is_not_handed_on(void **state) {
@@ -177,38 +188,32 @@ static void after_its_first_word_nobody_else_is_asked(void **state) {
 }
 
 static void the_same_model_of_somebody_else_is_told_by_its_provider(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    struct chain_link links[] = {{f.models[0], STR_EMPTY}, {f.models[1], STR_EMPTY}};
-    f.chain->kind->cancel(f.call);
-    provider_free(f.chain);
-    f.chain = chain_provider_new(STR("row"), links, 2);
-    f.call = provider_call_start(f.chain, f.loop, &f.request, on_reply, &f);
-    fake_fail(asked(&f, 0), ERR_UNAVAILABLE, PROVIDER_ERROR);
-    heard(&f, "note(asked did not answer (the fake model failed), asking asked of fake) ");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    struct chain_link links[] = {{f->models[0], STR_EMPTY}, {f->models[1], STR_EMPTY}};
+    f->chain->kind->cancel(f->call);
+    provider_free(f->chain);
+    f->chain = chain_provider_new(STR("row"), links, 2);
+    f->call = provider_call_start(f->chain, f->loop, &f->request, on_reply, f);
+    fake_fail(asked(f, 0), ERR_UNAVAILABLE, PROVIDER_ERROR);
+    heard(f, "note(asked did not answer (the fake model failed), asking asked of fake) ");
 }
 
 /* --- pause, resume, cancel ---------------------------------------------------------------- */
 
 static void a_pause_reaches_whoever_is_asked_also_the_next(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    f.chain->kind->pause(f.call);
-    f.chain->kind->pause(f.call); /* harmless */
-    assert_true(fake_paused(asked(&f, 0)));
-    f.chain->kind->resume(f.call);
-    f.chain->kind->resume(f.call);
-    assert_false(fake_paused(asked(&f, 0)));
+    struct fixture *f = *state;
+    f->chain->kind->pause(f->call);
+    f->chain->kind->pause(f->call); /* harmless */
+    assert_true(fake_paused(asked(f, 0)));
+    f->chain->kind->resume(f->call);
+    f->chain->kind->resume(f->call);
+    assert_false(fake_paused(asked(f, 0)));
 
-    f.then = PAUSE; /* from inside the note, when nobody is asked */
-    fake_fail(asked(&f, 0), ERR_UNAVAILABLE, PROVIDER_ERROR);
-    assert_true(fake_paused(asked(&f, 1)));
-    f.chain->kind->resume(f.call);
-    assert_false(fake_paused(asked(&f, 1)));
-    fixture_done(&f);
+    f->then = PAUSE; /* from inside the note, when nobody is asked */
+    fake_fail(asked(f, 0), ERR_UNAVAILABLE, PROVIDER_ERROR);
+    assert_true(fake_paused(asked(f, 1)));
+    f->chain->kind->resume(f->call);
+    assert_false(fake_paused(asked(f, 1)));
 }
 
 static void a_cancel_ends_it_from_inside_each_callback(void **state) {
@@ -234,15 +239,17 @@ static void a_cancel_ends_it_from_inside_each_callback(void **state) {
     fixture_done(&f);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_is_asked_for_its_own_model_and_all_it_says_is_passed_on),
+        TEST(the_first_is_asked_for_its_own_model_and_all_it_says_is_passed_on),
         cmocka_unit_test(the_next_is_asked_when_one_does_not_answer_and_a_note_says_so),
-        cmocka_unit_test(the_last_ones_failure_is_the_chains),
+        TEST(the_last_ones_failure_is_the_chains),
         cmocka_unit_test(what_another_would_share_or_was_refused_is_not_handed_on),
         cmocka_unit_test(after_its_first_word_nobody_else_is_asked),
-        cmocka_unit_test(the_same_model_of_somebody_else_is_told_by_its_provider),
-        cmocka_unit_test(a_pause_reaches_whoever_is_asked_also_the_next),
+        TEST(the_same_model_of_somebody_else_is_told_by_its_provider),
+        TEST(a_pause_reaches_whoever_is_asked_also_the_next),
         cmocka_unit_test(a_cancel_ends_it_from_inside_each_callback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,6 +106,20 @@ static void finish(struct stage *stage) {
     assert_int_equal(errno, ECHILD);
 }
 
+static int setup(void **state) {
+    struct stage *stage = MEM_NEW(struct stage);
+    begin(stage);
+    *state = stage;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct stage *stage = *state;
+    finish(stage);
+    free(stage);
+    return 0;
+}
+
 static void ask(struct stage *stage, const struct media_request *request) {
     heard_start(stage->heard, request);
     loop_run(stage->loop);
@@ -118,73 +132,61 @@ static struct media_request saying(const char *text) {
 /* --- speech ------------------------------------------------------------------------------- */
 
 static void speech_comes_as_a_file_with_right_lengths(void **state) {
-    (void)state;
-    struct stage stage;
+    struct stage *stage = *state;
     struct err e;
     struct wave wave;
-    begin(&stage);
     struct media_request request = saying("hello");
-    assert_true(media_check(stage.media, &request, &e));
-    ask(&stage, &request);
-    assert_int_equal(stage.heard->dones, 1);
-    assert_int_equal(stage.heard->artifacts, 1);
-    assert_str(buf_str(&stage.heard->type), "audio/wav");
-    assert_str(buf_str(&stage.heard->model), "espeak-ng");
-    assert_int_equal(stage.heard->artifact.sample_rate_hz, 22050);
-    assert_int_equal(stage.heard->artifact.channels, 1);
-    struct str file = buf_str(&stage.heard->bytes);
+    assert_true(media_check(stage->media, &request, &e));
+    ask(stage, &request);
+    assert_int_equal(stage->heard->dones, 1);
+    assert_int_equal(stage->heard->artifacts, 1);
+    assert_str(buf_str(&stage->heard->type), "audio/wav");
+    assert_str(buf_str(&stage->heard->model), "espeak-ng");
+    assert_int_equal(stage->heard->artifact.sample_rate_hz, 22050);
+    assert_int_equal(stage->heard->artifact.channels, 1);
+    struct str file = buf_str(&stage->heard->bytes);
     assert_int_equal(file.len, WAVE_HEAD_BYTES + 4);
     assert_memory_equal(file.at + 4, "\x28\0\0\0", 4);
     assert_memory_equal(file.at + 40, "\4\0\0\0", 4);
     assert_true(wave_read(file, &wave, &e));
     assert_true(str_equal(wave.samples, STR("\x10\0\x20\0")));
-    assert_file(&stage, "text", "hello");
-    assert_file(&stage, "args", "--stdin --stdout -b 1 -v gmw/en -s 175 -p 50 -a 100\n");
-    finish(&stage);
+    assert_file(stage, "text", "hello");
+    assert_file(stage, "args", "--stdin --stdout -b 1 -v gmw/en -s 175 -p 50 -a 100\n");
 }
 
 static void pcm_is_the_samples_alone(void **state) {
-    (void)state;
-    struct stage stage;
-    begin(&stage);
+    struct stage *stage = *state;
     struct media_request request = saying("hello");
     request.format = STR("PCM");
-    ask(&stage, &request);
-    assert_str(buf_str(&stage.heard->type), "audio/pcm");
-    assert_true(str_equal(buf_str(&stage.heard->bytes), STR("\x10\0\x20\0")));
-    assert_int_equal(stage.heard->artifact.sample_rate_hz, 22050);
-    finish(&stage);
+    ask(stage, &request);
+    assert_str(buf_str(&stage->heard->type), "audio/pcm");
+    assert_true(str_equal(buf_str(&stage->heard->bytes), STR("\x10\0\x20\0")));
+    assert_int_equal(stage->heard->artifact.sample_rate_hz, 22050);
 }
 
 static void another_rate_is_resampled(void **state) {
-    (void)state;
-    struct stage stage;
-    begin(&stage);
+    struct stage *stage = *state;
     struct media_request request = saying("hello");
     request.format = STR("pcm");
     request.sample_rate_hz = 44100;
-    ask(&stage, &request);
-    assert_true(str_equal(buf_str(&stage.heard->bytes), STR("\x10\0\x18\0\x20\0\x20\0")));
-    assert_int_equal(stage.heard->artifact.sample_rate_hz, 44100);
-    finish(&stage);
+    ask(stage, &request);
+    assert_true(str_equal(buf_str(&stage->heard->bytes), STR("\x10\0\x18\0\x20\0\x20\0")));
+    assert_int_equal(stage->heard->artifact.sample_rate_hz, 44100);
 }
 
 /* Whatever a text looks like, it is said and not obeyed. */
 static void a_text_is_no_option_and_no_command(void **state) {
-    (void)state;
-    struct stage stage;
-    begin(&stage);
+    struct stage *stage = *state;
     struct media_request request = saying("-v de <speak>`id`</speak> \001"
                                           "80S [[h@l]] \x7f$HOME\n");
-    ask(&stage, &request);
-    assert_int_equal(stage.heard->dones, 1);
-    assert_file(&stage, "text", "-v de <speak>`id`</speak>  80S [ [h@l]]  $HOME\n");
-    assert_file(&stage, "args", "--stdin --stdout -b 1 -v gmw/en -s 175 -p 50 -a 100\n");
-    finish(&stage);
+    ask(stage, &request);
+    assert_int_equal(stage->heard->dones, 1);
+    assert_file(stage, "text", "-v de <speak>`id`</speak>  80S [ [h@l]]  $HOME\n");
+    assert_file(stage, "args", "--stdin --stdout -b 1 -v gmw/en -s 175 -p 50 -a 100\n");
 }
 
 static void speed_pitch_and_volume_are_those_of_the_program(void **state) {
-    (void)state;
+    struct stage *stage = *state;
     static const struct {
         double speed, pitch, volume;
         const char *args;
@@ -193,24 +195,21 @@ static void speed_pitch_and_volume_are_those_of_the_program(void **state) {
         {0.5, -6, 0.25, "-s 88 -p 25 -a 25\n"},   {4, 24, 4, "-s 450 -p 99 -a 200\n"},
         {0.001, -24, 0.001, "-s 80 -p 0 -a 0\n"},
     };
-    struct stage stage;
-    begin(&stage);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char expected[128];
         struct media_request request = saying("hello");
         request.speed = cases[i].speed;
         request.pitch = cases[i].pitch;
         request.volume = cases[i].volume;
-        ask(&stage, &request);
+        ask(stage, &request);
         snprintf(expected, sizeof(expected), "--stdin --stdout -b 1 -v gmw/en %s",
                  cases[i].args);
-        assert_file(&stage, "args", expected);
+        assert_file(stage, "args", expected);
     }
-    finish(&stage);
 }
 
 static void a_voice_is_found_by_its_name_or_its_language(void **state) {
-    (void)state;
+    struct stage *stage = *state;
     static const struct {
         const char *voice, *language, *args;
     } cases[] = {
@@ -219,25 +218,22 @@ static void a_voice_is_found_by_its_name_or_its_language(void **state) {
         {"", "de-AT", "gmw/de"},
         {"en", "de", "gmw/en"},
     };
-    struct stage stage;
-    begin(&stage);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char expected[128];
         struct media_request request = saying("hello");
         request.voice = str_from(cases[i].voice);
         request.language = str_from(cases[i].language);
-        ask(&stage, &request);
+        ask(stage, &request);
         snprintf(expected, sizeof(expected),
                  "--stdin --stdout -b 1 -v %s -s 175 -p 50 -a 100\n", cases[i].args);
-        assert_file(&stage, "args", expected);
+        assert_file(stage, "args", expected);
     }
-    finish(&stage);
 }
 
 /* --- what cannot be had ------------------------------------------------------------------- */
 
 static void what_cannot_be_said_is_refused_with_what_can(void **state) {
-    (void)state;
+    struct stage *stage = *state;
     static const struct {
         struct media_request request;
         enum err_code code;
@@ -279,61 +275,52 @@ static void what_cannot_be_said_is_refused_with_what_can(void **state) {
          "this machine's own models speak (espeak-ng) and make vectors (hash-256), nothing "
          "else"},
     };
-    struct stage stage;
-    begin(&stage);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct err e;
-        assert_false(media_check(stage.media, &cases[i].request, &e));
+        assert_false(media_check(stage->media, &cases[i].request, &e));
         assert_string_equal(e.text, cases[i].why);
-        stage.heard->faileds = 0;
-        ask(&stage, &cases[i].request);
-        assert_failed(stage.heard, cases[i].code, PROVIDER_REJECTED, cases[i].why);
+        stage->heard->faileds = 0;
+        ask(stage, &cases[i].request);
+        assert_failed(stage->heard, cases[i].code, PROVIDER_REJECTED, cases[i].why);
     }
-    finish(&stage);
 }
 
 static void a_program_that_is_not_installed_is_unavailable(void **state) {
-    (void)state;
+    struct stage *stage = *state;
     size_t count = 1;
-    struct stage stage;
-    begin(&stage);
-    media_free(stage.media);
+    media_free(stage->media);
     struct media_local_options options = {.name = STR("local"), .path = STR("/nowhere")};
-    stage.heard->media = stage.media = media_local_new(&options);
+    stage->heard->media = stage->media = media_local_new(&options);
     struct media_request request = saying("hello");
-    ask(&stage, &request);
-    assert_failed(stage.heard, ERR_UNAVAILABLE, PROVIDER_UNREACHABLE,
+    ask(stage, &request);
+    assert_failed(stage->heard, ERR_UNAVAILABLE, PROVIDER_UNREACHABLE,
                   "speech needs the program 'espeak-ng', which is not installed: apt-get "
                   "install espeak-ng");
-    assert_null(stage.media->kind->voices(stage.media, STR(""), &count));
+    assert_null(stage->media->kind->voices(stage->media, STR(""), &count));
     assert_int_equal(count, 0);
-    finish(&stage);
 }
 
 static void a_program_that_is_installed_later_is_found(void **state) {
-    (void)state;
-    struct stage stage;
+    struct stage *stage = *state;
     struct err e;
-    begin(&stage);
-    media_free(stage.media);
+    media_free(stage->media);
     char later[128];
-    path_in(&stage, "later", later);
+    path_in(stage, "later", later);
     assert_int_equal(mkdir(later, 0700), 0);
     struct media_local_options options = {.name = STR("local"), .path = str_from(later)};
-    stage.heard->media = stage.media = media_local_new(&options);
+    stage->heard->media = stage->media = media_local_new(&options);
     struct media_request request = saying("hello");
-    assert_false(media_check(stage.media, &request, &e));
+    assert_false(media_check(stage->media, &request, &e));
     assert_int_equal(e.code, ERR_UNAVAILABLE);
     char from[128], to[160];
-    path_in(&stage, "espeak-ng", from);
+    path_in(stage, "espeak-ng", from);
     snprintf(to, sizeof(to), "%s/espeak-ng", later);
     assert_int_equal(link(from, to), 0);
-    assert_true(media_check(stage.media, &request, &e));
-    ask(&stage, &request);
-    assert_int_equal(stage.heard->dones, 1);
+    assert_true(media_check(stage->media, &request, &e));
+    ask(stage, &request);
+    assert_int_equal(stage->heard->dones, 1);
     assert_int_equal(unlink(to), 0);
     assert_int_equal(rmdir(later), 0);
-    finish(&stage);
 }
 
 static void a_program_without_voices_is_unavailable(void **state) {
@@ -501,62 +488,54 @@ static void a_call_may_be_cancelled_at_any_moment(void **state) {
 /* --- vectors ------------------------------------------------------------------------------ */
 
 static void each_input_becomes_a_vector_in_its_order(void **state) {
-    (void)state;
+    struct stage *stage = *state;
     static const struct str inputs[] = {STR_INIT("the sluice gate"), STR_INIT("a sluice")};
     double expected[HASHING_DIMENSIONS];
-    struct stage stage;
-    begin(&stage);
     struct media_request request = {.task = MEDIA_EMBEDDING,
                                     .model = STR("local/hash-256"),
                                     .inputs = inputs,
                                     .input_count = ARRAY_LEN(inputs)};
-    ask(&stage, &request);
-    assert_int_equal(stage.heard->dones, 1);
-    assert_int_equal(stage.heard->vectors, 2);
-    assert_str(buf_str(&stage.heard->model), "hash-256");
+    ask(stage, &request);
+    assert_int_equal(stage->heard->dones, 1);
+    assert_int_equal(stage->heard->vectors, 2);
+    assert_str(buf_str(&stage->heard->model), "hash-256");
     for (size_t i = 0; i < ARRAY_LEN(inputs); i++) {
-        assert_int_equal(stage.heard->number_count[i], HASHING_DIMENSIONS);
+        assert_int_equal(stage->heard->number_count[i], HASHING_DIMENSIONS);
         assert_true(hashing_embed(inputs[i], expected));
-        assert_memory_equal(stage.heard->numbers[i], expected, sizeof(expected));
+        assert_memory_equal(stage->heard->numbers[i], expected, sizeof(expected));
     }
-    finish(&stage);
 }
 
 static void empty_inputs_have_no_vector(void **state) {
-    (void)state;
+    struct stage *stage = *state;
     static const struct str inputs[] = {STR_INIT("a"), STR_INIT(" \n")};
-    struct stage stage;
-    begin(&stage);
     struct media_request request = {.task = MEDIA_EMBEDDING};
-    ask(&stage, &request);
-    assert_failed(stage.heard, ERR_INVALID_ARGUMENT, PROVIDER_REJECTED,
+    ask(stage, &request);
+    assert_failed(stage->heard, ERR_INVALID_ARGUMENT, PROVIDER_REJECTED,
                   "there is no input to make a vector of");
     request.inputs = inputs;
     request.input_count = 2;
-    stage.heard->faileds = 0;
-    ask(&stage, &request);
-    assert_failed(stage.heard, ERR_INVALID_ARGUMENT, PROVIDER_REJECTED,
+    stage->heard->faileds = 0;
+    ask(stage, &request);
+    assert_failed(stage->heard, ERR_INVALID_ARGUMENT, PROVIDER_REJECTED,
                   "input 1 (counted from 0) is empty; nothing can be made of it");
-    finish(&stage);
 }
 
 /* --- the real one ------------------------------------------------------------------------- */
 
 static void espeak_itself_speaks(void **state) {
-    (void)state;
+    struct stage *stage = *state;
     static const int64_t rates[] = {0, 8000, 48000};
     struct buf found;
-    struct stage stage;
     buf_init(&found, 4096);
     bool installed = media_local_find(&found);
     buf_done(&found);
     if (!installed) skip();
-    begin(&stage);
-    media_free(stage.media);
+    media_free(stage->media);
     struct media_local_options options = {.name = STR("local")};
-    stage.heard->media = stage.media = media_local_new(&options);
+    stage->heard->media = stage->media = media_local_new(&options);
     size_t count;
-    assert_non_null(stage.media->kind->voices(stage.media, STR("espeak-ng"), &count));
+    assert_non_null(stage->media->kind->voices(stage->media, STR("espeak-ng"), &count));
     assert_in_range(count, 50, VOICES_MAX);
     for (size_t i = 0; i < ARRAY_LEN(rates); i++) {
         struct err e;
@@ -564,27 +543,28 @@ static void espeak_itself_speaks(void **state) {
         struct media_request request = saying("A weir stands across a stream.");
         request.sample_rate_hz = rates[i];
         request.voice = STR("en-us");
-        ask(&stage, &request);
-        assert_int_equal(stage.heard->dones, i + 1);
-        assert_true(wave_read(buf_str(&stage.heard->bytes), &wave, &e));
+        ask(stage, &request);
+        assert_int_equal(stage->heard->dones, i + 1);
+        assert_true(wave_read(buf_str(&stage->heard->bytes), &wave, &e));
         assert_int_equal(wave.sample_rate_hz, rates[i] ? rates[i] : 22050);
-        assert_in_range(stage.heard->artifact.duration_ms, 800, 6000);
-        assert_int_equal(wave_duration_ms(&wave), stage.heard->artifact.duration_ms);
+        assert_in_range(stage->heard->artifact.duration_ms, 800, 6000);
+        assert_int_equal(wave_duration_ms(&wave), stage->heard->artifact.duration_ms);
     }
-    finish(&stage);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(speech_comes_as_a_file_with_right_lengths),
-        cmocka_unit_test(pcm_is_the_samples_alone),
-        cmocka_unit_test(another_rate_is_resampled),
-        cmocka_unit_test(a_text_is_no_option_and_no_command),
-        cmocka_unit_test(speed_pitch_and_volume_are_those_of_the_program),
-        cmocka_unit_test(a_voice_is_found_by_its_name_or_its_language),
-        cmocka_unit_test(what_cannot_be_said_is_refused_with_what_can),
-        cmocka_unit_test(a_program_that_is_not_installed_is_unavailable),
-        cmocka_unit_test(a_program_that_is_installed_later_is_found),
+        TEST(speech_comes_as_a_file_with_right_lengths),
+        TEST(pcm_is_the_samples_alone),
+        TEST(another_rate_is_resampled),
+        TEST(a_text_is_no_option_and_no_command),
+        TEST(speed_pitch_and_volume_are_those_of_the_program),
+        TEST(a_voice_is_found_by_its_name_or_its_language),
+        TEST(what_cannot_be_said_is_refused_with_what_can),
+        TEST(a_program_that_is_not_installed_is_unavailable),
+        TEST(a_program_that_is_installed_later_is_found),
         cmocka_unit_test(a_program_without_voices_is_unavailable),
         cmocka_unit_test(a_media_may_go_while_its_voices_are_listed),
         cmocka_unit_test(a_program_that_fails_is_quoted),
@@ -592,9 +572,9 @@ int main(void) {
         cmocka_unit_test(a_text_that_surely_lasts_too_long_is_refused_before_it_is_said),
         cmocka_unit_test(a_program_that_does_not_end_is_ended),
         cmocka_unit_test(a_call_may_be_cancelled_at_any_moment),
-        cmocka_unit_test(each_input_becomes_a_vector_in_its_order),
-        cmocka_unit_test(empty_inputs_have_no_vector),
-        cmocka_unit_test(espeak_itself_speaks),
+        TEST(each_input_becomes_a_vector_in_its_order),
+        TEST(empty_inputs_have_no_vector),
+        TEST(espeak_itself_speaks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

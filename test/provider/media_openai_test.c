@@ -43,6 +43,20 @@ static void finish(struct side *side) {
     http_pool_free(side->pool);
 }
 
+static int setup(void **state) {
+    struct side *side = MEM_NEW(struct side);
+    begin(side);
+    *state = side;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct side *side = *state;
+    finish(side);
+    free(side);
+    return 0;
+}
+
 static struct http_call *asked(const struct side *side) {
     assert_int_equal(fake_http_calls(side->pool), 1);
     return fake_http_call(side->pool, 0);
@@ -70,11 +84,9 @@ static const struct media_request embedding = {
 /* --- a question and its answer ------------------------------------------------------------ */
 
 static void a_question_has_the_address_the_key_and_the_headers_of_the_provider(void **state) {
-    (void)state;
-    struct side side;
-    begin(&side);
-    heard_start(side.heard, &embedding);
-    const struct http_call *call = asked(&side);
+    struct side *side = *state;
+    heard_start(side->heard, &embedding);
+    const struct http_call *call = asked(side);
     const struct http_request *request = fake_http_request(call);
     assert_str(request->url, "https://api.openai.com/v1/embeddings");
     assert_str(request->method, "POST");
@@ -87,13 +99,12 @@ static void a_question_has_the_address_the_key_and_the_headers_of_the_provider(v
     assert_str(fake_http_header(call, "x-gate"), GATEWAY_KEY);
     assert_int_equal(request->body_max_bytes, openai_media_max_bytes(MEDIA_EMBEDDING));
     assert_int_equal(request->total_ms, 600000);
-    answer(&side, 200, "application/json", STR(VECTORS), 1000);
-    assert_int_equal(side.heard->dones, 1);
-    assert_int_equal(side.heard->vectors, 2);
-    assert_true(side.heard->numbers[0][1] == 2 && side.heard->numbers[1][0] == 3);
-    assert_int_equal(side.heard->usage.prompt, 5);
-    assert_str(buf_str(&side.heard->model), "m-2");
-    finish(&side);
+    answer(side, 200, "application/json", STR(VECTORS), 1000);
+    assert_int_equal(side->heard->dones, 1);
+    assert_int_equal(side->heard->vectors, 2);
+    assert_true(side->heard->numbers[0][1] == 2 && side->heard->numbers[1][0] == 3);
+    assert_int_equal(side->heard->usage.prompt, 5);
+    assert_str(buf_str(&side->heard->model), "m-2");
 }
 
 static void each_task_has_its_own_road(void **state) {
@@ -196,70 +207,58 @@ static void a_refusal_says_why_and_hides_the_key(void **state) {
 }
 
 static void a_long_refusal_is_read_in_its_beginning(void **state) {
-    (void)state;
-    struct side side;
-    begin(&side);
-    heard_start(side.heard, &embedding);
-    struct http_call *call = asked(&side);
+    struct side *side = *state;
+    heard_start(side->heard, &embedding);
+    struct http_call *call = asked(side);
     char page[1024];
     memset(page, 'x', sizeof(page));
     assert_true(fake_http_head(call, 400, "text/html"));
     for (int i = 0; i < 1000; i++)
         assert_true(fake_http_body(call, str_of(page, sizeof(page))));
     fake_http_end(call);
-    assert_int_equal(side.heard->faileds, 1);
-    assert_int_equal(side.heard->why.code, ERR_INVALID_ARGUMENT);
-    finish(&side);
+    assert_int_equal(side->heard->faileds, 1);
+    assert_int_equal(side->heard->why.code, ERR_INVALID_ARGUMENT);
 }
 
 static void what_is_busy_is_asked_again(void **state) {
-    (void)state;
-    struct side side;
-    begin(&side);
-    heard_start(side.heard, &embedding);
-    struct http_call *call = asked(&side);
+    struct side *side = *state;
+    heard_start(side->heard, &embedding);
+    struct http_call *call = asked(side);
     fake_http_head_retry(call, 429, "application/json", 2000);
     fake_http_end(call);
-    assert_int_equal(fake_http_calls(side.pool), 0);
-    loop_advance(side.loop, 2000);
-    assert_int_equal(fake_http_calls(side.pool), 0); /* and a little that differs */
-    loop_advance(side.loop, 200);
-    fake_http_fail(asked(&side), ERR_UNAVAILABLE, HTTP_CONNECTING);
-    loop_advance(side.loop, 30000);
+    assert_int_equal(fake_http_calls(side->pool), 0);
+    loop_advance(side->loop, 2000);
+    assert_int_equal(fake_http_calls(side->pool), 0); /* and a little that differs */
+    loop_advance(side->loop, 200);
+    fake_http_fail(asked(side), ERR_UNAVAILABLE, HTTP_CONNECTING);
+    loop_advance(side->loop, 30000);
     assert_str(
-        fake_http_request(asked(&side))->body,
+        fake_http_request(asked(side))->body,
         "{\"model\":\"usual\",\"input\":[\"one\",\"two\"],\"encoding_format\":\"float\"}");
-    answer(&side, 200, "application/json", STR(VECTORS), 100);
-    assert_int_equal(side.heard->dones, 1);
-    assert_int_equal(fake_http_calls_ever(side.pool), 3);
-    finish(&side);
+    answer(side, 200, "application/json", STR(VECTORS), 100);
+    assert_int_equal(side->heard->dones, 1);
+    assert_int_equal(fake_http_calls_ever(side->pool), 3);
 }
 
 static void what_stays_busy_is_given_up(void **state) {
-    (void)state;
-    struct side side;
-    begin(&side);
-    heard_start(side.heard, &embedding);
+    struct side *side = *state;
+    heard_start(side->heard, &embedding);
     for (int i = 0; i < 3; i++) {
-        fake_http_head(asked(&side), 503, "application/json");
-        fake_http_end(asked(&side));
-        loop_advance(side.loop, 30000);
+        fake_http_head(asked(side), 503, "application/json");
+        fake_http_end(asked(side));
+        loop_advance(side->loop, 30000);
     }
-    assert_failed(side.heard, ERR_UNAVAILABLE, PROVIDER_OVERLOADED,
+    assert_failed(side->heard, ERR_UNAVAILABLE, PROVIDER_OVERLOADED,
                   "the model's provider is overloaded; try again in a moment");
-    finish(&side);
 }
 
 static void an_account_without_money_is_not_asked_again(void **state) {
-    (void)state;
-    struct side side;
-    begin(&side);
-    heard_start(side.heard, &embedding);
-    answer(&side, 429, "application/json",
+    struct side *side = *state;
+    heard_start(side->heard, &embedding);
+    answer(side, 429, "application/json",
            STR("{\"error\":{\"message\":\"no money\",\"code\":\"insufficient_quota\"}}"), 100);
-    assert_int_equal(side.heard->faileds, 1);
-    assert_str(buf_str(&side.heard->reason), PROVIDER_QUOTA);
-    finish(&side);
+    assert_int_equal(side->heard->faileds, 1);
+    assert_str(buf_str(&side->heard->reason), PROVIDER_QUOTA);
 }
 
 static void an_answer_that_breaks_off_is_a_failure(void **state) {
@@ -287,18 +286,15 @@ static void an_answer_that_breaks_off_is_a_failure(void **state) {
 }
 
 static void what_cannot_be_asked_is_not_sent(void **state) {
-    (void)state;
-    struct side side;
+    struct side *side = *state;
     struct err e;
-    begin(&side);
     struct media_request request = {.task = MEDIA_SPEECH};
-    assert_false(media_check(side.media, &request, &e));
-    heard_start(side.heard, &request);
-    loop_turn(side.loop);
-    assert_failed(side.heard, ERR_INVALID_ARGUMENT, PROVIDER_REJECTED,
+    assert_false(media_check(side->media, &request, &e));
+    heard_start(side->heard, &request);
+    loop_turn(side->loop);
+    assert_failed(side->heard, ERR_INVALID_ARGUMENT, PROVIDER_REJECTED,
                   "there is no text to speak");
-    assert_int_equal(fake_http_calls_ever(side.pool), 0);
-    finish(&side);
+    assert_int_equal(fake_http_calls_ever(side->pool), 0);
 }
 
 /* --- time, and nobody who waits ----------------------------------------------------------- */
@@ -346,41 +342,40 @@ static void a_cancelled_call_leaves_the_server(void **state) {
 /* --- voices ------------------------------------------------------------------------------- */
 
 static void only_openais_own_voices_are_known(void **state) {
-    (void)state;
+    struct side *side = *state;
     size_t count;
-    struct side side;
-    begin(&side);
     const struct media_voice *voices =
-        side.media->kind->voices(side.media, STR("tts-1"), &count);
+        side->media->kind->voices(side->media, STR("tts-1"), &count);
     assert_int_equal(count, 11);
     assert_str(voices[0].id, "alloy");
-    media_free(side.media);
+    media_free(side->media);
     struct remote_options options = remote_defaults;
     options.name = STR("near");
     options.dialect = &openai_dialect;
     options.settings.base_url = STR("http://127.0.0.1:8000/v1");
-    options.pool = side.pool;
-    side.heard->media = side.media = media_openai_new(&options);
-    assert_null(side.media->kind->voices(side.media, STR("tts-1"), &count));
+    options.pool = side->pool;
+    side->heard->media = side->media = media_openai_new(&options);
+    assert_null(side->media->kind->voices(side->media, STR("tts-1"), &count));
     assert_int_equal(count, 0);
-    finish(&side);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_question_has_the_address_the_key_and_the_headers_of_the_provider),
+        TEST(a_question_has_the_address_the_key_and_the_headers_of_the_provider),
         cmocka_unit_test(each_task_has_its_own_road),
         cmocka_unit_test(an_answer_reads_the_same_however_it_is_cut),
         cmocka_unit_test(a_refusal_says_why_and_hides_the_key),
-        cmocka_unit_test(a_long_refusal_is_read_in_its_beginning),
-        cmocka_unit_test(what_is_busy_is_asked_again),
-        cmocka_unit_test(what_stays_busy_is_given_up),
-        cmocka_unit_test(an_account_without_money_is_not_asked_again),
+        TEST(a_long_refusal_is_read_in_its_beginning),
+        TEST(what_is_busy_is_asked_again),
+        TEST(what_stays_busy_is_given_up),
+        TEST(an_account_without_money_is_not_asked_again),
         cmocka_unit_test(an_answer_that_breaks_off_is_a_failure),
-        cmocka_unit_test(what_cannot_be_asked_is_not_sent),
+        TEST(what_cannot_be_asked_is_not_sent),
         cmocka_unit_test(the_callers_limit_ends_a_call_in_each_state),
         cmocka_unit_test(a_cancelled_call_leaves_the_server),
-        cmocka_unit_test(only_openais_own_voices_are_known),
+        TEST(only_openais_own_voices_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

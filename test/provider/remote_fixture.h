@@ -12,6 +12,8 @@
 
 #include "base/mem.h"
 
+#include <stdlib.h>
+
 #define KEY "canary-0815-4711-abcdef"
 #define GATEWAY_KEY "gateway-secret-98765"
 
@@ -217,6 +219,22 @@ static inline void fixture_done(struct fixture *f) {
     buf_done(&f->heard);
     loop_free(f->loop);
 }
+
+static int fixture_setup(void **state) {
+    struct fixture *f = MEM_NEW(struct fixture);
+    fixture_init(f);
+    *state = f;
+    return 0;
+}
+
+static int fixture_teardown(void **state) {
+    struct fixture *f = *state;
+    fixture_done(f);
+    free(f);
+    return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 static inline void heard(struct fixture *f, const char *expected) {
     assert_str(buf_str(&f->heard), expected);

@@ -74,29 +74,23 @@ static void what_will_not_pass_is_asked_once(void **state) {
 }
 
 static void a_wrong_key_says_what_to_check_and_blames_no_caller(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    begin(&f);
-    answer(&f, 401, "application/json", "{\"error\":{\"message\":\"No such key.\"}}", -1);
-    assert_int_equal(f.why.code, ERR_FAILED_PRECONDITION);
-    assert_str(err_text(&f.why), "provider 'acme': Morse answered 401: No such key; check its "
-                                 "key"); /* not with the command that was just given */
-    fixture_done(&f);
+    struct fixture *f = *state;
+    begin(f);
+    answer(f, 401, "application/json", "{\"error\":{\"message\":\"No such key.\"}}", -1);
+    assert_int_equal(f->why.code, ERR_FAILED_PRECONDITION);
+    assert_str(err_text(&f->why), "provider 'acme': Morse answered 401: No such key; check its "
+                                  "key"); /* not with the command that was just given */
 }
 
 static void an_answer_after_a_refusal_counts(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    begin(&f);
-    answer(&f, 500, "text/html", "<html>oops", -1);
-    loop_advance(f.loop, 2000);
-    stream(&f);
-    assert_true(send(&f, REPLY));
-    fake_http_end(asked(&f));
-    heard(&f, REPLY_HEARD);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    begin(f);
+    answer(f, 500, "text/html", "<html>oops", -1);
+    loop_advance(f->loop, 2000);
+    stream(f);
+    assert_true(send(f, REPLY));
+    fake_http_end(asked(f));
+    heard(f, REPLY_HEARD);
 }
 
 static void the_pause_doubles_and_differs_from_call_to_call(void **state) {
@@ -119,53 +113,44 @@ static void the_pause_doubles_and_differs_from_call_to_call(void **state) {
 }
 
 static void it_waits_before_it_asks_again(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    begin(&f);
-    answer(&f, 503, "", "", -1);
-    loop_advance(f.loop, 374);
-    assert_int_equal(fake_http_calls(f.pool), 0);
-    loop_advance(f.loop, 626 - 374);
-    assert_int_equal(fake_http_calls(f.pool), 1);
-    answer(&f, 503, "", "", -1);
-    loop_advance(f.loop, 749);
-    assert_int_equal(fake_http_calls(f.pool), 0);
-    loop_advance(f.loop, 1251 - 749);
-    assert_int_equal(fake_http_calls(f.pool), 1);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    begin(f);
+    answer(f, 503, "", "", -1);
+    loop_advance(f->loop, 374);
+    assert_int_equal(fake_http_calls(f->pool), 0);
+    loop_advance(f->loop, 626 - 374);
+    assert_int_equal(fake_http_calls(f->pool), 1);
+    answer(f, 503, "", "", -1);
+    loop_advance(f->loop, 749);
+    assert_int_equal(fake_http_calls(f->pool), 0);
+    loop_advance(f->loop, 1251 - 749);
+    assert_int_equal(fake_http_calls(f->pool), 1);
 }
 
 static void retry_after_is_kept_and_a_long_one_is_a_failure_at_once(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    begin(&f);
-    answer(&f, 429, "", "", 20000);
-    loop_advance(f.loop, 19999);
-    assert_int_equal(fake_http_calls(f.pool), 0);
-    loop_advance(f.loop, 200);
-    assert_int_equal(fake_http_calls(f.pool), 1);
-    answer(&f, 429, "", "", 30001);
-    heard(&f, "failed(PROVIDER_RATE_LIMITED) ");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    begin(f);
+    answer(f, 429, "", "", 20000);
+    loop_advance(f->loop, 19999);
+    assert_int_equal(fake_http_calls(f->pool), 0);
+    loop_advance(f->loop, 200);
+    assert_int_equal(fake_http_calls(f->pool), 1);
+    answer(f, 429, "", "", 30001);
+    heard(f, "failed(PROVIDER_RATE_LIMITED) ");
 }
 
 static void the_limit_of_the_whole_call_holds_over_all_attempts(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    f.options.total_ms = 10000;
-    begin(&f);
-    loop_advance(f.loop, 4000);
-    answer(&f, 503, "", "", -1);
-    loop_advance(f.loop, 1000);
-    assert_int_equal(fake_http_calls(f.pool), 1);
-    uint64_t left = fake_http_request(asked(&f))->total_ms;
+    struct fixture *f = *state;
+    f->options.total_ms = 10000;
+    begin(f);
+    loop_advance(f->loop, 4000);
+    answer(f, 503, "", "", -1);
+    loop_advance(f->loop, 1000);
+    assert_int_equal(fake_http_calls(f->pool), 1);
+    uint64_t left = fake_http_request(asked(f))->total_ms;
     assert_true(left < 6000 && left >= 5000);
-    answer(&f, 429, "", "", 9000); /* later than that */
-    heard(&f, "failed(PROVIDER_RATE_LIMITED) ");
-    fixture_done(&f);
+    answer(f, 429, "", "", 9000); /* later than that */
+    heard(f, "failed(PROVIDER_RATE_LIMITED) ");
 }
 
 static void each_limit_of_time_is_told_apart(void **state) {
@@ -203,12 +188,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_may_pass_is_asked_again_twice_and_then_fails),
         cmocka_unit_test(what_will_not_pass_is_asked_once),
-        cmocka_unit_test(a_wrong_key_says_what_to_check_and_blames_no_caller),
-        cmocka_unit_test(an_answer_after_a_refusal_counts),
+        TEST(a_wrong_key_says_what_to_check_and_blames_no_caller),
+        TEST(an_answer_after_a_refusal_counts),
         cmocka_unit_test(the_pause_doubles_and_differs_from_call_to_call),
-        cmocka_unit_test(it_waits_before_it_asks_again),
-        cmocka_unit_test(retry_after_is_kept_and_a_long_one_is_a_failure_at_once),
-        cmocka_unit_test(the_limit_of_the_whole_call_holds_over_all_attempts),
+        TEST(it_waits_before_it_asks_again),
+        TEST(retry_after_is_kept_and_a_long_one_is_a_failure_at_once),
+        TEST(the_limit_of_the_whole_call_holds_over_all_attempts),
         cmocka_unit_test(each_limit_of_time_is_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,21 +28,19 @@ static void only_the_moves_of_the_table_are_allowed(void **state) {
 /* --- a question and its answer ------------------------------------------------------------ */
 
 static void the_request_is_built_from_the_dialect_and_the_settings(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    f.options.settings.query = STR("v=1");
-    begin(&f);
-    const struct http_request *request = fake_http_request(asked(&f));
+    struct fixture *f = *state;
+    f->options.settings.query = STR("v=1");
+    begin(f);
+    const struct http_request *request = fake_http_request(asked(f));
     assert_str(request->method, "POST");
     assert_str(request->url, "https://acme.test/v1/morse/default-model?v=1");
     assert_str(request->body, "{\"say\":\"hi\"}");
-    assert_str(fake_http_header(asked(&f), "content-type"), "application/json");
-    assert_str(fake_http_header(asked(&f), "accept"), "text/event-stream");
-    assert_str(fake_http_header(asked(&f), "user-agent"), "weir/" WEIR_VERSION);
-    assert_str(fake_http_header(asked(&f), "authorization"), "Bearer " KEY);
-    assert_str(fake_http_header(asked(&f), "x-gateway"), GATEWAY_KEY);
-    assert_str(fake_http_header(asked(&f), "morse-version"), "8"); /* the settings' word */
+    assert_str(fake_http_header(asked(f), "content-type"), "application/json");
+    assert_str(fake_http_header(asked(f), "accept"), "text/event-stream");
+    assert_str(fake_http_header(asked(f), "user-agent"), "weir/" WEIR_VERSION);
+    assert_str(fake_http_header(asked(f), "authorization"), "Bearer " KEY);
+    assert_str(fake_http_header(asked(f), "x-gateway"), GATEWAY_KEY);
+    assert_str(fake_http_header(asked(f), "morse-version"), "8"); /* the settings' word */
     assert_int_equal(request->header_count, 6);
     assert_int_equal(request->connect_ms, 10000);
     assert_int_equal(request->first_byte_ms, 60000);
@@ -51,34 +49,27 @@ static void the_request_is_built_from_the_dialect_and_the_settings(void **state)
     assert_int_equal(request->body_max_bytes, 16 * MIB);
     assert_int_equal(request->redirects_max, 0);
     assert_int_equal(request->reach, HTTP_ANYWHERE);
-    assert_ptr_equal(fake_http_loop(asked(&f)), f.loop);
-    fixture_done(&f);
+    assert_ptr_equal(fake_http_loop(asked(f)), f->loop);
 }
 
 static void without_a_key_none_is_sent(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    f.options.settings.key = STR_EMPTY;
-    begin(&f);
-    assert_str(fake_http_header(asked(&f), "authorization"), "");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    f->options.settings.key = STR_EMPTY;
+    begin(f);
+    assert_str(fake_http_header(asked(f), "authorization"), "");
 }
 
 static void the_key_goes_into_the_header_that_the_settings_name(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    f.options.settings.key_header = STR("api-key");
-    begin(&f);
-    assert_str(fake_http_header(asked(&f), "api-key"), KEY);
-    assert_str(fake_http_header(asked(&f), "authorization"), "");
+    struct fixture *f = *state;
+    f->options.settings.key_header = STR("api-key");
+    begin(f);
+    assert_str(fake_http_header(asked(f), "api-key"), KEY);
+    assert_str(fake_http_header(asked(f), "authorization"), "");
     struct buf out;
     buf_init(&out, 4 * KIB);
-    remote_describe(f.provider, &out);
+    remote_describe(f->provider, &out);
     assert_true(str_find(buf_str(&out), STR("api-key: ***\n")) < out.len);
     buf_done(&out);
-    fixture_done(&f);
 }
 
 static void a_stream_is_told_as_it_comes_however_it_is_cut(void **state) {
@@ -98,112 +89,98 @@ static void a_stream_is_told_as_it_comes_however_it_is_cut(void **state) {
 }
 
 static void the_model_is_the_replys_else_the_requests_else_the_settings(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    begin(&f);
-    stream(&f);
-    assert_true(send(&f, "data: done\n\n"));
-    fake_http_end(asked(&f));
-    heard(&f, "done(default-model) ");
-    f.request.model = STR("asked");
-    begin(&f);
-    stream(&f);
-    assert_true(send(&f, "data: done\n\n"));
-    fake_http_end(asked(&f));
-    heard(&f, "done(asked) ");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    begin(f);
+    stream(f);
+    assert_true(send(f, "data: done\n\n"));
+    fake_http_end(asked(f));
+    heard(f, "done(default-model) ");
+    f->request.model = STR("asked");
+    begin(f);
+    stream(f);
+    assert_true(send(f, "data: done\n\n"));
+    fake_http_end(asked(f));
+    heard(f, "done(asked) ");
 }
 
 static void a_reply_cut_at_its_limit_is_done_and_says_so(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    begin(&f);
-    stream(&f);
-    assert_true(send(&f, "data: t:Hi cut\n\n"));
-    heard(&f, "text(Hi) ");
-    fake_http_end(asked(&f));
-    heard(&f, "note(the reply was cut at its token limit) done(default-model) ");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    begin(f);
+    stream(f);
+    assert_true(send(f, "data: t:Hi cut\n\n"));
+    heard(f, "text(Hi) ");
+    fake_http_end(asked(f));
+    heard(f, "note(the reply was cut at its token limit) done(default-model) ");
 }
 
 static void what_cannot_be_asked_fails_after_the_start(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    f.request.schema = STR("{}");
-    begin(&f);
-    assert_int_equal(fake_http_calls_ever(f.pool), 0);
-    loop_turn(f.loop);
-    heard(&f, "failed(PROVIDER_REJECTED) ");
-    assert_int_equal(f.why.code, ERR_INVALID_ARGUMENT);
-    assert_str(err_text(&f.why), "provider 'acme': Morse knows no schema");
+    struct fixture *f = *state;
+    f->request.schema = STR("{}");
+    begin(f);
+    assert_int_equal(fake_http_calls_ever(f->pool), 0);
+    loop_turn(f->loop);
+    heard(f, "failed(PROVIDER_REJECTED) ");
+    assert_int_equal(f->why.code, ERR_INVALID_ARGUMENT);
+    assert_str(err_text(&f->why), "provider 'acme': Morse knows no schema");
 
-    begin(&f);
-    pause_call(&f);
-    loop_turn(f.loop);
-    resume(&f);
-    heard(&f, "");
-    loop_turn(f.loop);
-    heard(&f, "failed(PROVIDER_REJECTED) ");
+    begin(f);
+    pause_call(f);
+    loop_turn(f->loop);
+    resume(f);
+    heard(f, "");
+    loop_turn(f->loop);
+    heard(f, "failed(PROVIDER_REJECTED) ");
 
-    begin(&f);
-    f.provider->kind->cancel(f.call);
-    f.call = NULL;
-    loop_turn(f.loop);
-    heard(&f, "");
-    fixture_done(&f);
+    begin(f);
+    f->provider->kind->cancel(f->call);
+    f->call = NULL;
+    loop_turn(f->loop);
+    heard(f, "");
 }
 
 /* --- who is told what --------------------------------------------------------------------- */
 
 static void a_caller_reads_a_sentence_and_the_log_the_rest(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct log_heard log;
-    fixture_init(&f);
-    f.request.by_operator = false;
-    f.request.run = 7;
+    f->request.by_operator = false;
+    f->request.run = 7;
     log_begin(&log);
-    begin(&f);
-    answer(&f, 401, "application/json",
+    begin(f);
+    answer(f, 401, "application/json",
            "{\"error\":{\"message\":\"No such key. See https://acme.test/keys\"}}", -1);
-    heard(&f, "failed(PROVIDER_AUTH) ");
-    assert_str(err_text(&f.why), "the model's provider refused the server's credentials");
-    assert_int_equal(f.why.code, ERR_FAILED_PRECONDITION);
+    heard(f, "failed(PROVIDER_AUTH) ");
+    assert_str(err_text(&f->why), "the model's provider refused the server's credentials");
+    assert_int_equal(f->why.code, ERR_FAILED_PRECONDITION);
     assert_true(log_holds(&log, "warning: run 7: provider 'acme': Morse answered 401: No such "
                                 "key. See https://acme.test/keys; check its key: weir provider "
                                 "test acme (PROVIDER_AUTH)\n"));
 
-    begin(&f);
-    stream(&f);
-    assert_false(send(&f, "data: t:Hi\n\ndata: bad\n\n"));
-    heard(&f, "text(Hi) failed(PROVIDER_ERROR) ");
-    assert_str(err_text(&f.why), "the model's provider reported an error of its own; try again "
-                                 "in a moment");
+    begin(f);
+    stream(f);
+    assert_false(send(f, "data: t:Hi\n\ndata: bad\n\n"));
+    heard(f, "text(Hi) failed(PROVIDER_ERROR) ");
+    assert_str(err_text(&f->why),
+               "the model's provider reported an error of its own; try again "
+               "in a moment");
     assert_true(log_holds(&log, "run 7: provider 'acme': Morse sent an error with *** "
                                 "(PROVIDER_ERROR)\n"));
     assert_false(log_holds(&log, KEY));
     log_end(&log);
-    fixture_done(&f);
 }
 
 static void what_we_refuse_ourselves_is_told_to_the_caller_in_our_words(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct log_heard log;
-    fixture_init(&f);
-    f.request.by_operator = false;
-    f.request.schema = STR("{}");
+    f->request.by_operator = false;
+    f->request.schema = STR("{}");
     log_begin(&log);
-    begin(&f);
-    loop_turn(f.loop);
-    heard(&f, "failed(PROVIDER_REJECTED) ");
-    assert_str(err_text(&f.why), "Morse knows no schema");
+    begin(f);
+    loop_turn(f->loop);
+    heard(f, "failed(PROVIDER_REJECTED) ");
+    assert_str(err_text(&f->why), "Morse knows no schema");
     assert_true(log_holds(&log, "provider 'acme': Morse knows no schema"));
     log_end(&log);
-    fixture_done(&f);
 }
 
 static void no_sentence_holds_what_only_an_operator_can_use(void **state) {
@@ -271,44 +248,38 @@ static void a_whole_answer_can_be_cancelled_in_each_callback(void **state) {
 }
 
 static void a_whole_answer_waits_behind_a_pause(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    f.then = PAUSE;
-    f.then_at = 1;
-    begin(&f);
-    answer(&f, 200, "application/json", WHOLE, -1);
-    heard(&f, "note(" PROVIDER_WHOLE_NOTE ") thinking(hm) ");
-    resume(&f);
-    loop_turn(f.loop);
-    heard(&f, "text(Hi) text(there) call(c1) usage(m-1) opaque(x) opaque(last) done(m-1) ");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    f->then = PAUSE;
+    f->then_at = 1;
+    begin(f);
+    answer(f, 200, "application/json", WHOLE, -1);
+    heard(f, "note(" PROVIDER_WHOLE_NOTE ") thinking(hm) ");
+    resume(f);
+    loop_turn(f->loop);
+    heard(f, "text(Hi) text(there) call(c1) usage(m-1) opaque(x) opaque(last) done(m-1) ");
 }
 
 static void a_whole_answer_that_breaks_off_or_fails_has_failed(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    begin(&f);
-    assert_true(fake_http_head(asked(&f), 200, "application/json"));
-    assert_true(send(&f, "{\"morse\":\"t:"));
-    fake_http_fail(asked(&f), ERR_UNAVAILABLE, HTTP_READING);
-    heard(&f, "failed(PROVIDER_BROKEN) ");
-    assert_why(&f, "its answer was cut off");
+    struct fixture *f = *state;
+    begin(f);
+    assert_true(fake_http_head(asked(f), 200, "application/json"));
+    assert_true(send(f, "{\"morse\":\"t:"));
+    fake_http_fail(asked(f), ERR_UNAVAILABLE, HTTP_READING);
+    heard(f, "failed(PROVIDER_BROKEN) ");
+    assert_why(f, "its answer was cut off");
 
-    begin(&f);
-    assert_true(fake_http_head(asked(&f), 200, "application/json"));
-    fake_http_fail(asked(&f), ERR_DEADLINE_EXCEEDED, HTTP_READING);
-    heard(&f, "failed(PROVIDER_TIMEOUT) ");
+    begin(f);
+    assert_true(fake_http_head(asked(f), 200, "application/json"));
+    fake_http_fail(asked(f), ERR_DEADLINE_EXCEEDED, HTTP_READING);
+    heard(f, "failed(PROVIDER_TIMEOUT) ");
 
-    begin(&f);
-    answer(&f, 200, "application/json", "{\"morse\":\"t:Hi bad\"}", -1);
-    heard(&f, "note(" PROVIDER_WHOLE_NOTE ") text(Hi) failed(PROVIDER_ERROR) ");
+    begin(f);
+    answer(f, 200, "application/json", "{\"morse\":\"t:Hi bad\"}", -1);
+    heard(f, "note(" PROVIDER_WHOLE_NOTE ") text(Hi) failed(PROVIDER_ERROR) ");
 
-    begin(&f);
-    answer(&f, 200, "application/json", "{\"morse\":\"t:Hi\"}", -1);
-    heard(&f, "note(" PROVIDER_WHOLE_NOTE ") text(Hi) failed(PROVIDER_BROKEN) ");
-    fixture_done(&f);
+    begin(f);
+    answer(f, 200, "application/json", "{\"morse\":\"t:Hi\"}", -1);
+    heard(f, "note(" PROVIDER_WHOLE_NOTE ") text(Hi) failed(PROVIDER_BROKEN) ");
 }
 
 #define NO_STREAM                                                                              \
@@ -343,23 +314,20 @@ static void a_provider_that_refuses_to_stream_is_asked_without_from_then_on(void
 }
 
 static void a_refusal_for_another_reason_is_not_remembered(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    begin(&f);
-    answer(&f, 400, "application/json", NO_STREAM, -1);
-    answer(&f, 400, "application/json", "{\"error\":{\"message\":\"stream of nonsense\"}}", -1);
-    heard(&f, "failed(PROVIDER_REJECTED) ");
-    assert_why(&f, "stream of nonsense");
-    f.call = provider_call_start(f.provider, f.loop, &f.request, on_reply, &f);
-    assert_str(fake_http_request(asked(&f))->body, "{\"say\":\"hi\"}");
-    answer(&f, 400, "application/json", "{\"error\":{\"message\":\"upstream says no\"}}", -1);
-    heard(&f, "failed(PROVIDER_REJECTED) ");
-    f.call = provider_call_start(f.provider, f.loop, &f.request, on_reply, &f);
-    answer(&f, 401, "application/json", NO_STREAM, -1);
-    heard(&f, "failed(PROVIDER_AUTH) ");
-    assert_int_equal(fake_http_calls_ever(f.pool), 4);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    begin(f);
+    answer(f, 400, "application/json", NO_STREAM, -1);
+    answer(f, 400, "application/json", "{\"error\":{\"message\":\"stream of nonsense\"}}", -1);
+    heard(f, "failed(PROVIDER_REJECTED) ");
+    assert_why(f, "stream of nonsense");
+    f->call = provider_call_start(f->provider, f->loop, &f->request, on_reply, f);
+    assert_str(fake_http_request(asked(f))->body, "{\"say\":\"hi\"}");
+    answer(f, 400, "application/json", "{\"error\":{\"message\":\"upstream says no\"}}", -1);
+    heard(f, "failed(PROVIDER_REJECTED) ");
+    f->call = provider_call_start(f->provider, f->loop, &f->request, on_reply, f);
+    answer(f, 401, "application/json", NO_STREAM, -1);
+    heard(f, "failed(PROVIDER_AUTH) ");
+    assert_int_equal(fake_http_calls_ever(f->pool), 4);
 }
 
 /* --- U2: half an answer ------------------------------------------------------------------- */
@@ -389,172 +357,148 @@ static void a_stream_that_does_not_say_that_it_is_done_has_failed(void **state) 
 }
 
 static void a_reply_that_is_over_need_not_be_closed(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    begin(&f);
-    stream(&f);
-    assert_true(send(&f, "data: t:Hi done over\n\n"));
-    heard(&f, "text(Hi) ");
-    loop_advance(f.loop, 499); /* so that a connection which is closed can be used again */
-    heard(&f, "");
-    loop_advance(f.loop, 1);
-    heard(&f, "done(default-model) ");
-    assert_int_equal(fake_http_cancels(f.pool), 1);
+    struct fixture *f = *state;
+    begin(f);
+    stream(f);
+    assert_true(send(f, "data: t:Hi done over\n\n"));
+    heard(f, "text(Hi) ");
+    loop_advance(f->loop, 499); /* so that a connection which is closed can be used again */
+    heard(f, "");
+    loop_advance(f->loop, 1);
+    heard(f, "done(default-model) ");
+    assert_int_equal(fake_http_cancels(f->pool), 1);
 
-    begin(&f);
-    stream(&f);
-    assert_true(send(&f, "data: done over\n\n"));
-    fake_http_end(asked(&f));
-    heard(&f, "done(default-model) ");
-    assert_int_equal(fake_http_cancels(f.pool), 1);
+    begin(f);
+    stream(f);
+    assert_true(send(f, "data: done over\n\n"));
+    fake_http_end(asked(f));
+    heard(f, "done(default-model) ");
+    assert_int_equal(fake_http_cancels(f->pool), 1);
 
-    begin(&f);
-    stream(&f);
-    assert_true(send(&f, "data: done over\n\n"));
-    fake_http_fail(asked(&f), ERR_DEADLINE_EXCEEDED, HTTP_READING);
-    heard(&f, "done(default-model) ");
+    begin(f);
+    stream(f);
+    assert_true(send(f, "data: done over\n\n"));
+    fake_http_fail(asked(f), ERR_DEADLINE_EXCEEDED, HTTP_READING);
+    heard(f, "done(default-model) ");
 
-    begin(&f);
-    stream(&f);
-    assert_true(send(&f, "data: t:Hi over\n\n")); /* and was not complete */
-    loop_advance(f.loop, 500);
-    heard(&f, "text(Hi) failed(PROVIDER_BROKEN) ");
-    fixture_done(&f);
+    begin(f);
+    stream(f);
+    assert_true(send(f, "data: t:Hi over\n\n")); /* and was not complete */
+    loop_advance(f->loop, 500);
+    heard(f, "text(Hi) failed(PROVIDER_BROKEN) ");
 }
 
 static void what_comes_behind_the_end_is_no_part_of_the_answer(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    begin(&f);
-    stream(&f);
-    assert_true(send(&f, "data: t:Hi done over\n\ndata: t:ghost\n\n"));
-    loop_advance(f.loop, 300);
-    assert_true(send(&f, "data: t:ghost bad\n\n"));
-    loop_advance(f.loop, 200);
-    heard(&f, "text(Hi) done(default-model) ");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    begin(f);
+    stream(f);
+    assert_true(send(f, "data: t:Hi done over\n\ndata: t:ghost\n\n"));
+    loop_advance(f->loop, 300);
+    assert_true(send(f, "data: t:ghost bad\n\n"));
+    loop_advance(f->loop, 200);
+    heard(f, "text(Hi) done(default-model) ");
 }
 
 static void a_reply_that_has_finished_is_given_a_moment_for_its_counts(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    begin(&f);
-    stream(&f);
-    assert_true(send(&f, "data: t:Hi done finished\n\n"));
-    loop_advance(f.loop, 999);
-    assert_true(send(&f, "data: u\n\n"));
-    heard(&f, "text(Hi) usage(m-1) ");
-    loop_advance(f.loop, 999);
-    heard(&f, "");
-    loop_advance(f.loop, 1);
-    heard(&f, "done(default-model) ");
-    assert_int_equal(fake_http_cancels(f.pool), 1);
+    struct fixture *f = *state;
+    begin(f);
+    stream(f);
+    assert_true(send(f, "data: t:Hi done finished\n\n"));
+    loop_advance(f->loop, 999);
+    assert_true(send(f, "data: u\n\n"));
+    heard(f, "text(Hi) usage(m-1) ");
+    loop_advance(f->loop, 999);
+    heard(f, "");
+    loop_advance(f->loop, 1);
+    heard(f, "done(default-model) ");
+    assert_int_equal(fake_http_cancels(f->pool), 1);
 
-    begin(&f); /* whatever the connection does then */
-    stream(&f);
-    assert_true(send(&f, "data: t:Hi done finished\n\n"));
-    fake_http_fail(asked(&f), ERR_UNAVAILABLE, HTTP_READING);
-    heard(&f, "text(Hi) done(default-model) ");
+    begin(f); /* whatever the connection does then */
+    stream(f);
+    assert_true(send(f, "data: t:Hi done finished\n\n"));
+    fake_http_fail(asked(f), ERR_UNAVAILABLE, HTTP_READING);
+    heard(f, "text(Hi) done(default-model) ");
 
-    begin(&f); /* an end that is said needs no moment */
-    stream(&f);
-    assert_true(send(&f, "data: t:Hi done finished\n\ndata: over\n\n"));
-    loop_advance(f.loop, 500);
-    heard(&f, "text(Hi) done(default-model) ");
-    fixture_done(&f);
+    begin(f); /* an end that is said needs no moment */
+    stream(f);
+    assert_true(send(f, "data: t:Hi done finished\n\ndata: over\n\n"));
+    loop_advance(f->loop, 500);
+    heard(f, "text(Hi) done(default-model) ");
 }
 
 static void a_pause_does_not_cost_a_finished_reply_its_counts(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    begin(&f);
-    stream(&f);
-    assert_true(send(&f, "data: t:Hi done finished\n\n"));
-    heard(&f, "text(Hi) ");
-    pause_call(&f);
-    loop_advance(f.loop, 5000);
-    resume(&f);
-    loop_turn(f.loop);
-    loop_advance(f.loop, 999);
-    heard(&f, "");
-    assert_true(send(&f, "data: u\n\n"));
-    loop_advance(f.loop, 1000);
-    heard(&f, "usage(m-1) done(default-model) ");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    begin(f);
+    stream(f);
+    assert_true(send(f, "data: t:Hi done finished\n\n"));
+    heard(f, "text(Hi) ");
+    pause_call(f);
+    loop_advance(f->loop, 5000);
+    resume(f);
+    loop_turn(f->loop);
+    loop_advance(f->loop, 999);
+    heard(f, "");
+    assert_true(send(f, "data: u\n\n"));
+    loop_advance(f->loop, 1000);
+    heard(f, "usage(m-1) done(default-model) ");
 }
 
 static void a_reply_that_is_over_during_a_pause_is_told_behind_it(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    begin(&f);
-    stream(&f);
-    assert_true(send(&f, "data: t:Hi done over\n\n"));
-    heard(&f, "text(Hi) ");
-    pause_call(&f);
-    loop_advance(f.loop, 5000);
-    heard(&f, "");
-    resume(&f);
-    loop_turn(f.loop);
-    heard(&f, "done(default-model) ");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    begin(f);
+    stream(f);
+    assert_true(send(f, "data: t:Hi done over\n\n"));
+    heard(f, "text(Hi) ");
+    pause_call(f);
+    loop_advance(f->loop, 5000);
+    heard(f, "");
+    resume(f);
+    loop_turn(f->loop);
+    heard(f, "done(default-model) ");
 }
 
 static void a_reset_in_the_stream_fails_and_is_never_asked_again(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    begin(&f);
-    stream(&f);
-    assert_true(send(&f, "data: t:Hi\n\n"));
-    fake_http_fail(asked(&f), ERR_UNAVAILABLE, HTTP_READING);
-    loop_advance(f.loop, 100000);
-    heard(&f, "text(Hi) failed(PROVIDER_BROKEN) ");
-    assert_int_equal(fake_http_calls_ever(f.pool), 1);
-    begin(&f);
-    stream(&f); /* also when nothing was said yet */
-    fake_http_fail(asked(&f), ERR_UNAVAILABLE, HTTP_READING);
-    heard(&f, "failed(PROVIDER_BROKEN) ");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    begin(f);
+    stream(f);
+    assert_true(send(f, "data: t:Hi\n\n"));
+    fake_http_fail(asked(f), ERR_UNAVAILABLE, HTTP_READING);
+    loop_advance(f->loop, 100000);
+    heard(f, "text(Hi) failed(PROVIDER_BROKEN) ");
+    assert_int_equal(fake_http_calls_ever(f->pool), 1);
+    begin(f);
+    stream(f); /* also when nothing was said yet */
+    fake_http_fail(asked(f), ERR_UNAVAILABLE, HTTP_READING);
+    heard(f, "failed(PROVIDER_BROKEN) ");
 }
 
 static void an_answer_that_is_too_large_has_failed(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    f.options.reply_max_bytes = 64;
-    begin(&f);
-    assert_int_equal(fake_http_request(asked(&f))->body_max_bytes, 64);
-    stream(&f);
+    struct fixture *f = *state;
+    f->options.reply_max_bytes = 64;
+    begin(f);
+    assert_int_equal(fake_http_request(asked(f))->body_max_bytes, 64);
+    stream(f);
     char line[80];
     memset(line, 'x', sizeof(line));
-    assert_false(fake_http_body(asked(&f), str_of(line, sizeof(line))));
-    heard(&f, "failed(PROVIDER_BROKEN) ");
+    assert_false(fake_http_body(asked(f), str_of(line, sizeof(line))));
+    heard(f, "failed(PROVIDER_BROKEN) ");
 
-    begin(&f);
-    stream(&f);
-    fake_http_fail(asked(&f), ERR_TOO_LARGE, HTTP_READING);
-    heard(&f, "failed(PROVIDER_BROKEN) ");
-    fixture_done(&f);
+    begin(f);
+    stream(f);
+    fake_http_fail(asked(f), ERR_TOO_LARGE, HTTP_READING);
+    heard(f, "failed(PROVIDER_BROKEN) ");
 }
 
 /* --- U3: 200, and yet no answer ---------------------------------------------------------- */
 
 static void an_error_inside_the_stream_ends_it_there(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    begin(&f);
-    stream(&f);
-    assert_false(send(&f, "data: t:Hi\n\ndata: bad\n\ndata: t:no done\n\n"));
-    heard(&f, "text(Hi) failed(PROVIDER_ERROR) ");
-    assert_str(err_text(&f.why), "provider 'acme': Morse sent an error with ***");
-    assert_int_equal(fake_http_cancels(f.pool), 1);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    begin(f);
+    stream(f);
+    assert_false(send(f, "data: t:Hi\n\ndata: bad\n\ndata: t:no done\n\n"));
+    heard(f, "text(Hi) failed(PROVIDER_ERROR) ");
+    assert_str(err_text(&f->why), "provider 'acme': Morse sent an error with ***");
+    assert_int_equal(fake_http_cancels(f->pool), 1);
 }
 
 static void a_200_that_is_no_stream_says_what_it_was(void **state) {
@@ -604,33 +548,27 @@ static void any_spelling_of_the_content_type_is_a_stream(void **state) {
 }
 
 static void a_refusal_is_read_so_far_and_no_further(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    f.options.retries_max = 0;
-    begin(&f);
-    struct http_call *call = asked(&f);
+    struct fixture *f = *state;
+    f->options.retries_max = 0;
+    begin(f);
+    struct http_call *call = asked(f);
     assert_true(fake_http_head(call, 500, "text/html"));
     char page[KIB];
     memset(page, 'x', sizeof(page));
     for (int i = 0; i < 63; i++) assert_true(fake_http_body(call, str_of(page, KIB)));
     assert_true(fake_http_body(call, str_of(page, KIB - 1)));
     assert_false(fake_http_body(call, str_of(page, KIB)));
-    heard(&f, "failed(PROVIDER_ERROR) ");
-    assert_why(&f, "xxx...");
-    fixture_done(&f);
+    heard(f, "failed(PROVIDER_ERROR) ");
+    assert_why(f, "xxx...");
 }
 
 static void a_refusal_that_breaks_off_counts_with_its_status(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    begin(&f);
-    assert_true(fake_http_head(asked(&f), 401, "application/json"));
-    assert_true(send(&f, "{\"error\":"));
-    fake_http_fail(asked(&f), ERR_UNAVAILABLE, HTTP_READING);
-    heard(&f, "failed(PROVIDER_AUTH) ");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    begin(f);
+    assert_true(fake_http_head(asked(f), 401, "application/json"));
+    assert_true(send(f, "{\"error\":"));
+    fake_http_fail(asked(f), ERR_UNAVAILABLE, HTTP_READING);
+    heard(f, "failed(PROVIDER_AUTH) ");
 }
 
 /* --- secrets ------------------------------------------------------------------------------ */
@@ -670,15 +608,13 @@ static void no_secret_is_told_even_when_the_vendor_repeats_it(void **state) {
 }
 
 static void a_description_shows_the_request_without_its_secrets(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    f.options.settings.base_url = STR("https://me:hunter2@acme.test/v1");
-    f.options.settings.query = STR("key=" KEY "&v=1");
-    begin(&f);
+    struct fixture *f = *state;
+    f->options.settings.base_url = STR("https://me:hunter2@acme.test/v1");
+    f->options.settings.query = STR("key=" KEY "&v=1");
+    begin(f);
     struct buf out;
     buf_init(&out, 4 * KIB);
-    remote_describe(f.provider, &out);
+    remote_describe(f->provider, &out);
     assert_str(buf_str(&out), "POST https://***@acme.test/v1/morse/default-model?key=***&v=1\n"
                               "content-type: application/json\n"
                               "accept: text/event-stream\n"
@@ -689,43 +625,42 @@ static void a_description_shows_the_request_without_its_secrets(void **state) {
                               "\n"
                               "{\"say\":\"Say hello in one word.\"}\n");
     buf_done(&out);
-    fixture_done(&f);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_caller_reads_a_sentence_and_the_log_the_rest),
-        cmocka_unit_test(what_we_refuse_ourselves_is_told_to_the_caller_in_our_words),
+        TEST(a_caller_reads_a_sentence_and_the_log_the_rest),
+        TEST(what_we_refuse_ourselves_is_told_to_the_caller_in_our_words),
         cmocka_unit_test(no_sentence_holds_what_only_an_operator_can_use),
         cmocka_unit_test(an_answer_in_json_is_read_as_a_whole),
         cmocka_unit_test(a_whole_answer_can_be_cancelled_in_each_callback),
-        cmocka_unit_test(a_whole_answer_waits_behind_a_pause),
-        cmocka_unit_test(a_whole_answer_that_breaks_off_or_fails_has_failed),
+        TEST(a_whole_answer_waits_behind_a_pause),
+        TEST(a_whole_answer_that_breaks_off_or_fails_has_failed),
         cmocka_unit_test(a_provider_that_refuses_to_stream_is_asked_without_from_then_on),
-        cmocka_unit_test(a_refusal_for_another_reason_is_not_remembered),
-        cmocka_unit_test(what_comes_behind_the_end_is_no_part_of_the_answer),
-        cmocka_unit_test(a_reply_that_has_finished_is_given_a_moment_for_its_counts),
-        cmocka_unit_test(a_pause_does_not_cost_a_finished_reply_its_counts),
+        TEST(a_refusal_for_another_reason_is_not_remembered),
+        TEST(what_comes_behind_the_end_is_no_part_of_the_answer),
+        TEST(a_reply_that_has_finished_is_given_a_moment_for_its_counts),
+        TEST(a_pause_does_not_cost_a_finished_reply_its_counts),
         cmocka_unit_test(only_the_moves_of_the_table_are_allowed),
-        cmocka_unit_test(the_request_is_built_from_the_dialect_and_the_settings),
-        cmocka_unit_test(without_a_key_none_is_sent),
-        cmocka_unit_test(the_key_goes_into_the_header_that_the_settings_name),
+        TEST(the_request_is_built_from_the_dialect_and_the_settings),
+        TEST(without_a_key_none_is_sent),
+        TEST(the_key_goes_into_the_header_that_the_settings_name),
         cmocka_unit_test(a_stream_is_told_as_it_comes_however_it_is_cut),
-        cmocka_unit_test(the_model_is_the_replys_else_the_requests_else_the_settings),
-        cmocka_unit_test(a_reply_cut_at_its_limit_is_done_and_says_so),
-        cmocka_unit_test(what_cannot_be_asked_fails_after_the_start),
+        TEST(the_model_is_the_replys_else_the_requests_else_the_settings),
+        TEST(a_reply_cut_at_its_limit_is_done_and_says_so),
+        TEST(what_cannot_be_asked_fails_after_the_start),
         cmocka_unit_test(a_stream_that_does_not_say_that_it_is_done_has_failed),
-        cmocka_unit_test(a_reply_that_is_over_need_not_be_closed),
-        cmocka_unit_test(a_reply_that_is_over_during_a_pause_is_told_behind_it),
-        cmocka_unit_test(a_reset_in_the_stream_fails_and_is_never_asked_again),
-        cmocka_unit_test(an_answer_that_is_too_large_has_failed),
-        cmocka_unit_test(an_error_inside_the_stream_ends_it_there),
+        TEST(a_reply_that_is_over_need_not_be_closed),
+        TEST(a_reply_that_is_over_during_a_pause_is_told_behind_it),
+        TEST(a_reset_in_the_stream_fails_and_is_never_asked_again),
+        TEST(an_answer_that_is_too_large_has_failed),
+        TEST(an_error_inside_the_stream_ends_it_there),
         cmocka_unit_test(a_200_that_is_no_stream_says_what_it_was),
         cmocka_unit_test(any_spelling_of_the_content_type_is_a_stream),
-        cmocka_unit_test(a_refusal_is_read_so_far_and_no_further),
-        cmocka_unit_test(a_refusal_that_breaks_off_counts_with_its_status),
+        TEST(a_refusal_is_read_so_far_and_no_further),
+        TEST(a_refusal_that_breaks_off_counts_with_its_status),
         cmocka_unit_test(no_secret_is_told_even_when_the_vendor_repeats_it),
-        cmocka_unit_test(a_description_shows_the_request_without_its_secrets),
+        TEST(a_description_shows_the_request_without_its_secrets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 #include "provider/tape.h"
 
+#include "base/mem.h"
 #include "fake/provider_fake.h"
 
 #include "helper/assert_str.h"
@@ -10,6 +11,7 @@
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -106,6 +108,20 @@ static void fixture_done(struct fixture *f) {
     loop_free(f->loop);
 }
 
+static int setup(void **state) {
+    struct fixture *f = MEM_NEW(struct fixture);
+    fixture_init(f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct fixture *f = *state;
+    fixture_done(f);
+    free(f);
+    return 0;
+}
+
 static struct provider_call *ask(struct fixture *f, struct provider *who) {
     f->asked = who;
     f->call = provider_call_start(who, f->loop, &f->request, on_reply, f);
@@ -139,63 +155,51 @@ static void record_all_kinds(struct fixture *f) {
 /* --- recorded and played ------------------------------------------------------------------ */
 
 static void what_was_heard_is_heard_again_in_order(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    record_all_kinds(&f);
-    heard(&f, ALL);
-    play_from_now_on(&f, TAPE_AT_ONCE);
-    ask(&f, f.player);
-    assert_int_equal(f.heard.len, 0); /* never before start has returned */
-    loop_turn(f.loop);
-    heard(&f, ALL);
-    assert_null(f.call);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    record_all_kinds(f);
+    heard(f, ALL);
+    play_from_now_on(f, TAPE_AT_ONCE);
+    ask(f, f->player);
+    assert_int_equal(f->heard.len, 0); /* never before start has returned */
+    loop_turn(f->loop);
+    heard(f, ALL);
+    assert_null(f->call);
 }
 
 static void the_ending_comes_when_its_file_is_there(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    struct provider_call *model = ask(&f, f.recorder);
+    struct fixture *f = *state;
+    struct provider_call *model = ask(f, f->recorder);
     fake_text(model, STR("a"));
     fake_done(model, "m");
-    heard(&f, "text(a) ");
-    assert_int_equal(count_files(&f), 0);
-    loop_turn(f.loop);
-    heard(&f, "done(m) ");
-    assert_int_equal(count_files(&f), 1);
-    fixture_done(&f);
+    heard(f, "text(a) ");
+    assert_int_equal(count_files(f), 0);
+    loop_turn(f->loop);
+    heard(f, "done(m) ");
+    assert_int_equal(count_files(f), 1);
 }
 
 static void a_failure_is_played_as_it_failed(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    fake_fail(ask(&f, f.recorder), ERR_UNAVAILABLE, PROVIDER_OVERLOADED);
-    loop_turn(f.loop);
-    heard(&f, "failed(PROVIDER_OVERLOADED) ");
-    play_from_now_on(&f, TAPE_AT_ONCE);
-    ask(&f, f.player);
-    loop_turn(f.loop);
-    heard(&f, "failed(PROVIDER_OVERLOADED) ");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    fake_fail(ask(f, f->recorder), ERR_UNAVAILABLE, PROVIDER_OVERLOADED);
+    loop_turn(f->loop);
+    heard(f, "failed(PROVIDER_OVERLOADED) ");
+    play_from_now_on(f, TAPE_AT_ONCE);
+    ask(f, f->player);
+    loop_turn(f->loop);
+    heard(f, "failed(PROVIDER_OVERLOADED) ");
 }
 
 static void the_real_pace_is_as_it_was_timed(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    record_all_kinds(&f);
-    heard(&f, ALL);
-    play_from_now_on(&f, TAPE_REAL);
-    ask(&f, f.player);
-    loop_turn(f.loop);
-    loop_advance(f.loop, 49);
-    heard(&f, "thinking(hm) text(Hel) ");
-    loop_advance(f.loop, 1);
-    assert_null(f.call);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    record_all_kinds(f);
+    heard(f, ALL);
+    play_from_now_on(f, TAPE_REAL);
+    ask(f, f->player);
+    loop_turn(f->loop);
+    loop_advance(f->loop, 49);
+    heard(f, "thinking(hm) text(Hel) ");
+    loop_advance(f->loop, 1);
+    assert_null(f->call);
 }
 
 static void
@@ -219,72 +223,64 @@ the_same_request_is_answered_in_the_order_of_recording_then_by_the_last(void **s
 }
 
 static void ids_of_calls_may_differ_but_not_whose_result_is_whose(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    f.messages[1] = (struct message){
+    struct fixture *f = *state;
+    f->messages[1] = (struct message){
         .role = MESSAGE_TOOL_CALL, .call_id = STR("a"), .tool = STR("t"), .text = STR("{}")};
-    f.messages[2] = (struct message){
+    f->messages[2] = (struct message){
         .role = MESSAGE_TOOL_RESULT, .call_id = STR("a"), .tool = STR("t"), .text = STR("{}")};
-    f.request.message_count = 3;
-    fake_done(ask(&f, f.recorder), "m");
-    loop_turn(f.loop);
-    buf_clear(&f.heard);
-    play_from_now_on(&f, TAPE_AT_ONCE);
-    f.messages[1].call_id = f.messages[2].call_id = STR("call-4711-0");
-    ask(&f, f.player);
-    loop_turn(f.loop);
-    heard(&f, "done(m) ");
-    f.messages[2].call_id = STR("another");
-    ask(&f, f.player);
-    loop_turn(f.loop);
-    heard(&f, "failed(REPLAY_MISS) why(no recording answers this; the nearest differs at "
-              "messages[2].call: recorded 1, asked 2; ask as recorded, or record it anew) ");
-    fixture_done(&f);
+    f->request.message_count = 3;
+    fake_done(ask(f, f->recorder), "m");
+    loop_turn(f->loop);
+    buf_clear(&f->heard);
+    play_from_now_on(f, TAPE_AT_ONCE);
+    f->messages[1].call_id = f->messages[2].call_id = STR("call-4711-0");
+    ask(f, f->player);
+    loop_turn(f->loop);
+    heard(f, "done(m) ");
+    f->messages[2].call_id = STR("another");
+    ask(f, f->player);
+    loop_turn(f->loop);
+    heard(f, "failed(REPLAY_MISS) why(no recording answers this; the nearest differs at "
+             "messages[2].call: recorded 1, asked 2; ask as recorded, or record it anew) ");
 }
 
 /* --- misses ------------------------------------------------------------------------------- */
 
 static void a_miss_shows_the_nearest_and_the_first_difference(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    f.messages[0].text = STR("something else entirely, and longer");
-    fake_done(ask(&f, f.recorder), "m");
-    loop_turn(f.loop);
-    f.messages[0].text = STR("plan two days in Kyoto");
-    fake_done(ask(&f, f.recorder), "m");
-    loop_turn(f.loop);
-    buf_clear(&f.heard);
-    play_from_now_on(&f, TAPE_AT_ONCE);
-    f.messages[0].text = STR("plan two days in Osaka " KEY);
-    ask(&f, f.player);
-    loop_turn(f.loop);
-    heard(&f, "failed(REPLAY_MISS) why(no recording answers this; the nearest differs at "
-              "messages[0].text: recorded ...lan two days in Kyoto\", asked ...lan two days in "
-              "Osaka ***\"; ask as recorded, or record it anew) ");
-    assert_null(f.call);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    f->messages[0].text = STR("something else entirely, and longer");
+    fake_done(ask(f, f->recorder), "m");
+    loop_turn(f->loop);
+    f->messages[0].text = STR("plan two days in Kyoto");
+    fake_done(ask(f, f->recorder), "m");
+    loop_turn(f->loop);
+    buf_clear(&f->heard);
+    play_from_now_on(f, TAPE_AT_ONCE);
+    f->messages[0].text = STR("plan two days in Osaka " KEY);
+    ask(f, f->player);
+    loop_turn(f->loop);
+    heard(f, "failed(REPLAY_MISS) why(no recording answers this; the nearest differs at "
+             "messages[0].text: recorded ...lan two days in Kyoto\", asked ...lan two days in "
+             "Osaka ***\"; ask as recorded, or record it anew) ");
+    assert_null(f->call);
 }
 
 /* --- secrets ------------------------------------------------------------------------------ */
 
 static void no_file_holds_a_secret_and_only_its_owner_reads_it(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    struct provider_call *model = ask(&f, f.recorder);
+    struct fixture *f = *state;
+    struct provider_call *model = ask(f, f->recorder);
     fake_text(model, STR("the key is house-key-"));
     fake_text(model, STR("4711-sings, or sk-prettysecret"));
     fake_done(model, "m");
-    loop_turn(f.loop);
-    DIR *dir = opendir(f.folder);
+    loop_turn(f->loop);
+    DIR *dir = opendir(f->folder);
     for (struct dirent *entry; (entry = readdir(dir));) {
         if (entry->d_name[0] == '.') continue;
         static char text[16 * KIB];
         struct stat found;
         char path[400];
-        snprintf(path, sizeof(path), "%s/%s", f.folder, entry->d_name);
+        snprintf(path, sizeof(path), "%s/%s", f->folder, entry->d_name);
         FILE *file = fopen(path, "r");
         size_t len = fread(text, 1, sizeof(text), file);
         fclose(file);
@@ -295,133 +291,119 @@ static void no_file_holds_a_secret_and_only_its_owner_reads_it(void **state) {
         assert_int_equal(found.st_mode & 0777, 0600);
     }
     closedir(dir);
-    fixture_done(&f);
 }
 
 /* --- pause, cancel, a full disk ----------------------------------------------------------- */
 
 static void a_pause_holds_the_model_and_the_ending(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    struct provider_call *model = ask(&f, f.recorder);
-    f.recorder->kind->pause(f.call);
-    f.recorder->kind->pause(f.call); /* harmless */
+    struct fixture *f = *state;
+    struct provider_call *model = ask(f, f->recorder);
+    f->recorder->kind->pause(f->call);
+    f->recorder->kind->pause(f->call); /* harmless */
     assert_true(fake_paused(model));
-    f.recorder->kind->resume(f.call);
+    f->recorder->kind->resume(f->call);
     assert_false(fake_paused(model));
     fake_done(model, "m");
-    f.recorder->kind->pause(f.call);
-    loop_turn(f.loop);
-    heard(&f, "");
-    f.recorder->kind->resume(f.call);
-    heard(&f, "");
-    loop_turn(f.loop);
-    heard(&f, "done(m) ");
-    fixture_done(&f);
+    f->recorder->kind->pause(f->call);
+    loop_turn(f->loop);
+    heard(f, "");
+    f->recorder->kind->resume(f->call);
+    heard(f, "");
+    loop_turn(f->loop);
+    heard(f, "done(m) ");
 }
 
 static void a_pause_from_inside_holds_what_is_played(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    record_all_kinds(&f);
-    buf_clear(&f.heard);
-    play_from_now_on(&f, TAPE_AT_ONCE);
-    ask(&f, f.player);
-    f.then = PAUSE;
-    loop_turn(f.loop);
-    heard(&f, "thinking(hm) ");
-    f.player->kind->resume(f.call);
-    f.player->kind->pause(f.call);
-    loop_turn(f.loop);
-    heard(&f, "");
-    f.player->kind->resume(f.call);
-    loop_turn(f.loop);
-    assert_null(f.call);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    record_all_kinds(f);
+    buf_clear(&f->heard);
+    play_from_now_on(f, TAPE_AT_ONCE);
+    ask(f, f->player);
+    f->then = PAUSE;
+    loop_turn(f->loop);
+    heard(f, "thinking(hm) ");
+    f->player->kind->resume(f->call);
+    f->player->kind->pause(f->call);
+    loop_turn(f->loop);
+    heard(f, "");
+    f->player->kind->resume(f->call);
+    loop_turn(f->loop);
+    assert_null(f->call);
 }
 
 static void what_is_cancelled_is_not_recorded(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    f.then = CANCEL; /* from inside */
-    assert_false(fake_text(ask(&f, f.recorder), STR("a")));
-    assert_int_equal(fake_calls(f.model), 0);
-    ask(&f, f.recorder); /* from outside */
-    f.recorder->kind->cancel(f.call);
-    fake_done(ask(&f, f.recorder), "m"); /* before it is written */
-    f.recorder->kind->cancel(f.call);
-    f.call = NULL;
-    loop_turn(f.loop);
-    heard(&f, "text(a) ");
-    assert_int_equal(count_files(&f), 0);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    f->then = CANCEL; /* from inside */
+    assert_false(fake_text(ask(f, f->recorder), STR("a")));
+    assert_int_equal(fake_calls(f->model), 0);
+    ask(f, f->recorder); /* from outside */
+    f->recorder->kind->cancel(f->call);
+    fake_done(ask(f, f->recorder), "m"); /* before it is written */
+    f->recorder->kind->cancel(f->call);
+    f->call = NULL;
+    loop_turn(f->loop);
+    heard(f, "text(a) ");
+    assert_int_equal(count_files(f), 0);
 }
 
 static void a_cancel_ends_what_is_played_from_inside_and_outside(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    record_all_kinds(&f);
-    buf_clear(&f.heard);
-    play_from_now_on(&f, TAPE_REAL);
-    ask(&f, f.player); /* before it is looked up */
-    f.player->kind->cancel(f.call);
-    loop_turn(f.loop);
-    ask(&f, f.player); /* while it waits */
-    loop_turn(f.loop);
-    heard(&f, "thinking(hm) text(Hel) ");
-    f.player->kind->cancel(f.call);
-    ask(&f, f.player);
-    f.then = CANCEL;
-    loop_turn(f.loop);
-    heard(&f, "thinking(hm) ");
-    loop_advance(f.loop, 1000);
-    heard(&f, "");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    record_all_kinds(f);
+    buf_clear(&f->heard);
+    play_from_now_on(f, TAPE_REAL);
+    ask(f, f->player); /* before it is looked up */
+    f->player->kind->cancel(f->call);
+    loop_turn(f->loop);
+    ask(f, f->player); /* while it waits */
+    loop_turn(f->loop);
+    heard(f, "thinking(hm) text(Hel) ");
+    f->player->kind->cancel(f->call);
+    ask(f, f->player);
+    f->then = CANCEL;
+    loop_turn(f->loop);
+    heard(f, "thinking(hm) ");
+    loop_advance(f->loop, 1000);
+    heard(f, "");
 }
 
 /* Files may not grow: so is a disk that is full, but for the words. */
 static void a_turn_goes_on_when_nothing_can_be_written(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct rlimit before, none;
-    fixture_init(&f);
-    struct provider_call *model = ask(&f, f.recorder);
+    struct provider_call *model = ask(f, f->recorder);
     fake_text(model, STR("a"));
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     none = (struct rlimit){100, before.rlim_max};
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
     fake_done(model, "m");
-    loop_turn(f.loop);
+    loop_turn(f->loop);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-    heard(&f, "text(a) done(m) ");
-    assert_int_equal(count_files(&f), 0); /* nothing half */
-    fake_done(ask(&f, f.recorder), "m");
-    loop_turn(f.loop);
-    assert_int_equal(count_files(&f), 1); /* there is room again */
-    fixture_done(&f);
+    heard(f, "text(a) done(m) ");
+    assert_int_equal(count_files(f), 0); /* nothing half */
+    fake_done(ask(f, f->recorder), "m");
+    loop_turn(f->loop);
+    assert_int_equal(count_files(f), 1); /* there is room again */
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_heard_is_heard_again_in_order),
-        cmocka_unit_test(the_ending_comes_when_its_file_is_there),
-        cmocka_unit_test(a_failure_is_played_as_it_failed),
-        cmocka_unit_test(the_real_pace_is_as_it_was_timed),
+        TEST(what_was_heard_is_heard_again_in_order),
+        TEST(the_ending_comes_when_its_file_is_there),
+        TEST(a_failure_is_played_as_it_failed),
+        TEST(the_real_pace_is_as_it_was_timed),
         cmocka_unit_test(
             the_same_request_is_answered_in_the_order_of_recording_then_by_the_last),
-        cmocka_unit_test(ids_of_calls_may_differ_but_not_whose_result_is_whose),
-        cmocka_unit_test(a_miss_shows_the_nearest_and_the_first_difference),
-        cmocka_unit_test(no_file_holds_a_secret_and_only_its_owner_reads_it),
-        cmocka_unit_test(a_pause_holds_the_model_and_the_ending),
-        cmocka_unit_test(a_pause_from_inside_holds_what_is_played),
-        cmocka_unit_test(what_is_cancelled_is_not_recorded),
-        cmocka_unit_test(a_cancel_ends_what_is_played_from_inside_and_outside),
-        cmocka_unit_test(a_turn_goes_on_when_nothing_can_be_written),
+        TEST(ids_of_calls_may_differ_but_not_whose_result_is_whose),
+        TEST(a_miss_shows_the_nearest_and_the_first_difference),
+        TEST(no_file_holds_a_secret_and_only_its_owner_reads_it),
+        TEST(a_pause_holds_the_model_and_the_ending),
+        TEST(a_pause_from_inside_holds_what_is_played),
+        TEST(what_is_cancelled_is_not_recorded),
+        TEST(a_cancel_ends_what_is_played_from_inside_and_outside),
+        TEST(a_turn_goes_on_when_nothing_can_be_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

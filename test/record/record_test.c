@@ -97,6 +97,20 @@ static void owner_end(struct owner *owner) {
     fixture_done(&owner->f);
 }
 
+static int setup(void **state) {
+    struct owner *owner = MEM_NEW(struct owner);
+    owner_start(owner, ON_DISK);
+    *state = owner;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct owner *owner = *state;
+    owner_end(owner);
+    free(owner);
+    return 0;
+}
+
 static void note(struct owner *owner) {
     struct event event = {.kind = EVENT_ITEM, .item = {STR("t"), STR("b")}};
     record_append(&owner->record, &event);
@@ -125,66 +139,51 @@ static int shown(struct owner *owner) {
 /* --- its end ------------------------------------------------------------------------------ */
 
 static void its_end_counts_when_the_disk_has_it(void **state) {
-    (void)state;
-    struct owner owner;
-    owner_start(&owner, ON_DISK);
-    fake_store_ask_me(owner.f.store);
-    finish(&owner);
-    assert_true(record_is_ending(&owner.record));
-    assert_told(&owner, "");
-    assert_int_equal(shown(&owner), RUN_WORKING); /* nobody has seen the end */
-    assert_str(buf_str(&owner.reader.seen), "started(hi)");
-    fake_store_commit(owner.f.store, 0);
-    assert_told(&owner, "over ");
-    assert_int_equal(shown(&owner), -1);
-    assert_str(buf_str(&owner.reader.seen), "started(hi) done(m)");
-    owner_end(&owner);
+    struct owner *owner = *state;
+    fake_store_ask_me(owner->f.store);
+    finish(owner);
+    assert_true(record_is_ending(&owner->record));
+    assert_told(owner, "");
+    assert_int_equal(shown(owner), RUN_WORKING); /* nobody has seen the end */
+    assert_str(buf_str(&owner->reader.seen), "started(hi)");
+    fake_store_commit(owner->f.store, 0);
+    assert_told(owner, "over ");
+    assert_int_equal(shown(owner), -1);
+    assert_str(buf_str(&owner->reader.seen), "started(hi) done(m)");
 }
 
 static void an_end_that_the_store_refuses_is_replaced_by_what_is_true(void **state) {
-    (void)state;
-    struct owner owner;
-    owner_start(&owner, ON_DISK);
-    fake_store_always_lose(owner.f.store, ERR_UNAVAILABLE);
-    finish(&owner);
-    assert_told(&owner, "lost(UNAVAILABLE) over ");
-    assert_int_equal(owner.record.ending, RUN_FAILED);
-    assert_str(buf_str(&owner.reader.seen), "started(hi) failed(UNAVAILABLE GONE)");
-    owner_end(&owner);
+    struct owner *owner = *state;
+    fake_store_always_lose(owner->f.store, ERR_UNAVAILABLE);
+    finish(owner);
+    assert_told(owner, "lost(UNAVAILABLE) over ");
+    assert_int_equal(owner->record.ending, RUN_FAILED);
+    assert_str(buf_str(&owner->reader.seen), "started(hi) failed(UNAVAILABLE GONE)");
 }
 
 static void whether_it_was_kept_may_be_unknown(void **state) {
-    (void)state;
-    struct owner owner;
-    owner_start(&owner, ON_DISK);
-    fake_store_always_lose(owner.f.store, ERR_OUTCOME_UNKNOWN);
-    finish(&owner);
-    assert_told(&owner, "lost(UNAVAILABLE unsure) over ");
-    owner_end(&owner);
+    struct owner *owner = *state;
+    fake_store_always_lose(owner->f.store, ERR_OUTCOME_UNKNOWN);
+    finish(owner);
+    assert_told(owner, "lost(UNAVAILABLE unsure) over ");
 }
 
 static void one_that_is_lost_on_its_way_ends(void **state) {
-    (void)state;
-    struct owner owner;
-    owner_start(&owner, ON_DISK);
-    fake_store_always_lose(owner.f.store, ERR_UNAVAILABLE);
-    note(&owner);
-    record_gate(&owner.record);
-    assert_told(&owner, "lost(UNAVAILABLE) over ");
-    assert_str(buf_str(&owner.reader.seen), "started(hi) failed(UNAVAILABLE GONE)");
-    owner_end(&owner);
+    struct owner *owner = *state;
+    fake_store_always_lose(owner->f.store, ERR_UNAVAILABLE);
+    note(owner);
+    record_gate(&owner->record);
+    assert_told(owner, "lost(UNAVAILABLE) over ");
+    assert_str(buf_str(&owner->reader.seen), "started(hi) failed(UNAVAILABLE GONE)");
 }
 
 static void what_was_dropped_leaves_an_end_that_needs_no_disk(void **state) {
-    (void)state;
-    struct owner owner;
-    owner_start(&owner, ON_DISK);
-    fake_store_ask_me(owner.f.store);
-    record_retract(&owner.record);
-    finish(&owner);
-    assert_told(&owner, "over ");
-    assert_int_equal(fake_store_sent(owner.f.store), 0);
-    owner_end(&owner);
+    struct owner *owner = *state;
+    fake_store_ask_me(owner->f.store);
+    record_retract(&owner->record);
+    finish(owner);
+    assert_told(owner, "over ");
+    assert_int_equal(fake_store_sent(owner->f.store), 0);
 }
 
 /* --- without a disk ----------------------------------------------------------------------- */
@@ -204,30 +203,24 @@ static void in_memory_the_same_calls_come_at_the_end_of_the_turn(void **state) {
 }
 
 static void one_that_lingers_is_found_until_its_time_is_over(void **state) {
-    (void)state;
-    struct owner owner;
-    owner_start(&owner, ON_DISK);
-    owner.record.linger_ms = 1000;
-    fake_store_always_lose(owner.f.store, ERR_UNAVAILABLE);
-    finish(&owner);
-    assert_told(&owner, "lost(UNAVAILABLE) ");
-    assert_int_equal(shown(&owner), RUN_FAILED); /* as it ended, not as it was about to */
-    loop_advance(owner.f.loop, 999);
-    assert_int_equal(shown(&owner), RUN_FAILED);
-    loop_advance(owner.f.loop, 1);
-    assert_told(&owner, "lost(UNAVAILABLE) over ");
-    assert_int_equal(shown(&owner), -1);
-    owner_end(&owner);
+    struct owner *owner = *state;
+    owner->record.linger_ms = 1000;
+    fake_store_always_lose(owner->f.store, ERR_UNAVAILABLE);
+    finish(owner);
+    assert_told(owner, "lost(UNAVAILABLE) ");
+    assert_int_equal(shown(owner), RUN_FAILED); /* as it ended, not as it was about to */
+    loop_advance(owner->f.loop, 999);
+    assert_int_equal(shown(owner), RUN_FAILED);
+    loop_advance(owner->f.loop, 1);
+    assert_told(owner, "lost(UNAVAILABLE) over ");
+    assert_int_equal(shown(owner), -1);
 }
 
 static void one_that_is_stored_does_not_linger(void **state) {
-    (void)state;
-    struct owner owner;
-    owner_start(&owner, ON_DISK);
-    owner.record.linger_ms = 1000;
-    finish(&owner);
-    assert_told(&owner, "over ");
-    owner_end(&owner);
+    struct owner *owner = *state;
+    owner->record.linger_ms = 1000;
+    finish(owner);
+    assert_told(owner, "over ");
 }
 
 static void one_that_nobody_shall_find_is_not_stored(void **state) {
@@ -249,31 +242,25 @@ static void one_that_nobody_shall_find_is_not_stored(void **state) {
 /* --- who finds it ------------------------------------------------------------------------- */
 
 static void a_finder_sees_what_it_does_and_may_have_it_left(void **state) {
-    (void)state;
-    struct owner owner;
-    owner_start(&owner, ON_DISK);
-    assert_int_equal(shown(&owner), RUN_WORKING);
-    record_show(&owner.record, RUN_WAITING);
-    assert_int_equal(shown(&owner), RUN_WAITING);
-    struct directory *directory = session_table_directory(owner.f.engine.sessions);
-    assert_true(directory_cancel(directory, record_id(&owner.record), STR("enough")));
-    assert_told(&owner, "leave(enough) ");
-    owner_end(&owner);
+    struct owner *owner = *state;
+    assert_int_equal(shown(owner), RUN_WORKING);
+    record_show(&owner->record, RUN_WAITING);
+    assert_int_equal(shown(owner), RUN_WAITING);
+    struct directory *directory = session_table_directory(owner->f.engine.sessions);
+    assert_true(directory_cancel(directory, record_id(&owner->record), STR("enough")));
+    assert_told(owner, "leave(enough) ");
 }
 
 /* The next process takes it up; this one hears no more of it. */
 static void one_that_is_left_is_told_nothing(void **state) {
-    (void)state;
-    struct owner owner;
-    owner_start(&owner, ON_DISK);
-    fake_store_ask_me(owner.f.store);
-    finish(&owner);
-    turns(&owner.f);
-    record_leave(&owner.record);
-    assert_int_equal(shown(&owner), -1);
-    fake_store_commit(owner.f.store, 0);
-    assert_told(&owner, "");
-    owner_end(&owner);
+    struct owner *owner = *state;
+    fake_store_ask_me(owner->f.store);
+    finish(owner);
+    turns(&owner->f);
+    record_leave(&owner->record);
+    assert_int_equal(shown(owner), -1);
+    fake_store_commit(owner->f.store, 0);
+    assert_told(owner, "");
 }
 
 static void a_later_life_goes_on_counting(void **state) {
@@ -306,55 +293,51 @@ static struct claim_view look(struct owner *owner) {
 }
 
 static void its_key_stands_for_it_until_it_is_over(void **state) {
-    (void)state;
-    struct owner owner;
+    struct owner *owner = *state;
     struct err e;
-    owner_start(&owner, ON_DISK);
-    uint64_t mark = look(&owner).mark;
-    owner.record.claim.name = (struct claim_name){STR("app"), STR("anna"), STR("k")};
-    assert_true(record_claim(&owner.record, mark, &e));
-    record_claimed(&owner.record, true);
-    assert_int_equal(look(&owner).run, record_id(&owner.record));
-    assert_false(record_claim(&owner.record, mark, &e));
+    uint64_t mark = look(owner).mark;
+    owner->record.claim.name = (struct claim_name){STR("app"), STR("anna"), STR("k")};
+    assert_true(record_claim(&owner->record, mark, &e));
+    record_claimed(&owner->record, true);
+    assert_int_equal(look(owner).run, record_id(&owner->record));
+    assert_false(record_claim(&owner->record, mark, &e));
     assert_int_equal(e.code, ERR_ALREADY_EXISTS);
-    record_give_back_key(&owner.record);
-    assert_int_equal(look(&owner).run, 0);
-    assert_int_equal(look(&owner).given_back, record_id(&owner.record));
-    finish(&owner);
-    assert_told(&owner, "over ");
-    assert_int_equal(look(&owner).given_back, 0);
-    owner_end(&owner);
+    record_give_back_key(&owner->record);
+    assert_int_equal(look(owner).run, 0);
+    assert_int_equal(look(owner).given_back, record_id(&owner->record));
+    finish(owner);
+    assert_told(owner, "over ");
+    assert_int_equal(look(owner).given_back, 0);
 }
 
 static void one_that_was_not_started_has_no_key(void **state) {
-    (void)state;
-    struct owner owner;
+    struct owner *owner = *state;
     struct err e;
-    owner_start(&owner, ON_DISK);
-    owner.record.claim.name = (struct claim_name){STR("app"), STR("anna"), STR("k")};
-    assert_true(record_claim(&owner.record, look(&owner).mark, &e));
-    record_claimed(&owner.record, false);
-    assert_int_equal(look(&owner).run, 0);
-    owner_end(&owner);
+    owner->record.claim.name = (struct claim_name){STR("app"), STR("anna"), STR("k")};
+    assert_true(record_claim(&owner->record, look(owner).mark, &e));
+    record_claimed(&owner->record, false);
+    assert_int_equal(look(owner).run, 0);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_drawn_moves_are_legal),
-        cmocka_unit_test(its_end_counts_when_the_disk_has_it),
-        cmocka_unit_test(an_end_that_the_store_refuses_is_replaced_by_what_is_true),
-        cmocka_unit_test(whether_it_was_kept_may_be_unknown),
-        cmocka_unit_test(one_that_is_lost_on_its_way_ends),
-        cmocka_unit_test(what_was_dropped_leaves_an_end_that_needs_no_disk),
+        TEST(its_end_counts_when_the_disk_has_it),
+        TEST(an_end_that_the_store_refuses_is_replaced_by_what_is_true),
+        TEST(whether_it_was_kept_may_be_unknown),
+        TEST(one_that_is_lost_on_its_way_ends),
+        TEST(what_was_dropped_leaves_an_end_that_needs_no_disk),
         cmocka_unit_test(in_memory_the_same_calls_come_at_the_end_of_the_turn),
-        cmocka_unit_test(one_that_lingers_is_found_until_its_time_is_over),
-        cmocka_unit_test(one_that_is_stored_does_not_linger),
+        TEST(one_that_lingers_is_found_until_its_time_is_over),
+        TEST(one_that_is_stored_does_not_linger),
         cmocka_unit_test(one_that_nobody_shall_find_is_not_stored),
-        cmocka_unit_test(a_finder_sees_what_it_does_and_may_have_it_left),
-        cmocka_unit_test(one_that_is_left_is_told_nothing),
+        TEST(a_finder_sees_what_it_does_and_may_have_it_left),
+        TEST(one_that_is_left_is_told_nothing),
         cmocka_unit_test(a_later_life_goes_on_counting),
-        cmocka_unit_test(its_key_stands_for_it_until_it_is_over),
-        cmocka_unit_test(one_that_was_not_started_has_no_key),
+        TEST(its_key_stands_for_it_until_it_is_over),
+        TEST(one_that_was_not_started_has_no_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,78 +1,66 @@
 /* The last question of a thread, among live runs and those in the store. */
 #include "session/asked.h"
 
-#include "fake/store_fake.h"
+#include "fake/store_fake.h" /* named here: the build links it */
+#include "fixture.h"
 #include "helper/assert_str.h"
 #include "session/directory.h"
 
 #include <stdio.h>
 
-struct house {
-    struct loop *loop;
-    struct store *store;
-    struct session_table *sessions;
+struct scene {
+    struct sessions s;
     struct asked_result result;
     enum err_code failed;
     size_t answers;
 };
 
-static void open_house(struct house *house, bool with_store) {
-    *house = (struct house){.loop = loop_new_fake()};
-    if (with_store) {
-        house->store = fake_store_new();
-        fake_store_always_commit(house->store);
-    }
-    house->sessions = session_table_new(house->store);
-}
-
-static void shut_house(struct house *house) {
-    session_table_free(house->sessions);
-    fake_store_free(house->store);
-    loop_free(house->loop);
+static void open_scene(struct scene *scene, enum fixture_store with) {
+    *scene = (struct scene){.s = sessions_open(with)};
 }
 
 static void on_answer(const struct asked_result *result, const struct err *failed, void *ctx) {
-    struct house *house = ctx;
-    house->result = *result;
-    house->failed = failed ? failed->code : ERR_NONE;
-    house->answers++;
+    struct scene *scene = ctx;
+    scene->result = *result;
+    scene->failed = failed ? failed->code : ERR_NONE;
+    scene->answers++;
 }
 
 /* What the caller says is gone when this returns. */
-static struct asked *look(struct house *house, const char *user, const char *session) {
+static struct asked *look(struct scene *scene, const char *user, const char *session) {
     char user_room[16], session_room[16];
     snprintf(user_room, sizeof(user_room), "%s", user ? user : "");
     snprintf(session_room, sizeof(session_room), "%s", session);
     struct asked *asked = asked_look(&(struct asked_options){
-        .loop = house->loop,
-        .sessions = house->sessions,
+        .loop = scene->s.loop,
+        .sessions = scene->s.table,
         .name = {STR("w"), user ? str_from(user_room) : ANY_USER, str_from(session_room)},
         .on_answer = on_answer,
-        .ctx = house});
+        .ctx = scene});
     memset(user_room, '#', sizeof(user_room));
     memset(session_room, '#', sizeof(session_room));
     return asked;
 }
 
-static void answer_loads(struct house *house) {
-    loop_turn(house->loop);
-    while (house->store && fake_store_loads(house->store)) {
-        fake_store_answer(house->store, 0);
-        loop_turn(house->loop);
+static void answer_loads(struct scene *scene) {
+    loop_turn(scene->s.loop);
+    while (scene->s.store && fake_store_loads(scene->s.store)) {
+        fake_store_answer(scene->s.store, 0);
+        loop_turn(scene->s.loop);
     }
 }
 
-static void assert_asked(struct house *house, const char *user, const char *session,
+static void assert_asked(struct scene *scene, const char *user, const char *session,
                          enum asked_answer answer, uint64_t run, uint64_t seq) {
-    house->answers = 0;
-    look(house, user, session);
-    assert_int_equal(house->answers, 0); /* never before it returns */
-    answer_loads(house);
-    assert_int_equal(house->answers, 1);
-    assert_int_equal(house->result.answer, answer);
+    scene->answers = 0;
+    look(scene, user, session);
+    assert_int_equal(scene->answers, 0); /* never before it returns */
+    answer_loads(scene);
+    assert_int_equal(scene->answers, 1);
+    assert_int_equal(scene->result.answer, answer);
     if (answer != ASKED_QUESTION) return;
-    assert_int_equal(house->result.run, run);
-    assert_int_equal(house->result.seq, seq);
+    assert_int_equal(scene->result.run, run);
+    assert_int_equal(scene->result.seq, seq);
 }
 
 static const struct event asks = {.kind = EVENT_APPROVAL,
@@ -82,11 +70,6 @@ static const struct event asks = {.kind = EVENT_APPROVAL,
                                                .args = STR_INIT("{}"),
                                                .guards = STR_INIT("")}};
 static const struct event says = {.kind = EVENT_TEXT, .text = {STR_INIT("well")}};
-
-static void on_written(struct store_write *write, const struct err *failed, void *ctx) {
-    (void)write, (void)ctx;
-    assert_null(failed);
-}
 
 static struct event starts(const char *user, const char *session) {
     return (struct event){.kind = EVENT_STARTED,
@@ -99,116 +82,108 @@ static struct event starts(const char *user, const char *session) {
                                       .print = STR_EMPTY}};
 }
 
-/* A run as the store has it: its beginning, a word, and so many questions with a word behind.
- */
-static void write_run(struct house *house, uint64_t run, const char *user, const char *session,
+/* A run as the store has it: its beginning, a word, and questions with a word after each. */
+static void write_run(struct scene *scene, uint64_t run, const char *user, const char *session,
                       size_t questions) {
     const struct event begins = starts(user, session);
     struct buf events;
-    struct store_row row = {.run = run};
     buf_init(&events, 4 * KIB);
-    buf_init(&row.bytes, 4 * KIB);
     assert_true(event_encode(&begins, &events) && event_encode(&says, &events));
     for (size_t i = 0; i < questions; i++)
         assert_true(event_encode(&asks, &events) && event_encode(&says, &events));
-    assert_true(store_section_append(&row.bytes, run, 1, buf_str(&events)));
-    struct store_write write = {
-        .rows = &row, .row_count = 1, .home = house->loop, .on_written = on_written};
-    store_write(house->store, &write);
-    loop_turn(house->loop);
-    buf_done(&row.bytes);
+    fake_store_put(scene->s.store, run, 1, buf_str(&events));
     buf_done(&events);
 }
 
 static void of_the_newest_run_of_the_thread_it_is_the_last_question(void **state) {
     (void)state;
-    struct house house;
-    open_house(&house, true);
-    write_run(&house, 7, "ann", "s", 1);
-    assert_asked(&house, "ann", "s", ASKED_QUESTION, 7, 3);
-    assert_asked(&house, NULL, "s", ASKED_QUESTION, 7, 3);
-    write_run(&house, 9, "ann", "s", 2);
-    assert_asked(&house, "ann", "s", ASKED_QUESTION, 9, 5);
-    write_run(&house, 11, "ann", "s", 0); /* a later turn: nothing is asked any more */
-    assert_asked(&house, "ann", "s", ASKED_NOTHING, 0, 0);
-    assert_asked(&house, "ann", "t", ASKED_NOTHING, 0, 0);
-    assert_asked(&house, "bob", "s", ASKED_NOTHING, 0, 0);
-    shut_house(&house);
+    struct scene scene;
+    open_scene(&scene, WITH_STORE);
+    write_run(&scene, 7, "ann", "s", 1);
+    assert_asked(&scene, "ann", "s", ASKED_QUESTION, 7, 3);
+    assert_asked(&scene, NULL, "s", ASKED_QUESTION, 7, 3);
+    write_run(&scene, 9, "ann", "s", 2);
+    assert_asked(&scene, "ann", "s", ASKED_QUESTION, 9, 5);
+    write_run(&scene, 11, "ann", "s", 0); /* a later turn: nothing is asked any more */
+    assert_asked(&scene, "ann", "s", ASKED_NOTHING, 0, 0);
+    assert_asked(&scene, "ann", "t", ASKED_NOTHING, 0, 0);
+    assert_asked(&scene, "bob", "s", ASKED_NOTHING, 0, 0);
+    sessions_shut(&scene.s);
 }
 
 static void a_thread_of_several_users_is_nobodys_until_one_is_named(void **state) {
     (void)state;
-    struct house house;
-    open_house(&house, true);
-    write_run(&house, 7, "ann", "s", 1);
-    write_run(&house, 9, "bob", "s", 1);
-    assert_asked(&house, NULL, "s", ASKED_SEVERAL, 0, 0);
-    assert_asked(&house, "ann", "s", ASKED_QUESTION, 7, 3);
-    assert_asked(&house, "bob", "s", ASKED_QUESTION, 9, 3);
-    shut_house(&house);
+    struct scene scene;
+    open_scene(&scene, WITH_STORE);
+    write_run(&scene, 7, "ann", "s", 1);
+    write_run(&scene, 9, "bob", "s", 1);
+    assert_asked(&scene, NULL, "s", ASKED_SEVERAL, 0, 0);
+    assert_asked(&scene, "ann", "s", ASKED_QUESTION, 7, 3);
+    assert_asked(&scene, "bob", "s", ASKED_QUESTION, 9, 3);
+    sessions_shut(&scene.s);
 }
 
 static void a_run_that_is_alive_is_read_from_its_journal(void **state) {
     (void)state;
     for (int with_store = 0; with_store < 2; with_store++) {
-        struct house house;
-        open_house(&house, with_store);
-        struct directory *directory = session_table_directory(house.sessions);
+        struct scene scene;
+        open_scene(&scene, with_store ? WITH_STORE : NO_STORE);
+        struct directory *directory = session_table_directory(scene.s.table);
         struct journal *journal = journal_new(&(struct journal_options){
-            .loop = house.loop, .run = 9, .window_max_bytes = 4 * KIB});
+            .loop = scene.s.loop, .run = 9, .window_max_bytes = 4 * KIB});
         const struct event begins = starts("ann", "s");
         journal_append(journal, &begins);
         journal_append(journal, &asks);
         journal_append(journal, &says);
-        loop_turn(house.loop);
+        loop_turn(scene.s.loop);
         struct live live = {.run = 9,
                             .journal = journal,
-                            .loop = house.loop,
+                            .loop = scene.s.loop,
                             .workspace = STR("w"),
                             .user = STR("ann"),
                             .session = STR("s")};
         list_init(&live.link);
-        if (with_store) write_run(&house, 7, "ann", "s", 1);
+        if (with_store) write_run(&scene, 7, "ann", "s", 1);
         directory_add(directory, &live);
-        assert_asked(&house, NULL, "s", ASKED_QUESTION, 9, 2);
-        assert_asked(&house, "ann", "s", ASKED_QUESTION, 9, 2);
-        assert_asked(&house, "bob", "s", ASKED_NOTHING, 0, 0);
-        if (with_store) write_run(&house, 8, "bob", "s", 1);
-        assert_asked(&house, NULL, "s", with_store ? ASKED_SEVERAL : ASKED_QUESTION, 9, 2);
+        assert_asked(&scene, NULL, "s", ASKED_QUESTION, 9, 2);
+        assert_asked(&scene, "ann", "s", ASKED_QUESTION, 9, 2);
+        assert_asked(&scene, "bob", "s", ASKED_NOTHING, 0, 0);
+        if (with_store) write_run(&scene, 8, "bob", "s", 1);
+        assert_asked(&scene, NULL, "s", with_store ? ASKED_SEVERAL : ASKED_QUESTION, 9, 2);
         directory_remove(directory, &live);
         journal_unref(journal);
-        shut_house(&house);
+        sessions_shut(&scene.s);
     }
 }
 
 static void a_store_that_cannot_say_is_told(void **state) {
     (void)state;
-    struct house house;
-    open_house(&house, true);
-    look(&house, "ann", "s");
-    loop_turn(house.loop);
-    fake_store_refuse(house.store, 0, ERR_UNAVAILABLE);
-    loop_turn(house.loop);
-    assert_int_equal(house.answers, 1);
-    assert_int_equal(house.result.answer, ASKED_FAILED);
-    assert_int_equal(house.failed, ERR_UNAVAILABLE);
-    shut_house(&house);
+    struct scene scene;
+    open_scene(&scene, WITH_STORE);
+    look(&scene, "ann", "s");
+    loop_turn(scene.s.loop);
+    fake_store_refuse(scene.s.store, 0, ERR_UNAVAILABLE);
+    loop_turn(scene.s.loop);
+    assert_int_equal(scene.answers, 1);
+    assert_int_equal(scene.result.answer, ASKED_FAILED);
+    assert_int_equal(scene.failed, ERR_UNAVAILABLE);
+    sessions_shut(&scene.s);
 }
 
 static void who_gives_up_hears_nothing(void **state) {
     (void)state;
     for (int loads = 0; loads < 3; loads++) { /* how far it has come */
-        struct house house;
-        open_house(&house, true);
-        write_run(&house, 7, "ann", "s", 1);
-        struct asked *asked = look(&house, "ann", "s");
-        if (loads > 0) loop_turn(house.loop);
-        if (loads > 1) fake_store_answer(house.store, 0);
-        if (loads > 1) loop_turn(house.loop);
+        struct scene scene;
+        open_scene(&scene, WITH_STORE);
+        write_run(&scene, 7, "ann", "s", 1);
+        struct asked *asked = look(&scene, "ann", "s");
+        if (loads > 0) loop_turn(scene.s.loop);
+        if (loads > 1) fake_store_answer(scene.s.store, 0);
+        if (loads > 1) loop_turn(scene.s.loop);
         asked_cancel(asked);
-        answer_loads(&house); /* it comes, and finds nobody */
-        assert_int_equal(house.answers, 0);
-        shut_house(&house);
+        answer_loads(&scene); /* it comes, and finds nobody */
+        assert_int_equal(scene.answers, 0);
+        sessions_shut(&scene.s);
     }
     asked_cancel(NULL);
 }

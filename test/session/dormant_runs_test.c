@@ -46,17 +46,15 @@ static void assert_listed(struct dormant_runs *dormant, struct dormant_filter fi
 }
 
 static void what_it_waits_with_comes_back(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct dormant_run found;
-    fixture_init(&f, true);
     struct dormant_runs *dormant = dormant_runs_new();
-    unsigned refs = atomic_load(&f.engine.refs);
-    add(&f, dormant, 5, "w", "u", "s", 1800000000123);
-    assert_int_equal(atomic_load(&f.engine.refs), refs + 1);
+    unsigned refs = atomic_load(&f->engine.refs);
+    add(f, dormant, 5, "w", "u", "s", 1800000000123);
+    assert_int_equal(atomic_load(&f->engine.refs), refs + 1);
     assert_true(dormant_runs_find(dormant, 5, &found));
-    assert_ptr_equal(found.engine, &f.engine);
-    assert_ptr_equal(found.host, &f.host);
+    assert_ptr_equal(found.engine, &f->engine);
+    assert_ptr_equal(found.host, &f->host);
     assert_int_equal(found.alone_s, 7);
     assert_int_equal(found.transfers, 3);
     assert_true(found.addressed);
@@ -65,23 +63,20 @@ static void what_it_waits_with_comes_back(void **state) {
     dormant_runs_remove(dormant, 6);
     dormant_runs_remove(dormant, 5);
     dormant_runs_remove(dormant, 5);
-    assert_int_equal(atomic_load(&f.engine.refs), refs);
+    assert_int_equal(atomic_load(&f->engine.refs), refs);
     assert_int_equal(dormant_runs_count(dormant), 0);
     dormant_runs_free(dormant);
-    fixture_done(&f);
 }
 
 static void each_name_finds_its_own(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, true);
+    struct fixture *f = *state;
     struct dormant_runs *dormant = dormant_runs_new();
     const struct str w = STR("w"), u = STR("u"), s = STR("s"), none = {NULL, 0};
-    add(&f, dormant, 30, "w", "u", "s", 0);
-    add(&f, dormant, 10, "w", "v", "s", 0);
-    add(&f, dormant, 20, "w", "u", "t", 0);
-    add(&f, dormant, 40, "x", "u", "s", 0);
-    add(&f, dormant, 50, "ws", "u", "", 0);
+    add(f, dormant, 30, "w", "u", "s", 0);
+    add(f, dormant, 10, "w", "v", "s", 0);
+    add(f, dormant, 20, "w", "u", "t", 0);
+    add(f, dormant, 40, "x", "u", "s", 0);
+    add(f, dormant, 50, "ws", "u", "", 0);
     assert_listed(dormant, (struct dormant_filter){w, u, s, 0}, 16, "30 ");
     assert_listed(dormant, (struct dormant_filter){w, none, s, 0}, 16, "30 10 ");
     assert_listed(dormant, (struct dormant_filter){w, none, s, 0}, 1, "30 ");
@@ -98,22 +93,19 @@ static void each_name_finds_its_own(void **state) {
     assert_listed(dormant, (struct dormant_filter){w, none, none, 40}, 16, "");
     assert_listed(dormant, (struct dormant_filter){w, STR(""), s, 0}, 16, "");
     assert_listed(dormant, (struct dormant_filter){none, none, none, 41}, 16, "");
-    dormant_runs_forget(dormant, &f.host);
+    dormant_runs_forget(dormant, &f->host);
     assert_listed(dormant, (struct dormant_filter){none, none, none, 0}, 16, "");
     dormant_runs_free(dormant);
-    fixture_done(&f);
 }
 
 static void many_come_and_go(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct dormant_run found;
     char session[16];
-    fixture_init(&f, true);
     struct dormant_runs *dormant = dormant_runs_new();
     for (uint64_t i = 1; i <= MANY; i++) {
         snprintf(session, sizeof(session), "s%llu", (unsigned long long)i % 1000);
-        add(&f, dormant, i, "w", "u", session, 0);
+        add(f, dormant, i, "w", "u", session, 0);
     }
     assert_int_equal(dormant_runs_count(dormant), MANY);
     assert_int_equal(dormant_runs_added(dormant), MANY);
@@ -125,47 +117,43 @@ static void many_come_and_go(void **state) {
     assert_listed(dormant, (struct dormant_filter){STR("w"), STR("u"), STR("s8"), 0}, 16,
                   "8 1008 2008 3008 4008 ");
     assert_listed(dormant, (struct dormant_filter){STR("w"), STR("u"), STR("s7"), 0}, 16, "");
-    dormant_runs_forget(dormant, &f.host);
+    dormant_runs_forget(dormant, &f->host);
     assert_int_equal(dormant_runs_count(dormant), 0);
     assert_int_equal(dormant_runs_added(dormant), MANY); /* it never falls */
     dormant_runs_free(dormant);
-    fixture_done(&f);
 }
 
 static void those_whose_time_is_over_are_known(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct run_host other = {.run_count = 0};
     uint64_t runs[4];
     int64_t next;
-    fixture_init(&f, true);
     struct dormant_runs *dormant = dormant_runs_new();
-    add(&f, dormant, 1, "w", "u", "s", 5000);
-    add(&f, dormant, 2, "w", "u", "s", 9000);
-    add(&f, dormant, 3, "w", "u", "s", 0);
-    add(&f, dormant, 4, "w", "u", "s", 7000);
-    assert_int_equal(dormant_runs_due(dormant, &f.host, 4999, 4, runs, &next), 0);
+    add(f, dormant, 1, "w", "u", "s", 5000);
+    add(f, dormant, 2, "w", "u", "s", 9000);
+    add(f, dormant, 3, "w", "u", "s", 0);
+    add(f, dormant, 4, "w", "u", "s", 7000);
+    assert_int_equal(dormant_runs_due(dormant, &f->host, 4999, 4, runs, &next), 0);
     assert_int_equal(next, 5000);
-    assert_int_equal(dormant_runs_due(dormant, &f.host, 7000, 4, runs, &next), 2);
+    assert_int_equal(dormant_runs_due(dormant, &f->host, 7000, 4, runs, &next), 2);
     assert_int_equal(runs[0] + runs[1], 5);
     assert_int_equal(next, 9000);
-    assert_int_equal(dormant_runs_due(dormant, &f.host, 10000, 1, runs, &next), 1);
+    assert_int_equal(dormant_runs_due(dormant, &f->host, 10000, 1, runs, &next), 1);
     assert_true(next != 0); /* of those that had no room */
     assert_int_equal(dormant_runs_due(dormant, &other, 10000, 4, runs, &next), 0);
     assert_int_equal(next, 0);
     dormant_runs_forget(dormant, &other);
     assert_int_equal(dormant_runs_count(dormant), 4);
-    dormant_runs_forget(dormant, &f.host);
+    dormant_runs_forget(dormant, &f->host);
     dormant_runs_free(dormant);
-    fixture_done(&f);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_it_waits_with_comes_back),
-        cmocka_unit_test(each_name_finds_its_own),
-        cmocka_unit_test(many_come_and_go),
-        cmocka_unit_test(those_whose_time_is_over_are_known),
+        STORED_TURN_TEST(what_it_waits_with_comes_back),
+        STORED_TURN_TEST(each_name_finds_its_own),
+        STORED_TURN_TEST(many_come_and_go),
+        STORED_TURN_TEST(those_whose_time_is_over_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

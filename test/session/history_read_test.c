@@ -31,198 +31,174 @@ static void answer_search(struct fixture *f, const char *result) {
 }
 
 static void what_was_said_and_answered_comes_back(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "one");
-    reply(&f, "first");
+    say(&turn, f, "one");
+    reply(f, "first");
     end(&turn);
-    say(&turn, &f, "two");
-    fake_text(asked(&f), STR("half"));
-    fake_fail(asked(&f), ERR_UNAVAILABLE, "GONE");
+    say(&turn, f, "two");
+    fake_text(asked(f), STR("half"));
+    fake_fail(asked(f), ERR_UNAVAILABLE, "GONE");
     end(&turn);
-    say(&turn, &f, "three");
-    fake_done(asked(&f), "m");
+    say(&turn, f, "three");
+    fake_done(asked(f), "m");
     end(&turn);
-    assert_recalled(&f, "user=one agent/manager=first user=two! agent/manager=half user=three");
-    fixture_done(&f);
+    assert_recalled(f, "user=one agent/manager=first user=two! agent/manager=half user=three");
 }
 
 static void calls_come_back_with_their_results(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "look");
-    loop_advance(f.loop, 1000);
-    fake_text(asked(&f), STR("let me see"));
-    fake_tool_call(asked(&f), "c1", "search", "{\"q\":1}");
-    fake_tool_call(asked(&f), "c2", "write", "{}");
-    fake_tool_call(asked(&f), "c3", "none", "{}");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    fake_tool_fail(f.write, 0, ERR_INTERNAL);
-    loop_advance(f.loop, 1000);
-    turns(&f);
-    answer_search(&f, "{\"s\":1}");
-    ask_for_search(&f, "c4");
-    answer_search(&f, "{}");
+    say(&turn, f, "look");
+    loop_advance(f->loop, 1000);
+    fake_text(asked(f), STR("let me see"));
+    fake_tool_call(asked(f), "c1", "search", "{\"q\":1}");
+    fake_tool_call(asked(f), "c2", "write", "{}");
+    fake_tool_call(asked(f), "c3", "none", "{}");
+    fake_done(asked(f), "m");
+    turns(f);
+    fake_tool_fail(f->write, 0, ERR_INTERNAL);
+    loop_advance(f->loop, 1000);
+    turns(f);
+    answer_search(f, "{\"s\":1}");
+    ask_for_search(f, "c4");
+    answer_search(f, "{}");
     for (size_t i = 0; i < 20; i++) { /* text in rows that are not read back */
-        fake_text(asked(&f), STR("bit "));
-        loop_advance(f.loop, 300);
-        turns(&f);
+        fake_text(asked(f), STR("bit "));
+        loop_advance(f->loop, 300);
+        turns(f);
     }
-    fake_done(asked(&f), "m");
+    fake_done(asked(f), "m");
     end(&turn);
     assert_recalled(
-        &f,
+        f,
         "user=look agent/manager=let me see call/search={\"q\":1} call/write={} call/none={} "
         "result={\"error\":\"tool 'none' not found\"}! "
         "result={\"error\":\"the fake tool failed\"}! result={\"s\":1} "
         "call/search={} result={} agent/manager=bit bit bit bit bit bit bit bit "
         "bit bit bit bit bit bit bit bit bit bit bit bit ");
-    fixture_done(&f);
 }
 
 static void what_was_said_before_a_transfer_keeps_its_place(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    fake_text(asked(&f), STR("wally?"));
-    fake_tool_call(asked(&f), "t1", "transfer_to_agent", "{\"agent_name\":\"wally\"}");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    fake_text(asked(&f), STR("manager?"));
-    fake_tool_call(asked(&f), "t2", "transfer_to_agent", "{\"agent_name\":\"manager\"}");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    reply(&f, "fine");
+    say(&turn, f, "x");
+    fake_text(asked(f), STR("wally?"));
+    fake_tool_call(asked(f), "t1", "transfer_to_agent", "{\"agent_name\":\"wally\"}");
+    fake_done(asked(f), "m");
+    turns(f);
+    fake_text(asked(f), STR("manager?"));
+    fake_tool_call(asked(f), "t2", "transfer_to_agent", "{\"agent_name\":\"manager\"}");
+    fake_done(asked(f), "m");
+    turns(f);
+    reply(f, "fine");
     end(&turn);
-    assert_recalled(&f, "user=x agent/manager=wally? "
-                        "call/transfer_to_agent={\"agent_name\":\"wally\"} result={} "
-                        "agent/wally=manager? "
-                        "call/transfer_to_agent={\"agent_name\":\"manager\"} result={} "
-                        "agent/manager=fine");
-    fixture_done(&f);
+    assert_recalled(f, "user=x agent/manager=wally? "
+                       "call/transfer_to_agent={\"agent_name\":\"wally\"} result={} "
+                       "agent/wally=manager? "
+                       "call/transfer_to_agent={\"agent_name\":\"manager\"} result={} "
+                       "agent/manager=fine");
 }
 
 static void a_transfer_without_a_word_leaves_none(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    fake_text(asked(&f), STR(" "));
-    fake_tool_call(asked(&f), "t1", "transfer_to_agent", "{\"agent_name\":\"wally\"}");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    reply(&f, "me");
+    say(&turn, f, "x");
+    fake_text(asked(f), STR(" "));
+    fake_tool_call(asked(f), "t1", "transfer_to_agent", "{\"agent_name\":\"wally\"}");
+    fake_done(asked(f), "m");
+    turns(f);
+    reply(f, "me");
     end(&turn);
-    assert_recalled(&f, "user=x call/transfer_to_agent={\"agent_name\":\"wally\"} result={} "
-                        "agent/wally=me");
-    fixture_done(&f);
+    assert_recalled(f, "user=x call/transfer_to_agent={\"agent_name\":\"wally\"} result={} "
+                       "agent/wally=me");
 }
 
 static void a_question_and_its_answer_come_back(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn, later;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    fake_text(asked(&f), STR("I must ask"));
-    fake_approval(asked(&f), "a1", "May I?");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    answer_as_human(&later, &f, "yes \"you\"\n\xE2\x82\xAC");
-    reply(&f, "ok");
+    say(&turn, f, "x");
+    fake_text(asked(f), STR("I must ask"));
+    fake_approval(asked(f), "a1", "May I?");
+    fake_done(asked(f), "m");
+    turns(f);
+    answer_as_human(&later, f, "yes \"you\"\n\xE2\x82\xAC");
+    reply(f, "ok");
     end(&later);
     end(&turn);
-    assert_recalled(&f, "user=x agent/manager=I must ask call/request_approval={} "
-                        "result={\"answer\":\"yes \\\"you\\\"\\n\xE2\x82\xAC\"} "
-                        "user=yes \"you\"\n\xE2\x82\xAC agent/manager=ok");
-    fixture_done(&f);
+    assert_recalled(f, "user=x agent/manager=I must ask call/request_approval={} "
+                       "result={\"answer\":\"yes \\\"you\\\"\\n\xE2\x82\xAC\"} "
+                       "user=yes \"you\"\n\xE2\x82\xAC agent/manager=ok");
 }
 
 /* A model may call a tool by the name of ours; that must not make a session unreadable. */
 static void a_call_named_like_a_question_is_only_a_call(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    fake_tool_call(asked(&f), "c1", "request_approval", "{}");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    reply(&f, "ok");
+    say(&turn, f, "x");
+    fake_tool_call(asked(f), "c1", "request_approval", "{}");
+    fake_done(asked(f), "m");
+    turns(f);
+    reply(f, "ok");
     end(&turn);
-    assert_recalled(&f, "user=x call/request_approval={} "
-                        "result={\"error\":\"tool 'request_approval' not found\"}! "
-                        "agent/manager=ok");
-    fixture_done(&f);
+    assert_recalled(f, "user=x call/request_approval={} "
+                       "result={\"error\":\"tool 'request_approval' not found\"}! "
+                       "agent/manager=ok");
 }
 
 /* K11 */
 static void turns_inside_turns_stand_behind_the_one_around_them(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn outer, first, second, inner;
-    fixture_init(&f, true);
-    say(&outer, &f, "outer");
-    loop_advance(f.loop, 1000);
-    ask_for_search(&f, "c1");
-    loop_advance(f.loop, 1000);
-    say(&first, &f, "first");
-    loop_advance(f.loop, 1000);
-    ask_for_search(&f, "c2");
-    loop_advance(f.loop, 1000);
-    say(&inner, &f, "inner");
-    reply(&f, "i");
-    answer_search(&f, "{\"r\":2}");
-    reply(&f, "f");
-    say(&second, &f, "second");
-    reply(&f, "s");
-    answer_search(&f, "{\"r\":1}");
-    reply(&f, "o");
+    say(&outer, f, "outer");
+    loop_advance(f->loop, 1000);
+    ask_for_search(f, "c1");
+    loop_advance(f->loop, 1000);
+    say(&first, f, "first");
+    loop_advance(f->loop, 1000);
+    ask_for_search(f, "c2");
+    loop_advance(f->loop, 1000);
+    say(&inner, f, "inner");
+    reply(f, "i");
+    answer_search(f, "{\"r\":2}");
+    reply(f, "f");
+    say(&second, f, "second");
+    reply(f, "s");
+    answer_search(f, "{\"r\":1}");
+    reply(f, "o");
     end(&inner);
     end(&second);
     end(&first);
     end(&outer);
-    assert_recalled(&f, "user=outer call/search={} result={\"r\":1} agent/manager=o "
-                        "user=first call/search={} result={\"r\":2} agent/manager=f "
-                        "user=inner agent/manager=i user=second agent/manager=s");
-    fixture_done(&f);
+    assert_recalled(f, "user=outer call/search={} result={\"r\":1} agent/manager=o "
+                       "user=first call/search={} result={\"r\":2} agent/manager=f "
+                       "user=inner agent/manager=i user=second agent/manager=s");
 }
 
 static void children_of_a_turn_that_failed_are_remembered(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn outer, middle, inner;
-    fixture_init(&f, true);
-    say(&outer, &f, "outer");
-    loop_advance(f.loop, 1000);
-    ask_for_search(&f, "c1");
-    loop_advance(f.loop, 1000);
-    say(&middle, &f, "middle");
-    loop_advance(f.loop, 1000);
-    ask_for_search(&f, "c2");
-    loop_advance(f.loop, 1000);
-    say(&inner, &f, "inner");
-    reply(&f, "i");
+    say(&outer, f, "outer");
+    loop_advance(f->loop, 1000);
+    ask_for_search(f, "c1");
+    loop_advance(f->loop, 1000);
+    say(&middle, f, "middle");
+    loop_advance(f->loop, 1000);
+    ask_for_search(f, "c2");
+    loop_advance(f->loop, 1000);
+    say(&inner, f, "inner");
+    reply(f, "i");
     run_cancel(middle.run, STR("enough"));
-    turns(&f);
-    answer_search(&f, "{}");
-    reply(&f, "o");
+    turns(f);
+    answer_search(f, "{}");
+    reply(f, "o");
     end(&inner);
     end(&middle);
     end(&outer);
-    assert_recalled(&f, "user=outer call/search={} result={} agent/manager=o user=middle! "
-                        "call/search={} result={\"effect\":\"unknown\",\"error\":\"the turn "
-                        "ended while this call was out: it may or may not have had its effect. "
-                        "Find out before you call it again\"}! user=inner agent/manager=i");
-    fixture_done(&f);
+    assert_recalled(f, "user=outer call/search={} result={} agent/manager=o user=middle! "
+                       "call/search={} result={\"effect\":\"unknown\",\"error\":\"the turn "
+                       "ended while this call was out: it may or may not have had its effect. "
+                       "Find out before you call it again\"}! user=inner agent/manager=i");
 }
 
 /* --- any turns, however they end ---------------------------------------------------------- */
@@ -389,14 +365,14 @@ static void bytes_that_are_no_events_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_said_and_answered_comes_back),
-        cmocka_unit_test(calls_come_back_with_their_results),
-        cmocka_unit_test(what_was_said_before_a_transfer_keeps_its_place),
-        cmocka_unit_test(a_transfer_without_a_word_leaves_none),
-        cmocka_unit_test(a_question_and_its_answer_come_back),
-        cmocka_unit_test(a_call_named_like_a_question_is_only_a_call),
-        cmocka_unit_test(turns_inside_turns_stand_behind_the_one_around_them),
-        cmocka_unit_test(children_of_a_turn_that_failed_are_remembered),
+        STORED_TURN_TEST(what_was_said_and_answered_comes_back),
+        STORED_TURN_TEST(calls_come_back_with_their_results),
+        STORED_TURN_TEST(what_was_said_before_a_transfer_keeps_its_place),
+        STORED_TURN_TEST(a_transfer_without_a_word_leaves_none),
+        STORED_TURN_TEST(a_question_and_its_answer_come_back),
+        STORED_TURN_TEST(a_call_named_like_a_question_is_only_a_call),
+        STORED_TURN_TEST(turns_inside_turns_stand_behind_the_one_around_them),
+        STORED_TURN_TEST(children_of_a_turn_that_failed_are_remembered),
         cmocka_unit_test(every_prompt_begins_with_the_one_before),
         cmocka_unit_test(bytes_that_are_no_events_are_refused),
     };

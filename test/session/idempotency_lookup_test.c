@@ -2,83 +2,66 @@
 #include "session/idempotency_lookup.h"
 
 #include "base/clock.h"
-#include "fake/store_fake.h"
+#include "fake/store_fake.h" /* named here: the build links it */
+#include "fixture.h"
 #include "helper/assert_str.h"
 
 #include <stdio.h>
 
 #define HOUR_MS UINT64_C(3600000)
 
-struct house {
-    struct loop *loop;
-    struct store *store;
-    struct session_table *sessions;
+struct scene {
+    struct sessions s;
     struct idempotency_lookup_result result;
     bool failures_free;
     enum err_code failed;
     size_t answers;
 };
 
-static void open_house(struct house *house, bool with_store) {
-    *house = (struct house){.loop = loop_new_fake()};
-    if (with_store) {
-        house->store = fake_store_new();
-        fake_store_always_commit(house->store);
-    }
-    house->sessions = session_table_new(house->store);
-}
-
-static void shut_house(struct house *house) {
-    session_table_free(house->sessions);
-    fake_store_free(house->store);
-    loop_free(house->loop);
+static void open_scene(struct scene *scene, enum fixture_store with) {
+    *scene = (struct scene){.s = sessions_open(with)};
 }
 
 static void on_answer(const struct idempotency_lookup_result *result, const struct err *failed,
                       void *ctx) {
-    struct house *house = ctx;
-    house->result = *result;
-    house->failed = failed ? failed->code : ERR_NONE;
-    house->answers++;
+    struct scene *scene = ctx;
+    scene->result = *result;
+    scene->failed = failed ? failed->code : ERR_NONE;
+    scene->answers++;
 }
 
 /* What the caller says is gone when this returns. */
-static struct idempotency_lookup *look(struct house *house, const char *key,
+static struct idempotency_lookup *look(struct scene *scene, const char *key,
                                        const char *print) {
     char key_room[16], print_room[16];
     snprintf(key_room, sizeof(key_room), "%s", key);
     snprintf(print_room, sizeof(print_room), "%s", print);
     struct idempotency_lookup *lookup = idempotency_lookup_start(
-        &(struct idempotency_lookup_options){.loop = house->loop,
-                                             .sessions = house->sessions,
+        &(struct idempotency_lookup_options){.loop = scene->s.loop,
+                                             .sessions = scene->s.table,
                                              .name = {STR("w"), STR("u"), str_from(key_room)},
                                              .print = str_from(print_room),
                                              .kept_ms = HOUR_MS,
-                                             .failures_free = house->failures_free,
+                                             .failures_free = scene->failures_free,
                                              .on_answer = on_answer,
-                                             .ctx = house});
+                                             .ctx = scene});
     memset(key_room, '#', sizeof(key_room));
     memset(print_room, '#', sizeof(print_room));
     return lookup;
 }
 
 /* Asked and answered; `stored`: only the store knows. */
-static void assert_means(struct house *house, const char *key, const char *print, bool stored,
+static void assert_means(struct scene *scene, const char *key, const char *print, bool stored,
                          enum idempotency_answer answer, uint64_t run) {
-    house->answers = 0;
-    look(house, key, print);
-    assert_int_equal(house->answers, 0); /* never before it returns */
-    if (house->store) assert_int_equal(fake_store_loads(house->store), stored);
-    if (stored) fake_store_answer(house->store, 0);
-    loop_turn(house->loop);
-    assert_int_equal(house->answers, 1);
-    assert_int_equal(house->result.answer, answer);
-    assert_int_equal(house->result.run, run);
-}
-
-static void on_written(struct store_write *write, const struct err *failed, void *ctx) {
-    (void)write, (void)ctx;
-    assert_null(failed);
+    scene->answers = 0;
+    look(scene, key, print);
+    assert_int_equal(scene->answers, 0); /* never before it returns */
+    if (scene->s.store) assert_int_equal(fake_store_loads(scene->s.store), stored);
+    if (stored) fake_store_answer(scene->s.store, 0);
+    loop_turn(scene->s.loop);
+    assert_int_equal(scene->answers, 1);
+    assert_int_equal(scene->result.answer, answer);
+    assert_int_equal(scene->result.run, run);
 }
 
 static const struct event he_left = {
@@ -92,7 +75,7 @@ static const struct event it_failed_behind_a_payment = {
     .kind = EVENT_FAILED, .failed = {.code = ERR_INTERNAL, .acted = true}};
 
 /* A run with a key, as the store has it, and how it ended; NULL: not yet. */
-static void write_run(struct house *house, uint64_t run, const char *key, int64_t started_ms,
+static void write_run(struct scene *scene, uint64_t run, const char *key, int64_t started_ms,
                       const struct event *ends) {
     struct event begins = {.kind = EVENT_STARTED,
                            .started = {.workspace = STR("w"),
@@ -102,23 +85,16 @@ static void write_run(struct house *house, uint64_t run, const char *key, int64_
                                        .key = str_from(key),
                                        .print = STR("p")}};
     struct buf events;
-    struct store_row row = {.run = run};
     buf_init(&events, KIB);
-    buf_init(&row.bytes, KIB);
     assert_true(event_encode(&begins, &events));
     if (ends) assert_true(event_encode(ends, &events));
-    assert_true(store_section_append(&row.bytes, run, 1, buf_str(&events)));
-    struct store_write write = {
-        .rows = &row, .row_count = 1, .home = house->loop, .on_written = on_written};
-    store_write(house->store, &write);
-    loop_turn(house->loop);
-    buf_done(&row.bytes);
+    fake_store_put(scene->s.store, run, 1, buf_str(&events));
     buf_done(&events);
 }
 
 /* A run that is alive has the key. */
-static void claim(struct house *house, struct claim *claim, const char *key, uint64_t run) {
-    struct idempotency_claims *claims = session_table_claims(house->sessions);
+static void claim(struct scene *scene, struct claim *claim, const char *key, uint64_t run) {
+    struct idempotency_claims *claims = session_table_claims(scene->s.table);
     struct claim_view view;
     *claim = (struct claim){
         .name = {STR("w"), STR("u"), str_from(key)}, .print = STR("p"), .run = run};
@@ -130,135 +106,135 @@ static void claim(struct house *house, struct claim *claim, const char *key, uin
 static void a_key_nobody_used_is_free_and_brings_the_mark(void **state) {
     (void)state;
     for (int with_store = 0; with_store < 2; with_store++) {
-        struct house house;
+        struct scene scene;
         struct claim other;
-        open_house(&house, with_store);
-        claim(&house, &other, "k", 7);
-        idempotency_claims_remove(session_table_claims(house.sessions), &other);
-        assert_means(&house, "k", "p", with_store, IDEMPOTENCY_FREE, 0);
-        assert_int_equal(house.result.mark, 1); /* one was given back here */
-        shut_house(&house);
+        open_scene(&scene, with_store ? WITH_STORE : NO_STORE);
+        claim(&scene, &other, "k", 7);
+        idempotency_claims_remove(session_table_claims(scene.s.table), &other);
+        assert_means(&scene, "k", "p", with_store, IDEMPOTENCY_FREE, 0);
+        assert_int_equal(scene.result.mark, 1); /* one was given back here */
+        sessions_shut(&scene.s);
     }
 }
 
 static void a_run_that_is_alive_says_itself_what_its_key_stands_for(void **state) {
     (void)state;
-    struct house house;
+    struct scene scene;
     struct claim alive;
-    open_house(&house, true);
-    claim(&house, &alive, "k", 7);
-    assert_means(&house, "k", "p", false, IDEMPOTENCY_RUN, 7);
-    assert_means(&house, "k", "another", false, IDEMPOTENCY_OTHER, 7);
-    assert_means(&house, "K", "p", true, IDEMPOTENCY_FREE, 0);
-    idempotency_claims_remove(session_table_claims(house.sessions), &alive);
-    shut_house(&house);
+    open_scene(&scene, WITH_STORE);
+    claim(&scene, &alive, "k", 7);
+    assert_means(&scene, "k", "p", false, IDEMPOTENCY_RUN, 7);
+    assert_means(&scene, "k", "another", false, IDEMPOTENCY_OTHER, 7);
+    assert_means(&scene, "K", "p", true, IDEMPOTENCY_FREE, 0);
+    idempotency_claims_remove(session_table_claims(scene.s.table), &alive);
+    sessions_shut(&scene.s);
 }
 
 static void one_that_is_over_is_in_the_store_as_long_as_its_key_counts(void **state) {
     (void)state;
-    struct house house;
+    struct scene scene;
     int64_t now_ms = clock_unix_ms();
-    open_house(&house, true);
-    write_run(&house, 7, "young", now_ms - (int64_t)HOUR_MS / 2, NULL);
-    write_run(&house, 8, "old", now_ms - (int64_t)HOUR_MS, NULL);
-    assert_means(&house, "young", "p", true, IDEMPOTENCY_RUN, 7);
-    assert_means(&house, "young", "another", true, IDEMPOTENCY_OTHER, 7);
-    assert_means(&house, "old", "p", true, IDEMPOTENCY_FREE, 0);
-    assert_means(&house, "old", "another", true, IDEMPOTENCY_FREE, 0);
-    shut_house(&house);
+    open_scene(&scene, WITH_STORE);
+    write_run(&scene, 7, "young", now_ms - (int64_t)HOUR_MS / 2, NULL);
+    write_run(&scene, 8, "old", now_ms - (int64_t)HOUR_MS, NULL);
+    assert_means(&scene, "young", "p", true, IDEMPOTENCY_RUN, 7);
+    assert_means(&scene, "young", "another", true, IDEMPOTENCY_OTHER, 7);
+    assert_means(&scene, "old", "p", true, IDEMPOTENCY_FREE, 0);
+    assert_means(&scene, "old", "another", true, IDEMPOTENCY_FREE, 0);
+    sessions_shut(&scene.s);
 }
 
 static void who_left_a_cancelled_turn_finds_his_key_free(void **state) {
     (void)state;
-    struct house house;
+    struct scene scene;
     struct claim first, second;
     int64_t now_ms = clock_unix_ms();
-    open_house(&house, true);
-    struct idempotency_claims *claims = session_table_claims(house.sessions);
-    claim(&house, &first, "k", 7);
-    write_run(&house, 7, "k", now_ms, NULL); /* its end is not on disk yet */
+    open_scene(&scene, WITH_STORE);
+    struct idempotency_claims *claims = session_table_claims(scene.s.table);
+    claim(&scene, &first, "k", 7);
+    write_run(&scene, 7, "k", now_ms, NULL); /* its end is not on disk yet */
     idempotency_claims_give_back(claims, &first);
-    assert_means(&house, "k", "p", true, IDEMPOTENCY_FREE, 0);
-    assert_means(&house, "k", "another", true, IDEMPOTENCY_FREE, 0);
-    claim(&house, &second, "k", 9); /* he asks again while the first one ends */
-    assert_means(&house, "k", "p", false, IDEMPOTENCY_RUN, 9);
+    assert_means(&scene, "k", "p", true, IDEMPOTENCY_FREE, 0);
+    assert_means(&scene, "k", "another", true, IDEMPOTENCY_FREE, 0);
+    claim(&scene, &second, "k", 9); /* he asks again while the first one ends */
+    assert_means(&scene, "k", "p", false, IDEMPOTENCY_RUN, 9);
     idempotency_claims_remove(claims, &first);
-    write_run(&house, 9, "k", now_ms, NULL);
+    write_run(&scene, 9, "k", now_ms, NULL);
     idempotency_claims_remove(claims, &second);
-    assert_means(&house, "k", "p", true, IDEMPOTENCY_RUN, 9);
-    write_run(&house, 11, "left", now_ms, &he_left);
-    assert_means(&house, "left", "p", true, IDEMPOTENCY_FREE, 0);
-    shut_house(&house);
+    assert_means(&scene, "k", "p", true, IDEMPOTENCY_RUN, 9);
+    write_run(&scene, 11, "left", now_ms, &he_left);
+    assert_means(&scene, "left", "p", true, IDEMPOTENCY_FREE, 0);
+    sessions_shut(&scene.s);
 }
 
 /* K28: asked again it runs again, unless what it did would be done twice. */
 static void a_failure_gives_its_key_back_unless_it_left_an_effect(void **state) {
     (void)state;
-    struct house house;
+    struct scene scene;
     int64_t now_ms = clock_unix_ms();
     for (int failures_free = 0; failures_free < 2; failures_free++) {
-        open_house(&house, true);
-        house.failures_free = failures_free;
-        write_run(&house, 7, "failed", now_ms, &it_failed);
-        write_run(&house, 8, "paid", now_ms, &it_failed_behind_a_payment);
-        write_run(&house, 9, "left", now_ms, &he_left);
-        write_run(&house, 10, "left a payment", now_ms, &he_left_a_payment);
-        assert_means(&house, "failed", "p", true,
+        open_scene(&scene, WITH_STORE);
+        scene.failures_free = failures_free;
+        write_run(&scene, 7, "failed", now_ms, &it_failed);
+        write_run(&scene, 8, "paid", now_ms, &it_failed_behind_a_payment);
+        write_run(&scene, 9, "left", now_ms, &he_left);
+        write_run(&scene, 10, "left a payment", now_ms, &he_left_a_payment);
+        assert_means(&scene, "failed", "p", true,
                      failures_free ? IDEMPOTENCY_FREE : IDEMPOTENCY_RUN, failures_free ? 0 : 7);
-        assert_means(&house, "failed", "another", true,
+        assert_means(&scene, "failed", "another", true,
                      failures_free ? IDEMPOTENCY_FREE : IDEMPOTENCY_OTHER,
                      failures_free ? 0 : 7);
-        assert_means(&house, "paid", "p", true, IDEMPOTENCY_RUN, 8);
-        assert_means(&house, "paid", "another", true, IDEMPOTENCY_OTHER, 8);
-        assert_means(&house, "left", "p", true, IDEMPOTENCY_FREE, 0);
-        assert_means(&house, "left a payment", "p", true, IDEMPOTENCY_RUN, 10);
-        shut_house(&house);
+        assert_means(&scene, "paid", "p", true, IDEMPOTENCY_RUN, 8);
+        assert_means(&scene, "paid", "another", true, IDEMPOTENCY_OTHER, 8);
+        assert_means(&scene, "left", "p", true, IDEMPOTENCY_FREE, 0);
+        assert_means(&scene, "left a payment", "p", true, IDEMPOTENCY_RUN, 10);
+        sessions_shut(&scene.s);
     }
 }
 
 static void the_key_of_an_answer_says_which_question_it_answered(void **state) {
     (void)state;
-    struct house house;
+    struct scene scene;
     struct claim_view view;
-    open_house(&house, true);
-    struct idempotency_claims *claims = session_table_claims(house.sessions);
+    open_scene(&scene, WITH_STORE);
+    struct idempotency_claims *claims = session_table_claims(scene.s.table);
     const struct claim_name name = {STR("w"), STR("u"), STR("k")};
     struct claim *claim = claim_new(&name, STR("p"));
     claim_mean(claim, 7, 41);
     idempotency_claims_look(claims, &name, &view);
     assert_true(idempotency_claims_begin(claims, &name, view.mark));
     idempotency_claims_end(claims, &name, claim);
-    assert_means(&house, "k", "p", false, IDEMPOTENCY_RUN, 7);
-    assert_int_equal(house.result.seq, 41);
-    assert_means(&house, "k", "another", false, IDEMPOTENCY_OTHER, 7);
+    assert_means(&scene, "k", "p", false, IDEMPOTENCY_RUN, 7);
+    assert_int_equal(scene.result.seq, 41);
+    assert_means(&scene, "k", "another", false, IDEMPOTENCY_OTHER, 7);
     idempotency_claims_remove(claims, claim);
     claim_free(claim);
-    shut_house(&house);
+    sessions_shut(&scene.s);
 }
 
 static void a_store_that_cannot_say_is_no_free_key(void **state) {
     (void)state;
-    struct house house;
-    open_house(&house, true);
-    look(&house, "k", "p");
-    fake_store_refuse(house.store, 0, ERR_UNAVAILABLE);
-    loop_turn(house.loop);
-    assert_int_equal(house.answers, 1);
-    assert_int_equal(house.result.answer, IDEMPOTENCY_FAILED);
-    assert_int_equal(house.failed, ERR_UNAVAILABLE);
-    shut_house(&house);
+    struct scene scene;
+    open_scene(&scene, WITH_STORE);
+    look(&scene, "k", "p");
+    fake_store_refuse(scene.s.store, 0, ERR_UNAVAILABLE);
+    loop_turn(scene.s.loop);
+    assert_int_equal(scene.answers, 1);
+    assert_int_equal(scene.result.answer, IDEMPOTENCY_FAILED);
+    assert_int_equal(scene.failed, ERR_UNAVAILABLE);
+    sessions_shut(&scene.s);
 }
 
 static void who_gives_up_hears_nothing(void **state) {
     (void)state;
     for (int with_store = 0; with_store < 2; with_store++) {
-        struct house house;
-        open_house(&house, with_store);
-        idempotency_lookup_cancel(look(&house, "k", "p"));
-        if (with_store) fake_store_answer(house.store, 0); /* it comes, and finds nobody */
-        loop_turn(house.loop);
-        assert_int_equal(house.answers, 0);
-        shut_house(&house);
+        struct scene scene;
+        open_scene(&scene, with_store ? WITH_STORE : NO_STORE);
+        idempotency_lookup_cancel(look(&scene, "k", "p"));
+        if (with_store) fake_store_answer(scene.s.store, 0); /* it comes, and finds nobody */
+        loop_turn(scene.s.loop);
+        assert_int_equal(scene.answers, 0);
+        sessions_shut(&scene.s);
     }
     idempotency_lookup_cancel(NULL);
 }

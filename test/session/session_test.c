@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 MACHINE(lease)
 
@@ -118,12 +119,14 @@ static void assert_remembers(struct session_table *table, struct loop *loop,
 
 struct fixture {
     struct loop *loop;
+    struct store *store; /* NULL: none */
     struct session_table *table;
     struct turn t[TURNS];
 };
 
 static void fixture_init(struct fixture *f, struct store *store) {
     f->loop = loop_new_fake();
+    f->store = store;
     f->table = session_table_new(store);
     for (uint64_t i = 0; i < TURNS; i++) turn_init(&f->t[i], f->table, f->loop, i + 1);
 }
@@ -131,49 +134,63 @@ static void fixture_init(struct fixture *f, struct store *store) {
 static void fixture_done(struct fixture *f) {
     loop_turn(f->loop);
     session_table_free(f->table);
+    fake_store_free(f->store);
     loop_free(f->loop);
+}
+
+static int setup(void **state) {
+    struct fixture *f = MEM_NEW(struct fixture);
+    fixture_init(f, NULL);
+    *state = f;
+    return 0;
+}
+
+static int setup_stored(void **state) {
+    struct fixture *f = MEM_NEW(struct fixture);
+    fixture_init(f, fake_store_new());
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct fixture *f = *state;
+    fixture_done(f);
+    free(f);
+    return 0;
 }
 
 /* --- one writer --------------------------------------------------------------------------- */
 
 static void turns_have_the_session_in_the_order_they_asked(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
-    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
-    assert_sees(&f.t[0], "");
-    assert_int_equal(ask(&f.t[1]), SESSION_WAITS);
-    assert_int_equal(ask(&f.t[2]), SESSION_WAITS);
-    release(&f.t[0], "a");
-    assert_int_equal(f.t[1].granted, 0); /* by mail, never from inside */
-    loop_turn(f.loop);
-    assert_sees(&f.t[1], "a");
-    assert_int_equal(f.t[2].granted, 0);
-    release(&f.t[1], "b");
-    loop_turn(f.loop);
-    assert_sees(&f.t[2], "a b");
-    release(&f.t[2], NULL);
-    assert_remembers(f.table, f.loop, "a b");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
+    assert_sees(&f->t[0], "");
+    assert_int_equal(ask(&f->t[1]), SESSION_WAITS);
+    assert_int_equal(ask(&f->t[2]), SESSION_WAITS);
+    release(&f->t[0], "a");
+    assert_int_equal(f->t[1].granted, 0); /* by mail, never from inside */
+    loop_turn(f->loop);
+    assert_sees(&f->t[1], "a");
+    assert_int_equal(f->t[2].granted, 0);
+    release(&f->t[1], "b");
+    loop_turn(f->loop);
+    assert_sees(&f->t[2], "a b");
+    release(&f->t[2], NULL);
+    assert_remembers(f->table, f->loop, "a b");
 }
 
 static void sessions_do_not_wait_for_each_other(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
-    f.t[1].session = "other";
-    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
-    assert_int_equal(ask(&f.t[1]), SESSION_GRANTED);
-    release(&f.t[0], "a");
-    release(&f.t[1], "b");
-    assert_remembers(f.table, f.loop, "a");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    f->t[1].session = "other";
+    assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
+    assert_int_equal(ask(&f->t[1]), SESSION_GRANTED);
+    release(&f->t[0], "a");
+    release(&f->t[1], "b");
+    assert_remembers(f->table, f->loop, "a");
 }
 
 static void names_that_look_alike_are_different_sessions(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
+    struct fixture *f = *state;
     static const struct session_name names[] = {
         {STR_INIT("ab"), STR_INIT("c"), STR_INIT("d")},
         {STR_INIT("a"), STR_INIT("bc"), STR_INIT("d")},
@@ -183,255 +200,220 @@ static void names_that_look_alike_are_different_sessions(void **state) {
     };
     struct err e;
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        assert_int_equal(session_acquire(f.table, &names[i], SESSION_REJECT, &f.t[i].lease, &e),
-                         SESSION_GRANTED);
+        assert_int_equal(
+            session_acquire(f->table, &names[i], SESSION_REJECT, &f->t[i].lease, &e),
+            SESSION_GRANTED);
     }
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) release(&f.t[i], NULL);
-    fixture_done(&f);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) release(&f->t[i], NULL);
 }
 
 static void a_turn_that_will_not_wait_is_refused(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
-    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
-    assert_int_equal(ask_with(&f.t[1], SESSION_REJECT), SESSION_REFUSED);
-    assert_int_equal(f.t[1].code, ERR_ABORTED);
-    release(&f.t[0], NULL);
-    assert_int_equal(ask_with(&f.t[1], SESSION_REJECT), SESSION_GRANTED);
-    release(&f.t[1], NULL);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
+    assert_int_equal(ask_with(&f->t[1], SESSION_REJECT), SESSION_REFUSED);
+    assert_int_equal(f->t[1].code, ERR_ABORTED);
+    release(&f->t[0], NULL);
+    assert_int_equal(ask_with(&f->t[1], SESSION_REJECT), SESSION_GRANTED);
+    release(&f->t[1], NULL);
 }
 
 static void whoever_withdraws_is_passed_over(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
-    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
-    assert_int_equal(ask(&f.t[1]), SESSION_WAITS);
-    assert_int_equal(ask(&f.t[2]), SESSION_WAITS);
-    assert_true(session_withdraw(&f.t[1].lease));
-    release(&f.t[0], NULL);
-    assert_false(session_withdraw(&f.t[2].lease)); /* the answer is on its way */
-    loop_turn(f.loop);
-    assert_int_equal(f.t[1].granted, 0);
-    assert_int_equal(f.t[2].granted, 1);
-    release(&f.t[2], NULL);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
+    assert_int_equal(ask(&f->t[1]), SESSION_WAITS);
+    assert_int_equal(ask(&f->t[2]), SESSION_WAITS);
+    assert_true(session_withdraw(&f->t[1].lease));
+    release(&f->t[0], NULL);
+    assert_false(session_withdraw(&f->t[2].lease)); /* the answer is on its way */
+    loop_turn(f->loop);
+    assert_int_equal(f->t[1].granted, 0);
+    assert_int_equal(f->t[2].granted, 1);
+    release(&f->t[2], NULL);
 }
 
 static void names_that_are_too_long_are_refused(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
+    struct fixture *f = *state;
     char *text = mem_zero(1, 70 * KIB);
     struct session_name name = {STR("w"), STR("u"), str_of(text, 70 * KIB)};
     struct err e;
-    assert_int_equal(session_acquire(f.table, &name, SESSION_QUEUE, &f.t[0].lease, &e),
+    assert_int_equal(session_acquire(f->table, &name, SESSION_QUEUE, &f->t[0].lease, &e),
                      SESSION_REFUSED);
     assert_int_equal(e.code, ERR_INVALID_ARGUMENT);
-    assert_false(session_has_pending(f.table, &name));
+    assert_false(session_has_pending(f->table, &name));
     free(text);
-    fixture_done(&f);
 }
 
 /* --- lending ------------------------------------------------------------------------------ */
 
 /* K11 */
 static void a_lent_session_is_had_by_a_child(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
-    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
-    lend(&f.t[0], "parent");
-    assert_int_equal(ask_with(&f.t[1], SESSION_REJECT), SESSION_GRANTED); /* beats the policy */
-    assert_sees(&f.t[1], "parent");
-    assert_int_equal(f.t[1].lease.parent, 1);
-    assert_false(session_reclaim(&f.t[0].lease));
-    release(&f.t[1], "child");
-    assert_int_equal(f.t[0].children_done, 0);
-    loop_turn(f.loop);
-    assert_int_equal(f.t[0].children_done, 1);
-    assert_true(session_reclaim(&f.t[0].lease));
-    release(&f.t[0], "whole");
-    assert_remembers(f.table, f.loop, "whole child");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
+    lend(&f->t[0], "parent");
+    assert_int_equal(ask_with(&f->t[1], SESSION_REJECT),
+                     SESSION_GRANTED); /* beats the policy */
+    assert_sees(&f->t[1], "parent");
+    assert_int_equal(f->t[1].lease.parent, 1);
+    assert_false(session_reclaim(&f->t[0].lease));
+    release(&f->t[1], "child");
+    assert_int_equal(f->t[0].children_done, 0);
+    loop_turn(f->loop);
+    assert_int_equal(f->t[0].children_done, 1);
+    assert_true(session_reclaim(&f->t[0].lease));
+    release(&f->t[0], "whole");
+    assert_remembers(f->table, f->loop, "whole child");
 }
 
 static void a_second_child_sees_what_the_first_one_said(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
-    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
-    lend(&f.t[0], "p");
-    assert_int_equal(ask(&f.t[1]), SESSION_GRANTED);
-    assert_int_equal(ask(&f.t[2]), SESSION_WAITS); /* one writer at a time, below too */
-    release(&f.t[1], "c1");
-    loop_turn(f.loop);
-    assert_sees(&f.t[2], "p c1");
-    assert_int_equal(f.t[2].lease.parent, 1);
-    release(&f.t[2], "c2");
-    assert_true(session_reclaim(&f.t[0].lease));
-    release(&f.t[0], NULL);
-    assert_remembers(f.table, f.loop, "c1 c2");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
+    lend(&f->t[0], "p");
+    assert_int_equal(ask(&f->t[1]), SESSION_GRANTED);
+    assert_int_equal(ask(&f->t[2]), SESSION_WAITS); /* one writer at a time, below too */
+    release(&f->t[1], "c1");
+    loop_turn(f->loop);
+    assert_sees(&f->t[2], "p c1");
+    assert_int_equal(f->t[2].lease.parent, 1);
+    release(&f->t[2], "c2");
+    assert_true(session_reclaim(&f->t[0].lease));
+    release(&f->t[0], NULL);
+    assert_remembers(f->table, f->loop, "c1 c2");
 }
 
 static void children_stand_three_deep_and_no_deeper(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
+    struct fixture *f = *state;
     static const char *const seen[] = {"", "0", "0 1", "0 1 2"};
     for (size_t i = 0; i <= SESSION_DEPTH_MAX; i++) {
         char text[2] = {(char)('0' + i), 0};
-        assert_int_equal(ask(&f.t[i]), SESSION_GRANTED);
-        assert_sees(&f.t[i], seen[i]);
-        assert_int_equal(f.t[i].lease.depth, i);
-        lend(&f.t[i], text);
+        assert_int_equal(ask(&f->t[i]), SESSION_GRANTED);
+        assert_sees(&f->t[i], seen[i]);
+        assert_int_equal(f->t[i].lease.depth, i);
+        lend(&f->t[i], text);
     }
-    assert_int_equal(ask(&f.t[4]), SESSION_REFUSED);
-    assert_int_equal(f.t[4].code, ERR_RESOURCE_EXHAUSTED);
+    assert_int_equal(ask(&f->t[4]), SESSION_REFUSED);
+    assert_int_equal(f->t[4].code, ERR_RESOURCE_EXHAUSTED);
     for (size_t i = SESSION_DEPTH_MAX + 1; i-- > 0;) {
-        assert_true(session_reclaim(&f.t[i].lease));
-        release(&f.t[i], NULL);
+        assert_true(session_reclaim(&f->t[i].lease));
+        release(&f->t[i], NULL);
     }
-    fixture_done(&f);
 }
 
 /* Who asked before the deepest turn lent the session is not what that turn waits for. */
 static void who_queued_before_the_deepest_lent_waits_on(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
+    struct fixture *f = *state;
     for (size_t i = 0; i < SESSION_DEPTH_MAX; i++) {
-        assert_int_equal(ask(&f.t[i]), SESSION_GRANTED);
-        lend(&f.t[i], "x");
+        assert_int_equal(ask(&f->t[i]), SESSION_GRANTED);
+        lend(&f->t[i], "x");
     }
-    assert_int_equal(ask(&f.t[3]), SESSION_GRANTED);
-    assert_int_equal(ask(&f.t[4]), SESSION_WAITS);
-    lend(&f.t[3], "x");
-    loop_turn(f.loop);
-    assert_int_equal(f.t[4].granted + f.t[4].refused, 0);
-    assert_true(session_reclaim(&f.t[3].lease));
-    release(&f.t[3], NULL);
-    loop_turn(f.loop);
-    assert_int_equal(f.t[4].granted, 1); /* as a child of the next one up */
-    assert_int_equal(f.t[4].lease.depth, 3);
-    release(&f.t[4], NULL);
-    for (size_t i = SESSION_DEPTH_MAX; i-- > 0;) release(&f.t[i], NULL);
-    fixture_done(&f);
+    assert_int_equal(ask(&f->t[3]), SESSION_GRANTED);
+    assert_int_equal(ask(&f->t[4]), SESSION_WAITS);
+    lend(&f->t[3], "x");
+    loop_turn(f->loop);
+    assert_int_equal(f->t[4].granted + f->t[4].refused, 0);
+    assert_true(session_reclaim(&f->t[3].lease));
+    release(&f->t[3], NULL);
+    loop_turn(f->loop);
+    assert_int_equal(f->t[4].granted, 1); /* as a child of the next one up */
+    assert_int_equal(f->t[4].lease.depth, 3);
+    release(&f->t[4], NULL);
+    for (size_t i = SESSION_DEPTH_MAX; i-- > 0;) release(&f->t[i], NULL);
 }
 
 static void while_a_lender_takes_it_back_nobody_else_gets_it(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
-    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
-    lend(&f.t[0], "p");
-    assert_int_equal(ask(&f.t[1]), SESSION_GRANTED);
-    assert_false(session_reclaim(&f.t[0].lease));
-    release(&f.t[1], NULL);
-    assert_int_equal(ask(&f.t[2]), SESSION_WAITS);
-    loop_turn(f.loop);
-    assert_int_equal(f.t[2].granted, 0);
-    assert_true(session_reclaim(&f.t[0].lease));
-    release(&f.t[0], NULL);
-    loop_turn(f.loop);
-    assert_int_equal(f.t[2].granted, 1);
-    release(&f.t[2], NULL);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
+    lend(&f->t[0], "p");
+    assert_int_equal(ask(&f->t[1]), SESSION_GRANTED);
+    assert_false(session_reclaim(&f->t[0].lease));
+    release(&f->t[1], NULL);
+    assert_int_equal(ask(&f->t[2]), SESSION_WAITS);
+    loop_turn(f->loop);
+    assert_int_equal(f->t[2].granted, 0);
+    assert_true(session_reclaim(&f->t[0].lease));
+    release(&f->t[0], NULL);
+    loop_turn(f->loop);
+    assert_int_equal(f->t[2].granted, 1);
+    release(&f->t[2], NULL);
 }
 
 /* The news that the children are done may find their lender gone. */
 static void a_lender_may_go_while_it_is_being_told(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
+    struct fixture *f = *state;
     struct turn *lender = mem_alloc(sizeof(*lender));
-    turn_init(lender, f.table, f.loop, 77);
+    turn_init(lender, f->table, f->loop, 77);
     assert_int_equal(ask(lender), SESSION_GRANTED);
     lend(lender, "p");
-    assert_int_equal(ask(&f.t[1]), SESSION_GRANTED);
+    assert_int_equal(ask(&f->t[1]), SESSION_GRANTED);
     assert_false(session_reclaim(&lender->lease));
-    release(&f.t[1], "c");
+    release(&f->t[1], "c");
     release(lender, NULL);
     free(lender);
-    loop_turn(f.loop);
-    assert_remembers(f.table, f.loop, "c"); /* the child's turn was done all the same */
-    fixture_done(&f);
+    loop_turn(f->loop);
+    assert_remembers(f->table, f->loop, "c"); /* the child's turn was done all the same */
 }
 
 static void a_lender_may_go_while_its_children_run(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
-    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
-    lend(&f.t[0], "0");
-    assert_int_equal(ask(&f.t[1]), SESSION_GRANTED);
-    lend(&f.t[1], "1");
-    assert_int_equal(ask(&f.t[2]), SESSION_GRANTED);
-    assert_false(session_reclaim(&f.t[0].lease));
-    release(&f.t[1], NULL); /* fails in the middle of the stack */
-    loop_turn(f.loop);
-    assert_int_equal(f.t[0].children_done, 0); /* it got the grandchild instead */
-    release(&f.t[2], "2");
-    loop_turn(f.loop);
-    assert_int_equal(f.t[0].children_done, 1);
-    assert_true(session_reclaim(&f.t[0].lease));
-    release(&f.t[0], NULL);
-    assert_remembers(f.table, f.loop, "2");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
+    lend(&f->t[0], "0");
+    assert_int_equal(ask(&f->t[1]), SESSION_GRANTED);
+    lend(&f->t[1], "1");
+    assert_int_equal(ask(&f->t[2]), SESSION_GRANTED);
+    assert_false(session_reclaim(&f->t[0].lease));
+    release(&f->t[1], NULL); /* fails in the middle of the stack */
+    loop_turn(f->loop);
+    assert_int_equal(f->t[0].children_done, 0); /* it got the grandchild instead */
+    release(&f->t[2], "2");
+    loop_turn(f->loop);
+    assert_int_equal(f->t[0].children_done, 1);
+    assert_true(session_reclaim(&f->t[0].lease));
+    release(&f->t[0], NULL);
+    assert_remembers(f->table, f->loop, "2");
 }
 
 static void the_outermost_may_go_while_its_children_run(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
-    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
-    lend(&f.t[0], "0");
-    assert_int_equal(ask(&f.t[1]), SESSION_GRANTED);
-    release(&f.t[0], NULL);
-    assert_int_equal(ask(&f.t[2]), SESSION_WAITS);
-    assert_sees(&f.t[1], "0");
-    release(&f.t[1], "1");
-    loop_turn(f.loop);
-    assert_sees(&f.t[2], "1");
-    release(&f.t[2], NULL);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
+    lend(&f->t[0], "0");
+    assert_int_equal(ask(&f->t[1]), SESSION_GRANTED);
+    release(&f->t[0], NULL);
+    assert_int_equal(ask(&f->t[2]), SESSION_WAITS);
+    assert_sees(&f->t[1], "0");
+    release(&f->t[1], "1");
+    loop_turn(f->loop);
+    assert_sees(&f->t[2], "1");
+    release(&f->t[2], NULL);
 }
 
 /* --- what is kept, and for how long ------------------------------------------------------- */
 
 /* L5 */
 static void idle_sessions_are_forgotten_the_longest_unused_first(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
+    struct fixture *f = *state;
     struct turn held;
-    turn_init(&held, f.table, f.loop, 500);
+    turn_init(&held, f->table, f->loop, 500);
     held.session = "held";
     assert_int_equal(ask(&held), SESSION_GRANTED);
     char session[32];
     for (size_t i = 0; i < 3 * SESSIONS_RESIDENT_MAX; i++) {
         snprintf(session, sizeof(session), "s%zu", i);
-        f.t[0].session = session;
-        assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
-        release(&f.t[0], "x");
+        f->t[0].session = session;
+        assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
+        release(&f->t[0], "x");
     }
-    f.t[0].granted = 0;
-    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
-    assert_sees(&f.t[0], "x"); /* the newest is still there */
-    release(&f.t[0], NULL);
-    f.t[0].granted = 0;
-    f.t[0].session = "s0";
-    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
-    assert_sees(&f.t[0], ""); /* the oldest is not */
-    release(&f.t[0], NULL);
+    f->t[0].granted = 0;
+    assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
+    assert_sees(&f->t[0], "x"); /* the newest is still there */
+    release(&f->t[0], NULL);
+    f->t[0].granted = 0;
+    f->t[0].session = "s0";
+    assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
+    assert_sees(&f->t[0], ""); /* the oldest is not */
+    release(&f->t[0], NULL);
     release(&held, "kept");
     assert_int_equal(ask(&held), SESSION_GRANTED);
     assert_history(held.lease.history, "kept");
     release(&held, NULL);
-    fixture_done(&f);
 }
 
 static void fill(struct fixture *f, size_t count) {
@@ -446,54 +428,43 @@ static void fill(struct fixture *f, size_t count) {
 }
 
 static void where_memory_is_short_idle_sessions_go_and_no_other(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
-    fill(&f, 100);
-    f.t[1].session = "s7";
-    assert_int_equal(ask(&f.t[1]), SESSION_GRANTED);
-    assert_sees(&f.t[1], "0123456789");
-    assert_int_equal(session_table_shed(f.table, 25), 30); /* whole ones */
-    assert_int_equal(session_table_shed(f.table, SIZE_MAX), 990 - 30);
-    assert_int_equal(session_table_shed(f.table, SIZE_MAX), 0);
-    release(&f.t[1], "more");
-    f.t[2].session = "s7";
-    assert_int_equal(ask(&f.t[2]), SESSION_GRANTED);
-    assert_sees(&f.t[2], "0123456789 more");
-    release(&f.t[2], NULL);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    fill(f, 100);
+    f->t[1].session = "s7";
+    assert_int_equal(ask(&f->t[1]), SESSION_GRANTED);
+    assert_sees(&f->t[1], "0123456789");
+    assert_int_equal(session_table_shed(f->table, 25), 30); /* whole ones */
+    assert_int_equal(session_table_shed(f->table, SIZE_MAX), 990 - 30);
+    assert_int_equal(session_table_shed(f->table, SIZE_MAX), 0);
+    release(&f->t[1], "more");
+    f->t[2].session = "s7";
+    assert_int_equal(ask(&f->t[2]), SESSION_GRANTED);
+    assert_sees(&f->t[2], "0123456789 more");
+    release(&f->t[2], NULL);
 }
 
 static void what_the_store_has_goes_when_it_was_unused_for_long(void **state) {
-    (void)state;
-    struct store *store = fake_store_new();
-    struct fixture f;
-    fixture_init(&f, store);
-    assert_int_equal(ask(&f.t[0]), SESSION_WAITS);
-    assert_int_equal(session_table_tidy(f.table, 0), 0); /* it is being read */
-    fake_store_answer(store, 0);
-    loop_turn(f.loop);
-    loop_turn(f.loop);
-    release(&f.t[0], "ten bytes!");
-    assert_int_equal(session_table_tidy(f.table, 60000), 0);
-    assert_int_equal(session_table_tidy(f.table, 0), 1);
-    assert_int_equal(ask(&f.t[1]), SESSION_WAITS); /* it is read again */
-    fake_store_answer(store, 0);
-    loop_turn(f.loop);
-    loop_turn(f.loop);
-    release(&f.t[1], NULL);
-    fixture_done(&f);
-    fake_store_free(store);
+    struct fixture *f = *state;
+    assert_int_equal(ask(&f->t[0]), SESSION_WAITS);
+    assert_int_equal(session_table_tidy(f->table, 0), 0); /* it is being read */
+    fake_store_answer(f->store, 0);
+    loop_turn(f->loop);
+    loop_turn(f->loop);
+    release(&f->t[0], "ten bytes!");
+    assert_int_equal(session_table_tidy(f->table, 60000), 0);
+    assert_int_equal(session_table_tidy(f->table, 0), 1);
+    assert_int_equal(ask(&f->t[1]), SESSION_WAITS); /* it is read again */
+    fake_store_answer(f->store, 0);
+    loop_turn(f->loop);
+    loop_turn(f->loop);
+    release(&f->t[1], NULL);
 }
 
 static void without_a_store_nothing_goes_for_its_age(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
-    fill(&f, 3);
-    assert_int_equal(session_table_tidy(f.table, 0), 0);
-    assert_int_equal(session_table_shed(f.table, SIZE_MAX), 30);
-    fixture_done(&f);
+    struct fixture *f = *state;
+    fill(f, 3);
+    assert_int_equal(session_table_tidy(f->table, 0), 0);
+    assert_int_equal(session_table_shed(f->table, SIZE_MAX), 30);
 }
 
 static void a_history_drops_its_oldest_turns_and_keeps_the_newest(void **state) {
@@ -526,91 +497,76 @@ static void a_history_drops_its_oldest_turns_and_keeps_the_newest(void **state) 
 /* --- the store ---------------------------------------------------------------------------- */
 
 static void who_comes_while_the_store_is_asked_waits_for_it(void **state) {
-    (void)state;
-    struct store *store = fake_store_new();
-    struct fixture f;
-    fixture_init(&f, store);
-    assert_int_equal(ask_with(&f.t[0], SESSION_REJECT), SESSION_WAITS);
-    assert_int_equal(ask(&f.t[1]), SESSION_WAITS);
-    assert_int_equal(ask_with(&f.t[2], SESSION_REJECT), SESSION_REFUSED);
-    assert_int_equal(fake_store_loads(store), 1); /* once */
-    fake_store_answer(store, 0);
-    loop_turn(f.loop);
-    loop_turn(f.loop);
-    assert_sees(&f.t[0], "");
-    assert_int_equal(f.t[1].granted, 0);
-    release(&f.t[0], "a");
-    loop_turn(f.loop);
-    assert_sees(&f.t[1], "a");
-    release(&f.t[1], NULL);
-    assert_int_equal(fake_store_loads(store), 0); /* it is resident */
-    fixture_done(&f);
-    fake_store_free(store);
+    struct fixture *f = *state;
+    assert_int_equal(ask_with(&f->t[0], SESSION_REJECT), SESSION_WAITS);
+    assert_int_equal(ask(&f->t[1]), SESSION_WAITS);
+    assert_int_equal(ask_with(&f->t[2], SESSION_REJECT), SESSION_REFUSED);
+    assert_int_equal(fake_store_loads(f->store), 1); /* once */
+    fake_store_answer(f->store, 0);
+    loop_turn(f->loop);
+    loop_turn(f->loop);
+    assert_sees(&f->t[0], "");
+    assert_int_equal(f->t[1].granted, 0);
+    release(&f->t[0], "a");
+    loop_turn(f->loop);
+    assert_sees(&f->t[1], "a");
+    release(&f->t[1], NULL);
+    assert_int_equal(fake_store_loads(f->store), 0); /* it is resident */
 }
 
 static void a_load_that_fails_refuses_who_waits_and_the_next_tries_again(void **state) {
-    (void)state;
-    struct store *store = fake_store_new();
-    struct fixture f;
-    fixture_init(&f, store);
-    assert_int_equal(ask(&f.t[0]), SESSION_WAITS);
-    assert_int_equal(ask(&f.t[1]), SESSION_WAITS);
-    assert_int_equal(ask(&f.t[2]), SESSION_WAITS);
-    assert_true(session_withdraw(&f.t[2].lease));
-    fake_store_refuse(store, 0, ERR_UNAVAILABLE);
-    loop_turn(f.loop);
-    assert_false(session_withdraw(&f.t[1].lease)); /* its session is gone already */
-    loop_turn(f.loop);
-    assert_int_equal(f.t[0].refused + f.t[1].refused, 2);
-    assert_int_equal(f.t[2].refused, 0);
-    assert_int_equal(f.t[1].code, ERR_UNAVAILABLE);
-    assert_int_equal(ask(&f.t[3]), SESSION_WAITS);
-    assert_int_equal(fake_store_loads(store), 1);
-    fake_store_answer(store, 0);
-    loop_turn(f.loop);
-    loop_turn(f.loop);
-    assert_int_equal(f.t[3].granted, 1);
-    release(&f.t[3], NULL);
-    fixture_done(&f);
-    fake_store_free(store);
+    struct fixture *f = *state;
+    assert_int_equal(ask(&f->t[0]), SESSION_WAITS);
+    assert_int_equal(ask(&f->t[1]), SESSION_WAITS);
+    assert_int_equal(ask(&f->t[2]), SESSION_WAITS);
+    assert_true(session_withdraw(&f->t[2].lease));
+    fake_store_refuse(f->store, 0, ERR_UNAVAILABLE);
+    loop_turn(f->loop);
+    assert_false(session_withdraw(&f->t[1].lease)); /* its session is gone already */
+    loop_turn(f->loop);
+    assert_int_equal(f->t[0].refused + f->t[1].refused, 2);
+    assert_int_equal(f->t[2].refused, 0);
+    assert_int_equal(f->t[1].code, ERR_UNAVAILABLE);
+    assert_int_equal(ask(&f->t[3]), SESSION_WAITS);
+    assert_int_equal(fake_store_loads(f->store), 1);
+    fake_store_answer(f->store, 0);
+    loop_turn(f->loop);
+    loop_turn(f->loop);
+    assert_int_equal(f->t[3].granted, 1);
+    release(&f->t[3], NULL);
 }
 
 static void nobody_may_be_left_when_the_store_answers(void **state) {
     (void)state;
     for (size_t fails = 0; fails < 2; fails++) {
-        struct store *store = fake_store_new();
         struct fixture f;
-        fixture_init(&f, store);
+        fixture_init(&f, fake_store_new());
         assert_int_equal(ask(&f.t[0]), SESSION_WAITS);
         assert_true(session_withdraw(&f.t[0].lease));
         if (fails) {
-            fake_store_refuse(store, 0, ERR_UNAVAILABLE);
+            fake_store_refuse(f.store, 0, ERR_UNAVAILABLE);
         } else {
-            fake_store_answer(store, 0);
+            fake_store_answer(f.store, 0);
         }
         loop_turn(f.loop);
         fixture_done(&f);
-        fake_store_free(store);
     }
 }
 
 static void a_session_that_was_forgotten_begins_anew(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
-    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
-    release(&f.t[0], "first");
-    assert_int_equal(ask(&f.t[1]), SESSION_GRANTED);
-    assert_sees(&f.t[1], "first");
-    assert_int_equal(ask(&f.t[2]), SESSION_WAITS);
-    session_forget(&f.t[1].lease);
-    release(&f.t[1], NULL);
-    loop_turn(f.loop);
-    assert_int_equal(f.t[2].granted, 1);
-    assert_sees(&f.t[2], "");
-    release(&f.t[2], "second");
-    assert_remembers(f.table, f.loop, "second");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
+    release(&f->t[0], "first");
+    assert_int_equal(ask(&f->t[1]), SESSION_GRANTED);
+    assert_sees(&f->t[1], "first");
+    assert_int_equal(ask(&f->t[2]), SESSION_WAITS);
+    session_forget(&f->t[1].lease);
+    release(&f->t[1], NULL);
+    loop_turn(f->loop);
+    assert_int_equal(f->t[2].granted, 1);
+    assert_sees(&f->t[2], "");
+    release(&f->t[2], "second");
+    assert_remembers(f->table, f->loop, "second");
 }
 
 /* --- pending approvals -------------------------------------------------------------------- */
@@ -642,94 +598,86 @@ static void park(struct fixture *f, size_t i, struct waiting *waiting,
 }
 
 static void parked_runs_are_answered_the_oldest_first(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
+    struct fixture *f = *state;
     struct session_name name = name_of("s");
-    struct journal *journal = journal_new(&(struct journal_options){.loop = f.loop});
+    struct journal *journal = journal_new(&(struct journal_options){.loop = f->loop});
     struct waiting waiting[3] = {0};
-    assert_false(session_has_pending(f.table, &name));
-    for (size_t i = 0; i < 3; i++) park(&f, i, &waiting[i], journal);
-    assert_true(session_has_pending(f.table, &name));
-    assert_true(session_unpark(f.table, &waiting[1].parked));
+    assert_false(session_has_pending(f->table, &name));
+    for (size_t i = 0; i < 3; i++) park(f, i, &waiting[i], journal);
+    assert_true(session_has_pending(f->table, &name));
+    assert_true(session_unpark(f->table, &waiting[1].parked));
     struct journal *found;
     uint64_t seq;
     struct err e;
-    assert_int_equal(session_answer_pending(f.table, &name, STR("yes"), &found, &seq, &e),
+    assert_int_equal(session_answer_pending(f->table, &name, STR("yes"), &found, &seq, &e),
                      PENDING_TAKEN);
     assert_int_equal(seq, 10);
     assert_ptr_equal(found, journal);
     journal_unref(found);
-    assert_false(session_unpark(f.table, &waiting[0].parked)); /* on its way */
+    assert_false(session_unpark(f->table, &waiting[0].parked)); /* on its way */
     assert_string_equal(waiting[0].text, "");
-    loop_turn(f.loop);
+    loop_turn(f->loop);
     assert_string_equal(waiting[0].text, "yes");
-    assert_int_equal(session_answer_pending(f.table, &name, STR("no"), &found, &seq, &e),
+    assert_int_equal(session_answer_pending(f->table, &name, STR("no"), &found, &seq, &e),
                      PENDING_TAKEN);
     assert_int_equal(seq, 12);
     journal_unref(found);
-    loop_turn(f.loop);
+    loop_turn(f->loop);
     assert_string_equal(waiting[2].text, "no");
-    assert_int_equal(session_answer_pending(f.table, &name, STR("no"), &found, &seq, &e),
+    assert_int_equal(session_answer_pending(f->table, &name, STR("no"), &found, &seq, &e),
                      PENDING_NONE);
-    assert_false(session_has_pending(f.table, &name));
+    assert_false(session_has_pending(f->table, &name));
     journal_unref(journal);
-    fixture_done(&f);
 }
 
 static void who_knows_only_the_session_answers_whoever_waits_in_it(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
-    struct journal *journal = journal_new(&(struct journal_options){.loop = f.loop, .run = 77});
+    struct fixture *f = *state;
+    struct journal *journal =
+        journal_new(&(struct journal_options){.loop = f->loop, .run = 77});
     struct waiting waiting = {0};
-    park(&f, 0, &waiting, journal);
+    park(f, 0, &waiting, journal);
     struct session_name someone = {STR("w"), ANY_USER, STR("s")};
     struct session_name elsewhere = {STR("x"), ANY_USER, STR("s")};
     struct session_name stranger = {STR("w"), STR("v"), STR("s")};
     struct journal *found;
     uint64_t seq;
     struct err e;
-    assert_int_equal(session_answer_pending(f.table, &elsewhere, STR("no"), &found, &seq, &e),
+    assert_int_equal(session_answer_pending(f->table, &elsewhere, STR("no"), &found, &seq, &e),
                      PENDING_NONE);
-    assert_int_equal(session_answer_pending(f.table, &stranger, STR("no"), &found, &seq, &e),
+    assert_int_equal(session_answer_pending(f->table, &stranger, STR("no"), &found, &seq, &e),
                      PENDING_NONE);
-    assert_int_equal(session_answer_pending(f.table, &someone, STR("yes"), &found, &seq, &e),
+    assert_int_equal(session_answer_pending(f->table, &someone, STR("yes"), &found, &seq, &e),
                      PENDING_TAKEN);
     assert_int_equal(journal_run(found), 77);
     journal_unref(found);
-    assert_int_equal(session_answer_pending(f.table, &someone, STR("no"), &found, &seq, &e),
+    assert_int_equal(session_answer_pending(f->table, &someone, STR("no"), &found, &seq, &e),
                      PENDING_NONE); /* one wins */
-    loop_turn(f.loop);
+    loop_turn(f->loop);
     assert_string_equal(waiting.text, "yes");
     journal_unref(journal);
-    fixture_done(&f);
 }
 
 /* A run that waits has what it saw of its session; the next turn reads that anew. */
 static void a_run_that_waits_for_a_human_keeps_no_session_in_memory(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f, NULL);
-    struct journal *journal = journal_new(&(struct journal_options){.loop = f.loop});
+    struct fixture *f = *state;
+    struct journal *journal = journal_new(&(struct journal_options){.loop = f->loop});
     struct waiting waiting = {0};
-    f.t[0].session = "asked";
-    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
-    release(&f.t[0], "kept");
-    park(&f, 0, &waiting, journal);
+    f->t[0].session = "asked";
+    assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
+    release(&f->t[0], "kept");
+    park(f, 0, &waiting, journal);
     char session[32];
     for (size_t i = 0; i < 3 * SESSIONS_RESIDENT_MAX; i++) {
         snprintf(session, sizeof(session), "s%zu", i);
-        f.t[1].session = session;
-        assert_int_equal(ask(&f.t[1]), SESSION_GRANTED);
-        release(&f.t[1], NULL);
+        f->t[1].session = session;
+        assert_int_equal(ask(&f->t[1]), SESSION_GRANTED);
+        release(&f->t[1], NULL);
     }
-    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
-    assert_history(f.t[0].lease.history, "");
-    release(&f.t[0], NULL);
-    assert_true(session_unpark(f.table, &waiting.parked));
+    assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
+    assert_history(f->t[0].lease.history, "");
+    release(&f->t[0], NULL);
+    assert_true(session_unpark(f->table, &waiting.parked));
     journal_unref(journal);
-    fixture_done(&f);
 }
 
 /* --- two loops, and two threads ----------------------------------------------------------- */
@@ -879,35 +827,38 @@ static void loops_on_threads_share_a_session_one_at_a_time(void **state) {
     session_table_free(table);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define STORED(name) cmocka_unit_test_setup_teardown(name, setup_stored, teardown)
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_drawn_moves_are_legal),
-        cmocka_unit_test(turns_have_the_session_in_the_order_they_asked),
-        cmocka_unit_test(sessions_do_not_wait_for_each_other),
-        cmocka_unit_test(names_that_look_alike_are_different_sessions),
-        cmocka_unit_test(a_turn_that_will_not_wait_is_refused),
-        cmocka_unit_test(whoever_withdraws_is_passed_over),
-        cmocka_unit_test(names_that_are_too_long_are_refused),
-        cmocka_unit_test(a_lent_session_is_had_by_a_child),
-        cmocka_unit_test(a_second_child_sees_what_the_first_one_said),
-        cmocka_unit_test(children_stand_three_deep_and_no_deeper),
-        cmocka_unit_test(who_queued_before_the_deepest_lent_waits_on),
-        cmocka_unit_test(while_a_lender_takes_it_back_nobody_else_gets_it),
-        cmocka_unit_test(a_lender_may_go_while_it_is_being_told),
-        cmocka_unit_test(a_lender_may_go_while_its_children_run),
-        cmocka_unit_test(the_outermost_may_go_while_its_children_run),
-        cmocka_unit_test(idle_sessions_are_forgotten_the_longest_unused_first),
-        cmocka_unit_test(where_memory_is_short_idle_sessions_go_and_no_other),
-        cmocka_unit_test(what_the_store_has_goes_when_it_was_unused_for_long),
-        cmocka_unit_test(without_a_store_nothing_goes_for_its_age),
+        TEST(turns_have_the_session_in_the_order_they_asked),
+        TEST(sessions_do_not_wait_for_each_other),
+        TEST(names_that_look_alike_are_different_sessions),
+        TEST(a_turn_that_will_not_wait_is_refused),
+        TEST(whoever_withdraws_is_passed_over),
+        TEST(names_that_are_too_long_are_refused),
+        TEST(a_lent_session_is_had_by_a_child),
+        TEST(a_second_child_sees_what_the_first_one_said),
+        TEST(children_stand_three_deep_and_no_deeper),
+        TEST(who_queued_before_the_deepest_lent_waits_on),
+        TEST(while_a_lender_takes_it_back_nobody_else_gets_it),
+        TEST(a_lender_may_go_while_it_is_being_told),
+        TEST(a_lender_may_go_while_its_children_run),
+        TEST(the_outermost_may_go_while_its_children_run),
+        TEST(idle_sessions_are_forgotten_the_longest_unused_first),
+        TEST(where_memory_is_short_idle_sessions_go_and_no_other),
+        STORED(what_the_store_has_goes_when_it_was_unused_for_long),
+        TEST(without_a_store_nothing_goes_for_its_age),
         cmocka_unit_test(a_history_drops_its_oldest_turns_and_keeps_the_newest),
-        cmocka_unit_test(who_comes_while_the_store_is_asked_waits_for_it),
-        cmocka_unit_test(a_load_that_fails_refuses_who_waits_and_the_next_tries_again),
+        STORED(who_comes_while_the_store_is_asked_waits_for_it),
+        STORED(a_load_that_fails_refuses_who_waits_and_the_next_tries_again),
         cmocka_unit_test(nobody_may_be_left_when_the_store_answers),
-        cmocka_unit_test(a_session_that_was_forgotten_begins_anew),
-        cmocka_unit_test(parked_runs_are_answered_the_oldest_first),
-        cmocka_unit_test(who_knows_only_the_session_answers_whoever_waits_in_it),
-        cmocka_unit_test(a_run_that_waits_for_a_human_keeps_no_session_in_memory),
+        TEST(a_session_that_was_forgotten_begins_anew),
+        TEST(parked_runs_are_answered_the_oldest_first),
+        TEST(who_knows_only_the_session_answers_whoever_waits_in_it),
+        TEST(a_run_that_waits_for_a_human_keeps_no_session_in_memory),
         cmocka_unit_test(each_is_told_on_its_own_loop),
         cmocka_unit_test(loops_on_threads_share_a_session_one_at_a_time),
     };

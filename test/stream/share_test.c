@@ -4,8 +4,8 @@
 #include "fake/store_fake.h"
 #include "helper/assert_str.h"
 #include "helper/moves.h"
+#include "one_run.h"
 
-#define RUN 77
 #define READERS 200
 #define STALL_MS 30000
 #define HEARTBEAT_MS 15000
@@ -28,16 +28,10 @@ struct heard {
 
 /* Runs, a store, and readers on one loop. */
 struct scene {
-    struct loop *loop;
-    struct directory *directory;
-    struct store *store;
+    struct one_run run;
     struct pages *pages;
     struct share *share;
-    struct journal *journal; /* NULL: not alive */
-    struct live live;
-    struct store_write writes[64];
-    struct store_row rows[64];
-    size_t write_count, encoded;
+    size_t encoded;
     struct heard heard[READERS];
 };
 
@@ -126,25 +120,14 @@ static struct scene *scene; /* too large for a stack */
 
 static void scene_begin(size_t pages_bytes) {
     scene = MEM_NEW(struct scene);
-    scene->loop = loop_new_fake();
-    scene->directory = directory_new();
-    scene->store = fake_store_new();
+    one_run_init(&scene->run);
     scene->pages = pages_new(pages_bytes);
-    fake_store_always_commit(scene->store);
-    scene->share = share_new(&(struct share_options){.loop = scene->loop,
-                                                     .directory = scene->directory,
-                                                     .store = scene->store,
+    scene->share = share_new(&(struct share_options){.loop = scene->run.loop,
+                                                     .directory = scene->run.directory,
+                                                     .store = scene->run.store,
                                                      .pages = scene->pages,
                                                      .encode = encode,
                                                      .ctx = &scene});
-}
-
-static void leave(void) {
-    if (!scene->journal) return;
-    directory_remove(scene->directory, &scene->live);
-    journal_leave(scene->journal);
-    journal_unref(scene->journal);
-    scene->journal = NULL;
 }
 
 static void scene_end(void) {
@@ -152,81 +135,11 @@ static void scene_end(void) {
         close_reader(&scene->heard[i]);
         buf_done(&scene->heard[i].got);
     }
-    while (fake_store_loads(scene->store)) fake_store_answer(scene->store, 0);
-    loop_turn(scene->loop);
+    one_run_answer_loads(&scene->run);
     share_free(scene->share);
     pages_free(scene->pages);
-    leave();
-    loop_turn(scene->loop);
-    for (size_t i = 0; i < scene->write_count; i++) buf_done(&scene->rows[i].bytes);
-    directory_free(scene->directory);
-    fake_store_free(scene->store);
-    loop_free(scene->loop);
+    one_run_done(&scene->run);
     free(scene);
-}
-
-/* The run is alive in this process, from after `after_seq` on. */
-static void enter(uint64_t after_seq, size_t window) {
-    scene->journal = journal_new(&(struct journal_options){.loop = scene->loop,
-                                                           .run = RUN,
-                                                           .after_seq = after_seq,
-                                                           .window_max_bytes = window,
-                                                           .pace_max_bytes = MIB});
-    scene->live = (struct live){.run = RUN, .journal = scene->journal, .loop = scene->loop};
-    list_init(&scene->live.link);
-    directory_add(scene->directory, &scene->live);
-}
-
-static struct event event_of(enum event_kind kind, struct str text) {
-    struct event event = {.kind = kind, .agent = STR("a")};
-    if (kind == EVENT_TEXT) event.text.text = text;
-    if (kind == EVENT_FAILED) event.failed.code = ERR_ABORTED;
-    return event;
-}
-
-static void say(size_t count, size_t len) {
-    char *text = mem_alloc(len);
-    memset(text, 'x', len);
-    for (size_t i = 0; i < count; i++) {
-        struct event event = event_of(EVENT_TEXT, str_of(text, len));
-        journal_append(scene->journal, &event);
-        loop_turn(scene->loop);
-    }
-    free(text);
-}
-
-static void happen(enum event_kind kind) {
-    struct event event = event_of(kind, STR_EMPTY);
-    journal_append(scene->journal, &event);
-}
-
-static void on_written(struct store_write *write, const struct err *failed, void *ctx) {
-    (void)write;
-    (void)ctx;
-    assert_null(failed);
-}
-
-/* Put the events first..last into the log, in one row; the last is `kind`. */
-static void store(uint64_t first, uint64_t last, enum event_kind kind, size_t len) {
-    struct buf events;
-    char *text = mem_alloc(len);
-    struct store_row *row = &scene->rows[scene->write_count];
-    struct store_write *write = &scene->writes[scene->write_count++];
-    memset(text, 'x', len);
-    buf_init(&events, 32 * MIB);
-    for (uint64_t seq = first; seq <= last; seq++) {
-        struct event event = event_of(seq == last ? kind : EVENT_TEXT, str_of(text, len));
-        assert_true(event_encode(&event, &events));
-    }
-    row->run = RUN;
-    buf_init(&row->bytes, 32 * MIB);
-    assert_true(store_section_append(&row->bytes, RUN, first, buf_str(&events)));
-    *write = (struct store_write){
-        .rows = row, .row_count = 1, .home = scene->loop, .on_written = on_written};
-    store_write(scene->store, write);
-    loop_turn(scene->loop);
-    buf_done(&events);
-    free(text);
 }
 
 static struct heard *read_from(size_t index, uint64_t after_seq) {
@@ -258,13 +171,13 @@ static size_t settle(void) {
     for (size_t quiet = 0; quiet < 4; quiet++) {
         size_t before = 0, after = 0;
         for (size_t i = 0; i < READERS; i++) before += scene->heard[i].got.len;
-        loop_advance(scene->loop, 0);
-        loop_turn(scene->loop);
+        loop_advance(scene->run.loop, 0);
+        loop_turn(scene->run.loop);
         for (size_t i = 0; i < READERS; i++) {
             if (!scene->heard[i].slow) drain(&scene->heard[i], SIZE_MAX);
         }
-        while (fake_store_loads(scene->store)) {
-            fake_store_answer(scene->store, 0);
+        while (fake_store_loads(scene->run.store)) {
+            fake_store_answer(scene->run.store, 0);
             asked++;
             quiet = 0;
         }
@@ -282,7 +195,7 @@ static void assert_heard(const struct heard *heard, uint64_t last, enum event_ki
     memset(text, 'x', len);
     buf_init(&all, 64 * MIB);
     for (uint64_t seq = heard->after_seq + 1; seq <= last; seq++) {
-        struct event event = event_of(seq == last ? kind : EVENT_TEXT, str_of(text, len));
+        struct event event = one_run_event(seq == last ? kind : EVENT_TEXT, str_of(text, len));
         event.seq = seq;
         encode(&event, &all, &scene);
     }
@@ -298,7 +211,7 @@ static void
 late_readers_at_many_places_hear_the_same_bytes_and_share_the_reading(void **state) {
     (void)state;
     scene_begin(16 * MIB);
-    store(1, 3000, EVENT_DONE, 300);
+    one_run_store(&scene->run, 1, 3000, EVENT_DONE, 300);
     for (size_t i = 0; i < READERS; i++) read_from(i, i % 3 ? i * 14 : 0)->frees = i % 2;
     size_t asked = settle();
     assert_true(scene->encoded <= 3000);
@@ -315,7 +228,7 @@ late_readers_at_many_places_hear_the_same_bytes_and_share_the_reading(void **sta
 static void with_little_room_they_hear_the_same(void **state) {
     (void)state;
     scene_begin(100 * KIB);
-    store(1, 3000, EVENT_FAILED, 300);
+    one_run_store(&scene->run, 1, 3000, EVENT_FAILED, 300);
     for (size_t i = 0; i < 20; i++) read_from(i, i * 140);
     settle();
     assert_true(pages_held(scene->pages) <= 100 * KIB + 2 * PAGE_BYTES);
@@ -329,18 +242,18 @@ static void with_little_room_they_hear_the_same(void **state) {
 static void live_readers_share_what_is_encoded_once(void **state) {
     (void)state;
     scene_begin(16 * MIB);
-    enter(0, MIB);
+    one_run_enter(&scene->run, 0, MIB);
     for (size_t i = 0; i < READERS; i++) read_from(i, 0);
     assert_int_equal(settle(), 0);
     assert_int_equal(scene->heard[0].begun, 1); /* there will be something */
-    say(50, 40);
+    one_run_say(&scene->run, 50, 40);
     settle();
     for (size_t i = 0; i < READERS; i++) assert_heard(&scene->heard[i], 50, EVENT_TEXT, 40);
     size_t before = scene->encoded;
-    say(1, 40);
+    one_run_say(&scene->run, 1, 40);
     settle();
     assert_int_equal(scene->encoded, before + 1);
-    happen(EVENT_DONE);
+    one_run_happen(&scene->run, EVENT_DONE);
     assert_int_equal(settle(), 0);
     for (size_t i = 0; i < READERS; i++) {
         assert_heard(&scene->heard[i], 52, EVENT_DONE, 40);
@@ -353,17 +266,17 @@ static void live_readers_share_what_is_encoded_once(void **state) {
 static void late_readers_of_a_live_run_catch_up(void **state) {
     (void)state;
     scene_begin(16 * MIB);
-    enter(0, 64 * KIB);
-    say(500, 1000);
-    store(1, 500, EVENT_TEXT, 1000);
-    say(5, 1000); /* and this is not stored yet */
+    one_run_enter(&scene->run, 0, 64 * KIB);
+    one_run_say(&scene->run, 500, 1000);
+    one_run_store(&scene->run, 1, 500, EVENT_TEXT, 1000);
+    one_run_say(&scene->run, 5, 1000); /* and this is not stored yet */
     for (size_t i = 0; i < READERS; i++) {
         read_from(i, i * 2);
-        if (i % 40 == 0) say(1, 1000);
+        if (i % 40 == 0) one_run_say(&scene->run, 1, 1000);
     }
     settle();
-    say(3, 1000);
-    happen(EVENT_CANCELLED);
+    one_run_say(&scene->run, 3, 1000);
+    one_run_happen(&scene->run, EVENT_CANCELLED);
     settle();
     for (size_t i = 0; i < READERS; i++) {
         assert_heard(&scene->heard[i], 514, EVENT_CANCELLED, 1000);
@@ -377,12 +290,12 @@ static void a_journal_that_begins_late_is_read_after_what_is_stored(void **state
     (void)state;
     for (uint64_t after = 0; after <= 10; after++) {
         scene_begin(MIB);
-        store(1, 10, EVENT_APPROVAL, 10);
-        enter(10, MIB);
+        one_run_store(&scene->run, 1, 10, EVENT_APPROVAL, 10);
+        one_run_enter(&scene->run, 10, MIB);
         struct heard *heard = read_from(0, after);
         assert_int_equal(settle(), after < 10);
         assert_int_equal(heard->ended, 0);
-        happen(EVENT_DONE);
+        one_run_happen(&scene->run, EVENT_DONE);
         settle();
         assert_int_equal(heard->ended, 1);
         assert_true(str_ends(buf_str(&heard->got), STR("<11:11>")));
@@ -396,7 +309,7 @@ static void a_journal_that_begins_late_is_read_after_what_is_stored(void **state
 static void readers_take_turns(void **state) {
     (void)state;
     scene_begin(16 * MIB);
-    store(1, 3000, EVENT_DONE, 300);
+    one_run_store(&scene->run, 1, 3000, EVENT_DONE, 300);
     read_from(READERS - 1, 0);
     settle(); /* now it is in the pages */
     for (size_t i = 0; i < READERS - 1; i++) read_from(i, 0)->slow = true;
@@ -404,8 +317,8 @@ static void readers_take_turns(void **state) {
     while (served < READERS - 1) {
         size_t before = 0, after = 0;
         for (size_t i = 0; i < READERS - 1; i++) before += scene->heard[i].got.len;
-        loop_advance(scene->loop, 0);
-        loop_turn(scene->loop);
+        loop_advance(scene->run.loop, 0);
+        loop_turn(scene->run.loop);
         served = 0;
         for (size_t i = 0; i < READERS - 1; i++) {
             after += scene->heard[i].got.len;
@@ -422,7 +335,7 @@ static void readers_take_turns(void **state) {
 static void a_peer_that_does_not_read_holds_only_its_queue(void **state) {
     (void)state;
     scene_begin(16 * MIB);
-    store(1, 40, EVENT_DONE, 128 * KIB);
+    one_run_store(&scene->run, 1, 40, EVENT_DONE, 128 * KIB);
     struct heard *slow = read_from(0, 0), *quick = read_from(1, 0);
     slow->slow = true;
     settle();
@@ -441,13 +354,13 @@ static void a_peer_that_does_not_read_holds_only_its_queue(void **state) {
 static void a_peer_that_stalls_is_ended(void **state) {
     (void)state;
     scene_begin(16 * MIB);
-    store(1, 400, EVENT_DONE, 1000);
+    one_run_store(&scene->run, 1, 400, EVENT_DONE, 1000);
     struct heard *heard = read_from(0, 0);
     heard->slow = heard->frees = true;
     settle();
-    loop_advance(scene->loop, STALL_MS - 1);
+    loop_advance(scene->run.loop, STALL_MS - 1);
     assert_int_equal(heard->ended, 0);
-    loop_advance(scene->loop, 1);
+    loop_advance(scene->run.loop, 1);
     assert_int_equal(heard->ended, 1);
     assert_int_equal(heard->cause, CAUSE_STALLED);
     scene_end();
@@ -456,19 +369,19 @@ static void a_peer_that_stalls_is_ended(void **state) {
 static void a_quiet_live_run_sends_heartbeats(void **state) {
     (void)state;
     scene_begin(16 * MIB);
-    enter(0, MIB);
+    one_run_enter(&scene->run, 0, MIB);
     struct heard *heard = read_from(0, 0);
     settle();
-    loop_advance(scene->loop, HEARTBEAT_MS - 1);
+    loop_advance(scene->run.loop, HEARTBEAT_MS - 1);
     assert_int_equal(heard->heartbeats, 0);
-    loop_advance(scene->loop, 1);
+    loop_advance(scene->run.loop, 1);
     assert_int_equal(heard->heartbeats, 1);
-    loop_advance(scene->loop, HEARTBEAT_MS / 2);
-    say(1, 3);
+    loop_advance(scene->run.loop, HEARTBEAT_MS / 2);
+    one_run_say(&scene->run, 1, 3);
     settle();
-    loop_advance(scene->loop, HEARTBEAT_MS / 2);
+    loop_advance(scene->run.loop, HEARTBEAT_MS / 2);
     assert_int_equal(heard->heartbeats, 1); /* it was not quiet */
-    loop_advance(scene->loop, HEARTBEAT_MS);
+    loop_advance(scene->run.loop, HEARTBEAT_MS);
     assert_int_equal(heard->heartbeats, 2);
     scene_end();
 }
@@ -490,7 +403,7 @@ static void nothing_is_known_of_it(void **state) {
 static void a_run_whose_rest_is_nowhere_breaks_off(void **state) {
     (void)state;
     scene_begin(MIB);
-    store(1, 10, EVENT_TEXT, 10);
+    one_run_store(&scene->run, 1, 10, EVENT_TEXT, 10);
     struct heard *heard = read_from(0, 0);
     settle();
     assert_heard(heard, 10, EVENT_TEXT, 10);
@@ -502,32 +415,32 @@ static void a_run_whose_rest_is_nowhere_breaks_off(void **state) {
 static void what_was_erased_meanwhile_is_not_sent(void **state) {
     (void)state;
     scene_begin(MIB);
-    store(1, 10, EVENT_DONE, 10);
+    one_run_store(&scene->run, 1, 10, EVENT_DONE, 10);
     struct heard *heard = read_from(0, 0);
-    loop_turn(scene->loop);
-    assert_int_equal(fake_store_loads(scene->store), 1);
+    loop_turn(scene->run.loop);
+    assert_int_equal(fake_store_loads(scene->run.store), 1);
     pages_drop_all(scene->pages);
-    fake_store_answer(scene->store, 0); /* as it was before */
-    loop_turn(scene->loop);
+    fake_store_answer(scene->run.store, 0); /* as it was before */
+    loop_turn(scene->run.loop);
     assert_int_equal(heard->got.len, 0);
     assert_int_equal(pages_held(scene->pages), 0);
-    assert_int_equal(fake_store_loads(scene->store), 1); /* it looks again */
+    assert_int_equal(fake_store_loads(scene->run.store), 1); /* it looks again */
     scene_end();
 }
 
 static void a_reader_that_goes_while_the_store_is_asked_hears_nothing(void **state) {
     (void)state;
     scene_begin(MIB);
-    store(1, 10, EVENT_DONE, 10);
+    one_run_store(&scene->run, 1, 10, EVENT_DONE, 10);
     struct heard *goes = read_from(0, 0), *stays = read_from(1, 0);
-    loop_turn(scene->loop);
+    loop_turn(scene->run.loop);
     close_reader(goes);
     settle();
     assert_int_equal(goes->begun + goes->missing + goes->ended, 0);
     assert_int_equal(stays->ended, 1);
     struct heard *last = read_from(2, 3);
     pages_shrink(scene->pages, 0);
-    loop_turn(scene->loop);
+    loop_turn(scene->run.loop);
     close_reader(last); /* the last of all: its load is answered to nobody */
     struct heard *next = read_from(3, 5);
     settle();
@@ -538,8 +451,8 @@ static void a_reader_that_goes_while_the_store_is_asked_hears_nothing(void **sta
 static void it_is_ended_once_wherever_it_stands(void **state) {
     (void)state;
     scene_begin(MIB);
-    enter(0, MIB);
-    say(3, 9);
+    one_run_enter(&scene->run, 0, MIB);
+    one_run_say(&scene->run, 3, 9);
     read_from(0, 0)->ends_at_once = true;
     read_from(1, 0);
     share_end(scene->heard[1].reader, CAUSE_STOPPING); /* in the queue */
@@ -548,7 +461,7 @@ static void it_is_ended_once_wherever_it_stands(void **state) {
     settle();
     share_end(scene->heard[2].reader, CAUSE_STOPPING); /* at the tail */
     share_end(scene->heard[1].reader, CAUSE_DEADLINE); /* too late */
-    say(3, 9);
+    one_run_say(&scene->run, 3, 9);
     settle();
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(scene->heard[i].ended, 1);
@@ -560,9 +473,9 @@ static void it_is_ended_once_wherever_it_stands(void **state) {
 static void a_share_may_end_before_its_loads_do(void **state) {
     (void)state;
     scene_begin(MIB);
-    store(1, 10, EVENT_DONE, 10);
+    one_run_store(&scene->run, 1, 10, EVENT_DONE, 10);
     read_from(0, 0);
-    loop_turn(scene->loop);
+    loop_turn(scene->run.loop);
     close_reader(&scene->heard[0]);
     share_free(scene->share);
     pages_free(scene->pages);

@@ -1,11 +1,12 @@
 #include "tool/tape.h"
 
+#include "base/mem.h"
 #include "fake/provider_fake.h"
-
 #include "tool/fixture.h"
 
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 /* One folder; a recorder around a fake tool, and a player of what was recorded. */
@@ -52,6 +53,20 @@ static void fixture_done(struct fixture *f) {
     assert_int_equal(rmdir(f->folder), 0);
 }
 
+static int setup(void **state) {
+    struct fixture *f = MEM_NEW(struct fixture);
+    fixture_init(f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct fixture *f = *state;
+    fixture_done(f);
+    free(f);
+    return 0;
+}
+
 static void call_and_answer(struct fixture *f, const char *args, const char *result) {
     stage_call(&f->stage, args);
     fake_tool_answer(f->fake, 0, result);
@@ -60,59 +75,50 @@ static void call_and_answer(struct fixture *f, const char *args, const char *res
 }
 
 static void what_a_tool_answered_it_answers_again_and_is_not_called(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    assert_str(f.stage.tool->name, "look");
-    call_and_answer(&f, "{\"q\":1}", "{\"found\":\"it\"}");
-    stage_call(&f.stage, "{\"q\":2}");
-    fake_tool_fail(f.fake, 0, ERR_UNAVAILABLE);
-    loop_turn(f.stage.loop);
-    stage_said(&f.stage, true, "the fake tool failed");
+    struct fixture *f = *state;
+    assert_str(f->stage.tool->name, "look");
+    call_and_answer(f, "{\"q\":1}", "{\"found\":\"it\"}");
+    stage_call(&f->stage, "{\"q\":2}");
+    fake_tool_fail(f->fake, 0, ERR_UNAVAILABLE);
+    loop_turn(f->stage.loop);
+    stage_said(&f->stage, true, "the fake tool failed");
 
-    play_from_now_on(&f, TAPE_AT_ONCE);
-    assert_str(f.stage.tool->name, "look");
-    stage_call(&f.stage, "{ \"q\": 1 }"); /* space means nothing */
-    loop_turn(f.stage.loop);
-    stage_said(&f.stage, false, "{\"found\":\"it\"}");
-    stage_call(&f.stage, "{\"q\":2}");
-    loop_turn(f.stage.loop);
-    stage_said(&f.stage, true, "the fake tool failed");
-    assert_int_equal(fake_tool_calls(f.fake), 0);
-    fixture_done(&f);
+    play_from_now_on(f, TAPE_AT_ONCE);
+    assert_str(f->stage.tool->name, "look");
+    stage_call(&f->stage, "{ \"q\": 1 }"); /* space means nothing */
+    loop_turn(f->stage.loop);
+    stage_said(&f->stage, false, "{\"found\":\"it\"}");
+    stage_call(&f->stage, "{\"q\":2}");
+    loop_turn(f->stage.loop);
+    stage_said(&f->stage, true, "the fake tool failed");
+    assert_int_equal(fake_tool_calls(f->fake), 0);
 }
 
 static void a_call_that_was_not_recorded_is_a_miss_with_the_difference(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    call_and_answer(&f, "{\"q\":1}", "{}");
-    play_from_now_on(&f, TAPE_AT_ONCE);
-    stage_call(&f.stage, "{\"q\":2}");
-    loop_turn(f.stage.loop);
+    struct fixture *f = *state;
+    call_and_answer(f, "{\"q\":1}", "{}");
+    play_from_now_on(f, TAPE_AT_ONCE);
+    stage_call(&f->stage, "{\"q\":2}");
+    loop_turn(f->stage.loop);
     stage_said(
-        &f.stage, true,
+        &f->stage, true,
         "REPLAY_MISS: no recording answers this; the nearest differs at args.q: recorded "
         "1, asked 2; ask as recorded, or record it anew");
-    fixture_done(&f);
 }
 
 static void the_real_pace_waits_as_long_as_the_tool_took(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    stage_call(&f.stage, "{}");
-    loop_advance(f.stage.loop, 30);
-    fake_tool_answer(f.fake, 0, "{}");
-    loop_turn(f.stage.loop);
-    play_from_now_on(&f, TAPE_REAL);
-    stage_call(&f.stage, "{}");
-    loop_turn(f.stage.loop);
-    loop_advance(f.stage.loop, 29);
-    assert_int_equal(f.stage.answers, 0);
-    loop_advance(f.stage.loop, 1);
-    stage_said(&f.stage, false, "{}");
-    fixture_done(&f);
+    struct fixture *f = *state;
+    stage_call(&f->stage, "{}");
+    loop_advance(f->stage.loop, 30);
+    fake_tool_answer(f->fake, 0, "{}");
+    loop_turn(f->stage.loop);
+    play_from_now_on(f, TAPE_REAL);
+    stage_call(&f->stage, "{}");
+    loop_turn(f->stage.loop);
+    loop_advance(f->stage.loop, 29);
+    assert_int_equal(f->stage.answers, 0);
+    loop_advance(f->stage.loop, 1);
+    stage_said(&f->stage, false, "{}");
 }
 
 static void cancel(struct fixture *f, struct tool_call *call) {
@@ -123,40 +129,35 @@ static void cancel(struct fixture *f, struct tool_call *call) {
 }
 
 static void a_cancel_ends_it_at_every_stage(void **state) {
-    (void)state;
-    struct fixture f;
-    fixture_init(&f);
-    cancel(&f, stage_call(&f.stage, "{}"));
-    assert_int_equal(fake_tool_calls(f.fake), 0);
-    struct tool_call *call = stage_call(&f.stage, "{}");
-    fake_tool_answer(f.fake, 0, "{}"); /* answered, but not written */
-    cancel(&f, call);
-    stage_call(&f.stage, "{}");
-    loop_advance(f.stage.loop, 30);
-    fake_tool_answer(f.fake, 0, "{}");
-    loop_turn(f.stage.loop);
+    struct fixture *f = *state;
+    cancel(f, stage_call(&f->stage, "{}"));
+    assert_int_equal(fake_tool_calls(f->fake), 0);
+    struct tool_call *call = stage_call(&f->stage, "{}");
+    fake_tool_answer(f->fake, 0, "{}"); /* answered, but not written */
+    cancel(f, call);
+    stage_call(&f->stage, "{}");
+    loop_advance(f->stage.loop, 30);
+    fake_tool_answer(f->fake, 0, "{}");
+    loop_turn(f->stage.loop);
 
-    play_from_now_on(&f, TAPE_REAL);
-    cancel(&f, stage_call(&f.stage, "{}")); /* before it is looked up */
-    call = stage_call(&f.stage, "{}");
-    loop_turn(f.stage.loop); /* it waits for its time */
-    cancel(&f, call);
-    fixture_done(&f);
+    play_from_now_on(f, TAPE_REAL);
+    cancel(f, stage_call(&f->stage, "{}")); /* before it is looked up */
+    call = stage_call(&f->stage, "{}");
+    loop_turn(f->stage.loop); /* it waits for its time */
+    cancel(f, call);
 }
 
 /* --- folders ------------------------------------------------------------------------------ */
 
 static void a_folder_that_cannot_be_played_is_refused(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct err e;
     struct tape *tape;
     char path[100];
-    fixture_init(&f);
-    struct tape_options options = options_of(&f, TAPE_AT_ONCE);
+    struct tape_options options = options_of(f, TAPE_AT_ONCE);
     assert_false(tape_play(&options, &tape, &e));
     assert_int_equal(e.code, ERR_NOT_FOUND);
-    snprintf(path, sizeof(path), "%s/new.json", f.folder);
+    snprintf(path, sizeof(path), "%s/new.json", f->folder);
     FILE *file = fopen(path, "w");
     fputs("{\"weir_tape\": 9}", file);
     fclose(file);
@@ -170,16 +171,17 @@ static void a_folder_that_cannot_be_played_is_refused(void **state) {
     options.folder = STR("/tmp/weir/not/there");
     assert_false(tape_record(&options, &tape, &e));
     assert_int_equal(e.code, ERR_NOT_FOUND);
-    fixture_done(&f);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_tool_answered_it_answers_again_and_is_not_called),
-        cmocka_unit_test(a_call_that_was_not_recorded_is_a_miss_with_the_difference),
-        cmocka_unit_test(the_real_pace_waits_as_long_as_the_tool_took),
-        cmocka_unit_test(a_cancel_ends_it_at_every_stage),
-        cmocka_unit_test(a_folder_that_cannot_be_played_is_refused),
+        TEST(what_a_tool_answered_it_answers_again_and_is_not_called),
+        TEST(a_call_that_was_not_recorded_is_a_miss_with_the_difference),
+        TEST(the_real_pace_waits_as_long_as_the_tool_took),
+        TEST(a_cancel_ends_it_at_every_stage),
+        TEST(a_folder_that_cannot_be_played_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -398,19 +398,16 @@ static void a_turn_may_be_cancelled_while_it_waits(void **state) {
 }
 
 static void a_hidden_tool_is_not_there(void **state) {
-    (void)state;
+    struct fixture *f = *state;
     static const struct agent_tool hidden[] = {{STR_INIT("write"), TOOL_HIDDEN}};
-    struct fixture f;
     struct turn turn;
-    fixture_init(&f, false);
-    f.agents[0].tools = hidden;
-    f.agents[0].tool_count = 1;
-    ask_to_write(&turn, &f);
-    assert_asked(&f, "user=save it call/write={\"k\":1} "
-                     "result={\"error\":\"tool 'write' not found\"}!");
-    reply(&f, "ok");
+    f->agents[0].tools = hidden;
+    f->agents[0].tool_count = 1;
+    ask_to_write(&turn, f);
+    assert_asked(f, "user=save it call/write={\"k\":1} "
+                    "result={\"error\":\"tool 'write' not found\"}!");
+    reply(f, "ok");
     end(&turn);
-    fixture_done(&f);
 }
 
 int main(void) {
@@ -427,7 +424,7 @@ int main(void) {
         cmocka_unit_test(who_answers_reads_on_after_all_that_was_said_beside_the_question),
         cmocka_unit_test(an_answer_may_have_a_key_which_stands_for_it_until_the_run_is_over),
         cmocka_unit_test(a_turn_may_be_cancelled_while_it_waits),
-        cmocka_unit_test(a_hidden_tool_is_not_there),
+        TURN_TEST(a_hidden_tool_is_not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,81 +45,69 @@ static void a_history_beyond_the_window_becomes_a_summary(void **state) {
 }
 
 static void a_session_that_is_read_back_begins_with_its_summary(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    f.agents[0].window_tokens = 100;
-    fill(&f);
-    say(&turn, &f, "and now?");
-    reply(&f, "he likes tea");
-    reply(&f, "tea");
+    f->agents[0].window_tokens = 100;
+    fill(f);
+    say(&turn, f, "and now?");
+    reply(f, "he likes tea");
+    reply(f, "tea");
     end(&turn);
-    turns(&f);
-    session_table_free(f.engine.sessions); /* as a new process would begin */
-    f.engine.sessions = session_table_new(f.store);
-    assert_history(&f, "user=" SUMMARY " user=and now? agent/manager=tea");
-    fixture_done(&f);
+    turns(f);
+    session_table_free(f->engine.sessions); /* as a new process would begin */
+    f->engine.sessions = session_table_new(f->store);
+    assert_history(f, "user=" SUMMARY " user=and now? agent/manager=tea");
 }
 
 static void a_model_that_finds_it_too_long_is_asked_for_a_summary_once(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
-    fill(&f);
-    say(&turn, &f, "x");
-    fake_fail(asked(&f), ERR_INVALID_ARGUMENT, "MODEL_CONTEXT");
-    turns(&f);
-    reply(&f, "short");
-    fake_fail(asked(&f), ERR_INVALID_ARGUMENT, "MODEL_CONTEXT");
-    turns(&f);
+    fill(f);
+    say(&turn, f, "x");
+    fake_fail(asked(f), ERR_INVALID_ARGUMENT, "MODEL_CONTEXT");
+    turns(f);
+    reply(f, "short");
+    fake_fail(asked(f), ERR_INVALID_ARGUMENT, "MODEL_CONTEXT");
+    turns(f);
     assert_int_equal(run_state(turn.run), RUN_FAILED);
     end(&turn);
-    fixture_done(&f);
 }
 
 static void a_model_that_writes_no_summary_fails_the_turn_and_keeps_the_history(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
-    f.agents[0].window_tokens = 100;
-    fill(&f);
-    say(&turn, &f, "x");
-    reply(&f, " ");
+    f->agents[0].window_tokens = 100;
+    fill(f);
+    say(&turn, f, "x");
+    reply(f, " ");
     assert_int_equal(run_state(turn.run), RUN_FAILED);
     end(&turn);
-    f.agents[0].window_tokens = 0;
-    say(&turn, &f, "y");
-    assert_int_equal(fake_request(asked(&f))->turn_start, 3); /* and what failed */
-    reply(&f, "z");
+    f->agents[0].window_tokens = 0;
+    say(&turn, f, "y");
+    assert_int_equal(fake_request(asked(f))->turn_start, 3); /* and what failed */
+    reply(f, "z");
     end(&turn);
-    fixture_done(&f);
 }
 
 static void cancelling_while_the_summary_is_written_ends_the_turn(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    f.agents[0].window_tokens = 100;
-    fill(&f);
-    say(&turn, &f, "x");
-    fake_text(asked(&f), STR("he"));
+    f->agents[0].window_tokens = 100;
+    fill(f);
+    say(&turn, f, "x");
+    fake_text(asked(f), STR("he"));
     run_cancel(turn.run, STR("enough"));
     assert_seen(&turn, "started(x) usage(0 -1) cancelled(enough)");
     end(&turn);
-    fixture_done(&f);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_history_beyond_the_window_becomes_a_summary),
-        cmocka_unit_test(a_session_that_is_read_back_begins_with_its_summary),
-        cmocka_unit_test(a_model_that_finds_it_too_long_is_asked_for_a_summary_once),
-        cmocka_unit_test(a_model_that_writes_no_summary_fails_the_turn_and_keeps_the_history),
-        cmocka_unit_test(cancelling_while_the_summary_is_written_ends_the_turn),
+        STORED_TURN_TEST(a_session_that_is_read_back_begins_with_its_summary),
+        TURN_TEST(a_model_that_finds_it_too_long_is_asked_for_a_summary_once),
+        TURN_TEST(a_model_that_writes_no_summary_fails_the_turn_and_keeps_the_history),
+        STORED_TURN_TEST(cancelling_while_the_summary_is_written_ends_the_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,6 +93,31 @@ FRESH void fixture_done(struct fixture *f) {
     loop_free(f->loop);
 }
 
+FRESH int fixture_setup(void **state) {
+    struct fixture *f = MEM_NEW(struct fixture);
+    fixture_init(f, false);
+    *state = f;
+    return 0;
+}
+
+FRESH int fixture_setup_stored(void **state) {
+    struct fixture *f = MEM_NEW(struct fixture);
+    fixture_init(f, true);
+    *state = f;
+    return 0;
+}
+
+FRESH int fixture_teardown(void **state) {
+    struct fixture *f = *state;
+    fixture_done(f);
+    free(f);
+    return 0;
+}
+
+#define TURN_TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+#define STORED_TURN_TEST(name)                                                                 \
+    cmocka_unit_test_setup_teardown(name, fixture_setup_stored, fixture_teardown)
+
 /* --- events and messages as words --------------------------------------------------------- */
 
 FRESH void write_done(struct buf *out, const struct event *event) {

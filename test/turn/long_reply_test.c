@@ -354,26 +354,24 @@ static void a_flush_waits_for_the_ends_of_turns(void **state) {
 }
 
 static void a_few_replies_are_read_at_a_time(void **state) {
-    (void)state;
+    struct fixture *f = *state;
     enum { ALL = 3 * LONG_REPLY_READS_MAX };
     static struct slow slow[ALL];
-    struct fixture f;
     size_t most = 0;
     struct buf said[ALL];
-    fixture_init(&f, true);
     for (size_t i = 0; i < ALL; i++) {
         char session[16];
         snprintf(session, sizeof(session), "s%zu", i);
         buf_init(&said[i], MIB);
-        slow_start_in(&slow[i], &f, session);
+        slow_start_in(&slow[i], f, session);
         speak_and_store(&slow[i], &said[i]);
     }
-    run_host_cancel(&f.host, STR("the server stopped"));
-    while (fake_store_loads(f.store)) {
-        if (fake_store_loads(f.store) > most) most = fake_store_loads(f.store);
-        fake_store_answer(f.store, 0);
-        loop_turn(f.loop);
-        loop_turn(f.loop);
+    run_host_cancel(&f->host, STR("the server stopped"));
+    while (fake_store_loads(f->store)) {
+        if (fake_store_loads(f->store) > most) most = fake_store_loads(f->store);
+        fake_store_answer(f->store, 0);
+        loop_turn(f->loop);
+        loop_turn(f->loop);
     }
     assert_int_equal(most, LONG_REPLY_READS_MAX);
     for (size_t i = 0; i < ALL; i++) {
@@ -382,7 +380,6 @@ static void a_few_replies_are_read_at_a_time(void **state) {
         slow_end(&slow[i]);
         buf_done(&said[i]);
     }
-    fixture_done(&f);
 }
 
 static void without_a_store_and_while_it_lags_behind_the_text_stays(void **state) {
@@ -420,7 +417,7 @@ int main(void) {
         cmocka_unit_test(text_before_a_call_is_back_before_the_call_is_recorded),
         cmocka_unit_test(what_comes_while_it_is_read_ends_the_turn_once),
         cmocka_unit_test(a_flush_waits_for_the_ends_of_turns),
-        cmocka_unit_test(a_few_replies_are_read_at_a_time),
+        STORED_TURN_TEST(a_few_replies_are_read_at_a_time),
         cmocka_unit_test(without_a_store_and_while_it_lags_behind_the_text_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

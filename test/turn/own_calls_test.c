@@ -60,36 +60,30 @@ static void calls_of_its_own_are_recorded_and_not_made(void **state) {
 }
 
 static void a_call_without_a_result_gets_an_empty_one(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    fake_text(asked(&f), STR("all is said"));
-    fake_own_call(asked(&f), "", "note", "{}");
-    fake_done(asked(&f), "m-1");
+    say(&turn, f, "x");
+    fake_text(asked(f), STR("all is said"));
+    fake_own_call(asked(f), "", "note", "{}");
+    fake_done(asked(f), "m-1");
     assert_seen(&turn, with_ids(&turn, "started(x) text(all is said) call($1 note {}) "
                                        "result($1 {}) usage(0 -1) "
                                        "done(m-1 manager=all is said)"));
     end(&turn);
-    fixture_done(&f);
 }
 
 static void a_call_that_failed_says_why(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
-    say(&turn, &f, "x");
-    fake_own_call(asked(&f), "1", "", "{}");
-    fake_own_result(asked(&f), "", "no such thing", "NOT_FOUND: no such thing");
-    reply(&f, "sorry");
+    say(&turn, f, "x");
+    fake_own_call(asked(f), "1", "", "{}");
+    fake_own_result(asked(f), "", "no such thing", "NOT_FOUND: no such thing");
+    reply(f, "sorry");
     assert_seen(&turn,
                 with_ids(&turn, "started(x) call($1 unnamed {}) "
                                 "result($1 {\"result\":\"no such thing\"} !) text(sorry) "
                                 "usage(0 -1) done(m-1 manager=sorry)"));
     end(&turn);
-    fixture_done(&f);
 }
 
 /* Its effect is not known, and the turn is not begun again with its key. */
@@ -119,74 +113,65 @@ static void an_open_call_is_accounted_for_however_the_turn_ends(void **state) {
 }
 
 static void calls_without_end_end_the_turn(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
-    f.engine.limits.tool_calls_max = 2;
-    say(&turn, &f, "x");
+    f->engine.limits.tool_calls_max = 2;
+    say(&turn, f, "x");
     size_t made = 0;
-    while (fake_calls(f.model) && made < 2000) {
+    while (fake_calls(f->model) && made < 2000) {
         made++;
-        if (!fake_own_call(asked(&f), "1", "search", "{}")) break;
+        if (!fake_own_call(asked(f), "1", "search", "{}")) break;
     }
     assert_in_range(made, 3, 1000);
-    turns(&f);
+    turns(f);
     assert_int_equal(run_state(turn.run), RUN_FAILED);
     assert_true(str_ends(buf_str(&turn.seen), STR("failed(RESOURCE_EXHAUSTED TOOL_CALLS)")));
     end(&turn);
-    fixture_done(&f);
 }
 
 static void a_long_result_is_cut(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
-    f.engine.limits.result_max_bytes = 10;
-    say(&turn, &f, "x");
-    fake_own_call(asked(&f), "1", "search", "{}");
-    fake_own_result(asked(&f), "1", "{\"n\":\"\xC3\xA9\xC3\xA9\xC3\xA9\"}", "");
-    reply(&f, "ok");
+    f->engine.limits.result_max_bytes = 10;
+    say(&turn, f, "x");
+    fake_own_call(asked(f), "1", "search", "{}");
+    fake_own_result(asked(f), "1", "{\"n\":\"\xC3\xA9\xC3\xA9\xC3\xA9\"}", "");
+    reply(f, "ok");
     struct str seen = buf_str(&turn.seen);
     assert_true(str_find(seen, STR("{\"result\":\"{\\\"n\\\":\\\"\xC3\xA9\xC3\xA9\"}")) <
                 seen.len);
     end(&turn);
-    fixture_done(&f);
 }
 
 /* A call and its result before a question: both are there when the run comes back. */
 static void a_question_may_follow(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn, answered;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    fake_own_call(asked(&f), "1", "search", "{}");
-    fake_approval(asked(&f), "q", "May I?");
-    fake_done(asked(&f), "m-1");
-    turns(&f);
+    say(&turn, f, "x");
+    fake_own_call(asked(f), "1", "search", "{}");
+    fake_approval(asked(f), "q", "May I?");
+    fake_done(asked(f), "m-1");
+    turns(f);
     assert_int_equal(run_state(turn.run), RUN_WAITING);
-    answer_as_human(&answered, &f, "yes");
-    assert_asked(&f, "user=x call/search={} result={} call/request_approval={} "
-                     "result={\"answer\":\"yes\"} user=yes");
-    reply(&f, "done");
+    answer_as_human(&answered, f, "yes");
+    assert_asked(f, "user=x call/search={} result={} call/request_approval={} "
+                    "result={\"answer\":\"yes\"} user=yes");
+    reply(f, "done");
     assert_int_equal(run_state(turn.run), RUN_DONE);
     cursor_close(answered.cursor);
     buf_done(&answered.seen);
     end(&turn);
-    fixture_done(&f);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_of_its_own_are_recorded_and_not_made),
-        cmocka_unit_test(a_call_without_a_result_gets_an_empty_one),
-        cmocka_unit_test(a_call_that_failed_says_why),
+        STORED_TURN_TEST(a_call_without_a_result_gets_an_empty_one),
+        TURN_TEST(a_call_that_failed_says_why),
         cmocka_unit_test(an_open_call_is_accounted_for_however_the_turn_ends),
-        cmocka_unit_test(calls_without_end_end_the_turn),
-        cmocka_unit_test(a_long_result_is_cut),
-        cmocka_unit_test(a_question_may_follow),
+        TURN_TEST(calls_without_end_end_the_turn),
+        TURN_TEST(a_long_result_is_cut),
+        STORED_TURN_TEST(a_question_may_follow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

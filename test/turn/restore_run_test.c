@@ -291,58 +291,50 @@ static void an_answer_before_stays_answered(void **state) {
 }
 
 static void it_is_done_with_the_reply_that_ends_it(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn, later;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    asks_after_tools_and_a_transfer(&f);
+    say(&turn, f, "x");
+    asks_after_tools_and_a_transfer(f);
     end(&turn);
-    restart_and_recover(&f);
-    answer_as_human(&later, &f, "yes");
-    reply(&f, "fine");
-    loop_advance(f.loop, 1000);
+    restart_and_recover(f);
+    answer_as_human(&later, f, "yes");
+    reply(f, "fine");
+    loop_advance(f->loop, 1000);
     assert_seen(&later, "result(a1 {\"answer\":\"yes\"}) text(fine) usage(5 -1) done(m-1 "
                         "manager=fine)");
     end(&later);
-    fixture_done(&f);
 }
 
 /* --- out of memory, and back -------------------------------------------------------------- */
 
 static void who_is_read_stays_in_memory(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    ask_human(&f, "a1", "");
+    say(&turn, f, "x");
+    ask_human(f, "a1", "");
     run_unref(turn.run);
     turn.run = NULL;
-    fall_asleep(&f, 0); /* its journal is read */
-    fall_asleep(&f, 0);
+    fall_asleep(f, 0); /* its journal is read */
+    fall_asleep(f, 0);
     cursor_close(turn.cursor);
     turn.cursor = NULL;
     buf_done(&turn.seen);
-    fall_asleep(&f, 1);
-    assert_int_equal(f.host.run_count, 0);
-    fixture_done(&f);
+    fall_asleep(f, 1);
+    assert_int_equal(f->host.run_count, 0);
 }
 
 static void several_wait_in_the_order_in_which_they_did(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
     char id[8];
-    fixture_init(&f, true);
     for (int i = 0; i < 3; i++) {
-        say(&turn, &f, "x");
+        say(&turn, f, "x");
         snprintf(id, sizeof(id), "a%d", i);
-        ask_human(&f, id, "");
+        ask_human(f, id, "");
         end(&turn);
     }
-    fall_asleep(&f, 3);
-    wake_all(&f);
+    fall_asleep(f, 3);
+    wake_all(f);
     uint64_t last = 0;
     for (int i = 0; i < 3; i++) {
         const struct session_name name = {STR("w"), STR("u"), STR("s")};
@@ -350,154 +342,137 @@ static void several_wait_in_the_order_in_which_they_did(void **state) {
         uint64_t seq;
         struct err e;
         assert_int_equal(
-            session_answer_pending(f.engine.sessions, &name, STR("yes"), &journal, &seq, &e),
+            session_answer_pending(f->engine.sessions, &name, STR("yes"), &journal, &seq, &e),
             PENDING_TAKEN);
         assert_true(journal_run(journal) > last);
         last = journal_run(journal);
         journal_unref(journal);
     }
-    turns(&f);
-    run_host_cancel(&f.host, STR("over"));
-    turns(&f);
-    fixture_done(&f);
+    turns(f);
+    run_host_cancel(&f->host, STR("over"));
+    turns(f);
 }
 
 /* Two ask for it at once, one of them leaves: the other one hears of it. */
 static void it_is_brought_back_once_for_all_who_ask(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
     size_t times = 0;
     const struct dormant_filter all = {.run = 0};
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    ask_human(&f, "a1", "");
+    say(&turn, f, "x");
+    ask_human(f, "a1", "");
     end(&turn);
-    fall_asleep(&f, 1);
-    struct directory *directory = session_table_directory(f.engine.sessions);
+    fall_asleep(f, 1);
+    struct directory *directory = session_table_directory(f->engine.sessions);
     struct dormant_wake *wakes[3];
     for (size_t i = 0; i < 3; i++)
         wakes[i] =
-            dormant_wake_start(directory, &all, DORMANT_WAKE_MAX, f.loop, on_awake, &times);
-    loop_turn(f.loop);
-    assert_int_equal(fake_store_loads(f.store), 1);
+            dormant_wake_start(directory, &all, DORMANT_WAKE_MAX, f->loop, on_awake, &times);
+    loop_turn(f->loop);
+    assert_int_equal(fake_store_loads(f->store), 1);
     dormant_wake_cancel(wakes[0]);
-    turns(&f);
+    turns(f);
     assert_int_equal(times, 2);
-    assert_int_equal(f.host.run_count, 1);
+    assert_int_equal(f->host.run_count, 1);
     assert_null(
-        dormant_wake_start(directory, &all, DORMANT_WAKE_MAX, f.loop, on_awake, &times));
-    run_host_cancel(&f.host, STR("over"));
-    turns(&f);
-    fixture_done(&f);
+        dormant_wake_start(directory, &all, DORMANT_WAKE_MAX, f->loop, on_awake, &times));
+    run_host_cancel(&f->host, STR("over"));
+    turns(f);
 }
 
 /* Whoever answers one that sleeps is told to wake it, and loses nothing. */
 static void an_answer_finds_that_it_sleeps(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn, later;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    ask_human(&f, "a1", "");
+    say(&turn, f, "x");
+    ask_human(f, "a1", "");
     end(&turn);
-    fall_asleep(&f, 1);
+    fall_asleep(f, 1);
     struct pending_answered answered;
     struct pending_answer answer = {.name = {STR("w"), STR("u"), STR("s")}, .text = STR("yes")};
     struct err e;
-    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PENDING_ASLEEP);
+    assert_int_equal(session_settle(f->engine.sessions, &answer, &answered, &e),
+                     PENDING_ASLEEP);
     answer.name.user = ANY_USER;
-    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PENDING_ASLEEP);
+    assert_int_equal(session_settle(f->engine.sessions, &answer, &answered, &e),
+                     PENDING_ASLEEP);
     answer.name.session = STR("t");
-    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PENDING_NONE);
-    wake_all(&f);
-    answer_as_human(&later, &f, "yes");
-    reply(&f, "fine");
-    loop_advance(f.loop, 1000);
+    assert_int_equal(session_settle(f->engine.sessions, &answer, &answered, &e), PENDING_NONE);
+    wake_all(f);
+    answer_as_human(&later, f, "yes");
+    reply(f, "fine");
+    loop_advance(f->loop, 1000);
     end(&later);
-    fixture_done(&f);
 }
 
 static void a_deadline_wakes_it(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    f.engine.limits.approval_max_ms = 60 * 60 * 1000;
-    say(&turn, &f, "x");
-    ask_human(&f, "a1", "");
+    f->engine.limits.approval_max_ms = 60 * 60 * 1000;
+    say(&turn, f, "x");
+    ask_human(f, "a1", "");
     end(&turn);
-    fall_asleep(&f, 1);
-    assert_true(timer_waits(&f.host.doze));
-    run_host_cancel(&f.host, STR("over"));
-    assert_false(timer_waits(&f.host.doze));
-    assert_int_equal(dormant_runs_count(dormant_of(&f)), 0);
-    fixture_done(&f);
+    fall_asleep(f, 1);
+    assert_true(timer_waits(&f->host.doze));
+    run_host_cancel(&f->host, STR("over"));
+    assert_false(timer_waits(&f->host.doze));
+    assert_int_equal(dormant_runs_count(dormant_of(f)), 0);
 }
 
 /* --- how often, and when not -------------------------------------------------------------- */
 
 static void it_waits_through_any_number_of_restarts(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn, later;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    ask_human(&f, "a1", "I must ask");
+    say(&turn, f, "x");
+    ask_human(f, "a1", "I must ask");
     end(&turn);
-    size_t sent = fake_store_sent(f.store);
-    for (size_t i = 0; i < 5; i++) restart_and_recover(&f);
-    assert_int_equal(fake_store_sent(f.store), sent); /* and leaves no trace */
-    answer_as_human(&later, &f, "yes");
-    reply(&f, "fine");
-    loop_advance(f.loop, 1000);
+    size_t sent = fake_store_sent(f->store);
+    for (size_t i = 0; i < 5; i++) restart_and_recover(f);
+    assert_int_equal(fake_store_sent(f->store), sent); /* and leaves no trace */
+    answer_as_human(&later, f, "yes");
+    reply(f, "fine");
+    loop_advance(f->loop, 1000);
     end(&later);
-    restart(&f);
-    recover(&f, 0, 0);
-    fixture_done(&f);
+    restart(f);
+    recover(f, 0, 0);
 }
 
 /* It needs its session only once it is answered. */
 static void it_waits_again_before_its_session_is_read(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
     struct recovery_seen seen = {0};
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    ask_human(&f, "a1", "");
+    say(&turn, f, "x");
+    ask_human(f, "a1", "");
     end(&turn);
-    restart(&f);
-    recover_start(f.store, &f.host, NULL, on_recovered, &seen);
+    restart(f);
+    recover_start(f->store, &f->host, NULL, on_recovered, &seen);
     for (size_t i = 0; i < 2; i++) { /* what was not over, and that run */
-        assert_int_equal(fake_store_loads(f.store), 1);
-        fake_store_answer(f.store, 0);
-        loop_turn(f.loop);
+        assert_int_equal(fake_store_loads(f->store), 1);
+        fake_store_answer(f->store, 0);
+        loop_turn(f->loop);
     }
-    assert_int_equal(fake_store_loads(f.store), 0);
+    assert_int_equal(fake_store_loads(f->store), 0);
     assert_int_equal(seen.times, 1);
     assert_int_equal(seen.found.waiting, 1);
-    assert_true(session_has_pending(f.engine.sessions,
+    assert_true(session_has_pending(f->engine.sessions,
                                     &(struct session_name){STR("w"), STR("u"), STR("s")}));
-    restart_and_recover(&f);
-    restart(&f);
-    fixture_done(&f);
+    restart_and_recover(f);
+    restart(f);
 }
 
 static void without_its_agent_it_was_interrupted(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    asks_after_a_transfer(&f);
+    say(&turn, f, "x");
+    asks_after_a_transfer(f);
     end(&turn);
-    restart(&f);
-    f.engine.agent_count = 1; /* wally has left */
-    recover(&f, 0, 1);
-    restart(&f);
-    recover(&f, 0, 0); /* told once */
-    fixture_done(&f);
+    restart(f);
+    f->engine.agent_count = 1; /* wally has left */
+    recover(f, 0, 1);
+    restart(f);
+    recover(f, 0, 0); /* told once */
 }
 
 /* --- agents that somebody has to be asked for --------------------------------------------- */
@@ -629,44 +604,38 @@ static void who_stops_meanwhile_leaves_it_for_the_next_process(void **state) {
 
 /* An agent that left but does not ask is not needed. */
 static void without_an_agent_that_spoke_before_it_goes_on(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    asks_after_tools_and_a_transfer(&f);
+    say(&turn, f, "x");
+    asks_after_tools_and_a_transfer(f);
     end(&turn);
-    restart(&f);
-    f.engine.agent_count = 1;
-    recover(&f, 1, 0);
-    restart(&f);
-    fixture_done(&f);
+    restart(f);
+    f->engine.agent_count = 1;
+    recover(f, 1, 0);
+    restart(f);
 }
 
 static void a_run_that_is_cancelled_stays_cancelled(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
     struct live_view view;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    ask_human(&f, "a1", "");
+    say(&turn, f, "x");
+    ask_human(f, "a1", "");
     uint64_t run = run_id(turn.run);
     end(&turn);
-    restart_and_recover(&f);
-    struct directory *directory = session_table_directory(f.engine.sessions);
+    restart_and_recover(f);
+    struct directory *directory = session_table_directory(f->engine.sessions);
     assert_true(directory_find(directory, run, &view));
     assert_int_equal(view.state, RUN_WAITING);
     assert_str(view.session, "s");
     live_view_done(&view);
     assert_true(directory_cancel(directory, run, STR("enough")));
-    loop_advance(f.loop, 1000);
-    turns(&f);
-    assert_int_equal(f.host.run_count, 0);
+    loop_advance(f->loop, 1000);
+    turns(f);
+    assert_int_equal(f->host.run_count, 0);
     assert_false(directory_find(directory, run, &view));
-    restart(&f);
-    recover(&f, 0, 0);
-    fixture_done(&f);
+    restart(f);
+    recover(f, 0, 0);
 }
 
 /* --- calls that a human allows, and calls that were out ----------------------------------- */
@@ -689,33 +658,30 @@ static void want_to_write(struct fixture *f) {
 }
 
 static void a_call_that_waits_for_a_human_waits_on_after_a_restart(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn, first, second;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    want_to_write(&f);
+    say(&turn, f, "x");
+    want_to_write(f);
     end(&turn);
-    restart_and_recover(&f);
-    answer_as_human(&first, &f, "{\"decision\":\"edit\",\"args\":{\"k\":2}}");
-    assert_str(fake_tool_args(f.write, 0), "{\"k\":2}");
-    fake_tool_answer(f.write, 0, "{}");
-    loop_advance(f.loop, 1000);
-    turns(&f);
+    restart_and_recover(f);
+    answer_as_human(&first, f, "{\"decision\":\"edit\",\"args\":{\"k\":2}}");
+    assert_str(fake_tool_args(f->write, 0), "{\"k\":2}");
+    fake_tool_answer(f->write, 0, "{}");
+    loop_advance(f->loop, 1000);
+    turns(f);
     end(&first);
-    restart_and_recover(&f);
-    answer_as_human(&second, &f, "no");
-    assert_asked(&f, "user=x opaque=[signed] agent/manager=now call/write={\"k\":2} "
-                     "call/search={} call/write={\"k\":3} result={\"hit\":1} result={} "
-                     "result={\"error\":\"a human refused this call\"}!");
-    reply(&f, "well");
+    restart_and_recover(f);
+    answer_as_human(&second, f, "no");
+    assert_asked(f, "user=x opaque=[signed] agent/manager=now call/write={\"k\":2} "
+                    "call/search={} call/write={\"k\":3} result={\"hit\":1} result={} "
+                    "result={\"error\":\"a human refused this call\"}!");
+    reply(f, "well");
     end(&second);
-    restart(&f);
-    assert_history(&f, "user=x opaque=[signed] agent/manager=now call/write={\"k\":2} "
-                       "call/search={} call/write={\"k\":3} result={\"hit\":1} result={} "
-                       "result={\"error\":\"a human refused this call\"}! "
-                       "agent/manager=well");
-    fixture_done(&f);
+    restart(f);
+    assert_history(f, "user=x opaque=[signed] agent/manager=now call/write={\"k\":2} "
+                      "call/search={} call/write={\"k\":3} result={\"hit\":1} result={} "
+                      "result={\"error\":\"a human refused this call\"}! "
+                      "agent/manager=well");
 }
 
 #define UNKNOWN                                                                                \
@@ -731,28 +697,25 @@ static void die(struct fixture *f) {
 }
 
 static void a_call_that_was_out_is_not_made_again_and_the_next_turn_knows(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    assert_true(fake_tool_call(asked(&f), "c1", "write", "{}"));
-    assert_true(fake_tool_call(asked(&f), "c2", "search", "{}"));
-    fake_done(asked(&f), "m");
-    turns(&f);
-    assert_int_equal(fake_tool_calls(f.write), 1);
-    fake_tool_answer(f.search, 0, "{\"hit\":1}");
-    loop_advance(f.loop, 1000); /* that is on disk */
-    turns(&f);
+    say(&turn, f, "x");
+    assert_true(fake_tool_call(asked(f), "c1", "write", "{}"));
+    assert_true(fake_tool_call(asked(f), "c2", "search", "{}"));
+    fake_done(asked(f), "m");
+    turns(f);
+    assert_int_equal(fake_tool_calls(f->write), 1);
+    fake_tool_answer(f->search, 0, "{\"hit\":1}");
+    loop_advance(f->loop, 1000); /* that is on disk */
+    turns(f);
     end(&turn);
-    die(&f);
-    recover(&f, 0, 1);
-    assert_int_equal(fake_tool_calls(f.write), 0);
-    assert_history(&f, "user=x! call/write={} call/search={} result={\"hit\":1} "
-                       "result=" UNKNOWN "!");
-    restart(&f);
-    recover(&f, 0, 0); /* told once */
-    fixture_done(&f);
+    die(f);
+    recover(f, 0, 1);
+    assert_int_equal(fake_tool_calls(f->write), 0);
+    assert_history(f, "user=x! call/write={} call/search={} result={\"hit\":1} "
+                      "result=" UNKNOWN "!");
+    restart(f);
+    recover(f, 0, 0); /* told once */
 }
 
 static void a_call_that_nobody_allowed_was_never_made(void **state) {
@@ -822,22 +785,22 @@ int main(void) {
         cmocka_unit_test(it_goes_on_with_the_agent_that_asked),
         cmocka_unit_test(its_parts_are_what_they_were),
         cmocka_unit_test(an_answer_before_stays_answered),
-        cmocka_unit_test(it_is_done_with_the_reply_that_ends_it),
-        cmocka_unit_test(who_is_read_stays_in_memory),
-        cmocka_unit_test(several_wait_in_the_order_in_which_they_did),
-        cmocka_unit_test(it_is_brought_back_once_for_all_who_ask),
-        cmocka_unit_test(an_answer_finds_that_it_sleeps),
-        cmocka_unit_test(a_deadline_wakes_it),
-        cmocka_unit_test(it_waits_through_any_number_of_restarts),
-        cmocka_unit_test(it_waits_again_before_its_session_is_read),
-        cmocka_unit_test(without_its_agent_it_was_interrupted),
+        STORED_TURN_TEST(it_is_done_with_the_reply_that_ends_it),
+        STORED_TURN_TEST(who_is_read_stays_in_memory),
+        STORED_TURN_TEST(several_wait_in_the_order_in_which_they_did),
+        STORED_TURN_TEST(it_is_brought_back_once_for_all_who_ask),
+        STORED_TURN_TEST(an_answer_finds_that_it_sleeps),
+        STORED_TURN_TEST(a_deadline_wakes_it),
+        STORED_TURN_TEST(it_waits_through_any_number_of_restarts),
+        STORED_TURN_TEST(it_waits_again_before_its_session_is_read),
+        STORED_TURN_TEST(without_its_agent_it_was_interrupted),
         cmocka_unit_test(an_agent_from_elsewhere_is_asked_for_and_waits_on),
         cmocka_unit_test(whom_nobody_knows_any_more_was_interrupted),
         cmocka_unit_test(who_stops_meanwhile_leaves_it_for_the_next_process),
-        cmocka_unit_test(without_an_agent_that_spoke_before_it_goes_on),
-        cmocka_unit_test(a_run_that_is_cancelled_stays_cancelled),
-        cmocka_unit_test(a_call_that_waits_for_a_human_waits_on_after_a_restart),
-        cmocka_unit_test(a_call_that_was_out_is_not_made_again_and_the_next_turn_knows),
+        STORED_TURN_TEST(without_an_agent_that_spoke_before_it_goes_on),
+        STORED_TURN_TEST(a_run_that_is_cancelled_stays_cancelled),
+        STORED_TURN_TEST(a_call_that_waits_for_a_human_waits_on_after_a_restart),
+        STORED_TURN_TEST(a_call_that_was_out_is_not_made_again_and_the_next_turn_knows),
         cmocka_unit_test(a_call_that_nobody_allowed_was_never_made),
         cmocka_unit_test(only_a_question_at_the_very_end_waits),
     };

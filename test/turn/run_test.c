@@ -49,85 +49,73 @@ static void a_turn_streams_counts_and_is_done(void **state) {
 }
 
 static void a_turn_is_done_only_when_that_is_on_disk(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "hello");
-    fake_store_ask_me(f.store);
-    reply(&f, "hi");
+    say(&turn, f, "hello");
+    fake_store_ask_me(f->store);
+    reply(f, "hi");
     assert_seen(&turn, "started(hello) text(hi) usage(0 -1)");
     assert_int_equal(run_state(turn.run), RUN_ASKING);
-    fake_store_commit(f.store, 0);
+    fake_store_commit(f->store, 0);
     assert_seen(&turn, "started(hello) text(hi) usage(0 -1) done(m-1 manager=hi)");
     assert_int_equal(run_state(turn.run), RUN_DONE);
     end(&turn);
-    fixture_done(&f);
 }
 
 static void a_model_that_says_nothing_leaves_no_turn(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
-    say(&turn, &f, "hello");
-    fake_done(asked(&f), "m");
+    say(&turn, f, "hello");
+    fake_done(asked(f), "m");
     assert_seen(&turn, "started(hello) usage(0 -1) done(m)");
     end(&turn);
-    say(&turn, &f, "again");
-    reply(&f, " \n");
+    say(&turn, f, "again");
+    reply(f, " \n");
     assert_seen(&turn, "started(again) text( \n) usage(0 -1) done(m-1)");
     end(&turn);
-    assert_history(&f, "user=hello user=again");
-    fixture_done(&f);
+    assert_history(f, "user=hello user=again");
 }
 
 static void an_agent_that_is_named_takes_the_turn(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
     struct run_request request = request_of("hello");
     request.agent = STR("eve");
     request.system = STR("Be brief.");
-    start(&turn, &f, &request);
-    assert_str(fake_request(asked(&f))->agent, "eve");
-    assert_str(fake_request(asked(&f))->system, "Be brief.");
-    reply(&f, "hi");
+    start(&turn, f, &request);
+    assert_str(fake_request(asked(f))->agent, "eve");
+    assert_str(fake_request(asked(f))->system, "Be brief.");
+    reply(f, "hi");
     assert_seen(&turn, "started(hello) text(hi) usage(0 -1) done(m-1 eve=hi)");
     end(&turn);
     struct run *run;
     struct err e;
     request.agent = STR("nobody");
-    assert_false(run_start(&f.host, &request, &run, &e));
+    assert_false(run_start(&f->host, &request, &run, &e));
     assert_int_equal(e.code, ERR_NOT_FOUND);
-    fixture_done(&f);
 }
 
 /* --- text --------------------------------------------------------------------------------- */
 
 /* S3: every cut of a text with characters of one to four bytes. */
 static void a_turn_may_bring_an_engine_of_its_own(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
-    struct agent other = {.slug = STR("other"), .model = STR("m-2"), .provider = f.model};
+    struct agent other = {.slug = STR("other"), .model = STR("m-2"), .provider = f->model};
     struct engine engine = {.agents = &other,
                             .agent_count = 1,
-                            .sessions = f.engine.sessions,
+                            .sessions = f->engine.sessions,
                             .limits = run_limits_default,
                             .refs = 1};
     struct run_request request = request_of("hi");
     request.engine = &engine;
-    start(&turn, &f, &request);
+    start(&turn, f, &request);
     assert_int_equal(engine.refs, 2);
-    assert_str(fake_request(asked(&f))->model, "m-2");
-    reply(&f, "hello");
+    assert_str(fake_request(asked(f))->model, "m-2");
+    reply(f, "hello");
     assert_seen(&turn, "started(hi) text(hello) usage(0 -1) done(m-1 other=hello)");
     end(&turn);
     assert_int_equal(engine.refs, 1);
-    fixture_done(&f);
 }
 
 static void a_character_cut_between_deltas_stays_whole(void **state) {
@@ -156,40 +144,34 @@ static void a_character_cut_between_deltas_stays_whole(void **state) {
 
 /* U10 */
 static void bytes_that_are_no_text_are_repaired(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
-    say(&turn, &f, "x");
-    fake_text(asked(&f), STR("a\xFF"));
-    fake_text(asked(&f), STR("b\xC3"));
-    fake_text(asked(&f), STR("c"));
-    fake_text(asked(&f), STR("d\xF0\x9F"));
-    fake_done(asked(&f), "m");
+    say(&turn, f, "x");
+    fake_text(asked(f), STR("a\xFF"));
+    fake_text(asked(f), STR("b\xC3"));
+    fake_text(asked(f), STR("c"));
+    fake_text(asked(f), STR("d\xF0\x9F"));
+    fake_done(asked(f), "m");
     assert_seen(&turn, "started(x) text(a\xEF\xBF\xBD) text(b) text(\xEF\xBF\xBD"
                        "c) text(d) text(\xEF\xBF\xBD) usage(0 -1) "
                        "done(m manager=a\xEF\xBF\xBD"
                        "b\xEF\xBF\xBD"
                        "cd\xEF\xBF\xBD)");
     end(&turn);
-    fixture_done(&f);
 }
 
 static void a_reply_that_fails_inside_a_character_leaves_nothing_of_it(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
-    say(&turn, &f, "x");
-    fake_thinking(asked(&f), STR("hm\xF0\x9F"));
-    fake_text(asked(&f), STR("a\xC3"));
-    fake_fail(asked(&f), ERR_UNAVAILABLE, "BROKEN");
+    say(&turn, f, "x");
+    fake_thinking(asked(f), STR("hm\xF0\x9F"));
+    fake_text(asked(f), STR("a\xC3"));
+    fake_fail(asked(f), ERR_UNAVAILABLE, "BROKEN");
     assert_seen(&turn, "started(x) thinking(hm) text(a) thinking(\xEF\xBF\xBD) "
                        "text(\xEF\xBF\xBD) usage(0 -1) failed(UNAVAILABLE BROKEN)");
     assert_int_equal(turn.run->model_round.thinking_tail.len, 0);
     assert_int_equal(turn.run->model_round.text_tail.len, 0);
     end(&turn);
-    fixture_done(&f);
 }
 
 /* One piece a letter of `cuts`, as long as its number. */
@@ -340,51 +322,42 @@ static void a_cancel_ends_a_run_in_every_state(void **state) {
 }
 
 static void a_cancel_may_come_from_a_listener_of_the_text(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
-    f.engine.limits.reply_max_bytes = 4; /* the run itself stops the model from inside */
-    say(&turn, &f, "x");
-    assert_true(fake_text(asked(&f), STR("1234")));
-    assert_false(fake_text(asked(&f), STR("5")));
+    f->engine.limits.reply_max_bytes = 4; /* the run itself stops the model from inside */
+    say(&turn, f, "x");
+    assert_true(fake_text(asked(f), STR("1234")));
+    assert_false(fake_text(asked(f), STR("5")));
     assert_seen(&turn,
                 "started(x) text(1234) usage(0 -1) failed(RESOURCE_EXHAUSTED REPLY_TOO_LONG)");
     end(&turn);
-    fixture_done(&f);
 }
 
 static void all_runs_of_a_host_are_cancelled_together(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn[3];
-    fixture_init(&f, true);
-    for (size_t i = 0; i < 3; i++) say(&turn[i], &f, "x");
-    assert_int_equal(f.host.run_count, 3);
-    run_host_cancel(&f.host, STR("the server stopped"));
+    for (size_t i = 0; i < 3; i++) say(&turn[i], f, "x");
+    assert_int_equal(f->host.run_count, 3);
+    run_host_cancel(&f->host, STR("the server stopped"));
     for (size_t i = 0; i < 3; i++) {
-        turns(&f);
+        turns(f);
         assert_int_equal(run_state(turn[i].run), RUN_CANCELLED);
         end(&turn[i]);
     }
-    fixture_done(&f);
 }
 
 /* --- failures ----------------------------------------------------------------------------- */
 
 /* U2, C3 */
 static void a_model_that_fails_after_text_fails_the_turn(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    fake_text(asked(&f), STR("half a"));
-    fake_fail(asked(&f), ERR_UNAVAILABLE, "PROVIDER_GONE");
+    say(&turn, f, "x");
+    fake_text(asked(f), STR("half a"));
+    fake_fail(asked(f), ERR_UNAVAILABLE, "PROVIDER_GONE");
     assert_seen(&turn, "started(x) text(half a) usage(0 -1) failed(UNAVAILABLE PROVIDER_GONE)");
     end(&turn);
-    assert_history(&f, "user=x! agent/manager=half a"); /* K27 */
-    fixture_done(&f);
+    assert_history(f, "user=x! agent/manager=half a"); /* K27 */
 }
 
 /* L3: each limit walked down to nothing, each refusal with its own reason. */
@@ -421,41 +394,35 @@ static void every_limit_ends_the_turn_with_its_reason(void **state) {
 }
 
 static void repair_does_not_grow_a_reply_past_its_limit(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
-    f.engine.limits.reply_max_bytes = 4;
-    say(&turn, &f, "x");
-    assert_false(fake_text(asked(&f), STR("a\xFF\xFF"))); /* seven bytes when repaired */
+    f->engine.limits.reply_max_bytes = 4;
+    say(&turn, f, "x");
+    assert_false(fake_text(asked(f), STR("a\xFF\xFF"))); /* seven bytes when repaired */
     assert_seen(&turn, "started(x) usage(0 -1) failed(RESOURCE_EXHAUSTED REPLY_TOO_LONG)");
     end(&turn);
-    say(&turn, &f, "x");
-    assert_true(fake_text(asked(&f), STR("ab\xF0\x9F"))); /* held back, then too much */
-    fake_done(asked(&f), "m");
+    say(&turn, f, "x");
+    assert_true(fake_text(asked(f), STR("ab\xF0\x9F"))); /* held back, then too much */
+    fake_done(asked(f), "m");
     assert_seen(&turn,
                 "started(x) text(ab) usage(0 -1) failed(RESOURCE_EXHAUSTED REPLY_TOO_LONG)");
     end(&turn);
-    fixture_done(&f);
 }
 
 static void a_turn_takes_no_longer_than_its_limit(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    fake_tool_call(asked(&f), "c", "search", "{}");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    loop_advance(f.loop, run_limits_default.turn_max_ms - 1);
+    say(&turn, f, "x");
+    fake_tool_call(asked(f), "c", "search", "{}");
+    fake_done(asked(f), "m");
+    turns(f);
+    loop_advance(f->loop, run_limits_default.turn_max_ms - 1);
     assert_int_equal(run_state(turn.run), RUN_WORKING);
-    loop_advance(f.loop, 1);
-    turns(&f);
+    loop_advance(f->loop, 1);
+    turns(f);
     assert_int_equal(run_state(turn.run), RUN_FAILED);
-    assert_int_equal(fake_tool_calls(f.search), 0);
+    assert_int_equal(fake_tool_calls(f->search), 0);
     end(&turn);
-    fixture_done(&f);
 }
 
 /* L3: whatever its memory is, a turn ends cleanly, one way or the other. */
@@ -518,188 +485,164 @@ static void a_turn_lives_within_any_memory(void **state) {
 /* --- a store that is gone (T1) ------------------------------------------------------------ */
 
 static void a_turn_that_cannot_be_stored_fails_and_leaves_nothing(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    fake_store_always_lose(f.store, ERR_UNAVAILABLE);
-    reply(&f, "an answer");
+    say(&turn, f, "x");
+    fake_store_always_lose(f->store, ERR_UNAVAILABLE);
+    reply(f, "an answer");
     assert_seen(&turn, "started(x) text(an answer) usage(0 -1) "
                        "failed(UNAVAILABLE STORE_UNAVAILABLE)");
     assert_int_equal(run_state(turn.run), RUN_FAILED);
     end(&turn);
-    fake_store_always_commit(f.store);
-    assert_history(&f, "");
-    fixture_done(&f);
+    fake_store_always_commit(f->store);
+    assert_history(f, "");
 }
 
 /* Only the key can find out whether it is there, so the key is not given back. */
 static void a_turn_of_which_nobody_knows_whether_it_is_stored_says_so(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    fake_store_always_lose(f.store, ERR_OUTCOME_UNKNOWN);
-    reply(&f, "an answer");
+    say(&turn, f, "x");
+    fake_store_always_lose(f->store, ERR_OUTCOME_UNKNOWN);
+    reply(f, "an answer");
     assert_seen(&turn, "started(x) text(an answer) usage(0 -1) "
                        "failed(UNAVAILABLE STORE_OUTCOME_UNKNOWN)");
     assert_int_equal(run_state(turn.run), RUN_FAILED);
     end(&turn);
-    fake_store_always_commit(f.store);
-    fixture_done(&f);
+    fake_store_always_commit(f->store);
 }
 
 static void a_tool_that_cannot_be_recorded_is_not_called(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    fake_store_always_lose(f.store, ERR_RESOURCE_EXHAUSTED); /* the disk is full */
-    fake_text(asked(&f), STR("let me see"));
-    fake_tool_call(asked(&f), "c1", "search", "{}");
-    fake_done(asked(&f), "m");
+    say(&turn, f, "x");
+    fake_store_always_lose(f->store, ERR_RESOURCE_EXHAUSTED); /* the disk is full */
+    fake_text(asked(f), STR("let me see"));
+    fake_tool_call(asked(f), "c1", "search", "{}");
+    fake_done(asked(f), "m");
     assert_seen(&turn, "started(x) text(let me see) usage(0 -1) "
                        "failed(UNAVAILABLE STORE_UNAVAILABLE)");
-    assert_int_equal(fake_calls_ever(f.model), 1);
-    assert_int_equal(fake_tool_calls(f.search), 0);
+    assert_int_equal(fake_calls_ever(f->model), 1);
+    assert_int_equal(fake_tool_calls(f->search), 0);
     end(&turn);
-    fake_store_always_commit(f.store);
-    assert_history(&f, "");
-    fixture_done(&f);
+    fake_store_always_commit(f->store);
+    assert_history(f, "");
 }
 
 static void a_cancel_that_cannot_be_stored_still_ends(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    fake_approval(asked(&f), "a", "Really?");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    fake_store_always_lose(f.store, ERR_UNAVAILABLE);
+    say(&turn, f, "x");
+    fake_approval(asked(f), "a", "Really?");
+    fake_done(asked(f), "m");
+    turns(f);
+    fake_store_always_lose(f->store, ERR_UNAVAILABLE);
     run_cancel(turn.run, STR("he left"));
-    turns(&f);
+    turns(f);
     assert_int_equal(run_state(turn.run), RUN_FAILED);
     end(&turn);
-    fixture_done(&f);
 }
 
 static void stopping_does_not_wait_for_a_store_that_is_gone(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
     bool kept = false;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    fake_text(asked(&f), STR("some"));
-    fake_store_always_lose(f.store, ERR_UNAVAILABLE);
-    keeper_flush(f.keeper, fixture_kept, &kept);
-    turns(&f);
+    say(&turn, f, "x");
+    fake_text(asked(f), STR("some"));
+    fake_store_always_lose(f->store, ERR_UNAVAILABLE);
+    keeper_flush(f->keeper, fixture_kept, &kept);
+    turns(f);
     assert_true(kept);
     assert_int_equal(run_state(turn.run), RUN_FAILED);
     end(&turn);
-    fixture_done(&f);
 }
 
 /* --- pacing (B1) -------------------------------------------------------------------------- */
 
 static void a_model_waits_for_the_one_who_asked(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct run *run;
     struct err e;
-    fixture_init(&f, false);
     struct run_request request = request_of("x");
-    assert_true(run_start(&f.host, &request, &run, &e));
-    struct turn turn = {.f = &f, .run = run};
+    assert_true(run_start(&f->host, &request, &run, &e));
+    struct turn turn = {.f = f, .run = run};
     struct cursor *slow;
-    assert_true(cursor_open(run_journal(run), 0, f.loop, (cursor_ready_fn *)fixture_kept,
+    assert_true(cursor_open(run_journal(run), 0, f->loop, (cursor_ready_fn *)fixture_kept,
                             &(bool){false}, &slow, &e));
     cursor_pace(slow);
     follow(&turn, run_journal(run), 0); /* an observer reads along and paces nothing */
     char text[1024];
     memset(text, 'x', sizeof(text));
     size_t said = 0;
-    while (!fake_paused(asked(&f))) {
-        fake_text(asked(&f), str_of(text, sizeof(text)));
-        loop_turn(f.loop);
+    while (!fake_paused(asked(f))) {
+        fake_text(asked(f), str_of(text, sizeof(text)));
+        loop_turn(f->loop);
         said++;
     }
     assert_in_range(said, 14, 17); /* 16 KiB of events */
     struct event event = {0};
     size_t read = 0;
-    while (fake_paused(asked(&f))) {
+    while (fake_paused(asked(f))) {
         assert_true(cursor_next(slow, &event));
-        loop_turn(f.loop);
+        loop_turn(f->loop);
         read++;
     }
     assert_in_range(read, said / 2 - 3, said / 2 + 3);
     /* Held while tools work: the next question begins paused. */
-    fake_tool_call(asked(&f), "c", "search", "{}");
-    for (size_t i = 0; i < 200; i++) fake_text(asked(&f), str_of(text, sizeof(text)));
-    fake_done(asked(&f), "m");
-    loop_turn(f.loop);
-    fake_tool_answer(f.search, 0, "{}");
-    loop_turn(f.loop);
-    assert_true(fake_paused(asked(&f)));
+    fake_tool_call(asked(f), "c", "search", "{}");
+    for (size_t i = 0; i < 200; i++) fake_text(asked(f), str_of(text, sizeof(text)));
+    fake_done(asked(f), "m");
+    loop_turn(f->loop);
+    fake_tool_answer(f->search, 0, "{}");
+    loop_turn(f->loop);
+    assert_true(fake_paused(asked(f)));
     cursor_close(slow); /* nobody waits any more */
-    loop_turn(f.loop);
-    assert_false(fake_paused(asked(&f)));
-    reply(&f, "ok");
+    loop_turn(f->loop);
+    assert_false(fake_paused(asked(f)));
+    reply(f, "ok");
     end(&turn);
-    fixture_done(&f);
 }
 
 /* --- a newer message ---------------------------------------------------------------------- */
 
 static void a_newer_message_takes_the_place_of_those_before_it(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn first, second, third;
     struct run_request request = request_of("newest");
-    fixture_init(&f, true);
-    say(&first, &f, "old");
-    say(&second, &f, "older than it looks"); /* waits for the first */
+    say(&first, f, "old");
+    say(&second, f, "older than it looks"); /* waits for the first */
     request.policy = SESSION_INTERRUPT;
-    start(&third, &f, &request);
+    start(&third, f, &request);
     assert_seen(
         &first,
         "started(old) usage(0 -1) cancelled(a newer message of the session took its place)");
     assert_seen(&second, "cancelled(a newer message of the session took its place)");
-    assert_asked(&f, "user=old! user=newest"); /* what began was said */
-    reply(&f, "here");
+    assert_asked(f, "user=old! user=newest"); /* what began was said */
+    reply(f, "here");
     assert_int_equal(run_state(third.run), RUN_DONE);
     end(&first);
     end(&second);
     end(&third);
-    fixture_done(&f);
 }
 
 static void a_turn_that_waits_for_a_tool_lends_its_session_to_a_newer_message(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn parent, child;
     struct run_request request = request_of("inner");
-    fixture_init(&f, true);
-    say(&parent, &f, "outer");
-    fake_tool_call(asked(&f), "c", "search", "{}");
-    fake_done(asked(&f), "m-1");
-    turns(&f);
+    say(&parent, f, "outer");
+    fake_tool_call(asked(f), "c", "search", "{}");
+    fake_done(asked(f), "m-1");
+    turns(f);
     request.policy = SESSION_INTERRUPT;
-    start(&child, &f, &request);
-    reply(&f, "in");
-    fake_tool_answer(f.search, 0, "{}");
-    turns(&f);
-    reply(&f, "out");
+    start(&child, f, &request);
+    reply(f, "in");
+    fake_tool_answer(f->search, 0, "{}");
+    turns(f);
+    reply(f, "out");
     assert_int_equal(run_state(parent.run), RUN_DONE);
     assert_int_equal(run_state(child.run), RUN_DONE);
     end(&parent);
     end(&child);
-    fixture_done(&f);
 }
 
 /* --- places of a workspace ---------------------------------------------------------------- */
@@ -713,53 +656,47 @@ static struct run_request in(const char *workspace, const char *session) {
 
 /* M5 */
 static void one_workspace_cannot_take_the_places_of_another(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn first, second, other;
-    fixture_init(&f, true);
-    f.engine.limits.workspace_turns_max = 1;
+    f->engine.limits.workspace_turns_max = 1;
     struct run_request requests[] = {in("w", "a"), in("w", "b"), in("v", "a")};
-    start(&first, &f, &requests[0]);
-    start(&second, &f, &requests[1]);
-    start(&other, &f, &requests[2]);
+    start(&first, f, &requests[0]);
+    start(&second, f, &requests[1]);
+    start(&other, f, &requests[2]);
     assert_int_equal(run_state(first.run), RUN_ASKING);
     assert_int_equal(run_state(second.run), RUN_QUEUED);
     assert_int_equal(run_state(other.run), RUN_ASKING);
-    fake_done(fake_call(f.model, 0), "m");
-    turns(&f);
+    fake_done(fake_call(f->model, 0), "m");
+    turns(f);
     assert_int_equal(run_state(first.run), RUN_DONE);
     assert_int_equal(run_state(second.run), RUN_ASKING);
-    while (fake_calls(f.model)) fake_done(fake_call(f.model, 0), "m");
-    turns(&f);
+    while (fake_calls(f->model)) fake_done(fake_call(f->model, 0), "m");
+    turns(f);
     assert_int_equal(run_state(second.run), RUN_DONE);
     end(&first);
     end(&second);
     end(&other);
-    fixture_done(&f);
 }
 
 static void a_place_is_waited_for_so_long_and_no_longer(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn first, second, third;
-    fixture_init(&f, true);
-    f.engine.limits.workspace_turns_max = 1;
+    f->engine.limits.workspace_turns_max = 1;
     struct run_request requests[] = {in("w", "a"), in("w", "b"), in("w", "c")};
-    start(&first, &f, &requests[0]);
-    start(&second, &f, &requests[1]);
-    start(&third, &f, &requests[2]);
+    start(&first, f, &requests[0]);
+    start(&second, f, &requests[1]);
+    start(&third, f, &requests[2]);
     run_cancel(third.run, STR("enough"));
-    turns(&f);
+    turns(f);
     assert_int_equal(run_state(third.run), RUN_CANCELLED);
-    loop_advance(f.loop, 30000);
+    loop_advance(f->loop, 30000);
     assert_seen(&second, "failed(RESOURCE_EXHAUSTED WORKSPACE_TURNS)");
-    fake_done(asked(&f), "m");
-    turns(&f);
+    fake_done(asked(f), "m");
+    turns(f);
     assert_int_equal(run_state(first.run), RUN_DONE);
     end(&first);
     end(&second);
     end(&third);
-    fixture_done(&f);
 }
 
 static void
@@ -800,32 +737,32 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_moves_of_the_table_are_allowed),
         cmocka_unit_test(a_turn_streams_counts_and_is_done),
-        cmocka_unit_test(a_turn_is_done_only_when_that_is_on_disk),
-        cmocka_unit_test(a_model_that_says_nothing_leaves_no_turn),
-        cmocka_unit_test(an_agent_that_is_named_takes_the_turn),
-        cmocka_unit_test(a_turn_may_bring_an_engine_of_its_own),
+        STORED_TURN_TEST(a_turn_is_done_only_when_that_is_on_disk),
+        TURN_TEST(a_model_that_says_nothing_leaves_no_turn),
+        TURN_TEST(an_agent_that_is_named_takes_the_turn),
+        TURN_TEST(a_turn_may_bring_an_engine_of_its_own),
         cmocka_unit_test(a_character_cut_between_deltas_stays_whole),
-        cmocka_unit_test(bytes_that_are_no_text_are_repaired),
+        TURN_TEST(bytes_that_are_no_text_are_repaired),
         cmocka_unit_test(pieces_that_came_at_once_are_shown_as_if_each_came_alone),
-        cmocka_unit_test(a_reply_that_fails_inside_a_character_leaves_nothing_of_it),
+        TURN_TEST(a_reply_that_fails_inside_a_character_leaves_nothing_of_it),
         cmocka_unit_test(a_cancel_ends_a_run_in_every_state),
-        cmocka_unit_test(a_cancel_may_come_from_a_listener_of_the_text),
-        cmocka_unit_test(all_runs_of_a_host_are_cancelled_together),
-        cmocka_unit_test(a_model_that_fails_after_text_fails_the_turn),
+        TURN_TEST(a_cancel_may_come_from_a_listener_of_the_text),
+        STORED_TURN_TEST(all_runs_of_a_host_are_cancelled_together),
+        STORED_TURN_TEST(a_model_that_fails_after_text_fails_the_turn),
         cmocka_unit_test(every_limit_ends_the_turn_with_its_reason),
-        cmocka_unit_test(repair_does_not_grow_a_reply_past_its_limit),
-        cmocka_unit_test(a_turn_takes_no_longer_than_its_limit),
+        TURN_TEST(repair_does_not_grow_a_reply_past_its_limit),
+        STORED_TURN_TEST(a_turn_takes_no_longer_than_its_limit),
         cmocka_unit_test(a_turn_lives_within_any_memory),
-        cmocka_unit_test(a_turn_that_cannot_be_stored_fails_and_leaves_nothing),
-        cmocka_unit_test(a_turn_of_which_nobody_knows_whether_it_is_stored_says_so),
-        cmocka_unit_test(a_tool_that_cannot_be_recorded_is_not_called),
-        cmocka_unit_test(a_cancel_that_cannot_be_stored_still_ends),
-        cmocka_unit_test(stopping_does_not_wait_for_a_store_that_is_gone),
-        cmocka_unit_test(a_model_waits_for_the_one_who_asked),
-        cmocka_unit_test(a_newer_message_takes_the_place_of_those_before_it),
-        cmocka_unit_test(a_turn_that_waits_for_a_tool_lends_its_session_to_a_newer_message),
-        cmocka_unit_test(one_workspace_cannot_take_the_places_of_another),
-        cmocka_unit_test(a_place_is_waited_for_so_long_and_no_longer),
+        STORED_TURN_TEST(a_turn_that_cannot_be_stored_fails_and_leaves_nothing),
+        STORED_TURN_TEST(a_turn_of_which_nobody_knows_whether_it_is_stored_says_so),
+        STORED_TURN_TEST(a_tool_that_cannot_be_recorded_is_not_called),
+        STORED_TURN_TEST(a_cancel_that_cannot_be_stored_still_ends),
+        STORED_TURN_TEST(stopping_does_not_wait_for_a_store_that_is_gone),
+        TURN_TEST(a_model_waits_for_the_one_who_asked),
+        STORED_TURN_TEST(a_newer_message_takes_the_place_of_those_before_it),
+        STORED_TURN_TEST(a_turn_that_waits_for_a_tool_lends_its_session_to_a_newer_message),
+        STORED_TURN_TEST(one_workspace_cannot_take_the_places_of_another),
+        STORED_TURN_TEST(a_place_is_waited_for_so_long_and_no_longer),
         cmocka_unit_test(
             a_turn_inside_another_needs_no_place_and_one_that_waits_for_a_human_has_none),
     };

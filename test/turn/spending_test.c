@@ -41,6 +41,20 @@ static void money_done(struct money *m) {
     fixture_done(&m->f);
 }
 
+static int setup(void **state) {
+    struct money *m = MEM_NEW(struct money);
+    money_init(m, DOLLAR, 100000);
+    *state = m;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct money *m = *state;
+    money_done(m);
+    free(m);
+    return 0;
+}
+
 /* What the budget still has room for. */
 static struct amount left(struct money *m) {
     struct amount low = {0}, high = {m->budget.cost_nano_max + 1, m->budget.tokens_max + 1};
@@ -115,69 +129,57 @@ static bool say_bytes(struct fixture *f, size_t count) {
 /* --- one event a call --------------------------------------------------------------------- */
 
 static void a_call_is_priced_by_what_the_provider_counted(void **state) {
-    (void)state;
-    struct money m;
+    struct money *m = *state;
     struct turn turn;
-    money_init(&m, DOLLAR, 100000);
-    say(&turn, &m.f, "x");
-    assert_true(say_bytes(&m.f, 4000));
-    assert_true(fake_usage(asked(&m.f), 50, 7));
-    fake_done(asked(&m.f), "fake-1");
+    say(&turn, &m->f, "x");
+    assert_true(say_bytes(&m->f, 4000));
+    assert_true(fake_usage(asked(&m->f), 50, 7));
+    fake_done(asked(&m->f), "fake-1");
     assert_usages(&turn, "0 fake-1 50+7=57 $7000");
-    struct amount spent = used(&m);
+    struct amount spent = used(m);
     assert_int_equal(spent.cost_nano, 7000); /* not the thousand tokens that were guessed */
     assert_int_equal(spent.tokens, 57);
     end(&turn);
-    money_done(&m);
 }
 
 static void words_after_the_count_cost_nothing_twice(void **state) {
-    (void)state;
-    struct money m;
+    struct money *m = *state;
     struct turn turn;
-    money_init(&m, DOLLAR, 100000);
-    m.f.agents[0].limits.tokens_max = 1000;
-    say(&turn, &m.f, "x");
-    assert_true(fake_usage(asked(&m.f), 50, 900));
-    assert_true(say_bytes(&m.f, 3600));
-    fake_done(asked(&m.f), "fake-1");
-    turns(&m.f);
+    m->f.agents[0].limits.tokens_max = 1000;
+    say(&turn, &m->f, "x");
+    assert_true(fake_usage(asked(&m->f), 50, 900));
+    assert_true(say_bytes(&m->f, 3600));
+    fake_done(asked(&m->f), "fake-1");
+    turns(&m->f);
     assert_int_equal(run_state(turn.run), RUN_DONE);
     assert_usages(&turn, "0 fake-1 50+900=950 $900000");
-    assert_int_equal(used(&m).tokens, 950);
+    assert_int_equal(used(m).tokens, 950);
     end(&turn);
-    money_done(&m);
 }
 
 static void a_call_that_was_cancelled_is_settled_by_what_was_heard(void **state) {
-    (void)state;
-    struct money m;
+    struct money *m = *state;
     struct turn turn;
-    money_init(&m, DOLLAR, 100000);
-    say(&turn, &m.f, "x");
-    assert_true(say_bytes(&m.f, 4000));
+    say(&turn, &m->f, "x");
+    assert_true(say_bytes(&m->f, 4000));
     run_cancel(turn.run, STR("he left"));
     assert_usages(&turn, "0 m-1 -1+-1=-1 $-1"); /* nobody counted: it is unknown, not guessed */
-    struct amount spent = used(&m);
+    struct amount spent = used(m);
     assert_int_equal(spent.cost_nano, 1001 * 1000); /* the budget takes the guess */
     assert_in_range(spent.tokens, 1002, 1100);
     end(&turn);
-    money_done(&m);
 }
 
 static void a_call_that_was_cancelled_before_its_first_word_had_a_prompt(void **state) {
-    (void)state;
-    struct money m;
+    struct money *m = *state;
     struct turn turn;
-    money_init(&m, DOLLAR, 100000);
-    say(&turn, &m.f, "x");
+    say(&turn, &m->f, "x");
     run_cancel(turn.run, STR("he left"));
     assert_usages(&turn, "0 m-1 -1+-1=-1 $-1");
-    struct amount spent = used(&m);
+    struct amount spent = used(m);
     assert_int_equal(spent.cost_nano, 0);
     assert_in_range(spent.tokens, 1, 100);
     end(&turn);
-    money_done(&m);
 }
 
 static struct event_usage usage_of(struct turn *turn) {
@@ -197,12 +199,10 @@ static struct event_usage usage_of(struct turn *turn) {
 }
 
 static void what_was_cut_is_booked_by_estimate_and_marked(void **state) {
-    (void)state;
-    struct money m;
+    struct money *m = *state;
     struct turn turn;
-    money_init(&m, DOLLAR, 100000);
-    say(&turn, &m.f, "x");
-    assert_true(say_bytes(&m.f, 4000));
+    say(&turn, &m->f, "x");
+    assert_true(say_bytes(&m->f, 4000));
     run_cancel(turn.run, STR("enough"));
     struct event_usage usage = usage_of(&turn);
     assert_int_equal(usage.total, TOKENS_UNKNOWN);
@@ -210,98 +210,83 @@ static void what_was_cut_is_booked_by_estimate_and_marked(void **state) {
     assert_in_range(usage.estimate_prompt, 1, 100);
     assert_int_equal(usage.estimate_completion, 1001);
     assert_int_equal(usage.estimate_cost_nano, 1001000);
-    assert_int_equal(used(&m).cost_nano, 1001000);
-    assert_int_equal(used(&m).tokens, usage.estimate_prompt + 1001);
+    assert_int_equal(used(m).cost_nano, 1001000);
+    assert_int_equal(used(m).tokens, usage.estimate_prompt + 1001);
     end(&turn);
-    money_done(&m);
 }
 
 /* A provider may count the prompt at the beginning and the answer at its end. */
 static void of_a_call_that_broke_the_prompt_is_what_its_provider_counted(void **state) {
-    (void)state;
-    struct money m;
+    struct money *m = *state;
     struct turn turn;
-    money_init(&m, DOLLAR, 100000);
-    say(&turn, &m.f, "x");
-    assert_true(fake_usage(asked(&m.f), 500, TOKENS_UNKNOWN));
-    assert_true(say_bytes(&m.f, 400));
-    fake_fail(asked(&m.f), ERR_UNAVAILABLE, "PROVIDER_BROKEN");
+    say(&turn, &m->f, "x");
+    assert_true(fake_usage(asked(&m->f), 500, TOKENS_UNKNOWN));
+    assert_true(say_bytes(&m->f, 400));
+    fake_fail(asked(&m->f), ERR_UNAVAILABLE, "PROVIDER_BROKEN");
     struct event_usage usage = usage_of(&turn);
     assert_int_equal(usage.prompt, 500);
     assert_true(usage.estimated);
     assert_int_equal(usage.estimate_prompt, 500);
     assert_int_equal(usage.estimate_completion, 101);
-    assert_int_equal(used(&m).tokens, 601);
+    assert_int_equal(used(m).tokens, 601);
     end(&turn);
-    money_done(&m);
 }
 
 static void a_call_that_was_counted_is_not_estimated(void **state) {
-    (void)state;
-    struct money m;
+    struct money *m = *state;
     struct turn turn;
-    money_init(&m, DOLLAR, 100000);
-    say(&turn, &m.f, "x");
-    assert_true(fake_usage(asked(&m.f), 5, 1));
-    reply(&m.f, "ok");
+    say(&turn, &m->f, "x");
+    assert_true(fake_usage(asked(&m->f), 5, 1));
+    reply(&m->f, "ok");
     assert_false(usage_of(&turn).estimated);
     end(&turn);
-    money_done(&m);
 }
 
 static void a_call_that_failed_without_a_word_takes_nothing_from_a_budget(void **state) {
-    (void)state;
-    struct money m;
+    struct money *m = *state;
     struct turn turn;
-    money_init(&m, DOLLAR, 100000);
-    say(&turn, &m.f, "x");
-    fake_fail(asked(&m.f), ERR_UNAVAILABLE, "PROVIDER_GONE");
+    say(&turn, &m->f, "x");
+    fake_fail(asked(&m->f), ERR_UNAVAILABLE, "PROVIDER_GONE");
     assert_usages(&turn, "0 m-1 -1+-1=-1 $-1");
-    assert_int_equal(used(&m).tokens, 0);
+    assert_int_equal(used(m).tokens, 0);
     end(&turn);
-    say(&turn, &m.f, "x");
-    assert_true(say_bytes(&m.f, 400));
-    fake_fail(asked(&m.f), ERR_UNAVAILABLE, "PROVIDER_GONE");
+    say(&turn, &m->f, "x");
+    assert_true(say_bytes(&m->f, 400));
+    fake_fail(asked(&m->f), ERR_UNAVAILABLE, "PROVIDER_GONE");
     assert_usages(&turn, "0 m-1 -1+-1=-1 $-1");
-    assert_int_equal(used(&m).cost_nano, 101 * 1000);
+    assert_int_equal(used(m).cost_nano, 101 * 1000);
     end(&turn);
-    money_done(&m);
 }
 
 static void a_reply_that_was_too_much_at_its_end_is_settled_as_well(void **state) {
-    (void)state;
-    struct money m;
+    struct money *m = *state;
     struct turn turn;
-    money_init(&m, DOLLAR, 100000);
-    m.f.engine.limits.reply_max_bytes = 4;
-    say(&turn, &m.f, "x");
-    assert_true(fake_text(asked(&m.f), STR("ab\xF0\x9F"))); /* held back, then too much */
-    fake_done(asked(&m.f), "m");
-    turns(&m.f);
+    m->f.engine.limits.reply_max_bytes = 4;
+    say(&turn, &m->f, "x");
+    assert_true(fake_text(asked(&m->f), STR("ab\xF0\x9F"))); /* held back, then too much */
+    fake_done(asked(&m->f), "m");
+    turns(&m->f);
     assert_int_equal(run_state(turn.run), RUN_FAILED);
     assert_usages(&turn, "0 m-1 -1+-1=-1 $-1");
-    struct amount spent = used(&m); /* nothing is held any more */
+    struct amount spent = used(m); /* nothing is held any more */
     assert_int_equal(spent.cost_nano, 2000);
     end(&turn);
-    money_done(&m);
 }
 
 /* U6 */
 static void a_model_that_always_calls_a_tool_is_counted_each_time(void **state) {
-    (void)state;
-    struct money m;
+    struct money *m = *state;
     struct turn turn;
-    money_init(&m, DOLLAR, 100000);
-    say(&turn, &m.f, "x");
+    say(&turn, &m->f, "x");
     for (int call = 0; call < 25; call++) {
-        assert_true(fake_tool_call(asked(&m.f), "", "search", "{}"));
-        if (call % 2) assert_true(fake_usage(asked(&m.f), 1, 1));
-        fake_done(asked(&m.f), "m-1");
-        turns(&m.f);
-        fake_tool_answer(m.f.search, 0, "{}");
-        turns(&m.f);
+        assert_true(fake_tool_call(asked(&m->f), "", "search", "{}"));
+        if (call % 2) assert_true(fake_usage(asked(&m->f), 1, 1));
+        fake_done(asked(&m->f), "m-1");
+        turns(&m->f);
+        fake_tool_answer(m->f.search, 0, "{}");
+        turns(&m->f);
     }
-    assert_int_equal(fake_calls_ever(m.f.model), 25);
+    assert_int_equal(fake_calls_ever(m->f.model), 25);
     assert_int_equal(run_state(turn.run), RUN_FAILED);
     struct buf expected;
     buf_init(&expected, 4 * KIB);
@@ -314,31 +299,27 @@ static void a_model_that_always_calls_a_tool_is_counted_each_time(void **state) 
     buf_done(&expected);
     assert_true(str_ends(buf_str(&turn.seen), STR("failed(RESOURCE_EXHAUSTED MODEL_CALLS)")));
     end(&turn);
-    money_done(&m);
 }
 
 static void the_call_that_condenses_a_history_is_counted(void **state) {
-    (void)state;
-    struct money m;
+    struct money *m = *state;
     struct turn turn;
-    money_init(&m, DOLLAR, 100000);
-    say(&turn, &m.f, "tea or coffee?");
-    assert_true(fake_usage(asked(&m.f), 3, 1));
-    reply(&m.f, "tea");
+    say(&turn, &m->f, "tea or coffee?");
+    assert_true(fake_usage(asked(&m->f), 3, 1));
+    reply(&m->f, "tea");
     end(&turn);
-    say(&turn, &m.f, "and now?");
-    fake_fail(asked(&m.f), ERR_RESOURCE_EXHAUSTED, "MODEL_CONTEXT");
-    turns(&m.f);
-    assert_true(fake_usage(asked(&m.f), 40, 4)); /* the summary */
-    reply(&m.f, "they like tea");
-    assert_true(fake_usage(asked(&m.f), 5, 2));
-    reply(&m.f, "cake");
+    say(&turn, &m->f, "and now?");
+    fake_fail(asked(&m->f), ERR_RESOURCE_EXHAUSTED, "MODEL_CONTEXT");
+    turns(&m->f);
+    assert_true(fake_usage(asked(&m->f), 40, 4)); /* the summary */
+    reply(&m->f, "they like tea");
+    assert_true(fake_usage(asked(&m->f), 5, 2));
+    reply(&m->f, "cake");
     assert_usages(&turn, "0 m-1 -1+-1=-1 $-1; 1 fake-1 40+4=44 $4000; 2 fake-1 5+2=7 $2000");
-    struct amount spent = used(&m);
+    struct amount spent = used(m);
     assert_int_equal(spent.tokens, 4 + 44 + 7);
     assert_int_equal(spent.cost_nano, 7000);
     end(&turn);
-    money_done(&m);
 }
 
 /* --- budgets ------------------------------------------------------------------------------ */
@@ -607,19 +588,21 @@ static void counts_that_nobody_can_add_up_stay_at_the_largest(void **state) {
     money_done(&m);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_call_is_priced_by_what_the_provider_counted),
-        cmocka_unit_test(words_after_the_count_cost_nothing_twice),
-        cmocka_unit_test(a_call_that_was_cancelled_is_settled_by_what_was_heard),
-        cmocka_unit_test(a_call_that_was_cancelled_before_its_first_word_had_a_prompt),
-        cmocka_unit_test(what_was_cut_is_booked_by_estimate_and_marked),
-        cmocka_unit_test(of_a_call_that_broke_the_prompt_is_what_its_provider_counted),
-        cmocka_unit_test(a_call_that_was_counted_is_not_estimated),
-        cmocka_unit_test(a_call_that_failed_without_a_word_takes_nothing_from_a_budget),
-        cmocka_unit_test(a_reply_that_was_too_much_at_its_end_is_settled_as_well),
-        cmocka_unit_test(a_model_that_always_calls_a_tool_is_counted_each_time),
-        cmocka_unit_test(the_call_that_condenses_a_history_is_counted),
+        TEST(a_call_is_priced_by_what_the_provider_counted),
+        TEST(words_after_the_count_cost_nothing_twice),
+        TEST(a_call_that_was_cancelled_is_settled_by_what_was_heard),
+        TEST(a_call_that_was_cancelled_before_its_first_word_had_a_prompt),
+        TEST(what_was_cut_is_booked_by_estimate_and_marked),
+        TEST(of_a_call_that_broke_the_prompt_is_what_its_provider_counted),
+        TEST(a_call_that_was_counted_is_not_estimated),
+        TEST(a_call_that_failed_without_a_word_takes_nothing_from_a_budget),
+        TEST(a_reply_that_was_too_much_at_its_end_is_settled_as_well),
+        TEST(a_model_that_always_calls_a_tool_is_counted_each_time),
+        TEST(the_call_that_condenses_a_history_is_counted),
         cmocka_unit_test(a_budget_that_is_used_up_refuses_before_the_model_is_asked),
         cmocka_unit_test(a_budget_stops_no_reply_that_has_begun),
         cmocka_unit_test(thoughts_and_arguments_count_too),

@@ -52,66 +52,57 @@ static void tools_of_one_reply_run_side_by_side(void **state) {
 }
 
 static void a_call_is_on_disk_before_it_is_made(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "look");
-    fake_store_ask_me(f.store);
-    fake_tool_call(asked(&f), "c1", "search", "{}");
-    fake_tool_call(asked(&f), "c2", "write", "{}");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    assert_int_equal(fake_tool_calls(f.search) + fake_tool_calls(f.write), 0);
+    say(&turn, f, "look");
+    fake_store_ask_me(f->store);
+    fake_tool_call(asked(f), "c1", "search", "{}");
+    fake_tool_call(asked(f), "c2", "write", "{}");
+    fake_done(asked(f), "m");
+    turns(f);
+    assert_int_equal(fake_tool_calls(f->search) + fake_tool_calls(f->write), 0);
     assert_seen(&turn, "started(look) usage(0 -1)");
-    fake_store_commit(f.store, 0);
-    turns(&f);
-    assert_int_equal(fake_tool_calls(f.search) + fake_tool_calls(f.write), 2);
-    fake_store_always_commit(f.store);
+    fake_store_commit(f->store, 0);
+    turns(f);
+    assert_int_equal(fake_tool_calls(f->search) + fake_tool_calls(f->write), 2);
+    fake_store_always_commit(f->store);
     run_cancel(turn.run, STR("enough"));
-    turns(&f);
-    assert_int_equal(fake_tool_calls(f.search) + fake_tool_calls(f.write), 0);
+    turns(f);
+    assert_int_equal(fake_tool_calls(f->search) + fake_tool_calls(f->write), 0);
     end(&turn);
-    fixture_done(&f);
 }
 
 static void an_unknown_tool_is_an_answer_not_a_failure(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    fake_tool_call(asked(&f), "c1", "dig", "{}");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    assert_asked(&f, "user=x call/dig={} result={\"error\":\"tool 'dig' not found\"}!");
-    reply(&f, "sorry");
+    say(&turn, f, "x");
+    fake_tool_call(asked(f), "c1", "dig", "{}");
+    fake_done(asked(f), "m");
+    turns(f);
+    assert_asked(f, "user=x call/dig={} result={\"error\":\"tool 'dig' not found\"}!");
+    reply(f, "sorry");
     assert_seen(&turn, "started(x) usage(0 -1) call(c1 dig {}) "
                        "result(c1 {\"error\":\"tool 'dig' not found\"} !) text(sorry) "
                        "usage(1 -1) done(m-1 manager=sorry)");
     end(&turn);
-    fixture_done(&f);
 }
 
 static void tools_beyond_the_limit_wait_for_their_place(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
-    f.engine.limits.tools_at_once = 2;
-    say(&turn, &f, "x");
-    for (size_t i = 0; i < 5; i++) fake_tool_call(asked(&f), "c", "search", "{}");
-    fake_done(asked(&f), "m");
+    f->engine.limits.tools_at_once = 2;
+    say(&turn, f, "x");
+    for (size_t i = 0; i < 5; i++) fake_tool_call(asked(f), "c", "search", "{}");
+    fake_done(asked(f), "m");
     for (size_t left = 5; left > 0; left--) {
-        turns(&f);
-        assert_int_equal(fake_tool_calls(f.search), left < 2 ? left : 2);
-        fake_tool_answer(f.search, 0, "{}");
+        turns(f);
+        assert_int_equal(fake_tool_calls(f->search), left < 2 ? left : 2);
+        fake_tool_answer(f->search, 0, "{}");
     }
-    turns(&f);
-    reply(&f, "ok");
+    turns(f);
+    reply(f, "ok");
     assert_int_equal(run_state(turn.run), RUN_DONE);
     end(&turn);
-    fixture_done(&f);
 }
 
 /* "write" is not safe to repeat, "search" is. */
@@ -125,190 +116,166 @@ static void call_both(struct fixture *f, struct turn *turn) {
 }
 
 static void a_tool_that_hangs_is_cut_and_the_turn_goes_on(void **state) {
-    (void)state;
+    struct fixture *f = *state;
     static const struct tool_timeout by_name[] = {{STR_INIT("write"), 5000}};
-    struct fixture f;
     struct turn turn;
-    fixture_init(&f, true);
-    f.search->timeout_ms = 2000;
-    f.write->timeout_ms = 1; /* the settings come first */
-    f.engine.timeouts = by_name;
-    f.engine.timeout_count = 1;
-    call_both(&f, &turn);
-    loop_advance(f.loop, 1999);
-    turns(&f);
-    assert_int_equal(fake_tool_calls(f.search), 1);
-    loop_advance(f.loop, 1);
-    turns(&f);
-    assert_int_equal(fake_tool_calls(f.search), 0); /* cancelled */
-    assert_int_equal(fake_tool_calls(f.write), 1);
-    loop_advance(f.loop, 3000);
-    turns(&f);
-    assert_int_equal(fake_tool_calls(f.write), 0);
+    f->search->timeout_ms = 2000;
+    f->write->timeout_ms = 1; /* the settings come first */
+    f->engine.timeouts = by_name;
+    f->engine.timeout_count = 1;
+    call_both(f, &turn);
+    loop_advance(f->loop, 1999);
+    turns(f);
+    assert_int_equal(fake_tool_calls(f->search), 1);
+    loop_advance(f->loop, 1);
+    turns(f);
+    assert_int_equal(fake_tool_calls(f->search), 0); /* cancelled */
+    assert_int_equal(fake_tool_calls(f->write), 1);
+    loop_advance(f->loop, 3000);
+    turns(f);
+    assert_int_equal(fake_tool_calls(f->write), 0);
     assert_asked(
-        &f, "user=x call/search={} call/write={} "
-            "result={\"error\":\"tool 'search' did not answer within 2s; the setting "
-            "tools.search.timeout gives it more\"}! "
-            "result={\"effect\":\"unknown\",\"error\":\"tool 'write' did not answer within 5s; "
-            "the setting tools.write.timeout gives it more: it may or may not have had its "
-            "effect. Find out before you call it again\"}!");
-    reply(&f, "sorry");
+        f, "user=x call/search={} call/write={} "
+           "result={\"error\":\"tool 'search' did not answer within 2s; the setting "
+           "tools.search.timeout gives it more\"}! "
+           "result={\"effect\":\"unknown\",\"error\":\"tool 'write' did not answer within 5s; "
+           "the setting tools.write.timeout gives it more: it may or may not have had its "
+           "effect. Find out before you call it again\"}!");
+    reply(f, "sorry");
     assert_int_equal(run_state(turn.run), RUN_DONE);
     end(&turn);
-    fixture_done(&f);
 }
 
 static void a_tool_without_a_limit_has_that_of_all(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
-    f.engine.limits.tool_max_ms = 700;
-    call_both(&f, &turn);
-    fake_tool_answer(f.write, 0, "{}"); /* in time: it is not cut later */
-    loop_advance(f.loop, 700);
-    turns(&f);
-    assert_asked(&f, "user=x call/search={} call/write={} result={} "
-                     "result={\"error\":\"tool 'search' did not answer within 700ms; the "
-                     "setting limits.tool gives it more\"}!");
-    loop_advance(f.loop, 60000);
-    turns(&f);
-    reply(&f, "sorry");
+    f->engine.limits.tool_max_ms = 700;
+    call_both(f, &turn);
+    fake_tool_answer(f->write, 0, "{}"); /* in time: it is not cut later */
+    loop_advance(f->loop, 700);
+    turns(f);
+    assert_asked(f, "user=x call/search={} call/write={} result={} "
+                    "result={\"error\":\"tool 'search' did not answer within 700ms; the "
+                    "setting limits.tool gives it more\"}!");
+    loop_advance(f->loop, 60000);
+    turns(f);
+    reply(f, "sorry");
     end(&turn);
-    fixture_done(&f);
 }
 
 static void without_any_limit_only_the_turn_ends_a_call(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
-    call_both(&f, &turn);
-    loop_advance(f.loop, run_limits_default.turn_max_ms - 1);
-    turns(&f);
-    assert_int_equal(fake_tool_calls(f.search) + fake_tool_calls(f.write), 2);
-    loop_advance(f.loop, 1);
-    turns(&f);
+    call_both(f, &turn);
+    loop_advance(f->loop, run_limits_default.turn_max_ms - 1);
+    turns(f);
+    assert_int_equal(fake_tool_calls(f->search) + fake_tool_calls(f->write), 2);
+    loop_advance(f->loop, 1);
+    turns(f);
     assert_int_equal(run_state(turn.run), RUN_FAILED);
-    assert_int_equal(fake_tool_calls(f.search) + fake_tool_calls(f.write), 0);
+    assert_int_equal(fake_tool_calls(f->search) + fake_tool_calls(f->write), 0);
     end(&turn);
-    fixture_done(&f);
 }
 
 static void a_call_that_is_cut_makes_room_for_one_that_waits(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
-    f.engine.limits.tools_at_once = 1;
-    f.engine.limits.tool_max_ms = 1000;
-    call_both(&f, &turn);
-    assert_int_equal(fake_tool_calls(f.write), 0);
-    loop_advance(f.loop, 1000);
-    turns(&f);
-    assert_int_equal(fake_tool_calls(f.search), 0);
-    assert_int_equal(fake_tool_calls(f.write), 1);
+    f->engine.limits.tools_at_once = 1;
+    f->engine.limits.tool_max_ms = 1000;
+    call_both(f, &turn);
+    assert_int_equal(fake_tool_calls(f->write), 0);
+    loop_advance(f->loop, 1000);
+    turns(f);
+    assert_int_equal(fake_tool_calls(f->search), 0);
+    assert_int_equal(fake_tool_calls(f->write), 1);
     run_cancel(turn.run, STR("enough")); /* nor does one that is cut with its turn come late */
-    loop_advance(f.loop, 5000);
-    turns(&f);
+    loop_advance(f->loop, 5000);
+    turns(f);
     end(&turn);
-    fixture_done(&f);
 }
 
 static void a_result_that_is_too_long_is_cut_between_characters(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, false);
-    f.engine.limits.result_max_bytes = 8;
-    say(&turn, &f, "x");
-    for (size_t i = 0; i < 2; i++) fake_tool_call(asked(&f), "c", "search", "{}");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    fake_tool_answer(f.search, 0, "{\"a\":12}");               /* as long as it may be */
-    fake_tool_answer(f.search, 0, "{\"a\":\"\xE2\x82\xAC\"}"); /* ends in a character */
-    turns(&f);
-    assert_asked(&f, "user=x call/search={} call/search={} result={\"a\":12} "
-                     "result={\"cut\":\"{\\\"a\\\":\\\"\",\"bytes_in_all\":11}");
-    reply(&f, "ok");
+    f->engine.limits.result_max_bytes = 8;
+    say(&turn, f, "x");
+    for (size_t i = 0; i < 2; i++) fake_tool_call(asked(f), "c", "search", "{}");
+    fake_done(asked(f), "m");
+    turns(f);
+    fake_tool_answer(f->search, 0, "{\"a\":12}");               /* as long as it may be */
+    fake_tool_answer(f->search, 0, "{\"a\":\"\xE2\x82\xAC\"}"); /* ends in a character */
+    turns(f);
+    assert_asked(f, "user=x call/search={} call/search={} result={\"a\":12} "
+                    "result={\"cut\":\"{\\\"a\\\":\\\"\",\"bytes_in_all\":11}");
+    reply(f, "ok");
     end(&turn);
-    fixture_done(&f);
 }
 
 static void an_agent_has_only_the_tools_it_was_given(void **state) {
-    (void)state;
+    struct fixture *f = *state;
     static const struct agent_tool given[] = {{STR_INIT("write"), TOOL_ALLOW}};
-    struct fixture f;
     struct turn turn;
-    fixture_init(&f, false);
-    f.agents[0].picks_tools = true;
-    f.agents[0].tools = given;
-    f.agents[0].tool_count = 1;
-    say(&turn, &f, "x");
-    fake_tool_call(asked(&f), "c", "search", "{}");
-    fake_tool_call(asked(&f), "d", "write", "{}");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    assert_int_equal(fake_tool_calls(f.search), 0);
-    fake_tool_answer(f.write, 0, "{}");
-    turns(&f);
-    reply(&f, "ok");
+    f->agents[0].picks_tools = true;
+    f->agents[0].tools = given;
+    f->agents[0].tool_count = 1;
+    say(&turn, f, "x");
+    fake_tool_call(asked(f), "c", "search", "{}");
+    fake_tool_call(asked(f), "d", "write", "{}");
+    fake_done(asked(f), "m");
+    turns(f);
+    assert_int_equal(fake_tool_calls(f->search), 0);
+    fake_tool_answer(f->write, 0, "{}");
+    turns(f);
+    reply(f, "ok");
     assert_seen(&turn, "started(x) usage(0 -1) call(c search {}) call(d write {}) "
                        "result(c {\"error\":\"tool 'search' not found\"} !) result(d {}) "
                        "text(ok) usage(1 -1) done(m-1 manager=ok)");
     end(&turn);
-    fixture_done(&f);
 }
 
 static void a_run_goes_on_with_the_engine_it_began_with(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn, next;
-    fixture_init(&f, false);
-    struct engine second = f.engine;
+    struct engine second = f->engine;
     second.refs = 1;
     second.limits.model_calls_max = 1;
-    say(&turn, &f, "x");
-    run_host_use(&f.host, &second);
-    fake_tool_call(asked(&f), "c", "none", "{}");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    reply(&f, "ok");
+    say(&turn, f, "x");
+    run_host_use(&f->host, &second);
+    fake_tool_call(asked(f), "c", "none", "{}");
+    fake_done(asked(f), "m");
+    turns(f);
+    reply(f, "ok");
     assert_int_equal(run_state(turn.run), RUN_DONE);
-    say(&next, &f, "y");
-    fake_tool_call(asked(&f), "c", "none", "{}");
-    fake_done(asked(&f), "m");
-    turns(&f);
+    say(&next, f, "y");
+    fake_tool_call(asked(f), "c", "none", "{}");
+    fake_done(asked(f), "m");
+    turns(f);
     assert_int_equal(run_state(next.run), RUN_FAILED);
     end(&next);
     end(&turn);
-    run_host_use(&f.host, &f.engine);
+    run_host_use(&f->host, &f->engine);
     assert_int_equal(second.refs, 1);
-    fixture_done(&f);
 }
 
 /* --- transfers ---------------------------------------------------------------------------- */
 
 static void a_turn_is_handed_to_another_agent(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
-    fake_text(asked(&f), STR("Wally knows"));
-    fake_tool_call(asked(&f), "t1", "transfer_to_agent", "{\"agent_name\":\"wally\"}");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    assert_str(fake_request(asked(&f))->agent, "wally");
-    reply(&f, "I do");
+    say(&turn, f, "x");
+    fake_text(asked(f), STR("Wally knows"));
+    fake_tool_call(asked(f), "t1", "transfer_to_agent", "{\"agent_name\":\"wally\"}");
+    fake_done(asked(f), "m");
+    turns(f);
+    assert_str(fake_request(asked(f))->agent, "wally");
+    reply(f, "I do");
     assert_seen(&turn, "started(x) text(Wally knows) usage(0 -1) "
                        "call(t1 transfer_to_agent {\"agent_name\":\"wally\"}) result(t1 {}) "
                        "text(I do) usage(1 -1) done(m-1 wally=I do)");
     end(&turn);
-    assert_history(&f, "user=x agent/manager=Wally knows "
-                       "call/transfer_to_agent={\"agent_name\":\"wally\"} result={} "
-                       "agent/wally=I do");
-    fixture_done(&f);
+    assert_history(f, "user=x agent/manager=Wally knows "
+                      "call/transfer_to_agent={\"agent_name\":\"wally\"} result={} "
+                      "agent/wally=I do");
 }
 
 static void a_turn_goes_nowhere_it_may_not(void **state) {
@@ -334,55 +301,48 @@ static void a_turn_goes_nowhere_it_may_not(void **state) {
 }
 
 static void a_result_that_is_too_long_is_kept_and_can_be_read_on(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    f.engine.store = f.store;
-    f.engine.reader = read_result_tool_new(f.store);
-    f.engine.limits.result_max_bytes = 6;
-    say(&turn, &f, "x");
-    fake_tool_call(asked(&f), "c", "search", "{}");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    fake_tool_answer(f.search, 0, "{\"a\":\"\xC3\xA9\xC3\xA9\"}");
-    turns(&f);
-    assert_asked(&f,
-                 "user=x call/search={} "
-                 "result={\"cut\":\"{\\\"a\\\":\\\"\",\"bytes_in_all\":12,\"result_id\":1,"
-                 "\"next_offset\":6,\"hint\":\"This is the beginning. Read on with the tool "
-                 "read_result.\"}");
-    f.engine.limits.result_max_bytes = 30000;
-    fake_tool_call(asked(&f), "d", "read_result", "{\"result_id\":1,\"offset\":6}");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    const struct provider_request *request = fake_request(asked(&f));
+    f->engine.store = f->store;
+    f->engine.reader = read_result_tool_new(f->store);
+    f->engine.limits.result_max_bytes = 6;
+    say(&turn, f, "x");
+    fake_tool_call(asked(f), "c", "search", "{}");
+    fake_done(asked(f), "m");
+    turns(f);
+    fake_tool_answer(f->search, 0, "{\"a\":\"\xC3\xA9\xC3\xA9\"}");
+    turns(f);
+    assert_asked(f, "user=x call/search={} "
+                    "result={\"cut\":\"{\\\"a\\\":\\\"\",\"bytes_in_all\":12,\"result_id\":1,"
+                    "\"next_offset\":6,\"hint\":\"This is the beginning. Read on with the tool "
+                    "read_result.\"}");
+    f->engine.limits.result_max_bytes = 30000;
+    fake_tool_call(asked(f), "d", "read_result", "{\"result_id\":1,\"offset\":6}");
+    fake_done(asked(f), "m");
+    turns(f);
+    const struct provider_request *request = fake_request(asked(f));
     assert_str(request->messages[request->message_count - 1].text,
                "{\"result_id\":1,\"offset\":6,\"text\":\"\xC3\xA9\xC3\xA9\\\"}\","
                "\"next_offset\":null,\"bytes_in_all\":12}");
-    reply(&f, "ok");
+    reply(f, "ok");
     end(&turn);
-    tool_free(f.engine.reader);
-    fixture_done(&f);
+    tool_free(f->engine.reader);
 }
 
 static void a_turn_may_end_while_its_long_result_is_on_its_way(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    f.engine.store = f.store;
-    f.engine.limits.result_max_bytes = 6;
-    say(&turn, &f, "x");
-    fake_tool_call(asked(&f), "c", "search", "{}");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    fake_tool_answer(f.search, 0, "{\"a\":\"0123456789\"}");
+    f->engine.store = f->store;
+    f->engine.limits.result_max_bytes = 6;
+    say(&turn, f, "x");
+    fake_tool_call(asked(f), "c", "search", "{}");
+    fake_done(asked(f), "m");
+    turns(f);
+    fake_tool_answer(f->search, 0, "{\"a\":\"0123456789\"}");
     run_cancel(turn.run, STR("enough"));
-    turns(&f);
+    turns(f);
     assert_int_equal(run_state(turn.run), RUN_CANCELLED);
     end(&turn);
-    fixture_done(&f);
 }
 
 static void arguments_that_do_not_fit_are_told_to_the_model(void **state) {
@@ -412,23 +372,20 @@ static void arguments_that_do_not_fit_are_told_to_the_model(void **state) {
 
 /* O7 */
 static void handing_on_without_end_stops_at_the_limit(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn;
-    fixture_init(&f, true);
-    say(&turn, &f, "x");
+    say(&turn, f, "x");
     for (size_t i = 0; i < 17; i++) {
-        assert_int_equal(fake_calls_ever(f.model), i + 1);
-        fake_tool_call(asked(&f), "t", "transfer_to_agent",
+        assert_int_equal(fake_calls_ever(f->model), i + 1);
+        fake_tool_call(asked(f), "t", "transfer_to_agent",
                        i % 2 ? "{\"agent_name\":\"manager\"}" : "{\"agent_name\":\"wally\"}");
-        fake_done(asked(&f), "m");
-        turns(&f);
+        fake_done(asked(f), "m");
+        turns(f);
     }
     assert_int_equal(run_state(turn.run), RUN_FAILED);
-    assert_int_equal(fake_calls(f.model), 0);
+    assert_int_equal(fake_calls(f->model), 0);
     assert_true(str_ends(buf_str(&turn.seen), STR("failed(RESOURCE_EXHAUSTED TRANSFERS)")));
     end(&turn);
-    fixture_done(&f);
 }
 
 /* --- a human ------------------------------------------------------------------------------ */
@@ -465,55 +422,49 @@ static void a_question_waits_for_a_human_and_goes_on(void **state) {
 }
 
 static void a_waiting_run_leaves_its_session_to_others(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn, other, later;
-    fixture_init(&f, true);
-    say(&turn, &f, "one");
-    fake_approval(asked(&f), "a1", "Really?");
-    fake_done(asked(&f), "m");
-    turns(&f);
-    say(&other, &f, "two");
-    assert_asked(&f, "user=two");
-    answer_as_human(&later, &f, "yes"); /* waits for the other turn */
+    say(&turn, f, "one");
+    fake_approval(asked(f), "a1", "Really?");
+    fake_done(asked(f), "m");
+    turns(f);
+    say(&other, f, "two");
+    assert_asked(f, "user=two");
+    answer_as_human(&later, f, "yes"); /* waits for the other turn */
     assert_int_equal(run_state(turn.run), RUN_WAITING);
-    assert_int_equal(fake_calls(f.model), 1);
-    reply(&f, "second");
+    assert_int_equal(fake_calls(f->model), 1);
+    reply(f, "second");
     assert_int_equal(run_state(turn.run), RUN_ASKING);
-    reply(&f, "first");
+    reply(f, "first");
     assert_int_equal(run_state(turn.run), RUN_DONE);
     end(&later);
     end(&other);
     end(&turn);
-    assert_history(&f, "user=two agent/manager=second user=one call/request_approval={} "
-                       "result={\"answer\":\"yes\"} user=yes agent/manager=first");
-    fixture_done(&f);
+    assert_history(f, "user=two agent/manager=second user=one call/request_approval={} "
+                      "result={\"answer\":\"yes\"} user=yes agent/manager=first");
 }
 
 static void two_questions_of_a_session_are_both_answered(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn one, two, later;
-    fixture_init(&f, true);
-    say(&one, &f, "one");
-    say(&two, &f, "two"); /* queued behind it */
+    say(&one, f, "one");
+    say(&two, f, "two"); /* queued behind it */
     for (size_t i = 0; i < 2; i++) {
-        fake_approval(asked(&f), "a", "Really?");
-        fake_done(asked(&f), "m");
-        turns(&f);
+        fake_approval(asked(f), "a", "Really?");
+        fake_done(asked(f), "m");
+        turns(f);
     }
     assert_int_equal(run_state(one.run), RUN_WAITING);
     assert_int_equal(run_state(two.run), RUN_WAITING);
-    answer_as_human(&later, &f, "yes");
+    answer_as_human(&later, f, "yes");
     assert_int_equal(run_state(one.run), RUN_ASKING);
-    reply(&f, "ok");
+    reply(f, "ok");
     end(&later);
     run_cancel(two.run, STR("enough"));
-    turns(&f);
+    turns(f);
     assert_int_equal(run_state(two.run), RUN_CANCELLED);
     end(&two);
     end(&one);
-    fixture_done(&f);
 }
 
 /* --- turns inside turns (K11) ------------------------------------------------------------- */
@@ -560,32 +511,29 @@ static void a_turn_inside_a_turn_sees_all_but_the_open_call(void **state) {
 }
 
 static void turns_stand_three_deep_and_end_from_the_inside(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn turn[4];
     static const char *const words[] = {"zero", "one", "two", "three"};
-    fixture_init(&f, true);
     for (size_t i = 0; i < 4; i++) {
-        say(&turn[i], &f, words[i]);
-        ask_for_search(&f, "c");
+        say(&turn[i], f, words[i]);
+        ask_for_search(f, "c");
     }
     struct run_request request = request_of("four");
     struct run *run;
     struct err e;
-    assert_false(run_start(&f.host, &request, &run, &e));
+    assert_false(run_start(&f->host, &request, &run, &e));
     assert_int_equal(e.code, ERR_RESOURCE_EXHAUSTED);
     for (size_t i = 4; i-- > 0;) {
-        fake_tool_answer(f.search, fake_tool_calls(f.search) - 1, "{}");
-        turns(&f);
-        reply(&f, words[i]);
+        fake_tool_answer(f->search, fake_tool_calls(f->search) - 1, "{}");
+        turns(f);
+        reply(f, words[i]);
         assert_int_equal(run_state(turn[i].run), RUN_DONE);
     }
     for (size_t i = 0; i < 4; i++) end(&turn[i]);
-    assert_history(&f, "user=zero call/search={} result={} agent/manager=zero "
-                       "user=one call/search={} result={} agent/manager=one "
-                       "user=two call/search={} result={} agent/manager=two "
-                       "user=three call/search={} result={} agent/manager=three");
-    fixture_done(&f);
+    assert_history(f, "user=zero call/search={} result={} agent/manager=zero "
+                      "user=one call/search={} result={} agent/manager=one "
+                      "user=two call/search={} result={} agent/manager=two "
+                      "user=three call/search={} result={} agent/manager=three");
 }
 
 static void a_child_outlives_a_parent_that_is_cancelled(void **state) {
@@ -617,143 +565,131 @@ static void a_child_outlives_a_parent_that_is_cancelled(void **state) {
 
 /* The child ends in the very turn in which its parent goes. */
 static void a_parent_may_end_while_its_child_reports(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn parent, child;
-    fixture_init(&f, false);
-    say(&parent, &f, "p");
-    ask_for_search(&f, "c1");
-    say(&child, &f, "c");
-    fake_tool_answer(f.search, 0, "{}");
-    turns(&f);
-    fake_text(asked(&f), STR("x"));
-    fake_done(asked(&f), "m");
+    say(&parent, f, "p");
+    ask_for_search(f, "c1");
+    say(&child, f, "c");
+    fake_tool_answer(f->search, 0, "{}");
+    turns(f);
+    fake_text(asked(f), STR("x"));
+    fake_done(asked(f), "m");
     run_cancel(parent.run, STR("enough"));
     cursor_close(parent.cursor);
     buf_done(&parent.seen);
     run_unref(parent.run);
     end(&child);
-    assert_history(&f, "user=p! call/search={} result={} user=c agent/manager=x");
-    fixture_done(&f);
+    assert_history(f, "user=p! call/search={} result={} user=c agent/manager=x");
 }
 
 /* What a child has read stays readable, though its parent's long turn fell out of memory. */
 static void a_child_keeps_what_it_has_read(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn parent, child;
-    fixture_init(&f, false);
     char *text = mem_alloc(HISTORY_MAX_BYTES + 100);
     memset(text, 'x', HISTORY_MAX_BYTES + 99);
     text[HISTORY_MAX_BYTES + 99] = '\0';
-    say(&parent, &f, text);
-    ask_for_search(&f, "c1");
-    say(&child, &f, "c");
-    ask_for_search(&f, "c2"); /* lends, with a history that has no room for the parent */
+    say(&parent, f, text);
+    ask_for_search(f, "c1");
+    say(&child, f, "c");
+    ask_for_search(f, "c2"); /* lends, with a history that has no room for the parent */
     run_cancel(parent.run, STR("enough"));
     end(&parent);
-    fake_tool_answer(f.search, 0, "{}");
-    turns(&f);
-    assert_int_equal(fake_request(asked(&f))->messages[0].text.len, HISTORY_MAX_BYTES + 99);
-    assert_true(str_ends(fake_request(asked(&f))->messages[0].text, STR("xxx")));
-    reply(&f, "ok");
+    fake_tool_answer(f->search, 0, "{}");
+    turns(f);
+    assert_int_equal(fake_request(asked(f))->messages[0].text.len, HISTORY_MAX_BYTES + 99);
+    assert_true(str_ends(fake_request(asked(f))->messages[0].text, STR("xxx")));
+    reply(f, "ok");
     end(&child);
     free(text);
-    fixture_done(&f);
 }
 
 /* A parked run's words may have left the session's memory before it is answered. */
 static void a_parked_run_keeps_what_it_has_read(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn first, parked, long_one, later;
-    fixture_init(&f, false);
-    say(&first, &f, "remember me");
-    reply(&f, "yes");
+    say(&first, f, "remember me");
+    reply(f, "yes");
     end(&first);
-    say(&parked, &f, "ask");
-    fake_approval(asked(&f), "a", "Really?");
-    fake_done(asked(&f), "m");
-    turns(&f);
+    say(&parked, f, "ask");
+    fake_approval(asked(f), "a", "Really?");
+    fake_done(asked(f), "m");
+    turns(f);
     char *text = mem_alloc(HISTORY_MAX_BYTES + 1);
     memset(text, 'x', HISTORY_MAX_BYTES);
     text[HISTORY_MAX_BYTES] = '\0';
-    say(&long_one, &f, text);
-    reply(&f, "long");
+    say(&long_one, f, text);
+    reply(f, "long");
     end(&long_one);
     free(text);
-    answer_as_human(&later, &f, "go");
-    assert_asked(&f, "user=remember me agent/manager=yes user=ask call/request_approval={} "
-                     "result={\"answer\":\"go\"} user=go");
-    reply(&f, "ok");
+    answer_as_human(&later, f, "go");
+    assert_asked(f, "user=remember me agent/manager=yes user=ask call/request_approval={} "
+                    "result={\"answer\":\"go\"} user=go");
+    reply(f, "ok");
     end(&later);
     end(&parked);
-    fixture_done(&f);
 }
 
 /* The tool's turn comes in on another loop of the same program. */
 static void a_child_may_run_on_another_loop(void **state) {
-    (void)state;
-    struct fixture f;
+    struct fixture *f = *state;
     struct turn parent;
-    fixture_init(&f, false);
     struct loop *other = loop_new_fake();
     struct run_host host;
-    run_host_init(&host, &f.engine, other, NULL);
-    say(&parent, &f, "p");
-    ask_for_search(&f, "c1");
+    run_host_init(&host, &f->engine, other, NULL);
+    say(&parent, f, "p");
+    ask_for_search(f, "c1");
     struct run_request request = request_of("c");
     struct run *child;
     struct err e;
     assert_true(run_start(&host, &request, &child, &e));
-    assert_asked(&f, "user=p user=c");
-    fake_tool_answer(f.search, 0, "{}");
-    turns(&f);
-    fake_text(asked(&f), STR("far"));
-    fake_done(asked(&f), "m");
-    turns(&f);
+    assert_asked(f, "user=p user=c");
+    fake_tool_answer(f->search, 0, "{}");
+    turns(f);
+    fake_text(asked(f), STR("far"));
+    fake_done(asked(f), "m");
+    turns(f);
     assert_int_equal(run_state(parent.run), RUN_WORKING); /* it has not heard of it */
     loop_turn(other);
-    turns(&f);
-    assert_asked(&f, "user=p call/search={} result={}");
-    reply(&f, "near");
+    turns(f);
+    assert_asked(f, "user=p call/search={} result={}");
+    reply(f, "near");
     run_unref(child);
     run_host_done(&host);
     end(&parent);
     loop_turn(other);
     loop_free(other);
-    fixture_done(&f);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_tool_that_hangs_is_cut_and_the_turn_goes_on),
-        cmocka_unit_test(a_tool_without_a_limit_has_that_of_all),
-        cmocka_unit_test(without_any_limit_only_the_turn_ends_a_call),
-        cmocka_unit_test(a_call_that_is_cut_makes_room_for_one_that_waits),
-        cmocka_unit_test(a_result_that_is_too_long_is_cut_between_characters),
-        cmocka_unit_test(an_agent_has_only_the_tools_it_was_given),
-        cmocka_unit_test(a_run_goes_on_with_the_engine_it_began_with),
+        STORED_TURN_TEST(a_tool_that_hangs_is_cut_and_the_turn_goes_on),
+        TURN_TEST(a_tool_without_a_limit_has_that_of_all),
+        TURN_TEST(without_any_limit_only_the_turn_ends_a_call),
+        TURN_TEST(a_call_that_is_cut_makes_room_for_one_that_waits),
+        TURN_TEST(a_result_that_is_too_long_is_cut_between_characters),
+        TURN_TEST(an_agent_has_only_the_tools_it_was_given),
+        TURN_TEST(a_run_goes_on_with_the_engine_it_began_with),
         cmocka_unit_test(tools_of_one_reply_run_side_by_side),
-        cmocka_unit_test(a_call_is_on_disk_before_it_is_made),
-        cmocka_unit_test(an_unknown_tool_is_an_answer_not_a_failure),
-        cmocka_unit_test(tools_beyond_the_limit_wait_for_their_place),
-        cmocka_unit_test(a_turn_is_handed_to_another_agent),
+        STORED_TURN_TEST(a_call_is_on_disk_before_it_is_made),
+        STORED_TURN_TEST(an_unknown_tool_is_an_answer_not_a_failure),
+        TURN_TEST(tools_beyond_the_limit_wait_for_their_place),
+        STORED_TURN_TEST(a_turn_is_handed_to_another_agent),
         cmocka_unit_test(a_turn_goes_nowhere_it_may_not),
-        cmocka_unit_test(a_result_that_is_too_long_is_kept_and_can_be_read_on),
-        cmocka_unit_test(a_turn_may_end_while_its_long_result_is_on_its_way),
+        STORED_TURN_TEST(a_result_that_is_too_long_is_kept_and_can_be_read_on),
+        STORED_TURN_TEST(a_turn_may_end_while_its_long_result_is_on_its_way),
         cmocka_unit_test(arguments_that_do_not_fit_are_told_to_the_model),
-        cmocka_unit_test(handing_on_without_end_stops_at_the_limit),
+        STORED_TURN_TEST(handing_on_without_end_stops_at_the_limit),
         cmocka_unit_test(a_question_waits_for_a_human_and_goes_on),
-        cmocka_unit_test(a_waiting_run_leaves_its_session_to_others),
-        cmocka_unit_test(two_questions_of_a_session_are_both_answered),
+        STORED_TURN_TEST(a_waiting_run_leaves_its_session_to_others),
+        STORED_TURN_TEST(two_questions_of_a_session_are_both_answered),
         cmocka_unit_test(a_turn_inside_a_turn_sees_all_but_the_open_call),
-        cmocka_unit_test(turns_stand_three_deep_and_end_from_the_inside),
+        STORED_TURN_TEST(turns_stand_three_deep_and_end_from_the_inside),
         cmocka_unit_test(a_child_outlives_a_parent_that_is_cancelled),
-        cmocka_unit_test(a_parent_may_end_while_its_child_reports),
-        cmocka_unit_test(a_child_keeps_what_it_has_read),
-        cmocka_unit_test(a_parked_run_keeps_what_it_has_read),
-        cmocka_unit_test(a_child_may_run_on_another_loop),
+        TURN_TEST(a_parent_may_end_while_its_child_reports),
+        TURN_TEST(a_child_keeps_what_it_has_read),
+        TURN_TEST(a_parked_run_keeps_what_it_has_read),
+        TURN_TEST(a_child_may_run_on_another_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

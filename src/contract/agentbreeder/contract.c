@@ -14,7 +14,7 @@ static struct runtime_settings runtime_of(const struct contract_source *from) {
     const struct config_limits *limits = &config->limits;
     const struct agentbreeder_options *options = agentbreeder_options(config);
     return (struct runtime_settings){
-        .token = from->first->tokens.auth,
+        .token = agentbreeder_options(from->first)->token,
         .workspace = options->workspace,
         .agent_name = config->agent.name,
         .agent_version = config->agent.version,
@@ -91,7 +91,7 @@ static void agentbreeder_cut(void *instance) {
 /* --- listeners and routes ----------------------------------------------------------------- */
 
 static struct str http_address(const struct config *config) {
-    return config->listen.http;
+    return agentbreeder_options(config)->listen;
 }
 
 static const struct page_rules *http_pages(const void *ctx) {

@@ -12,8 +12,7 @@
 #include "session/decision.h"
 #include "session/directory.h"
 #include "session/waiting.h"
-
-#include <nettle/sha2.h>
+#include "wire/digest.h"
 
 #define QUESTIONS_MAX 20 /* named in one refusal */
 #define REPLY_MAX_BYTES (64 * MIB)
@@ -57,22 +56,12 @@ static bool take_approval(struct turn *turn, struct json body, struct err *e) {
     return true;
 }
 
-static void add_piece(struct sha256_ctx *sum, struct str piece) {
-    uint64_t len = piece.len;
-    sha256_update(sum, sizeof(len), (const uint8_t *)&len);
-    if (len) sha256_update(sum, piece.len, (const uint8_t *)piece.at);
-}
-
 static bool take_print(struct turn *turn, struct err *e) {
-    struct sha256_ctx sum;
-    uint8_t digest[SHA256_DIGEST_SIZE];
     uint64_t approval[] = {turn->approval_run, turn->approval_seq};
-    sha256_init(&sum);
-    add_piece(&sum, STR("/resume"));
-    add_piece(&sum, turn->resume.thread);
-    add_piece(&sum, turn->resume.text);
-    add_piece(&sum, str_of(approval, sizeof(approval)));
-    sha256_digest(&sum, sizeof(digest), digest);
+    const struct str parts[] = {STR("/resume"), turn->resume.thread, turn->resume.text,
+                                str_of(approval, sizeof(approval))};
+    uint8_t digest[DIGEST_BYTES];
+    digest_parts(parts, ARRAY_LEN(parts), digest);
     return arena_str(turn->arena, str_of(digest, sizeof(digest)), &turn->request.print) ||
            err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
 }

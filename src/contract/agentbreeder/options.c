@@ -9,6 +9,16 @@ static const char *const histories[] = {
 
 /* clang-format off */
 static const struct setting rows[] = {
+    {.group = "Listening", .key = "listen.http", .flag = "http", .env = {"WEIR_HTTP", "PORT"},
+     ADDRESS(listen), .preset = "127.0.0.1:8080",
+     .shown = "127.0.0.1:8080; 0.0.0.0:$PORT when PORT is set", .fixed = true,
+     .also = {.env = "PORT", .before = "0.0.0.0:"},
+     .help = "the HTTP listener: Runtime Contract"},
+
+    {.group = "Callers", .key = "tokens.auth_token_file", .env = {"AGENT_AUTH_TOKEN"},
+     SECRET(token), .shown = "none: open", .fixed = true,
+     .help = "the bearer token of the Runtime Contract"},
+
     {.group = "Runtime Contract", .key = "http.on_disconnect", .flag = "http-on-disconnect",
      .env = {"WEIR_HTTP_ON_DISCONNECT"}, LEAVING(on_disconnect), .preset = "cancel",
      .help = "a caller of the Runtime Contract who leaves: cancel, detach or detach-for=30s; "
@@ -37,11 +47,45 @@ static const struct setting rows[] = {
 };
 /* clang-format on */
 
-const struct setting_rows agentbreeder_rows = {rows, ARRAY_LEN(rows),
-                                               sizeof(struct agentbreeder_options)};
+static bool check_token(struct str token, struct err *e) {
+    for (size_t i = 0; i < token.len; i++) {
+        unsigned char byte = (unsigned char)token.at[i];
+        if (byte <= ' ' || byte > '~')
+            return err_set(
+                e, ERR_INVALID_ARGUMENT,
+                "AGENT_AUTH_TOKEN holds a space or a character that no header carries; "
+                "use letters and digits");
+    }
+    return true;
+}
+
+/* Warn of settings that may be intended but are dangerous (K6). */
+static bool agentbreeder_settle(void *values, struct config *config,
+                                const struct config_input *input, struct err *e) {
+    struct agentbreeder_options *options = values;
+    (void)input;
+    if (config_is_pod(config) && !config_is_set(config, &options->listen))
+        options->listen = STR_EMPTY;
+    if (!config_is_loopback(options->listen) && options->token.len == 0)
+        config_warn(config,
+                    "listening on " STR_FMT
+                    " without AGENT_AUTH_TOKEN: anyone who can reach this "
+                    "host can run your agents. Set it: export AGENT_AUTH_TOKEN=$(openssl rand "
+                    "-hex 32)",
+                    STR_ARG(options->listen));
+    if (config->tools.exec.limits.network && options->token.len == 0)
+        config_warn(config,
+                    "tools.exec.network lets a command call this program's own listeners; "
+                    "set AGENT_AUTH_TOKEN: export AGENT_AUTH_TOKEN=$(openssl rand -hex 32)");
+    return check_token(options->token, e);
+}
+
+const struct setting_rows agentbreeder_rows = {
+    rows, ARRAY_LEN(rows), sizeof(struct agentbreeder_options), agentbreeder_settle};
 
 const struct agentbreeder_options *agentbreeder_options(const struct config *config) {
-    static const struct agentbreeder_options none = {.history = BROUGHT_MERGE};
+    static const struct agentbreeder_options none = {
+        .listen = STR_INIT(""), .token = STR_INIT(""), .history = BROUGHT_MERGE};
     const struct agentbreeder_options *options = config_values(config, &agentbreeder_rows);
     return options ? options : &none;
 }

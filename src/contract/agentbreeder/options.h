@@ -1,7 +1,5 @@
 /* options: the settings of this contract, as written in the configuration.
  *
- * Its listen address and its token are among the daemon's settings (config.h).
- *
  * Threads  read-only once loaded.
  */
 #ifndef WEIR_CONTRACT_AGENTBREEDER_OPTIONS_H
@@ -13,6 +11,8 @@
 #include "session/leaving.h"
 
 struct agentbreeder_options {
+    struct str listen;    /* empty: off */
+    struct str token;     /* of all callers; empty: none is required */
     struct str workspace; /* of all callers (K23) */
     struct leaving on_disconnect;
     enum brought_policy history; /* how a caller's message list relates to its session (K31) */

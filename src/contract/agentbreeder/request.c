@@ -4,9 +4,9 @@
 #include "base/mem.h"
 #include "conversation/import.h"
 #include "schema/schema.h"
+#include "wire/digest.h"
 
 #include <assert.h>
-#include <nettle/sha2.h>
 #include <stdio.h>
 #include <sys/random.h>
 
@@ -252,33 +252,25 @@ static bool take_user(const struct fields *fields, struct arena *arena,
 
 /* --- the fingerprint of a request --------------------------------------------------------- */
 
-static void add_piece(struct sha256_ctx *sum, struct str piece) {
-    uint64_t len = piece.len;
-    sha256_update(sum, sizeof(len), (const uint8_t *)&len);
-    if (len) sha256_update(sum, piece.len, (const uint8_t *)piece.at);
-}
-
-/* Hash a value without insignificant white space. */
-static bool add_json(struct sha256_ctx *sum, struct json value) {
-    struct buf text;
-    buf_init(&text, value.raw.len + 1);
-    bool fits = json_compact(value.raw, &text);
-    if (fits) add_piece(sum, buf_str(&text));
-    buf_done(&text);
-    return fits;
-}
-
-/* Fingerprint the request. A session id that was generated here is not part of it. */
+/* Fingerprint the request, without insignificant white space. A session id that was generated
+ * here is not part of it. */
 static bool take_print(struct json config, struct json input, struct arena *arena,
                        struct runtime_request *ret) {
-    struct sha256_ctx sum;
-    uint8_t digest[SHA256_DIGEST_SIZE];
-    sha256_init(&sum);
-    if (!add_json(&sum, input)) return false;
-    if (!is_absent(config) && !add_json(&sum, config)) return false;
-    add_piece(&sum, ret->names_session ? ret->session : STR_EMPTY);
-    sha256_digest(&sum, sizeof(digest), digest);
-    return arena_str(arena, str_of(digest, sizeof(digest)), &ret->print);
+    struct buf inputs, configs;
+    uint8_t digest[DIGEST_BYTES];
+    struct str parts[3];
+    size_t count = 0;
+    buf_init(&inputs, input.raw.len + 1);
+    buf_init(&configs, config.raw.len + 1);
+    bool fits = json_compact(input.raw, &inputs) &&
+                (is_absent(config) || json_compact(config.raw, &configs));
+    parts[count++] = buf_str(&inputs);
+    if (!is_absent(config)) parts[count++] = buf_str(&configs);
+    parts[count++] = ret->names_session ? ret->session : STR_EMPTY;
+    digest_parts(parts, count, digest);
+    buf_done(&inputs);
+    buf_done(&configs);
+    return fits && arena_str(arena, str_of(digest, sizeof(digest)), &ret->print);
 }
 
 /* Check the members that this contract reads. The contents of `input` are passed on

@@ -13,23 +13,21 @@
 
 /* --- settings ----------------------------------------------------------------------------- */
 
-static bool add_key(struct crawbl_settings *settings, const struct config *config,
+static bool add_key(struct crawbl_settings *settings, const struct crawbl_options *options,
                     struct str key, struct err *e) {
     bool trimmed;
     if (key.len == 0) return true;
-    if (!settings->keys)
-        settings->keys = token_keys_new(config->tokens.strict ? TOKEN_STRICT : TOKEN_LENIENT,
-                                        (int64_t)config->limits.token_window_ms / 1000);
+    if (!settings->keys) settings->keys = crawbl_keys_new(options);
     return token_keys_add(settings->keys, key, &trimmed, e);
 }
 
 static bool add_keys(struct crawbl_settings *settings, const struct contract_source *from,
                      struct err *e) {
-    const struct config *config = from->config;
-    if (from->demo_key.len) return add_key(settings, config, from->demo_key, e);
-    settings->secured = config->tokens.key.len > 0;
-    return add_key(settings, config, config->tokens.key, e) &&
-           add_key(settings, config, config->tokens.key_previous, e);
+    const struct crawbl_options *options = crawbl_options(from->config);
+    if (from->demo_key.len) return add_key(settings, options, from->demo_key, e);
+    settings->secured = options->key.len > 0;
+    return add_key(settings, options, options->key, e) &&
+           add_key(settings, options, options->key_previous, e);
 }
 
 /* Recordings do not include the orchestrator's agents and tools, so a replay must not fetch
@@ -153,7 +151,7 @@ static struct engine *crawbl_find_agents(void *ctx, const struct session_name *n
 /* --- services ----------------------------------------------------------------------------- */
 
 static struct str grpc_address(const struct config *config) {
-    return config->listen.grpc;
+    return crawbl_options(config)->listen;
 }
 
 static bool grpc_strangers(const void *ctx) {

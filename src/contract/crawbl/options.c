@@ -6,6 +6,27 @@
 
 /* clang-format off */
 static const struct setting rows[] = {
+    {.group = "Listening", .key = "listen.grpc", .flag = "grpc",
+     .env = {"WEIR_GRPC", "CRAWBL_GRPC_LISTEN"}, ADDRESS(listen),
+     .shown = ":42618 with a signing key, else 127.0.0.1:42618", .fixed = true,
+     .also = {.flag = "grpc-listen", .before = ""},
+     .help = "the gRPC listener: Converse, health"},
+
+    {.group = "Callers", .key = "tokens.key_file", .env = {"CRAWBL_MCP_SIGNING_KEY"},
+     SECRET(key), .shown = "none: callers are believed",
+     .help = "the key that signs tokens of Converse"},
+    {.key = "tokens.previous_key_file", .env = {"CRAWBL_MCP_SIGNING_KEY_PREVIOUS"},
+     SECRET(key_previous), .shown = "none",
+     .help = "a second key that is still accepted, for rotation"},
+    {.key = "tokens.strict", .flag = "strict-tokens", .env = {"WEIR_STRICT_TOKENS"},
+     BOOL(strict), .preset = "false",
+     .help = "refuse tokens without a date, and those signed over the raw ids"},
+
+    {.group = "Limits of the process", .key = "limits.token_window",
+     .flag = "limit-token-window", .env = {"WEIR_LIMIT_TOKEN_WINDOW"},
+     DURATION(token_window_ms), .preset = "5m",
+     .help = "how far a token's date may be from ours"},
+
     {.group = "Converse", .key = "converse.workspace", .flag = "workspace-id",
      .env = {"WEIR_WORKSPACE_ID", "CRAWBL_WORKSPACE_ID"}, ID(workspace), .shown = "any",
      .help = "serve this workspace only"},
@@ -28,10 +49,54 @@ static const struct setting rows[] = {
 };
 /* clang-format on */
 
-const struct setting_rows crawbl_rows = {rows, ARRAY_LEN(rows), sizeof(struct crawbl_options)};
+/* A signing key opens the listener to other machines, except in the demo (K17). */
+static struct str usual_address(const struct crawbl_options *options, bool demo) {
+    return options->key.len > 0 && !demo ? STR(":42618") : STR("127.0.0.1:42618");
+}
+
+static void warn_of_keys(const struct crawbl_options *options, struct config *config) {
+    size_t len = options->key.len;
+    if (len == 0 && !config_is_loopback(options->listen))
+        config_warn(config,
+                    "listening on " STR_FMT
+                    " without CRAWBL_MCP_SIGNING_KEY: callers are who they "
+                    "say they are. Set it, or listen on 127.0.0.1",
+                    STR_ARG(options->listen));
+    if (len == 0 && options->key_previous.len)
+        config_warn(config, "CRAWBL_MCP_SIGNING_KEY_PREVIOUS means nothing without "
+                            "CRAWBL_MCP_SIGNING_KEY");
+    if (len && len < CRAWBL_KEY_MIN_BYTES)
+        config_warn(config,
+                    "the signing key has %zu bytes and can be guessed; use %d or more: openssl "
+                    "rand -hex 32",
+                    len, CRAWBL_KEY_MIN_BYTES);
+}
+
+static bool crawbl_settle(void *values, struct config *config, const struct config_input *input,
+                          struct err *e) {
+    struct crawbl_options *options = values;
+    (void)e;
+    if (!config_is_set(config, &options->listen))
+        options->listen = usual_address(options, input->demo && !config_is_pod(config));
+    warn_of_keys(options, config);
+    if (config->converse.mcp_endpoint.len && options->key.len == 0 && !input->demo &&
+        !config->tape.play.len)
+        config_warn(config, "the MCP endpoint is not asked: there is no signing key to ask it "
+                            "with; set CRAWBL_MCP_SIGNING_KEY");
+    return true;
+}
+
+const struct setting_rows crawbl_rows = {rows, ARRAY_LEN(rows), sizeof(struct crawbl_options),
+                                         crawbl_settle};
 
 const struct crawbl_options *crawbl_options(const struct config *config) {
-    static const struct crawbl_options none = {.lenient = false};
+    static const struct crawbl_options none = {
+        .listen = STR_INIT(""), .key = STR_INIT(""), .key_previous = STR_INIT("")};
     const struct crawbl_options *options = config_values(config, &crawbl_rows);
     return options ? options : &none;
+}
+
+struct token_keys *crawbl_keys_new(const struct crawbl_options *options) {
+    return token_keys_new(options->strict ? TOKEN_STRICT : TOKEN_LENIENT,
+                          (int64_t)options->token_window_ms / 1000);
 }

@@ -19,11 +19,11 @@
 /* --- settings ----------------------------------------------------------------------------- */
 
 static bool nimi_wanted(const struct config *config) {
-    return config->listen.nimi_grpc.len || config->listen.nimi_http.len;
+    const struct nimi_options *options = nimi_options(config);
+    return options->grpc.len || options->http.len;
 }
 
 static bool nimi_read(const struct contract_source *from, void **ret, struct err *e) {
-    if (!nimi_options_check(nimi_options(from->config), e)) return false;
     struct nimi_settings *settings = MEM_NEW(struct nimi_settings);
     nimi_settings_init(settings, from->config, from->team);
     if (nimi_settings_trust(settings, from->config, e) &&
@@ -65,7 +65,7 @@ static bool has_host(struct str host, bool tls) {
  * port  of listen.nimi_http; 0: no such listener */
 static void share_files(struct nimi_runtime *runtime, const struct config *config, int port) {
     struct nimi_files files = {.port = port, .tls = config->tls.cert.len > 0};
-    struct str host = fetch_host(config->listen.nimi_http);
+    struct str host = fetch_host(nimi_options(config)->http);
     if (port <= 0) files.port = 0;
     if (has_host(host, files.tls))
         snprintf(files.host, sizeof(files.host), STR_FMT, STR_ARG(host));
@@ -202,11 +202,11 @@ static void nimi_done(void *instance) {
 /* --- listeners, services and routes ------------------------------------------------------- */
 
 static struct str grpc_address(const struct config *config) {
-    return config->listen.nimi_grpc;
+    return nimi_options(config)->grpc;
 }
 
 static struct str http_address(const struct config *config) {
-    return config->listen.nimi_http;
+    return nimi_options(config)->http;
 }
 
 static bool grpc_reflects(const struct config *config) {
@@ -273,6 +273,7 @@ const struct contract nimi_contract = {
     .routes = routes,
     .routes_count = ARRAY_LEN(routes),
     .wanted = nimi_wanted,
+    .asks_media = true,
     .settings = {.read = nimi_read, .drop = nimi_drop},
     .process = {.open = nimi_open,
                 .ready = nimi_ready,

@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "wire/digest.h"
 
 #include <assert.h>
-#include <nettle/sha2.h>
 #include <stdlib.h>
 
 #define KEPT_MAX_BYTES (4 * MIB) /* for copies of one call's ids and names */
@@ -147,14 +147,11 @@ static void refuse_conflict(struct nimi_call *call) {
     nimi_refuse(call, &fault);
 }
 
-static void digest(const struct nimi_call *call, const void *request, uint8_t *ret) {
-    struct sha256_ctx hash;
+static void digest_request(const struct nimi_call *call, const void *request, uint8_t *ret) {
     struct buf bytes;
     buf_init(&bytes, 64 * MIB);
     pb_encode(call->row->type, request, &bytes);
-    sha256_init(&hash);
-    sha256_update(&hash, bytes.len, (const uint8_t *)buf_str(&bytes).at);
-    sha256_digest(&hash, REPLIES_DIGEST_BYTES, ret);
+    digest_text(buf_str(&bytes), ret);
     buf_done(&bytes);
 }
 
@@ -178,7 +175,7 @@ void once_begin(struct nimi_call *call, const void *request, struct arena *arena
     struct buf stored;
     struct replies *replies = nimi_runtime_replies(call->instance->runtime);
     buf_init(&stored, REPLIES_MAX_BYTES);
-    digest(call, request, print);
+    digest_request(call, request, print);
     call->audited = false; /* the shared call is */
     struct reply_question question = {.key = once_key(call),
                                       .digest = print,

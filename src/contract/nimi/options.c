@@ -7,6 +7,15 @@
 
 /* clang-format off */
 static const struct setting rows[] = {
+    {.group = "Listening", .key = "listen.nimi_grpc", .flag = "nimi-grpc",
+     .env = {"WEIR_NIMI_GRPC", "NIMI_RUNTIME_GRPC_ADDR"}, ADDRESS(grpc),
+     .preset = "off", .fixed = true,
+     .help = "the gRPC listener of nimi.runtime.v1, 127.0.0.1:46371 by habit: models, health"},
+    {.key = "listen.nimi_http", .flag = "nimi-http",
+     .env = {"WEIR_NIMI_HTTP", "NIMI_RUNTIME_HTTP_ADDR"}, ADDRESS(http),
+     .preset = "off", .fixed = true,
+     .help = "its HTTP health endpoints, 127.0.0.1:46372 by habit"},
+
     {.group = "nimi.runtime.v1", .key = "nimi.allow_loopback_provider_endpoint", .flag = "nimi-allow-loopback",
      .env = {"WEIR_NIMI_ALLOW_LOOPBACK"}, BOOL(allow_loopback), .preset = "false",
      .help = "let connectors ask providers on this machine over plain http"},
@@ -49,14 +58,6 @@ static const struct setting rows[] = {
 };
 /* clang-format on */
 
-const struct setting_rows nimi_rows = {rows, ARRAY_LEN(rows), sizeof(struct nimi_options)};
-
-const struct nimi_options *nimi_options(const struct config *config) {
-    static const struct nimi_options none = {.queue_per_app = SCHEDULER_QUEUE_PER_APP};
-    const struct nimi_options *options = config_values(config, &nimi_rows);
-    return options ? options : &none;
-}
-
 /* Take the next of "app=2, other=3" from *rest; an app id may hold '=' itself. False:
  * malformed, or the end. */
 static bool weight_next(struct str *rest, struct str *ret_entry, struct str *ret_app,
@@ -82,6 +83,30 @@ bool nimi_options_check(const struct nimi_options *options, struct err *e) {
                            STR_ARG(entry), FAIR_WEIGHT_MAX);
     }
     return true;
+}
+
+static bool nimi_settle(void *values, struct config *config, const struct config_input *input,
+                        struct err *e) {
+    const struct nimi_options *options = values;
+    (void)input;
+    if (!config_is_loopback(options->grpc))
+        config_warn(config,
+                    "listening on " STR_FMT " for nimi.runtime.v1: callers are who they say "
+                    "they are. Listen on 127.0.0.1",
+                    STR_ARG(options->grpc));
+    config_warn_of_limit(config, "nimi.slots_per_app", "nimi.slots",
+                         "an app's calls are among all calls");
+    return nimi_options_check(options, e);
+}
+
+const struct setting_rows nimi_rows = {rows, ARRAY_LEN(rows), sizeof(struct nimi_options),
+                                       nimi_settle};
+
+const struct nimi_options *nimi_options(const struct config *config) {
+    static const struct nimi_options none = {
+        .grpc = STR_INIT(""), .http = STR_INIT(""), .queue_per_app = SCHEDULER_QUEUE_PER_APP};
+    const struct nimi_options *options = config_values(config, &nimi_rows);
+    return options ? options : &none;
 }
 
 unsigned nimi_options_weight(const struct nimi_options *options, struct str app) {

@@ -1,7 +1,5 @@
 /* options: the settings of this contract, as written in the configuration.
  *
- * Its listen addresses are among the daemon's settings (config.h), with the other listeners.
- *
  * Threads  read-only once loaded.
  */
 #ifndef WEIR_CONTRACT_NIMI_OPTIONS_H
@@ -10,6 +8,7 @@
 #include "config/setting.h"
 
 struct nimi_options {
+    struct str grpc, http;         /* listen addresses; empty: off */
     bool allow_loopback;           /* plain http to a provider on this machine */
     uint64_t probe_ms;             /* between two probes of a provider; 0: none */
     uint64_t slots, slots_per_app; /* 0: no limit */

@@ -1,9 +1,9 @@
 #include "contract/nimi/page.h"
 
 #include "wire/base64.h"
+#include "wire/digest.h"
 #include "wire/json.h"
 
-#include <nettle/sha2.h>
 #include <stdio.h>
 
 static bool page_refuse(struct fault *fault) {
@@ -11,21 +11,9 @@ static bool page_refuse(struct fault *fault) {
                      "this page_token is not of this list and filter; begin again without one");
 }
 
-/* Each part with its length, so that two lists of parts are never one text. */
-static void digest(const struct str *parts, size_t count, uint8_t *ret) {
-    struct sha256_ctx hash;
-    sha256_init(&hash);
-    for (size_t i = 0; i < count; i++) {
-        uint64_t len = parts[i].len;
-        sha256_update(&hash, sizeof(len), (const uint8_t *)&len);
-        sha256_update(&hash, parts[i].len, (const uint8_t *)parts[i].at);
-    }
-    sha256_digest(&hash, PAGE_DIGEST_BYTES, ret);
-}
-
 static void put_hex(const uint8_t *digest, char ret[2 * PAGE_DIGEST_BYTES + 1]) {
-    for (size_t i = 0; i < PAGE_DIGEST_BYTES; i++)
-        snprintf(ret + 2 * i, 3, "%02x", (unsigned)digest[i]);
+    digest_digits(digest, DIGEST_DIGITS, ret);
+    ret[DIGEST_DIGITS] = '\0';
 }
 
 /* The cursor is copied over the front of the room: it is shorter than its JSON. */
@@ -52,7 +40,7 @@ bool page_begin(int32_t size, struct str token, const struct str *filter, size_t
                 struct page *ret, struct fault *fault) {
     ret->cursor = STR_EMPTY;
     ret->size = size <= 0 ? PAGE_SIZE : size > PAGE_SIZE_MAX ? PAGE_SIZE_MAX : (size_t)size;
-    digest(filter, filter_count, ret->filter);
+    digest_parts(filter, filter_count, ret->filter);
     if (token.len == 0 || read_token(token, ret)) return true;
     return page_refuse(fault);
 }

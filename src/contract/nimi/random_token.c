@@ -1,8 +1,8 @@
 #include "contract/nimi/random_token.h"
 
 #include "wire/base64.h"
+#include "wire/digest.h"
 
-#include <nettle/sha2.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -17,8 +17,5 @@ void random_token_new(char ret[static RANDOM_TOKEN_BYTES + 1]) {
 }
 
 void random_token_digest(struct str token, uint8_t ret[static RANDOM_TOKEN_DIGEST_BYTES]) {
-    struct sha256_ctx hash;
-    sha256_init(&hash);
-    sha256_update(&hash, token.len, (const uint8_t *)token.at);
-    sha256_digest(&hash, RANDOM_TOKEN_DIGEST_BYTES, ret);
+    digest_text(token, ret);
 }

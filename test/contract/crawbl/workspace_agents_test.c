@@ -1,5 +1,6 @@
 #include "contract/crawbl/workspace_agents.h"
 
+#include "base/mem.h"
 #include "fake/http_fake.h"
 #include "fake/provider_fake.h"
 #include "helper/assert_str.h"
@@ -8,6 +9,7 @@
 #include "wire/json.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define ENDPOINT "http://o:7171/mcp/v1?x"
 
@@ -60,6 +62,20 @@ static void stage_done(struct stage *stage) {
     provider_free(stage->model);
     http_pool_free(stage->pool);
     loop_free(stage->loop);
+}
+
+static int setup(void **state) {
+    struct stage *stage = MEM_NEW(struct stage);
+    stage_init(stage);
+    *state = stage;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct stage *stage = *state;
+    stage_done(stage);
+    free(stage);
+    return 0;
 }
 
 static void hears(struct engine *engine, void *ctx) {
@@ -149,25 +165,23 @@ static void learn(struct stage *stage, const char *workspace) {
 /* --- tests -------------------------------------------------------------------------------- */
 
 static void a_workspace_has_its_own_agents_and_tools(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
-    assert_false(find(&stage, "w&1"));
-    struct http_call *get = out(&stage, "GET");
+    struct stage *stage = *state;
+    assert_false(find(stage, "w&1"));
+    struct http_call *get = out(stage, "GET");
     assert_str(fake_http_request(get)->url,
                "http://o:7171/v1/internal/agents?workspace_id=w%261");
     assert_str(fake_http_header(get, "Accept"), "application/json");
     assert_true(str_starts(fake_http_header(get, "Authorization"), STR("Bearer ")));
     assert_int_equal(fake_http_request(get)->total_ms, 15000);
     assert_int_equal(fake_http_request(get)->body_max_bytes, MIB);
-    assert_str(fake_http_header(out(&stage, "POST"), "X-Conversation-Id"), "s-1");
-    answer_agents(&stage, "w&1",
+    assert_str(fake_http_header(out(stage, "POST"), "X-Conversation-Id"), "s-1");
+    answer_agents(stage, "w&1",
                   ",{\"slug\":\"eve\",\"model\":\"m-2\",\"system_prompt\":\"You plan.\","
                   "\"allowed_tools\":[\"remote\"]}");
-    greet(&stage);
-    answer_tools(&stage, TOOLS);
-    assert_int_equal(stage.answers, 1);
-    const struct engine *engine = stage.answer;
+    greet(stage);
+    answer_tools(stage, TOOLS);
+    assert_int_equal(stage->answers, 1);
+    const struct engine *engine = stage->answer;
     assert_int_equal(engine->agent_count, 2);
     assert_str(engine->agents[0].slug, "manager");
     assert_str(engine->agents[0].model, "m-1");
@@ -175,29 +189,26 @@ static void a_workspace_has_its_own_agents_and_tools(void **state) {
     assert_str(engine->agents[0].delegates[0], "eve");
     assert_int_equal(engine->agents[0].delegate_count, 1);
     assert_str(engine->agents[1].model, "m-2");
-    assert_ptr_equal(engine->agents[1].provider, stage.model);
+    assert_ptr_equal(engine->agents[1].provider, stage->model);
     assert_int_equal(agent_tool_policy(&engine->agents[1], STR("local")), TOOL_HIDDEN);
     assert_int_equal(engine->tool_count, 2); /* of two with one name, ours */
-    assert_ptr_equal(engine_tool(engine, STR("local")), stage.local);
+    assert_ptr_equal(engine_tool(engine, STR("local")), stage->local);
     assert_string_equal(engine_tool(engine, STR("remote"))->kind->name, "mcp");
     const struct offer *offer = offers_of(engine->offers, &engine->agents[1]);
     assert_true(str_starts(offer->system, STR("You plan.")));
     assert_int_equal(offer->tool_count, 2); /* the transfer, and what it may */
-    stage_done(&stage);
 }
 
 static void the_settings_say_what_becomes_of_a_blueprints_calls(void **state) {
-    (void)state;
+    struct stage *stage = *state;
     static const struct agent_tool policies[] = {{STR_INIT("remote"), TOOL_ASK},
                                                  {STR_INIT("local"), TOOL_HIDDEN}};
-    struct stage stage;
-    stage_init(&stage);
-    stage.base.policies = policies;
-    stage.base.policy_count = ARRAY_LEN(policies);
-    assert_false(find(&stage, "w"));
-    answer_agents(&stage, "w", ",{\"slug\":\"eve\",\"allowed_tools\":[\"remote\",\"other\"]}");
-    greet(&stage);
-    answer_tools(&stage, TOOLS);
+    stage->base.policies = policies;
+    stage->base.policy_count = ARRAY_LEN(policies);
+    assert_false(find(stage, "w"));
+    answer_agents(stage, "w", ",{\"slug\":\"eve\",\"allowed_tools\":[\"remote\",\"other\"]}");
+    greet(stage);
+    answer_tools(stage, TOOLS);
     static const struct {
         const char *tool;
         enum tool_policy manager, eve;
@@ -205,62 +216,55 @@ static void the_settings_say_what_becomes_of_a_blueprints_calls(void **state) {
                  {"local", TOOL_HIDDEN, TOOL_HIDDEN},
                  {"other", TOOL_ALLOW, TOOL_ALLOW},
                  {"third", TOOL_ALLOW, TOOL_HIDDEN}};
-    const struct agent *agents = stage.answer->agents;
+    const struct agent *agents = stage->answer->agents;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct str tool = str_from(cases[i].tool);
         assert_int_equal(agent_tool_policy(&agents[0], tool), cases[i].manager);
         assert_int_equal(agent_tool_policy(&agents[1], tool), cases[i].eve);
     }
-    stage_done(&stage);
 }
 
 static void what_is_known_is_kept_for_a_minute_and_asked_for_behind_the_back(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
-    learn(&stage, "w");
-    struct engine *first = engine_ref(stage.answer);
-    loop_advance(stage.loop, WORKSPACE_AGENTS_FRESH_MS - 1);
-    assert_true(find(&stage, "w") && stage.answer == first);
-    assert_int_equal(fake_http_calls(stage.pool), 0);
-    loop_advance(stage.loop, 1);
-    assert_true(find(&stage, "w") && stage.answer == first);
-    assert_true(find(&stage, "w")); /* one fetch is enough */
-    assert_int_equal(fake_http_calls(stage.pool), 2);
-    answer_agents(&stage, "w", ",{\"slug\":\"eve\",\"allowed_tools\":[\"remote\"]}");
-    answer_tools(&stage, TOOLS);
-    assert_true(find(&stage, "w") && stage.answer == first); /* nothing is different */
-    loop_advance(stage.loop, WORKSPACE_AGENTS_FRESH_MS);
-    assert_true(find(&stage, "w"));
-    answer_agents(&stage, "w", "");
-    answer_tools(&stage, TOOLS);
-    assert_true(find(&stage, "w") && stage.answer != first);
-    assert_int_equal(stage.answer->agent_count, 1);
+    struct stage *stage = *state;
+    learn(stage, "w");
+    struct engine *first = engine_ref(stage->answer);
+    loop_advance(stage->loop, WORKSPACE_AGENTS_FRESH_MS - 1);
+    assert_true(find(stage, "w") && stage->answer == first);
+    assert_int_equal(fake_http_calls(stage->pool), 0);
+    loop_advance(stage->loop, 1);
+    assert_true(find(stage, "w") && stage->answer == first);
+    assert_true(find(stage, "w")); /* one fetch is enough */
+    assert_int_equal(fake_http_calls(stage->pool), 2);
+    answer_agents(stage, "w", ",{\"slug\":\"eve\",\"allowed_tools\":[\"remote\"]}");
+    answer_tools(stage, TOOLS);
+    assert_true(find(stage, "w") && stage->answer == first); /* nothing is different */
+    loop_advance(stage->loop, WORKSPACE_AGENTS_FRESH_MS);
+    assert_true(find(stage, "w"));
+    answer_agents(stage, "w", "");
+    answer_tools(stage, TOOLS);
+    assert_true(find(stage, "w") && stage->answer != first);
+    assert_int_equal(stage->answer->agent_count, 1);
     assert_int_equal(first->agent_count, 2); /* whoever began with it keeps it */
     engine_unref(first);
-    stage_done(&stage);
 }
 
 static void an_orchestrator_that_is_down_leaves_what_was_known_for_a_day(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
-    learn(&stage, "w");
-    struct engine *first = stage.answer;
+    struct stage *stage = *state;
+    learn(stage, "w");
+    struct engine *first = stage->answer;
     for (uint64_t gone = 0; gone < WORKSPACE_AGENTS_STALE_MS;
          gone += WORKSPACE_AGENTS_STALE_MS / 4) {
-        if (gone) loop_advance(stage.loop, WORKSPACE_AGENTS_STALE_MS / 4);
-        assert_true(find(&stage, "w") && stage.answer == first);
+        if (gone) loop_advance(stage->loop, WORKSPACE_AGENTS_STALE_MS / 4);
+        assert_true(find(stage, "w") && stage->answer == first);
         if (!gone) continue;
-        fake_http_fail(out(&stage, "GET"), ERR_UNAVAILABLE, HTTP_CONNECTING);
-        fake_http_fail(out(&stage, "POST"), ERR_DEADLINE_EXCEEDED, HTTP_WAITING);
+        fake_http_fail(out(stage, "GET"), ERR_UNAVAILABLE, HTTP_CONNECTING);
+        fake_http_fail(out(stage, "POST"), ERR_DEADLINE_EXCEEDED, HTTP_WAITING);
     }
-    loop_advance(stage.loop, WORKSPACE_AGENTS_STALE_MS / 4);
-    assert_true(find(&stage, "w") && is_base(&stage));
-    answer_agents(&stage, "w", "");
-    answer_tools(&stage, TOOLS);
-    assert_true(find(&stage, "w") && !is_base(&stage));
-    stage_done(&stage);
+    loop_advance(stage->loop, WORKSPACE_AGENTS_STALE_MS / 4);
+    assert_true(find(stage, "w") && is_base(stage));
+    answer_agents(stage, "w", "");
+    answer_tools(stage, TOOLS);
+    assert_true(find(stage, "w") && !is_base(stage));
 }
 
 static void a_bad_blueprint_leaves_the_configured_agents_with_the_tools(void **state) {
@@ -306,50 +310,41 @@ static void a_bad_blueprint_leaves_the_configured_agents_with_the_tools(void **s
 }
 
 static void without_tools_there_are_the_local_ones(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
-    assert_false(find(&stage, "w"));
-    fake_http_fail(out(&stage, "POST"), ERR_UNAVAILABLE, HTTP_CONNECTING);
-    answer_agents(&stage, "w", "");
-    assert_int_equal(stage.answers, 1);
-    assert_str(stage.answer->agents[0].slug, "manager");
-    assert_int_equal(stage.answer->tool_count, 1);
-    stage_done(&stage);
+    struct stage *stage = *state;
+    assert_false(find(stage, "w"));
+    fake_http_fail(out(stage, "POST"), ERR_UNAVAILABLE, HTTP_CONNECTING);
+    answer_agents(stage, "w", "");
+    assert_int_equal(stage->answers, 1);
+    assert_str(stage->answer->agents[0].slug, "manager");
+    assert_int_equal(stage->answer->tool_count, 1);
 }
 
 static void a_turn_waits_only_so_long(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
-    assert_false(find(&stage, "w"));
-    answer_agents(&stage, "w", ""); /* the tools take too long */
-    loop_advance(stage.loop, WORKSPACE_AGENTS_PATIENCE_MS - 1);
-    assert_int_equal(stage.answers, 0);
-    loop_advance(stage.loop, 1);
-    assert_int_equal(stage.answers, 1);
-    assert_str(stage.answer->agents[0].slug, "manager");
-    assert_false(find(&stage, "v")); /* nobody answers at all */
-    loop_advance(stage.loop, WORKSPACE_AGENTS_PATIENCE_MS);
-    assert_true(is_base(&stage));
-    stage_done(&stage);
+    struct stage *stage = *state;
+    assert_false(find(stage, "w"));
+    answer_agents(stage, "w", ""); /* the tools take too long */
+    loop_advance(stage->loop, WORKSPACE_AGENTS_PATIENCE_MS - 1);
+    assert_int_equal(stage->answers, 0);
+    loop_advance(stage->loop, 1);
+    assert_int_equal(stage->answers, 1);
+    assert_str(stage->answer->agents[0].slug, "manager");
+    assert_false(find(stage, "v")); /* nobody answers at all */
+    loop_advance(stage->loop, WORKSPACE_AGENTS_PATIENCE_MS);
+    assert_true(is_base(stage));
 }
 
 static void two_workspaces_never_share(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
-    learn(&stage, "a");
-    assert_false(find(&stage, "b"));
-    answer_agents(&stage, "b", ",{\"slug\":\"bob\"}");
-    greet(&stage); /* a session of its own */
-    answer_tools(&stage, "{\"tools\":[]}");
-    assert_non_null(engine_agent(stage.answer, STR("bob")));
-    assert_null(engine_tool(stage.answer, STR("remote")));
-    assert_true(find(&stage, "a"));
-    assert_null(engine_agent(stage.answer, STR("bob")));
-    assert_non_null(engine_tool(stage.answer, STR("remote")));
-    stage_done(&stage);
+    struct stage *stage = *state;
+    learn(stage, "a");
+    assert_false(find(stage, "b"));
+    answer_agents(stage, "b", ",{\"slug\":\"bob\"}");
+    greet(stage); /* a session of its own */
+    answer_tools(stage, "{\"tools\":[]}");
+    assert_non_null(engine_agent(stage->answer, STR("bob")));
+    assert_null(engine_tool(stage->answer, STR("remote")));
+    assert_true(find(stage, "a"));
+    assert_null(engine_agent(stage->answer, STR("bob")));
+    assert_non_null(engine_tool(stage->answer, STR("remote")));
 }
 
 static void who_waits_may_leave_and_the_rest_hear(void **state) {
@@ -372,92 +367,79 @@ static void who_waits_may_leave_and_the_rest_hear(void **state) {
 }
 
 static void a_new_configuration_forgets_everything(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
-    learn(&stage, "w");
-    assert_false(find(&stage, "v"));
-    workspace_agents_use(stage.workspace_agents, &stage.base, &stage.settings);
-    assert_true(is_base(&stage)); /* who waited goes on without */
-    assert_int_equal(fake_http_calls(stage.pool), 0);
-    learn(&stage, "w");
-    stage.settings.endpoint = STR_EMPTY;
-    workspace_agents_use(stage.workspace_agents, &stage.base, &stage.settings);
-    assert_true(find(&stage, "w") && is_base(&stage));
-    stage_done(&stage);
+    struct stage *stage = *state;
+    learn(stage, "w");
+    assert_false(find(stage, "v"));
+    workspace_agents_use(stage->workspace_agents, &stage->base, &stage->settings);
+    assert_true(is_base(stage)); /* who waited goes on without */
+    assert_int_equal(fake_http_calls(stage->pool), 0);
+    learn(stage, "w");
+    stage->settings.endpoint = STR_EMPTY;
+    workspace_agents_use(stage->workspace_agents, &stage->base, &stage->settings);
+    assert_true(find(stage, "w") && is_base(stage));
 }
 
 static void nobody_is_asked_without_an_endpoint_or_a_key(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
-    stage.settings.keys = NULL;
-    workspace_agents_use(stage.workspace_agents, &stage.base, &stage.settings);
-    assert_true(find(&stage, "w") && is_base(&stage));
-    assert_int_equal(fake_http_calls_ever(stage.pool), 0);
-    stage_done(&stage);
+    struct stage *stage = *state;
+    stage->settings.keys = NULL;
+    workspace_agents_use(stage->workspace_agents, &stage->base, &stage->settings);
+    assert_true(find(stage, "w") && is_base(stage));
+    assert_int_equal(fake_http_calls_ever(stage->pool), 0);
 }
 
 static void a_caller_who_cannot_be_signed_for_gets_the_configured_agents(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
-    assert_false(find(&stage, "w:1"));
-    loop_advance(stage.loop, 1);
-    assert_true(is_base(&stage));
-    assert_int_equal(fake_http_calls_ever(stage.pool), 0);
-    stage_done(&stage);
+    struct stage *stage = *state;
+    assert_false(find(stage, "w:1"));
+    loop_advance(stage->loop, 1);
+    assert_true(is_base(stage));
+    assert_int_equal(fake_http_calls_ever(stage->pool), 0);
 }
 
 static void the_blueprint_can_be_switched_off(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
-    stage.settings.blueprint = false;
-    workspace_agents_use(stage.workspace_agents, &stage.base, &stage.settings);
-    assert_false(find(&stage, "w"));
-    assert_int_equal(fake_http_calls(stage.pool), 1);
-    greet(&stage);
-    answer_tools(&stage, TOOLS);
-    assert_str(stage.answer->agents[0].slug, "clerk");
-    assert_non_null(engine_tool(stage.answer, STR("remote")));
-    stage_done(&stage);
+    struct stage *stage = *state;
+    stage->settings.blueprint = false;
+    workspace_agents_use(stage->workspace_agents, &stage->base, &stage->settings);
+    assert_false(find(stage, "w"));
+    assert_int_equal(fake_http_calls(stage->pool), 1);
+    greet(stage);
+    answer_tools(stage, TOOLS);
+    assert_str(stage->answer->agents[0].slug, "clerk");
+    assert_non_null(engine_tool(stage->answer, STR("remote")));
 }
 
 static void only_so_many_workspaces_are_remembered(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_init(&stage);
-    stage.settings.blueprint = false;
-    workspace_agents_use(stage.workspace_agents, &stage.base, &stage.settings);
+    struct stage *stage = *state;
+    stage->settings.blueprint = false;
+    workspace_agents_use(stage->workspace_agents, &stage->base, &stage->settings);
     for (int i = 0; i <= WORKSPACE_AGENTS_MAX; i++) {
         char name[16];
         snprintf(name, sizeof(name), "w%d", i);
-        assert_false(find(&stage, name));
-        fake_http_fail(out(&stage, "POST"), ERR_UNAVAILABLE, HTTP_CONNECTING);
+        assert_false(find(stage, name));
+        fake_http_fail(out(stage, "POST"), ERR_UNAVAILABLE, HTTP_CONNECTING);
     }
-    assert_true(find(&stage, "w1"));
-    assert_false(find(&stage, "w0")); /* the one that rested longest */
-    workspace_agents_leave(&stage.ask);
-    stage_done(&stage);
+    assert_true(find(stage, "w1"));
+    assert_false(find(stage, "w0")); /* the one that rested longest */
+    workspace_agents_leave(&stage->ask);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_workspace_has_its_own_agents_and_tools),
-        cmocka_unit_test(the_settings_say_what_becomes_of_a_blueprints_calls),
-        cmocka_unit_test(what_is_known_is_kept_for_a_minute_and_asked_for_behind_the_back),
-        cmocka_unit_test(an_orchestrator_that_is_down_leaves_what_was_known_for_a_day),
+        TEST(a_workspace_has_its_own_agents_and_tools),
+        TEST(the_settings_say_what_becomes_of_a_blueprints_calls),
+        TEST(what_is_known_is_kept_for_a_minute_and_asked_for_behind_the_back),
+        TEST(an_orchestrator_that_is_down_leaves_what_was_known_for_a_day),
         cmocka_unit_test(a_bad_blueprint_leaves_the_configured_agents_with_the_tools),
-        cmocka_unit_test(without_tools_there_are_the_local_ones),
-        cmocka_unit_test(a_turn_waits_only_so_long),
-        cmocka_unit_test(two_workspaces_never_share),
+        TEST(without_tools_there_are_the_local_ones),
+        TEST(a_turn_waits_only_so_long),
+        TEST(two_workspaces_never_share),
         cmocka_unit_test(who_waits_may_leave_and_the_rest_hear),
-        cmocka_unit_test(a_new_configuration_forgets_everything),
-        cmocka_unit_test(nobody_is_asked_without_an_endpoint_or_a_key),
-        cmocka_unit_test(a_caller_who_cannot_be_signed_for_gets_the_configured_agents),
-        cmocka_unit_test(the_blueprint_can_be_switched_off),
-        cmocka_unit_test(only_so_many_workspaces_are_remembered),
+        TEST(a_new_configuration_forgets_everything),
+        TEST(nobody_is_asked_without_an_endpoint_or_a_key),
+        TEST(a_caller_who_cannot_be_signed_for_gets_the_configured_agents),
+        TEST(the_blueprint_can_be_switched_off),
+        TEST(only_so_many_workspaces_are_remembered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 #include "contract/nimi/job/job_key.h"
 
 #include "base/units.h"
+#include "wire/digest.h"
 
 #include <assert.h>
 #include <nettle/sha2.h>
@@ -36,15 +37,14 @@ static void spell_key(const struct nimi_submit_scenario_job_request *request, st
     digest_str(&hash, key);
     sha256_digest(&hash, sizeof(digest), digest);
     at += snprintf(at, sizeof(ret->spelled), "%s", JOB_KEY_HEAD);
-    for (size_t i = 0; i < sizeof(digest); i++) at += snprintf(at, 3, "%02x", digest[i]);
-    ret->key = str_of(ret->spelled, (size_t)(at - ret->spelled));
+    digest_digits(digest, DIGEST_DIGITS, at);
+    ret->key = str_of(ret->spelled, (size_t)(at - ret->spelled) + DIGEST_DIGITS);
 }
 
 /* Fingerprint the request without the ids and labels of this one call. */
 static void print_request(const struct nimi_submit_scenario_job_request *request,
                           struct job_key *ret) {
     struct nimi_submit_scenario_job_request asked = *request;
-    struct sha256_ctx hash;
     struct buf bytes;
     asked.request_id = asked.idempotency_key = STR_EMPTY;
     asked.labels_count = 0;
@@ -52,9 +52,7 @@ static void print_request(const struct nimi_submit_scenario_job_request *request
     bool fits = pb_encode(&nimi_submit_scenario_job_request_table, &asked, &bytes);
     assert(fits); /* it arrived in a message */
     (void)fits;
-    sha256_init(&hash);
-    sha256_update(&hash, bytes.len, (const uint8_t *)buf_str(&bytes).at);
-    sha256_digest(&hash, sizeof(ret->printed), ret->printed);
+    digest_text(buf_str(&bytes), ret->printed);
     buf_done(&bytes);
     ret->print = str_of(ret->printed, sizeof(ret->printed));
 }

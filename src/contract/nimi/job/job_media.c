@@ -8,9 +8,9 @@
 #include "contract/nimi/ulid.h"
 #include "session/session.h"
 #include "store/artifact.h"
+#include "wire/digest.h"
 
 #include <assert.h>
-#include <nettle/sha2.h>
 #include <stdlib.h>
 
 #define MADE_MAX_BYTES (64 * MIB)
@@ -23,7 +23,7 @@ struct put {
     struct artifact_ask *ask;
     struct buf texts; /* text that `shown` borrows */
     struct nimi_scenario_artifact shown;
-    char sum[2 * SHA256_DIGEST_SIZE + 1];
+    char sum[2 * DIGEST_BYTES + 1];
 };
 
 static void put_free(struct put *put) {
@@ -87,17 +87,10 @@ static void count_piece(struct job_work *work) {
 /* --- artifacts ---------------------------------------------------------------------------- */
 
 static void spell_sum(struct str bytes, char *ret) {
-    static const char digits[] = "0123456789abcdef";
-    uint8_t sum[SHA256_DIGEST_SIZE];
-    struct sha256_ctx hash;
-    sha256_init(&hash);
-    sha256_update(&hash, bytes.len, (const uint8_t *)bytes.at);
-    sha256_digest(&hash, sizeof(sum), sum);
-    for (size_t i = 0; i < sizeof(sum); i++) {
-        ret[2 * i] = digits[sum[i] >> 4];
-        ret[2 * i + 1] = digits[sum[i] & 15];
-    }
-    ret[2 * sizeof(sum)] = '\0';
+    uint8_t sum[DIGEST_BYTES];
+    digest_text(bytes, sum);
+    digest_digits(sum, DIGEST_DIGITS, ret);
+    ret[DIGEST_DIGITS] = '\0';
 }
 
 /* `number` is the store's; 0: its bytes are not stored. False: the job has failed. */

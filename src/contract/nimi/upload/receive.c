@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "contract/nimi/admit.h"
+#include "wire/digest.h"
 
 #include <assert.h>
 #include <nettle/sha2.h>
@@ -181,14 +182,7 @@ static void digest(const struct receipt *receipt, uint8_t *ret) {
     const struct upload *upload = &receipt->upload;
     const struct str parts[] = {upload->app, upload->subject, upload->content_type,
                                 upload->name, upload->sum};
-    struct sha256_ctx hash;
-    sha256_init(&hash);
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        uint64_t len = parts[i].len;
-        sha256_update(&hash, sizeof(len), (const uint8_t *)&len);
-        sha256_update(&hash, parts[i].len, (const uint8_t *)parts[i].at);
-    }
-    sha256_digest(&hash, REPLIES_DIGEST_BYTES, ret);
+    digest_parts(parts, ARRAY_LEN(parts), ret);
 }
 
 static void receive_finish(struct receipt *receipt) {
