@@ -101,7 +101,7 @@ def sessions(daemon, count):
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         list(pool.map(ask, range(count)))
-    return f"{told[200]} answered, {told[503]} refused"
+    return f"{told[200]} answered, {told[503]} refused", True
 
 
 def readers(daemon, count):
@@ -116,18 +116,27 @@ def readers(daemon, count):
     first = [peer.recv(64) for peer in stopped]
     statuses = [int(piece.split()[1]) for piece in first]
     assert set(statuses) <= {200, 503}, set(statuses)
-    time.sleep(10)  # what the first moments took goes back to the system
-    each = (rss(daemon) - before) / count
+    each, seconds = settle(lambda: (rss(daemon) - before) / count, READER_KIB * 1024)
     queues = sent_queues(daemon)
-    time.sleep(28)  # limits.write_stall and some
+    time.sleep(40 - seconds)  # limits.write_stall and some
     for peer in stopped:
         peer.close()
     result = (
-        f"{statuses.count(200)} streams, {statuses.count(503)} refused, {each / 1024:.0f} KiB each, "
-        f"kernel's send queues at most {max(queues, default=0) / 1024:.0f} KiB"
+        f"{statuses.count(200)} streams, {statuses.count(503)} refused, {each / 1024:.0f} KiB each "
+        f"after {seconds:.0f} s, kernel's send queues at most {max(queues, default=0) / 1024:.0f} KiB"
     )
-    assert each <= READER_KIB * 1024 and max(queues, default=0) <= QUEUE_KIB * 1024, result
-    return result
+    return result, each <= READER_KIB * 1024 and max(queues, default=0) <= QUEUE_KIB * 1024
+
+
+def settle(measure, enough, seconds=25):
+    """The first measure that is small enough, or the last one, and when that was. The disk has
+    to catch up first, and on a busy machine that takes seconds."""
+    began = time.monotonic()
+    while True:
+        time.sleep(1)
+        measured, passed = measure(), time.monotonic() - began
+        if measured <= enough or passed > seconds:
+            return measured, passed
 
 
 def sent_queues(daemon):
@@ -153,7 +162,7 @@ def parked(daemon, count):
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         list(pool.map(ask, [range(at, count, 8) for at in range(8)]))
-    return f"{told[200]} wait, {told[503]} refused"
+    return f"{told[200]} wait, {told[503]} refused", True
 
 
 PARTS = {"sessions": (sessions, 1000), "readers": (readers, 1000), "parked": (parked, 10000)}
@@ -170,7 +179,7 @@ def prove(name, count, space):
             time.sleep(6)
             idle = rss(daemon)
             with Watch(daemon) as watch:
-                result = part(daemon, count or usual)
+                result, good = part(daemon, count or usual)
             time.sleep(60)
             after = rss(daemon)
             print(
@@ -186,7 +195,7 @@ def prove(name, count, space):
             if daemon.process:
                 print(daemon.log()[-2000:])
                 daemon.kill()
-    return not watch.failures and after <= 1.1 * idle
+    return good and not watch.failures and after <= 1.1 * idle
 
 
 def main():
