@@ -231,7 +231,7 @@ class Machine:
         """Each mode on connections of its own; every stream is established. Nobody reads further
         until the stop, and a connection may have a mebibyte in its buffers for all its streams."""
         for name, how, first, ends in MODES:
-            at_once = 8 if how is open_export else 25
+            at_once = 1 if how is open_export else 25
             for number in range(self.each):
                 if number % at_once == 0:
                     client = nimi.Client(self.weir, options=OPTIONS)

@@ -125,7 +125,7 @@ static void set_depth(const struct nimi_authorize_external_principal_request *fr
     int32_t asked = from->max_delegation_depth;
     if (is_delegate && asked <= 0) asked = 1;
     ret->can_delegate = from->can_delegate || is_delegate;
-    ret->depth_max = !ret->can_delegate                            ? 0
+    ret->depth_max = !ret->can_delegate                       ? 0
                      : asked <= 0 || asked > GRANTS_DEPTH_MAX ? GRANTS_DEPTH_MAX
                                                               : asked;
 }
@@ -412,8 +412,7 @@ static void list_chain(struct nimi_call *call, struct grants *grants, struct str
                        const struct nimi_list_token_chain_request *from,
                        const struct page *page, size_t first) {
     struct fault fault;
-    const struct grant *root =
-        grants_find(grants, from->root_token_id, app, clock_unix_ms());
+    const struct grant *root = grants_find(grants, from->root_token_id, app, clock_unix_ms());
     if (!is_callers(call, root)) {
         fault_set(&fault, NIMI_GRANT_TOKEN_CHAIN_ROOT_NOT_FOUND, "this app has no such token");
         nimi_refuse(call, &fault);

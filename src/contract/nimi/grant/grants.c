@@ -87,7 +87,8 @@ static bool copy_texts(struct grant *grant, const struct grant *from) {
            arena_str(grant->arena, from->consent_id, &grant->consent_id) &&
            arena_str(grant->arena, from->consent_version, &grant->consent_version) &&
            arena_str(grant->arena, from->policy, &grant->policy) &&
-           arena_str(grant->arena, from->catalog, &grant->catalog) && copy_scopes(grant, from) &&
+           arena_str(grant->arena, from->catalog, &grant->catalog) &&
+           copy_scopes(grant, from) &&
            (!from->selectors || copy_selectors(grant, from->selectors));
 }
 
@@ -146,8 +147,7 @@ void grants_use_policy(struct grants *grants, const struct grant *of) {
 }
 
 const struct grant *grants_newest(const struct grants *grants) {
-    return list_empty(&grants->all) ? NULL
-                                    : CONTAINER_OF(grants->all.prev, struct grant, link);
+    return list_empty(&grants->all) ? NULL : CONTAINER_OF(grants->all.prev, struct grant, link);
 }
 
 const struct grant *grants_before(const struct grants *grants, const struct grant *grant) {

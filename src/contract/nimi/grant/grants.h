@@ -30,7 +30,8 @@
 
 struct grant {
     struct list link; /* in the order of issue */
-    const struct grant *parent; /* NULL: granted by the user. It lives as long as its children */
+    const struct grant
+        *parent; /* NULL: granted by the user. It lives as long as its children */
     struct arena *arena;
     size_t bytes; /* that it counts */
     char id[ULID_LEN + 1];
