@@ -120,11 +120,11 @@ static uint64_t check_runs(struct fixture *f, uint64_t newest, enum notes notes)
 }
 
 static const char *const steps[] = {
-    "schema 1",  "schema 2",    "schema 3",  "schema 4",         "schema 5",   "schema 6",
-    "schema 7",  "schema 8",    "schema 9",  "schema 10",        "schema 11",  "schema 12",
-    "schema 13", "schema 14",   "schema 15", "schema committed", "new filled", "new named",
-    "epoch",     "epoch noted", "commit",    "rows appended",    "tasks done", "tasks answered",
-    "committed", "noted",       "answered",  "tables filled",    "projected",
+    "schema 1",       "schema 2",  "schema 3",    "schema 4",  "schema 5",         "schema 6",
+    "schema 7",       "schema 8",  "schema 9",    "schema 10", "schema 11",        "schema 12",
+    "schema 13",      "schema 14", "schema 15",   "schema 16", "schema committed", "new filled",
+    "new named",      "epoch",     "epoch noted", "commit",    "rows appended",    "tasks done",
+    "tasks answered", "committed", "noted",       "answered",  "tables filled",    "projected",
 };
 
 static void nothing_acknowledged_is_lost_at_any_step(void **state) {
@@ -179,22 +179,23 @@ static void fifty_crashes_in_a_row_leave_a_small_write_ahead_log(void **state) {
 
 static void a_migration_resumes_where_it_died(void **state) {
     struct fixture *f = *state;
-    static const char *const at[] = {"schema 2",  "schema 3",  "schema 4",        "schema 5",
-                                     "schema 6",  "schema 7",  "schema 8",        "schema 9",
-                                     "schema 10", "schema 11", "schema 12",       "schema 13",
-                                     "schema 14", "schema 15", "schema committed"};
+    static const char *const at[] = {"schema 2",  "schema 3",  "schema 4",  "schema 5",
+                                     "schema 6",  "schema 7",  "schema 8",  "schema 9",
+                                     "schema 10", "schema 11", "schema 12", "schema 13",
+                                     "schema 14", "schema 15", "schema 16", "schema committed"};
     for (size_t i = 0; i < ARRAY_LEN(at); i++) {
         fixture_open(f);
         write_pair(f, 1);
         fixture_close(f);
         /* Back to version 1, which had the log alone. */
-        fixture_sql(f, "DROP TABLE session; DROP TABLE run; DROP TABLE usage;"
-                       "DROP TABLE memory; DROP TABLE memory_words; DROP TABLE artifact;"
-                       "DROP TABLE audit; DELETE FROM meta WHERE name = 'audit';"
-                       "DROP TABLE keyed; DROP TABLE upload; DROP TABLE upload_piece;"
-                       "DROP TABLE artifact_token; DROP TABLE usual;"
-                       "DELETE FROM meta WHERE name = 'projected';"
-                       "UPDATE meta SET value = 1 WHERE name = 'schema'");
+        fixture_sql(f,
+                    "DROP TABLE session; DROP TABLE run; DROP TABLE usage;"
+                    "DROP TABLE memory; DROP TABLE memory_words; DROP TABLE artifact;"
+                    "DROP TABLE kept; DROP TABLE audit; DELETE FROM meta WHERE name = 'audit';"
+                    "DROP TABLE keyed; DROP TABLE upload; DROP TABLE upload_piece;"
+                    "DROP TABLE artifact_token; DROP TABLE usual;"
+                    "DELETE FROM meta WHERE name = 'projected';"
+                    "UPDATE meta SET value = 1 WHERE name = 'schema'");
         int status;
         fatal_step = at[i];
         lives = 1;

@@ -25,6 +25,7 @@
     "ALTER TABLE usage DROP COLUMN estimated;"                                                 \
     "ALTER TABLE usage DROP COLUMN estimate_tokens;"                                           \
     "ALTER TABLE usage DROP COLUMN estimate_cost_nano;"                                        \
+    "DROP TABLE kept;"                                                                         \
     "DROP TABLE audit; DELETE FROM meta WHERE name = 'audit';"                                 \
     "DROP TABLE usual;"                                                                        \
     "DROP TABLE artifact_token;"                                                               \

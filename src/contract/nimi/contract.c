@@ -228,6 +228,7 @@ SERVICE(nimi_app, NIMI_APP)
 SERVICE(nimi_audit, NIMI_AUDIT)
 SERVICE(nimi_auth, NIMI_AUTH)
 SERVICE(nimi_connectors, NIMI_CONNECTOR)
+SERVICE(nimi_grant, NIMI_GRANT)
 SERVICE(nimi_local, NIMI_LOCAL)
 SERVICE(nimi_model, NIMI_MODEL)
 SERVICE(nimi_workflow, NIMI_WORKFLOW)
@@ -258,6 +259,7 @@ static const struct contract_service services[] = {
     {"nimi_grpc", NULL, nimi_model},
     {"nimi_grpc", NULL, nimi_workflow},
     {"nimi_grpc", NULL, nimi_account},
+    {"nimi_grpc", NULL, nimi_grant},
     {"nimi_grpc", &nimi_connector_descriptor, nimi_connectors},
 };
 

@@ -6,6 +6,7 @@
 #include "contract/nimi/audit/audit.h"
 #include "contract/nimi/auth/auth.h"
 #include "contract/nimi/catalog/catalog.h"
+#include "contract/nimi/grant/calls.h"
 #include "contract/nimi/health/health.h"
 #include "contract/nimi/health/watch.h"
 #include "contract/nimi/job/jobs.h"
@@ -27,6 +28,7 @@
 #define AUDIT "nimi.runtime.v1.RuntimeAuditService"
 #define AUTH "nimi.runtime.v1.RuntimeAuthService"
 #define CONNECTOR "nimi.runtime.v1.RuntimeConnectorService"
+#define GRANT "nimi.runtime.v1.RuntimeGrantService"
 #define LOCAL "nimi.runtime.v1.RuntimeLocalService"
 #define MODEL "nimi.runtime.v1.RuntimeModelService"
 #define WORKFLOW "nimi.runtime.v1.RuntimeWorkflowService"
@@ -126,6 +128,16 @@ static const struct nimi_row account_rows[] = {
     /* clang-format on */
 };
 
+static const struct nimi_row grant_rows[] = {
+    /* clang-format off */
+    {ROW(GRANT, "AuthorizeExternalPrincipal"), RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_ONCE,  &nimi_authorize_external_principal_request_table, subject_of_authorize_principal, grant_authorize},
+    {ROW(GRANT, "ValidateAppAccessToken"),     RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER,  NIMI_READS, &nimi_validate_app_access_token_request_table,    subject_is_not_named,           grant_validate},
+    {ROW(GRANT, "RevokeAppAccessToken"),       RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_ONCE,  &nimi_revoke_app_access_token_request_table,      subject_is_not_named,           grant_revoke},
+    {ROW(GRANT, "IssueDelegatedAccessToken"),  RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_ONCE,  &nimi_issue_delegated_access_token_request_table, subject_is_not_named,           grant_delegate},
+    {ROW(GRANT, "ListTokenChain"),             RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_READS, &nimi_list_token_chain_request_table,             subject_is_not_named,           grant_list_chain},
+    /* clang-format on */
+};
+
 static const struct {
     struct str name;
     const struct nimi_row *rows;
@@ -140,6 +152,7 @@ static const struct {
     [NIMI_MODEL] = {STR_INIT(MODEL), model_rows, ARRAY_LEN(model_rows)},
     [NIMI_WORKFLOW] = {STR_INIT(WORKFLOW), workflow_rows, ARRAY_LEN(workflow_rows)},
     [NIMI_ACCOUNT] = {STR_INIT(ACCOUNT), account_rows, ARRAY_LEN(account_rows)},
+    [NIMI_GRANT] = {STR_INIT(GRANT), grant_rows, ARRAY_LEN(grant_rows)},
 };
 
 /* Index of the first row of a service, among the rows of all services. NIMI_SERVICES: how many

@@ -4,6 +4,7 @@
 #include "contract/nimi/account/account.h"
 #include "contract/nimi/app/rates.h"
 #include "contract/nimi/auth/sessions.h"
+#include "contract/nimi/grant/grants.h"
 #include "contract/nimi/health/watch.h"
 #include "contract/nimi/job/job_work.h"
 #include "contract/nimi/job/workflow_work.h"
@@ -32,6 +33,7 @@ struct nimi_runtime {
     struct health_topics health;
     struct nimi_apps apps;
     struct nimi_account *account;
+    struct grants *grants;
 };
 
 /* Enough for a minute of samples, and for each provider. */
@@ -73,6 +75,7 @@ struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
     runtime->health.runtime = state_topic();
     runtime->health.providers = state_topic();
     runtime->account = nimi_account_new();
+    runtime->grants = grants_new(GRANTS_MAX, GRANTS_MAX_BYTES);
     runtime->apps = (struct nimi_apps){topics_new(&app_topics), rates_new()};
     return runtime;
 }
@@ -85,6 +88,7 @@ void nimi_runtime_free(struct nimi_runtime *runtime) {
     replies_free(runtime->replies);
     sessions_free(runtime->sessions);
     nimi_account_free(runtime->account);
+    grants_free(runtime->grants);
     topics_free(runtime->apps.topics);
     rates_free(runtime->apps.rates);
     topic_unref(runtime->health.runtime);
@@ -196,6 +200,10 @@ struct nimi_apps *nimi_runtime_apps(struct nimi_runtime *runtime) {
 
 struct nimi_account *nimi_runtime_account(struct nimi_runtime *runtime) {
     return runtime->account;
+}
+
+struct grants *nimi_runtime_grants(struct nimi_runtime *runtime) {
+    return runtime->grants;
 }
 
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime) {

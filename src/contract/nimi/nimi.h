@@ -133,6 +133,7 @@ struct nimi_apps {
 struct nimi_apps *nimi_runtime_apps(struct nimi_runtime *runtime);
 
 struct nimi_account *nimi_runtime_account(struct nimi_runtime *runtime); /* account/account.h */
+struct grants *nimi_runtime_grants(struct nimi_runtime *runtime);        /* grant/grants.h */
 
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
 struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* for uploads */
@@ -152,6 +153,7 @@ enum {
     NIMI_APP,
     NIMI_WORKFLOW,
     NIMI_ACCOUNT,
+    NIMI_GRANT,
     NIMI_SERVICES,
 };
 

@@ -72,3 +72,7 @@ struct str *subject_of_list_usage_stats(void *request) {
 struct str *subject_of_submit_workflow(void *request) {
     return &((struct nimi_submit_workflow_request *)request)->subject_user_id;
 }
+
+struct str *subject_of_authorize_principal(void *request) {
+    return &((struct nimi_authorize_external_principal_request *)request)->subject_user_id;
+}

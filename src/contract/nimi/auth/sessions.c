@@ -129,6 +129,19 @@ bool sessions_registered(struct sessions *sessions, struct str app, struct str a
     return found;
 }
 
+bool sessions_knows_app(struct sessions *sessions, struct str app) {
+    bool found = false;
+    pthread_mutex_lock(&sessions->lock);
+    for (struct list *link = sessions->apps_used.prev; link != &sessions->apps_used && !found;
+         link = link->prev) {
+        const struct registered *one = CONTAINER_OF(link, struct registered, link);
+        struct str key = str_of(one->key, one->key_len);
+        found = key.len > app.len && str_starts(key, app) && !key.at[app.len];
+    }
+    pthread_mutex_unlock(&sessions->lock);
+    return found;
+}
+
 /* --- sessions ----------------------------------------------------------------------------- */
 
 static int64_t ttl_ms(int32_t ttl_s) {

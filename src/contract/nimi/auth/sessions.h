@@ -30,6 +30,7 @@ void sessions_free(struct sessions *sessions); /* NULL is fine */
 /* An app of one installation. */
 void sessions_register(struct sessions *sessions, struct str app, struct str app_instance);
 bool sessions_registered(struct sessions *sessions, struct str app, struct str app_instance);
+bool sessions_knows_app(struct sessions *sessions, struct str app); /* any instance of it */
 
 struct session_opened {
     char id[ULID_LEN + 1];

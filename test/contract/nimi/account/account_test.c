@@ -157,16 +157,15 @@ static void log_in(const char *subject, int64_t lasts_ms) {
     struct account_attempt attempt;
     struct account_material material = material_of(subject, lasts_ms);
     assert_int_equal(account_begin_login(account, APP, ONE, 0, &now, &attempt), DONE);
-    const struct account_proof proof = {str_from(attempt.id), APP, ONE,
-                                        str_from(attempt.state), str_from(attempt.nonce)};
+    const struct account_proof proof = {str_from(attempt.id), APP, ONE, str_from(attempt.state),
+                                        str_from(attempt.nonce)};
     assert_int_equal(account_take_proof(account, &proof, &now), DONE);
     assert_int_equal(change(ACCOUNT_LOGIN, &material), DONE);
 }
 
 static int bind(const char *agent, int32_t ttl_s, char *ret_id) {
-    const struct nimi_scoped_app_binding_relation relation = {.runtime_app_id = APP,
-                                                              .app_instance_id = ONE,
-                                                              .agent_id = str_from(agent)};
+    const struct nimi_scoped_app_binding_relation relation = {
+        .runtime_app_id = APP, .app_instance_id = ONE, .agent_id = str_from(agent)};
     struct nimi_scoped_app_binding_relation made;
     struct arena *arena = arena_new(MIB);
     struct buf bytes;
@@ -264,8 +263,8 @@ static void a_failed_login_goes_back_to_where_it_began(void **state) {
     pass(1000);
     assert_state(ACCOUNT_EXPIRED, NIMI_ACCOUNT_REASON_CODE_PROOF_EXPIRED);
     account_begin_login(account, APP, ONE, 0, &now, &attempt);
-    const struct account_proof proof = {str_from(attempt.id), APP, ONE,
-                                        str_from(attempt.state), str_from(attempt.nonce)};
+    const struct account_proof proof = {str_from(attempt.id), APP, ONE, str_from(attempt.state),
+                                        str_from(attempt.nonce)};
     assert_int_equal(account_take_proof(account, &proof, &now), DONE);
     assert_int_equal(account_take_proof(account, &proof, &now),
                      NIMI_ACCOUNT_REASON_CODE_PROOF_CONSUMED);
@@ -282,8 +281,8 @@ static void logins_have_a_limit(void **state) {
     restore(NULL, 0);
     for (int i = 0; i < ACCOUNT_ATTEMPTS_MAX; i++) {
         snprintf(name, sizeof(name), "%d", i);
-        assert_int_equal(
-            account_begin_login(account, APP, str_from(name), 0, &now, &attempt), DONE);
+        assert_int_equal(account_begin_login(account, APP, str_from(name), 0, &now, &attempt),
+                         DONE);
     }
     assert_int_equal(account_begin_login(account, APP, ONE, 0, &now, &attempt), ACCOUNT_FULL);
     assert_int_equal(account_begin_login(account, APP, STR("7"), 0, &now, &attempt), DONE);

@@ -1,0 +1,216 @@
+#include "contract/nimi/grant/grants.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct grants {
+    pthread_mutex_t lock;
+    size_t max, max_bytes, bytes;
+    struct map *by_id;
+    struct list all;
+};
+
+struct grants *grants_new(size_t max, size_t max_bytes) {
+    struct grants *grants = MEM_NEW(struct grants);
+    pthread_mutex_init(&grants->lock, NULL);
+    grants->max = max;
+    grants->max_bytes = max_bytes;
+    grants->by_id = map_new();
+    list_init(&grants->all);
+    return grants;
+}
+
+static void drop(struct grants *grants, struct grant *grant) {
+    map_remove(grants->by_id, str_of(grant->id, ULID_LEN));
+    list_remove(&grant->link);
+    grants->bytes -= grant->bytes;
+    arena_free(grant->arena);
+    free(grant);
+}
+
+void grants_free(struct grants *grants) {
+    if (!grants) return;
+    LIST_EACH(&grants->all, link) drop(grants, CONTAINER_OF(link, struct grant, link));
+    map_free(grants->by_id);
+    pthread_mutex_destroy(&grants->lock);
+    free(grants);
+}
+
+void grants_lock(struct grants *grants) {
+    pthread_mutex_lock(&grants->lock);
+}
+
+void grants_unlock(struct grants *grants) {
+    pthread_mutex_unlock(&grants->lock);
+}
+
+/* --- adding ------------------------------------------------------------------------------- */
+
+/* A child expires no later than its parent, so the parent of what stays stays. */
+static void drop_expired(struct grants *grants, int64_t now_ms) {
+    LIST_EACH(&grants->all, link) {
+        struct grant *grant = CONTAINER_OF(link, struct grant, link);
+        if (now_ms >= grant->expires_ms) drop(grants, grant);
+    }
+}
+
+static bool copy_selectors(struct grant *grant, const struct nimi_resource_selectors *from) {
+    struct nimi_resource_selectors *copy =
+        ARENA_NEW(grant->arena, struct nimi_resource_selectors);
+    struct buf bytes;
+    struct err e;
+    buf_init(&bytes, GRANTS_ONE_MAX_BYTES);
+    bool ok = copy && pb_encode(&nimi_resource_selectors_table, from, &bytes) &&
+              pb_decode(&nimi_resource_selectors_table, lent_of(buf_str(&bytes)), grant->arena,
+                        copy, &e);
+    buf_done(&bytes);
+    grant->selectors = copy;
+    return ok;
+}
+
+static bool copy_scopes(struct grant *grant, const struct grant *from) {
+    struct str *copies = arena_alloc(grant->arena, (from->scope_count + 1) * sizeof(*copies));
+    bool ok = copies != NULL;
+    for (size_t i = 0; ok && i < from->scope_count; i++)
+        ok = arena_str(grant->arena, from->scopes[i], &copies[i]);
+    grant->scopes = copies;
+    return ok;
+}
+
+static bool copy_texts(struct grant *grant, const struct grant *from) {
+    return arena_str(grant->arena, from->app, &grant->app) &&
+           arena_str(grant->arena, from->subject, &grant->subject) &&
+           arena_str(grant->arena, from->principal, &grant->principal) &&
+           arena_str(grant->arena, from->consent_id, &grant->consent_id) &&
+           arena_str(grant->arena, from->consent_version, &grant->consent_version) &&
+           arena_str(grant->arena, from->policy, &grant->policy) &&
+           arena_str(grant->arena, from->catalog, &grant->catalog) &&
+           copy_scopes(grant, from) &&
+           (!from->selectors || copy_selectors(grant, from->selectors));
+}
+
+struct grant *grants_add(struct grants *grants, const struct grant *from, int64_t now_ms,
+                         char ret_secret[static RANDOM_TOKEN_BYTES + 1]) {
+    drop_expired(grants, now_ms);
+    if (map_count(grants->by_id) >= grants->max) return NULL;
+    struct grant *grant = MEM_NEW(struct grant);
+    *grant = *from;
+    list_init(&grant->link);
+    grant->arena = arena_new(8 * GRANTS_ONE_MAX_BYTES);
+    bool ok = copy_texts(grant, from);
+    grant->bytes = sizeof(*grant) + arena_used(grant->arena);
+    if (!ok || grants->bytes + grant->bytes > grants->max_bytes) {
+        arena_free(grant->arena);
+        free(grant);
+        return NULL;
+    }
+    ulid_new(grant->id);
+    random_token_new(ret_secret);
+    random_token_digest(str_of(ret_secret, RANDOM_TOKEN_BYTES), grant->digest);
+    grants->bytes += grant->bytes;
+    list_append(&grants->all, &grant->link);
+    map_put(grants->by_id, str_of(grant->id, ULID_LEN), grant);
+    return grant;
+}
+
+/* --- finding and revoking ----------------------------------------------------------------- */
+
+struct grant *grants_find(struct grants *grants, struct str id, struct str app,
+                          int64_t now_ms) {
+    drop_expired(grants, now_ms);
+    struct grant *grant = map_find(grants->by_id, id);
+    return grant && str_equal(grant->app, app) ? grant : NULL;
+}
+
+bool grant_descends(const struct grant *one, const struct grant *root) {
+    while (one && one != root) one = one->parent;
+    return one != NULL;
+}
+
+void grants_revoke(struct grants *grants, struct grant *grant) {
+    LIST_EACH(&grants->all, link) {
+        struct grant *one = CONTAINER_OF(link, struct grant, link);
+        if (grant_descends(one, grant)) one->revoked = true;
+    }
+}
+
+void grants_use_policy(struct grants *grants, const struct grant *of) {
+    LIST_EACH(&grants->all, link) {
+        struct grant *one = CONTAINER_OF(link, struct grant, link);
+        if (str_equal(one->app, of->app) && str_equal(one->subject, of->subject) &&
+            str_equal(one->principal, of->principal) && !str_equal(one->policy, of->policy))
+            one->revoked = true;
+    }
+}
+
+const struct grant *grants_newest(const struct grants *grants) {
+    return list_empty(&grants->all) ? NULL : CONTAINER_OF(grants->all.prev, struct grant, link);
+}
+
+const struct grant *grants_before(const struct grants *grants, const struct grant *grant) {
+    return grant->link.prev == &grants->all
+               ? NULL
+               : CONTAINER_OF(grant->link.prev, struct grant, link);
+}
+
+/* --- scopes and selectors ----------------------------------------------------------------- */
+
+bool grant_covers(const struct str *scopes, size_t count, struct str asked) {
+    for (size_t i = 0; i < count; i++) {
+        struct str scope = scopes[i];
+        if (str_equal(scope, asked)) return true;
+        if (scope.len && scope.at[scope.len - 1] == '*' &&
+            str_starts(asked, str_head(scope, scope.len - 1)))
+            return true;
+    }
+    return false;
+}
+
+bool grant_scope_ok(struct str scope) {
+    static const struct str prefixes[] = {
+        STR_INIT("runtime."), STR_INIT("app."),   STR_INIT("ai."),
+        STR_INIT("read:"),    STR_INIT("write:"), STR_INIT("grant:"),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
+        if (str_starts(scope, prefixes[i])) return true;
+    }
+    return false;
+}
+
+static bool all_among(const struct str *asked, size_t asked_count, const struct str *of,
+                      size_t of_count) {
+    for (size_t i = 0; i < asked_count; i++) {
+        bool found = false;
+        for (size_t j = 0; j < of_count && !found; j++) found = str_equal(asked[i], of[j]);
+        if (!found) return false;
+    }
+    return true;
+}
+
+static bool labels_match(const struct nimi_resource_selectors *parent,
+                         const struct nimi_resource_selectors *asked) {
+    for (size_t i = 0; i < asked->labels_count; i++) {
+        bool found = false;
+        for (size_t j = 0; j < parent->labels_count && !found; j++)
+            found = str_equal(asked->labels[i].key, parent->labels[j].key) &&
+                    str_equal(asked->labels[i].value, parent->labels[j].value);
+        if (!found) return false;
+    }
+    return true;
+}
+
+bool grant_selects(const struct nimi_resource_selectors *parent,
+                   const struct nimi_resource_selectors *asked) {
+    if (!asked) return true;
+    if (!parent) return false;
+    return all_among(asked->conversation_ids, asked->conversation_ids_count,
+                     parent->conversation_ids, parent->conversation_ids_count) &&
+           all_among(asked->message_ids, asked->message_ids_count, parent->message_ids,
+                     parent->message_ids_count) &&
+           all_among(asked->document_ids, asked->document_ids_count, parent->document_ids,
+                     parent->document_ids_count) &&
+           labels_match(parent, asked);
+}

@@ -1,0 +1,268 @@
+"""nimi_streams: every streaming method of nimi.runtime.v1, held open, and then the daemon stops.
+
+    with Machine(start_weir, each=250) as machine:
+        machine.open_all()
+        took = machine.stop()       # every stream CANCELLED in plain words, nothing forged, exit 0
+
+A new streaming method is one more row of MODES: its name, how to open it, whether an event comes
+before anything happens, and which event would be an end.
+"""
+import socket
+import threading
+import time
+
+import grpc
+import nimi_client as nimi
+from accounts import Holder
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from nimi.runtime.v1 import account_pb2, app_pb2, app_pb2_grpc, audit_pb2, auth_pb2, auth_pb2_grpc
+from nimi.runtime.v1 import workflow_pb2 as wf
+from nimi.runtime.v1 import workflow_pb2_grpc
+from nimi_client import common, pb
+from subscriptions import STOPPED
+
+PATIENCE = 60
+LOG_BYTES = 1 << 20  # of the audit log: much more than a reader that waits takes ahead
+# A connection of its own, whose client takes little ahead.
+OPTIONS = [
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.lookahead_bytes", 65536),
+]
+TEXT_BYTES = 256  # of a text in a record, at most
+WORKFLOW_ENDS = (wf.WORKFLOW_EVENT_COMPLETED, wf.WORKFLOW_EVENT_FAILED, wf.WORKFLOW_EVENT_CANCELED)
+
+
+class Mute:
+    """A provider that takes every request and never answers."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.peers = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                self.peers.append(self.listener.accept()[0])
+            except OSError:
+                return
+
+    def close(self):
+        self.listener.close()
+        for peer in self.peers:
+            peer.close()
+
+    @property
+    def config(self):
+        return (
+            "nimi: {slots: 0, slots_per_app: 0, allow_loopback_provider_endpoint: true,"
+            " probe_interval: 0s}\nlimits: {connections: 2000}\n"
+            "providers:\n  - {name: mute, kind: openai, key_env: MUTE_KEY,"
+            f" base_url: 'http://127.0.0.1:{self.listener.getsockname()[1]}/v1'}}\n"
+            "connectors:\n  - {id: mute, provider: mute}\n"
+            "  - {id: here, provider: scripted, local: true, models: [m]}\n"
+        )
+
+
+# --- how each is opened -------------------------------------------------------------------------
+
+
+def open_text(machine, client):
+    return client.open(nimi.request("for ever"), timeout=PATIENCE)
+
+
+def open_speech(machine, client):
+    spec = pb.SpeechSynthesizeScenarioSpec(text="Good morning.")
+    head = nimi.head(
+        connector_id="mute",
+        model_id="tts-1",
+        route_policy=common.ROUTE_POLICY_CLOUD,
+        subject_user_id="anna",
+        timeout_ms=300000,
+    )
+    asked = pb.StreamScenarioRequest(
+        head=head,
+        scenario_type=pb.SCENARIO_TYPE_SPEECH_SYNTHESIZE,
+        spec=pb.ScenarioSpec(speech_synthesize=spec),
+    )
+    return client.open(asked, timeout=PATIENCE)
+
+
+def open_job(machine, client):
+    return client.ai.SubscribeScenarioJobEvents(
+        pb.SubscribeScenarioJobEventsRequest(job_id=machine.job),
+        metadata=client.metadata(),
+        timeout=PATIENCE,
+    )
+
+
+def open_workflow(machine, client):
+    stub = workflow_pb2_grpc.RuntimeWorkflowServiceStub(client.channel)
+    request = wf.SubscribeWorkflowEventsRequest(task_id=machine.workflow)
+    return stub.SubscribeWorkflowEvents(request, metadata=client.metadata(), timeout=PATIENCE)
+
+
+def open_export(machine, client):
+    return client.audit.ExportAuditEvents(
+        audit_pb2.ExportAuditEventsRequest(), metadata=client.metadata(), timeout=PATIENCE
+    )
+
+
+def open_runtime_health(machine, client):
+    request = audit_pb2.SubscribeRuntimeHealthEventsRequest()
+    return client.audit.SubscribeRuntimeHealthEvents(
+        request, metadata=client.metadata(), timeout=PATIENCE
+    )
+
+
+def open_provider_health(machine, client):
+    request = audit_pb2.SubscribeAIProviderHealthEventsRequest()
+    return client.audit.SubscribeAIProviderHealthEvents(
+        request, metadata=client.metadata(), timeout=PATIENCE
+    )
+
+
+def open_messages(machine, client):
+    return app_pb2_grpc.RuntimeAppServiceStub(client.channel).SubscribeAppMessages(
+        app_pb2.SubscribeAppMessagesRequest(app_id=nimi.APP),
+        metadata=client.metadata(),
+        timeout=PATIENCE,
+    )
+
+
+def open_account(machine, client):
+    holder = Holder(client, nimi.APP)
+    request = account_pb2.SubscribeAccountSessionEventsRequest(caller=holder.caller)
+    return holder.stub.SubscribeAccountSessionEvents(
+        request, metadata=holder.metadata, timeout=PATIENCE
+    )
+
+
+def open_watch(machine, client):
+    stub = health_pb2_grpc.HealthStub(client.channel)
+    return stub.Watch(health_pb2.HealthCheckRequest(), timeout=PATIENCE)
+
+
+def never(event):
+    return False
+
+
+def ends_scenario(event):
+    return event.frame.done or event.HasField("completed") or event.HasField("failed")
+
+
+MODES = [
+    # name                how               an event first   what would be an end
+    ("A speech",          open_speech,          True,  ends_scenario),
+    ("B jobs",            open_job,             True,  lambda e: e.event_type >= pb.SCENARIO_JOB_EVENT_COMPLETED),
+    ("B workflows",       open_workflow,        True,  lambda e: e.event_type in WORKFLOW_ENDS),
+    ("C export",          open_export,          True,  lambda e: e.eof),
+    ("D runtime health",  open_runtime_health,  True,  never),
+    ("D provider health", open_provider_health, False, never),
+    ("D app messages",    open_messages,        False, never),
+    ("D account",         open_account,         True,  never),
+    ("D grpc.health.v1",  open_watch,           True,  never),
+    ("A text",            open_text,            True,  ends_scenario),  # last: it talks
+]
+
+
+# --- one daemon ---------------------------------------------------------------------------------
+
+
+class Machine:
+    def __init__(self, start_weir, each):
+        self.each, self.mute, self.calls = each, Mute(), []
+        self.weir = start_weir(
+            script="test/e2e/scripts/slow.yaml",
+            config=self.mute.config,
+            env={"MUTE_KEY": "k"},
+        )
+        client = nimi.Client(self.weir)
+        self._fill_log(client)
+        self.job = self._submit_job(client)
+        self.workflow = self._submit_workflow(client)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.mute.close()
+
+    @staticmethod
+    def _fill_log(client):
+        """Enough records that no export is over before the stop."""
+        stub = auth_pb2_grpc.RuntimeAuthServiceStub(client.channel)
+        request = auth_pb2.RegisterAppRequest(app_id=nimi.APP, app_instance_id="one")
+        metadata = client.metadata(caller_id="c" * TEXT_BYTES, surface_id="s" * TEXT_BYTES)
+        for _ in range(LOG_BYTES // (2 * TEXT_BYTES) // 100):
+            asked = [
+                stub.RegisterApp.future(request, metadata=metadata, timeout=PATIENCE)
+                for _ in range(100)
+            ]
+            assert all(call.result().accepted for call in asked)
+
+    @staticmethod
+    def _submit_job(client):
+        submitted = pb.SubmitScenarioJobRequest(
+            head=nimi.head(timeout_ms=300000),
+            scenario_type=pb.SCENARIO_TYPE_TEXT_GENERATE,
+            execution_mode=pb.EXECUTION_MODE_ASYNC_JOB,
+            spec=nimi.text_spec("for ever"),
+        )
+        return client.ask(client.ai.SubmitScenarioJob, submitted)[0].job.job_id
+
+    @staticmethod
+    def _submit_workflow(client):
+        ask = wf.WorkflowNode(
+            node_id="ask",
+            node_type=wf.WORKFLOW_NODE_AI_GENERATE,
+            ai_generate_config=wf.AiGenerateNodeConfig(model_id="local/m", prompt="for ever"),
+        )
+        submitted = wf.SubmitWorkflowRequest(
+            app_id=nimi.APP,
+            definition=wf.WorkflowDefinition(workflow_type="test", nodes=[ask]),
+            timeout_ms=300000,
+        )
+        stub = workflow_pb2_grpc.RuntimeWorkflowServiceStub(client.channel)
+        return client.ask(stub.SubmitWorkflow, submitted)[0].task_id
+
+    def open_all(self):
+        """Each mode on connections of its own; every stream is established. Nobody reads further
+        until the stop, and a connection may have a mebibyte in its buffers for all its streams."""
+        for name, how, first, ends in MODES:
+            at_once = 1 if how is open_export else 25
+            for number in range(self.each):
+                if number % at_once == 0:
+                    client = nimi.Client(self.weir, options=OPTIONS)
+                self.calls.append((name, how(self, client), first, ends))
+        for name, call, first, ends in self.calls:
+            try:
+                assert not first or not ends(next(call)), name
+            except grpc.RpcError as error:
+                raise AssertionError(f"{name} was not established: {error.details()}") from None
+            call.initial_metadata()
+
+    def stop(self):
+        """SIGTERM: seconds until the process was gone. No stream can have ended later."""
+        exits = []
+        process, began = self.weir.process, time.monotonic()
+        waits = threading.Thread(target=lambda: exits.append((process.wait(), time.monotonic())))
+        self.weir.signal(15)
+        waits.start()
+        for name, call, _, ends in self.calls:
+            check_cancelled(name, call, ends)
+        waits.join()
+        assert self.weir.wait() == 0
+        return exits[0][1] - began
+
+
+def check_cancelled(name, call, ends):
+    try:
+        for event in call:
+            assert not ends(event), f"{name}: an end was invented: {event}"
+    except grpc.RpcError:
+        pass
+    assert call.code() == grpc.StatusCode.CANCELLED, (name, call.code(), call.details())
+    wanted = "the server is stopping" if name == "D grpc.health.v1" else STOPPED
+    assert call.details() == wanted, (name, call.details())
