@@ -3,23 +3,29 @@
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
 #include "reader/reader.h"
-#include "weir/client.h"
 #include "wire/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <weir/client.h>
 
 static const char usage[] =
     "weir watch METHOD [JSON] [--address HOST:PORT] [--token TOKEN] [--app-id ID]\n"
-    "           [--header NAME=VALUE] [--deadline-ms N] [--cancel-after N] [--mode-d] [--json]\n\n"
+    "           [--header NAME=VALUE] [--deadline-ms N] [--cancel-after N] [--mode-d] "
+    "[--json]\n\n"
     "Reads a stream: \"StreamScenario\", \"SubscribeWorkflowEvents\" or another stream of\n"
-    "nimi.runtime.v1, \"Converse\", \"/stream\", \"runs/ID/events\", or a gRPC path. JSON is the\n"
+    "nimi.runtime.v1, \"Converse\", \"/stream\", \"runs/ID/events\", or a gRPC path. JSON is "
+    "the\n"
     "request, by default {}; for Converse also an array of requests, one turn each. Without\n"
-    "--address the daemon of these settings is asked; the token is then AGENT_AUTH_TOKEN where\n"
+    "--address the daemon of these settings is asked; the token is then AGENT_AUTH_TOKEN "
+    "where\n"
     "the stream is HTTP, and --token elsewhere (weir token new makes one).\n\n"
-    "Each frame is one line of JSON on stdout. A message whose type is not known here is shown\n"
-    "as {\"base64\": ...}; only a subscription can be read so (--mode-d). The last line, on stderr,\n"
-    "is the outcome; --json makes it JSON. What the server did against its contract is a warning\n"
+    "Each frame is one line of JSON on stdout. A message whose type is not known here is "
+    "shown\n"
+    "as {\"base64\": ...}; only a subscription can be read so (--mode-d). The last line, on "
+    "stderr,\n"
+    "is the outcome; --json makes it JSON. What the server did against its contract is a "
+    "warning\n"
     "there. Ctrl-C, and --cancel-after N frames, cancel the call. Exit code:\n\n"
     "    0 completed   1 not begun, or stdout is closed   2 wrong usage\n"
     "    11 failed       12 work_cancelled  13 refused         14 unknown   15 truncated\n"
@@ -112,15 +118,15 @@ static struct weir_client *connect_to(const struct config *config,
     const char *token = arguments->token;
     if (!token && ours && is_http(config->operands[0]) && own[0]) token = own;
     struct weir_client *client =
-        found ? weir_client_new(&(struct weir_client_options){.size = sizeof(
-                                                                  struct weir_client_options),
-                                                              .address = ours ? base.at
-                                                                              : arguments->address,
-                                                              .token = token,
-                                                              .authorities = trust,
-                                                              .app_id = arguments->app_id},
-                                why, sizeof(why))
-              : NULL;
+        found
+            ? weir_client_new(
+                  &(struct weir_client_options){.size = sizeof(struct weir_client_options),
+                                                .address = ours ? base.at : arguments->address,
+                                                .token = token,
+                                                .authorities = trust,
+                                                .app_id = arguments->app_id},
+                  why, sizeof(why))
+            : NULL;
     if (found && !client) err_set(e, ERR_INVALID_ARGUMENT, "%s", why);
     free(own);
     free(trust);
@@ -129,8 +135,7 @@ static struct weir_client *connect_to(const struct config *config,
 }
 
 static struct weir_stream *open_stream(struct weir_client *client, const struct config *config,
-                                       const struct watch_arguments *arguments,
-                                       struct err *e) {
+                                       const struct watch_arguments *arguments, struct err *e) {
     char why[ERR_TEXT_BYTES] = "";
     struct str name = config->operands[0];
     const struct reader_method *known = reader_method_find(name);
@@ -142,7 +147,9 @@ static struct weir_stream *open_stream(struct weir_client *client, const struct 
         client,
         &(struct weir_stream_options){.size = sizeof(struct weir_stream_options),
                                       .method = method,
-                                      .json = json ? json : bodyless ? NULL : "{}",
+                                      .json = json       ? json
+                                              : bodyless ? NULL
+                                                         : "{}",
                                       .mode = arguments->mode_d ? WEIR_MODE_SUBSCRIPTION
                                                                 : WEIR_MODE_KNOWN,
                                       .deadline_ms = arguments->deadline,
@@ -179,7 +186,7 @@ static bool print_frames(struct weir_stream *stream, uint64_t frames_max) {
 /* --- the outcome -------------------------------------------------------------------------- */
 
 static struct str repeat_of(const struct weir_outcome *outcome) {
-    return outcome_repeat_name((enum outcome_repeat)outcome->repeat);
+    return stream_outcome_repeat_name((enum stream_outcome_repeat)outcome->repeat);
 }
 
 static void write_json(const struct weir_outcome *outcome, struct buf *out) {
@@ -187,7 +194,8 @@ static void write_json(const struct weir_outcome *outcome, struct buf *out) {
     json_open_object(&json);
     json_member_str(&json, "outcome", str_from(outcome->name));
     json_member_str(&json, "repeat", repeat_of(outcome));
-    json_member_str(&json, "wait", outcome_wait_name((enum outcome_wait)outcome->wait));
+    json_member_str(&json, "wait",
+                    stream_outcome_wait_name((enum stream_outcome_wait)outcome->wait));
     if (outcome->snapshot) json_member_str(&json, "snapshot", str_from(outcome->snapshot));
     json_member_str(&json, "status", str_from(outcome->status_name));
     if (outcome->reason_code) json_member_i64(&json, "reason_code", outcome->reason_code);
