@@ -63,8 +63,9 @@ static bool read_events(struct seen *seen, struct str bytes, size_t piece) {
     return fine;
 }
 
-static struct outcome_advice read_all(struct seen *seen, const struct reader_method *method,
-                                      struct str bytes, size_t piece, unsigned end) {
+static struct stream_outcome_advice read_all(struct seen *seen,
+                                             const struct reader_method *method,
+                                             struct str bytes, size_t piece, unsigned end) {
     *seen = (struct seen){.handed_out = 0};
     reader_init(&seen->reader, method, end & 1 ? 2 : 1);
     bool whole = reader_kind_is_http(method->kind) ? read_events(seen, bytes, piece)
@@ -75,8 +76,8 @@ static struct outcome_advice read_all(struct seen *seen, const struct reader_met
     const struct reader_end how = {
         .code = whole ? (enum err_code)(end % (ERR_UNAUTHENTICATED + 1)) : ERR_INTERNAL,
         .from_server = whole};
-    struct outcome_advice advice = reader_close(&seen->reader, &how);
-    if (advice.outcome == OUTCOME_COMPLETED) assert(seen->last);
+    struct stream_outcome_advice advice = reader_close(&seen->reader, &how);
+    if (advice.outcome == STREAM_COMPLETED) assert(seen->last);
     if (method->mode == CLOSE_SUBSCRIPTION) assert(!seen->last);
     assert(seen->handed_out == seen->reader.frames && seen->missing == seen->reader.missing);
     assert((seen->dropped > 0) == !!(seen->reader.faults & FAULT_AFTER_END));
@@ -91,8 +92,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct str bytes = str_of(data + 2, size - 2);
     struct seen whole, cut;
     unsigned end = data[1] & 31;
-    struct outcome_advice a = read_all(&whole, method, bytes, size, end);
-    struct outcome_advice b = read_all(&cut, method, bytes, (size_t)data[1] / 32 + 1, end);
+    struct stream_outcome_advice a = read_all(&whole, method, bytes, size, end);
+    struct stream_outcome_advice b =
+        read_all(&cut, method, bytes, (size_t)data[1] / 32 + 1, end);
     assert(a.outcome == b.outcome && a.repeat == b.repeat && a.wait == b.wait);
     assert(whole.handed_out == cut.handed_out && whole.text_bytes == cut.text_bytes);
     assert(whole.reader.faults == cut.reader.faults);

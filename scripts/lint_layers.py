@@ -48,7 +48,10 @@ def includes(path):
 
 
 def beside(name, header, folder):
-    """The two subfolders of `folder` that these paths are in, if they are not the same."""
+    """The two subfolders of `folder` that these paths are in, if they are not the same. What the
+    build writes for a folder is in none of them."""
+    if not header.startswith(folder + "/"):
+        return ""
     rooms = {pathlib.PurePath(path).relative_to(folder).parts[0] for path in (name, header)
              if len(pathlib.PurePath(path).relative_to(folder).parts) > 1}
     return " and ".join(sorted(rooms)) if len(rooms) == 2 else ""

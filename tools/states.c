@@ -12,12 +12,14 @@
 #include "client/h2.h"
 #include "client/link.h"
 #include "job/run_job.h"
+#include "library/inner.h"
 #include "loop/slots.h"
 #include "mcp/client.h"
 #include "mcp/pipe.h"
 #include "mcp/stream.h"
 #include "provider/media_work.h"
 #include "provider/remote_inner.h"
+#include "reader/reader.h"
 #include "record/record.h"
 #include "route/answer.h"
 #include "rpc/call.h"
@@ -66,6 +68,8 @@ MACHINE(process)
 MACHINE(remote)
 MACHINE(media)
 MACHINE(slot)
+MACHINE(reader)
+MACHINE(reading)
 
 /* clang-format off */
 static const struct machine {
@@ -128,6 +132,10 @@ static const struct machine {
      MEDIA_STATE_COUNT,  media_moves,  media_name},
     {"A slot",           "src/loop/slots.c",   "One of so many at once; the others wait in line.",
      SLOT_STATE_COUNT,   slot_moves,   slot_name},
+    {"A judge of a stream", "src/reader/reader.c", "The client's side: what its frames say, and what its end comes to.",
+     READER_STATE_COUNT, reader_moves, reader_name},
+    {"A stream of the client library", "src/library/reading.c", "From the caller's request to the outcome.",
+     READING_STATE_COUNT, reading_moves, reading_name},
 };
 /* clang-format on */
 

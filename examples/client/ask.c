@@ -9,18 +9,20 @@
 static const char request[] =
     "{\"head\": {\"appId\": \"demo.app\", \"modelId\": \"local/any\", \"routePolicy\": 1},"
     " \"scenarioType\": \"SCENARIO_TYPE_TEXT_GENERATE\", \"executionMode\": 2, \"spec\": {"
-    "\"textGenerate\": {\"input\": [{\"role\": \"user\", \"content\": \"plan two days in Kyoto\"}]}}}";
+    "\"textGenerate\": {\"input\": [{\"role\": \"user\", \"content\": \"plan two days in "
+    "Kyoto\"}]}}}";
 
 int main(int argc, char **argv) {
     char why[256] = "";
-    struct weir_client_options to = {.size = sizeof(to), .address = argc > 1 ? argv[1] : "",
-                                     .app_id = "demo.app"};
-    struct weir_stream_options ask = {.size = sizeof(ask), .method = "StreamScenario",
-                                      .json = request};
+    struct weir_client_options to = {
+        .size = sizeof(to), .address = argc > 1 ? argv[1] : "", .app_id = "demo.app"};
+    struct weir_stream_options ask = {
+        .size = sizeof(ask), .method = "StreamScenario", .json = request};
     struct weir_frame frame = {.size = sizeof(frame)};
     struct weir_outcome outcome = {.size = sizeof(outcome)};
     struct weir_client *client = weir_client_new(&to, why, sizeof(why));
-    struct weir_stream *stream = client ? weir_stream_open(client, &ask, why, sizeof(why)) : NULL;
+    struct weir_stream *stream =
+        client ? weir_stream_open(client, &ask, why, sizeof(why)) : NULL;
     if (!stream) {
         fprintf(stderr, "%s\n", why);
         return 2;

@@ -110,7 +110,7 @@ struct weir_frame {
     uint64_t missing; /* numbers left out right before this one */
     const char *text; /* the piece of answer in it, or "" */
     size_t text_len;
-    int last;     /* it completes the stream */
+    int last;      /* it completes the stream */
     int turn_over; /* Converse: it ends a turn */
 };
 
@@ -183,11 +183,11 @@ enum weir_fault {
 
 struct weir_outcome {
     size_t size;
-    int code;            /* enum weir_outcome_code */
-    const char *name;    /* "completed" */
-    const char *meaning; /* a sentence */
-    int repeat;          /* enum weir_repeat */
-    int wait;            /* enum weir_wait */
+    int code;             /* enum weir_outcome_code */
+    const char *name;     /* "completed" */
+    const char *meaning;  /* a sentence */
+    int repeat;           /* enum weir_repeat */
+    int wait;             /* enum weir_wait */
     const char *snapshot; /* fetch the state with this method first; NULL: no need */
     int status;           /* the gRPC status that counts; 14 where none came */
     const char *status_name;
@@ -210,7 +210,7 @@ WEIR_API void weir_stream_free(struct weir_stream *stream); /* accepts NULL */
  * chance by less than half. */
 WEIR_API uint64_t weir_backoff_ms(unsigned attempt);
 
-WEIR_API const char *weir_fault_name(unsigned fault); /* one bit; "" for any other number */
+WEIR_API const char *weir_fault_name(unsigned fault);    /* one bit; "" for any other number */
 WEIR_API const char *weir_fault_meaning(unsigned fault); /* the same, a sentence */
 WEIR_API const char *weir_client_version(void);
 

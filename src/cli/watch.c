@@ -6,11 +6,11 @@
 #include "contract/crawbl/options.h"
 #include "contract/nimi/options.h"
 #include "reader/reader.h"
-#include "weir/client.h"
 #include "wire/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <weir/client.h>
 
 static const char usage[] =
     "weir watch METHOD [JSON] [--address HOST:PORT] [--token TOKEN] [--app-id ID]\n"
@@ -192,7 +192,7 @@ static bool print_frames(struct weir_stream *stream, uint64_t frames_max) {
 /* --- the outcome -------------------------------------------------------------------------- */
 
 static struct str repeat_of(const struct weir_outcome *outcome) {
-    return outcome_repeat_name((enum outcome_repeat)outcome->repeat);
+    return stream_outcome_repeat_name((enum stream_outcome_repeat)outcome->repeat);
 }
 
 static void write_json(const struct weir_outcome *outcome, struct buf *out) {
@@ -200,7 +200,8 @@ static void write_json(const struct weir_outcome *outcome, struct buf *out) {
     json_open_object(&json);
     json_member_str(&json, "outcome", str_from(outcome->name));
     json_member_str(&json, "repeat", repeat_of(outcome));
-    json_member_str(&json, "wait", outcome_wait_name((enum outcome_wait)outcome->wait));
+    json_member_str(&json, "wait",
+                    stream_outcome_wait_name((enum stream_outcome_wait)outcome->wait));
     if (outcome->snapshot) json_member_str(&json, "snapshot", str_from(outcome->snapshot));
     json_member_str(&json, "status", str_from(outcome->status_name));
     if (outcome->reason_code) json_member_i64(&json, "reason_code", outcome->reason_code);

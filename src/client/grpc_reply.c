@@ -147,8 +147,7 @@ static void say_status(struct grpc_reply *reply, enum err_code code, struct err 
 }
 
 /* Judge a stream that ended in order, with or without a status. */
-static void judge_status(struct grpc_reply *reply, struct grpc_call_end *ret,
-                         struct err *why) {
+static void judge_status(struct grpc_reply *reply, struct grpc_call_end *ret, struct err *why) {
     enum err_code code = code_of_status(buf_str(&reply->status));
     ret->from_server = reply->status.len > 0;
     if (!ret->from_server) {

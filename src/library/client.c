@@ -47,14 +47,15 @@ static bool read_address(struct weir_client *client, const char *address, struct
     struct url url;
     struct buf whole;
     if (!address || !address[0])
-        return err_set(e, ERR_INVALID_ARGUMENT,
-                       "no address; give \"host:port\", \"http://host:port\" or \"https://host\"");
+        return err_set(
+            e, ERR_INVALID_ARGUMENT,
+            "no address; give \"host:port\", \"http://host:port\" or \"https://host\"");
     buf_init(&whole, ADDRESS_MAX_BYTES);
     if (!strstr(address, "://")) buf_append(&whole, STR("http://"));
     buf_append(&whole, str_from(address));
-    bool good = buf_ok(&whole) && url_read(buf_str(&whole), &url) == URL_FINE &&
-                !url.user.at && str_is_plain(str_skip(url.path, 0), "/") &&
-                url.path.len <= 1 && url.query.len == 0;
+    bool good = buf_ok(&whole) && url_read(buf_str(&whole), &url) == URL_FINE && !url.user.at &&
+                str_is_plain(str_skip(url.path, 0), "/") && url.path.len <= 1 &&
+                url.query.len == 0;
     if (good) {
         client->host = text_copy(url.host);
         client->port = url.port;
@@ -85,7 +86,8 @@ static bool read_secrets(struct weir_client *client, const char *token, const ch
     if (token && (!is_header_value(token) || strlen(token) > SECRET_MAX_BYTES))
         return err_set(e, ERR_INVALID_ARGUMENT, "the token is too long or not printable ASCII");
     if (app_id && (!is_header_value(app_id) || strlen(app_id) > ADDRESS_MAX_BYTES))
-        return err_set(e, ERR_INVALID_ARGUMENT, "the app id is too long or not printable ASCII");
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "the app id is too long or not printable ASCII");
     client->app_id = text_copy(str_from(app_id && app_id[0] ? app_id : USUAL_APP_ID));
     if (!token || !token[0]) return true;
     buf_init(&bearer, SECRET_MAX_BYTES + KIB);
@@ -179,5 +181,5 @@ const char *weir_fault_meaning(unsigned fault) {
 uint64_t weir_backoff_ms(unsigned attempt) {
     uint64_t random = 0;
     if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0) random = 0;
-    return outcome_backoff_ms(attempt, random);
+    return stream_outcome_backoff_ms(attempt, random);
 }

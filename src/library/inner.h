@@ -23,10 +23,10 @@
 #include "base/text.h"
 #include "client/grpc_call.h"
 #include "reader/reader.h"
-#include "weir/client.h"
 #include "wire/protojson.h"
 
 #include <pthread.h>
+#include <weir/client.h>
 
 #define STREAM_QUEUE_BYTES (1 * MIB)
 #define STREAM_LINGER_MS 2000
@@ -61,7 +61,8 @@ void client_drop(struct weir_client *client);
 /* One frame, in one block: its bytes, its text and its type, each with a NUL. */
 struct frame {
     struct list link;
-    unsigned holders; /* the queue or the consumer, and `newest`; guarded by the stream's lock */
+    unsigned
+        holders; /* the queue or the consumer, and `newest`; guarded by the stream's lock */
     struct reader_frame facts; /* its text is not used */
     struct str bytes, text, type, id;
 };
@@ -82,15 +83,15 @@ enum reading_state {
 bool reading_may_become(enum reading_state state, enum reading_state next);
 struct str reading_state_name(enum reading_state state);
 
-/* How the call is made: carry_grpc.c, carry_http.c. On the loop's thread. */
-struct carrier {
+/* How the call is made: transport_grpc.c, transport_http.c. On the loop's thread. */
+struct stream_transport {
     MUST_CHECK bool (*start)(struct weir_stream *stream, struct err *e);
     void (*pause)(struct weir_stream *stream);
     void (*resume)(struct weir_stream *stream);
-    void (*cancel)(struct weir_stream *stream); /* nothing more is reported */
+    void (*cancel)(struct weir_stream *stream);    /* nothing more is reported */
     void (*turn_over)(struct weir_stream *stream); /* may be NULL */
 };
-extern const struct carrier carrier_grpc, carrier_http;
+extern const struct stream_transport transport_grpc, transport_http;
 
 /* What the loop and the consumer both use. */
 struct shared {
@@ -99,7 +100,7 @@ struct shared {
     enum reading_state state;
     struct err refused; /* if it ended while opening */
     struct list queue;
-    size_t queued; /* cost of what is in the queue */
+    size_t queued;                     /* cost of what is in the queue */
     bool paused, resuming, cancelling; /* the last two: a mail is under way */
     struct frame *newest;              /* mode TERMINAL */
 };
@@ -107,7 +108,7 @@ struct shared {
 struct weir_stream {
     /* Not changed after it was opened. */
     struct weir_client *client;
-    const struct carrier *carrier;
+    const struct stream_transport *transport;
     const struct reader_method *method;
     struct reader_method own; /* of a method without a row */
     struct text path;
@@ -122,7 +123,7 @@ struct weir_stream {
 
     /* The loop's. */
     struct reader reader;
-    struct grpc_call *grpc; /* NULL: over, or another carrier */
+    struct grpc_call *grpc; /* NULL: over, or another transport */
     struct http_call *http;
     struct sse *sse;
     size_t sent;          /* bytes of `messages` */
@@ -152,6 +153,6 @@ void reading_end(struct weir_stream *stream, const struct reader_end *end, struc
 /* request.c: fill what is fixed from the options.
  * errors  ERR_INVALID_ARGUMENT what is wrong with them */
 MUST_CHECK bool reading_take_options(struct weir_stream *stream,
-                                    const struct weir_stream_options *options, struct err *e);
+                                     const struct weir_stream_options *options, struct err *e);
 
 #endif

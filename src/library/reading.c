@@ -75,7 +75,7 @@ static void frame_drop(struct frame *frame) {
 static void on_linger(void *ctx) {
     struct weir_stream *stream = ctx;
     const struct reader_end end = {.open = true};
-    stream->carrier->cancel(stream);
+    stream->transport->cancel(stream);
     reading_end(stream, &end, STR_EMPTY);
 }
 
@@ -97,8 +97,8 @@ static void enqueue(struct weir_stream *stream, struct frame *frame) {
     shared->paused = full;
     pthread_cond_broadcast(&shared->changed);
     pthread_mutex_unlock(&shared->lock);
-    if (pause) stream->carrier->pause(stream);
-    if (resume) stream->carrier->resume(stream);
+    if (pause) stream->transport->pause(stream);
+    if (resume) stream->transport->resume(stream);
     if (last) timer_start(&stream->linger, STREAM_LINGER_MS);
 }
 
@@ -106,7 +106,7 @@ static void take(struct weir_stream *stream, struct str bytes, struct str type, 
                  const struct reader_frame *facts) {
     if (facts->dropped) return;
     enqueue(stream, frame_new(bytes, type, id, facts));
-    if (facts->turn_over && stream->carrier->turn_over) stream->carrier->turn_over(stream);
+    if (facts->turn_over && stream->transport->turn_over) stream->transport->turn_over(stream);
 }
 
 void reading_take_message(struct weir_stream *stream, struct str message) {
@@ -148,18 +148,18 @@ static struct str reason_name(const struct weir_stream *stream) {
 }
 
 static void fill_outcome(struct weir_stream *stream, const struct reader_end *end,
-                         struct outcome_advice advice, struct str message) {
+                         struct stream_outcome_advice advice, struct str message) {
     struct reader *reader = &stream->reader;
     struct buf *text = &stream->outcome_text;
-    enum err_code status = outcome_status(end->code, end->from_server);
+    enum err_code status = stream_outcome_status(end->code, end->from_server);
     struct str said = reader->message.len ? buf_str(&reader->message) : message;
     struct str reason = reason_name(stream);
     (void)buf_room(text, reason.len + said.len + 2); /* so that it stays */
     stream->outcome = (struct weir_outcome){
         .size = sizeof(stream->outcome),
         .code = (int)advice.outcome,
-        .name = outcome_name(advice.outcome).at,
-        .meaning = outcome_meaning(advice.outcome).at,
+        .name = stream_outcome_name(advice.outcome).at,
+        .meaning = stream_outcome_meaning(advice.outcome).at,
         .repeat = (int)advice.repeat,
         .wait = (int)advice.wait,
         .snapshot = advice.snapshot ? snapshot_of(stream->method) : NULL,
@@ -168,7 +168,7 @@ static void fill_outcome(struct weir_stream *stream, const struct reader_end *en
         .reason_code = reader->reason_code,
         .reason = keep_text(text, reason),
         .message = keep_text(text, said),
-        .event = advice.outcome == OUTCOME_DISCONNECTED ? "runtime.disconnected" : "",
+        .event = advice.outcome == STREAM_DISCONNECTED ? "runtime.disconnected" : "",
         .faults = reader->faults,
         .frames = reader->frames,
         .missing = reader->missing,
@@ -190,7 +190,7 @@ static void on_open(void *ctx) {
     struct weir_stream *stream = ctx;
     struct shared *shared = &stream->shared;
     struct err why;
-    bool started = stream->carrier->start(stream, &why);
+    bool started = stream->transport->start(stream, &why);
     pthread_mutex_lock(&shared->lock);
     if (!started) shared->refused = why;
     reading_move(shared, started ? READING_RUNNING : READING_ENDED);
@@ -210,14 +210,14 @@ static void on_resume(void *ctx) {
     pthread_mutex_lock(&shared->lock);
     shared->resuming = shared->paused = false;
     pthread_mutex_unlock(&shared->lock);
-    if (!is_ended(stream)) stream->carrier->resume(stream);
+    if (!is_ended(stream)) stream->transport->resume(stream);
 }
 
 static void on_cancel(void *ctx) {
     struct weir_stream *stream = ctx;
     const struct reader_end end = {.code = ERR_CANCELLED, .by_us = true};
     if (is_ended(stream)) return;
-    stream->carrier->cancel(stream);
+    stream->transport->cancel(stream);
     reading_end(stream, &end, STR_EMPTY);
 }
 
@@ -246,7 +246,7 @@ static void reading_free(struct weir_stream *stream) {
 static void on_leave(void *ctx) {
     struct weir_stream *stream = ctx;
     timer_stop(&stream->linger);
-    stream->carrier->cancel(stream);
+    stream->transport->cancel(stream);
     reading_free(stream);
 }
 
@@ -276,8 +276,8 @@ static bool reading_start(struct weir_stream *stream, struct err *e) {
     reader_init(&stream->reader, stream->method, stream->message_count);
     stream->reader.resumed = stream->resumed;
     timer_init(&stream->linger, client->loop, on_linger, stream);
-    stream->carrier =
-        reader_kind_is_http(stream->method->kind) ? &carrier_http : &carrier_grpc;
+    stream->transport =
+        reader_kind_is_http(stream->method->kind) ? &transport_http : &transport_grpc;
     pthread_mutex_lock(&client->lock);
     client->holders++;
     pthread_mutex_unlock(&client->lock);

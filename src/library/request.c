@@ -13,8 +13,10 @@
 /* --- the method --------------------------------------------------------------------------- */
 
 static const enum close_mode modes[] = {
-    [WEIR_MODE_KNOWN] = CLOSE_SINGLE,     [WEIR_MODE_DONE] = CLOSE_DONE,
-    [WEIR_MODE_TERMINAL] = CLOSE_TERMINAL, [WEIR_MODE_EOF] = CLOSE_EOF,
+    [WEIR_MODE_KNOWN] = CLOSE_SINGLE,
+    [WEIR_MODE_DONE] = CLOSE_DONE,
+    [WEIR_MODE_TERMINAL] = CLOSE_TERMINAL,
+    [WEIR_MODE_EOF] = CLOSE_EOF,
     [WEIR_MODE_SUBSCRIPTION] = CLOSE_SUBSCRIPTION,
 };
 
@@ -25,20 +27,20 @@ static bool take_unknown(struct weir_stream *stream, struct str name, int mode, 
     bool path = str_starts(name, STR("/")) && str_find_byte(rest, '/') > 0 &&
                 str_find_byte(rest, '/') + 1 < rest.len && str_is_plain(rest, "/._");
     if (!path)
-        return err_set(e, ERR_INVALID_ARGUMENT,
-                       "unknown stream '" STR_FMT "'; give a gRPC path, "
-                       "\"/package.Service/Method\", the name of a known method, \"/stream\" or "
-                       "\"runs/ID/events\"",
-                       STR_ARG(str_head(name, 100)));
+        return err_set(
+            e, ERR_INVALID_ARGUMENT,
+            "unknown stream '" STR_FMT "'; give a gRPC path, "
+            "\"/package.Service/Method\", the name of a known method, \"/stream\" or "
+            "\"runs/ID/events\"",
+            STR_ARG(str_head(name, 100)));
     if (mode != WEIR_MODE_SUBSCRIPTION)
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "the messages of " STR_FMT " are not known here, so only mode D "
                        "(subscription) can be read: which frame completes another stream could "
                        "not be told",
                        STR_ARG(str_head(name, 200)));
-    stream->own = (struct reader_method){.path = text_str(stream->path),
-                                         .mode = CLOSE_SUBSCRIPTION,
-                                         .kind = READER_PLAIN};
+    stream->own = (struct reader_method){
+        .path = text_str(stream->path), .mode = CLOSE_SUBSCRIPTION, .kind = READER_PLAIN};
     stream->method = &stream->own;
     return true;
 }
@@ -130,7 +132,8 @@ static bool take_body(struct weir_stream *stream, const struct weir_stream_optio
 static bool take_request(struct weir_stream *stream, const struct weir_stream_options *options,
                          struct err *e) {
     if (options->json && options->request)
-        return err_set(e, ERR_INVALID_ARGUMENT, "give the request as JSON or as bytes, not both");
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "give the request as JSON or as bytes, not both");
     if (reader_kind_is_http(stream->method->kind)) return take_body(stream, options, e);
     if (options->json) return add_all_json(stream, options->json, e);
     return add_message(stream, str_of(options->request, options->request_len), e);
@@ -221,17 +224,18 @@ static bool add_headers(struct weir_stream *stream, const char *const *headers, 
             return err_set(e, ERR_INVALID_ARGUMENT, "the header '%.100s' has no value",
                            headers[i]);
         if (!is_name(name) || !is_value(value))
-            return err_set(e, ERR_INVALID_ARGUMENT,
-                           "the header '%.100s' is not one: a name in lower case, and a value of "
-                           "printable ASCII",
-                           headers[i]);
+            return err_set(
+                e, ERR_INVALID_ARGUMENT,
+                "the header '%.100s' is not one: a name in lower case, and a value of "
+                "printable ASCII",
+                headers[i]);
         if (!add_header(stream, name, value, e)) return false;
     }
     return true;
 }
 
 bool reading_take_options(struct weir_stream *stream, const struct weir_stream_options *options,
-                         struct err *e) {
+                          struct err *e) {
     buf_init(&stream->messages, STREAM_REQUEST_MAX_BYTES);
     buf_init(&stream->header_text, STREAM_HEADERS_MAX_BYTES);
     (void)buf_room(&stream->header_text, STREAM_HEADERS_MAX_BYTES); /* so that it stays */

@@ -76,8 +76,8 @@ static void read_scenario(const void *message, struct frame_facts *ret) {
 /* --- jobs and workflows ------------------------------------------------------------------- */
 
 /* What a terminal number of an enum stands for; LAST_DATA for all others. */
-static enum outcome_last last_of(int value, int completed, int failed, int cancelled,
-                                 int timed_out) {
+static enum stream_outcome_last last_of(int value, int completed, int failed, int cancelled,
+                                        int timed_out) {
     if (value == completed) return LAST_DONE;
     if (value == cancelled) return LAST_CANCELLED;
     return value == failed || value == timed_out ? LAST_FAILED : LAST_DATA;
@@ -87,11 +87,10 @@ static enum outcome_last last_of(int value, int completed, int failed, int cance
 static void read_job(const void *message, struct frame_facts *ret) {
     const struct nimi_scenario_job_event *event = message;
     const struct nimi_scenario_job *job = event->job;
-    enum outcome_last by_type =
-        last_of(event->event_type, NIMI_SCENARIO_JOB_EVENT_COMPLETED,
-                NIMI_SCENARIO_JOB_EVENT_FAILED, NIMI_SCENARIO_JOB_EVENT_CANCELED,
-                NIMI_SCENARIO_JOB_EVENT_TIMEOUT);
-    enum outcome_last by_snapshot =
+    enum stream_outcome_last by_type = last_of(
+        event->event_type, NIMI_SCENARIO_JOB_EVENT_COMPLETED, NIMI_SCENARIO_JOB_EVENT_FAILED,
+        NIMI_SCENARIO_JOB_EVENT_CANCELED, NIMI_SCENARIO_JOB_EVENT_TIMEOUT);
+    enum stream_outcome_last by_snapshot =
         job ? last_of(job->status, NIMI_SCENARIO_JOB_STATUS_COMPLETED,
                       NIMI_SCENARIO_JOB_STATUS_FAILED, NIMI_SCENARIO_JOB_STATUS_CANCELED,
                       NIMI_SCENARIO_JOB_STATUS_TIMEOUT)
@@ -109,9 +108,9 @@ static void read_workflow(const void *message, struct frame_facts *ret) {
     const struct nimi_workflow_event *event = message;
     ret->has_number = true;
     ret->number = event->sequence;
-    ret->last = last_of(event->event_type, NIMI_WORKFLOW_EVENT_COMPLETED,
-                        NIMI_WORKFLOW_EVENT_FAILED, NIMI_WORKFLOW_EVENT_CANCELED,
-                        NIMI_WORKFLOW_EVENT_FAILED);
+    ret->last =
+        last_of(event->event_type, NIMI_WORKFLOW_EVENT_COMPLETED, NIMI_WORKFLOW_EVENT_FAILED,
+                NIMI_WORKFLOW_EVENT_CANCELED, NIMI_WORKFLOW_EVENT_FAILED);
     if (ret->last == LAST_FAILED) ret->reason_code = event->reason_code;
 }
 
@@ -162,8 +161,7 @@ void frame_read_message(const struct reader_method *method, struct str message,
         return;
     }
     void *decoded = arena_alloc(arena, method->frame->size);
-    ret->malformed =
-        !decoded || !pb_decode_view(method->frame, message, arena, decoded, &none);
+    ret->malformed = !decoded || !pb_decode_view(method->frame, message, arena, decoded, &none);
     if (!ret->malformed) readers[method->kind](decoded, ret);
 }
 

@@ -11,12 +11,12 @@
 
 #include "base/arena.h"
 #include "reader/method.h"
-#include "reader/outcome.h"
+#include "reader/stream_outcome.h"
 #include "wire/sse.h"
 
 struct frame_facts {
-    enum outcome_last last;   /* LAST_DATA: it does not complete the stream */
-    bool announces_failure;   /* the stream goes on, and has failed */
+    enum stream_outcome_last last; /* LAST_DATA: it does not complete the stream */
+    bool announces_failure;        /* the stream goes on, and has failed */
     bool malformed, disagrees;
     bool has_number;
     uint64_t number;

@@ -56,9 +56,9 @@ const struct reader_method *reader_method_find(struct str name) {
     for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
         const struct reader_method *method = &methods[i];
         bool run = method->kind == READER_RUN;
-        bool matches = run ? is_run_events(name)
-                           : str_equal(name, method->path) ||
-                                 str_equal(name, last_part(method->path));
+        bool matches =
+            run ? is_run_events(name)
+                : str_equal(name, method->path) || str_equal(name, last_part(method->path));
         if (matches) return method;
     }
     return NULL;

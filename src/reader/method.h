@@ -30,10 +30,10 @@ enum reader_kind {
 /* How frames are numbered. */
 enum reader_numbers {
     NUMBERS_NONE,
-    NUMBERS_FROM_ONE, /* 1, 2, 3 ...: anything else is a fault of the server */
+    NUMBERS_FROM_ONE,      /* 1, 2, 3 ...: anything else is a fault of the server */
     NUMBERS_FROM_ONE_GAPS, /* from 1; a gap means that events were dropped */
-    NUMBERS_FROM_ZERO, /* 0, 1, 2 ...: a gap makes the export invalid */
-    NUMBERS_RISING,    /* from anywhere; a gap means that events were lost */
+    NUMBERS_FROM_ZERO,     /* 0, 1, 2 ...: a gap makes the export invalid */
+    NUMBERS_RISING,        /* from anywhere; a gap means that events were lost */
     /* The same after a first frame, whose number is above those of the frames that follow it:
      * a snapshot of now, then what led to it. */
     NUMBERS_AFTER_SNAPSHOT,
@@ -45,10 +45,11 @@ struct reader_method {
     enum close_mode mode;
     enum reader_kind kind;
     enum reader_numbers numbers;
-    const struct pb_message *request; /* NULL: its messages are not known here, or not protobuf */
+    const struct pb_message
+        *request; /* NULL: its messages are not known here, or not protobuf */
     const struct pb_message *frame;
-    uint32_t number_field;   /* where frame is NULL: the field that holds the number, or 0 */
-    const char *snapshot;    /* the method that tells the state, or NULL */
+    uint32_t number_field; /* where frame is NULL: the field that holds the number, or 0 */
+    const char *snapshot;  /* the method that tells the state, or NULL */
 };
 
 /* By its path, or by its last part ("StreamScenario"). A run's events are found by the path of

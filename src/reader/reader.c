@@ -94,8 +94,8 @@ struct str reader_fault_meaning(enum reader_fault fault) {
 /* --- numbers ------------------------------------------------------------------------------ */
 
 static const struct {
-    bool strict;  /* no number may be left out */
-    bool starts;  /* it has a first number, which is ... */
+    bool strict; /* no number may be left out */
+    bool starts; /* it has a first number, which is ... */
     uint64_t first;
     unsigned uncompared; /* frames at the beginning that the next is not compared with */
 } numbers[NUMBERS_COUNT] = {
@@ -159,7 +159,7 @@ static bool whole(const struct reader *reader) {
 }
 
 /* The completing frame: the end of the stream, or of the last of its turns. */
-static void finish(struct reader *reader, enum outcome_last last) {
+static void finish(struct reader *reader, enum stream_outcome_last last) {
     bool export = reader->method->kind == READER_EXPORT;
     reader->last = export && !whole(reader) ? LAST_INVALID : last;
     reader_move(reader, READER_FINISHED);
@@ -242,26 +242,25 @@ static bool refuses_by_itself(const struct reader *reader, enum err_code status)
     return reader->method->kind == READER_CONVERSE && refusal;
 }
 
-struct outcome_advice reader_close(struct reader *reader, const struct reader_end *end) {
-    enum err_code status = outcome_status(end->code, end->from_server);
+struct stream_outcome_advice reader_close(struct reader *reader, const struct reader_end *end) {
+    enum err_code status = stream_outcome_status(end->code, end->from_server);
     note_end(reader, end, status);
     /* An error event, and then nothing: the run failed, whatever else is missing. */
     if (reader->state == READER_READING && reader->failed &&
         reader->method->kind == READER_TURN && !end->by_us)
         reader->last = LAST_FAILED;
     struct str reason = buf_str(&reader->reason);
-    bool reasoned =
-        reason.len || reader->reason_code || refuses_by_itself(reader, status);
+    bool reasoned = reason.len || reader->reason_code || refuses_by_itself(reader, status);
     bool by_status = reader->state != READER_FINISHED && err_kinds[status].retry;
     bool by_reason = reader_reason_can_help(reason, reader->reason_code);
     bool can_help = reader->stated ? reader->retryable : by_reason || by_status;
-    const struct outcome_close close = {.mode = reader->method->mode,
-                                        .last = reader->last,
-                                        .status = status,
-                                        .by_us = end->by_us,
-                                        .reasoned = reasoned,
-                                        .never_seen = end->never_seen,
-                                        .can_help = can_help};
+    const struct stream_outcome_close close = {.mode = reader->method->mode,
+                                               .last = reader->last,
+                                               .status = status,
+                                               .by_us = end->by_us,
+                                               .reasoned = reasoned,
+                                               .never_seen = end->never_seen,
+                                               .can_help = can_help};
     reader_move(reader, READER_CLOSED);
-    return outcome_decide(&close);
+    return stream_outcome_decide(&close);
 }

@@ -23,23 +23,23 @@
 
 #include "base/buf.h"
 #include "reader/method.h"
-#include "reader/outcome.h"
+#include "reader/stream_outcome.h"
 #include "wire/sse.h"
 
 /* What a server does against the contract. Each is noted once; they are bits of a mask. */
 enum reader_fault {
-    FAULT_MALFORMED = 1 << 0,      /* a frame is not a message of its type */
-    FAULT_AFTER_END = 1 << 1,      /* frames after the completing one; they were dropped */
-    FAULT_FIRST_NUMBER = 1 << 2,   /* the numbers do not start where they must */
-    FAULT_GAP = 1 << 3,            /* a number is missing */
-    FAULT_NUMBER_ORDER = 1 << 4,   /* a number does not rise */
-    FAULT_DISAGREES = 1 << 5,      /* a frame contradicts itself: type, payload, status */
-    FAULT_NO_END = 1 << 6,         /* OK, or the end of the body, without a completing frame */
-    FAULT_ERROR_AFTER_END = 1 << 7,/* the completing frame, then an error status */
-    FAULT_NOT_CLOSED = 1 << 8,     /* the completing frame, and then the call stayed open */
-    FAULT_SUBSCRIPTION_OK = 1 << 9,/* a subscription closed with OK, which none promises */
-    FAULT_VERSION = 1 << 10,       /* the contract version is missing or not ours */
-    FAULT_COUNT = 11,              /* of the bits above */
+    FAULT_MALFORMED = 1 << 0,       /* a frame is not a message of its type */
+    FAULT_AFTER_END = 1 << 1,       /* frames after the completing one; they were dropped */
+    FAULT_FIRST_NUMBER = 1 << 2,    /* the numbers do not start where they must */
+    FAULT_GAP = 1 << 3,             /* a number is missing */
+    FAULT_NUMBER_ORDER = 1 << 4,    /* a number does not rise */
+    FAULT_DISAGREES = 1 << 5,       /* a frame contradicts itself: type, payload, status */
+    FAULT_NO_END = 1 << 6,          /* OK, or the end of the body, without a completing frame */
+    FAULT_ERROR_AFTER_END = 1 << 7, /* the completing frame, then an error status */
+    FAULT_NOT_CLOSED = 1 << 8,      /* the completing frame, and then the call stayed open */
+    FAULT_SUBSCRIPTION_OK = 1 << 9, /* a subscription closed with OK, which none promises */
+    FAULT_VERSION = 1 << 10,        /* the contract version is missing or not ours */
+    FAULT_COUNT = 11,               /* of the bits above */
 };
 
 /* The longest reason, and the longest text about it, that are kept. */
@@ -47,7 +47,7 @@ enum reader_fault {
 #define READER_MESSAGE_MAX_BYTES (4 * KIB)
 
 enum reader_state {
-    READER_WAITING,  /* no frame so far */
+    READER_WAITING, /* no frame so far */
     READER_READING,
     READER_FINISHED, /* the completing frame has arrived */
     READER_CLOSED,
@@ -57,27 +57,27 @@ enum reader_state {
 struct reader {
     const struct reader_method *method;
     enum reader_state state;
-    enum outcome_last last;
-    bool resumed;          /* the caller asked for what follows a number: any may come first */
-    size_t turns;          /* READER_CONVERSE: turns that are still to end */
-    bool failed;           /* READER_CONVERSE, READER_TURN: a failure was reported before the end */
-    uint64_t number;       /* of the newest frame that has one */
-    uint64_t numbered;     /* frames that had one */
-    uint64_t missing;      /* numbers that were left out */
-    uint64_t frames;       /* that were not dropped */
-    unsigned faults;       /* bits of enum reader_fault */
-    int reason_code;       /* a ReasonCode, or 0 */
-    struct buf reason;     /* its name, or the code that the contract uses; may be empty */
-    struct buf message;    /* for a person; may be empty */
-    bool stated;           /* the server itself says whether a later try can help ... */
-    bool retryable;        /* ... and this is what it says */
+    enum stream_outcome_last last;
+    bool resumed;      /* the caller asked for what follows a number: any may come first */
+    size_t turns;      /* READER_CONVERSE: turns that are still to end */
+    bool failed;       /* READER_CONVERSE, READER_TURN: a failure was reported before the end */
+    uint64_t number;   /* of the newest frame that has one */
+    uint64_t numbered; /* frames that had one */
+    uint64_t missing;  /* numbers that were left out */
+    uint64_t frames;   /* that were not dropped */
+    unsigned faults;   /* bits of enum reader_fault */
+    int reason_code;   /* a ReasonCode, or 0 */
+    struct buf reason; /* its name, or the code that the contract uses; may be empty */
+    struct buf message; /* for a person; may be empty */
+    bool stated;        /* the server itself says whether a later try can help ... */
+    bool retryable;     /* ... and this is what it says */
 };
 
 /* What one frame is. Views into the frame, or into `arena`. */
 struct reader_frame {
-    bool dropped;     /* it came after the completing frame: do not hand it out */
-    bool last;        /* it is the completing frame */
-    bool turn_over;   /* READER_CONVERSE: it ends one of the turns */
+    bool dropped;   /* it came after the completing frame: do not hand it out */
+    bool last;      /* it is the completing frame */
+    bool turn_over; /* READER_CONVERSE: it ends one of the turns */
     bool has_number;
     uint64_t number;
     uint64_t missing; /* numbers left out right before it */
@@ -118,7 +118,7 @@ struct reader_end {
 };
 
 /* Judge the stream. Once, and nothing follows. */
-struct outcome_advice reader_close(struct reader *reader, const struct reader_end *end);
+struct stream_outcome_advice reader_close(struct reader *reader, const struct reader_end *end);
 
 struct str reader_fault_name(enum reader_fault fault); /* "after_end" */
 /* A sentence about the server, without a full stop. */

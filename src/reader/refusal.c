@@ -137,15 +137,15 @@ static const struct pb_message error_info_table = {
 static const struct pb_field any_fields[] = {
     TEXT(1, any, type_url),
     {2, PB_BYTES, PB_IMPLICIT, offsetof(struct any, value), 0, NULL, "value"}};
-static const struct pb_message any_table = {
-    "google.protobuf.Any", any_fields, 2, 2, sizeof(struct any), false};
+static const struct pb_message any_table = {"google.protobuf.Any", any_fields, 2, 2,
+                                            sizeof(struct any),    false};
 static const struct pb_field details_fields[] = {
     {1, PB_INT32, PB_IMPLICIT, offsetof(struct details, code), 0, NULL, "code"},
     TEXT(2, details, message),
     {3, PB_MESSAGE, PB_REPEATED, offsetof(struct details, details),
      offsetof(struct details, details_count), &any_table, "details"}};
-static const struct pb_message details_table = {
-    "google.rpc.Status", details_fields, 3, 3, sizeof(struct details), false};
+static const struct pb_message details_table = {"google.rpc.Status",    details_fields, 3, 3,
+                                                sizeof(struct details), false};
 
 static void read_info(struct reader *reader, const struct error_info *info) {
     if (!is_reason(info->reason)) return;

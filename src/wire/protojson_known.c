@@ -54,7 +54,8 @@ static void write_timestamp(const struct google_timestamp *from, struct json_wri
     if (!fits) {
         write_numbers(from->seconds, from->nanos, writer);
     } else {
-        while (text.len && text.at[text.len - 1] != 'Z' && text.at[text.len - 1] != '+') text.len--;
+        while (text.len && text.at[text.len - 1] != 'Z' && text.at[text.len - 1] != '+')
+            text.len--;
         text.len -= text.len > 0;
         put_fraction(&text, from->nanos);
         buf_append_byte(&text, 'Z');
@@ -265,5 +266,6 @@ bool protojson_read_known(enum protojson_known known, struct json from, struct a
         return err_set(e, ERR_INVALID_ARGUMENT, "expected a string, found %s",
                        json_kind_name(from.kind));
     if (!json_str(from, arena, &text)) return no_room(e);
-    return known == KNOWN_TIMESTAMP ? read_timestamp(text, ret, e) : read_duration(text, ret, e);
+    return known == KNOWN_TIMESTAMP ? read_timestamp(text, ret, e)
+                                    : read_duration(text, ret, e);
 }

@@ -49,8 +49,8 @@ static bool read_i64(struct reading *reading, struct json from, int64_t min, int
     struct json number;
     struct err none;
     if (!number_text(reading, from, &text)) return false;
-    bool good = json_read(text, &number, &none) && json_i64(number, ret) && *ret >= min &&
-                *ret <= max;
+    bool good =
+        json_read(text, &number, &none) && json_i64(number, ret) && *ret >= min && *ret <= max;
     return good || out_of_range(reading, text);
 }
 
@@ -129,8 +129,8 @@ static bool read_small(struct reading *reading, const struct pb_field *field, st
                        char *at) {
     int64_t number;
     double real;
-    bool sign = field->kind == PB_INT32 || field->kind == PB_SINT32 ||
-                field->kind == PB_SFIXED32;
+    bool sign =
+        field->kind == PB_INT32 || field->kind == PB_SINT32 || field->kind == PB_SFIXED32;
     if (field->kind == PB_FLOAT) {
         if (!read_double(reading, from, &real)) return false;
         VALUE(float) = (float)real;
@@ -159,8 +159,7 @@ static bool read_value(struct reading *reading, const struct pb_message *type,
     case PB_FLOAT: return read_small(reading, field, from, at);
     case PB_INT64:
     case PB_SINT64:
-    case PB_SFIXED64:
-        return read_i64(reading, from, INT64_MIN, INT64_MAX, &VALUE(int64_t));
+    case PB_SFIXED64: return read_i64(reading, from, INT64_MIN, INT64_MAX, &VALUE(int64_t));
     case PB_UINT64:
     case PB_FIXED64: return read_u64(reading, from, &VALUE(uint64_t));
     case PB_DOUBLE: return read_double(reading, from, &VALUE(double));
@@ -264,8 +263,7 @@ static bool read_map(struct reading *reading, const struct pb_field *field, stru
     return true;
 }
 
-static bool mark_present(struct reading *reading, const struct pb_field *field,
-                         char *message) {
+static bool mark_present(struct reading *reading, const struct pb_field *field, char *message) {
     if (field->label == PB_OPTIONAL) *(bool *)(void *)(message + field->mark) = true;
     if (field->label != PB_ONEOF) return true;
     int32_t *which = (int32_t *)(void *)(message + field->mark);
@@ -293,8 +291,7 @@ static bool read_field(struct reading *reading, const struct pb_message *type,
 }
 
 static bool is_null(const struct pb_field *field, struct json value) {
-    bool value_itself =
-        field->kind == PB_MESSAGE && protojson_known(field->sub) == KNOWN_VALUE;
+    bool value_itself = field->kind == PB_MESSAGE && protojson_known(field->sub) == KNOWN_VALUE;
     return value.kind == JSON_NULL && !value_itself;
 }
 

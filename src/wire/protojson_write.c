@@ -149,9 +149,7 @@ static void write_map_key(struct writing *writing, const struct pb_field *key,
     int64_t i64 = 0;
     switch ((enum pb_kind)key->kind) {
     case PB_STRING: json_key(&writing->writer, VALUE(struct str)); return;
-    case PB_BOOL:
-        json_key(&writing->writer, VALUE(bool) ? STR("true") : STR("false"));
-        return;
+    case PB_BOOL: json_key(&writing->writer, VALUE(bool) ? STR("true") : STR("false")); return;
     case PB_UINT64:
     case PB_FIXED64: u64 = VALUE(uint64_t); break;
     case PB_UINT32:

@@ -1,6 +1,7 @@
 /* The client library over HTTP: server-sent events of /stream and of a run. */
 #include "client/peer.h"
-#include "weir/client.h"
+
+#include <weir/client.h>
 
 #define HEAD "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
 #define VERSIONED HEAD "x-runtime-contract-version: 1\r\nconnection: close\r\n\r\n"
@@ -44,9 +45,10 @@ static const struct row rows[] = {
 static bool answer(struct peer *peer, int fd, struct str request) {
     const struct row *row = peer->ctx;
     bool run = str_starts(request, STR("GET /weir/v1/runs/7/events HTTP/1.1\r\n"));
-    bool turn = str_starts(request, STR("POST /stream HTTP/1.1\r\n")) &&
-                str_ends(request, STR("{\"input\":\"hi\"}")) &&
-                str_find_nocase(request, STR("x-runtime-contract-version: 1\r\n")) < request.len;
+    bool turn =
+        str_starts(request, STR("POST /stream HTTP/1.1\r\n")) &&
+        str_ends(request, STR("{\"input\":\"hi\"}")) &&
+        str_find_nocase(request, STR("x-runtime-contract-version: 1\r\n")) < request.len;
     assert(run || turn);
     assert(str_find_nocase(request, STR("authorization: Bearer t\r\n")) < request.len);
     peer_say(peer, fd, row->answer);
@@ -65,11 +67,10 @@ static bool answer_bytewise(struct peer *peer, int fd, struct str request) {
 static struct weir_client *client_of(const struct peer *peer) {
     char address[64];
     snprintf(address, sizeof(address), "http://127.0.0.1:%u", peer->port);
-    return weir_client_new(&(struct weir_client_options){.size = sizeof(
-                                                             struct weir_client_options),
-                                                         .address = address,
-                                                         .token = "t"},
-                           NULL, 0);
+    return weir_client_new(
+        &(struct weir_client_options){
+            .size = sizeof(struct weir_client_options), .address = address, .token = "t"},
+        NULL, 0);
 }
 
 static struct weir_stream *open_stream(struct weir_client *client, const char *method) {
@@ -99,7 +100,8 @@ static void check(const struct row *row, peer_fn *fn) {
         buf_append(&text, str_of(frame.text, frame.text_len));
     assert_true(weir_stream_outcome(stream, &outcome));
     if (strcmp(outcome.name, row->outcome) != 0)
-        fail_msg("%s: %s (%s), not %s", row->answer, outcome.name, outcome.message, row->outcome);
+        fail_msg("%s: %s (%s), not %s", row->answer, outcome.name, outcome.message,
+                 row->outcome);
     assert_int_equal(count, row->count);
     assert_str(buf_str(&text), row->text);
     assert_int_equal(outcome.faults, row->faults);
@@ -121,7 +123,8 @@ static void each_answer_has_its_outcome(void **state) {
 
 static void events_are_shown_as_json(void **state) {
     (void)state;
-    const struct row row = {.answer = VERSIONED "event: step\ndata: {\"description\":1}\n\n" DONE};
+    const struct row row = {.answer =
+                                VERSIONED "event: step\ndata: {\"description\":1}\n\n" DONE};
     struct peer peer;
     struct weir_frame frame = {.size = sizeof(frame)};
     peer_start(&peer, answer, (void *)(uintptr_t)&row);

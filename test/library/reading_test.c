@@ -25,29 +25,28 @@ static void put_delta(uint64_t number, struct str text, struct buf *out) {
     const struct nimi_text_stream_delta said = {.text = text};
     const struct nimi_scenario_stream_delta delta = {
         .which_delta = NIMI_SCENARIO_STREAM_DELTA_TEXT, .text = &said};
-    const struct nimi_stream_scenario_event event = {
-        .event_type = NIMI_STREAM_EVENT_DELTA,
-        .sequence = number,
-        .which_payload = NIMI_STREAM_SCENARIO_EVENT_DELTA,
-        .delta = &delta};
+    const struct nimi_stream_scenario_event event = {.event_type = NIMI_STREAM_EVENT_DELTA,
+                                                     .sequence = number,
+                                                     .which_payload =
+                                                         NIMI_STREAM_SCENARIO_EVENT_DELTA,
+                                                     .delta = &delta};
     assert_true(pb_encode(&nimi_stream_scenario_event_table, &event, out));
 }
 
 static void put_scenario(char letter, uint64_t number, struct buf *out) {
     static char text[LONG_TEXT_BYTES];
     const struct nimi_scenario_stream_completed completed = {.finish_reason = 1};
-    const struct nimi_stream_scenario_event event = {
-        .event_type = NIMI_STREAM_EVENT_COMPLETED,
-        .sequence = number,
-        .which_payload = NIMI_STREAM_SCENARIO_EVENT_COMPLETED,
-        .completed = &completed};
+    const struct nimi_stream_scenario_event event = {.event_type = NIMI_STREAM_EVENT_COMPLETED,
+                                                     .sequence = number,
+                                                     .which_payload =
+                                                         NIMI_STREAM_SCENARIO_EVENT_COMPLETED,
+                                                     .completed = &completed};
     if (letter == 'd') put_delta(number, STR("hi"), out);
     if (letter == 'l') {
         memset(text, 'x', sizeof(text));
         put_delta(number, str_of(text, sizeof(text)), out);
     }
-    if (letter == 'C')
-        assert_true(pb_encode(&nimi_stream_scenario_event_table, &event, out));
+    if (letter == 'C') assert_true(pb_encode(&nimi_stream_scenario_event_table, &event, out));
 }
 
 static void put_job(char letter, uint64_t number, struct buf *out) {
@@ -57,8 +56,8 @@ static void put_job(char letter, uint64_t number, struct buf *out) {
                                                         : NIMI_SCENARIO_JOB_STATUS_RUNNING,
                                           .progress_percent = (int32_t)number};
     const struct nimi_scenario_job_event event = {
-        .event_type = letter == 'T' ? NIMI_SCENARIO_JOB_EVENT_COMPLETED
-                                    : NIMI_SCENARIO_JOB_EVENT_RUNNING,
+        .event_type =
+            letter == 'T' ? NIMI_SCENARIO_JOB_EVENT_COMPLETED : NIMI_SCENARIO_JOB_EVENT_RUNNING,
         .sequence = number,
         .job = &job};
     assert_true(pb_encode(&nimi_scenario_job_event_table, &event, out));
@@ -464,7 +463,8 @@ static void a_snapshot_is_the_newest_frame_even_if_the_stream_broke(void **state
     struct weir_frame frame = {.size = sizeof(frame)};
     bool last;
     world_open(&world);
-    struct weir_stream *stream = open_with(world.client, J, "{\"jobId\":\"j\"}", "rrr", "14", 0);
+    struct weir_stream *stream =
+        open_with(world.client, J, "{\"jobId\":\"j\"}", "rrr", "14", 0);
     assert_int_equal(drain(stream, &last), 3);
     assert_int_equal(weir_stream_snapshot(stream, &frame), 1);
     assert_int_equal(frame.number, 3);
@@ -486,10 +486,11 @@ static void a_frame_is_shown_as_json(void **state) {
     world_open(&world);
     struct weir_stream *stream = open_with(world.client, J, "{}", "rT", "0", 0);
     assert_int_equal(weir_stream_next(stream, &frame, -1), WEIR_NEXT_FRAME);
-    assert_string_equal(weir_stream_json(stream),
-                        "{\"eventType\":\"SCENARIO_JOB_EVENT_RUNNING\",\"sequence\":\"1\",\"job\":{"
-                        "\"jobId\":\"j\",\"status\":\"SCENARIO_JOB_STATUS_RUNNING\","
-                        "\"progressPercent\":1}}");
+    assert_string_equal(
+        weir_stream_json(stream),
+        "{\"eventType\":\"SCENARIO_JOB_EVENT_RUNNING\",\"sequence\":\"1\",\"job\":{"
+        "\"jobId\":\"j\",\"status\":\"SCENARIO_JOB_STATUS_RUNNING\","
+        "\"progressPercent\":1}}");
     weir_stream_free(stream);
     world_shut(&world);
 }
@@ -576,8 +577,8 @@ static void what_cannot_be_sent_is_an_error_that_says_why(void **state) {
 
 static void an_address_that_is_none_is_an_error(void **state) {
     (void)state;
-    static const char *const wrong[] = {NULL, "", "ftp://a", "http://a/path", "http://u:p@a",
-                                        "http://a?b", "a b", "http://"};
+    static const char *const wrong[] = {
+        NULL, "", "ftp://a", "http://a/path", "http://u:p@a", "http://a?b", "a b", "http://"};
     char error[256];
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         error[0] = '\0';
@@ -613,13 +614,13 @@ static void a_smaller_struct_is_filled_as_far_as_it_goes(void **state) {
 /* The public numbers are those of the reader. */
 static void public_numbers_are_the_readers(void **state) {
     (void)state;
-    assert_int_equal(WEIR_COMPLETED, OUTCOME_COMPLETED);
-    assert_int_equal(WEIR_REFUSED, OUTCOME_REFUSED);
-    assert_int_equal(WEIR_TRUNCATED, OUTCOME_TRUNCATED);
-    assert_int_equal(WEIR_INCOMPLETE, OUTCOME_INCOMPLETE);
-    assert_int_equal(WEIR_DISCONNECTED, OUTCOME_DISCONNECTED);
-    assert_int_equal(WEIR_CANCELLED, OUTCOME_CANCELLED);
-    assert_int_equal(WEIR_CANCELLED + 1, OUTCOME_COUNT);
+    assert_int_equal(WEIR_COMPLETED, STREAM_COMPLETED);
+    assert_int_equal(WEIR_REFUSED, STREAM_REFUSED);
+    assert_int_equal(WEIR_TRUNCATED, STREAM_TRUNCATED);
+    assert_int_equal(WEIR_INCOMPLETE, STREAM_INCOMPLETE);
+    assert_int_equal(WEIR_DISCONNECTED, STREAM_DISCONNECTED);
+    assert_int_equal(WEIR_CANCELLED, STREAM_CANCELLED);
+    assert_int_equal(WEIR_CANCELLED + 1, STREAM_OUTCOME_COUNT);
     assert_int_equal(WEIR_REPEAT_UNKNOWN, REPEAT_UNKNOWN);
     assert_int_equal(WEIR_WAIT_READY, WAIT_READY);
     assert_string_equal(weir_fault_name(WEIR_FAULT_AFTER_END), "after_end");

@@ -15,8 +15,9 @@ MACHINE(reader)
 
 static void a_reader_moves_as_drawn(void **state) {
     (void)state;
-    static const char *const drawn[] = {"waiting reading", "waiting finished", "waiting closed",
-                                        "reading finished", "reading closed", "finished closed"};
+    static const char *const drawn[] = {"waiting reading", "waiting finished",
+                                        "waiting closed",  "reading finished",
+                                        "reading closed",  "finished closed"};
     assert_moves(&reader_machine, READER_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
@@ -69,7 +70,7 @@ static void put_scenario(char letter, uint64_t number, struct buf *out) {
         break;
     case 'E': event.frame = &done; break;    /* done alone */
     case 'R': event.frame = &refused; break; /* done with a reason alone */
-    case 'L': /* a COMPLETED that has a reason */
+    case 'L':                                /* a COMPLETED that has a reason */
         event.event_type = NIMI_STREAM_EVENT_COMPLETED;
         event.which_payload = NIMI_STREAM_SCENARIO_EVENT_COMPLETED;
         event.completed = &completed;
@@ -115,9 +116,12 @@ static void put_workflow(char letter, uint64_t number, struct buf *out) {
     static const struct {
         char letter;
         int type;
-    } types[] = {{'r', NIMI_WORKFLOW_EVENT_NODE_STARTED}, {'C', NIMI_WORKFLOW_EVENT_COMPLETED},
-                 {'F', NIMI_WORKFLOW_EVENT_FAILED},       {'X', NIMI_WORKFLOW_EVENT_CANCELED},
-                 {'e', NIMI_WORKFLOW_EVENT_NODE_EXTERNAL_COMPLETED}, {'?', 55}};
+    } types[] = {{'r', NIMI_WORKFLOW_EVENT_NODE_STARTED},
+                 {'C', NIMI_WORKFLOW_EVENT_COMPLETED},
+                 {'F', NIMI_WORKFLOW_EVENT_FAILED},
+                 {'X', NIMI_WORKFLOW_EVENT_CANCELED},
+                 {'e', NIMI_WORKFLOW_EVENT_NODE_EXTERNAL_COMPLETED},
+                 {'?', 55}};
     struct nimi_workflow_event event = {.event_type = -1, .sequence = number};
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         if (types[i].letter == letter) event.event_type = types[i].type;
@@ -328,8 +332,11 @@ static void take_message(struct read *read, struct str message) {
     struct arena *arena = arena_new(MIB);
     reader_message(&read->reader, own, arena, &frame);
     buf_printf(&read->seen, "%c%zu'" STR_FMT "'%llu-%llu/%x;",
-               frame.dropped ? 'x' : frame.last ? 'L' : frame.turn_over ? 't' : '.', own.len,
-               STR_ARG(frame.text), (unsigned long long)frame.number,
+               frame.dropped     ? 'x'
+               : frame.last      ? 'L'
+               : frame.turn_over ? 't'
+                                 : '.',
+               own.len, STR_ARG(frame.text), (unsigned long long)frame.number,
                (unsigned long long)frame.missing, frame.faults);
     arena_free(arena);
     free((void *)(uintptr_t)own.at);
@@ -366,7 +373,8 @@ static struct reader_end end_of(struct read *read, const struct script *script) 
 static void write_faults(const struct reader *reader, struct buf *out) {
     for (unsigned i = 0; i < FAULT_COUNT; i++) {
         if (reader->faults & 1u << i)
-            buf_printf(out, STR_FMT " ", STR_ARG(reader_fault_name((enum reader_fault)(1u << i))));
+            buf_printf(out, STR_FMT " ",
+                       STR_ARG(reader_fault_name((enum reader_fault)(1u << i))));
     }
 }
 
@@ -386,8 +394,8 @@ static void read_stream(const struct script *script, struct str bytes, size_t fi
     for (bytes = str_skip(bytes, first); bytes.len; bytes = str_skip(bytes, piece))
         feed(&read, str_head(bytes, piece));
     struct reader_end end = end_of(&read, script);
-    struct outcome_advice advice = reader_close(&read.reader, &end);
-    buf_printf(ret, STR_FMT "|", STR_ARG(outcome_name(advice.outcome)));
+    struct stream_outcome_advice advice = reader_close(&read.reader, &end);
+    buf_printf(ret, STR_FMT "|", STR_ARG(stream_outcome_name(advice.outcome)));
     write_faults(&read.reader, ret);
     buf_append_byte(ret, '|');
     if (read.reader.reason_code) buf_append_i64(ret, read.reader.reason_code);
@@ -490,21 +498,21 @@ static void a_reason_is_found_in_each_form_of_a_status_message(void **state) {
     check_message("", "", "");
 }
 
-static struct outcome_advice refuse(const char *message, enum err_code code) {
+static struct stream_outcome_advice refuse(const char *message, enum err_code code) {
     struct reader reader;
     reader_init(&reader, reader_method_find(STR("StreamScenario")), 1);
     reader_status_message(&reader, str_from(message));
     const struct reader_end end = {.code = code, .from_server = true};
-    struct outcome_advice advice = reader_close(&reader, &end);
+    struct stream_outcome_advice advice = reader_close(&reader, &end);
     reader_done(&reader);
     return advice;
 }
 
 static void what_the_server_says_about_retries_counts_more_than_the_status(void **state) {
     (void)state;
-    struct outcome_advice advice =
+    struct stream_outcome_advice advice =
         refuse("{\"reasonCode\":\"AI_X\",\"retryable\":true}", ERR_FAILED_PRECONDITION);
-    assert_int_equal(advice.outcome, OUTCOME_REFUSED);
+    assert_int_equal(advice.outcome, STREAM_REFUSED);
     assert_int_equal(advice.repeat, REPEAT_YES);
     advice = refuse("{\"reasonCode\":\"AI_X\",\"retryable\":false}", ERR_UNAVAILABLE);
     assert_int_equal(advice.repeat, REPEAT_NO);
@@ -622,8 +630,8 @@ static void check_events(const struct events *from, size_t cut) {
     assert_true(sse_feed(sse, str_skip(text, cut), &e));
     const struct reader_end end = {.code = from->status ? ERR_NONE : ERR_UNAVAILABLE,
                                    .from_server = from->status != 0};
-    struct outcome_advice advice = reader_close(&heard.reader, &end);
-    assert_str(outcome_name(advice.outcome), from->outcome);
+    struct stream_outcome_advice advice = reader_close(&heard.reader, &end);
+    assert_str(stream_outcome_name(advice.outcome), from->outcome);
     write_faults(&heard.reader, &faults);
     assert_str(buf_str(&faults), from->faults);
     assert_str(buf_str(&heard.reader.reason), from->reason);
@@ -647,17 +655,17 @@ static void an_http_refusal_is_read_in_each_form(void **state) {
     static const struct {
         unsigned status;
         const char *body, *reason, *message;
-        enum outcome outcome;
-        enum outcome_repeat repeat;
+        enum stream_outcome outcome;
+        enum stream_outcome_repeat repeat;
     } answers[] = {
         /* clang-format off */
-        {401, "{\"detail\":\"Missing bearer token\",\"error\":{\"code\":\"UNAUTHORIZED\",\"message\":\"m\"}}", "UNAUTHORIZED", "m", OUTCOME_REFUSED, REPEAT_NO},
-        {403, "{\"error\":\"unauthorized\"}", "UNSPECIFIED", "unauthorized", OUTCOME_REFUSED, REPEAT_NO},
-        {422, "{\"detail\":[{}]}", "UNSPECIFIED", "{\"detail\":[{}]}", OUTCOME_REFUSED, REPEAT_NO},
-        {503, "{\"error\":{\"code\":\"AGENT_NOT_LOADED\",\"message\":\"m\"}}", "AGENT_NOT_LOADED", "m", OUTCOME_REFUSED, REPEAT_YES},
-        {500, "{\"error\":{\"code\":\"INTERNAL_ERROR\",\"message\":\"m\"}}", "", "m", OUTCOME_UNKNOWN, REPEAT_UNKNOWN},
-        {502, "<html>", "", "<html>", OUTCOME_UNKNOWN, REPEAT_UNKNOWN},
-        {405, "", "UNSPECIFIED", "", OUTCOME_REFUSED, REPEAT_NO},
+        {401, "{\"detail\":\"Missing bearer token\",\"error\":{\"code\":\"UNAUTHORIZED\",\"message\":\"m\"}}", "UNAUTHORIZED", "m", STREAM_REFUSED, REPEAT_NO},
+        {403, "{\"error\":\"unauthorized\"}", "UNSPECIFIED", "unauthorized", STREAM_REFUSED, REPEAT_NO},
+        {422, "{\"detail\":[{}]}", "UNSPECIFIED", "{\"detail\":[{}]}", STREAM_REFUSED, REPEAT_NO},
+        {503, "{\"error\":{\"code\":\"AGENT_NOT_LOADED\",\"message\":\"m\"}}", "AGENT_NOT_LOADED", "m", STREAM_REFUSED, REPEAT_YES},
+        {500, "{\"error\":{\"code\":\"INTERNAL_ERROR\",\"message\":\"m\"}}", "", "m", STREAM_UNKNOWN, REPEAT_UNKNOWN},
+        {502, "<html>", "", "<html>", STREAM_UNKNOWN, REPEAT_UNKNOWN},
+        {405, "", "UNSPECIFIED", "", STREAM_REFUSED, REPEAT_NO},
         /* clang-format on */
     };
     for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
@@ -668,7 +676,7 @@ static void an_http_refusal_is_read_in_each_form(void **state) {
         assert_str(buf_str(&reader.reason), answers[i].reason);
         assert_str(buf_str(&reader.message), answers[i].message);
         const struct reader_end end = {.code = code, .from_server = true};
-        struct outcome_advice advice = reader_close(&reader, &end);
+        struct stream_outcome_advice advice = reader_close(&reader, &end);
         assert_int_equal(advice.outcome, answers[i].outcome);
         assert_int_equal(advice.repeat, answers[i].repeat);
         reader_done(&reader);
@@ -704,8 +712,13 @@ static void a_method_is_found_by_its_path_and_by_its_last_part(void **state) {
     assert_non_null(reader_method_find(STR("StreamScenario")));
     assert_non_null(reader_method_find(STR("Watch")));
     assert_non_null(reader_method_find(STR("runs/9/events")));
-    static const char *const unknown[] = {"", "/", "scenario", "runs//events", "runs/events",
-                                          "runs/a/b/events", "/x/StreamScenario"};
+    static const char *const unknown[] = {"",
+                                          "/",
+                                          "scenario",
+                                          "runs//events",
+                                          "runs/events",
+                                          "runs/a/b/events",
+                                          "/x/StreamScenario"};
     for (size_t i = 0; i < ARRAY_LEN(unknown); i++)
         assert_null(reader_method_find(str_from(unknown[i])));
 }

@@ -43,8 +43,7 @@ static void check(const char *text, const char *expected) {
     buf_init(&wire, ROOM);
     if (!read(&kitchen, text, &sink, &e)) fail_msg("%s: %s", text, e.text);
     assert_true(pb_encode(&kitchen_sink_table, &sink, &wire));
-    assert_true(
-        pb_decode_view(&kitchen_sink_table, buf_str(&wire), kitchen.arena, &again, &e));
+    assert_true(pb_decode_view(&kitchen_sink_table, buf_str(&wire), kitchen.arena, &again, &e));
     assert_true(protojson_write(kitchen.json, &kitchen_sink_table, &again, &kitchen.out));
     assert_str(buf_str(&kitchen.out), expected);
     buf_done(&wire);

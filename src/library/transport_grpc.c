@@ -1,4 +1,4 @@
-/* carry_grpc: a stream's call over gRPC. */
+/* transport_grpc: a stream's call over gRPC. */
 #include "library/inner.h"
 
 #include "wire/grpc.h"
@@ -91,8 +91,8 @@ static void turn_over(struct weir_stream *stream) {
     if (stream->sent < stream->messages.len) (void)send_next(stream, &none);
 }
 
-const struct carrier carrier_grpc = {.start = start,
-                                     .pause = pause_call,
-                                     .resume = resume,
-                                     .cancel = cancel,
-                                     .turn_over = turn_over};
+const struct stream_transport transport_grpc = {.start = start,
+                                                .pause = pause_call,
+                                                .resume = resume,
+                                                .cancel = cancel,
+                                                .turn_over = turn_over};

@@ -1,4 +1,4 @@
-/* outcome: what the end of a stream means for the client that read it.
+/* stream_outcome: what the end of a stream means for the client that read it.
  *
  * A client knows how the stream's method closes, what the last business frame was, which status
  * came, and whether it cancelled the call itself. One table turns that into one outcome, and
@@ -15,36 +15,36 @@
  * keeps its verdict, whatever status follows it.
  *
  * A status counts only if the server sent it. Trailers that never came (a reset, a lost
- * connection) are UNAVAILABLE here: outcome_status().
+ * connection) are UNAVAILABLE here: stream_outcome_status().
  *
  * Memory   plain values.
  * Threads  none.
  * Source   contracts/nimi.md 7.1, 7.2; checks.md group C.
  */
-#ifndef WEIR_READER_OUTCOME_H
-#define WEIR_READER_OUTCOME_H
+#ifndef WEIR_READER_STREAM_OUTCOME_H
+#define WEIR_READER_STREAM_OUTCOME_H
 
 #include "stream/close.h"
 
-enum outcome {
-    OUTCOME_COMPLETED,
-    OUTCOME_FAILED,         /* the stream says that the work failed, with a reason */
-    OUTCOME_WORK_CANCELLED, /* the stream says that the work was cancelled */
-    OUTCOME_REFUSED,        /* before anything was executed */
-    OUTCOME_UNKNOWN,        /* no frame and no reason: it may have been executed or not */
-    OUTCOME_TRUNCATED,      /* the server said OK, and the completing frame is missing */
-    OUTCOME_PREEMPTED,      /* the server cancelled it: it stops, or we read too slowly */
-    OUTCOME_SLOW_CONSUMER,  /* we read too slowly */
-    OUTCOME_TIMED_OUT,
-    OUTCOME_BROKEN,       /* the transport broke, or the server failed */
-    OUTCOME_INCOMPLETE,   /* an export without its end, or with a gap: it must not be used */
-    OUTCOME_DISCONNECTED, /* the server closed a subscription */
-    OUTCOME_CANCELLED,    /* by the caller */
-    OUTCOME_COUNT,
+enum stream_outcome {
+    STREAM_COMPLETED,
+    STREAM_FAILED,         /* the stream says that the work failed, with a reason */
+    STREAM_WORK_CANCELLED, /* the stream says that the work was cancelled */
+    STREAM_REFUSED,        /* before anything was executed */
+    STREAM_UNKNOWN,        /* no frame and no reason: it may have been executed or not */
+    STREAM_TRUNCATED,      /* the server said OK, and the completing frame is missing */
+    STREAM_PREEMPTED,      /* the server cancelled it: it stops, or we read too slowly */
+    STREAM_SLOW_CONSUMER,  /* we read too slowly */
+    STREAM_TIMED_OUT,
+    STREAM_BROKEN,       /* the transport broke, or the server failed */
+    STREAM_INCOMPLETE,   /* an export without its end, or with a gap: it must not be used */
+    STREAM_DISCONNECTED, /* the server closed a subscription */
+    STREAM_CANCELLED,    /* by the caller */
+    STREAM_OUTCOME_COUNT,
 };
 
 /* The last business frame of the stream. */
-enum outcome_last {
+enum stream_outcome_last {
     LAST_NOTHING, /* no frame was received */
     LAST_DATA,
     LAST_DONE,      /* done without a reason; a terminal event of success; eof */
@@ -55,7 +55,7 @@ enum outcome_last {
 };
 
 /* Whether the same request may be sent again. */
-enum outcome_repeat {
+enum stream_outcome_repeat {
     REPEAT_NO,      /* there is nothing to repeat, or it would be refused again */
     REPEAT_YES,     /* nothing can happen twice */
     REPEAT_UNKNOWN, /* it may have been executed: the caller decides */
@@ -63,49 +63,49 @@ enum outcome_repeat {
 };
 
 /* What to do before that. */
-enum outcome_wait {
+enum stream_outcome_wait {
     WAIT_NONE,
-    WAIT_BACKOFF, /* outcome_backoff_ms() */
+    WAIT_BACKOFF, /* stream_outcome_backoff_ms() */
     WAIT_READY,   /* until the server is ready again; ask its health, with that back-off */
     WAIT_COUNT,
 };
 
-struct outcome_close {
+struct stream_outcome_close {
     enum close_mode mode; /* not CLOSE_SINGLE */
-    enum outcome_last last;
-    enum err_code status; /* of outcome_status(); ERR_NONE: OK, or not closed yet */
+    enum stream_outcome_last last;
+    enum err_code status; /* of stream_outcome_status(); ERR_NONE: OK, or not closed yet */
     bool by_us;           /* we cancelled the call */
     bool reasoned;        /* the status names a reason */
     bool never_seen;      /* the server has provably done nothing */
     bool can_help;        /* the reason, else the status, says that a later try can succeed */
 };
 
-struct outcome_advice {
-    enum outcome outcome;
-    enum outcome_repeat repeat;
-    enum outcome_wait wait;
+struct stream_outcome_advice {
+    enum stream_outcome outcome;
+    enum stream_outcome_repeat repeat;
+    enum stream_outcome_wait wait;
     bool snapshot; /* fetch the state first: events were missed */
 };
 
-struct outcome_advice outcome_decide(const struct outcome_close *close);
+struct stream_outcome_advice stream_outcome_decide(const struct stream_outcome_close *close);
 
-/* The status that counts in outcome_decide(). from_server: it stood in trailers, or in a head
+/* The status that counts in stream_outcome_decide(). from_server: it stood in trailers, or in a head
  * without a body. */
-enum err_code outcome_status(enum err_code code, bool from_server);
+enum err_code stream_outcome_status(enum err_code code, bool from_server);
 
 /* How long to wait before try number `attempt`, 1 for the first repetition: 200 ms, doubled
  * each time, 3 s at most. `random` is any number; it shortens the time by less than half, so
  * that clients that were cut off together do not come back together. */
-#define OUTCOME_BACKOFF_FIRST_MS 200
-#define OUTCOME_BACKOFF_MAX_MS 3000
-uint64_t outcome_backoff_ms(unsigned attempt, uint64_t random);
+#define STREAM_OUTCOME_BACKOFF_FIRST_MS 200
+#define STREAM_OUTCOME_BACKOFF_MAX_MS 3000
+uint64_t stream_outcome_backoff_ms(unsigned attempt, uint64_t random);
 
 /* "completed", "slow_consumer"; the names are part of the public interface. */
-struct str outcome_name(enum outcome outcome);
-struct str outcome_repeat_name(enum outcome_repeat repeat);
-struct str outcome_wait_name(enum outcome_wait wait);
+struct str stream_outcome_name(enum stream_outcome outcome);
+struct str stream_outcome_repeat_name(enum stream_outcome_repeat repeat);
+struct str stream_outcome_wait_name(enum stream_outcome_wait wait);
 
 /* One sentence for a person, without a full stop. */
-struct str outcome_meaning(enum outcome outcome);
+struct str stream_outcome_meaning(enum stream_outcome outcome);
 
 #endif

@@ -1,4 +1,4 @@
-/* carry_http: a stream's call as server-sent events over HTTP. */
+/* transport_http: a stream's call as server-sent events over HTTP. */
 #include "library/inner.h"
 
 #include "client/http.h"
@@ -48,8 +48,8 @@ static void end_refused(struct weir_stream *stream) {
         reading_end(stream, &end, STR("the answer is not a stream of events"));
         return;
     }
-    end.code = reader_http_refusal(&stream->reader, stream->http_status,
-                                   buf_str(&stream->refusal));
+    end.code =
+        reader_http_refusal(&stream->reader, stream->http_status, buf_str(&stream->refusal));
     struct buf text;
     buf_init(&text, KIB);
     buf_printf(&text, "the server answers with the HTTP status %u", stream->http_status);
@@ -82,16 +82,15 @@ static bool start(struct weir_stream *stream, struct err *e) {
     buf_init(&url, 16 * KIB);
     buf_append(&url, text_str(client->base));
     buf_append(&url, text_str(stream->path));
-    stream->http =
-        http_start(client->pool, client->loop,
-                   &(struct http_request){.method = turn ? STR("POST") : STR("GET"),
-                                          .url = buf_str(&url),
-                                          .headers = stream->headers,
-                                          .header_count = stream->header_count,
-                                          .body = buf_str(&stream->messages),
-                                          .total_ms = stream->deadline_ms,
-                                          .once = turn},
-                   &sink, stream);
+    stream->http = http_start(client->pool, client->loop,
+                              &(struct http_request){.method = turn ? STR("POST") : STR("GET"),
+                                                     .url = buf_str(&url),
+                                                     .headers = stream->headers,
+                                                     .header_count = stream->header_count,
+                                                     .body = buf_str(&stream->messages),
+                                                     .total_ms = stream->deadline_ms,
+                                                     .once = turn},
+                              &sink, stream);
     buf_done(&url);
     return true;
 }
@@ -110,5 +109,5 @@ static void cancel(struct weir_stream *stream) {
     if (call) http_cancel(call);
 }
 
-const struct carrier carrier_http = {
+const struct stream_transport transport_http = {
     .start = start, .pause = pause_call, .resume = resume, .cancel = cancel};
