@@ -182,14 +182,15 @@ static bool read_target(const struct command_line *line, struct request *request
             buf_printf(&request->shown, "%s%s", i ? " " : "-- ", line->command[i]);
         return true;
     }
+    struct exchange_server server;
     bool local = is_local_address(text);
     buf_append(&request->shown, text);
     if (local || str_find(text, STR("://")) < text.len) {
         if (local) buf_append(&request->url, STR("http://"));
         buf_append(&request->url, text);
-    } else {
-        request->target.image = text;
+        return exchange_server_of(buf_str(&request->url), &server, e);
     }
+    request->target.image = text;
     return true;
 }
 

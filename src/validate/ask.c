@@ -5,7 +5,7 @@
 #include <assert.h>
 
 #define HEAD_MAX_BYTES (64 * KIB)
-#define SEEN_BODY_BYTES (4 * KIB)
+#define SEEN_BODY_BYTES (1 * KIB)
 
 struct asking {
     struct asker *asker;
@@ -86,7 +86,10 @@ static void on_line(struct str line, void *ctx) {
         asking->head_over = reply->status >= 200;
     } else {
         buf_append(&reply->head, line);
-        buf_append_byte(&reply->head, '\n');
+        if (buf_append_byte(&reply->head, '\n')) return;
+        err_set(&reply->failed, ERR_TOO_LARGE, "the head has more than %zu bytes",
+                (size_t)REPLY_HEAD_MAX_BYTES);
+        hang_up(asking);
     }
 }
 

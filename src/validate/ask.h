@@ -94,7 +94,7 @@ bool judge_value_shape(struct judge *judge, const struct reply *reply, struct js
 /* {"error":{"code":"SCREAMING","message":"..."}} */
 bool judge_envelope(struct judge *judge, const struct reply *reply);
 
-/* Its field `name` has this value. */
+/* Its field `name` has this value. The body does not matter, nor whether it ended. */
 bool judge_field(struct judge *judge, const struct reply *reply, struct str name,
                  struct str value);
 

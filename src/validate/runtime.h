@@ -108,6 +108,10 @@ bool probe_is_stream(enum probe probe);
 /* Whether checks of authentication make sense; else the check is skipped. */
 bool runtime_has_token(struct judge *judge);
 
+/* Whether /invoke does not refuse the token; else the check is skipped, because AUTH-06 says so
+ * already. */
+bool runtime_lets_in(struct judge *judge);
+
 /* Whether /invoke answers its usual input with 200 and JSON; else the check is skipped, because
  * INVK-01 and INVK-02 say so already. */
 bool runtime_invokes(struct judge *judge);

@@ -16,21 +16,23 @@ static bool judge_either(struct judge *judge, const struct reply *reply, unsigne
                        reply->status);
 }
 
-void check_auth_missing(struct judge *judge) {
-    if (!runtime_has_token(judge)) return;
-    judge_status(judge, runtime_probe(judge, PROBE_INVOKE_NO_TOKEN), 401);
-    judge_status(judge, runtime_probe(judge, PROBE_STREAM_NO_TOKEN), 401);
-}
-
-/* /resume is optional: a server without it may answer 404 or 501 to anyone. */
-static bool has_resume(struct judge *judge, enum probe probe) {
+/* A server without the endpoint may answer 404 or 501 to anyone. /resume is optional, and that
+ * /stream is missing is said by STRM-01. */
+static bool is_served(struct judge *judge, enum probe probe) {
     unsigned status = runtime_probe(judge, probe)->status;
     return status != 404 && status != 501;
 }
 
+void check_auth_missing(struct judge *judge) {
+    if (!runtime_has_token(judge)) return;
+    judge_status(judge, runtime_probe(judge, PROBE_INVOKE_NO_TOKEN), 401);
+    if (is_served(judge, PROBE_STREAM_NO_TOKEN))
+        judge_status(judge, runtime_probe(judge, PROBE_STREAM_NO_TOKEN), 401);
+}
+
 void check_auth_missing_resume(struct judge *judge) {
     if (!runtime_has_token(judge)) return;
-    if (has_resume(judge, PROBE_RESUME_NO_TOKEN))
+    if (is_served(judge, PROBE_RESUME_NO_TOKEN))
         judge_status(judge, runtime_probe(judge, PROBE_RESUME_NO_TOKEN), 401);
     else
         judge_skip(judge, "there is no /resume");
@@ -39,8 +41,9 @@ void check_auth_missing_resume(struct judge *judge) {
 void check_auth_wrong(struct judge *judge) {
     if (!runtime_has_token(judge)) return;
     judge_status(judge, runtime_probe(judge, PROBE_INVOKE_WRONG_TOKEN), 403);
-    judge_status(judge, runtime_probe(judge, PROBE_STREAM_WRONG_TOKEN), 403);
-    if (has_resume(judge, PROBE_RESUME_WRONG_TOKEN))
+    if (is_served(judge, PROBE_STREAM_WRONG_TOKEN))
+        judge_status(judge, runtime_probe(judge, PROBE_STREAM_WRONG_TOKEN), 403);
+    if (is_served(judge, PROBE_RESUME_WRONG_TOKEN))
         judge_status(judge, runtime_probe(judge, PROBE_RESUME_WRONG_TOKEN), 403);
 }
 
@@ -54,10 +57,21 @@ void check_auth_basic(struct judge *judge) {
         judge_status(judge, runtime_probe(judge, PROBE_INVOKE_BASIC), 401);
 }
 
+static bool is_refusal(const struct reply *reply) {
+    return reply->status == 401 || reply->status == 403;
+}
+
+bool runtime_lets_in(struct judge *judge) {
+    return !is_refusal(runtime_probe(judge, PROBE_INVOKE)) ||
+           judge_skip(judge, "the token is refused (AUTH-06)");
+}
+
 /* A server without a token lets everyone in. */
 void check_auth_right(struct judge *judge) {
     const struct reply *reply = runtime_probe(judge, PROBE_INVOKE);
-    if (judge_answered(judge, reply) && (reply->status == 401 || reply->status == 403))
+    if (!reply->status)
+        judge_skip(judge, "/invoke gives no response (INVK-01)");
+    else if (is_refusal(reply))
         judge_break(judge, &reply->evidence, "expected the token to be accepted, got status %u%s",
                     reply->status, judge->options->token.len ? "" : " (no token was given)");
 }
@@ -67,10 +81,6 @@ static const enum probe refused[] = {
     PROBE_INVOKE_BASIC,       PROBE_STREAM_NO_TOKEN,    PROBE_STREAM_WRONG_TOKEN,
     PROBE_RESUME_NO_TOKEN,    PROBE_RESUME_WRONG_TOKEN,
 };
-
-static bool is_refusal(const struct reply *reply) {
-    return reply->status == 401 || reply->status == 403;
-}
 
 /* Of /stream, STRM-10 judges that it is JSON. */
 void check_auth_bodies(struct judge *judge) {

@@ -7,7 +7,8 @@
 static void judge_refusal(struct judge *judge, enum probe probe, unsigned wanted,
                           unsigned other) {
     const struct reply *reply = runtime_probe(judge, probe);
-    if (!judge_answered(judge, reply) || reply->status == wanted) return;
+    if (!runtime_lets_in(judge) || !judge_answered(judge, reply) || reply->status == wanted)
+        return;
     if (reply->status == other)
         judge_warn(judge, &reply->evidence, "expected status %u, got %u, which is tolerated",
                    wanted, other);
@@ -36,6 +37,7 @@ void check_error_envelope(struct judge *judge) {
                                        PROBE_TEXT_PLAIN};
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         const struct reply *reply = runtime_probe(judge, wrong[i]);
+        if (!runtime_lets_in(judge)) return;
         if (reply->status >= 400) judge_envelope(judge, reply);
     }
 }
@@ -46,7 +48,7 @@ void check_error_500(struct judge *judge) {
         return;
     }
     const struct reply *reply = runtime_probe(judge, PROBE_INVOKE_ERROR);
-    if (judge_status(judge, reply, 500)) judge_envelope(judge, reply);
+    if (runtime_lets_in(judge) && judge_status(judge, reply, 500)) judge_envelope(judge, reply);
 }
 
 void check_error_routes(struct judge *judge) {
@@ -89,7 +91,7 @@ static bool one_of_three(unsigned status) {
 
 void check_resume_empty(struct judge *judge) {
     const struct reply *reply = runtime_probe(judge, PROBE_RESUME_EMPTY);
-    if (judge_answered(judge, reply) && !one_of_three(reply->status))
+    if (runtime_lets_in(judge) && judge_answered(judge, reply) && !one_of_three(reply->status))
         judge_break(judge, &reply->evidence,
                     "expected status 200, 404 or 501 for an empty thread_id, got %u",
                     reply->status);
@@ -97,7 +99,7 @@ void check_resume_empty(struct judge *judge) {
 
 void check_resume_unknown(struct judge *judge) {
     const struct reply *reply = runtime_probe(judge, PROBE_RESUME_UNKNOWN);
-    if (!judge_answered(judge, reply)) return;
+    if (!runtime_lets_in(judge) || !judge_answered(judge, reply)) return;
     if (reply->status == 200)
         judge_warn(judge, &reply->evidence,
                    "expected 404 for a thread that nobody has begun, got 200");
@@ -174,7 +176,7 @@ void check_resume_hitl(struct judge *judge) {
         return;
     }
     const struct reply *paused = runtime_probe(judge, PROBE_INVOKE_HITL);
-    if (judge_status(judge, paused, 200) &&
+    if (runtime_invokes(judge) && judge_status(judge, paused, 200) &&
         judge_shape(judge, paused,
                     "{\"required\":[\"metadata\"],\"properties\":{\"metadata\":{\"type\":"
                     "\"object\",\"required\":[\"interrupted\"],\"properties\":{"

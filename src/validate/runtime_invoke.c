@@ -15,7 +15,7 @@ bool runtime_invokes(struct judge *judge) {
 
 void check_invoke_string(struct judge *judge) {
     const struct reply *reply = runtime_probe(judge, PROBE_INVOKE_STRING);
-    if (judge_status(judge, reply, 200)) judge_is_object(judge, reply);
+    if (runtime_lets_in(judge) && judge_status(judge, reply, 200)) judge_is_object(judge, reply);
 }
 
 #define OUTPUT_SCHEMA                                                                          \

@@ -13,7 +13,29 @@
 #define FIELDS_MAX_BYTES (64 * KIB)
 #define WRONG_TOKEN STR("weir-validate-wrong-token")
 
-enum probe_auth { AUTH_RIGHT, AUTH_NONE, AUTH_WRONG, AUTH_EMPTY, AUTH_BASIC, AUTH_HEAD, AUTH_TAIL, AUTH_TWICE };
+enum probe_auth {
+    AUTH_RIGHT,
+    AUTH_NONE,
+    AUTH_WRONG,
+    AUTH_EMPTY,
+    AUTH_BASIC,
+    AUTH_HEAD,
+    AUTH_TAIL,
+    AUTH_TWICE,
+};
+
+/* What people are shown instead of the token. */
+static const char *const auth_shown[] = {
+    [AUTH_RIGHT] = "Authorization: Bearer (the token)\r\n",
+    [AUTH_NONE] = "",
+    [AUTH_WRONG] = "Authorization: Bearer (another token)\r\n",
+    [AUTH_EMPTY] = "Authorization: Bearer\r\n",
+    [AUTH_BASIC] = "Authorization: Basic (a name and a password)\r\n",
+    [AUTH_HEAD] = "Authorization: Bearer (the token without its last byte)\r\n",
+    [AUTH_TAIL] = "Authorization: Bearer (the token without its first byte)\r\n",
+    [AUTH_TWICE] = "Authorization: Bearer (the token)\r\n"
+                   "Authorization: Bearer (another token)\r\n",
+};
 
 /* What stands for a part of a body: the input of the options, as JSON, and the sessions. */
 #define INPUT "$input"
@@ -204,6 +226,8 @@ static void ask_probe(struct runtime *runtime, enum probe probe) {
     write_parts(runtime, str_from(fields), &shown);
     put_auth(runtime, row->auth, &all);
     buf_append(&all, buf_str(&shown));
+    if (runtime->options->token.len || row->auth != AUTH_RIGHT)
+        buf_append(&shown, str_from(auth_shown[row->auth]));
     write_parts(runtime, str_from(row->body), &body);
     runtime_ask(runtime,
                 &(struct question){.url = buf_str(&runtime->target->url),

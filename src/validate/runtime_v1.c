@@ -1,17 +1,18 @@
 /* The Runtime Contract v1 as a table of checks. A new check is a row and a function. */
 #include "validate/runtime.h"
 
-#define HEALTH "Runtime Contract v1: GET /health"
-#define OPENAPI "Runtime Contract v1: GET /openapi.json"
-#define CARD "Runtime Contract v1: GET /.well-known/agent.json"
-#define AUTH "Runtime Contract v1: authentication"
-#define INVOKE "Runtime Contract v1: POST /invoke"
-#define STREAM "Runtime Contract v1: POST /stream, server-sent events"
-#define RESUME "Runtime Contract v1: POST /resume"
-#define VERSION "Runtime Contract v1: version negotiation"
-#define HEADERS "Runtime Contract v1: headers"
-#define ERRORS "Runtime Contract v1: status codes and the error envelope"
-#define SIDECAR "Runtime Contract v1: the sidecar"
+/* Sections of the published contract, of 2026-04-28. */
+#define HEALTH "Runtime Contract v1, 4.1: GET /health"
+#define OPENAPI "Runtime Contract v1, 4.5: GET /openapi.json"
+#define CARD "Runtime Contract v1, 2: GET /.well-known/agent.json"
+#define AUTH "Runtime Contract v1, 3: authentication"
+#define INVOKE "Runtime Contract v1, 4.2: POST /invoke"
+#define STREAM "Runtime Contract v1, 4.3: POST /stream"
+#define RESUME "Runtime Contract v1, 4.4: POST /resume"
+#define VERSION "Runtime Contract v1, 5.5: versioning header"
+#define HEADERS "Runtime Contract v1, 5: headers"
+#define ERRORS "Runtime Contract v1, 4.6 and 6: error envelope, status codes"
+#define SIDECAR "Runtime Contract v1, 7: sidecar interaction"
 
 #define B LEVEL_BASE
 #define S LEVEL_STRICT
