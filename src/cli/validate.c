@@ -1,11 +1,13 @@
 /* weir validate: check a server against the contracts that it should keep. */
 #include "base/file.h"
+#include "base/id.h"
 #include "base/nearest.h"
 #include "base/units.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "validate/report.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,9 @@ static const char usage[] =
     "in PORT and in place of {port}, and ended afterwards; an image needs docker or podman.\n\n"
     "  --profile NAME        what to check: one that --list shows; without it, what is found\n"
     "  --strict              what the contract says strictly: more checks can fail\n"
-    "  --token TOKEN         the bearer token (AGENT_AUTH_TOKEN); a command gets a random one\n"
+    "  --token TOKEN         the bearer token (AGENT_AUTH_TOKEN); a command gets a random one.\n"
+    "                        Tokens of Converse are signed with CRAWBL_MCP_SIGNING_KEY for\n"
+    "                        --user USER and --workspace WORKSPACE\n"
     "  --input TEXT          what the agent is asked (ping); an object or array of JSON is sent\n"
     "                        as one; --input-file FILE reads it\n"
     "  --error-input TEXT    what makes the agent fail; without it, some checks are skipped\n"
@@ -44,7 +48,7 @@ static const char usage[] =
 
 struct command_line {
     const char *profile, *version, *token, *input, *input_file, *error_input, *hitl_input;
-    const char *timeout, *boot_timeout, *port, *only, *skip, *format, *explain;
+    const char *user, *workspace, *timeout, *boot_timeout, *port, *only, *skip, *format, *explain;
     bool strict, no_auth_probe, behind_sidecar, behind_proxy, list, help;
     struct argument_values env;
     const char *target;         /* NULL: none */
@@ -59,7 +63,7 @@ struct request {
     const struct profile *profile;
     enum report_format format;
     struct buf input, error_input, hitl_input, url, shown;
-    char token[2 * RANDOM_TOKEN_BYTES + 1];
+    char token[2 * RANDOM_TOKEN_BYTES + 1], key[2 * RANDOM_TOKEN_BYTES + 1];
 };
 
 /* --- values -------------------------------------------------------------------------------------- */
@@ -184,8 +188,15 @@ static bool read_target(const struct command_line *line, struct request *request
     }
     struct exchange_server server;
     bool local = is_local_address(text);
+    if (str_starts(text, STR("grpc://"))) {
+        local = true;
+        text = str_skip(text, STR("grpc://").len);
+    } else if (str_starts(text, STR("grpcs://"))) {
+        buf_append(&request->url, STR("https://"));
+        text = str_skip(text, STR("grpcs://").len);
+    }
     buf_append(&request->shown, text);
-    if (local || str_find(text, STR("://")) < text.len) {
+    if (local || request->url.len || str_find(text, STR("://")) < text.len) {
         if (local) buf_append(&request->url, STR("http://"));
         buf_append(&request->url, text);
         return exchange_server_of(buf_str(&request->url), &server, e);
@@ -194,20 +205,42 @@ static bool read_target(const struct command_line *line, struct request *request
     return true;
 }
 
+static struct str random_text(char out[2 * RANDOM_TOKEN_BYTES + 1]) {
+    unsigned char random[RANDOM_TOKEN_BYTES];
+    ssize_t got = getrandom(random, sizeof(random), 0);
+    assert(got == sizeof(random));
+    (void)got;
+    for (size_t i = 0; i < sizeof(random); i++) snprintf(out + 2 * i, 3, "%02x", random[i]);
+    return str_from(out);
+}
+
 /* A server that is started gets a token of its own, so that no real one is risked. */
 static void choose_token(const struct command_line *line, struct request *request) {
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nothing changes our environment */
-    const char *environment = getenv("AGENT_AUTH_TOKEN");
+    struct validate_options *options = &request->options;
     bool is_url = request->url.len;
-    unsigned char random[RANDOM_TOKEN_BYTES];
-    if (line->token || is_url) {
-        request->options.token = str_trim(str_from(line->token ? line->token : environment));
-        return;
-    }
-    ssize_t got = getrandom(random, sizeof(random), 0);
-    for (size_t i = 0; i < sizeof(random) && got == sizeof(random); i++)
-        snprintf(request->token + 2 * i, 3, "%02x", random[i]);
-    request->options.token = str_from(request->token);
+    /* NOLINTBEGIN(concurrency-mt-unsafe): nothing changes our environment */
+    const char *environment = getenv("AGENT_AUTH_TOKEN");
+    const char *key = getenv("CRAWBL_MCP_SIGNING_KEY");
+    /* NOLINTEND(concurrency-mt-unsafe) */
+    if (line->token || is_url)
+        options->token = str_trim(str_from(line->token ? line->token : environment));
+    else
+        options->token = random_text(request->token);
+    options->signing_key = is_url ? str_trim(str_from(key)) : random_text(request->key);
+    options->user = str_from(line->user ? line->user : "validate");
+    options->workspace = str_from(line->workspace ? line->workspace : "validate");
+    request->target.signing_key = options->signing_key;
+}
+
+/* Ids that a token cannot carry make no sense with one. */
+static bool check_ids(const struct request *request, struct err *e) {
+    const struct validate_options *options = &request->options;
+    if (!id_check("--user", options->user, e) || !id_check("--workspace", options->workspace, e))
+        return false;
+    if (str_find_byte(options->user, ':') < options->user.len ||
+        str_find_byte(options->workspace, ':') < options->workspace.len)
+        return err_set(e, ERR_INVALID_ARGUMENT, "--user and --workspace must not contain ':'");
+    return true;
 }
 
 static bool read_request(const struct command_line *line, struct request *request,
@@ -231,7 +264,8 @@ static bool read_request(const struct command_line *line, struct request *reques
     request->target.token = options->token;
     request->target.timeout_ms = options->timeout_ms;
     request->target.boot_timeout_ms = options->boot_timeout_ms;
-    return true;
+    request->target.any_answer = request->profile && !request->profile->is_http;
+    return check_ids(request, e);
 }
 
 /* --- the command ------------------------------------------------------------------------------------ */
@@ -327,6 +361,8 @@ int command_validate(int arg_count, const char *const *args) {
                                           {.name = "input-file", .value = &line.input_file},
                                           {.name = "error-input", .value = &line.error_input},
                                           {.name = "hitl-input", .value = &line.hitl_input},
+                                          {.name = "user", .value = &line.user},
+                                          {.name = "workspace", .value = &line.workspace},
                                           {.name = "timeout", .value = &line.timeout},
                                           {.name = "boot-timeout", .value = &line.boot_timeout},
                                           {.name = "port", .value = &line.port},

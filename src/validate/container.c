@@ -119,6 +119,10 @@ void container_command(struct target *target, const struct target_boot *boot, ui
         add_word(words, STR("-e"));
         add_word(words, STR("AGENT_AUTH_TOKEN"));
     }
+    if (options->signing_key.len) {
+        add_word(words, STR("-e"));
+        add_word(words, STR("CRAWBL_MCP_SIGNING_KEY"));
+    }
     add_variables(words, options->more);
     add_variables(words, boot->more);
     add_word(words, options->image);

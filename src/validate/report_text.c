@@ -52,10 +52,7 @@ static void text_finding(struct report *report, const struct finding *finding) {
 
 static void text_end(struct report *report, const struct validate_result *result) {
     const size_t *verdicts = result->verdicts;
-    if (result->unreachable) {
-        print_indented(report->out, "", err_text(&result->why));
-        return;
-    }
+    if (result->unreachable) return; /* why is an error on stderr */
     fprintf(report->out, "%zu checks in %.1f s: %zu passed, %zu failed, %zu warned, %zu skipped\n",
             report->count, (double)(clock_mono_ms() - report->began_ms) / 1000,
             verdicts[VERDICT_PASS], verdicts[VERDICT_FAIL], verdicts[VERDICT_WARN],

@@ -301,9 +301,27 @@ void runtime_close(void *world) {
     free(runtime);
 }
 
-/* It speaks HTTP on /health. A gRPC server closes the connection or sends HTTP/2. */
+/* It answers /health as the contract says, or it has /invoke. */
 bool runtime_speaks(struct target *target, const struct validate_options *options) {
-    (void)options;
-    return target->start.answered;
+    struct reply reply;
+    if (!target->start.answered) return false;
+    ask(target->asker,
+        &(struct question){.url = buf_str(&target->url),
+                           .method = STR("GET"),
+                           .path = STR("/health"),
+                           .timeout_ms = options->timeout_ms},
+        &reply);
+    bool speaks = reply.json.kind == JSON_OBJECT && json_find(reply.json, STR("status")).kind;
+    reply_done(&reply);
+    if (speaks) return true;
+    ask(target->asker,
+        &(struct question){.url = buf_str(&target->url),
+                           .method = STR("POST"),
+                           .path = STR("/invoke"),
+                           .timeout_ms = options->timeout_ms},
+        &reply);
+    speaks = reply.status && reply.status != 404;
+    reply_done(&reply);
+    return speaks;
 }
 

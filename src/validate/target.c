@@ -68,7 +68,8 @@ static void add_line(struct buf *lines, const char *line) {
 
 static bool is_ours(const char *line) {
     return str_starts(str_from(line), STR("PORT=")) ||
-           str_starts(str_from(line), STR("AGENT_AUTH_TOKEN="));
+           str_starts(str_from(line), STR("AGENT_AUTH_TOKEN=")) ||
+           str_starts(str_from(line), STR("CRAWBL_MCP_SIGNING_KEY="));
 }
 
 static void add_all(struct buf *lines, const char *const *from) {
@@ -87,6 +88,11 @@ static void write_environment(const struct target *target, const struct target_b
     if (!boot->open) {
         buf_append(lines, STR("AGENT_AUTH_TOKEN="));
         buf_append(lines, target->options->token);
+        buf_append_byte(lines, '\0');
+    }
+    if (target->options->signing_key.len) {
+        buf_append(lines, STR("CRAWBL_MCP_SIGNING_KEY="));
+        buf_append(lines, target->options->signing_key);
         buf_append_byte(lines, '\0');
     }
     add_all(lines, target->options->more);
@@ -232,9 +238,15 @@ static void wait_until_healthy(struct target *target) {
          now = clock_mono_ms()) {
         struct reply reply;
         uint64_t left_ms = late_ms - now;
+        bool up = false;
         ask_target(target, STR("GET"), STR("/health"),
                    left_ms < BOOT_ASK_MS ? left_ms : BOOT_ASK_MS, &reply);
+        up = target->options->any_answer && reply.connected && !reply.timed_out;
         if (take_health(target, &reply)) return;
+        if (up && !target->start.loading) {
+            target->start.answered = true;
+            return;
+        }
         /* A server that runs already does not become another one by being asked again. */
         bool loads = target->start.loading && !target->start.odd;
         if (target->kind == TARGET_URL && !loads) return;

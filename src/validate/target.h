@@ -30,6 +30,8 @@ struct target_options {
     const char *const *more;       /* NAME=VALUE, ends with NULL */
     struct str token;              /* what it gets as AGENT_AUTH_TOKEN */
     uint64_t boot_timeout_ms, timeout_ms;
+    struct str signing_key; /* what it gets as CRAWBL_MCP_SIGNING_KEY */
+    bool any_answer;        /* it is up when it takes connections: it need not speak HTTP */
 };
 
 enum target_port { TARGET_PORT_USUAL, TARGET_PORT_TOLD }; /* see the environment PORT */

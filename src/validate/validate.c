@@ -3,9 +3,9 @@
 #include "base/clock.h"
 #include "base/nearest.h"
 
-extern const struct profile profile_runtime_v1;
+extern const struct profile profile_runtime_v1, profile_converse;
 
-const struct profile *const profiles[] = {&profile_runtime_v1, NULL};
+const struct profile *const profiles[] = {&profile_runtime_v1, &profile_converse, NULL};
 
 /* --- names -------------------------------------------------------------------------------------- */
 
@@ -112,13 +112,14 @@ static void run_profile(const struct run *run, const struct profile *profile) {
     profile->close(world);
 }
 
-/* A server that takes connections and says no HTTP is not unreachable: it breaks the contract. */
-static bool is_worth_checking(const struct target *target, const struct profile *named) {
-    return named && target->kind == TARGET_URL && target->start.odd &&
-           target->start.odd_one.connected;
+/* A server that takes connections is not unreachable, whatever it says then. */
+static bool is_there(const struct target *target) {
+    return target->start.odd && target->start.odd_one.connected;
 }
 
-static void run_profiles(const struct run *run, const struct profile *named) {
+/* False: none of them; *why stays as it was, or says so. */
+static bool run_profiles(const struct run *run, const struct profile *named, bool booted,
+                         struct err *why) {
     size_t ran = 0;
     for (size_t i = 0; profiles[i]; i++) {
         const struct profile *profile = profiles[i];
@@ -126,10 +127,9 @@ static void run_profiles(const struct run *run, const struct profile *named) {
         run_profile(run, profile);
         ran++;
     }
-    if (ran) return;
-    run->result->unreachable = true;
-    err_set(&run->result->why, ERR_UNAVAILABLE,
-            "the target speaks no contract that is known here; name one with --profile");
+    if (ran || !booted) return ran;
+    return err_set(why, ERR_UNAVAILABLE,
+                   "the target speaks no contract that is known here; name one with --profile");
 }
 
 void validate_run(const struct target_options *target_options,
@@ -145,9 +145,9 @@ void validate_run(const struct target_options *target_options,
     ret->unreachable = !target_open(target_options, &asker, &target, &ret->why);
     if (!ret->unreachable) {
         struct run run = {&target, options, selection, sink, ctx, ret};
-        ret->unreachable = !target_boot(&target, &(struct target_boot){.open = false}, &ret->why) &&
-                           !is_worth_checking(&target, named);
-        if (!ret->unreachable) run_profiles(&run, named);
+        bool booted = target_boot(&target, &(struct target_boot){.open = false}, &ret->why);
+        ret->unreachable = !(booted || is_there(&target)) ||
+                           !run_profiles(&run, named, booted, &ret->why);
         target_done(&target);
     }
     asker_done(&asker);
