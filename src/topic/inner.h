@@ -34,7 +34,7 @@ struct topic_view {
 
     /* The loop's own. */
     struct topic_log log;
-    struct topic_ending ending; /* of the topic, when `log` was brought up to date */
+    struct topic_ending ending;    /* of the topic, when `log` was brought up to date */
     struct list ready, idle, full; /* readers, by state */
     size_t reader_count;
     struct task pass;

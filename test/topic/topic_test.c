@@ -25,9 +25,9 @@ struct heard {
     size_t lost, ended;
     enum err_code ended_code;
     uint64_t turned; /* the cursor after its last turn */
-    bool slow;   /* nothing leaves by itself */
-    bool closed; /* nothing can be sent any more */
-    bool stops;  /* in lost() */
+    bool slow;       /* nothing leaves by itself */
+    bool closed;     /* nothing can be sent any more */
+    bool stops;      /* in lost() */
     const char *only;
     char room[64 * KIB];
 };

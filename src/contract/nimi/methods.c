@@ -10,6 +10,7 @@
 #include "contract/nimi/job/jobs.h"
 #include "contract/nimi/job/workflows.h"
 #include "contract/nimi/offers.h"
+#include "contract/nimi/realtime/realtime.h"
 #include "contract/nimi/scenario/scenario.h"
 #include "contract/nimi/subject.h"
 #include "contract/nimi/upload/receive.h"
@@ -21,6 +22,7 @@
 #include <stdlib.h>
 
 #define AI "nimi.runtime.v1.RuntimeAiService"
+#define AI_REALTIME "nimi.runtime.v1.RuntimeAiRealtimeService"
 #define APP "nimi.runtime.v1.RuntimeAppService"
 #define AUDIT "nimi.runtime.v1.RuntimeAuditService"
 #define AUTH "nimi.runtime.v1.RuntimeAuthService"
@@ -47,6 +49,15 @@ static const struct nimi_row ai_rows[] = {
     {ROW(AI, "SubscribeScenarioJobEvents"), RPC_SERVER_STREAM, CLOSE_TERMINAL, GUARD_CALLER, NIMI_READS, &nimi_subscribe_scenario_job_events_request_table, subject_is_not_named,          jobs_subscribe},
     {ROW(AI, "GetScenarioArtifacts"),       RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, &nimi_get_scenario_artifacts_request_table,        subject_is_not_named,          jobs_artifacts},
     {ROW(AI, "UploadArtifact"),             RPC_CLIENT_STREAM, CLOSE_SINGLE,   GUARD_CALLER, NIMI_BARE,  &nimi_upload_artifact_request_table,               subject_of_upload_artifact,    receive_begin},
+    /* clang-format on */
+};
+
+static const struct nimi_row ai_realtime_rows[] = {
+    /* clang-format off */
+    {ROW(AI_REALTIME, "OpenRealtimeSession"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_open_realtime_session_request_table,  subject_of_open_realtime_session, realtime_open},
+    {ROW(AI_REALTIME, "AppendRealtimeInput"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_append_realtime_input_request_table,  subject_is_not_named,             realtime_append_input},
+    {ROW(AI_REALTIME, "ReadRealtimeEvents"),   RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS, &nimi_read_realtime_events_request_table,   subject_is_not_named,             realtime_read_events},
+    {ROW(AI_REALTIME, "CloseRealtimeSession"), RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_close_realtime_session_request_table, subject_is_not_named,             realtime_close_session},
     /* clang-format on */
 };
 
@@ -114,6 +125,7 @@ static const struct {
     size_t row_count;
 } services[NIMI_SERVICES] = {
     [NIMI_AI] = {STR_INIT(AI), ai_rows, ARRAY_LEN(ai_rows)},
+    [NIMI_AI_REALTIME] = {STR_INIT(AI_REALTIME), ai_realtime_rows, ARRAY_LEN(ai_realtime_rows)},
     [NIMI_APP] = {STR_INIT(APP), app_rows, ARRAY_LEN(app_rows)},
     [NIMI_AUDIT] = {STR_INIT(AUDIT), audit_rows, ARRAY_LEN(audit_rows)},
     [NIMI_AUTH] = {STR_INIT(AUTH), auth_rows, ARRAY_LEN(auth_rows)},

@@ -8,6 +8,7 @@
 #include "contract/nimi/job/workflow_work.h"
 #include "contract/nimi/methods.h"
 #include "contract/nimi/once.h"
+#include "contract/nimi/realtime/session.h"
 #include "contract/nimi/upload/receive.h"
 
 #include <assert.h>
@@ -30,6 +31,7 @@ struct nimi_runtime {
     struct nimi_files files;
     struct health_topics health;
     struct nimi_apps apps;
+    struct realtime_table *realtime;
 };
 
 /* Enough for a minute of samples, and for each provider. */
@@ -71,6 +73,7 @@ struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
     runtime->health.runtime = state_topic();
     runtime->health.providers = state_topic();
     runtime->apps = (struct nimi_apps){topics_new(&app_topics), rates_new()};
+    runtime->realtime = realtime_table_new();
     return runtime;
 }
 
@@ -83,6 +86,7 @@ void nimi_runtime_free(struct nimi_runtime *runtime) {
     sessions_free(runtime->sessions);
     topics_free(runtime->apps.topics);
     rates_free(runtime->apps.rates);
+    realtime_table_free(runtime->realtime);
     topic_unref(runtime->health.runtime);
     topic_unref(runtime->health.providers);
     pthread_mutex_destroy(&runtime->health.lock);
@@ -190,6 +194,10 @@ struct nimi_apps *nimi_runtime_apps(struct nimi_runtime *runtime) {
     return &runtime->apps;
 }
 
+struct realtime_table *nimi_runtime_realtime(struct nimi_runtime *runtime) {
+    return runtime->realtime;
+}
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime) {
     return runtime->scheduler;
 }
@@ -225,6 +233,7 @@ void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settin
     list_init(&instance->shared);
     list_init(&instance->jobs);
     list_init(&instance->workflows);
+    list_init(&instance->realtime);
     pruner_init(&instance->pruner, host->loop);
     health_beat_init(instance);
 }
@@ -235,11 +244,13 @@ void nimi_instance_serving(struct nimi_instance *instance) {
 
 void nimi_instance_stopping(struct nimi_instance *instance) {
     once_stop_all(instance);
+    realtime_leave_all(instance);
     pruner_stop(&instance->pruner);
 }
 
 void nimi_instance_leave(struct nimi_instance *instance) {
     health_beat_stop(instance);
+    realtime_leave_all(instance);
     key_fetcher_leave(&instance->keys);
     workflow_work_leave_all(instance); /* first: its nodes follow jobs */
     job_work_leave_all(instance);
@@ -248,7 +259,8 @@ void nimi_instance_leave(struct nimi_instance *instance) {
 void nimi_instance_done(struct nimi_instance *instance) {
     if (!instance->methods) return;
     assert(list_empty(&instance->calls) && list_empty(&instance->jobs) &&
-           list_empty(&instance->shared) && list_empty(&instance->workflows));
+           list_empty(&instance->shared) && list_empty(&instance->workflows) &&
+           list_empty(&instance->realtime));
     pruner_stop(&instance->pruner);
     nimi_methods_free(instance->methods);
     health_beat_stop(instance);

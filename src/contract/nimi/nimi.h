@@ -56,9 +56,10 @@ struct nimi_settings {
     bool allow_loopback; /* plain http to this machine */
     struct str version;  /* x-nimi-runtime-version */
     size_t message_max_bytes;
-    uint64_t stall_ms;     /* a peer that reads nothing for this long is cut */
-    uint64_t probe_ms;     /* between two probes of a provider; 0: none */
-    uint64_t keys_kept_ms; /* how long a job's idempotency key leads to it */
+    uint64_t stall_ms;         /* a peer that reads nothing for this long is cut */
+    uint64_t probe_ms;         /* between two probes of a provider; 0: none */
+    uint64_t realtime_idle_ms; /* without a turn, a realtime session ends; 0: never */
+    uint64_t keys_kept_ms;     /* how long a job's idempotency key leads to it */
     /* First word 60 s, silence 30 s; in all 120 s (text), 45 s (speech), 20 s (embedding). */
     struct model_call_clocks text, speech, embedding;
 };
@@ -131,6 +132,10 @@ struct nimi_apps {
 
 struct nimi_apps *nimi_runtime_apps(struct nimi_runtime *runtime);
 
+/* Realtime sessions: realtime/session.h. */
+struct realtime_table;
+struct realtime_table *nimi_runtime_realtime(struct nimi_runtime *runtime);
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
 struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* for uploads */
 struct scheduler *nimi_runtime_workflows(struct nimi_runtime *runtime);
@@ -141,6 +146,7 @@ struct sessions *nimi_runtime_sessions(struct nimi_runtime *runtime);
 
 enum {
     NIMI_AI,
+    NIMI_AI_REALTIME,
     NIMI_AUDIT,
     NIMI_AUTH,
     NIMI_CONNECTOR,
@@ -168,6 +174,7 @@ struct nimi_instance {
     size_t job_count;
     struct list workflows; /* running ones: workflow_work.h */
     size_t workflow_count, workflow_bytes;
+    struct list realtime; /* sessions whose home this is: realtime/session.h */
     struct pruner pruner; /* deletes expired uploads */
     struct timer beat;    /* while someone watches the runtime's health: watch.h */
 };
