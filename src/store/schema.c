@@ -151,6 +151,21 @@ static const char *const steps[] = {
     " hash BLOB NOT NULL,"
     " bytes BLOB NOT NULL);"
     "INSERT INTO meta VALUES('audit', 0);", /* records that a start has seen */
+
+    /* 16, 17: reserved. */
+    "",
+    "",
+
+    /* 18: downloads of models; see download.h. */
+    "CREATE TABLE download("
+    " id INTEGER PRIMARY KEY,"
+    " name BLOB NOT NULL UNIQUE," /* the id that callers use */
+    " connector BLOB NOT NULL, model BLOB NOT NULL, owner BLOB NOT NULL,"
+    " reason BLOB NOT NULL, message BLOB NOT NULL,"
+    " state INTEGER NOT NULL," /* enum download_state */
+    " received INTEGER NOT NULL, total INTEGER NOT NULL,"
+    " created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL," /* Unix time */
+    " retryable INTEGER NOT NULL);",
 };
 
 const int64_t schema_newest = ARRAY_LEN(steps);

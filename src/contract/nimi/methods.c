@@ -13,6 +13,7 @@
 #include "contract/nimi/realtime/realtime.h"
 #include "contract/nimi/scenario/scenario.h"
 #include "contract/nimi/subject.h"
+#include "contract/nimi/transfer/transfers.h"
 #include "contract/nimi/upload/receive.h"
 #include "contract/nimi/voices.h"
 #include "proto/nimi.pb.h"
@@ -93,6 +94,12 @@ static const struct nimi_row connector_rows[] = {
 static const struct nimi_row local_rows[] = {
     /* clang-format off */
     {ROW(LOCAL, "ListLocalAssets"), RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_list_local_assets_request_table, subject_is_not_named, catalog_list_assets},
+    {ROW(LOCAL, "InstallVerifiedAsset"), RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_install_verified_asset_request_table, subject_is_not_named, transfers_install},
+    {ROW(LOCAL, "WatchLocalTransfers"),  RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_LOOKS, &nimi_watch_local_transfers_request_table,  subject_is_not_named, transfers_watch},
+    {ROW(LOCAL, "ListLocalTransfers"),   RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_LOOKS, &nimi_list_local_transfers_request_table,   subject_is_not_named, transfers_list},
+    {ROW(LOCAL, "PauseLocalTransfer"),   RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_pause_local_transfer_request_table,   subject_is_not_named, transfers_pause},
+    {ROW(LOCAL, "ResumeLocalTransfer"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_resume_local_transfer_request_table,  subject_is_not_named, transfers_resume},
+    {ROW(LOCAL, "CancelLocalTransfer"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_cancel_local_transfer_request_table,  subject_is_not_named, transfers_cancel},
     /* clang-format on */
 };
 

@@ -9,6 +9,7 @@
 #include "contract/nimi/methods.h"
 #include "contract/nimi/once.h"
 #include "contract/nimi/realtime/session.h"
+#include "contract/nimi/transfer/download.h"
 #include "contract/nimi/upload/receive.h"
 
 #include <assert.h>
@@ -32,6 +33,7 @@ struct nimi_runtime {
     struct health_topics health;
     struct nimi_apps apps;
     struct realtime_table *realtime;
+    struct downloads *downloads;
 };
 
 /* Enough for a minute of samples, and for each provider. */
@@ -74,6 +76,7 @@ struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
     runtime->health.providers = state_topic();
     runtime->apps = (struct nimi_apps){topics_new(&app_topics), rates_new()};
     runtime->realtime = realtime_table_new();
+    runtime->downloads = downloads_new();
     return runtime;
 }
 
@@ -87,6 +90,7 @@ void nimi_runtime_free(struct nimi_runtime *runtime) {
     topics_free(runtime->apps.topics);
     rates_free(runtime->apps.rates);
     realtime_table_free(runtime->realtime);
+    downloads_free(runtime->downloads);
     topic_unref(runtime->health.runtime);
     topic_unref(runtime->health.providers);
     pthread_mutex_destroy(&runtime->health.lock);
@@ -198,6 +202,10 @@ struct realtime_table *nimi_runtime_realtime(struct nimi_runtime *runtime) {
     return runtime->realtime;
 }
 
+struct downloads *nimi_runtime_downloads(struct nimi_runtime *runtime) {
+    return runtime->downloads;
+}
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime) {
     return runtime->scheduler;
 }
@@ -234,17 +242,20 @@ void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settin
     list_init(&instance->jobs);
     list_init(&instance->workflows);
     list_init(&instance->realtime);
+    list_init(&instance->downloads);
     pruner_init(&instance->pruner, host->loop);
     health_beat_init(instance);
 }
 
 void nimi_instance_serving(struct nimi_instance *instance) {
     pruner_start(&instance->pruner, instance->host->engine->store);
+    downloads_load(instance->runtime->downloads, instance);
 }
 
 void nimi_instance_stopping(struct nimi_instance *instance) {
     once_stop_all(instance);
     realtime_leave_all(instance);
+    downloads_leave(instance);
     pruner_stop(&instance->pruner);
 }
 
@@ -260,7 +271,7 @@ void nimi_instance_done(struct nimi_instance *instance) {
     if (!instance->methods) return;
     assert(list_empty(&instance->calls) && list_empty(&instance->jobs) &&
            list_empty(&instance->shared) && list_empty(&instance->workflows) &&
-           list_empty(&instance->realtime));
+           list_empty(&instance->realtime) && list_empty(&instance->downloads));
     pruner_stop(&instance->pruner);
     nimi_methods_free(instance->methods);
     health_beat_stop(instance);

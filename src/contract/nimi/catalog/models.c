@@ -57,6 +57,14 @@ static struct nimi_local_asset_record asset_of(const struct nimi_connector *conn
     return asset;
 }
 
+struct nimi_local_asset_record catalog_asset(const struct nimi_call *call,
+                                             const struct nimi_connector *connector,
+                                             struct str model, struct arena *arena) {
+    struct offered_health health;
+    offered_look(call, &health);
+    return asset_of(connector, model, &health, arena);
+}
+
 static bool asset_is_wanted(const struct nimi_local_asset_record *asset,
                             const struct nimi_list_local_assets_request *from) {
     return (!from->status_filter || from->status_filter == asset->status) &&

@@ -29,8 +29,8 @@ static void publish_text(struct realtime_turn *turn, struct str piece) {
 static void note_used(const struct realtime_turn *turn, int reason) {
     const struct nimi_usage_stats *usage = &turn->said.usage;
     struct audit_record record = {
-        .texts = {[AUDIT_DOMAIN] = STR_INIT("runtime.airealtime"),
-                  [AUDIT_OPERATION] = STR_INIT("turn"),
+        .texts = {[AUDIT_DOMAIN] = STR_INIT("runtime.ai"),
+                  [AUDIT_OPERATION] = STR_INIT("RealtimeTurn"),
                   [AUDIT_WORKSPACE] = text_str(turn->session->app),
                   [AUDIT_USER] = text_str(turn->session->subject),
                   [AUDIT_CONTRACT] = STR_INIT("nimi"),

@@ -39,11 +39,11 @@ static struct exchange *open_with(const char *app, const char *format) {
     const struct nimi_scenario_request_head head = {.app_id = str_from(app),
                                                     .model_id = STR("local/m"),
                                                     .route_policy = NIMI_ROUTE_POLICY_LOCAL};
-    return ask_as(app, "OpenRealtimeSession", &nimi_open_realtime_session_request_table,
-                  &(struct nimi_open_realtime_session_request){
-                      .head = &head,
-                      .system_prompt = STR("Be brief."),
-                      .output_audio_format = str_from(format)});
+    return ask_as(
+        app, "OpenRealtimeSession", &nimi_open_realtime_session_request_table,
+        &(struct nimi_open_realtime_session_request){.head = &head,
+                                                     .system_prompt = STR("Be brief."),
+                                                     .output_audio_format = str_from(format)});
 }
 
 static char id[REALTIME_ID_LEN + 1];
@@ -55,8 +55,8 @@ static void open_session(const char *format) {
     struct nimi_open_realtime_session_response said;
     struct err e;
     assert_true(next_message(&rest, &message));
-    assert_true(pb_decode_view(&nimi_open_realtime_session_response_table, message, arena,
-                               &said, &e));
+    assert_true(
+        pb_decode_view(&nimi_open_realtime_session_response_table, message, arena, &said, &e));
     assert_int_equal(said.session_id.len, REALTIME_ID_LEN);
     assert_true(str_starts(said.session_id, STR("rt_")));
     assert_str(said.model_resolved, "m");
@@ -230,7 +230,8 @@ static void what_is_appended_during_a_turn_makes_the_next(void **state) {
     answer("3");
     struct exchange *x = read_from(1);
     calm();
-    assert_events(x, 1, "text(1) completed(3/2) text(2) completed(3/2) text(3) completed(3/2) ");
+    assert_events(x, 1,
+                  "text(1) completed(3/2) text(2) completed(3/2) text(3) completed(3/2) ");
     close_session();
     fake_free(x);
 }

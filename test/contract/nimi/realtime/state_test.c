@@ -8,9 +8,9 @@ MACHINE(realtime)
 static void session_states_match_the_drawing(void **state) {
     (void)state;
     static const char *const drawn[] = {
-        "listening reading", "listening waiting", "listening over",    "reading waiting",
-        "reading listening", "reading over",      "waiting asking",    "waiting listening",
-        "waiting over",      "asking speaking",   "asking listening",  "asking over",
+        "listening reading",  "listening waiting", "listening over",   "reading waiting",
+        "reading listening",  "reading over",      "waiting asking",   "waiting listening",
+        "waiting over",       "asking speaking",   "asking listening", "asking over",
         "speaking listening", "speaking over",
     };
     assert_moves(&realtime_machine, REALTIME_STATE_COUNT, drawn, ARRAY_LEN(drawn));
