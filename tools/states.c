@@ -11,6 +11,8 @@
 #include "client/grpc_keep.h"
 #include "client/h2.h"
 #include "client/link.h"
+#include "contract/nimi/realtime/state.h"
+#include "contract/nimi/transfer/state.h"
 #include "job/run_job.h"
 #include "loop/slots.h"
 #include "mcp/client.h"
@@ -66,6 +68,8 @@ MACHINE(process)
 MACHINE(remote)
 MACHINE(media)
 MACHINE(slot)
+MACHINE(realtime)
+MACHINE(download)
 
 /* clang-format off */
 static const struct machine {
@@ -128,6 +132,10 @@ static const struct machine {
      MEDIA_STATE_COUNT,  media_moves,  media_name},
     {"A slot",           "src/loop/slots.c",   "One of so many at once; the others wait in line.",
      SLOT_STATE_COUNT,   slot_moves,   slot_name},
+    {"A realtime session", "src/contract/nimi/realtime/state.c", "A conversation of nimi.runtime.v1 that stays open.",
+     REALTIME_STATE_COUNT, realtime_moves, realtime_name},
+    {"A download of a model", "src/contract/nimi/transfer/state.c", "By a local model server, across restarts.",
+     DOWNLOAD_STATE_COUNT, download_moves, download_name},
 };
 /* clang-format on */
 

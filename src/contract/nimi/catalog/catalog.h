@@ -16,11 +16,6 @@
 #include "contract/nimi/call.h"
 
 nimi_begin_fn catalog_list_assets, catalog_list_models, catalog_check_model;
-/* The model of a local connector as an asset; its texts are in the arena, or the connector's. */
-struct nimi_local_asset_record catalog_asset(const struct nimi_call *call,
-                                             const struct nimi_connector *connector,
-                                             struct str model, struct arena *arena);
-
 nimi_begin_fn catalog_list_connectors, catalog_get_connector, catalog_list_connector_models;
 
 #endif

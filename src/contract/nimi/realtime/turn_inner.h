@@ -4,8 +4,8 @@
 #define WEIR_CONTRACT_NIMI_REALTIME_TURN_INNER_H
 
 #include "contract/nimi/attach.h"
+#include "contract/nimi/project.h"
 #include "contract/nimi/realtime/turn.h"
-#include "contract/nimi/scenario/project.h"
 #include "job/media_run.h"
 
 struct model_call;

@@ -1,7 +1,7 @@
 #include "contract/nimi/transfer/transfers.h"
 
 #include "base/mem.h"
-#include "contract/nimi/catalog/catalog.h"
+#include "contract/nimi/asset.h"
 #include "contract/nimi/subscription.h"
 #include "contract/nimi/transfer/download.h"
 #include "wire/grpc.h"
@@ -62,7 +62,9 @@ static void reply_installed(const struct install *install) {
     const struct nimi_connector *connector = find_connector(install->call, install->connector);
     struct arena *arena = arena_new(MIB);
     struct nimi_local_asset_record asset = {.asset_id = install->model};
-    if (connector) asset = catalog_asset(install->call, connector, install->model, arena);
+    struct offered_health health;
+    offered_look(install->call, &health);
+    if (connector) asset = asset_of(connector, install->model, &health, arena);
     nimi_reply(install->call, &nimi_install_verified_asset_response_table,
                &(struct nimi_install_verified_asset_response){.asset = &asset});
     arena_free(arena);
