@@ -84,10 +84,10 @@ weir_proto(WEIR_GENERATED NAME proto/nimi PATH proto
     PREFIX nimi.runtime.v1=nimi
     FILES nimi/runtime/v1/workflow.proto
           nimi/runtime/v1/common.proto nimi/runtime/v1/ai.proto nimi/runtime/v1/audit.proto
-          nimi/runtime/v1/auth.proto nimi/runtime/v1/local.proto
+          nimi/runtime/v1/auth.proto nimi/runtime/v1/local.proto nimi/runtime/v1/transfer.proto
           nimi/runtime/v1/model.proto
           nimi/runtime/v1/app.proto nimi/runtime/v1/account.proto
-          nimi/runtime/v1/grant.proto
+          nimi/runtime/v1/grant.proto nimi/runtime/v1/realtime.proto
     IMPORTS ${google}
     DESCRIPTOR nimi_descriptor)
 # Apart, because its message Connector would be named as our own struct nimi_connector.

@@ -3,7 +3,7 @@
  *
  *     STEP text ...      the text arrives STEP + 1 bytes at a time, repaired to UTF-8 first
  */
-#include "contract/nimi/scenario/pieces.h"
+#include "contract/nimi/pieces.h"
 
 #include "base/utf8.h"
 

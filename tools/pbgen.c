@@ -326,8 +326,21 @@ static bool is_first_of_oneof(const struct pb_message_descriptor *message, size_
     return true;
 }
 
-/* The values of which_x: the numbers of the members, by name. */
-static void put_which(const struct message *message, struct buf *out) {
+static bool is_enum_constant(const struct generator *g, const char *name) {
+    for (size_t i = 0; i < g->enum_count; i++) {
+        const struct enumeration *e = &g->enums[i];
+        struct str tail = str_skip(str_from(name), strlen(e->scope));
+        if (!str_starts(str_from(name), str_from(e->scope))) continue;
+        for (size_t k = 0; k < e->descriptor->value_count; k++)
+            if (str_equal(e->descriptor->value[k].name, tail)) return true;
+    }
+    return false;
+}
+
+/* The values of which_x: the numbers of the members, by name. One that an enum has already, as
+ * RealtimeEventType has REALTIME_EVENT_OPENED beside RealtimeEvent.opened, ends in _CASE. */
+static void put_which(const struct generator *g, const struct message *message,
+                      struct buf *out) {
     const struct pb_message_descriptor *descriptor = message->descriptor;
     bool begun = false;
     for (size_t i = 0; i < descriptor->field_count; i++) {
@@ -336,7 +349,8 @@ static void put_which(const struct message *message, struct buf *out) {
         char name[NAME_BYTES];
         copy_name(name, "%s_" STR_FMT, message->c, STR_ARG(field->name));
         capitals(name);
-        buf_printf(out, "%s    %s = %d,\n", begun ? "" : "\nenum {\n", name, field->number);
+        buf_printf(out, "%s    %s%s = %d,\n", begun ? "" : "\nenum {\n", name,
+                   is_enum_constant(g, name) ? "_CASE" : "", field->number);
         begun = true;
     }
     if (begun) buf_printf(out, "};\n");
@@ -345,7 +359,7 @@ static void put_which(const struct message *message, struct buf *out) {
 static void put_struct(const struct generator *g, const struct message *message,
                        struct buf *out) {
     const struct pb_message_descriptor *descriptor = message->descriptor;
-    put_which(message, out);
+    put_which(g, message, out);
     buf_printf(out, "\n/* %s */\nstruct %s {\n", message->proto + 1, message->c);
     for (size_t i = 0; i < descriptor->field_count; i++) {
         const struct pb_field_descriptor *field = &descriptor->field[i];

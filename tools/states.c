@@ -11,6 +11,8 @@
 #include "client/grpc_keep.h"
 #include "client/h2.h"
 #include "client/link.h"
+#include "contract/nimi/realtime/state.h"
+#include "contract/nimi/transfer/state.h"
 #include "job/run_job.h"
 #include "library/inner.h"
 #include "loop/slots.h"
@@ -70,6 +72,8 @@ MACHINE(media)
 MACHINE(slot)
 MACHINE(reader)
 MACHINE(reading)
+MACHINE(realtime)
+MACHINE(download)
 
 /* clang-format off */
 static const struct machine {
@@ -136,6 +140,10 @@ static const struct machine {
      READER_STATE_COUNT, reader_moves, reader_name},
     {"A stream of the client library", "src/library/reading.c", "From the caller's request to the outcome.",
      READING_STATE_COUNT, reading_moves, reading_name},
+    {"A realtime session", "src/contract/nimi/realtime/state.c", "A conversation of nimi.runtime.v1 that stays open.",
+     REALTIME_STATE_COUNT, realtime_moves, realtime_name},
+    {"A download of a model", "src/contract/nimi/transfer/state.c", "By a local model server, across restarts.",
+     DOWNLOAD_STATE_COUNT, download_moves, download_name},
 };
 /* clang-format on */
 

@@ -158,6 +158,19 @@ static const char *const steps[] = {
     " key BLOB NOT NULL,"
     " bytes BLOB NOT NULL,"
     " PRIMARY KEY(space, key)) WITHOUT ROWID;",
+    /* 17: reserved. */
+    "",
+
+    /* 18: downloads of models; see download.h. */
+    "CREATE TABLE download("
+    " id INTEGER PRIMARY KEY,"
+    " name BLOB NOT NULL UNIQUE," /* the id that callers use */
+    " connector BLOB NOT NULL, model BLOB NOT NULL, owner BLOB NOT NULL,"
+    " reason BLOB NOT NULL, message BLOB NOT NULL,"
+    " state INTEGER NOT NULL," /* enum download_state */
+    " received INTEGER NOT NULL, total INTEGER NOT NULL,"
+    " created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL," /* Unix time */
+    " retryable INTEGER NOT NULL);",
 };
 
 const int64_t schema_newest = ARRAY_LEN(steps);

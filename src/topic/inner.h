@@ -7,11 +7,19 @@
 
 #include <pthread.h>
 
+/* How a topic ended. */
+struct topic_ending {
+    bool over;
+    enum err_code code;
+    const char *text;
+};
+
 struct topic {
     atomic_uint refs;
     struct topic_options options;
     pthread_mutex_t lock; /* guards the rest, and `link` and `mailed` of its views */
     struct topic_log log;
+    struct topic_ending ending;
     struct buf scratch;
     struct list views; /* one for each loop that reads */
 };
@@ -26,6 +34,7 @@ struct topic_view {
 
     /* The loop's own. */
     struct topic_log log;
+    struct topic_ending ending;    /* of the topic, when `log` was brought up to date */
     struct list ready, idle, full; /* readers, by state */
     size_t reader_count;
     struct task pass;

@@ -55,6 +55,7 @@ static struct topic_frame *topic_encode(struct topic *topic, const struct topic_
 
 uint64_t topic_publish(struct topic *topic, const struct topic_event *event) {
     pthread_mutex_lock(&topic->lock);
+    assert(!topic->ending.over);
     struct topic_frame *frame = topic_encode(topic, event);
     uint64_t sequence = frame->sequence;
     topic_log_append(&topic->log, frame);
@@ -67,6 +68,14 @@ uint64_t topic_publish(struct topic *topic, const struct topic_event *event) {
 void topic_skip(struct topic *topic, uint64_t sequence) {
     pthread_mutex_lock(&topic->lock);
     if (sequence > topic->log.last) topic->log.last = sequence;
+    pthread_mutex_unlock(&topic->lock);
+}
+
+void topic_end(struct topic *topic, enum err_code code, const char *text) {
+    pthread_mutex_lock(&topic->lock);
+    assert(!topic->ending.over);
+    topic->ending = (struct topic_ending){true, code, text};
+    topic_views_tell(topic);
     pthread_mutex_unlock(&topic->lock);
 }
 

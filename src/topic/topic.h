@@ -25,8 +25,8 @@
 #ifndef WEIR_TOPIC_TOPIC_H
 #define WEIR_TOPIC_TOPIC_H
 
+#include "base/err.h"
 #include "base/list.h"
-#include "base/str.h"
 #include "wire/pb.h"
 
 struct loop;
@@ -60,6 +60,10 @@ uint64_t topic_publish(struct topic *topic, const struct topic_event *event);
  * went to one subscriber alone, or were used before a restart. */
 void topic_skip(struct topic *topic, uint64_t sequence);
 
+/* No event follows. Every reader is told so once it has all events, and so are those that start
+ * later. `text` is constant. A topic ends at most once. */
+void topic_end(struct topic *topic, enum err_code code, const char *text);
+
 /* The newest number that was used or left out; first_sequence - 1 if there is none. */
 uint64_t topic_last(struct topic *topic);
 
@@ -75,7 +79,8 @@ bool topic_is_read(struct topic *topic);
 #define TOPIC_PASS_TURNS 1024       /* then the loop goes back to its sockets and timers */
 
 /* How a reader's frames leave. Called on its loop, with the reader's ctx, never from inside
- * topic_reader_start() or _drained(). topic_reader_stop() may be called inside lost() only. */
+ * topic_reader_start() or _drained(). topic_reader_stop() may be called inside lost() and ended()
+ * only. */
 struct topic_wire {
     /* Room for so many bytes, or NULL: nothing can be sent any more. put() follows at once. */
     char *(*room)(size_t bytes, void *ctx);
@@ -88,6 +93,11 @@ struct topic_wire {
     bool (*wants)(struct str label, void *ctx);
     /* The last call: an event that it still needed was dropped. */
     void (*lost)(void *ctx);
+    /* The last call: the topic has ended, and the reader has all of it. NULL: nothing is told. */
+    void (*ended)(enum err_code code, const char *text, void *ctx);
+    /* After a turn: the reader has every event up to `cursor`, or does not want it. May be
+     * NULL. */
+    void (*turned)(uint64_t cursor, void *ctx);
 };
 
 enum topic_reader_state {
@@ -95,7 +105,7 @@ enum topic_reader_state {
     TOPIC_READER_READY, /* waits for its turn */
     TOPIC_READER_IDLE,  /* has everything */
     TOPIC_READER_FULL,  /* waits for its transport */
-    TOPIC_READER_OVER,  /* lost, or stopped */
+    TOPIC_READER_OVER,  /* lost, ended or stopped */
     TOPIC_READER_STATE_COUNT,
 };
 

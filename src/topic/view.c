@@ -95,10 +95,15 @@ void topic_views_tell(struct topic *topic) {
     }
 }
 
-/* Nothing is dropped here. */
+/* Nothing is dropped here. The topic's lock is held. */
+static void view_learn(struct topic_view *view) {
+    topic_log_follow(&view->log, &view->topic->log);
+    view->ending = view->topic->ending;
+}
+
 static void view_follow(struct topic_view *view) {
     pthread_mutex_lock(&view->topic->lock);
-    topic_log_follow(&view->log, &view->topic->log);
+    view_learn(view);
     pthread_mutex_unlock(&view->topic->lock);
 }
 
@@ -128,7 +133,7 @@ static struct topic_view *view_get(struct topic *topic, struct loop *loop) {
         found = view_new(topic, loop);
         list_append(&topic->views, &found->link);
     }
-    topic_log_follow(&found->log, &topic->log);
+    view_learn(found);
     pthread_mutex_unlock(&topic->lock);
     return found;
 }
@@ -190,6 +195,23 @@ static bool reader_send(struct topic_reader *reader) {
     return to < log->count;
 }
 
+/* It has everything, and nothing follows. */
+static void reader_finish(struct topic_reader *reader) {
+    const struct topic_ending *ending = &reader->view->ending;
+    reader_move(reader, TOPIC_READER_OVER);
+    if (reader->wire->ended) reader->wire->ended(ending->code, ending->text, reader->ctx);
+}
+
+static void reader_take_turn(struct topic_reader *reader) {
+    bool more = reader_send(reader);
+    if (reader->wire->turned) reader->wire->turned(reader->cursor, reader->ctx);
+    if (more || !reader->view->ending.over) {
+        reader_move(reader, more ? TOPIC_READER_READY : TOPIC_READER_IDLE);
+    } else {
+        reader_finish(reader);
+    }
+}
+
 static void reader_turn(struct topic_reader *reader) {
     if (reader_is_lost(reader)) {
         reader_lose(reader);
@@ -197,7 +219,7 @@ static void reader_turn(struct topic_reader *reader) {
         reader_move(reader, TOPIC_READER_FULL);
         reader->wire->wake_at(TOPIC_LOW_BYTES, reader->ctx);
     } else {
-        reader_move(reader, reader_send(reader) ? TOPIC_READER_READY : TOPIC_READER_IDLE);
+        reader_take_turn(reader);
     }
 }
 

@@ -22,10 +22,12 @@ struct heard {
     struct buf got; /* words, each with a blank */
     size_t queued;  /* bytes that the peer has not read */
     size_t low;     /* 0: nobody asked */
-    size_t lost;
-    bool slow;   /* nothing leaves by itself */
-    bool closed; /* nothing can be sent any more */
-    bool stops;  /* in lost() */
+    size_t lost, ended;
+    enum err_code ended_code;
+    uint64_t turned; /* the cursor after its last turn */
+    bool slow;       /* nothing leaves by itself */
+    bool closed;     /* nothing can be sent any more */
+    bool stops;      /* in lost() */
     const char *only;
     char room[64 * KIB];
 };
@@ -40,7 +42,7 @@ struct scene {
 
 static char *room(size_t bytes, void *ctx) {
     struct heard *heard = ctx;
-    assert_int_equal(heard->lost, 0);
+    assert_int_equal(heard->lost + heard->ended, 0);
     assert_true(bytes > 0 && bytes <= sizeof(heard->room));
     return heard->closed ? NULL : heard->room;
 }
@@ -78,7 +80,19 @@ static void lost(void *ctx) {
     if (heard->stops) topic_reader_stop(&heard->reader);
 }
 
-static const struct topic_wire wire = {room, put, queued, wake_at, wants, lost};
+static void ended(enum err_code code, const char *text, void *ctx) {
+    struct heard *heard = ctx;
+    assert_string_equal(text, "it is closed");
+    heard->ended++;
+    heard->ended_code = code;
+    if (heard->stops) topic_reader_stop(&heard->reader);
+}
+
+static void turned(uint64_t cursor, void *ctx) {
+    ((struct heard *)ctx)->turned = cursor;
+}
+
+static const struct topic_wire wire = {room, put, queued, wake_at, wants, lost, ended, turned};
 
 /* --- the scene ---------------------------------------------------------------------------- */
 
@@ -385,6 +399,55 @@ static void a_reader_that_ends_gets_what_is_there(void **state) {
     assert_heard(heard, "a b ");
 }
 
+/* Idle, with events on their way, slow, late, or leaving in the last call. */
+static void the_end_of_a_topic_comes_after_its_last_event(void **state) {
+    struct scene *scene = *state;
+    open_topic(scene, TOPIC_EVENTS, 8);
+    struct heard *idle = listen(scene, 0, TOPIC_LIVE, 0);
+    struct heard *slow = listen(scene, 1, TOPIC_LIVE, 0);
+    struct heard *leaving = listen(scene, 2, TOPIC_LIVE, 0);
+    struct heard *gone = listen(scene, 3, TOPIC_LIVE, 0);
+    leaving->stops = true;
+    settle(scene);
+    slow->slow = true;
+    slow->queued = TOPIC_HIGH_BYTES;
+    say(scene->topic, "a", "");
+    topic_reader_stop(&gone->reader);
+    topic_end(scene->topic, ERR_CANCELLED, "it is closed");
+    assert_int_equal(idle->ended, 0); /* never from inside */
+    settle(scene);
+    struct heard *late = listen(scene, 4, TOPIC_AFTER, 0);
+    settle(scene);
+    struct heard *const told[] = {idle, leaving, late};
+    for (size_t i = 0; i < ARRAY_LEN(told); i++) {
+        assert_heard(told[i], "a ");
+        assert_int_equal(told[i]->ended, 1);
+        assert_int_equal(told[i]->ended_code, ERR_CANCELLED);
+        assert_int_equal(told[i]->turned, 1);
+    }
+    assert_int_equal(slow->ended + gone->ended, 0);
+    slow->queued = 0;
+    topic_reader_drained(&slow->reader);
+    settle(scene);
+    assert_heard(slow, "a ");
+    assert_int_equal(slow->ended, 1);
+}
+
+static void an_owner_learns_how_far_its_reader_is(void **state) {
+    struct scene *scene = *state;
+    open_topic(scene, TOPIC_EVENTS, 8);
+    for (const char *word = "abc"; *word; word++) say(scene->topic, (char[]){*word, 0}, "");
+    struct heard *one = listen(scene, 0, TOPIC_AFTER, 0);
+    one->slow = true;
+    one->queued = TOPIC_HIGH_BYTES;
+    settle(scene);
+    assert_int_equal(one->turned, 0);
+    one->queued = 0;
+    topic_reader_drained(&one->reader);
+    settle(scene);
+    assert_int_equal(one->turned, 3);
+}
+
 static void a_dead_transport_is_left_alone(void **state) {
     struct scene *scene = *state;
     open_topic(scene, TOPIC_EVENTS, 100);
@@ -515,6 +578,8 @@ int main(void) {
         TEST(bytes_bound_the_window_too),
         TEST(a_reader_may_stop_at_any_time),
         TEST(a_reader_that_ends_gets_what_is_there),
+        TEST(the_end_of_a_topic_comes_after_its_last_event),
+        TEST(an_owner_learns_how_far_its_reader_is),
         TEST(a_dead_transport_is_left_alone),
         TEST(a_view_outlives_the_owners_reference),
         TEST(readers_take_turns),

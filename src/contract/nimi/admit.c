@@ -70,6 +70,11 @@ static bool has_parts(struct steps *at, struct fault *fault) {
                      "the request needs a head, and a spec of its scenario type");
 }
 
+static bool has_head(struct steps *at, struct fault *fault) {
+    return at->asked->head || fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                                        "the request needs a head, which names app and model");
+}
+
 static bool mode_is_admitted(struct steps *at, struct fault *fault) {
     const struct scenario *asked = at->asked;
     int mode = mode_of[at->by];
@@ -371,6 +376,21 @@ static step_fn *const chain[] = {
     model_can_do_it,
 };
 
+/* The steps of a conversation: its messages come later. */
+static step_fn *const session_chain[] = {
+    has_head,
+    extensions_are_known,
+    app_is_clear,
+    key_source_is_clear,
+    subject_is_there,
+    connector_exists,
+    connector_may_be_used,
+    connector_goes_to_a_safe_place,
+    model_is_one,
+    local_model_is_there,
+    model_can_do_it,
+};
+
 /* The steps that only look for the model. */
 static step_fn *const model_chain[] = {
     app_is_clear,          key_source_is_clear, subject_is_there,    connector_exists,
@@ -399,4 +419,16 @@ bool admit_model(const struct nimi_settings *settings, const struct envelope *en
     const struct scenario asked = {.head = head, .scenario_type = scenario_type};
     struct steps at = {.settings = settings, .envelope = envelope, .asked = &asked};
     return climb(&at, model_chain, ARRAY_LEN(model_chain), ret, fault);
+}
+
+bool admit_session(const struct nimi_settings *settings, const struct envelope *envelope,
+                   const struct nimi_scenario_request_head *head,
+                   const struct nimi_scenario_extension *extensions, size_t extension_count,
+                   struct admission *ret, struct fault *fault) {
+    const struct scenario asked = {.head = head,
+                                   .scenario_type = NIMI_SCENARIO_TYPE_TEXT_GENERATE,
+                                   .extensions = extensions,
+                                   .extension_count = extension_count};
+    struct steps at = {.settings = settings, .envelope = envelope, .asked = &asked};
+    return climb(&at, session_chain, ARRAY_LEN(session_chain), ret, fault);
 }

@@ -50,6 +50,15 @@ MUST_CHECK bool admit_model(const struct nimi_settings *settings,
                             const struct nimi_scenario_request_head *head, int scenario_type,
                             struct admission *ret, struct fault *fault);
 
+/* Find the connector and model of a conversation, whose messages come later: the steps of
+ * admit_scenario() that do not look at messages. Its connector has a provider. */
+MUST_CHECK bool admit_session(const struct nimi_settings *settings,
+                              const struct envelope *envelope,
+                              const struct nimi_scenario_request_head *head,
+                              const struct nimi_scenario_extension *extensions,
+                              size_t extension_count, struct admission *ret,
+                              struct fault *fault);
+
 /* Check that app_id is present and the same everywhere (step 3). */
 MUST_CHECK bool admit_app(const struct envelope *envelope, struct str app_id,
                           struct fault *fault);

@@ -224,6 +224,7 @@ static void grpc_prepare(const void *instance, struct rpc_site *site) {
 
 SERVICE(nimi_account, NIMI_ACCOUNT)
 SERVICE(nimi_ai, NIMI_AI)
+SERVICE(nimi_ai_realtime, NIMI_AI_REALTIME)
 SERVICE(nimi_app, NIMI_APP)
 SERVICE(nimi_audit, NIMI_AUDIT)
 SERVICE(nimi_auth, NIMI_AUTH)
@@ -253,6 +254,7 @@ static const struct contract_service services[] = {
     {"nimi_grpc", &nimi_descriptor, nimi_ai},
     /* These are in the first row's descriptor set. */
     {"nimi_grpc", NULL, nimi_audit},
+    {"nimi_grpc", NULL, nimi_ai_realtime},
     {"nimi_grpc", NULL, nimi_app},
     {"nimi_grpc", NULL, nimi_auth},
     {"nimi_grpc", NULL, nimi_local},

@@ -12,8 +12,10 @@
 #include "contract/nimi/job/jobs.h"
 #include "contract/nimi/job/workflows.h"
 #include "contract/nimi/offers.h"
+#include "contract/nimi/realtime/realtime.h"
 #include "contract/nimi/scenario/scenario.h"
 #include "contract/nimi/subject.h"
+#include "contract/nimi/transfer/transfers.h"
 #include "contract/nimi/upload/receive.h"
 #include "contract/nimi/voices.h"
 #include "proto/nimi.pb.h"
@@ -24,6 +26,7 @@
 
 #define ACCOUNT "nimi.runtime.v1.RuntimeAccountService"
 #define AI "nimi.runtime.v1.RuntimeAiService"
+#define AI_REALTIME "nimi.runtime.v1.RuntimeAiRealtimeService"
 #define APP "nimi.runtime.v1.RuntimeAppService"
 #define AUDIT "nimi.runtime.v1.RuntimeAuditService"
 #define AUTH "nimi.runtime.v1.RuntimeAuthService"
@@ -51,6 +54,15 @@ static const struct nimi_row ai_rows[] = {
     {ROW(AI, "SubscribeScenarioJobEvents"), RPC_SERVER_STREAM, CLOSE_TERMINAL, GUARD_CALLER, NIMI_READS, &nimi_subscribe_scenario_job_events_request_table, subject_is_not_named,          jobs_subscribe},
     {ROW(AI, "GetScenarioArtifacts"),       RPC_UNARY,         CLOSE_SINGLE,   GUARD_CALLER, NIMI_READS, &nimi_get_scenario_artifacts_request_table,        subject_is_not_named,          jobs_artifacts},
     {ROW(AI, "UploadArtifact"),             RPC_CLIENT_STREAM, CLOSE_SINGLE,   GUARD_CALLER, NIMI_BARE,  &nimi_upload_artifact_request_table,               subject_of_upload_artifact,    receive_begin},
+    /* clang-format on */
+};
+
+static const struct nimi_row ai_realtime_rows[] = {
+    /* clang-format off */
+    {ROW(AI_REALTIME, "OpenRealtimeSession"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_open_realtime_session_request_table,  subject_of_open_realtime_session, realtime_open},
+    {ROW(AI_REALTIME, "AppendRealtimeInput"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_append_realtime_input_request_table,  subject_is_not_named,             realtime_append_input},
+    {ROW(AI_REALTIME, "ReadRealtimeEvents"),   RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS, &nimi_read_realtime_events_request_table,   subject_is_not_named,             realtime_read_events},
+    {ROW(AI_REALTIME, "CloseRealtimeSession"), RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_close_realtime_session_request_table, subject_is_not_named,             realtime_close_session},
     /* clang-format on */
 };
 
@@ -86,6 +98,12 @@ static const struct nimi_row connector_rows[] = {
 static const struct nimi_row local_rows[] = {
     /* clang-format off */
     {ROW(LOCAL, "ListLocalAssets"), RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_list_local_assets_request_table, subject_is_not_named, catalog_list_assets},
+    {ROW(LOCAL, "InstallVerifiedAsset"), RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_install_verified_asset_request_table, subject_is_not_named, transfers_install},
+    {ROW(LOCAL, "WatchLocalTransfers"),  RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_LOOKS, &nimi_watch_local_transfers_request_table,  subject_is_not_named, transfers_watch},
+    {ROW(LOCAL, "ListLocalTransfers"),   RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_LOOKS, &nimi_list_local_transfers_request_table,   subject_is_not_named, transfers_list},
+    {ROW(LOCAL, "PauseLocalTransfer"),   RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_pause_local_transfer_request_table,   subject_is_not_named, transfers_pause},
+    {ROW(LOCAL, "ResumeLocalTransfer"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_resume_local_transfer_request_table,  subject_is_not_named, transfers_resume},
+    {ROW(LOCAL, "CancelLocalTransfer"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_cancel_local_transfer_request_table,  subject_is_not_named, transfers_cancel},
     /* clang-format on */
 };
 
@@ -144,6 +162,7 @@ static const struct {
     size_t row_count;
 } services[NIMI_SERVICES] = {
     [NIMI_AI] = {STR_INIT(AI), ai_rows, ARRAY_LEN(ai_rows)},
+    [NIMI_AI_REALTIME] = {STR_INIT(AI_REALTIME), ai_realtime_rows, ARRAY_LEN(ai_realtime_rows)},
     [NIMI_APP] = {STR_INIT(APP), app_rows, ARRAY_LEN(app_rows)},
     [NIMI_AUDIT] = {STR_INIT(AUDIT), audit_rows, ARRAY_LEN(audit_rows)},
     [NIMI_AUTH] = {STR_INIT(AUTH), auth_rows, ARRAY_LEN(auth_rows)},

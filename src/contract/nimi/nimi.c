@@ -10,6 +10,8 @@
 #include "contract/nimi/job/workflow_work.h"
 #include "contract/nimi/methods.h"
 #include "contract/nimi/once.h"
+#include "contract/nimi/realtime/session.h"
+#include "contract/nimi/transfer/download.h"
 #include "contract/nimi/upload/receive.h"
 
 #include <assert.h>
@@ -34,6 +36,8 @@ struct nimi_runtime {
     struct nimi_apps apps;
     struct nimi_account *account;
     struct grants *grants;
+    struct realtime_table *realtime;
+    struct downloads *downloads;
 };
 
 /* Enough for a minute of samples, and for each provider. */
@@ -77,6 +81,8 @@ struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
     runtime->account = nimi_account_new();
     runtime->grants = grants_new(GRANTS_MAX, GRANTS_MAX_BYTES);
     runtime->apps = (struct nimi_apps){topics_new(&app_topics), rates_new()};
+    runtime->realtime = realtime_table_new();
+    runtime->downloads = downloads_new();
     return runtime;
 }
 
@@ -91,6 +97,8 @@ void nimi_runtime_free(struct nimi_runtime *runtime) {
     grants_free(runtime->grants);
     topics_free(runtime->apps.topics);
     rates_free(runtime->apps.rates);
+    realtime_table_free(runtime->realtime);
+    downloads_free(runtime->downloads);
     topic_unref(runtime->health.runtime);
     topic_unref(runtime->health.providers);
     pthread_mutex_destroy(&runtime->health.lock);
@@ -206,6 +214,14 @@ struct grants *nimi_runtime_grants(struct nimi_runtime *runtime) {
     return runtime->grants;
 }
 
+struct realtime_table *nimi_runtime_realtime(struct nimi_runtime *runtime) {
+    return runtime->realtime;
+}
+
+struct downloads *nimi_runtime_downloads(struct nimi_runtime *runtime) {
+    return runtime->downloads;
+}
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime) {
     return runtime->scheduler;
 }
@@ -241,6 +257,8 @@ void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settin
     list_init(&instance->shared);
     list_init(&instance->jobs);
     list_init(&instance->workflows);
+    list_init(&instance->realtime);
+    list_init(&instance->downloads);
     pruner_init(&instance->pruner, host->loop);
     health_beat_init(instance);
     account_share_init(instance);
@@ -249,16 +267,20 @@ void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settin
 void nimi_instance_serving(struct nimi_instance *instance) {
     pruner_start(&instance->pruner, instance->host->engine->store);
     account_share_serving(instance);
+    downloads_load(instance->runtime->downloads, instance);
 }
 
 void nimi_instance_stopping(struct nimi_instance *instance) {
     once_stop_all(instance);
+    realtime_leave_all(instance);
+    downloads_leave(instance);
     pruner_stop(&instance->pruner);
 }
 
 void nimi_instance_leave(struct nimi_instance *instance) {
     account_share_leave(instance);
     health_beat_stop(instance);
+    realtime_leave_all(instance);
     key_fetcher_leave(&instance->keys);
     workflow_work_leave_all(instance); /* first: its nodes follow jobs */
     job_work_leave_all(instance);
@@ -267,7 +289,8 @@ void nimi_instance_leave(struct nimi_instance *instance) {
 void nimi_instance_done(struct nimi_instance *instance) {
     if (!instance->methods) return;
     assert(list_empty(&instance->calls) && list_empty(&instance->jobs) &&
-           list_empty(&instance->shared) && list_empty(&instance->workflows));
+           list_empty(&instance->shared) && list_empty(&instance->workflows) &&
+           list_empty(&instance->realtime) && list_empty(&instance->downloads));
     pruner_stop(&instance->pruner);
     nimi_methods_free(instance->methods);
     account_share_leave(instance);

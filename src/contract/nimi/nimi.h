@@ -57,9 +57,11 @@ struct nimi_settings {
     bool allow_loopback; /* plain http to this machine */
     struct str version;  /* x-nimi-runtime-version */
     size_t message_max_bytes;
-    uint64_t stall_ms;     /* a peer that reads nothing for this long is cut */
-    uint64_t probe_ms;     /* between two probes of a provider; 0: none */
-    uint64_t keys_kept_ms; /* how long a job's idempotency key leads to it */
+    uint64_t stall_ms;            /* a peer that reads nothing for this long is cut */
+    uint64_t probe_ms;            /* between two probes of a provider; 0: none */
+    uint64_t transfer_silence_ms; /* a server that downloads may say nothing so long; 0: ever */
+    uint64_t realtime_idle_ms;    /* without a turn, a realtime session ends; 0: never */
+    uint64_t keys_kept_ms;        /* how long a job's idempotency key leads to it */
     /* First word 60 s, silence 30 s; in all 120 s (text), 45 s (speech), 20 s (embedding). */
     struct model_call_clocks text, speech, embedding;
 };
@@ -135,6 +137,14 @@ struct nimi_apps *nimi_runtime_apps(struct nimi_runtime *runtime);
 struct nimi_account *nimi_runtime_account(struct nimi_runtime *runtime); /* account/account.h */
 struct grants *nimi_runtime_grants(struct nimi_runtime *runtime);        /* grant/grants.h */
 
+/* Realtime sessions: realtime/session.h. */
+struct realtime_table;
+struct realtime_table *nimi_runtime_realtime(struct nimi_runtime *runtime);
+
+/* Downloads of models: transfer/download.h. */
+struct downloads;
+struct downloads *nimi_runtime_downloads(struct nimi_runtime *runtime);
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
 struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* for uploads */
 struct scheduler *nimi_runtime_workflows(struct nimi_runtime *runtime);
@@ -145,6 +155,7 @@ struct sessions *nimi_runtime_sessions(struct nimi_runtime *runtime);
 
 enum {
     NIMI_AI,
+    NIMI_AI_REALTIME,
     NIMI_AUDIT,
     NIMI_AUTH,
     NIMI_CONNECTOR,
@@ -174,9 +185,11 @@ struct nimi_instance {
     size_t job_count;
     struct list workflows; /* running ones: workflow_work.h */
     size_t workflow_count, workflow_bytes;
-    struct pruner pruner; /* deletes expired uploads */
-    struct timer beat;    /* while someone watches the runtime's health: watch.h */
     struct account_share account;
+    struct list downloads; /* requests that run here: transfer/carry.h */
+    struct list realtime;  /* sessions whose home this is: realtime/session.h */
+    struct pruner pruner;  /* deletes expired uploads */
+    struct timer beat;     /* while someone watches the runtime's health: watch.h */
 };
 
 void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settings *settings,

@@ -51,6 +51,13 @@ static const struct setting rows[] = {
      DURATION(keys_pause_ms), .preset = "30s",
      .help = "shortest time between two fetches of an issuer's keys, also for tokens with an "
              "unknown key"},
+    {.key = "nimi.realtime_idle", .flag = "nimi-realtime-idle",
+     .env = {"WEIR_NIMI_REALTIME_IDLE"}, DURATION(realtime_idle_ms), .preset = "30m",
+     .help = "a realtime session without a turn ends after this; 0 = never"},
+    {.key = "nimi.transfer_silence", .flag = "nimi-transfer-silence",
+     .env = {"WEIR_NIMI_TRANSFER_SILENCE"}, DURATION(transfer_silence_ms), .preset = "10m",
+     .help = "a local model server that downloads a model and says nothing for this long has "
+             "failed; 0 = never"},
     {.key = "nimi.app_weights", .flag = "nimi-app-weights", .env = {"WEIR_NIMI_APP_WEIGHTS"},
      TEXT(weights), .shown = "none", .fixed = true,
      .help = "apps that get more slots while calls wait, as in desktop=2,studio=3; the "

@@ -17,7 +17,9 @@ struct nimi_options {
     uint64_t keys_refresh_ms, keys_pause_ms;
     uint64_t slots_background; /* 0: three quarters of the slots */
     uint64_t queue_per_app;
-    struct str weights; /* "app=2, other=3" */
+    uint64_t realtime_idle_ms;    /* 0: realtime sessions never end by themselves */
+    uint64_t transfer_silence_ms; /* of a server that downloads; 0: no limit */
+    struct str weights;           /* "app=2, other=3" */
 };
 
 extern const struct setting_rows nimi_rows;

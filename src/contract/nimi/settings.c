@@ -119,18 +119,21 @@ void nimi_settings_init(struct nimi_settings *ret, const struct config *config,
     }
     struct arena *arena = arena_new(MIB);
     for (size_t i = 0; i < count; i++) offer(&connectors[i], team, arena);
-    *ret = (struct nimi_settings){.connectors = connectors,
-                                  .connector_count = count,
-                                  .arena = arena,
-                                  .allow_loopback = nimi_options(config)->allow_loopback,
-                                  .version = STR(WEIR_VERSION),
-                                  .message_max_bytes = config->limits.message_bytes,
-                                  .stall_ms = config->limits.server.write_stall_ms,
-                                  .probe_ms = nimi_options(config)->probe_ms,
-                                  .keys_kept_ms = config->limits.idempotency_ms,
-                                  .text = {FIRST_PACKET_MS, IDLE_MS, TEXT_TOTAL_MS},
-                                  .speech = {FIRST_PACKET_MS, IDLE_MS, SPEECH_TOTAL_MS},
-                                  .embedding = {FIRST_PACKET_MS, IDLE_MS, EMBEDDING_TOTAL_MS}};
+    *ret =
+        (struct nimi_settings){.connectors = connectors,
+                               .connector_count = count,
+                               .arena = arena,
+                               .allow_loopback = nimi_options(config)->allow_loopback,
+                               .version = STR(WEIR_VERSION),
+                               .message_max_bytes = config->limits.message_bytes,
+                               .stall_ms = config->limits.server.write_stall_ms,
+                               .probe_ms = nimi_options(config)->probe_ms,
+                               .transfer_silence_ms = nimi_options(config)->transfer_silence_ms,
+                               .realtime_idle_ms = nimi_options(config)->realtime_idle_ms,
+                               .keys_kept_ms = config->limits.idempotency_ms,
+                               .text = {FIRST_PACKET_MS, IDLE_MS, TEXT_TOTAL_MS},
+                               .speech = {FIRST_PACKET_MS, IDLE_MS, SPEECH_TOTAL_MS},
+                               .embedding = {FIRST_PACKET_MS, IDLE_MS, EMBEDDING_TOTAL_MS}};
 }
 
 bool nimi_settings_trust(struct nimi_settings *settings, const struct config *config,

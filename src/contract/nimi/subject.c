@@ -27,6 +27,10 @@ struct str *subject_of_submit_scenario_job(void *request) {
     return of_head(((struct nimi_submit_scenario_job_request *)request)->head);
 }
 
+struct str *subject_of_open_realtime_session(void *request) {
+    return of_head(((struct nimi_open_realtime_session_request *)request)->head);
+}
+
 struct str *subject_of_list_preset_voices(void *request) {
     return &((struct nimi_list_preset_voices_request *)request)->subject_user_id;
 }

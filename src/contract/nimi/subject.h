@@ -19,6 +19,7 @@ nimi_subject_fn subject_is_not_named, subject_of_stream_scenario, subject_of_exe
     subject_of_open_session, subject_of_get_connector, subject_of_list_connectors,
     subject_of_list_connector_models, subject_of_send_app_message,
     subject_of_subscribe_app_messages, subject_of_list_audit_events,
-    subject_of_list_usage_stats, subject_of_submit_workflow, subject_of_authorize_principal;
+    subject_of_list_usage_stats, subject_of_submit_workflow, subject_of_authorize_principal,
+    subject_of_open_realtime_session;
 
 #endif

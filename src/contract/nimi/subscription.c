@@ -11,7 +11,16 @@ struct subscription {
     struct topic_reader reader;
     bool (*wants)(struct str label, const void *filter);
     void *filter;
+    void (*turned)(uint64_t cursor, void *ctx);
+    void (*left)(void *ctx); /* NULL: it was told, or need not be */
+    void *ctx;
 };
+
+static void subscription_leave(struct subscription *subscription) {
+    void (*left)(void *ctx) = subscription->left;
+    subscription->left = NULL;
+    if (left) left(subscription->ctx);
+}
 
 /* --- the wire ----------------------------------------------------------------------------- */
 
@@ -20,8 +29,20 @@ static bool subscription_wants(struct str label, void *ctx) {
     return subscription->wants(label, subscription->filter);
 }
 
-static void subscription_lost(void *ctx) {
+static void subscription_turned(uint64_t cursor, void *ctx) {
     const struct subscription *subscription = ctx;
+    if (subscription->turned) subscription->turned(cursor, subscription->ctx);
+}
+
+static void subscription_ended(enum err_code code, const char *text, void *ctx) {
+    struct subscription *subscription = ctx;
+    subscription_leave(subscription);
+    if (!subscription->call->over) nimi_end(subscription->call, code, str_from(text));
+}
+
+static void subscription_lost(void *ctx) {
+    struct subscription *subscription = ctx;
+    subscription_leave(subscription);
     if (subscription->call->over) return;
     nimi_end(subscription->call, ERR_RESOURCE_EXHAUSTED,
              STR("slow consumer: events that were not read are gone; subscribe again"));
@@ -33,6 +54,8 @@ static const struct topic_wire wire_all = {
     .queued = rpc_topic_queued,
     .wake_at = rpc_topic_wake_at,
     .lost = subscription_lost,
+    .ended = subscription_ended,
+    .turned = subscription_turned,
 };
 
 static const struct topic_wire wire_some = {
@@ -42,6 +65,8 @@ static const struct topic_wire wire_some = {
     .wake_at = rpc_topic_wake_at,
     .wants = subscription_wants,
     .lost = subscription_lost,
+    .ended = subscription_ended,
+    .turned = subscription_turned,
 };
 
 /* --- the call ----------------------------------------------------------------------------- */
@@ -55,16 +80,20 @@ static void on_stopping(void *ctx) {
     struct subscription *subscription = ctx;
     topic_reader_flush(&subscription->reader, TOPIC_HIGH_BYTES);
     topic_reader_stop(&subscription->reader);
+    subscription_leave(subscription);
 }
 
 static void on_cancelled(enum close_cause why, void *ctx) {
+    struct subscription *subscription = ctx;
     (void)why;
-    topic_reader_stop(&((struct subscription *)ctx)->reader);
+    topic_reader_stop(&subscription->reader);
+    subscription_leave(subscription);
 }
 
 static void on_closed(void *ctx) {
     struct subscription *subscription = ctx;
     topic_reader_stop(&subscription->reader);
+    subscription_leave(subscription);
     free(subscription->filter);
     free(subscription);
 }
@@ -84,6 +113,9 @@ struct subscription *subscription_start(struct nimi_call *call,
     subscription->call = call;
     subscription->wants = options->wants;
     subscription->filter = options->filter;
+    subscription->turned = options->turned;
+    subscription->left = options->left;
+    subscription->ctx = options->ctx;
     nimi_work(call, &work, subscription);
     rpc_establish(call->rpc);
     bool reaches = topic_reader_start(&subscription->reader, options->topic, call->loop,

@@ -2,6 +2,7 @@
  *
  *     client cancels, or leaves          freed at once
  *     the daemon stops                   what is there and fits, then CANCELLED in plain words
+ *     the topic ends                     the status of its end, once all events are sent
  *     the reader is too slow             RESOURCE_EXHAUSTED: its next event is gone
  *     it takes nothing at all            RESOURCE_EXHAUSTED after limits.write_stall (rpc/)
  *
@@ -24,6 +25,10 @@ struct subscription_options {
     /* Whether an event with this label is sent. NULL: every event. */
     bool (*wants)(struct str label, const void *filter);
     void *filter; /* taken: ends with free() */
+    /* For an owner that paces its events, or has one reader. Each may be NULL. */
+    void (*turned)(uint64_t cursor, void *ctx); /* as topic_wire has it */
+    void (*left)(void *ctx);                    /* the last call: it reads no more */
+    void *ctx;
 };
 
 struct subscription;

@@ -1,8 +1,8 @@
 /* The connectors, and the models of one. */
 #include "contract/nimi/catalog/catalog.h"
 
-#include "contract/nimi/catalog/offered.h"
 #include "contract/nimi/endpoint.h"
+#include "contract/nimi/offered.h"
 #include "contract/nimi/page.h"
 #include "proto/nimi_connector.pb.h"
 

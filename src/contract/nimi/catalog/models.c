@@ -2,60 +2,13 @@
 #include "contract/nimi/catalog/catalog.h"
 
 #include "contract/nimi/admit.h"
-#include "contract/nimi/catalog/offered.h"
+#include "contract/nimi/asset.h"
+#include "contract/nimi/offered.h"
 #include "contract/nimi/page.h"
 
 #include <stdio.h>
 
-/* "local/NAME": the name that LOCAL requests use, whichever engine it is. */
-static struct str asset_id(struct str model, struct arena *arena) {
-    struct str id = {arena_alloc(arena, STR("local/").len + model.len + 1), 0};
-    if (!id.at) return STR_EMPTY;
-    char *at = (char *)(uintptr_t)id.at;
-    memcpy(at, "local/", STR("local/").len);
-    if (model.len) memcpy(at + STR("local/").len, model.at, model.len);
-    return str_of(id.at, STR("local/").len + model.len);
-}
-
-static size_t put_capabilities(const struct offered *const *offered, size_t count,
-                               struct arena *arena, const struct str **ret) {
-    struct str *names = arena_alloc(arena, (count + 1) * sizeof(*names));
-    if (!names) return 0;
-    for (size_t i = 0; i < count; i++) names[i] = offered[i]->name;
-    *ret = names;
-    return count;
-}
-
 /* --- assets ------------------------------------------------------------------------------- */
-
-static int status_of(int trouble) {
-    if (!trouble) return NIMI_LOCAL_ASSET_STATUS_ACTIVE;
-    return trouble == NIMI_AI_CONNECTOR_DISABLED ? NIMI_LOCAL_ASSET_STATUS_INSTALLED
-                                                 : NIMI_LOCAL_ASSET_STATUS_UNHEALTHY;
-}
-
-static struct nimi_local_asset_record asset_of(const struct nimi_connector *connector,
-                                               struct str model,
-                                               const struct offered_health *health,
-                                               struct arena *arena) {
-    const struct offered *offered[OFFERED_MAX];
-    size_t count = offered_by(connector, model, offered);
-    int trouble = offered_trouble(connector, health);
-    struct nimi_local_asset_record asset = {.asset_id = asset_id(model, arena),
-                                            .status = status_of(trouble),
-                                            .reason_code = trouble};
-    struct buf id;
-    buf_init(&id, 4 * KIB);
-    buf_printf(&id, STR_FMT "/" STR_FMT, STR_ARG(connector->id), STR_ARG(model));
-    if (!arena_str(arena, buf_str(&id), &asset.local_asset_id)) asset.local_asset_id = model;
-    buf_done(&id);
-    if (count) {
-        asset.kind = offered[0]->kind;
-        asset.engine = offered[0]->engine;
-    }
-    asset.capabilities_count = put_capabilities(offered, count, arena, &asset.capabilities);
-    return asset;
-}
 
 static bool asset_is_wanted(const struct nimi_local_asset_record *asset,
                             const struct nimi_list_local_assets_request *from) {
@@ -156,7 +109,7 @@ void catalog_list_models(struct nimi_call *call, const void *request, struct are
             .status = NIMI_MODEL_STATUS_INSTALLED,
             .capability_profile = profile_of(offered, offered_count, arena)};
         models[count].capabilities_count =
-            put_capabilities(offered, offered_count, arena, &models[count].capabilities);
+            asset_capabilities(offered, offered_count, arena, &models[count].capabilities);
         count++;
     }
     nimi_reply(call, &nimi_list_models_response_table,

@@ -1,4 +1,4 @@
-#include "contract/nimi/scenario/project.h"
+#include "contract/nimi/project.h"
 
 #include "base/clock.h"
 #include "provider/provider.h"

@@ -11,11 +11,11 @@
  * Threads  the call's loop.
  * Source   contracts/nimi.md 1.4, 2.3, 6.1; checks.md C1 to C4, K21.
  */
-#ifndef WEIR_CONTRACT_NIMI_SCENARIO_PROJECT_H
-#define WEIR_CONTRACT_NIMI_SCENARIO_PROJECT_H
+#ifndef WEIR_CONTRACT_NIMI_PROJECT_H
+#define WEIR_CONTRACT_NIMI_PROJECT_H
 
 #include "contract/nimi/call.h"
-#include "contract/nimi/scenario/pieces.h"
+#include "contract/nimi/pieces.h"
 
 struct projection {
     struct nimi_call *call;

@@ -11,8 +11,8 @@
  * Threads  none.
  * Source   contracts/nimi.md 3.1 rule 006, 6.1.
  */
-#ifndef WEIR_CONTRACT_NIMI_SCENARIO_PIECES_H
-#define WEIR_CONTRACT_NIMI_SCENARIO_PIECES_H
+#ifndef WEIR_CONTRACT_NIMI_PIECES_H
+#define WEIR_CONTRACT_NIMI_PIECES_H
 
 #include "base/buf.h"
 

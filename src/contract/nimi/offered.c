@@ -1,4 +1,4 @@
-#include "contract/nimi/catalog/offered.h"
+#include "contract/nimi/offered.h"
 
 #include "proto/nimi.pb.h"
 #include "provider/media_local.h"

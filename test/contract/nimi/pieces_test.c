@@ -1,5 +1,5 @@
 /* Where a model's text is cut into pieces. */
-#include "contract/nimi/scenario/pieces.h"
+#include "contract/nimi/pieces.h"
 
 #include "base/utf8.h"
 #include "helper/assert_str.h"

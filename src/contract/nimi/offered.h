@@ -1,12 +1,12 @@
 /* offered: what a connector offers, and whether it can be asked now.
  *
- * Private to contract/nimi/catalog.
+ * Private to contract/nimi.
  *
  * Memory   texts are constant or the connector's.
  * Threads  the call's loop.
  */
-#ifndef WEIR_CONTRACT_NIMI_CATALOG_OFFERED_H
-#define WEIR_CONTRACT_NIMI_CATALOG_OFFERED_H
+#ifndef WEIR_CONTRACT_NIMI_OFFERED_H
+#define WEIR_CONTRACT_NIMI_OFFERED_H
 
 #include "contract/nimi/call.h"
 #include "contract/nimi/reason.h"

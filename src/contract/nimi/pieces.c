@@ -1,4 +1,4 @@
-#include "contract/nimi/scenario/pieces.h"
+#include "contract/nimi/pieces.h"
 
 #include "base/utf8.h"
 

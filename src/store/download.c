@@ -1,0 +1,170 @@
+#include "store/download.h"
+
+#include "base/mem.h"
+#include "store/task.h"
+
+#include <stdlib.h>
+
+#define TEXTS_MAX_BYTES (1 * MIB) /* of all rows that are read */
+
+struct download_ask {
+    struct store_task task;
+    struct buf asked;          /* owns the request's texts */
+    struct download_row row;   /* the request */
+    struct arena *texts;       /* owns the result's; each run of the task makes them anew */
+    struct download_row *rows; /* NULL, or room for DOWNLOAD_ROWS_MAX */
+    size_t count;
+    download_put_fn *put; /* both NULL: nobody waits */
+    download_rows_fn *list;
+    void *ctx;
+};
+
+static void ask_free(struct download_ask *ask) {
+    buf_done(&ask->asked);
+    arena_free(ask->texts);
+    free(ask->rows);
+    free(ask);
+}
+
+static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
+    struct download_ask *ask = ctx;
+    (void)task;
+    if (ask->put) ask->put(failed, ask->ctx);
+    if (ask->list) ask->list(ask->rows, failed ? 0 : ask->count, failed, ask->ctx);
+    ask_free(ask);
+}
+
+void download_forget(struct download_ask *ask) {
+    if (!ask) return;
+    ask->put = NULL;
+    ask->list = NULL;
+}
+
+static struct download_ask *ask_new(struct loop *loop,
+                                    bool (*fn)(struct database *, void *, struct err *)) {
+    struct download_ask *ask = MEM_NEW(struct download_ask);
+    ask->task = (struct store_task){.fn = fn, .home = loop, .on_done = on_done, .ctx = ask};
+    return ask;
+}
+
+static void keep_row(struct download_ask *ask, const struct download_row *row) {
+    ask->row = *row;
+    struct str *texts[] = {&ask->row.id,    &ask->row.connector, &ask->row.model,
+                           &ask->row.owner, &ask->row.reason,    &ask->row.message};
+    buf_keep_texts(&ask->asked, texts, ARRAY_LEN(texts));
+}
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+static bool put_row(struct database *db, void *ctx, struct err *e) {
+    const struct download_ask *ask = ctx;
+    const struct download_row *row = &ask->row;
+    sqlite3_stmt *put = NULL;
+    bool ok = database_prepare(
+        db,
+        "INSERT OR REPLACE INTO download(name, connector, model, owner, reason, message,"
+        " state, received, total, created_ms, updated_ms, retryable)"
+        " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        &put, e);
+    if (ok) {
+        database_bind(put, 1, row->id);
+        database_bind(put, 2, row->connector);
+        database_bind(put, 3, row->model);
+        database_bind(put, 4, row->owner);
+        database_bind(put, 5, row->reason);
+        database_bind(put, 6, row->message);
+        sqlite3_bind_int64(put, 7, row->state);
+        sqlite3_bind_int64(put, 8, row->received);
+        sqlite3_bind_int64(put, 9, row->total);
+        sqlite3_bind_int64(put, 10, row->created_ms);
+        sqlite3_bind_int64(put, 11, row->updated_ms);
+        sqlite3_bind_int64(put, 12, row->retryable);
+        ok = database_do(db, put, e);
+    }
+    sqlite3_finalize(put);
+    return ok;
+}
+
+struct download_ask *download_put_start(struct store *store, struct loop *loop,
+                                        const struct download_row *row, download_put_fn *done,
+                                        void *ctx) {
+    struct download_ask *ask = ask_new(loop, put_row);
+    keep_row(ask, row);
+    ask->put = done;
+    ask->ctx = ctx;
+    store_run(store, &ask->task);
+    return ask;
+}
+
+static bool drop_row(struct database *db, void *ctx, struct err *e) {
+    const struct download_ask *ask = ctx;
+    sqlite3_stmt *drop = NULL;
+    bool ok = database_prepare(db, "DELETE FROM download WHERE name = ?", &drop, e);
+    if (ok) {
+        database_bind(drop, 1, ask->row.id);
+        ok = database_do(db, drop, e);
+    }
+    sqlite3_finalize(drop);
+    return ok;
+}
+
+void download_drop(struct store *store, struct loop *loop, struct str id) {
+    struct download_ask *ask = ask_new(loop, drop_row);
+    keep_row(ask, &(struct download_row){.id = id,
+                                         .connector = STR_EMPTY,
+                                         .model = STR_EMPTY,
+                                         .owner = STR_EMPTY,
+                                         .reason = STR_EMPTY,
+                                         .message = STR_EMPTY});
+    store_run(store, &ask->task);
+}
+
+/* --- reading ------------------------------------------------------------------------------ */
+
+static bool read_row(sqlite3_stmt *statement, struct arena *arena, struct download_row *ret,
+                     struct err *e) {
+    struct str *texts[] = {&ret->id,    &ret->connector, &ret->model,
+                           &ret->owner, &ret->reason,    &ret->message};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        if (!arena_str(arena, database_bytes(statement, (int)i), texts[i]))
+            return err_set(e, ERR_TOO_LARGE, "the downloads are more than can be read at once");
+    }
+    ret->state = sqlite3_column_int64(statement, 6);
+    ret->received = sqlite3_column_int64(statement, 7);
+    ret->total = sqlite3_column_int64(statement, 8);
+    ret->created_ms = sqlite3_column_int64(statement, 9);
+    ret->updated_ms = sqlite3_column_int64(statement, 10);
+    ret->retryable = sqlite3_column_int64(statement, 11) != 0;
+    return true;
+}
+
+static bool list_rows(struct database *db, void *ctx, struct err *e) {
+    struct download_ask *ask = ctx;
+    sqlite3_stmt *list = NULL;
+    bool row = false;
+    arena_free(ask->texts);
+    ask->texts = arena_new(TEXTS_MAX_BYTES);
+    ask->count = 0;
+    bool ok =
+        database_prepare(db,
+                         "SELECT name, connector, model, owner, reason, message, state,"
+                         " received, total, created_ms, updated_ms, retryable FROM download"
+                         " ORDER BY created_ms, name",
+                         &list, e);
+    while (ok && (ok = database_row(db, list, &row, e)) && row &&
+           ask->count < DOWNLOAD_ROWS_MAX)
+        ok = read_row(list, ask->texts, &ask->rows[ask->count++], e);
+    sqlite3_finalize(list);
+    return ok;
+}
+
+struct download_ask *download_list_start(struct store *store, struct loop *loop,
+                                         download_rows_fn *done, void *ctx) {
+    struct download_ask *ask = ask_new(loop, list_rows);
+    ask->task.reads_only = true;
+    ask->rows = mem_zero(DOWNLOAD_ROWS_MAX, sizeof(*ask->rows));
+    ask->list = done;
+    ask->ctx = ctx;
+    store_run(store, &ask->task);
+    return ask;
+}
