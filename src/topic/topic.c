@@ -64,6 +64,14 @@ uint64_t topic_publish(struct topic *topic, const struct topic_event *event) {
     return sequence;
 }
 
+void topic_skip(struct topic *topic, uint64_t sequence) {
+    pthread_mutex_lock(&topic->lock);
+    assert(sequence >= topic->log.last);
+    topic_log_skip(&topic->log, sequence);
+    topic_views_tell(topic);
+    pthread_mutex_unlock(&topic->lock);
+}
+
 uint64_t topic_last(struct topic *topic) {
     pthread_mutex_lock(&topic->lock);
     uint64_t last = topic->log.last;

@@ -56,6 +56,10 @@ struct topic_event {
 /* Returns its sequence. The message must fit into 4 MiB. */
 uint64_t topic_publish(struct topic *topic, const struct topic_event *event);
 
+/* For a topic whose events are numbered elsewhere: those up to `sequence` are not to be had any
+ * more. The window is emptied, and the next event has the number after it. */
+void topic_skip(struct topic *topic, uint64_t sequence);
+
 /* The sequence of the newest event; first_sequence - 1 if there is none. */
 uint64_t topic_last(struct topic *topic);
 
@@ -128,6 +132,9 @@ void topic_reader_flush(struct topic_reader *reader, size_t max_queued);
 
 /* The transport has drained. */
 void topic_reader_drained(struct topic_reader *reader);
+
+/* The newest event that it has, or does not want. */
+uint64_t topic_reader_cursor(const struct topic_reader *reader);
 
 /* No more calls. At any time, also for a reader that never started. */
 void topic_reader_stop(struct topic_reader *reader);
