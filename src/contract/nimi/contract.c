@@ -226,6 +226,7 @@ SERVICE(nimi_ai, NIMI_AI)
 SERVICE(nimi_app, NIMI_APP)
 SERVICE(nimi_audit, NIMI_AUDIT)
 SERVICE(nimi_auth, NIMI_AUTH)
+SERVICE(nimi_cognition, NIMI_COGNITION)
 SERVICE(nimi_connectors, NIMI_CONNECTOR)
 SERVICE(nimi_local, NIMI_LOCAL)
 SERVICE(nimi_model, NIMI_MODEL)
@@ -256,6 +257,7 @@ static const struct contract_service services[] = {
     {"nimi_grpc", NULL, nimi_local},
     {"nimi_grpc", NULL, nimi_model},
     {"nimi_grpc", NULL, nimi_workflow},
+    {"nimi_grpc", NULL, nimi_cognition},
     {"nimi_grpc", &nimi_connector_descriptor, nimi_connectors},
 };
 

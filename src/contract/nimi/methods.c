@@ -9,6 +9,7 @@
 #include "contract/nimi/health/watch.h"
 #include "contract/nimi/job/jobs.h"
 #include "contract/nimi/job/workflows.h"
+#include "contract/nimi/memory/memory.h"
 #include "contract/nimi/offers.h"
 #include "contract/nimi/scenario/scenario.h"
 #include "contract/nimi/subject.h"
@@ -24,6 +25,7 @@
 #define APP "nimi.runtime.v1.RuntimeAppService"
 #define AUDIT "nimi.runtime.v1.RuntimeAuditService"
 #define AUTH "nimi.runtime.v1.RuntimeAuthService"
+#define COGNITION "nimi.runtime.v1.RuntimeCognitionService"
 #define CONNECTOR "nimi.runtime.v1.RuntimeConnectorService"
 #define LOCAL "nimi.runtime.v1.RuntimeLocalService"
 #define MODEL "nimi.runtime.v1.RuntimeModelService"
@@ -68,6 +70,20 @@ static const struct nimi_row auth_rows[] = {
     {ROW(AUTH, "OpenSession"),    RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE, &nimi_open_session_request_table,    subject_of_open_session, auth_open_session},
     {ROW(AUTH, "RefreshSession"), RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE, &nimi_refresh_session_request_table, subject_is_not_named,    auth_refresh_session},
     {ROW(AUTH, "RevokeSession"),  RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE, &nimi_revoke_session_request_table,  subject_is_not_named,    auth_revoke_session},
+    /* clang-format on */
+};
+
+static const struct nimi_row cognition_rows[] = {
+    /* clang-format off */
+    {ROW(COGNITION, "CreateBank"),   RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_WRITE, NIMI_ONCE,  &nimi_create_bank_request_table,   memory_subject_of_create_bank,   memory_create_bank},
+    {ROW(COGNITION, "GetBank"),      RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_READ,  NIMI_READS, &nimi_get_bank_request_table,      memory_subject_of_get_bank,      memory_get_bank},
+    {ROW(COGNITION, "ListBanks"),    RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_READ,  NIMI_READS, &nimi_list_banks_request_table,    memory_subject_of_list_banks,    memory_list_banks},
+    {ROW(COGNITION, "DeleteBank"),   RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_WRITE, NIMI_ONCE,  &nimi_delete_bank_request_table,   memory_subject_of_delete_bank,   memory_delete_bank},
+    {ROW(COGNITION, "Retain"),       RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_WRITE, NIMI_ONCE,  &nimi_retain_request_table,        memory_subject_of_retain,        memory_retain},
+    {ROW(COGNITION, "Recall"),       RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_READ,  NIMI_READS, &nimi_recall_request_table,        memory_subject_of_recall,        memory_recall},
+    {ROW(COGNITION, "History"),      RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_READ,  NIMI_READS, &nimi_history_request_table,       memory_subject_of_history,       memory_history},
+    {ROW(COGNITION, "DeleteMemory"), RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_WRITE, NIMI_ONCE,  &nimi_delete_memory_request_table, memory_subject_of_delete_memory, memory_delete},
+    {ROW(COGNITION, "SubscribeMemoryEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_MEMORY_READ, NIMI_READS, &nimi_subscribe_memory_events_request_table, memory_subject_of_subscribe, memory_subscribe},
     /* clang-format on */
 };
 
@@ -117,6 +133,7 @@ static const struct {
     [NIMI_APP] = {STR_INIT(APP), app_rows, ARRAY_LEN(app_rows)},
     [NIMI_AUDIT] = {STR_INIT(AUDIT), audit_rows, ARRAY_LEN(audit_rows)},
     [NIMI_AUTH] = {STR_INIT(AUTH), auth_rows, ARRAY_LEN(auth_rows)},
+    [NIMI_COGNITION] = {STR_INIT(COGNITION), cognition_rows, ARRAY_LEN(cognition_rows)},
     [NIMI_CONNECTOR] = {STR_INIT(CONNECTOR), connector_rows, ARRAY_LEN(connector_rows)},
     [NIMI_LOCAL] = {STR_INIT(LOCAL), local_rows, ARRAY_LEN(local_rows)},
     [NIMI_MODEL] = {STR_INIT(MODEL), model_rows, ARRAY_LEN(model_rows)},

@@ -30,6 +30,7 @@ struct nimi_runtime {
     struct nimi_files files;
     struct health_topics health;
     struct nimi_apps apps;
+    struct log_topics *logs;
 };
 
 /* Enough for a minute of samples, and for each provider. */
@@ -71,6 +72,7 @@ struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
     runtime->health.runtime = state_topic();
     runtime->health.providers = state_topic();
     runtime->apps = (struct nimi_apps){topics_new(&app_topics), rates_new()};
+    runtime->logs = log_topics_new();
     return runtime;
 }
 
@@ -83,6 +85,7 @@ void nimi_runtime_free(struct nimi_runtime *runtime) {
     sessions_free(runtime->sessions);
     topics_free(runtime->apps.topics);
     rates_free(runtime->apps.rates);
+    log_topics_unref(runtime->logs);
     topic_unref(runtime->health.runtime);
     topic_unref(runtime->health.providers);
     pthread_mutex_destroy(&runtime->health.lock);
@@ -190,6 +193,10 @@ struct nimi_apps *nimi_runtime_apps(struct nimi_runtime *runtime) {
     return &runtime->apps;
 }
 
+struct log_topics *nimi_runtime_logs(struct nimi_runtime *runtime) {
+    return runtime->logs;
+}
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime) {
     return runtime->scheduler;
 }
@@ -230,12 +237,15 @@ void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settin
 }
 
 void nimi_instance_serving(struct nimi_instance *instance) {
-    pruner_start(&instance->pruner, instance->host->engine->store);
+    struct store *store = instance->host->engine->store;
+    pruner_start(&instance->pruner, store);
+    bank_pruner_start(&instance->bank_pruner, instance->host->loop, store);
 }
 
 void nimi_instance_stopping(struct nimi_instance *instance) {
     once_stop_all(instance);
     pruner_stop(&instance->pruner);
+    bank_pruner_stop(&instance->bank_pruner);
 }
 
 void nimi_instance_leave(struct nimi_instance *instance) {
@@ -250,6 +260,7 @@ void nimi_instance_done(struct nimi_instance *instance) {
     assert(list_empty(&instance->calls) && list_empty(&instance->jobs) &&
            list_empty(&instance->shared) && list_empty(&instance->workflows));
     pruner_stop(&instance->pruner);
+    bank_pruner_stop(&instance->bank_pruner);
     nimi_methods_free(instance->methods);
     health_beat_stop(instance);
 }

@@ -16,6 +16,8 @@
 #include "contract/nimi/identity/issuers.h"
 #include "contract/nimi/identity/key_fetch.h"
 #include "contract/nimi/lifecycle.h"
+#include "contract/nimi/log_topic.h"
+#include "contract/nimi/memory/bank_pruner.h"
 #include "contract/nimi/replies.h"
 #include "contract/nimi/scheduler.h"
 #include "contract/nimi/upload/pruner.h"
@@ -131,6 +133,9 @@ struct nimi_apps {
 
 struct nimi_apps *nimi_runtime_apps(struct nimi_runtime *runtime);
 
+/* Events of memory and agents, for those who subscribe to them. */
+struct log_topics *nimi_runtime_logs(struct nimi_runtime *runtime);
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
 struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* for uploads */
 struct scheduler *nimi_runtime_workflows(struct nimi_runtime *runtime);
@@ -148,6 +153,7 @@ enum {
     NIMI_MODEL,
     NIMI_APP,
     NIMI_WORKFLOW,
+    NIMI_COGNITION,
     NIMI_SERVICES,
 };
 
@@ -169,7 +175,8 @@ struct nimi_instance {
     struct list workflows; /* running ones: workflow_work.h */
     size_t workflow_count, workflow_bytes;
     struct pruner pruner; /* deletes expired uploads */
-    struct timer beat;    /* while someone watches the runtime's health: watch.h */
+    struct bank_pruner bank_pruner;
+    struct timer beat; /* while someone watches the runtime's health: watch.h */
 };
 
 void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settings *settings,
