@@ -19,7 +19,7 @@ static const struct {
 
 struct event_log {
     int64_t id; /* 0: there is none */
-    int64_t last, dropped, bytes;
+    int64_t first, last, dropped, bytes;
 };
 
 static void bind_key(sqlite3_stmt *statement, const struct event_log_key *key) {
@@ -34,7 +34,7 @@ static bool event_log_find(struct database *db, const struct event_log_key *key,
     sqlite3_stmt *find = NULL;
     bool row = false;
     bool ok = database_prepare(db,
-                               "SELECT id, last, dropped, bytes FROM event_log"
+                               "SELECT id, last, dropped, bytes, first FROM event_log"
                                " WHERE kind = ? AND app = ? AND subject = ? AND name = ?",
                                &find, e);
     *ret = (struct event_log){.id = 0};
@@ -48,6 +48,7 @@ static bool event_log_find(struct database *db, const struct event_log_key *key,
             .last = sqlite3_column_int64(find, 1),
             .dropped = sqlite3_column_int64(find, 2),
             .bytes = sqlite3_column_int64(find, 3),
+            .first = sqlite3_column_int64(find, 4),
         };
     sqlite3_finalize(find);
     return ok;
@@ -61,8 +62,8 @@ static bool event_log_make(struct database *db, const struct event_log_key *key,
     int64_t floor = 0;
     bool ok = database_number(db, FLOOR, &floor, e) &&
               database_prepare(db,
-                               "INSERT INTO event_log(kind, app, subject, name, last, dropped,"
-                               " bytes) VALUES(?1, ?2, ?3, ?4, ?5, ?5, 0)",
+                               "INSERT INTO event_log(kind, app, subject, name, first, last,"
+                               " dropped, bytes) VALUES(?1, ?2, ?3, ?4, ?5, ?5, ?5, 0)",
                                &make, e);
     if (ok) {
         bind_key(make, key);
@@ -70,8 +71,10 @@ static bool event_log_make(struct database *db, const struct event_log_key *key,
         ok = database_do(db, make, e);
     }
     sqlite3_finalize(make);
-    *ret = (struct event_log){
-        .id = sqlite3_last_insert_rowid(db->handle), .last = floor, .dropped = floor};
+    *ret = (struct event_log){.id = sqlite3_last_insert_rowid(db->handle),
+                              .first = floor,
+                              .last = floor,
+                              .dropped = floor};
     return ok;
 }
 
@@ -249,6 +252,7 @@ static bool run_read(struct database *db, void *ctx, struct err *e) {
     sqlite3_stmt *rows = NULL;
     ask->page = (struct event_log_page){.count = 0};
     if (!event_log_find(db, &ask->key, &log, e)) return false;
+    ask->page.first = (uint64_t)log.first;
     ask->page.last = (uint64_t)log.last;
     ask->page.dropped = (uint64_t)log.dropped;
     if (ask->after >= ask->page.last) return true;

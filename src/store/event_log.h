@@ -73,8 +73,10 @@ struct event_log_event {
 struct event_log_page {
     const struct event_log_event *events; /* those after `after`, the oldest first */
     size_t count;
-    bool more;              /* there are more than these */
-    uint64_t dropped, last; /* both 0: there is no such log yet */
+    bool more;        /* there are more than these */
+    uint64_t first;   /* the number before the first event that there ever was */
+    uint64_t dropped; /* the number before the first that is kept */
+    uint64_t last;    /* the newest; all three are 0 if there is no such log yet */
 };
 
 /* Called once, on `loop`, never before the start function returns; failed is NULL on success. */

@@ -161,7 +161,8 @@ static const char *const steps[] = {
     "CREATE TABLE event_log("
     " id INTEGER PRIMARY KEY AUTOINCREMENT,"
     " kind INTEGER NOT NULL, app BLOB NOT NULL, subject BLOB NOT NULL, name BLOB NOT NULL,"
-    " last INTEGER NOT NULL," /* the sequence of the newest event */
+    " first INTEGER NOT NULL," /* the sequence before the first event it ever had */
+    " last INTEGER NOT NULL,"  /* the sequence of the newest event */
     " dropped INTEGER NOT NULL,"
     " bytes INTEGER NOT NULL," /* the sum of the sizes */
     " UNIQUE(kind, app, subject, name));"

@@ -222,6 +222,7 @@ static void grpc_prepare(const void *instance, struct rpc_site *site) {
         nimi_service(instance, service, ret);                                                  \
     }
 
+SERVICE(nimi_agents, NIMI_AGENT)
 SERVICE(nimi_ai, NIMI_AI)
 SERVICE(nimi_app, NIMI_APP)
 SERVICE(nimi_audit, NIMI_AUDIT)
@@ -258,6 +259,7 @@ static const struct contract_service services[] = {
     {"nimi_grpc", NULL, nimi_model},
     {"nimi_grpc", NULL, nimi_workflow},
     {"nimi_grpc", NULL, nimi_cognition},
+    {"nimi_grpc", NULL, nimi_agents},
     {"nimi_grpc", &nimi_connector_descriptor, nimi_connectors},
 };
 

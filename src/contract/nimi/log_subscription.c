@@ -169,6 +169,9 @@ static void on_page(const struct event_log_page *page, const struct err *failed,
     struct log_subscription *subscription = ctx;
     subscription->ask = NULL;
     if (subscription->call->over) return;
+    /* Before a log's first event nothing is missed. */
+    if (!failed && subscription->begun && subscription->cursor < page->first)
+        subscription->cursor = page->first;
     if (failed) {
         log_subscription_move(subscription, LOG_SUBSCRIPTION_OVER);
         owner_refuse(subscription->call, failed);

@@ -1,6 +1,7 @@
 #include "contract/nimi/methods.h"
 
 #include "base/mem.h"
+#include "contract/nimi/agent/agent.h"
 #include "contract/nimi/app/app.h"
 #include "contract/nimi/audit/audit.h"
 #include "contract/nimi/auth/auth.h"
@@ -21,6 +22,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#define AGENT "nimi.runtime.v1.RuntimeAgentService"
 #define AI "nimi.runtime.v1.RuntimeAiService"
 #define APP "nimi.runtime.v1.RuntimeAppService"
 #define AUDIT "nimi.runtime.v1.RuntimeAuditService"
@@ -35,6 +37,18 @@
 /* One row per method: its path, how its stream ends, who may call it, facts for the
  * interceptors, its request, where the request names a subject, and the function that answers.
  * Guard and subject stand in the middle so that a row without them does not compile. */
+
+static const struct nimi_row agent_rows[] = {
+    /* clang-format off */
+    {ROW(AGENT, "InitializeAgent"),      RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_WRITE, NIMI_ONCE,  &nimi_initialize_agent_request_table,       agent_subject_of_initialize,   agent_initialize},
+    {ROW(AGENT, "TerminateAgent"),       RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_WRITE, NIMI_ONCE,  &nimi_terminate_agent_request_table,        agent_subject_of_terminate,    agent_terminate},
+    {ROW(AGENT, "GetAgent"),             RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_READ,  NIMI_LOOKS, &nimi_get_agent_request_table,              agent_subject_of_get,          agent_get},
+    {ROW(AGENT, "ListAgents"),           RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_READ,  NIMI_LOOKS, &nimi_list_agents_request_table,            agent_subject_of_list,         agent_list},
+    {ROW(AGENT, "GetAgentState"),        RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_READ,  NIMI_LOOKS, &nimi_get_agent_state_request_table,        agent_subject_of_get_state,    agent_get_state},
+    {ROW(AGENT, "UpdateAgentState"),     RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_WRITE, NIMI_ONCE,  &nimi_update_agent_state_request_table,     agent_subject_of_update_state, agent_update_state},
+    {ROW(AGENT, "SubscribeAgentEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_AGENT_READ,  NIMI_LOOKS, &nimi_subscribe_agent_events_request_table, agent_subject_of_subscribe,    agent_subscribe},
+    /* clang-format on */
+};
 
 static const struct nimi_row ai_rows[] = {
     /* clang-format off */
@@ -129,6 +143,7 @@ static const struct {
     const struct nimi_row *rows;
     size_t row_count;
 } services[NIMI_SERVICES] = {
+    [NIMI_AGENT] = {STR_INIT(AGENT), agent_rows, ARRAY_LEN(agent_rows)},
     [NIMI_AI] = {STR_INIT(AI), ai_rows, ARRAY_LEN(ai_rows)},
     [NIMI_APP] = {STR_INIT(APP), app_rows, ARRAY_LEN(app_rows)},
     [NIMI_AUDIT] = {STR_INIT(AUDIT), audit_rows, ARRAY_LEN(audit_rows)},

@@ -154,6 +154,7 @@ enum {
     NIMI_APP,
     NIMI_WORKFLOW,
     NIMI_COGNITION,
+    NIMI_AGENT,
     NIMI_SERVICES,
 };
 

@@ -41,7 +41,7 @@ static bool has_no_profile(const struct nimi_memory_embedding_profile *profile,
 static bool app_is_own(const struct memory_work *work, struct fault *fault) {
     const struct nimi_memory_bank_locator *at = &work->locator.message;
     if (at->which_owner != NIMI_MEMORY_BANK_LOCATOR_APP_PRIVATE ||
-        str_equal(at->app_private->app_id, work->owner.app))
+        str_equal(at->app_private->app_id, work->kept.log.owner.app))
         return true;
     return fault_set(fault, NIMI_PROTOCOL_DOMAIN_FIELD_CONFLICT,
                      "the locator's app_id is not the app of the request");
@@ -70,7 +70,7 @@ static bool encode_bank(const struct memory_work *work,
 
 static void on_created(const struct bank_answer *answer, const struct err *failed, void *ctx) {
     struct memory_work *work = ctx;
-    struct nimi_call *call = memory_work_answered(work, failed, !failed && answer->made);
+    struct nimi_call *call = kept_call_answered(&work->kept, failed, !failed && answer->made);
     if (call) {
         struct arena *arena = arena_new(MIB);
         struct nimi_memory_bank bank;
@@ -101,9 +101,9 @@ void memory_create_bank(struct nimi_call *call, const void *request, struct aren
         const struct bank_where where = memory_where(work);
         memory_event_put(&event, NIMI_MEMORY_EVENT_TYPE_BANK_CREATED, &work->locator,
                          &(struct nimi_memory_event){.sequence = 0});
-        bank_create_start(work->store, call->loop, &where, str_of(id, ULID_LEN), buf_str(&body),
-                          &(struct bank_event){work->locator.key, buf_str(&event)}, on_created,
-                          work);
+        bank_create_start(
+            work->kept.store, call->loop, &where, str_of(id, ULID_LEN), buf_str(&body),
+            &(struct bank_event){work->locator.key, buf_str(&event)}, on_created, work);
     }
     buf_done(&event);
     buf_done(&body);
@@ -113,7 +113,7 @@ void memory_create_bank(struct nimi_call *call, const void *request, struct aren
 
 static void on_got(const struct bank_answer *answer, const struct err *failed, void *ctx) {
     struct memory_work *work = ctx;
-    struct nimi_call *call = memory_work_answered(work, failed, false);
+    struct nimi_call *call = kept_call_answered(&work->kept, failed, false);
     if (call) {
         struct arena *arena = arena_new(MIB);
         struct nimi_memory_bank bank;
@@ -136,7 +136,7 @@ void memory_get_bank(struct nimi_call *call, const void *request, struct arena *
         return;
     }
     const struct bank_where where = memory_where(work);
-    bank_get_start(work->store, call->loop, &where, on_got, work);
+    bank_get_start(work->kept.store, call->loop, &where, on_got, work);
 }
 
 /* --- list --------------------------------------------------------------------------------- */
@@ -175,7 +175,7 @@ static void reply_list(const struct memory_work *work, struct nimi_call *call,
 static void on_banks_listed(const struct bank_answer *answer, const struct err *failed,
                             void *ctx) {
     struct memory_work *work = ctx;
-    struct nimi_call *call = memory_work_answered(work, failed, false);
+    struct nimi_call *call = kept_call_answered(&work->kept, failed, false);
     if (call) {
         struct arena *arena = arena_new(64 * MIB);
         reply_list(work, call, answer, arena);
@@ -197,8 +197,9 @@ static bool choose_banks(struct memory_work *work, const struct nimi_list_banks_
         buf_append(&owners, work->filter->keys[i]);
     }
     snprintf(scopes, sizeof(scopes), "%x", work->filter->scopes);
-    const struct str filter[] = {work->call->row->path, work->owner.app, work->owner.subject,
-                                 str_from(scopes), buf_str(&owners)};
+    const struct str filter[] = {work->kept.call->row->path, work->kept.log.owner.app,
+                                 work->kept.log.owner.subject, str_from(scopes),
+                                 buf_str(&owners)};
     bool ok = page_begin(from->page_size, from->page_token, filter, ARRAY_LEN(filter),
                          &work->page, fault);
     buf_done(&owners);
@@ -215,14 +216,14 @@ void memory_list_banks(struct nimi_call *call, const void *request, struct arena
         memory_work_refuse(work, &fault);
         return;
     }
-    bank_list_start(work->store, call->loop, &work->owner, on_banks_listed, work);
+    bank_list_start(work->kept.store, call->loop, &work->kept.log.owner, on_banks_listed, work);
 }
 
 /* --- delete ------------------------------------------------------------------------------- */
 
 static void on_deleted(const struct bank_answer *answer, const struct err *failed, void *ctx) {
     struct memory_work *work = ctx;
-    struct nimi_call *call = memory_work_answered(work, failed, !failed);
+    struct nimi_call *call = kept_call_answered(&work->kept, failed, !failed);
     (void)answer;
     if (call) {
         bank_pruner_wake(&call->instance->bank_pruner);
@@ -247,7 +248,7 @@ void memory_delete_bank(struct nimi_call *call, const void *request, struct aren
     buf_init(&event, EVENT_MAX_BYTES);
     memory_event_put(&event, NIMI_MEMORY_EVENT_TYPE_BANK_DELETED, &work->locator,
                      &(struct nimi_memory_event){.sequence = 0});
-    bank_delete_start(work->store, call->loop, &where,
+    bank_delete_start(work->kept.store, call->loop, &where,
                       &(struct bank_event){work->locator.key, buf_str(&event)}, on_deleted,
                       work);
     buf_done(&event);

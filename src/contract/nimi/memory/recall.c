@@ -63,7 +63,7 @@ static void put_place(const struct page *page, const struct bank_item *last, str
 
 static void on_history(const struct bank_answer *answer, const struct err *failed, void *ctx) {
     struct memory_work *work = ctx;
-    struct nimi_call *call = memory_work_answered(work, failed, false);
+    struct nimi_call *call = kept_call_answered(&work->kept, failed, false);
     if (call) {
         struct nimi_memory_record records[BANK_ANSWER_MAX];
         struct arena *arena = arena_new(ARENA_BYTES);
@@ -93,8 +93,9 @@ static bool choose_history(struct memory_work *work, const struct nimi_memory_hi
     ret->max_bytes = REPLY_MAX_BYTES;
     snprintf(numbers, sizeof(numbers), "%x %" PRId64 " %" PRId64, ret->kinds, ret->from_us,
              ret->to_us);
-    const struct str filter[] = {work->call->row->path, work->owner.app, work->owner.subject,
-                                 work->locator.key, str_from(numbers)};
+    const struct str filter[] = {work->kept.call->row->path, work->kept.log.owner.app,
+                                 work->kept.log.owner.subject, work->locator.key,
+                                 str_from(numbers)};
     if (!page_begin(by->page_size, by->page_token, filter, ARRAY_LEN(filter), &work->page,
                     fault))
         return false;
@@ -116,14 +117,14 @@ void memory_history(struct nimi_call *call, const void *request, struct arena *a
         return;
     }
     const struct bank_where where = memory_where(work);
-    bank_history_start(work->store, call->loop, &where, &query, on_history, work);
+    bank_history_start(work->kept.store, call->loop, &where, &query, on_history, work);
 }
 
 /* --- recall ------------------------------------------------------------------------------- */
 
 static void on_recalled(const struct bank_answer *answer, const struct err *failed, void *ctx) {
     struct memory_work *work = ctx;
-    struct nimi_call *call = memory_work_answered(work, failed, false);
+    struct nimi_call *call = kept_call_answered(&work->kept, failed, false);
     if (call) {
         struct nimi_memory_record records[BANK_ANSWER_MAX];
         struct nimi_memory_recall_hit hits[BANK_ANSWER_MAX];
@@ -175,5 +176,5 @@ void memory_recall(struct nimi_call *call, const void *request, struct arena *ar
         return;
     }
     const struct bank_where where = memory_where(work);
-    bank_recall_start(work->store, call->loop, &where, &query, on_recalled, work);
+    bank_recall_start(work->kept.store, call->loop, &where, &query, on_recalled, work);
 }

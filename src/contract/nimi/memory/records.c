@@ -51,7 +51,7 @@ static bool make_records(const struct memory_work *work, const struct nimi_retai
 
 static void on_retained(const struct bank_answer *answer, const struct err *failed, void *ctx) {
     struct memory_work *work = ctx;
-    struct nimi_call *call = memory_work_answered(work, failed, !failed);
+    struct nimi_call *call = kept_call_answered(&work->kept, failed, !failed);
     (void)answer;
     if (call) nimi_reply_again(call, buf_str(&work->reply));
     memory_work_end(work);
@@ -65,7 +65,7 @@ static void start_retain(struct memory_work *work, const struct nimi_retain_requ
               &(struct nimi_retain_response){.records = retained->messages,
                                              .records_count = from->records_count},
               &work->reply);
-    bank_retain_start(work->store, work->call->loop, &where, retained->records,
+    bank_retain_start(work->kept.store, work->kept.call->loop, &where, retained->records,
                       from->records_count, work->locator.key, on_retained, work);
 }
 
@@ -109,7 +109,7 @@ static bool ids_are_ok(const struct nimi_delete_memory_request *from, struct fau
 static void on_forgotten(const struct bank_answer *answer, const struct err *failed,
                          void *ctx) {
     struct memory_work *work = ctx;
-    struct nimi_call *call = memory_work_answered(work, failed, !failed && answer->count);
+    struct nimi_call *call = kept_call_answered(&work->kept, failed, !failed && answer->count);
     if (call) {
         struct str ids[BANK_FORGET_MAX];
         for (size_t i = 0; i < answer->count; i++) ids[i] = answer->items[i].name;
@@ -140,8 +140,8 @@ void memory_delete(struct nimi_call *call, const void *request, struct arena *ar
         &event, NIMI_MEMORY_EVENT_TYPE_RECORD_DELETED, &work->locator,
         &(struct nimi_memory_event){.which_detail = NIMI_MEMORY_EVENT_RECORD_DELETED,
                                     .record_deleted = &detail});
-    bank_forget_start(work->store, call->loop, &where, from->memory_ids, from->memory_ids_count,
-                      &(struct bank_event){work->locator.key, buf_str(&event)}, on_forgotten,
-                      work);
+    bank_forget_start(
+        work->kept.store, call->loop, &where, from->memory_ids, from->memory_ids_count,
+        &(struct bank_event){work->locator.key, buf_str(&event)}, on_forgotten, work);
     buf_done(&event);
 }
