@@ -130,7 +130,7 @@ static void changes_at_once_are_made_one_after_the_other(void **state) {
 
 static void pages_of_a_list_join(void **state) {
     struct fixture *f = *state;
-    char name[8];
+    char name[16];
     const struct store_owner owner = {STR("app"), STR("anna")};
     for (int i = 0; i < 7; i++) {
         snprintf(name, sizeof(name), "n%d", i);

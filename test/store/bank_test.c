@@ -195,7 +195,7 @@ static void pages_of_history_join(void **state) {
     struct fixture *f = *state;
     struct bank_where w = where("anna", "w");
     struct buf all;
-    char name[8];
+    char name[16];
     buf_init(&all, 4 * KIB);
     create(f, w, "B");
     for (int i = 0; i < 20; i++) { /* three of each time */
@@ -240,7 +240,7 @@ static void a_score_is_what_the_formula_says(void **state) {
     retain_at(f, w, "b", "weir", 2);
     retain_at(f, w, "c", "stone sea reed mill", 3);
     for (int i = 0; i < 20; i++) { /* what another has changes no score */
-        char name[8];
+        char name[16];
         snprintf(name, sizeof(name), "o%d", i);
         retain_at(f, other, name, "weir weir weir weir", 1);
     }
@@ -257,7 +257,7 @@ static void a_score_is_what_the_formula_says(void **state) {
 static void a_deleted_bank_leaves_nothing_behind(void **state) {
     struct fixture *f = *state;
     struct bank_where w = where("anna", "w");
-    char name[8];
+    char name[16];
     create(f, w, "B");
     for (int i = 0; i < 450; i++) { /* more than two steps of pruning */
         snprintf(name, sizeof(name), "r%d", i);
@@ -292,7 +292,7 @@ static void a_deleted_bank_leaves_nothing_behind(void **state) {
 
 static void an_owner_has_so_many_banks(void **state) {
     struct fixture *f = *state;
-    char name[8];
+    char name[16];
     for (int i = 0; i < BANK_OWNER_BANKS_MAX; i++) {
         snprintf(name, sizeof(name), "w%d", i);
         assert_true(create(f, where("anna", name), name));
@@ -414,7 +414,7 @@ static void owners_find_only_what_is_theirs(void **state) {
     struct fixture *f = *state;
     static struct model models[OWNERS][PLACES];
     size_t events[OWNERS] = {0};
-    char subject[16], place[8], name[8];
+    char subject[16], place[16], name[16];
     memset(models, 0, sizeof(models));
     for (int step = 0; step < STEPS; step++) {
         uint32_t o = draw(OWNERS), p = draw(PLACES), r = draw(RECORDS);
