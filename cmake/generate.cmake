@@ -88,6 +88,7 @@ weir_proto(WEIR_GENERATED NAME proto/nimi PATH proto
           nimi/runtime/v1/model.proto
           nimi/runtime/v1/app.proto nimi/runtime/v1/account.proto
           nimi/runtime/v1/grant.proto nimi/runtime/v1/realtime.proto
+          nimi/runtime/v1/memory.proto nimi/runtime/v1/agent.proto
     IMPORTS ${google}
     DESCRIPTOR nimi_descriptor)
 # Apart, because its message Connector would be named as our own struct nimi_connector.

@@ -13,6 +13,7 @@
 #include "client/link.h"
 #include "contract/nimi/realtime/state.h"
 #include "contract/nimi/transfer/state.h"
+#include "contract/nimi/log_subscription.h"
 #include "job/run_job.h"
 #include "library/inner.h"
 #include "loop/slots.h"
@@ -53,6 +54,7 @@ MACHINE(run)
 MACHINE(run_job)
 MACHINE(close)
 MACHINE(share)
+MACHINE(log_subscription)
 MACHINE(call)
 MACHINE(answer)
 MACHINE(conn)
@@ -102,6 +104,8 @@ static const struct machine {
      CLOSE_STATE_COUNT,  close_moves,  close_name},
     {"A reader of a run", "src/stream/share.c", "What one of a run's many readers waits for.",
      SHARE_STATE_COUNT,  share_moves,  share_name},
+    {"A subscription to a log", "src/contract/nimi/log_subscription.c", "Where a subscriber of memory or agents gets its events.",
+     LOG_SUBSCRIPTION_STATE_COUNT, log_subscription_moves, log_subscription_name},
     {"A gRPC call",      "src/rpc/call.c",     "From the headers to the last byte.",
      CALL_STATE_COUNT,   call_moves,   call_name},
     {"An HTTP answer",   "src/route/answer.c", "From the request line to the end of the body.",

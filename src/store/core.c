@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "store/bank_inner.h"
 #include "store/check.h"
 #include "store/lock.h"
 #include "store/resync.h"
@@ -126,7 +127,7 @@ static bool core_settle(struct core *core, struct err *e) {
 
 static bool prepare(struct core *core, struct err *e) {
     struct database *db = &core->db;
-    return run_open(&core->runs, db, e) &&
+    return bank_open(db, e) && run_open(&core->runs, db, e) &&
            project_open(&core->project, db, &core->rows, &core->runs, core->known, e) &&
            answer_open(&core->answer, &core->project, e) && audit_open(&core->audit, db, e) &&
            database_prepare(db, "BEGIN IMMEDIATE", &core->begin, e) &&

@@ -158,8 +158,55 @@ static const char *const steps[] = {
     " key BLOB NOT NULL,"
     " bytes BLOB NOT NULL,"
     " PRIMARY KEY(space, key)) WITHOUT ROWID;",
-    /* 17: reserved. */
-    "",
+
+    /* 17: logs of events (event_log.h), memory banks with their records and a full-text index of
+     * those (bank.h), and the agents of apps (agents.h). A record's words stand in the table too,
+     * because they are needed to take them out of the index. */
+    "CREATE TABLE event_log("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " kind INTEGER NOT NULL, app BLOB NOT NULL, subject BLOB NOT NULL, name BLOB NOT NULL,"
+    " first INTEGER NOT NULL," /* the sequence before the first event it ever had */
+    " last INTEGER NOT NULL,"  /* the sequence of the newest event */
+    " dropped INTEGER NOT NULL,"
+    " bytes INTEGER NOT NULL," /* the sum of the sizes */
+    " UNIQUE(kind, app, subject, name));"
+    "CREATE TABLE event_log_entry("
+    " log INTEGER NOT NULL, sequence INTEGER NOT NULL,"
+    " record INTEGER NOT NULL," /* of bank_record; 0: none */
+    " size INTEGER NOT NULL,"
+    " label BLOB NOT NULL, bytes BLOB NOT NULL, body BLOB NOT NULL,"
+    " PRIMARY KEY(log, sequence)) WITHOUT ROWID;"
+    "CREATE TABLE bank("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT," /* ids are never reused */
+    " app BLOB NOT NULL, subject BLOB NOT NULL,"
+    " locator BLOB NOT NULL,"
+    " name BLOB NOT NULL,"     /* the id that callers see; sorts by time */
+    " state INTEGER NOT NULL," /* 0 there, 1 deleted: its records go next */
+    " records INTEGER NOT NULL, words INTEGER NOT NULL, bytes INTEGER NOT NULL," /* sums */
+    " body BLOB NOT NULL);"
+    "CREATE UNIQUE INDEX bank_place ON bank(app, subject, locator) WHERE state = 0;"
+    "CREATE INDEX bank_deleted ON bank(id) WHERE state = 1;"
+    "CREATE TABLE bank_record("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " bank INTEGER NOT NULL,"
+    " name BLOB NOT NULL,"
+    " kind INTEGER NOT NULL, class INTEGER NOT NULL,"
+    " at_us INTEGER NOT NULL," /* Unix time of what it tells of */
+    " word_count INTEGER NOT NULL,"
+    " words BLOB NOT NULL,"
+    " body BLOB NOT NULL);"
+    "CREATE UNIQUE INDEX bank_record_name ON bank_record(bank, name);"
+    "CREATE INDEX bank_record_newest ON bank_record(bank, at_us DESC, name);"
+    "CREATE VIRTUAL TABLE bank_words USING fts5(place, words, content = '',"
+    " tokenize = 'unicode61 remove_diacritics 2');"
+    "CREATE TABLE agent("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " app BLOB NOT NULL, subject BLOB NOT NULL, name BLOB NOT NULL,"
+    " status INTEGER NOT NULL, autonomous INTEGER NOT NULL, ended INTEGER NOT NULL,"
+    " made_us INTEGER NOT NULL," /* Unix time */
+    " body BLOB NOT NULL,"
+    " UNIQUE(app, subject, name));"
+    "CREATE INDEX agent_newest ON agent(app, subject, made_us DESC, name);",
 
     /* 18: downloads of models; see download.h. */
     "CREATE TABLE download("

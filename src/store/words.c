@@ -18,29 +18,29 @@ static int add_word(void *ctx, int flags, const char *token, int len, int from, 
     return SQLITE_OK;
 }
 
-static bool find_api(struct database *db, fts5_api **ret, struct err *e) {
+bool words_api(struct database *db, fts5_api **ret, struct err *e) {
     sqlite3_stmt *ask = NULL;
     bool row, ok = database_prepare(db, "SELECT fts5(?1)", &ask, e);
+    *ret = NULL;
     if (ok) sqlite3_bind_pointer(ask, 1, ret, "fts5_api_ptr", NULL);
     ok = ok && database_row(db, ask, &row, e);
     sqlite3_finalize(ask);
-    return ok;
+    if (!ok || *ret) return ok;
+    return err_set(e, ERR_INTERNAL, "store %s: SQLite has no full-text search", db->path);
 }
 
-/* Uses the tokenizer and settings of the table memory_words (schema.c). */
-static bool each_word(struct database *db, struct str text, struct phrase *phrase,
-                      struct err *e) {
+bool words_each(struct database *db, struct str text, words_fn *fn, void *ctx, struct err *e) {
     const char *settings[] = {"remove_diacritics", "2"};
-    fts5_api *api = NULL;
+    fts5_api *api;
     fts5_tokenizer kind;
     Fts5Tokenizer *tokenizer = NULL;
     void *kind_ctx;
-    if (!find_api(db, &api, e)) return false;
-    if (!api || api->xFindTokenizer(api, "unicode61", &kind_ctx, &kind) != SQLITE_OK ||
+    if (!words_api(db, &api, e)) return false;
+    if (api->xFindTokenizer(api, "unicode61", &kind_ctx, &kind) != SQLITE_OK ||
         kind.xCreate(kind_ctx, settings, ARRAY_LEN(settings), &tokenizer) != SQLITE_OK)
         return err_set(e, ERR_INTERNAL, "store %s: SQLite has no full-text search", db->path);
-    int result = kind.xTokenize(tokenizer, phrase, FTS5_TOKENIZE_QUERY, text.at, (int)text.len,
-                                add_word);
+    int result =
+        kind.xTokenize(tokenizer, ctx, FTS5_TOKENIZE_QUERY, text.at, (int)text.len, fn);
     kind.xDelete(tokenizer);
     if (result == SQLITE_OK || result == SQLITE_DONE) return true;
     return err_set(e, ERR_UNAVAILABLE, "store %s: memory ran out while searching; try again",
@@ -64,7 +64,7 @@ bool words_query(struct database *db, const struct memory_query *query, struct b
                             .between = query->match == MEMORY_ANY_WORD ? " OR " : " AND "};
     add_place(query->workspace, out);
     buf_append(out, STR(" AND {key content} : ("));
-    if (!each_word(db, query->words, &phrase, e)) return false;
+    if (!words_each(db, query->words, add_word, &phrase, e)) return false;
     buf_append_byte(out, ')');
     *ret_any = phrase.words > 0;
     if (buf_ok(out)) return true;

@@ -24,4 +24,16 @@
 MUST_CHECK bool words_query(struct database *db, const struct memory_query *query,
                             struct buf *out, bool *ret_any, struct err *e);
 
+/* Called for each word; `token` is folded and need not end in NUL. Anything but SQLITE_OK ends
+ * the walk; SQLITE_DONE ends it well. */
+typedef int words_fn(void *ctx, int flags, const char *token, int len, int from, int to);
+
+/* Split a text as the indexes of schema.c do: the tokenizer and settings of memory_words and
+ * bank_words. */
+MUST_CHECK bool words_each(struct database *db, struct str text, words_fn *fn, void *ctx,
+                           struct err *e);
+
+/* SQLite's own interface for extensions of full-text search. */
+MUST_CHECK bool words_api(struct database *db, fts5_api **ret, struct err *e);
+
 #endif

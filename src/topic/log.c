@@ -115,6 +115,12 @@ void topic_log_trim(struct topic_log *log) {
     }
 }
 
+void topic_log_lose(struct topic_log *log, uint64_t sequence) {
+    for (; log->count; log->at++, log->count--) log_drop(log, log->entries[log->at].frame);
+    log->last = sequence;
+    log->dropped = sequence;
+}
+
 void topic_log_follow(struct topic_log *log, const struct topic_log *from) {
     size_t index = topic_log_after(from, log->last);
     if (from->dropped > log->last) log->dropped = from->dropped;

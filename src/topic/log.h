@@ -58,6 +58,9 @@ void topic_log_append(struct topic_log *log, struct topic_frame *frame);
 /* Drop the oldest frames, until the rest is within the limits. */
 void topic_log_trim(struct topic_log *log);
 
+/* Drop all frames, and go on after `sequence`. */
+void topic_log_lose(struct topic_log *log, uint64_t sequence);
+
 /* Add the frames of `from` that are newer than all of this log. Drops nothing, but learns what
  * `from` dropped before this log had seen it. */
 void topic_log_follow(struct topic_log *log, const struct topic_log *from);

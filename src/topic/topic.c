@@ -71,6 +71,14 @@ void topic_skip(struct topic *topic, uint64_t sequence) {
     pthread_mutex_unlock(&topic->lock);
 }
 
+void topic_lose(struct topic *topic, uint64_t sequence) {
+    pthread_mutex_lock(&topic->lock);
+    assert(sequence >= topic->log.last);
+    topic_log_lose(&topic->log, sequence);
+    topic_views_tell(topic);
+    pthread_mutex_unlock(&topic->lock);
+}
+
 void topic_end(struct topic *topic, enum err_code code, const char *text) {
     pthread_mutex_lock(&topic->lock);
     assert(!topic->ending.over);

@@ -60,6 +60,10 @@ uint64_t topic_publish(struct topic *topic, const struct topic_event *event);
  * went to one subscriber alone, or were used before a restart. */
 void topic_skip(struct topic *topic, uint64_t sequence);
 
+/* For a topic whose events are numbered elsewhere: those up to `sequence` are not to be had any
+ * more. The window is emptied, and the next event has the number after it. */
+void topic_lose(struct topic *topic, uint64_t sequence);
+
 /* No event follows. Every reader is told so once it has all events, and so are those that start
  * later. `text` is constant. A topic ends at most once. */
 void topic_end(struct topic *topic, enum err_code code, const char *text);
@@ -142,6 +146,9 @@ void topic_reader_flush(struct topic_reader *reader, size_t max_queued);
 
 /* The transport has drained. */
 void topic_reader_drained(struct topic_reader *reader);
+
+/* The newest event that it has, or does not want. */
+uint64_t topic_reader_cursor(const struct topic_reader *reader);
 
 /* No more calls. At any time, also for a reader that never started. */
 void topic_reader_stop(struct topic_reader *reader);

@@ -316,6 +316,10 @@ void topic_reader_drained(struct topic_reader *reader) {
     view_pass_soon(reader->view);
 }
 
+uint64_t topic_reader_cursor(const struct topic_reader *reader) {
+    return reader->cursor;
+}
+
 void topic_reader_stop(struct topic_reader *reader) {
     struct topic_view *view = reader->view;
     if (!view) {

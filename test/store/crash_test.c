@@ -192,6 +192,8 @@ static void a_migration_resumes_where_it_died(void **state) {
         fixture_sql(f,
                     "DROP TABLE session; DROP TABLE run; DROP TABLE usage;"
                     "DROP TABLE memory; DROP TABLE memory_words; DROP TABLE artifact;"
+                    "DROP TABLE agent; DROP TABLE bank_words; DROP TABLE bank_record;"
+                    "DROP TABLE bank; DROP TABLE event_log_entry; DROP TABLE event_log;"
                     "DROP TABLE kept; DROP TABLE audit; DELETE FROM meta WHERE name = 'audit';"
                     "DROP TABLE keyed; DROP TABLE upload; DROP TABLE upload_piece;"
                     "DROP TABLE artifact_token; DROP TABLE usual;"

@@ -562,12 +562,38 @@ static void loops_and_publishers_share_a_topic(void **state) {
     }
 }
 
+/* What a topic never had, because its source had dropped it, is as lost as what it dropped. */
+static void what_is_skipped_is_lost_to_those_who_needed_it(void **state) {
+    struct scene *scene = *state;
+    open_topic(scene, TOPIC_EVENTS, 8);
+    say(scene->topic, "a", "");
+    const struct heard *reads = listen(scene, 0, TOPIC_AFTER, 0);
+    settle(scene);
+    assert_heard(reads, "a ");
+    assert_int_equal(topic_reader_cursor(&reads->reader), 1);
+    topic_lose(scene->topic, 1); /* nothing is missing: only the window is emptied */
+    say(scene->topic, "b", "");
+    settle(scene);
+    assert_heard(reads, "a b ");
+    topic_lose(scene->topic, 9);
+    assert_int_equal(say(scene->topic, "j", ""), 10);
+    settle(scene);
+    assert_heard(reads, "a b ");
+    assert_int_equal(reads->lost, 1);
+    assert_int_equal(topic_reader_cursor(&reads->reader), 2);
+    const struct heard *late = listen(scene, 1, TOPIC_AFTER, 9);
+    settle(scene);
+    assert_heard(late, "j ");
+    assert_int_equal(topic_last(scene->topic), 10);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(readers_get_what_comes_in_order),
         TEST(replay_joins_live_without_a_gap),
         TEST(a_cursor_says_where_to_begin),
+        TEST(what_is_skipped_is_lost_to_those_who_needed_it),
         TEST(a_topic_may_begin_anywhere),
         TEST(a_reader_gets_only_what_it_wants),
         TEST(a_late_reader_gets_the_newest_state_of_each),

@@ -223,11 +223,13 @@ static void grpc_prepare(const void *instance, struct rpc_site *site) {
     }
 
 SERVICE(nimi_account, NIMI_ACCOUNT)
+SERVICE(nimi_agents, NIMI_AGENT)
 SERVICE(nimi_ai, NIMI_AI)
 SERVICE(nimi_ai_realtime, NIMI_AI_REALTIME)
 SERVICE(nimi_app, NIMI_APP)
 SERVICE(nimi_audit, NIMI_AUDIT)
 SERVICE(nimi_auth, NIMI_AUTH)
+SERVICE(nimi_cognition, NIMI_COGNITION)
 SERVICE(nimi_connectors, NIMI_CONNECTOR)
 SERVICE(nimi_grant, NIMI_GRANT)
 SERVICE(nimi_local, NIMI_LOCAL)
@@ -262,6 +264,8 @@ static const struct contract_service services[] = {
     {"nimi_grpc", NULL, nimi_workflow},
     {"nimi_grpc", NULL, nimi_account},
     {"nimi_grpc", NULL, nimi_grant},
+    {"nimi_grpc", NULL, nimi_cognition},
+    {"nimi_grpc", NULL, nimi_agents},
     {"nimi_grpc", &nimi_connector_descriptor, nimi_connectors},
 };
 

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "contract/nimi/account/calls.h"
+#include "contract/nimi/agent/agent.h"
 #include "contract/nimi/app/app.h"
 #include "contract/nimi/audit/audit.h"
 #include "contract/nimi/auth/auth.h"
@@ -11,6 +12,7 @@
 #include "contract/nimi/health/watch.h"
 #include "contract/nimi/job/jobs.h"
 #include "contract/nimi/job/workflows.h"
+#include "contract/nimi/memory/memory.h"
 #include "contract/nimi/offers.h"
 #include "contract/nimi/realtime/realtime.h"
 #include "contract/nimi/scenario/scenario.h"
@@ -25,11 +27,13 @@
 #include <stdlib.h>
 
 #define ACCOUNT "nimi.runtime.v1.RuntimeAccountService"
+#define AGENT "nimi.runtime.v1.RuntimeAgentService"
 #define AI "nimi.runtime.v1.RuntimeAiService"
 #define AI_REALTIME "nimi.runtime.v1.RuntimeAiRealtimeService"
 #define APP "nimi.runtime.v1.RuntimeAppService"
 #define AUDIT "nimi.runtime.v1.RuntimeAuditService"
 #define AUTH "nimi.runtime.v1.RuntimeAuthService"
+#define COGNITION "nimi.runtime.v1.RuntimeCognitionService"
 #define CONNECTOR "nimi.runtime.v1.RuntimeConnectorService"
 #define GRANT "nimi.runtime.v1.RuntimeGrantService"
 #define LOCAL "nimi.runtime.v1.RuntimeLocalService"
@@ -40,6 +44,18 @@
 /* One row per method: its path, how its stream ends, who may call it, facts for the
  * interceptors, its request, where the request names a subject, and the function that answers.
  * Guard and subject stand in the middle so that a row without them does not compile. */
+
+static const struct nimi_row agent_rows[] = {
+    /* clang-format off */
+    {ROW(AGENT, "InitializeAgent"),      RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_WRITE, NIMI_ONCE,  &nimi_initialize_agent_request_table,       agent_subject_of_initialize,   agent_initialize},
+    {ROW(AGENT, "TerminateAgent"),       RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_WRITE, NIMI_ONCE,  &nimi_terminate_agent_request_table,        agent_subject_of_terminate,    agent_terminate},
+    {ROW(AGENT, "GetAgent"),             RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_READ,  NIMI_LOOKS, &nimi_get_agent_request_table,              agent_subject_of_get,          agent_get},
+    {ROW(AGENT, "ListAgents"),           RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_READ,  NIMI_LOOKS, &nimi_list_agents_request_table,            agent_subject_of_list,         agent_list},
+    {ROW(AGENT, "GetAgentState"),        RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_READ,  NIMI_LOOKS, &nimi_get_agent_state_request_table,        agent_subject_of_get_state,    agent_get_state},
+    {ROW(AGENT, "UpdateAgentState"),     RPC_UNARY,         CLOSE_SINGLE,       GUARD_AGENT_WRITE, NIMI_ONCE,  &nimi_update_agent_state_request_table,     agent_subject_of_update_state, agent_update_state},
+    {ROW(AGENT, "SubscribeAgentEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_AGENT_READ,  NIMI_LOOKS, &nimi_subscribe_agent_events_request_table, agent_subject_of_subscribe,    agent_subscribe},
+    /* clang-format on */
+};
 
 static const struct nimi_row ai_rows[] = {
     /* clang-format off */
@@ -84,6 +100,20 @@ static const struct nimi_row auth_rows[] = {
     {ROW(AUTH, "OpenSession"),    RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE, &nimi_open_session_request_table,    subject_of_open_session, auth_open_session},
     {ROW(AUTH, "RefreshSession"), RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE, &nimi_refresh_session_request_table, subject_is_not_named,    auth_refresh_session},
     {ROW(AUTH, "RevokeSession"),  RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE, &nimi_revoke_session_request_table,  subject_is_not_named,    auth_revoke_session},
+    /* clang-format on */
+};
+
+static const struct nimi_row cognition_rows[] = {
+    /* clang-format off */
+    {ROW(COGNITION, "CreateBank"),   RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_WRITE, NIMI_ONCE,  &nimi_create_bank_request_table,   memory_subject_of_create_bank,   memory_create_bank},
+    {ROW(COGNITION, "GetBank"),      RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_READ,  NIMI_READS, &nimi_get_bank_request_table,      memory_subject_of_get_bank,      memory_get_bank},
+    {ROW(COGNITION, "ListBanks"),    RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_READ,  NIMI_READS, &nimi_list_banks_request_table,    memory_subject_of_list_banks,    memory_list_banks},
+    {ROW(COGNITION, "DeleteBank"),   RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_WRITE, NIMI_ONCE,  &nimi_delete_bank_request_table,   memory_subject_of_delete_bank,   memory_delete_bank},
+    {ROW(COGNITION, "Retain"),       RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_WRITE, NIMI_ONCE,  &nimi_retain_request_table,        memory_subject_of_retain,        memory_retain},
+    {ROW(COGNITION, "Recall"),       RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_READ,  NIMI_READS, &nimi_recall_request_table,        memory_subject_of_recall,        memory_recall},
+    {ROW(COGNITION, "History"),      RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_READ,  NIMI_READS, &nimi_history_request_table,       memory_subject_of_history,       memory_history},
+    {ROW(COGNITION, "DeleteMemory"), RPC_UNARY, CLOSE_SINGLE, GUARD_MEMORY_WRITE, NIMI_ONCE,  &nimi_delete_memory_request_table, memory_subject_of_delete_memory, memory_delete},
+    {ROW(COGNITION, "SubscribeMemoryEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_MEMORY_READ, NIMI_READS, &nimi_subscribe_memory_events_request_table, memory_subject_of_subscribe, memory_subscribe},
     /* clang-format on */
 };
 
@@ -161,11 +191,13 @@ static const struct {
     const struct nimi_row *rows;
     size_t row_count;
 } services[NIMI_SERVICES] = {
+    [NIMI_AGENT] = {STR_INIT(AGENT), agent_rows, ARRAY_LEN(agent_rows)},
     [NIMI_AI] = {STR_INIT(AI), ai_rows, ARRAY_LEN(ai_rows)},
     [NIMI_AI_REALTIME] = {STR_INIT(AI_REALTIME), ai_realtime_rows, ARRAY_LEN(ai_realtime_rows)},
     [NIMI_APP] = {STR_INIT(APP), app_rows, ARRAY_LEN(app_rows)},
     [NIMI_AUDIT] = {STR_INIT(AUDIT), audit_rows, ARRAY_LEN(audit_rows)},
     [NIMI_AUTH] = {STR_INIT(AUTH), auth_rows, ARRAY_LEN(auth_rows)},
+    [NIMI_COGNITION] = {STR_INIT(COGNITION), cognition_rows, ARRAY_LEN(cognition_rows)},
     [NIMI_CONNECTOR] = {STR_INIT(CONNECTOR), connector_rows, ARRAY_LEN(connector_rows)},
     [NIMI_LOCAL] = {STR_INIT(LOCAL), local_rows, ARRAY_LEN(local_rows)},
     [NIMI_MODEL] = {STR_INIT(MODEL), model_rows, ARRAY_LEN(model_rows)},

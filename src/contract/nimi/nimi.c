@@ -38,6 +38,7 @@ struct nimi_runtime {
     struct grants *grants;
     struct realtime_table *realtime;
     struct downloads *downloads;
+    struct log_topics *logs;
 };
 
 /* Enough for a minute of samples, and for each provider. */
@@ -83,6 +84,7 @@ struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
     runtime->apps = (struct nimi_apps){topics_new(&app_topics), rates_new()};
     runtime->realtime = realtime_table_new();
     runtime->downloads = downloads_new();
+    runtime->logs = log_topics_new();
     return runtime;
 }
 
@@ -99,6 +101,7 @@ void nimi_runtime_free(struct nimi_runtime *runtime) {
     rates_free(runtime->apps.rates);
     realtime_table_free(runtime->realtime);
     downloads_free(runtime->downloads);
+    log_topics_unref(runtime->logs);
     topic_unref(runtime->health.runtime);
     topic_unref(runtime->health.providers);
     pthread_mutex_destroy(&runtime->health.lock);
@@ -222,6 +225,10 @@ struct downloads *nimi_runtime_downloads(struct nimi_runtime *runtime) {
     return runtime->downloads;
 }
 
+struct log_topics *nimi_runtime_logs(struct nimi_runtime *runtime) {
+    return runtime->logs;
+}
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime) {
     return runtime->scheduler;
 }
@@ -265,9 +272,11 @@ void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settin
 }
 
 void nimi_instance_serving(struct nimi_instance *instance) {
-    pruner_start(&instance->pruner, instance->host->engine->store);
+    struct store *store = instance->host->engine->store;
     account_share_serving(instance);
     downloads_load(instance->runtime->downloads, instance);
+    pruner_start(&instance->pruner, store);
+    bank_pruner_start(&instance->bank_pruner, instance->host->loop, store);
 }
 
 void nimi_instance_stopping(struct nimi_instance *instance) {
@@ -275,6 +284,7 @@ void nimi_instance_stopping(struct nimi_instance *instance) {
     realtime_leave_all(instance);
     downloads_leave(instance);
     pruner_stop(&instance->pruner);
+    bank_pruner_stop(&instance->bank_pruner);
 }
 
 void nimi_instance_leave(struct nimi_instance *instance) {
@@ -292,6 +302,7 @@ void nimi_instance_done(struct nimi_instance *instance) {
            list_empty(&instance->shared) && list_empty(&instance->workflows) &&
            list_empty(&instance->realtime) && list_empty(&instance->downloads));
     pruner_stop(&instance->pruner);
+    bank_pruner_stop(&instance->bank_pruner);
     nimi_methods_free(instance->methods);
     account_share_leave(instance);
     health_beat_stop(instance);

@@ -17,6 +17,8 @@
 #include "contract/nimi/identity/issuers.h"
 #include "contract/nimi/identity/key_fetch.h"
 #include "contract/nimi/lifecycle.h"
+#include "contract/nimi/log_topic.h"
+#include "contract/nimi/memory/bank_pruner.h"
 #include "contract/nimi/replies.h"
 #include "contract/nimi/scheduler.h"
 #include "contract/nimi/upload/pruner.h"
@@ -145,6 +147,9 @@ struct realtime_table *nimi_runtime_realtime(struct nimi_runtime *runtime);
 struct downloads;
 struct downloads *nimi_runtime_downloads(struct nimi_runtime *runtime);
 
+/* Events of memory and agents, for those who subscribe to them. */
+struct log_topics *nimi_runtime_logs(struct nimi_runtime *runtime);
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
 struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* for uploads */
 struct scheduler *nimi_runtime_workflows(struct nimi_runtime *runtime);
@@ -165,6 +170,8 @@ enum {
     NIMI_WORKFLOW,
     NIMI_ACCOUNT,
     NIMI_GRANT,
+    NIMI_COGNITION,
+    NIMI_AGENT,
     NIMI_SERVICES,
 };
 
@@ -189,7 +196,8 @@ struct nimi_instance {
     struct list downloads; /* requests that run here: transfer/carry.h */
     struct list realtime;  /* sessions whose home this is: realtime/session.h */
     struct pruner pruner;  /* deletes expired uploads */
-    struct timer beat;     /* while someone watches the runtime's health: watch.h */
+    struct bank_pruner bank_pruner;
+    struct timer beat; /* while someone watches the runtime's health: watch.h */
 };
 
 void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settings *settings,

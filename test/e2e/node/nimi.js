@@ -118,6 +118,16 @@ function apps() {
   };
 }
 
+// Of what the runtime keeps for an app.
+function kept() {
+  const files = ["memory", "agent"].map((name) => `nimi/runtime/v1/${name}.proto`);
+  const whole = load(process.env.WEIR_PROTO, files).nimi.runtime.v1;
+  return {
+    memory: client(whole.RuntimeCognitionService),
+    agents: client(whole.RuntimeAgentService),
+  };
+}
+
 module.exports = {
   APP,
   ask,
@@ -129,6 +139,7 @@ module.exports = {
   ai: () => client(RuntimeAiService),
   apps,
   audit: () => client(RuntimeAuditService),
+  kept,
   health: () => client(ours.grpc.health.v1.Health),
   oldAi: () => client(theirs().nimi.runtime.v1.RuntimeAiService),
 };

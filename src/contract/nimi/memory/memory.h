@@ -1,0 +1,29 @@
+/* memory: what apps remember (RuntimeCognitionService).
+ *
+ *     banks.c     banks come and go
+ *     records.c   records are retained and deleted
+ *     recall.c    records are found: by words, or by time
+ *     events.c    what happens to both, for subscribers
+ *     locator.c   where a bank is
+ *
+ * Everything is in the store (store/bank.h), and a write is answered when it is on disk. A bank
+ * belongs to the app and subject that created it, whatever account its locator names.
+ *
+ * Memory   of the call; a write's outlives it until the store has answered.
+ * Threads  the call's loop.
+ * Source   contracts/nimi.md 1.11, 6.7, 9 number 36.
+ */
+#ifndef WEIR_CONTRACT_NIMI_MEMORY_MEMORY_H
+#define WEIR_CONTRACT_NIMI_MEMORY_MEMORY_H
+
+#include "contract/nimi/call.h"
+
+nimi_subject_fn memory_subject_of_create_bank, memory_subject_of_get_bank,
+    memory_subject_of_list_banks, memory_subject_of_delete_bank, memory_subject_of_retain,
+    memory_subject_of_recall, memory_subject_of_history, memory_subject_of_delete_memory,
+    memory_subject_of_subscribe;
+
+nimi_begin_fn memory_create_bank, memory_get_bank, memory_list_banks, memory_delete_bank,
+    memory_retain, memory_recall, memory_history, memory_delete, memory_subscribe;
+
+#endif

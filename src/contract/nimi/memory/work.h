@@ -1,0 +1,39 @@
+/* work: a call of RuntimeCognitionService while the store has it.
+ *
+ * Private to contract/nimi/memory.
+ *
+ * Memory   of the request to the store (kept_call.h).
+ * Threads  the call's loop.
+ */
+#ifndef WEIR_CONTRACT_NIMI_MEMORY_WORK_H
+#define WEIR_CONTRACT_NIMI_MEMORY_WORK_H
+
+#include "contract/nimi/kept_call.h"
+#include "contract/nimi/memory/locator.h"
+#include "contract/nimi/page.h"
+
+struct memory_work {
+    struct kept_call kept;
+    struct locator locator;        /* of the bank; unset in a list */
+    struct page page;              /* of a list or a history */
+    struct locator_filter *filter; /* of a list */
+    struct buf reply;              /* a reply that was made beforehand */
+};
+
+/* Read whose the request is, and take over the call. NULL: it was refused. */
+struct memory_work *memory_work_new(struct nimi_call *call,
+                                    const struct nimi_memory_request_context *context);
+
+/* Before the store has it: refuse the call, and end the work. */
+void memory_work_refuse(struct memory_work *work, const struct fault *fault);
+
+void memory_work_end(struct memory_work *work);
+
+/* What the store is asked about: the bank of work->locator. */
+struct bank_where memory_where(const struct memory_work *work);
+
+/* The bytes of an event but for its number and its body. */
+void memory_event_put(struct buf *out, int32_t type, const struct locator *locator,
+                      struct nimi_memory_event *event);
+
+#endif

@@ -1,0 +1,323 @@
+#include "store/agents.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "store/audit.h"
+#include "store/task.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define EVENTS_MAX_BYTES (2 * AGENT_BODY_MAX_BYTES) /* of one change */
+
+/* --- requests ----------------------------------------------------------------------------- */
+
+struct agents_ask {
+    struct store_task task;
+    struct buf asked; /* owns the request's texts */
+    struct agent_where where;
+    struct agents_change change;
+    struct agents_query query;
+    int64_t now_us;
+    struct arena *found; /* the answer's; each run of the task makes it anew */
+    struct agents_answer answer;
+    agents_done_fn *done; /* NULL: cancelled */
+    void *ctx;
+};
+
+static void agents_on_done(struct store_task *task, const struct err *failed, void *ctx) {
+    struct agents_ask *ask = ctx;
+    (void)task;
+    if (ask->done) ask->done(&ask->answer, failed, ask->ctx);
+    if (ask->change.free_ctx) ask->change.free_ctx(ask->change.ctx);
+    buf_done(&ask->asked);
+    arena_free(ask->found);
+    free(ask);
+}
+
+void agents_leave(struct agents_ask *ask) {
+    if (ask) ask->done = NULL;
+}
+
+static struct agents_ask *agents_ask_new(struct loop *loop, const struct agent_where *where,
+                                         const struct agents_query *query, agents_done_fn *done,
+                                         void *ctx,
+                                         bool (*fn)(struct database *, void *, struct err *)) {
+    struct agents_ask *ask = MEM_NEW(struct agents_ask);
+    ask->task =
+        (struct store_task){.fn = fn, .home = loop, .on_done = agents_on_done, .ctx = ask};
+    ask->where = *where;
+    if (query) ask->query = *query;
+    struct str *const texts[] = {&ask->where.owner.app, &ask->where.owner.subject,
+                                 &ask->where.name, &ask->query.after_name};
+    buf_keep_texts(&ask->asked, texts, ARRAY_LEN(texts));
+    ask->done = done;
+    ask->ctx = ctx;
+    return ask;
+}
+
+/* --- answers ------------------------------------------------------------------------------ */
+
+static struct agent_item *agents_answer_begin(struct agents_ask *ask, size_t count,
+                                              size_t max_bytes) {
+    arena_free(ask->found);
+    ask->found = arena_new(max_bytes + AGENT_BODY_MAX_BYTES +
+                           (count + 1) * (sizeof(struct agent_item) + KIB));
+    struct agent_item *items = arena_alloc(ask->found, (count + 1) * sizeof(*items));
+    assert(items);
+    ask->answer = (struct agents_answer){.items = items};
+    return items;
+}
+
+static bool agents_find_text(struct agents_ask *ask, struct str text, struct str *ret,
+                             struct err *e) {
+    return arena_str(ask->found, text, ret) ||
+           err_set(e, ERR_RESOURCE_EXHAUSTED, "agents: the answer is too large");
+}
+
+static bool take_agent(struct agents_ask *ask, sqlite3_stmt *row, struct agent_item *ret,
+                       struct err *e) {
+    ret->made_us = sqlite3_column_int64(row, 2);
+    return agents_find_text(ask, database_bytes(row, 0), &ret->name, e) &&
+           agents_find_text(ask, database_bytes(row, 1), &ret->body, e);
+}
+
+/* --- get ---------------------------------------------------------------------------------- */
+
+static void agents_bind(sqlite3_stmt *statement, const struct agent_where *where) {
+    database_bind(statement, 1, where->owner.app);
+    database_bind(statement, 2, where->owner.subject);
+    database_bind(statement, 3, where->name);
+}
+
+#define AGENT_HERE " WHERE app = ?1 AND subject = ?2 AND name = ?3"
+
+/* answer.count is 0 if there is none. */
+static bool read_agent(struct database *db, struct agents_ask *ask, struct err *e) {
+    struct agent_item *item = agents_answer_begin(ask, 1, AGENT_BODY_MAX_BYTES);
+    sqlite3_stmt *find = NULL;
+    bool row = false;
+    bool ok =
+        database_prepare(db, "SELECT name, body, made_us FROM agent" AGENT_HERE, &find, e);
+    if (ok) {
+        agents_bind(find, &ask->where);
+        ok = database_row(db, find, &row, e);
+    }
+    if (ok && row) {
+        ask->answer.count = 1;
+        ok = take_agent(ask, find, item, e);
+    }
+    sqlite3_finalize(find);
+    return ok;
+}
+
+static bool agents_run_get(struct database *db, void *ctx, struct err *e) {
+    struct agents_ask *ask = ctx;
+    if (!read_agent(db, ask, e)) return false;
+    return ask->answer.count || err_set(e, ERR_NOT_FOUND, "agent not found");
+}
+
+struct agents_ask *agents_get_start(struct store *store, struct loop *loop,
+                                    const struct agent_where *where, agents_done_fn *done,
+                                    void *ctx) {
+    struct agents_ask *ask = agents_ask_new(loop, where, NULL, done, ctx, agents_run_get);
+    ask->task.reads_only = true;
+    store_run(store, &ask->task);
+    return ask;
+}
+
+/* --- list --------------------------------------------------------------------------------- */
+
+static const char agents_sql[] =
+    "SELECT name, body, made_us FROM agent WHERE app = ?1 AND subject = ?2"
+    " AND (?3 = 0 OR status = ?3) AND (?4 < 0 OR autonomous = ?4)"
+    " AND (?5 = 0 OR made_us < ?6 OR (made_us = ?6 AND name > ?7))"
+    " ORDER BY made_us DESC, name LIMIT ?8";
+
+static void agents_bind_query(sqlite3_stmt *list, const struct agents_ask *ask) {
+    const struct agents_query *query = &ask->query;
+    database_bind(list, 1, ask->where.owner.app);
+    database_bind(list, 2, ask->where.owner.subject);
+    sqlite3_bind_int(list, 3, query->status);
+    sqlite3_bind_int(list, 4, query->autonomous);
+    sqlite3_bind_int(list, 5, query->after_name.len > 0);
+    sqlite3_bind_int64(list, 6, query->after_us);
+    database_bind(list, 7, query->after_name);
+    sqlite3_bind_int64(list, 8, (int64_t)query->limit + 1);
+}
+
+static bool agents_read_rows(struct database *db, struct agents_ask *ask, sqlite3_stmt *rows,
+                             struct err *e) {
+    const struct agents_query *query = &ask->query;
+    struct agent_item *items = agents_answer_begin(ask, query->limit, query->max_bytes);
+    bool row = false, ok;
+    size_t used = 0;
+    while ((ok = database_row(db, rows, &row, e)) && row) {
+        used += database_bytes(rows, 0).len + database_bytes(rows, 1).len;
+        ask->answer.more =
+            ask->answer.count == query->limit || (ask->answer.count && used > query->max_bytes);
+        if (ask->answer.more) return true;
+        if (!take_agent(ask, rows, &items[ask->answer.count++], e)) return false;
+    }
+    return ok;
+}
+
+static bool agents_run_list(struct database *db, void *ctx, struct err *e) {
+    struct agents_ask *ask = ctx;
+    sqlite3_stmt *rows = NULL;
+    bool ok = database_prepare(db, agents_sql, &rows, e);
+    if (ok) {
+        agents_bind_query(rows, ask);
+        ok = agents_read_rows(db, ask, rows, e);
+    }
+    sqlite3_finalize(rows);
+    return ok;
+}
+
+struct agents_ask *agents_list_start(struct store *store, struct loop *loop,
+                                     const struct store_owner *owner,
+                                     const struct agents_query *query, agents_done_fn *done,
+                                     void *ctx) {
+    const struct agent_where where = {.owner = *owner};
+    assert(query->limit > 0 && query->limit <= AGENTS_ANSWER_MAX);
+    struct agents_ask *ask = agents_ask_new(loop, &where, query, done, ctx, agents_run_list);
+    ask->task.reads_only = true;
+    store_run(store, &ask->task);
+    return ask;
+}
+
+/* --- change ------------------------------------------------------------------------------- */
+
+/* Forget an agent that is over, with its log. */
+static bool forget_agent(struct database *db, const struct agents_ask *ask, sqlite3_stmt *row,
+                         struct err *e) {
+    const struct event_log_key log = {
+        .kind = EVENT_LOG_AGENT, .owner = ask->where.owner, .name = database_bytes(row, 1)};
+    return event_log_delete(db, &log, e) &&
+           database_run_with(db, "DELETE FROM agent WHERE id = ?1",
+                             sqlite3_column_int64(row, 0), e);
+}
+
+static bool make_room(struct database *db, const struct agents_ask *ask, struct err *e) {
+    sqlite3_stmt *over = NULL;
+    bool row = false;
+    bool ok = database_prepare(db,
+                               "SELECT id, name FROM agent WHERE app = ? AND subject = ?"
+                               " AND ended ORDER BY made_us LIMIT 1",
+                               &over, e);
+    if (ok) {
+        database_bind(over, 1, ask->where.owner.app);
+        database_bind(over, 2, ask->where.owner.subject);
+        ok = database_row(db, over, &row, e);
+    }
+    if (ok && row) ok = forget_agent(db, ask, over, e);
+    sqlite3_finalize(over);
+    if (!ok || row) return ok;
+    return err_set(e, ERR_RESOURCE_EXHAUSTED,
+                   "agents: an app and subject may have %d agents; terminate one", AGENTS_MAX);
+}
+
+static bool agents_owner_has_room(struct database *db, const struct agents_ask *ask,
+                                  struct err *e) {
+    sqlite3_stmt *sum = NULL;
+    bool row = false;
+    bool ok = database_prepare(db, "SELECT count(*) FROM agent WHERE app = ? AND subject = ?",
+                               &sum, e);
+    if (ok) {
+        database_bind(sum, 1, ask->where.owner.app);
+        database_bind(sum, 2, ask->where.owner.subject);
+        ok = database_row(db, sum, &row, e);
+    }
+    int64_t count = ok && row ? sqlite3_column_int64(sum, 0) : 0;
+    sqlite3_finalize(sum);
+    return ok && (count < AGENTS_MAX || make_room(db, ask, e));
+}
+
+static bool put_agent(struct database *db, const struct agents_ask *ask,
+                      const struct agent_after *after, int64_t made_us, struct err *e) {
+    sqlite3_stmt *put = NULL;
+    bool ok = database_prepare(
+        db,
+        "INSERT INTO agent(app, subject, name, status, autonomous, ended, made_us, body)"
+        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT(app, subject, name) DO UPDATE SET"
+        " status = excluded.status, autonomous = excluded.autonomous, ended = excluded.ended,"
+        " body = excluded.body",
+        &put, e);
+    if (ok) {
+        agents_bind(put, &ask->where);
+        sqlite3_bind_int(put, 4, after->status);
+        sqlite3_bind_int(put, 5, after->autonomous);
+        sqlite3_bind_int(put, 6, after->ended);
+        sqlite3_bind_int64(put, 7, made_us);
+        database_bind(put, 8, buf_str(after->body));
+        ok = database_do(db, put, e);
+    }
+    sqlite3_finalize(put);
+    return ok;
+}
+
+static bool audit_agent(struct database *db, const struct agents_ask *ask,
+                        const struct agent_after *after, struct err *e) {
+    const struct str texts[] = {ask->where.name, buf_str(after->body)};
+    uint8_t digest[AUDIT_HASH_BYTES];
+    struct audit_record record = {
+        .texts = {[AUDIT_DOMAIN] = STR_INIT("runtime.agent"),
+                  [AUDIT_OPERATION] = ask->change.operation,
+                  [AUDIT_WORKSPACE] = ask->where.owner.app,
+                  [AUDIT_USER] = ask->where.owner.subject,
+                  [AUDIT_CONTRACT] = STR_INIT("nimi"),
+                  [AUDIT_CAPABILITY] = ask->where.name,
+                  [AUDIT_DIGEST] = {(const char *)digest, sizeof(digest)}}};
+    audit_digest(texts, ARRAY_LEN(texts), digest);
+    audit_set(&record, AUDIT_OUTCOME, ERR_NONE);
+    return audit_note(db, &record, e);
+}
+
+static bool write_change(struct database *db, struct agents_ask *ask,
+                         const struct agent_after *after, struct err *e) {
+    const struct event_log_key log = {
+        .kind = EVENT_LOG_AGENT, .owner = ask->where.owner, .name = ask->where.name};
+    bool is_new = ask->answer.count == 0;
+    struct agent_item *item = (struct agent_item *)(uintptr_t)ask->answer.items;
+    if (is_new) item->made_us = ask->now_us;
+    if (is_new && !agents_owner_has_room(db, ask, e)) return false;
+    if (!put_agent(db, ask, after, item->made_us, e)) return false;
+    if (after->event_count && !event_log_append(db, &log, after->events, after->event_count, e))
+        return false;
+    ask->answer.count = 1;
+    ask->answer.changed = true;
+    item->name = ask->where.name;
+    return agents_find_text(ask, buf_str(after->body), &item->body, e) &&
+           audit_agent(db, ask, after, e);
+}
+
+static bool run_change(struct database *db, void *ctx, struct err *e) {
+    struct agents_ask *ask = ctx;
+    struct agent_after *after = MEM_NEW(struct agent_after);
+    struct buf body;
+    if (!read_agent(db, ask, e)) {
+        free(after);
+        return false;
+    }
+    buf_init(&body, AGENT_BODY_MAX_BYTES);
+    after->body = &body;
+    after->arena = arena_new(EVENTS_MAX_BYTES);
+    struct str before = ask->answer.count ? ask->answer.items[0].body : STR_EMPTY;
+    bool ok = ask->change.fn(before, after, ask->change.ctx, e);
+    if (ok && after->changed) ok = write_change(db, ask, after, e);
+    arena_free(after->arena);
+    buf_done(&body);
+    free(after);
+    return ok;
+}
+
+struct agents_ask *agents_change_start(struct store *store, struct loop *loop,
+                                       const struct agent_where *where,
+                                       const struct agents_change *change, agents_done_fn *done,
+                                       void *ctx) {
+    struct agents_ask *ask = agents_ask_new(loop, where, NULL, done, ctx, run_change);
+    ask->change = *change;
+    ask->now_us = clock_unix_us();
+    store_run(store, &ask->task);
+    return ask;
+}

@@ -1,0 +1,69 @@
+/* bank_inner: what bank.c, bank_record.c and bank_recall.c share. Private to them, and to core.c
+ * for bank_open(). */
+#ifndef WEIR_STORE_BANK_INNER_H
+#define WEIR_STORE_BANK_INNER_H
+
+#include "store/bank.h"
+#include "store/task.h"
+
+struct bank_ask {
+    struct store_task task;
+    struct arena *asked; /* the request's texts */
+    struct arena *found; /* the answer's; each run of the task makes it anew */
+    struct bank_where where;
+    struct str name, body, label;
+    struct bank_event event;
+    struct bank_record *records; /* to be retained */
+    struct str *names;           /* to be deleted */
+    size_t count;                /* of either */
+    struct bank_query query;
+    struct bank_answer answer;
+    bank_done_fn *done; /* NULL: cancelled */
+    void *ctx;
+};
+
+/* A request whose texts have at most `texts_max` bytes in all. */
+struct bank_ask *bank_ask_new(struct loop *loop, const struct bank_where *where,
+                              size_t texts_max, bank_done_fn *done, void *ctx,
+                              bool (*fn)(struct database *, void *, struct err *));
+struct str bank_keep(struct bank_ask *ask, struct str text); /* until the request ends */
+struct bank_event bank_keep_event(struct bank_ask *ask, const struct bank_event *event);
+
+/* Begin an answer of at most `count` items with `max_bytes` of texts. */
+struct bank_item *bank_answer_begin(struct bank_ask *ask, size_t count, size_t max_bytes);
+
+/* Copy into the answer.
+ * errors  ERR_RESOURCE_EXHAUSTED */
+MUST_CHECK bool bank_find_text(struct bank_ask *ask, struct str text, struct str *ret,
+                               struct err *e);
+
+/* The sums of a bank. */
+struct bank_sums {
+    int64_t id, records, words, bytes;
+};
+
+/* errors  ERR_NOT_FOUND the owner has no such bank */
+MUST_CHECK bool bank_find(struct database *db, const struct bank_where *where,
+                          struct bank_sums *ret, struct err *e);
+MUST_CHECK bool bank_note_sums(struct database *db, const struct bank_sums *sums,
+                               struct err *e);
+
+MUST_CHECK bool bank_append_events(struct database *db, const struct bank_ask *ask,
+                                   const struct event_log_entry *entries, size_t count,
+                                   struct err *e);
+MUST_CHECK bool bank_audit(struct database *db, const struct bank_ask *ask,
+                           struct str operation, size_t count, struct err *e);
+
+/* The word that stands for a bank in the index. */
+#define BANK_PLACE_BYTES 24
+struct str bank_place(int64_t bank, char room[static BANK_PLACE_BYTES]);
+
+/* Take one record, of which the row `statement` has (id, word_count, length of body, words), out of
+ * the index and the table. */
+MUST_CHECK bool bank_drop_record(struct database *db, sqlite3_stmt *statement,
+                                 struct bank_sums *sums, struct err *e);
+
+/* Give the connection the function that scores. Call it once. */
+MUST_CHECK bool bank_open(struct database *db, struct err *e);
+
+#endif

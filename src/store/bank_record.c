@@ -1,0 +1,230 @@
+#include "base/mem.h"
+#include "store/bank_inner.h"
+#include "store/words.h"
+
+#include <assert.h>
+
+/* --- retain ------------------------------------------------------------------------------- */
+
+/* The statements of one retain. */
+struct retaining {
+    sqlite3_stmt *put, *learn;
+};
+
+static int count_word(void *ctx, int flags, const char *token, int len, int from, int to) {
+    (void)flags, (void)token, (void)len, (void)from, (void)to;
+    ++*(int64_t *)ctx;
+    return SQLITE_OK;
+}
+
+static bool put_record(struct database *db, const struct retaining *by,
+                       const struct bank_record *record, struct bank_sums *sums,
+                       int64_t *ret_id, struct err *e) {
+    int64_t words = 0;
+    if (!words_each(db, record->words, count_word, &words, e)) return false;
+    sqlite3_bind_int64(by->put, 1, sums->id);
+    database_bind(by->put, 2, record->name);
+    sqlite3_bind_int(by->put, 3, record->kind);
+    sqlite3_bind_int(by->put, 4, record->class);
+    sqlite3_bind_int64(by->put, 5, record->at_us);
+    sqlite3_bind_int64(by->put, 6, words);
+    database_bind(by->put, 7, record->words);
+    database_bind(by->put, 8, record->body);
+    if (!database_do(db, by->put, e)) return false;
+    *ret_id = sqlite3_last_insert_rowid(db->handle);
+    sums->records++;
+    sums->words += words;
+    sums->bytes += (int64_t)record->body.len;
+    return true;
+}
+
+static bool learn_words(struct database *db, const struct retaining *by, int64_t bank,
+                        int64_t id, struct str words, struct err *e) {
+    char room[BANK_PLACE_BYTES];
+    struct str place = bank_place(bank, room);
+    sqlite3_bind_int64(by->learn, 1, id);
+    sqlite3_bind_text(by->learn, 2, place.at, (int)place.len, SQLITE_STATIC);
+    sqlite3_bind_text(by->learn, 3, words.len ? words.at : "", (int)words.len, SQLITE_STATIC);
+    return database_do(db, by->learn, e);
+}
+
+static bool put_records(struct database *db, const struct bank_ask *ask,
+                        const struct retaining *by, struct bank_sums *sums,
+                        struct event_log_entry *entries, struct err *e) {
+    for (size_t i = 0; i < ask->count; i++) {
+        const struct bank_record *record = &ask->records[i];
+        int64_t id;
+        if (!put_record(db, by, record, sums, &id, e) ||
+            !learn_words(db, by, sums->id, id, record->words, e))
+            return false;
+        entries[i] =
+            (struct event_log_entry){.label = ask->label, .bytes = record->event, .record = id};
+    }
+    return true;
+}
+
+static bool bank_has_room(const struct bank_sums *sums, const struct bank_ask *ask,
+                          struct err *e) {
+    int64_t bytes = sums->bytes;
+    for (size_t i = 0; i < ask->count; i++) bytes += (int64_t)ask->records[i].body.len;
+    if (sums->records + (int64_t)ask->count > BANK_RECORDS_MAX ||
+        bytes > (int64_t)BANK_MAX_BYTES)
+        return err_set(e, ERR_RESOURCE_EXHAUSTED,
+                       "memory: a bank may have %d records and %d MiB; delete some of them",
+                       BANK_RECORDS_MAX, (int)(BANK_MAX_BYTES / MIB));
+    return true;
+}
+
+static bool run_retain(struct database *db, void *ctx, struct err *e) {
+    struct bank_ask *ask = ctx;
+    struct event_log_entry entries[BANK_RETAIN_MAX];
+    struct retaining by = {.put = NULL};
+    struct bank_sums sums;
+    bank_answer_begin(ask, 0, 0);
+    if (!bank_find(db, &ask->where, &sums, e) || !bank_has_room(&sums, ask, e)) return false;
+    bool ok =
+        database_prepare(db,
+                         "INSERT INTO bank_record(bank, name, kind, class, at_us, word_count,"
+                         " words, body) VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+                         &by.put, e) &&
+        database_prepare(db, "INSERT INTO bank_words(rowid, place, words) VALUES(?, ?, ?)",
+                         &by.learn, e) &&
+        put_records(db, ask, &by, &sums, entries, e) && bank_note_sums(db, &sums, e) &&
+        bank_append_events(db, ask, entries, ask->count, e) &&
+        bank_audit(db, ask, STR("retain"), ask->count, e);
+    sqlite3_finalize(by.put);
+    sqlite3_finalize(by.learn);
+    return ok;
+}
+
+static size_t records_bytes(const struct bank_record *records, size_t count) {
+    size_t bytes = count * (sizeof(*records) + 256);
+    for (size_t i = 0; i < count; i++)
+        bytes += records[i].body.len + records[i].words.len + records[i].event.len;
+    return bytes;
+}
+
+struct bank_ask *bank_retain_start(struct store *store, struct loop *loop,
+                                   const struct bank_where *where,
+                                   const struct bank_record *records, size_t count,
+                                   struct str label, bank_done_fn *done, void *ctx) {
+    assert(count > 0 && count <= BANK_RETAIN_MAX);
+    struct bank_ask *ask =
+        bank_ask_new(loop, where, records_bytes(records, count), done, ctx, run_retain);
+    ask->records = arena_alloc(ask->asked, count * sizeof(*records));
+    assert(ask->records);
+    ask->count = count;
+    ask->label = bank_keep(ask, label);
+    for (size_t i = 0; i < count; i++) {
+        assert(records[i].body.len <= BANK_RECORD_MAX_BYTES &&
+               records[i].words.len <= BANK_RECORD_MAX_BYTES);
+        ask->records[i] = records[i];
+        ask->records[i].name = bank_keep(ask, records[i].name);
+        ask->records[i].body = bank_keep(ask, records[i].body);
+        ask->records[i].words = bank_keep(ask, records[i].words);
+        ask->records[i].event = bank_keep(ask, records[i].event);
+    }
+    ask->body = ask->records[0].body; /* for the digest of the audit log */
+    store_run(store, &ask->task);
+    return ask;
+}
+
+/* --- forget ------------------------------------------------------------------------------- */
+
+/* Removing words from the index needs the old text. */
+bool bank_drop_record(struct database *db, sqlite3_stmt *row, struct bank_sums *sums,
+                      struct err *e) {
+    sqlite3_stmt *unlearn = NULL;
+    char room[BANK_PLACE_BYTES];
+    struct str place = bank_place(sums->id, room), words = database_bytes(row, 3);
+    int64_t id = sqlite3_column_int64(row, 0);
+    bool ok = database_prepare(db,
+                               "INSERT INTO bank_words(bank_words, rowid, place, words)"
+                               " VALUES('delete', ?, ?, ?)",
+                               &unlearn, e);
+    if (ok) {
+        sqlite3_bind_int64(unlearn, 1, id);
+        sqlite3_bind_text(unlearn, 2, place.at, (int)place.len, SQLITE_STATIC);
+        sqlite3_bind_text(unlearn, 3, words.at, (int)words.len, SQLITE_STATIC);
+        ok = database_do(db, unlearn, e);
+    }
+    sqlite3_finalize(unlearn);
+    if (!ok || !database_run_with(db, "DELETE FROM bank_record WHERE id = ?1", id, e))
+        return false;
+    sums->records--;
+    sums->words -= sqlite3_column_int64(row, 1);
+    sums->bytes -= sqlite3_column_int64(row, 2);
+    return true;
+}
+
+static bool forget_one(struct database *db, struct bank_ask *ask, sqlite3_stmt *find,
+                       struct str name, struct bank_sums *sums, struct err *e) {
+    struct bank_item *items = (struct bank_item *)(uintptr_t)ask->answer.items;
+    bool row = false;
+    sqlite3_bind_int64(find, 1, sums->id);
+    database_bind(find, 2, name);
+    bool ok = database_row(db, find, &row, e);
+    if (ok && row) {
+        items[ask->answer.count++].name = name;
+        ok = bank_drop_record(db, find, sums, e);
+    }
+    sqlite3_reset(find);
+    return ok;
+}
+
+static bool forget_all(struct database *db, struct bank_ask *ask, struct bank_sums *sums,
+                       struct err *e) {
+    sqlite3_stmt *find = NULL;
+    bool ok = database_prepare(db,
+                               "SELECT id, word_count, length(body), words FROM bank_record"
+                               " WHERE bank = ? AND name = ?",
+                               &find, e);
+    for (size_t i = 0; ok && i < ask->count; i++)
+        ok = forget_one(db, ask, find, ask->names[i], sums, e);
+    sqlite3_finalize(find);
+    return ok;
+}
+
+static bool tell_forgotten(struct database *db, const struct bank_ask *ask, struct err *e) {
+    struct buf names;
+    buf_init(&names, BANK_FORGET_MAX * (BANK_NAME_MAX_BYTES + 1));
+    for (size_t i = 0; i < ask->answer.count; i++) {
+        buf_append(&names, ask->answer.items[i].name);
+        buf_append_byte(&names, '\n');
+    }
+    const struct event_log_entry entry = {
+        .label = ask->event.label, .bytes = ask->event.bytes, .body = buf_str(&names)};
+    bool ok = bank_append_events(db, ask, &entry, 1, e);
+    buf_done(&names);
+    return ok;
+}
+
+static bool run_forget(struct database *db, void *ctx, struct err *e) {
+    struct bank_ask *ask = ctx;
+    struct bank_sums sums;
+    bank_answer_begin(ask, ask->count, 0);
+    if (!bank_find(db, &ask->where, &sums, e) || !forget_all(db, ask, &sums, e)) return false;
+    if (ask->answer.count == 0) return true;
+    return bank_note_sums(db, &sums, e) && tell_forgotten(db, ask, e) &&
+           bank_audit(db, ask, STR("forget"), ask->answer.count, e);
+}
+
+struct bank_ask *bank_forget_start(struct store *store, struct loop *loop,
+                                   const struct bank_where *where, const struct str *names,
+                                   size_t count, const struct bank_event *event,
+                                   bank_done_fn *done, void *ctx) {
+    assert(count > 0 && count <= BANK_FORGET_MAX);
+    struct bank_ask *ask = bank_ask_new(
+        loop, where, count * (sizeof(struct str) + BANK_NAME_MAX_BYTES + 32) + event->bytes.len,
+        done, ctx, run_forget);
+    ask->names = arena_alloc(ask->asked, count * sizeof(*names));
+    assert(ask->names);
+    ask->count = count;
+    ask->event = bank_keep_event(ask, event);
+    for (size_t i = 0; i < count; i++) {
+        assert(names[i].len <= BANK_NAME_MAX_BYTES);
+        ask->names[i] = bank_keep(ask, names[i]);
+    }
+    store_run(store, &ask->task);
+    return ask;
+}
