@@ -1,5 +1,6 @@
 """RuntimeAccountService of nimi.runtime.v1: the account of this machine (checks.md K35, M3, M4)."""
 import json
+import threading
 import time
 
 import grpc
@@ -454,6 +455,35 @@ def test_what_is_kept_no_longer_is_truncated(desk, key):
     late = desk.subscribe(after=events.sequences[1])
     assert late.next().replay_truncated
     late.cancel()
+
+
+def test_who_subscribes_while_things_happen_misses_nothing(desk, key):
+    """Each begins at a number that it knows, on a connection of its own, while others are written."""
+    desk.log_in(key.of("anna"))
+    reference = desk.subscribe()
+    take(reference, 5)
+    bound = []
+
+    def write():
+        bound.extend(desk.bind().accepted for _ in range(40))  # three events each
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    others = []
+    for _ in range(30):
+        cursor = reference.next().sequence
+        client = nimi.Client(desk.weir, options=[("grpc.use_local_subchannel_pool", 1)])
+        others.append((cursor, Holder(client, desk.app).subscribe(after=cursor)))
+    writer.join()
+    assert all(bound) and desk.log_out().accepted
+    for _, events in (0, reference), *others:
+        events.until(lambda event: kinds([event]) == ["LOGOUT_COMPLETED"])
+    for cursor, events in others:
+        assert not events.all[0].replay_truncated
+        expected = [event for event in reference.all if event.sequence > cursor]
+        assert events.all[1:] == expected
+        events.cancel()
+    reference.cancel()
 
 
 # --- restarts -----------------------------------------------------------------------------------
