@@ -1,8 +1,10 @@
 """RuntimeAccountService of nimi.runtime.v1: the account of this machine (checks.md K35, M3, M4)."""
+import contextlib
 import json
 import threading
 import time
 
+import attack
 import grpc
 import nimi_client as nimi
 import pytest
@@ -484,6 +486,47 @@ def test_who_subscribes_while_things_happen_misses_nothing(desk, key):
         assert events.all[1:] == expected
         events.cancel()
     reference.cancel()
+
+
+def stall(weir, holder):
+    """A subscription whose client never reads nor grants a window."""
+    request = pb.SubscribeAccountSessionEventsRequest(caller=holder.caller)
+    body = request.SerializeToString()
+    names = {name.replace("-", "_"): value for name, value in nimi.HEADERS.items()}
+    path = "/nimi.runtime.v1.RuntimeAccountService/SubscribeAccountSessionEvents"
+    fields = {**names, **attack.GRPC, "x_nimi_app_id": holder.app, "path": path}
+    peer = attack.dial(weir.port("nimi_grpc"))
+    peer.settimeout(attack.PATIENCE)
+    asked = attack.frame(attack.HEADERS, attack.END_HEADERS, 1, attack.request(**fields))
+    asked += attack.frame(
+        attack.DATA, attack.END_STREAM, 1, b"\0" + len(body).to_bytes(4, "big") + body
+    )
+    peer.sendall(attack.START + asked)
+    return peer
+
+
+def test_a_slow_subscriber_is_ended_and_costs_nobody(start_weir, issuer, key):  # noqa: F811  B2
+    config = identity.configured(issuer) + "limits: {write_stall: 4s}\n"
+    weir = start_weir(config=config)
+    desk = Holder(nimi.Client(weir))
+    desk.log_in(key.of("anna"))
+    healthy = desk.subscribe()
+    take(healthy, 5)
+    with stall(weir, desk) as peer:
+        for i in range(64):  # 3.5 KiB each, twice: many times its window
+            assert desk.bind(world_id=f"{i}" + "w" * 3500).accepted
+        take(healthy, 2 * 64)
+        ending = attack.Ending()
+        peer.settimeout(0.1)
+        give_up = time.monotonic() + attack.PATIENCE
+        while ending.count(attack.RESET) == 0 and time.monotonic() < give_up:
+            with contextlib.suppress(TimeoutError):
+                ending.received += peer.recv(262144)
+        reset = [payload for kind, _, _, payload in ending.frames if kind == attack.RESET]
+        # What gRPC clients show as RESOURCE_EXHAUSTED; trailers could not pass the full window.
+        assert reset == [attack.ENHANCE_YOUR_CALM.to_bytes(4, "big")]
+    assert healthy.sequences[1:] == sorted(set(healthy.sequences[1:]))
+    healthy.cancel()
 
 
 # --- restarts -----------------------------------------------------------------------------------
