@@ -243,13 +243,14 @@ class Machine:
 
     def stop(self):
         """SIGTERM: seconds until the last subscription had ended as its client sees it, and until
-        the process was gone. No stream can have ended later than that."""
+        the process was gone. No stream can have ended later than that. Exports are read before the
+        rest: the process stays until what they were sent is read."""
         exits = []
         process, began = self.weir.process, time.monotonic()
         waits = threading.Thread(target=lambda: exits.append((process.wait(), time.monotonic())))
         self.weir.signal(15)
         waits.start()
-        for name, call, _, ends in sorted(self.calls, key=lambda call: call[0][0] != "D"):
+        for name, call, _, ends in sorted(self.calls, key=lambda call: "DCAB".index(call[0][0])):
             check_cancelled(name, call, ends)
             if name.startswith("D"):
                 subscriptions = time.monotonic() - began
