@@ -22,14 +22,13 @@ from nimi_client import common, pb
 from subscriptions import STOPPED
 
 PATIENCE = 60
-LOG_BYTES = 1 << 20  # of the audit log: much more than a reader that waits takes ahead
+RECORDS = 2000  # in the audit log: much more than a reader that waits takes ahead
 # A connection of its own, whose client takes little ahead.
 OPTIONS = [
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.http2.bdp_probe", 0),
     ("grpc.http2.lookahead_bytes", 65536),
 ]
-TEXT_BYTES = 256  # of a text in a record, at most
 WORKFLOW_ENDS = (wf.WORKFLOW_EVENT_COMPLETED, wf.WORKFLOW_EVENT_FAILED, wf.WORKFLOW_EVENT_CANCELED)
 
 
@@ -194,10 +193,9 @@ class Machine:
         """Enough records that no export is over before the stop."""
         stub = auth_pb2_grpc.RuntimeAuthServiceStub(client.channel)
         request = auth_pb2.RegisterAppRequest(app_id=nimi.APP, app_instance_id="one")
-        metadata = client.metadata(caller_id="c" * TEXT_BYTES, surface_id="s" * TEXT_BYTES)
-        for _ in range(LOG_BYTES // (2 * TEXT_BYTES) // 100):
+        for _ in range(RECORDS // 100):
             asked = [
-                stub.RegisterApp.future(request, metadata=metadata, timeout=PATIENCE)
+                stub.RegisterApp.future(request, metadata=client.metadata(), timeout=PATIENCE)
                 for _ in range(100)
             ]
             assert all(call.result().accepted for call in asked)
@@ -244,17 +242,21 @@ class Machine:
             call.initial_metadata()
 
     def stop(self):
-        """SIGTERM: seconds until the process was gone. No stream can have ended later."""
+        """SIGTERM: seconds until the last subscription had ended as its client sees it, and until
+        the process was gone. No stream can have ended later than that. Exports are read before the
+        rest: the process stays until what they were sent is read."""
         exits = []
         process, began = self.weir.process, time.monotonic()
         waits = threading.Thread(target=lambda: exits.append((process.wait(), time.monotonic())))
         self.weir.signal(15)
         waits.start()
-        for name, call, _, ends in self.calls:
+        for name, call, _, ends in sorted(self.calls, key=lambda call: "DCAB".index(call[0][0])):
             check_cancelled(name, call, ends)
+            if name.startswith("D"):
+                subscriptions = time.monotonic() - began
         waits.join()
         assert self.weir.wait() == 0
-        return exits[0][1] - began
+        return subscriptions, exits[0][1] - began
 
 
 def check_cancelled(name, call, ends):

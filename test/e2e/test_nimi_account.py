@@ -1,7 +1,10 @@
 """RuntimeAccountService of nimi.runtime.v1: the account of this machine (checks.md K35, M3, M4)."""
+import contextlib
 import json
+import threading
 import time
 
+import attack
 import grpc
 import nimi_client as nimi
 import pytest
@@ -454,6 +457,76 @@ def test_what_is_kept_no_longer_is_truncated(desk, key):
     late = desk.subscribe(after=events.sequences[1])
     assert late.next().replay_truncated
     late.cancel()
+
+
+def test_who_subscribes_while_things_happen_misses_nothing(desk, key):
+    """Each begins at a number that it knows, on a connection of its own, while others are written."""
+    desk.log_in(key.of("anna"))
+    reference = desk.subscribe()
+    take(reference, 5)
+    bound = []
+
+    def write():
+        bound.extend(desk.bind().accepted for _ in range(40))  # three events each
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    others = []
+    for _ in range(30):
+        cursor = reference.next().sequence
+        client = nimi.Client(desk.weir, options=[("grpc.use_local_subchannel_pool", 1)])
+        others.append((cursor, Holder(client, desk.app).subscribe(after=cursor)))
+    writer.join()
+    assert all(bound) and desk.log_out().accepted
+    for _, events in (0, reference), *others:
+        events.until(lambda event: kinds([event]) == ["LOGOUT_COMPLETED"])
+    for cursor, events in others:
+        assert not events.all[0].replay_truncated
+        expected = [event for event in reference.all if event.sequence > cursor]
+        assert events.all[1:] == expected
+        events.cancel()
+    reference.cancel()
+
+
+def stall(weir, holder):
+    """A subscription whose client never reads nor grants a window."""
+    request = pb.SubscribeAccountSessionEventsRequest(caller=holder.caller)
+    body = request.SerializeToString()
+    names = {name.replace("-", "_"): value for name, value in nimi.HEADERS.items()}
+    path = "/nimi.runtime.v1.RuntimeAccountService/SubscribeAccountSessionEvents"
+    fields = {**names, **attack.GRPC, "x_nimi_app_id": holder.app, "path": path}
+    peer = attack.dial(weir.port("nimi_grpc"))
+    peer.settimeout(attack.PATIENCE)
+    asked = attack.frame(attack.HEADERS, attack.END_HEADERS, 1, attack.request(**fields))
+    asked += attack.frame(
+        attack.DATA, attack.END_STREAM, 1, b"\0" + len(body).to_bytes(4, "big") + body
+    )
+    peer.sendall(attack.START + asked)
+    return peer
+
+
+def test_a_slow_subscriber_is_ended_and_costs_nobody(start_weir, issuer, key):  # noqa: F811  B2
+    config = identity.configured(issuer) + "limits: {write_stall: 4s}\n"
+    weir = start_weir(config=config)
+    desk = Holder(nimi.Client(weir))
+    desk.log_in(key.of("anna"))
+    healthy = desk.subscribe()
+    take(healthy, 5)
+    with stall(weir, desk) as peer:
+        for i in range(64):  # 3.5 KiB each, twice: many times its window
+            assert desk.bind(world_id=f"{i}" + "w" * 3500).accepted
+        take(healthy, 2 * 64)
+        ending = attack.Ending()
+        peer.settimeout(0.1)
+        give_up = time.monotonic() + attack.PATIENCE
+        while ending.count(attack.RESET) == 0 and time.monotonic() < give_up:
+            with contextlib.suppress(TimeoutError):
+                ending.received += peer.recv(262144)
+        reset = [payload for kind, _, _, payload in ending.frames if kind == attack.RESET]
+        # What gRPC clients show as RESOURCE_EXHAUSTED; trailers could not pass the full window.
+        assert reset == [attack.ENHANCE_YOUR_CALM.to_bytes(4, "big")]
+    assert healthy.sequences[1:] == sorted(set(healthy.sequences[1:]))
+    healthy.cancel()
 
 
 # --- restarts -----------------------------------------------------------------------------------

@@ -249,6 +249,10 @@ struct sessions *nimi_runtime_sessions(struct nimi_runtime *runtime) {
     return runtime->sessions;
 }
 
+bool nimi_runtime_knows_app(struct nimi_runtime *runtime, struct str app) {
+    return sessions_knows_app(runtime->sessions, app);
+}
+
 /* --- a loop's share ------------------------------------------------------------------------ */
 
 void nimi_site(const struct nimi_instance *instance, struct rpc_site *site) {

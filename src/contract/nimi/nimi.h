@@ -156,6 +156,9 @@ struct scheduler *nimi_runtime_workflows(struct nimi_runtime *runtime);
 struct replies *nimi_runtime_replies(struct nimi_runtime *runtime);
 struct sessions *nimi_runtime_sessions(struct nimi_runtime *runtime);
 
+/* Whether any instance of the app has registered with this process. */
+bool nimi_runtime_knows_app(struct nimi_runtime *runtime, struct str app);
+
 /* --- a loop's share ----------------------------------------------------------------------- */
 
 enum {

@@ -1,9 +1,10 @@
-#include "contract/nimi/account/inner.h"
+#include "contract/nimi/account/account.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/same.h"
+#include "contract/nimi/account/inner.h"
 #include "contract/nimi/guard.h"
 
 #include <assert.h>

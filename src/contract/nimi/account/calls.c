@@ -344,15 +344,3 @@ void account_revoke_binding(struct nimi_call *call, const void *request, struct 
     reply_revoked(call, reason, buf_str(&bytes));
     buf_done(&bytes);
 }
-
-bool account_admits_binding(const struct nimi_call *call, struct str app,
-                            const struct nimi_scoped_runtime_binding_attachment *attached,
-                            struct fault *fault) {
-    const struct account_now now = account_now_of(call);
-    if (!attached || !attached->binding_id.len) return true;
-    if (str_equal(attached->runtime_app_id, app) &&
-        account_check_binding(account_of(call), attached, &now) == ACCOUNT_DONE)
-        return true;
-    return fault_set_code(fault, NIMI_APP_GRANT_INVALID, ERR_PERMISSION_DENIED,
-                          "the scoped binding is not in force for this app; issue a new one");
-}

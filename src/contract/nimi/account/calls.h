@@ -16,11 +16,4 @@ nimi_begin_fn account_get_status, account_subscribe, account_login, account_comp
     account_get_token, account_refresh, account_logout, account_switch, account_issue_binding,
     account_revoke_binding;
 
-/* Check the binding that is attached to a request of this app; none is fine.
- * errors  APP_GRANT_INVALID */
-MUST_CHECK bool
-account_admits_binding(const struct nimi_call *call, struct str app,
-                       const struct nimi_scoped_runtime_binding_attachment *attached,
-                       struct fault *fault);
-
 #endif

@@ -1,7 +1,5 @@
 #include "contract/nimi/account/waits.h"
 
-#include "contract/nimi/identity/key_fetch.h"
-
 static void on_closed(void *ctx) {
     struct account_wait *wait = ctx;
     wait->call = NULL;

@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/mem.h"
-#include "contract/nimi/account/calls.h"
 #include "contract/nimi/app/rates.h"
+#include "contract/nimi/attached_binding.h"
 #include "contract/nimi/moment.h"
 #include "contract/nimi/subscription.h"
 #include "proto/nimi.pb.h"
@@ -73,7 +73,7 @@ static bool check_message(const struct nimi_call *call,
            id_is_there("to_app_id", from->to_app_id, fault) &&
            subject_is_ok(from->subject_user_id, fault) &&
            target_is_app(from->to_app_id, fault) && payload_fits(from, fault) &&
-           account_admits_binding(call, from->from_app_id, from->scoped_binding, fault) &&
+           attached_binding_ok(call, from->from_app_id, from->scoped_binding, fault) &&
            rate_is_ok(call, from, fault);
 }
 
@@ -169,7 +169,7 @@ void app_subscribe(struct nimi_call *call, const void *request, struct arena *ar
     if (!app_is_the_callers(call, "app_id", from->app_id, &fault) ||
         !subject_is_ok(from->subject_user_id, &fault) ||
         !subscription_cursor(from->cursor, &options, &fault) ||
-        !account_admits_binding(call, from->app_id, from->scoped_binding, &fault)) {
+        !attached_binding_ok(call, from->app_id, from->scoped_binding, &fault)) {
         nimi_refuse(call, &fault);
         return;
     }

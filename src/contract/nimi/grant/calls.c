@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/mem.h"
-#include "contract/nimi/auth/sessions.h"
 #include "contract/nimi/grant/grants.h"
 #include "contract/nimi/moment.h"
 #include "contract/nimi/page.h"
@@ -109,7 +108,7 @@ static bool may_authorize(const struct nimi_call *call,
         !is_id("subject_user_id", from->subject_user_id, fault) ||
         !consent_is_there(from, fault))
         return false;
-    if (!sessions_knows_app(nimi_runtime_sessions(call->instance->runtime), from->app_id))
+    if (!nimi_runtime_knows_app(call->instance->runtime, from->app_id))
         return fault_set(fault, NIMI_APP_NOT_REGISTERED,
                          "the app is not registered; call RegisterApp first");
     return from->scope_catalog_version.len ||
