@@ -61,11 +61,11 @@ static void delete_filler(struct fixture *f) {
 
 static void a_full_disk_fails_writes_until_space_returns(void **state) {
     struct fixture *f = *state;
-    if (mount("none", f->folder, "tmpfs", 0, "size=1m") != 0) skip();
+    if (mount("none", f->folder, "tmpfs", 0, "size=2m") != 0) skip();
     char path[96], zero[4096] = {0};
     snprintf(path, sizeof(path), "%s/filler", f->folder);
     int filler = open(path, O_WRONLY | O_CREAT, 0600);
-    for (int i = 0; i < 128; i++) assert_int_equal(write(filler, zero, sizeof(zero)), 4096);
+    for (int i = 0; i < 256; i++) assert_int_equal(write(filler, zero, sizeof(zero)), 4096);
     close(filler);
     fixture_open(f);
     fill_and_recover(f, delete_filler);
