@@ -117,7 +117,7 @@ def test_an_install_is_watched_to_its_end(local, server):
     assert last.updated_at >= last.created_at
     received = [event.bytes_received for event in events.all]
     assert received == sorted(received) and len(received) < 30
-    assert {e.phase for e in events.all} >= {"manifest", "download", "verify"}
+    assert {e.phase for e in events.all} >= {"manifest", "download"}
     assert late.until(lambda e: e.done).install_session_id == last.install_session_id
     asset = done.result().asset
     assert (asset.asset_id, asset.local_asset_id) == ("local/small", "home/small")
@@ -323,10 +323,8 @@ def test_a_new_process_goes_on(local, server, how):
     assert set(after) == set(before)
     assert after[paused.install_session_id].state == "paused"
     assert after[paused.install_session_id].created_at == paused.created_at
-    joined = local.install(pulls[0].model)
     for pull in again.values():
         pull.success()
-    assert joined.code() == grpc.StatusCode.OK
     while sum(t.state == "completed" for t in local.list()) < 2:
         events.next()
     assert local.order("Cancel", paused.install_session_id).state == "cancelled"
@@ -338,6 +336,21 @@ def test_a_new_process_goes_on(local, server, how):
     while len(states) < 3:  # they are read soon after the start
         states = {t.install_session_id: t.state for t in local.list()}
     assert states[paused.install_session_id] == "cancelled" and server.idle()
+
+
+def test_the_same_key_installs_once(local, server):
+    """As the protocol's own SDK asks: every write has a key."""
+    metadata = local.client.metadata(idempotency_key="key-1")
+    request = local_pb2.InstallVerifiedAssetRequest(template_id="small")
+    calls = [
+        local.stub.InstallVerifiedAsset.future(request, metadata=metadata, timeout=60)
+        for _ in range(4)
+    ]
+    server.pull().success()
+    assert {call.result().asset.local_asset_id for call in calls} == {"home/small"}
+    again, _ = local.client.ask(local.stub.InstallVerifiedAsset, request, metadata)
+    assert again.asset.local_asset_id == "home/small"
+    assert len(local.list()) == 1 and server.idle()
 
 
 def test_a_client_that_leaves_stops_nothing(local, server):

@@ -193,7 +193,7 @@ static void a_migration_resumes_where_it_died(void **state) {
                        "DROP TABLE memory; DROP TABLE memory_words; DROP TABLE artifact;"
                        "DROP TABLE audit; DELETE FROM meta WHERE name = 'audit';"
                        "DROP TABLE keyed; DROP TABLE upload; DROP TABLE upload_piece;"
-                       "DROP TABLE artifact_token; DROP TABLE usual;"
+                       "DROP TABLE artifact_token; DROP TABLE usual; DROP TABLE download;"
                        "DELETE FROM meta WHERE name = 'projected';"
                        "UPDATE meta SET value = 1 WHERE name = 'schema'");
         int status;
