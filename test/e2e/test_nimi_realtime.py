@@ -118,6 +118,26 @@ def test_a_conversation_offline(weir):
         assert refused.value.code == grpc.StatusCode.NOT_FOUND
 
 
+@NIMI
+def test_the_same_key_does_the_same_once(weir):
+    """As the protocol's own SDK asks: every write has a key."""
+    client = nimi.Client(weir)
+    stub = Session.over(client)
+    opening = rt.OpenRealtimeSessionRequest(head=nimi.head())
+    key = client.metadata(idempotency_key="open-1")
+    first = client.ask(stub.OpenRealtimeSession, opening, key)[0]
+    assert client.ask(stub.OpenRealtimeSession, opening, key)[0] == first
+    session = Session(client)
+    assert session.id != first.session_id
+    events = session.read()
+    said = [session.append("hello", metadata=client.metadata(idempotency_key="a")) for _ in range(3)]
+    assert said[0] == said[1] == said[2]
+    turn(events)
+    closed = [session.close(metadata=client.metadata(idempotency_key="c")) for _ in range(2)]
+    assert closed[0] == closed[1]
+    assert kinds(events.rest()).count("completed") == 2  # the turn, and the session
+
+
 class Vendor(http.server.ThreadingHTTPServer):
     """A server of the OpenAI dialect that keeps what it was asked."""
 

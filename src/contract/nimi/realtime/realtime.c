@@ -40,6 +40,13 @@ static bool speech_is_had(const struct nimi_instance *instance,
     return media_spec_speech(&spec, media, STR_EMPTY, &request, fault);
 }
 
+static bool prompt_is_short(struct str prompt, struct fault *fault) {
+    return prompt.len <= REALTIME_INPUT_BYTES ||
+           fault_set(fault, NIMI_AI_INPUT_INVALID,
+                     "the system_prompt has %zu bytes, and %zu are allowed", prompt.len,
+                     (size_t)REALTIME_INPUT_BYTES);
+}
+
 static void publish_opened(struct realtime_session *session, const struct nimi_call *call,
                            const struct admission *admission) {
     const struct nimi_realtime_session_opened opened = {
@@ -60,7 +67,9 @@ void realtime_open(struct nimi_call *call, const void *request, struct arena *ar
     (void)arena;
     if (!admit_session(instance->settings, &call->envelope, from->head, from->extensions,
                        from->extensions_count, &admission, &fault) ||
-        !speech_is_had(instance, from, &admission, &fault) || !has_memory(OPEN_BYTES, &fault)) {
+        !speech_is_had(instance, from, &admission, &fault) ||
+        !prompt_is_short(from->system_prompt, &fault) ||
+        !has_memory(OPEN_BYTES + from->system_prompt.len, &fault)) {
         nimi_refuse(call, &fault);
         return;
     }

@@ -21,8 +21,8 @@ struct download_carry {
     unsigned status;        /* 0: no answer yet */
     struct pull pull;
     struct speed speed;
-    uint64_t told_ms;
-    const char *phase;
+    uint64_t told_ms;   /* 0: nothing yet */
+    struct timer later; /* tells what came too soon after that */
 };
 
 /* --- ending ------------------------------------------------------------------------------- */
@@ -31,6 +31,7 @@ static void carry_free(struct download *download) {
     struct download_carry *carry = download->carry;
     download->carry = NULL;
     list_remove(&download->carried);
+    timer_stop(&carry->later);
     pull_done(&carry->pull);
     buf_done(&carry->body);
     buf_done(&carry->refusal);
@@ -82,22 +83,34 @@ static const char *phase_of(struct str status) {
     return "install";
 }
 
-static void tell_progress(struct download_carry *carry, uint64_t now_ms) {
+static void carry_tell(struct download_carry *carry, uint64_t now_ms) {
     const struct pull *pull = &carry->pull;
-    const char *phase = phase_of(str_from(pull->text));
-    speed_note(&carry->speed, now_ms, pull->received);
-    if (phase == carry->phase && now_ms < carry->told_ms + TELL_MS) return;
-    carry->phase = phase;
-    carry->told_ms = now_ms;
     int64_t speed = speed_now(&carry->speed, now_ms, pull->received);
+    carry->told_ms = now_ms;
     download_tell(
         carry->download,
-        &(struct download_news){.phase = str_from(phase),
+        &(struct download_news){.phase = str_from(phase_of(str_from(pull->text))),
                                 .message = str_from(pull->text),
                                 .received = pull->received,
                                 .total = pull->total,
                                 .speed = speed,
                                 .left_s = speed_left_s(speed, pull->received, pull->total)});
+}
+
+static void on_later(void *ctx) {
+    struct download_carry *carry = ctx;
+    carry_tell(carry, loop_now_ms(carry->download->home->host->loop));
+}
+
+/* At once, or when enough time has passed since the last event: then with what is known then. */
+static void note_progress(struct download_carry *carry, uint64_t now_ms) {
+    speed_note(&carry->speed, now_ms, carry->pull.received);
+    if (timer_waits(&carry->later)) return;
+    if (carry->told_ms && now_ms < carry->told_ms + TELL_MS) {
+        timer_start(&carry->later, carry->told_ms + TELL_MS - now_ms);
+    } else {
+        carry_tell(carry, now_ms);
+    }
 }
 
 /* False: the download is over. */
@@ -135,7 +148,7 @@ static void on_body(struct lent bytes, void *ctx) {
     } else if (!pull_feed(&carry->pull, lent_read(bytes), &e)) {
         carry_spoil(carry, &e);
     } else if (look_at_outcome(carry)) {
-        tell_progress(carry, loop_now_ms(carry->download->home->host->loop));
+        note_progress(carry, loop_now_ms(carry->download->home->host->loop));
     }
 }
 
@@ -240,6 +253,7 @@ void download_carry_start(struct download *download) {
     carry->download = download;
     download->carry = carry;
     list_append(&download->home->downloads, &download->carried);
+    timer_init(&carry->later, download->home->host->loop, on_later, carry);
     pull_init(&carry->pull);
     buf_init(&carry->body, ERROR_MAX_BYTES);
     buf_init(&carry->refusal, ERROR_MAX_BYTES);

@@ -260,6 +260,8 @@ static void on_mail(void *ctx) {
         download_keep(download, download->home, on_kept, NULL);
     }
     bool runs = download->state == DOWNLOAD_RUNNING;
+    /* There may be room for another, and this one may have been paused before its turn. */
+    if (downloads->running < DOWNLOADS_AT_ONCE) wake_queued(downloads);
     pthread_mutex_unlock(&downloads->lock);
     if (starts || !runs) download_carry_stop(download);
     if (starts) download_carry_start(download);
