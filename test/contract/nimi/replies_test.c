@@ -68,7 +68,7 @@ static void bytes_are_bounded_too(void **state) {
 
 /* --- while it is being made --------------------------------------------------------------- */
 
-/* An asker on a loop of its own, and what it was told. */
+/* An asker on a loop of its own, and its callbacks. */
 struct asker {
     struct loop *loop;
     struct reply_ask *ask;
@@ -101,7 +101,7 @@ static enum reply_found ask(struct replies *replies, struct asker *asker,
     return found;
 }
 
-static void askers_on_other_loops_are_told_by_mail(void **state) {
+static void askers_on_other_loops_are_answered_by_mail(void **state) {
     (void)state;
     struct replies *replies = replies_new(4, KIB);
     struct asker maker = {.loop = loop_new_fake()}, waiter = {.loop = loop_new_fake()};
@@ -123,7 +123,7 @@ static void askers_on_other_loops_are_told_by_mail(void **state) {
     replies_free(replies);
 }
 
-static void who_left_meanwhile_is_told_nothing(void **state) {
+static void a_waiter_that_left_meanwhile_has_no_callback(void **state) {
     (void)state;
     struct replies *replies = replies_new(4, KIB);
     struct asker maker = {.loop = loop_new_fake()}, waiter = {.loop = loop_new_fake()};
@@ -143,7 +143,7 @@ static void who_left_meanwhile_is_told_nothing(void **state) {
     replies_free(replies);
 }
 
-static void the_maker_hears_on_its_loop_that_nobody_waits(void **state) {
+static void the_maker_hears_on_its_loop_that_no_call_waits(void **state) {
     (void)state;
     struct replies *replies = replies_new(4, KIB);
     struct asker maker = {.loop = loop_new_fake()}, waiter = {.loop = loop_new_fake()};
@@ -196,9 +196,9 @@ int main(void) {
         cmocka_unit_test(after_a_day_it_is_forgotten),
         cmocka_unit_test(the_one_asked_for_longest_ago_makes_room),
         cmocka_unit_test(bytes_are_bounded_too),
-        cmocka_unit_test(askers_on_other_loops_are_told_by_mail),
-        cmocka_unit_test(who_left_meanwhile_is_told_nothing),
-        cmocka_unit_test(the_maker_hears_on_its_loop_that_nobody_waits),
+        cmocka_unit_test(askers_on_other_loops_are_answered_by_mail),
+        cmocka_unit_test(a_waiter_that_left_meanwhile_has_no_callback),
+        cmocka_unit_test(the_maker_hears_on_its_loop_that_no_call_waits),
         cmocka_unit_test(made_while_that_mail_is_on_its_way_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
