@@ -1,8 +1,9 @@
-#include "mcp/hub_inner.h"
+#include "mcp/hub.h"
 
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "mcp/hub_inner.h"
 #include "mcp/pins.h"
 
 #include <pthread.h>
