@@ -445,7 +445,7 @@ static bool one_before(const struct account *account, const struct ledger_wait *
     return false;
 }
 
-/* Locked. Call after a change: admit waiting calls that fit now, refuse those that never
+/* Locked. Call after a change: admit waiting calls that fit now, refuse calls that never
  * will. */
 static void serve(struct account *account) {
     LIST_EACH(&account->waiting, link) {

@@ -49,7 +49,7 @@ static void help(FILE *to) {
             "\nweir COMMAND --help says more. Exit code: 0 done, 1 failed, 2 wrong usage.\n");
 }
 
-/* A daemon handles signals in its loop, including those that came during its start. Every other
+/* A daemon handles signals in its loop, including signals during its start. Every other
  * command simply ends, even while it waits for the reader of its output. */
 static int run_briefly(command_fn *run, int arg_count, const char *const *args) {
     sigset_t held;

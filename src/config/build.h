@@ -67,6 +67,31 @@ struct str config_env(const struct config_input *input, const char *name);
 /* Resolve a path of the file relative to the file's folder. `room` may hold the result. */
 struct str config_from_folder(const struct config *config, struct str path, struct buf *room);
 
+/* --- the command line and the environment (sources.c) ------------------------------------- */
+
+/* The command line is read before the file, because it may name the file. */
+struct config_flags {
+    struct config_flag {
+        const struct setting *setting;
+        const char *flag;   /* as given */
+        const char *before; /* prepended to the value */
+        struct str value;
+    } * given; /* room for one of each argument */
+    size_t count;
+    struct str file;
+    const struct config *config; /* whose settings it may name */
+};
+
+MUST_CHECK bool config_scan_flags(struct config *config, const struct config_input *input,
+                                  struct config_flags *flags, struct err *e);
+MUST_CHECK bool config_apply_environment(struct config *config,
+                                         const struct config_input *input, struct err *e);
+MUST_CHECK bool config_apply_flags(struct config *config, const struct config_flags *flags,
+                                   struct err *e);
+
+/* A variable with our prefix that is not a setting is probably a typing mistake. */
+void config_warn_of_slips(struct config *config, const struct config_input *input);
+
 /* --- the sections of the file, one source file each --------------------------------------- */
 
 typedef bool config_section_fn(struct config *config, const struct config_input *input,

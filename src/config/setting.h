@@ -112,7 +112,7 @@ struct config_list {
 };
 
 /* Rows that fill a struct of their own. Contracts bring such rows. Rows of one group stand
- * together in help, whoever brings them. */
+ * together in help, wherever they come from. */
 struct setting_rows {
     const struct setting *rows;
     size_t count;

@@ -59,19 +59,23 @@ struct daemon {
     struct err failed; /* why it never served */
 };
 
-/* The orders that a worker receives. */
-typedef void order_fn(struct worker *worker, struct config_snapshot *snapshot);
+/* An order that a worker receives. */
+typedef void order_fn(struct worker *worker);
 
 struct order {
     struct mail mail;
     struct worker *worker;
-    order_fn *fn;
+    order_fn *fn;                     /* NULL: use the snapshot */
     struct config_snapshot *snapshot; /* the newest when it was given; a reference */
 };
 
 static void obey(void *ctx) {
     struct order *order = ctx;
-    order->fn(order->worker, order->snapshot);
+    if (order->fn) {
+        order->fn(order->worker);
+    } else {
+        worker_use(order->worker, order->snapshot);
+    }
     config_snapshot_unref(order->snapshot);
     free(order);
 }
@@ -118,7 +122,7 @@ static void on_request(struct exchange *exchange, void *ctx) {
 
 /* --- orders to every worker --------------------------------------------------------------- */
 
-/* Run fn for each worker, on the worker's loop. */
+/* Run fn for each worker, on the worker's loop. NULL: use the newest snapshot. */
 static void tell_workers(struct daemon *daemon, order_fn *fn) {
     for (size_t i = 0; i < daemon->worker_count; i++) {
         struct worker *worker = &daemon->workers[i];
@@ -129,32 +133,7 @@ static void tell_workers(struct daemon *daemon, order_fn *fn) {
     }
 }
 
-static void order_use(struct worker *worker, struct config_snapshot *snapshot) {
-    worker_use(worker, snapshot);
-}
-
-static void order_serving(struct worker *worker, struct config_snapshot *snapshot) {
-    (void)snapshot;
-    worker_serving(worker);
-}
-
-static void order_health(struct worker *worker, struct config_snapshot *snapshot) {
-    (void)snapshot;
-    worker_health(worker);
-}
-
-static void order_stopping(struct worker *worker, struct config_snapshot *snapshot) {
-    (void)snapshot;
-    worker_stopping(worker);
-}
-
-static void order_cut(struct worker *worker, struct config_snapshot *snapshot) {
-    (void)snapshot;
-    worker_cut(worker);
-}
-
-static void order_exit(struct worker *worker, struct config_snapshot *snapshot) {
-    (void)snapshot;
+static void order_exit(struct worker *worker) {
     worker_leave(worker, worker->daemon->pool, worker->daemon->processes);
     loop_stop(worker->loop);
 }
@@ -175,14 +154,14 @@ static void take_config_snapshot(struct daemon *daemon, struct config_snapshot *
     config_snapshot_unref(daemon->snapshot);
     daemon->snapshot = snapshot;
     if (daemon->reload.options.same) {
-        tell_workers(daemon, order_use);
+        tell_workers(daemon, NULL);
         audit_config(daemon, "tools");
         log_debug("the tools of the MCP servers are others now");
         return;
     }
     config_log(snapshot->config);
     store_keep_keys(daemon->store, snapshot->config->limits.idempotency_ms);
-    tell_workers(daemon, order_use);
+    tell_workers(daemon, NULL);
     presences_use(&daemon->presences, daemon->snapshot);
     store_keep_audit(daemon->store, snapshot->config->audit.keep_ms,
                      snapshot->config->audit.keep_bytes);
@@ -289,8 +268,7 @@ static void on_audited(void *ctx) {
     keeper_flush(worker->keeper, on_kept, worker);
 }
 
-static void order_finish(struct worker *worker, struct config_snapshot *snapshot) {
-    (void)snapshot;
+static void order_finish(struct worker *worker) {
     worker_finish(worker);
     audit_writer_stop(worker->audit, on_audited, worker);
 }
@@ -311,7 +289,7 @@ static void on_cut(void *ctx) {
     struct daemon *daemon = ctx;
     daemon->forced = true;
     log_warning("the shutdown deadline is near: turns that still run are cut");
-    tell_workers(daemon, order_cut);
+    tell_workers(daemon, worker_cut);
 }
 
 /* The listeners answer until the last existing connection is gone (server_stop). A daemon that
@@ -324,7 +302,7 @@ static void daemon_stop(struct daemon *daemon, uint64_t within_ms) {
     presences_stopping(&daemon->presences);
     daemon_audit(daemon, LIFECYCLE, "stopping", daemon->failed.code, daemon->failed.text);
     notify_stopping();
-    tell_workers(daemon, order_stopping);
+    tell_workers(daemon, worker_stopping);
     if (served)
         timer_start(&daemon->cut,
                     within_ms > 2 * CUT_BEFORE_MS ? within_ms - CUT_BEFORE_MS : within_ms / 2);
@@ -373,7 +351,7 @@ static void daemon_fail(struct daemon *daemon, const struct err *why) {
 }
 
 static void on_health(void *ctx) {
-    tell_workers(ctx, order_health);
+    tell_workers(ctx, worker_health);
 }
 
 /* What to switch on for jobs: the first listener of the contract that goes on with them. */
@@ -419,7 +397,7 @@ static void on_recovered(const struct recovered *found, const struct err *failed
     audit_config(daemon, "start");
     heap_rest_start(daemon->heap_rest);
     presences_ready(&daemon->presences, daemon->snapshot);
-    tell_workers(daemon, order_serving);
+    tell_workers(daemon, worker_serving);
     if (daemon->options->on_ready) daemon->options->on_ready(daemon, daemon->options->ctx);
     notify_ready(daemon->snapshot->engine.agent_count);
     if (daemon->reload_again) {

@@ -393,7 +393,7 @@ static void on_session_ready(struct mcp_session *session) {
     mcp_client_unref(client);
 }
 
-/* Those that begin to wait meanwhile are not meant. */
+/* Except for calls that begin to wait meanwhile. */
 static void on_session_failed(struct mcp_session *session, const struct err *why) {
     struct mcp_client *client = mcp_client_ref(session->client);
     struct list failed, *link;

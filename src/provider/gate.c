@@ -30,7 +30,7 @@ void gate_take(const struct reply_event *event, void *ctx) {
 
 void gate_release(struct gate *gate) {
     while (!gate->closed && !gate->shut && !list_empty(&gate->kept)) {
-        /* Remove it only after its callback, so that later events queue behind it. */
+        /* Remove it only after its callback, so that later events queue after it. */
         struct reply_copy *kept = CONTAINER_OF(gate->kept.next, struct reply_copy, link);
         gate_pass(gate, &kept->event);
         reply_copy_free(kept);

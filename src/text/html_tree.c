@@ -21,7 +21,7 @@ struct html_tree {
     jmp_buf out; /* gumbo has no way to stop; this jump leaves it */
 };
 
-/* Everything gumbo leaves behind at a jump is in the arena. */
+/* Everything that gumbo has allocated before a jump is in the arena. */
 static void *allocate(void *ctx, size_t size) {
     struct html_tree *tree = ctx;
     if (tree->go_on && ++tree->allocations % ALLOCATIONS_EACH == 0) {

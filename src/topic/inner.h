@@ -28,7 +28,7 @@ struct topic {
 struct topic_view {
     struct topic *topic;
     struct loop *loop;
-    struct list link; /* in topic->views; unlinked: nobody reads here any more */
+    struct list link; /* in topic->views; unlinked: it has no reader here any more */
     struct mail mail;
     bool mailed; /* the mail is on its way */
 

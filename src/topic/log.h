@@ -12,7 +12,7 @@
 
 #include <stdatomic.h>
 
-/* An event, encoded. Nobody changes it. */
+/* An event, encoded. It does not change. */
 struct topic_frame {
     atomic_uint refs;
     uint32_t label_len;

@@ -11,11 +11,11 @@
  *
  * Sequences rise by one. What falls out of the window is gone:
  *
- *     TOPIC_EVENTS  a reader that still needed it is lost: it missed something, and is told so
+ *     TOPIC_EVENTS  a reader that still needed it is lost: it missed something, and hears so
  *     TOPIC_STATE   each event is the whole state of what its label names, so an older one is
  *                   superseded. Only superseded events are dropped, and a slow reader skips them
  *
- * Nobody waits for a reader, and nothing is queued for one beyond what its transport holds.
+ * No publisher waits for a reader, and nothing is queued for one beyond what its transport holds.
  *
  * Memory   a topic is counted: topic_ref(), topic_unref(). A window is at most max_bytes and
  *          max_frames, or one frame. A reader lives inside its owner.

@@ -225,7 +225,7 @@ static void reader_turn(struct topic_reader *reader) {
 
 /* --- a pass ------------------------------------------------------------------------------- */
 
-/* Forget what the topic has forgotten, and end those that still needed it. No reader waits for
+/* Forget what the topic has forgotten, and end the readers that needed it. No reader waits for
  * a turn. */
 static void view_trim(struct topic_view *view) {
     uint64_t before = view->log.dropped;

@@ -136,9 +136,10 @@ static void on_tool_progress(struct str text, void *ctx) {
     struct run *run = call->run;
     uint64_t now_ms = loop_now_ms(run->record.host->loop);
     struct buf said;
-    if (run->ending_begun || (call->told_ms && now_ms - call->told_ms < PROGRESS_APART_MS))
+    if (run->ending_begun ||
+        (call->reported_ms && now_ms - call->reported_ms < PROGRESS_APART_MS))
         return;
-    call->told_ms = now_ms ? now_ms : 1;
+    call->reported_ms = now_ms ? now_ms : 1;
     buf_init(&said, 2 * KIB);
     buf_printf(&said, STR_FMT ": " STR_FMT, STR_ARG(str_head(call->tool, NAME_SHOWN_BYTES)),
                STR_ARG(text));

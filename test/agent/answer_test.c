@@ -75,7 +75,7 @@ static void a_listener_may_cancel_from_inside(void **state) {
     }
 }
 
-static void what_a_pause_holds_back_is_told_in_order(void **state) {
+static void events_held_back_by_a_pause_are_delivered_in_order(void **state) {
     (void)state;
     struct heard heard;
     begin(&heard);
@@ -112,7 +112,7 @@ static void tokens_before(const struct reply_event *ending, const char *expected
     ended(&heard, expected);
 }
 
-static void tokens_are_added_and_told_once_before_any_ending(void **state) {
+static void tokens_are_added_and_reported_once_before_any_ending(void **state) {
     (void)state;
     const struct reply_event failed = {
         .kind = REPLY_FAILED, .text = STR("why"), .reason = STR("R")};
@@ -134,8 +134,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_ending_frees_the_call_once),
         cmocka_unit_test(a_listener_may_cancel_from_inside),
-        cmocka_unit_test(what_a_pause_holds_back_is_told_in_order),
-        cmocka_unit_test(tokens_are_added_and_told_once_before_any_ending),
+        cmocka_unit_test(events_held_back_by_a_pause_are_delivered_in_order),
+        cmocka_unit_test(tokens_are_added_and_reported_once_before_any_ending),
         cmocka_unit_test(a_listener_may_cancel_when_it_hears_of_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static void calls_are_a_list_of_tools_and_arguments(void **state) {
     arena_free(arena);
 }
 
-static void what_is_no_line_of_the_protocol_is_refused_with_the_reason(void **state) {
+static void a_line_outside_the_protocol_is_refused_with_the_reason(void **state) {
     (void)state;
     static const struct {
         const char *text, *reason;
@@ -88,7 +88,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_line_has_its_members),
         cmocka_unit_test(calls_are_a_list_of_tools_and_arguments),
-        cmocka_unit_test(what_is_no_line_of_the_protocol_is_refused_with_the_reason),
+        cmocka_unit_test(a_line_outside_the_protocol_is_refused_with_the_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,7 +88,7 @@ static void a_turn_is_one_line_with_the_calls_made_so_far(void **state) {
     buf_done(&out);
 }
 
-static void results_are_told_from_the_first_one_that_is_new(void **state) {
+static void results_are_delivered_from_the_first_new_one(void **state) {
     (void)state;
     struct buf out;
     buf_init(&out, 64 * KIB);
@@ -116,7 +116,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_moves_of_the_table_are_allowed),
         cmocka_unit_test(a_turn_is_one_line_with_the_calls_made_so_far),
-        cmocka_unit_test(results_are_told_from_the_first_one_that_is_new),
+        cmocka_unit_test(results_are_delivered_from_the_first_new_one),
         cmocka_unit_test(a_line_that_does_not_fit_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,17 +122,17 @@ static void lines_that_come_often_are_few_and_counted(void **state) {
     (void)state;
     log_setup(LOG_INFO, LOG_PLAIN);
     struct str text = captured(write_very_often), rest = text;
-    unsigned lines = 0, told = 0;
+    unsigned lines = 0, reported = 0;
     while (rest.len) {
         struct str line = str_split(rest, '\n', &rest);
         unsigned long long left_out;
         if (str_starts(line, STR("warning: refused "))) lines++;
         if (sscanf(line.at, "warning: %llu lines like the one before were left out",
                    &left_out) == 1)
-            told += (unsigned)left_out;
+            reported += (unsigned)left_out;
     }
     assert_in_range(lines, 1, 2 * LOG_OFTEN_MAX);
-    assert_int_equal(lines + told, 1000);
+    assert_int_equal(lines + reported, 1000);
     free((void *)text.at);
 }
 
@@ -170,7 +170,7 @@ static void the_last_line_is_json_where_the_others_are(void **state) {
 }
 
 /* Lines that the ring has no room for are said before the first one that has. */
-static void a_pipe_that_nobody_reads_stops_nobody(void **state) {
+static void a_pipe_without_a_reader_blocks_no_thread(void **state) {
     (void)state;
     int ends[2], before = dup(STDERR_FILENO);
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -198,7 +198,7 @@ int main(void) {
         cmocka_unit_test(lines_that_come_often_are_few_and_counted),
         cmocka_unit_test(with_a_thread_of_its_own_the_log_reads_the_same),
         cmocka_unit_test(the_last_line_is_json_where_the_others_are),
-        cmocka_unit_test(a_pipe_that_nobody_reads_stops_nobody),
+        cmocka_unit_test(a_pipe_without_a_reader_blocks_no_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

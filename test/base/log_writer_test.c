@@ -19,7 +19,7 @@ static size_t note(unsigned long long dropped, char room[LOG_WRITER_NOTE_BYTES])
     return (size_t)snprintf(room, LOG_WRITER_NOTE_BYTES, "dropped %llu\n", dropped);
 }
 
-/* A writer to a pipe that nobody reads until the test does. */
+/* A writer to a pipe that only the test reads. */
 struct stage {
     int reader, fd;
     struct log_writer *writer;
@@ -114,7 +114,7 @@ static void lines_without_room_are_dropped_and_counted_where_they_are_missing(vo
     end(&stage);
 }
 
-static void a_line_larger_than_the_ring_is_counted_and_stops_nobody(void **state) {
+static void a_line_larger_than_the_ring_is_counted_and_blocks_no_thread(void **state) {
     (void)state;
     struct stage stage;
     start(&stage, 16);
@@ -246,7 +246,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_leave_in_their_order_and_none_is_lost_to_a_reader),
         cmocka_unit_test(lines_without_room_are_dropped_and_counted_where_they_are_missing),
-        cmocka_unit_test(a_line_larger_than_the_ring_is_counted_and_stops_nobody),
+        cmocka_unit_test(a_line_larger_than_the_ring_is_counted_and_blocks_no_thread),
         cmocka_unit_test(a_line_longer_than_a_piece_is_whole),
         cmocka_unit_test(a_stop_waits_for_a_reader_but_not_for_ever),
         cmocka_unit_test(without_a_thread_nothing_is_taken),

@@ -93,7 +93,7 @@ static void memory_is_scarce_from_half_of_the_ceiling_on(void **state) {
     mem_uncount(64 * MIB);
 }
 
-static void what_can_be_had_again_goes_before_anybody_is_refused(void **state) {
+static void memory_that_can_be_restored_is_freed_before_a_call_is_refused(void **state) {
     (void)state;
     struct err e;
     struct hoard hoard = {.bytes = 6 * MIB};
@@ -168,7 +168,7 @@ int main(void) {
         cmocka_unit_test(the_counts_of_threads_meet),
         cmocka_unit_test(large_wishes_leave_room_for_small_ones),
         cmocka_unit_test(memory_is_scarce_from_half_of_the_ceiling_on),
-        cmocka_unit_test(what_can_be_had_again_goes_before_anybody_is_refused),
+        cmocka_unit_test(memory_that_can_be_restored_is_freed_before_a_call_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static void a_secret_is_given_by_all_of_it_and_nothing_more(void **state) {
     free((void *)secret.at);
 }
 
-static void an_empty_secret_is_given_by_nobody(void **state) {
+static void an_empty_secret_never_matches(void **state) {
     (void)state;
     assert_false(same_secret(STR(""), STR("")));
     assert_false(same_secret(STR("x"), (struct str){NULL, 0}));
@@ -37,7 +37,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_are_the_same_or_differ_anywhere),
         cmocka_unit_test(a_secret_is_given_by_all_of_it_and_nothing_more),
-        cmocka_unit_test(an_empty_secret_is_given_by_nobody),
+        cmocka_unit_test(an_empty_secret_never_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

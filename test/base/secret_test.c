@@ -34,7 +34,7 @@ static void a_key_is_known_by_how_it_begins(void **state) {
     marks("task-force, sk-, risk-averse", "task-force, sk-, risk-averse");
 }
 
-static void what_is_introduced_as_a_secret_is_one(void **state) {
+static void a_value_after_the_name_of_a_secret_is_one(void **state) {
     (void)state;
     marks("Bearer x, then", "Bearer [x], then");
     marks("?key=a&b=c", "?key=[a]&b=c");
@@ -81,7 +81,7 @@ static void names_of_secrets_are_known_in_every_spelling(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_is_known_by_how_it_begins),
-        cmocka_unit_test(what_is_introduced_as_a_secret_is_one),
+        cmocka_unit_test(a_value_after_the_name_of_a_secret_is_one),
         cmocka_unit_test(letters_and_digits_in_one_go_are_no_word),
         cmocka_unit_test(a_long_run_is_hidden_to_its_end),
         cmocka_unit_test(each_longer_piece_of_what_is_known_is_found_also_inside_words),

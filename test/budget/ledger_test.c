@@ -15,7 +15,7 @@
 #define NOON (DAY * DAY_MS + DAY_MS / 2)
 #define DOLLAR INT64_C(1000000000)
 
-/* --- a store that answers when told ------------------------------------------------------- */
+/* --- a store that answers when the test says so ------------------------------------------- */
 
 #define ASKED_MAX 1024
 static struct store_load *asked[ASKED_MAX];
@@ -468,15 +468,15 @@ enum { LINE_MAX_CALLS = 1200 };
 static struct caller {
     struct ledger_wait wait;
     enum ledger_answer answer;
-    bool told, refused;
+    bool answered, refused;
 } callers[LINE_MAX_CALLS];
 
 static struct loop *loop;
 
-static void on_told(const struct err *refused, void *ctx) {
+static void on_answered(const struct err *refused, void *ctx) {
     struct caller *caller = ctx;
-    assert_false(caller->told);
-    caller->told = true;
+    assert_false(caller->answered);
+    caller->answered = true;
     caller->refused = refused != NULL;
     if (refused) assert_int_equal(refused->code, ERR_RESOURCE_EXHAUSTED);
 }
@@ -493,7 +493,7 @@ static int teardown_line(void **state) {
     return 0;
 }
 
-/* One whose prompt costs 1, and at most `most`; 0: nobody knows. */
+/* One whose prompt costs 1, and at most `most`; 0: unknown. */
 static struct caller *ask_as(size_t nth, const char *agent, const struct budget *budget,
                              int64_t most) {
     struct caller *caller = &callers[nth];
@@ -509,7 +509,7 @@ static struct caller *ask_as(size_t nth, const char *agent, const struct budget 
                  .most = {most, most ? 10 : 0},
                  .priced = true},
         .loop = loop,
-        .answered = on_told,
+        .answered = on_answered,
         .ctx = caller,
     };
     caller->answer = ledger_ask(ledger, &caller->wait, &e);
@@ -522,7 +522,7 @@ static struct caller *ask(size_t nth, const struct budget *budget, int64_t most)
 
 static bool is_out(struct caller *caller) {
     loop_turn(loop);
-    return caller->answer == LEDGER_GRANTED || (caller->told && !caller->refused);
+    return caller->answer == LEDGER_GRANTED || (caller->answered && !caller->refused);
 }
 
 static void end_call(struct caller *caller, int64_t cost) {
@@ -610,7 +610,7 @@ static void a_dear_call_is_not_passed_by_cheap_ones_of_its_agent(void **state) {
     end_call(cheap, 1);
 }
 
-static void who_stops_waiting_lets_the_next_one_in(void **state) {
+static void a_turn_that_stops_waiting_lets_the_next_one_in(void **state) {
     (void)state;
     const struct budget budget = money("", "", BUDGET_DAY, 100);
     struct caller *one = ask(0, &budget, 60), *two = ask(1, &budget, 80),
@@ -619,7 +619,7 @@ static void who_stops_waiting_lets_the_next_one_in(void **state) {
     assert_true(ledger_withdraw(&two->wait));
     assert_true(is_out(three));
     assert_false(ledger_withdraw(&two->wait));
-    assert_false(two->told);
+    assert_false(two->answered);
     end_call(one, 1);
     end_call(three, 1);
 }
@@ -650,7 +650,7 @@ static void a_model_without_a_price_does_not_wait_for_money(void **state) {
                                                         .unix_ms = NOON,
                                                         .prompt = {0, 5}},
                                                .loop = loop,
-                                               .answered = on_told};
+                                               .answered = on_answered};
         assert_int_equal(ledger_ask(ledger, &callers[i].wait, &e), LEDGER_GRANTED);
     }
     ledger_settle(&one->wait.reserved, (struct amount){0});
@@ -879,7 +879,7 @@ int main(void) {
         LINE(alone_a_call_begins_whose_usual_cost_fits),
         LINE(what_never_fits_is_refused_at_once),
         LINE(a_dear_call_is_not_passed_by_cheap_ones_of_its_agent),
-        LINE(who_stops_waiting_lets_the_next_one_in),
+        LINE(a_turn_that_stops_waiting_lets_the_next_one_in),
         LINE(no_more_than_so_many_wait),
         LINE(a_model_without_a_price_does_not_wait_for_money),
         LINE(the_worst_overshoot_is_what_the_formula_says),

@@ -129,7 +129,7 @@ static void wrong_usage_is_exit_code_2_with_a_word_on_stderr_and_no_data(void **
     }
 }
 
-/* --- whoever asks a daemon that cannot be asked ------------------------------------------- */
+/* --- a daemon that cannot be asked -------------------------------------------------------- */
 
 static const char *const askers[] = {"approvals", "sessions", "usage"};
 
@@ -160,7 +160,7 @@ static void a_daemon_that_cannot_be_asked_is_a_failure_that_says_why(void **stat
 static const char *const key[] = {"CRAWBL_MCP_SIGNING_KEY", "a key for these tests", NULL};
 static const char *const other_key[] = {"CRAWBL_MCP_SIGNING_KEY", "another key for them", NULL};
 
-static void a_token_says_whose_it_is_to_who_has_its_key(void **state) {
+static void a_token_names_its_subject_to_a_holder_of_the_key(void **state) {
     (void)state;
     char token[1024];
     weir(&said, key, "token", "new", "--user", "ann", "--workspace", "acme");
@@ -293,7 +293,7 @@ int main(void) {
         TEST(a_version_is_one_line),
         TEST(wrong_usage_is_exit_code_2_with_a_word_on_stderr_and_no_data),
         TEST(a_daemon_that_cannot_be_asked_is_a_failure_that_says_why),
-        TEST(a_token_says_whose_it_is_to_who_has_its_key),
+        TEST(a_token_names_its_subject_to_a_holder_of_the_key),
         TEST(without_a_key_the_demo_makes_its_own),
         TEST(tools_and_providers_are_listed),
         TEST(a_tool_is_tried_by_itself),

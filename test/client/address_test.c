@@ -148,7 +148,7 @@ static void bytes_that_are_no_address_are_not_public(void **state) {
 }
 
 /* Both ends of each range, its neighbours, and the IPv6 forms of an IPv4 address. */
-static void addresses_that_hold_credentials_are_told_from_all_others(void **state) {
+static void addresses_that_hold_credentials_are_recognised(void **state) {
     (void)state;
     static const struct {
         const char *address;
@@ -213,7 +213,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_addresses_of_the_internet_itself_are_public),
         cmocka_unit_test(bytes_that_are_no_address_are_not_public),
-        cmocka_unit_test(addresses_that_hold_credentials_are_told_from_all_others),
+        cmocka_unit_test(addresses_that_hold_credentials_are_recognised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

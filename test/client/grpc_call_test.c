@@ -520,11 +520,11 @@ static void a_goaway_moves_the_next_calls_to_a_new_connection(void **state) {
     caller_done(&fine);
 }
 
-static void nobody_there_means_never_seen(void **state) {
+static void a_server_that_is_not_there_has_never_seen_the_call(void **state) {
     struct world *world = *state;
     struct caller callers[2];
     struct grpc_call_request request = request_for(world, "/ok");
-    int fd = socket(AF_INET, SOCK_STREAM, 0); /* bound, and nobody listens */
+    int fd = socket(AF_INET, SOCK_STREAM, 0); /* bound, without a listener */
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(address);
@@ -562,7 +562,7 @@ int main(void) {
         TEST(a_silent_server_that_answers_pings_is_asked_rarely),
         TEST(a_lost_connection_ends_its_calls_and_the_next_one_dials),
         TEST(a_goaway_moves_the_next_calls_to_a_new_connection),
-        TEST(nobody_there_means_never_seen),
+        TEST(a_server_that_is_not_there_has_never_seen_the_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

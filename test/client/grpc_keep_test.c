@@ -1,4 +1,4 @@
-/* Calls that are kept open between two exchanges, against a server behind a socket. */
+/* Calls that are kept open between two exchanges, against a server on a socket. */
 #include "client/grpc_keep.h"
 
 #include "client/h2_peer.h"
@@ -138,7 +138,7 @@ static void a_parked_call_that_says_something_or_ends_is_gone(void **state) {
     (void)state;
     struct world world;
     world_open(&world, 0);
-    say(&world, dial(&world), "twice", "one"); /* the echo comes once for us, once for nobody */
+    say(&world, dial(&world), "twice", "one"); /* two echoes; only the first is read */
     assert_null(take(&world, "one"));
     say(&world, dial(&world), "leave", "two");
     assert_null(take(&world, "two"));
@@ -169,7 +169,7 @@ static void the_oldest_makes_room_for_a_call_that_queues(void **state) {
     world_shut(&world);
 }
 
-static void a_call_is_ended_in_order_and_nobody_hears_of_it(void **state) {
+static void a_call_is_ended_in_order_without_a_callback(void **state) {
     (void)state;
     struct world world;
     world_open(&world, 0);
@@ -190,7 +190,7 @@ int main(void) {
         cmocka_unit_test(the_newest_of_a_name_is_taken),
         cmocka_unit_test(a_parked_call_that_says_something_or_ends_is_gone),
         cmocka_unit_test(the_oldest_makes_room_for_a_call_that_queues),
-        cmocka_unit_test(a_call_is_ended_in_order_and_nobody_hears_of_it),
+        cmocka_unit_test(a_call_is_ended_in_order_without_a_callback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

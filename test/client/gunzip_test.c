@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "helper/assert_str.h"
 
-/* "hello", and "hello" with another member " you" behind it. */
+/* "hello", and "hello" with another member " you" after it. */
 #define HELLO                                                                                  \
     "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xcb\x48\xcd\xc9\xc9\x07\x00\x86\xa6\x10\x36\x05" \
     "\x00\x00\x00"
@@ -73,7 +73,7 @@ static void a_body_that_is_cut_short_is_not_whole(void **state) {
     }
 }
 
-static void what_is_no_gzip_is_refused(void **state) {
+static void bytes_that_are_not_gzip_are_refused(void **state) {
     (void)state;
     const struct str cases[] = {STR("hello"), STR("\x1f\x8c"), STR("\x78\x9c\xcb\x48"),
                                 STR("\x1f\x8b\x08\x00\0\0\0\0\0\x03\xff\xff\xff")};
@@ -93,7 +93,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_body_reads_the_same_however_it_is_cut_and_stopped),
         cmocka_unit_test(a_body_that_is_cut_short_is_not_whole),
-        cmocka_unit_test(what_is_no_gzip_is_refused),
+        cmocka_unit_test(bytes_that_are_not_gzip_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* h2_peer: an HTTP/2 server in memory, and one behind a socket, controlled by the test.
+/* h2_peer: an HTTP/2 server in memory, and one on a socket, controlled by the test.
  *
  * nghttp2 does the protocol. The test's function is called with the path of each complete
  * request, and answers with h2_peer_answer() or with anything else.
@@ -39,7 +39,7 @@ struct h2_peer {
     struct buf out; /* for the client */
     h2_peer_fn *on_request;
     void *ctx;
-    bool deaf, hangs_up; /* behind a socket: reads no more; closes after what it has said */
+    bool deaf, hangs_up; /* on a socket: reads no more; closes after what it has said */
     size_t requests, resets, pings;
     uint32_t reset_code;
     struct h2_peer_stream *streams[512]; /* by (id - 1) / 2 */
@@ -214,7 +214,7 @@ static inline void h2_peer_goaway(struct h2_peer *peer, int32_t last_id, uint32_
     nghttp2_submit_goaway(peer->session, NGHTTP2_FLAG_NONE, last_id, code, NULL, 0);
 }
 
-/* --- behind a socket ---------------------------------------------------------------------- */
+/* --- on a socket -------------------------------------------------------------------------- */
 
 enum { PEER_CONNECTIONS = 8 };
 

@@ -65,7 +65,7 @@ static const struct answer answers[] = {
     {"no HTTP", "SSH-2.0-something\r\n", "UNAVAILABLE", HTTP_WAITING, false},
 };
 
-static void every_answer_is_told_in_order(void **state) {
+static void every_answer_is_delivered_in_order(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
         struct answer answer = answers[i];
@@ -171,7 +171,7 @@ static void a_request_says_what_was_asked_and_no_more(void **state) {
     peer_stop(&peer);
 }
 
-static void what_cannot_be_asked_is_told_at_the_end(void **state) {
+static void a_request_that_cannot_be_sent_is_reported_at_the_end(void **state) {
     (void)state;
     static const struct http_header broken[] = {{STR_INIT("a"), STR_INIT("b\r\nc: d")}};
     static const struct http_header unnamed[] = {{STR_INIT(""), STR_INIT("b")}};
@@ -212,7 +212,7 @@ static void a_call_without_the_library_ends_in_a_later_turn(void **state) {
     asker_shut(&asker);
 }
 
-static void a_port_that_nobody_listens_on_is_unavailable(void **state) {
+static void a_port_without_a_listener_is_unavailable(void **state) {
     (void)state;
     struct peer peer;
     struct asker asker;
@@ -241,7 +241,7 @@ static bool redirect(struct peer *peer, int fd, struct str request) {
                         : "HTTP/1.1 307 F\r\nLocation: /end\r\nContent-Length: 2\r\n\r\nno");
 }
 
-static void a_redirect_is_followed_and_only_its_end_is_told(void **state) {
+static void a_redirect_is_followed_and_only_its_end_is_reported(void **state) {
     (void)state;
     struct peer peer;
     struct asker asker;
@@ -480,7 +480,7 @@ static bool send_elsewhere(struct peer *peer, int fd, struct str request) {
     return peer_say(peer, fd, head);
 }
 
-static void secrets_and_the_body_stay_behind_at_another_server(void **state) {
+static void secrets_and_the_body_are_not_sent_to_another_server(void **state) {
     (void)state;
     struct peer first, second;
     struct asker asker;
@@ -614,14 +614,14 @@ int main(void) {
                                           "NO_PROXY"};
     for (size_t i = 0; i < ARRAY_LEN(proxies); i++) unsetenv(proxies[i]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_answer_is_told_in_order),
+        cmocka_unit_test(every_answer_is_delivered_in_order),
         cmocka_unit_test(an_answer_reads_the_same_however_it_is_cut),
         cmocka_unit_test(a_compressed_answer_reads_the_same_however_it_is_cut),
         cmocka_unit_test(a_request_says_what_was_asked_and_no_more),
-        cmocka_unit_test(what_cannot_be_asked_is_told_at_the_end),
+        cmocka_unit_test(a_request_that_cannot_be_sent_is_reported_at_the_end),
         cmocka_unit_test(a_call_without_the_library_ends_in_a_later_turn),
-        cmocka_unit_test(a_port_that_nobody_listens_on_is_unavailable),
-        cmocka_unit_test(a_redirect_is_followed_and_only_its_end_is_told),
+        cmocka_unit_test(a_port_without_a_listener_is_unavailable),
+        cmocka_unit_test(a_redirect_is_followed_and_only_its_end_is_reported),
         cmocka_unit_test(a_redirect_that_keeps_the_body_sends_it_again),
         cmocka_unit_test(what_came_before_a_reset_is_heard_and_then_its_end),
         cmocka_unit_test(a_pause_between_two_pieces_holds_the_second),
@@ -629,7 +629,7 @@ int main(void) {
         cmocka_unit_test(what_must_not_arrive_twice_has_a_connection_of_its_own),
         cmocka_unit_test(a_request_on_a_connection_that_was_dead_is_sent_again),
         cmocka_unit_test(but_not_after_a_byte_of_the_answer),
-        cmocka_unit_test(secrets_and_the_body_stay_behind_at_another_server),
+        cmocka_unit_test(secrets_and_the_body_are_not_sent_to_another_server),
         cmocka_unit_test(two_hundred_calls_at_once_all_end),
         cmocka_unit_test(a_pool_serves_two_loops_on_two_threads),
 #ifndef PEER_SECURE

@@ -143,7 +143,7 @@ static bool say_five(struct peer *peer, int fd, struct str request) {
     return peer_say(peer, fd, OK_PLAIN "Content-Length: 5\r\n\r\nhello");
 }
 
-static void a_body_beyond_its_limit_is_told_as_far_as_it_fits(void **state) {
+static void a_body_beyond_its_limit_is_delivered_as_far_as_it_fits(void **state) {
     (void)state;
     static const char *const heard[] = {
         [1] = "200 text/plain;hRESOURCE_EXHAUSTED",
@@ -177,7 +177,7 @@ static bool say_bomb(struct peer *peer, int fd, struct str request) {
            peer_send(peer, fd, buf_str(&bomb)) && false;
 }
 
-static void a_bomb_is_told_as_far_as_it_fits(void **state) {
+static void a_bomb_is_delivered_as_far_as_it_fits(void **state) {
     (void)state;
     struct scene *scene = open_scene(say_bomb);
     scene->request.body_max_bytes = 200 * KIB;
@@ -333,7 +333,7 @@ static void a_call_is_cancelled_before_it_begins(void **state) {
     shut_scene(scene);
 }
 
-/* Whoever hears first cancels the other, inside libcurl's callback for its own call. */
+/* The first call to hear cancels the other, inside libcurl's callback for its own call. */
 struct pair {
     struct asker asker;
     struct http_call *calls[2];
@@ -416,8 +416,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_limit_of_time_ends_a_call_and_its_connection),
         cmocka_unit_test(headers_without_end_are_refused),
-        cmocka_unit_test(a_body_beyond_its_limit_is_told_as_far_as_it_fits),
-        cmocka_unit_test(a_bomb_is_told_as_far_as_it_fits),
+        cmocka_unit_test(a_body_beyond_its_limit_is_delivered_as_far_as_it_fits),
+        cmocka_unit_test(a_bomb_is_delivered_as_far_as_it_fits),
         cmocka_unit_test(a_paused_call_lets_its_peer_wait),
         cmocka_unit_test(a_short_answer_that_came_whole_waits_for_its_reader),
         cmocka_unit_test(a_paused_bomb_stays_compressed),

@@ -1,4 +1,4 @@
-/* peer_secure: the server of peer.h behind TLS, for tests that define PEER_SECURE.
+/* peer_secure: the server of peer.h with TLS, for tests that define PEER_SECURE.
  *
  * Its certificate is created with the first peer, and trusted through SSL_CERT_FILE. Each write
  * of the test's functions is sealed in records of its own. A connection that they close ends

@@ -147,7 +147,7 @@ static void an_idle_connection_of_another_call_is_not_used(void **state) {
 
 /* --- not link-local ----------------------------------------------------------------------- */
 
-/* However it is spelled, and never connected to: these addresses are nobody's here. */
+/* However they are spelled: these addresses belong to no one here and are never connected to. */
 static void no_spelling_of_a_link_local_address_is_connected_to(void **state) {
     (void)state;
     static const char *const urls[] = {
@@ -191,7 +191,7 @@ static void an_idle_connection_serves_calls_of_its_rule(void **state) {
         int accepted; /* so far */
     } calls[] = {
         {HTTP_ANYWHERE, 1},       {HTTP_ANYWHERE, 1}, /* the first is used again */
-        {HTTP_NOT_LINK_LOCAL, 2},                     /* nobody checked where that one leads */
+        {HTTP_NOT_LINK_LOCAL, 2},                     /* its target was not checked */
         {HTTP_NOT_LINK_LOCAL, 2}, {HTTP_ANYWHERE, 2},
     };
     struct peer peer;

@@ -21,7 +21,7 @@ static struct {
     const char *answers[LOOKUPS_MAX][ANSWERS_MAX + 1];
     size_t count;
     atomic_size_t asked;
-    atomic_bool held; /* nobody is answered until this is over */
+    atomic_bool held; /* no query is answered until this is over */
     atomic_int inside, inside_max;
 } lies;
 
@@ -361,7 +361,7 @@ static void cancel_half(void *ctx) {
 }
 
 /* Half of those who share a look-up, and half of those who wait for a thread. */
-static void who_leaves_takes_nothing_from_the_others(void **state) {
+static void a_waiter_that_leaves_takes_nothing_from_the_others(void **state) {
     (void)state;
     const unsigned names[] = {1, 7, CALLERS};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -414,7 +414,7 @@ int main(void) {
         cmocka_unit_test(a_redirect_is_looked_up_and_judged_like_the_first_address),
         cmocka_unit_test(callers_of_one_name_share_a_look_up),
         cmocka_unit_test(many_names_take_turns),
-        cmocka_unit_test(who_leaves_takes_nothing_from_the_others),
+        cmocka_unit_test(a_waiter_that_leaves_takes_nothing_from_the_others),
         cmocka_unit_test(a_loop_ends_without_its_look_ups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

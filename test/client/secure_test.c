@@ -135,7 +135,7 @@ static void speak_plainly(struct host *host, int fd) {
     drain(fd);
 }
 
-/* Our flight, which is left in secure->sealed. NULL: nobody is there any more. */
+/* Our flight, which is left in secure->sealed. NULL: the peer has gone. */
 static struct peer_secure *make_flight(int fd) {
     char bytes[4096];
     ssize_t len = recv(fd, bytes, sizeof(bytes), 0);
@@ -334,7 +334,7 @@ static void tell(struct host *host, int fd) {
     peer_secures[fd] = NULL;
 }
 
-static void an_end_counts_where_it_is_told(void **state) {
+static void an_end_counts_when_it_is_reported(void **state) {
     (void)state;
     static const struct story stories[] = {
         {OK_PLAIN "\r\nhello", TOLD, "200 text/plain;hello;whole", ""},
@@ -693,7 +693,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_handshake_that_fails_ends_the_call_and_says_how),
         cmocka_unit_test(records_read_the_same_however_they_are_cut),
-        cmocka_unit_test(an_end_counts_where_it_is_told),
+        cmocka_unit_test(an_end_counts_when_it_is_reported),
         cmocka_unit_test(a_server_is_come_back_to_with_its_ticket),
         cmocka_unit_test(an_idle_link_takes_tickets_and_nothing_else),
         cmocka_unit_test(a_call_is_cancelled_at_any_moment),

@@ -112,7 +112,7 @@ static void a_tool_is_found_by_its_name_in_the_settings(void **state) {
     config_free(config);
 }
 
-static void a_tool_is_found_behind_its_address(void **state) {
+static void a_tool_is_found_at_its_address(void **state) {
     const struct folder *folder = *state;
     put(folder, "agent.yaml",
         AGENT("guide") "guardrails: [hitl_approve]\n"
@@ -151,7 +151,7 @@ static void a_tool_is_found_behind_its_address(void **state) {
     config_free(config);
 }
 
-static void tools_of_one_name_that_differ_are_told_apart(void **state) {
+static void different_tools_of_one_name_are_distinguished(void **state) {
     const struct folder *folder = *state;
     put(folder, "a.yaml", AGENT("one") "tools: [{name: find, description: A.}, {name: x}]\n");
     put(folder, "b.yaml", AGENT("two") "tools: [{name: find, description: B.}, {name: x}]\n");
@@ -189,7 +189,7 @@ static void a_server_is_found_in_the_variable_or_beside_its_name(void **state) {
     config_free(config);
 }
 
-static void what_is_nowhere_refuses_the_file_with_the_line_that_would_help(void **state) {
+static void a_missing_reference_refuses_the_file_with_the_line_that_helps(void **state) {
     const struct folder *folder = *state;
     static const struct {
         const char *text, *why;
@@ -395,10 +395,10 @@ static void a_guardrail_may_have_its_rule_in_the_settings(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tool_is_found_by_its_name_in_the_settings),
-        cmocka_unit_test(a_tool_is_found_behind_its_address),
-        cmocka_unit_test(tools_of_one_name_that_differ_are_told_apart),
+        cmocka_unit_test(a_tool_is_found_at_its_address),
+        cmocka_unit_test(different_tools_of_one_name_are_distinguished),
         cmocka_unit_test(a_server_is_found_in_the_variable_or_beside_its_name),
-        cmocka_unit_test(what_is_nowhere_refuses_the_file_with_the_line_that_would_help),
+        cmocka_unit_test(a_missing_reference_refuses_the_file_with_the_line_that_helps),
         cmocka_unit_test(what_is_wrong_in_a_variable_is_named),
         cmocka_unit_test(a_tool_of_the_settings_comes_first),
         cmocka_unit_test(a_server_of_other_agents_is_not_given),

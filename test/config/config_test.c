@@ -412,7 +412,7 @@ static void a_listener_that_is_not_served_is_warned_of_once(void **state) {
     config_free(config);
 }
 
-static void a_variable_that_nobody_reads_is_noticed(void **state) {
+static void a_variable_that_is_not_read_is_noticed(void **state) {
     (void)state;
     struct config *config = load(NOTHING, LIST("WEIR_HTPP=off", "WEIR_SOMETHING_ELSE=1"));
     assert_true(warned(config, "nothing reads WEIR_HTPP; did you mean WEIR_HTTP?"));
@@ -584,7 +584,7 @@ int main(void) {
         cmocka_unit_test(a_listener_that_is_not_served_is_warned_of_once),
         cmocka_unit_test(a_key_that_can_be_guessed_is_warned_of),
         cmocka_unit_test(limits_that_contradict_each_other_are_warned_of),
-        cmocka_unit_test(a_variable_that_nobody_reads_is_noticed),
+        cmocka_unit_test(a_variable_that_is_not_read_is_noticed),
         cmocka_unit_test(secrets_come_from_the_environment_or_from_files),
         cmocka_unit_test(white_space_around_a_secret_is_removed_and_said),
         cmocka_unit_test(a_secret_is_never_printed),

@@ -202,7 +202,7 @@ static void a_key_comes_from_a_variable_a_file_or_a_credential(void **state) {
     config_free(config);
 }
 
-static void the_key_of_a_vendor_is_not_sent_to_a_server_nobody_knows(void **state) {
+static void the_key_of_a_vendor_is_not_sent_to_an_unknown_server(void **state) {
     const struct folder *folder = *state;
     struct config *config =
         load(folder->file,
@@ -346,7 +346,7 @@ static void the_usual_options_are_those_of_agents_without_any(void **state) {
     }
 }
 
-static void a_budget_of_an_agent_that_is_not_there_is_told(void **state) {
+static void a_budget_of_a_missing_agent_is_reported(void **state) {
     const struct folder *folder = *state;
     static const char agents[] = "agents: [{slug: researcher, model: ollama/m}]\n"
                                  "budgets:\n"
@@ -360,7 +360,7 @@ static void a_budget_of_an_agent_that_is_not_there_is_told(void **state) {
                                "you mean 'researcher'?"));
     assert_true(warned(config, "a budget is for the agent 'zzz', and there is none"));
     config_free(config);
-    /* Agents that only a script or an orchestrator names are nobody's slip. */
+    /* Agents that only a script or an orchestrator names are no mistake. */
     config = load(folder->file, agents, LIST("--mcp-endpoint", "http://127.0.0.1:7171/mcp/v1"),
                   NOTHING);
     assert_false(warned(config, "a budget is for"));
@@ -370,7 +370,7 @@ static void a_budget_of_an_agent_that_is_not_there_is_told(void **state) {
     config_free(config);
 }
 
-static void a_model_that_nobody_has_is_refused(void **state) {
+static void an_unknown_model_is_refused(void **state) {
     static const struct {
         const char *flag, *why;
     } cases[] = {
@@ -1223,14 +1223,14 @@ int main(void) {
         cmocka_unit_test(a_provider_has_every_field_that_its_entry_says),
         cmocka_unit_test(what_is_wrong_with_a_provider_is_named_at_its_place),
         cmocka_unit_test(a_key_comes_from_a_variable_a_file_or_a_credential),
-        cmocka_unit_test(the_key_of_a_vendor_is_not_sent_to_a_server_nobody_knows),
+        cmocka_unit_test(the_key_of_a_vendor_is_not_sent_to_an_unknown_server),
         cmocka_unit_test(each_dialect_is_a_kind_and_knows_its_vendors_variables),
         cmocka_unit_test(a_key_is_printed_nowhere),
         cmocka_unit_test(known_providers_need_no_entry_and_listen_to_their_variables),
         cmocka_unit_test(a_model_alone_makes_one_agent_that_asks_it),
         cmocka_unit_test(the_usual_options_are_those_of_agents_without_any),
-        cmocka_unit_test(a_budget_of_an_agent_that_is_not_there_is_told),
-        cmocka_unit_test(a_model_that_nobody_has_is_refused),
+        cmocka_unit_test(a_budget_of_a_missing_agent_is_reported),
+        cmocka_unit_test(an_unknown_model_is_refused),
         cmocka_unit_test(each_agent_gets_the_model_that_its_entry_means),
         cmocka_unit_test(without_providers_the_script_answers_as_ever),
         cmocka_unit_test(an_agent_has_every_field_that_its_entry_says),

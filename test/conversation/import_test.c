@@ -263,7 +263,7 @@ static void every_arena_that_is_too_small_is_an_error(void **state) {
     }
 }
 
-static void a_block_goes_behind_the_text_and_the_parts(void **state) {
+static void a_block_goes_after_the_text_and_the_parts(void **state) {
     (void)state;
     struct message text = {.text = STR("hi")}, none = {.text = STR_EMPTY};
     struct message picture = {.text = STR_EMPTY,
@@ -524,7 +524,7 @@ int main(void) {
         cmocka_unit_test(a_nul_and_other_characters_arrive_as_they_are),
         cmocka_unit_test(what_cannot_be_taken_is_refused_with_its_place),
         cmocka_unit_test(every_arena_that_is_too_small_is_an_error),
-        cmocka_unit_test(a_block_goes_behind_the_text_and_the_parts),
+        cmocka_unit_test(a_block_goes_after_the_text_and_the_parts),
         cmocka_unit_test(what_is_kept_reads_back_equal),
         cmocka_unit_test(every_truncation_of_what_is_kept_is_data_loss),
         cmocka_unit_test(the_session_or_its_newest_part_is_known_in_a_list),

@@ -91,7 +91,7 @@ static void an_edition_hands_each_setting_to_the_part_that_keeps_it(void **state
 }
 
 /* A sanitizer sees who used it afterwards, and that it went at all. */
-static void an_edition_lives_as_long_as_somebody_has_its_engine(void **state) {
+static void a_snapshot_lives_as_long_as_its_engine_is_referenced(void **state) {
     const struct folder *folder = *state;
     struct config_snapshot *snapshot = make(load(folder, "script: other\n"));
     struct engine *engine = engine_ref(&snapshot->engine);
@@ -100,7 +100,7 @@ static void an_edition_lives_as_long_as_somebody_has_its_engine(void **state) {
     engine_unref(engine);
 }
 
-static void what_does_not_fit_together_makes_no_edition(void **state) {
+static void contradicting_settings_make_no_snapshot(void **state) {
     const struct folder *folder = *state;
     static const struct {
         const char *settings, *why;
@@ -143,8 +143,8 @@ static void only_what_a_start_reads_needs_a_restart(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_edition_hands_each_setting_to_the_part_that_keeps_it),
-        cmocka_unit_test(an_edition_lives_as_long_as_somebody_has_its_engine),
-        cmocka_unit_test(what_does_not_fit_together_makes_no_edition),
+        cmocka_unit_test(a_snapshot_lives_as_long_as_its_engine_is_referenced),
+        cmocka_unit_test(contradicting_settings_make_no_snapshot),
         cmocka_unit_test(only_what_a_start_reads_needs_a_restart),
     };
     return cmocka_run_group_tests(tests, test_folder_setup, test_folder_teardown);

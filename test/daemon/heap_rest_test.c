@@ -125,7 +125,7 @@ static void one_thing_that_goes_for_its_age_is_enough(void **state) {
     }
 }
 
-static void before_the_loops_run_nobody_is_asked(void **state) {
+static void before_the_loops_run_no_server_is_asked(void **state) {
     struct scene *scene = *state;
     burst(8 * MIB);
     loop_advance(scene->loops[0], TIDY_MS);
@@ -150,7 +150,7 @@ int main(void) {
         TEST(a_burst_that_goes_on_is_left_alone),
         TEST(what_is_unused_is_tidied_and_then_given_back),
         TEST(one_thing_that_goes_for_its_age_is_enough),
-        TEST(before_the_loops_run_nobody_is_asked),
+        TEST(before_the_loops_run_no_server_is_asked),
         TEST(a_stop_ends_a_look_at_any_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

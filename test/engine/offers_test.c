@@ -1,22 +1,25 @@
-/* What agents are told of their tools and colleagues. Source: contracts/crawbl.md 2.6. */
+/* What agents read about their tools and colleagues. Source: contracts/crawbl.md 2.6. */
 #include "engine/offers.h"
 
+#include "base/mem.h"
 #include "fake/provider_fake.h"
 #include "helper/assert_str.h"
 #include "turn/run.h"
 #include "wire/json.h"
 
+#include <stdlib.h>
+
 static const struct str manages[] = {STR_INIT("wally"), STR_INIT("eve")};
 
-struct house {
+struct fixture {
     struct agent agents[3];
     struct tool *tools[2];
     struct engine engine;
     struct offers *offers;
 };
 
-static void open_house(struct house *house) {
-    *house = (struct house){
+static void fixture_init(struct fixture *f) {
+    *f = (struct fixture){
         .agents = {{.slug = STR("manager"),
                     .description = STR("leads"),
                     .system = STR("Be brief."),
@@ -26,40 +29,49 @@ static void open_house(struct house *house) {
                    {.slug = STR("eve"), .system = STR("Dates.")}},
         .tools = {fake_tool_new("search"), fake_tool_new("write")},
     };
-    house->engine = (struct engine){
-        .agents = house->agents, .agent_count = 3, .tools = house->tools, .tool_count = 2};
+    f->engine = (struct engine){
+        .agents = f->agents, .agent_count = 3, .tools = f->tools, .tool_count = 2};
 }
 
-static const struct offer *offer_to(struct house *house, size_t agent) {
-    if (!house->offers) house->offers = offers_new(&house->engine);
-    return offers_of(house->offers, &house->agents[agent]);
+static const struct offer *offer_to(struct fixture *f, size_t agent) {
+    if (!f->offers) f->offers = offers_new(&f->engine);
+    return offers_of(f->offers, &f->agents[agent]);
 }
 
-static void close_house(struct house *house) {
-    offers_free(house->offers);
-    tool_free(house->tools[0]);
-    tool_free(house->tools[1]);
+static void fixture_done(struct fixture *f) {
+    offers_free(f->offers);
+    tool_free(f->tools[0]);
+    tool_free(f->tools[1]);
 }
 
-static void the_manager_is_told_whom_it_can_hand_the_turn_to(void **state) {
-    (void)state;
-    struct house house;
-    open_house(&house);
-    assert_str(offer_to(&house, 0)->system,
+static int setup(void **state) {
+    struct fixture *f = MEM_NEW(struct fixture);
+    fixture_init(f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct fixture *f = *state;
+    fixture_done(f);
+    free(f);
+    return 0;
+}
+
+static void the_manager_gets_the_agents_it_can_transfer_to(void **state) {
+    struct fixture *f = *state;
+    assert_str(offer_to(f, 0)->system,
                "Be brief.\n\nYou are the agent 'manager'. Your task: leads\n"
                "Where another agent suits the request better, hand the turn over with the tool "
                "transfer_to_agent, without saying so. The agents:\n"
                "- wally: reads the web\n- eve");
-    close_house(&house);
 }
 
 static void the_transfer_tool_comes_first_and_names_its_targets(void **state) {
-    (void)state;
-    struct house house;
+    struct fixture *f = *state;
     struct err e;
     struct json schema;
-    open_house(&house);
-    const struct offer *offer = offer_to(&house, 1);
+    const struct offer *offer = offer_to(f, 1);
     assert_int_equal(offer->tool_count, 3);
     assert_str(offer->tools[0].name, TRANSFER_TOOL);
     assert_true(json_read(offer->tools[0].parameters, &schema, &e));
@@ -67,33 +79,26 @@ static void the_transfer_tool_comes_first_and_names_its_targets(void **state) {
                "{\"type\":\"object\",\"properties\":{\"agent_name\":{\"type\":\"string\","
                "\"enum\":[\"manager\",\"eve\"]}},\"required\":[\"agent_name\"]}");
     assert_str(offer->tools[1].name, "search");
-    close_house(&house);
 }
 
 static void a_hidden_tool_is_not_offered_and_one_that_asks_is(void **state) {
-    (void)state;
+    struct fixture *f = *state;
     static const struct agent_tool policies[] = {{STR_INIT("search"), TOOL_HIDDEN},
                                                  {STR_INIT("write"), TOOL_ASK}};
-    struct house house;
-    open_house(&house);
-    house.agents[2].tools = policies;
-    house.agents[2].tool_count = 2;
-    const struct offer *offer = offer_to(&house, 2);
+    f->agents[2].tools = policies;
+    f->agents[2].tool_count = 2;
+    const struct offer *offer = offer_to(f, 2);
     assert_int_equal(offer->tool_count, 2);
     assert_str(offer->tools[1].name, "write");
-    close_house(&house);
 }
 
-static void an_agent_alone_is_told_its_instructions_and_nothing_else(void **state) {
-    (void)state;
-    struct house house;
-    open_house(&house);
-    house.engine.agent_count = 1;
-    const struct offer *offer = offer_to(&house, 0);
+static void an_agent_alone_gets_its_instructions_and_nothing_else(void **state) {
+    struct fixture *f = *state;
+    f->engine.agent_count = 1;
+    const struct offer *offer = offer_to(f, 0);
     assert_str(offer->system, "Be brief.");
     assert_str(offer->briefing, "");
     assert_str(offer->tools[0].name, "search");
-    close_house(&house);
 }
 
 static void a_turn_may_go_to_children_parents_siblings_and_the_manager(void **state) {
@@ -118,12 +123,14 @@ static void a_turn_may_go_to_children_parents_siblings_and_the_manager(void **st
     }
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_manager_is_told_whom_it_can_hand_the_turn_to),
-        cmocka_unit_test(the_transfer_tool_comes_first_and_names_its_targets),
-        cmocka_unit_test(a_hidden_tool_is_not_offered_and_one_that_asks_is),
-        cmocka_unit_test(an_agent_alone_is_told_its_instructions_and_nothing_else),
+        TEST(the_manager_gets_the_agents_it_can_transfer_to),
+        TEST(the_transfer_tool_comes_first_and_names_its_targets),
+        TEST(a_hidden_tool_is_not_offered_and_one_that_asks_is),
+        TEST(an_agent_alone_gets_its_instructions_and_nothing_else),
         cmocka_unit_test(a_turn_may_go_to_children_parents_siblings_and_the_manager),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,7 @@ void fake_http_need_fails(struct http_pool *pool, enum err_code code) {
 
 /* --- a call ------------------------------------------------------------------------------- */
 
-/* In a block of its own, so that a sanitizer sees who reads on behind it. */
+/* In a block of its own, so that a sanitizer sees reads past its end. */
 static struct str copy(struct str bytes) {
     char *at = mem_alloc(bytes.len);
     if (bytes.len) memcpy(at, bytes.at, bytes.len);

@@ -234,7 +234,7 @@ static void answer_session_runs(const struct store *store, struct store_load *lo
     walk_session(store, load, true);
 }
 
-/* Leave out what is not behind after_seq and what does not fit; one event always does. */
+/* Leave out events up to after_seq and events that do not fit; one event always does. */
 static void cut_section(struct store_load *load, size_t *used, struct store_section section) {
     struct str rest = section.events;
     struct event event = {0};

@@ -38,7 +38,7 @@ struct file {
 
 struct handle {
     sqlite3_file base;
-    struct file *file; /* NULL: a temporary one, which nobody misses */
+    struct file *file; /* NULL: a temporary one */
     sqlite3_file *real;
 };
 

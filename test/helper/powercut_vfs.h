@@ -34,7 +34,7 @@ struct powercut {
     size_t fail_from, fail_to; /* these syncs fail, counted from 1, the last included */
     bool fail_writes;          /* not the syncs of that number do, but the writes */
     bool fail_keeps; /* what was written before them may reach the disk all the same */
-    /* Told when the files are as the cut leaves them, right before _exit(0). May be NULL. */
+    /* Called when the files are as the cut leaves them, right before _exit(0). May be NULL. */
     void (*on_cut)(void *ctx);
     void *ctx;
 };

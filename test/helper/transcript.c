@@ -163,7 +163,7 @@ static void between_comments(struct str stream, struct buf *out) {
     with_breaks(stream, STR("\n: still here\n"), out);
 }
 
-/* JSON may break its line behind each comma that stands in no string. */
+/* JSON may break its line after each comma outside of strings. */
 static void on_many_lines(struct str stream, struct buf *out) {
     while (stream.len) {
         size_t end = str_find_byte(stream, '\n');
@@ -232,7 +232,7 @@ static void replay_cut_anywhere(const struct transcript *transcript) {
     }
 }
 
-/* on_reply() fails when a callback comes behind the one that stopped. */
+/* on_reply() fails when a callback comes after the one that stopped. */
 static void replay_stopped_anywhere(const struct transcript *transcript) {
     bool stopped = true;
     for (size_t at = 1; stopped; at++) {

@@ -21,7 +21,7 @@ static void count_open(size_t *opened) {
     ++*opened;
 }
 
-/* Two keys come back: one ahead of the messages, one behind them. */
+/* Two keys come back: one before the messages, one after them. */
 static void echo_metadata(struct rpc_call *call) {
     struct str initial = STR("x-grpc-test-echo-initial");
     struct str trailing = STR("x-grpc-test-echo-trailing-bin");

@@ -139,7 +139,7 @@ static void what_is_made_goes_to_the_caller_and_its_cost_into_the_record(void **
     assert_record(m, "started(Good morning) usage(0 3) done(voice-1.2)");
 }
 
-static void usage_that_nobody_counted_is_told_as_unknown(void **state) {
+static void uncounted_usage_is_reported_as_unknown(void **state) {
     struct made *m = *state;
     ask(m);
     fake_media_artifact(call(m), "audio/wav", STR("RIFF"));
@@ -169,7 +169,7 @@ static void what_cannot_be_recorded_was_not_made(void **state) {
     assert_heard(m, "artifact(audio/wav 4) failed(UNAVAILABLE STORE_UNAVAILABLE)");
 }
 
-static void a_failure_is_told_as_its_provider_said_it(void **state) {
+static void a_failure_is_reported_in_its_providers_words(void **state) {
     struct made *m = *state;
     ask(m);
     fake_media_fail(call(m), ERR_RESOURCE_EXHAUSTED, "PROVIDER_RATE_LIMITED");
@@ -207,7 +207,7 @@ static void an_input_without_a_vector_has_failed_them_all(void **state) {
     assert_heard(m, "vector(1 2 0.5) failed(INTERNAL OUTPUT_INVALID)");
 }
 
-static void a_vector_that_nobody_asked_for_is_a_failure(void **state) {
+static void a_vector_that_was_not_asked_for_is_a_failure(void **state) {
     struct made *m = *state;
     static const double one[] = {0.5};
     m->request = (struct media_request){
@@ -273,7 +273,7 @@ static void one_that_waits_for_the_disk_can_still_be_cancelled(void **state) {
     assert_heard(m, "artifact(audio/wav 4)");
 }
 
-static void somebody_else_may_have_it_cancelled_by_its_run(void **state) {
+static void another_call_may_cancel_it_by_its_run(void **state) {
     struct made *m = *state;
     ask(m);
     assert_true(directory_cancel(session_table_directory(m->f.engine.sessions),
@@ -320,20 +320,20 @@ static void what_was_counted_is_what_the_budget_loses(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         STORED(what_is_made_goes_to_the_caller_and_its_cost_into_the_record),
-        TEST(usage_that_nobody_counted_is_told_as_unknown),
+        TEST(uncounted_usage_is_reported_as_unknown),
         STORED(the_ending_waits_for_the_disk),
         STORED(what_cannot_be_recorded_was_not_made),
-        TEST(a_failure_is_told_as_its_provider_said_it),
+        TEST(a_failure_is_reported_in_its_providers_words),
         STORED(an_unrecorded_one_ends_the_same_without_a_run),
         TEST(a_provider_that_made_nothing_has_failed),
         TEST(an_input_without_a_vector_has_failed_them_all),
-        TEST(a_vector_that_nobody_asked_for_is_a_failure),
+        TEST(a_vector_that_was_not_asked_for_is_a_failure),
         TEST(it_has_as_long_as_its_clocks_say_from_the_request_on),
         TEST(silence_after_something_came_has_thirty_seconds),
         STORED(a_cancelled_one_says_nothing_and_is_recorded),
         STORED(a_caller_may_cancel_from_inside_a_callback),
         STORED(one_that_waits_for_the_disk_can_still_be_cancelled),
-        TEST(somebody_else_may_have_it_cancelled_by_its_run),
+        TEST(another_call_may_cancel_it_by_its_run),
         TEST(a_budget_that_is_used_up_is_asked_before_the_media),
         TEST(what_was_counted_is_what_the_budget_loses),
     };

@@ -216,7 +216,7 @@ static void a_filter_fails_what_has_not_begun_and_ends_what_has(void **state) {
     m_done(&m);
 }
 
-static void what_cannot_be_stored_does_not_count(void **state) {
+static void a_reply_that_cannot_be_stored_fails(void **state) {
     struct asked_model *m = *state;
     ask(m);
     fake_text(out(m), STR("yes"));
@@ -373,7 +373,7 @@ static void a_reader_that_goes_lets_a_paused_model_go_on(void **state) {
 
 /* --- who ends it -------------------------------------------------------------------------- */
 
-static void a_cancelled_call_asks_nobody_any_more(void **state) {
+static void a_cancelled_call_asks_no_provider_any_more(void **state) {
     struct asked_model *m = *state;
     ask(m);
     fake_text(out(m), STR("a"));
@@ -385,7 +385,7 @@ static void a_cancelled_call_asks_nobody_any_more(void **state) {
     assert_said(m, "started(hi) text(a) usage(0 -1) cancelled(the caller left)");
 }
 
-static void somebody_else_may_have_it_cancelled_by_its_run(void **state) {
+static void another_call_may_cancel_it_by_its_run(void **state) {
     struct asked_model *m = *state;
     ask(m);
     assert_true(directory_cancel(session_table_directory(m->f.engine.sessions),
@@ -480,7 +480,7 @@ int main(void) {
         STORED(a_failure_keeps_its_code_and_its_reason),
         TEST(what_was_said_before_a_failure_is_counted),
         cmocka_unit_test(a_filter_fails_what_has_not_begun_and_ends_what_has),
-        STORED(what_cannot_be_stored_does_not_count),
+        STORED(a_reply_that_cannot_be_stored_fails),
         STORED(one_that_is_lost_on_its_way_asks_no_further),
         TEST(the_first_word_has_its_time),
         TEST(time_that_was_waited_before_it_is_gone),
@@ -491,8 +491,8 @@ int main(void) {
         TEST(a_reader_that_lags_pauses_the_model_and_its_silence),
         TEST(the_whole_runs_out_also_while_it_is_paused),
         TEST(a_reader_that_goes_lets_a_paused_model_go_on),
-        STORED(a_cancelled_call_asks_nobody_any_more),
-        TEST(somebody_else_may_have_it_cancelled_by_its_run),
+        STORED(a_cancelled_call_asks_no_provider_any_more),
+        TEST(another_call_may_cancel_it_by_its_run),
         cmocka_unit_test(a_budget_without_room_refuses_it_before_the_model_is_asked),
         TEST(a_reply_that_outgrows_its_budget_goes_on),
         TEST(what_was_counted_is_what_the_budget_loses),

@@ -26,32 +26,32 @@ static void only_the_drawn_moves_are_legal(void **state) {
         assert_int_equal(run_job_is_over(from), from >= RUN_JOB_COMPLETED);
 }
 
-/* --- an owner that writes down what it is told -------------------------------------------- */
+/* --- an owner that writes down its callbacks ---------------------------------------------- */
 
 struct owner {
     struct fixture f;
     struct run_job *job;
     struct turn reader; /* only its cursor and what it has seen */
-    struct buf told;
+    struct buf reported;
 };
 
 static void on_kept(void *ctx) {
-    buf_append(&((struct owner *)ctx)->told, STR("kept "));
+    buf_append(&((struct owner *)ctx)->reported, STR("kept "));
 }
 
 static void on_running(void *ctx) {
-    buf_append(&((struct owner *)ctx)->told, STR("running "));
+    buf_append(&((struct owner *)ctx)->reported, STR("running "));
 }
 
 static void on_cancel(struct str why, void *ctx) {
     struct owner *owner = ctx;
-    buf_printf(&owner->told, "cancel(" STR_FMT ") ", STR_ARG(why));
+    buf_printf(&owner->reported, "cancel(" STR_FMT ") ", STR_ARG(why));
     run_job_cancel(owner->job, why);
 }
 
 static void on_over(void *ctx) {
     struct owner *owner = ctx;
-    buf_append(&owner->told, STR("over "));
+    buf_append(&owner->reported, STR("over "));
     run_job_free(owner->job);
     owner->job = NULL;
 }
@@ -78,7 +78,7 @@ static void owner_start(struct owner *owner, enum where where) {
     struct err e;
     *owner = (struct owner){.job = NULL};
     fixture_init(&owner->f, where == ON_DISK);
-    buf_init(&owner->told, KIB);
+    buf_init(&owner->reported, KIB);
     struct run_job_options options = options_of(owner);
     assert_true(run_job_start(&options, &owner->job, &e));
     owner->reader.f = &owner->f;
@@ -89,7 +89,7 @@ static void owner_start(struct owner *owner, enum where where) {
 static void owner_end(struct owner *owner) {
     cursor_close(owner->reader.cursor);
     buf_done(&owner->reader.seen);
-    buf_done(&owner->told);
+    buf_done(&owner->reported);
     run_job_free(owner->job);
     fixture_done(&owner->f);
 }
@@ -108,9 +108,9 @@ static int teardown(void **state) {
     return 0;
 }
 
-static void assert_told(struct owner *owner, const char *expected) {
+static void assert_reported(struct owner *owner, const char *expected) {
     turns(&owner->f);
-    assert_str(buf_str(&owner->told), expected);
+    assert_str(buf_str(&owner->reported), expected);
 }
 
 #define SUBMITTED                                                                              \
@@ -118,67 +118,67 @@ static void assert_told(struct owner *owner, const char *expected) {
     "item(application/vnd.weir.job.state+json)"
 #define STATE " item(application/vnd.weir.job.state+json)"
 
-static void nobody_sees_a_state_before_it_is_on_disk(void **state) {
+static void a_state_is_not_shown_before_it_is_on_disk(void **state) {
     struct owner *owner = *state;
     fake_store_ask_me(owner->f.store);
-    assert_told(owner, "");
+    assert_reported(owner, "");
     assert_str(buf_str(&owner->reader.seen),
                "started(please) item(application/vnd.weir.job.request)");
     fake_store_commit(owner->f.store, 0);
-    assert_told(owner, "kept ");
+    assert_reported(owner, "kept ");
     assert_str(buf_str(&owner->reader.seen), SUBMITTED);
     run_job_queue(owner->job);
     run_job_run(owner->job);
-    assert_told(owner, "kept ");
+    assert_reported(owner, "kept ");
     assert_str(buf_str(&owner->reader.seen), SUBMITTED);
     fake_store_commit(owner->f.store, 0);
-    assert_told(owner, "kept running ");
+    assert_reported(owner, "kept running ");
     assert_str(buf_str(&owner->reader.seen), SUBMITTED STATE STATE);
     run_job_done(owner->job, STR("m"));
-    assert_told(owner, "kept running ");
+    assert_reported(owner, "kept running ");
     fake_store_commit(owner->f.store, 0);
-    assert_told(owner, "kept running over ");
+    assert_reported(owner, "kept running over ");
     assert_str(buf_str(&owner->reader.seen), SUBMITTED STATE STATE " done(m)");
 }
 
-static void a_write_that_is_on_its_way_does_not_free_what_came_behind_it(void **state) {
+static void a_write_in_flight_does_not_free_later_events(void **state) {
     struct owner *owner = *state;
-    assert_told(owner, "kept ");
+    assert_reported(owner, "kept ");
     fake_store_ask_me(owner->f.store);
     run_job_queue(owner->job);
     turns(&owner->f);
-    run_job_run(owner->job); /* behind the write of `queued` */
+    run_job_run(owner->job); /* after the write of `queued` */
     turns(&owner->f);
     fake_store_commit(owner->f.store, 0);
-    assert_told(owner, "kept ");
+    assert_reported(owner, "kept ");
     assert_str(buf_str(&owner->reader.seen), SUBMITTED STATE);
     fake_store_commit(owner->f.store, 0);
-    assert_told(owner, "kept running ");
+    assert_reported(owner, "kept running ");
     assert_str(buf_str(&owner->reader.seen), SUBMITTED STATE STATE);
     fake_store_always_commit(owner->f.store);
     run_job_cancel(owner->job, STR("enough"));
     run_job_cancel(owner->job, STR("again"));
-    assert_told(owner, "kept running over ");
+    assert_reported(owner, "kept running over ");
 }
 
 static void one_that_cannot_be_written_never_was(void **state) {
     struct owner *owner = *state;
     fake_store_always_lose(owner->f.store, ERR_UNAVAILABLE);
-    assert_told(owner, "cancel(the store is gone) over ");
+    assert_reported(owner, "cancel(the store is gone) over ");
 }
 
-/* Whoever asks within half an hour hears how it ended; the store still has it as unfinished. */
+/* For half an hour a caller hears how it ended; the store still has it as unfinished. */
 static void one_whose_end_cannot_be_written_stays_for_a_while(void **state) {
     struct owner *owner = *state;
     struct live_view view;
-    assert_told(owner, "kept ");
+    assert_reported(owner, "kept ");
     uint64_t run = run_job_id(owner->job);
     run_job_queue(owner->job);
     run_job_run(owner->job);
-    assert_told(owner, "kept running ");
+    assert_reported(owner, "kept running ");
     fake_store_always_lose(owner->f.store, ERR_UNAVAILABLE);
     run_job_done(owner->job, STR("m"));
-    assert_told(owner, "kept running ");
+    assert_reported(owner, "kept running ");
     assert_str(buf_str(&owner->reader.seen),
                SUBMITTED STATE STATE " failed(UNAVAILABLE STORE_UNAVAILABLE)");
     loop_advance(owner->f.loop, RUN_JOB_LINGER_MS - 1);
@@ -186,33 +186,33 @@ static void one_whose_end_cannot_be_written_stays_for_a_while(void **state) {
     assert_int_equal(view.state, RUN_FAILED); /* and not done, as it was about to be */
     live_view_done(&view);
     loop_advance(owner->f.loop, 1);
-    assert_told(owner, "kept running over ");
+    assert_reported(owner, "kept running over ");
 }
 
-static void in_memory_it_is_told_all_the_same(void **state) {
+static void in_memory_the_outcome_is_reported_all_the_same(void **state) {
     (void)state;
     struct owner owner;
     owner_start(&owner, IN_MEMORY);
-    assert_told(&owner, "kept ");
+    assert_reported(&owner, "kept ");
     run_job_queue(owner.job);
     run_job_run(owner.job);
-    assert_told(&owner, "kept running ");
+    assert_reported(&owner, "kept running ");
     run_job_fail(owner.job, ERR_DEADLINE_EXCEEDED, STR("PROVIDER_TIMEOUT"), STR("slow"));
-    assert_told(&owner, "kept running ");
+    assert_reported(&owner, "kept running ");
     loop_advance(owner.f.loop, RUN_JOB_LINGER_MS);
-    assert_told(&owner, "kept running over ");
+    assert_reported(&owner, "kept running over ");
     owner_end(&owner);
 }
 
 static void a_cancel_from_anywhere_reaches_its_owner_in_the_callers_words(void **state) {
     struct owner *owner = *state;
     char why[] = "my own words";
-    assert_told(owner, "kept ");
+    assert_reported(owner, "kept ");
     assert_true(directory_leave(session_table_directory(owner->f.engine.sessions),
                                 run_job_id(owner->job), (struct leaving){.how = LEAVING_NONE},
                                 str_from(why)));
     memset(why, 'x', sizeof(why) - 1);
-    assert_told(owner, "kept cancel(my own words) over ");
+    assert_reported(owner, "kept cancel(my own words) over ");
 }
 
 static void of_two_with_one_key_only_one_begins(void **state) {
@@ -222,7 +222,7 @@ static void of_two_with_one_key_only_one_begins(void **state) {
     struct run_job *second;
     struct err e;
     fixture_init(&owner.f, true);
-    buf_init(&owner.told, KIB);
+    buf_init(&owner.reported, KIB);
     const struct claim_name name = {STR("app"), STR("anna"), STR("k")};
     idempotency_claims_look(session_table_claims(owner.f.engine.sessions), &name, &view);
     struct run_job_options options = options_of(&owner);
@@ -234,15 +234,15 @@ static void of_two_with_one_key_only_one_begins(void **state) {
     assert_int_equal(e.code, ERR_ALREADY_EXISTS);
     run_job_submit(owner.job);
     run_job_cancel(owner.job, STR("enough"));
-    assert_told(&owner, "over ");
+    assert_reported(&owner, "over ");
     run_job_free(owner.job);
-    buf_done(&owner.told);
+    buf_done(&owner.reported);
     fixture_done(&owner.f);
 }
 
 /* --- what events say ---------------------------------------------------------------------- */
 
-static void progress_is_read_back_as_it_was_told(void **state) {
+static void progress_is_read_back_as_it_was_written(void **state) {
     struct owner *owner = *state;
     struct run_job_note note;
     struct event event = {0};
@@ -332,13 +332,13 @@ static void a_job_is_known_however_its_first_events_are_cut(void **state) {
 }
 
 /* it is neither interrupted nor lost; and without anybody who serves it, it waits. */
-static void a_job_that_was_left_is_handed_to_whoever_serves_jobs(void **state) {
+static void an_unfinished_job_is_handed_to_the_contract_that_serves_jobs(void **state) {
     struct owner *owner = *state;
     struct taken taken = {0};
     turns(&owner->f);
     run_job_queue(owner->job);
     run_job_run(owner->job);
-    assert_told(owner, "kept running ");
+    assert_reported(owner, "kept running ");
     uint64_t run = run_job_id(owner->job);
     run_job_free(owner->job); /* the process ends */
     owner->job = NULL;
@@ -361,9 +361,9 @@ static void a_job_that_was_left_is_handed_to_whoever_serves_jobs(void **state) {
     owner->job = run_job_resume(&options, &left);
     run_job_queue(owner->job);
     run_job_run(owner->job);
-    assert_told(owner, "kept running running ");
+    assert_reported(owner, "kept running running ");
     run_job_done(owner->job, STR("m"));
-    assert_told(owner, "kept running running over ");
+    assert_reported(owner, "kept running running over ");
     recover_start(owner->f.store, &owner->f.host, NULL, on_recovered, &taken);
     turns(&owner->f);
     assert_int_equal(taken.found.jobs_left, 0);
@@ -374,17 +374,17 @@ static void a_job_that_was_left_is_handed_to_whoever_serves_jobs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_drawn_moves_are_legal),
-        TEST(nobody_sees_a_state_before_it_is_on_disk),
-        TEST(a_write_that_is_on_its_way_does_not_free_what_came_behind_it),
+        TEST(a_state_is_not_shown_before_it_is_on_disk),
+        TEST(a_write_in_flight_does_not_free_later_events),
         TEST(one_that_cannot_be_written_never_was),
         TEST(one_whose_end_cannot_be_written_stays_for_a_while),
-        cmocka_unit_test(in_memory_it_is_told_all_the_same),
+        cmocka_unit_test(in_memory_the_outcome_is_reported_all_the_same),
         TEST(a_cancel_from_anywhere_reaches_its_owner_in_the_callers_words),
         cmocka_unit_test(of_two_with_one_key_only_one_begins),
-        TEST(progress_is_read_back_as_it_was_told),
+        TEST(progress_is_read_back_as_it_was_written),
         cmocka_unit_test(bytes_that_are_no_state_say_nothing),
         cmocka_unit_test(a_job_is_known_however_its_first_events_are_cut),
-        TEST(a_job_that_was_left_is_handed_to_whoever_serves_jobs),
+        TEST(an_unfinished_job_is_handed_to_the_contract_that_serves_jobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ struct fixture {
     struct store *store;
     struct keeper *keeper;
     struct journal *journal;
-    /* What the owner was told. */
+    /* What was reported to the owner. */
     uint64_t durable;
     size_t lost, holds, releases;
     bool held;

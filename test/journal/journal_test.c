@@ -22,7 +22,7 @@ static void text_is_visible_at_the_end_of_its_turn(void **state) {
     reader_close(&reader);
 }
 
-static void an_effect_and_all_behind_it_hide_until_it_is_on_disk(void **state) {
+static void an_effect_and_all_after_it_hide_until_it_is_on_disk(void **state) {
     struct fixture *f = *state;
     struct reader reader;
     reader_open(&reader, f->journal, f->loop, 0);
@@ -76,7 +76,7 @@ static void several_gates_of_one_turn_open_together(void **state) {
     assert_int_equal(fake_store_sent(f->store), 1);
 }
 
-/* Its kind does not tell: whoever appends it says so. */
+/* Its kind does not decide: the code that appends it says so. */
 static void any_event_can_be_made_to_wait_for_the_disk(void **state) {
     struct fixture *f = *state;
     say(f, EVENT_STARTED, "");
@@ -119,7 +119,7 @@ static void an_event_that_was_made_to_wait_can_be_lost(void **state) {
     assert_marks(f->journal, 2, 2, 0);
 }
 
-/* Appended ≥ visible, and nothing behind an effect that is not on disk is visible, whatever the
+/* Appended ≥ visible, and nothing after an effect that is not on disk is visible, whatever the
  * order of appends, turns and commits. */
 static void the_marks_keep_their_order_in_any_order_of_things(void **state) {
     (void)state;
@@ -237,7 +237,7 @@ static void a_reader_beyond_the_end_waits_for_what_comes(void **state) {
 
 /* --- the window --------------------------------------------------------------------------- */
 
-static void what_left_the_window_is_out_of_range(void **state) {
+static void an_event_before_the_window_is_out_of_range(void **state) {
     (void)state;
     struct fixture f;
     fixture_init_memory(&f, 64 * KIB);
@@ -369,7 +369,7 @@ static void an_observer_never_paces(void **state) {
     fixture_done(&f);
 }
 
-/* Nobody reads yet, since nothing may be shown: what is said meanwhile has a bound, too. */
+/* Nothing may be shown yet, so there is no reader: text that comes meanwhile has a bound, too. */
 static void a_source_waits_for_the_disk_before_it_is_far_ahead(void **state) {
     struct fixture *f = *state;
     say(f, EVENT_TOOL_CALL, "c1");
@@ -382,7 +382,7 @@ static void a_source_waits_for_the_disk_before_it_is_far_ahead(void **state) {
     fake_store_commit(f->store, 0);
     loop_turn(f->loop);
     assert_false(f->held);
-    say_long(f, MIB); /* it is shown: whoever reads it paces, or nobody does */
+    say_long(f, MIB); /* it is shown: from now on only a reader sets the pace */
     loop_turn(f->loop);
     assert_false(f->held);
     fake_store_always_commit(f->store);
@@ -840,7 +840,7 @@ static void what_is_dropped_is_dropped_under_the_eyes_of_readers(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(text_is_visible_at_the_end_of_its_turn),
-        TEST(an_effect_and_all_behind_it_hide_until_it_is_on_disk),
+        TEST(an_effect_and_all_after_it_hide_until_it_is_on_disk),
         TEST(each_gate_opens_with_its_own_commit),
         TEST(several_gates_of_one_turn_open_together),
         TEST(any_event_can_be_made_to_wait_for_the_disk),
@@ -850,7 +850,7 @@ int main(void) {
         cmocka_unit_test(a_chunk_is_filled_to_its_last_byte),
         cmocka_unit_test(a_reader_may_come_late_at_any_place),
         cmocka_unit_test(a_reader_beyond_the_end_waits_for_what_comes),
-        cmocka_unit_test(what_left_the_window_is_out_of_range),
+        cmocka_unit_test(an_event_before_the_window_is_out_of_range),
         TEST(what_is_not_on_disk_stays_in_the_window),
         cmocka_unit_test(a_slow_reader_keeps_what_it_has_not_read),
         cmocka_unit_test(a_lagging_pacer_holds_the_source_and_lets_it_go_at_half),

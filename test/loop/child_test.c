@@ -91,7 +91,7 @@ static size_t open_files(void) {
 
 /* --- what it reads and writes ------------------------------------------------------------- */
 
-static void a_child_reads_its_input_and_its_output_is_told(void **state) {
+static void a_child_reads_its_input_and_its_output_is_delivered(void **state) {
     (void)state;
     struct seen seen;
     run(&seen, "cat; echo \" $WORD ${HOME-none}\"; exit 3", STR("-v in"));
@@ -130,7 +130,7 @@ static void what_it_complains_of_is_kept_up_to_a_limit(void **state) {
 
 /* --- how it ends -------------------------------------------------------------------------- */
 
-static void a_signal_is_told_as_what_it_is(void **state) {
+static void a_signal_is_reported_by_its_name(void **state) {
     (void)state;
     struct seen seen;
     run(&seen, "kill -SEGV $$", STR(""));
@@ -166,7 +166,8 @@ static void the_end_waits_for_a_child_that_has_closed_its_output(void **state) {
     finish(&seen);
 }
 
-/* The one it left behind holds the output open: its end is only seen because that one goes. */
+/* Its background process holds the output open: the end is only seen because that process
+ * ends, too. */
 static void whom_a_child_started_goes_with_it(void **state) {
     (void)state;
     struct seen seen;
@@ -200,10 +201,10 @@ static void a_child_may_be_killed_before_it_did_anything(void **state) {
     assert_int_equal(seen.ends, 0);
 }
 
-static void no_descriptor_is_left_behind(void **state) {
+static void no_descriptor_is_leaked(void **state) {
     (void)state;
     struct seen seen;
-    /* Those that whoever runs this test left open for us are not meant. */
+    /* Except for descriptors that this test inherited. */
     for (int fd = 3; fd < 256; fd++) (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     size_t before = open_files();
     run(&seen, "ls /proc/self/fd | wc -l", STR(""));
@@ -253,16 +254,16 @@ static void a_program_is_found_in_the_folders_of_the_path(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_child_reads_its_input_and_its_output_is_told),
+        cmocka_unit_test(a_child_reads_its_input_and_its_output_is_delivered),
         cmocka_unit_test(much_goes_in_and_comes_out),
         cmocka_unit_test(what_it_complains_of_is_kept_up_to_a_limit),
-        cmocka_unit_test(a_signal_is_told_as_what_it_is),
+        cmocka_unit_test(a_signal_is_reported_by_its_name),
         cmocka_unit_test(a_child_has_the_usual_signals),
         cmocka_unit_test(the_end_waits_for_a_child_that_has_closed_its_output),
         cmocka_unit_test(whom_a_child_started_goes_with_it),
         cmocka_unit_test(a_killed_child_says_nothing_more),
         cmocka_unit_test(a_child_may_be_killed_before_it_did_anything),
-        cmocka_unit_test(no_descriptor_is_left_behind),
+        cmocka_unit_test(no_descriptor_is_leaked),
         cmocka_unit_test(a_program_that_is_not_there_is_an_error),
         cmocka_unit_test(a_program_is_found_in_the_folders_of_the_path),
     };

@@ -105,7 +105,7 @@ static void a_job_that_works_is_not_cancelled(void **state) {
     struct loop *loop = loop_new();
     int open = 1;
     struct piece piece = {.loop = loop, .open = &open};
-    /* Told as done only by the loop, which does not turn yet. */
+    /* Only the loop reports it as done, and it does not turn yet. */
     job_start(&piece.job, loop, work, done, &piece);
     while (job_cancel(&piece.job)) job_start(&piece.job, loop, work, done, &piece);
     loop_run(loop);

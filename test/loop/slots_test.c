@@ -4,14 +4,14 @@
 
 struct user {
     struct slot slot;
-    unsigned told;
+    unsigned notified;
 };
 
 static struct loop *loop;
 
 static void on_granted(void *ctx) {
     struct user *user = ctx;
-    user->told++;
+    user->notified++;
 }
 
 static int setup(void **state) {
@@ -62,7 +62,7 @@ static void only_the_drawn_moves_are_allowed(void **state) {
 
 /* --- one key ------------------------------------------------------------------------------ */
 
-static void the_longest_waiting_comes_next_and_is_told_later(void **state) {
+static void the_longest_waiting_comes_next_and_is_notified_later(void **state) {
     (void)state;
     struct slots *slots = open_slots(SLOTS_NO_LIMIT, SIZE_MAX);
     struct user a, b, c;
@@ -71,19 +71,19 @@ static void the_longest_waiting_comes_next_and_is_told_later(void **state) {
     assert_int_equal(enter(slots, "w", &c), SLOTS_WAITING);
     assert_true(slots_leave(&a.slot));
     assert_int_equal(b.slot.state, SLOT_GRANTED);
-    assert_int_equal(b.told, 0); /* never from inside */
+    assert_int_equal(b.notified, 0); /* never from inside */
     loop_turn(loop);
-    assert_int_equal(b.told, 1);
+    assert_int_equal(b.notified, 1);
     assert_int_equal(b.slot.state, SLOT_TAKEN);
     assert_int_equal(c.slot.state, SLOT_WAITING);
     slots_leave(&b.slot);
     loop_turn(loop);
-    assert_int_equal(c.told, 1);
+    assert_int_equal(c.notified, 1);
     slots_leave(&c.slot);
     slots_free(slots);
 }
 
-static void who_comes_later_does_not_pass_by_those_who_wait(void **state) {
+static void a_later_turn_does_not_overtake_waiting_ones(void **state) {
     (void)state;
     struct slots *slots = open_slots(SLOTS_NO_LIMIT, SIZE_MAX);
     struct user a, b, c;
@@ -92,16 +92,16 @@ static void who_comes_later_does_not_pass_by_those_who_wait(void **state) {
     assert_int_equal(enter_of(slots, "w", 3, &c), SLOTS_WAITING); /* there would be room */
     slots_leave(&a.slot);
     loop_turn(loop);
-    assert_int_equal(b.told + c.told, 2); /* the newest limit counts for all */
+    assert_int_equal(b.notified + c.notified, 2); /* the newest limit counts for all */
     slots_leave(&b.slot);
     slots_leave(&c.slot);
     slots_free(slots);
 }
 
-static void who_stops_waiting_is_not_told(void **state) {
+static void a_withdrawn_ticket_has_no_callback(void **state) {
     (void)state;
     struct slots *slots = open_slots(SLOTS_NO_LIMIT, SIZE_MAX);
-    struct user a, b, never = {.told = 0};
+    struct user a, b, never = {.notified = 0};
     assert_int_equal(enter(slots, "w", &a), SLOTS_TAKEN);
     assert_int_equal(enter(slots, "w", &b), SLOTS_WAITING);
     assert_true(slots_withdraw(&b.slot));
@@ -112,11 +112,11 @@ static void who_stops_waiting_is_not_told(void **state) {
     assert_true(slots_leave(&a.slot));
     assert_true(slots_leave(&a.slot)); /* nothing is left to leave */
     loop_turn(loop);
-    assert_int_equal(b.told, 0);
+    assert_int_equal(b.notified, 0);
     slots_free(slots);
 }
 
-static void one_that_is_left_before_it_is_told_passes_it_on(void **state) {
+static void a_ticket_released_before_its_notice_passes_the_slot_on(void **state) {
     (void)state;
     struct slots *slots = open_slots(SLOTS_NO_LIMIT, SIZE_MAX);
     struct user a, b, c;
@@ -129,9 +129,9 @@ static void one_that_is_left_before_it_is_told_passes_it_on(void **state) {
     assert_int_equal(b.slot.state, SLOT_RETURNED);
     assert_int_equal(c.slot.state, SLOT_GRANTED);
     loop_turn(loop);
-    assert_int_equal(b.told, 1);
+    assert_int_equal(b.notified, 1);
     assert_int_equal(b.slot.state, SLOT_NONE);
-    assert_int_equal(c.told, 1);
+    assert_int_equal(c.notified, 1);
     slots_leave(&c.slot);
     slots_free(slots);
 }
@@ -152,11 +152,11 @@ static void a_key_without_room_holds_up_no_other(void **state) {
     assert_int_equal(use.waiting, 2);
     slots_leave(&b1.slot);
     loop_turn(loop);
-    assert_int_equal(a2.told, 0); /* it waited longer, but its key has no room */
-    assert_int_equal(b2.told, 1);
+    assert_int_equal(a2.notified, 0); /* it waited longer, but its key has no room */
+    assert_int_equal(b2.notified, 1);
     slots_leave(&a1.slot);
     loop_turn(loop);
-    assert_int_equal(a2.told, 1);
+    assert_int_equal(a2.notified, 1);
     slots_leave(&a2.slot);
     slots_leave(&b2.slot);
     slots_free(slots);
@@ -171,8 +171,8 @@ static void the_limit_in_all_is_one_for_every_key(void **state) {
     assert_int_equal(enter(slots, "c", &c), SLOTS_WAITING);
     slots_leave(&a.slot);
     loop_turn(loop);
-    assert_int_equal(b.told, 1);
-    assert_int_equal(c.told, 0);
+    assert_int_equal(b.notified, 1);
+    assert_int_equal(c.notified, 0);
     assert_false(slots_leave(&c.slot)); /* it waits: there is nothing to give back */
     assert_int_equal(c.slot.state, SLOT_WAITING);
     slots_leave(&b.slot);
@@ -200,13 +200,13 @@ static void a_full_queue_refuses_and_forgets(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_drawn_moves_are_allowed),
-        cmocka_unit_test_setup_teardown(the_longest_waiting_comes_next_and_is_told_later, setup,
+        cmocka_unit_test_setup_teardown(the_longest_waiting_comes_next_and_is_notified_later,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(a_later_turn_does_not_overtake_waiting_ones, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(who_comes_later_does_not_pass_by_those_who_wait, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(who_stops_waiting_is_not_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_that_is_left_before_it_is_told_passes_it_on, setup,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(a_withdrawn_ticket_has_no_callback, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_ticket_released_before_its_notice_passes_the_slot_on,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(a_key_without_room_holds_up_no_other, setup, teardown),
         cmocka_unit_test_setup_teardown(the_limit_in_all_is_one_for_every_key, setup, teardown),
         cmocka_unit_test_setup_teardown(a_full_queue_refuses_and_forgets, setup, teardown),

@@ -23,7 +23,7 @@ static const struct {
     {FORM(ALL, "[\"a\",\"d\"]"),
      "{\"action\":\"accept\",\"content\":{\"a\":\"x\",\"b\":42,\"c\":1.50,\"d\":false,"
      "\"e\":\"q\"}}"},
-    {FORM(ALL, "[\"a\",\"f\"]"), CANCEL}, /* nobody knows f */
+    {FORM(ALL, "[\"a\",\"f\"]"), CANCEL}, /* f is unknown */
     {FORM(ALL, "[\"g\"]"), CANCEL},
     {FORM(ALL, "[1]"), CANCEL},
     {FORM(ALL, "\"a\""), CANCEL},

@@ -145,7 +145,7 @@ static void an_answer_in_a_stream_reads_the_same_however_it_is_cut(void **state)
         bool alive = fake_http_head(call, 200, "Text/Event-Stream; x=y");
         if (alive && cut) alive = fake_http_body(call, str_head(stream, cut));
         if (alive && cut < stream.len) alive = fake_http_body(call, str_skip(stream, cut));
-        assert_false(alive); /* what comes behind the answer is not waited for */
+        assert_false(alive); /* bytes after the answer are not waited for */
         stage_said(&stage, false, "{\"a\":[1]}");
         stage_done(&stage);
     }
@@ -217,7 +217,7 @@ static void a_batch_is_looked_through_for_the_answer(void **state) {
     stage_said(stage, false, "1");
 }
 
-static void what_is_no_answer_fails_the_call_with_its_reason(void **state) {
+static void a_malformed_answer_fails_the_call_with_its_reason(void **state) {
     (void)state;
     static const struct {
         unsigned status;
@@ -458,7 +458,7 @@ static void a_call_can_be_cancelled_at_each_moment(void **state) {
         if (moment > 3) fake_http_body(out(&stage), STR("data: x\n\nda"));
         if (moment > 4) fake_http_body(out(&stage), STR("ta: {"));
         mcp_call_cancel(call);
-        if (moment > 1) { /* the server may have begun: it is told */
+        if (moment > 1) { /* the server may have begun: it is notified */
             assert_int_equal(fake_http_calls(stage.pool), 1);
             assert_str(fake_http_request(out(&stage))->body,
                        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":"
@@ -535,7 +535,7 @@ int main(void) {
         cmocka_unit_test(a_stream_that_ends_early_has_no_answer),
         TEST(what_a_server_asks_meanwhile_is_answered),
         TEST(a_batch_is_looked_through_for_the_answer),
-        cmocka_unit_test(what_is_no_answer_fails_the_call_with_its_reason),
+        cmocka_unit_test(a_malformed_answer_fails_the_call_with_its_reason),
         TEST(a_session_that_is_lost_is_opened_anew_once),
         TEST(two_calls_that_lose_one_session_open_one),
         cmocka_unit_test(a_lost_connection_is_mended_once_where_it_does_no_harm),

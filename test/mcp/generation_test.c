@@ -1,4 +1,4 @@
-/* Servers of both generations: how one is told from the other, and what a stateless one gets. */
+/* Servers of both generations: how they are distinguished, and what a stateless one gets. */
 #include "mcp/generation.h"
 
 #include "fake/http_fake.h"
@@ -176,7 +176,7 @@ static void a_server_that_needs_more_gets_its_state_back(void **state) {
     stage_said(stage, false, "{\"ok\":true}");
 }
 
-static void a_server_that_needs_what_there_is_not_is_refused(void **state) {
+static void a_server_that_asks_for_more_than_there_is_is_refused(void **state) {
     struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
     stage_call(stage, &request);
@@ -312,7 +312,7 @@ int main(void) {
         PROBED(a_server_that_is_another_one_now_is_asked_again),
         PROBED(a_cancelled_stateless_call_just_ends),
         PROBED(a_server_that_needs_more_gets_its_state_back),
-        PROBED(a_server_that_needs_what_there_is_not_is_refused),
+        PROBED(a_server_that_asks_for_more_than_there_is_is_refused),
         TEST(progress_reaches_the_call_whose_token_it_names),
         PROBED(arguments_go_as_headers_where_the_schema_says_so),
         cmocka_unit_test(a_value_goes_as_it_is_or_encoded),

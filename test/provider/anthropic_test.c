@@ -239,7 +239,7 @@ static void an_effort_is_a_budget_for_older_models(void **state) {
 #undef ENABLED
 }
 
-static void newer_models_are_told_the_effort_itself(void **state) {
+static void newer_models_get_the_effort_itself(void **state) {
     (void)state;
 #define ADAPTIVE(effort)                                                                       \
     "'thinking':{'type':'adaptive','display':'summarized'},'output_config':{'effort':'" effort \
@@ -340,7 +340,7 @@ int main(void) {
         cmocka_unit_test(an_answer_can_be_given_a_shape),
         cmocka_unit_test(sampling_is_sent_where_it_is_taken),
         cmocka_unit_test(an_effort_is_a_budget_for_older_models),
-        cmocka_unit_test(newer_models_are_told_the_effort_itself),
+        cmocka_unit_test(newer_models_get_the_effort_itself),
         cmocka_unit_test(what_was_begun_without_thinking_is_finished_without),
         cmocka_unit_test(what_cannot_be_asked_is_refused_with_the_fix),
         cmocka_unit_test(the_base_may_name_the_version_or_not),

@@ -173,7 +173,7 @@ static bool says_usage(struct provider_call *call) {
 
 static say_fn *const says[] = {says_text, says_thinking, says_call, says_approval, says_usage};
 
-static void after_its_first_word_nobody_else_is_asked(void **state) {
+static void after_its_first_word_no_other_provider_is_asked(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(says); i++) {
         struct fixture f;
@@ -187,7 +187,7 @@ static void after_its_first_word_nobody_else_is_asked(void **state) {
     }
 }
 
-static void the_same_model_of_somebody_else_is_told_by_its_provider(void **state) {
+static void the_same_model_of_another_vendor_shows_its_provider(void **state) {
     struct fixture *f = *state;
     struct chain_link links[] = {{f->models[0], STR_EMPTY}, {f->models[1], STR_EMPTY}};
     f->chain->kind->cancel(f->call);
@@ -200,7 +200,7 @@ static void the_same_model_of_somebody_else_is_told_by_its_provider(void **state
 
 /* --- pause, resume, cancel ---------------------------------------------------------------- */
 
-static void a_pause_reaches_whoever_is_asked_also_the_next(void **state) {
+static void a_pause_reaches_the_provider_that_is_asked_and_the_next(void **state) {
     struct fixture *f = *state;
     f->chain->kind->pause(f->call);
     f->chain->kind->pause(f->call); /* harmless */
@@ -209,7 +209,7 @@ static void a_pause_reaches_whoever_is_asked_also_the_next(void **state) {
     f->chain->kind->resume(f->call);
     assert_false(fake_paused(asked(f, 0)));
 
-    f->then = PAUSE; /* from inside the note, when nobody is asked */
+    f->then = PAUSE; /* from inside the note, while no provider is asked */
     fake_fail(asked(f, 0), ERR_UNAVAILABLE, PROVIDER_ERROR);
     assert_true(fake_paused(asked(f, 1)));
     f->chain->kind->resume(f->call);
@@ -247,9 +247,9 @@ int main(void) {
         cmocka_unit_test(the_next_is_asked_when_one_does_not_answer_and_a_note_says_so),
         TEST(the_last_ones_failure_is_the_chains),
         cmocka_unit_test(what_another_would_share_or_was_refused_is_not_handed_on),
-        cmocka_unit_test(after_its_first_word_nobody_else_is_asked),
-        TEST(the_same_model_of_somebody_else_is_told_by_its_provider),
-        TEST(a_pause_reaches_whoever_is_asked_also_the_next),
+        cmocka_unit_test(after_its_first_word_no_other_provider_is_asked),
+        TEST(the_same_model_of_another_vendor_shows_its_provider),
+        TEST(a_pause_reaches_the_provider_that_is_asked_and_the_next),
         cmocka_unit_test(a_cancel_ends_it_from_inside_each_callback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -160,7 +160,7 @@ static void each_status_has_its_reason(void **state) {
     }
 }
 
-static void a_refusal_of_the_request_is_told_from_one_of_anybody(void **state) {
+static void a_refusal_of_the_request_differs_from_a_refusal_of_the_caller(void **state) {
     (void)state;
     /* K27: a 4xx other than 401, 403, 408 and 429. 402 and 409 speak of the account and of the
      * moment, whatever was asked. */
@@ -237,7 +237,7 @@ static void a_special_word_says_more_than_the_status(void **state) {
         assert_string_equal(failure_of(cases[i].status, cases[i].body).reason, cases[i].reason);
 }
 
-static void what_is_too_long_is_told_apart_by_its_words(void **state) {
+static void long_names_are_distinguished_by_their_words(void **state) {
     (void)state;
     static const struct {
         unsigned status;
@@ -389,7 +389,7 @@ static void a_whole_answer_is_asked_for_without_a_stream(void **state) {
 #define UNCOUNTED " prompt=-1 completion=-1 total=-1 tool_use=-1 thoughts=-1 cached=-1\n"
 #define A_CALL "call c1 look {\"a\":1}\n"
 
-static void an_answer_that_came_as_a_whole_is_told_as_one(void **state) {
+static void an_answer_that_came_as_a_whole_is_delivered_as_one(void **state) {
     (void)state;
     static const struct {
         const struct dialect *dialect;
@@ -470,16 +470,16 @@ int main(void) {
         cmocka_unit_test(a_key_stays_hidden_wherever_the_text_is_cut),
         cmocka_unit_test(the_very_key_and_long_pieces_of_it_are_hidden),
         cmocka_unit_test(each_status_has_its_reason),
-        cmocka_unit_test(a_refusal_of_the_request_is_told_from_one_of_anybody),
+        cmocka_unit_test(a_refusal_of_the_request_differs_from_a_refusal_of_the_caller),
         cmocka_unit_test(each_reason_has_a_sentence),
         cmocka_unit_test(a_special_word_says_more_than_the_status),
-        cmocka_unit_test(what_is_too_long_is_told_apart_by_its_words),
+        cmocka_unit_test(long_names_are_distinguished_by_their_words),
         cmocka_unit_test(inside_a_stream_the_words_alone_decide),
         cmocka_unit_test(the_sentence_holds_what_the_vendor_said_wherever_it_stood),
         cmocka_unit_test(a_reply_fails_with_a_sentence_cut_between_characters),
         cmocka_unit_test(each_dialect_is_complete_and_found_by_its_name),
         cmocka_unit_test(a_whole_answer_is_asked_for_without_a_stream),
-        cmocka_unit_test(an_answer_that_came_as_a_whole_is_told_as_one),
+        cmocka_unit_test(an_answer_that_came_as_a_whole_is_delivered_as_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

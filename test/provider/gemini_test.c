@@ -213,7 +213,7 @@ static void an_answer_can_be_given_a_shape(void **state) {
 }
 
 /* "Function calling with a response mime type: 'application/json' is unsupported". */
-static void an_older_model_with_tools_is_told_the_shape_in_words(void **state) {
+static void an_older_model_with_tools_gets_the_shape_in_words(void **state) {
     (void)state;
     const struct str schema = STR("{\"type\":\"object\"}");
     const struct provider_request *request =
@@ -274,7 +274,7 @@ int main(void) {
         cmocka_unit_test(what_is_set_is_sent_and_nothing_else),
         cmocka_unit_test(an_effort_is_a_budget_or_a_level),
         cmocka_unit_test(an_answer_can_be_given_a_shape),
-        cmocka_unit_test(an_older_model_with_tools_is_told_the_shape_in_words),
+        cmocka_unit_test(an_older_model_with_tools_gets_the_shape_in_words),
         cmocka_unit_test(what_cannot_be_asked_is_refused_with_the_fix),
         cmocka_unit_test(the_model_stands_in_the_url),
         cmocka_unit_test(it_is_found_by_its_name),

@@ -35,7 +35,7 @@ static inline unsigned heard_endings(const struct heard *heard) {
 
 static inline void heard_anything(struct heard *heard) {
     struct media_call *call = heard->call;
-    assert_non_null(call); /* nothing is told after the end or a cancel */
+    assert_non_null(call); /* no callback after the end or a cancel */
     if (!heard->cancels) return;
     heard->call = NULL;
     heard->media->kind->cancel(call);

@@ -342,7 +342,7 @@ static void a_program_without_voices_is_unavailable(void **state) {
     }
 }
 
-/* Nobody waits for its voices either: this ends long before the program would. */
+/* Its voices are not waited for either: this ends long before the program would. */
 static void a_media_may_go_while_its_voices_are_listed(void **state) {
     (void)state;
     struct stage stage;
@@ -433,7 +433,7 @@ static void a_text_that_surely_lasts_too_long_is_refused_before_it_is_said(void 
     finish(&stage);
 }
 
-/* --- time, and nobody who waits ----------------------------------------------------------- */
+/* --- time, and calls that were left ------------------------------------------------------- */
 
 static void a_program_that_does_not_end_is_ended(void **state) {
     (void)state;
@@ -450,7 +450,7 @@ static void a_program_that_does_not_end_is_ended(void **state) {
 static void a_call_may_be_cancelled_at_any_moment(void **state) {
     (void)state;
     struct stage stage;
-    /* before it was told that it failed */
+    /* before its failure was reported */
     begin(&stage);
     struct media_request request = saying("");
     heard_start(stage.heard, &request);

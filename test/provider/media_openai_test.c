@@ -220,7 +220,7 @@ static void a_long_refusal_is_read_in_its_beginning(void **state) {
     assert_int_equal(side->heard->why.code, ERR_INVALID_ARGUMENT);
 }
 
-static void what_is_busy_is_asked_again(void **state) {
+static void a_busy_provider_is_asked_again(void **state) {
     struct side *side = *state;
     heard_start(side->heard, &embedding);
     struct http_call *call = asked(side);
@@ -240,7 +240,7 @@ static void what_is_busy_is_asked_again(void **state) {
     assert_int_equal(fake_http_calls_ever(side->pool), 3);
 }
 
-static void what_stays_busy_is_given_up(void **state) {
+static void a_provider_that_stays_busy_is_given_up(void **state) {
     struct side *side = *state;
     heard_start(side->heard, &embedding);
     for (int i = 0; i < 3; i++) {
@@ -297,7 +297,7 @@ static void what_cannot_be_asked_is_not_sent(void **state) {
     assert_int_equal(fake_http_calls_ever(side->pool), 0);
 }
 
-/* --- time, and nobody who waits ----------------------------------------------------------- */
+/* --- time, and calls that were left ------------------------------------------------------- */
 
 static void the_callers_limit_ends_a_call_in_each_state(void **state) {
     (void)state;
@@ -368,8 +368,8 @@ int main(void) {
         cmocka_unit_test(an_answer_reads_the_same_however_it_is_cut),
         cmocka_unit_test(a_refusal_says_why_and_hides_the_key),
         TEST(a_long_refusal_is_read_in_its_beginning),
-        TEST(what_is_busy_is_asked_again),
-        TEST(what_stays_busy_is_given_up),
+        TEST(a_busy_provider_is_asked_again),
+        TEST(a_provider_that_stays_busy_is_given_up),
         TEST(an_account_without_money_is_not_asked_again),
         cmocka_unit_test(an_answer_that_breaks_off_is_a_failure),
         TEST(what_cannot_be_asked_is_not_sent),

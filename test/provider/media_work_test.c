@@ -115,7 +115,7 @@ static void ask(struct toy *toy, const char *text, uint64_t total_ms) {
     inputs[1] = STR_EMPTY;
 }
 
-static void what_was_made_is_told_in_one_order_and_then_its_end(void **state) {
+static void results_are_delivered_in_one_order_and_then_the_end(void **state) {
     (void)state;
     struct toy toy;
     begin(&toy);
@@ -145,7 +145,7 @@ static void a_call_can_be_cancelled_by_whatever_it_tells(void **state) {
     finish(&toy);
 }
 
-static void a_failure_is_told_alone(void **state) {
+static void a_failure_is_delivered_alone(void **state) {
     (void)state;
     struct toy toy;
     begin(&toy);
@@ -192,9 +192,9 @@ static void a_call_can_be_cancelled_in_each_state(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_moves_of_the_table_are_allowed),
-        cmocka_unit_test(what_was_made_is_told_in_one_order_and_then_its_end),
+        cmocka_unit_test(results_are_delivered_in_one_order_and_then_the_end),
         cmocka_unit_test(a_call_can_be_cancelled_by_whatever_it_tells),
-        cmocka_unit_test(a_failure_is_told_alone),
+        cmocka_unit_test(a_failure_is_delivered_alone),
         cmocka_unit_test(a_call_ends_when_its_time_is_up),
         cmocka_unit_test(a_call_can_be_cancelled_in_each_state),
     };

@@ -47,7 +47,7 @@ static void a_question_names_its_model_and_streams(void **state) {
                 "kind.\"},{\"role\":\"user\",\"content\":\"say \\\"hi\\\"\\n\"}]," STREAM);
 }
 
-static void calls_and_their_results_stand_behind_each_other(void **state) {
+static void calls_and_their_results_follow_each_other(void **state) {
     (void)state;
     const struct message messages[] = {
         {.role = MESSAGE_USER, .text = STR("go")},
@@ -230,7 +230,7 @@ static void the_limit_of_a_reply_is_named_as_its_server_knows_it(void **state) {
     }
 }
 
-static void openrouter_is_told_the_budget_of_reasoning(void **state) {
+static void openrouter_gets_the_budget_of_reasoning(void **state) {
     (void)state;
     struct dialect_settings settings = {.base_url = STR("https://openrouter.ai/api/v1")};
     struct model_options options = MODEL_OPTIONS_NONE;
@@ -326,7 +326,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_transcript_reads_as_expected),
         cmocka_unit_test(a_question_names_its_model_and_streams),
-        cmocka_unit_test(calls_and_their_results_stand_behind_each_other),
+        cmocka_unit_test(calls_and_their_results_follow_each_other),
         cmocka_unit_test(a_long_call_id_is_the_same_short_one_on_call_and_result),
         cmocka_unit_test(what_others_did_stays_apart_from_the_users_words),
         cmocka_unit_test(kept_reasoning_goes_back_with_its_reply),
@@ -334,7 +334,7 @@ int main(void) {
         cmocka_unit_test(a_schema_that_is_no_object_is_refused),
         cmocka_unit_test(options_that_are_set_are_sent),
         cmocka_unit_test(the_limit_of_a_reply_is_named_as_its_server_knows_it),
-        cmocka_unit_test(openrouter_is_told_the_budget_of_reasoning),
+        cmocka_unit_test(openrouter_gets_the_budget_of_reasoning),
         cmocka_unit_test(the_url_keeps_its_query),
         cmocka_unit_test(a_body_stops_at_its_limit),
         cmocka_unit_test(calls_beyond_what_a_reply_can_hold_are_passed_over),

@@ -263,7 +263,7 @@ static uint32_t next_random(uint32_t *seed) {
     return *seed;
 }
 
-/* One more step of a conversation; false: the agent cannot be asked behind it. */
+/* One more step of a conversation; false: the agent cannot be asked after it. */
 static bool add_step(struct message *messages, size_t *count, uint32_t *seed, struct str id) {
     static const struct message say[] = {M_SAID("ann", "I look"), M_SAID("wally", "found"),
                                          M_SAID("", "brought")};
@@ -321,7 +321,7 @@ static void grow(const struct dialect *dialect, const char *model, const char *l
     buf_done(&before.bytes);
 }
 
-static void what_one_request_holds_begins_the_next(void **state) {
+static void a_request_begins_with_the_one_before_it(void **state) {
     (void)state;
     for (uint32_t seed = 1; seed <= 100; seed++) {
         grow(&openai_dialect, "m", "messages", NULL, seed);
@@ -341,7 +341,7 @@ int main(void) {
         cmocka_unit_test(a_system_message_that_is_said_again_needs_no_place),
         cmocka_unit_test(a_begun_reply_is_sent_where_it_is_gone_on_with),
         cmocka_unit_test(a_begun_reply_is_refused_where_it_is_not),
-        cmocka_unit_test(what_one_request_holds_begins_the_next),
+        cmocka_unit_test(a_request_begins_with_the_one_before_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

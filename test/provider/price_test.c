@@ -241,7 +241,7 @@ static void dollars_are_read_to_the_last_nano(void **state) {
     assert_dollars("9000000000", INT64_C(9000000000) * DOLLAR);
 }
 
-static void what_is_no_amount_is_refused_and_changes_nothing(void **state) {
+static void a_malformed_amount_is_refused_and_changes_nothing(void **state) {
     (void)state;
     static const char *const bad[] = {
         "",      ".",   "-1",           "+1",          "1e3",
@@ -315,7 +315,7 @@ int main(void) {
         cmocka_unit_test(what_was_not_counted_or_has_no_price_costs_an_unknown_amount),
         cmocka_unit_test(a_sum_that_has_no_room_is_the_largest),
         cmocka_unit_test(dollars_are_read_to_the_last_nano),
-        cmocka_unit_test(what_is_no_amount_is_refused_and_changes_nothing),
+        cmocka_unit_test(a_malformed_amount_is_refused_and_changes_nothing),
         cmocka_unit_test(every_amount_reads_as_it_was_written),
         cmocka_unit_test(dollars_are_written_with_two_digits_or_as_many_as_it_takes),
     };

@@ -25,7 +25,7 @@ static void a_pause_in_any_callback_holds_back_all_the_rest(void **state) {
             assert_false(fake_http_paused(asked(&f)));
         }
         fake_http_end(asked(&f));
-        if (f.paused) { /* in what the end told */
+        if (f.paused) { /* during the callback of the end */
             resume(&f);
             loop_turn(f.loop);
         }
@@ -85,7 +85,7 @@ static void a_pause_before_the_answer_reaches_the_request(void **state) {
     assert_false(fake_http_paused(asked(f)));
 }
 
-static void nobody_is_asked_again_during_a_pause(void **state) {
+static void no_provider_is_asked_again_during_a_pause(void **state) {
     struct fixture *f = *state;
     begin(f);
     answer(f, 503, "", "", -1);
@@ -134,7 +134,8 @@ static void a_cancel_in_any_callback_is_the_last_of_them(void **state) {
         begin(&f);
         stream(&f);
         struct http_call *call = asked(&f);
-        if (fake_http_body(call, STR(REPLY))) fake_http_end(call); /* the last is told there */
+        if (fake_http_body(call, STR(REPLY)))
+            fake_http_end(call); /* the last one is delivered there */
         loop_advance(f.loop, 100000);
         assert_null(f.call);
         assert_int_equal(f.callbacks, at + 1);
@@ -153,7 +154,7 @@ static void a_cancel_in_the_note_of_a_cut_reply_is_the_last_word(void **state) {
     heard(f, "note(the reply was cut at its token limit) ");
 }
 
-static void a_cancel_while_kept_words_are_told_is_the_last_of_them(void **state) {
+static void a_cancel_during_the_delivery_of_kept_words_ends_it(void **state) {
     struct fixture *f = *state;
     begin(f);
     stream(f);
@@ -180,7 +181,7 @@ static void a_cancel_at_every_other_moment_closes_the_connection_at_once(void **
     begin(f); /* before anything came */
     cancel(f);
 
-    begin(f); /* behind the head, the provider is silent: S6 */
+    begin(f); /* after the head, the provider is silent: S6 */
     stream(f);
     cancel(f);
 
@@ -222,12 +223,12 @@ int main(void) {
         cmocka_unit_test(a_pause_and_a_resume_in_one_go_change_nothing),
         TEST(an_ending_during_a_pause_waits_for_its_end),
         TEST(a_pause_before_the_answer_reaches_the_request),
-        TEST(nobody_is_asked_again_during_a_pause),
+        TEST(no_provider_is_asked_again_during_a_pause),
         TEST(a_pause_that_ends_before_the_wait_does_not_shorten_it),
         TEST(a_pause_that_outlasts_the_call_ends_it),
         cmocka_unit_test(a_cancel_in_any_callback_is_the_last_of_them),
         TEST(a_cancel_in_the_note_of_a_cut_reply_is_the_last_word),
-        TEST(a_cancel_while_kept_words_are_told_is_the_last_of_them),
+        TEST(a_cancel_during_the_delivery_of_kept_words_ends_it),
         TEST(a_cancel_at_every_other_moment_closes_the_connection_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,10 +7,10 @@
 
 /* checks.md U1: refused, busy, unauthorized. */
 
-static void what_may_pass_is_asked_again_twice_and_then_fails(void **state) {
+static void a_passing_failure_is_asked_again_twice_and_then_fails(void **state) {
     (void)state;
     static const struct {
-        unsigned status; /* 0: nobody answers */
+        unsigned status; /* 0: no answer */
         const char *reason;
         enum err_code code;
     } cases[] = {
@@ -46,7 +46,7 @@ static void what_may_pass_is_asked_again_twice_and_then_fails(void **state) {
     }
 }
 
-static void what_will_not_pass_is_asked_once(void **state) {
+static void a_permanent_failure_is_asked_once(void **state) {
     (void)state;
     static const struct {
         unsigned status;
@@ -153,7 +153,7 @@ static void the_limit_of_the_whole_call_holds_over_all_attempts(void **state) {
     heard(f, "failed(PROVIDER_RATE_LIMITED) ");
 }
 
-static void each_limit_of_time_is_told_apart(void **state) {
+static void each_limit_of_time_has_its_own_message(void **state) {
     (void)state;
     static const struct {
         enum http_stage stage;
@@ -186,15 +186,15 @@ static void each_limit_of_time_is_told_apart(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_may_pass_is_asked_again_twice_and_then_fails),
-        cmocka_unit_test(what_will_not_pass_is_asked_once),
+        cmocka_unit_test(a_passing_failure_is_asked_again_twice_and_then_fails),
+        cmocka_unit_test(a_permanent_failure_is_asked_once),
         TEST(a_wrong_key_says_what_to_check_and_blames_no_caller),
         TEST(an_answer_after_a_refusal_counts),
         cmocka_unit_test(the_pause_doubles_and_differs_from_call_to_call),
         TEST(it_waits_before_it_asks_again),
         TEST(retry_after_is_kept_and_a_long_one_is_a_failure_at_once),
         TEST(the_limit_of_the_whole_call_holds_over_all_attempts),
-        cmocka_unit_test(each_limit_of_time_is_told_apart),
+        cmocka_unit_test(each_limit_of_time_has_its_own_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

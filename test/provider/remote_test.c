@@ -72,7 +72,7 @@ static void the_key_goes_into_the_header_that_the_settings_name(void **state) {
     buf_done(&out);
 }
 
-static void a_stream_is_told_as_it_comes_however_it_is_cut(void **state) {
+static void a_stream_is_delivered_as_it_arrives_however_it_is_cut(void **state) {
     (void)state;
     struct str reply = STR(REPLY);
     for (size_t cut = 1; cut < reply.len; cut++) {
@@ -138,7 +138,7 @@ static void what_cannot_be_asked_fails_after_the_start(void **state) {
     heard(f, "");
 }
 
-/* --- who is told what --------------------------------------------------------------------- */
+/* --- what is reported, and to whom -------------------------------------------------------- */
 
 static void a_caller_reads_a_sentence_and_the_log_the_rest(void **state) {
     struct fixture *f = *state;
@@ -169,7 +169,7 @@ static void a_caller_reads_a_sentence_and_the_log_the_rest(void **state) {
     log_end(&log);
 }
 
-static void what_we_refuse_ourselves_is_told_to_the_caller_in_our_words(void **state) {
+static void our_own_refusals_reach_the_caller_in_our_words(void **state) {
     struct fixture *f = *state;
     struct log_heard log;
     f->request.by_operator = false;
@@ -247,7 +247,7 @@ static void a_whole_answer_can_be_cancelled_in_each_callback(void **state) {
     }
 }
 
-static void a_whole_answer_waits_behind_a_pause(void **state) {
+static void a_whole_answer_waits_for_the_end_of_a_pause(void **state) {
     struct fixture *f = *state;
     f->then = PAUSE;
     f->then_at = 1;
@@ -388,7 +388,7 @@ static void a_reply_that_is_over_need_not_be_closed(void **state) {
     heard(f, "text(Hi) failed(PROVIDER_BROKEN) ");
 }
 
-static void what_comes_behind_the_end_is_no_part_of_the_answer(void **state) {
+static void bytes_after_the_end_are_no_part_of_the_answer(void **state) {
     struct fixture *f = *state;
     begin(f);
     stream(f);
@@ -443,7 +443,7 @@ static void a_pause_does_not_cost_a_finished_reply_its_counts(void **state) {
     heard(f, "usage(m-1) done(default-model) ");
 }
 
-static void a_reply_that_is_over_during_a_pause_is_told_behind_it(void **state) {
+static void a_reply_that_ends_during_a_pause_is_delivered_after_it(void **state) {
     struct fixture *f = *state;
     begin(f);
     stream(f);
@@ -501,7 +501,7 @@ static void an_error_inside_the_stream_ends_it_there(void **state) {
     assert_int_equal(fake_http_cancels(f->pool), 1);
 }
 
-static void a_200_that_is_no_stream_says_what_it_was(void **state) {
+static void a_200_that_is_not_a_stream_reports_its_type(void **state) {
     (void)state;
     static const struct {
         const char *type, *body, *heard, *says;
@@ -581,7 +581,7 @@ static void assert_no_secret(struct str text) {
     }
 }
 
-static void no_secret_is_told_even_when_the_vendor_repeats_it(void **state) {
+static void no_secret_is_shown_even_when_the_vendor_repeats_it(void **state) {
     (void)state;
     static const char *const bodies[] = {
         "{\"error\":{\"message\":\"Incorrect API key provided: " KEY ".\"}}",
@@ -630,36 +630,36 @@ static void a_description_shows_the_request_without_its_secrets(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_caller_reads_a_sentence_and_the_log_the_rest),
-        TEST(what_we_refuse_ourselves_is_told_to_the_caller_in_our_words),
+        TEST(our_own_refusals_reach_the_caller_in_our_words),
         cmocka_unit_test(no_sentence_holds_what_only_an_operator_can_use),
         cmocka_unit_test(an_answer_in_json_is_read_as_a_whole),
         cmocka_unit_test(a_whole_answer_can_be_cancelled_in_each_callback),
-        TEST(a_whole_answer_waits_behind_a_pause),
+        TEST(a_whole_answer_waits_for_the_end_of_a_pause),
         TEST(a_whole_answer_that_breaks_off_or_fails_has_failed),
         cmocka_unit_test(a_provider_that_refuses_to_stream_is_asked_without_from_then_on),
         TEST(a_refusal_for_another_reason_is_not_remembered),
-        TEST(what_comes_behind_the_end_is_no_part_of_the_answer),
+        TEST(bytes_after_the_end_are_no_part_of_the_answer),
         TEST(a_reply_that_has_finished_is_given_a_moment_for_its_counts),
         TEST(a_pause_does_not_cost_a_finished_reply_its_counts),
         cmocka_unit_test(only_the_moves_of_the_table_are_allowed),
         TEST(the_request_is_built_from_the_dialect_and_the_settings),
         TEST(without_a_key_none_is_sent),
         TEST(the_key_goes_into_the_header_that_the_settings_name),
-        cmocka_unit_test(a_stream_is_told_as_it_comes_however_it_is_cut),
+        cmocka_unit_test(a_stream_is_delivered_as_it_arrives_however_it_is_cut),
         TEST(the_model_is_the_replys_else_the_requests_else_the_settings),
         TEST(a_reply_cut_at_its_limit_is_done_and_says_so),
         TEST(what_cannot_be_asked_fails_after_the_start),
         cmocka_unit_test(a_stream_that_does_not_say_that_it_is_done_has_failed),
         TEST(a_reply_that_is_over_need_not_be_closed),
-        TEST(a_reply_that_is_over_during_a_pause_is_told_behind_it),
+        TEST(a_reply_that_ends_during_a_pause_is_delivered_after_it),
         TEST(a_reset_in_the_stream_fails_and_is_never_asked_again),
         TEST(an_answer_that_is_too_large_has_failed),
         TEST(an_error_inside_the_stream_ends_it_there),
-        cmocka_unit_test(a_200_that_is_no_stream_says_what_it_was),
+        cmocka_unit_test(a_200_that_is_not_a_stream_reports_its_type),
         cmocka_unit_test(any_spelling_of_the_content_type_is_a_stream),
         TEST(a_refusal_is_read_so_far_and_no_further),
         TEST(a_refusal_that_breaks_off_counts_with_its_status),
-        cmocka_unit_test(no_secret_is_told_even_when_the_vendor_repeats_it),
+        cmocka_unit_test(no_secret_is_shown_even_when_the_vendor_repeats_it),
         TEST(a_description_shows_the_request_without_its_secrets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -125,7 +125,7 @@ static void each_step_is_one_callback(void **state) {
           "usage(scripted,2,3,-1) approval(,sure, manager?,book,{\"a\":1}) done(other) ");
 }
 
-static void text_is_cut_between_characters_unless_told_otherwise(void **state) {
+static void text_is_cut_between_characters_by_default(void **state) {
     (void)state;
     plays(HEAD "  - {pace: {chunk: 2}, reply: 'aéßb'}\n", "text(aé) text(ßb) done(scripted) ");
     plays(HEAD "  - {pace: {chunk: 1}, reply: '€x'}\n", "text(€) text(x) done(scripted) ");
@@ -162,7 +162,7 @@ static void the_model_is_the_steps_else_the_scripts_else_the_requests(void **sta
     play_done(&play);
 }
 
-static void faults_end_as_they_are_told_to(void **state) {
+static void faults_end_as_configured(void **state) {
     (void)state;
     plays(HEAD "  - reply: [a, {fault: {kind: error, code: RESOURCE_EXHAUSTED, reason: QUOTA, "
                "message: 'no {agent}'}}]\n",
@@ -459,11 +459,11 @@ static void a_cancel_ends_it_at_once_wherever_it_comes_from(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_step_is_one_callback),
-        cmocka_unit_test(text_is_cut_between_characters_unless_told_otherwise),
+        cmocka_unit_test(text_is_cut_between_characters_by_default),
         cmocka_unit_test(a_repeat_keeps_its_own_chunks),
         cmocka_unit_test(an_empty_reply_is_done_and_an_empty_text_is_an_empty_delta),
         cmocka_unit_test(the_model_is_the_steps_else_the_scripts_else_the_requests),
-        cmocka_unit_test(faults_end_as_they_are_told_to),
+        cmocka_unit_test(faults_end_as_configured),
         cmocka_unit_test(a_stall_says_nothing_more_until_it_is_cancelled),
         cmocka_unit_test(without_a_scene_the_call_fails_and_says_what_to_add),
         cmocka_unit_test(the_nth_model_call_of_an_agent_gets_its_nth_reply),

@@ -129,7 +129,7 @@ static void the_voice_that_is_meant_is_found(void **state) {
         {"zh", "", "sit/cmn"},          /* which is not its first */
         {"eu", "de", "eu"},             /* the voice beats the language */
         {"", "de", "gmw/de"},           /* 5 comes before 7 */
-        {"", "DE_at", "gmw/de"},        /* a country that nobody speaks for */
+        {"", "DE_at", "gmw/de"},        /* a country without a voice */
         {"", "en", "gmw/en"},           /* (en 2) comes before (en 3) */
         {"", "en-GB-oed", "gmw/en"},    /* the last part goes first */
         {"", "en_US", "gmw/en-US"},     /* the POSIX way */
@@ -147,7 +147,7 @@ static void the_voice_that_is_meant_is_found(void **state) {
     voices_free(voices);
 }
 
-static void a_voice_that_nobody_has_is_answered_with_the_nearest(void **state) {
+static void an_unknown_voice_is_answered_with_the_nearest(void **state) {
     (void)state;
     static const struct {
         const char *voice, *language, *why;
@@ -157,7 +157,7 @@ static void a_voice_that_nobody_has_is_answered_with_the_nearest(void **state) {
         {"-v", "", "espeak-ng has no voice '-v'"},
         {"de-AT", "", "espeak-ng has no voice 'de-AT'"},
         {"", "fx", "espeak-ng has no voice for the language 'fx'"},
-        {"", "en_", NULL}, /* "en" with nothing behind it */
+        {"", "en_", NULL}, /* "en" with nothing after it */
         {"", "-", "espeak-ng has no voice for the language '-'"},
     };
     struct voices *voices = listed();
@@ -193,7 +193,7 @@ int main(void) {
         cmocka_unit_test(lines_that_are_no_voices_are_passed_over),
         cmocka_unit_test(too_many_are_refused),
         cmocka_unit_test(the_voice_that_is_meant_is_found),
-        cmocka_unit_test(a_voice_that_nobody_has_is_answered_with_the_nearest),
+        cmocka_unit_test(an_unknown_voice_is_answered_with_the_nearest),
         cmocka_unit_test(without_english_the_first_one_speaks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

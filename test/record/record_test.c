@@ -19,17 +19,17 @@ static void only_the_drawn_moves_are_legal(void **state) {
     assert_moves(&record_machine, RECORD_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
-/* --- an owner that writes down what it is told -------------------------------------------- */
+/* --- an owner that writes down its callbacks ---------------------------------------------- */
 
 struct owner {
     struct fixture f;
     struct record record;
     struct turn reader; /* only its cursor and what it has seen */
-    struct buf told;
+    struct buf reported;
 };
 
 static void on_durable(uint64_t seq, void *ctx) {
-    buf_printf(&((struct owner *)ctx)->told, "durable(%llu) ", (unsigned long long)seq);
+    buf_printf(&((struct owner *)ctx)->reported, "durable(%llu) ", (unsigned long long)seq);
 }
 
 static void fail_it(struct owner *owner, const char *reason) {
@@ -40,18 +40,18 @@ static void fail_it(struct owner *owner, const char *reason) {
 
 static void on_lost(const struct err *why, void *ctx) {
     struct owner *owner = ctx;
-    buf_printf(&owner->told, "lost(%s%s) ", err_kinds[why->code].name,
+    buf_printf(&owner->reported, "lost(%s%s) ", err_kinds[why->code].name,
                owner->record.unsure ? " unsure" : "");
     fail_it(owner, "GONE");
 }
 
 static void on_over(void *ctx) {
-    buf_append(&((struct owner *)ctx)->told, STR("over "));
+    buf_append(&((struct owner *)ctx)->reported, STR("over "));
 }
 
 static void on_leave(struct leaving leaving, struct str why, void *ctx) {
     (void)leaving;
-    buf_printf(&((struct owner *)ctx)->told, "leave(" STR_FMT ") ", STR_ARG(why));
+    buf_printf(&((struct owner *)ctx)->reported, "leave(" STR_FMT ") ", STR_ARG(why));
 }
 
 static const struct record_events events = {
@@ -72,9 +72,9 @@ static struct record_options options_of(struct owner *owner) {
 enum where { IN_MEMORY, ON_DISK };
 
 static void owner_init(struct owner *owner, enum where where) {
-    *owner = (struct owner){.told = {0}};
+    *owner = (struct owner){.reported = {0}};
     fixture_init(&owner->f, where == ON_DISK);
-    buf_init(&owner->told, KIB);
+    buf_init(&owner->reported, KIB);
 }
 
 static void owner_start(struct owner *owner, enum where where) {
@@ -91,7 +91,7 @@ static void owner_start(struct owner *owner, enum where where) {
 static void owner_end(struct owner *owner) {
     cursor_close(owner->reader.cursor);
     buf_done(&owner->reader.seen);
-    buf_done(&owner->told);
+    buf_done(&owner->reported);
     record_leave(&owner->record);
     record_done(&owner->record);
     fixture_done(&owner->f);
@@ -121,9 +121,9 @@ static void finish(struct owner *owner) {
     record_append(&owner->record, &event);
 }
 
-static void assert_told(struct owner *owner, const char *expected) {
+static void assert_reported(struct owner *owner, const char *expected) {
     turns(&owner->f);
-    assert_str(buf_str(&owner->told), expected);
+    assert_str(buf_str(&owner->reported), expected);
 }
 
 /* What a finder sees: an enum run_state, or -1. */
@@ -143,11 +143,11 @@ static void its_end_counts_when_the_disk_has_it(void **state) {
     fake_store_ask_me(owner->f.store);
     finish(owner);
     assert_true(record_is_ending(&owner->record));
-    assert_told(owner, "");
-    assert_int_equal(shown(owner), RUN_WORKING); /* nobody has seen the end */
+    assert_reported(owner, "");
+    assert_int_equal(shown(owner), RUN_WORKING); /* the end was not shown yet */
     assert_str(buf_str(&owner->reader.seen), "started(hi)");
     fake_store_commit(owner->f.store, 0);
-    assert_told(owner, "over ");
+    assert_reported(owner, "over ");
     assert_int_equal(shown(owner), -1);
     assert_str(buf_str(&owner->reader.seen), "started(hi) done(m)");
 }
@@ -156,7 +156,7 @@ static void an_end_that_the_store_refuses_is_replaced_by_what_is_true(void **sta
     struct owner *owner = *state;
     fake_store_always_lose(owner->f.store, ERR_UNAVAILABLE);
     finish(owner);
-    assert_told(owner, "lost(UNAVAILABLE) over ");
+    assert_reported(owner, "lost(UNAVAILABLE) over ");
     assert_int_equal(owner->record.ending, RUN_FAILED);
     assert_str(buf_str(&owner->reader.seen), "started(hi) failed(UNAVAILABLE GONE)");
 }
@@ -165,7 +165,7 @@ static void whether_it_was_kept_may_be_unknown(void **state) {
     struct owner *owner = *state;
     fake_store_always_lose(owner->f.store, ERR_OUTCOME_UNKNOWN);
     finish(owner);
-    assert_told(owner, "lost(UNAVAILABLE unsure) over ");
+    assert_reported(owner, "lost(UNAVAILABLE unsure) over ");
 }
 
 static void one_that_is_lost_on_its_way_ends(void **state) {
@@ -173,7 +173,7 @@ static void one_that_is_lost_on_its_way_ends(void **state) {
     fake_store_always_lose(owner->f.store, ERR_UNAVAILABLE);
     note(owner);
     record_gate(&owner->record);
-    assert_told(owner, "lost(UNAVAILABLE) over ");
+    assert_reported(owner, "lost(UNAVAILABLE) over ");
     assert_str(buf_str(&owner->reader.seen), "started(hi) failed(UNAVAILABLE GONE)");
 }
 
@@ -182,7 +182,7 @@ static void what_was_dropped_leaves_an_end_that_needs_no_disk(void **state) {
     fake_store_ask_me(owner->f.store);
     record_retract(&owner->record);
     finish(owner);
-    assert_told(owner, "over ");
+    assert_reported(owner, "over ");
     assert_int_equal(fake_store_sent(owner->f.store), 0);
 }
 
@@ -194,11 +194,11 @@ static void in_memory_the_same_calls_come_at_the_end_of_the_turn(void **state) {
     owner_start(&owner, IN_MEMORY);
     note(&owner);
     record_gate(&owner.record);
-    assert_str(buf_str(&owner.told), "");
-    assert_told(&owner, "durable(2) ");
+    assert_str(buf_str(&owner.reported), "");
+    assert_reported(&owner, "durable(2) ");
     finish(&owner);
-    assert_str(buf_str(&owner.told), "durable(2) ");
-    assert_told(&owner, "durable(2) over ");
+    assert_str(buf_str(&owner.reported), "durable(2) ");
+    assert_reported(&owner, "durable(2) over ");
     owner_end(&owner);
 }
 
@@ -207,12 +207,12 @@ static void one_that_lingers_is_found_until_its_time_is_over(void **state) {
     owner->record.linger_ms = 1000;
     fake_store_always_lose(owner->f.store, ERR_UNAVAILABLE);
     finish(owner);
-    assert_told(owner, "lost(UNAVAILABLE) ");
+    assert_reported(owner, "lost(UNAVAILABLE) ");
     assert_int_equal(shown(owner), RUN_FAILED); /* as it ended, not as it was about to */
     loop_advance(owner->f.loop, 999);
     assert_int_equal(shown(owner), RUN_FAILED);
     loop_advance(owner->f.loop, 1);
-    assert_told(owner, "lost(UNAVAILABLE) over ");
+    assert_reported(owner, "lost(UNAVAILABLE) over ");
     assert_int_equal(shown(owner), -1);
 }
 
@@ -220,10 +220,10 @@ static void one_that_is_stored_does_not_linger(void **state) {
     struct owner *owner = *state;
     owner->record.linger_ms = 1000;
     finish(owner);
-    assert_told(owner, "over ");
+    assert_reported(owner, "over ");
 }
 
-static void one_that_nobody_shall_find_is_not_stored(void **state) {
+static void a_record_in_memory_alone_is_not_stored(void **state) {
     (void)state;
     struct owner owner;
     owner_init(&owner, ON_DISK);
@@ -232,10 +232,10 @@ static void one_that_nobody_shall_find_is_not_stored(void **state) {
     record_init(&owner.record, &options);
     finish(&owner);
     assert_int_equal(shown(&owner), -1);
-    assert_told(&owner, "over ");
+    assert_reported(&owner, "over ");
     assert_int_equal(fake_store_sent(owner.f.store), 0);
     record_done(&owner.record);
-    buf_done(&owner.told);
+    buf_done(&owner.reported);
     fixture_done(&owner.f);
 }
 
@@ -248,11 +248,11 @@ static void a_finder_sees_what_it_does_and_may_have_it_left(void **state) {
     assert_int_equal(shown(owner), RUN_WAITING);
     struct directory *directory = session_table_directory(owner->f.engine.sessions);
     assert_true(directory_cancel(directory, record_id(&owner->record), STR("enough")));
-    assert_told(owner, "leave(enough) ");
+    assert_reported(owner, "leave(enough) ");
 }
 
 /* The next process takes it up; this one hears no more of it. */
-static void one_that_is_left_is_told_nothing(void **state) {
+static void a_record_that_was_left_has_no_callback(void **state) {
     struct owner *owner = *state;
     fake_store_ask_me(owner->f.store);
     finish(owner);
@@ -260,7 +260,7 @@ static void one_that_is_left_is_told_nothing(void **state) {
     record_leave(&owner->record);
     assert_int_equal(shown(owner), -1);
     fake_store_commit(owner->f.store, 0);
-    assert_told(owner, "");
+    assert_reported(owner, "");
 }
 
 static void a_later_life_goes_on_counting(void **state) {
@@ -306,7 +306,7 @@ static void its_key_stands_for_it_until_it_is_over(void **state) {
     assert_int_equal(look(owner).run, 0);
     assert_int_equal(look(owner).given_back, record_id(&owner->record));
     finish(owner);
-    assert_told(owner, "over ");
+    assert_reported(owner, "over ");
     assert_int_equal(look(owner).given_back, 0);
 }
 
@@ -332,9 +332,9 @@ int main(void) {
         cmocka_unit_test(in_memory_the_same_calls_come_at_the_end_of_the_turn),
         TEST(one_that_lingers_is_found_until_its_time_is_over),
         TEST(one_that_is_stored_does_not_linger),
-        cmocka_unit_test(one_that_nobody_shall_find_is_not_stored),
+        cmocka_unit_test(a_record_in_memory_alone_is_not_stored),
         TEST(a_finder_sees_what_it_does_and_may_have_it_left),
-        TEST(one_that_is_left_is_told_nothing),
+        TEST(a_record_that_was_left_has_no_callback),
         cmocka_unit_test(a_later_life_goes_on_counting),
         TEST(its_key_stands_for_it_until_it_is_over),
         TEST(one_that_was_not_started_has_no_key),

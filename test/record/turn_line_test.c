@@ -25,7 +25,7 @@ static void assert_line(const struct turn_end *end, const struct turn_sums *sums
     log_end(&log);
 }
 
-static void it_says_who_what_how_much_how_long_and_how_it_ended(void **state) {
+static void it_names_the_caller_the_work_its_cost_and_its_end(void **state) {
     (void)state;
     struct turn_sums sums = {0};
     struct event_usage usage = USAGE_UNKNOWN;
@@ -39,7 +39,7 @@ static void it_says_who_what_how_much_how_long_and_how_it_ended(void **state) {
                 "200 tokens in, 40 tokens out, $0.00042, 1.204 s, done");
 }
 
-static void what_nobody_counted_is_unknown_and_not_nothing(void **state) {
+static void uncounted_usage_is_unknown_and_not_zero(void **state) {
     (void)state;
     struct turn_sums sums = {0};
     struct event_usage usage = USAGE_UNKNOWN;
@@ -50,7 +50,7 @@ static void what_nobody_counted_is_unknown_and_not_nothing(void **state) {
     assert_line(&done, &sums, "5+ tokens in, tokens out unknown, cost unknown, 1.204 s");
 }
 
-static void one_that_asked_nobody_has_no_model_and_a_failure_its_reason(void **state) {
+static void a_turn_without_a_model_call_shows_no_model_and_a_failure_its_reason(void **state) {
     (void)state;
     struct turn_sums sums = {0};
     struct turn_end failed = done;
@@ -65,9 +65,9 @@ static void one_that_asked_nobody_has_no_model_and_a_failure_its_reason(void **s
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_says_who_what_how_much_how_long_and_how_it_ended),
-        cmocka_unit_test(what_nobody_counted_is_unknown_and_not_nothing),
-        cmocka_unit_test(one_that_asked_nobody_has_no_model_and_a_failure_its_reason),
+        cmocka_unit_test(it_names_the_caller_the_work_its_cost_and_its_end),
+        cmocka_unit_test(uncounted_usage_is_unknown_and_not_zero),
+        cmocka_unit_test(a_turn_without_a_model_call_shows_no_model_and_a_failure_its_reason),
     };
     log_setup(LOG_INFO, LOG_PLAIN);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -246,7 +246,7 @@ static void an_unknown_path_is_404_by_the_last_table(void **state) {
     seen_is("");
 }
 
-static void a_wrong_method_is_405_and_told_which_are_right(void **state) {
+static void a_wrong_method_is_405_with_the_allowed_ones(void **state) {
     (void)state;
     static const struct {
         const char *method, *path, *allow;
@@ -351,7 +351,7 @@ static void a_name_that_is_not_ours_is_refused_there_too(void **state) {
     seen_is("guard");
 }
 
-static void who_showed_a_token_and_who_asks_an_open_row_may_be_any_page(void **state) {
+static void a_caller_with_a_token_and_an_open_row_take_any_page(void **state) {
     (void)state;
     struct exchange *x = from_page("POST", "/invoke", "http://evil.example");
     start(x);
@@ -457,7 +457,7 @@ static struct exchange *refused_over_http2(void) {
     return x;
 }
 
-static void who_is_refused_over_http2_is_heard_out_but_not_for_ever(void **state) {
+static void a_refused_http2_peer_is_drained_for_a_limited_time(void **state) {
     (void)state;
     static char story[64 * KIB];
     struct exchange *x = refused_over_http2();
@@ -489,7 +489,7 @@ static void who_is_refused_over_http2_is_heard_out_but_not_for_ever(void **state
     seen_is("");
 }
 
-static void what_is_too_large_is_not_heard_out(void **state) {
+static void a_body_that_is_too_large_is_not_read_to_its_end(void **state) {
     (void)state;
     struct exchange *x = request("POST", "/later");
     fake_http(x, EXCHANGE_HTTP_2);
@@ -751,7 +751,7 @@ static void events_leave_as_they_are_said(void **state) {
     seen_is("closed");
 }
 
-static void a_stream_is_told_when_it_drained_and_how_long_it_stalls(void **state) {
+static void a_stream_hears_when_it_drained_and_how_long_it_stalls(void **state) {
     (void)state;
     struct exchange *x = streaming(EXCHANGE_HTTP_2);
     fake_stop_reading(x);
@@ -840,7 +840,7 @@ static void a_piece_that_does_not_fit_cuts_the_reader_off_before_it(void **state
     done(x);
 }
 
-static void who_leaves_between_two_pieces_is_noticed(void **state) {
+static void a_peer_that_leaves_between_two_pieces_is_noticed(void **state) {
     (void)state;
     struct exchange *x = sending_lines(EXCHANGE_HTTP_1_1);
     route_piece(call, STR("one\n"));
@@ -927,18 +927,18 @@ int main(void) {
         TEST(every_pair_of_states_is_allowed_or_not),
         TEST(a_request_is_answered_by_the_row_of_its_path_and_method),
         TEST(an_unknown_path_is_404_by_the_last_table),
-        TEST(a_wrong_method_is_405_and_told_which_are_right),
+        TEST(a_wrong_method_is_405_with_the_allowed_ones),
         TEST(head_is_answered_like_get_without_the_body),
         TEST(a_refusal_of_the_guard_comes_before_the_body_is_read),
         TEST(a_page_of_another_place_is_refused_where_no_token_was_asked_for),
         TEST(a_name_that_is_not_ours_is_refused_there_too),
-        TEST(who_showed_a_token_and_who_asks_an_open_row_may_be_any_page),
+        TEST(a_caller_with_a_token_and_an_open_row_take_any_page),
         TEST(a_listed_page_is_answered_so_that_its_browser_shows_it),
         TEST(a_preflight_of_a_listed_page_needs_no_token),
         TEST(what_may_come_once_and_comes_twice_is_400),
         TEST(a_row_that_does_not_say_who_may_come_in_is_none),
-        TEST(who_is_refused_over_http2_is_heard_out_but_not_for_ever),
-        TEST(what_is_too_large_is_not_heard_out),
+        TEST(a_refused_http2_peer_is_drained_for_a_limited_time),
+        TEST(a_body_that_is_too_large_is_not_read_to_its_end),
         TEST(a_json_body_may_name_its_type_in_several_ways),
         TEST(a_refused_type_is_named_and_a_row_without_json_does_not_care),
         TEST(a_body_that_says_it_is_too_large_is_not_read),
@@ -952,10 +952,10 @@ int main(void) {
         TEST(an_answer_without_content_says_no_length),
         TEST(an_event_stream_says_keep_alive_on_http_1_1_only),
         TEST(events_leave_as_they_are_said),
-        TEST(a_stream_is_told_when_it_drained_and_how_long_it_stalls),
+        TEST(a_stream_hears_when_it_drained_and_how_long_it_stalls),
         TEST(pieces_leave_as_they_are_said_under_their_own_type),
         TEST(a_piece_that_does_not_fit_cuts_the_reader_off_before_it),
-        TEST(who_leaves_between_two_pieces_is_noticed),
+        TEST(a_peer_that_leaves_between_two_pieces_is_noticed),
         TEST(an_event_that_does_not_fit_cuts_the_reader_off_before_it),
         TEST(a_peer_that_leaves_is_noticed_in_every_state),
         TEST(a_handler_may_cut_its_reader),

@@ -262,7 +262,7 @@ static void look_at_values(struct rpc_call *call) {
     assert_null(lent_read(rpc_metadata_at(call, STR("x"), 2)).at);
 }
 
-static void values_are_found_one_by_one_and_binary_ones_also_behind_commas(void **state) {
+static void values_are_found_one_by_one_and_binary_ones_also_after_commas(void **state) {
     (void)state;
     probe.in_open = look_at_values;
     struct exchange *x = request("/t.Probe/Unary");
@@ -336,7 +336,7 @@ static void nothing_is_compressed_for_a_client_that_did_not_ask(void **state) {
     }
 }
 
-static void a_wish_behind_the_head_comes_too_late(void **state) {
+static void a_wish_after_the_head_comes_too_late(void **state) {
     (void)state;
     struct exchange *x = request("/t.Probe/Talk");
     fake_field(x, "grpc-accept-encoding", "gzip");
@@ -384,7 +384,7 @@ static void a_message_that_gets_no_shorter_goes_as_it_is(void **state) {
 
 /* --- the queue --------------------------------------------------------------------------- */
 
-static void a_handler_is_told_when_its_queue_has_drained(void **state) {
+static void a_handler_hears_when_its_queue_has_drained(void **state) {
     (void)state;
     struct exchange *x = started("/t.Probe/Talk");
     fake_stop_reading(x);
@@ -421,7 +421,7 @@ static void a_message_that_does_not_fit_is_not_sent_in_part(void **state) {
     fake_stop_reading(x);
     rpc_send(probe.call, STR("whole"));
     send_large(FAKE_QUEUE_BYTES);
-    /* The handler is told at the end of the turn; until then it may go on, in vain. */
+    /* The handler hears at the end of the turn; until then it may go on, in vain. */
     seen_is("open");
     rpc_send(probe.call, STR("lost"));
     send_large(FAKE_QUEUE_BYTES);
@@ -436,7 +436,7 @@ static void a_message_that_does_not_fit_is_not_sent_in_part(void **state) {
     seen_is("closed");
 }
 
-static void a_handler_that_ends_before_it_was_told_is_not_told(void **state) {
+static void a_handler_that_ended_before_the_notice_gets_none(void **state) {
     (void)state;
     struct exchange *x = started("/t.Probe/Talk");
     send_large(FAKE_QUEUE_BYTES);
@@ -454,7 +454,7 @@ static void open_may_send_too_much(void **state) {
     seen_is("open stalled closed");
 }
 
-static void a_peer_that_leaves_before_the_handler_was_told_changes_nothing(void **state) {
+static void a_peer_that_leaves_before_the_notice_changes_nothing(void **state) {
     (void)state;
     struct exchange *x = started("/t.Probe/Talk");
     fake_leave(x);
@@ -611,9 +611,9 @@ static void whatever_happens_a_call_opens_once_and_closes_once(void **state) {
         assert_int_equal(count_word("open"), 1);
         assert_int_equal(count_word("closed"), 1);
         assert_true(str_ends(buf_str(&probe.seen), STR("closed")));
-        size_t told = 0;
-        for (size_t i = 0; i < ARRAY_LEN(ends); i++) told += count_word(ends[i]);
-        assert_true(told <= 1);
+        size_t endings = 0;
+        for (size_t i = 0; i < ARRAY_LEN(ends); i++) endings += count_word(ends[i]);
+        assert_true(endings <= 1);
         buf_clear(&probe.seen);
         done(x);
     }
@@ -636,17 +636,17 @@ int main(void) {
         TEST(a_handler_adds_fields_to_the_head),
         TEST(initial_metadata_goes_ahead_of_a_status_that_comes_at_once),
         TEST(a_head_holds_as_many_fields_as_may_be_added),
-        TEST(values_are_found_one_by_one_and_binary_ones_also_behind_commas),
+        TEST(values_are_found_one_by_one_and_binary_ones_also_after_commas),
         TEST(messages_are_compressed_when_both_sides_want_it),
         TEST(nothing_is_compressed_for_a_client_that_did_not_ask),
-        TEST(a_wish_behind_the_head_comes_too_late),
+        TEST(a_wish_after_the_head_comes_too_late),
         TEST(each_message_may_be_compressed_or_not),
         TEST(a_message_that_gets_no_shorter_goes_as_it_is),
-        TEST(a_handler_is_told_when_its_queue_has_drained),
+        TEST(a_handler_hears_when_its_queue_has_drained),
         TEST(a_message_that_does_not_fit_is_not_sent_in_part),
-        TEST(a_handler_that_ends_before_it_was_told_is_not_told),
+        TEST(a_handler_that_ended_before_the_notice_gets_none),
         TEST(open_may_send_too_much),
-        TEST(a_peer_that_leaves_before_the_handler_was_told_changes_nothing),
+        TEST(a_peer_that_leaves_before_the_notice_changes_nothing),
         TEST(the_clients_deadline_ends_the_call),
         TEST(the_nearer_of_two_deadlines_counts),
         TEST(a_call_that_is_over_has_no_deadline),

@@ -57,7 +57,7 @@ static void what_was_deflated_inflates_to_the_same(void **state) {
     }
 }
 
-static void what_would_not_get_shorter_is_not_deflated(void **state) {
+static void text_that_would_not_get_shorter_is_not_deflated(void **state) {
     (void)state;
     static const char *const texts[] = {"", "x", "ab", "token", "a sentence of some words"};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
@@ -149,7 +149,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test(name)
     const struct CMUnitTest tests[] = {
         TEST(what_was_deflated_inflates_to_the_same),
-        TEST(what_would_not_get_shorter_is_not_deflated),
+        TEST(text_that_would_not_get_shorter_is_not_deflated),
         TEST(other_writers_are_understood),
         TEST(members_in_a_row_are_one_message),
         TEST(every_truncation_is_an_error),

@@ -110,7 +110,7 @@ static void check_does_not_know_every_service(void **state) {
     done(watcher);
 }
 
-static void watch_tells_the_state_at_once_and_each_change(void **state) {
+static void watch_sends_the_state_at_once_and_each_change(void **state) {
     (void)state;
     struct exchange *x = ask("Watch", WATCHED);
     heard(x, "2");
@@ -169,7 +169,7 @@ static void at_the_stop_a_watcher_hears_not_serving_and_then_cancelled(void **st
     rpc_site_cut(site);
 }
 
-static void who_asks_after_the_stop_hears_not_serving_too(void **state) {
+static void a_question_after_the_stop_is_answered_not_serving(void **state) {
     (void)state;
     rpc_site_stop(site);
     struct exchange *asked = ask("Check", WATCHED), *watching = ask("Watch", WATCHED);
@@ -220,11 +220,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(check_says_what_was_set),
         TEST(check_does_not_know_every_service),
-        TEST(watch_tells_the_state_at_once_and_each_change),
+        TEST(watch_sends_the_state_at_once_and_each_change),
         TEST(watch_waits_for_a_service_that_is_not_known_yet),
         TEST(a_name_that_was_only_watched_is_forgotten),
         TEST(at_the_stop_a_watcher_hears_not_serving_and_then_cancelled),
-        TEST(who_asks_after_the_stop_hears_not_serving_too),
+        TEST(a_question_after_the_stop_is_answered_not_serving),
         TEST(a_request_that_is_no_protobuf_is_an_error),
         TEST(a_watcher_that_does_not_read_skips_and_is_dropped),
     };

@@ -343,7 +343,7 @@ static void exactly_one_request_is_what_such_calls_have(void **state) {
     }
 }
 
-static void a_flag_that_nobody_agreed_on_is_an_error(void **state) {
+static void a_flag_that_was_not_negotiated_is_an_error(void **state) {
     (void)state;
     static const unsigned char flags[] = {1, 2, 128, 255};
     static const char *const encodings[] = {NULL, "identity"};
@@ -427,7 +427,7 @@ static void a_stream_may_mix_compressed_messages_with_plain_ones(void **state) {
 }
 
 /* Also of a message that was not compressed, whose bytes are only written over. */
-static void with_the_address_sanitizer_a_message_is_freed_behind_the_handler(void **state) {
+static void with_the_address_sanitizer_a_message_is_freed_after_the_handler(void **state) {
     (void)state;
 #ifdef __SANITIZE_ADDRESS__
     static const char *const paths[] = {"/t.Probe/Talk", "/t.Probe/Unary"};
@@ -572,10 +572,10 @@ int main(void) {
         TEST(a_held_message_that_ends_the_call_takes_the_rest_with_it),
         TEST(a_stream_that_ends_inside_a_message_is_an_error_wherever_it_is_cut),
         TEST(exactly_one_request_is_what_such_calls_have),
-        TEST(a_flag_that_nobody_agreed_on_is_an_error),
+        TEST(a_flag_that_was_not_negotiated_is_an_error),
         TEST(compressed_messages_are_inflated_however_the_body_is_cut),
         TEST(a_stream_may_mix_compressed_messages_with_plain_ones),
-        TEST(with_the_address_sanitizer_a_message_is_freed_behind_the_handler),
+        TEST(with_the_address_sanitizer_a_message_is_freed_after_the_handler),
         TEST(a_damaged_compressed_message_is_an_error),
         TEST(a_bomb_is_refused_at_the_methods_limit),
         TEST(a_message_past_its_limit_is_refused_at_its_prefix),

@@ -194,7 +194,7 @@ static void an_enum_and_its_values_are_symbols(void **state) {
     }
 }
 
-static void what_is_no_symbol_is_not_found(void **state) {
+static void an_unknown_symbol_is_not_found(void **state) {
     (void)state;
     static const char *const symbols[] = {
         "",
@@ -292,7 +292,7 @@ int main(void) {
         TEST(a_file_comes_with_all_that_it_imports),
         TEST(a_symbol_of_any_kind_leads_to_its_file),
         TEST(an_enum_and_its_values_are_symbols),
-        TEST(what_is_no_symbol_is_not_found),
+        TEST(an_unknown_symbol_is_not_found),
         TEST(a_message_has_no_extensions_and_other_names_are_not_found),
         TEST(no_question_is_an_error_and_the_stream_goes_on),
         TEST(bytes_that_are_no_request_end_the_call),

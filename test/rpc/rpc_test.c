@@ -148,7 +148,7 @@ static void any_method_but_post_is_405_before_the_type_is_looked_at(void **state
     seen_is("");
 }
 
-static void who_does_not_speak_grpc_is_heard_out_but_not_for_ever(void **state) {
+static void a_peer_that_does_not_speak_grpc_is_drained_for_a_limited_time(void **state) {
     (void)state;
     struct exchange *x = with_type("PUT", "text/plain");
     start(x);
@@ -301,7 +301,7 @@ static void an_identity_lives_as_long_as_the_call_and_the_headers_do_not(void **
     done(x);
 }
 
-static void an_open_method_asks_nobody_and_lifts_no_limit(void **state) {
+static void an_open_method_needs_no_token_and_lifts_no_limit(void **state) {
     (void)state;
     probe.refuses = true;
     struct exchange *x = started("/t.Probe/Open");
@@ -333,7 +333,7 @@ static void a_service_that_asks_for_no_token_lets_everybody_in_as_unknown(void *
     rpc_site_free(site);
 }
 
-static void a_row_that_nobody_guards_makes_no_service(void **state) {
+static void a_row_without_a_guard_makes_no_service(void **state) {
     (void)state;
     struct rpc_method method = probe_service.methods[0];
     struct rpc_service service = probe_service;
@@ -412,7 +412,7 @@ static void a_stopping_site_tells_its_calls_and_refuses_new_ones(void **state) {
     seen_is("closed");
 }
 
-/* Refused before a handler, broken behind it, stopped, and answered: the same field each time.
+/* Refused before a handler, broken after it, stopped, and answered: the same field each time.
  */
 static void what_a_site_always_says_stands_on_every_answer(void **state) {
     (void)state;
@@ -465,7 +465,7 @@ static void a_handler_may_end_its_call_when_it_hears_of_the_stop(void **state) {
     seen_is("closed closed");
 }
 
-static void a_call_that_is_over_is_neither_told_nor_cut(void **state) {
+static void a_call_that_is_over_is_neither_notified_nor_cut(void **state) {
     (void)state;
     struct exchange *x = started("/t.Probe/Talk");
     settle();
@@ -553,7 +553,7 @@ int main(void) {
         TEST(a_foreign_content_type_is_415),
         TEST(a_grpc_content_type_is_served_with_suffix_and_parameters),
         TEST(any_method_but_post_is_405_before_the_type_is_looked_at),
-        TEST(who_does_not_speak_grpc_is_heard_out_but_not_for_ever),
+        TEST(a_peer_that_does_not_speak_grpc_is_drained_for_a_limited_time),
         TEST(te_may_be_absent_and_must_say_trailers_when_it_is_there),
         TEST(a_timeout_is_the_calls_deadline_rounded_up_to_a_millisecond),
         TEST(a_malformed_timeout_is_an_error_of_this_call_alone),
@@ -562,15 +562,15 @@ int main(void) {
         TEST(a_stranger_is_refused_before_any_message_is_read),
         TEST(two_values_of_a_key_are_counted),
         TEST(an_identity_lives_as_long_as_the_call_and_the_headers_do_not),
-        TEST(an_open_method_asks_nobody_and_lifts_no_limit),
+        TEST(an_open_method_needs_no_token_and_lifts_no_limit),
         TEST(a_service_that_asks_for_no_token_lets_everybody_in_as_unknown),
-        TEST(a_row_that_nobody_guards_makes_no_service),
+        TEST(a_row_without_a_guard_makes_no_service),
         TEST(of_several_faults_the_first_check_answers),
         TEST(a_site_that_does_not_serve_yet_says_so),
         TEST(a_stopping_site_tells_its_calls_and_refuses_new_ones),
         TEST(what_a_site_always_says_stands_on_every_answer),
         TEST(a_handler_may_end_its_call_when_it_hears_of_the_stop),
-        TEST(a_call_that_is_over_is_neither_told_nor_cut),
+        TEST(a_call_that_is_over_is_neither_notified_nor_cut),
         TEST(a_peer_that_does_not_read_is_reset_after_its_time),
         TEST(a_peer_that_reads_slowly_is_waited_for),
         TEST(a_call_that_ended_but_is_not_read_goes_away_too),

@@ -322,7 +322,7 @@ static void a_long_place_shows_its_end(void **state) {
     buf_done(&value);
 }
 
-static void a_schema_that_asks_for_what_nobody_knows_is_refused(void **state) {
+static void a_schema_with_an_unknown_demand_is_refused(void **state) {
     (void)state;
     static const struct {
         const char *schema, *why;
@@ -425,7 +425,7 @@ static void a_schema_keeps_its_text(void **state) {
     schema_free(NULL);
 }
 
-static void what_is_no_json_is_malformed(void **state) {
+static void text_that_is_not_json_is_malformed(void **state) {
     (void)state;
     struct str whole = STR(TREE);
     for (size_t len = 0; len < whole.len; len++) {
@@ -570,7 +570,7 @@ static void a_pattern_decides_ordinary_texts(void **state) {
     buf_done(&value);
 }
 
-static void a_hundred_thousand_items_are_told_apart(void **state) {
+static void a_hundred_thousand_items_are_distinguished(void **state) {
     (void)state;
     struct buf value;
     buf_init(&value, 8 * MIB);
@@ -615,16 +615,16 @@ int main(void) {
         cmocka_unit_test(references_lead_to_definitions),
         cmocka_unit_test(places_are_json_pointers),
         cmocka_unit_test(a_long_place_shows_its_end),
-        cmocka_unit_test(a_schema_that_asks_for_what_nobody_knows_is_refused),
+        cmocka_unit_test(a_schema_with_an_unknown_demand_is_refused),
         cmocka_unit_test(annotations_say_nothing),
         cmocka_unit_test(a_schema_keeps_its_text),
-        cmocka_unit_test(what_is_no_json_is_malformed),
+        cmocka_unit_test(text_that_is_not_json_is_malformed),
         cmocka_unit_test(a_reference_that_only_leads_back_is_refused),
         cmocka_unit_test(a_chain_of_references_has_a_length),
         cmocka_unit_test(alternatives_that_multiply_come_to_an_end),
         cmocka_unit_test(patterns_that_run_away_are_stopped),
         cmocka_unit_test(a_pattern_decides_ordinary_texts),
-        cmocka_unit_test(a_hundred_thousand_items_are_told_apart),
+        cmocka_unit_test(a_hundred_thousand_items_are_distinguished),
         cmocka_unit_test(values_are_checked_as_deep_as_they_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

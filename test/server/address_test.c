@@ -29,7 +29,7 @@ static void every_form_of_an_address_is_read(void **state) {
     assert_reads("unix:/tmp/a", "unix", true);
 }
 
-static void what_is_no_address_is_refused_with_the_fix(void **state) {
+static void a_malformed_address_is_refused_with_the_fix(void **state) {
     (void)state;
     static const char *const rows[] = {
         "",          "8080",          "a",          "127.0.0.1", "127.0.0.1:",
@@ -86,7 +86,7 @@ static void a_peer_is_its_address_or_the_half_of_it_that_one_host_has(void **sta
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_of_an_address_is_read),
-        cmocka_unit_test(what_is_no_address_is_refused_with_the_fix),
+        cmocka_unit_test(a_malformed_address_is_refused_with_the_fix),
         cmocka_unit_test(a_peer_is_its_address_or_the_half_of_it_that_one_host_has),
         cmocka_unit_test(an_ipv4_peer_of_a_socket_for_both_families_looks_like_one),
     };

@@ -41,7 +41,7 @@ static void heads_are_the_same_however_the_bytes_are_cut(void **state) {
     }
 }
 
-static void a_head_is_told_before_its_payload_comes(void **state) {
+static void a_head_is_delivered_before_its_payload_arrives(void **state) {
     (void)state;
     struct frames frames;
     struct frame_head head;
@@ -66,7 +66,7 @@ static void a_setting_is_given_another_value_in_place(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_are_the_same_however_the_bytes_are_cut),
-        cmocka_unit_test(a_head_is_told_before_its_payload_comes),
+        cmocka_unit_test(a_head_is_delivered_before_its_payload_arrives),
         cmocka_unit_test(a_setting_is_given_another_value_in_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

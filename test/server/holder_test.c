@@ -24,7 +24,7 @@ static void expect_us(const struct address *address) {
     assert_string_equal(who, us);
 }
 
-static void a_port_is_held_by_whoever_listens_on_it(void **state) {
+static void a_port_is_held_by_its_listening_process(void **state) {
     (void)state;
     static const struct str texts[] = {STR_INIT("127.0.0.1:0"), STR_INIT("[::1]:0"),
                                        STR_INIT(":0")};
@@ -68,7 +68,7 @@ static void a_small_space_cuts_the_answer(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_port_is_held_by_whoever_listens_on_it),
+        cmocka_unit_test(a_port_is_held_by_its_listening_process),
         cmocka_unit_test(a_unix_socket_is_found_by_its_path),
         cmocka_unit_test(a_small_space_cuts_the_answer),
     };

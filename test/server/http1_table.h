@@ -368,7 +368,7 @@ static const struct http1_row http1_rows[] = {
     FINE("an expectation with the body already there", POST HOST "Expect: 100-continue\r\nContent-Length: 1\r\n" END "x"),
     FINE("an expectation without a body", GET HOST "Expect: 100-continue\r\n" END),
 
-    /* --- one behind the other ------------------------------------------------------------------------------ */
+    /* --- one after the other ------------------------------------------------------------------------------ */
     ROW("two requests", 200, 2, GET HOST END NEXT),
     ROW("three requests", 200, 3, GET HOST END NEXT NEXT),
     ROW("a body and a request", 200, 2, POST HOST "Content-Length: 5\r\n" END "hello" NEXT),

@@ -242,7 +242,7 @@ static void the_authority_of_the_target_beats_host(void **state) {
     assert_true(str_equal(exchange_path(scene->played.exchange), STR("/c")));
 }
 
-static void a_body_that_nobody_consumes_stops_the_reading(void **state) {
+static void a_body_that_is_not_consumed_stops_the_reading(void **state) {
     struct scene *scene = *state;
     ask(scene, STR(POST HOST "Content-Length: 1000000\r\n" END));
     char bytes[1000] = {0};
@@ -791,7 +791,7 @@ int main(void) {
         SCENE(the_parts_of_a_request_can_be_read),
         SCENE(a_forgotten_request_reads_as_empty),
         SCENE(the_authority_of_the_target_beats_host),
-        SCENE(a_body_that_nobody_consumes_stops_the_reading),
+        SCENE(a_body_that_is_not_consumed_stops_the_reading),
         SCENE(a_hundred_is_sent_when_the_body_is_wanted),
         SCENE(no_hundred_is_sent_before_a_refusal),
         SCENE(a_whole_answer_has_a_length_and_leaves_in_one_write),

@@ -608,7 +608,7 @@ static void an_abort_in_the_middle_of_a_stalled_frame_is_clean(void **state) {
 /* --- flow control
  * ------------------------------------------------------------------------------------------ */
 
-static void a_body_that_nobody_consumes_stops_at_the_window(void **state) {
+static void a_body_that_is_not_consumed_stops_at_the_window(void **state) {
     struct scene *scene = *state;
     scene->app.keeps = true;
     struct upload upload = {.left = 1000000};
@@ -996,7 +996,7 @@ static void a_flood_of_empty_data_closes(void **state) {
     assert_int_equal(raw->app->calls[0].how, EXCHANGE_ABORTED);
 }
 
-static void pings_nobody_can_acknowledge_close(void **state) {
+static void pings_that_cannot_be_acknowledged_close(void **state) {
     struct raw *raw = *state;
     send_raw(raw);
     raw->fake.window = 0;
@@ -1144,7 +1144,7 @@ static void pings_between_answers_are_fine(void **state) {
     assert_int_equal(scene->goaways, 0);
 }
 
-static void text_behind_a_preface_closes(void **state) {
+static void text_after_a_preface_closes(void **state) {
     struct raw *raw = *state;
     buf_clear(&raw->out);
     buf_append(&raw->out, STR(PREFACE "GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
@@ -1289,7 +1289,7 @@ int main(void) {
         SCENE(a_peer_that_closes_has_left_all_its_streams),
         SCENE(each_abort_has_its_code),
         SCENE(an_abort_in_the_middle_of_a_stalled_frame_is_clean),
-        SCENE(a_body_that_nobody_consumes_stops_at_the_window),
+        SCENE(a_body_that_is_not_consumed_stops_at_the_window),
         SCENE(what_a_closed_exchange_kept_is_given_back_to_the_connection),
         RAW(padding_is_given_back_with_the_bytes),
         SCENE(a_closed_window_holds_the_bytes_and_wakes_the_owner_later),
@@ -1313,7 +1313,7 @@ int main(void) {
         RAW(a_flood_of_pings_closes),
         RAW(a_flood_of_priorities_closes),
         RAW(a_flood_of_empty_data_closes),
-        RAW(pings_nobody_can_acknowledge_close),
+        RAW(pings_that_cannot_be_acknowledged_close),
         RAW(settings_with_too_many_entries_close),
         RAW(a_window_that_overflows_closes),
         RAW(unknown_frames_are_ignored),
@@ -1325,7 +1325,7 @@ int main(void) {
         SCENE(patient_pings_are_answered_for_ever),
         SCENE(without_that_rule_pings_come_as_they_like),
         SCENE(pings_between_answers_are_fine),
-        RAW(text_behind_a_preface_closes),
+        RAW(text_after_a_preface_closes),
         RAW(a_slow_preface_is_closed_after_ten_seconds),
         RAW(a_header_section_must_end_within_ten_seconds),
         SCENE(a_silent_peer_is_asked_and_then_cut),

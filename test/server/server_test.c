@@ -198,7 +198,7 @@ static void a_unix_socket_is_served_and_its_file_removed(void **state) {
     char path[64], address[80];
     snprintf(path, sizeof(path), "/tmp/weir-test-%d.sock", (int)getpid());
     snprintf(address, sizeof(address), "unix:%s", path);
-    /* A file that a dead server left behind is no obstacle. */
+    /* A dead server's file is no obstacle. */
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     memcpy(name.sun_path, path, strlen(path));
     int stale = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -277,7 +277,7 @@ static void stopping_cuts_what_does_not_end(void **state) {
 }
 
 /* The idle one is closed when the stop begins, so what comes then came late. */
-static void who_comes_while_others_are_not_done_is_served(void **state) {
+static void a_late_connection_is_served_while_others_are_busy(void **state) {
     (void)state;
     struct town *town = build_town();
     struct err e;
@@ -297,7 +297,7 @@ static void who_comes_while_others_are_not_done_is_served(void **state) {
         say(late[i], GET);
         assert_true(hear(late[i], "127.0.0.1:"));
     }
-    say(late[0], HOLD); /* and nobody waits long for it */
+    say(late[0], HOLD); /* and the stop does not wait long for it */
     sem_wait(&town->held);
     close(busy);
     await_end(town);
@@ -357,7 +357,7 @@ int main(void) {
         cmocka_unit_test(a_taken_address_is_explained),
         cmocka_unit_test(a_peer_that_leaves_is_noticed_while_nothing_is_said),
         cmocka_unit_test(stopping_cuts_what_does_not_end),
-        cmocka_unit_test(who_comes_while_others_are_not_done_is_served),
+        cmocka_unit_test(a_late_connection_is_served_while_others_are_busy),
         cmocka_unit_test(connections_beyond_the_limit_wait_for_their_turn),
         cmocka_unit_test(a_server_without_descriptors_recovers),
     };

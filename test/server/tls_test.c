@@ -121,7 +121,7 @@ static void open_scene(struct scene *scene, long version, const char *alpn) {
     scene->context = scene->ssl->SSL_CTX_new(more.TLS_client_method());
     if (version)
         scene->ssl->SSL_CTX_ctrl(scene->context, SSL_CTRL_SET_MAX_PROTO_VERSION, version, NULL);
-    if (version) /* also those that Debian's settings switch off */
+    if (version) /* also versions that Debian's settings switch off */
         scene->ssl->SSL_CTX_ctrl(scene->context, SSL_CTRL_SET_MIN_PROTO_VERSION, version, NULL);
     scene->theirs = scene->ssl->SSL_new(scene->context);
     scene->to_them = scene->ssl->BIO_new(more.BIO_s_mem());
@@ -310,7 +310,7 @@ static void the_protocol_is_one_that_both_speak(void **state) {
     shut_scene(&scene);
 }
 
-static void what_is_no_handshake_is_broken(void **state) { /* H9 */
+static void bytes_that_are_not_a_handshake_break_the_connection(void **state) { /* H9 */
     (void)state;
     static const struct str texts[] = {
         STR_INIT("GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
@@ -329,7 +329,7 @@ static void what_is_no_handshake_is_broken(void **state) { /* H9 */
     }
 }
 
-static void an_end_is_told_and_understood(void **state) {
+static void an_end_is_reported_and_understood(void **state) {
     (void)state;
     struct scene scene;
     open_scene(&scene, 0, NULL);
@@ -420,8 +420,8 @@ int main(void) {
         cmocka_unit_test(a_handshake_is_the_same_however_it_is_cut),
         cmocka_unit_test(versions_before_1_2_are_refused),
         cmocka_unit_test(the_protocol_is_one_that_both_speak),
-        cmocka_unit_test(what_is_no_handshake_is_broken),
-        cmocka_unit_test(an_end_is_told_and_understood),
+        cmocka_unit_test(bytes_that_are_not_a_handshake_break_the_connection),
+        cmocka_unit_test(an_end_is_reported_and_understood),
         cmocka_unit_test(a_changed_record_breaks_the_session),
         cmocka_unit_test(renegotiation_is_refused),
         cmocka_unit_test(key_updates_without_end_break_the_session),

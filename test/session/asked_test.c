@@ -111,7 +111,7 @@ static void of_the_newest_run_of_the_thread_it_is_the_last_question(void **state
     sessions_shut(&scene.s);
 }
 
-static void a_thread_of_several_users_is_nobodys_until_one_is_named(void **state) {
+static void a_thread_of_several_users_is_ambiguous_until_one_is_named(void **state) {
     (void)state;
     struct scene scene;
     open_scene(&scene, WITH_STORE);
@@ -156,7 +156,7 @@ static void a_run_that_is_alive_is_read_from_its_journal(void **state) {
     }
 }
 
-static void a_store_that_cannot_say_is_told(void **state) {
+static void a_store_that_cannot_answer_is_reported(void **state) {
     (void)state;
     struct scene scene;
     open_scene(&scene, WITH_STORE);
@@ -170,7 +170,7 @@ static void a_store_that_cannot_say_is_told(void **state) {
     sessions_shut(&scene.s);
 }
 
-static void who_gives_up_hears_nothing(void **state) {
+static void a_cancelled_look_up_has_no_callback(void **state) {
     (void)state;
     for (int loads = 0; loads < 3; loads++) { /* how far it has come */
         struct scene scene;
@@ -181,7 +181,7 @@ static void who_gives_up_hears_nothing(void **state) {
         if (loads > 1) fake_store_answer(scene.s.store, 0);
         if (loads > 1) loop_turn(scene.s.loop);
         asked_cancel(asked);
-        answer_loads(&scene); /* it comes, and finds nobody */
+        answer_loads(&scene); /* the answer comes too late */
         assert_int_equal(scene.answers, 0);
         sessions_shut(&scene.s);
     }
@@ -191,10 +191,10 @@ static void who_gives_up_hears_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_the_newest_run_of_the_thread_it_is_the_last_question),
-        cmocka_unit_test(a_thread_of_several_users_is_nobodys_until_one_is_named),
+        cmocka_unit_test(a_thread_of_several_users_is_ambiguous_until_one_is_named),
         cmocka_unit_test(a_run_that_is_alive_is_read_from_its_journal),
-        cmocka_unit_test(a_store_that_cannot_say_is_told),
-        cmocka_unit_test(who_gives_up_hears_nothing),
+        cmocka_unit_test(a_store_that_cannot_answer_is_reported),
+        cmocka_unit_test(a_cancelled_look_up_has_no_callback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

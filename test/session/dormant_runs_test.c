@@ -123,7 +123,7 @@ static void many_come_and_go(void **state) {
     dormant_runs_free(dormant);
 }
 
-static void those_whose_time_is_over_are_known(void **state) {
+static void runs_past_their_deadline_are_listed(void **state) {
     struct fixture *f = *state;
     struct run_host other = {.run_count = 0};
     uint64_t runs[4];
@@ -139,7 +139,7 @@ static void those_whose_time_is_over_are_known(void **state) {
     assert_int_equal(runs[0] + runs[1], 5);
     assert_int_equal(next, 9000);
     assert_int_equal(dormant_runs_due(dormant, &f->host, 10000, 1, runs, &next), 1);
-    assert_true(next != 0); /* of those that had no room */
+    assert_true(next != 0); /* of the runs that had no room */
     assert_int_equal(dormant_runs_due(dormant, &other, 10000, 4, runs, &next), 0);
     assert_int_equal(next, 0);
     dormant_runs_forget(dormant, &other);
@@ -153,7 +153,7 @@ int main(void) {
         STORED_TURN_TEST(what_it_waits_with_comes_back),
         STORED_TURN_TEST(each_name_finds_its_own),
         STORED_TURN_TEST(many_come_and_go),
-        STORED_TURN_TEST(those_whose_time_is_over_are_known),
+        STORED_TURN_TEST(runs_past_their_deadline_are_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

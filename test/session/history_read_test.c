@@ -147,7 +147,7 @@ static void a_call_named_like_a_question_is_only_a_call(void **state) {
 }
 
 /* K11 */
-static void turns_inside_turns_stand_behind_the_one_around_them(void **state) {
+static void turns_inside_turns_follow_the_one_around_them(void **state) {
     struct fixture *f = *state;
     struct turn outer, first, second, inner;
     say(&outer, f, "outer");
@@ -371,7 +371,7 @@ int main(void) {
         STORED_TURN_TEST(a_transfer_without_a_word_leaves_none),
         STORED_TURN_TEST(a_question_and_its_answer_come_back),
         STORED_TURN_TEST(a_call_named_like_a_question_is_only_a_call),
-        STORED_TURN_TEST(turns_inside_turns_stand_behind_the_one_around_them),
+        STORED_TURN_TEST(turns_inside_turns_follow_the_one_around_them),
         STORED_TURN_TEST(children_of_a_turn_that_failed_are_remembered),
         cmocka_unit_test(every_prompt_begins_with_the_one_before),
         cmocka_unit_test(bytes_that_are_no_events_are_refused),

@@ -32,7 +32,7 @@ static void a_key_is_taken_once_and_for_its_owner_alone(void **state) {
     idempotency_claims_free(claims);
 }
 
-static void who_looked_before_a_key_was_given_back_must_look_again(void **state) {
+static void a_look_up_before_a_key_was_given_back_must_be_repeated(void **state) {
     (void)state;
     struct idempotency_claims *claims = idempotency_claims_new();
     struct claim claim = {.name = name, .run = 7};
@@ -61,7 +61,7 @@ static uint64_t known_hash(struct str key) {
     return (hash ^ hash >> 32) % 1024;
 }
 
-static void nobody_can_choose_keys_that_wait_for_each_other(void **state) {
+static void keys_cannot_be_chosen_to_collide(void **state) {
     (void)state;
     static char keys[CHOSEN][16];
     struct idempotency_claims *claims = idempotency_claims_new();
@@ -166,8 +166,8 @@ static void of_two_at_the_same_moment_one_gets_it(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_is_taken_once_and_for_its_owner_alone),
-        cmocka_unit_test(nobody_can_choose_keys_that_wait_for_each_other),
-        cmocka_unit_test(who_looked_before_a_key_was_given_back_must_look_again),
+        cmocka_unit_test(keys_cannot_be_chosen_to_collide),
+        cmocka_unit_test(a_look_up_before_a_key_was_given_back_must_be_repeated),
         cmocka_unit_test(a_key_given_back_is_free_while_its_run_still_ends),
         cmocka_unit_test(of_two_at_the_same_moment_one_gets_it),
     };

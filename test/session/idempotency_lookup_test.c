@@ -103,7 +103,7 @@ static void claim(struct scene *scene, struct claim *claim, const char *key, uin
     idempotency_claims_end(claims, &claim->name, claim);
 }
 
-static void a_key_nobody_used_is_free_and_brings_the_mark(void **state) {
+static void an_unused_key_is_free_and_brings_the_mark(void **state) {
     (void)state;
     for (int with_store = 0; with_store < 2; with_store++) {
         struct scene scene;
@@ -144,7 +144,7 @@ static void one_that_is_over_is_in_the_store_as_long_as_its_key_counts(void **st
     sessions_shut(&scene.s);
 }
 
-static void who_left_a_cancelled_turn_finds_his_key_free(void **state) {
+static void the_key_of_a_turn_whose_caller_left_is_free(void **state) {
     (void)state;
     struct scene scene;
     struct claim first, second;
@@ -225,13 +225,13 @@ static void a_store_that_cannot_say_is_no_free_key(void **state) {
     sessions_shut(&scene.s);
 }
 
-static void who_gives_up_hears_nothing(void **state) {
+static void a_cancelled_look_up_has_no_callback(void **state) {
     (void)state;
     for (int with_store = 0; with_store < 2; with_store++) {
         struct scene scene;
         open_scene(&scene, with_store ? WITH_STORE : NO_STORE);
         idempotency_lookup_cancel(look(&scene, "k", "p"));
-        if (with_store) fake_store_answer(scene.s.store, 0); /* it comes, and finds nobody */
+        if (with_store) fake_store_answer(scene.s.store, 0); /* the answer comes too late */
         loop_turn(scene.s.loop);
         assert_int_equal(scene.answers, 0);
         sessions_shut(&scene.s);
@@ -241,14 +241,14 @@ static void who_gives_up_hears_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_key_nobody_used_is_free_and_brings_the_mark),
+        cmocka_unit_test(an_unused_key_is_free_and_brings_the_mark),
         cmocka_unit_test(a_run_that_is_alive_says_itself_what_its_key_stands_for),
         cmocka_unit_test(one_that_is_over_is_in_the_store_as_long_as_its_key_counts),
-        cmocka_unit_test(who_left_a_cancelled_turn_finds_his_key_free),
+        cmocka_unit_test(the_key_of_a_turn_whose_caller_left_is_free),
         cmocka_unit_test(a_failure_gives_its_key_back_unless_it_left_an_effect),
         cmocka_unit_test(the_key_of_an_answer_says_which_question_it_answered),
         cmocka_unit_test(a_store_that_cannot_say_is_no_free_key),
-        cmocka_unit_test(who_gives_up_hears_nothing),
+        cmocka_unit_test(a_cancelled_look_up_has_no_callback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

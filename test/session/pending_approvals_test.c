@@ -53,7 +53,7 @@ static void a_run_is_found_by_its_whole_name_or_without_the_user(void **state) {
     pending_approvals_free(approvals);
 }
 
-static void who_was_taken_or_went_away_is_not_there_any_more(void **state) {
+static void a_run_that_was_taken_or_removed_is_not_found_again(void **state) {
     (void)state;
     struct pending_approvals *approvals = pending_approvals_new();
     struct pending_approval runs[3];
@@ -67,7 +67,7 @@ static void who_was_taken_or_went_away_is_not_there_any_more(void **state) {
     pending_approvals_free(approvals);
 }
 
-static void a_name_that_is_too_long_for_a_session_finds_nobody(void **state) {
+static void a_name_that_is_too_long_for_a_session_finds_no_agents(void **state) {
     (void)state;
     struct pending_approvals *approvals = pending_approvals_new();
     static char name[64 * KIB + 1];
@@ -130,7 +130,7 @@ static enum pending_found take_by(struct pending_approvals *approvals, const cha
     const struct pending_approvals_wish wish = {
         .name = &name, .rule = rule, .check = undecided, .arena = arena, .view = &view};
     enum pending_found found = pending_approvals_take(approvals, &wish, &taken);
-    if (found == PENDING_UNDECIDED) { /* it waits on, and can be told */
+    if (found == PENDING_UNDECIDED) { /* it waits on, and can be answered */
         assert_int_equal(view.run, 7);
         assert_str(view.asked.question, "May I?");
         assert_null(view.asked.schema);
@@ -279,7 +279,7 @@ static void *remove_all(void *ctx) {
     return NULL;
 }
 
-static void of_those_who_want_the_same_run_exactly_one_gets_it(void **state) {
+static void of_several_takers_of_a_run_exactly_one_gets_it(void **state) {
     (void)state;
     static struct pending_approval runs[RUNS];
     struct race race = {.approvals = pending_approvals_new(), .runs = runs};
@@ -296,13 +296,13 @@ static void of_those_who_want_the_same_run_exactly_one_gets_it(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_is_found_by_its_whole_name_or_without_the_user),
-        cmocka_unit_test(who_was_taken_or_went_away_is_not_there_any_more),
-        cmocka_unit_test(a_name_that_is_too_long_for_a_session_finds_nobody),
+        cmocka_unit_test(a_run_that_was_taken_or_removed_is_not_found_again),
+        cmocka_unit_test(a_name_that_is_too_long_for_a_session_finds_no_agents),
         cmocka_unit_test(one_run_is_taken_by_its_approval_unless_it_is_not_to_be_answered_so),
         cmocka_unit_test(where_several_wait_the_rule_says_whether_one_is_meant),
         cmocka_unit_test(what_waits_is_listed_the_lowest_run_first_and_no_more_than_is_wanted),
         cmocka_unit_test(a_listing_holds_copies_and_leaves_out_what_has_no_room),
-        cmocka_unit_test(of_those_who_want_the_same_run_exactly_one_gets_it),
+        cmocka_unit_test(of_several_takers_of_a_run_exactly_one_gets_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

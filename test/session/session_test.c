@@ -21,7 +21,7 @@ static void only_the_drawn_moves_are_legal(void **state) {
     assert_moves(&lease_machine, LEASE_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
-/* --- somebody who wants a session --------------------------------------------------------- */
+/* --- a turn that wants a session ---------------------------------------------------------- */
 
 struct turn {
     struct session_table *table;
@@ -217,7 +217,7 @@ static void a_turn_that_will_not_wait_is_refused(void **state) {
     release(&f->t[1], NULL);
 }
 
-static void whoever_withdraws_is_passed_over(void **state) {
+static void a_withdrawn_turn_is_passed_over(void **state) {
     struct fixture *f = *state;
     assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
     assert_int_equal(ask(&f->t[1]), SESSION_WAITS);
@@ -299,7 +299,7 @@ static void children_stand_three_deep_and_no_deeper(void **state) {
 }
 
 /* Who asked before the deepest turn lent the session is not what that turn waits for. */
-static void who_queued_before_the_deepest_lent_waits_on(void **state) {
+static void a_turn_that_queued_before_the_deepest_lent_waits_on(void **state) {
     struct fixture *f = *state;
     for (size_t i = 0; i < SESSION_DEPTH_MAX; i++) {
         assert_int_equal(ask(&f->t[i]), SESSION_GRANTED);
@@ -319,7 +319,7 @@ static void who_queued_before_the_deepest_lent_waits_on(void **state) {
     for (size_t i = SESSION_DEPTH_MAX; i-- > 0;) release(&f->t[i], NULL);
 }
 
-static void while_a_lender_takes_it_back_nobody_else_gets_it(void **state) {
+static void while_a_lender_takes_it_back_no_other_turn_gets_it(void **state) {
     struct fixture *f = *state;
     assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
     lend(&f->t[0], "p");
@@ -337,7 +337,7 @@ static void while_a_lender_takes_it_back_nobody_else_gets_it(void **state) {
 }
 
 /* The news that the children are done may find their lender gone. */
-static void a_lender_may_go_while_it_is_being_told(void **state) {
+static void a_lender_may_leave_while_its_notice_is_on_the_way(void **state) {
     struct fixture *f = *state;
     struct turn *lender = mem_alloc(sizeof(*lender));
     turn_init(lender, f->table, f->loop, 77);
@@ -496,7 +496,7 @@ static void a_history_drops_its_oldest_turns_and_keeps_the_newest(void **state) 
 
 /* --- the store ---------------------------------------------------------------------------- */
 
-static void who_comes_while_the_store_is_asked_waits_for_it(void **state) {
+static void a_turn_that_arrives_during_a_load_waits_for_it(void **state) {
     struct fixture *f = *state;
     assert_int_equal(ask_with(&f->t[0], SESSION_REJECT), SESSION_WAITS);
     assert_int_equal(ask(&f->t[1]), SESSION_WAITS);
@@ -536,7 +536,7 @@ static void a_load_that_fails_refuses_who_waits_and_the_next_tries_again(void **
     release(&f->t[3], NULL);
 }
 
-static void nobody_may_be_left_when_the_store_answers(void **state) {
+static void every_waiter_may_have_left_when_the_store_answers(void **state) {
     (void)state;
     for (size_t fails = 0; fails < 2; fails++) {
         struct fixture f;
@@ -630,7 +630,7 @@ static void parked_runs_are_answered_the_oldest_first(void **state) {
     journal_unref(journal);
 }
 
-static void who_knows_only_the_session_answers_whoever_waits_in_it(void **state) {
+static void an_answer_without_a_user_reaches_the_run_that_waits_in_the_session(void **state) {
     struct fixture *f = *state;
     struct journal *journal =
         journal_new(&(struct journal_options){.loop = f->loop, .run = 77});
@@ -682,7 +682,7 @@ static void a_run_that_waits_for_a_human_keeps_no_session_in_memory(void **state
 
 /* --- two loops, and two threads ----------------------------------------------------------- */
 
-static void each_is_told_on_its_own_loop(void **state) {
+static void each_waiter_is_notified_on_its_own_loop(void **state) {
     (void)state;
     struct fixture f;
     fixture_init(&f, NULL);
@@ -738,7 +738,7 @@ static void play_granted(void *ctx) {
         play_release(p);
         return;
     }
-    /* Lent: somebody else may write meanwhile. */
+    /* Lent: another turn may write meanwhile. */
     p->lent = true;
     atomic_fetch_sub(p->alone, 1);
     session_lend(&p->lease, history_with(p->lease.history, record_of("p")));
@@ -837,14 +837,14 @@ int main(void) {
         TEST(sessions_do_not_wait_for_each_other),
         TEST(names_that_look_alike_are_different_sessions),
         TEST(a_turn_that_will_not_wait_is_refused),
-        TEST(whoever_withdraws_is_passed_over),
+        TEST(a_withdrawn_turn_is_passed_over),
         TEST(names_that_are_too_long_are_refused),
         TEST(a_lent_session_is_had_by_a_child),
         TEST(a_second_child_sees_what_the_first_one_said),
         TEST(children_stand_three_deep_and_no_deeper),
-        TEST(who_queued_before_the_deepest_lent_waits_on),
-        TEST(while_a_lender_takes_it_back_nobody_else_gets_it),
-        TEST(a_lender_may_go_while_it_is_being_told),
+        TEST(a_turn_that_queued_before_the_deepest_lent_waits_on),
+        TEST(while_a_lender_takes_it_back_no_other_turn_gets_it),
+        TEST(a_lender_may_leave_while_its_notice_is_on_the_way),
         TEST(a_lender_may_go_while_its_children_run),
         TEST(the_outermost_may_go_while_its_children_run),
         TEST(idle_sessions_are_forgotten_the_longest_unused_first),
@@ -852,14 +852,14 @@ int main(void) {
         STORED(what_the_store_has_goes_when_it_was_unused_for_long),
         TEST(without_a_store_nothing_goes_for_its_age),
         cmocka_unit_test(a_history_drops_its_oldest_turns_and_keeps_the_newest),
-        STORED(who_comes_while_the_store_is_asked_waits_for_it),
+        STORED(a_turn_that_arrives_during_a_load_waits_for_it),
         STORED(a_load_that_fails_refuses_who_waits_and_the_next_tries_again),
-        cmocka_unit_test(nobody_may_be_left_when_the_store_answers),
+        cmocka_unit_test(every_waiter_may_have_left_when_the_store_answers),
         TEST(a_session_that_was_forgotten_begins_anew),
         TEST(parked_runs_are_answered_the_oldest_first),
-        TEST(who_knows_only_the_session_answers_whoever_waits_in_it),
+        TEST(an_answer_without_a_user_reaches_the_run_that_waits_in_the_session),
         TEST(a_run_that_waits_for_a_human_keeps_no_session_in_memory),
-        cmocka_unit_test(each_is_told_on_its_own_loop),
+        cmocka_unit_test(each_waiter_is_notified_on_its_own_loop),
         cmocka_unit_test(loops_on_threads_share_a_session_one_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

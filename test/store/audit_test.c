@@ -49,10 +49,10 @@ static struct audit_verdict assert_whole(const struct fixture *f) {
 static void assert_found(const struct fixture *f, const char *sql, const char *says) {
     struct buf faults;
     buf_init(&faults, MIB);
-    fixture_sql(f, "CREATE TABLE kept AS SELECT * FROM audit");
+    fixture_sql(f, "CREATE TABLE audit_copy AS SELECT * FROM audit");
     fixture_sql(f, sql);
     struct audit_verdict verdict = verify(f, NULL, &faults);
-    fixture_sql(f, "DELETE FROM audit; INSERT INTO audit SELECT * FROM kept; DROP TABLE kept");
+    fixture_sql(f, "DELETE FROM audit; INSERT INTO audit SELECT * FROM audit_copy; DROP TABLE audit_copy");
     if (!verdict.faults) fail_msg("'%s' is not found", sql);
     if (str_find(buf_str(&faults), str_from(says)) == faults.len)
         fail_msg("'%s' says: %.*s", sql, STR_ARG(buf_str(&faults)));
@@ -404,9 +404,9 @@ static void a_block_that_is_gone_or_in_another_place_is_found(void **state) {
     fixture_open(f);
 }
 
-/* The chain alone cannot know of an end that nobody has seen. A start notes how long it is, and
+/* The chain alone cannot know of an end that was never seen. A start notes how long it is, and
  * so may a person. */
-static void an_end_that_is_gone_is_found_when_somebody_saw_it(void **state) {
+static void an_end_that_is_gone_is_found_if_it_was_seen(void **state) {
     struct fixture *f = *state;
     struct buf faults;
     buf_init(&faults, MIB);
@@ -422,7 +422,7 @@ static void an_end_that_is_gone_is_found_when_somebody_saw_it(void **state) {
     assert_int_equal(verify(f, &seen, &faults).faults, 0);
 
     fixture_sql(f, "DELETE FROM audit WHERE first = 7");
-    assert_int_equal(verify(f, NULL, &faults).faults, 0); /* nobody saw it */
+    assert_int_equal(verify(f, NULL, &faults).faults, 0); /* the end was not seen */
     assert_int_equal(verify(f, &seen, &faults).faults, 1);
     fixture_sql(f, "DELETE FROM audit WHERE first = 5");
     assert_int_equal(verify(f, NULL, &faults).faults, 1);
@@ -571,7 +571,7 @@ int main(void) {
         TEST(a_task_that_fails_leaves_no_record_and_its_neighbours_do),
         TEST(every_flipped_bit_is_found),
         TEST(a_block_that_is_gone_or_in_another_place_is_found),
-        TEST(an_end_that_is_gone_is_found_when_somebody_saw_it),
+        TEST(an_end_that_is_gone_is_found_if_it_was_seen),
         TEST(a_pruned_chain_still_has_a_beginning_that_is_vouched_for),
         TEST(age_alone_prunes_too),
         TEST(pages_give_every_record_once_in_both_orders),

@@ -62,7 +62,7 @@ static bool copy_equal(const struct copy *a, const struct copy *b) {
     return true;
 }
 
-/* --- a store that was left behind --------------------------------------------------------- */
+/* --- the store of an earlier process ------------------------------------------------------ */
 
 static void write_runs(struct fixture *f, uint64_t first, uint64_t count) {
     for (uint64_t run = first; run < first + count; run++) {
@@ -283,7 +283,7 @@ static void a_large_database_cut_at_its_end_is_refused_too(void **state) {
     copy_free(&bad);
 }
 
-static void what_is_no_database_of_ours_is_refused(void **state) {
+static void a_database_that_is_not_ours_is_refused(void **state) {
     struct fixture *f = *state;
     fixture_sql(f, "PRAGMA journal_mode = WAL; CREATE TABLE other(x)");
     assert_refused(f, ERR_FAILED_PRECONDITION);
@@ -339,7 +339,7 @@ int main(void) {
         TEST(a_write_ahead_log_cut_or_gone_is_refused),
         TEST(a_database_cut_or_gone_is_refused),
         TEST(a_large_database_cut_at_its_end_is_refused_too),
-        TEST(what_is_no_database_of_ours_is_refused),
+        TEST(a_database_that_is_not_ours_is_refused),
         TEST(a_newer_schema_is_refused),
         TEST(an_older_copy_is_served_once_the_mark_is_removed),
     };

@@ -33,7 +33,7 @@ static void the_write_ahead_log_stays_bounded_under_load(void **state) {
     assert_sql(f, "SELECT count(*) FROM log", "1600 ");
 }
 
-/* Another program that reads keeps the log from beginning anew, but stops nobody. */
+/* Another program that reads keeps the log from beginning anew, but blocks no writer. */
 static void a_reader_elsewhere_delays_the_folding_and_stops_no_write(void **state) {
     struct fixture *f = *state;
     char path[96];

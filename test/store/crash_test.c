@@ -47,7 +47,7 @@ static void write_note(struct fixture *f, uint64_t run) {
 }
 
 static void live(const char *folder, enum store_durability durability, uint64_t first,
-                 int told) {
+                 int acknowledged) {
     struct fixture f = {.durability = durability, .at_step = die_at_step};
     snprintf(f.folder, sizeof(f.folder), "%s", folder);
     f.loop = loop_new();
@@ -58,7 +58,7 @@ static void live(const char *folder, enum store_durability durability, uint64_t 
     for (uint64_t run = first; run < first + CHILD_WRITES; run++) {
         write_note(&f, run);
         write_pair(&f, run);
-        if (write(told, &run, sizeof(run)) != sizeof(run)) _exit(1);
+        if (write(acknowledged, &run, sizeof(run)) != sizeof(run)) _exit(1);
         struct store_load load = session_load("s");
         if (!fixture_try_load(&f, &load)) _exit(1);
         arena_free(load.arena);
@@ -69,18 +69,18 @@ static void live(const char *folder, enum store_durability durability, uint64_t 
 
 /* Returns the newest run that the child knew to be written, or `before`. */
 static uint64_t run_child(struct fixture *f, uint64_t first, uint64_t before, int *ret_status) {
-    int told[2];
-    assert_int_equal(pipe(told), 0);
+    int acknowledged[2];
+    assert_int_equal(pipe(acknowledged), 0);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        close(told[0]);
-        live(f->folder, f->durability, first, told[1]);
+        close(acknowledged[0]);
+        live(f->folder, f->durability, first, acknowledged[1]);
     }
-    close(told[1]);
+    close(acknowledged[1]);
     uint64_t run, newest = before;
-    while (read(told[0], &run, sizeof(run)) == sizeof(run)) newest = run;
-    close(told[0]);
+    while (read(acknowledged[0], &run, sizeof(run)) == sizeof(run)) newest = run;
+    close(acknowledged[0]);
     assert_int_equal(waitpid(child, ret_status, 0), child);
     return newest;
 }

@@ -64,7 +64,7 @@ static void end(struct fixture *f, uint64_t run, uint64_t seq, struct event even
     fixture_write(f, row_end(&row, run));
 }
 
-/* "left", "failed", and "acted" behind it; "" for a run that ended otherwise. */
+/* "left", "failed", and "acted" after it; "" for a run that ended otherwise. */
 static void assert_end(struct fixture *f, const char *key, const char *expected) {
     struct store_load load = fixture_load(f, (struct store_load){.question = STORE_KEY,
                                                                  .workspace = STR("w"),
@@ -333,7 +333,7 @@ static void old_keys_are_deleted_step_by_step_and_others_stay(void **state) {
     assert_sql(f, "SELECT count(*) FROM keyed", "768 ");
     assert_int_equal(walk(&table, 1001), 4);
     assert_sql(f, "SELECT count(*), min(started_ms) FROM keyed", "214 2000 ");
-    put(&table, "u", 9000, 1000); /* behind all others */
+    put(&table, "u", 9000, 1000); /* after all others */
     put(&table, "", 0, 1000);     /* before them: an old one again */
     assert_int_equal(walk(&table, 2000), 1);
     assert_sql(f, "SELECT count(*), min(started_ms) FROM keyed", "213 2000 ");

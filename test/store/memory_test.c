@@ -338,7 +338,7 @@ static void text_is_never_read_as_a_language(void **state) {
     fixture_open(f);
 }
 
-static void a_question_that_nobody_waits_for_is_carried_out(void **state) {
+static void a_question_without_a_waiting_caller_is_carried_out(void **state) {
     struct fixture *f = *state;
     struct memory_entry entry = {.key = STR("k"), .content = STR("v")};
     struct answer never = answer_for(f);
@@ -453,7 +453,7 @@ int main(void) {
         TEST(a_list_stops_at_its_limit_or_at_its_bytes_and_says_so),
         cmocka_unit_test(what_may_be_asked_is_bounded),
         TEST(text_is_never_read_as_a_language),
-        TEST(a_question_that_nobody_waits_for_is_carried_out),
+        TEST(a_question_without_a_waiting_caller_is_carried_out),
         TEST(workspaces_never_see_each_other_in_random_operations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

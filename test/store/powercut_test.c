@@ -72,7 +72,7 @@ struct life {
     uint64_t run; /* the newest one on disk, then the newest that was begun */
     uint64_t seed;
     size_t at; /* when it ends */
-    int told;
+    int acknowledged;
     size_t under_way;
     struct loop *loop;
     /* weir.mark is written without SQLite and never synced: any version of it may survive. */
@@ -143,7 +143,8 @@ static void look_at_step(const char *step, void *ctx) {
 }
 
 static void tell(uint64_t number) {
-    if (write(life.told, &number, sizeof(number)) != sizeof(number)) _exit(DIED_BY_ITSELF);
+    if (write(life.acknowledged, &number, sizeof(number)) != sizeof(number))
+        _exit(DIED_BY_ITSELF);
 }
 
 static void give_up(const struct err *why) {
@@ -215,7 +216,7 @@ struct trial {
     enum store_durability durability;
     bool big;
     uint64_t seed;
-    uint64_t acknowledged, epoch; /* as the child told */
+    uint64_t acknowledged, epoch; /* as the child reported */
     uint64_t found;               /* how many runs there are */
     size_t cuts, lost, lossy_cuts;
     uint64_t writes;
@@ -314,28 +315,28 @@ static size_t choose_moment(struct trial *trial) {
 }
 
 static void one_life(struct trial *trial) {
-    int told[2], status;
-    assert_int_equal(pipe(told), 0);
+    int acknowledged[2], status;
+    assert_int_equal(pipe(acknowledged), 0);
     life = (struct life){.folder = trial->disk,
                          .durability = trial->durability,
                          .big = trial->big,
                          .run = trial->found,
                          .seed = draw(&trial->seed, UINT32_MAX),
                          .at = choose_moment(trial),
-                         .told = told[1]};
+                         .acknowledged = acknowledged[1]};
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) live();
-    close(told[1]);
+    close(acknowledged[1]);
     uint64_t number;
     trial->acknowledged = trial->found;
-    while (read(told[0], &number, sizeof(number)) == sizeof(number)) {
+    while (read(acknowledged[0], &number, sizeof(number)) == sizeof(number)) {
         if (number & TELLS_EPOCH)
             trial->epoch = number & ~TELLS_EPOCH;
         else
             trial->acknowledged = number;
     }
-    close(told[0]);
+    close(acknowledged[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         fail_msg("the child ended with %d", status);

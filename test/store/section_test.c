@@ -68,7 +68,7 @@ static void a_row_cut_anywhere_ends_between_sections_or_is_bad(void **state) {
     buf_done(&row);
 }
 
-static void what_cannot_be_a_section_is_bad(void **state) {
+static void bytes_that_are_not_a_section_are_bad(void **state) {
     (void)state;
     static const struct str rows[] = {
         STR_INIT("\x00\x01\x01x"), /* run 0 */
@@ -114,7 +114,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sections_are_read_back_in_order),
         cmocka_unit_test(a_row_cut_anywhere_ends_between_sections_or_is_bad),
-        cmocka_unit_test(what_cannot_be_a_section_is_bad),
+        cmocka_unit_test(bytes_that_are_not_a_section_are_bad),
         cmocka_unit_test(a_section_without_events_adds_nothing),
         cmocka_unit_test(a_section_past_the_limit_is_left_out_whole),
     };

@@ -14,7 +14,7 @@
 
 #define ROOM 64
 
-struct told {
+struct answered {
     struct loop *loop;
     struct err failed;
     size_t count, run_count;
@@ -23,45 +23,47 @@ struct told {
     uint64_t runs[ROOM];
 };
 
-static void on_told(const struct sessions_answer *answer, const struct err *failed, void *ctx) {
-    struct told *told = ctx;
-    told->failed.code = ERR_NONE;
-    if (failed) told->failed = *failed;
-    told->count = answer->count;
-    told->next = answer->next;
-    told->run_count = answer->run_count;
+static void on_answered(const struct sessions_answer *answer, const struct err *failed,
+                        void *ctx) {
+    struct answered *answered = ctx;
+    answered->failed.code = ERR_NONE;
+    if (failed) answered->failed = *failed;
+    answered->count = answer->count;
+    answered->next = answer->next;
+    answered->run_count = answer->run_count;
     for (size_t i = 0; i < answer->count; i++) {
-        told->ids[i] = answer->sessions[i].id;
+        answered->ids[i] = answer->sessions[i].id;
         struct str name = answer->sessions[i].session;
-        snprintf(told->names[i], sizeof(told->names[i]), STR_FMT, STR_ARG(name));
+        snprintf(answered->names[i], sizeof(answered->names[i]), STR_FMT, STR_ARG(name));
     }
-    for (size_t i = 0; i < answer->run_count; i++) told->runs[i] = answer->runs[i];
-    loop_stop(told->loop);
+    for (size_t i = 0; i < answer->run_count; i++) answered->runs[i] = answer->runs[i];
+    loop_stop(answered->loop);
 }
 
-static struct told list(struct fixture *f, struct str workspace, int64_t before, size_t limit) {
-    struct told told = {.loop = f->loop};
+static struct answered list(struct fixture *f, struct str workspace, int64_t before,
+                            size_t limit) {
+    struct answered answered = {.loop = f->loop};
     struct sessions_filter filter = {.workspace = workspace, .before = before, .limit = limit};
-    sessions_list_start(f->store, f->loop, &filter, on_told, &told);
+    sessions_list_start(f->store, f->loop, &filter, on_answered, &answered);
     loop_run(f->loop);
-    assert_int_equal(told.failed.code, ERR_NONE);
-    return told;
+    assert_int_equal(answered.failed.code, ERR_NONE);
+    return answered;
 }
 
-static struct told runs_of(struct fixture *f, const char *session) {
-    struct told told = {.loop = f->loop};
-    sessions_runs_start(f->store, f->loop, STR("w"), STR("u"), str_from(session), on_told,
-                        &told);
+static struct answered runs_of(struct fixture *f, const char *session) {
+    struct answered answered = {.loop = f->loop};
+    sessions_runs_start(f->store, f->loop, STR("w"), STR("u"), str_from(session), on_answered,
+                        &answered);
     loop_run(f->loop);
-    return told;
+    return answered;
 }
 
 static enum err_code erase(struct fixture *f, const char *session) {
-    struct told told = {.loop = f->loop};
-    sessions_erase_start(f->store, f->loop, STR("w"), STR("u"), str_from(session), on_told,
-                         &told);
+    struct answered answered = {.loop = f->loop};
+    sessions_erase_start(f->store, f->loop, STR("w"), STR("u"), str_from(session), on_answered,
+                         &answered);
     loop_run(f->loop);
-    return told.failed.code;
+    return answered.failed.code;
 }
 
 /* --- what is written ---------------------------------------------------------------------- */
@@ -132,7 +134,7 @@ static void sessions_are_listed_the_newest_first_page_by_page(void **state) {
     int64_t before = 0;
     size_t seen = 0;
     do {
-        struct told page = list(f, STR("w"), before, 4);
+        struct answered page = list(f, STR("w"), before, 4);
         for (size_t i = 0; i < page.count; i++) {
             char name[8];
             snprintf(name, sizeof(name), "s%zu", 9 - seen++);
@@ -142,7 +144,7 @@ static void sessions_are_listed_the_newest_first_page_by_page(void **state) {
     } while (before);
     assert_int_equal(seen, 9);
     assert_int_equal(list(f, STR("other"), 0, 4).count, 0);
-    struct told runs = runs_of(f, "s1");
+    struct answered runs = runs_of(f, "s1");
     assert_int_equal(runs.run_count, 2);
     assert_int_equal(runs.runs[0], 1);
     assert_int_equal(runs.runs[1], 10);
@@ -349,11 +351,11 @@ static void tables_that_are_filled_anew_do_not_bring_it_back(void **state) {
                      SQLITE_OK);
     sqlite3_close(db);
     fixture_open(f);
-    struct told told = list(f, STR("w"), 0, 9);
-    assert_int_equal(told.count, 3);
-    assert_string_equal(told.names[0], "b");
-    assert_string_equal(told.names[1], "neighbour");
-    assert_string_equal(told.names[2], "a");
+    struct answered answered = list(f, STR("w"), 0, 9);
+    assert_int_equal(answered.count, 3);
+    assert_string_equal(answered.names[0], "b");
+    assert_string_equal(answered.names[1], "neighbour");
+    assert_string_equal(answered.names[2], "a");
 }
 
 /* --- death in the middle of it ------------------------------------------------------------ */
@@ -403,7 +405,7 @@ static void whenever_it_dies_the_session_is_whole_or_gone(void **state) {
             died += WIFSIGNALED(status);
             assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
             fixture_open(f);
-            struct told after = runs_of(f, "doomed");
+            struct answered after = runs_of(f, "doomed");
             bool gone = after.failed.code == ERR_NOT_FOUND;
             assert_true(gone || after.run_count == whole);
             assert_int_equal(runs_of(f, "neighbour").run_count, 4 * i + 2 * (size_t)nth);

@@ -163,7 +163,7 @@ static void a_row_of_another_kind_is_left_alone(void **state) {
     finish(&made);
     assert_false(shortens(&made.row, &len));
     say(&made, "manager", 1, "streamed in rows before this one");
-    close_section(&made); /* behind the end */
+    close_section(&made); /* after the end */
     assert_false(shortens(&made.row, &len));
     end(&made);
     begin(&made);

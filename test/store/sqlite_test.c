@@ -16,7 +16,7 @@ static void what_is_acknowledged_is_found_at_once(void **state) {
     assert_answer(f, session_load("s"), "7:1 started one done;8:1 started two done");
 }
 
-static void what_nobody_wrote_is_an_empty_answer(void **state) {
+static void an_empty_body_is_an_empty_answer(void **state) {
     struct fixture *f = *state;
     fixture_open(f);
     assert_answer(f, session_load("s"), "");
@@ -214,7 +214,7 @@ static void each_loop_gets_its_own_answers(void **state) {
 
 /* --- questions ---------------------------------------------------------------------------- */
 
-static void which_runs_a_session_has_is_told_whatever_their_size_and_state(void **state) {
+static void the_runs_of_a_session_are_listed_whatever_their_size_and_state(void **state) {
     struct fixture *f = *state;
     fixture_open(f);
     struct store_load load = session_load("s");
@@ -328,7 +328,7 @@ static void a_run_longer_than_its_list_of_places_is_read_whole(void **state) {
     }
 }
 
-/* A row that says its text twice is shorter on disk, and nobody who asks sees that. */
+/* A row that says its text twice is shorter on disk, and no reader sees that. */
 static void a_row_that_says_its_text_twice_takes_half_the_room(void **state) {
     struct fixture *f = *state;
     static const char piece[] = "and the water goes on over the weir ";
@@ -669,14 +669,14 @@ static void a_store_may_be_closed_before_it_has_opened(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(what_is_acknowledged_is_found_at_once),
-        TEST(what_nobody_wrote_is_an_empty_answer),
+        TEST(an_empty_body_is_an_empty_answer),
         TEST(a_restart_finds_everything_and_raises_the_epoch),
         TEST(a_run_may_be_spread_over_rows_of_its_own_and_shared_ones),
         TEST(several_rows_are_written_as_one_piece),
         TEST(a_row_that_is_too_large_is_refused_alone),
         TEST(writes_that_wait_together_share_a_commit_and_are_answered_in_order),
         TEST(each_loop_gets_its_own_answers),
-        TEST(which_runs_a_session_has_is_told_whatever_their_size_and_state),
+        TEST(the_runs_of_a_session_are_listed_whatever_their_size_and_state),
         TEST(a_session_is_cut_at_whole_runs_newest_kept),
         TEST(a_run_can_be_read_in_pages_of_any_size),
         TEST(a_run_longer_than_its_list_of_places_is_read_whole),

@@ -27,8 +27,8 @@ struct plan {
     enum end end;
 };
 
-/* What the child tells, one after the other. */
-struct told {
+/* What the child reports, one after the other. */
+struct report {
     uint64_t number; /* of a run, or a note; 0: how many syncs there were, `failed` of them */
     enum err_code failed;
     size_t syncs, failed_syncs;
@@ -36,8 +36,8 @@ struct told {
 
 struct trial {
     struct fixture f;
-    struct told told[ROOM];
-    size_t told_count;
+    struct report reports[ROOM];
+    size_t report_count;
     size_t kept, refused, unknown;
 };
 
@@ -50,12 +50,12 @@ static struct {
     struct fixture *f;
 } child;
 
-static void tell(struct told told) {
-    if (write(child.to, &told, sizeof(told)) != sizeof(told)) _exit(1);
+static void send_report(struct report report) {
+    if (write(child.to, &report, sizeof(report)) != sizeof(report)) _exit(1);
 }
 
 static void answered(uint64_t number, const struct err *failed) {
-    tell((struct told){.number = number, .failed = failed ? failed->code : ERR_NONE});
+    send_report((struct report){.number = number, .failed = failed ? failed->code : ERR_NONE});
     child.refused = child.refused || failed;
     if (--child.under_way == 0) loop_stop(child.f->loop);
 }
@@ -128,9 +128,9 @@ static _Noreturn void live(const struct fixture *parent, const struct plan *plan
         if (child.refused && plan->fail_to != SIZE_MAX) wait_for_next_try();
     }
     if (!open || plan->end == CLOSED) fixture_close(&f);
-    struct told end = {0};
+    struct report end = {0};
     end.syncs = powercut_syncs(&end.failed_syncs);
-    tell(end);
+    send_report(end);
     if (plan->end == POWER_GOES) powercut_now();
     _exit(0);
 }
@@ -138,22 +138,22 @@ static _Noreturn void live(const struct fixture *parent, const struct plan *plan
 /* --- what is left ------------------------------------------------------------------------- */
 
 static void run_child(struct trial *trial, const struct plan *plan) {
-    int told[2], status;
-    assert_int_equal(pipe(told), 0);
+    int lines[2], status;
+    assert_int_equal(pipe(lines), 0);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        child.to = told[1];
+        child.to = lines[1];
         live(&trial->f, plan);
     }
-    close(told[1]);
-    struct told *next = trial->told;
-    while (read(told[0], next, sizeof(*next)) == sizeof(*next)) {
+    close(lines[1]);
+    struct report *next = trial->reports;
+    while (read(lines[0], next, sizeof(*next)) == sizeof(*next)) {
         next++;
-        assert_true(next < trial->told + ROOM);
+        assert_true(next < trial->reports + ROOM);
     }
-    trial->told_count = (size_t)(next - trial->told);
-    close(told[0]);
+    trial->report_count = (size_t)(next - trial->reports);
+    close(lines[0]);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         fail_msg("the child ended with %d", status);
@@ -192,33 +192,34 @@ static void look_at_disk(struct trial *trial) {
     }
 }
 
-static void check(struct trial *trial, const struct told *told) {
-    trial->kept += told->failed == ERR_NONE;
-    trial->refused += told->failed == ERR_UNAVAILABLE;
-    trial->unknown += told->failed == ERR_OUTCOME_UNKNOWN;
-    if (told->failed == ERR_NONE && !on_disk[told->number])
-        fail_msg("%d was acknowledged and is gone", (int)told->number);
-    if (told->failed == ERR_UNAVAILABLE && on_disk[told->number])
-        fail_msg("%d was refused and is there", (int)told->number);
+static void check(struct trial *trial, const struct report *report) {
+    trial->kept += report->failed == ERR_NONE;
+    trial->refused += report->failed == ERR_UNAVAILABLE;
+    trial->unknown += report->failed == ERR_OUTCOME_UNKNOWN;
+    if (report->failed == ERR_NONE && !on_disk[report->number])
+        fail_msg("%d was acknowledged and is gone", (int)report->number);
+    if (report->failed == ERR_UNAVAILABLE && on_disk[report->number])
+        fail_msg("%d was refused and is there", (int)report->number);
 }
 
 /* Returns how the child's disk fared. */
-static struct told try(struct trial *trial, const struct plan *plan) {
+static struct report try(struct trial *trial, const struct plan *plan) {
     *trial = (struct trial){0};
     fixture_init(&trial->f);
     run_child(trial, plan);
-    struct told end = {0};
+    struct report end = {0};
     look_at_disk(trial);
     bool stopped = false;
-    for (size_t i = 0; i < trial->told_count; i++) {
-        const struct told *told = &trial->told[i];
-        if (!told->number) {
-            end = *told;
+    for (size_t i = 0; i < trial->report_count; i++) {
+        const struct report *report = &trial->reports[i];
+        if (!report->number) {
+            end = *report;
             continue;
         }
-        check(trial, told);
-        if (stopped && plan->fail_to == SIZE_MAX) assert_int_not_equal(told->failed, ERR_NONE);
-        stopped = stopped || told->failed != ERR_NONE;
+        check(trial, report);
+        if (stopped && plan->fail_to == SIZE_MAX)
+            assert_int_not_equal(report->failed, ERR_NONE);
+        stopped = stopped || report->failed != ERR_NONE;
     }
     assert_true(end.syncs > 0);
     fixture_done(&trial->f);
@@ -227,7 +228,7 @@ static struct told try(struct trial *trial, const struct plan *plan) {
 
 static size_t count_all(const struct plan *plan) {
     struct trial trial;
-    struct told end = try(&trial, plan);
+    struct report end = try(&trial, plan);
     assert_int_equal(end.failed_syncs, 0);
     assert_int_equal(trial.kept, ROUNDS * (FLIGHT + 1));
     return end.syncs;
@@ -259,7 +260,7 @@ static void one_sync_that_fails_costs_one_commit_at_most(void **state) {
                                 .fail_to = nth + (nth % 4 ? 0 : 1),
                                 .fail_keeps = way % 2,
                                 .end = (enum end)(way / 2)};
-            struct told end = try(&trial, &plan);
+            struct report end = try(&trial, &plan);
             assert_went_on(&trial, end.failed_syncs);
             struck += end.failed_syncs;
             refused += trial.refused;
@@ -300,7 +301,7 @@ static void a_fold_that_cannot_be_synced_loses_nothing(void **state) {
                             .fail_to = nth,
                             .big = true,
                             .end = nth % 3 ? POWER_GOES : CLOSED};
-        struct told end = try(&trial, &plan);
+        struct report end = try(&trial, &plan);
         assert_went_on(&trial, end.failed_syncs);
         struck += end.failed_syncs;
     }
@@ -319,7 +320,7 @@ static void one_write_that_fails_costs_one_commit_at_most(void **state) {
                             .fail_writes = true,
                             .fail_keeps = nth % 4 == 1,
                             .end = (enum end)(nth / 3 % END_COUNT)};
-        struct told end = try(&trial, &plan);
+        struct report end = try(&trial, &plan);
         assert_went_on(&trial, end.failed_syncs);
         struck += end.failed_syncs;
         refused += trial.refused;

@@ -123,7 +123,7 @@ static void what_was_answered_is_there_after_a_restart(void **state) {
                   "1:1 started hello done;2:1 started hello done;3:1 started hello done");
 }
 
-static void a_task_comes_behind_the_writes_before_it(void **state) {
+static void a_task_runs_after_the_writes_before_it(void **state) {
     struct fixture *f = *state;
     fixture_open(f);
     enum { WRITES = 3000 }; /* more than one commit takes */
@@ -210,7 +210,7 @@ static void a_full_disk_fails_tasks_until_space_returns(void **state) {
     umount(f->folder);
 }
 
-/* T3: SQLite itself would drop the frames behind the damage and say nothing. */
+/* T3: SQLite itself would silently drop the frames after the damage. */
 static void a_task_that_the_disk_lost_is_noticed(void **state) {
     struct fixture *f = *state;
     char path[96], copy[4096];
@@ -247,7 +247,7 @@ int main(void) {
         TEST(one_that_fails_takes_no_neighbour_with_it),
         TEST(a_failed_task_runs_no_second_time_when_it_stands_alone),
         TEST(what_was_answered_is_there_after_a_restart),
-        TEST(a_task_comes_behind_the_writes_before_it),
+        TEST(a_task_runs_after_the_writes_before_it),
         TEST(a_store_that_never_opened_says_so_to_tasks),
         TEST(closing_finishes_what_was_asked),
         TEST(a_full_disk_fails_tasks_until_space_returns),

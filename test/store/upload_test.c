@@ -181,7 +181,7 @@ static void only_its_app_and_subject_find_it(void **state) {
     assert_true(str_find(err_text(&f.failed), STR("30 minutes")) < 200);
 }
 
-/* M1: whatever fifty owners put, drop and ask for, each finds its own and nobody else's. */
+/* M1: whatever fifty owners put, drop and ask for, each finds its own and no other's. */
 static void fifty_owners_never_find_anothers(void **state) {
     (void)state;
     enum { OWNERS = 50, ROUNDS = 1500 };
@@ -257,7 +257,7 @@ static void nothing_is_written_when_nothing_is_over(void **state) {
     assert_int_equal(count("SELECT max(id) FROM log"), rows);
 }
 
-/* A process that dies in the middle leaves nothing behind. */
+/* A process that dies in the middle leaves nothing. */
 static void what_an_earlier_start_left_half_sent_is_over(void **state) {
     (void)state;
     put_piece(STR("half"), 2 * UPLOAD_PIECE_BYTES, 0, UPLOAD_GOES_ON, NOW);
@@ -303,7 +303,7 @@ static void the_oldest_of_too_many_make_room(void **state) {
     assert_int_equal(count("SELECT count(*) FROM upload_piece"), UPLOAD_KEPT_MAX);
 }
 
-/* Whoever deletes something expects that nobody finds it in the files. */
+/* A deleted upload is not found in the files either. */
 static bool is_in_file(const char *name, struct str text) {
     char path[96];
     struct buf all;

@@ -184,7 +184,7 @@ static void a_live_run_is_read_from_its_journal_alone(void **state) {
     follow_end(scene->follow, CAUSE_STOPPING); /* too late */
 }
 
-/* Whoever begins at the end of a window that has moved on reads all of it, without a gap. */
+/* A reader that begins at the end of a moved window reads all of it, without a gap. */
 static void
 what_left_the_window_comes_from_the_store_and_then_the_journal_goes_on(void **state) {
     (void)state;
@@ -207,8 +207,8 @@ what_left_the_window_comes_from_the_store_and_then_the_journal_goes_on(void **st
     scene_done(&scene);
 }
 
-/* A revived run's journal begins behind what its first process wrote. */
-static void a_journal_that_begins_late_is_read_behind_what_is_stored(void **state) {
+/* A restored run's journal begins after the events of its first process. */
+static void a_journal_that_begins_late_is_read_after_the_stored_events(void **state) {
     (void)state;
     for (uint64_t after = 0; after <= 10; after++) {
         struct scene scene;
@@ -277,7 +277,7 @@ static void a_peer_that_stalls_in_a_stored_run_is_ended(void **state) {
 
 /* --- nothing to read ---------------------------------------------------------------------- */
 
-static void nobody_knows_it(void **state) {
+static void an_unknown_run_is_not_found(void **state) {
     (void)state;
     for (size_t frees = 0; frees < 2; frees++) {
         struct scene scene;
@@ -287,12 +287,12 @@ static void nobody_knows_it(void **state) {
         assert_int_equal(settle(&scene), 1);
         assert_int_equal(scene.missing, 1);
         assert_false(scene.missing_failed);
-        if (!frees) follow_end(scene.follow, CAUSE_STOPPING); /* nothing comes behind it */
+        if (!frees) follow_end(scene.follow, CAUSE_STOPPING); /* nothing comes after it */
         scene_done(&scene);
     }
 }
 
-static void behind_its_end_there_is_nothing(void **state) {
+static void after_its_end_there_is_nothing(void **state) {
     struct scene *scene = *state;
     one_run_store(&scene->run, 1, 3, EVENT_DONE, 10);
     read_from(scene, 3, CLOSE_DONE);
@@ -355,8 +355,8 @@ static void a_reader_that_is_ended_is_ended_once_wherever_it_stands(void **state
     (void)state;
     static const enum close_cause causes[] = {CAUSE_LEFT, CAUSE_DEADLINE, CAUSE_STALLED,
                                               CAUSE_STOPPING};
-    static const enum err_code told[] = {ERR_CANCELLED, ERR_DEADLINE_EXCEEDED,
-                                         ERR_RESOURCE_EXHAUSTED};
+    static const enum err_code statuses[] = {ERR_CANCELLED, ERR_DEADLINE_EXCEEDED,
+                                             ERR_RESOURCE_EXHAUSTED};
     for (size_t i = 0; i < 2 * 3 * ARRAY_LEN(causes); i++) {
         struct scene scene;
         size_t turns = i / 2 % 3;
@@ -370,7 +370,7 @@ static void a_reader_that_is_ended_is_ended_once_wherever_it_stands(void **state
         follow_end(scene.follow, cause);
         assert_int_equal(scene.ended, 1);
         assert_int_equal(scene.cause, cause);
-        if (i / 6 < ARRAY_LEN(told)) assert_int_equal(scene.ending.status, told[i / 6]);
+        if (i / 6 < ARRAY_LEN(statuses)) assert_int_equal(scene.ending.status, statuses[i / 6]);
         settle(&scene);
         if (!scene.frees) follow_end(scene.follow, cause);
         assert_int_equal(scene.begun + scene.missing, 0);
@@ -449,12 +449,12 @@ int main(void) {
         TEST(a_live_run_is_read_from_its_journal_alone),
         cmocka_unit_test(
             what_left_the_window_comes_from_the_store_and_then_the_journal_goes_on),
-        cmocka_unit_test(a_journal_that_begins_late_is_read_behind_what_is_stored),
+        cmocka_unit_test(a_journal_that_begins_late_is_read_after_the_stored_events),
         cmocka_unit_test(a_long_run_of_long_ago_comes_in_pieces_and_ends_with_its_own_end),
         TEST(a_peer_that_does_not_read_holds_one_piece),
         TEST(a_peer_that_stalls_in_a_stored_run_is_ended),
-        cmocka_unit_test(nobody_knows_it),
-        TEST(behind_its_end_there_is_nothing),
+        cmocka_unit_test(an_unknown_run_is_not_found),
+        TEST(after_its_end_there_is_nothing),
         TEST(without_a_store_only_live_runs_are_known),
         TEST(a_store_that_does_not_answer_says_why),
         TEST(a_run_whose_rest_is_nowhere_breaks_off),

@@ -286,7 +286,7 @@ static void late_readers_of_a_live_run_catch_up(void **state) {
 }
 
 /* A revived run's journal begins after what its first process wrote. */
-static void a_journal_that_begins_late_is_read_after_what_is_stored(void **state) {
+static void a_journal_that_begins_late_is_read_after_the_stored_events(void **state) {
     (void)state;
     for (uint64_t after = 0; after <= 10; after++) {
         scene_begin(MIB);
@@ -441,7 +441,7 @@ static void a_reader_that_goes_while_the_store_is_asked_hears_nothing(void **sta
     struct heard *last = read_from(2, 3);
     pages_shrink(scene->pages, 0);
     loop_turn(scene->run.loop);
-    close_reader(last); /* the last of all: its load is answered to nobody */
+    close_reader(last); /* the last of all: the answer to its load is dropped */
     struct heard *next = read_from(3, 5);
     settle();
     assert_heard(next, 10, EVENT_DONE, 10);
@@ -500,7 +500,7 @@ int main(void) {
         cmocka_unit_test(with_little_room_they_hear_the_same),
         cmocka_unit_test(live_readers_share_what_is_encoded_once),
         cmocka_unit_test(late_readers_of_a_live_run_catch_up),
-        cmocka_unit_test(a_journal_that_begins_late_is_read_after_what_is_stored),
+        cmocka_unit_test(a_journal_that_begins_late_is_read_after_the_stored_events),
         cmocka_unit_test(readers_take_turns),
         cmocka_unit_test(a_peer_that_does_not_read_holds_only_its_queue),
         cmocka_unit_test(a_peer_that_stalls_is_ended),

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* --- a transport that writes down what it is told ----------------------------------------- */
+/* --- a transport that writes down its calls ----------------------------------------------- */
 
 /* A stream on a memory journal, and the promises of its mode, checked at every call. */
 struct view {

@@ -163,7 +163,7 @@ static void memory_that_ends_anywhere_is_an_error(void **state) {
 #define DONE "{\"at_ms\":1,\"kind\":\"done\",\"model\":\"m\"}"
 #define TEXT(rest) "{" HEAD "\"heard\":[{\"at_ms\":1,\"kind\":\"text\"," rest "}," DONE "]}"
 
-static void what_is_no_recording_is_refused_with_the_reason(void **state) {
+static void a_folder_that_is_not_a_recording_is_refused_with_the_reason(void **state) {
     (void)state;
     static const struct {
         const char *text, *why;
@@ -204,7 +204,7 @@ static void what_is_no_recording_is_refused_with_the_reason(void **state) {
     }
 }
 
-static void whoever_writes_one_by_hand_need_not_count_pieces(void **state) {
+static void a_hand_written_recording_need_not_count_pieces(void **state) {
     (void)state;
     struct err e;
     struct tape_call back;
@@ -313,8 +313,8 @@ int main(void) {
         cmocka_unit_test(a_tools_call_has_one_event_and_it_is_the_ending),
         cmocka_unit_test(a_file_that_is_cut_anywhere_is_refused),
         cmocka_unit_test(memory_that_ends_anywhere_is_an_error),
-        cmocka_unit_test(what_is_no_recording_is_refused_with_the_reason),
-        cmocka_unit_test(whoever_writes_one_by_hand_need_not_count_pieces),
+        cmocka_unit_test(a_folder_that_is_not_a_recording_is_refused_with_the_reason),
+        cmocka_unit_test(a_hand_written_recording_need_not_count_pieces),
         cmocka_unit_test(a_secret_that_came_in_pieces_is_hidden_and_the_pieces_still_fit),
         cmocka_unit_test(a_secret_stands_nowhere_in_a_file),
         cmocka_unit_test(masking_twice_is_masking_once),

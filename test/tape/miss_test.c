@@ -3,21 +3,21 @@
 #include "helper/assert_str.h"
 
 static void tells(const char *recorded, const char *asked, const char *expected) {
-    struct buf told;
-    buf_init(&told, 4 * KIB);
-    miss_append(str_from(recorded), str_from(asked), &told);
-    assert_str(buf_str(&told), expected);
-    buf_done(&told);
+    struct buf report;
+    buf_init(&report, 4 * KIB);
+    miss_append(str_from(recorded), str_from(asked), &report);
+    assert_str(buf_str(&report), expected);
+    buf_done(&report);
 }
 
-static void the_first_difference_is_told_with_its_path_and_both_values(void **state) {
+static void the_first_difference_is_reported_with_its_path_and_both_values(void **state) {
     (void)state;
     tells("{\"a\":1,\"b\":[1,{\"c\":\"x\"}]}", "{\"a\":1,\"b\":[1,{\"c\":\"y\"}]}",
           "b[1].c: recorded \"x\", asked \"y\"");
     tells("{\"a\":1}", "{\"a\":[]}", "a: recorded 1, asked []");
 }
 
-static void what_only_one_of_them_has_is_told_as_nothing(void **state) {
+static void a_missing_value_is_reported_as_nothing(void **state) {
     (void)state;
     tells("{\"a\":1}", "{\"a\":1,\"b\":2}", "b: recorded nothing, asked 2");
     tells("{\"a\":1,\"b\":2}", "{\"a\":1}", "b: recorded 2, asked nothing");
@@ -55,8 +55,8 @@ static void what_has_more_in_common_at_its_ends_is_nearer(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_difference_is_told_with_its_path_and_both_values),
-        cmocka_unit_test(what_only_one_of_them_has_is_told_as_nothing),
+        cmocka_unit_test(the_first_difference_is_reported_with_its_path_and_both_values),
+        cmocka_unit_test(a_missing_value_is_reported_as_nothing),
         cmocka_unit_test(the_order_of_members_is_a_difference_where_it_stands),
         cmocka_unit_test(long_values_are_cut_around_the_difference_between_characters),
         cmocka_unit_test(what_has_more_in_common_at_its_ends_is_nearer),

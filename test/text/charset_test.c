@@ -51,7 +51,7 @@ static void known_charsets_become_utf8(void **state) {
     assert_converts("utf-8", STR("\xC3\xA9"), "\xC3\xA9");
 }
 
-static void what_is_no_text_there_becomes_a_replacement(void **state) {
+static void bytes_that_are_not_text_become_a_replacement(void **state) {
     (void)state;
     assert_converts("windows-1252", STR("a\x81z"), "a\xEF\xBF\xBDz");
     assert_converts("shift_jis", STR("a\x83"), "a\xEF\xBF\xBD");
@@ -96,7 +96,7 @@ int main(void) {
         cmocka_unit_test(a_content_type_names_its_charset),
         cmocka_unit_test(a_page_names_its_charset_near_its_beginning),
         cmocka_unit_test(known_charsets_become_utf8),
-        cmocka_unit_test(what_is_no_text_there_becomes_a_replacement),
+        cmocka_unit_test(bytes_that_are_not_text_become_a_replacement),
         cmocka_unit_test(an_unknown_name_never_reaches_the_library),
         cmocka_unit_test(a_byte_order_mark_decides),
         cmocka_unit_test(any_cut_of_any_charset_is_valid_utf8),

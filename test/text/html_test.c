@@ -95,7 +95,7 @@ static void a_hundred_thousand_tags_inside_each_other_are_read_without_recursion
     }
 }
 
-static void what_would_take_too_long_ends_when_it_may_not_go_on(void **state) {
+static void a_slow_page_ends_when_it_may_not_go_on(void **state) {
     (void)state;
     static const char *const parts[] = {"<div>", "<ul>", "<b>", "<a><b><i>"};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
@@ -159,7 +159,7 @@ int main(void) {
         cmocka_unit_test(every_page_of_the_corpus_reads_as_expected),
         cmocka_unit_test(a_page_may_be_cut_anywhere),
         cmocka_unit_test(a_hundred_thousand_tags_inside_each_other_are_read_without_recursion),
-        cmocka_unit_test(what_would_take_too_long_ends_when_it_may_not_go_on),
+        cmocka_unit_test(a_slow_page_ends_when_it_may_not_go_on),
         cmocka_unit_test(a_page_that_makes_more_of_itself_stays_within_its_memory),
         cmocka_unit_test(what_lies_too_deep_is_left_out),
         cmocka_unit_test(the_text_stops_at_the_limit_of_its_buffer),

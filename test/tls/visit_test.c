@@ -312,7 +312,7 @@ static void what_is_offered_must_be_safe(void **state) {
     }
 }
 
-static void what_is_not_tls_is_called_so(void **state) {
+static void bytes_that_are_not_tls_are_reported_as_such(void **state) {
     (void)state;
     static const struct {
         struct str text;
@@ -660,7 +660,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_in_order_is_refused_and_explained),
         cmocka_unit_test(what_is_signed_by_itself_is_believed_where_it_is_named),
         cmocka_unit_test(what_is_offered_must_be_safe),
-        cmocka_unit_test(what_is_not_tls_is_called_so),
+        cmocka_unit_test(bytes_that_are_not_tls_are_reported_as_such),
         cmocka_unit_test(a_name_is_sent_and_an_address_is_not),
         cmocka_unit_test(the_protocol_is_one_that_both_speak),
         cmocka_unit_test(it_reads_the_same_however_it_is_cut),

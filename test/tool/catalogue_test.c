@@ -109,7 +109,7 @@ static void the_calculator_counts(void **state) {
     said_by("calculator", "7", true, "the arguments must be an object, not a number");
 }
 
-static void the_clock_of_a_zone_is_told_for_a_moment(void **state) {
+static void the_clock_of_a_zone_is_given_for_a_moment(void **state) {
     (void)state;
     said_by("current_time", "{\"at\":\"2026-03-01T13:00:00+01:00\"}", false,
             "{\"time\":\"2026-03-01T12:00:00Z\",\"zone\":\"UTC\",\"weekday\":\"Sunday\","
@@ -194,7 +194,7 @@ int main(void) {
         cmocka_unit_test(every_tool_takes_a_description_and_nothing_unknown),
         cmocka_unit_test(a_tool_that_cannot_be_made_says_what_is_missing),
         cmocka_unit_test(the_calculator_counts),
-        cmocka_unit_test(the_clock_of_a_zone_is_told_for_a_moment),
+        cmocka_unit_test(the_clock_of_a_zone_is_given_for_a_moment),
         cmocka_unit_test(without_a_moment_it_is_now),
         cmocka_unit_test(a_zone_is_a_name_and_no_path),
         cmocka_unit_test(a_moment_that_is_none_is_an_error),

@@ -128,7 +128,7 @@ static void a_program_that_writes_without_end_is_ended(void **state) {
           "more");
 }
 
-static void what_a_program_leaves_behind_does_not_hold_the_call(void **state) {
+static void a_background_process_of_a_program_does_not_hold_the_call(void **state) {
     (void)state;
     says("setsid sleep 600 & sleep 600 & echo ready", "{\"output\":\"ready\"}");
 }
@@ -220,7 +220,7 @@ int main(int arg_count, char **args) {
         cmocka_unit_test(a_program_reads_the_arguments_and_writes_the_result),
         cmocka_unit_test(a_status_other_than_0_is_an_error_with_the_end_of_its_complaint),
         cmocka_unit_test(a_program_that_writes_without_end_is_ended),
-        cmocka_unit_test(what_a_program_leaves_behind_does_not_hold_the_call),
+        cmocka_unit_test(a_background_process_of_a_program_does_not_hold_the_call),
         cmocka_unit_test(a_cancelled_call_takes_all_that_it_started_with_it),
         cmocka_unit_test(more_calls_than_may_run_at_once_wait),
         cmocka_unit_test(a_program_that_is_gone_is_named),

@@ -67,7 +67,7 @@ static void each_scope_has_its_folders(void **state) {
     }
 }
 
-static void what_is_no_name_is_refused(void **state) {
+static void a_malformed_name_is_refused(void **state) {
     (void)state;
     char name[300];
     memset(name, 'n', sizeof(name));
@@ -152,7 +152,7 @@ static void a_call_keeps_its_folder(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(each_scope_has_its_folders),
-        TEST(what_is_no_name_is_refused),
+        TEST(a_malformed_name_is_refused),
         TEST(folders_of_sessions_that_are_idle_go_when_another_begins),
         TEST(a_call_keeps_its_folder),
     };

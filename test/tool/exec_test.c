@@ -125,7 +125,7 @@ static void a_command_answers_with_what_it_says(void **state) {
     end(&scene);
 }
 
-static void what_is_no_command_fails(void **state) {
+static void a_missing_command_fails(void **state) {
     struct scene scene;
     char path[96];
     (void)state;
@@ -204,7 +204,7 @@ int main(int arg_count, char **args) {
     signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_command_answers_with_what_it_says),
-        cmocka_unit_test(what_is_no_command_fails),
+        cmocka_unit_test(a_missing_command_fails),
         cmocka_unit_test(a_command_that_takes_too_long_is_ended),
         cmocka_unit_test(a_call_answers_for_its_own_folder),
         cmocka_unit_test(cancelled_calls_end_wherever_they_are),

@@ -67,7 +67,7 @@ static void decimals_are_exact(void **state) {
     assert_is("1.05^2", "1.1025");
 }
 
-static void whole_numbers_are_exact_also_beyond_what_a_double_tells_apart(void **state) {
+static void whole_numbers_are_exact_beyond_the_precision_of_a_double(void **state) {
     (void)state;
     assert_is("2^53+1", "9007199254740993");
     assert_is("9007199254740991*1", "9007199254740991");
@@ -219,7 +219,7 @@ int main(void) {
         cmocka_unit_test(products_come_before_sums_and_powers_before_both),
         cmocka_unit_test(powers_group_from_the_right_and_before_a_sign),
         cmocka_unit_test(decimals_are_exact),
-        cmocka_unit_test(whole_numbers_are_exact_also_beyond_what_a_double_tells_apart),
+        cmocka_unit_test(whole_numbers_are_exact_beyond_the_precision_of_a_double),
         cmocka_unit_test(what_has_no_end_goes_on_as_a_double),
         cmocka_unit_test(functions_and_constants_are_known_by_name),
         cmocka_unit_test(an_error_names_its_column),

@@ -227,17 +227,17 @@ static void assert_cut(struct stage *stage, const char *key, struct str unit, si
     struct arena *arena = arena_new(64 * KIB);
     struct str content;
     bool cut;
-    int64_t told;
+    int64_t reported;
     assert_true(json_read(said, &result, &e));
     assert_true(json_str(json_find(result, STR("content")), arena, &content));
-    assert_true(json_i64(json_find(result, STR("size_bytes")), &told));
-    assert_int_equal(told, bytes.len);
+    assert_true(json_i64(json_find(result, STR("size_bytes")), &reported));
+    assert_int_equal(reported, bytes.len);
     if (json_is(json_find(result, STR("encoding")), STR("text"))) {
         assert_true(str_starts(buf_str(&bytes), content));
         assert_int_equal(content.len % unit.len, 0);
     }
     cut = json_find(result, STR("truncated")).kind == JSON_TRUE;
-    assert_int_equal(cut, said.len > LOCAL_RESULT_MAX_BYTES - 64 && told > 20000);
+    assert_int_equal(cut, said.len > LOCAL_RESULT_MAX_BYTES - 64 && reported > 20000);
     if (cut) assert_true(said.len > LOCAL_RESULT_MAX_BYTES - 64); /* and uses its room */
     arena_free(arena);
     buf_done(&bytes);
@@ -322,7 +322,7 @@ static void a_call_may_be_cancelled_at_any_moment(void **state) {
         for (volatile unsigned spin = 0; spin < round * round * 2000; spin++) {
         }
         stage.writes->kind->cancel(call);
-        /* One thread works in order: what comes behind it sees what it left. */
+        /* One thread works in order: a later call sees the result. */
         wait_for_one(&stage, STR("{\"key\":\"a\"}"));
         assert_int_equal(stage.answers, before + 1);
         bool whole =

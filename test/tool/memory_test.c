@@ -117,7 +117,7 @@ static void no_argument_reaches_another_workspace(void **state) {
     assert_says("canary");
 }
 
-static void what_is_wrong_is_told_to_the_model(void **state) {
+static void an_error_is_reported_to_the_model(void **state) {
     (void)state;
     static const struct {
         int tool;
@@ -212,7 +212,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(what_is_written_is_found_listed_and_deleted),
         TEST(no_argument_reaches_another_workspace),
-        TEST(what_is_wrong_is_told_to_the_model),
+        TEST(an_error_is_reported_to_the_model),
         TEST(a_store_that_fails_is_not_quoted),
         TEST(a_cancelled_call_is_never_answered),
         TEST(long_contents_are_cut_so_that_every_entry_is_shown),

@@ -268,7 +268,7 @@ static void only_regular_files_are_files(void **state) {
     struct err e;
     assert_true(write_path(stage, FILES "folder/a", "inside", &e));
     assert_int_equal(mkfifo("root/" FILES "fifo", 0600), 0);
-    assert_shut(stage, "fifo", ERR_INVALID_ARGUMENT); /* and nobody hangs */
+    assert_shut(stage, "fifo", ERR_INVALID_ARGUMENT); /* and no thread hangs */
     assert_shut(stage, "folder", ERR_INVALID_ARGUMENT);
     assert_shut(stage, "folder/a/b", ERR_NOT_FOUND);
 
@@ -410,7 +410,7 @@ static void forbid_openat2(unsigned error) {
         _exit(2);
 }
 
-static void a_kernel_that_cannot_keep_a_root_is_told(void **state) {
+static void a_kernel_that_cannot_confine_a_root_is_reported(void **state) {
     (void)state;
     static const unsigned errors[] = {ENOSYS, EPERM};
     for (size_t i = 0; i < ARRAY_LEN(errors); i++) {
@@ -456,7 +456,7 @@ int main(void) {
         TEST(a_link_swapped_in_meanwhile_leads_nowhere),
         TEST(a_writer_that_is_killed_leaves_the_old_file_or_the_new),
         TEST(a_folder_that_cannot_be_opened_says_why),
-        TEST(a_kernel_that_cannot_keep_a_root_is_told),
+        TEST(a_kernel_that_cannot_confine_a_root_is_reported),
         TEST(a_root_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,7 +48,7 @@ static void a_brace_alone_is_refused(void **state) {
                  "'{{' for a brace itself");
 }
 
-static void one_place_alone_is_told(void **state) {
+static void only_the_first_place_is_reported(void **state) {
     struct template_piece piece;
     (void)state;
     assert_true(template_is_one(STR("{a}"), &piece));
@@ -71,7 +71,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_template_is_text_and_places),
         cmocka_unit_test(a_brace_alone_is_refused),
-        cmocka_unit_test(one_place_alone_is_told),
+        cmocka_unit_test(only_the_first_place_is_reported),
         cmocka_unit_test(what_a_call_knows_has_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

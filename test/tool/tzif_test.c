@@ -88,7 +88,7 @@ static void every_truncation_is_refused(void **state) {
     assert_true(reads(sample(), &e));
 }
 
-/* The sample with one byte changed; the byte is found behind the second header. */
+/* The sample with one byte changed; the byte is found after the second header. */
 static void assert_refused(size_t at, char byte, enum err_code code) {
     struct err e;
     char bytes[sizeof two_times];

@@ -74,7 +74,7 @@ static void days_of_the_year_are_counted_with_and_without_february_29(void **sta
     assert_int_equal(tzrule_offset(&always, at("2027-01-01T03:00:00Z")), -14400);
 }
 
-static void what_is_no_rule_is_refused(void **state) {
+static void a_malformed_rule_is_refused(void **state) {
     (void)state;
     static const char *const texts[] = {
         "",
@@ -113,7 +113,7 @@ int main(void) {
         cmocka_unit_test(in_the_south_summer_spans_the_new_year),
         cmocka_unit_test(a_change_may_lie_outside_of_its_day),
         cmocka_unit_test(days_of_the_year_are_counted_with_and_without_february_29),
-        cmocka_unit_test(what_is_no_rule_is_refused),
+        cmocka_unit_test(a_malformed_rule_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

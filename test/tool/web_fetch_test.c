@@ -72,7 +72,7 @@ static void other_text_stays_as_it_is(void **state) {
          "{\"url\":\"https://example.org/p\",\"body\":\"\"}");
 }
 
-static void what_is_no_text_is_not_read(void **state) {
+static void bytes_that_are_not_text_are_not_read(void **state) {
     (void)state;
     struct web web;
     web_init(&web);
@@ -138,7 +138,7 @@ static void an_address_that_must_not_be_fetched_is_refused_without_a_request(voi
     }
 }
 
-static void a_refusal_is_told_with_the_beginning_of_its_body(void **state) {
+static void a_refusal_is_reported_with_the_beginning_of_its_body(void **state) {
     (void)state;
     says(PAGE, 404, "text/html", STR("no such page"), true,
          "the server answered 404: no such page");
@@ -354,10 +354,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_page_is_reduced_to_its_main_text),
         cmocka_unit_test(other_text_stays_as_it_is),
-        cmocka_unit_test(what_is_no_text_is_not_read),
+        cmocka_unit_test(bytes_that_are_not_text_are_not_read),
         cmocka_unit_test(a_request_is_careful),
         cmocka_unit_test(an_address_that_must_not_be_fetched_is_refused_without_a_request),
-        cmocka_unit_test(a_refusal_is_told_with_the_beginning_of_its_body),
+        cmocka_unit_test(a_refusal_is_reported_with_the_beginning_of_its_body),
         cmocka_unit_test(what_the_client_says_of_a_failure_is_passed_on),
         cmocka_unit_test(a_long_body_is_cut_and_marked),
         cmocka_unit_test(a_body_without_end_is_left_after_what_is_kept),

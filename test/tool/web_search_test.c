@@ -122,7 +122,7 @@ static size_t rows_for(const char *args, size_t snippet_bytes) {
     return rows;
 }
 
-static void five_rows_are_told_and_fifteen_at_most(void **state) {
+static void five_rows_are_returned_and_fifteen_at_most(void **state) {
     (void)state;
     assert_int_equal(rows_for(ASK, 1), 5);
     assert_int_equal(rows_for("{\"query\":\"q\",\"max_results\":2}", 1), 2);
@@ -158,7 +158,7 @@ static void a_malformed_answer_is_an_error_whatever_is_cut_off(void **state) {
     web_done(&web);
 }
 
-static void no_error_tells_the_address_or_its_password(void **state) {
+static void no_error_shows_the_address_or_its_password(void **state) {
     (void)state;
     static const enum err_code codes[] = {ERR_UNAVAILABLE, ERR_DEADLINE_EXCEEDED,
                                           ERR_PERMISSION_DENIED};
@@ -254,10 +254,10 @@ int main(void) {
         cmocka_unit_test(a_searxng_instance_is_asked_as_the_operator_set_it),
         cmocka_unit_test(brave_is_asked_with_its_key_in_a_header),
         cmocka_unit_test(rows_without_title_or_url_are_dropped),
-        cmocka_unit_test(five_rows_are_told_and_fifteen_at_most),
+        cmocka_unit_test(five_rows_are_returned_and_fifteen_at_most),
         cmocka_unit_test(a_search_that_finds_nothing_is_no_error),
         cmocka_unit_test(a_malformed_answer_is_an_error_whatever_is_cut_off),
-        cmocka_unit_test(no_error_tells_the_address_or_its_password),
+        cmocka_unit_test(no_error_shows_the_address_or_its_password),
         cmocka_unit_test(an_answer_that_is_too_large_is_an_error),
         cmocka_unit_test(arguments_that_say_nothing_are_refused_without_a_request),
         cmocka_unit_test(a_call_may_be_cancelled_at_each_moment),

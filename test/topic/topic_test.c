@@ -21,7 +21,7 @@ struct heard {
     struct topic_reader reader;
     struct buf got; /* words, each with a blank */
     size_t queued;  /* bytes that the peer has not read */
-    size_t low;     /* 0: nobody asked */
+    size_t low;     /* 0: not asked for */
     size_t lost, ended;
     enum err_code ended_code;
     uint64_t turned; /* the cursor after its last turn */
@@ -304,7 +304,7 @@ static void a_slow_reader_of_states_skips(void **state) {
 /* --- slow readers ------------------------------------------------------------------------- */
 
 /* B2: the slow one is lost when the window has passed it; the others get everything. */
-static void a_slow_reader_is_lost_and_costs_nobody(void **state) {
+static void a_slow_reader_is_dropped_at_no_cost_to_others(void **state) {
     struct scene *scene = *state;
     open_topic(scene, TOPIC_EVENTS, 2000);
     struct heard *slow = listen(scene, 0, TOPIC_LIVE, 0);
@@ -599,7 +599,7 @@ int main(void) {
         TEST(a_late_reader_gets_the_newest_state_of_each),
         TEST(superseded_states_go_and_the_newest_stay),
         TEST(a_slow_reader_of_states_skips),
-        TEST(a_slow_reader_is_lost_and_costs_nobody),
+        TEST(a_slow_reader_is_dropped_at_no_cost_to_others),
         TEST(a_reader_that_drains_goes_on),
         TEST(bytes_bound_the_window_too),
         TEST(a_reader_may_stop_at_any_time),

@@ -11,7 +11,7 @@
 static const struct agent_tool writing_asks[] = {{STR_INIT("write"), TOOL_ASK}};
 
 /* The Manager has to ask before it writes, and asks to search and to write. */
-static void open_house(struct fixture *f, bool with_store) {
+static void fixture_init_asking(struct fixture *f, bool with_store) {
     fixture_init(f, with_store);
     f->agents[0].tools = writing_asks;
     f->agents[0].tool_count = 1;
@@ -29,7 +29,7 @@ static void a_call_that_is_allowed_is_made_then(void **state) {
     for (int with_store = 0; with_store < 2; with_store++) {
         struct fixture f;
         struct turn turn, later;
-        open_house(&f, with_store);
+        fixture_init_asking(&f, with_store);
         ask_to_write(&turn, &f);
         assert_int_equal(run_state(turn.run), RUN_WAITING);
         assert_int_equal(fake_tool_calls(f.write), 0);
@@ -83,7 +83,7 @@ static void a_long_question_is_cut_at_a_character_and_says_so(void **state) {
         struct buf args, seen;
         write_long_args(&args, rows[i].key, rows[i].characters);
         buf_append_byte(&args, '\0');
-        open_house(&f, true);
+        fixture_init_asking(&f, true);
         say(&turn, &f, "save it");
         fake_tool_call(asked(&f), "c1", "write", args.at);
         fake_done(asked(&f), "m-1");
@@ -115,7 +115,7 @@ static void a_call_that_is_refused_is_never_made_and_the_model_reads_why(void **
     (void)state;
     struct fixture f;
     struct turn turn, later;
-    open_house(&f, true);
+    fixture_init_asking(&f, true);
     ask_to_write(&turn, &f);
     answer_as_human(&later, &f, "{\"approved\":false,\"reason\":\"not there\"}");
     assert_int_equal(fake_tool_calls(f.write), 0);
@@ -132,7 +132,7 @@ static void a_call_may_be_changed_before_it_is_made(void **state) {
     (void)state;
     struct fixture f;
     struct turn turn, later;
-    open_house(&f, true);
+    fixture_init_asking(&f, true);
     ask_to_write(&turn, &f);
     answer_as_human(&later, &f, "{\"decision\":\"edit\",\"args\":{\"k\":2}}");
     assert_str(fake_tool_args(f.write, 0), "{\"k\":2}");
@@ -150,7 +150,7 @@ static void calls_beside_it_are_made_before_anybody_is_asked(void **state) {
     (void)state;
     struct fixture f;
     struct turn turn, second, third;
-    open_house(&f, true);
+    fixture_init_asking(&f, true);
     say(&turn, &f, "x");
     fake_tool_call(asked(&f), "c1", "write", "{\"k\":1}");
     fake_tool_call(asked(&f), "c2", "search", "{}");
@@ -180,7 +180,7 @@ static void nothing_is_made_before_the_decision_is_on_disk(void **state) {
     (void)state;
     struct fixture f;
     struct turn turn, later;
-    open_house(&f, true);
+    fixture_init_asking(&f, true);
     ask_to_write(&turn, &f);
     fake_store_ask_me(f.store);
     answer_as_human(&later, &f, "yes");
@@ -203,7 +203,7 @@ static void silence_is_a_no_at_the_deadline_or_a_yes_where_configured(void **sta
     for (int yes = 0; yes < 2; yes++) {
         struct fixture f;
         struct turn turn;
-        open_house(&f, true);
+        fixture_init_asking(&f, true);
         f.engine.limits.approval_max_ms = 5000;
         f.engine.limits.approval_expires_yes = yes;
         ask_to_write(&turn, &f);
@@ -227,11 +227,11 @@ static enum pending_found fits(const struct pending_question *asked, void *ctx) 
     return str_equal(asked->args, STR("{\"k\":1}")) ? PENDING_TAKEN : PENDING_REFUSED;
 }
 
-static void what_waits_can_be_looked_at_and_answered_by_its_run(void **state) {
+static void a_waiting_run_can_be_read_and_answered_by_its_id(void **state) {
     (void)state;
     struct fixture f;
     struct turn turn;
-    open_house(&f, true);
+    fixture_init_asking(&f, true);
     f.engine.limits.approval_max_ms = 5000;
     ask_to_write(&turn, &f);
     struct session_name name = request_of("").name;
@@ -270,12 +270,12 @@ static void what_waits_can_be_looked_at_and_answered_by_its_run(void **state) {
     fixture_done(&f);
 }
 
-/* K29: words that decide nothing leave the call waiting, and stand behind the question. */
+/* K29: words that decide nothing leave the call waiting, and follow the question. */
 static void words_that_decide_nothing_are_kept_beside_the_question(void **state) {
     (void)state;
     struct fixture f;
     struct turn turn, later;
-    open_house(&f, true);
+    fixture_init_asking(&f, true);
     ask_to_write(&turn, &f);
     struct session_name name = request_of("").name;
     struct arena *arena = arena_new(MIB);
@@ -310,15 +310,15 @@ static void words_that_decide_nothing_are_kept_beside_the_question(void **state)
     fixture_done(&f);
 }
 
-/* More than the journal's window holds: who answers reads on behind what was said. */
-static void who_answers_reads_on_after_all_that_was_said_beside_the_question(void **state) {
+/* More than the journal's window holds: the answering caller reads on after it. */
+static void an_answer_is_followed_by_the_events_after_the_question(void **state) {
     (void)state;
     struct fixture f;
     struct turn turn, later;
     char words[6000];
-    open_house(&f, true);
+    fixture_init_asking(&f, true);
     ask_to_write(&turn, &f);
-    end(&turn); /* nobody reads it meanwhile */
+    end(&turn); /* it has no reader meanwhile */
     const struct session_name name = request_of("").name;
     memset(words, 'w', sizeof(words));
     for (size_t i = 0; i < 9; i++) {
@@ -344,12 +344,12 @@ static void who_answers_reads_on_after_all_that_was_said_beside_the_question(voi
     fixture_done(&f);
 }
 
-/* K28: whoever sends the same decision with the same key finds the run and the question. */
+/* K28: the same decision with the same key finds the run and the question. */
 static void an_answer_may_have_a_key_which_stands_for_it_until_the_run_is_over(void **state) {
     (void)state;
     struct fixture f;
     struct turn turn;
-    open_house(&f, true);
+    fixture_init_asking(&f, true);
     ask_to_write(&turn, &f);
     struct session_name name = request_of("").name;
     struct idempotency_claims *claims = session_table_claims(f.engine.sessions);
@@ -387,7 +387,7 @@ static void a_turn_may_be_cancelled_while_it_waits(void **state) {
     (void)state;
     struct fixture f;
     struct turn turn;
-    open_house(&f, true);
+    fixture_init_asking(&f, true);
     f.engine.limits.approval_max_ms = 5000;
     ask_to_write(&turn, &f);
     run_cancel(turn.run, STR("enough"));
@@ -419,9 +419,9 @@ int main(void) {
         cmocka_unit_test(calls_beside_it_are_made_before_anybody_is_asked),
         cmocka_unit_test(nothing_is_made_before_the_decision_is_on_disk),
         cmocka_unit_test(silence_is_a_no_at_the_deadline_or_a_yes_where_configured),
-        cmocka_unit_test(what_waits_can_be_looked_at_and_answered_by_its_run),
+        cmocka_unit_test(a_waiting_run_can_be_read_and_answered_by_its_id),
         cmocka_unit_test(words_that_decide_nothing_are_kept_beside_the_question),
-        cmocka_unit_test(who_answers_reads_on_after_all_that_was_said_beside_the_question),
+        cmocka_unit_test(an_answer_is_followed_by_the_events_after_the_question),
         cmocka_unit_test(an_answer_may_have_a_key_which_stands_for_it_until_the_run_is_over),
         cmocka_unit_test(a_turn_may_be_cancelled_while_it_waits),
         TURN_TEST(a_hidden_tool_is_not_there),

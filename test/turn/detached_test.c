@@ -7,7 +7,7 @@
 static const struct leaving detach = {.how = LEAVING_DETACHES};
 static const struct leaving half_minute = {.how = LEAVING_DETACHES, .for_ms = 30000};
 
-/* Somebody else reads, from now on. */
+/* Another caller reads, from now on. */
 static struct cursor *read_on(struct turn *turn) {
     static bool heard;
     struct cursor *cursor;

@@ -39,7 +39,7 @@ static void calls_of_its_own_are_recorded_and_not_made(void **state) {
         fake_own_result(asked(&f), "b", "[1,2]", "");
         fake_own_result(asked(&f), "a", "{\"hits\":3}", "");
         fake_own_result(asked(&f), "a", "{\"again\":1}", ""); /* it has one */
-        fake_own_result(asked(&f), "z", "{}", "");            /* nobody asked */
+        fake_own_result(asked(&f), "z", "{}", "");            /* it was not asked for */
         reply(&f, "found it");
         assert_int_equal(run_state(turn.run), RUN_DONE);
         assert_int_equal(fake_calls_ever(f.model), 1);

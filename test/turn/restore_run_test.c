@@ -107,7 +107,7 @@ static void sleep_and_wake(struct fixture *f) {
     assert_true(session_has_pending(f->engine.sessions, &name));
 }
 
-/* --- a script, told again: with a restart at the question, and from out of memory --------- */
+/* --- a script, played again: with a restart at the question, and after it left memory ----- */
 
 enum telling { STAYS, RESTARTS, SLEEPS, SLEEPS_TWICE, TELLINGS };
 
@@ -121,7 +121,7 @@ static void write_asked(struct fixture *f, struct buf *out) {
     }
 }
 
-/* What the model is asked behind the answer, what is seen, and what is remembered. */
+/* What the model is asked after the answer, what is seen, and what is remembered. */
 static void play(script_fn *script, enum telling how, bool meanwhile, struct buf *ret) {
     struct fixture f;
     struct turn turn, later;
@@ -307,7 +307,7 @@ static void it_is_done_with_the_reply_that_ends_it(void **state) {
 
 /* --- out of memory, and back -------------------------------------------------------------- */
 
-static void who_is_read_stays_in_memory(void **state) {
+static void a_run_with_a_reader_stays_in_memory(void **state) {
     struct fixture *f = *state;
     struct turn turn;
     say(&turn, f, "x");
@@ -354,7 +354,7 @@ static void several_wait_in_the_order_in_which_they_did(void **state) {
 }
 
 /* Two ask for it at once, one of them leaves: the other one hears of it. */
-static void it_is_brought_back_once_for_all_who_ask(void **state) {
+static void it_is_brought_back_once_for_all_callers(void **state) {
     struct fixture *f = *state;
     struct turn turn;
     size_t times = 0;
@@ -380,7 +380,7 @@ static void it_is_brought_back_once_for_all_who_ask(void **state) {
     turns(f);
 }
 
-/* Whoever answers one that sleeps is told to wake it, and loses nothing. */
+/* An answer to a dormant run is refused with the hint to wake it, and is not lost. */
 static void an_answer_finds_that_it_sleeps(void **state) {
     struct fixture *f = *state;
     struct turn turn, later;
@@ -472,10 +472,10 @@ static void without_its_agent_it_was_interrupted(void **state) {
     f->engine.agent_count = 1; /* wally has left */
     recover(f, 0, 1);
     restart(f);
-    recover(f, 0, 0); /* told once */
+    recover(f, 0, 0); /* reported once */
 }
 
-/* --- agents that somebody has to be asked for --------------------------------------------- */
+/* --- agents that have to be fetched ------------------------------------------------------- */
 
 struct finder {
     struct engine *engine;
@@ -558,7 +558,7 @@ static void an_agent_from_elsewhere_is_asked_for_and_waits_on(void **state) {
     }
 }
 
-static void whom_nobody_knows_any_more_was_interrupted(void **state) {
+static void a_run_whose_agents_are_unknown_was_interrupted(void **state) {
     (void)state;
     struct fixture f;
     leave_with_wally(&f);
@@ -574,7 +574,7 @@ static void whom_nobody_knows_any_more_was_interrupted(void **state) {
     fixture_done(&f);
 }
 
-static void who_stops_meanwhile_leaves_it_for_the_next_process(void **state) {
+static void a_stop_leaves_it_for_the_next_process(void **state) {
     (void)state;
     struct fixture f;
     leave_with_wally(&f);
@@ -715,10 +715,10 @@ static void a_call_that_was_out_is_not_made_again_and_the_next_turn_knows(void *
     assert_history(f, "user=x! call/write={} call/search={} result={\"hit\":1} "
                       "result=" UNKNOWN "!");
     restart(f);
-    recover(f, 0, 0); /* told once */
+    recover(f, 0, 0); /* reported once */
 }
 
-static void a_call_that_nobody_allowed_was_never_made(void **state) {
+static void a_call_without_approval_was_never_made(void **state) {
     (void)state;
     struct lost_calls calls;
     size_t count, unknown;
@@ -768,7 +768,7 @@ static void only_a_question_at_the_very_end_waits(void **state) {
     sections[0].events = buf_str(&events);
     assert_false(restore_run_waits(sections, 2));
     assert_false(restore_run_waits(sections, 0));
-    size_t whole = events.len; /* a question, cut short behind another */
+    size_t whole = events.len; /* a question, cut short after another */
     assert_true(event_encode(&(struct event){.kind = EVENT_APPROVAL}, &events));
     for (size_t len = whole + 1; len <= events.len; len++) {
         struct str bytes = exact_copy(str_head(buf_str(&events), len));
@@ -786,22 +786,22 @@ int main(void) {
         cmocka_unit_test(its_parts_are_what_they_were),
         cmocka_unit_test(an_answer_before_stays_answered),
         STORED_TURN_TEST(it_is_done_with_the_reply_that_ends_it),
-        STORED_TURN_TEST(who_is_read_stays_in_memory),
+        STORED_TURN_TEST(a_run_with_a_reader_stays_in_memory),
         STORED_TURN_TEST(several_wait_in_the_order_in_which_they_did),
-        STORED_TURN_TEST(it_is_brought_back_once_for_all_who_ask),
+        STORED_TURN_TEST(it_is_brought_back_once_for_all_callers),
         STORED_TURN_TEST(an_answer_finds_that_it_sleeps),
         STORED_TURN_TEST(a_deadline_wakes_it),
         STORED_TURN_TEST(it_waits_through_any_number_of_restarts),
         STORED_TURN_TEST(it_waits_again_before_its_session_is_read),
         STORED_TURN_TEST(without_its_agent_it_was_interrupted),
         cmocka_unit_test(an_agent_from_elsewhere_is_asked_for_and_waits_on),
-        cmocka_unit_test(whom_nobody_knows_any_more_was_interrupted),
-        cmocka_unit_test(who_stops_meanwhile_leaves_it_for_the_next_process),
+        cmocka_unit_test(a_run_whose_agents_are_unknown_was_interrupted),
+        cmocka_unit_test(a_stop_leaves_it_for_the_next_process),
         STORED_TURN_TEST(without_an_agent_that_spoke_before_it_goes_on),
         STORED_TURN_TEST(a_run_that_is_cancelled_stays_cancelled),
         STORED_TURN_TEST(a_call_that_waits_for_a_human_waits_on_after_a_restart),
         STORED_TURN_TEST(a_call_that_was_out_is_not_made_again_and_the_next_turn_knows),
-        cmocka_unit_test(a_call_that_nobody_allowed_was_never_made),
+        cmocka_unit_test(a_call_without_approval_was_never_made),
         cmocka_unit_test(only_a_question_at_the_very_end_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

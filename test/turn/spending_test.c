@@ -163,7 +163,7 @@ static void a_call_that_was_cancelled_is_settled_by_what_was_heard(void **state)
     say(&turn, &m->f, "x");
     assert_true(say_bytes(&m->f, 4000));
     run_cancel(turn.run, STR("he left"));
-    assert_usages(&turn, "0 m-1 -1+-1=-1 $-1"); /* nobody counted: it is unknown, not guessed */
+    assert_usages(&turn, "0 m-1 -1+-1=-1 $-1"); /* without counts it is unknown, not guessed */
     struct amount spent = used(m);
     assert_int_equal(spent.cost_nano, 1001 * 1000); /* the budget takes the guess */
     assert_in_range(spent.tokens, 1002, 1100);
@@ -386,7 +386,7 @@ static void say_elsewhere(struct turn *turn, struct fixture *f, const char *sess
     turns(f);
 }
 
-static void turns_whose_cost_nobody_knows_go_one_by_one(void **state) {
+static void turns_of_unknown_cost_go_one_by_one(void **state) {
     (void)state;
     struct money m;
     struct turn one, two;
@@ -606,7 +606,7 @@ int main(void) {
         cmocka_unit_test(a_budget_that_is_used_up_refuses_before_the_model_is_asked),
         cmocka_unit_test(a_budget_stops_no_reply_that_has_begun),
         cmocka_unit_test(thoughts_and_arguments_count_too),
-        cmocka_unit_test(turns_whose_cost_nobody_knows_go_one_by_one),
+        cmocka_unit_test(turns_of_unknown_cost_go_one_by_one),
         cmocka_unit_test(with_a_longest_answer_they_run_side_by_side),
         cmocka_unit_test(a_turn_that_waits_for_a_budget_can_be_cancelled),
         cmocka_unit_test(a_turn_does_not_wait_for_a_budget_for_ever),

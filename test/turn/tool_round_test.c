@@ -345,7 +345,7 @@ static void a_turn_may_end_while_its_long_result_is_on_its_way(void **state) {
     end(&turn);
 }
 
-static void arguments_that_do_not_fit_are_told_to_the_model(void **state) {
+static void arguments_that_do_not_fit_are_reported_to_the_model(void **state) {
     (void)state;
     struct fixture f;
     struct turn turn;
@@ -448,7 +448,7 @@ static void two_questions_of_a_session_are_both_answered(void **state) {
     struct fixture *f = *state;
     struct turn one, two, later;
     say(&one, f, "one");
-    say(&two, f, "two"); /* queued behind it */
+    say(&two, f, "two"); /* queued after it */
     for (size_t i = 0; i < 2; i++) {
         fake_approval(asked(f), "a", "Really?");
         fake_done(asked(f), "m");
@@ -678,7 +678,7 @@ int main(void) {
         cmocka_unit_test(a_turn_goes_nowhere_it_may_not),
         STORED_TURN_TEST(a_result_that_is_too_long_is_kept_and_can_be_read_on),
         STORED_TURN_TEST(a_turn_may_end_while_its_long_result_is_on_its_way),
-        cmocka_unit_test(arguments_that_do_not_fit_are_told_to_the_model),
+        cmocka_unit_test(arguments_that_do_not_fit_are_reported_to_the_model),
         STORED_TURN_TEST(handing_on_without_end_stops_at_the_limit),
         cmocka_unit_test(a_question_waits_for_a_human_and_goes_on),
         STORED_TURN_TEST(a_waiting_run_leaves_its_session_to_others),

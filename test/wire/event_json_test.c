@@ -100,7 +100,7 @@ static void a_result_has_a_message_only_when_it_is_an_error(void **state) {
                                             "\"message\":\"broken\"}");
 }
 
-static void tokens_that_nobody_counted_are_null_and_none_is_nought(void **state) {
+static void uncounted_tokens_are_null_and_none_is_zero(void **state) {
     (void)state;
     struct event event = event_of(EVENT_USAGE);
     event.usage = USAGE_UNKNOWN;
@@ -199,7 +199,7 @@ static void other_ends_say_why(void **state) {
 
 /* --- all kinds ---------------------------------------------------------------------------- */
 
-/* Also those that a later version adds: whatever is there reads as one object. */
+/* Also fields that a later version adds: everything reads as one object. */
 static void every_kind_is_one_object_with_its_place_and_its_name(void **state) {
     (void)state;
     for (int kind = EVENT_STARTED; kind < EVENT_KIND_COUNT; kind++) {
@@ -236,7 +236,7 @@ int main(void) {
         cmocka_unit_test(a_document_stays_json_and_anything_else_is_a_string),
         cmocka_unit_test(a_document_on_several_lines_is_the_same_value),
         cmocka_unit_test(a_result_has_a_message_only_when_it_is_an_error),
-        cmocka_unit_test(tokens_that_nobody_counted_are_null_and_none_is_nought),
+        cmocka_unit_test(uncounted_tokens_are_null_and_none_is_zero),
         cmocka_unit_test(a_step_has_a_result_once_there_is_one),
         cmocka_unit_test(bytes_are_base64_and_come_back),
         cmocka_unit_test(a_question_names_what_is_asked_for),

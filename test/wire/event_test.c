@@ -182,7 +182,7 @@ static void missing_fields_are_empty_zero_or_unknown(void **state) {
     }
 }
 
-static void bytes_behind_the_last_known_field_are_skipped(void **state) {
+static void bytes_after_the_last_known_field_are_skipped(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(events); i++) {
         struct buf whole, longer;
@@ -195,7 +195,7 @@ static void bytes_behind_the_last_known_field_are_skipped(void **state) {
         struct buf two;
         buf_init(&two, 320);
         buf_append(&two, framed(room, events[i].kind, buf_str(&longer)));
-        buf_append(&two, STR("\2\3\1a\0")); /* and an event behind it */
+        buf_append(&two, STR("\2\3\1a\0")); /* and an event after it */
         struct str bytes = buf_str(&two);
         struct event event = {0};
         struct err e;
@@ -458,7 +458,7 @@ int main(void) {
         cmocka_unit_test(an_event_cut_at_any_byte_is_refused),
         cmocka_unit_test(a_body_cut_at_any_byte_lacks_fields_or_is_refused),
         cmocka_unit_test(missing_fields_are_empty_zero_or_unknown),
-        cmocka_unit_test(bytes_behind_the_last_known_field_are_skipped),
+        cmocka_unit_test(bytes_after_the_last_known_field_are_skipped),
         cmocka_unit_test(unknown_kinds_and_numbers_that_do_not_end_are_refused),
         cmocka_unit_test(a_code_from_the_future_reads_as_unknown),
         cmocka_unit_test(an_event_that_does_not_fit_leaves_no_half),

@@ -139,7 +139,7 @@ static void a_long_status_message_is_cut_between_characters(void **state) {
     }
 }
 
-static void what_is_no_escape_stays_as_it_is(void **state) {
+static void text_that_is_not_an_escape_stays_as_it_is(void **state) {
     (void)state;
     static const struct {
         const char *value, *text;
@@ -228,7 +228,7 @@ int main(void) {
         cmocka_unit_test(a_status_message_is_percent_encoded),
         cmocka_unit_test(a_status_message_comes_back_byte_for_byte),
         cmocka_unit_test(a_long_status_message_is_cut_between_characters),
-        cmocka_unit_test(what_is_no_escape_stays_as_it_is),
+        cmocka_unit_test(text_that_is_not_an_escape_stays_as_it_is),
         cmocka_unit_test(every_byte_survives_encoding_when_it_is_text),
         cmocka_unit_test(only_grpc_with_protobuf_is_served),
         cmocka_unit_test(binary_metadata_is_read_padded_or_not),

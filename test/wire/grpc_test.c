@@ -106,7 +106,7 @@ static void memory_grows_with_what_came_and_not_with_what_is_claimed(void **stat
     buf_done(&seen);
 }
 
-static void the_size_limit_is_told_by_the_prefix(void **state) {
+static void the_size_limit_is_checked_against_the_prefix(void **state) {
     (void)state;
     for (size_t limit = 0; limit <= 3; limit++) {
         struct grpc_reader reader;
@@ -225,7 +225,7 @@ int main(void) {
         cmocka_unit_test(a_message_that_came_whole_is_lent_and_not_copied),
         cmocka_unit_test(no_memory_is_held_between_messages),
         cmocka_unit_test(memory_grows_with_what_came_and_not_with_what_is_claimed),
-        cmocka_unit_test(the_size_limit_is_told_by_the_prefix),
+        cmocka_unit_test(the_size_limit_is_checked_against_the_prefix),
         cmocka_unit_test(flags_other_than_0_and_1_are_refused),
         cmocka_unit_test(a_compressed_message_needs_an_encoding),
         cmocka_unit_test(an_end_inside_a_message_is_reported),

@@ -63,7 +63,7 @@ static void every_truncation_is_refused(void **state) {
     }
 }
 
-static void any_byte_behind_a_value_but_space_is_refused(void **state) {
+static void any_byte_after_a_value_but_space_is_refused(void **state) {
     (void)state;
     for (int byte = 0; byte < 256; byte++) {
         char text[] = {'[', ']', (char)byte};
@@ -305,7 +305,7 @@ int main(void) {
         cmocka_unit_test(every_text_the_grammar_forbids_is_refused),
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(a_key_that_is_read_may_stand_once),
-        cmocka_unit_test(any_byte_behind_a_value_but_space_is_refused),
+        cmocka_unit_test(any_byte_after_a_value_but_space_is_refused),
         cmocka_unit_test(sixty_four_levels_are_read_and_sixty_five_are_not),
         cmocka_unit_test(the_depth_limit_can_be_walked_down_to_zero),
         cmocka_unit_test(a_million_brackets_and_megabytes_of_nesting_are_refused),

@@ -65,7 +65,7 @@ static void text_stops_at_the_limit_of_its_buffer(void **state) {
     }
 }
 
-static void a_string_is_told_from_one_that_only_begins_like_it(void **state) {
+static void a_string_differs_from_one_that_only_begins_like_it(void **state) {
     (void)state;
     assert_false(json_is(read_ok("\"ab\""), STR("a")));
     assert_false(json_is(read_ok("\"a\""), STR("ab")));
@@ -107,7 +107,7 @@ static void integers_are_read_in_every_spelling(void **state) {
     }
 }
 
-static void what_is_no_integer_or_does_not_fit_is_none(void **state) {
+static void a_number_that_is_no_integer_or_does_not_fit_is_refused(void **state) {
     (void)state;
     static const char *const texts[] = {
         "0.5",
@@ -176,9 +176,9 @@ int main(void) {
         cmocka_unit_test(strings_are_unescaped),
         cmocka_unit_test(a_string_without_escapes_is_lent_and_not_copied),
         cmocka_unit_test(text_stops_at_the_limit_of_its_buffer),
-        cmocka_unit_test(a_string_is_told_from_one_that_only_begins_like_it),
+        cmocka_unit_test(a_string_differs_from_one_that_only_begins_like_it),
         cmocka_unit_test(integers_are_read_in_every_spelling),
-        cmocka_unit_test(what_is_no_integer_or_does_not_fit_is_none),
+        cmocka_unit_test(a_number_that_is_no_integer_or_does_not_fit_is_refused),
         cmocka_unit_test(doubles_are_the_nearest),
         cmocka_unit_test(true_and_false_are_the_only_truths),
         cmocka_unit_test(a_missing_value_has_no_text),

@@ -8,7 +8,7 @@ static bool read(const char *text, struct jsonrpc *ret, struct err *e) {
     return jsonrpc_read(value, ret, e);
 }
 
-static void each_kind_of_message_is_told_by_what_it_has(void **state) {
+static void each_kind_of_message_is_recognised_by_its_members(void **state) {
     (void)state;
     static const struct {
         const char *text;
@@ -32,7 +32,7 @@ static void each_kind_of_message_is_told_by_what_it_has(void **state) {
     }
 }
 
-static void what_is_no_message_is_refused_with_the_reason(void **state) {
+static void a_malformed_message_is_refused_with_the_reason(void **state) {
     (void)state;
     static const struct {
         const char *text, *why;
@@ -156,8 +156,8 @@ static void a_batch_is_passed_message_by_message_until_it_is_enough(void **state
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_kind_of_message_is_told_by_what_it_has),
-        cmocka_unit_test(what_is_no_message_is_refused_with_the_reason),
+        cmocka_unit_test(each_kind_of_message_is_recognised_by_its_members),
+        cmocka_unit_test(a_malformed_message_is_refused_with_the_reason),
         cmocka_unit_test(an_answer_is_known_by_its_number),
         cmocka_unit_test(messages_are_written_as_they_are_read),
         cmocka_unit_test(a_batch_is_passed_message_by_message_until_it_is_enough),

@@ -194,7 +194,7 @@ static void keys_for_something_else_and_weak_ones_are_passed_over(void **state) 
     assert_int_equal(count, 1);
 }
 
-static void what_is_no_key_set_is_refused(void **state) {
+static void a_malformed_key_set_is_refused(void **state) {
     (void)state;
     static const char *const texts[] = {"",
                                         "{}",
@@ -224,7 +224,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_key_set_has_keys_of_both_kinds, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_for_something_else_and_weak_ones_are_passed_over,
                                         setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_no_key_set_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_malformed_key_set_is_refused, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static void a_line_that_is_too_long_is_found_before_its_end(void **state) {
     lines_done(&lines);
 }
 
-static void what_nobody_takes_has_a_limit(void **state) {
+static void lines_that_are_not_taken_have_a_limit(void **state) {
     (void)state;
     struct lines lines;
     size_t fed = 0;
@@ -68,7 +68,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stream_reads_the_same_however_it_is_cut),
         cmocka_unit_test(a_line_that_is_too_long_is_found_before_its_end),
-        cmocka_unit_test(what_nobody_takes_has_a_limit),
+        cmocka_unit_test(lines_that_are_not_taken_have_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

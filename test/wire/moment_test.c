@@ -37,7 +37,7 @@ static void fractions_are_dropped_and_a_leap_second_is_the_next_one(void **state
     assert_reads("2016-12-31T23:59:60Z", 1483228800);
 }
 
-static void what_is_no_moment_is_refused(void **state) {
+static void a_malformed_moment_is_refused(void **state) {
     (void)state;
     static const char *const texts[] = {
         "",
@@ -127,7 +127,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_moment_is_counted_in_seconds_since_1970),
         cmocka_unit_test(fractions_are_dropped_and_a_leap_second_is_the_next_one),
-        cmocka_unit_test(what_is_no_moment_is_refused),
+        cmocka_unit_test(a_malformed_moment_is_refused),
         cmocka_unit_test(every_beginning_is_refused),
         cmocka_unit_test(a_moment_is_written_as_the_clock_there_shows_it),
         cmocka_unit_test(a_year_needs_four_digits),

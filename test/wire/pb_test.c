@@ -311,7 +311,7 @@ static void unknown_fields_are_skipped(void **state) {
     assert_bytes(encode(*state, &crawbl_turn_table, &got), STR("\x12\x02ok"));
 }
 
-static void what_is_no_message_is_refused(void **state) {
+static void a_malformed_message_is_refused(void **state) {
     static const struct str cases[] = {
         STR_INIT("\x00\x01"),         /* field number 0 */
         STR_INIT("\x1b\x00\x01\x1c"), /* the same inside a group */
@@ -568,7 +568,7 @@ static void an_empty_struct_is_no_bytes_and_back(void **state) {
     assert_int_equal(encode(*state, &kitchen_nothing_table, &nothing).len, 0);
 }
 
-static void presence_is_told_from_zero(void **state) {
+static void presence_is_distinguished_from_zero(void **state) {
     struct kitchen_sink sink = {
         .has_maybe_int32 = true, .a_double = -0.0, .which_choice = KITCHEN_SINK_CHOICE_STRING};
     struct str bytes = encode(*state, &kitchen_sink_table, &sink);
@@ -765,7 +765,7 @@ int main(void) {
         SENTENCE(text_may_hold_nul),
         SENTENCE(a_wrong_wire_type_is_an_unknown_field),
         SENTENCE(unknown_fields_are_skipped),
-        SENTENCE(what_is_no_message_is_refused),
+        SENTENCE(a_malformed_message_is_refused),
         SENTENCE(the_last_of_a_repeated_scalar_wins),
         SENTENCE(a_message_given_twice_is_merged),
         SENTENCE(the_last_member_of_a_oneof_wins),
@@ -776,7 +776,7 @@ int main(void) {
         SENTENCE(groups_count_as_nesting),
         SENTENCE(every_kind_of_field_survives_the_way_there_and_back),
         SENTENCE(an_empty_struct_is_no_bytes_and_back),
-        SENTENCE(presence_is_told_from_zero),
+        SENTENCE(presence_is_distinguished_from_zero),
         SENTENCE(a_oneof_that_points_nowhere_is_an_empty_message),
         SENTENCE(a_plan_of_many_steps_leaves_the_stack),
         SENTENCE(a_small_arena_is_a_refusal_at_every_size),

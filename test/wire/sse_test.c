@@ -65,7 +65,7 @@ static void data_lines_are_joined_by_line_feeds(void **state) {
     assert_reads(STR("data:\ndata:\n\n"), "message=\n;");
 }
 
-static void one_space_behind_the_colon_is_not_content(void **state) {
+static void one_space_after_the_colon_is_not_content(void **state) {
     (void)state;
     assert_reads(STR("data:a\n\ndata: a\n\ndata:  a\n\ndata: \n\n"),
                  "message=a;message=a;message= a;message=;");
@@ -309,7 +309,7 @@ int main(void) {
         cmocka_unit_test(a_stream_reads_the_same_however_it_is_cut),
         cmocka_unit_test(every_kind_of_line_break_ends_a_line),
         cmocka_unit_test(data_lines_are_joined_by_line_feeds),
-        cmocka_unit_test(one_space_behind_the_colon_is_not_content),
+        cmocka_unit_test(one_space_after_the_colon_is_not_content),
         cmocka_unit_test(an_event_without_data_is_none_and_forgets_its_type),
         cmocka_unit_test(comments_and_unknown_fields_are_skipped),
         cmocka_unit_test(a_comment_of_any_length_costs_nothing),

@@ -131,7 +131,7 @@ static void the_older_forms_are_believed_unless_strict(void **state) {
     assert_int_equal(verdict_by(TOKEN_STRICT, older[0]), TOKEN_MALFORMED);
     assert_int_equal(verdict_by(TOKEN_STRICT, older[1]), TOKEN_FORGED);
     assert_int_equal(verdict_by(TOKEN_STRICT, older[2]), TOKEN_FORGED);
-    /* A signature alone says nobody's name. */
+    /* A signature alone names no subject. */
     assert_int_equal(verdict_by(TOKEN_LENIENT, MAC_BARE), TOKEN_MALFORMED);
     assert_int_equal(verdict_by(TOKEN_LENIENT, "." MAC_BARE), TOKEN_FORGED);
 }
@@ -163,7 +163,7 @@ static void the_signature_may_be_hex_in_either_case_or_base64url(void **state) {
     }
 }
 
-/* A13: inside the window a token may be used again, by anybody; behind it, by nobody. */
+/* A13: inside the window a token may be used again by any caller; after it, by none. */
 static void a_token_is_believed_for_five_minutes_in_both_directions(void **state) {
     (void)state;
     struct token_keys *keys = keys_of(TOKEN_LENIENT, KEY, NULL);
@@ -195,7 +195,7 @@ static void the_window_can_be_walked_down_to_zero(void **state) {
     }
 }
 
-static void what_is_no_token_is_refused(void **state) {
+static void a_malformed_token_is_refused(void **state) {
     (void)state;
     static const char *const tokens[] = {
         "",
@@ -378,7 +378,7 @@ static void keys_lose_the_white_space_around_them(void **state) {
     token_keys_free(keys);
 }
 
-static void without_a_key_nobody_is_believed_and_nothing_minted(void **state) {
+static void without_a_key_no_token_is_accepted_and_none_minted(void **state) {
     (void)state;
     struct token_keys *keys = token_keys_new(TOKEN_LENIENT, TOKEN_WINDOW_S);
     struct buf out;
@@ -531,7 +531,7 @@ static void the_header_is_refused_in_the_words_of_the_contract(void **state) {
     }
 }
 
-/* A1: a space too many before or behind the token makes it another token. */
+/* A1: a space too many before or after the token makes it another token. */
 static void a_header_says_who_calls(void **state) {
     (void)state;
     struct token_keys *keys = keys_of(TOKEN_STRICT, KEY, NULL);
@@ -573,14 +573,14 @@ int main(void) {
         cmocka_unit_test(the_signature_may_be_hex_in_either_case_or_base64url),
         cmocka_unit_test(a_token_is_believed_for_five_minutes_in_both_directions),
         cmocka_unit_test(the_window_can_be_walked_down_to_zero),
-        cmocka_unit_test(what_is_no_token_is_refused),
+        cmocka_unit_test(a_malformed_token_is_refused),
         cmocka_unit_test(a_signed_payload_must_name_both_ids_and_a_time),
         cmocka_unit_test(ids_that_would_break_a_payload_are_not_minted),
         cmocka_unit_test(ids_may_be_long_but_not_endless),
         cmocka_unit_test(minting_stops_at_the_limit_of_its_buffer),
         cmocka_unit_test(two_keys_overlap_and_the_withdrawn_one_is_refused),
         cmocka_unit_test(keys_lose_the_white_space_around_them),
-        cmocka_unit_test(without_a_key_nobody_is_believed_and_nothing_minted),
+        cmocka_unit_test(without_a_key_no_token_is_accepted_and_none_minted),
         cmocka_unit_test(a_hundred_thousand_mutants_are_refused),
         cmocka_unit_test(every_flipped_bit_and_every_truncation_is_refused),
         cmocka_unit_test(a_signature_does_not_fit_another_payload),

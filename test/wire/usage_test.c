@@ -26,7 +26,7 @@ static void every_count_has_a_name_and_a_place_of_its_own(void **state) {
     }
 }
 
-static void what_nobody_counted_is_unknown_and_no_zero(void **state) {
+static void uncounted_usage_is_unknown_and_not_zero(void **state) {
     (void)state;
     const struct event_usage usage = USAGE_UNKNOWN;
     for (size_t i = 0; i < USAGE_FIELD_COUNT; i++) {
@@ -93,7 +93,7 @@ static void sums_take_what_was_counted_and_stay_at_the_largest_number(void **sta
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_count_has_a_name_and_a_place_of_its_own),
-        cmocka_unit_test(what_nobody_counted_is_unknown_and_no_zero),
+        cmocka_unit_test(uncounted_usage_is_unknown_and_not_zero),
         cmocka_unit_test(every_count_comes_back_from_the_disk),
         cmocka_unit_test(an_event_as_json_shows_every_count_by_its_name),
         cmocka_unit_test(sums_take_what_was_counted_and_stay_at_the_largest_number),

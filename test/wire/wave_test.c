@@ -38,7 +38,7 @@ static void what_is_written_is_read_again(void **state) {
     assert_true(wave_read(buf_str(&out), &again, &e));
     assert_int_equal(again.sample_rate_hz, 16000);
     assert_true(str_equal(again.samples, wave.samples));
-    /* Behind the samples there may be other chunks: the length counts when it is right. */
+    /* After the samples there may be other chunks: the length counts when it is right. */
     buf_append(&out, STR("LIST\4\0\0\0abcd"));
     assert_true(wave_read(buf_str(&out), &again, &e));
     assert_true(str_equal(again.samples, wave.samples));
@@ -69,7 +69,7 @@ static void other_chunks_are_passed_over(void **state) {
     assert_true(str_equal(wave.samples, STR("ABCD")));
 }
 
-static void what_is_no_such_sound_is_refused_with_the_reason(void **state) {
+static void a_sound_of_another_form_is_refused_with_the_reason(void **state) {
     (void)state;
     static const struct {
         struct str bytes;
@@ -155,7 +155,7 @@ int main(void) {
         cmocka_unit_test(what_is_written_is_read_again),
         cmocka_unit_test(every_truncation_of_the_head_is_refused),
         cmocka_unit_test(other_chunks_are_passed_over),
-        cmocka_unit_test(what_is_no_such_sound_is_refused_with_the_reason),
+        cmocka_unit_test(a_sound_of_another_form_is_refused_with_the_reason),
         cmocka_unit_test(new_samples_lie_on_the_line_between_old_ones),
         cmocka_unit_test(a_second_stays_a_second_at_any_rate),
         cmocka_unit_test(resampling_stops_at_the_limit_of_its_buffer),

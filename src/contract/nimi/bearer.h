@@ -27,7 +27,7 @@ MUST_CHECK bool bearer_check(struct nimi_call *call, struct fault *fault);
 MUST_CHECK bool bearer_authorize(struct nimi_call *call, struct fault *fault);
 
 /* Make the subject of the request the caller's. What the request says itself must be the same.
- * errors  PRINCIPAL_UNAUTHORIZED it names somebody else */
+ * errors  PRINCIPAL_UNAUTHORIZED it names another subject */
 MUST_CHECK bool bearer_bind(struct nimi_call *call, void *request, struct fault *fault);
 
 /* Whether the caller may see what was made for this subject. */

@@ -147,7 +147,7 @@ static bool probed_differs(const struct nimi_probed *one, const struct nimi_prob
            strcmp(one->name, other->name) != 0 || strcmp(one->reason, other->reason) != 0;
 }
 
-/* Tell of those that are not among the `before`. */
+/* Publish the ones that are not among `before`. */
 static void tell_of_probed(struct nimi_runtime *runtime, const struct nimi_probed *probed,
                            size_t count, const struct nimi_probed *before,
                            size_t before_count) {

@@ -129,7 +129,7 @@ static struct nimi_call *share(struct nimi_call *first) {
 
 /* --- the calls that wait ------------------------------------------------------------------ */
 
-static void on_told(const struct write_outcome *outcome, void *ctx) {
+static void on_outcome(const struct write_outcome *outcome, void *ctx) {
     struct nimi_call *call = ctx;
     call->ask = NULL;
     if (outcome->granted) nimi_waited(call, outcome->waited_ms);
@@ -181,7 +181,7 @@ void once_begin(struct nimi_call *call, const void *request, struct arena *arena
                                       .digest = print,
                                       .now_ms = clock_mono_ms(),
                                       .loop = call->loop,
-                                      .told = on_told,
+                                      .on_outcome = on_outcome,
                                       .ctx = call};
     switch (replies_ask(replies, &question, &stored, &call->ask)) {
     case REPLY_NEW: call->row->begin(share(call), request, arena); break;

@@ -151,7 +151,7 @@ struct reply_ask {
     bool left;                   /* the asker left while the mail was on its way */
     struct loop *loop;
     struct mail mail;
-    reply_told_fn *told;
+    reply_outcome_fn *on_outcome;
     void *ctx;
 };
 
@@ -188,7 +188,7 @@ static struct reply_ask *join(struct reply_making *making,
     ask->replies = making->replies;
     ask->making = making;
     ask->loop = question->loop;
-    ask->told = question->told;
+    ask->on_outcome = question->on_outcome;
     ask->ctx = question->ctx;
     list_append(&making->asks, &ask->link);
     return ask;
@@ -255,15 +255,15 @@ void replies_leave(struct reply_ask *ask) {
     struct replies *replies = ask->replies;
     pthread_mutex_lock(&replies->lock);
     struct reply_making *making = ask->making;
-    bool told = ask->answer != NULL;
-    if (told) {
+    bool answered = ask->answer != NULL;
+    if (answered) {
         ask->left = true; /* its mail frees it */
     } else {
         list_remove(&ask->link);
         if (list_empty(&making->asks)) abandon(making);
     }
     pthread_mutex_unlock(&replies->lock);
-    if (!told) free(ask);
+    if (!answered) free(ask);
 }
 
 /* --- the outcome -------------------------------------------------------------------------- */
@@ -285,7 +285,7 @@ static void on_made(void *mail_ctx) {
     struct reply_ask *ask = mail_ctx;
     struct replies *replies = ask->replies;
     struct answer *answer = ask->answer;
-    if (!ask->left) ask->told(&answer->outcome, ask->ctx);
+    if (!ask->left) ask->on_outcome(&answer->outcome, ask->ctx);
     pthread_mutex_lock(&replies->lock);
     bool last = --answer->readers == 0;
     pthread_mutex_unlock(&replies->lock);

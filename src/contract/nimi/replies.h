@@ -64,7 +64,7 @@ struct write_outcome {
 };
 
 /* Called once, on the asker's loop, in a later turn. The ask is freed. */
-typedef void reply_told_fn(const struct write_outcome *outcome, void *ctx);
+typedef void reply_outcome_fn(const struct write_outcome *outcome, void *ctx);
 
 /* All askers have left. Called at most once, on the maker's loop, in a later turn, never after
  * replies_made(). */
@@ -75,7 +75,7 @@ struct reply_question {
     const uint8_t *digest; /* of the request, REPLIES_DIGEST_BYTES */
     uint64_t now_ms;
     struct loop *loop;
-    reply_told_fn *told;
+    reply_outcome_fn *on_outcome;
     void *ctx;
 };
 

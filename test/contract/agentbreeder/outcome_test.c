@@ -105,7 +105,7 @@ static void tools_are_listed_in_the_order_of_their_answers(void **state) {
     outcome_done(&outcome);
 }
 
-static void who_joins_a_run_in_the_middle_still_knows_the_time(void **state) {
+static void a_reader_that_joins_in_the_middle_still_knows_the_time(void **state) {
     (void)state;
     struct outcome outcome;
     outcome_init(&outcome);
@@ -148,7 +148,7 @@ int main(void) {
         cmocka_unit_test(a_question_is_text_for_text_and_an_object_for_the_rest),
         cmocka_unit_test(a_run_without_words_has_an_empty_output),
         cmocka_unit_test(tools_are_listed_in_the_order_of_their_answers),
-        cmocka_unit_test(who_joins_a_run_in_the_middle_still_knows_the_time),
+        cmocka_unit_test(a_reader_that_joins_in_the_middle_still_knows_the_time),
         cmocka_unit_test(a_history_that_is_full_stays_a_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

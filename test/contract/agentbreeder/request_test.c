@@ -91,7 +91,7 @@ static void a_list_brings_all_of_its_messages(void **state) {
     }
 }
 
-static void keys_beside_a_list_go_behind_its_last_message_of_a_user(void **state) {
+static void keys_beside_a_list_follow_its_last_user_message(void **state) {
     (void)state;
     struct runtime_request request;
     assert_int_equal(ask("{\"input\":{\"messages\":[{\"content\":\"a\"}," CALL
@@ -103,7 +103,7 @@ static void keys_beside_a_list_go_behind_its_last_message_of_a_user(void **state
     assert_str(request.messages[0].text, "a\n\n{\"tier\":\"gold\"}");
 }
 
-static void what_is_no_list_brings_no_messages(void **state) {
+static void an_input_that_is_not_a_list_brings_no_messages(void **state) {
     (void)state;
     struct runtime_request request;
     assert_int_equal(ask("{\"input\":\"a\"}", NULL, &request), ERR_NONE);
@@ -179,7 +179,7 @@ static void the_session_comes_from_the_strongest_place_that_names_one(void **sta
     }
 }
 
-static void who_names_no_session_gets_a_new_one(void **state) {
+static void a_request_without_a_session_gets_a_new_one(void **state) {
     (void)state;
     struct runtime_request a, b;
     assert_int_equal(ask("{\"input\":\"x\"}", NULL, &a), ERR_NONE);
@@ -337,7 +337,7 @@ static void a_fingerprint_is_of_what_is_asked_and_not_of_how(void **state) {
     struct err e;
     assert_true(
         runtime_request_parse(STR("{\"input\":\"a\"}"), STR_EMPTY, false, arena, &again, &e));
-    assert_int_equal(again.print.len, 0); /* nobody compares it */
+    assert_int_equal(again.print.len, 0); /* it is not compared */
 }
 
 /* --- what is sent along ------------------------------------------------------------------- */
@@ -384,12 +384,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_text_of_a_turn_is_found_under_each_of_its_names),
         cmocka_unit_test(a_list_brings_all_of_its_messages),
-        cmocka_unit_test(keys_beside_a_list_go_behind_its_last_message_of_a_user),
-        cmocka_unit_test(what_is_no_list_brings_no_messages),
+        cmocka_unit_test(keys_beside_a_list_follow_its_last_user_message),
+        cmocka_unit_test(an_input_that_is_not_a_list_brings_no_messages),
         cmocka_unit_test(a_list_that_cannot_be_taken_is_refused_with_its_place),
         cmocka_unit_test(the_schema_of_the_answer_stands_in_the_config),
         cmocka_unit_test(the_session_comes_from_the_strongest_place_that_names_one),
-        cmocka_unit_test(who_names_no_session_gets_a_new_one),
+        cmocka_unit_test(a_request_without_a_session_gets_a_new_one),
         cmocka_unit_test(the_user_stands_in_the_config_or_is_anonymous),
         cmocka_unit_test(what_is_missing_is_malformed_and_what_is_wrong_is_invalid),
         cmocka_unit_test(a_human_may_answer_with_any_json),

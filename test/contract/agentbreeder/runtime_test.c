@@ -97,7 +97,7 @@ static void the_first_check_that_fails_answers(void **state) {
     }
 }
 
-static void a_refused_token_is_told_in_both_shapes(void **state) {
+static void a_refused_token_is_reported_in_both_shapes(void **state) {
     (void)state;
     struct exchange *x = ask("POST", "/invoke", "", "{}");
     assert_str(fake_sent(x), "{\"detail\":\"Missing bearer token\",\"error\":{\"code\":"
@@ -164,7 +164,7 @@ static int tear_down(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_check_that_fails_answers),
-        cmocka_unit_test(a_refused_token_is_told_in_both_shapes),
+        cmocka_unit_test(a_refused_token_is_reported_in_both_shapes),
         cmocka_unit_test(a_probe_is_answered_whatever_it_says),
         cmocka_unit_test(the_documents_are_open_while_the_agent_loads),
     };

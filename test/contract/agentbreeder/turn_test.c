@@ -213,7 +213,7 @@ static const struct {
      "\"error\":\"INVALID_ARGUMENT: "},
 };
 
-static void a_run_that_fails_is_told_by_the_status_of_an_invoke(void **state) {
+static void a_failed_run_shows_in_the_status_of_an_invoke(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(failures); i++) {
         struct exchange *x = ask("/invoke", HI);
@@ -226,7 +226,7 @@ static void a_run_that_fails_is_told_by_the_status_of_an_invoke(void **state) {
     }
 }
 
-static void a_run_that_fails_is_told_once_on_a_stream_before_done(void **state) {
+static void a_failed_run_is_reported_once_on_a_stream_before_done(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(failures); i++) {
         struct exchange *x = ask("/stream", HI);
@@ -250,7 +250,7 @@ static void a_session_that_is_busy_refuses_a_second_turn(void **state) {
 
 /* --- readers that leave, and one that does not read --------------------------------------- */
 
-/* Its stream just ends: what it would be told stands behind all that it has not read. */
+/* Its stream just ends: a notice would come after all that it has not read. */
 static void a_reader_that_stalls_is_cut_off_without_an_ending(void **state) {
     (void)state;
     struct exchange *x = ask("/stream", HI);
@@ -273,12 +273,12 @@ static void a_reader_that_stalls_is_cut_off_without_an_ending(void **state) {
     turns(&f);
     assert_str(fake_sent(x), "data: {\"delta\":\"first\"}\n\n");
     assert_false(fake_ended(x));
-    assert_int_equal(fake_calls(f.model), 0); /* nobody else reads the run */
+    assert_int_equal(fake_calls(f.model), 0); /* the run has no other reader */
     over(x);
 }
 
 /* What goes on without its caller ends by itself. */
-static void who_leaves_ends_the_run_unless_he_said_that_it_goes_on(void **state) {
+static void a_caller_that_leaves_ends_the_run_unless_it_was_detached(void **state) {
     (void)state;
     static const struct {
         struct head head;
@@ -304,7 +304,7 @@ static void who_leaves_ends_the_run_unless_he_said_that_it_goes_on(void **state)
     }
 }
 
-static void the_settings_say_what_leaving_means_for_who_says_nothing(void **state) {
+static void the_settings_decide_for_callers_that_do_not_say_what_leaving_means(void **state) {
     (void)state;
     settings.on_disconnect = (struct leaving){.how = LEAVING_DETACHES};
     struct exchange *x = ask("/stream", HI);
@@ -420,7 +420,7 @@ static void a_question_on_a_stream_is_a_step_and_a_result_before_done(void **sta
     over(x);
 }
 
-static void a_thread_that_waits_for_nobody_is_404(void **state) {
+static void a_thread_without_a_question_is_404(void **state) {
     (void)state;
     assert_refused(ask("/resume", "{\"thread_id\":\"s\",\"human_input\":\"yes\"}"), 404,
                    "\"THREAD_NOT_FOUND\"");
@@ -452,19 +452,19 @@ int main(void) {
         TEST(a_stream_says_what_came_at_once_as_it_says_each),
         TEST(a_stream_shows_the_tools_at_work),
         TEST(a_quiet_stream_has_a_heartbeat),
-        TEST(a_run_that_fails_is_told_by_the_status_of_an_invoke),
-        TEST(a_run_that_fails_is_told_once_on_a_stream_before_done),
+        TEST(a_failed_run_shows_in_the_status_of_an_invoke),
+        TEST(a_failed_run_is_reported_once_on_a_stream_before_done),
         TEST(a_session_that_is_busy_refuses_a_second_turn),
         TEST(a_reader_that_stalls_is_cut_off_without_an_ending),
-        TEST(who_leaves_ends_the_run_unless_he_said_that_it_goes_on),
-        TEST(the_settings_say_what_leaving_means_for_who_says_nothing),
+        TEST(a_caller_that_leaves_ends_the_run_unless_it_was_detached),
+        TEST(the_settings_decide_for_callers_that_do_not_say_what_leaving_means),
         TEST(a_wish_for_leaving_that_cannot_be_read_is_400_before_a_run),
         TEST(the_same_key_asks_once_and_is_answered_each_time),
         TEST(the_same_key_for_other_words_is_refused),
         TEST(one_of_two_with_the_same_key_may_leave),
         TEST(a_question_ends_the_answer_and_resume_brings_the_rest),
         TEST(a_question_on_a_stream_is_a_step_and_a_result_before_done),
-        TEST(a_thread_that_waits_for_nobody_is_404),
+        TEST(a_thread_without_a_question_is_404),
         TEST(a_daemon_that_stops_tells_every_open_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

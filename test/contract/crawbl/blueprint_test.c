@@ -20,7 +20,7 @@ static bool read(struct stage *stage, struct str text) {
     return good;
 }
 
-static void a_blueprint_says_who_there_is_the_manager_first(void **state) {
+static void a_blueprint_lists_the_agents_the_manager_first(void **state) {
     (void)state;
     struct stage stage;
     assert_true(read(
@@ -46,7 +46,7 @@ static void a_blueprint_says_who_there_is_the_manager_first(void **state) {
     arena_free(stage.arena);
 }
 
-static void what_is_no_blueprint_is_refused_with_the_reason(void **state) {
+static void a_malformed_blueprint_is_refused_with_the_reason(void **state) {
     (void)state;
     static const struct {
         const char *text, *why;
@@ -130,8 +130,8 @@ static void what_is_too_much_is_refused_or_cut(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_blueprint_says_who_there_is_the_manager_first),
-        cmocka_unit_test(what_is_no_blueprint_is_refused_with_the_reason),
+        cmocka_unit_test(a_blueprint_lists_the_agents_the_manager_first),
+        cmocka_unit_test(a_malformed_blueprint_is_refused_with_the_reason),
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(what_is_too_much_is_refused_or_cut),
     };

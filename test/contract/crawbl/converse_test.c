@@ -357,7 +357,7 @@ static void a_session_that_is_busy_refuses_a_second_turn(void **state) {
     hang_up(x);
 }
 
-static void what_is_no_request_ends_the_call(void **state) {
+static void a_malformed_request_ends_the_call(void **state) {
     (void)state;
     struct exchange *x = dial();
     fake_body(x, STR("\0\0\0\0\2\x0a\x7f"));
@@ -417,7 +417,7 @@ static void a_question_ends_the_turn_and_the_next_message_answers_it(void **stat
 
 /* --- callers that leave, and one that does not read --------------------------------------- */
 
-static void who_leaves_ends_his_turn_unless_the_settings_say_that_it_goes_on(void **state) {
+static void a_caller_that_leaves_ends_its_turn_unless_the_settings_detach_it(void **state) {
     (void)state;
     for (int detaches = 0; detaches < 2; detaches++) {
         settings.on_disconnect.how = detaches ? LEAVING_DETACHES : LEAVING_CANCELS;
@@ -432,7 +432,7 @@ static void who_leaves_ends_his_turn_unless_the_settings_say_that_it_goes_on(voi
     }
 }
 
-static void who_does_not_read_is_cut_off_and_his_turn_ends(void **state) {
+static void a_caller_that_does_not_read_is_cut_off_and_its_turn_ends(void **state) {
     (void)state;
     struct exchange *x = ask("hi");
     fake_stop_reading(x);
@@ -454,8 +454,8 @@ static void who_does_not_read_is_cut_off_and_his_turn_ends(void **state) {
 
 #define UNREAD 16
 
-/* Turns for nobody, without end, would be paid for. */
-static void who_asks_and_never_reads_is_made_to_wait(void **state) {
+/* Endless turns without a reader would be paid for. */
+static void a_peer_that_asks_and_never_reads_is_made_to_wait(void **state) {
     (void)state;
     struct exchange *x = ask("hi");
     fake_stop_reading(x);
@@ -535,12 +535,12 @@ int main(void) {
         TEST(leniency_fills_in_what_is_missing),
         TEST(a_daemon_for_one_workspace_serves_no_other),
         TEST(a_session_that_is_busy_refuses_a_second_turn),
-        TEST(what_is_no_request_ends_the_call),
+        TEST(a_malformed_request_ends_the_call),
         TEST(a_turn_that_fails_says_so_in_its_done_and_where_wished_as_text),
         TEST(a_question_ends_the_turn_and_the_next_message_answers_it),
-        TEST(who_leaves_ends_his_turn_unless_the_settings_say_that_it_goes_on),
-        TEST(who_does_not_read_is_cut_off_and_his_turn_ends),
-        TEST(who_asks_and_never_reads_is_made_to_wait),
+        TEST(a_caller_that_leaves_ends_its_turn_unless_the_settings_detach_it),
+        TEST(a_caller_that_does_not_read_is_cut_off_and_its_turn_ends),
+        TEST(a_peer_that_asks_and_never_reads_is_made_to_wait),
         TEST(a_stream_ends_with_its_turn_when_the_daemon_stops),
         TEST(a_client_that_is_done_has_had_all_it_came_for),
         TEST(a_turn_that_outlasts_the_stop_is_cancelled),

@@ -224,7 +224,7 @@ static void the_settings_say_what_becomes_of_a_blueprints_calls(void **state) {
     }
 }
 
-static void what_is_known_is_kept_for_a_minute_and_asked_for_behind_the_back(void **state) {
+static void an_answer_is_kept_for_a_minute_and_refreshed_in_the_background(void **state) {
     struct stage *stage = *state;
     learn(stage, "w");
     struct engine *first = engine_ref(stage->answer);
@@ -244,7 +244,7 @@ static void what_is_known_is_kept_for_a_minute_and_asked_for_behind_the_back(voi
     answer_tools(stage, TOOLS);
     assert_true(find(stage, "w") && stage->answer != first);
     assert_int_equal(stage->answer->agent_count, 1);
-    assert_int_equal(first->agent_count, 2); /* whoever began with it keeps it */
+    assert_int_equal(first->agent_count, 2); /* a turn that began with it keeps it */
     engine_unref(first);
 }
 
@@ -291,7 +291,7 @@ static void a_bad_blueprint_leaves_the_configured_agents_with_the_tools(void **s
         assert_int_equal(stage.answers, 1);
         assert_str(stage.answer->agents[0].slug, "clerk");
         assert_int_equal(stage.answer->tool_count, 2);
-        assert_true(find(&stage, "w")); /* nobody waits again */
+        assert_true(find(&stage, "w")); /* no turn waits again */
         assert_int_equal(fake_http_calls(stage.pool), 0);
         loop_advance(stage.loop, WORKSPACE_AGENTS_RETRY_MS);
         assert_true(find(&stage, "w"));
@@ -328,7 +328,7 @@ static void a_turn_waits_only_so_long(void **state) {
     loop_advance(stage->loop, 1);
     assert_int_equal(stage->answers, 1);
     assert_str(stage->answer->agents[0].slug, "manager");
-    assert_false(find(stage, "v")); /* nobody answers at all */
+    assert_false(find(stage, "v")); /* there is no answer at all */
     loop_advance(stage->loop, WORKSPACE_AGENTS_PATIENCE_MS);
     assert_true(is_base(stage));
 }
@@ -347,7 +347,7 @@ static void two_workspaces_never_share(void **state) {
     assert_non_null(engine_tool(stage->answer, STR("remote")));
 }
 
-static void who_waits_may_leave_and_the_rest_hear(void **state) {
+static void a_waiter_may_leave_and_the_rest_hear(void **state) {
     (void)state;
     struct stage stage, other = {0};
     struct mcp_caller caller = {STR("u"), STR("w"), STR("s-2")};
@@ -379,7 +379,7 @@ static void a_new_configuration_forgets_everything(void **state) {
     assert_true(find(stage, "w") && is_base(stage));
 }
 
-static void nobody_is_asked_without_an_endpoint_or_a_key(void **state) {
+static void no_request_is_sent_without_an_endpoint_or_a_key(void **state) {
     struct stage *stage = *state;
     stage->settings.keys = NULL;
     workspace_agents_use(stage->workspace_agents, &stage->base, &stage->settings);
@@ -428,15 +428,15 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_workspace_has_its_own_agents_and_tools),
         TEST(the_settings_say_what_becomes_of_a_blueprints_calls),
-        TEST(what_is_known_is_kept_for_a_minute_and_asked_for_behind_the_back),
+        TEST(an_answer_is_kept_for_a_minute_and_refreshed_in_the_background),
         TEST(an_orchestrator_that_is_down_leaves_what_was_known_for_a_day),
         cmocka_unit_test(a_bad_blueprint_leaves_the_configured_agents_with_the_tools),
         TEST(without_tools_there_are_the_local_ones),
         TEST(a_turn_waits_only_so_long),
         TEST(two_workspaces_never_share),
-        cmocka_unit_test(who_waits_may_leave_and_the_rest_hear),
+        cmocka_unit_test(a_waiter_may_leave_and_the_rest_hear),
         TEST(a_new_configuration_forgets_everything),
-        TEST(nobody_is_asked_without_an_endpoint_or_a_key),
+        TEST(no_request_is_sent_without_an_endpoint_or_a_key),
         TEST(a_caller_who_cannot_be_signed_for_gets_the_configured_agents),
         TEST(the_blueprint_can_be_switched_off),
         TEST(only_so_many_workspaces_are_remembered),

@@ -269,7 +269,7 @@ static void assert_found(const struct ask *ask, int connector, const char *name,
     assert_int_equal(found.route, route);
 }
 
-static void who_has_the_model_is_found(void **state) {
+static void the_connector_of_a_model_is_found(void **state) {
     (void)state;
     const int local = NIMI_ROUTE_POLICY_LOCAL;
     assert_found(&(struct ask){.type = TEXT}, WORDS, "tiny", local);
@@ -295,7 +295,7 @@ static void who_has_the_model_is_found(void **state) {
                  "tiny", local);
 }
 
-static void a_local_model_that_nobody_has_is_unavailable(void **state) {
+static void a_local_model_that_is_not_installed_is_unavailable(void **state) {
     (void)state;
     settings.connector_count = CONNECTORS;
     connectors[ANY].enabled = false;
@@ -316,8 +316,8 @@ static void a_local_model_that_nobody_has_is_unavailable(void **state) {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) assert_refused(&rows[i], i);
 }
 
-/* Hidden as absent, like those that are asked for by their id. */
-static void a_local_connector_of_somebody_else_has_no_models(void **state) {
+/* Hidden as absent, as they are when asked for by their id. */
+static void a_local_connector_of_another_owner_has_no_models(void **state) {
     (void)state;
     connectors[ANY].enabled = false;
     connectors[WORDS].owner = STR("anna");
@@ -390,8 +390,8 @@ static void each_type_has_its_modes_and_each_method_its_own(void **state) {
     assert_int_equal(admit_modes(11), 0);
 }
 
-/* What nobody can do, also as a job: the one reason for voices, another for the rest. */
-static void types_that_nobody_serves_are_refused_at_their_step(void **state) {
+/* Types that are not served, also as a job: one reason for voices, another for the rest. */
+static void types_that_are_not_served_are_refused_at_their_step(void **state) {
     (void)state;
     const struct row rows[] = {
         {{.type = 3, .by = ADMIT_SUBMIT},
@@ -453,12 +453,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(each_step_that_says_no_has_its_reason_and_status),
         T(of_several_faults_the_earliest_step_answers),
-        T(who_has_the_model_is_found),
-        T(a_local_model_that_nobody_has_is_unavailable),
-        T(a_local_connector_of_somebody_else_has_no_models),
+        T(the_connector_of_a_model_is_found),
+        T(a_local_model_that_is_not_installed_is_unavailable),
+        T(a_local_connector_of_another_owner_has_no_models),
         T(http_to_this_machine_needs_the_operators_word),
         T(each_type_has_its_modes_and_each_method_its_own),
-        T(types_that_nobody_serves_are_refused_at_their_step),
+        T(types_that_are_not_served_are_refused_at_their_step),
         T(what_is_served_depends_on_who_is_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,7 +91,7 @@ static size_t listed(struct exchange *x) {
 
 /* --- without issuers ---------------------------------------------------------------------- */
 
-static void without_issuers_callers_are_who_they_say(void **state) {
+static void without_issuers_callers_are_believed(void **state) {
     (void)state;
     assert_int_equal(listed(list(NULL, "anna")), 1);
     assert_int_equal(listed(list(NULL, "")), 0);
@@ -108,7 +108,7 @@ static void the_subject_is_the_tokens(void **state) {
     refused(list(JWT_EC_TOKEN, "ben"), "7", "PRINCIPAL_UNAUTHORIZED");
 }
 
-static void an_anonymous_caller_is_nobody_whatever_it_says(void **state) {
+static void an_anonymous_caller_has_no_subject_whatever_it_claims(void **state) {
     (void)state;
     with_issuer(JWT_KEYS, "");
     assert_int_equal(listed(list(NULL, "anna")), 0);
@@ -244,9 +244,9 @@ static void an_upload_waits_with_its_first_message(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(without_issuers_callers_are_who_they_say),
+        TEST(without_issuers_callers_are_believed),
         TEST(the_subject_is_the_tokens),
-        TEST(an_anonymous_caller_is_nobody_whatever_it_says),
+        TEST(an_anonymous_caller_has_no_subject_whatever_it_claims),
         TEST(an_invalid_token_never_makes_a_caller_anonymous),
         TEST(a_token_may_be_required_of_everyone),
         TEST(the_cloud_route_needs_a_token),

@@ -118,7 +118,7 @@ FRESH void send_message(struct exchange *x, const struct pb_message *type,
     fake_settle(loop);
 }
 
-/* The message at the front of *rest, which moves behind it; false at the end. */
+/* The message at the front of *rest, which moves past it; false at the end. */
 FRESH bool next_message(struct str *rest, struct str *ret) {
     if (rest->len < 5) return false;
     const unsigned char *at = (const unsigned char *)rest->at;

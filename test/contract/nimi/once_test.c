@@ -70,7 +70,7 @@ static void six_at_once_are_one_question_and_six_equal_replies(void **state) {
     buf_done(&first);
 }
 
-static void who_leaves_takes_nothing_from_those_who_wait(void **state) {
+static void a_turn_that_leaves_takes_nothing_from_waiting_ones(void **state) {
     (void)state;
     struct exchange *first = ask("k"), *second = ask("k");
     fake_leave(first);
@@ -83,7 +83,7 @@ static void who_leaves_takes_nothing_from_those_who_wait(void **state) {
     assert_int_equal(fake_calls_ever(model), 1);
 }
 
-static void the_last_who_leaves_cancels_it(void **state) {
+static void the_last_waiter_that_leaves_cancels_it(void **state) {
     (void)state;
     struct exchange *first = ask("k"), *second = ask("k");
     fake_leave(second);
@@ -99,7 +99,7 @@ static void the_last_who_leaves_cancels_it(void **state) {
     answered(again, "0");
 }
 
-static void all_hear_of_a_failure_and_nobody_after_them(void **state) {
+static void a_failure_reaches_all_waiting_callers_and_no_later_one(void **state) {
     (void)state;
     struct exchange *first = ask("k"), *second = ask("k");
     fake_fail(fake_call(model, 0), ERR_UNAVAILABLE, "overloaded");
@@ -161,11 +161,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(six_at_once_are_one_question_and_six_equal_replies,
                                         setup, teardown),
-        cmocka_unit_test_setup_teardown(who_leaves_takes_nothing_from_those_who_wait, setup,
+        cmocka_unit_test_setup_teardown(a_turn_that_leaves_takes_nothing_from_waiting_ones,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(the_last_waiter_that_leaves_cancels_it, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(the_last_who_leaves_cancels_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(all_hear_of_a_failure_and_nobody_after_them, setup,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(a_failure_reaches_all_waiting_callers_and_no_later_one,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(another_request_under_a_live_key_is_a_conflict, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(apps_and_keys_and_calls_without_one_stand_alone, setup,

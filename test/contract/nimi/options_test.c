@@ -13,7 +13,7 @@ static void weights_belong_to_apps(void **state) {
     assert_int_equal(nimi_options_weight(&options, STR("other")), 1);
 }
 
-static void what_is_no_weight_is_named(void **state) {
+static void a_malformed_weight_is_named(void **state) {
     (void)state;
     static const char *const wrong[] = {"desktop", "desktop=", "=2",
                                         "a=0",     "a=101",    "a=2,,b=3"};
@@ -28,7 +28,7 @@ static void what_is_no_weight_is_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_belong_to_apps),
-        cmocka_unit_test(what_is_no_weight_is_named),
+        cmocka_unit_test(a_malformed_weight_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,17 +68,17 @@ static void bytes_are_bounded_too(void **state) {
 
 /* --- while it is being made --------------------------------------------------------------- */
 
-/* An asker on a loop of its own, and what it was told. */
+/* An asker on a loop of its own, and its callbacks. */
 struct asker {
     struct loop *loop;
     struct reply_ask *ask;
-    char told[64];
+    char heard[64];
 };
 
-static void on_told(const struct write_outcome *outcome, void *ctx) {
+static void on_outcome(const struct write_outcome *outcome, void *ctx) {
     struct asker *asker = ctx;
     asker->ask = NULL;
-    snprintf(asker->told, sizeof(asker->told), "%s" STR_FMT, outcome->fault ? "failed" : "",
+    snprintf(asker->heard, sizeof(asker->heard), "%s" STR_FMT, outcome->fault ? "failed" : "",
              STR_ARG(outcome->reply));
 }
 
@@ -94,14 +94,14 @@ static enum reply_found ask(struct replies *replies, struct asker *asker,
                                          &(struct reply_question){.key = STR("k"),
                                                                   .digest = digest,
                                                                   .loop = asker->loop,
-                                                                  .told = on_told,
+                                                                  .on_outcome = on_outcome,
                                                                   .ctx = asker},
                                          &out, &asker->ask);
     buf_done(&out);
     return found;
 }
 
-static void askers_on_other_loops_are_told_by_mail(void **state) {
+static void askers_on_other_loops_are_answered_by_mail(void **state) {
     (void)state;
     struct replies *replies = replies_new(4, KIB);
     struct asker maker = {.loop = loop_new_fake()}, waiter = {.loop = loop_new_fake()};
@@ -111,11 +111,11 @@ static void askers_on_other_loops_are_told_by_mail(void **state) {
     assert_int_equal(ask(replies, &waiter, other), REPLY_CONFLICT);
     struct reply_making *making = reply_making_of(maker.ask, on_left, &left);
     replies_made(making, &(struct write_outcome){.reply = STR("made")}, 0);
-    assert_string_equal(waiter.told, "");
+    assert_string_equal(waiter.heard, "");
     loop_turn(waiter.loop);
-    assert_string_equal(waiter.told, "made");
+    assert_string_equal(waiter.heard, "made");
     loop_turn(maker.loop);
-    assert_string_equal(maker.told, "made");
+    assert_string_equal(maker.heard, "made");
     assert_int_equal(ask(replies, &waiter, one), REPLY_STORED);
     assert_int_equal(left, 0);
     loop_free(maker.loop);
@@ -123,7 +123,7 @@ static void askers_on_other_loops_are_told_by_mail(void **state) {
     replies_free(replies);
 }
 
-static void who_left_meanwhile_is_told_nothing(void **state) {
+static void a_waiter_that_left_meanwhile_has_no_callback(void **state) {
     (void)state;
     struct replies *replies = replies_new(4, KIB);
     struct asker maker = {.loop = loop_new_fake()}, waiter = {.loop = loop_new_fake()};
@@ -135,15 +135,15 @@ static void who_left_meanwhile_is_told_nothing(void **state) {
     replies_leave(waiter.ask);
     loop_turn(waiter.loop);
     loop_turn(maker.loop);
-    assert_string_equal(waiter.told, "");
-    assert_string_equal(maker.told, "failed");
+    assert_string_equal(waiter.heard, "");
+    assert_string_equal(maker.heard, "failed");
     assert_int_equal(replies_count(replies), 0); /* a failure is not kept */
     loop_free(maker.loop);
     loop_free(waiter.loop);
     replies_free(replies);
 }
 
-static void the_maker_hears_on_its_loop_that_nobody_waits(void **state) {
+static void the_maker_hears_on_its_loop_that_no_call_waits(void **state) {
     (void)state;
     struct replies *replies = replies_new(4, KIB);
     struct asker maker = {.loop = loop_new_fake()}, waiter = {.loop = loop_new_fake()};
@@ -167,8 +167,8 @@ static void the_maker_hears_on_its_loop_that_nobody_waits(void **state) {
     replies_made(second, &(struct write_outcome){.reply = STR("made")}, 0);
     loop_turn(maker.loop);
     loop_turn(waiter.loop);
-    assert_string_equal(maker.told, "made");
-    assert_string_equal(waiter.told, "made");
+    assert_string_equal(maker.heard, "made");
+    assert_string_equal(waiter.heard, "made");
     loop_free(maker.loop);
     loop_free(waiter.loop);
     replies_free(replies);
@@ -196,9 +196,9 @@ int main(void) {
         cmocka_unit_test(after_a_day_it_is_forgotten),
         cmocka_unit_test(the_one_asked_for_longest_ago_makes_room),
         cmocka_unit_test(bytes_are_bounded_too),
-        cmocka_unit_test(askers_on_other_loops_are_told_by_mail),
-        cmocka_unit_test(who_left_meanwhile_is_told_nothing),
-        cmocka_unit_test(the_maker_hears_on_its_loop_that_nobody_waits),
+        cmocka_unit_test(askers_on_other_loops_are_answered_by_mail),
+        cmocka_unit_test(a_waiter_that_left_meanwhile_has_no_callback),
+        cmocka_unit_test(the_maker_hears_on_its_loop_that_no_call_waits),
         cmocka_unit_test(made_while_that_mail_is_on_its_way_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

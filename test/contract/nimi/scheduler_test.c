@@ -97,7 +97,7 @@ static void an_app_may_have_any_bytes_as_its_name(void **state) {
     }
 }
 
-static void who_waited_half_a_minute_is_starved(void **state) {
+static void a_call_that_waited_half_a_minute_is_starved(void **state) {
     (void)state;
     struct ticket *held[2], *waits;
     take("a", &held[0]);
@@ -113,14 +113,14 @@ static void who_waited_half_a_minute_is_starved(void **state) {
     scheduler_release(waits);
 }
 
-static void one_that_gave_up_while_it_was_told_passes_its_slot_on(void **state) {
+static void a_ticket_withdrawn_during_its_notice_passes_its_slot_on(void **state) {
     (void)state;
     struct ticket *held[2], *first, *second;
     take("a", &held[0]);
     take("a", &held[1]);
     take("a", &first);
     take("a", &second);
-    scheduler_release(held[0]); /* the first is told, later */
+    scheduler_release(held[0]); /* the first is notified, later */
     scheduler_release(first);
     loop_turn(loop);
     loop_turn(loop);
@@ -141,7 +141,7 @@ static void a_full_queue_refuses(void **state) {
 
 /* --- fairness ----------------------------------------------------------------------------- */
 
-static void jobs_leave_a_slot_for_those_who_watch(void **state) {
+static void jobs_leave_a_slot_for_interactive_calls(void **state) {
     (void)state;
     struct ticket *jobs[8], *stream;
     for (size_t i = 0; i < 8; i++) {
@@ -198,7 +198,7 @@ static void line_close(struct line *line) {
     loop_turn(loop);
 }
 
-static void a_newcomer_does_not_wait_behind_a_backlog(void **state) {
+static void a_newcomer_does_not_wait_for_a_backlog(void **state) {
     (void)state;
     struct line line;
     line_open(&line);
@@ -242,7 +242,7 @@ static void a_weight_of_three_is_three_turns(void **state) {
     line_close(&line);
 }
 
-static void who_is_watched_comes_first_but_not_always(void **state) {
+static void an_interactive_call_comes_first_but_not_always(void **state) {
     (void)state;
     struct line line;
     char name[] = "a";
@@ -281,17 +281,19 @@ int main(void) {
         cmocka_unit_test_setup_teardown(an_app_has_two_slots_and_leaves_the_others_theirs,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(an_app_may_have_any_bytes_as_its_name, setup, teardown),
-        cmocka_unit_test_setup_teardown(who_waited_half_a_minute_is_starved, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_that_gave_up_while_it_was_told_passes_its_slot_on,
+        cmocka_unit_test_setup_teardown(a_call_that_waited_half_a_minute_is_starved, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_ticket_withdrawn_during_its_notice_passes_its_slot_on,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_full_queue_refuses, setup, teardown),
-        cmocka_unit_test_setup_teardown(jobs_leave_a_slot_for_those_who_watch, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_newcomer_does_not_wait_behind_a_backlog, setup,
+        cmocka_unit_test_setup_teardown(jobs_leave_a_slot_for_interactive_calls, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_newcomer_does_not_wait_for_a_backlog, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(owners_take_turns_whatever_their_apps_are_called, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_weight_of_three_is_three_turns, setup, teardown),
-        cmocka_unit_test_setup_teardown(who_is_watched_comes_first_but_not_always, setup,
+        cmocka_unit_test_setup_teardown(an_interactive_call_comes_first_but_not_always, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(one_apps_flood_does_not_take_the_others_places, setup,
                                         teardown),

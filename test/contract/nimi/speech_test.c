@@ -56,7 +56,7 @@ static void sound_comes_in_pieces_that_each_name_their_type(void **state) {
               "usage(3/4) completed(0 3/4) =0");
 }
 
-static void usage_that_nobody_counted_is_minus_one_everywhere(void **state) {
+static void uncounted_usage_is_minus_one_everywhere(void **state) {
     (void)state;
     struct exchange *x = speak();
     fake_media_artifact(call(), "audio/wav", STR("RIFF"));
@@ -248,7 +248,7 @@ static void what_no_voice_can_is_refused_before_it_is_asked(void **state) {
     assert_int_equal(fake_media_calls_ever(media), 0);
 }
 
-static void what_a_media_says_no_to_is_a_status_too(void **state) {
+static void a_refusal_of_a_media_provider_is_a_status_too(void **state) {
     (void)state;
     const struct nimi_speech_synthesize_scenario_spec spec = {.text = STR("hi")};
     fake_media_only(media, "other");
@@ -293,7 +293,7 @@ static void what_the_voice_can_reaches_it(void **state) {
 }
 
 /* One that does not tell its voices takes any; what only it knows by name passes as it is. */
-static void a_provider_may_know_voices_that_it_does_not_tell(void **state) {
+static void a_provider_may_know_voices_that_it_does_not_list(void **state) {
     (void)state;
     static const struct nimi_voice_reference theirs = {
         NIMI_VOICE_REFERENCE_KIND_PROVIDER_VOICE_REF,
@@ -410,7 +410,7 @@ static void an_input_without_its_vector_fails_them_all(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         T(sound_comes_in_pieces_that_each_name_their_type),
-        T(usage_that_nobody_counted_is_minus_one_everywhere),
+        T(uncounted_usage_is_minus_one_everywhere),
         T(a_failure_is_a_frame_without_sound_and_ok),
         T(a_provider_that_made_no_sound_has_failed),
         T(speech_has_forty_five_seconds),
@@ -420,9 +420,9 @@ int main(void) {
         T(the_longest_sound_waits_for_its_reader),
         T(a_reader_that_never_reads_is_ended_alone),
         T(what_no_voice_can_is_refused_before_it_is_asked),
-        T(what_a_media_says_no_to_is_a_status_too),
+        T(a_refusal_of_a_media_provider_is_a_status_too),
         T(what_the_voice_can_reaches_it),
-        T(a_provider_may_know_voices_that_it_does_not_tell),
+        T(a_provider_may_know_voices_that_it_does_not_list),
         T(a_budget_that_is_used_up_is_a_status),
         T(vectors_stand_in_the_order_of_their_inputs),
         T(an_embedding_has_twenty_seconds_and_is_a_status),

@@ -1,4 +1,4 @@
-/* Subscriptions as calls: what a subscriber is told at the end, and what it costs nobody. */
+/* Subscriptions as calls: how they end, and that a slow subscriber costs the others nothing. */
 #include "contract/nimi/subscription.h"
 
 #include "contract/nimi/fixture.h"
@@ -54,7 +54,7 @@ static void leave(struct exchange *x) {
 }
 
 /* The window passes what it has not read. It gets what it already had, then the status. */
-static void a_slow_subscriber_is_told_so(void **state) {
+static void a_slow_subscriber_hears_that_it_was_slow(void **state) {
     (void)state;
     struct exchange *slow = subscribe(""), *other = subscribe("");
     assert_int_equal(fake_status(slow), 200); /* the headers came at once */
@@ -134,7 +134,7 @@ static void cursors_are_decimal_numbers(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-        TEST(a_slow_subscriber_is_told_so),
+        TEST(a_slow_subscriber_hears_that_it_was_slow),
         TEST(one_that_leaves_is_freed_at_once),
         TEST(a_stop_gives_what_is_there_and_cancels),
         TEST(one_that_comes_during_the_stop_gets_the_same),

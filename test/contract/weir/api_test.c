@@ -140,7 +140,7 @@ static void without_a_token_of_the_operators_this_machine_may_see_all(void **sta
 }
 
 /* The demo's own key is none of the operator's, and yet a token of it says who asks. */
-static void a_token_that_nobody_asked_for_narrows_what_is_seen(void **state) {
+static void a_token_that_was_not_required_narrows_the_view(void **state) {
     (void)state;
     secured = false;
     assert_refused("GET", "/weir/v1/approvals?workspace=other", "acme", NULL, 403,
@@ -191,7 +191,7 @@ static void names_that_are_too_long_are_no_callers(void **state) {
 static void while_it_starts_nothing_is_served(void **state) {
     (void)state;
     instance.loaded = false;
-    struct exchange *x = ask("GET", "/weir/v1/approvals", NULL, NULL); /* whoever asks */
+    struct exchange *x = ask("GET", "/weir/v1/approvals", NULL, NULL); /* without a token */
     assert_int_equal(fake_status(x), 503);
     assert_str(fake_value(fake_head(x), "retry-after"), "1");
     assert_says(x, "\"LOADING\"");
@@ -326,7 +326,7 @@ int main(void) {
         TEST(every_route_is_refused_without_a_token),
         TEST(a_scheme_that_is_no_bearer_is_no_token),
         TEST(without_a_token_of_the_operators_this_machine_may_see_all),
-        TEST(a_token_that_nobody_asked_for_narrows_what_is_seen),
+        TEST(a_token_that_was_not_required_narrows_the_view),
         TEST(a_token_opens_its_workspace_and_no_other),
         TEST(a_token_of_a_user_shows_that_user_alone),
         TEST(names_that_are_too_long_are_no_callers),

@@ -1,7 +1,7 @@
 /* app: messages between apps (RuntimeAppService).
  *
  * Each receiving app has a topic of its own. A message is published there; nothing is stored,
- * so what nobody has read is gone after a restart, and when it falls out of the window.
+ * so unread messages are gone after a restart, and when it falls out of the window.
  *
  * Memory   of the call.
  * Threads  the call's loop.

@@ -27,7 +27,7 @@ struct key_fetcher {
 
 void key_fetcher_init(struct key_fetcher *fetcher, struct loop *loop, struct http_pool *pool);
 
-/* Cancel the requests; who waits for them is told. */
+/* Cancel the requests; their waiting calls are answered. */
 void key_fetcher_leave(struct key_fetcher *fetcher);
 
 /* Called once, never before key_wait_start() returns: check the token again. */

@@ -79,7 +79,7 @@ static void ask_project(const struct event *event, enum close_frame frame, void 
     struct workflow_ask *ask = ctx;
     (void)frame;
     if (job_fold_take(&ask->fold, event) && !job_fold_is_over(&ask->fold))
-        ask->events->told(&ask->fold, ask->ctx);
+        ask->events->changed(&ask->fold, ask->ctx);
 }
 
 /* After a restart the workflow may be taken up before the job. */

@@ -21,7 +21,7 @@ struct workflow_ask;
 
 struct workflow_ask_events {
     /* The job's state, from its first on; it may come again after a restart. */
-    void (*told)(const struct job_fold *job, void *ctx);
+    void (*changed)(const struct job_fold *job, void *ctx);
     /* Called once, the last call. failed: no job was made, or it cannot be read. */
     void (*ended)(const struct job_fold *job, const struct fault *failed, void *ctx);
 };

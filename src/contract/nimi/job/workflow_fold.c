@@ -100,7 +100,7 @@ static bool take_node(struct workflow_fold *fold, const struct event *event) {
     struct workflow_note *node = node_of(fold, note.node);
     if (!node || !merge_note(fold, node, &note)) return false;
     fold->event = note.event;
-    fold->told = note;
+    fold->change = note;
     return true;
 }
 
@@ -130,14 +130,14 @@ static bool take_state(struct workflow_fold *fold, const struct event *event,
     fold->note.state = note->state;
     if (note->attempt) fold->note.attempt = note->attempt;
     fold->event = events[note->state];
-    fold->told = (struct workflow_note){.node = STR_EMPTY};
+    fold->change = (struct workflow_note){.node = STR_EMPTY};
     if (note->state == RUN_JOB_RUNNING && fold->running_ms) fold->event = 0;
     if (note->state == RUN_JOB_RUNNING && !fold->running_ms)
         fold->running_ms = fold->started_ms + event->at_ms;
     fold->reason = NIMI_ACTION_EXECUTED;
     if (event->kind == EVENT_FAILED) {
         fold->reason = reason_of_job_failure(event->failed.reason, event->failed.code);
-        fold->told.reason = fold->reason;
+        fold->change.reason = fold->reason;
         return arena_str(fold->arena, event->failed.message, &fold->why);
     }
     if (event->kind == EVENT_CANCELLED)
@@ -162,7 +162,7 @@ bool workflow_fold_take(struct workflow_fold *fold, const struct event *event) {
     if (fold->foreign) return false;
     fold->foreign = !take_event(fold, event);
     if (fold->foreign || !fold->event) return false;
-    fold->told_ms = fold->started_ms + event->at_ms;
+    fold->changed_ms = fold->started_ms + event->at_ms;
     fold->sequence++;
     return true;
 }
@@ -205,29 +205,29 @@ static struct str skip_reason(enum node_skip skip) {
 
 /* What an event says besides its own fields, as JSON. */
 static void write_payload(const struct workflow_fold *fold, struct buf *out) {
-    const struct workflow_note *told = &fold->told;
+    const struct workflow_note *change = &fold->change;
     struct json_writer w = json_writer(out);
     if (fold->event == NIMI_WORKFLOW_EVENT_COMPLETED && fold->result.len) {
         buf_append(out, fold->result);
         return;
     }
-    if (told->output.len) {
-        buf_append(out, told->output);
+    if (change->output.len) {
+        buf_append(out, change->output);
         return;
     }
     json_open_object(&w);
-    if (!told->node.len && fold->why.len) json_member_str(&w, "reason", fold->why);
-    if (told->state == NODE_SKIPPED) json_member_str(&w, "reason", skip_reason(told->skip));
-    if (told->error.len) json_member_str(&w, "error", told->error);
-    if (told->attempt) json_member_i64(&w, "attempt", told->attempt);
-    if (told->job.len) json_member_str(&w, "provider_job_id", told->job);
-    if (told->callback.len) json_member_str(&w, "callback_ref", told->callback);
+    if (!change->node.len && fold->why.len) json_member_str(&w, "reason", fold->why);
+    if (change->state == NODE_SKIPPED) json_member_str(&w, "reason", skip_reason(change->skip));
+    if (change->error.len) json_member_str(&w, "error", change->error);
+    if (change->attempt) json_member_i64(&w, "attempt", change->attempt);
+    if (change->job.len) json_member_str(&w, "provider_job_id", change->job);
+    if (change->callback.len) json_member_str(&w, "callback_ref", change->callback);
     json_close(&w);
 }
 
 bool workflow_fold_event(const struct workflow_fold *fold, struct buf *out) {
-    const struct workflow_note *told = &fold->told;
-    struct google_timestamp at = nimi_moment(fold->told_ms);
+    const struct workflow_note *change = &fold->change;
+    struct google_timestamp at = nimi_moment(fold->changed_ms);
     struct json payload;
     struct buf text;
     struct err e;
@@ -239,10 +239,10 @@ bool workflow_fold_event(const struct workflow_fold *fold, struct buf *out) {
                                         .task_id = fold->task,
                                         .trace_id = fold->trace,
                                         .timestamp = &at,
-                                        .node_id = told->node,
-                                        .progress_percent = told->percent,
-                                        .reason_code =
-                                            told->reason ? told->reason : NIMI_ACTION_EXECUTED};
+                                        .node_id = change->node,
+                                        .progress_percent = change->percent,
+                                        .reason_code = change->reason ? change->reason
+                                                                      : NIMI_ACTION_EXECUTED};
     if (buf_ok(&text) && json_read(buf_str(&text), &payload, &e) && json_count(payload))
         event.payload = workflow_struct(payload, arena);
     bool fits = pb_encode(&nimi_workflow_event_table, &event, out);

@@ -39,7 +39,7 @@ enum workflow_fold_depth {
     WORKFLOW_FOLD_WHOLE, /* also the request, and what the nodes have made */
 };
 
-/* One change of a node. `event` 0: subscribers are not told. */
+/* One change of a node. `event` 0: subscribers are not change. */
 struct workflow_note {
     struct str node;
     int32_t event; /* WorkflowEventType */
@@ -71,10 +71,10 @@ struct workflow_fold {
     struct str result; /* JSON; empty: none yet */
     int32_t reason;
     struct str why; /* of a failure */
-    /* The last WorkflowEvent. `told` is valid until the next event is folded. */
+    /* The last WorkflowEvent. `change` is valid until the next event is folded. */
     int32_t event;
-    struct workflow_note told;
-    int64_t told_ms;
+    struct workflow_note change;
+    int64_t changed_ms;
 };
 
 void workflow_fold_init(struct workflow_fold *fold, enum workflow_fold_depth depth);

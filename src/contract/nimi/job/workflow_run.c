@@ -287,7 +287,7 @@ static void attempt_failed(struct node_run *node, int reason, struct str why) {
 }
 
 /* The job's id, and how far it is. */
-static void on_told(const struct job_fold *job, void *ctx) {
+static void on_job_changed(const struct job_fold *job, void *ctx) {
     struct node_run *node = ctx;
     bool external = graph_of(node)->external;
     bool runs = job->job.status == NIMI_SCENARIO_JOB_STATUS_RUNNING;
@@ -328,7 +328,7 @@ static void on_ended(const struct job_fold *job, const struct fault *failed, voi
         attempt_failed(node, failed->reason, err_text(&failed->why));
         return;
     }
-    on_told(job, node); /* a job of an earlier process may be over already */
+    on_job_changed(job, node); /* a job of an earlier process may be over already */
     if (job->job.status == NIMI_SCENARIO_JOB_STATUS_COMPLETED) {
         job_completed(node, job);
         return;
@@ -346,7 +346,7 @@ static void on_ended(const struct job_fold *job, const struct fault *failed, voi
     buf_done(&why);
 }
 
-static const struct workflow_ask_events ask_events = {on_told, on_ended};
+static const struct workflow_ask_events ask_events = {on_job_changed, on_ended};
 
 static void start_ask(struct node_run *node,
                       const struct nimi_submit_scenario_job_request *request) {

@@ -87,8 +87,8 @@ static void send_event(const struct event *event, enum close_frame frame, void *
     rpc_message_end(rpc);
 }
 
-static void on_told(struct close_ending ending, enum close_cause cause,
-                    const struct event *last, void *ctx) {
+static void on_watch_ended(struct close_ending ending, enum close_cause cause,
+                           const struct event *last, void *ctx) {
     struct about *about = ctx;
     struct nimi_call *call = about->base.call;
     (void)cause, (void)last;
@@ -100,7 +100,7 @@ static const struct stream_wire subscriber = {
     .queued = watch_queued,
     .wake_at = watch_wake_at,
     .stalled_ms = watch_stalled_ms,
-    .ended = on_told,
+    .ended = on_watch_ended,
 };
 
 static void on_begun(void *ctx) {
@@ -152,8 +152,8 @@ static void fold_event(const struct event *event, enum close_frame frame, void *
 }
 
 /* It may have ended by itself before it saw the cancellation. */
-static void on_cancel_told(struct close_ending ending, enum close_cause cause,
-                           const struct event *last, void *ctx) {
+static void on_cancel_ended(struct close_ending ending, enum close_cause cause,
+                            const struct event *last, void *ctx) {
     struct about *about = ctx;
     struct nimi_call *call = about->base.call;
     (void)cause, (void)last;
@@ -163,7 +163,7 @@ static void on_cancel_told(struct close_ending ending, enum close_cause cause,
 }
 
 static const struct stream_wire canceller = {
-    .project = fold_event, .queued = watch_nothing_queued, .ended = on_cancel_told};
+    .project = fold_event, .queued = watch_nothing_queued, .ended = on_cancel_ended};
 
 /* Reply only when the end is on disk, so that what was acknowledged stays true. */
 static void cancel(struct workflow_open *open, const struct workflow_fold *found) {

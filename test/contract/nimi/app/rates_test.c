@@ -60,7 +60,7 @@ static void an_app_may_send_to_itself(void **state) {
     assert_int_equal(rates_send(*state, A, A, START), RATES_LOOP);
 }
 
-/* Whoever makes up names pushes out names, and needs no more memory. */
+/* Invented names push out other names, and need no more memory. */
 static void forgotten_senders_begin_again(void **state) {
     char name[32];
     for (unsigned i = 0; i < 100; i++)

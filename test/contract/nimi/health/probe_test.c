@@ -6,7 +6,7 @@
 
 /* --- what an answer means ----------------------------------------------------------------- */
 
-static void whoever_answers_is_there_unless_it_is_ill(void **state) {
+static void a_provider_that_answers_is_reached_unless_it_has_failed(void **state) {
     static const struct {
         unsigned status;
         enum probe_verdict verdict;
@@ -205,7 +205,7 @@ static void other_settings_keep_what_is_known(void **state) {
     assert_int_equal(probed[0].failures, 1);
     fewer.connector_count = 0;
     prober_use(f.prober, &fewer);
-    assert_runtime(&f, LIFE_READY, "ready"); /* nobody is missing */
+    assert_runtime(&f, LIFE_READY, "ready"); /* no provider is missing */
     struct nimi_settings off = f.settings;
     off.probe_ms = 0;
     prober_use(f.prober, &off);
@@ -227,7 +227,7 @@ static void a_runtime_that_stops_is_left_alone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whoever_answers_is_there_unless_it_is_ill),
+        cmocka_unit_test(a_provider_that_answers_is_reached_unless_it_has_failed),
         cmocka_unit_test(paths_stand_where_the_version_stood),
         cmocka_unit_test(a_change_is_dated_and_failures_in_a_row_are_counted),
         cmocka_unit_test(each_provider_is_asked_once_at_once_and_then_every_eight_seconds),

@@ -121,7 +121,7 @@ static void the_first_token_asks_for_the_keys(void **state) {
     assert_int_equal(look_at(JWT_RSA_TOKEN, JWT_NOW, 1001), TOKEN_NEEDS_KEYS); /* wait */
     issuers_fetched(issuers, 0, STR(JWT_KEYS), NULL, 1002);
     assert_int_equal(look_at(JWT_RSA_TOKEN, JWT_NOW, 1003), TOKEN_GOOD);
-    /* Claims are looked at first, so nobody can cause a fetch with a token for others. */
+    /* Claims are looked at first, so a token for others cannot cause a fetch. */
     assert_int_equal(look_at(JWT_OTHER_AUDIENCE, JWT_NOW, 90000), TOKEN_REFUSED);
 }
 

@@ -170,7 +170,7 @@ static void only_states_are_events_and_they_are_counted(void **state) {
     struct job_fold fold;
     struct event event = {0};
     struct err e;
-    size_t told = 0;
+    size_t sent = 0;
     tell_whole(&tale);
     struct str rest = buf_str(&tale.bytes);
     job_fold_init(&fold, JOB_FOLD_SHOWN);
@@ -179,12 +179,12 @@ static void only_states_are_events_and_they_are_counted(void **state) {
         event.seq++;
         if (!job_fold_take(&fold, &event)) continue;
         struct nimi_scenario_job_event shown = job_fold_event(&fold);
-        assert_true(told < ARRAY_LEN(expected));
-        assert_int_equal(shown.event_type, expected[told++]);
-        assert_int_equal(shown.sequence, told);
+        assert_true(sent < ARRAY_LEN(expected));
+        assert_int_equal(shown.event_type, expected[sent++]);
+        assert_int_equal(shown.sequence, sent);
         assert_ptr_equal(shown.job, &fold.job);
     }
-    assert_int_equal(told, ARRAY_LEN(expected));
+    assert_int_equal(sent, ARRAY_LEN(expected));
     job_fold_done(&fold);
     buf_done(&tale.bytes);
 }

@@ -326,7 +326,7 @@ static void a_text_job_completes(void **state) {
     assert_int_equal(instance.job_count, 0);
 }
 
-static void a_failure_is_told_with_its_reason(void **state) {
+static void a_failure_is_reported_with_its_reason(void **state) {
     (void)state;
     submit_text(0);
     fake_fail(fake_call(model, 0), ERR_UNAUTHENTICATED, "PROVIDER_AUTH");
@@ -428,7 +428,7 @@ static void the_wait_for_a_slot_does_not_count(void **state) {
  * --------------------------------------------------------------------------------- */
 
 /* C6: a thousand times. */
-static void progress_repeats_running_as_often_as_it_is_told(void **state) {
+static void progress_repeats_running_for_each_report(void **state) {
     (void)state;
     submit_vectors(0);
     struct exchange *watcher = subscribe();
@@ -444,7 +444,7 @@ static void progress_repeats_running_as_often_as_it_is_told(void **state) {
     assert_int_equal(instance.job_count, 0);
 }
 
-static void what_came_in_one_turn_is_told_once(void **state) {
+static void changes_of_one_loop_turn_are_reported_once(void **state) {
     (void)state;
     submit_vectors(0);
     const double values[] = {0.5, -1};
@@ -590,7 +590,7 @@ static void a_job_that_cannot_be_stored_is_refused_and_leaves_its_key(void **sta
 /* --- readers
  * -------------------------------------------------------------------------------------- */
 
-/* K20, K24: no terminal event for who did not read, and nobody else waits. */
+/* K20, K24: no terminal event for a peer that did not read, and no other peer waits. */
 static void a_reader_that_never_reads_is_ended_without_the_end(void **state) {
     (void)state;
     const double values[] = {0.5, -1};
@@ -601,7 +601,7 @@ static void a_reader_that_never_reads_is_ended_without_the_end(void **state) {
         fake_media_vector(fake_media_call(media, 0), i, values, ARRAY_LEN(values));
         settle();
     }
-    assert_int_equal(fake_media_calls(media), 1); /* it paces nobody */
+    assert_int_equal(fake_media_calls(media), 1); /* it paces no provider */
     loop_advance(loop, 30001);
     settle();
     fake_media_done(fake_media_call(media, 0), "v-1");
@@ -643,13 +643,13 @@ static void stopping_cuts_subscribers_and_leaves_the_job(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         T(a_text_job_completes),
-        T(a_failure_is_told_with_its_reason),
+        T(a_failure_is_reported_with_its_reason),
         T(a_cancel_shows_its_reason_and_stops_the_model),
         T(a_job_that_waits_is_cancelled_too),
         T(each_type_has_its_time_from_when_it_runs),
         T(the_wait_for_a_slot_does_not_count),
-        T(progress_repeats_running_as_often_as_it_is_told),
-        T(what_came_in_one_turn_is_told_once),
+        T(progress_repeats_running_for_each_report),
+        T(changes_of_one_loop_turn_are_reported_once),
         T(pictures_are_kept_in_the_order_they_came),
         T(a_transcript_is_the_output),
         T(an_artifact_that_cannot_be_kept_fails_the_job),

@@ -156,7 +156,7 @@ static void a_caller_who_leaves_ends_the_model_call(void **state) {
     fake_free(x);
 }
 
-/* K20, as far as a fake's queue goes: the model is not asked on for nobody. */
+/* K20, as far as a fake's queue goes: without a reader the model is not asked on. */
 static void a_reader_that_never_reads_is_ended_alone(void **state) {
     (void)state;
     static char words[8 * KIB];

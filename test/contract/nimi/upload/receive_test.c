@@ -1,4 +1,4 @@
-/* UploadArtifact on a fake clock and a fake store: what is kept, refused and left behind. */
+/* UploadArtifact on a fake clock and a fake store: what is kept, refused and left over. */
 #include "contract/nimi/upload/receive.h"
 
 #include "fake/exchange_fake.h"
@@ -390,7 +390,7 @@ static void what_is_too_large_is_refused_and_nothing_stays(void **state) {
     send_metadata(chunk);
     send_chunk(chunk, 0, str_of(much, RECEIVE_CHUNK_MAX_BYTES + 1));
     assert_refused(chunk, "3", "AI_ARTIFACT_UPLOAD_TOO_LARGE");
-    /* Told as soon as the length is known. */
+    /* Reported as soon as the length is known. */
     struct exchange *message = begin();
     send_metadata(message);
     fake_body(message, STR("\0\x7F\0\0\0"));
@@ -426,7 +426,7 @@ static void a_caller_waits_while_a_piece_is_written(void **state) {
     close(x);
 }
 
-static void who_leaves_in_the_middle_leaves_nothing_behind(void **state) {
+static void a_caller_that_leaves_in_the_middle_leaves_nothing(void **state) {
     (void)state;
     for (size_t size = 0; size <= 4 * MIB; size += MIB / 2) {
         struct exchange *x = begin();
@@ -454,7 +454,7 @@ static void who_leaves_in_the_middle_leaves_nothing_behind(void **state) {
 }
 
 /* C10, of an upload. */
-static void stopping_cancels_it_and_leaves_nothing_behind(void **state) {
+static void stopping_cancels_it_and_leaves_nothing(void **state) {
     (void)state;
     struct exchange *x = begin();
     send_metadata(x);
@@ -525,7 +525,7 @@ static void an_app_uploads_two_at_once_and_the_third_waits(void **state) {
     close(x[0]);
 }
 
-static void who_leaves_while_it_waits_takes_no_slot(void **state) {
+static void a_call_that_leaves_while_it_waits_takes_no_slot(void **state) {
     (void)state;
     struct exchange *x[3];
     for (size_t i = 0; i < ARRAY_LEN(x); i++) {
@@ -676,12 +676,12 @@ int main(void) {
         T(messages_come_in_their_order),
         T(what_is_too_large_is_refused_and_nothing_stays),
         T(a_caller_waits_while_a_piece_is_written),
-        T(who_leaves_in_the_middle_leaves_nothing_behind),
-        T(stopping_cancels_it_and_leaves_nothing_behind),
+        T(a_caller_that_leaves_in_the_middle_leaves_nothing),
+        T(stopping_cancels_it_and_leaves_nothing),
         T(silence_ends_it_after_a_minute),
         T(the_whole_of_it_has_five_minutes),
         T(an_app_uploads_two_at_once_and_the_third_waits),
-        T(who_leaves_while_it_waits_takes_no_slot),
+        T(a_call_that_leaves_while_it_waits_takes_no_slot),
         T(a_full_disk_is_a_status),
         T(without_a_store_it_is_refused),
         T(the_same_upload_with_the_same_key_is_made_once),
