@@ -223,8 +223,9 @@ static void on_cancel(void *ctx) {
 
 static void reading_free(struct weir_stream *stream) {
     struct shared *shared = &stream->shared;
-    for (struct list *link; (link = list_pop(&shared->queue));)
+    LIST_EACH(&shared->queue, link) {
         frame_drop(CONTAINER_OF(link, struct frame, link));
+    }
     frame_drop(shared->newest);
     frame_drop(stream->current);
     frame_drop(stream->shown);
