@@ -200,7 +200,8 @@ struct weir_outcome {
     uint64_t missing;    /* numbers that were left out */
 };
 
-/* After WEIR_NEXT_END. 0: the stream has not ended yet. Texts live as long as the stream. */
+/* After WEIR_NEXT_END. 0: the stream has not ended yet, or frames still wait to be taken. Texts live
+ * as long as the stream. */
 WEIR_API int weir_stream_outcome(struct weir_stream *stream, struct weir_outcome *outcome);
 
 /* Cancels the call if it is not over. */

@@ -223,8 +223,9 @@ static void on_cancel(void *ctx) {
 
 static void reading_free(struct weir_stream *stream) {
     struct shared *shared = &stream->shared;
-    for (struct list *link; (link = list_pop(&shared->queue));)
+    LIST_EACH(&shared->queue, link) {
         frame_drop(CONTAINER_OF(link, struct frame, link));
+    }
     frame_drop(shared->newest);
     frame_drop(stream->current);
     frame_drop(stream->shown);
@@ -404,8 +405,12 @@ int weir_stream_snapshot(struct weir_stream *stream, struct weir_frame *ret) {
 }
 
 int weir_stream_outcome(struct weir_stream *stream, struct weir_outcome *ret) {
+    struct shared *shared = &stream->shared;
     size_t size = ret->size;
-    if (!is_ended(stream)) return 0;
+    pthread_mutex_lock(&shared->lock);
+    bool over = shared->state == READING_ENDED && list_empty(&shared->queue);
+    pthread_mutex_unlock(&shared->lock);
+    if (!over) return 0;
     memcpy(ret, &stream->outcome, size < sizeof(*ret) ? size : sizeof(*ret));
     ret->size = size;
     return 1;

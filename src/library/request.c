@@ -45,6 +45,19 @@ static bool take_unknown(struct weir_stream *stream, struct str name, int mode, 
     return true;
 }
 
+/* The path as it is sent: the name, where that is one; else that of the row. */
+static void write_path(struct weir_stream *stream, const struct reader_method *method,
+                       struct str name) {
+    bool run = method && method->kind == READER_RUN;
+    struct buf path;
+    buf_init(&path, PATH_MAX_BYTES + KIB);
+    if (run && !str_starts(name, STR("/"))) buf_append(&path, STR("/weir/v1/"));
+    bool whole = !method || run || str_starts(name, STR("/"));
+    buf_append(&path, whole ? name : method->path);
+    stream->path = text_copy(buf_str(&path));
+    buf_done(&path);
+}
+
 static bool take_method(struct weir_stream *stream, const struct weir_stream_options *options,
                         struct err *e) {
     struct str name = str_from(options->method);
@@ -53,14 +66,7 @@ static bool take_method(struct weir_stream *stream, const struct weir_stream_opt
     if (options->mode < 0 || options->mode > WEIR_MODE_SUBSCRIPTION)
         return err_set(e, ERR_INVALID_ARGUMENT, "there is no mode %d", options->mode);
     const struct reader_method *method = reader_method_find(name);
-    bool whole = !method || str_starts(name, STR("/"));
-    bool run = method && method->kind == READER_RUN;
-    struct buf path;
-    buf_init(&path, PATH_MAX_BYTES + KIB);
-    if (run && !whole) buf_append(&path, STR("/weir/v1/"));
-    buf_append(&path, whole || run ? name : method->path);
-    stream->path = text_copy(buf_str(&path));
-    buf_done(&path);
+    write_path(stream, method, name);
     stream->method = method;
     if (!method) return take_unknown(stream, name, options->mode, e);
     bool same = options->mode == WEIR_MODE_KNOWN || modes[options->mode] == method->mode;

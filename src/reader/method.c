@@ -42,8 +42,8 @@ static bool is_run_events(struct str name) {
     } else {
         return false;
     }
-    return name.len > EVENTS.len && str_ends(name, EVENTS) &&
-           str_find_byte(name, '/') == name.len - EVENTS.len;
+    if (name.len <= EVENTS.len || !str_ends(name, EVENTS)) return false;
+    return str_is_plain(str_head(name, name.len - EVENTS.len), "-._~%");
 }
 
 static struct str last_part(struct str path) {

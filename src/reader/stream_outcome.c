@@ -45,7 +45,7 @@ struct row {
     struct stream_outcome_advice advice;
 };
 
-/* The first row that fits counts. The last two of each mode leave no input without a row. */
+/* The first row that fits counts. The last row of each mode takes what is left. */
 static const struct row rows[] = {
     /* clang-format off */
     /* The verdict of a completing frame stands, whatever follows it. */
@@ -104,16 +104,20 @@ static bool demands(const struct stream_outcome_close *close, enum demand demand
     return true;
 }
 
+static bool fits(const struct row *row, const struct stream_outcome_close *close) {
+    return row->modes & BIT(close->mode) && row->last & BIT(close->last) &&
+           row->statuses & BIT(close->status) && demands(close, row->demand);
+}
+
 struct stream_outcome_advice stream_outcome_decide(const struct stream_outcome_close *close) {
+    size_t i = 0;
     assert(close->mode > CLOSE_SINGLE && close->mode < CLOSE_MODE_COUNT);
     assert(close->last < LAST_COUNT && (int)close->status <= ERR_UNAUTHENTICATED);
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (rows[i].modes & BIT(close->mode) && rows[i].last & BIT(close->last) &&
-            rows[i].statuses & BIT(close->status) && demands(close, rows[i].demand))
-            return rows[i].advice;
+    while (!fits(&rows[i], close)) {
+        i++;
+        assert(i < ARRAY_LEN(rows)); /* the last row of each mode takes every input */
     }
-    assert(!"the last row of each mode takes every input");
-    return (struct stream_outcome_advice){.outcome = STREAM_UNKNOWN, .repeat = REPEAT_UNKNOWN};
+    return rows[i].advice;
 }
 
 enum err_code stream_outcome_status(enum err_code code, bool from_server) {

@@ -56,7 +56,7 @@ static bool read_i64(struct reading *reading, struct json from, int64_t min, int
 
 static bool read_u64(struct reading *reading, struct json from, uint64_t *ret) {
     struct str text;
-    int64_t small;
+    int64_t small = 0;
     if (!number_text(reading, from, &text)) return false;
     if (str_to_u64(text, ret)) return true; /* also what fits no int64_t */
     if (!read_i64(reading, from, 0, INT64_MAX, &small)) return false;
@@ -104,7 +104,7 @@ static bool read_enum(struct reading *reading, const struct pb_message *type,
     const struct pb_enum_descriptor *named = protojson_enum_of(reading->json, type, field);
     struct nearest nearest;
     struct str name;
-    int64_t number;
+    int64_t number = 0;
     char hint[NEAREST_HINT_BYTES];
     if (from.kind == JSON_NUMBER) {
         if (!read_i64(reading, from, INT32_MIN, INT32_MAX, &number)) return false;
@@ -127,8 +127,8 @@ static bool read_enum(struct reading *reading, const struct pb_message *type,
 
 static bool read_small(struct reading *reading, const struct pb_field *field, struct json from,
                        char *at) {
-    int64_t number;
-    double real;
+    int64_t number = 0;
+    double real = 0;
     bool sign =
         field->kind == PB_INT32 || field->kind == PB_SINT32 || field->kind == PB_SFIXED32;
     if (field->kind == PB_FLOAT) {

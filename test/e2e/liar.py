@@ -76,6 +76,7 @@ class Liar:
     def __init__(self, *pieces, bytewise=False):
         self.pieces, self.bytewise = pieces, bytewise
         self.resets = threading.Semaphore(0)  # of calls, by the client
+        self.heard = {}  # stream: its request's bytes, prefix and all
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self._peers = []
@@ -121,7 +122,9 @@ class Liar:
                     peer.sendall(frame(PING, ACK, 0, payload))
                 elif kind == RST:
                     self.resets.release()
-                elif kind in (DATA, HEADERS) and flags & END_STREAM:
+                if kind == DATA:
+                    self.heard[stream] = self.heard.get(stream, b"") + payload
+                if kind in (DATA, HEADERS) and flags & END_STREAM:
                     self._answer(peer, stream)
 
     def _answer(self, peer, stream):

@@ -14,8 +14,10 @@ import pytest
 import test_nimi_workflows as workflows
 import test_runs as runs
 from agentruntime.v1 import runtime_pb2 as runtime
+from google.protobuf import json_format
 from nimi.runtime.v1 import ai_pb2 as ai
 from nimi.runtime.v1 import ai_pb2_grpc, audit_pb2, workflow_pb2
+from test_tls import root, secure  # noqa: F401  fixtures
 
 PATIENCE = 30
 MIB = 1024 * 1024
@@ -310,6 +312,58 @@ def test_a_slow_reader_of_100_mib_holds_the_server_back_in_bounded_memory():
         assert peak < 64 * MIB, peak
 
 
+# --- JSON, as Google's own library has it ----------------------------------------------------------
+
+
+def rich_job():
+    """A message with every kind of field that these contracts have."""
+    event = ai.ScenarioJobEvent(event_type=4, sequence=2**63 + 5, trace_id="T\u00fc\n\"")
+    event.timestamp.FromJsonString("2026-03-01T12:00:00.250Z")
+    job = event.job
+    job.job_id, job.status, job.retry_count, job.scenario_type = "j", 4, -1, 77
+    job.head.app_id, job.head.route_policy, job.head.timeout_ms = nimi.APP, 2, 5
+    job.created_at.seconds = 1
+    job.usage.input_tokens, job.usage.output_tokens = -1, 2**53 + 1
+    job.artifacts.add(artifact_id="a", bytes=bytes(range(256)), size_bytes=256)
+    job.artifacts.add().metadata.update({"a": [1, None, {"b": True}], "c": 0.1, "d": "e"})
+    job.reason_metadata.update({"nested": {"deep": [[]]}, "n": 1e300})
+    job.ignored_extensions.add(namespace="n", reason="r")
+    return event
+
+
+def test_frames_are_the_json_of_google():
+    event = rich_job()
+    pieces = (H, liar.message(event.SerializeToString()), OK)
+    with liar.Liar(*pieces) as server:
+        seen = watch(B, port=server.port)
+    assert seen.frames == [json_format.MessageToDict(event)]
+
+
+def test_a_request_is_read_as_google_reads_it():
+    asked = {
+        "head": {"app_id": nimi.APP, "routePolicy": "ROUTE_POLICY_CLOUD", "timeoutMs": "7"},
+        "scenarioType": 1,
+        "spec": {
+            "textGenerate": {
+                "input": [
+                    {"role": "user", "content": "\u00e4", "parts": [{"type": 1, "text": "t"}]},
+                    {"role": "tool", "parts": [{"imageUrl": {"url": "u"}}]},
+                ],
+                "temperature": 0.7,
+                "maxTokens": 1e2,
+                "tools": [{"name": "n", "inputSchema": {"type": "object", "x": [1, None]}}],
+                "reasoning": None,
+            }
+        },
+        "extensions": [{"namespace": "n", "payload": {"k": {"v": 0.5}}}],
+    }
+    with liar.Liar(*SPOKEN, COMPLETED, OK) as server:
+        assert watch(A, asked, port=server.port).name == "completed"
+        (heard,) = server.heard.values()
+    expected = json_format.ParseDict(asked, ai.StreamScenarioRequest())
+    assert ai.StreamScenarioRequest.FromString(heard[5:]) == expected
+
+
 # --- the real daemon ------------------------------------------------------------------------------
 
 
@@ -411,6 +465,19 @@ def test_a_token_is_sent_and_a_missing_one_is_a_refusal(weir):
     seen = watch("/stream", {"input": "hello"}, "--token", "secret", port=weir.port("http"))
     assert seen.name == "completed"
     assert "secret" not in seen.err
+
+
+def test_streams_are_read_over_tls_from_a_server_that_is_trusted(secure, root):
+    weir = secure()
+    over_tls = f"https://127.0.0.1:{nimi_port(weir)}"
+    seen = watch(A, SCENARIO, "--tls-trust", str(root.pem), "--address", over_tls)
+    assert seen.name == "completed"
+    seen = watch(A, SCENARIO, "--address", over_tls)
+    assert seen.name == "broken" and seen.outcome["repeat"] == "yes" and seen.frames == []
+    over_tls = f"https://127.0.0.1:{weir.port('http')}"
+    asked = {"input": "hello"}
+    seen = watch("/stream", asked, "--tls-trust", str(root.pem), "--address", over_tls)
+    assert seen.name == "completed"
 
 
 def test_without_an_address_the_daemon_of_the_settings_is_asked(weir):

@@ -275,6 +275,7 @@ static const struct row rows[] = {
 /* After reading at once, and after everything has come and waits in the queue: the error must
  * not overtake the frames. */
 static void check_row(const struct row *row, bool late) {
+    struct weir_outcome early = {.size = sizeof(early)};
     struct world world;
     bool last;
     world_open(&world);
@@ -285,6 +286,7 @@ static void check_row(const struct row *row, bool late) {
         while (stream->shared.state != READING_ENDED)
             pthread_cond_wait(&stream->shared.changed, &stream->shared.lock);
         pthread_mutex_unlock(&stream->shared.lock);
+        assert_int_equal(weir_stream_outcome(stream, &early), row->count == 0);
     }
     size_t count = drain(stream, &last);
     struct weir_outcome outcome = outcome_of(stream);

@@ -718,6 +718,8 @@ static void a_method_is_found_by_its_path_and_by_its_last_part(void **state) {
                                           "runs//events",
                                           "runs/events",
                                           "runs/a/b/events",
+                                          "runs/a b/events",
+                                          "runs/a\r\nx/events",
                                           "/x/StreamScenario"};
     for (size_t i = 0; i < ARRAY_LEN(unknown); i++)
         assert_null(reader_method_find(str_from(unknown[i])));
