@@ -344,7 +344,7 @@ static void on_end(const struct err *why, bool lost, void *ctx) {
     }
 }
 
-static const struct link_events link_events = {{on_line, on_body}, on_ready, on_end};
+static const struct link_events link_events = {{on_line, on_body}, on_ready, on_end, NULL};
 
 static void direct_free(struct http_call *call) {
     struct direct *direct = call->direct;

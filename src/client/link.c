@@ -280,6 +280,8 @@ static void link_finish(struct link *link, bool reusable) {
 /* False: the link is no longer this call's, or is paused. */
 static bool link_take(struct link *link, struct str bytes) {
     size_t used;
+    if (link->to->on_bytes) link->to->on_bytes(bytes, link->ctx);
+    if (link->state == LINK_CLOSED) return false;
     enum http1_verdict verdict = http1_response_feed(&link->response, bytes, &used);
     if (link->state == LINK_CLOSED) return false; /* the call left in a callback */
     switch (verdict) {

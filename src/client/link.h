@@ -36,6 +36,7 @@ struct link_events {
     /* why  NULL: the response has ended; else the link is closed
      * lost the link was idle before and closed without a byte: the request may be repeated */
     void (*on_end)(const struct err *why, bool lost, void *ctx);
+    void (*on_bytes)(struct str bytes, void *ctx); /* before they are parsed; may be NULL */
 };
 
 /* Take an idle link to that server, whose address was checked by this rule or a stricter one;
