@@ -37,7 +37,7 @@ struct child {
     int complaint_fd; /* -1: its standard error is reported as it arrives */
     int lifeline_fd;  /* closing it makes the guard end the child; -1: no guard */
     struct buf unsent;
-    bool reaped, killed;
+    bool reaped, killed, stopped;
     int status; /* from waitpid(), once reaped */
 };
 
@@ -409,6 +409,12 @@ void child_kill(struct child *child) {
     unwatch(child, WATCH_INPUT);
     unwatch(child, WATCH_OUTPUT);
     unwatch(child, WATCH_COMPLAINT);
+}
+
+void child_stop(struct child *child) {
+    assert(!child->killed);
+    if (!child->reaped && !child->stopped) end_child(child);
+    child->stopped = true;
 }
 
 /* --- finding a program -------------------------------------------------------------------- */

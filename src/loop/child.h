@@ -79,6 +79,9 @@ void child_hold(struct child *child, bool hold);
  * to end by itself. No callbacks follow. */
 void child_kill(struct child *child);
 
+/* The same, but callbacks go on, and on_end follows once it is gone. It may still be killed. */
+void child_stop(struct child *child);
+
 /* Find `program`: as given when it contains a '/', else in the first matching directory of
  * `path`, which is written like $PATH. Appends the result, ended by NUL. False: not found. */
 MUST_CHECK bool child_find(struct str program, struct str path, struct buf *ret);
