@@ -45,6 +45,20 @@ static const struct argument_flag *find_flag(const char *arg, const struct argum
     return NULL;
 }
 
+static bool take_value(const struct argument_flag *flag, const char *value, const char *usage) {
+    if (flag->value) {
+        *flag->value = value;
+        return true;
+    }
+    if (flag->values->count < ARGUMENT_VALUES_MAX) {
+        flag->values->at[flag->values->count++] = value;
+        return true;
+    }
+    fprintf(stderr, "weir: error: --%s is given more than %d times\n%s", flag->name,
+            ARGUMENT_VALUES_MAX, usage);
+    return false;
+}
+
 static bool take_flag(const struct argument_flag *flag, const char *rest, int arg_count,
                       const char *const *args, int *i, const char *usage) {
     if (flag->given && *rest == '\0') {
@@ -53,9 +67,9 @@ static bool take_flag(const struct argument_flag *flag, const char *rest, int ar
         fprintf(stderr, "weir: error: --%s takes no value\n%s", flag->name, usage);
         return false;
     } else if (*rest == '=') {
-        *flag->value = rest + 1;
+        return take_value(flag, rest + 1, usage);
     } else if (++*i < arg_count) {
-        *flag->value = args[*i];
+        return take_value(flag, args[*i], usage);
     } else {
         fprintf(stderr, "weir: error: --%s needs a value\n%s", flag->name, usage);
         return false;

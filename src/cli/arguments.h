@@ -10,13 +10,21 @@
 
 #include "base/str.h"
 
-#define ARGUMENT_FLAGS_MAX 12
+#define ARGUMENT_FLAGS_MAX 32
+#define ARGUMENT_VALUES_MAX 64
 
-/* --NAME, or --NAME VALUE and --NAME=VALUE. If it is given twice, the last one counts. */
+struct argument_values {
+    const char *at[ARGUMENT_VALUES_MAX + 1]; /* in the order given; ends with NULL */
+    size_t count;
+};
+
+/* --NAME, or --NAME VALUE and --NAME=VALUE. If it is given twice, the last one counts, or both
+ * do. */
 struct argument_flag {
     const char *name;
-    bool *given;        /* without a value: set to true; or ... */
-    const char **value; /* ... with one: set to it */
+    bool *given;                    /* without a value: set to true; or ... */
+    const char **value;             /* ... with one: set to it; or ... */
+    struct argument_values *values; /* ... added to them */
 };
 
 struct arguments {
