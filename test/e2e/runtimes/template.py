@@ -1,0 +1,37 @@
+"""One of AgentBreeder's own server templates, as the package has it, with an agent of two lines.
+
+    python template.py custom_server PORT
+"""
+import importlib
+import pathlib
+import sys
+import types
+
+import uvicorn
+
+PACKAGE = pathlib.Path(__file__).resolve().parents[3] / "build/agentbreeder"
+
+
+class Crew:
+    """What the templates ask of CrewAI's and of a custom agent."""
+
+    agents = tasks = ()
+
+    def kickoff(self, inputs=None):
+        return "heard: " + str(inputs)
+
+    def run(self, input):
+        return "heard: " + str(input)
+
+
+def main(name, port):
+    [folder] = PACKAGE.glob("*/engine/runtimes/templates")
+    sys.path.insert(0, str(folder))
+    agent = types.ModuleType("agent")
+    agent.agent = agent.crew = Crew()
+    sys.modules["agent"] = sys.modules["crew"] = agent
+    app = importlib.import_module(name).app
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning")
+
+
+main(sys.argv[1], int(sys.argv[2]))
