@@ -19,14 +19,17 @@ static const char usage[] =
     "weir validate registry/agent:1.2 [OPTIONS]\n"
     "weir validate --list | --explain ID\n\n"
     "Check a server against the contracts of agent runtimes, and say what it breaks: what was\n"
-    "expected, what was seen, and what to change. A command is started for it, with a free port\n"
+    "expected, what was seen, and what to change. A command is started for it, with a free "
+    "port\n"
     "in PORT and in place of {port}, and ended afterwards; an image needs docker or podman.\n\n"
     "  --profile NAME        what to check: one that --list shows; without it, what is found\n"
     "  --strict              what the contract says strictly: more checks can fail\n"
-    "  --token TOKEN         the bearer token (AGENT_AUTH_TOKEN); a command gets a random one.\n"
+    "  --token TOKEN         the bearer token (AGENT_AUTH_TOKEN); a command gets a random "
+    "one.\n"
     "                        Tokens of Converse are signed with CRAWBL_MCP_SIGNING_KEY for\n"
     "                        --user USER and --workspace WORKSPACE\n"
-    "  --input TEXT          what the agent is asked (ping); an object or array of JSON is sent\n"
+    "  --input TEXT          what the agent is asked (ping); an object or array of JSON is "
+    "sent\n"
     "                        as one; --input-file FILE reads it\n"
     "  --error-input TEXT    what makes the agent fail; without it, some checks are skipped\n"
     "  --hitl-input TEXT     what makes the agent ask a human\n"
@@ -48,7 +51,8 @@ static const char usage[] =
 
 struct command_line {
     const char *profile, *version, *token, *input, *input_file, *error_input, *hitl_input;
-    const char *user, *workspace, *timeout, *boot_timeout, *port, *only, *skip, *format, *explain;
+    const char *user, *workspace, *timeout, *boot_timeout, *port, *only, *skip, *format,
+        *explain;
     bool strict, no_auth_probe, behind_sidecar, behind_proxy, list, help;
     struct argument_values env;
     const char *target;         /* NULL: none */
@@ -89,8 +93,8 @@ static bool read_duration(const char *name, const char *text, uint64_t usual_ms,
 static bool put_input(const char *name, struct str text, struct buf *out, struct err *e) {
     struct json json;
     struct err none;
-    bool structured = json_read(text, &json, &none) &&
-                      (json.kind == JSON_OBJECT || json.kind == JSON_ARRAY);
+    bool structured =
+        json_read(text, &json, &none) && (json.kind == JSON_OBJECT || json.kind == JSON_ARRAY);
     if (structured)
         buf_append(out, json.raw);
     else
@@ -138,7 +142,8 @@ static bool read_choices(const struct command_line *line, struct request *reques
                          struct err *e) {
     if (line->version && strcmp(line->version, "1") != 0)
         return err_set(e, ERR_INVALID_ARGUMENT,
-                       "only --version 1 of the contract is known, not '%.100s'", line->version);
+                       "only --version 1 of the contract is known, not '%.100s'",
+                       line->version);
     if (line->format && !report_format_named(str_from(line->format), &request->format))
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "--format is text, json, junit or tap, not '%.100s'", line->format);
@@ -166,8 +171,9 @@ static bool read_target(const struct command_line *line, struct request *request
                         struct err *e) {
     struct str text = str_from(line->target);
     if (!line->target && !line->command)
-        return err_set(e, ERR_INVALID_ARGUMENT, "there is no target: give a URL, an image, or "
-                                                "a command after --");
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "there is no target: give a URL, an image, or "
+                       "a command after --");
     if (line->target && line->command)
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "give one target, '%.100s' or the command after --", line->target);
@@ -235,7 +241,8 @@ static void choose_token(const struct command_line *line, struct request *reques
 /* Ids that a token cannot carry make no sense with one. */
 static bool check_ids(const struct request *request, struct err *e) {
     const struct validate_options *options = &request->options;
-    if (!id_check("--user", options->user, e) || !id_check("--workspace", options->workspace, e))
+    if (!id_check("--user", options->user, e) ||
+        !id_check("--workspace", options->workspace, e))
         return false;
     if (str_find_byte(options->user, ':') < options->user.len ||
         str_find_byte(options->workspace, ':') < options->workspace.len)
@@ -292,8 +299,8 @@ static int validate(const struct command_line *line) {
     buf_init(&request.hitl_input, INPUT_MAX_BYTES);
     buf_init(&request.url, 64 * KIB);
     buf_init(&request.shown, 64 * KIB);
-    int code = read_request(line, &request, &e) ? run_request(&request)
-                                                : cli_fail(EXIT_USAGE, &e);
+    int code =
+        read_request(line, &request, &e) ? run_request(&request) : cli_fail(EXIT_USAGE, &e);
     buf_done(&request.input);
     buf_done(&request.error_input);
     buf_done(&request.hitl_input);
@@ -343,7 +350,8 @@ static bool take_rest(const struct arguments *arguments, struct command_line *li
             return false;
         }
         if (line->target) {
-            fprintf(stderr, "weir: error: one target at a time: '%s' or '%s'\n", line->target, arg);
+            fprintf(stderr, "weir: error: one target at a time: '%s' or '%s'\n", line->target,
+                    arg);
             return false;
         }
         line->target = arg;
@@ -354,30 +362,31 @@ static bool take_rest(const struct arguments *arguments, struct command_line *li
 int command_validate(int arg_count, const char *const *args) {
     struct command_line line = {.profile = NULL};
     struct arguments arguments;
-    const struct argument_flag flags[] = {{.name = "profile", .value = &line.profile},
-                                          {.name = "version", .value = &line.version},
-                                          {.name = "token", .value = &line.token},
-                                          {.name = "input", .value = &line.input},
-                                          {.name = "input-file", .value = &line.input_file},
-                                          {.name = "error-input", .value = &line.error_input},
-                                          {.name = "hitl-input", .value = &line.hitl_input},
-                                          {.name = "user", .value = &line.user},
-                                          {.name = "workspace", .value = &line.workspace},
-                                          {.name = "timeout", .value = &line.timeout},
-                                          {.name = "boot-timeout", .value = &line.boot_timeout},
-                                          {.name = "port", .value = &line.port},
-                                          {.name = "only", .value = &line.only},
-                                          {.name = "skip", .value = &line.skip},
-                                          {.name = "format", .value = &line.format},
-                                          {.name = "explain", .value = &line.explain},
-                                          {.name = "env", .values = &line.env},
-                                          {.name = "strict", .given = &line.strict},
-                                          {.name = "no-auth-probe", .given = &line.no_auth_probe},
-                                          {.name = "behind-sidecar", .given = &line.behind_sidecar},
-                                          {.name = "behind-proxy", .given = &line.behind_proxy},
-                                          {.name = "list", .given = &line.list},
-                                          {.name = "help", .given = &line.help},
-                                          {.name = NULL}};
+    const struct argument_flag flags[] = {
+        {.name = "profile", .value = &line.profile},
+        {.name = "version", .value = &line.version},
+        {.name = "token", .value = &line.token},
+        {.name = "input", .value = &line.input},
+        {.name = "input-file", .value = &line.input_file},
+        {.name = "error-input", .value = &line.error_input},
+        {.name = "hitl-input", .value = &line.hitl_input},
+        {.name = "user", .value = &line.user},
+        {.name = "workspace", .value = &line.workspace},
+        {.name = "timeout", .value = &line.timeout},
+        {.name = "boot-timeout", .value = &line.boot_timeout},
+        {.name = "port", .value = &line.port},
+        {.name = "only", .value = &line.only},
+        {.name = "skip", .value = &line.skip},
+        {.name = "format", .value = &line.format},
+        {.name = "explain", .value = &line.explain},
+        {.name = "env", .values = &line.env},
+        {.name = "strict", .given = &line.strict},
+        {.name = "no-auth-probe", .given = &line.no_auth_probe},
+        {.name = "behind-sidecar", .given = &line.behind_sidecar},
+        {.name = "behind-proxy", .given = &line.behind_proxy},
+        {.name = "list", .given = &line.list},
+        {.name = "help", .given = &line.help},
+        {.name = NULL}};
     int own = 0;
     while (own < arg_count && strcmp(args[own], "--") != 0) own++;
     if (own + 1 < arg_count) line.command = args + own + 1; /* argv ends with NULL */

@@ -112,8 +112,8 @@ static void on_dialled(int fd, const struct err *why, void *ctx) {
         exchange_end(exchange, why);
         return;
     }
-    exchange->link = link_new(exchange->place, fd, &exchange->url, HTTP_ANYWHERE, &link_events,
-                              exchange);
+    exchange->link =
+        link_new(exchange->place, fd, &exchange->url, HTTP_ANYWHERE, &link_events, exchange);
 }
 
 static void exchange_dial(struct exchange *exchange) {
@@ -125,8 +125,8 @@ static void exchange_dial(struct exchange *exchange) {
 static void exchange_begin(void *ctx) {
     struct exchange *exchange = ctx;
     if (exchange->reuse)
-        exchange->link = link_find(exchange->place, &exchange->url, HTTP_ANYWHERE, &link_events,
-                                   exchange);
+        exchange->link =
+            link_find(exchange->place, &exchange->url, HTTP_ANYWHERE, &link_events, exchange);
     exchange->reused = exchange->link != NULL;
     if (exchange->link)
         on_ready(exchange);

@@ -62,7 +62,7 @@ struct reply {
     unsigned status; /* 0: no response */
     struct buf head; /* its lines, each with '\n', without the status line */
     struct buf body;
-    struct buf raw; /* the first bytes, as received */
+    struct buf raw;    /* the first bytes, as received */
     struct err failed; /* code ERR_NONE: the response is complete */
     bool connected, reused, hung_up, timed_out;
     uint64_t began_ms, first_byte_ms, end_ms; /* of the body; monotonic */

@@ -54,10 +54,11 @@ static const char envelope_schema[] =
 bool judge_envelope(struct judge *judge, const struct reply *reply) {
     if (!judge_answered(judge, reply)) return false;
     if (reply->json.kind != JSON_OBJECT)
-        return judge_break(judge, &reply->evidence,
-                           "expected {\"error\":{\"code\":...,\"message\":...}} with status %u, "
-                           "got no JSON object",
-                           reply->status);
+        return judge_break(
+            judge, &reply->evidence,
+            "expected {\"error\":{\"code\":...,\"message\":...}} with status %u, "
+            "got no JSON object",
+            reply->status);
     return judge_value_shape(judge, reply, reply->json, "the error envelope", envelope_schema);
 }
 

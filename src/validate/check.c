@@ -14,8 +14,8 @@ static const char *const level_names[] = {
 };
 
 static const char *const word_names[] = {
-    [WORD_NONE] = "",       [WORD_MAY] = "MAY",           [WORD_SHOULD] = "SHOULD",
-    [WORD_MUST] = "MUST",   [WORD_MUST_NOT] = "MUST NOT",
+    [WORD_NONE] = "",     [WORD_MAY] = "MAY",           [WORD_SHOULD] = "SHOULD",
+    [WORD_MUST] = "MUST", [WORD_MUST_NOT] = "MUST NOT",
 };
 
 const char *verdict_name(enum verdict verdict) {

@@ -47,7 +47,7 @@ struct scene {
     struct arena *arena; /* of the decoded events */
     struct crawbl_converse_event *events;
     size_t count;
-    bool undecodable;
+    bool undecodable, not_played;
     size_t began[SCENE_TURNS_MAX]; /* how many events there were when each request was sent */
     size_t requests;
     struct buf sent_text, seen_text;

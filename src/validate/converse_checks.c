@@ -109,7 +109,8 @@ static bool is_result(const struct crawbl_converse_event *event) {
     return event->which_event == CRAWBL_CONVERSE_EVENT_TOOL_RESULT;
 }
 
-static size_t count_calls(const struct turn_events *turn, size_t from, size_t to, struct str id) {
+static size_t count_calls(const struct turn_events *turn, size_t from, size_t to,
+                          struct str id) {
     size_t count = 0;
     for (size_t i = from; i < to; i++)
         count += is_call(&turn->at[i]) && str_equal(turn->at[i].tool_call->call_id, id);
@@ -134,13 +135,15 @@ void check_turn_tools(struct judge *judge) {
             struct str id = event->tool_call->call_id;
             calls++;
             if (!id.len || count_calls(&turn, 0, turn.count, id) != 1)
-                judge_break(judge, &scene->evidence, "expected a call_id of its own for each call");
+                judge_break(judge, &scene->evidence,
+                            "expected a call_id of its own for each call");
             else if (count_results(&turn, i + 1, id) != 1)
                 judge_break(judge, &scene->evidence,
                             "expected one result after the call '" STR_FMT "', got %zu",
                             STR_ARG(str_head(id, 100)), count_results(&turn, i + 1, id));
         } else if (is_result(event) && !count_calls(&turn, 0, i, event->tool_result->call_id)) {
-            judge_break(judge, &scene->evidence, "expected a call before the result '" STR_FMT "'",
+            judge_break(judge, &scene->evidence,
+                        "expected a call before the result '" STR_FMT "'",
                         STR_ARG(str_head(event->tool_result->call_id, 100)));
         }
     }
@@ -153,8 +156,8 @@ static void judge_object(struct judge *judge, const struct scene *scene, const c
     struct json value;
     struct err e;
     if (!json_read(text, &value, &e) || value.kind != JSON_OBJECT)
-        judge_break(judge, &scene->evidence, "expected a JSON object as %s, got '" STR_FMT "'", what,
-                    STR_ARG(str_head(text, 200)));
+        judge_break(judge, &scene->evidence, "expected a JSON object as %s, got '" STR_FMT "'",
+                    what, STR_ARG(str_head(text, 200)));
 }
 
 void check_turn_json(struct judge *judge) {
@@ -164,7 +167,8 @@ void check_turn_json(struct judge *judge) {
     for (size_t i = 0; i < scene->count; i++) {
         const struct crawbl_converse_event *event = &scene->events[i];
         seen += is_call(event);
-        if (is_call(event)) judge_object(judge, scene, "args_json", event->tool_call->args_json);
+        if (is_call(event))
+            judge_object(judge, scene, "args_json", event->tool_call->args_json);
         if (is_result(event))
             judge_object(judge, scene, "result_json", event->tool_result->result_json);
     }
@@ -196,7 +200,8 @@ void check_turn_text(struct judge *judge) {
         judge_break(judge, &scene->evidence,
                     "expected the text of the chunks in turns too, got no turns");
     else if (!text.len && last.len)
-        judge_break(judge, &scene->evidence, "expected the text of turns in chunks too, got none");
+        judge_break(judge, &scene->evidence,
+                    "expected the text of turns in chunks too, got none");
     else if (!str_ends(trimmed_end(buf_str(&text)), trimmed_end(last)))
         judge_break(judge, &scene->evidence,
                     "expected the chunks to end with the text of the last turn");
@@ -219,8 +224,11 @@ void check_turn_speakers(struct judge *judge) {
     for (size_t i = 0; i < scene->count; i++) {
         const struct crawbl_converse_event *event = &scene->events[i];
         if (!speaker_of(event).len)
-            judge_break(judge, &scene->evidence, "expected an agent_id on each event, got none");
-        for (size_t t = 0; event->which_event == CRAWBL_CONVERSE_EVENT_DONE && t < event->done->turns_count; t++) {
+            judge_break(judge, &scene->evidence,
+                        "expected an agent_id on each event, got none");
+        for (size_t t = 0;
+             event->which_event == CRAWBL_CONVERSE_EVENT_DONE && t < event->done->turns_count;
+             t++) {
             if (!event->done->turns[t].agent_id.len)
                 judge_break(judge, &scene->evidence, "expected an agent_id in each turn");
         }
@@ -232,10 +240,12 @@ void check_turn_models(struct judge *judge) {
     if (!converse_answers(judge)) return;
     for (size_t i = 0; i < scene->count; i++) {
         const struct crawbl_converse_event *event = &scene->events[i];
-        bool unnamed = (event->which_event == CRAWBL_CONVERSE_EVENT_USAGE && !event->usage->model.len) ||
-                       (event->which_event == CRAWBL_CONVERSE_EVENT_DONE && !event->done->model.len);
+        bool unnamed =
+            (event->which_event == CRAWBL_CONVERSE_EVENT_USAGE && !event->usage->model.len) ||
+            (event->which_event == CRAWBL_CONVERSE_EVENT_DONE && !event->done->model.len);
         if (unnamed)
-            judge_break(judge, &scene->evidence, "expected the id of the model, got an empty text");
+            judge_break(judge, &scene->evidence,
+                        "expected the id of the model, got an empty text");
     }
 }
 
@@ -276,10 +286,11 @@ void check_turn_at_once(struct judge *judge) {
     if (!converse_answers(judge)) return;
     size_t dones = count_dones(scene);
     if (dones < 2)
-        judge_break(judge, &scene->evidence,
-                    "expected both of two requests sent together to be answered in turn, got %zu "
-                    "DoneEvents",
-                    dones);
+        judge_break(
+            judge, &scene->evidence,
+            "expected both of two requests sent together to be answered in turn, got %zu "
+            "DoneEvents",
+            dones);
 }
 
 void check_turn_left(struct judge *judge) {
@@ -334,8 +345,8 @@ static void judge_failure(struct judge *judge, enum scene_id id, enum err_code c
     char end[256];
     if (!converse_answers(judge)) return;
     if (!turn.done) {
-        judge_break(judge, &scene->evidence, "expected a DoneEvent with ERROR: for %s, got %s", of,
-                    end_of(scene, end));
+        judge_break(judge, &scene->evidence, "expected a DoneEvent with ERROR: for %s, got %s",
+                    of, end_of(scene, end));
         return;
     }
     struct str rest = str_trim(str_skip(turn.done->model, ERROR_MARK.len)), text;
@@ -433,7 +444,8 @@ void check_token_future(struct judge *judge) {
 }
 
 void check_token_scheme(struct judge *judge) {
-    if (has_any_token(judge)) judge_refused(judge, SCENE_OTHER_SCHEME, "another scheme than Bearer");
+    if (has_any_token(judge))
+        judge_refused(judge, SCENE_OTHER_SCHEME, "another scheme than Bearer");
 }
 
 void check_token_case(struct judge *judge) {
@@ -455,7 +467,8 @@ static void describe_call(const struct talk *talk, struct buf *out) {
 void check_token_health(struct judge *judge) {
     struct talk talk;
     struct buf end;
-    converse_call(converse_of(judge), "/grpc.health.v1.Health/Check", STR_EMPTY, STR_EMPTY, &talk);
+    converse_call(converse_of(judge), "/grpc.health.v1.Health/Check", STR_EMPTY, STR_EMPTY,
+                  &talk);
     describe_call(&talk, &end);
     if (talk_ended_with(&talk, ERR_UNIMPLEMENTED))
         judge_skip(judge, "the health service is not served");
@@ -489,8 +502,9 @@ void check_token_memory(struct judge *judge) {
     if (talk_ended_with(&talk, ERR_UNIMPLEMENTED))
         judge_skip(judge, "the Memory service is not served (MEMO-01)");
     else if (!talk_ended_with(&talk, ERR_UNAUTHENTICATED))
-        judge_break(judge, NULL, "expected UNAUTHENTICATED for ListMemories without a token, got "
-                    STR_FMT, STR_ARG(buf_str(&end)));
+        judge_break(judge, NULL,
+                    "expected UNAUTHENTICATED for ListMemories without a token, got " STR_FMT,
+                    STR_ARG(buf_str(&end)));
     talk_done(&talk);
     buf_done(&end);
 }

@@ -9,6 +9,7 @@
 #define DELETE "/crawbl.agentruntime.v1.Memory/DeleteMemory"
 
 #define CATEGORY STR("weir-validate")
+#define LIST_CATEGORY STR("weir-validate-list")
 #define REPLY_MAX_BYTES (32 * MIB)
 
 /* One call, its reply decoded, and what people are shown of it. */
@@ -44,7 +45,8 @@ static void show(struct judge *judge, struct asked *asked, const char *path, boo
     struct buf text;
     buf_init(&text, FINDING_SEEN_MAX_BYTES);
     buf_printf(&asked->sent, "%s", path);
-    for (size_t i = 0; asked->decoded && is_list && i < asked->reply.list.entries_count && i < 20; i++)
+    for (size_t i = 0;
+         asked->decoded && is_list && i < asked->reply.list.entries_count && i < 20; i++)
         show_entry(&asked->reply.list.entries[i], &text);
     buf_append(&text, STR("end: "));
     talk_describe_end(&asked->talk, &text);
@@ -73,22 +75,23 @@ static void ask_memory(struct judge *judge, const char *path, const struct pb_me
     buf_done(&bearer);
 }
 
-static void create(struct judge *judge, struct str workspace, const char *key, struct str content,
-                   struct str category, struct asked *ret) {
-    ask_memory(judge, CREATE, &crawbl_create_memory_request_table,
-               &(struct crawbl_create_memory_request){workspace, str_from(key), content, category},
-               &crawbl_create_memory_response_table, ret);
+static void create(struct judge *judge, struct str workspace, const char *key,
+                   struct str content, struct str category, struct asked *ret) {
+    ask_memory(
+        judge, CREATE, &crawbl_create_memory_request_table,
+        &(struct crawbl_create_memory_request){workspace, str_from(key), content, category},
+        &crawbl_create_memory_response_table, ret);
 }
 
 static void list(struct judge *judge, struct str category, int32_t limit, int32_t offset,
                  struct asked *ret) {
     ask_memory(judge, LIST, &crawbl_list_memories_request_table,
-               &(struct crawbl_list_memories_request){judge->options->workspace, category, limit,
-                                                      offset},
+               &(struct crawbl_list_memories_request){judge->options->workspace, category,
+                                                      limit, offset},
                &crawbl_list_memories_response_table, ret);
 }
 
-static void delete(struct judge *judge, const char *key, struct asked *ret) {
+static void delete (struct judge *judge, const char *key, struct asked *ret) {
     ask_memory(judge, DELETE, &crawbl_delete_memory_request_table,
                &(struct crawbl_delete_memory_request){judge->options->workspace, str_from(key)},
                &crawbl_delete_memory_response_table, ret);
@@ -96,7 +99,7 @@ static void delete(struct judge *judge, const char *key, struct asked *ret) {
 
 static void forget(struct judge *judge, const char *key) {
     struct asked asked;
-    delete(judge, key, &asked);
+    delete (judge, key, &asked);
     asked_done(&asked);
 }
 
@@ -182,12 +185,13 @@ void check_memory_upsert(struct judge *judge) {
 
 /* --- list --------------------------------------------------------------------------------------- */
 
-static const char *const list_keys[] = {"weir-validate-a", "weir-validate-b", "weir-validate-c"};
+static const char *const list_keys[] = {"weir-validate-a", "weir-validate-b",
+                                        "weir-validate-c"};
 
 static bool store_three(struct judge *judge) {
     bool good = true;
     for (size_t i = 0; i < ARRAY_LEN(list_keys) && good; i++)
-        good = remembers(judge, list_keys[i], STR("x"), CATEGORY);
+        good = remembers(judge, list_keys[i], STR("x"), LIST_CATEGORY);
     return good;
 }
 
@@ -196,7 +200,8 @@ static void forget_three(struct judge *judge) {
 }
 
 /* updated_at descending, then key ascending. */
-static bool is_ordered(const struct crawbl_memory_entry *a, const struct crawbl_memory_entry *b) {
+static bool is_ordered(const struct crawbl_memory_entry *a,
+                       const struct crawbl_memory_entry *b) {
     int64_t at_a = nanos_of(a->updated_at), at_b = nanos_of(b->updated_at);
     return at_a > at_b || (at_a == at_b && str_compare(a->key, b->key) < 0);
 }
@@ -204,7 +209,7 @@ static bool is_ordered(const struct crawbl_memory_entry *a, const struct crawbl_
 void check_memory_list(struct judge *judge) {
     struct asked all;
     if (!store_three(judge)) return;
-    list(judge, CATEGORY, 0, 0, &all);
+    list(judge, LIST_CATEGORY, 0, 0, &all);
     if (judge_status_of(judge, &all, ERR_NONE, "ListMemories")) {
         const struct crawbl_list_memories_response *reply = &all.reply.list;
         if (reply->entries_count != ARRAY_LEN(list_keys))
@@ -223,9 +228,9 @@ void check_memory_list(struct judge *judge) {
 void check_memory_pages(struct judge *judge) {
     struct asked page, beyond, negative;
     if (!store_three(judge)) return;
-    list(judge, CATEGORY, 1, 1, &page);
-    list(judge, CATEGORY, 10, 1000, &beyond);
-    list(judge, CATEGORY, -1, 0, &negative);
+    list(judge, LIST_CATEGORY, 1, 1, &page);
+    list(judge, LIST_CATEGORY, 10, 1000, &beyond);
+    list(judge, LIST_CATEGORY, -1, 0, &negative);
     if (judge_status_of(judge, &page, ERR_NONE, "a page") && page.reply.list.entries_count != 1)
         judge_break(judge, &page.evidence, "expected 1 entry for limit 1 and offset 1, got %zu",
                     page.reply.list.entries_count);
@@ -273,7 +278,7 @@ void check_memory_delete(struct judge *judge) {
     static const char key[] = "weir-validate-delete";
     struct asked asked, all;
     if (!remembers(judge, key, STR("x"), CATEGORY)) return;
-    delete(judge, key, &asked);
+    delete (judge, key, &asked);
     list(judge, STR_EMPTY, 0, 0, &all);
     if (judge_status_of(judge, &asked, ERR_NONE, "DeleteMemory")) {
         for (size_t i = 0; all.decoded && i < all.reply.list.entries_count; i++) {
@@ -290,7 +295,7 @@ void check_memory_missing(struct judge *judge) {
     struct asked asked;
     if (!remembers(judge, key, STR("x"), CATEGORY)) return;
     forget(judge, key);
-    delete(judge, "weir-validate-nowhere", &asked);
+    delete (judge, "weir-validate-nowhere", &asked);
     judge_status_of(judge, &asked, ERR_NOT_FOUND, "DeleteMemory of a key that is not there");
     asked_done(&asked);
 }
@@ -304,8 +309,10 @@ void check_memory_workspace(struct judge *judge) {
         return;
     }
     if (!remembers(judge, "weir-validate-own", STR("x"), CATEGORY)) return;
-    create(judge, STR("weir-validate-other"), "weir-validate-foreign", STR("x"), CATEGORY, &asked);
-    judge_status_of(judge, &asked, ERR_PERMISSION_DENIED, "a workspace that is not the token's");
+    create(judge, STR("weir-validate-other"), "weir-validate-foreign", STR("x"), CATEGORY,
+           &asked);
+    judge_status_of(judge, &asked, ERR_PERMISSION_DENIED,
+                    "a workspace that is not the token's");
     asked_done(&asked);
     forget(judge, "weir-validate-own");
     forget(judge, "weir-validate-foreign");

@@ -10,6 +10,7 @@
 #define CONVERSE "/crawbl.agentruntime.v1.AgentRuntime/Converse"
 #define OLD_S 3600 /* far outside of any window */
 #define SILENT_MAX 2
+#define NOT_PLAYED "two streams before it did not end in time, so this one was not tried"
 #define AVAILABLE_PAUSE_MS 50
 #define MESSAGE_MAX_BYTES (4 * MIB)
 
@@ -59,8 +60,8 @@ static const struct scene_row {
 
 /* --- tokens ---------------------------------------------------------------------------------------- */
 
-static void mint(const struct converse *converse, const struct token_keys *keys, int64_t shift_s,
-                 struct buf *out) {
+static void mint(const struct converse *converse, const struct token_keys *keys,
+                 int64_t shift_s, struct buf *out) {
     struct err e;
     bool minted = token_mint(keys, converse->options->user, converse->options->workspace,
                              clock_unix_ms() / 1000 + shift_s, out, &e);
@@ -239,8 +240,7 @@ static void describe(const struct converse *converse, struct scene *scene) {
     buf_append(&text, STR("end: "));
     talk_describe_end(&scene->talk, &text);
     evidence_append(&scene->seen_text, buf_str(&text), asker->secrets, asker->secret_count);
-    scene->evidence =
-        (struct evidence){buf_str(&scene->sent_text), buf_str(&scene->seen_text)};
+    scene->evidence = (struct evidence){buf_str(&scene->sent_text), buf_str(&scene->seen_text)};
     buf_done(&text);
 }
 
@@ -253,7 +253,8 @@ static void open_scene(struct converse *converse, struct scene *scene, enum scen
     buf_init(&value, 64 * KIB);
     buf_init(&second, 64 * KIB);
     put_authorization(converse, auth, &value);
-    if (value.len) metadata[count++] = (struct grpc_metadata){STR("authorization"), buf_str(&value)};
+    if (value.len)
+        metadata[count++] = (struct grpc_metadata){STR("authorization"), buf_str(&value)};
     if (auth == TOKEN_TWICE) {
         put_authorization(converse, TOKEN_GARBAGE, &second);
         metadata[count++] = (struct grpc_metadata){STR("authorization"), buf_str(&second)};
@@ -271,11 +272,13 @@ static void open_scene(struct converse *converse, struct scene *scene, enum scen
 static void not_played(struct scene *scene) {
     scene->talk = (struct talk){.timed_out = true, .arena = arena_new(KIB)};
     buf_init(&scene->talk.end_text, KIB);
+    scene->not_played = true;
 }
 
 const struct scene *converse_scene(struct judge *judge, enum scene_id id) {
     struct converse *converse = converse_of(judge);
     struct scene *scene = &converse->scenes[id];
+    if (scene->not_played) judge_skip(judge, NOT_PLAYED);
     if (converse->played[id]) return scene;
     buf_init(&scene->sent_text, FINDING_SEEN_MAX_BYTES);
     buf_init(&scene->seen_text, FINDING_SEEN_MAX_BYTES);
@@ -284,6 +287,7 @@ const struct scene *converse_scene(struct judge *judge, enum scene_id id) {
         play(converse, scene, &rows[id]);
     } else {
         not_played(scene);
+        judge_skip(judge, NOT_PLAYED);
     }
     decode(scene);
     describe(converse, scene);
@@ -402,8 +406,8 @@ bool converse_speaks(struct target *target, const struct validate_options *optio
     talk_once(target->asker,
               &(struct talk_options){.url = buf_str(&target->url), .path = STR(CONVERSE)},
               STR_EMPTY, options->timeout_ms < 5000 ? options->timeout_ms : 5000, &talk);
-    bool speaks = talk.count > 0 || (talk.ended && talk.end.from_server &&
-                                     talk.end.code != ERR_UNIMPLEMENTED);
+    bool speaks = talk.count > 0 ||
+                  (talk.ended && talk.end.from_server && talk.end.code != ERR_UNIMPLEMENTED);
     talk_done(&talk);
     return speaks;
 }

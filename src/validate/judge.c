@@ -62,8 +62,7 @@ bool judge_break(struct judge *judge, const struct evidence *evidence, const cha
 bool judge_warn(struct judge *judge, const struct evidence *evidence, const char *format, ...) {
     va_list values;
     if (judge->finding->ended || judge->finding->verdict == VERDICT_WARN) return true;
-    bool strict =
-        judge->finding->check->level == LEVEL_STRICT && judge->options->strict;
+    bool strict = judge->finding->check->level == LEVEL_STRICT && judge->options->strict;
     va_start(values, format);
     settle(judge, strict ? VERDICT_FAIL : VERDICT_WARN, evidence, format, values);
     va_end(values);
@@ -96,7 +95,8 @@ static bool put_plain(struct buf *out, struct str bytes) {
         size_t valid = utf8_valid_prefix(bytes), i = 0;
         for (; i < valid; i++) {
             /* U+0080 to U+009F: terminals may take them as commands. */
-            bool control = (unsigned char)bytes.at[i] == 0xc2 && (unsigned char)bytes.at[i + 1] < 0xa0;
+            bool control =
+                (unsigned char)bytes.at[i] == 0xc2 && (unsigned char)bytes.at[i + 1] < 0xa0;
             bool put = control ? buf_printf(out, "\\xc2\\x%02x", (unsigned char)bytes.at[++i])
                                : evidence_put_byte(out, (unsigned char)bytes.at[i]);
             if (!put) return false;

@@ -124,21 +124,24 @@ static void junit_end(struct report *report, const struct validate_result *resul
     uint64_t took_ms = clock_mono_ms() - report->began_ms;
     buf_init(&name, 64 * KIB);
     put_attribute(&name, "name", report->target);
-    fprintf(report->out,
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite" STR_FMT
-            " tests=\"%zu\" failures=\"%zu\" errors=\"%d\" skipped=\"%zu\" time=\"%llu.%03llu\">\n",
-            STR_ARG(buf_str(&name)), report->count + result->unreachable,
-            result->verdicts[VERDICT_FAIL], result->unreachable, result->verdicts[VERDICT_SKIP],
-            (unsigned long long)(took_ms / 1000), (unsigned long long)(took_ms % 1000));
+    fprintf(
+        report->out,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite" STR_FMT
+        " tests=\"%zu\" failures=\"%zu\" errors=\"%d\" skipped=\"%zu\" time=\"%llu.%03llu\">\n",
+        STR_ARG(buf_str(&name)), report->count + result->unreachable,
+        result->verdicts[VERDICT_FAIL], result->unreachable, result->verdicts[VERDICT_SKIP],
+        (unsigned long long)(took_ms / 1000), (unsigned long long)(took_ms % 1000));
     if (result->unreachable) {
         buf_clear(&name);
         put_attribute(&name, "message", err_text(&result->why));
-        fprintf(report->out, "<testcase classname=\"target\" name=\"reached\"><error" STR_FMT
-                             "/></testcase>\n",
+        fprintf(report->out,
+                "<testcase classname=\"target\" name=\"reached\"><error" STR_FMT
+                "/></testcase>\n",
                 STR_ARG(buf_str(&name)));
     }
     fprintf(report->out, STR_FMT "</testsuite>\n", STR_ARG(buf_str(&report->kept)));
     buf_done(&name);
 }
 
-const struct report_writer report_junit = {keep_nothing, keep_nothing, junit_finding, junit_end};
+const struct report_writer report_junit = {keep_nothing, keep_nothing, junit_finding,
+                                           junit_end};

@@ -53,7 +53,8 @@ static void text_finding(struct report *report, const struct finding *finding) {
 static void text_end(struct report *report, const struct validate_result *result) {
     const size_t *verdicts = result->verdicts;
     if (result->unreachable) return; /* why is an error on stderr */
-    fprintf(report->out, "%zu checks in %.1f s: %zu passed, %zu failed, %zu warned, %zu skipped\n",
+    fprintf(report->out,
+            "%zu checks in %.1f s: %zu passed, %zu failed, %zu warned, %zu skipped\n",
             report->count, (double)(clock_mono_ms() - report->began_ms) / 1000,
             verdicts[VERDICT_PASS], verdicts[VERDICT_FAIL], verdicts[VERDICT_WARN],
             verdicts[VERDICT_SKIP]);
@@ -64,7 +65,8 @@ const struct report_writer report_text = {text_begin, text_profile, text_finding
 /* --- TAP ----------------------------------------------------------------------------------------- */
 
 static void tap_begin(struct report *report) {
-    fprintf(report->out, "TAP version 13\n# weir validate " STR_FMT "\n", STR_ARG(report->target));
+    fprintf(report->out, "TAP version 13\n# weir validate " STR_FMT "\n",
+            STR_ARG(report->target));
 }
 
 static void tap_profile(struct report *report) {

@@ -32,9 +32,9 @@ enum probe {
     PROBE_RESUME_NO_TOKEN,
     PROBE_RESUME_WRONG_TOKEN,
 
-    PROBE_INVOKE,         /* the input of the options */
-    PROBE_INVOKE_AGAIN,   /* the same; neither names a session */
-    PROBE_INVOKE_STRING,  /* the same again when that input is a string */
+    PROBE_INVOKE,        /* the input of the options */
+    PROBE_INVOKE_AGAIN,  /* the same; neither names a session */
+    PROBE_INVOKE_STRING, /* the same again when that input is a string */
     PROBE_INVOKE_OBJECT,
     PROBE_INVOKE_ARRAY,
     PROBE_INVOKE_SESSION,

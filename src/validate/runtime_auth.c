@@ -72,14 +72,15 @@ void check_auth_right(struct judge *judge) {
     if (!reply->status)
         judge_skip(judge, "/invoke gives no response (INVK-01)");
     else if (is_refusal(reply))
-        judge_break(judge, &reply->evidence, "expected the token to be accepted, got status %u%s",
-                    reply->status, judge->options->token.len ? "" : " (no token was given)");
+        judge_break(judge, &reply->evidence,
+                    "expected the token to be accepted, got status %u%s", reply->status,
+                    judge->options->token.len ? "" : " (no token was given)");
 }
 
 static const enum probe refused[] = {
-    PROBE_INVOKE_NO_TOKEN,    PROBE_INVOKE_WRONG_TOKEN, PROBE_INVOKE_EMPTY_TOKEN,
-    PROBE_INVOKE_BASIC,       PROBE_STREAM_NO_TOKEN,    PROBE_STREAM_WRONG_TOKEN,
-    PROBE_RESUME_NO_TOKEN,    PROBE_RESUME_WRONG_TOKEN,
+    PROBE_INVOKE_NO_TOKEN, PROBE_INVOKE_WRONG_TOKEN, PROBE_INVOKE_EMPTY_TOKEN,
+    PROBE_INVOKE_BASIC,    PROBE_STREAM_NO_TOKEN,    PROBE_STREAM_WRONG_TOKEN,
+    PROBE_RESUME_NO_TOKEN, PROBE_RESUME_WRONG_TOKEN,
 };
 
 /* Of /stream, STRM-10 judges that it is JSON. */
@@ -141,8 +142,7 @@ void check_auth_strange(struct judge *judge) {
     for (size_t i = 0; i < ARRAY_LEN(strange); i++) {
         const struct reply *got = runtime_probe(judge, strange[i]);
         if (judge_answered(judge, got) && got->status < 400)
-            judge_break(judge, &got->evidence,
-                        "expected a refusal of %s, got status %u",
+            judge_break(judge, &got->evidence, "expected a refusal of %s, got status %u",
                         strange[i] == PROBE_INVOKE_TOKEN_TWICE
                             ? "two Authorization fields, of which the second is wrong"
                             : "a token that lacks a byte",

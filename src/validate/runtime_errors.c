@@ -172,7 +172,8 @@ static void resume(struct judge *judge, const struct reply *paused) {
 
 void check_resume_hitl(struct judge *judge) {
     if (!judge->options->hitl_input.len) {
-        judge_skip(judge, "no input is known that makes the agent ask a human: give --hitl-input");
+        judge_skip(judge,
+                   "no input is known that makes the agent ask a human: give --hitl-input");
         return;
     }
     const struct reply *paused = runtime_probe(judge, PROBE_INVOKE_HITL);

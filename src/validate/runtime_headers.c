@@ -157,13 +157,13 @@ static bool boot_with_collector(struct judge *judge, uint16_t port) {
     struct target *target = runtime_of(judge)->target;
     struct err e;
     char endpoint[96], other[96];
-    const char *host =
-        target->kind == TARGET_IMAGE ? "host.docker.internal" : "127.0.0.1";
-    snprintf(endpoint, sizeof(endpoint), "OTEL_EXPORTER_OTLP_ENDPOINT=http://%s:%u", host, port);
+    const char *host = target->kind == TARGET_IMAGE ? "host.docker.internal" : "127.0.0.1";
+    snprintf(endpoint, sizeof(endpoint), "OTEL_EXPORTER_OTLP_ENDPOINT=http://%s:%u", host,
+             port);
     snprintf(other, sizeof(other), "OPENTELEMETRY_ENDPOINT=http://%s:%u", host, port);
-    const char *const more[] = {"AGENTBREEDER_SIDECAR_ACTIVE=1", endpoint, other,
-                                "OTEL_BSP_SCHEDULE_DELAY=200", "OTEL_METRIC_EXPORT_INTERVAL=200",
-                                NULL};
+    const char *const more[] = {
+        "AGENTBREEDER_SIDECAR_ACTIVE=1",   endpoint, other, "OTEL_BSP_SCHEDULE_DELAY=200",
+        "OTEL_METRIC_EXPORT_INTERVAL=200", NULL};
     return target_boot(target, &(struct target_boot){.more = more}, &e) ||
            judge_break(judge, NULL,
                        "expected it to start with AGENTBREEDER_SIDECAR_ACTIVE=1: %s", e.text);
@@ -196,9 +196,10 @@ void check_sidecar_quiet(struct judge *judge) {
         int caller = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
         if (caller >= 0) {
             close(caller);
-            judge_break(judge, NULL,
-                        "expected no call of the collector while AGENTBREEDER_SIDECAR_ACTIVE=1, "
-                        "got a connection");
+            judge_break(
+                judge, NULL,
+                "expected no call of the collector while AGENTBREEDER_SIDECAR_ACTIVE=1, "
+                "got a connection");
         }
     }
     close(fd);

@@ -11,8 +11,9 @@ void check_boot_answers(struct judge *judge) {
         judge_break(judge, target->start.odd ? &target->start.odd_one.evidence : NULL,
                     "expected an HTTP response to GET /health, got none");
     else if (!target->start.healthy && target->start.loading)
-        judge_break(judge, NULL, "expected /health to say healthy before the boot timeout, it "
-                                 "still says loading");
+        judge_break(judge, NULL,
+                    "expected /health to say healthy before the boot timeout, it "
+                    "still says loading");
 }
 
 void check_boot_quiet(struct judge *judge) {
@@ -106,8 +107,7 @@ void check_health_open(struct judge *judge) {
 }
 
 /* SemVer 2.0.0, without its rule about leading zeros. */
-#define SEMVER                                                                                 \
-    "^[0-9]+\\\\.[0-9]+\\\\.[0-9]+(-[0-9A-Za-z.-]+)?(\\\\+[0-9A-Za-z.-]+)?$"
+#define SEMVER "^[0-9]+\\\\.[0-9]+\\\\.[0-9]+(-[0-9A-Za-z.-]+)?(\\\\+[0-9A-Za-z.-]+)?$"
 
 void check_health_optional(struct judge *judge) {
     const struct reply *reply = health_object(judge);

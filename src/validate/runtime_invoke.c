@@ -1,8 +1,8 @@
 /* Checks of POST /invoke when all is well. */
 #include "validate/runtime.h"
 
-static const char *const reserved[] = {"trace_id", "tokens", "cost_usd", "model", "latency_ms",
-                                       NULL};
+static const char *const reserved[] = {"trace_id", "tokens",     "cost_usd",
+                                       "model",    "latency_ms", NULL};
 
 static bool is_good(const struct reply *reply) {
     return reply->status == 200 && !reply->failed.code && reply->json.kind == JSON_OBJECT;
@@ -15,7 +15,8 @@ bool runtime_invokes(struct judge *judge) {
 
 void check_invoke_string(struct judge *judge) {
     const struct reply *reply = runtime_probe(judge, PROBE_INVOKE_STRING);
-    if (runtime_lets_in(judge) && judge_status(judge, reply, 200)) judge_is_object(judge, reply);
+    if (runtime_lets_in(judge) && judge_status(judge, reply, 200))
+        judge_is_object(judge, reply);
 }
 
 #define OUTPUT_SCHEMA                                                                          \
@@ -157,7 +158,8 @@ void check_invoke_mirrors(struct judge *judge) {
     if (!is_good(reply) || (kind != JSON_OBJECT && kind != JSON_ARRAY && kind != JSON_STRING)) {
         judge_skip(judge, "there is no output for a string (INVK-01, INVK-02)");
     } else if (kind != JSON_STRING) {
-        judge_break(judge, &reply->evidence,
-                    "expected a string as output of a string: the dashboard shows nothing else");
+        judge_break(
+            judge, &reply->evidence,
+            "expected a string as output of a string: the dashboard shows nothing else");
     }
 }

@@ -33,8 +33,7 @@ static const char *const auth_shown[] = {
     [AUTH_BASIC] = "Authorization: Basic (a name and a password)\r\n",
     [AUTH_HEAD] = "Authorization: Bearer (the token without its last byte)\r\n",
     [AUTH_TAIL] = "Authorization: Bearer (the token without its first byte)\r\n",
-    [AUTH_TWICE] = "Authorization: Bearer (the token)\r\n"
-                   "Authorization: Bearer (another token)\r\n",
+    [AUTH_TWICE] = "Authorization: Bearer (the token, and in a second field another one)\r\n",
 };
 
 /* What stands for a part of a body: the input of the options, as JSON, and the sessions. */
@@ -56,66 +55,62 @@ struct probe_row {
 
 /* clang-format off */
 static const struct probe_row probes[PROBE_COUNT] = {
-    [PROBE_HEALTH]             = {"GET", "/health", AUTH_NONE},
-    [PROBE_HEALTH_WRONG_TOKEN] = {"GET", "/health", AUTH_WRONG},
-    [PROBE_HEALTH_VERSION_2]   = {"GET", "/health", AUTH_NONE, NULL, "X-Runtime-Contract-Version: 2\r\n"},
-    [PROBE_OPENAPI]            = {"GET", "/openapi.json", AUTH_NONE},
-    [PROBE_CARD]               = {"GET", "/.well-known/agent.json", AUTH_NONE},
+    [PROBE_HEALTH]             = {.method = "GET", .path = "/health", .auth = AUTH_NONE},
+    [PROBE_HEALTH_WRONG_TOKEN] = {.method = "GET", .path = "/health", .auth = AUTH_WRONG},
+    [PROBE_HEALTH_VERSION_2]   = {.method = "GET", .path = "/health", .auth = AUTH_NONE, .fields = "X-Runtime-Contract-Version: 2\r\n"},
+    [PROBE_OPENAPI]            = {.method = "GET", .path = "/openapi.json", .auth = AUTH_NONE},
+    [PROBE_CARD]               = {.method = "GET", .path = "/.well-known/agent.json", .auth = AUTH_NONE},
 
-    [PROBE_INVOKE_NO_TOKEN]    = {"POST", "/invoke", AUTH_NONE, USUAL},
-    [PROBE_INVOKE_WRONG_TOKEN] = {"POST", "/invoke", AUTH_WRONG, USUAL},
-    [PROBE_INVOKE_EMPTY_TOKEN] = {"POST", "/invoke", AUTH_EMPTY, USUAL},
-    [PROBE_INVOKE_BASIC]       = {"POST", "/invoke", AUTH_BASIC, USUAL},
-    [PROBE_INVOKE_TOKEN_HEAD]  = {"POST", "/invoke", AUTH_HEAD, USUAL},
-    [PROBE_INVOKE_TOKEN_TAIL]  = {"POST", "/invoke", AUTH_TAIL, USUAL},
-    [PROBE_INVOKE_TOKEN_TWICE] = {"POST", "/invoke", AUTH_TWICE, USUAL},
-    [PROBE_STREAM_NO_TOKEN]    = {"POST", "/stream", AUTH_NONE, USUAL},
-    [PROBE_STREAM_WRONG_TOKEN] = {"POST", "/stream", AUTH_WRONG, USUAL},
-    [PROBE_RESUME_NO_TOKEN]    = {"POST", "/resume", AUTH_NONE, "{\"thread_id\":\"" SESSION "\",\"human_input\":\"\"}"},
-    [PROBE_RESUME_WRONG_TOKEN] = {"POST", "/resume", AUTH_WRONG, "{\"thread_id\":\"" SESSION "\",\"human_input\":\"\"}"},
+    [PROBE_INVOKE_NO_TOKEN]    = {.method = "POST", .path = "/invoke", .auth = AUTH_NONE, .body = USUAL},
+    [PROBE_INVOKE_WRONG_TOKEN] = {.method = "POST", .path = "/invoke", .auth = AUTH_WRONG, .body = USUAL},
+    [PROBE_INVOKE_EMPTY_TOKEN] = {.method = "POST", .path = "/invoke", .auth = AUTH_EMPTY, .body = USUAL},
+    [PROBE_INVOKE_BASIC]       = {.method = "POST", .path = "/invoke", .auth = AUTH_BASIC, .body = USUAL},
+    [PROBE_INVOKE_TOKEN_HEAD]  = {.method = "POST", .path = "/invoke", .auth = AUTH_HEAD, .body = USUAL},
+    [PROBE_INVOKE_TOKEN_TAIL]  = {.method = "POST", .path = "/invoke", .auth = AUTH_TAIL, .body = USUAL},
+    [PROBE_INVOKE_TOKEN_TWICE] = {.method = "POST", .path = "/invoke", .auth = AUTH_TWICE, .body = USUAL},
+    [PROBE_STREAM_NO_TOKEN]    = {.method = "POST", .path = "/stream", .auth = AUTH_NONE, .body = USUAL},
+    [PROBE_STREAM_WRONG_TOKEN] = {.method = "POST", .path = "/stream", .auth = AUTH_WRONG, .body = USUAL},
+    [PROBE_RESUME_NO_TOKEN]    = {.method = "POST", .path = "/resume", .auth = AUTH_NONE, .body = "{\"thread_id\":\"" SESSION "\",\"human_input\":\"\"}"},
+    [PROBE_RESUME_WRONG_TOKEN] = {.method = "POST", .path = "/resume", .auth = AUTH_WRONG, .body = "{\"thread_id\":\"" SESSION "\",\"human_input\":\"\"}"},
 
-    [PROBE_INVOKE]             = {"POST", "/invoke", AUTH_RIGHT, USUAL},
-    [PROBE_INVOKE_AGAIN]       = {"POST", "/invoke", AUTH_RIGHT, USUAL},
-    [PROBE_INVOKE_STRING]      = {"POST", "/invoke", AUTH_RIGHT, "{\"input\":\"ping\"}"},
-    [PROBE_INVOKE_OBJECT]      = {"POST", "/invoke", AUTH_RIGHT, "{\"input\":{\"message\":\"ping\"}}"},
-    [PROBE_INVOKE_ARRAY]       = {"POST", "/invoke", AUTH_RIGHT, "{\"input\":[{\"type\":\"text\",\"text\":\"ping\"}]}"},
-    [PROBE_INVOKE_SESSION]     = {"POST", "/invoke", AUTH_RIGHT, "{\"input\":" INPUT ",\"session_id\":\"" SESSION "\"}"},
-    [PROBE_INVOKE_SESSION_HEADER] = {"POST", "/invoke", AUTH_RIGHT, USUAL, JSON_TYPE "X-Session-Id: " SESSION "\r\n"},
-    [PROBE_INVOKE_SESSION_BOTH] = {"POST", "/invoke", AUTH_RIGHT, "{\"input\":" INPUT ",\"session_id\":\"" SESSION "\"}",
-                                   JSON_TYPE "X-Session-Id: $other\r\n"},
-    [PROBE_INVOKE_EXTRAS]      = {"POST", "/invoke", AUTH_RIGHT,
-                                  "{\"input\":" INPUT ",\"config\":{\"configurable\":{}},\"metadata\":{\"weir_validate\":true},"
-                                  "\"x_weir_validate\":[1]}",
-                                  JSON_TYPE "X-Weir-Validate: 1\r\n"},
-    [PROBE_INVOKE_UNICODE]     = {"POST", "/invoke", AUTH_RIGHT, "{\"input\":\"Gr\xc3\xbc\xc3\x9f Gott \xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x91\x8b \\ud83d\\ude80\"}"},
-    [PROBE_INVOKE_NUL]         = {"POST", "/invoke", AUTH_RIGHT, "{\"input\":\"a\\u0000b\"}"},
-    [PROBE_INVOKE_LONG]        = {"POST", "/invoke", AUTH_RIGHT, "{\"input\":\"$long\"}"},
-    [PROBE_INVOKE_ERROR]       = {"POST", "/invoke", AUTH_RIGHT, "{\"input\":$error}"},
-    [PROBE_INVOKE_HITL]        = {"POST", "/invoke", AUTH_RIGHT, "{\"input\":$hitl,\"session_id\":\"$other\",\"thread_id\":\"$other\"}"},
-    [PROBE_INVOKE_VERSION_1]   = {"POST", "/invoke", AUTH_RIGHT, USUAL, JSON_TYPE "X-Runtime-Contract-Version: 1\r\n"},
-    [PROBE_INVOKE_VERSION_2]   = {"POST", "/invoke", AUTH_RIGHT, USUAL, JSON_TYPE "X-Runtime-Contract-Version: 2\r\n"},
-    [PROBE_INVOKE_TRACED]      = {"POST", "/invoke", AUTH_RIGHT, USUAL,
-                                  JSON_TYPE "X-Trace-Id: 4bf92f3577b34da6a3ce929d0e0e4736\r\nX-Request-Id: " SESSION "\r\n"
-                                  "X-Idempotency-Key: " SESSION "\r\n"},
-    [PROBE_INVOKE_KEPT]        = {"POST", "/invoke", AUTH_RIGHT, USUAL, .keep = true},
-    [PROBE_INVOKE_REUSED]      = {"POST", "/invoke", AUTH_RIGHT, USUAL, .reuse = true},
-    [PROBE_INVOKE_CHUNKED]     = {"POST", "/invoke", AUTH_RIGHT, USUAL, .how = ASK_CHUNKED},
-    [PROBE_INVOKE_EXPECT]      = {"POST", "/invoke", AUTH_RIGHT, USUAL, JSON_TYPE "Expect: 100-continue\r\n"},
+    [PROBE_INVOKE]             = {.method = "POST", .path = "/invoke", .body = USUAL},
+    [PROBE_INVOKE_AGAIN]       = {.method = "POST", .path = "/invoke", .body = USUAL},
+    [PROBE_INVOKE_STRING]      = {.method = "POST", .path = "/invoke", .body = "{\"input\":\"ping\"}"},
+    [PROBE_INVOKE_OBJECT]      = {.method = "POST", .path = "/invoke", .body = "{\"input\":{\"message\":\"ping\"}}"},
+    [PROBE_INVOKE_ARRAY]       = {.method = "POST", .path = "/invoke", .body = "{\"input\":[{\"type\":\"text\",\"text\":\"ping\"}]}"},
+    [PROBE_INVOKE_SESSION]     = {.method = "POST", .path = "/invoke", .body = "{\"input\":" INPUT ",\"session_id\":\"" SESSION "\"}"},
+    [PROBE_INVOKE_SESSION_HEADER] = {.method = "POST", .path = "/invoke", .body = USUAL, .fields = JSON_TYPE "X-Session-Id: " SESSION "\r\n"},
+    [PROBE_INVOKE_SESSION_BOTH] = {.method = "POST", .path = "/invoke", .body = "{\"input\":" INPUT ",\"session_id\":\"" SESSION "\"}", .fields = JSON_TYPE "X-Session-Id: $other\r\n"},
+    [PROBE_INVOKE_EXTRAS]      = {.method = "POST", .path = "/invoke", .body = "{\"input\":" INPUT ",\"config\":{\"configurable\":{}},\"metadata\":{\"weir_validate\":true},"
+        "\"x_weir_validate\":[1]}", .fields = JSON_TYPE "X-Weir-Validate: 1\r\n"},
+    [PROBE_INVOKE_UNICODE]     = {.method = "POST", .path = "/invoke", .body = "{\"input\":\"Gr\xc3\xbc\xc3\x9f Gott \xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x91\x8b \\ud83d\\ude80\"}"},
+    [PROBE_INVOKE_NUL]         = {.method = "POST", .path = "/invoke", .body = "{\"input\":\"a\\u0000b\"}"},
+    [PROBE_INVOKE_LONG]        = {.method = "POST", .path = "/invoke", .body = "{\"input\":\"$long\"}"},
+    [PROBE_INVOKE_ERROR]       = {.method = "POST", .path = "/invoke", .body = "{\"input\":$error}"},
+    [PROBE_INVOKE_HITL]        = {.method = "POST", .path = "/invoke", .body = "{\"input\":$hitl,\"session_id\":\"$other\",\"thread_id\":\"$other\"}"},
+    [PROBE_INVOKE_VERSION_1]   = {.method = "POST", .path = "/invoke", .body = USUAL, .fields = JSON_TYPE "X-Runtime-Contract-Version: 1\r\n"},
+    [PROBE_INVOKE_VERSION_2]   = {.method = "POST", .path = "/invoke", .body = USUAL, .fields = JSON_TYPE "X-Runtime-Contract-Version: 2\r\n"},
+    [PROBE_INVOKE_TRACED]      = {.method = "POST", .path = "/invoke", .body = USUAL, .fields = JSON_TYPE "X-Trace-Id: 4bf92f3577b34da6a3ce929d0e0e4736\r\nX-Request-Id: " SESSION "\r\n"
+        "X-Idempotency-Key: " SESSION "\r\n"},
+    [PROBE_INVOKE_KEPT]        = {.method = "POST", .path = "/invoke", .body = USUAL, .keep = true},
+    [PROBE_INVOKE_REUSED]      = {.method = "POST", .path = "/invoke", .body = USUAL, .reuse = true},
+    [PROBE_INVOKE_CHUNKED]     = {.method = "POST", .path = "/invoke", .body = USUAL, .how = ASK_CHUNKED},
+    [PROBE_INVOKE_EXPECT]      = {.method = "POST", .path = "/invoke", .body = USUAL, .fields = JSON_TYPE "Expect: 100-continue\r\n"},
 
-    [PROBE_BAD_JSON]           = {"POST", "/invoke", AUTH_RIGHT, "{\"input\":"},
-    [PROBE_NO_INPUT]           = {"POST", "/invoke", AUTH_RIGHT, "{}"},
-    [PROBE_WRONG_TYPE]         = {"POST", "/invoke", AUTH_RIGHT, "{\"input\":" INPUT ",\"session_id\":7}"},
-    [PROBE_TEXT_PLAIN]         = {"POST", "/invoke", AUTH_RIGHT, "ping", "Content-Type: text/plain\r\n"},
-    [PROBE_NO_PATH]            = {"GET", "/weir-validate/no/such/path", AUTH_RIGHT},
-    [PROBE_NO_METHOD]          = {"GET", "/invoke", AUTH_RIGHT},
+    [PROBE_BAD_JSON]           = {.method = "POST", .path = "/invoke", .body = "{\"input\":"},
+    [PROBE_NO_INPUT]           = {.method = "POST", .path = "/invoke", .body = "{}"},
+    [PROBE_WRONG_TYPE]         = {.method = "POST", .path = "/invoke", .body = "{\"input\":" INPUT ",\"session_id\":7}"},
+    [PROBE_TEXT_PLAIN]         = {.method = "POST", .path = "/invoke", .body = "ping", .fields = "Content-Type: text/plain\r\n"},
+    [PROBE_NO_PATH]            = {.method = "GET", .path = "/weir-validate/no/such/path"},
+    [PROBE_NO_METHOD]          = {.method = "GET", .path = "/invoke"},
 
-    [PROBE_STREAM]             = {"POST", "/stream", AUTH_RIGHT, USUAL},
-    [PROBE_STREAM_BAD_JSON]    = {"POST", "/stream", AUTH_RIGHT, "{\"input\":"},
-    [PROBE_STREAM_ERROR]       = {"POST", "/stream", AUTH_RIGHT, "{\"input\":$error}"},
-    [PROBE_STREAM_LEFT]        = {"POST", "/stream", AUTH_RIGHT, USUAL, .until = ASK_TO_FIRST_BYTE},
+    [PROBE_STREAM]             = {.method = "POST", .path = "/stream", .body = USUAL},
+    [PROBE_STREAM_BAD_JSON]    = {.method = "POST", .path = "/stream", .body = "{\"input\":"},
+    [PROBE_STREAM_ERROR]       = {.method = "POST", .path = "/stream", .body = "{\"input\":$error}"},
+    [PROBE_STREAM_LEFT]        = {.method = "POST", .path = "/stream", .body = USUAL, .until = ASK_TO_FIRST_BYTE},
 
-    [PROBE_RESUME_EMPTY]       = {"POST", "/resume", AUTH_RIGHT, "{\"thread_id\":\"\",\"human_input\":\"\"}"},
-    [PROBE_RESUME_UNKNOWN]     = {"POST", "/resume", AUTH_RIGHT, "{\"thread_id\":\"" SESSION "-nobody\",\"human_input\":\"yes\"}"},
+    [PROBE_RESUME_EMPTY]       = {.method = "POST", .path = "/resume", .body = "{\"thread_id\":\"\",\"human_input\":\"\"}"},
+    [PROBE_RESUME_UNKNOWN]     = {.method = "POST", .path = "/resume", .body = "{\"thread_id\":\"" SESSION "-nobody\",\"human_input\":\"yes\"}"},
 };
 /* clang-format on */
 
@@ -153,9 +148,12 @@ static void write_parts(const struct runtime *runtime, struct str text, struct b
     bool is_long = str_find(text, STR("$long")) < text.len;
     struct text filler = is_long ? long_text() : (struct text){0};
     const struct part parts[] = {
-        {INPUT, options->input},          {SESSION, str_from(runtime->session)},
-        {"$other", str_from(runtime->other_session)}, {"$error", options->error_input},
-        {"$hitl", options->hitl_input},   {"$long", text_str(filler)},
+        {INPUT, options->input},
+        {SESSION, str_from(runtime->session)},
+        {"$other", str_from(runtime->other_session)},
+        {"$error", options->error_input},
+        {"$hitl", options->hitl_input},
+        {"$long", text_str(filler)},
     };
     put_parts(text, parts, ARRAY_LEN(parts), out);
     text_done(&filler);
@@ -320,8 +318,7 @@ bool runtime_speaks(struct target *target, const struct validate_options *option
                            .path = STR("/invoke"),
                            .timeout_ms = options->timeout_ms},
         &reply);
-    speaks = reply.status && reply.status != 404;
+    speaks = reply.json.kind == JSON_OBJECT && reply.status != 404;
     reply_done(&reply);
     return speaks;
 }
-

@@ -13,7 +13,8 @@
 
 static bool is_event_stream(const struct reply *reply) {
     struct str type = reply_field(reply, STR("content-type"));
-    return reply->status == 200 && type.at && str_find_nocase(type, STR("text/event-stream")) == 0;
+    return reply->status == 200 && type.at &&
+           str_find_nocase(type, STR("text/event-stream")) == 0;
 }
 
 void check_stream_type(struct judge *judge) {
@@ -94,7 +95,8 @@ static void judge_end(struct judge *judge, const struct reply *reply,
     else if (!is_done(&body->events[body->count - 1]))
         judge_break(judge, evidence, "expected nothing after data: [DONE], got another event");
     else if (body->cut)
-        judge_break(judge, evidence, "expected a blank line after data: [DONE] and nothing else");
+        judge_break(judge, evidence,
+                    "expected a blank line after data: [DONE] and nothing else");
     else if (reply->failed.code)
         judge_break(judge, evidence, "expected the end of the body after data: [DONE]: %s",
                     reply->failed.text);
@@ -115,8 +117,8 @@ static void judge_data(struct judge *judge, const struct reply *reply,
     bool holds = delta.kind == JSON_STRING || (!delta.kind && text.kind == JSON_STRING);
     struct str data = str_head(event->data, 200);
     if (event->json.kind == JSON_NONE) {
-        judge_break(judge, &reply->evidence, "expected JSON, or [DONE], as data, got '" STR_FMT "'",
-                    STR_ARG(data));
+        judge_break(judge, &reply->evidence,
+                    "expected JSON, or [DONE], as data, got '" STR_FMT "'", STR_ARG(data));
     } else if (!is_unnamed(event)) {
         return;
     } else if (!holds && json_find(event->json, STR("error")).kind != JSON_STRING) {
@@ -256,7 +258,8 @@ void check_stream_flow(struct judge *judge) {
     if (!runtime_streams(judge)) return;
     const struct reply *reply = runtime_probe(judge, PROBE_STREAM);
     uint64_t total_ms = reply->end_ms - reply->began_ms;
-    uint64_t first_ms = reply->first_byte_ms ? reply->first_byte_ms - reply->began_ms : total_ms;
+    uint64_t first_ms =
+        reply->first_byte_ms ? reply->first_byte_ms - reply->began_ms : total_ms;
     if (total_ms < FLOW_MIN_MS)
         judge_skip(judge, "the stream took %llu ms, too short to tell",
                    (unsigned long long)total_ms);
@@ -306,7 +309,8 @@ static void judge_agreement(struct judge *judge, const struct reply *reply,
     for (size_t i = 0; i < body->count; i++) {
         const struct sse_body_event *event = &body->events[i];
         if (is_unnamed(event)) json_text(delta_of(event), &text);
-        if (str_equal(event->type, STR("result"))) result = json_find(event->json, STR("output"));
+        if (str_equal(event->type, STR("result")))
+            result = json_find(event->json, STR("output"));
     }
     if (result.kind != JSON_STRING || text.len == 0)
         judge_skip(judge, "the stream has no text to compare, or no result");

@@ -16,7 +16,8 @@ static void on_event(const struct sse_event *event, void *ctx) {
     struct sse_body *body = reading->body;
     struct sse_body_event kept = {.json = {.kind = JSON_NONE}};
     struct err none;
-    if (body->count == SSE_BODY_EVENTS_MAX || !arena_str(body->arena, event->type, &kept.type) ||
+    if (body->count == SSE_BODY_EVENTS_MAX ||
+        !arena_str(body->arena, event->type, &kept.type) ||
         !arena_str(body->arena, event->data, &kept.data)) {
         reading->full = true;
         return;

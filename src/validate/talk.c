@@ -13,8 +13,7 @@ static void talk_stop_waiting(struct talk *talk) {
 static void on_message(struct lent lent, void *ctx) {
     struct talk *talk = ctx;
     struct str kept;
-    if (talk->count == TALK_MESSAGES_MAX ||
-        !arena_str(talk->arena, lent_read(lent), &kept)) {
+    if (talk->count == TALK_MESSAGES_MAX || !arena_str(talk->arena, lent_read(lent), &kept)) {
         talk->too_much = true;
         talk_leave(talk);
         talk_stop_waiting(talk);

@@ -135,24 +135,23 @@ static bool start_process(struct target *target, struct str words, struct str li
     struct str search = str_from(getenv("PATH"));
     const char **args = list_of(words), **environment = list_of(lines);
     buf_init(&path, 16 * KIB);
-    bool started = child_find(str_from(args[0]), search, &path)
-                       ? child_start(target->asker->loop,
-                                     &(struct child_options){.path = path.at,
-                                                             .args = args,
-                                                             .environment = environment,
-                                                             .reports = true,
-                                                             .guard = CHILD_GUARD_SELF},
-                                     &child_sink, target, &target->child, e)
-                       : err_set(e, ERR_NOT_FOUND,
-                                 "there is no program '%s' that can be run", args[0]);
+    bool started =
+        child_find(str_from(args[0]), search, &path)
+            ? child_start(target->asker->loop,
+                          &(struct child_options){.path = path.at,
+                                                  .args = args,
+                                                  .environment = environment,
+                                                  .reports = true,
+                                                  .guard = CHILD_GUARD_SELF},
+                          &child_sink, target, &target->child, e)
+            : err_set(e, ERR_NOT_FOUND, "there is no program '%s' that can be run", args[0]);
     buf_done(&path);
     free(args);
     free(environment);
     return started;
 }
 
-static bool start_target(struct target *target, const struct target_boot *boot,
-                         struct err *e) {
+static bool start_target(struct target *target, const struct target_boot *boot, struct err *e) {
     struct buf words, lines;
     uint16_t port;
     if (!free_port(&port, e)) return false;
@@ -182,7 +181,8 @@ bool target_is_healthy(const struct reply *reply) {
 }
 
 static bool is_loading(const struct reply *reply) {
-    return reply->status == 200 && json_is(json_find(reply->json, STR("status")), STR("loading"));
+    return reply->status == 200 &&
+           json_is(json_find(reply->json, STR("status")), STR("loading"));
 }
 
 static void ask_target(struct target *target, struct str method, struct str path,
@@ -280,11 +280,10 @@ static bool explain_end_with(const struct target *target, struct str said, struc
     if (target->ended)
         return err_set(e, ERR_UNAVAILABLE, "the target ended with exit code %d%s" STR_FMT,
                        target->end.exit_code, says, STR_ARG(said));
-    return err_set(e, ERR_UNAVAILABLE,
-                   "the target did not answer GET /health within %llu s (--boot-timeout)%s"
-                   STR_FMT,
-                   (unsigned long long)(target->options->boot_timeout_ms / 1000), says,
-                   STR_ARG(said));
+    return err_set(
+        e, ERR_UNAVAILABLE,
+        "the target did not answer GET /health within %llu s (--boot-timeout)%s" STR_FMT,
+        (unsigned long long)(target->options->boot_timeout_ms / 1000), says, STR_ARG(said));
 }
 
 static bool explain_end(const struct target *target, struct err *e) {
@@ -344,9 +343,9 @@ bool target_open(const struct target_options *options, struct asker *asker, stru
     buf_init(&ret->engine, 16 * KIB);
     buf_init(&ret->container, 256);
     buf_append(&ret->url, options->url);
-    bool good = ret->kind == TARGET_IMAGE
-                    ? container_find_engine(ret, e)
-                    : ret->kind == TARGET_COMMAND || exchange_server_of(options->url, &server, e);
+    bool good = ret->kind == TARGET_IMAGE ? container_find_engine(ret, e)
+                                          : ret->kind == TARGET_COMMAND ||
+                                                exchange_server_of(options->url, &server, e);
     if (!good) target_done(ret);
     return good;
 }

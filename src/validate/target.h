@@ -26,9 +26,9 @@ struct target_options {
     struct str url;             /* a URL, or ... */
     const char *const *command; /* its words, ends with NULL, or ... */
     struct str image;
-    uint64_t image_port;           /* on which the image listens; 0: 8080 */
-    const char *const *more;       /* NAME=VALUE, ends with NULL */
-    struct str token;              /* what it gets as AGENT_AUTH_TOKEN */
+    uint64_t image_port;     /* on which the image listens; 0: 8080 */
+    const char *const *more; /* NAME=VALUE, ends with NULL */
+    struct str token;        /* what it gets as AGENT_AUTH_TOKEN */
     uint64_t boot_timeout_ms, timeout_ms;
     struct str signing_key; /* what it gets as CRAWBL_MCP_SIGNING_KEY */
     bool any_answer;        /* it is up when it takes connections: it need not speak HTTP */
@@ -45,11 +45,11 @@ struct target_boot {
 
 /* What was seen while the target started. */
 struct target_start {
-    bool answered;        /* /health gave a response */
-    bool healthy;         /* ... and said so */
-    unsigned loading;     /* how often it said that it is loading */
-    unsigned odd;         /* responses that are neither; connections that broke */
-    struct reply odd_one; /* the first of them */
+    bool answered;               /* /health gave a response */
+    bool healthy;                /* ... and said so */
+    unsigned loading;            /* how often it said that it is loading */
+    unsigned odd;                /* responses that are neither; connections that broke */
+    struct reply odd_one;        /* the first of them */
     struct reply invoke, stream; /* asked when it first said that it is loading */
 };
 

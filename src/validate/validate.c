@@ -32,7 +32,8 @@ static bool is_named(struct str id, struct str name) {
     if (!name.len || id.len < name.len || !str_equal_nocase(str_head(id, name.len), name))
         return false;
     struct str rest = str_skip(id, name.len);
-    return rest.len == 0 || (rest.at[0] == '-' && str_find_byte(str_skip(rest, 1), '-') == rest.len - 1);
+    return rest.len == 0 ||
+           (rest.at[0] == '-' && str_find_byte(str_skip(rest, 1), '-') == rest.len - 1);
 }
 
 static bool list_has(struct str list, struct str id) {
@@ -146,8 +147,8 @@ void validate_run(const struct target_options *target_options,
     if (!ret->unreachable) {
         struct run run = {&target, options, selection, sink, ctx, ret};
         bool booted = target_boot(&target, &(struct target_boot){.open = false}, &ret->why);
-        ret->unreachable = !(booted || is_there(&target)) ||
-                           !run_profiles(&run, named, booted, &ret->why);
+        ret->unreachable =
+            !(booted || is_there(&target)) || !run_profiles(&run, named, booted, &ret->why);
         target_done(&target);
     }
     asker_done(&asker);

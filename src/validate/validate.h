@@ -18,7 +18,7 @@ struct profile {
     const char *against; /* what it checks, for people */
     const struct check *checks;
     size_t count;
-    bool is_http;        /* a started target is up when its /health says so */
+    bool is_http; /* a started target is up when its /health says so */
     /* What the checks share. Never NULL. */
     void *(*open)(struct target *target, const struct validate_options *options);
     void (*close)(void *world);

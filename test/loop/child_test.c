@@ -201,6 +201,30 @@ static void a_child_may_be_killed_before_it_did_anything(void **state) {
     assert_int_equal(seen.ends, 0);
 }
 
+static void a_stopped_child_reports_its_end(void **state) {
+    struct seen seen;
+    (void)state;
+    begin(&seen);
+    start(&seen, "echo begun; sleep 600", STR_EMPTY);
+    child_stop(seen.child);
+    child_stop(seen.child); /* a second time changes nothing */
+    loop_run(seen.loop);
+    assert_int_equal(seen.ends, 1);
+    assert_int_equal(seen.signal, SIGKILL);
+    finish(&seen);
+}
+
+static void a_stopped_child_may_still_be_killed(void **state) {
+    struct seen seen;
+    (void)state;
+    begin(&seen);
+    start(&seen, "sleep 600", STR_EMPTY);
+    child_stop(seen.child);
+    child_kill(seen.child);
+    finish(&seen);
+    assert_int_equal(seen.ends, 0);
+}
+
 static void no_descriptor_is_leaked(void **state) {
     (void)state;
     struct seen seen;
@@ -263,6 +287,8 @@ int main(void) {
         cmocka_unit_test(whom_a_child_started_goes_with_it),
         cmocka_unit_test(a_killed_child_says_nothing_more),
         cmocka_unit_test(a_child_may_be_killed_before_it_did_anything),
+        cmocka_unit_test(a_stopped_child_reports_its_end),
+        cmocka_unit_test(a_stopped_child_may_still_be_killed),
         cmocka_unit_test(no_descriptor_is_leaked),
         cmocka_unit_test(a_program_that_is_not_there_is_an_error),
         cmocka_unit_test(a_program_is_found_in_the_folders_of_the_path),
