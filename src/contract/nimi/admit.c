@@ -9,24 +9,28 @@
  * tasks. */
 enum need { NEED_WORDS = MEDIA_TASKS, NEED_UNSUPPORTED };
 
-/* For each type: its execution modes, its arm of the spec, and the need of a connector. The
- * protocol has no jobs for the first two types; we add them. */
+#define EXTENSION(name) "nimi.scenario." name ".request"
+
+/* For each type: its execution modes, its arm of the spec, the need of a connector, and the
+ * namespace of its extension (NULL: it has none). The protocol has no jobs for the first two
+ * types; we add them. */
 static const struct {
     unsigned modes;
     int spec;
     int need; /* enum media_task or enum need */
+    const char *extension;
 } types[] = {
     /* clang-format off */
-    [NIMI_SCENARIO_TYPE_TEXT_GENERATE]     = {MODE(SYNC) | MODE(STREAM) | MODE(ASYNC_JOB), 1, NEED_WORDS},
-    [NIMI_SCENARIO_TYPE_TEXT_EMBED]        = {MODE(SYNC) | MODE(ASYNC_JOB),                2, MEDIA_EMBEDDING},
-    [NIMI_SCENARIO_TYPE_IMAGE_GENERATE]    = {MODE(ASYNC_JOB),                             3, MEDIA_IMAGE},
-    [NIMI_SCENARIO_TYPE_VIDEO_GENERATE]    = {MODE(ASYNC_JOB),                             4, NEED_UNSUPPORTED},
-    [NIMI_SCENARIO_TYPE_SPEECH_SYNTHESIZE] = {MODE(STREAM) | MODE(ASYNC_JOB),              5, MEDIA_SPEECH},
-    [NIMI_SCENARIO_TYPE_SPEECH_TRANSCRIBE] = {MODE(ASYNC_JOB),                             6, MEDIA_TRANSCRIPT},
-    [NIMI_SCENARIO_TYPE_VOICE_CLONE]       = {MODE(ASYNC_JOB),                             7, NEED_UNSUPPORTED},
-    [NIMI_SCENARIO_TYPE_VOICE_DESIGN]      = {MODE(ASYNC_JOB),                             8, NEED_UNSUPPORTED},
-    [NIMI_SCENARIO_TYPE_MUSIC_GENERATE]    = {MODE(ASYNC_JOB),                             9, NEED_UNSUPPORTED},
-    [NIMI_SCENARIO_TYPE_WORLD_GENERATE]    = {MODE(ASYNC_JOB),                            10, NEED_UNSUPPORTED},
+    [NIMI_SCENARIO_TYPE_TEXT_GENERATE]     = {MODE(SYNC) | MODE(STREAM) | MODE(ASYNC_JOB), 1, NEED_WORDS,       NULL},
+    [NIMI_SCENARIO_TYPE_TEXT_EMBED]        = {MODE(SYNC) | MODE(ASYNC_JOB),                2, MEDIA_EMBEDDING,  NULL},
+    [NIMI_SCENARIO_TYPE_IMAGE_GENERATE]    = {MODE(ASYNC_JOB),                             3, MEDIA_IMAGE,      EXTENSION("image")},
+    [NIMI_SCENARIO_TYPE_VIDEO_GENERATE]    = {MODE(ASYNC_JOB),                             4, NEED_UNSUPPORTED, EXTENSION("video")},
+    [NIMI_SCENARIO_TYPE_SPEECH_SYNTHESIZE] = {MODE(STREAM) | MODE(ASYNC_JOB),              5, MEDIA_SPEECH,     EXTENSION("speech_synthesize")},
+    [NIMI_SCENARIO_TYPE_SPEECH_TRANSCRIBE] = {MODE(ASYNC_JOB),                             6, MEDIA_TRANSCRIPT, EXTENSION("speech_transcribe")},
+    [NIMI_SCENARIO_TYPE_VOICE_CLONE]       = {MODE(ASYNC_JOB),                             7, NEED_UNSUPPORTED, NULL},
+    [NIMI_SCENARIO_TYPE_VOICE_DESIGN]      = {MODE(ASYNC_JOB),                             8, NEED_UNSUPPORTED, NULL},
+    [NIMI_SCENARIO_TYPE_MUSIC_GENERATE]    = {MODE(ASYNC_JOB),                             9, NEED_UNSUPPORTED, EXTENSION("music_generate")},
+    [NIMI_SCENARIO_TYPE_WORLD_GENERATE]    = {MODE(ASYNC_JOB),                            10, NEED_UNSUPPORTED, EXTENSION("world_generate")},
     /* clang-format on */
 };
 
@@ -127,12 +131,30 @@ static bool has_input(struct steps *at, struct fault *fault) {
     }
 }
 
-/* No extensions exist yet, for any type. */
+static bool is_known(int scenario_type, struct str extension) {
+    const char *known = types[scenario_type].extension;
+    return known && str_equal(str_trim(extension), str_from(known));
+}
+
+/* An extension holds what one vendor has beyond the spec. No provider here reads any, so a job
+ * begins and shows that it was ignored. The events of a stream have no place to show that. */
 static bool extensions_are_known(struct steps *at, struct fault *fault) {
-    if (at->asked->extension_count == 0) return true;
-    return fault_set(fault, NIMI_AI_MEDIA_OPTION_UNSUPPORTED,
-                     "the extension '" STR_FMT "' is not known for this scenario type",
-                     STR_ARG(str_head(at->asked->extensions[0].namespace_, 80)));
+    const struct scenario *asked = at->asked;
+    for (size_t i = 0; i < asked->extension_count; i++) {
+        struct str name = asked->extensions[i].namespace_;
+        if (!is_known(asked->scenario_type, name))
+            return fault_set(fault, NIMI_AI_MEDIA_OPTION_UNSUPPORTED,
+                             "the extension '" STR_FMT "' is not known for this scenario type",
+                             STR_ARG(str_head(name, 80)));
+    }
+    if (asked->extension_count > 1)
+        return fault_set(fault, NIMI_AI_MEDIA_OPTION_UNSUPPORTED,
+                         "the extension is given %zu times; give it once",
+                         asked->extension_count);
+    return asked->extension_count == 0 || at->by == ADMIT_SUBMIT ||
+           fault_set(fault, NIMI_AI_MEDIA_OPTION_UNSUPPORTED,
+                     "no provider here reads extensions, and a stream cannot say that one was "
+                     "ignored; leave it out, or submit a job");
 }
 
 /* --- step 3: the app (step 2, the bearer, was checked before the request was read) -------- */

@@ -30,7 +30,9 @@ MUST_CHECK bool bearer_authorize(struct nimi_call *call, struct fault *fault);
  * errors  PRINCIPAL_UNAUTHORIZED it names another subject */
 MUST_CHECK bool bearer_bind(struct nimi_call *call, void *request, struct fault *fault);
 
-/* Whether the caller may see what was made for this subject. */
+/* Whether the caller may see what was made for this subject. Everyone sees what an anonymous
+ * caller made (an empty subject): the real SDK submits local jobs without its token, and asks
+ * about them with it. */
 bool bearer_may_see(const struct nimi_call *call, struct str subject);
 
 /* Hold the first message, or the end of messages, of a call that waits. */

@@ -76,7 +76,8 @@ struct ask {
     enum admit_by by;
     const char *app, *subject, *model, *connector; /* NULL: a good one, or none */
     int route;                                     /* 0: LOCAL */
-    bool no_head, no_spec, wrong_spec, no_input, system_only, extended;
+    bool no_head, no_spec, wrong_spec, no_input, system_only, extended, extended_twice;
+    const char *extension; /* NULL: one that does not exist */
     struct envelope envelope;
 };
 
@@ -117,7 +118,9 @@ static struct nimi_scenario_spec spec_of(const struct ask *ask) {
 }
 
 static bool admit(const struct ask *ask, struct admission *ret, struct fault *fault) {
-    static const struct nimi_scenario_extension extension = {.namespace_ = STR_INIT("x.y")};
+    const struct nimi_scenario_extension extension = {.namespace_ =
+                                                          or_else(ask->extension, "x.y")};
+    const struct nimi_scenario_extension extensions[] = {extension, extension};
     const struct nimi_scenario_request_head head = {
         .app_id = or_else(ask->app, "demo.app"),
         .subject_user_id = or_else(ask->subject, ""),
@@ -125,20 +128,23 @@ static bool admit(const struct ask *ask, struct admission *ret, struct fault *fa
         .connector_id = or_else(ask->connector, ""),
         .route_policy = ask->route ? ask->route : NIMI_ROUTE_POLICY_LOCAL};
     const struct nimi_scenario_spec spec = spec_of(ask);
-    return admit_scenario(&settings, &ask->envelope,
-                          &(struct scenario){.head = ask->no_head ? NULL : &head,
-                                             .scenario_type = ask->type,
-                                             .mode = ask->mode,
-                                             .spec = ask->no_spec ? NULL : &spec,
-                                             .extensions = &extension,
-                                             .extension_count = ask->extended},
-                          ask->by, ret, fault);
+    return admit_scenario(
+        &settings, &ask->envelope,
+        &(struct scenario){.head = ask->no_head ? NULL : &head,
+                           .scenario_type = ask->type,
+                           .mode = ask->mode,
+                           .spec = ask->no_spec ? NULL : &spec,
+                           .extensions = extensions,
+                           .extension_count = (size_t)ask->extended + ask->extended_twice},
+        ask->by, ret, fault);
 }
 
 #define TEXT NIMI_SCENARIO_TYPE_TEXT_GENERATE
 #define EMBED NIMI_SCENARIO_TYPE_TEXT_EMBED
 #define SPEECH NIMI_SCENARIO_TYPE_SPEECH_SYNTHESIZE
 #define CLOUD NIMI_ROUTE_POLICY_CLOUD
+#define SPEECH_EXTENSION "nimi.scenario.speech_synthesize.request"
+#define IMAGE_EXTENSION "nimi.scenario.image.request"
 
 struct row {
     struct ask ask;
@@ -182,6 +188,10 @@ static void each_step_that_says_no_has_its_reason_and_status(void **state) {
         {{.type = EMBED, .by = ADMIT_EXECUTE, .no_input = true},     NIMI_AI_INPUT_INVALID,               ERR_INVALID_ARGUMENT},
         {{.type = SPEECH, .no_input = true},                         NIMI_AI_INPUT_INVALID,               ERR_INVALID_ARGUMENT},
         {{.type = TEXT, .extended = true},                           NIMI_AI_MEDIA_OPTION_UNSUPPORTED,    ERR_INVALID_ARGUMENT},
+        {{.type = TEXT, .extended = true, .extension = SPEECH_EXTENSION}, NIMI_AI_MEDIA_OPTION_UNSUPPORTED, ERR_INVALID_ARGUMENT},
+        {{.type = SPEECH, .by = ADMIT_SUBMIT, .extended = true, .extension = IMAGE_EXTENSION}, NIMI_AI_MEDIA_OPTION_UNSUPPORTED, ERR_INVALID_ARGUMENT},
+        {{.type = SPEECH, .by = ADMIT_SUBMIT, .extended = true, .extended_twice = true, .extension = SPEECH_EXTENSION}, NIMI_AI_MEDIA_OPTION_UNSUPPORTED, ERR_INVALID_ARGUMENT},
+        {{.type = SPEECH, .extended = true, .extension = SPEECH_EXTENSION}, NIMI_AI_MEDIA_OPTION_UNSUPPORTED, ERR_INVALID_ARGUMENT},
         /* 3: the app (2, the bearer, stands before it) */
         {{.type = TEXT, .app = " "},                                 NIMI_AI_APP_ID_REQUIRED,             ERR_INVALID_ARGUMENT},
         {{.type = TEXT, .app = "a\nb"},                              NIMI_PROTOCOL_ENVELOPE_INVALID,      ERR_INVALID_ARGUMENT},
@@ -222,6 +232,19 @@ static void each_step_that_says_no_has_its_reason_and_status(void **state) {
         /* clang-format on */
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) assert_refused(&rows[i], i);
+}
+
+/* The real SDK writes what an app calls `extensions` under its type's namespace. */
+static void a_job_may_bring_the_extension_of_its_type(void **state) {
+    (void)state;
+    const struct ask ask = {.type = SPEECH,
+                            .by = ADMIT_SUBMIT,
+                            .model = "anna-voice",
+                            .extended = true,
+                            .extension = SPEECH_EXTENSION};
+    struct admission found;
+    struct fault fault;
+    if (!admit(&ask, &found, &fault)) fail_msg("%s", fault.why.text);
 }
 
 /* With each fault of the list a good request gets one more; the first of them answers. */
@@ -452,6 +475,7 @@ static void what_is_served_depends_on_who_is_on(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         T(each_step_that_says_no_has_its_reason_and_status),
+        T(a_job_may_bring_the_extension_of_its_type),
         T(of_several_faults_the_earliest_step_answers),
         T(the_connector_of_a_model_is_found),
         T(a_local_model_that_is_not_installed_is_unavailable),

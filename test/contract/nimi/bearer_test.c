@@ -2,6 +2,7 @@
  * keys. The sample tokens are old, so the clock may differ by a lifetime here. */
 #include "fixture.h"
 
+#include "contract/nimi/bearer.h"
 #include "contract/nimi/methods.h"
 #include "fake/exchange_fake.h"
 #include "fake/http_fake.h"
@@ -241,6 +242,26 @@ static void an_upload_waits_with_its_first_message(void **state) {
     refused(x, "7", "PRINCIPAL_UNAUTHORIZED");
 }
 
+static void what_nobody_made_is_seen_by_everyone(void **state) {
+    (void)state;
+    static const struct {
+        const char *caller, *maker;
+        bool seen;
+    } rows[] = {
+        {"anna", "anna", true}, {"ben", "anna", false}, {"", "anna", false},
+        {"anna", "", true},     {"", "", true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct nimi_call asked = {.instance = &instance, .subject = str_from(rows[i].caller)};
+        assert_true(bearer_may_see(&asked, str_from(rows[i].maker))); /* without issuers */
+    }
+    with_issuer(JWT_KEYS, "");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct nimi_call asked = {.instance = &instance, .subject = str_from(rows[i].caller)};
+        assert_int_equal(bearer_may_see(&asked, str_from(rows[i].maker)), rows[i].seen);
+    }
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
@@ -255,6 +276,7 @@ int main(void) {
         TEST(a_caller_that_waits_may_leave),
         TEST(a_stop_ends_calls_that_wait),
         TEST(an_upload_waits_with_its_first_message),
+        TEST(what_nobody_made_is_seen_by_everyone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,6 +32,7 @@ async function checkKept(job_id) {
   assert.deepEqual(reply.job, story.events.at(-1).job);
   const result = await nimi.ask(ai, "GetScenarioArtifacts", { job_id });
   assert.equal(result.reply.output.text_generate.text, SAID);
+  assert.equal(result.reply.trace_id, reply.job.trace_id); // the SDK shows this one
 }
 
 if (process.env.WEIR_JOB) {

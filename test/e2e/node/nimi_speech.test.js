@@ -85,6 +85,29 @@ test("what no voice can is a reason that the SDK reads, and no event", async () 
   }
 });
 
+// As the SDK sends what an app calls `extensions`.
+test("a job shows the extension that nothing read, and a stream cannot", async () => {
+  const namespace = "nimi.scenario.speech_synthesize.request";
+  const fields = { emphasis: { string_value: "strong" } };
+  const asked = { ...speech({}), extensions: [{ namespace, payload: { fields } }] };
+  const job = { ...asked, execution_mode: 3 };
+  const { reply, error } = await nimi.ask(ai, "SubmitScenarioJob", job);
+  assert.equal(error, null);
+  const { job_id, ignored_extensions } = reply.job;
+  assert.deepEqual(ignored_extensions.map((e) => [e.namespace, e.reason !== ""]), [
+    [namespace, true],
+  ]);
+  const call = ai.SubscribeScenarioJobEvents({ job_id }, nimi.metadata());
+  const { events } = await nimi.collect(call);
+  assert.equal(events.at(-1).event_type, "SCENARIO_JOB_EVENT_COMPLETED");
+  assert.deepEqual(events.at(-1).job.ignored_extensions, ignored_extensions);
+  const stream = await nimi.collect(ai.StreamScenario(asked, nimi.metadata()));
+  assert.equal(nimi.reason(stream.status), "AI_MEDIA_OPTION_UNSUPPORTED");
+  const other = [{ namespace: "nimi.scenario.image.request" }];
+  const refused = await nimi.ask(ai, "SubmitScenarioJob", { ...job, extensions: other });
+  assert.equal(nimi.reason(refused.error), "AI_MEDIA_OPTION_UNSUPPORTED");
+});
+
 test("a voice that is listed can be asked for", async () => {
   const listed = await nimi.ask(ai, "ListPresetVoices", {
     app_id: nimi.APP,

@@ -74,7 +74,7 @@ void auth_open_session(struct nimi_call *call, const void *request, struct arena
         nimi_refuse(call, &fault);
         return;
     }
-    sessions_open(sessions_of(call), from->app_id, from->subject_user_id, from->ttl_seconds,
+    sessions_open(sessions_of(call), from->app_id, call->subject, from->ttl_seconds,
                   clock_unix_ms(), &opened);
     const struct google_timestamp issued = nimi_moment(opened.issued_ms);
     const struct google_timestamp expires = nimi_moment(opened.expires_ms);

@@ -203,14 +203,17 @@ enum session_verdict sessions_check(struct sessions *sessions, struct str id, st
     return verdict;
 }
 
+static bool is_of(const struct app_session *session, struct str subject) {
+    return session->subject[0] == '\0' || str_equal(str_from(session->subject), subject);
+}
+
 enum session_verdict sessions_refresh(struct sessions *sessions, struct str id, struct str app,
                                       struct str subject, int32_t ttl_s, int64_t now_ms,
                                       struct session_opened *ret) {
     struct app_session *session;
     pthread_mutex_lock(&sessions->lock);
     enum session_verdict verdict = session_find(sessions, id, app, now_ms, &session);
-    if (verdict == SESSION_VALID && !str_equal(str_from(session->subject), subject))
-        verdict = SESSION_UNKNOWN;
+    if (verdict == SESSION_VALID && !is_of(session, subject)) verdict = SESSION_UNKNOWN;
     if (verdict == SESSION_VALID) renew(session, ttl_s, now_ms, ret);
     pthread_mutex_unlock(&sessions->lock);
     return verdict;
@@ -220,8 +223,7 @@ bool sessions_revoke(struct sessions *sessions, struct str id, struct str app,
                      struct str subject) {
     pthread_mutex_lock(&sessions->lock);
     struct app_session *session = map_find(sessions->sessions, id);
-    bool found = session && str_equal(str_from(session->app), app) &&
-                 str_equal(str_from(session->subject), subject);
+    bool found = session && str_equal(str_from(session->app), app) && is_of(session, subject);
     if (found) session_drop(sessions, session);
     pthread_mutex_unlock(&sessions->lock);
     return found;

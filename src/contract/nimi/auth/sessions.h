@@ -38,13 +38,15 @@ struct session_opened {
     int64_t issued_ms, expires_ms; /* Unix */
 };
 
-/* ttl_s  0 or less: SESSIONS_TTL_S; at most SESSIONS_TTL_MAX_S */
+/* subject  of the token that came with the call; empty: none came, as the real SDK sends none
+ *          here, and then any caller of the app may refresh and revoke the session
+ * ttl_s    0 or less: SESSIONS_TTL_S; at most SESSIONS_TTL_MAX_S */
 void sessions_open(struct sessions *sessions, struct str app, struct str subject, int32_t ttl_s,
                    int64_t now_ms, struct session_opened *ret);
 
 enum session_verdict {
     SESSION_VALID,
-    SESSION_UNKNOWN, /* also: of another app or subject */
+    SESSION_UNKNOWN, /* also: of another app, or opened by another subject's token */
     SESSION_OVER,    /* it has expired */
 };
 

@@ -49,14 +49,24 @@ static bool copy_head(struct job_fold *fold, const struct nimi_scenario_request_
            arena_str(fold->arena, from->connector_id, &to->connector_id);
 }
 
-/* Only the head of the request and its type are shown. */
+/* Admission let a known extension pass, but nothing reads it. */
+static bool show_ignored(struct job_fold *fold,
+                         const struct nimi_submit_scenario_job_request *request) {
+    if (!request->extensions_count) return true;
+    fold->ignored.reason = STR("no provider of this runtime reads extensions");
+    fold->job.ignored_extensions = &fold->ignored;
+    fold->job.ignored_extensions_count = 1;
+    return arena_str(fold->arena, request->extensions[0].namespace_, &fold->ignored.namespace_);
+}
+
+/* Only the head of the request, its type and its extension are shown. */
 static bool take_request(struct job_fold *fold, struct str bytes) {
     struct arena *arena = arena_new(8 * bytes.len + 64 * KIB);
     struct nimi_submit_scenario_job_request request;
     struct err e;
     bool whole =
         pb_decode_view(&nimi_submit_scenario_job_request_table, bytes, arena, &request, &e) &&
-        request.head && copy_head(fold, request.head);
+        request.head && copy_head(fold, request.head) && show_ignored(fold, &request);
     fold->job.scenario_type = request.scenario_type;
     fold->job.execution_mode = NIMI_EXECUTION_MODE_ASYNC_JOB;
     if (whole && fold->depth == JOB_FOLD_WHOLE)

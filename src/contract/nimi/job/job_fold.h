@@ -51,6 +51,7 @@ struct job_fold {
     struct nimi_scenario_request_head head;
     struct google_timestamp created, updated;
     struct nimi_usage_stats usage;
+    struct nimi_ignored_scenario_extension ignored;
     struct nimi_scenario_artifact *artifacts;
     struct google_value provider_message;
     struct google_struct_fields_entry metadata_fields[1];

@@ -16,7 +16,7 @@ void job_open_missing(struct job_open *open, const struct err *failed) {
 
 /* Without issuers of tokens a caller is only the app it claims to be, and every caller that
  * claims the app sees its jobs. With issuers a job is its subject's; one that was submitted
- * anonymously is seen by anonymous callers of the app. */
+ * anonymously is seen by all callers of the app. */
 static bool may_see(const struct nimi_call *call, const struct job_fold *fold) {
     return call->envelope.app_id.len && str_equal(call->envelope.app_id, fold->head.app_id) &&
            bearer_may_see(call, fold->head.subject_user_id);

@@ -98,7 +98,7 @@ static bool copy_reply(struct result *result, const struct job_fold *fold) {
         .job_id = fold->job.job_id,
         .artifacts = fold->job.artifacts,
         .artifacts_count = fold->job.artifacts_count,
-        .trace_id = nimi_trace(result->open.call),
+        .trace_id = fold->job.trace_id, /* K-AUDIT-019: it joins the job's records */
         .output = output_of(fold, passing, &parts)};
     struct buf bytes;
     struct str kept;

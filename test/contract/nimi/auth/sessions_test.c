@@ -82,6 +82,24 @@ static void a_refresh_ends_the_old_token(void **state) {
     assert_int_equal(check(&fresh, APP, NOW + 9000), SESSION_UNKNOWN);
 }
 
+/* The real SDK opens a session without its user's token, and sends it with the other calls. */
+static void a_session_opened_without_a_token_is_any_subjects(void **state) {
+    (void)state;
+    struct session_opened opened, fresh;
+    sessions_open(sessions, APP, STR_EMPTY, 10, NOW, &opened);
+    struct str id = str_from(opened.id);
+    assert_int_equal(sessions_refresh(sessions, id, APP, STR("anna"), 10, NOW, &fresh),
+                     SESSION_VALID);
+    assert_int_equal(sessions_refresh(sessions, id, APP, STR_EMPTY, 10, NOW, &fresh),
+                     SESSION_VALID);
+    assert_int_equal(
+        sessions_refresh(sessions, id, STR("other.app"), STR_EMPTY, 10, NOW, &fresh),
+        SESSION_UNKNOWN);
+    assert_false(sessions_revoke(sessions, id, STR("other.app"), STR("anna")));
+    assert_true(sessions_revoke(sessions, id, APP, STR("anna")));
+    assert_int_equal(check(&fresh, APP, NOW), SESSION_UNKNOWN);
+}
+
 static void at_the_limit_the_least_recently_used_goes(void **state) {
     (void)state;
     struct session_opened opened[4];
@@ -105,6 +123,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_token_opens_its_own_session_only, setup, teardown),
         cmocka_unit_test_setup_teardown(a_session_ends_to_the_millisecond, setup, teardown),
         cmocka_unit_test_setup_teardown(a_refresh_ends_the_old_token, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_session_opened_without_a_token_is_any_subjects, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(at_the_limit_the_least_recently_used_goes, setup,
                                         teardown),
     };

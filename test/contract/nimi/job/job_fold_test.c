@@ -51,8 +51,13 @@ static void begin(struct tale *tale, const char *contract) {
                                                     .subject_user_id = STR("anna"),
                                                     .model_id = STR("m"),
                                                     .timeout_ms = 7};
+    const struct nimi_scenario_extension extension = {.namespace_ =
+                                                          STR("nimi.scenario.image.request")};
     const struct nimi_submit_scenario_job_request request = {
-        .head = &head, .scenario_type = NIMI_SCENARIO_TYPE_IMAGE_GENERATE};
+        .head = &head,
+        .scenario_type = NIMI_SCENARIO_TYPE_IMAGE_GENERATE,
+        .extensions = &extension,
+        .extensions_count = 1};
     const struct nimi_scenario_job known = {.job_id = STR("J"),
                                             .trace_id = STR("T"),
                                             .route_decision = NIMI_ROUTE_POLICY_LOCAL,
@@ -139,6 +144,9 @@ static void a_whole_journal_is_the_job(void **state) {
     assert_int_equal(fold.job.head->timeout_ms, 7);
     assert_str(fold.job.job_id, "J");
     assert_str(fold.job.trace_id, "T");
+    assert_int_equal(fold.job.ignored_extensions_count, 1);
+    assert_str(fold.job.ignored_extensions[0].namespace_, "nimi.scenario.image.request");
+    assert_true(fold.job.ignored_extensions[0].reason.len > 0);
     assert_int_equal(fold.job.reason_code, NIMI_ACTION_EXECUTED);
     assert_true(fold.request.len > 0);
     job_fold_done(&fold);
