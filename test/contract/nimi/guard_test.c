@@ -7,6 +7,9 @@
 /* Methods that an app may call before it has a token, and no others. */
 static bool is_open(struct str path) {
     static const struct str open[] = {
+        STR_INIT(
+            "RuntimeAccountService/BeginLogin"), /* the proof of a login is its request's */
+        STR_INIT("RuntimeAccountService/CompleteLogin"),
         STR_INIT("RuntimeAiService/ListScenarioProfiles"),
         STR_INIT("RuntimeAiService/PeekScheduling"),
         STR_INIT("RuntimeAuditService/GetRuntimeHealth"),

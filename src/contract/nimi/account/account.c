@@ -403,8 +403,7 @@ static int begin_act(struct nimi_account *account, enum account_act act,
     if (material) {
         if (material->expires_unix_ms <= now->unix_ms)
             return NIMI_ACCOUNT_REASON_CODE_PROOF_EXPIRED;
-        if (act == ACCOUNT_REFRESH &&
-            !str_equal(text_str(account->subject), material->subject))
+        if (act == ACCOUNT_REFRESH && !str_equal(text_str(account->subject), material->subject))
             return NIMI_ACCOUNT_REASON_CODE_PROOF_MISMATCHED;
     }
     if (account->state != acts[act].pending) account_move(account, acts[act].pending);
