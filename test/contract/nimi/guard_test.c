@@ -7,6 +7,7 @@
 /* Methods that an app may call before it has a token, and no others. */
 static bool is_open(struct str path) {
     static const struct str open[] = {
+        /* The proof of a login is in its request. */
         STR_INIT("RuntimeAccountService/BeginLogin"),
         STR_INIT("RuntimeAccountService/CompleteLogin"),
         STR_INIT("RuntimeAiService/ListScenarioProfiles"),

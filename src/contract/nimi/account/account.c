@@ -400,10 +400,12 @@ static int begin_act(struct nimi_account *account, enum account_act act,
     if (act != ACCOUNT_LOGIN && account_is_foreign(account, now->by))
         return NIMI_ACCOUNT_REASON_CODE_CALLER_UNAUTHORIZED;
     if (!(acts[act].from & TO(account->state)) || account->writing) return UNAVAILABLE;
-    if (material && material->expires_unix_ms <= now->unix_ms)
-        return NIMI_ACCOUNT_REASON_CODE_PROOF_EXPIRED;
-    if (act == ACCOUNT_REFRESH && !str_equal(text_str(account->subject), material->subject))
-        return NIMI_ACCOUNT_REASON_CODE_PROOF_MISMATCHED;
+    if (material) {
+        if (material->expires_unix_ms <= now->unix_ms)
+            return NIMI_ACCOUNT_REASON_CODE_PROOF_EXPIRED;
+        if (act == ACCOUNT_REFRESH && !str_equal(text_str(account->subject), material->subject))
+            return NIMI_ACCOUNT_REASON_CODE_PROOF_MISMATCHED;
+    }
     if (account->state != acts[act].pending) account_move(account, acts[act].pending);
     if (acts[act].started) account_publish(account, acts[act].started, DONE, NULL, now);
     account->writing = true;
