@@ -134,7 +134,7 @@ struct bank_ask *bank_history_start(struct store *store, struct loop *loop,
                                     const struct bank_query *query, bank_done_fn *done,
                                     void *ctx);
 
-/* The best first, then the newest. */
+/* The best first; of equals the one that was retained last. */
 struct bank_ask *bank_recall_start(struct store *store, struct loop *loop,
                                    const struct bank_where *where,
                                    const struct bank_query *query, bank_done_fn *done,

@@ -124,15 +124,23 @@ static bool weigh_all(struct database *db, struct str place, struct wanted *want
     " r.bank = ?2 AND (?3 >> r.kind) & 1 AND (?4 >> r.class) & 1"                              \
     " AND r.at_us BETWEEN ?5 AND ?6 "
 
-/* ?1 words, ?7 limit, ?8 average, ?9 idf. Bodies are read of the best alone. */
-static const char recall_sql[] =
-    "SELECT r.name, r.body, r.at_us, best.score FROM"
-    " (SELECT r.id AS id, bank_score(bank_words, ?8, ?9) AS score"
-    "  FROM bank_words CROSS JOIN bank_record AS r ON r.id = bank_words.rowid"
-    "  WHERE bank_words MATCH ?1 AND" FITS
-    "  ORDER BY score DESC, r.at_us DESC, r.name LIMIT ?7) AS best"
-    " JOIN bank_record AS r ON r.id = best.id"
-    " ORDER BY best.score DESC, r.at_us DESC, r.name";
+/* ?1 words, ?7 limit, ?8 average, ?9 idf. Rows of records are read of the best alone; only a query
+ * with filters needs those of all that match. */
+#define BEST(from, where)                                                                      \
+    "SELECT r.name, r.body, r.at_us, best.score FROM"                                          \
+    " (SELECT bank_words.rowid AS id, bank_score(bank_words, ?8, ?9) AS score"                 \
+    "  FROM bank_words" from " WHERE bank_words MATCH ?1" where                                \
+    "  ORDER BY score DESC, id DESC LIMIT ?7) AS best"                                         \
+    " JOIN bank_record AS r ON r.id = best.id ORDER BY best.score DESC, best.id DESC"
+
+static const char recall_sql[] = BEST("", "");
+static const char recall_some_sql[] =
+    BEST(" CROSS JOIN bank_record AS r ON r.id = bank_words.rowid", " AND" FITS);
+
+static bool has_filters(const struct bank_query *query) {
+    return query->kinds != BANK_ANY || query->classes != BANK_ANY ||
+           query->from_us != INT64_MIN || query->to_us != INT64_MAX;
+}
 
 /* ?7 limit, ?8 and ?9 where to go on. */
 static const char history_sql[] =
@@ -226,7 +234,8 @@ static bool recall(struct database *db, struct bank_ask *ask, const struct bank_
     if (!weigh_all(db, place, wanted, (double)sums->records, e)) return false;
     buf_init(&match, 2 * BANK_QUERY_MAX_BYTES + KIB);
     put_match(&match, place, wanted, 0, wanted->count);
-    bool ok = database_prepare(db, recall_sql, &rows, e);
+    bool ok =
+        database_prepare(db, has_filters(&ask->query) ? recall_some_sql : recall_sql, &rows, e);
     if (ok) {
         double average = (double)(sums->words ? sums->words : 1) / (double)sums->records;
         bind_match(rows, &match);

@@ -117,6 +117,7 @@ struct changing {
     struct arena *arena;
     struct nimi_agent_record agent;
     struct nimi_agent_state_projection state;
+    struct nimi_agent_autonomy_state autonomy; /* of a new one */
     struct nimi_agent_state_projection_attributes_entry
         attributes[CHANGE_ATTRIBUTES_MAX + 1]; /* one more than may be stored */
     struct google_timestamp now;
@@ -223,14 +224,14 @@ static bool store_changed(struct changing *changing, struct err *e) {
 /* Nothing in this runtime acts by itself, so the configuration is kept and autonomy is off. */
 static bool make_agent(struct changing *changing,
                        const struct nimi_initialize_agent_request *from, struct err *e) {
-    struct nimi_agent_autonomy_state autonomy = {.config = from->autonomy_config};
     int32_t status = changing->agent.lifecycle_status,
             execution = changing->state.execution_state;
+    changing->autonomy.config = from->autonomy_config;
     changing->agent = (struct nimi_agent_record){
         .agent_id = from->agent_id,
         .display_name = from->display_name.len ? from->display_name : from->agent_id,
         .lifecycle_status = status,
-        .autonomy = &autonomy,
+        .autonomy = &changing->autonomy,
         .metadata = from->metadata,
         .created_at = &changing->now};
     changing->state = (struct nimi_agent_state_projection){.execution_state = execution,

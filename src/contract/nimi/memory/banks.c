@@ -100,7 +100,7 @@ void memory_create_bank(struct nimi_call *call, const void *request, struct aren
     } else {
         const struct bank_where where = memory_where(work);
         memory_event_put(&event, NIMI_MEMORY_EVENT_TYPE_BANK_CREATED, &work->locator,
-                         &(struct nimi_memory_event){.sequence = 0});
+                         (struct nimi_memory_event){.sequence = 0});
         bank_create_start(
             work->kept.store, call->loop, &where, str_of(id, ULID_LEN), buf_str(&body),
             &(struct bank_event){work->locator.key, buf_str(&event)}, on_created, work);
@@ -247,7 +247,7 @@ void memory_delete_bank(struct nimi_call *call, const void *request, struct aren
     const struct bank_where where = memory_where(work);
     buf_init(&event, EVENT_MAX_BYTES);
     memory_event_put(&event, NIMI_MEMORY_EVENT_TYPE_BANK_DELETED, &work->locator,
-                     &(struct nimi_memory_event){.sequence = 0});
+                     (struct nimi_memory_event){.sequence = 0});
     bank_delete_start(work->kept.store, call->loop, &where,
                       &(struct bank_event){work->locator.key, buf_str(&event)}, on_deleted,
                       work);

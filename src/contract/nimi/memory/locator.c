@@ -105,7 +105,7 @@ static bool take_scopes(struct locator_filter *filter, const int32_t *scopes, si
 static bool take_owners(struct locator_filter *filter, char *room,
                         const struct nimi_memory_bank_owner_filter *owners, size_t count,
                         struct fault *fault) {
-    struct locator locator;
+    struct locator locator = {.key = STR_INIT("")};
     for (size_t i = 0; i < count; i++) {
         if (!locator_read_filter(&owners[i], &locator, fault)) return false;
         char *at = room + i * BANK_LOCATOR_MAX_BYTES;

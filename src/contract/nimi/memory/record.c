@@ -125,11 +125,11 @@ static bool make_event(const struct locator *bank, const struct nimi_memory_reco
                                             .canonical_class = record->canonical_class,
                                             .created_at = record->created_at,
                                             .updated_at = record->updated_at};
-    struct nimi_memory_event event = {.which_detail = NIMI_MEMORY_EVENT_RECORD_RETAINED,
-                                      .record_retained = &head};
+    const struct nimi_memory_event event = {.which_detail = NIMI_MEMORY_EVENT_RECORD_RETAINED,
+                                            .record_retained = &head};
     struct buf bytes;
     buf_init(&bytes, EVENT_MAX_BYTES);
-    memory_event_put(&bytes, NIMI_MEMORY_EVENT_TYPE_RECORD_RETAINED, bank, &event);
+    memory_event_put(&bytes, NIMI_MEMORY_EVENT_TYPE_RECORD_RETAINED, bank, event);
     return move_in(&bytes, arena, ret);
 }
 

@@ -138,8 +138,8 @@ void memory_delete(struct nimi_call *call, const void *request, struct arena *ar
     buf_init(&event, EVENT_MAX_BYTES);
     memory_event_put(
         &event, NIMI_MEMORY_EVENT_TYPE_RECORD_DELETED, &work->locator,
-        &(struct nimi_memory_event){.which_detail = NIMI_MEMORY_EVENT_RECORD_DELETED,
-                                    .record_deleted = &detail});
+        (struct nimi_memory_event){.which_detail = NIMI_MEMORY_EVENT_RECORD_DELETED,
+                                   .record_deleted = &detail});
     bank_forget_start(
         work->kept.store, call->loop, &where, from->memory_ids, from->memory_ids_count,
         &(struct bank_event){work->locator.key, buf_str(&event)}, on_forgotten, work);

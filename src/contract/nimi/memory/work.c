@@ -41,12 +41,12 @@ struct bank_where memory_where(const struct memory_work *work) {
 }
 
 void memory_event_put(struct buf *out, int32_t type, const struct locator *locator,
-                      struct nimi_memory_event *event) {
+                      struct nimi_memory_event event) {
     const struct google_timestamp now = nimi_moment(clock_unix_ms());
-    event->event_type = type;
-    event->bank = &locator->message;
-    event->timestamp = &now;
-    bool fits = pb_encode(&nimi_memory_event_table, event, out);
+    event.event_type = type;
+    event.bank = &locator->message;
+    event.timestamp = &now;
+    bool fits = pb_encode(&nimi_memory_event_table, &event, out);
     assert(fits);
     (void)fits;
 }

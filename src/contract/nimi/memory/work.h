@@ -32,8 +32,8 @@ void memory_work_end(struct memory_work *work);
 /* What the store is asked about: the bank of work->locator. */
 struct bank_where memory_where(const struct memory_work *work);
 
-/* The bytes of an event but for its number and its body. */
+/* The bytes of an event but for its number and its body; `event` has its detail, if any. */
 void memory_event_put(struct buf *out, int32_t type, const struct locator *locator,
-                      struct nimi_memory_event *event);
+                      struct nimi_memory_event event);
 
 #endif
