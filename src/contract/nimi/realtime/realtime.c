@@ -53,9 +53,9 @@ static void publish_opened(struct realtime_session *session, const struct nimi_c
         .session_id = str_of(session->id, REALTIME_ID_LEN),
         .model_resolved = admission->model,
         .route_decision = admission->route};
-    struct nimi_realtime_event event = {.event_type = NIMI_REALTIME_EVENT_OPENED,
-                                        .which_payload = NIMI_REALTIME_EVENT_OPENED_CASE,
-                                        .opened = &opened};
+    const struct nimi_realtime_event event = {.event_type = NIMI_REALTIME_EVENT_OPENED,
+                                              .which_payload = NIMI_REALTIME_EVENT_OPENED_CASE,
+                                              .opened = &opened};
     realtime_publish(session, &event, nimi_trace(call));
 }
 

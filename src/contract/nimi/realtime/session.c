@@ -75,23 +75,23 @@ static void count_backlog(struct realtime_session *session) {
 }
 
 /* The lock is held. */
-static void publish_locked(struct realtime_session *session, struct nimi_realtime_event *event,
-                           struct str trace) {
+static void publish_locked(struct realtime_session *session,
+                           const struct nimi_realtime_event *event, struct str trace) {
     const struct google_timestamp now = nimi_moment(clock_unix_ms());
-    event->trace_id = trace;
-    event->timestamp = &now;
+    struct nimi_realtime_event sent = *event;
+    sent.trace_id = trace;
+    sent.timestamp = &now;
     session->last_sequence =
         topic_publish(session->topic, &(struct topic_event){.type = &nimi_realtime_event_table,
-                                                            .message = event,
-                                                            .sequence = &event->sequence,
+                                                            .message = &sent,
+                                                            .sequence = &sent.sequence,
                                                             .label = STR_EMPTY});
-    event->timestamp = NULL;
-    session->sent_bytes += pb_encoded_len(&nimi_realtime_event_table, event);
+    session->sent_bytes += pb_encoded_len(&nimi_realtime_event_table, &sent);
     session->sent_upto[session->last_sequence % REALTIME_BACKLOG] = session->sent_bytes;
     count_backlog(session);
 }
 
-bool realtime_publish(struct realtime_session *session, struct nimi_realtime_event *event,
+bool realtime_publish(struct realtime_session *session, const struct nimi_realtime_event *event,
                       struct str trace) {
     pthread_mutex_lock(&session->lock);
     bool goes_on = session->state != REALTIME_OVER;
@@ -316,9 +316,10 @@ void realtime_left(void *ctx) {
 
 bool realtime_close(struct realtime_session *session, struct str trace) {
     const struct nimi_realtime_completed completed = {.finish_reason = NIMI_FINISH_REASON_STOP};
-    struct nimi_realtime_event event = {.event_type = NIMI_REALTIME_EVENT_COMPLETED,
-                                        .which_payload = NIMI_REALTIME_EVENT_COMPLETED_CASE,
-                                        .completed = &completed};
+    const struct nimi_realtime_event event = {.event_type = NIMI_REALTIME_EVENT_COMPLETED,
+                                              .which_payload =
+                                                  NIMI_REALTIME_EVENT_COMPLETED_CASE,
+                                              .completed = &completed};
     pthread_mutex_lock(&session->lock);
     bool open = session->state != REALTIME_OVER;
     if (open) {

@@ -114,7 +114,7 @@ MUST_CHECK bool realtime_step(struct realtime_session *session, enum realtime_st
 
 /* Publish an event under the next sequence. False: the session is over. `event` needs its type
  * and payload only. */
-bool realtime_publish(struct realtime_session *session, struct nimi_realtime_event *event,
+bool realtime_publish(struct realtime_session *session, const struct nimi_realtime_event *event,
                       struct str trace);
 
 /* Whether the turn must wait for the reader; then the home is woken when it need not. */

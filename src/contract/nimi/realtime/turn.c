@@ -11,7 +11,8 @@
 
 /* --- events ------------------------------------------------------------------------------- */
 
-bool realtime_turn_publish(struct realtime_turn *turn, struct nimi_realtime_event *event) {
+bool realtime_turn_publish(struct realtime_turn *turn,
+                           const struct nimi_realtime_event *event) {
     return realtime_publish(turn->session, event, str_of(turn->input->trace, ULID_LEN));
 }
 

@@ -39,7 +39,7 @@ struct realtime_turn {
 };
 
 /* False: the session is over. */
-bool realtime_turn_publish(struct realtime_turn *turn, struct nimi_realtime_event *event);
+bool realtime_turn_publish(struct realtime_turn *turn, const struct nimi_realtime_event *event);
 
 /* The turn ends. It is freed. */
 void realtime_turn_complete(struct realtime_turn *turn);

@@ -423,11 +423,12 @@ static struct download *find_active(struct downloads *downloads, struct str loca
 }
 
 static void make_id(char ret[static DOWNLOAD_ID_LEN + 1]) {
-    memcpy(ret, "transfer_", 9);
-    ulid_new(ret + 9);
-    for (char *at = ret + 9; *at; at++) {
+    char ulid[ULID_LEN + 1];
+    ulid_new(ulid);
+    for (char *at = ulid; *at; at++) {
         if (*at >= 'A' && *at <= 'Z') *at = (char)(*at - 'A' + 'a');
     }
+    snprintf(ret, DOWNLOAD_ID_LEN + 1, "transfer_%s", ulid);
 }
 
 static struct download *download_new(struct nimi_instance *instance,
@@ -546,14 +547,14 @@ static int by_change(const void *a, const void *b) {
 
 uint64_t downloads_show(struct downloads *downloads, struct str subject,
                         download_shown_fn *shown, void *ctx) {
-    struct download *seen[DOWNLOADS_MAX + DOWNLOADS_DONE_MAX + DOWNLOAD_ROWS_MAX];
+    struct download *seen[DOWNLOADS_MAX + DOWNLOADS_DONE_MAX + DOWNLOAD_ROWS_MAX] = {NULL};
     size_t count = 0;
     pthread_mutex_lock(&downloads->lock);
     LIST_EACH(&downloads->all, link) {
         if (is_seen(download_of(link), subject) && count < ARRAY_LEN(seen))
             seen[count++] = download_of(link);
     }
-    qsort(seen, count, sizeof(seen[0]), by_change);
+    if (count) qsort(seen, count, sizeof(struct download *), by_change);
     for (size_t i = 0; i < count; i++) shown(seen[i], ctx);
     uint64_t last = topic_last(downloads->topic);
     pthread_mutex_unlock(&downloads->lock);
