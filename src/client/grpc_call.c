@@ -343,10 +343,6 @@ void grpc_call_finish(struct grpc_call *call) {
     if (call->stream) h2_stream_finish(call->stream);
 }
 
-size_t grpc_call_unsent(const struct grpc_call *call) {
-    return call->stream ? h2_stream_unsent(call->stream) : 0;
-}
-
 bool grpc_call_waits(const struct grpc_call *call) {
     return call->stream && h2_stream_waits(call->stream);
 }

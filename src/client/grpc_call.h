@@ -69,7 +69,6 @@ MUST_CHECK bool grpc_call_start(struct http_pool *pool, struct loop *loop,
  * errors  ERR_TOO_LARGE too much waits to be sent already */
 MUST_CHECK bool grpc_call_send(struct grpc_call *call, struct str message, struct err *e);
 void grpc_call_finish(struct grpc_call *call);
-size_t grpc_call_unsent(const struct grpc_call *call); /* bytes */
 /* Nothing was sent yet: there is no connection, or no room on it. */
 bool grpc_call_waits(const struct grpc_call *call);
 /* The server allows no more concurrent calls: another one has to end first. */

@@ -91,8 +91,8 @@ static void job_begin(struct submit *submit, uint64_t key_mark) {
     }
 }
 
-static const struct submit_kind kind = {
-    "job", NIMI_AI_MEDIA_IDEMPOTENCY_CONFLICT, ERR_ALREADY_EXISTS, job_begin, job_show};
+static const struct submit_kind kind = {"job", NIMI_AI_MEDIA_IDEMPOTENCY_CONFLICT,
+                                        ERR_ALREADY_EXISTS, job_begin, job_show};
 
 /* --- the call ----------------------------------------------------------------------------- */
 

@@ -265,10 +265,3 @@ bool workflow_graph_read(const struct nimi_workflow_definition *definition, stru
     map_free(reading.by_id);
     return right;
 }
-
-size_t workflow_graph_find(const struct workflow_graph *graph, struct str id) {
-    for (size_t i = 0; i < graph->count; i++) {
-        if (str_equal(graph->nodes[i].node->node_id, id)) return i;
-    }
-    return SIZE_MAX;
-}

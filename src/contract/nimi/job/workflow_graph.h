@@ -74,9 +74,6 @@ MUST_CHECK bool workflow_graph_read(const struct nimi_workflow_definition *defin
                                     struct arena *arena, struct workflow_graph *ret,
                                     struct fault *fault);
 
-/* Index of the node, or SIZE_MAX. */
-size_t workflow_graph_find(const struct workflow_graph *graph, struct str id);
-
 /* Check one node's own configuration; see workflow_graph_read(). Its inputs are known. */
 MUST_CHECK bool workflow_config_check(struct graph_node *node, struct fault *fault);
 
