@@ -49,6 +49,20 @@ static void only_head(struct h2_peer *peer, int32_t id, const char *status, cons
     h2_peer_only_head(peer, id, nv, grpc_status[0] ? 4 : 2);
 }
 
+#define LONG_MESSAGE_BYTES 1000
+
+/* A status with a long message, and with details. */
+static void say_at_length(struct h2_peer *peer, int32_t id) {
+    char message[LONG_MESSAGE_BYTES + 1];
+    memset(message, 'm', LONG_MESSAGE_BYTES);
+    message[LONG_MESSAGE_BYTES] = '\0';
+    const nghttp2_nv nv[] = {
+        h2_peer_nv(":status", "200"), h2_peer_nv("content-type", "application/grpc"),
+        h2_peer_nv("grpc-status", "9"), h2_peer_nv("grpc-message", message),
+        h2_peer_nv("grpc-status-details-bin", "aGk")};
+    h2_peer_only_head(peer, id, nv, ARRAY_LEN(nv));
+}
+
 /* What a call sends comes back, as it comes. */
 static void repeat(struct h2_peer *peer, int32_t id, bool whole) {
     struct h2_peer_stream *stream = h2_peer_stream(peer, id);
@@ -83,6 +97,7 @@ static void on_request(struct h2_peer *peer, int32_t id, struct str path, bool w
     if (str_equal(path, STR("/mute"))) only_head(peer, id, "200", "application/grpc", "7", "");
     if (str_equal(path, STR("/only404")))
         only_head(peer, id, "404", "text/html", "8", "too much");
+    if (str_equal(path, STR("/long"))) say_at_length(peer, id);
     if (str_equal(path, STR("/html"))) only_head(peer, id, "200", "text/html", "", "");
     if (str_equal(path, STR("/cut"))) h2_peer_answer(peer, id, STR("\0\0\0\0\5hel"), "0");
     if (str_equal(path, STR("/cut-prefix"))) h2_peer_answer(peer, id, STR("\0\0\0"), "0");
@@ -146,6 +161,7 @@ struct caller {
     enum err_code code;
     bool from_server, never_seen, paused;
     char text[ERR_TEXT_BYTES];
+    size_t said_bytes;
 };
 
 static void over(struct caller *caller) {
@@ -192,6 +208,7 @@ static void on_end(const struct grpc_call_end *end, void *ctx) {
     caller->code = end->code;
     caller->from_server = end->from_server;
     caller->never_seen = end->never_seen;
+    caller->said_bytes = end->said.len;
     snprintf(caller->text, sizeof(caller->text), STR_FMT, STR_ARG(end->text));
     over(caller);
 }
@@ -308,6 +325,18 @@ static void every_way_to_end_has_its_code(void **state) {
         caller_done(&callers[i]);
     }
     assert_int_equal(atomic_load(&world->server.accepted), 1); /* no other call was harmed */
+}
+
+static void a_status_comes_whole_and_with_its_details(void **state) {
+    struct world *world = *state;
+    struct caller caller;
+    call(&caller, world, "/long");
+    loop_run(world->loop);
+    assert_int_equal(caller.code, ERR_FAILED_PRECONDITION);
+    assert_int_equal(strlen(caller.text), ERR_TEXT_BYTES - 1); /* a sentence is cut */
+    assert_int_equal(caller.said_bytes, LONG_MESSAGE_BYTES);
+    assert_str(buf_str(&caller.metadata), "grpc-status-details-bin=hi;");
+    caller_done(&caller);
 }
 
 static void messages_go_to_and_fro(void **state) {
@@ -551,6 +580,7 @@ int main(void) {
         cmocka_unit_test(a_call_moves_as_drawn),
         cmocka_unit_test(one_connection_carries_all_calls),
         TEST(every_way_to_end_has_its_code),
+        TEST(a_status_comes_whole_and_with_its_details),
         TEST(messages_go_to_and_fro),
         cmocka_unit_test(large_messages_pass_both_windows),
         TEST(the_head_says_who_asks_for_how_long),
