@@ -27,6 +27,8 @@ static const struct {
     {"token",   command_token,   "make or check a caller's token: weir token new | check TOKEN"},
     {"config",  command_config,  "is it right, and what counts: weir config check FILE | print"},
     {"doctor",  command_doctor,  "what keeps weir from serving well on this machine [--json]"},
+    {"validate", command_validate, "does a server keep its contract: weir validate URL | -- ./server --port {port}"},
+    {"validate-contract", command_validate, "the same, under upstream's name"},
     {"version", command_version, "which weir this is [--json]"},
     /* clang-format on */
 };

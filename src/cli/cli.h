@@ -15,8 +15,9 @@
 /* The exit codes that weir's --help documents. */
 enum exit_code {
     EXIT_DONE = 0,
-    EXIT_FAILED = 1, /* it was tried and did not work */
-    EXIT_USAGE = 2,  /* the command line or the configuration is wrong */
+    EXIT_FAILED = 1,      /* it was tried and did not work */
+    EXIT_USAGE = 2,       /* the command line or the configuration is wrong */
+    EXIT_UNREACHABLE = 3, /* weir validate: the target does not answer */
 };
 
 /* args: the arguments after the command's name. Returns an exit code. */
@@ -24,7 +25,8 @@ typedef int command_fn(int arg_count, const char *const *args);
 
 command_fn command_demo, command_serve, command_run, command_init, command_provider,
     command_approvals, command_sessions, command_usage, command_audit, command_agent,
-    command_tool, command_token, command_config, command_doctor, command_version;
+    command_tool, command_token, command_config, command_doctor, command_validate,
+    command_version;
 
 /* The signals that a daemon handles. Block them before anything else, so that none ends the
  * program during its start. */

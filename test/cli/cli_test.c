@@ -12,7 +12,7 @@ static void help_is_data_and_names_every_command(void **state) {
     static const char *const asks[] = {"--help", "-h", "help"};
     static const char *const names[] = {"serve",  "run",      "init",  "provider",  "tool",
                                         "usage",  "sessions", "token", "approvals", "config",
-                                        "doctor", "version",  "agent"};
+                                        "doctor", "version",  "agent", "validate"};
     for (size_t i = 0; i < ARRAY_LEN(asks); i++) {
         weir(&said, NULL, asks[i]);
         assert_int_equal(said.code, EXIT_DONE);
@@ -27,9 +27,9 @@ static void help_is_data_and_names_every_command(void **state) {
 
 static void every_command_explains_itself(void **state) {
     (void)state;
-    static const char *const names[] = {"serve",     "run",    "init",     "provider",
-                                        "tool",      "usage",  "sessions", "token",
-                                        "approvals", "config", "doctor",   "agent"};
+    static const char *const names[] = {"serve",  "run",      "init",    "provider",  "tool",
+                                        "usage",  "sessions", "token",   "approvals", "config",
+                                        "doctor", "agent",    "validate"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         char first[32];
         weir(&said, NULL, names[i], "--help");

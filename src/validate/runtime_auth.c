@@ -1,0 +1,151 @@
+/* Checks of authentication: which requests are refused, and how. */
+#include "validate/runtime.h"
+
+bool runtime_has_token(struct judge *judge) {
+    if (judge->options->no_auth_probe) return judge_skip(judge, "--no-auth-probe");
+    return judge->options->token.len ||
+           judge_skip(judge, "there is no token to compare with: give --token, or set "
+                             "AGENT_AUTH_TOKEN");
+}
+
+static bool judge_either(struct judge *judge, const struct reply *reply, unsigned a,
+                         unsigned b) {
+    if (!judge_answered(judge, reply)) return false;
+    if (reply->status == a || reply->status == b) return true;
+    return judge_break(judge, &reply->evidence, "expected status %u or %u, got %u", a, b,
+                       reply->status);
+}
+
+/* A server without the endpoint may answer 404 or 501 to anyone. /resume is optional, and that
+ * /stream is missing is said by STRM-01. */
+static bool is_served(struct judge *judge, enum probe probe) {
+    unsigned status = runtime_probe(judge, probe)->status;
+    return status != 404 && status != 501;
+}
+
+void check_auth_missing(struct judge *judge) {
+    if (!runtime_has_token(judge)) return;
+    judge_status(judge, runtime_probe(judge, PROBE_INVOKE_NO_TOKEN), 401);
+    if (is_served(judge, PROBE_STREAM_NO_TOKEN))
+        judge_status(judge, runtime_probe(judge, PROBE_STREAM_NO_TOKEN), 401);
+}
+
+void check_auth_missing_resume(struct judge *judge) {
+    if (!runtime_has_token(judge)) return;
+    if (is_served(judge, PROBE_RESUME_NO_TOKEN))
+        judge_status(judge, runtime_probe(judge, PROBE_RESUME_NO_TOKEN), 401);
+    else
+        judge_skip(judge, "there is no /resume");
+}
+
+void check_auth_wrong(struct judge *judge) {
+    if (!runtime_has_token(judge)) return;
+    judge_status(judge, runtime_probe(judge, PROBE_INVOKE_WRONG_TOKEN), 403);
+    if (is_served(judge, PROBE_STREAM_WRONG_TOKEN))
+        judge_status(judge, runtime_probe(judge, PROBE_STREAM_WRONG_TOKEN), 403);
+    if (is_served(judge, PROBE_RESUME_WRONG_TOKEN))
+        judge_status(judge, runtime_probe(judge, PROBE_RESUME_WRONG_TOKEN), 403);
+}
+
+void check_auth_empty(struct judge *judge) {
+    if (runtime_has_token(judge))
+        judge_either(judge, runtime_probe(judge, PROBE_INVOKE_EMPTY_TOKEN), 401, 403);
+}
+
+void check_auth_basic(struct judge *judge) {
+    if (runtime_has_token(judge))
+        judge_status(judge, runtime_probe(judge, PROBE_INVOKE_BASIC), 401);
+}
+
+static bool is_refusal(const struct reply *reply) {
+    return reply->status == 401 || reply->status == 403;
+}
+
+bool runtime_lets_in(struct judge *judge) {
+    return !is_refusal(runtime_probe(judge, PROBE_INVOKE)) ||
+           judge_skip(judge, "the token is refused (AUTH-06)");
+}
+
+/* A server without a token lets everyone in. */
+void check_auth_right(struct judge *judge) {
+    const struct reply *reply = runtime_probe(judge, PROBE_INVOKE);
+    if (!reply->status)
+        judge_skip(judge, "/invoke gives no response (INVK-01)");
+    else if (is_refusal(reply))
+        judge_break(judge, &reply->evidence,
+                    "expected the token to be accepted, got status %u%s", reply->status,
+                    judge->options->token.len ? "" : " (no token was given)");
+}
+
+static const enum probe refused[] = {
+    PROBE_INVOKE_NO_TOKEN, PROBE_INVOKE_WRONG_TOKEN, PROBE_INVOKE_EMPTY_TOKEN,
+    PROBE_INVOKE_BASIC,    PROBE_STREAM_NO_TOKEN,    PROBE_STREAM_WRONG_TOKEN,
+    PROBE_RESUME_NO_TOKEN, PROBE_RESUME_WRONG_TOKEN,
+};
+
+/* Of /stream, STRM-10 judges that it is JSON. */
+void check_auth_bodies(struct judge *judge) {
+    if (!runtime_has_token(judge)) return;
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+        const struct reply *reply = runtime_probe(judge, refused[i]);
+        struct json detail = json_find(reply->json, STR("detail"));
+        if (is_refusal(reply) && detail.kind != JSON_STRING) judge_envelope(judge, reply);
+    }
+}
+
+/* --- without a token ------------------------------------------------------------------------ */
+
+static void check_open_path(struct judge *judge, enum probe probe) {
+    const struct reply *reply = runtime_probe(judge, probe);
+    if (judge_answered(judge, reply) && is_refusal(reply))
+        judge_break(judge, &reply->evidence,
+                    "expected every request to pass when AGENT_AUTH_TOKEN is unset, got status "
+                    "%u",
+                    reply->status);
+}
+
+/* Forget the replies of the server with a token, so that they are asked for again. */
+static void forget(struct runtime *runtime, enum probe probe) {
+    if (runtime->asked[probe]) reply_done(&runtime->replies[probe]);
+    runtime->asked[probe] = false;
+}
+
+/* Starts the target again, so this comes after the checks that do not. */
+void check_auth_open(struct judge *judge) {
+    static const enum probe open[] = {PROBE_INVOKE_NO_TOKEN, PROBE_STREAM_NO_TOKEN,
+                                      PROBE_RESUME_NO_TOKEN};
+    struct runtime *runtime = runtime_of(judge);
+    struct err e;
+    if (runtime->target->kind == TARGET_URL) {
+        judge_skip(judge, "the target was not started by this validation");
+        return;
+    }
+    if (!target_boot(runtime->target, &(struct target_boot){.open = true}, &e)) {
+        judge_break(judge, NULL, "expected it to start without AGENT_AUTH_TOKEN: %s", e.text);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(open); i++) {
+        forget(runtime, open[i]);
+        check_open_path(judge, open[i]);
+    }
+}
+
+/* --- strange tokens --------------------------------------------------------------------------- */
+
+void check_auth_strange(struct judge *judge) {
+    if (!runtime_has_token(judge)) return;
+    const struct reply *reply = runtime_probe(judge, PROBE_INVOKE_NO_TOKEN);
+    if (reply->status == 401 && !reply_field(reply, STR("www-authenticate")).len)
+        judge_break(judge, &reply->evidence, "expected WWW-Authenticate with status 401");
+    static const enum probe strange[] = {PROBE_INVOKE_TOKEN_HEAD, PROBE_INVOKE_TOKEN_TAIL,
+                                         PROBE_INVOKE_TOKEN_TWICE};
+    for (size_t i = 0; i < ARRAY_LEN(strange); i++) {
+        const struct reply *got = runtime_probe(judge, strange[i]);
+        if (judge_answered(judge, got) && got->status < 400)
+            judge_break(judge, &got->evidence, "expected a refusal of %s, got status %u",
+                        strange[i] == PROBE_INVOKE_TOKEN_TWICE
+                            ? "two Authorization fields, of which the second is wrong"
+                            : "a token that lacks a byte",
+                        got->status);
+    }
+}

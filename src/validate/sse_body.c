@@ -1,0 +1,79 @@
+#include "validate/sse_body.h"
+
+#include "base/mem.h"
+#include "wire/sse.h"
+
+#include <stdlib.h>
+
+struct reading {
+    struct sse_body *body;
+    size_t room;
+    bool full;
+};
+
+static void on_event(const struct sse_event *event, void *ctx) {
+    struct reading *reading = ctx;
+    struct sse_body *body = reading->body;
+    struct sse_body_event kept = {.json = {.kind = JSON_NONE}};
+    struct err none;
+    if (body->count == SSE_BODY_EVENTS_MAX ||
+        !arena_str(body->arena, event->type, &kept.type) ||
+        !arena_str(body->arena, event->data, &kept.data)) {
+        reading->full = true;
+        return;
+    }
+    if (!json_read(kept.data, &kept.json, &none)) kept.json = (struct json){.kind = JSON_NONE};
+    if (body->count == reading->room) {
+        reading->room = reading->room ? reading->room * 2 : 64;
+        body->events = mem_resize(body->events, reading->room * sizeof(*body->events));
+    }
+    body->events[body->count++] = kept;
+}
+
+static bool is_field(struct str line) {
+    static const struct str names[] = {STR_INIT("event"), STR_INIT("data"), STR_INIT("id"),
+                                       STR_INIT("retry")};
+    struct str name = str_head(line, str_find_byte(line, ':'));
+    if (name.len == 0) return true; /* an empty line, or a comment */
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (str_equal(name, names[i])) return true;
+    }
+    return false;
+}
+
+static struct str without_cr(struct str line) {
+    return str_ends(line, STR("\r")) ? str_head(line, line.len - 1) : line;
+}
+
+static struct str find_odd_line(struct str text) {
+    while (text.len) {
+        struct str line = without_cr(str_split(text, '\n', &text));
+        if (!is_field(line)) return line;
+    }
+    return (struct str){0};
+}
+
+static bool ends_blank(struct str text) {
+    return text.len == 0 || str_ends(text, STR("\n\n")) || str_ends(text, STR("\r\n\r\n"));
+}
+
+bool sse_body_read(struct str text, struct sse_body *ret, struct err *e) {
+    struct reading reading = {.body = ret};
+    struct sse *sse = sse_new(text.len + 1, on_event, &reading);
+    *ret = (struct sse_body){.arena = arena_new(4 * text.len + 64 * KIB)};
+    bool good = sse_feed(sse, text, e);
+    if (good && reading.full)
+        good = err_set(e, ERR_TOO_LARGE, "the stream has more than %d events",
+                       SSE_BODY_EVENTS_MAX);
+    ret->odd_line = find_odd_line(text);
+    ret->cut = sse_midway(sse) || !ends_blank(text);
+    sse_free(sse);
+    if (!good) sse_body_done(ret);
+    return good;
+}
+
+void sse_body_done(struct sse_body *body) {
+    arena_free(body->arena);
+    free(body->events);
+    *body = (struct sse_body){.arena = NULL};
+}

@@ -1,0 +1,129 @@
+#include "validate/talk.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+#define END_TEXT_MAX_BYTES (8 * KIB)
+
+static void talk_stop_waiting(struct talk *talk) {
+    loop_stop(talk->asker->loop);
+}
+
+static void on_message(struct lent lent, void *ctx) {
+    struct talk *talk = ctx;
+    struct str kept;
+    if (talk->count == TALK_MESSAGES_MAX || !arena_str(talk->arena, lent_read(lent), &kept)) {
+        talk->too_much = true;
+        talk_leave(talk);
+        talk_stop_waiting(talk);
+        return;
+    }
+    if (talk->count == talk->room) {
+        talk->room = talk->room ? talk->room * 2 : 16;
+        talk->messages = mem_resize(talk->messages, talk->room * sizeof(struct str));
+    }
+    talk->messages[talk->count++] = kept;
+    if (talk->enough && talk->enough(talk, talk->enough_ctx)) talk_stop_waiting(talk);
+}
+
+static void on_end(const struct grpc_call_end *end, void *ctx) {
+    struct talk *talk = ctx;
+    talk->call = NULL;
+    talk->ended = true;
+    talk->end = *end;
+    buf_append(&talk->end_text, str_head(end->text, END_TEXT_MAX_BYTES));
+    talk->end.text = STR_EMPTY;
+    talk_stop_waiting(talk);
+}
+
+static const struct grpc_call_sink sink = {.on_message = on_message, .on_end = on_end};
+
+void talk_open(struct asker *asker, const struct talk_options *options, struct talk *ret) {
+    struct exchange_server server;
+    struct err e;
+    *ret = (struct talk){.asker = asker, .arena = arena_new(TALK_MAX_BYTES)};
+    buf_init(&ret->end_text, END_TEXT_MAX_BYTES);
+    if (!exchange_server_of(options->url, &server, &e) ||
+        !grpc_call_start(asker->pool, asker->loop,
+                         &(struct grpc_call_request){.host = server.host,
+                                                     .port = server.port,
+                                                     .secure = server.secure,
+                                                     .path = options->path,
+                                                     .metadata = options->metadata,
+                                                     .metadata_count = options->metadata_count},
+                         &sink, ret, &ret->call, &e)) {
+        ret->ended = true;
+        ret->end = (struct grpc_call_end){.code = e.code};
+        buf_append(&ret->end_text, err_text(&e));
+    }
+}
+
+void talk_say(struct talk *talk, struct str message) {
+    struct err e;
+    bool sent = !talk->call || grpc_call_send(talk->call, message, &e);
+    (void)sent; /* too much waits: the server does not read, and time will be up */
+}
+
+void talk_finish(struct talk *talk) {
+    if (talk->call) grpc_call_finish(talk->call);
+}
+
+void talk_leave(struct talk *talk) {
+    if (talk->call) grpc_call_cancel(talk->call);
+    talk->call = NULL;
+}
+
+static void on_late(void *ctx) {
+    struct talk *talk = ctx;
+    talk->timed_out = true;
+    talk_stop_waiting(talk);
+}
+
+bool talk_wait(struct talk *talk, talk_enough_fn *enough, void *ctx, uint64_t timeout_ms) {
+    struct timer timer;
+    asker_wait(talk->asker, 0); /* the loop's clock may be old */
+    if (!talk->call || (enough && enough(talk, ctx))) return true;
+    talk->enough = enough;
+    talk->enough_ctx = ctx;
+    timer_init(&timer, talk->asker->loop, on_late, talk);
+    timer_start(&timer, timeout_ms);
+    loop_run(talk->asker->loop);
+    timer_stop(&timer);
+    talk->enough = NULL;
+    return !talk->timed_out;
+}
+
+void talk_once(struct asker *asker, const struct talk_options *options, struct str message,
+               uint64_t timeout_ms, struct talk *ret) {
+    talk_open(asker, options, ret);
+    talk_say(ret, message);
+    talk_finish(ret);
+    bool ended = talk_wait(ret, NULL, NULL, timeout_ms);
+    if (!ended) talk_leave(ret);
+}
+
+void talk_done(struct talk *talk) {
+    talk_leave(talk);
+    arena_free(talk->arena);
+    free(talk->messages);
+    buf_done(&talk->end_text);
+}
+
+void talk_describe_end(const struct talk *talk, struct buf *out) {
+    if (talk->too_much)
+        buf_append(out, STR("more than can be kept"));
+    else if (talk->timed_out)
+        buf_append(out, STR("no end in time"));
+    else if (!talk->ended)
+        buf_append(out, STR("still open"));
+    else if (talk->end.code == ERR_NONE)
+        buf_append(out, STR("OK"));
+    else
+        buf_printf(out, "%s: " STR_FMT, err_kinds[talk->end.code].name,
+                   STR_ARG(buf_str(&talk->end_text)));
+}
+
+bool talk_ended_with(const struct talk *talk, enum err_code code) {
+    return talk->ended && talk->end.code == code && (code == ERR_NONE || talk->end.from_server);
+}
