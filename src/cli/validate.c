@@ -167,6 +167,15 @@ static bool is_local_address(struct str text) {
            (str_equal(host, STR("localhost")) || str_starts(host, STR("127.")));
 }
 
+/* Its arguments may hold a key. */
+static void show_command(const char *const *words, struct buf *out) {
+    struct buf text;
+    buf_init(&text, 64 * KIB);
+    for (size_t i = 0; words[i]; i++) buf_printf(&text, "%s%s", i ? " " : "-- ", words[i]);
+    evidence_append(out, buf_str(&text), NULL, 0);
+    buf_done(&text);
+}
+
 static bool read_target(const struct command_line *line, struct request *request,
                         struct err *e) {
     struct str text = str_from(line->target);
@@ -188,8 +197,7 @@ static bool read_target(const struct command_line *line, struct request *request
     request->target.command = line->command;
     request->target.more = line->env.at;
     if (line->command) {
-        for (size_t i = 0; line->command[i]; i++)
-            buf_printf(&request->shown, "%s%s", i ? " " : "-- ", line->command[i]);
+        show_command(line->command, &request->shown);
         return true;
     }
     struct exchange_server server;

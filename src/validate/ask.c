@@ -245,6 +245,8 @@ void ask(struct asker *asker, const struct question *question, struct reply *ret
     struct exchange_server server;
     struct buf head, body;
     reply_init(ret);
+    asker_wait(asker, 0); /* the report may have waited long for its reader */
+    ret->began_ms = clock_mono_ms();
     buf_init(&head, HEAD_MAX_BYTES);
     buf_init(&body, question->body.len + 256);
     if (exchange_server_of(question->url, &server, &ret->failed)) {
@@ -253,9 +255,10 @@ void ask(struct asker *asker, const struct question *question, struct reply *ret
         exchange_blocking(&asking, question, &head, &body);
     }
     ret->end_ms = clock_mono_ms();
-    read_body(ret);
+    if (ret->failed.code != ERR_TOO_LARGE) read_body(ret);
     describe_question(asker, question, ret);
     describe_reply(asker, ret);
+    if (ret->failed.code == ERR_TOO_LARGE) buf_release(&ret->body); /* many may be kept */
     ret->evidence = (struct evidence){buf_str(&ret->sent_text), buf_str(&ret->seen_text)};
     buf_done(&head);
     buf_done(&body);

@@ -16,7 +16,7 @@
 #include "validate/judge.h"
 #include "wire/json.h"
 
-#define REPLY_BODY_MAX_BYTES (8 * MIB)
+#define REPLY_BODY_MAX_BYTES (4 * MIB)
 #define REPLY_HEAD_MAX_BYTES (256 * KIB)
 #define REPLY_RAW_MAX_BYTES (2 * KIB)
 
@@ -33,7 +33,7 @@ void asker_init(struct asker *asker);
 void asker_done(struct asker *asker);
 void asker_hide(struct asker *asker, struct str secret);
 
-/* Serve the loop for a while. */
+/* Serve the loop for a while; 0: one turn, after which its clock is right again. */
 void asker_wait(struct asker *asker, uint64_t ms);
 
 enum ask_body {

@@ -54,7 +54,8 @@ struct scene {
     struct evidence evidence;
 };
 
-/* The events from a request up to its DoneEvent, or to the end. */
+/* The events from a request up to its DoneEvent, or to the end. Not of SCENE_AT_ONCE, where
+ * both requests began together. */
 struct turn_events {
     const struct crawbl_converse_event *at;
     size_t count;

@@ -298,11 +298,6 @@ const struct scene *converse_scene(struct judge *judge, enum scene_id id) {
 struct turn_events scene_turn(const struct scene *scene, size_t index) {
     struct turn_events turn = {.count = 0};
     size_t from = index < scene->requests ? scene->began[index] : scene->count;
-    size_t skipped = 0;
-    /* Requests that were sent together began at the same event: count the dones. */
-    for (size_t i = 0; i < index && from == scene->began[0]; i++) skipped = index;
-    for (; skipped && from < scene->count; from++)
-        skipped -= scene->events[from].which_event == CRAWBL_CONVERSE_EVENT_DONE;
     if (from > scene->count) from = scene->count;
     turn.at = scene->events + from;
     while (from + turn.count < scene->count && !turn.done) {

@@ -88,7 +88,9 @@ static void judge_end(struct judge *judge, const struct reply *reply,
     size_t done = 0;
     for (size_t i = 0; i < body->count; i++) done += is_done(&body->events[i]);
     const struct evidence *evidence = &reply->evidence;
-    if (done == 0)
+    if (reply->failed.code == ERR_TOO_LARGE)
+        judge_break(judge, evidence, "expected a stream that ends: %s", reply->failed.text);
+    else if (done == 0)
         judge_break(judge, evidence, "expected data: [DONE] as the last event, got none");
     else if (done > 1)
         judge_break(judge, evidence, "expected one data: [DONE], got %zu", done);

@@ -82,6 +82,7 @@ static void on_late(void *ctx) {
 
 bool talk_wait(struct talk *talk, talk_enough_fn *enough, void *ctx, uint64_t timeout_ms) {
     struct timer timer;
+    asker_wait(talk->asker, 0); /* the loop's clock may be old */
     if (!talk->call || (enough && enough(talk, ctx))) return true;
     talk->enough = enough;
     talk->enough_ctx = ctx;

@@ -41,7 +41,8 @@ static void on_end(const struct child_end *end, void *ctx) {
     struct target *target = ctx;
     target->child = NULL;
     target->ended = true;
-    target->end = *end;
+    target->exit_code = end->exit_code;
+    target->exit_signal = end->signal;
     if (target->stopping) loop_stop(target->asker->loop);
 }
 
@@ -221,7 +222,9 @@ static bool take_health(struct target *target, struct reply *reply) {
     struct target_start *start = &target->start;
     start->answered |= reply->status != 0;
     start->healthy = target_is_healthy(reply);
-    bool refused = reply_is_unreachable(reply) && !reply->timed_out;
+    /* An engine takes connections for a container that does not listen yet, and drops them. */
+    bool dropped = target->kind == TARGET_IMAGE && !reply->status;
+    bool refused = dropped || (reply_is_unreachable(reply) && !reply->timed_out);
     if (is_loading(reply)) {
         look_while_loading(target);
     } else if (!start->healthy && !refused && !start->odd++) {
@@ -274,12 +277,12 @@ static void start_done(struct target_start *start) {
 
 static bool explain_end_with(const struct target *target, struct str said, struct err *e) {
     const char *says = said.len ? "; its last output:\n" : "; it printed nothing";
-    if (target->ended && target->end.signal)
+    if (target->ended && target->exit_signal)
         return err_set(e, ERR_UNAVAILABLE, "the target was ended by signal %d%s" STR_FMT,
-                       target->end.signal, says, STR_ARG(said));
+                       target->exit_signal, says, STR_ARG(said));
     if (target->ended)
         return err_set(e, ERR_UNAVAILABLE, "the target ended with exit code %d%s" STR_FMT,
-                       target->end.exit_code, says, STR_ARG(said));
+                       target->exit_code, says, STR_ARG(said));
     return err_set(
         e, ERR_UNAVAILABLE,
         "the target did not answer GET /health within %llu s (--boot-timeout)%s" STR_FMT,

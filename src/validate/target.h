@@ -65,7 +65,7 @@ struct target {
     struct buf container; /* the name of the container */
     bool ended;           /* the process is gone */
     bool stopping;
-    struct child_end end;
+    int exit_code, exit_signal;
 };
 
 /* errors  ERR_INVALID_ARGUMENT the URL; ERR_UNAVAILABLE no container engine that works;

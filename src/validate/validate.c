@@ -115,7 +115,7 @@ static void run_profile(const struct run *run, const struct profile *profile) {
 
 /* A server that takes connections is not unreachable, whatever it says then. */
 static bool is_there(const struct target *target) {
-    return target->start.odd && target->start.odd_one.connected;
+    return !target->ended && target->start.odd && target->start.odd_one.connected;
 }
 
 /* False: none of them; *why stays as it was, or says so. */

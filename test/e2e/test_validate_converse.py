@@ -9,7 +9,7 @@ from test_validate import expected, ours, rows_of, run, validate, verdicts
 
 KEY = harness.SIGNING_KEY
 KEYED = {"CRAWBL_MCP_SIGNING_KEY": KEY}
-MORE = ["--profile", "converse", "--strict", "--error-input", "boom", "--timeout", "3s"]
+MORE = ["--profile", "converse", "--strict", "--error-input", "boom", "--timeout", "30s"]
 
 
 def test_our_server_keeps_converse_and_memory(tmp_path):
@@ -42,7 +42,7 @@ def test_the_small_server_without_a_fault_breaks_nothing():
 
 @pytest.mark.parametrize("fault", wrong_converse.FAULTS)
 def test_a_server_with_one_fault_fails_exactly_the_check_of_it(fault):
-    report, bad = examine(fault, "--timeout", "2s")
+    report, bad = examine(fault, *(["--timeout", "5s"] if fault == "CONV-01" else []))
     check, _, variant = fault.partition(" ")
     assert set(bad) == {check}, bad
     assert bad[check][0] == ("warn" if variant == "negative" else expected(check))

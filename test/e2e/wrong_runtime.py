@@ -15,7 +15,6 @@ import socket
 import socketserver
 import threading
 import time
-import urllib.request
 import uuid
 
 VERSION = "X-Runtime-Contract-Version"
@@ -569,6 +568,7 @@ def _(server, ask, reply):
 on("garbage", path("/health"), lambda r: r.__setattr__("raw", b"SSH-2.0-OpenSSH_9.2\r\n"))
 on("silent", lambda a, r: True, lambda r: r.__setattr__("hang", True))
 on("drips", turn(), lambda r: r.__setattr__("drip", True))
+FAULTS["STRM-03 flood"] = events(lambda all: (event({"delta": "x" * 100000}) for _ in range(100)))
 on("closes", lambda a, r: a.path != "/health", lambda r: r.__setattr__("close", True))
 on("head without end", lambda a, r: a.path == "/invoke", lambda r: r.__setattr__("raw", b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 60000))
 on("leaks", lambda a, r: r.status == 404, lambda r: r.__setattr__("body", {"error": {"code": "no", "message": "\x1b[2J sk-proj-abcdefghijklmnopqrstuvwxyz0123456789 \x9b"}}))

@@ -3,13 +3,15 @@
     python template.py custom_server PORT
 """
 import importlib
+import os
 import pathlib
 import sys
 import types
 
 import uvicorn
 
-PACKAGE = pathlib.Path(__file__).resolve().parents[3] / "build/agentbreeder"
+# As scripts/e2e has unpacked it, beside this Python.
+PACKAGE = pathlib.Path(os.environ.get("WEIR_AGENTBREEDER", pathlib.Path(sys.prefix).parent / "agentbreeder"))
 
 
 class Crew:
