@@ -59,6 +59,7 @@ struct steps {
     const struct scenario *asked;
     enum admit_by by;
     struct str connector_id; /* trimmed; empty: none */
+    size_t prefix_len;       /* of the model's name: what named the connector */
     bool local;
     struct admission found;
 };
@@ -230,22 +231,52 @@ static bool no_connector(struct steps *at, struct fault *fault) {
                      STR_ARG(str_head(at->connector_id, 80)));
 }
 
-static bool connector_exists(struct steps *at, struct fault *fault) {
-    if (!at->connector_id.len) {
-        return at->local || fault_set(fault, NIMI_AI_CONNECTOR_ID_REQUIRED,
-                                      "the cloud route needs a connector_id");
+static bool may_use(const struct steps *at, const struct nimi_connector *connector) {
+    return connector->owner.len == 0 ||
+           str_equal(connector->owner, at->asked->head->subject_user_id);
+}
+
+/* The best remote connector of that name: one that can be used before one that cannot, then the
+ * one with this id before one of this vendor. */
+static const struct nimi_connector *find_named(const struct steps *at, struct str name) {
+    const struct nimi_connector *best = NULL;
+    unsigned best_rank = 0;
+    for (size_t i = 0; i < at->settings->connector_count; i++) {
+        const struct nimi_connector *connector = &at->settings->connectors[i];
+        bool has_id = str_equal(connector->id, name);
+        if (connector->local || !may_use(at, connector) ||
+            (!has_id && !str_equal(connector->vendor, name)))
+            continue;
+        unsigned rank = connector->enabled && connector->has_credential ? 3 : 1;
+        if (has_id) rank++;
+        if (rank <= best_rank) continue;
+        best = connector;
+        best_rank = rank;
     }
+    return best;
+}
+
+/* The real SDK's generate({provider, model}) asks the cloud route for PROVIDER/MODEL, without a
+ * connector_id. */
+static bool model_names_connector(struct steps *at, struct fault *fault) {
+    struct str model = str_trim(at->asked->head->model_id);
+    size_t len = str_find_byte(model, '/');
+    if (len > 0 && len < model.len) at->found.connector = find_named(at, str_head(model, len));
+    at->prefix_len = len + 1;
+    return at->found.connector ||
+           fault_set(fault, NIMI_AI_CONNECTOR_ID_REQUIRED,
+                     "the cloud route needs a connector_id, or a connector or vendor in front "
+                     "of the model's name: openai/...");
+}
+
+static bool connector_exists(struct steps *at, struct fault *fault) {
+    if (!at->connector_id.len) return at->local || model_names_connector(at, fault);
     at->found.connector = find_connector(at);
     if (!at->found.connector) return no_connector(at, fault);
     return !at->found.connector->local ||
            fault_set(fault, NIMI_AI_CONNECTOR_INVALID,
                      "this connector serves local models: ask for one by its name, without "
                      "connector_id");
-}
-
-static bool may_use(const struct steps *at, const struct nimi_connector *connector) {
-    return connector->owner.len == 0 ||
-           str_equal(connector->owner, at->asked->head->subject_user_id);
 }
 
 /* Checked in this order: owner, enabled, credential. Another owner's connector looks absent. */
@@ -276,7 +307,7 @@ static bool connector_goes_to_a_safe_place(struct steps *at, struct fault *fault
 /* --- step 9: the model -------------------------------------------------------------------- */
 
 static bool model_is_one(struct steps *at, struct fault *fault) {
-    struct str model = str_trim(at->asked->head->model_id);
+    struct str model = str_skip(str_trim(at->asked->head->model_id), at->prefix_len);
     if (model.len == 0)
         return fault_set(fault, NIMI_AI_MODEL_ID_REQUIRED, "the request needs a model_id");
     bool list = str_find_byte(model, ',') < model.len ||

@@ -208,17 +208,24 @@ static void each_step_that_says_no_has_its_reason_and_status(void **state) {
         {{.type = TEXT, .connector = "team"},                        NIMI_PROTOCOL_ENVELOPE_INVALID,      ERR_INVALID_ARGUMENT},
         /* 5: the connector */
         {{.type = TEXT, .route = CLOUD, .subject = "anna"},          NIMI_AI_CONNECTOR_ID_REQUIRED,       ERR_INVALID_ARGUMENT},
+        {{.type = TEXT, .route = CLOUD, .subject = "anna", .model = "none/tiny"},   NIMI_AI_CONNECTOR_ID_REQUIRED, ERR_INVALID_ARGUMENT},
+        {{.type = TEXT, .route = CLOUD, .subject = "anna", .model = "/tiny"},       NIMI_AI_CONNECTOR_ID_REQUIRED, ERR_INVALID_ARGUMENT},
+        {{.type = TEXT, .route = CLOUD, .subject = "anna", .model = "words/tiny"},  NIMI_AI_CONNECTOR_ID_REQUIRED, ERR_INVALID_ARGUMENT},
+        {{.type = TEXT, .route = CLOUD, .subject = "bob", .model = "annas/tiny"},   NIMI_AI_CONNECTOR_ID_REQUIRED, ERR_INVALID_ARGUMENT},
         {{.type = TEXT, .connector = "none", .subject = "anna"},     NIMI_AI_CONNECTOR_NOT_FOUND,         ERR_NOT_FOUND},
         {{.type = TEXT, .connector = "words", .subject = "anna"},    NIMI_AI_CONNECTOR_INVALID,           ERR_INVALID_ARGUMENT},
         /* 6: whose, on, with a key, in this order */
         {{.type = TEXT, .connector = "annas", .subject = "bob"},     NIMI_AI_CONNECTOR_NOT_FOUND,         ERR_NOT_FOUND},
         {{.type = TEXT, .connector = "off", .subject = "bob"},       NIMI_AI_CONNECTOR_DISABLED,          ERR_FAILED_PRECONDITION},
         {{.type = TEXT, .connector = "keyless", .subject = "bob"},   NIMI_AI_CONNECTOR_CREDENTIAL_MISSING, ERR_FAILED_PRECONDITION},
+        {{.type = TEXT, .route = CLOUD, .subject = "bob", .model = "off/tiny"},     NIMI_AI_CONNECTOR_DISABLED,           ERR_FAILED_PRECONDITION},
+        {{.type = TEXT, .route = CLOUD, .subject = "bob", .model = "keyless/tiny"}, NIMI_AI_CONNECTOR_CREDENTIAL_MISSING, ERR_FAILED_PRECONDITION},
         /* 7: where it goes */
         {{.type = TEXT, .connector = "plain", .subject = "bob"},     NIMI_AI_PROVIDER_ENDPOINT_FORBIDDEN, ERR_FAILED_PRECONDITION},
         {{.type = TEXT, .connector = "forbidden", .subject = "bob"}, NIMI_AI_PROVIDER_ENDPOINT_FORBIDDEN, ERR_FAILED_PRECONDITION},
         /* 9: the model */
         {{.type = TEXT, .model = " "},                               NIMI_AI_MODEL_ID_REQUIRED,           ERR_INVALID_ARGUMENT},
+        {{.type = TEXT, .route = CLOUD, .subject = "bob", .model = "team/"}, NIMI_AI_MODEL_ID_REQUIRED,   ERR_INVALID_ARGUMENT},
         {{.type = TEXT, .model = "a,b"},                             NIMI_AI_ROUTE_UNSUPPORTED,           ERR_FAILED_PRECONDITION},
         {{.type = TEXT, .model = "a|b"},                             NIMI_AI_ROUTE_UNSUPPORTED,           ERR_FAILED_PRECONDITION},
         {{.type = TEXT, .model = "a->b"},                            NIMI_AI_ROUTE_UNSUPPORTED,           ERR_FAILED_PRECONDITION},
@@ -245,6 +252,32 @@ static void a_job_may_bring_the_extension_of_its_type(void **state) {
     struct admission found;
     struct fault fault;
     if (!admit(&ask, &found, &fault)) fail_msg("%s", fault.why.text);
+}
+
+/* As the real SDK's generate({provider, model}) asks. */
+static void the_cloud_route_finds_a_connector_by_the_models_name(void **state) {
+    (void)state;
+    static const struct {
+        const char *model;
+        int connector;
+        const char *asked;
+    } rows[] = {
+        {"team/gpt-x", TEAM, "gpt-x"},
+        {" team/maker/gpt-x", TEAM, "maker/gpt-x"},
+        {"annas/gpt-x", ANNAS, "gpt-x"},
+        {"openai/gpt-x", ANNAS, "gpt-x"}, /* of its two connectors OFF cannot be used */
+    };
+    connectors[OFF].vendor = connectors[ANNAS].vendor = STR("openai");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct ask ask = {
+            .type = TEXT, .route = CLOUD, .subject = "anna", .model = rows[i].model};
+        struct admission found;
+        struct fault fault;
+        if (!admit(&ask, &found, &fault)) fail_msg("row %zu: %s", i, fault.why.text);
+        assert_ptr_equal(found.connector, &connectors[rows[i].connector]);
+        assert_true(str_equal(found.model, str_from(rows[i].asked)));
+        assert_int_equal(found.route, CLOUD);
+    }
 }
 
 /* With each fault of the list a good request gets one more; the first of them answers. */
@@ -476,6 +509,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(each_step_that_says_no_has_its_reason_and_status),
         T(a_job_may_bring_the_extension_of_its_type),
+        T(the_cloud_route_finds_a_connector_by_the_models_name),
         T(of_several_faults_the_earliest_step_answers),
         T(the_connector_of_a_model_is_found),
         T(a_local_model_that_is_not_installed_is_unavailable),

@@ -32,7 +32,7 @@ function load(folder, files, more = {}) {
   );
 }
 
-const NAMES = ["ai", "audit", "auth", "common", "connector", "local", "model"];
+const NAMES = ["ai", "app", "audit", "auth", "common", "connector", "local", "model"];
 const FILES = NAMES.map((name) => `nimi/runtime/v1/${name}.proto`);
 const ours = load(process.env.WEIR_PROTO, [...FILES, "grpc/health/v1/health.proto"]);
 
@@ -114,6 +114,7 @@ function apps() {
     auth: client(whole.RuntimeAuthService),
     connectors: client(whole.RuntimeConnectorService),
     local: client(whole.RuntimeLocalService),
+    messages: client(whole.RuntimeAppService),
     models: client(whole.RuntimeModelService),
   };
 }

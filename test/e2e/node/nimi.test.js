@@ -150,6 +150,27 @@ test("each fault of steps 1 to 9 is a status in every carrier, and no event", as
   checkStream(await stream("hello"), "completed");
 });
 
+// As the SDK's generate({ provider, model }) asks.
+test("the cloud route takes a connector or a vendor from in front of the model's name", async () => {
+  const ask = (model_id, subject_user_id = "anna") =>
+    stream("hello", { head: { ...CLOUD, model_id, subject_user_id } });
+  for (const model of ["mine/maker/gpt-x", "scripted/maker/gpt-x"]) {
+    const answer = await ask(model);
+    checkStream(answer, "completed");
+    assert.equal(answer.events[0].started.model_resolved, "maker/gpt-x");
+  }
+  for (const [model, subject, reason] of [
+    ["mine/gpt-x", "bob", "AI_CONNECTOR_ID_REQUIRED"],
+    ["near/m", "anna", "AI_CONNECTOR_ID_REQUIRED"],
+    ["none/gpt-x", "anna", "AI_CONNECTOR_ID_REQUIRED"],
+    ["off/gpt-x", "anna", "AI_CONNECTOR_DISABLED"],
+    ["mine/", "anna", "AI_MODEL_ID_REQUIRED"],
+  ]) {
+    const { events, status } = await ask(model, subject);
+    assert.deepEqual([events, nimi.reason(status)], [[], reason], model);
+  }
+});
+
 test("an invalid bearer is step 2, and never makes its caller anonymous", async () => {
   const { status } = await stream("hi", {}, nimi.metadata({ authorization: "Bearer x.y.z" }));
   assert.equal(status.code, nimi.grpc.status.UNAUTHENTICATED);

@@ -8,7 +8,7 @@ const nimi = require("./nimi");
 const stubs = nimi.apps();
 after(() => Object.values(stubs).forEach((stub) => stub.close()));
 
-const { local, connectors, models, auth } = stubs;
+const { local, connectors, messages, models, auth } = stubs;
 
 test("upstream's readiness probe: ListLocalAssets of nothing in particular", async () => {
   const { reply, error, headers } = await nimi.ask(local, "ListLocalAssets", {});
@@ -111,4 +111,25 @@ test("an app registers, opens a session, refreshes and revokes it", async () => 
   assert.deepEqual([revoked.ok, revoked.action_hint], [true, ""]);
   const gone = await nimi.ask(auth, "RefreshSession", { session_id });
   assert.equal(nimi.reason(gone.error), "APP_NOT_REGISTERED");
+});
+
+test("an app streams what it has to say to another one, and that is no loop", async () => {
+  const to_app_id = "reader.app";
+  const reader = nimi.metadata({ "x-nimi-app-id": to_app_id });
+  const call = messages.SubscribeAppMessages({ app_id: to_app_id }, reader);
+  await new Promise((resolve) => call.once("metadata", resolve)); // it is subscribed
+  const received = new Promise((resolve) => {
+    const types = [];
+    call.on("error", () => {}); // of the cancel
+    call.on("data", (event) => types.push(event.message_type) === 30 && resolve(types));
+  });
+  const sent = Array.from({ length: 30 }, (_, index) => `delta.${index}`);
+  for (const message_type of sent) {
+    const message = { from_app_id: nimi.APP, to_app_id, message_type };
+    const { reply, error } = await nimi.ask(messages, "SendAppMessage", message);
+    assert.equal(error, null);
+    assert.equal(reply.accepted, true);
+  }
+  assert.deepEqual(await received, sent);
+  call.cancel();
 });

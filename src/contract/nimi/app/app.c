@@ -61,7 +61,7 @@ static bool rate_is_ok(const struct nimi_call *call,
     case RATES_LOOP: break;
     }
     return fault_set(fault, NIMI_APP_MESSAGE_LOOP_DETECTED,
-                     "these two apps sent each other more than %d messages in a second; the "
+                     "these two apps answered each other more than %d times in a second; the "
                      "pair is paused for a minute",
                      RATES_PAIR_MAX);
 }

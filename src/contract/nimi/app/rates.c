@@ -16,6 +16,7 @@ struct counted {
     struct list link; /* in book->used, the one used longest ago first */
     struct text key;
     uint64_t broken_until_ms; /* of a pair */
+    int way;                  /* of a pair's last message: see way_of() */
     size_t max, at;
     uint64_t times_ms[]; /* 0: none yet */
 };
@@ -91,28 +92,36 @@ static void counted_note(struct counted *counted, uint64_t now_ms) {
     counted->at = (counted->at + 1) % counted->max;
 }
 
+/* 1 one way, -1 the other way, 0 an app's to itself. */
+static int way_of(struct str from, struct str to) {
+    if (from.len != to.len) return from.len < to.len ? 1 : -1;
+    int order = memcmp(from.at, to.at, from.len);
+    return (order < 0) - (order > 0);
+}
+
 /* Ids hold no control characters, so no two pairs have the same key. */
-static struct str pair_key(struct buf *out, struct str one, struct str other) {
-    bool swap =
-        one.len > other.len || (one.len == other.len && memcmp(one.at, other.at, one.len) > 0);
-    buf_append(out, swap ? other : one);
+static struct str pair_key(struct buf *out, struct str from, struct str to) {
+    bool swap = way_of(from, to) < 0;
+    buf_append(out, swap ? to : from);
     buf_append_byte(out, '\n');
-    buf_append(out, swap ? one : other);
+    buf_append(out, swap ? from : to);
     return buf_str(out);
 }
 
 static enum rates_verdict judge(struct rates *rates, struct str from, struct str pair_name,
-                                uint64_t now_ms) {
+                                int way, uint64_t now_ms) {
     struct counted *pair = counted_get(&rates->pairs, pair_name, RATES_PAIR_MAX);
     struct counted *sender = counted_get(&rates->senders, from, RATES_SENDER_MAX);
     if (now_ms < pair->broken_until_ms) return RATES_LOOP;
     if (counted_is_full(sender, now_ms)) return RATES_TOO_MANY;
-    if (counted_is_full(pair, now_ms)) {
+    bool answers = way == 0 || way != pair->way;
+    if (answers && counted_is_full(pair, now_ms)) {
         pair->broken_until_ms = now_ms + RATES_BROKEN_MS;
         return RATES_LOOP;
     }
     counted_note(sender, now_ms);
-    counted_note(pair, now_ms);
+    if (answers) counted_note(pair, now_ms);
+    pair->way = way;
     return RATES_OK;
 }
 
@@ -122,7 +131,7 @@ enum rates_verdict rates_send(struct rates *rates, struct str from, struct str t
     buf_init(&name, KEY_MAX_BYTES);
     struct str pair_name = pair_key(&name, from, to);
     pthread_mutex_lock(&rates->lock);
-    enum rates_verdict verdict = judge(rates, from, pair_name, now_ms);
+    enum rates_verdict verdict = judge(rates, from, pair_name, way_of(from, to), now_ms);
     pthread_mutex_unlock(&rates->lock);
     buf_done(&name);
     return verdict;

@@ -1,8 +1,9 @@
 /* rates: how often an app may send, and when two apps have begun to answer each other for ever.
  *
  *     a sender   RATES_SENDER_MAX messages in any second
- *     a pair     more than RATES_PAIR_MAX in a second, both ways together, is a loop: the pair is
- *                broken for RATES_BROKEN_MS
+ *     a pair     more than RATES_PAIR_MAX answers in a second are a loop: the pair is broken for
+ *                RATES_BROKEN_MS. An answer goes the other way than the message before it, so a
+ *                stream of messages from one app to another is no loop
  *
  * At RATES_KEYS_MAX senders, or pairs, the one that sent longest ago is forgotten.
  *

@@ -54,6 +54,25 @@ static void twenty_in_a_second_are_no_loop(void **state) {
         assert_int_equal(rates_send(*state, A, B, START + i * 50), RATES_OK);
 }
 
+/* As upstream's own test has it: one asks, and the other streams what it has to say. */
+static void a_stream_to_one_app_is_no_loop(void **state) {
+    assert_int_equal(rates_send(*state, A, B, START), RATES_OK);
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(rates_send(*state, B, A, START + i), RATES_OK);
+    assert_int_equal(rates_send(*state, B, A, START + 100), RATES_TOO_MANY);
+    assert_int_equal(rates_send(*state, A, B, START + 100), RATES_OK);
+}
+
+/* Each message is answered by two, so every third goes the other way. */
+static void a_loop_that_multiplies_is_found_later(void **state) {
+    for (unsigned i = 0; i < 20; i++) {
+        struct str from = i % 2 ? B : A, to = i % 2 ? A : B;
+        for (unsigned twice = 0; twice < 2; twice++)
+            assert_int_equal(rates_send(*state, from, to, START + i), RATES_OK);
+    }
+    assert_int_equal(rates_send(*state, A, B, START + 20), RATES_LOOP);
+}
+
 static void an_app_may_send_to_itself(void **state) {
     for (unsigned i = 0; i < 20; i++)
         assert_int_equal(rates_send(*state, A, A, START), RATES_OK);
@@ -79,6 +98,8 @@ int main(void) {
         TEST(a_hundred_in_any_second),
         TEST(a_pair_that_answers_itself_is_paused_for_a_minute),
         TEST(twenty_in_a_second_are_no_loop),
+        TEST(a_stream_to_one_app_is_no_loop),
+        TEST(a_loop_that_multiplies_is_found_later),
         TEST(an_app_may_send_to_itself),
         TEST(forgotten_senders_begin_again),
     };
