@@ -1,7 +1,7 @@
 /* kept: small records that a contract keeps, each under a key.
  *
- * A table beside the log. A record is replaced or deleted as a whole; what its bytes mean is its
- * writer's. All changes of one write are committed together. Nothing secret belongs here.
+ * A table beside the log. A record is replaced or deleted as a whole; what its bytes mean is
+ * its writer's. All changes of one write are committed together. Nothing secret belongs here.
  *
  * Memory   requests are copied; an answer is borrowed during the callback.
  * Threads  start: any loop; answers come on the loop that was given. Writes are carried out in
@@ -29,8 +29,8 @@ struct kept_record {
 
 struct kept_ask;
 
-/* Called once, never before the start function returns. failed is NULL on success; after a write
- * with ERR_OUTCOME_UNKNOWN it may have been made. Of a write: no records. */
+/* Called once, never before the start function returns. failed is NULL on success; after a
+ * write with ERR_OUTCOME_UNKNOWN it may have been made. Of a write: no records. */
 typedef void kept_done_fn(const struct kept_record *records, size_t count,
                           const struct err *failed, void *ctx);
 

@@ -4,7 +4,8 @@
     test/proof/nimi_stops.py [ROUNDS [EACH]]        100 and 250 without numbers
 
 Every stream ends CANCELLED in plain words, none with an invented end, and the process exits with 0
-within its shutdown deadline. The modes are the rows of test/e2e/nimi_streams.py.
+within its shutdown deadline. The modes are the rows of test/e2e/nimi_streams.py. The process stays
+until its clients have read what the exports were sent, so this wants a machine that has time.
 """
 import pathlib
 import sys

@@ -49,10 +49,11 @@ static struct audit_verdict assert_whole(const struct fixture *f) {
 static void assert_found(const struct fixture *f, const char *sql, const char *says) {
     struct buf faults;
     buf_init(&faults, MIB);
-    fixture_sql(f, "CREATE TABLE audit_copy AS SELECT * FROM audit");
+    fixture_sql(f, "CREATE TABLE aside AS SELECT * FROM audit");
     fixture_sql(f, sql);
     struct audit_verdict verdict = verify(f, NULL, &faults);
-    fixture_sql(f, "DELETE FROM audit; INSERT INTO audit SELECT * FROM audit_copy; DROP TABLE audit_copy");
+    fixture_sql(f,
+                "DELETE FROM audit; INSERT INTO audit SELECT * FROM aside; DROP TABLE aside");
     if (!verdict.faults) fail_msg("'%s' is not found", sql);
     if (str_find(buf_str(&faults), str_from(says)) == faults.len)
         fail_msg("'%s' says: %.*s", sql, STR_ARG(buf_str(&faults)));

@@ -1,4 +1,5 @@
-/* Small records: replaced, deleted, ordered, all or nothing, and there again after a restart. */
+/* Small records: replaced, deleted, ordered, all or nothing, and there again after a
+ * restart. */
 #include "store/kept.h"
 
 #include "fixture.h"

@@ -9,8 +9,8 @@
 
 #include "contract/nimi/call.h"
 
-/* Whether the binding is in force for this app; none is fine. One that is shown for another part
- * of the app than it was made for is revoked.
+/* Whether the binding is in force for this app; none is fine. One that is shown for another
+ * part of the app than it was made for is revoked.
  * errors  APP_GRANT_INVALID */
 MUST_CHECK bool
 attached_binding_ok(const struct nimi_call *call, struct str app,

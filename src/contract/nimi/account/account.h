@@ -1,20 +1,21 @@
 /* account: who is logged in on this machine, and what has happened to that.
  *
  * A runtime has one account. It is the subject of a token that one of the configured issuers
- * signed; a login presents such a token, and the account is logged in until the token expires. The
- * token is kept in memory only, for the session that brought it. On disk stand the subject, the
- * issuer and the expiry, the newest events, and which bindings there are (custody.h).
+ * signed; a login presents such a token, and the account is logged in until the token expires.
+ * The token is kept in memory only, for the session that brought it. On disk stand the subject,
+ * the issuer and the expiry, the newest events, and which bindings there are (custody.h).
  *
- *     account_begin_login ─▶ account_take_proof ─▶ account_begin(LOGIN) ─▶ disk ─▶ account_end
- *                                                 account_begin(REFRESH, LOGOUT, SWITCH) ─▶ ...
+ *     account_begin_login ─▶ account_take_proof ─▶ account_begin ─▶ disk ─▶ account_end
+ *                     refresh, logout, switch ─────────▲
  *
- * Each change is an event with the next number. All subscribers share one topic; the label of an
- * event says whose it is. Numbers begin anew above all earlier ones with each process, because
- * their upper half is the store's epoch.
+ * Each change is an event with the next number. All subscribers share one topic; the label of
+ * an event says whose it is. Numbers begin anew above all earlier ones with each process,
+ * because their upper half is the store's epoch.
  *
- * A change that could not be written makes the account UNAVAILABLE until the store was read again.
+ * A change that could not be written makes the account UNAVAILABLE until the store was read
+ * again.
  *
- * Memory   owns everything; texts are copied. What is returned is valid under the lock, or copied.
+ * Memory   owns everything; texts are copied. What is returned is a copy, or needs the lock.
  * Threads  any; one lock. Functions take it themselves unless they say otherwise.
  * Source   contracts/nimi.md 1.10, 6.7; section 9 numbers 11, 12, 35; checks.md K35, M3, M4.
  */
@@ -153,8 +154,8 @@ int account_token(struct nimi_account *account, struct str session, const struct
 
 /* --- bindings ----------------------------------------------------------------------------- */
 
-/* Bind a relation for the app and instance that it names. *ret is a copy of the relation as it is
- * now, encoded; end it with buf_done(). */
+/* Bind a relation for the app and instance that it names. *ret is a copy of the relation as it
+ * is now, encoded; end it with buf_done(). */
 int account_bind(struct nimi_account *account,
                  const struct nimi_scoped_app_binding_relation *relation, int32_t ttl_s,
                  const struct account_now *now, struct buf *ret);
@@ -164,8 +165,8 @@ int account_unbind(struct nimi_account *account, struct str id, struct str app,
                    struct str app_instance, int reason, const struct account_now *now,
                    struct buf *ret);
 
-/* Whether a binding that was attached to a request holds. One that another app, or another part of
- * the app, shows is revoked. */
+/* Whether a binding that was attached to a request holds. One that another app, or another part
+ * of the app, shows is revoked. */
 int account_check_binding(struct nimi_account *account,
                           const struct nimi_scoped_runtime_binding_attachment *attached,
                           const struct account_now *now);
@@ -189,7 +190,8 @@ struct nimi_account_session_event account_snapshot(const struct nimi_account *ac
 /* A number of its own, above all others. */
 uint64_t account_take_number(struct nimi_account *account);
 
-/* Who reads: events of other apps' bindings, and with a token of other subjects, are not for it. */
+/* Who reads: events of other apps' bindings, and with a token of other subjects, are not for
+ * it. */
 struct account_filter {
     struct str app, app_instance;
     struct str subject; /* of the token; empty: none */

@@ -39,8 +39,8 @@ struct bindings {
 void bindings_init(struct bindings *bindings);
 void bindings_done(struct bindings *bindings);
 
-/* Add a copy of the relation, with a new id, as ISSUED. NULL: there are too many, or the relation
- * is too large. */
+/* Add a copy of the relation, with a new id, as ISSUED. NULL: there are too many, or the
+ * relation is too large. */
 struct binding *bindings_add(struct bindings *bindings,
                              const struct nimi_scoped_app_binding_relation *relation);
 void bindings_remove(struct bindings *bindings, struct binding *binding);

@@ -15,8 +15,8 @@
 
 enum account_wish { ACCOUNT_WISH_ANY, ACCOUNT_WISH_TOKEN };
 
-/* Why this caller is refused, or ACCOUNT_DONE. False: the call has ended, because its headers name
- * another app. */
+/* Why this caller is refused, or ACCOUNT_DONE. False: the call has ended, because its headers
+ * name another app. */
 MUST_CHECK bool account_admit(struct nimi_call *call, const struct nimi_account_caller *caller,
                               enum account_wish wish, int *ret_reason);
 
@@ -26,8 +26,8 @@ struct account_now account_now_of(const struct nimi_call *call);
 /* After a change: start the timer for what is due next. */
 void account_arm(struct nimi_instance *instance);
 
-/* Read the store; account_restore() follows. Without a store it has followed already, and NULL is
- * returned. `done` frees what waits. */
+/* Read the store; account_restore() follows. Without a store it has followed already, and NULL
+ * is returned. `done` frees what waits. */
 struct kept_ask *account_read(struct nimi_instance *instance, kept_done_fn *done, void *ctx);
 
 /* What a kept_done_fn of account_read() does first. */

@@ -1,7 +1,7 @@
 /* calls: RuntimeAccountService.
  *
- * A caller is an app's instance in a mode that may have an account. A refused one is answered OK
- * with a reason, also by the subscription: one event, then OK (K35).
+ * A caller is an app's instance in a mode that may have an account. A refused one is answered
+ * OK with a reason, also by the subscription: one event, then OK (K35).
  *
  * Memory   of the call.
  * Threads  the call's loop.

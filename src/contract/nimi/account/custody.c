@@ -4,9 +4,9 @@
  *     KEPT_ACCOUNT_EVENT    the newest ACCOUNT_EVENTS_KEPT events, by sequence
  *     KEPT_ACCOUNT_BINDING  the relations of bindings that are not over, by id
  *
- * The records of an account are on disk before it counts (account_write). Events and bindings are
- * published at once and written right after: a crash may lose the last moment of them, and the next
- * start says what is true then. No token is ever among them. */
+ * The records of an account are on disk before it counts (account_write). Events and bindings
+ * are published at once and written right after: a crash may lose the last moment of them, and
+ * the next start says what is true then. No token is ever among them. */
 #include "contract/nimi/account/inner.h"
 
 #include "base/log.h"
@@ -52,7 +52,8 @@ static bool number_of(struct str key, uint64_t *ret) {
     return true;
 }
 
-/* Count one more event on disk. Returns the number of the one that makes room for it; 0: none. */
+/* Count one more event on disk. Returns the number of the one that makes room for it; 0:
+ * none. */
 static uint64_t count_event(struct nimi_account *account, uint64_t number) {
     uint64_t oldest = 0;
     if (account->kept_count == ACCOUNT_EVENTS_KEPT) {

@@ -1,6 +1,6 @@
 /* Logging in and out, and the token.
  *
- *     CompleteLogin ─▶ attempt ─▶ token ─▶ (keys) ─▶ account_begin ─▶ disk ─▶ account_end ─▶ reply
+ *     CompleteLogin ─▶ attempt ─▶ token ─▶ (keys) ─▶ account_begin ─▶ disk ─▶ account_end
  *     RefreshAccountSession ───▶ token of the call ─▶      "
  *     Logout, SwitchAccount ──────────────────────▶        "
  *

@@ -1,8 +1,8 @@
 /* share: a loop's part of the account: the calls that wait, and the time.
  *
  * A change belongs to the loop of its call. So does its deadline: the loop's timer is started
- * again after each call, and every deadline was made by some call. The account itself belongs to
- * the runtime.
+ * again after each call, and every deadline was made by some call. The account itself belongs
+ * to the runtime.
  *
  * Memory   a member of the instance.
  * Threads  the instance's loop.

@@ -1,13 +1,16 @@
 /* states: of the account of this machine, and of a scoped app binding.
  *
- *     unavailable ─▶ anonymous ─▶ login_pending ─▶ authenticated ─▶ logging_out, switching ─▶ anonymous
- *                        ▲             │            ▲         │
- *                        └─────────────┘            │         ├─▶ refresh_pending ─▶ authenticated
- *                     reauth_required ◀─────────────┘         └─▶ expired ─▶ refresh, login, logout
+ *     unavailable ─▶ anonymous | authenticated | expired | reauth_required   (the store was read)
+ *     anonymous, expired, reauth_required ─▶ login_pending ─▶ authenticated
+ *                                  └▶ anonymous | reauth_required   (it failed)
+ *     authenticated ─▶ expired;   both ─▶ refresh_pending ─▶ authenticated
+ *     authenticated, expired, reauth_required ─▶ logging_out | switching ─▶ anonymous
+ *     what is pending ─▶ unavailable   (it could not be written)
  *
  *     issued ─▶ active ⇄ suspended ─▶ revoked | expired | superseded
  *
- * The numbers are the protocol's. What is pending waits for the disk, or (a login) for its proof.
+ * The numbers are the protocol's. What is pending waits for the disk, or (a login) for its
+ * proof.
  *
  * Memory   constant.
  * Threads  any.

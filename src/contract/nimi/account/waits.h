@@ -1,7 +1,7 @@
 /* waits: a call that waits for the store or for an issuer's keys.
  *
- * A change that has begun goes on when its caller leaves, so what waits is not the call's. Private
- * to contract/nimi/account.
+ * A change that has begun goes on when its caller leaves, so what waits is not the call's.
+ * Private to contract/nimi/account.
  *
  * Memory   the first member of what waits, which its `drop` frees.
  * Threads  the call's loop.

@@ -58,8 +58,8 @@ void grants_unlock(struct grants *grants);
 struct grant *grants_add(struct grants *grants, const struct grant *from, int64_t now_ms,
                          char ret_secret[static RANDOM_TOKEN_BYTES + 1]);
 
-/* A token of this app, also a revoked one, as long as it would have been valid. NULL: unknown, or
- * another app's. */
+/* A token of this app, also a revoked one, as long as it would have been valid. NULL: unknown,
+ * or another app's. */
 struct grant *grants_find(struct grants *grants, struct str id, struct str app, int64_t now_ms);
 
 /* Revoke it, and what was delegated of it. */

@@ -241,8 +241,8 @@ static void of_two_logins_one_is_completed(void **state) {
          str_from(second.nonce)}};
     assert_int_equal(account_take_proof(account, &proofs[0], &now), DONE);
     assert_int_equal(account_take_proof(account, &proofs[1], &now), DONE);
-    /* The second one's token is checked first; the other waits for its issuer's keys, longer than
-     * an attempt lasts. */
+    /* The second one's token is checked first; the other waits for its issuer's keys, longer
+     * than an attempt lasts. */
     pass(700000);
     anna.expires_unix_ms = ben.expires_unix_ms = now.unix_ms + 5000;
     assert_int_equal(account_begin(account, ACCOUNT_LOGIN, &ben, &now), DONE);

@@ -1,4 +1,5 @@
-/* Grants: what covers what, what a revocation takes along, and the limits. The clock is a number. */
+/* Grants: what covers what, what a revocation takes along, and the limits. The clock is a
+ * number. */
 #include "contract/nimi/grant/grants.h"
 
 #include "base/mem.h"
