@@ -10,8 +10,7 @@
 #define RUNS STR("/weir/v1/runs/")
 #define EVENTS STR("/events")
 
-/* Each stream of each contract. Where a message is not generated here, only the number of its
- * frames is read. */
+/* Each stream of each contract. */
 static const struct reader_method methods[] = {
     /* clang-format off */
     {ROW(NIMI "AiService/StreamScenario"),                    CLOSE_DONE,         READER_SCENARIO, NUMBERS_FROM_ONE,      &nimi_stream_scenario_request_table,                     &nimi_stream_scenario_event_table,     0, NULL},
@@ -21,11 +20,11 @@ static const struct reader_method methods[] = {
     {ROW(NIMI "AuditService/SubscribeRuntimeHealthEvents"),   CLOSE_SUBSCRIPTION, READER_PLAIN,    NUMBERS_RISING,        &nimi_subscribe_runtime_health_events_request_table,     &nimi_runtime_health_event_table,      1, NIMI "AuditService/GetRuntimeHealth"},
     {ROW(NIMI "AuditService/SubscribeAIProviderHealthEvents"),CLOSE_SUBSCRIPTION, READER_PLAIN,    NUMBERS_RISING,        &nimi_subscribe_ai_provider_health_events_request_table, &nimi_ai_provider_health_event_table,  1, NIMI "AuditService/ListAIProviderHealth"},
     {ROW(NIMI "AppService/SubscribeAppMessages"),             CLOSE_SUBSCRIPTION, READER_PLAIN,    NUMBERS_RISING,        &nimi_subscribe_app_messages_request_table,              &nimi_app_message_event_table,         2, NULL},
-    {ROW(NIMI "AccountService/SubscribeAccountSessionEvents"),CLOSE_SUBSCRIPTION, READER_PLAIN,    NUMBERS_AFTER_SNAPSHOT,NULL,                                                    NULL,                                  2, NIMI "AccountService/GetAccountSessionStatus"},
-    {ROW(NIMI "CognitionService/SubscribeMemoryEvents"),      CLOSE_SUBSCRIPTION, READER_PLAIN,    NUMBERS_RISING,        NULL,                                                    NULL,                                  2, NIMI "CognitionService/History"},
-    {ROW(NIMI "AgentService/SubscribeAgentEvents"),           CLOSE_SUBSCRIPTION, READER_PLAIN,    NUMBERS_RISING,        NULL,                                                    NULL,                                  2, NIMI "AgentService/GetAgentState"},
-    {ROW(NIMI "AiRealtimeService/ReadRealtimeEvents"),        CLOSE_SUBSCRIPTION, READER_PLAIN,    NUMBERS_FROM_ONE,      NULL,                                                    NULL,                                  2, NULL},
-    {ROW(NIMI "LocalService/WatchLocalTransfers"),            CLOSE_SUBSCRIPTION, READER_PLAIN,    NUMBERS_NONE,          NULL,                                                    NULL,                                  0, NIMI "LocalService/ListLocalTransfers"},
+    {ROW(NIMI "AccountService/SubscribeAccountSessionEvents"),CLOSE_SUBSCRIPTION, READER_PLAIN,    NUMBERS_AFTER_SNAPSHOT,&nimi_subscribe_account_session_events_request_table,    &nimi_account_session_event_table,     2, NIMI "AccountService/GetAccountSessionStatus"},
+    {ROW(NIMI "CognitionService/SubscribeMemoryEvents"),      CLOSE_SUBSCRIPTION, READER_PLAIN,    NUMBERS_RISING,        &nimi_subscribe_memory_events_request_table,             &nimi_memory_event_table,              2, NIMI "CognitionService/History"},
+    {ROW(NIMI "AgentService/SubscribeAgentEvents"),           CLOSE_SUBSCRIPTION, READER_PLAIN,    NUMBERS_RISING,        &nimi_subscribe_agent_events_request_table,              &nimi_agent_event_table,               2, NIMI "AgentService/GetAgentState"},
+    {ROW(NIMI "AiRealtimeService/ReadRealtimeEvents"),        CLOSE_SUBSCRIPTION, READER_PLAIN,    NUMBERS_FROM_ONE,      &nimi_read_realtime_events_request_table,                &nimi_realtime_event_table,            2, NULL},
+    {ROW(NIMI "LocalService/WatchLocalTransfers"),            CLOSE_SUBSCRIPTION, READER_PLAIN,    NUMBERS_NONE,          &nimi_watch_local_transfers_request_table,               &nimi_local_transfer_progress_event_table,0, NIMI "LocalService/ListLocalTransfers"},
     {ROW("/grpc.health.v1.Health/Watch"),                     CLOSE_SUBSCRIPTION, READER_PLAIN,    NUMBERS_NONE,          &grpc_health_check_request_table,                        &grpc_health_check_response_table,     0, "/grpc.health.v1.Health/Check"},
     {ROW("/crawbl.agentruntime.v1.AgentRuntime/Converse"),    CLOSE_DONE,         READER_CONVERSE, NUMBERS_NONE,          &crawbl_converse_request_table,                          &crawbl_converse_event_table,          0, NULL},
     {ROW("/stream"),                                          CLOSE_DONE,         READER_TURN,     NUMBERS_NONE,          NULL,                                                    NULL,                                  0, NULL},

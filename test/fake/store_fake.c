@@ -475,8 +475,3 @@ void fake_store_fail(struct store *store, size_t index, enum err_code code) {
     assert(code != ERR_NONE);
     end_task(store, take_task(store, index), code);
 }
-
-uint64_t store_epoch(const struct store *store) {
-    (void)store;
-    return 1;
-}

@@ -143,10 +143,19 @@ static void put_health(char letter, uint64_t number, struct buf *out) {
     assert_true(pb_encode(&nimi_runtime_health_event_table, &event, out));
 }
 
-/* A message of a service whose messages are not generated: its number is field 2. */
-static void put_numbered(char letter, uint64_t number, struct buf *out) {
-    const struct nimi_workflow_event event = {.event_type = letter, .sequence = number};
-    assert_true(pb_encode(&nimi_workflow_event_table, &event, out));
+static void put_account(char letter, uint64_t number, struct buf *out) {
+    const struct nimi_account_session_event event = {.event_type = letter, .sequence = number};
+    assert_true(pb_encode(&nimi_account_session_event_table, &event, out));
+}
+
+static void put_memory(char letter, uint64_t number, struct buf *out) {
+    const struct nimi_memory_event event = {.event_type = letter, .sequence = number};
+    assert_true(pb_encode(&nimi_memory_event_table, &event, out));
+}
+
+static void put_realtime(char letter, uint64_t number, struct buf *out) {
+    const struct nimi_realtime_event event = {.event_type = letter, .sequence = number};
+    assert_true(pb_encode(&nimi_realtime_event_table, &event, out));
 }
 
 static void put_converse(char letter, uint64_t number, struct buf *out) {
@@ -189,9 +198,9 @@ struct script {
 #define W "SubscribeWorkflowEvents", put_workflow, 1
 #define E "ExportAuditEvents", put_export, 0
 #define H "SubscribeRuntimeHealthEvents", put_health, 1
-#define M "SubscribeMemoryEvents", put_numbered, 70
-#define K "SubscribeAccountSessionEvents", put_numbered, 9
-#define R "ReadRealtimeEvents", put_numbered, 1
+#define M "SubscribeMemoryEvents", put_memory, 70
+#define K "SubscribeAccountSessionEvents", put_account, 9
+#define R "ReadRealtimeEvents", put_realtime, 1
 #define V "Converse", put_converse, 0
 
 static const struct script scripts[] = {
