@@ -272,15 +272,15 @@ static bool load(struct config *config, const struct config_input *input,
 /* Copy the rows group by group, in the order in which the groups first appear. */
 static void join_groups(const struct setting *from, size_t count, struct setting *to) {
     size_t used = 0;
-    const char *group = NULL;
     for (size_t i = 0; i < count; i++) {
-        if (!from[i].group) continue;
+        const char *group = from[i].group, *at = group;
         bool joined = false;
+        if (!group) continue;
         for (size_t n = 0; n < i; n++)
-            joined |= from[n].group && strcmp(from[n].group, from[i].group) == 0;
+            joined |= from[n].group && strcmp(from[n].group, group) == 0;
         for (size_t n = i; n < count && !joined; n++) {
-            if (from[n].group) group = from[n].group;
-            if (strcmp(group, from[i].group) != 0) continue;
+            if (from[n].group) at = from[n].group;
+            if (strcmp(at, group) != 0) continue;
             to[used] = from[n];
             to[used++].group = n == i ? group : NULL;
         }
