@@ -15,8 +15,8 @@
 /* The exit codes that weir's --help documents. */
 enum exit_code {
     EXIT_DONE = 0,
-    EXIT_FAILED = 1, /* it was tried and did not work */
-    EXIT_USAGE = 2,  /* the command line or the configuration is wrong */
+    EXIT_FAILED = 1,      /* it was tried and did not work */
+    EXIT_USAGE = 2,       /* the command line or the configuration is wrong */
     EXIT_UNREACHABLE = 3, /* weir validate: the target does not answer */
 };
 

@@ -24,7 +24,7 @@
 #include "wire/event.h"
 
 #define LONG_REPLY_BYTES (8 * KIB) /* a shorter text stays in memory */
-#define LONG_REPLY_READS_MAX 8      /* of one loop at a time */
+#define LONG_REPLY_READS_MAX 8     /* of one loop at a time */
 
 struct run;
 struct reply_read;

@@ -189,17 +189,16 @@ static void a_migration_resumes_where_it_died(void **state) {
         write_pair(f, 1);
         fixture_close(f);
         /* Back to version 1, which had the log alone. */
-        fixture_sql(f,
-                    "DROP TABLE session; DROP TABLE run; DROP TABLE usage;"
-                    "DROP TABLE memory; DROP TABLE memory_words; DROP TABLE artifact;"
-                    "DROP TABLE agent; DROP TABLE bank_words; DROP TABLE bank_record;"
-                    "DROP TABLE bank; DROP TABLE event_log_entry; DROP TABLE event_log;"
-                    "DROP TABLE kept; DROP TABLE download; DROP TABLE audit;"
-                    "DELETE FROM meta WHERE name = 'audit';"
-                    "DROP TABLE keyed; DROP TABLE upload; DROP TABLE upload_piece;"
-                    "DROP TABLE artifact_token; DROP TABLE usual;"
-                    "DELETE FROM meta WHERE name = 'projected';"
-                    "UPDATE meta SET value = 1 WHERE name = 'schema'");
+        fixture_sql(f, "DROP TABLE session; DROP TABLE run; DROP TABLE usage;"
+                       "DROP TABLE memory; DROP TABLE memory_words; DROP TABLE artifact;"
+                       "DROP TABLE agent; DROP TABLE bank_words; DROP TABLE bank_record;"
+                       "DROP TABLE bank; DROP TABLE event_log_entry; DROP TABLE event_log;"
+                       "DROP TABLE kept; DROP TABLE download; DROP TABLE audit;"
+                       "DELETE FROM meta WHERE name = 'audit';"
+                       "DROP TABLE keyed; DROP TABLE upload; DROP TABLE upload_piece;"
+                       "DROP TABLE artifact_token; DROP TABLE usual;"
+                       "DELETE FROM meta WHERE name = 'projected';"
+                       "UPDATE meta SET value = 1 WHERE name = 'schema'");
         int status;
         fatal_step = at[i];
         lives = 1;

@@ -27,7 +27,7 @@
     "ALTER TABLE usage DROP COLUMN estimated;"                                                 \
     "ALTER TABLE usage DROP COLUMN estimate_tokens;"                                           \
     "ALTER TABLE usage DROP COLUMN estimate_cost_nano;"                                        \
-    "DROP TABLE kept; DROP TABLE download;"                                                                         \
+    "DROP TABLE kept; DROP TABLE download;"                                                    \
     "DROP TABLE audit; DELETE FROM meta WHERE name = 'audit';"                                 \
     "DROP TABLE usual;"                                                                        \
     "DROP TABLE artifact_token;"                                                               \
