@@ -32,7 +32,7 @@ function load(folder, files, more = {}) {
   );
 }
 
-const NAMES = ["ai", "app", "audit", "auth", "common", "connector", "local", "model"];
+const NAMES = ["ai", "app", "audit", "auth", "common", "connector", "local", "model", "transfer"];
 const FILES = NAMES.map((name) => `nimi/runtime/v1/${name}.proto`);
 const ours = load(process.env.WEIR_PROTO, [...FILES, "grpc/health/v1/health.proto"]);
 
