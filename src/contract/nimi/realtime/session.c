@@ -13,39 +13,8 @@
 
 #define IDLE_TEXT "the realtime session was idle for too long"
 
-void realtime_input_free(struct realtime_input *input) {
-    if (!input) return;
-    buf_done(&input->spec);
-    free(input);
-}
-
-/* --- references --------------------------------------------------------------------------- */
-
-struct realtime_session *realtime_ref(struct realtime_session *session) {
-    atomic_fetch_add_explicit(&session->refs, 1, memory_order_relaxed);
-    return session;
-}
-
 static struct realtime_input *input_of(struct list *link) {
     return CONTAINER_OF(link, struct realtime_input, link);
-}
-
-void realtime_unref(struct realtime_session *session) {
-    if (!session || atomic_fetch_sub_explicit(&session->refs, 1, memory_order_acq_rel) != 1)
-        return;
-    assert(!session->turn && !list_linked(&session->link));
-    LIST_EACH(&session->inputs, link) realtime_input_free(input_of(link));
-    topic_unref(session->topic);
-    mem_uncount(session->counted);
-    dialogue_done(&session->dialogue);
-    text_done(&session->app);
-    text_done(&session->subject);
-    text_done(&session->owner);
-    text_done(&session->audio_format);
-    buf_done(&session->head);
-    buf_done(&session->system);
-    pthread_mutex_destroy(&session->lock);
-    free(session);
 }
 
 /* --- states and events -------------------------------------------------------------------- */
