@@ -116,6 +116,14 @@ static bool is_end(const struct nimi_stream_scenario_event *event) {
            event->which_payload == NIMI_STREAM_SCENARIO_EVENT_FAILED;
 }
 
+/* The events up to the terminal one: those after it are DONE-06's. */
+static size_t count_events(const struct nimi_scene *scene) {
+    for (size_t i = 0; i < scene->count; i++) {
+        if (is_end(event_at(scene, i))) return i + 1;
+    }
+    return scene->count;
+}
+
 void check_done_completes(struct judge *judge) {
     const struct nimi_scene *scene = nimi_scene(judge, NIMI_TEXT);
     char end[NIMI_END_BYTES];
@@ -130,7 +138,7 @@ void check_done_started(struct judge *judge) {
     const struct nimi_scene *scene = nimi_scene(judge, NIMI_TEXT);
     size_t started = 0;
     if (!nimi_answers(judge)) return;
-    for (size_t i = 0; i < scene->count; i++)
+    for (size_t i = 0; i < count_events(scene); i++)
         started += event_at(scene, i)->which_payload == NIMI_STREAM_SCENARIO_EVENT_STARTED;
     const struct nimi_stream_scenario_event *first = event_at(scene, 0);
     if (first->which_payload != NIMI_STREAM_SCENARIO_EVENT_STARTED || started != 1)
@@ -161,7 +169,7 @@ void check_done_grain(struct judge *judge) {
     size_t deltas = 0, last = 0;
     struct str text;
     if (!nimi_answers(judge)) return;
-    for (size_t i = 0; i < scene->count; i++) {
+    for (size_t i = 0; i < count_events(scene); i++) {
         if (!text_of(event_at(scene, i), &text)) continue;
         if (deltas++ && last && last < GRAIN_BYTES)
             judge_break(judge, &scene->evidence,
@@ -177,7 +185,7 @@ void check_done_empty(struct judge *judge) {
     const struct nimi_scene *scene = nimi_scene(judge, NIMI_TEXT);
     size_t deltas = 0;
     if (!nimi_answers(judge)) return;
-    for (size_t i = 0; i < scene->count; i++) {
+    for (size_t i = 0; i < count_events(scene); i++) {
         const struct nimi_stream_scenario_event *event = event_at(scene, i);
         struct str text;
         if (event->which_payload != NIMI_STREAM_SCENARIO_EVENT_DELTA) continue;
@@ -213,10 +221,8 @@ static void judge_usage(struct judge *judge, const struct nimi_scene *scene,
 
 /* The terminal event, or NULL. */
 static const struct nimi_stream_scenario_event *end_of(const struct nimi_scene *scene) {
-    for (size_t i = 0; i < scene->count; i++) {
-        if (is_end(event_at(scene, i))) return event_at(scene, i);
-    }
-    return NULL;
+    size_t count = count_events(scene);
+    return count && is_end(event_at(scene, count - 1)) ? event_at(scene, count - 1) : NULL;
 }
 
 void check_done_usage(struct judge *judge) {
@@ -242,6 +248,7 @@ static void judge_frame(struct judge *judge, const struct nimi_scene *scene,
                     "expected frame.done in the terminal event and only there, got %s",
                     done ? "it before" : "it unset there");
     else if (done && event->which_payload == NIMI_STREAM_SCENARIO_EVENT_COMPLETED &&
+             event->completed->usage &&
              !same_usage(event->frame->usage, event->completed->usage))
         judge_break(judge, &scene->evidence, "expected the usage of COMPLETED in frame.usage");
     else if (text_of(event, &text) && event->frame &&
@@ -253,7 +260,8 @@ static void judge_frame(struct judge *judge, const struct nimi_scene *scene,
 void check_done_frame(struct judge *judge) {
     const struct nimi_scene *scene = nimi_scene(judge, NIMI_TEXT);
     if (!nimi_answers(judge)) return;
-    for (size_t i = 0; i < scene->count; i++) judge_frame(judge, scene, event_at(scene, i));
+    for (size_t i = 0; i < count_events(scene); i++)
+        judge_frame(judge, scene, event_at(scene, i));
 }
 
 /* --- a stream that fails ------------------------------------------------------------------------- */
@@ -273,7 +281,7 @@ void check_done_failed(struct judge *judge) {
         judge_break(judge, &scene->evidence,
                     "expected the event FAILED with a reason, then OK, got %s",
                     nimi_end_of(scene, end));
-    nimi_judge_faults(judge, scene, ~0u);
+    nimi_judge_faults(judge, scene, FAULT_AFTER_END | FAULT_ERROR_AFTER_END | FAULT_NOT_CLOSED);
 }
 
 void check_done_failed_usage(struct judge *judge) {

@@ -21,6 +21,7 @@
 #define NOT_PLAYED "two calls before it did not end in time, so this one was not tried"
 #define MESSAGE_MAX_BYTES (4 * MIB)
 #define PROBE_MS 5000
+#define WATCHED_MS 50          /* a subscription is watched for this long, and one other call */
 #define LONG_HEADER_BYTES 4097 /* one more than may be */
 
 enum request { NOTHING, SCENARIO, JOB, EXPORT };
@@ -227,7 +228,10 @@ static bool ask_health(struct nimi *nimi) {
 static void wait_for(struct nimi *nimi, struct nimi_scene *scene, bool leave) {
     bool in_time =
         talk_wait(&scene->talk, leave ? nimi_has_frame : NULL, NULL, nimi->options->timeout_ms);
-    if (leave && in_time) in_time = ask_health(nimi);
+    if (leave && in_time) {
+        in_time = ask_health(nimi);
+        asker_wait(nimi->target->asker, WATCHED_MS);
+    }
     if (!in_time) nimi->silent++;
 }
 
@@ -391,6 +395,10 @@ static void put_message(struct str json, struct buf *out) {
     if (!json_text(value, out)) buf_append(out, value.raw);
 }
 
+static uint64_t probe_ms(const struct validate_options *options) {
+    return options->timeout_ms < PROBE_MS ? options->timeout_ms : PROBE_MS;
+}
+
 /* The one that was asked for, the first that the server lists, or any name. */
 static void choose_model(struct nimi *nimi) {
     static const struct scene_row row = {.path = LIST_MODELS};
@@ -402,9 +410,8 @@ static void choose_model(struct nimi *nimi) {
     if (nimi->model.len) return;
     struct arena *arena = arena_new(NIMI_FRAMES_MAX_BYTES);
     ask_row(nimi, &row, &talk);
-    bool ended = talk_wait(&talk, NULL, NULL, nimi->options->timeout_ms);
-    if (!ended) nimi->silent++;
-    if (talk.count &&
+    bool ended = talk_wait(&talk, NULL, NULL, probe_ms(nimi->options));
+    if (ended && talk.count &&
         pb_decode_view(&nimi_list_models_response_table, talk.messages[0], arena, &models,
                        &e) &&
         models.models_count)
@@ -458,11 +465,12 @@ void nimi_close(void *world) {
 
 /* It answers this call itself, if only to refuse it, and does not say that it has no such
  * method. Without the envelope, so nothing is executed. */
-static bool serves(struct target *target, const char *path, uint64_t timeout_ms) {
+static bool serves(struct target *target, const char *path,
+                   const struct validate_options *options) {
     struct talk talk;
     talk_once(target->asker,
               &(struct talk_options){.url = buf_str(&target->url), .path = str_from(path)},
-              STR_EMPTY, timeout_ms < PROBE_MS ? timeout_ms : PROBE_MS, &talk);
+              STR_EMPTY, probe_ms(options), &talk);
     bool serves = talk.count > 0 ||
                   (talk.ended && talk.end.from_server && talk.end.code != ERR_UNIMPLEMENTED);
     talk_done(&talk);
@@ -470,6 +478,6 @@ static bool serves(struct target *target, const char *path, uint64_t timeout_ms)
 }
 
 bool nimi_speaks(struct target *target, const struct validate_options *options) {
-    return serves(target, rows[NIMI_HEALTH].path, options->timeout_ms) ||
-           serves(target, rows[NIMI_TEXT].path, options->timeout_ms);
+    return serves(target, rows[NIMI_HEALTH].path, options) ||
+           serves(target, rows[NIMI_TEXT].path, options);
 }
