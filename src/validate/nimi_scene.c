@@ -58,8 +58,8 @@ static const char *const wrong_notes[WRONG_COUNT] = {
     [UNKNOWN_JOB] = " for the job " NOBODY,
 };
 
-#define UNARY(service, method, reply) service method, &reply##_table
-#define STREAM(service, method) service method, NULL
+#define UNARY(service, method, answer) .path = service method, .reply = &answer##_table
+#define STREAM(service, method) .path = service method
 
 static const struct scene_row {
     const char *path;
@@ -75,24 +75,24 @@ static const struct scene_row {
     [NIMI_NO_ENVELOPE]  = {UNARY(AUDIT, "GetRuntimeHealth", nimi_get_runtime_health_response), .wrong = NO_ENVELOPE},
     [NIMI_OTHER_MAJOR]  = {UNARY(AUDIT, "GetRuntimeHealth", nimi_get_runtime_health_response), .wrong = OTHER_MAJOR},
     [NIMI_LONG_HEADER]  = {UNARY(AUDIT, "GetRuntimeHealth", nimi_get_runtime_health_response), .wrong = LONG_HEADER},
-    [NIMI_TEXT]         = {STREAM(AI, "StreamScenario"), SCENARIO, NIMI_EXECUTION_MODE_STREAM},
-    [NIMI_EXECUTE]      = {UNARY(AI, "ExecuteScenario", nimi_execute_scenario_response), SCENARIO, NIMI_EXECUTION_MODE_SYNC},
-    [NIMI_FAILS]        = {STREAM(AI, "StreamScenario"), SCENARIO, NIMI_EXECUTION_MODE_STREAM, FAILING},
-    [NIMI_NO_MODEL]     = {STREAM(AI, "StreamScenario"), SCENARIO, NIMI_EXECUTION_MODE_STREAM, NO_MODEL},
-    [NIMI_NO_INPUT]     = {STREAM(AI, "StreamScenario"), SCENARIO, NIMI_EXECUTION_MODE_STREAM, NO_INPUT},
-    [NIMI_NO_APP]       = {STREAM(AI, "StreamScenario"), SCENARIO, NIMI_EXECUTION_MODE_STREAM, NO_APP},
-    [NIMI_OTHER_APP]    = {STREAM(AI, "StreamScenario"), SCENARIO, NIMI_EXECUTION_MODE_STREAM, WRONG_APP},
-    [NIMI_NO_CONNECTOR] = {STREAM(AI, "StreamScenario"), SCENARIO, NIMI_EXECUTION_MODE_STREAM, NO_CONNECTOR},
-    [NIMI_SUBMIT]       = {UNARY(AI, "SubmitScenarioJob", nimi_submit_scenario_job_response), SCENARIO, NIMI_EXECUTION_MODE_ASYNC_JOB},
-    [NIMI_JOB]          = {STREAM(AI, "SubscribeScenarioJobEvents"), JOB},
-    [NIMI_JOB_LATE]     = {STREAM(AI, "SubscribeScenarioJobEvents"), JOB},
-    [NIMI_JOB_SNAPSHOT] = {UNARY(AI, "GetScenarioJob", nimi_get_scenario_job_response), JOB},
-    [NIMI_JOB_FOREIGN]  = {STREAM(AI, "SubscribeScenarioJobEvents"), JOB, .wrong = FOREIGN},
-    [NIMI_JOB_UNKNOWN]  = {STREAM(AI, "SubscribeScenarioJobEvents"), JOB, .wrong = UNKNOWN_JOB},
-    [NIMI_EXPORT]       = {STREAM(AUDIT, "ExportAuditEvents"), EXPORT},
+    [NIMI_TEXT]         = {STREAM(AI, "StreamScenario"), .request = SCENARIO, .mode = NIMI_EXECUTION_MODE_STREAM},
+    [NIMI_EXECUTE]      = {UNARY(AI, "ExecuteScenario", nimi_execute_scenario_response), .request = SCENARIO, .mode = NIMI_EXECUTION_MODE_SYNC},
+    [NIMI_FAILS]        = {STREAM(AI, "StreamScenario"), .request = SCENARIO, .mode = NIMI_EXECUTION_MODE_STREAM, .wrong = FAILING},
+    [NIMI_NO_MODEL]     = {STREAM(AI, "StreamScenario"), .request = SCENARIO, .mode = NIMI_EXECUTION_MODE_STREAM, .wrong = NO_MODEL},
+    [NIMI_NO_INPUT]     = {STREAM(AI, "StreamScenario"), .request = SCENARIO, .mode = NIMI_EXECUTION_MODE_STREAM, .wrong = NO_INPUT},
+    [NIMI_NO_APP]       = {STREAM(AI, "StreamScenario"), .request = SCENARIO, .mode = NIMI_EXECUTION_MODE_STREAM, .wrong = NO_APP},
+    [NIMI_OTHER_APP]    = {STREAM(AI, "StreamScenario"), .request = SCENARIO, .mode = NIMI_EXECUTION_MODE_STREAM, .wrong = WRONG_APP},
+    [NIMI_NO_CONNECTOR] = {STREAM(AI, "StreamScenario"), .request = SCENARIO, .mode = NIMI_EXECUTION_MODE_STREAM, .wrong = NO_CONNECTOR},
+    [NIMI_SUBMIT]       = {UNARY(AI, "SubmitScenarioJob", nimi_submit_scenario_job_response), .request = SCENARIO, .mode = NIMI_EXECUTION_MODE_ASYNC_JOB},
+    [NIMI_JOB]          = {STREAM(AI, "SubscribeScenarioJobEvents"), .request = JOB},
+    [NIMI_JOB_LATE]     = {STREAM(AI, "SubscribeScenarioJobEvents"), .request = JOB},
+    [NIMI_JOB_SNAPSHOT] = {UNARY(AI, "GetScenarioJob", nimi_get_scenario_job_response), .request = JOB},
+    [NIMI_JOB_FOREIGN]  = {STREAM(AI, "SubscribeScenarioJobEvents"), .request = JOB, .wrong = FOREIGN},
+    [NIMI_JOB_UNKNOWN]  = {STREAM(AI, "SubscribeScenarioJobEvents"), .request = JOB, .wrong = UNKNOWN_JOB},
+    [NIMI_EXPORT]       = {STREAM(AUDIT, "ExportAuditEvents"), .request = EXPORT},
     [NIMI_WATCH]        = {STREAM(AUDIT, "SubscribeRuntimeHealthEvents"), .leave = true},
     [NIMI_STOP_WATCH]   = {STREAM(AUDIT, "SubscribeRuntimeHealthEvents")},
-    [NIMI_STOP_TEXT]    = {STREAM(AI, "StreamScenario"), SCENARIO, NIMI_EXECUTION_MODE_STREAM},
+    [NIMI_STOP_TEXT]    = {STREAM(AI, "StreamScenario"), .request = SCENARIO, .mode = NIMI_EXECUTION_MODE_STREAM},
     /* clang-format on */
 };
 
@@ -290,7 +290,7 @@ static void feed(struct nimi_scene *scene, const struct reader_method *method,
     const struct talk *talk = &scene->talk;
     const struct talk_field *details = talk_find(talk, STR("grpc-status-details-bin"));
     struct arena *arena = arena_new(NIMI_FRAMES_MAX_BYTES);
-    reader_init(&scene->reader, method ? method : &unary, 1);
+    reader_init(&scene->reader, method, 1);
     for (size_t i = 0; i < talk->count; i++) {
         struct reader_frame frame;
         reader_message(&scene->reader, talk->messages[i], arena, &frame);
@@ -355,12 +355,13 @@ struct nimi_scene *nimi_scene_begin(struct judge *judge, enum nimi_scene_id id) 
 void nimi_scene_end(struct judge *judge, enum nimi_scene_id id) {
     struct nimi *nimi = nimi_of(judge);
     struct nimi_scene *scene = &nimi->scenes[id];
+    const struct pb_message *reply = rows[id].reply;
     const struct reader_method *method =
-        rows[id].reply ? NULL : reader_method_find(str_from(rows[id].path));
+        reply ? &unary : reader_method_find(str_from(rows[id].path));
     struct buf text;
     buf_init(&text, FINDING_SEEN_MAX_BYTES);
     talk_leave(&scene->talk);
-    scene->frame = rows[id].reply ? rows[id].reply : method->frame;
+    scene->frame = reply ? reply : method->frame;
     decode(scene);
     feed(scene, method, &text);
     describe(nimi, id, scene, buf_str(&text));
