@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "base/mem.h"
 #include "proto/health.pb.h"
 #include "validate/nimi.h"
@@ -21,6 +22,7 @@
 #define NOT_PLAYED "two calls before it did not end in time, so this one was not tried"
 #define MESSAGE_MAX_BYTES (4 * MIB)
 #define PROBE_MS 5000
+#define STARTING_PAUSE_MS 50
 #define WATCHED_MS 50          /* a subscription is watched for this long, and one other call */
 #define LONG_HEADER_BYTES 4097 /* one more than may be */
 
@@ -422,6 +424,34 @@ static void choose_model(struct nimi *nimi) {
     arena_free(arena);
 }
 
+static bool is_starting(struct nimi *nimi) {
+    struct nimi_get_runtime_health_response health = {.status = 0};
+    struct talk talk;
+    struct err e;
+    struct arena *arena = arena_new(NIMI_FRAMES_MAX_BYTES);
+    ask_row(nimi, &rows[NIMI_HEALTH], &talk);
+    bool ended = talk_wait(&talk, NULL, NULL, probe_ms(nimi->options));
+    bool starting = ended && talk.count &&
+                    pb_decode_view(&nimi_get_runtime_health_response_table, talk.messages[0],
+                                   arena, &health, &e) &&
+                    health.status == NIMI_RUNTIME_HEALTH_STATUS_STARTING;
+    talk_done(&talk);
+    arena_free(arena);
+    return starting;
+}
+
+/* A server that was started for this may answer before it is ready. */
+static void wait_until_ready(struct nimi *nimi) {
+    struct target *target = nimi->target;
+    uint64_t late_ms = clock_mono_ms() + nimi->options->boot_timeout_ms;
+    talk_until_available(target->asker,
+                         &(struct talk_options){.url = buf_str(&target->url),
+                                                .path = str_from(rows[NIMI_HEALTH].path)},
+                         nimi->options->boot_timeout_ms);
+    while (clock_mono_ms() < late_ms && is_starting(nimi))
+        asker_wait(target->asker, STARTING_PAUSE_MS);
+}
+
 void *nimi_open(struct target *target, const struct validate_options *options) {
     struct nimi *nimi = MEM_NEW(struct nimi);
     uint32_t random = 0;
@@ -434,11 +464,7 @@ void *nimi_open(struct target *target, const struct validate_options *options) {
     put_message(options->input, &nimi->message);
     put_message(options->error_input, &nimi->error_message);
     buf_init(&nimi->job, KIB);
-    if (target->kind != TARGET_URL)
-        talk_until_available(target->asker,
-                             &(struct talk_options){.url = buf_str(&target->url),
-                                                    .path = str_from(rows[NIMI_HEALTH].path)},
-                             options->boot_timeout_ms);
+    if (target->kind != TARGET_URL) wait_until_ready(nimi);
     choose_model(nimi);
     return nimi;
 }

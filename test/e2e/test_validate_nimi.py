@@ -62,10 +62,10 @@ def test_a_server_with_one_fault_fails_exactly_the_check_of_it(server, fault):
 def examine_started(*fault):
     paths = {"PYTHONPATH": f"{conftest.STUBS}:{harness.ROOT}/test/e2e"}
     command = [sys.executable, wrong_nimi.__file__, "{port}", *fault]
-    return validate(*MORE, "--only", "STOP", "--", *command, env=paths)
+    return validate(*MORE, "--only", "ENVL,STOP", "--", *command, env=paths)
 
 
-def test_the_small_server_stops_as_it_should():
+def test_the_small_server_is_awaited_and_stops_as_it_should():
     report, bad = examine_started()
     assert bad == {} and set(verdicts(report).values()) == {"pass"}
 

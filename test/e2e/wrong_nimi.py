@@ -7,7 +7,8 @@ send, by the name of the place where it is asked.
     with Server() as server:
         server.break_rule("DONE-03 gap")
 
-As a program it serves at one port until SIGTERM: wrong_nimi.py PORT [FAULT].
+As a program it serves at one port until SIGTERM: wrong_nimi.py PORT [FAULT]. It says STARTING a few
+times first.
 """
 import concurrent.futures
 import json
@@ -304,7 +305,7 @@ class Service(
     model_pb2_grpc.RuntimeModelServiceServicer,
 ):
     def __init__(self):
-        self.fault, self.jobs, self.watchers = {}, {}, 0
+        self.fault, self.jobs, self.watchers, self.starting = {}, {}, 0, 0
         self.lock, self.stopping, self.left = threading.Lock(), threading.Event(), threading.Event()
 
     def ask(self, place, good, *args):
@@ -448,7 +449,11 @@ class Service(
     def GetRuntimeHealth(self, request, context):
         if "wait" in self.fault and self.watchers:
             self.left.wait()
-        return self.unary("health", context, request, audit_pb2.GetRuntimeHealthResponse(status=3))
+        return self.unary("health", context, request, self.runtime_health)
+
+    def runtime_health(self):
+        self.starting = max(self.starting - 1, 0)
+        return audit_pb2.GetRuntimeHealthResponse(status=2 if self.starting else 3)
 
     def ExportAuditEvents(self, request, context):
         yield from self.admit(context, request)
@@ -490,7 +495,7 @@ def health(service):
     """grpc.health.v1.Health/Check, which needs no envelope."""
 
     def check(request, context):
-        reply = service.say("probe", b"\x08\x01")
+        reply = service.say("probe", b"\x08\x02" if service.starting else b"\x08\x01")
         if isinstance(reply, End):
             context.abort(reply.code, reply.text)
         return reply
@@ -532,6 +537,7 @@ class Server:
 def main():
     with Server(sys.argv[1]) as server:
         server.break_rule(sys.argv[2] if len(sys.argv) > 2 else None)
+        server.service.starting = 4
         over = threading.Event()
         signal.signal(signal.SIGTERM, lambda *ignored: over.set())
         over.wait()
