@@ -299,14 +299,21 @@ REFUSALS = {
 # --- the services --------------------------------------------------------------------------------
 
 
+class Run:
+    """What is known of one validation. A handler of the one before it may still be ending."""
+
+    def __init__(self):
+        self.jobs, self.watchers, self.left = {}, 0, threading.Event()
+
+
 class Service(
     ai_pb2_grpc.RuntimeAiServiceServicer,
     audit_pb2_grpc.RuntimeAuditServiceServicer,
     model_pb2_grpc.RuntimeModelServiceServicer,
 ):
     def __init__(self):
-        self.fault, self.jobs, self.watchers, self.starting = {}, {}, 0, 0
-        self.lock, self.stopping, self.left = threading.Lock(), threading.Event(), threading.Event()
+        self.fault, self.run, self.starting = {}, Run(), 0
+        self.lock, self.stopping = threading.Lock(), threading.Event()
 
     def ask(self, place, good, *args):
         """What the fault makes of it, else what is good."""
@@ -351,9 +358,9 @@ class Service(
         return None if head.model_id else "model"
 
     def wrong_job(self, job_id, headers):
-        if job_id not in self.jobs:
+        if job_id not in self.run.jobs:
             return "unknown job"
-        return None if self.jobs[job_id]["app"] == headers.get("x-nimi-app-id") else "foreign"
+        return None if self.run.jobs[job_id]["app"] == headers.get("x-nimi-app-id") else "foreign"
 
     def why(self, context, request):
         headers = dict(context.invocation_metadata())
@@ -405,7 +412,7 @@ class Service(
         yield from self.admit(context, request)
         if request.spec.text_generate.input and request.spec.text_generate.input[0].content == "boom":
             all = self.ask("failure", numbered([started(), delta("It will"), failed()]))
-        elif self.watchers:  # it is slow while somebody watches
+        elif self.run.watchers:  # it is slow while somebody watches
             yield numbered(answer())[0]
             self.stopping.wait()
             all = self.say("stop text", [End(CODE.CANCELLED, "runtime stopping")])
@@ -421,8 +428,8 @@ class Service(
 
     def submit(self, app):
         with self.lock:
-            job_id = f"job-{len(self.jobs)}"
-            self.jobs[job_id] = {"app": app, "seen": 0}
+            job_id = f"job-{len(self.run.jobs)}"
+            self.run.jobs[job_id] = {"app": app, "seen": 0}
         return pb.SubmitScenarioJobResponse(job=job_of(job_id, 1))
 
     def SubmitScenarioJob(self, request, context):
@@ -434,7 +441,7 @@ class Service(
 
     def SubscribeScenarioJobEvents(self, request, context):
         yield from self.admit(context, request)
-        seen = self.jobs.get(request.job_id, {"seen": 0})
+        seen = self.run.jobs.get(request.job_id, {"seen": 0})
         seen["seen"] += 1
         yield from self.send(context, self.ask("job", job_events(request.job_id), seen["seen"] > 1))
 
@@ -447,8 +454,9 @@ class Service(
     # --- RuntimeAuditService ---
 
     def GetRuntimeHealth(self, request, context):
-        if "wait" in self.fault and self.watchers:
-            self.left.wait()
+        run = self.run
+        if "wait" in self.fault and run.watchers:
+            run.left.wait()
         return self.unary("health", context, request, self.runtime_health)
 
     def runtime_health(self):
@@ -461,17 +469,18 @@ class Service(
 
     def SubscribeRuntimeHealthEvents(self, request, context):
         yield from self.admit(context, request)
+        run = self.run
         with self.lock:
-            full = self.watchers >= self.say("room", 1000)
-            self.watchers += 1
+            full = run.watchers >= self.say("room", 1000)
+            run.watchers += 1
         if full:
             context.abort(CODE.RESOURCE_EXHAUSTED, "too many")
         try:
             yield from self.watch(context)
         finally:
             with self.lock:
-                self.watchers -= "room" not in self.fault
-            self.left.set()
+                run.watchers -= "room" not in self.fault
+            run.left.set()
 
     def watch(self, context):
         gone = threading.Event()
@@ -522,9 +531,7 @@ class Server:
         """From now on, for who connects next; None: keep them all."""
         service = self.service
         service.fault = (FAULTS | STOP_FAULTS)[fault] if fault else {}
-        service.watchers = 0
-        service.jobs = {}
-        service.left = threading.Event()
+        service.run = Run()
 
     def __enter__(self):
         self.server.start()
