@@ -33,6 +33,9 @@ static const char usage[] =
     "                        as one; --input-file FILE reads it\n"
     "  --error-input TEXT    what makes the agent fail; without it, some checks are skipped\n"
     "  --hitl-input TEXT     what makes the agent ask a human\n"
+    "  --model NAME          the model that nimi.runtime.v1 is asked for; without it, one that "
+    "the\n"
+    "                        server lists\n"
     "  --timeout 30s         for one response; --boot-timeout 60s until it is healthy\n"
     "  --env NAME=VALUE      for a command or an image; may be repeated\n"
     "  --port N              on which an image listens (8080)\n"
@@ -51,7 +54,7 @@ static const char usage[] =
 
 struct command_line {
     const char *profile, *version, *token, *input, *input_file, *error_input, *hitl_input;
-    const char *user, *workspace, *timeout, *boot_timeout, *port, *only, *skip, *format,
+    const char *user, *workspace, *model, *timeout, *boot_timeout, *port, *only, *skip, *format,
         *explain;
     bool strict, no_auth_probe, behind_sidecar, behind_proxy, list, help;
     struct argument_values env;
@@ -268,6 +271,7 @@ static bool read_request(const struct command_line *line, struct request *reques
                        &options->boot_timeout_ms, e))
         return false;
     choose_token(line, request);
+    options->model = str_trim(str_from(line->model));
     options->input = buf_str(&request->input);
     options->error_input = buf_str(&request->error_input);
     options->hitl_input = buf_str(&request->hitl_input);
@@ -380,6 +384,7 @@ int command_validate(int arg_count, const char *const *args) {
         {.name = "hitl-input", .value = &line.hitl_input},
         {.name = "user", .value = &line.user},
         {.name = "workspace", .value = &line.workspace},
+        {.name = "model", .value = &line.model},
         {.name = "timeout", .value = &line.timeout},
         {.name = "boot-timeout", .value = &line.boot_timeout},
         {.name = "port", .value = &line.port},

@@ -11,7 +11,6 @@
 #define OLD_S 3600 /* far outside of any window */
 #define SILENT_MAX 2
 #define NOT_PLAYED "two streams before it did not end in time, so this one was not tried"
-#define AVAILABLE_PAUSE_MS 50
 #define MESSAGE_MAX_BYTES (4 * MIB)
 
 enum scene_auth {
@@ -342,21 +341,6 @@ static struct token_keys *keys_of(struct str key) {
     return NULL;
 }
 
-/* Its port is open before it can answer: UNAVAILABLE asks to try again. */
-static void wait_until_available(struct target *target, uint64_t timeout_ms) {
-    uint64_t late_ms = clock_mono_ms() + timeout_ms;
-    bool available = false;
-    while (!available && clock_mono_ms() < late_ms) {
-        struct talk talk;
-        talk_once(target->asker,
-                  &(struct talk_options){.url = buf_str(&target->url), .path = STR(CONVERSE)},
-                  STR_EMPTY, timeout_ms, &talk);
-        available = !talk.ended || talk.end.code != ERR_UNAVAILABLE;
-        talk_done(&talk);
-        if (!available) asker_wait(target->asker, AVAILABLE_PAUSE_MS);
-    }
-}
-
 void *converse_open(struct target *target, const struct validate_options *options) {
     struct converse *converse = MEM_NEW(struct converse);
     uint32_t random = 0;
@@ -370,7 +354,11 @@ void *converse_open(struct target *target, const struct validate_options *option
     put_message(options->input, &converse->message);
     put_message(options->error_input, &converse->error_message);
     snprintf(converse->session, sizeof(converse->session), "validate-%08x", random);
-    if (target->kind != TARGET_URL) wait_until_available(target, options->boot_timeout_ms);
+    if (target->kind != TARGET_URL)
+        talk_until_available(
+            target->asker,
+            &(struct talk_options){.url = buf_str(&target->url), .path = STR(CONVERSE)},
+            options->boot_timeout_ms);
     return converse;
 }
 

@@ -9,6 +9,7 @@ struct validate_options {
     struct str token;       /* bearer, or a token of Converse; empty: none */
     struct str signing_key; /* of Converse's tokens; empty: none */
     struct str user, workspace;
+    struct str model;       /* of nimi.runtime.v1; empty: one that the server lists */
     struct str input;       /* JSON: what agents are asked, by default "ping" */
     struct str error_input; /* JSON: makes the agent fail; empty: not given */
     struct str hitl_input;  /* JSON: makes the agent ask a human; empty: not given */

@@ -1,13 +1,26 @@
 #include "validate/talk.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
 
 #define END_TEXT_MAX_BYTES (8 * KIB)
+#define AVAILABLE_PAUSE_MS 50
 
 static void talk_stop_waiting(struct talk *talk) {
     loop_stop(talk->asker->loop);
+}
+
+/* Fields past the bound, or past what can be kept, count as not sent. */
+static void on_metadata(struct str name, struct str value, void *ctx) {
+    struct talk *talk = ctx;
+    struct talk_field *field = &talk->fields[talk->field_count];
+    if (talk->field_count == TALK_FIELDS_MAX) return;
+    field->before = talk->count;
+    if (arena_str(talk->arena, name, &field->name) &&
+        arena_str(talk->arena, value, &field->value))
+        talk->field_count++;
 }
 
 static void on_message(struct lent lent, void *ctx) {
@@ -33,11 +46,13 @@ static void on_end(const struct grpc_call_end *end, void *ctx) {
     talk->ended = true;
     talk->end = *end;
     buf_append(&talk->end_text, str_head(end->text, END_TEXT_MAX_BYTES));
-    talk->end.text = STR_EMPTY;
+    talk->end.text = talk->end.said = STR_EMPTY;
+    if (!arena_str(talk->arena, end->said, &talk->end.said)) talk->too_much = true;
     talk_stop_waiting(talk);
 }
 
-static const struct grpc_call_sink sink = {.on_message = on_message, .on_end = on_end};
+static const struct grpc_call_sink sink = {
+    .on_metadata = on_metadata, .on_message = on_message, .on_end = on_end};
 
 void talk_open(struct asker *asker, const struct talk_options *options, struct talk *ret) {
     struct exchange_server server;
@@ -88,7 +103,9 @@ bool talk_wait(struct talk *talk, talk_enough_fn *enough, void *ctx, uint64_t ti
     talk->enough_ctx = ctx;
     timer_init(&timer, talk->asker->loop, on_late, talk);
     timer_start(&timer, timeout_ms);
-    loop_run(talk->asker->loop);
+    /* Another call that ends stops the loop too. */
+    do loop_run(talk->asker->loop);
+    while (talk->call && !talk->timed_out && !(enough && enough(talk, ctx)));
     timer_stop(&timer);
     talk->enough = NULL;
     return !talk->timed_out;
@@ -101,6 +118,26 @@ void talk_once(struct asker *asker, const struct talk_options *options, struct s
     talk_finish(ret);
     bool ended = talk_wait(ret, NULL, NULL, timeout_ms);
     if (!ended) talk_leave(ret);
+}
+
+void talk_until_available(struct asker *asker, const struct talk_options *options,
+                          uint64_t timeout_ms) {
+    uint64_t late_ms = clock_mono_ms() + timeout_ms;
+    bool available = false;
+    while (!available && clock_mono_ms() < late_ms) {
+        struct talk talk;
+        talk_once(asker, options, STR_EMPTY, timeout_ms, &talk);
+        available = !talk.ended || talk.end.code != ERR_UNAVAILABLE;
+        talk_done(&talk);
+        if (!available) asker_wait(asker, AVAILABLE_PAUSE_MS);
+    }
+}
+
+const struct talk_field *talk_find(const struct talk *talk, struct str name) {
+    for (size_t i = 0; i < talk->field_count; i++) {
+        if (str_equal(talk->fields[i].name, name)) return &talk->fields[i];
+    }
+    return NULL;
 }
 
 void talk_done(struct talk *talk) {

@@ -16,8 +16,15 @@
 
 #define TALK_MAX_BYTES (16 * MIB)
 #define TALK_MESSAGES_MAX 20000
+#define TALK_FIELDS_MAX 64
 
 struct talk;
+
+/* One field of metadata, as text or, when its name ends in -bin, as bytes. */
+struct talk_field {
+    struct str name, value;
+    size_t before; /* this many messages had come: 0 in the head */
+};
 
 /* Whether what came so far is enough. */
 typedef bool talk_enough_fn(const struct talk *talk, void *ctx);
@@ -30,6 +37,8 @@ struct talk {
     size_t count, room;
     bool ended, timed_out, too_much;
     struct grpc_call_end end; /* its text is in end_text */
+    struct talk_field fields[TALK_FIELDS_MAX];
+    size_t field_count;
     struct buf end_text;
     talk_enough_fn *enough;
     void *enough_ctx;
@@ -47,13 +56,21 @@ void talk_say(struct talk *talk, struct str message);
 void talk_finish(struct talk *talk);
 void talk_leave(struct talk *talk); /* cancel */
 
-/* enough: NULL waits for the end. False: the time was up. */
+/* enough: NULL waits for the end. False: the time was up. Other calls go on meanwhile. */
 bool talk_wait(struct talk *talk, talk_enough_fn *enough, void *ctx, uint64_t timeout_ms);
 void talk_done(struct talk *talk);
 
 /* A unary call: one message each way. */
 void talk_once(struct asker *asker, const struct talk_options *options, struct str message,
                uint64_t timeout_ms, struct talk *ret);
+
+/* The same, without a message, until the answer is another one than UNAVAILABLE: a server that
+ * starts may listen before it can answer. Each try, and all of them, take timeout_ms at most. */
+void talk_until_available(struct asker *asker, const struct talk_options *options,
+                          uint64_t timeout_ms);
+
+/* The first field of that name, or NULL. */
+const struct talk_field *talk_find(const struct talk *talk, struct str name);
 
 /* "OK", "INVALID_ARGUMENT: memory: key is required", "no end in time". */
 void talk_describe_end(const struct talk *talk, struct buf *out);

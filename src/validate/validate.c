@@ -3,9 +3,10 @@
 #include "base/clock.h"
 #include "base/nearest.h"
 
-extern const struct profile profile_runtime_v1, profile_converse;
+extern const struct profile profile_runtime_v1, profile_converse, profile_nimi;
 
-const struct profile *const profiles[] = {&profile_runtime_v1, &profile_converse, NULL};
+const struct profile *const profiles[] = {&profile_runtime_v1, &profile_converse, &profile_nimi,
+                                          NULL};
 
 /* --- names -------------------------------------------------------------------------------------- */
 
