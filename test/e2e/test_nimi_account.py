@@ -36,13 +36,23 @@ def desk(start_weir, issuer, key):  # noqa: F811
     weir = start_weir(config=identity.configured(issuer))
     holder = Holder(nimi.Client(weir))
     holder.weir = weir
+    wait_for_account(holder)
     return holder
+
+
+def wait_for_account(holder):
+    """Until the store was asked who is logged in: no login begins before that."""
+    give_up = time.monotonic() + 30
+    while holder.status().state == pb.ACCOUNT_SESSION_STATE_UNAVAILABLE:
+        assert time.monotonic() < give_up, "the account stays unavailable"
+        time.sleep(0.01)
 
 
 def again(desk):
     """The same app after a restart of the daemon."""
     holder = Holder(nimi.Client(desk.weir), desk.app, desk.instance)
     holder.weir = desk.weir
+    wait_for_account(holder)
     return holder
 
 
