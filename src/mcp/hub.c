@@ -29,7 +29,8 @@ struct mcp_hub {
     bool has_thread;
     pthread_mutex_t mutex; /* guards the members below, and the published parts of servers */
     pthread_cond_t settled;
-    bool stopped;
+    bool stopped; /* no more mail is taken */
+    bool halted;  /* its servers have ended */
     struct list servers;
     struct loop *watcher; /* NULL: no watcher */
     struct mail watch_mail;
@@ -303,11 +304,11 @@ void mcp_server_unref(struct mcp_server *server) {
     struct mcp_hub *hub = server->hub;
     pthread_mutex_lock(&hub->mutex);
     bool last = atomic_fetch_sub(&server->refs, 1) == 1;
-    if (last) list_remove(&server->link);
-    bool runs = !hub->stopped;
+    bool runs = !hub->stopped, halts = hub->stopped && !hub->halted;
+    if (last && !halts) list_remove(&server->link);
     if (last && runs) loop_post(hub->loop, &server->close, on_close, server);
     pthread_mutex_unlock(&hub->mutex);
-    if (last && !runs) free_server(server);
+    if (last && !runs && !halts) free_server(server);
 }
 
 /* --- finding one -------------------------------------------------------------------------- */
@@ -463,14 +464,19 @@ struct mcp_hub *mcp_hub_new(struct http_pool *pool, struct str pins_path) {
     return hub;
 }
 
-/* The last mail that the hub gets. */
+/* The last mail that the hub gets. Some of the servers may have no owner any more: what is
+ * released while the hub stops is left for this. */
 static void on_halt(void *ctx) {
     struct mcp_hub *hub = ctx;
     struct list ending, *link;
     list_init(&ending);
+    pthread_mutex_lock(&hub->mutex);
+    hub->halted = true;
     list_move(&hub->servers, &ending);
+    LIST_EACH(&ending, each) mcp_server_ref(CONTAINER_OF(each, struct mcp_server, link));
+    pthread_mutex_unlock(&hub->mutex);
     while ((link = list_pop(&ending))) {
-        struct mcp_server *server = mcp_server_ref(CONTAINER_OF(link, struct mcp_server, link));
+        struct mcp_server *server = CONTAINER_OF(link, struct mcp_server, link);
         end_server(server);
         mcp_server_unref(server);
     }
@@ -487,6 +493,7 @@ void mcp_hub_stop(struct mcp_hub *hub) {
     if (hub->has_thread) {
         pthread_join(hub->thread, NULL);
     } else {
+        hub->halted = true;
         http_pool_leave(hub->pool, hub->loop);
     }
     loop_free(hub->loop);
