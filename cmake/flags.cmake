@@ -18,6 +18,9 @@ set(shared $<BOOL:$<TARGET_PROPERTY:WEIR_SHARED>>)
 target_compile_options(weir_flags INTERFACE -g $<IF:${shared},-fPIC,-fPIE> -UNDEBUG)
 target_link_options(weir_flags INTERFACE $<$<NOT:${shared}>:-pie>)
 
+# What an assert names does not depend on where the sources stand.
+target_compile_options(weir_flags INTERFACE -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
+
 set(WEIR_HARDENING -D_FORTIFY_SOURCE=3 -fstack-protector-strong)
 include(CheckCCompilerFlag)
 foreach(flag -fstack-clash-protection -fcf-protection)
