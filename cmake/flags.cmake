@@ -40,7 +40,9 @@ if(WEIR_SANITIZE)
         target_compile_options(weir_flags INTERFACE -fsanitize=fuzzer-no-link)
     endif()
 else()
-    target_compile_options(weir_flags INTERFACE -O2 ${WEIR_HARDENING})
+    # WEIR_BRIEF: a test, which runs once for each time that it is compiled.
+    set(brief $<BOOL:$<TARGET_PROPERTY:WEIR_BRIEF>>)
+    target_compile_options(weir_flags INTERFACE -O$<IF:${brief},1,2> ${WEIR_HARDENING})
     target_link_options(weir_flags INTERFACE
         LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
 endif()

@@ -78,9 +78,9 @@ def weir(request, start_weir):
     return start_weir(**options)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def aimock():
-    """The process that plays all vendors' models, for the tests of one module."""
+    """The process that plays all vendors' models; `models` makes it forget."""
     import vendors
 
     mock = vendors.Aimock()

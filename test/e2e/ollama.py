@@ -91,7 +91,7 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self):
         self.pulls, self.kept, self.refusal = queue.Queue(), {}, None
         super().__init__(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def pull(self):
         return self.pulls.get(timeout=PATIENCE)

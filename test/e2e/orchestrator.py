@@ -148,7 +148,7 @@ class Orchestrator:
         self.server = Server(("127.0.0.1", self.port), Handler)
         self.server.double, self.server.connections = self, []
         self.port = self.server.server_port
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def stop(self):
         if self.server:

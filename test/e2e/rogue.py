@@ -179,7 +179,7 @@ class Rogue(http.server.ThreadingHTTPServer):
     def __init__(self, handler=Handler):
         super().__init__(("127.0.0.1", 0), handler)
         self.asked, self.lock, self.over = [], threading.Lock(), threading.Event()
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
     def url(self):

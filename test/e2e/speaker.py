@@ -142,7 +142,7 @@ class Speaker:
         self.ids = (f"call_{number}" for number in itertools.count(1))
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.speaker = self
-        thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
 
     def provider(self, name="house", **settings):

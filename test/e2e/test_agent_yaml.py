@@ -157,7 +157,7 @@ class Tool(http.server.BaseHTTPRequestHandler):
 def endpoint():
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Tool) as server:
         server.heard = []
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield server
         server.shutdown()
 

@@ -78,8 +78,7 @@ def start(start_weir, bank, budget, agent=""):
 
 
 def client(weir):
-    return httpx.Client(
-        base_url=f"http://127.0.0.1:{weir.port('http')}",
+    return weir.http(
         headers={"authorization": "Bearer " + SECRET},
         timeout=90,
         limits=httpx.Limits(max_connections=200),

@@ -57,7 +57,7 @@ class Demo:
         )
 
     def client(self, **headers):
-        return httpx.Client(base_url=f"http://{self.http}", headers=headers, trust_env=False)
+        return httpx.Client(base_url=f"http://{self.http}", headers=headers, trust_env=False, verify=harness.NO_TLS)
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)
@@ -185,7 +185,7 @@ def test_serve_uses_the_file_that_stands_here_and_says_so(tmp_path):
             assert time.monotonic() < give_up and process.poll() is None
             time.sleep(0.01)
         port = json.loads(ports.read_text())["http"]
-        health = httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).json()
+        health = httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False, verify=harness.NO_TLS).json()
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == 0

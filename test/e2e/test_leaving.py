@@ -18,13 +18,7 @@ BUSY = ("queued", "running")
 
 def http_of(weir, http2=False, **headers):
     headers = {"authorization": "Bearer " + harness.token(), **headers}
-    return httpx.Client(
-        base_url=f"http://127.0.0.1:{weir.port('http')}",
-        headers=headers,
-        http1=not http2,
-        http2=http2,
-        timeout=30,
-    )
+    return weir.http(headers=headers, http1=not http2, http2=http2)
 
 
 def reader(weir):

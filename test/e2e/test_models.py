@@ -47,7 +47,7 @@ class Vendor(http.server.BaseHTTPRequestHandler):
 def serve(port=0):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Vendor)
     server.asked, server.refuses = [], False
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     return server
 
 

@@ -85,7 +85,7 @@ class Issuer(http.server.ThreadingHTTPServer):
         self.folder, self.keys, self.asked, self.status = folder, [], 0, 200
         self.answers = threading.Event()
         self.answers.set()
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def key(self, kid, algorithm=EC):
         return Key(self.folder, kid, algorithm)

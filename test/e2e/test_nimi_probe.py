@@ -18,7 +18,7 @@ class Vendor(http.server.ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Probed)
         self.status, self.headers = 401, []
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def close(self):
         self.shutdown()

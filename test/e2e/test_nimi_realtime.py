@@ -144,7 +144,7 @@ class Vendor(http.server.ThreadingHTTPServer):
     def __init__(self):
         self.asked = []
         super().__init__(("127.0.0.1", 0), Answerer)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def close(self):
         self.shutdown()

@@ -29,7 +29,7 @@ def far():
         give_up = time.monotonic() + 30
         while True:
             with contextlib.suppress(httpx.TransportError):
-                if httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200:
+                if httpx.get(f"http://127.0.0.1:{port}/health", verify=harness.NO_TLS).status_code == 200:
                     break
             assert time.monotonic() < give_up and process.poll() is None
             time.sleep(0.05)
@@ -124,7 +124,7 @@ def test_a_pause_elsewhere_is_our_question_and_survives_kill_9(far, start_weir):
 def test_an_answer_to_nothing_fails_with_what_the_server_says(far, start_weir):
     weir = start_weir(config=config(far))
     assert vendors.invoke(weir, "book it", session_id="q").json()["metadata"]["interrupted"]
-    direct = httpx.post(far + "/resume", json={"thread_id": "q", "human_input": "no"})
+    direct = httpx.post(far + "/resume", json={"thread_id": "q", "human_input": "no"}, verify=harness.NO_TLS)
     assert direct.status_code == 200  # somebody else was faster
     error = resume(weir, "q", "yes").json()["error"]
     assert error["details"]["reason"] == "AGENT_FAILED"
@@ -234,7 +234,7 @@ def test_two_hundred_turns_at_once(far, start_weir):
 
     async def turns():
         limits = httpx.Limits(max_connections=None)
-        async with httpx.AsyncClient(base_url=weir.url, limits=limits, timeout=60) as http:
+        async with httpx.AsyncClient(base_url=weir.url, limits=limits, timeout=60, verify=harness.NO_TLS) as http:
 
             async def turn(n):
                 body = {"input": f"word {n}", "session_id": f"many-{n}"}

@@ -29,9 +29,7 @@ def parse(text):
 
 def client(weir, **kwargs):
     headers = {"authorization": "Bearer " + harness.token(**kwargs)}
-    return httpx.Client(
-        base_url=f"http://127.0.0.1:{weir.port('http')}", headers=headers, timeout=30
-    )
+    return weir.http(headers=headers)
 
 
 def converse(weir, session, text="hello"):

@@ -36,7 +36,7 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.heard, self.lock, self.gone = [], threading.Lock(), threading.Event()
         self.port = self.server_address[1]
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

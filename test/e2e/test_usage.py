@@ -22,9 +22,7 @@ ONE_TURN = 7 * 1000 + 11 * 2000  # nano-dollars
 
 def client(weir, token=None):
     headers = {"authorization": "Bearer " + (token or harness.token())}
-    return httpx.Client(
-        base_url=f"http://127.0.0.1:{weir.port('http')}", headers=headers, timeout=30
-    )
+    return weir.http(headers=headers)
 
 
 def usage(weir, token=None, **asked):

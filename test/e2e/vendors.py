@@ -72,7 +72,7 @@ class Aimock:
         self.process = subprocess.Popen(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.port = int(self.process.stdout.readline())
         self.control = httpx.Client(
-            base_url=f"http://127.0.0.1:{self.port}/__aimock", trust_env=False, timeout=PATIENCE
+            base_url=f"http://127.0.0.1:{self.port}/__aimock", trust_env=False, timeout=PATIENCE, verify=harness.NO_TLS
         )
 
     def stop(self):
@@ -288,7 +288,7 @@ class Relay(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.upstream, self.asked, self.spoils = upstream, [], collections.deque()
         self.lock, self.stop = threading.Lock(), threading.Event()
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def spoil(self, *plays):
         """What happens to the next answers, one each; None leaves one as it is."""
