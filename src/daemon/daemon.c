@@ -3,9 +3,11 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "daemon/audit_snapshot.h"
 #include "daemon/config_snapshot.h"
 #include "daemon/heap_rest.h"
 #include "daemon/notify.h"
+#include "daemon/orders.h"
 #include "daemon/ports.h"
 #include "daemon/reload.h"
 #include "daemon/restored_agents.h"
@@ -59,27 +61,6 @@ struct daemon {
     struct err failed; /* why it never served */
 };
 
-/* An order that a worker receives. */
-typedef void order_fn(struct worker *worker);
-
-struct order {
-    struct mail mail;
-    struct worker *worker;
-    order_fn *fn;                     /* NULL: use the snapshot */
-    struct config_snapshot *snapshot; /* the newest when it was given; a reference */
-};
-
-static void obey(void *ctx) {
-    struct order *order = ctx;
-    if (order->fn) {
-        order->fn(order->worker);
-    } else {
-        worker_use(order->worker, order->snapshot);
-    }
-    config_snapshot_unref(order->snapshot);
-    free(order);
-}
-
 static struct loop *home(const struct daemon *daemon) {
     return daemon->workers[0].loop;
 }
@@ -96,20 +77,8 @@ static void daemon_audit(struct daemon *daemon, struct str domain, const char *o
 #define LIFECYCLE STR("runtime.lifecycle")
 #define CONFIG STR("runtime.config")
 
-/* Which providers and connectors there are from now on. */
 static void audit_config(struct daemon *daemon, const char *operation) {
-    const struct config *config = daemon->snapshot->config;
-    struct buf text;
-    buf_init(&text, AUDIT_DETAIL_MAX_BYTES);
-    buf_append(&text, STR("providers:"));
-    for (size_t i = 0; i < config->provider_count; i++)
-        buf_printf(&text, " " STR_FMT, STR_ARG(config->providers[i].name));
-    buf_append(&text, STR("; connectors:"));
-    for (size_t i = 0; i < config->connector_count; i++)
-        buf_printf(&text, " " STR_FMT, STR_ARG(config->connectors[i].id));
-    audit_writer_tell(daemon->workers[0].audit, CONFIG, str_from(operation), ERR_NONE,
-                      buf_str(&text));
-    buf_done(&text);
+    audit_snapshot(daemon->workers[0].audit, CONFIG, operation, daemon->snapshot);
 }
 
 /* --- requests ----------------------------------------------------------------------------- */
@@ -122,15 +91,8 @@ static void on_request(struct exchange *exchange, void *ctx) {
 
 /* --- orders to every worker --------------------------------------------------------------- */
 
-/* Run fn for each worker, on the worker's loop. NULL: use the newest snapshot. */
 static void tell_workers(struct daemon *daemon, order_fn *fn) {
-    for (size_t i = 0; i < daemon->worker_count; i++) {
-        struct worker *worker = &daemon->workers[i];
-        struct order *order = MEM_NEW(struct order);
-        *order = (struct order){
-            .worker = worker, .fn = fn, .snapshot = config_snapshot_ref(daemon->snapshot)};
-        loop_post(worker->loop, &order->mail, obey, order);
-    }
+    order_workers(daemon->workers, daemon->worker_count, fn, daemon->snapshot);
 }
 
 static void order_exit(struct worker *worker) {

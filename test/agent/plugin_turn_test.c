@@ -121,7 +121,7 @@ static void says(const struct weir_turn *turn, const struct weir_host *host) {
 
 static const struct message hello[] = {{.role = MESSAGE_USER, .text = STR_INIT("hello")}};
 
-static void what_it_says_comes_in_order_with_one_ending(void **state) {
+static void words_of_a_plugin_come_in_order_with_one_ending(void **state) {
     struct scene *scene = *state;
     does = says;
     run_turn(scene, hello, 1);
@@ -281,7 +281,7 @@ static void threads_of_the_agent_may_speak_too(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(what_it_says_comes_in_order_with_one_ending),
+        TEST(words_of_a_plugin_come_in_order_with_one_ending),
         TEST(a_turn_that_begins_anew_goes_on_where_it_was),
         TEST(another_call_than_the_one_on_record_fails_the_turn),
         TEST(a_failure_is_heard_once),

@@ -160,7 +160,7 @@ static void two_calls_at_once_cannot_spend_the_last_cent(void **state) {
     assert_int_equal(room(&budget, NOON), 0);
 }
 
-static void what_was_reserved_and_not_spent_is_given_back(void **state) {
+static void reserved_amounts_that_are_not_spent_are_given_back(void **state) {
     (void)state;
     const struct budget budget = money("", "", BUDGET_MONTH, 100);
     struct reservation reservation;
@@ -356,7 +356,7 @@ static void the_store_is_asked_once_for_the_month(void **state) {
     assert_int_equal(asked_count, 0);
 }
 
-static void what_is_spent_while_the_store_answers_counts_once(void **state) {
+static void spending_while_the_store_answers_counts_once(void **state) {
     (void)state;
     const struct budget day = money("", "", BUDGET_DAY, 100);
     struct reservation out;
@@ -383,7 +383,7 @@ static void a_call_that_is_out_goes_on_when_the_answer_is_large(void **state) {
     assert_int_equal(room(&day, NOON), 4);
 }
 
-static void what_was_estimated_before_a_restart_counts_as_well(void **state) {
+static void estimates_before_a_restart_count_as_well(void **state) {
     (void)state;
     const struct budget day = money("", "", BUDGET_DAY, 100);
     struct store_usage cut = usage("a", DAY, 20, 0);
@@ -587,7 +587,7 @@ static void alone_a_call_begins_whose_usual_cost_fits(void **state) {
     assert_true(two->refused); /* 20 are */
 }
 
-static void what_never_fits_is_refused_at_once(void **state) {
+static void a_request_that_never_fits_is_refused_at_once(void **state) {
     (void)state;
     const struct budget budget = money("", "", BUDGET_DAY, 100);
     spend(&budget, NOON, 100);
@@ -852,7 +852,7 @@ static void a_wait_makes_only_the_moves_of_its_table(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(two_calls_at_once_cannot_spend_the_last_cent),
-        TEST(what_was_reserved_and_not_spent_is_given_back),
+        TEST(reserved_amounts_that_are_not_spent_are_given_back),
         TEST(a_call_that_grows_leaves_less_to_others_and_goes_on),
         TEST(a_call_that_cost_more_than_anybody_thought_leaves_no_room),
         TEST(money_and_tokens_are_limited_each_by_itself),
@@ -865,9 +865,9 @@ int main(void) {
         TEST(a_clock_that_is_set_back_spends_nothing_twice),
         TEST(amounts_that_have_no_room_are_refused_or_stay_at_the_largest),
         TEST(the_store_is_asked_once_for_the_month),
-        TEST(what_is_spent_while_the_store_answers_counts_once),
+        TEST(spending_while_the_store_answers_counts_once),
         TEST(a_call_that_is_out_goes_on_when_the_answer_is_large),
-        TEST(what_was_estimated_before_a_restart_counts_as_well),
+        TEST(estimates_before_a_restart_count_as_well),
         TEST(a_store_that_failed_is_asked_again_and_nothing_counts_twice),
         TEST(the_answer_of_a_month_that_is_over_counts_for_nothing),
         TEST(a_ledger_may_end_before_the_store_answers),
@@ -877,7 +877,7 @@ int main(void) {
         LINE(until_enough_are_known_the_longest_answer_is_reserved),
         LINE(then_what_they_usually_cost),
         LINE(alone_a_call_begins_whose_usual_cost_fits),
-        LINE(what_never_fits_is_refused_at_once),
+        LINE(a_request_that_never_fits_is_refused_at_once),
         LINE(a_dear_call_is_not_passed_by_cheap_ones_of_its_agent),
         LINE(a_turn_that_stops_waiting_lets_the_next_one_in),
         LINE(no_more_than_so_many_wait),

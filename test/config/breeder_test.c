@@ -235,7 +235,7 @@ static void a_missing_reference_refuses_the_file_with_the_line_that_helps(void *
     }
 }
 
-static void what_is_wrong_in_a_variable_is_named(void **state) {
+static void a_mistake_in_a_variable_is_named(void **state) {
     const struct folder *folder = *state;
     put(folder, "agent.yaml",
         AGENT("guide") "tools: [{name: pay}]\nmcp_servers: [{ref: mcp/a}]\n");
@@ -399,7 +399,7 @@ int main(void) {
         cmocka_unit_test(different_tools_of_one_name_are_distinguished),
         cmocka_unit_test(a_server_is_found_in_the_variable_or_beside_its_name),
         cmocka_unit_test(a_missing_reference_refuses_the_file_with_the_line_that_helps),
-        cmocka_unit_test(what_is_wrong_in_a_variable_is_named),
+        cmocka_unit_test(a_mistake_in_a_variable_is_named),
         cmocka_unit_test(a_tool_of_the_settings_comes_first),
         cmocka_unit_test(a_server_of_other_agents_is_not_given),
         cmocka_unit_test(a_prompt_is_a_file_beside),

@@ -131,7 +131,7 @@ static void a_provider_has_every_field_that_its_entry_says(void **state) {
     config_free(config);
 }
 
-static void what_is_wrong_with_a_provider_is_named_at_its_place(void **state) {
+static void a_mistake_in_a_provider_is_named_at_its_place(void **state) {
     const struct folder *folder = *state;
     static const struct refusal cases[] = {
         {"providers: {}", ":1:12: expected a list of providers"},
@@ -490,7 +490,7 @@ static void an_agent_has_every_field_that_its_entry_says(void **state) {
     config_free(config);
 }
 
-static void what_is_wrong_with_an_agent_is_named_at_its_place(void **state) {
+static void a_mistake_in_an_agent_is_named_at_its_place(void **state) {
     const struct folder *folder = *state;
     static const struct refusal cases[] = {
         {"agents: [{slug: a, temperature: 3}]", ":1:33: '3' is more than 2"},
@@ -633,7 +633,7 @@ static void prices_and_budgets_are_whole_numbers_of_small_units(void **state) {
     config_free(config);
 }
 
-static void what_is_wrong_with_money_is_named_at_its_place(void **state) {
+static void a_mistake_in_prices_or_budgets_is_named_at_its_place(void **state) {
     const struct folder *folder = *state;
     static const struct refusal cases[] = {
         {"prices: {}", ":1:9: expected a list of prices"},
@@ -785,7 +785,7 @@ static void a_provider_of_that_name_beats_this_machine(void **state) {
     config_free(config);
 }
 
-static void what_is_wrong_with_a_connector_is_named_at_its_place(void **state) {
+static void a_mistake_in_a_connector_is_named_at_its_place(void **state) {
     static const struct refusal cases[] = {
         {"connectors: x\n", ":1:13: expected a list of connectors"},
         {"connectors:\n  - {id: a, provider: builtin, models: [x]}\n",
@@ -816,7 +816,7 @@ static void an_issuer_has_keys_of_a_url_or_a_file(void **state) {
     config_free(config);
 }
 
-static void what_is_wrong_with_an_issuer_is_named_at_its_place(void **state) {
+static void a_mistake_in_an_issuer_is_named_at_its_place(void **state) {
     static const struct refusal cases[] = {
         {"issuers:\n  - {issuer: a, audience: n}\n",
          ":2:5: an issuer needs its public keys: either jwks_url or jwks_file"},
@@ -872,7 +872,7 @@ static void an_agent_yaml_becomes_one_agent(void **state) {
     config_free(config);
 }
 
-static void what_the_schema_of_agent_yaml_does_not_know_is_refused(void **state) {
+static void keys_unknown_to_the_schema_of_agent_yaml_are_refused(void **state) {
     const struct folder *folder = *state;
     static const struct refusal cases[] = {
         {BREEDER "framework: custom\n" MODEL, ":1:1: an agent.yaml needs the key 'deploy'"},
@@ -949,7 +949,7 @@ static void an_agent_can_be_a_program(void **state) {
     config_free(config);
 }
 
-static void what_is_wrong_with_a_program_is_named_at_its_place(void **state) {
+static void a_mistake_in_a_program_is_named_at_its_place(void **state) {
     static const struct refusal cases[] = {
         {"agents: [{slug: a, kind: process}]\n",
          ":1:10: an agent with kind: process needs the key 'command'"},
@@ -1046,7 +1046,7 @@ static void an_agent_can_be_a_runtime_elsewhere(void **state) {
     config_free(config);
 }
 
-static void what_is_wrong_with_a_runtime_is_named_at_its_place(void **state) {
+static void a_mistake_in_a_runtime_is_named_at_its_place(void **state) {
     static const struct refusal cases[] = {
         {"agents: [{slug: a, kind: converse}]\n",
          ":1:10: an agent with kind: converse needs the key 'address'"},
@@ -1065,7 +1065,7 @@ static void what_is_wrong_with_a_runtime_is_named_at_its_place(void **state) {
     refuse_all(folder->file, cases, ARRAY_LEN(cases));
 }
 
-static void what_is_wrong_with_a_server_is_named_at_its_place(void **state) {
+static void a_mistake_in_a_server_is_named_at_its_place(void **state) {
     static const struct refusal cases[] = {
         {"agents: [{slug: a, kind: http}]\n",
          ":1:10: an agent with kind: http needs the key 'url'"},
@@ -1148,7 +1148,7 @@ static void a_guardrail_is_a_rule_that_agents_name(void **state) {
     config_free(config);
 }
 
-static void what_is_wrong_with_a_guardrail_is_named_at_its_place(void **state) {
+static void a_mistake_in_a_guardrail_is_named_at_its_place(void **state) {
     static const struct refusal cases[] = {
         {"guardrails: [{name: a}]\n", ":1:14: a guardrail needs the key 'pattern'"},
         {"guardrails: [{name: a, pattern: '('}]\n",
@@ -1211,17 +1211,17 @@ static void the_guardrails_of_an_agent_yaml_are_rules_or_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_agent_can_be_a_program),
-        cmocka_unit_test(what_is_wrong_with_a_program_is_named_at_its_place),
+        cmocka_unit_test(a_mistake_in_a_program_is_named_at_its_place),
         cmocka_unit_test(an_agent_can_be_a_server),
-        cmocka_unit_test(what_is_wrong_with_a_server_is_named_at_its_place),
+        cmocka_unit_test(a_mistake_in_a_server_is_named_at_its_place),
         cmocka_unit_test(a_key_that_an_agent_has_no_use_for_is_refused),
         cmocka_unit_test(an_agent_can_be_a_runtime_elsewhere),
-        cmocka_unit_test(what_is_wrong_with_a_runtime_is_named_at_its_place),
+        cmocka_unit_test(a_mistake_in_a_runtime_is_named_at_its_place),
         cmocka_unit_test(a_guardrail_is_a_rule_that_agents_name),
-        cmocka_unit_test(what_is_wrong_with_a_guardrail_is_named_at_its_place),
+        cmocka_unit_test(a_mistake_in_a_guardrail_is_named_at_its_place),
         cmocka_unit_test(the_guardrails_of_an_agent_yaml_are_rules_or_refused),
         cmocka_unit_test(a_provider_has_every_field_that_its_entry_says),
-        cmocka_unit_test(what_is_wrong_with_a_provider_is_named_at_its_place),
+        cmocka_unit_test(a_mistake_in_a_provider_is_named_at_its_place),
         cmocka_unit_test(a_key_comes_from_a_variable_a_file_or_a_credential),
         cmocka_unit_test(the_key_of_a_vendor_is_not_sent_to_an_unknown_server),
         cmocka_unit_test(each_dialect_is_a_kind_and_knows_its_vendors_variables),
@@ -1234,20 +1234,20 @@ int main(void) {
         cmocka_unit_test(each_agent_gets_the_model_that_its_entry_means),
         cmocka_unit_test(without_providers_the_script_answers_as_ever),
         cmocka_unit_test(an_agent_has_every_field_that_its_entry_says),
-        cmocka_unit_test(what_is_wrong_with_an_agent_is_named_at_its_place),
+        cmocka_unit_test(a_mistake_in_an_agent_is_named_at_its_place),
         cmocka_unit_test(every_mistake_of_every_list_is_found_at_once),
         cmocka_unit_test(every_mistake_of_one_agent_is_found_and_none_that_is_not_there),
         cmocka_unit_test(prices_and_budgets_are_whole_numbers_of_small_units),
-        cmocka_unit_test(what_is_wrong_with_money_is_named_at_its_place),
+        cmocka_unit_test(a_mistake_in_prices_or_budgets_is_named_at_its_place),
         cmocka_unit_test(commands_are_set_up),
         cmocka_unit_test(tools_are_set_up_or_switched_off),
         cmocka_unit_test(a_connector_is_a_provider_or_this_machine),
         cmocka_unit_test(a_provider_of_that_name_beats_this_machine),
-        cmocka_unit_test(what_is_wrong_with_a_connector_is_named_at_its_place),
+        cmocka_unit_test(a_mistake_in_a_connector_is_named_at_its_place),
         cmocka_unit_test(an_issuer_has_keys_of_a_url_or_a_file),
-        cmocka_unit_test(what_is_wrong_with_an_issuer_is_named_at_its_place),
+        cmocka_unit_test(a_mistake_in_an_issuer_is_named_at_its_place),
         cmocka_unit_test(an_agent_yaml_becomes_one_agent),
-        cmocka_unit_test(what_the_schema_of_agent_yaml_does_not_know_is_refused),
+        cmocka_unit_test(keys_unknown_to_the_schema_of_agent_yaml_are_refused),
     };
     return cmocka_run_group_tests(tests, test_folder_setup, test_folder_teardown);
 }

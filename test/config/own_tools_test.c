@@ -145,7 +145,7 @@ static void a_variable_that_is_not_set_is_warned_of(void **state) {
     config_free(config);
 }
 
-static void what_is_wrong_with_a_tool_is_named_at_its_place(void **state) {
+static void a_mistake_in_a_tool_is_named_at_its_place(void **state) {
     static const struct {
         const char *text, *why;
     } cases[] = {
@@ -207,7 +207,7 @@ int main(void) {
         cmocka_unit_test(a_program_has_every_field_that_its_entry_says),
         cmocka_unit_test(a_request_has_every_field_that_its_entry_says),
         cmocka_unit_test(a_variable_that_is_not_set_is_warned_of),
-        cmocka_unit_test(what_is_wrong_with_a_tool_is_named_at_its_place),
+        cmocka_unit_test(a_mistake_in_a_tool_is_named_at_its_place),
     };
     return cmocka_run_group_tests(tests, make_file, drop_file);
 }

@@ -104,7 +104,7 @@ static void a_burst_that_goes_on_is_left_alone(void **state) {
     turn_until_rested(scene, 1);
 }
 
-static void what_is_unused_is_tidied_and_then_given_back(void **state) {
+static void unused_memory_is_tidied_and_then_given_back(void **state) {
     struct scene *scene = *state;
     heap_rest_start(scene->rest);
     loop_advance(scene->loops[0], TIDY_MS); /* the first look finds more than nothing */
@@ -148,7 +148,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(after_a_burst_memory_is_given_back),
         TEST(a_burst_that_goes_on_is_left_alone),
-        TEST(what_is_unused_is_tidied_and_then_given_back),
+        TEST(unused_memory_is_tidied_and_then_given_back),
         TEST(one_thing_that_goes_for_its_age_is_enough),
         TEST(before_the_loops_run_no_server_is_asked),
         TEST(a_stop_ends_a_look_at_any_moment),

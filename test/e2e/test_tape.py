@@ -106,6 +106,28 @@ def test_no_file_of_a_recording_holds_a_secret(start_weir, vendor, tmp_path):
         assert json.loads(text)["weir_tape"] == 1 and "***" in text
 
 
+OTHERS = """
+  - {slug: far, kind: http, url: 'http://127.0.0.1:9', key_env: FAR_KEY, headers: {x-far: far-header-2-sings}}
+  - {slug: own, kind: process, command: ['true'], environment: {OWN_API_KEY: own-variable-3-sings, LEVEL: so-many-words}}
+mcp:
+  - {name: m1, url: 'http://127.0.0.1:9', key_env: MCP_KEY, headers: {x-mcp: mcp-header-5-sings}}
+  - {name: m2, command: ['true'], env: {M2_TOKEN: mcp-variable-6-sings}}
+"""
+
+
+def test_the_keys_of_agents_and_servers_elsewhere_are_in_no_recording(start_weir, vendor, tmp_path):
+    keys = {"HOUSE_KEY": vendors.KEY, "FAR_KEY": "far-key-1-sings", "MCP_KEY": "mcp-key-4-sings"}
+    folder = tmp_path / "calls"
+    weir = start_weir(config=vendor.config() + OTHERS.lstrip("\n"), env=keys, args=["--record", folder])
+    secrets = [*keys.values(), "far-header-2-sings", "own-variable-3-sings", "mcp-header-5-sings"]
+    secrets.append("mcp-variable-6-sings")
+    assert converse(weir, ["so-many-words, " + ", ".join(secrets)])[0][3] is None
+    weir.stop()
+    [file] = folder.iterdir()
+    text = file.read_text()
+    assert "so-many-words" in text and "sings" not in text, text
+
+
 def test_recording_and_replaying_exclude_each_other(tmp_path, start_weir):
     with pytest.raises(AssertionError, match="'record' and 'replay' are both set"):
         start_weir(args=["--record", tmp_path / "a", "--replay", tmp_path / "b"])

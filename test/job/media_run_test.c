@@ -159,7 +159,7 @@ static void the_ending_waits_for_the_disk(void **state) {
     assert_heard(m, "artifact(audio/wav 4) usage(-1 -1) done(v)");
 }
 
-static void what_cannot_be_recorded_was_not_made(void **state) {
+static void an_artifact_that_cannot_be_recorded_fails_the_run(void **state) {
     struct made *m = *state;
     ask(m);
     fake_media_artifact(call(m), "audio/wav", STR("RIFF"));
@@ -322,7 +322,7 @@ int main(void) {
         STORED(what_is_made_goes_to_the_caller_and_its_cost_into_the_record),
         TEST(uncounted_usage_is_reported_as_unknown),
         STORED(the_ending_waits_for_the_disk),
-        STORED(what_cannot_be_recorded_was_not_made),
+        STORED(an_artifact_that_cannot_be_recorded_fails_the_run),
         TEST(a_failure_is_reported_in_its_providers_words),
         STORED(an_unrecorded_one_ends_the_same_without_a_run),
         TEST(a_provider_that_made_nothing_has_failed),

@@ -266,7 +266,7 @@ static void an_event_before_the_window_is_out_of_range(void **state) {
     fixture_done(&f);
 }
 
-static void what_is_not_on_disk_stays_in_the_window(void **state) {
+static void events_not_yet_on_disk_stay_in_the_window(void **state) {
     struct fixture *f = *state;
     journal_leave(f->journal);
     journal_unref(f->journal);
@@ -844,7 +844,7 @@ static void *spin_run(void *ctx) {
     return NULL;
 }
 
-static void what_is_dropped_is_dropped_under_the_eyes_of_readers(void **state) {
+static void events_may_be_dropped_while_readers_read(void **state) {
     struct fixture *f = *state;
     struct spinner spinner = {.loop = loop_new()};
     for (size_t i = 0; i < LOST_JOURNALS; i++) {
@@ -889,7 +889,7 @@ int main(void) {
         cmocka_unit_test(a_reader_may_come_late_at_any_place),
         cmocka_unit_test(a_reader_beyond_the_end_waits_for_what_comes),
         cmocka_unit_test(an_event_before_the_window_is_out_of_range),
-        TEST(what_is_not_on_disk_stays_in_the_window),
+        TEST(events_not_yet_on_disk_stay_in_the_window),
         cmocka_unit_test(a_slow_reader_keeps_what_it_has_not_read),
         cmocka_unit_test(a_lagging_pacer_holds_the_source_and_lets_it_go_at_half),
         cmocka_unit_test(a_pacer_that_goes_lets_the_source_go_on),
@@ -907,7 +907,7 @@ int main(void) {
         cmocka_unit_test(texts_appended_at_once_are_events_of_their_own),
         cmocka_unit_test(a_stretch_ends_where_its_chunk_ends),
         TEST(a_stretch_ends_where_the_disk_is_waited_for),
-        TEST(what_is_dropped_is_dropped_under_the_eyes_of_readers),
+        TEST(events_may_be_dropped_while_readers_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

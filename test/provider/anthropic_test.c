@@ -92,7 +92,7 @@ static void results_follow_their_calls_in_one_message(void **state) {
         "'is_error':true," MARK "}]}]");
 }
 
-static void what_is_said_after_results_stands_behind_them(void **state) {
+static void words_after_results_follow_them_in_one_message(void **state) {
     (void)state;
     const struct message messages[] = {M_USER("go"), M_CALL("ann", "c1", "find", "{}"),
                                        M_RESULT("c1", "{}"), M_USER("and?")};
@@ -135,7 +135,7 @@ static void thoughts_go_back_byte_for_byte(void **state) {
                   "'content':'{}'," MARK "}]}]");
 }
 
-static void what_cannot_go_back_is_written_anew(void **state) {
+static void opaque_parts_that_cannot_go_back_are_left_out(void **state) {
     (void)state;
     static const char expected[] =
         "[{'role':'user','content':[{'type':'text','text':'go'}]},"
@@ -260,7 +260,7 @@ static void newer_models_get_the_effort_itself(void **state) {
 #undef ADAPTIVE
 }
 
-static void what_was_begun_without_thinking_is_finished_without(void **state) {
+static void a_tool_round_begun_without_thinking_ends_without(void **state) {
     (void)state;
     static const char budget[] = "{'type':'enabled','budget_tokens':2000}";
     const struct message without[] = {M_USER("go"), M_CALL("ann", "t:1", "find", "{}"),
@@ -287,7 +287,7 @@ static void what_was_begun_without_thinking_is_finished_without(void **state) {
                   "thinking", budget);
 }
 
-static void what_cannot_be_asked_is_refused_with_the_fix(void **state) {
+static void an_impossible_request_is_refused_with_the_fix(void **state) {
     (void)state;
     assert_refused(&anthropic_dialect, ASKING(hello, .model = STR_EMPTY),
                    "no model is named; set one, 'claude-sonnet-4-5' for example");
@@ -333,16 +333,16 @@ int main(void) {
         cmocka_unit_test(sides_take_turns),
         cmocka_unit_test(a_person_begins_and_ends),
         cmocka_unit_test(results_follow_their_calls_in_one_message),
-        cmocka_unit_test(what_is_said_after_results_stands_behind_them),
+        cmocka_unit_test(words_after_results_follow_them_in_one_message),
         cmocka_unit_test(ids_of_other_vendors_are_made_to_fit),
         cmocka_unit_test(thoughts_go_back_byte_for_byte),
-        cmocka_unit_test(what_cannot_go_back_is_written_anew),
+        cmocka_unit_test(opaque_parts_that_cannot_go_back_are_left_out),
         cmocka_unit_test(an_answer_can_be_given_a_shape),
         cmocka_unit_test(sampling_is_sent_where_it_is_taken),
         cmocka_unit_test(an_effort_is_a_budget_for_older_models),
         cmocka_unit_test(newer_models_get_the_effort_itself),
-        cmocka_unit_test(what_was_begun_without_thinking_is_finished_without),
-        cmocka_unit_test(what_cannot_be_asked_is_refused_with_the_fix),
+        cmocka_unit_test(a_tool_round_begun_without_thinking_ends_without),
+        cmocka_unit_test(an_impossible_request_is_refused_with_the_fix),
         cmocka_unit_test(the_base_may_name_the_version_or_not),
         cmocka_unit_test(it_is_found_by_its_name_and_says_its_version),
     };

@@ -134,7 +134,7 @@ static void the_last_ones_failure_is_the_chains(void **state) {
     assert_null(f->call);
 }
 
-static void what_another_would_share_or_was_refused_is_not_handed_on(void **state) {
+static void a_failure_that_the_next_would_share_is_not_handed_on(void **state) {
     (void)state;
     static const char *const reasons[] = {PROVIDER_REJECTED, PROVIDER_BROKEN, MODEL_CONTEXT,
                                           MODEL_REFUSED, "SOMETHING_ELSE"};
@@ -246,7 +246,7 @@ int main(void) {
         TEST(the_first_is_asked_for_its_own_model_and_all_it_says_is_passed_on),
         cmocka_unit_test(the_next_is_asked_when_one_does_not_answer_and_a_note_says_so),
         TEST(the_last_ones_failure_is_the_chains),
-        cmocka_unit_test(what_another_would_share_or_was_refused_is_not_handed_on),
+        cmocka_unit_test(a_failure_that_the_next_would_share_is_not_handed_on),
         cmocka_unit_test(after_its_first_word_no_other_provider_is_asked),
         TEST(the_same_model_of_another_vendor_shows_its_provider),
         TEST(a_pause_reaches_the_provider_that_is_asked_and_the_next),

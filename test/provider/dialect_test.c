@@ -18,7 +18,7 @@ static void assert_safe(const char *text, size_t max_bytes, const char *expected
     buf_done(&out);
 }
 
-static void what_looks_like_a_key_is_hidden(void **state) {
+static void text_like_a_key_is_hidden(void **state) {
     (void)state;
     static const struct {
         const char *text, *expected;
@@ -42,7 +42,7 @@ static void what_looks_like_a_key_is_hidden(void **state) {
         assert_safe(cases[i].text, 200, cases[i].expected);
 }
 
-static void what_only_resembles_a_key_is_shown(void **state) {
+static void text_that_only_resembles_a_key_is_shown(void **state) {
     (void)state;
     static const char *const shown[] = {
         "the model 'gpt-4o-2024-08-06' does not exist.",
@@ -463,8 +463,8 @@ static void an_answer_that_came_as_a_whole_is_delivered_as_one(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_looks_like_a_key_is_hidden),
-        cmocka_unit_test(what_only_resembles_a_key_is_shown),
+        cmocka_unit_test(text_like_a_key_is_hidden),
+        cmocka_unit_test(text_that_only_resembles_a_key_is_shown),
         cmocka_unit_test(it_is_one_line_of_valid_text),
         cmocka_unit_test(it_is_cut_between_characters_and_says_so),
         cmocka_unit_test(a_key_stays_hidden_wherever_the_text_is_cut),

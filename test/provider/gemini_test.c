@@ -162,7 +162,7 @@ static void calls_without_a_signature_get_the_one_that_fits_all(void **state) {
 
 /* --- the settings of a request ------------------------------------------------------------ */
 
-static void what_is_set_is_sent_and_nothing_else(void **state) {
+static void only_options_that_are_set_are_sent(void **state) {
     (void)state;
     assert_member(
         &gemini_dialect,
@@ -226,7 +226,7 @@ static void an_older_model_with_tools_gets_the_shape_in_words(void **state) {
                   "{\\'type\\':\\'object\\'}'}]}");
 }
 
-static void what_cannot_be_asked_is_refused_with_the_fix(void **state) {
+static void an_impossible_request_is_refused_with_the_fix(void **state) {
     (void)state;
     assert_refused(&gemini_dialect, ASKING(hello, .model = STR_EMPTY),
                    "no model is named; set one, 'gemini-2.5-flash' for example");
@@ -271,11 +271,11 @@ int main(void) {
         cmocka_unit_test(a_result_is_an_object_and_says_when_it_is_an_error),
         cmocka_unit_test(signed_parts_go_back_byte_for_byte),
         cmocka_unit_test(calls_without_a_signature_get_the_one_that_fits_all),
-        cmocka_unit_test(what_is_set_is_sent_and_nothing_else),
+        cmocka_unit_test(only_options_that_are_set_are_sent),
         cmocka_unit_test(an_effort_is_a_budget_or_a_level),
         cmocka_unit_test(an_answer_can_be_given_a_shape),
         cmocka_unit_test(an_older_model_with_tools_gets_the_shape_in_words),
-        cmocka_unit_test(what_cannot_be_asked_is_refused_with_the_fix),
+        cmocka_unit_test(an_impossible_request_is_refused_with_the_fix),
         cmocka_unit_test(the_model_stands_in_the_url),
         cmocka_unit_test(it_is_found_by_its_name),
     };

@@ -47,7 +47,7 @@ static void a_vector_is_as_long_as_one(void **state) {
         assert_true(fabs(likeness(texts[i], texts[i]) - 1) < 1e-12);
 }
 
-static void what_shares_words_is_alike(void **state) {
+static void texts_that_share_words_are_alike(void **state) {
     (void)state;
     assert_true(likeness("The sluice is OPEN", "the sluice is open!") > 0.999);
     double near = likeness("the sluice gate is open", "who opened the sluice gates?");
@@ -78,7 +78,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_has_the_same_vector_everywhere),
         cmocka_unit_test(a_vector_is_as_long_as_one),
-        cmocka_unit_test(what_shares_words_is_alike),
+        cmocka_unit_test(texts_that_share_words_are_alike),
         cmocka_unit_test(the_order_of_words_does_not_count),
         cmocka_unit_test(nothing_has_no_vector),
     };

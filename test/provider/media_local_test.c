@@ -232,7 +232,7 @@ static void a_voice_is_found_by_its_name_or_its_language(void **state) {
 
 /* --- what cannot be had ------------------------------------------------------------------- */
 
-static void what_cannot_be_said_is_refused_with_what_can(void **state) {
+static void impossible_speech_is_refused_with_the_choices(void **state) {
     struct stage *stage = *state;
     static const struct {
         struct media_request request;
@@ -562,7 +562,7 @@ int main(void) {
         TEST(a_text_is_no_option_and_no_command),
         TEST(speed_pitch_and_volume_are_those_of_the_program),
         TEST(a_voice_is_found_by_its_name_or_its_language),
-        TEST(what_cannot_be_said_is_refused_with_what_can),
+        TEST(impossible_speech_is_refused_with_the_choices),
         TEST(a_program_that_is_not_installed_is_unavailable),
         TEST(a_program_that_is_installed_later_is_found),
         cmocka_unit_test(a_program_without_voices_is_unavailable),

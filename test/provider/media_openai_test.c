@@ -285,7 +285,7 @@ static void an_answer_that_breaks_off_is_a_failure(void **state) {
     }
 }
 
-static void what_cannot_be_asked_is_not_sent(void **state) {
+static void an_impossible_request_is_not_sent(void **state) {
     struct side *side = *state;
     struct err e;
     struct media_request request = {.task = MEDIA_SPEECH};
@@ -372,7 +372,7 @@ int main(void) {
         TEST(a_provider_that_stays_busy_is_given_up),
         TEST(an_account_without_money_is_not_asked_again),
         cmocka_unit_test(an_answer_that_breaks_off_is_a_failure),
-        TEST(what_cannot_be_asked_is_not_sent),
+        TEST(an_impossible_request_is_not_sent),
         cmocka_unit_test(the_callers_limit_ends_a_call_in_each_state),
         cmocka_unit_test(a_cancelled_call_leaves_the_server),
         TEST(only_openais_own_voices_are_known),

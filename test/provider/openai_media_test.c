@@ -82,7 +82,7 @@ static void a_type_that_breaks_its_line_is_not_sent(void **state) {
     buf_done(&out);
 }
 
-static void what_cannot_be_asked_is_refused_with_what_can(void **state) {
+static void an_impossible_request_is_refused_with_the_choices(void **state) {
     (void)state;
     static const struct str blank = STR_INIT(" ");
     static const struct {
@@ -342,7 +342,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_question_is_written_as_the_api_reads_it),
         cmocka_unit_test(a_type_that_breaks_its_line_is_not_sent),
-        cmocka_unit_test(what_cannot_be_asked_is_refused_with_what_can),
+        cmocka_unit_test(an_impossible_request_is_refused_with_the_choices),
         cmocka_unit_test(vectors_are_put_in_the_order_of_their_inputs),
         cmocka_unit_test(an_image_comes_as_bytes_or_as_an_address),
         cmocka_unit_test(a_transcript_is_its_text),

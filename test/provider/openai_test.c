@@ -100,7 +100,7 @@ static void a_long_call_id_is_the_same_short_one_on_call_and_result(void **state
         "," STREAM);
 }
 
-static void what_others_did_stays_apart_from_the_users_words(void **state) {
+static void acts_of_other_agents_stay_apart_from_the_users_words(void **state) {
     (void)state;
     const struct message messages[] = {
         {.role = MESSAGE_TOOL_RESULT, .call_id = STR("gone"), .text = STR("{}")},
@@ -328,7 +328,7 @@ int main(void) {
         cmocka_unit_test(a_question_names_its_model_and_streams),
         cmocka_unit_test(calls_and_their_results_follow_each_other),
         cmocka_unit_test(a_long_call_id_is_the_same_short_one_on_call_and_result),
-        cmocka_unit_test(what_others_did_stays_apart_from_the_users_words),
+        cmocka_unit_test(acts_of_other_agents_stay_apart_from_the_users_words),
         cmocka_unit_test(kept_reasoning_goes_back_with_its_reply),
         cmocka_unit_test(tools_are_offered_with_their_schemas),
         cmocka_unit_test(a_schema_that_is_no_object_is_refused),

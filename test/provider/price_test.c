@@ -156,7 +156,7 @@ static void a_call_costs_its_tokens(void **state) {
     assert_int_equal(price_of(&cheap, &none), 0);
 }
 
-static void what_a_cache_gave_costs_as_input_where_nothing_is_said(void **state) {
+static void tokens_from_a_cache_cost_as_input_by_default(void **state) {
     (void)state;
     const struct price plain = {
         STR("m"), 0, DOLLAR, DOLLAR, TOKENS_UNKNOWN, TOKENS_UNKNOWN, TOKENS_UNKNOWN};
@@ -169,7 +169,7 @@ static void what_a_cache_gave_costs_as_input_where_nothing_is_said(void **state)
     assert_int_equal(price_of(&free_reads, &silent), 10000);
 }
 
-static void what_was_put_into_a_cache_costs_more_or_what_is_said(void **state) {
+static void tokens_put_into_a_cache_cost_more_or_their_own_price(void **state) {
     (void)state;
     const struct price usual = {STR("m"),      0, 4 * DOLLAR, DOLLAR, DOLLAR, TOKENS_UNKNOWN,
                                 TOKENS_UNKNOWN};
@@ -196,7 +196,7 @@ static void a_part_of_a_nano_dollar_is_a_whole_one(void **state) {
     assert_int_equal(price_of(&tiny, &more), 2);
 }
 
-static void what_was_not_counted_or_has_no_price_costs_an_unknown_amount(void **state) {
+static void uncounted_or_unpriced_usage_has_an_unknown_cost(void **state) {
     (void)state;
     const struct price plain = {
         STR("m"), 0, DOLLAR, DOLLAR, TOKENS_UNKNOWN, TOKENS_UNKNOWN, TOKENS_UNKNOWN};
@@ -309,10 +309,10 @@ int main(void) {
         cmocka_unit_test(variants_that_cost_something_else_have_no_price_of_their_family),
         cmocka_unit_test(a_price_that_changed_is_known_before_and_after),
         cmocka_unit_test(a_call_costs_its_tokens),
-        cmocka_unit_test(what_a_cache_gave_costs_as_input_where_nothing_is_said),
-        cmocka_unit_test(what_was_put_into_a_cache_costs_more_or_what_is_said),
+        cmocka_unit_test(tokens_from_a_cache_cost_as_input_by_default),
+        cmocka_unit_test(tokens_put_into_a_cache_cost_more_or_their_own_price),
         cmocka_unit_test(a_part_of_a_nano_dollar_is_a_whole_one),
-        cmocka_unit_test(what_was_not_counted_or_has_no_price_costs_an_unknown_amount),
+        cmocka_unit_test(uncounted_or_unpriced_usage_has_an_unknown_cost),
         cmocka_unit_test(a_sum_that_has_no_room_is_the_largest),
         cmocka_unit_test(dollars_are_read_to_the_last_nano),
         cmocka_unit_test(a_malformed_amount_is_refused_and_changes_nothing),

@@ -107,7 +107,7 @@ static void a_call_without_a_result_is_left_out(void **state) {
                   M_USER("again"));
 }
 
-static void what_other_agents_did_is_sent_as_context(void **state) {
+static void acts_of_other_agents_are_sent_as_context(void **state) {
     (void)state;
     ASSERT_PROMPT("U go|A (transfer{}={})|"
                   "F For context:\n[wally] said: I look\n"
@@ -163,7 +163,7 @@ static void an_empty_user_message_is_a_turn_and_user_turns_stay_apart(void **sta
     ASSERT_PROMPT("U|U a|U b|", M_USER(""), M_USER("a"), M_USER("b"));
 }
 
-static void what_a_caller_says_of_the_assistant_is_of_who_is_asked(void **state) {
+static void assistant_messages_of_a_caller_belong_to_the_agent_asked(void **state) {
     (void)state;
     ASSERT_PROMPT("U a|A b (f{}={})|U c|A... d|", M_USER("a"), M_SAID("", "b"),
                   M_CALL("", "1", "f", "{}"), M_RESULT("1", "{}"), M_USER("c"),
@@ -232,14 +232,14 @@ int main(void) {
         cmocka_unit_test(an_id_that_comes_again_means_the_nearest_call),
         cmocka_unit_test(a_result_whose_call_is_gone_is_left_out),
         cmocka_unit_test(a_call_without_a_result_is_left_out),
-        cmocka_unit_test(what_other_agents_did_is_sent_as_context),
+        cmocka_unit_test(acts_of_other_agents_are_sent_as_context),
         cmocka_unit_test(an_orphan_or_an_empty_word_of_others_makes_no_turn),
         cmocka_unit_test(the_same_id_in_two_agents_hands_stays_with_each),
         cmocka_unit_test(an_opaque_message_of_this_dialect_stands_for_its_reply),
         cmocka_unit_test(an_opaque_message_of_another_dialect_is_passed_over),
         cmocka_unit_test(an_opaque_message_counts_only_when_its_reply_is_whole),
         cmocka_unit_test(an_empty_user_message_is_a_turn_and_user_turns_stay_apart),
-        cmocka_unit_test(what_a_caller_says_of_the_assistant_is_of_who_is_asked),
+        cmocka_unit_test(assistant_messages_of_a_caller_belong_to_the_agent_asked),
         cmocka_unit_test(system_messages_are_turns_in_their_place),
         cmocka_unit_test(a_refusal_names_the_place),
         cmocka_unit_test(more_words_of_others_than_the_limit_are_refused),

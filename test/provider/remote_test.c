@@ -113,7 +113,7 @@ static void a_reply_cut_at_its_limit_is_done_and_says_so(void **state) {
     heard(f, "note(the reply was cut at its token limit) done(default-model) ");
 }
 
-static void what_cannot_be_asked_fails_after_the_start(void **state) {
+static void an_impossible_request_fails_after_the_start(void **state) {
     struct fixture *f = *state;
     f->request.schema = STR("{}");
     begin(f);
@@ -648,7 +648,7 @@ int main(void) {
         cmocka_unit_test(a_stream_is_delivered_as_it_arrives_however_it_is_cut),
         TEST(the_model_is_the_replys_else_the_requests_else_the_settings),
         TEST(a_reply_cut_at_its_limit_is_done_and_says_so),
-        TEST(what_cannot_be_asked_fails_after_the_start),
+        TEST(an_impossible_request_fails_after_the_start),
         cmocka_unit_test(a_stream_that_does_not_say_that_it_is_done_has_failed),
         TEST(a_reply_that_is_over_need_not_be_closed),
         TEST(a_reply_that_ends_during_a_pause_is_delivered_after_it),

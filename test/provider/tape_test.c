@@ -154,7 +154,7 @@ static void record_all_kinds(struct fixture *f) {
 
 /* --- recorded and played ------------------------------------------------------------------ */
 
-static void what_was_heard_is_heard_again_in_order(void **state) {
+static void a_recording_plays_in_order(void **state) {
     struct fixture *f = *state;
     record_all_kinds(f);
     heard(f, ALL);
@@ -331,7 +331,7 @@ static void a_pause_from_inside_holds_what_is_played(void **state) {
     assert_null(f->call);
 }
 
-static void what_is_cancelled_is_not_recorded(void **state) {
+static void a_cancelled_call_is_not_recorded(void **state) {
     struct fixture *f = *state;
     f->then = CANCEL; /* from inside */
     assert_false(fake_text(ask(f, f->recorder), STR("a")));
@@ -390,7 +390,7 @@ static void a_turn_goes_on_when_nothing_can_be_written(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(what_was_heard_is_heard_again_in_order),
+        TEST(a_recording_plays_in_order),
         TEST(the_ending_comes_when_its_file_is_there),
         TEST(a_failure_is_played_as_it_failed),
         TEST(the_real_pace_is_as_it_was_timed),
@@ -401,7 +401,7 @@ int main(void) {
         TEST(no_file_holds_a_secret_and_only_its_owner_reads_it),
         TEST(a_pause_holds_the_model_and_the_ending),
         TEST(a_pause_from_inside_holds_what_is_played),
-        TEST(what_is_cancelled_is_not_recorded),
+        TEST(a_cancelled_call_is_not_recorded),
         TEST(a_cancel_ends_what_is_played_from_inside_and_outside),
         TEST(a_turn_goes_on_when_nothing_can_be_written),
     };

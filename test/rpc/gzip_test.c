@@ -35,7 +35,7 @@ static void fill(char *at, size_t len) {
     }
 }
 
-static void what_was_deflated_inflates_to_the_same(void **state) {
+static void deflated_bytes_inflate_to_the_same(void **state) {
     (void)state;
     static char text[300 * 1024];
     static const size_t lens[] = {200, 201, 1000, 16384, 16385, 65536, sizeof(text)};
@@ -148,7 +148,7 @@ static void a_bomb_stops_at_the_limit(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test(name)
     const struct CMUnitTest tests[] = {
-        TEST(what_was_deflated_inflates_to_the_same),
+        TEST(deflated_bytes_inflate_to_the_same),
         TEST(text_that_would_not_get_shorter_is_not_deflated),
         TEST(other_writers_are_understood),
         TEST(members_in_a_row_are_one_message),

@@ -414,7 +414,7 @@ static void a_stopping_site_tells_its_calls_and_refuses_new_ones(void **state) {
 
 /* Refused before a handler, broken after it, stopped, and answered: the same field each time.
  */
-static void what_a_site_always_says_stands_on_every_answer(void **state) {
+static void fields_of_the_site_stand_on_every_answer(void **state) {
     (void)state;
     static const struct {
         const char *path, *encoding;
@@ -568,7 +568,7 @@ int main(void) {
         TEST(of_several_faults_the_first_check_answers),
         TEST(a_site_that_does_not_serve_yet_says_so),
         TEST(a_stopping_site_tells_its_calls_and_refuses_new_ones),
-        TEST(what_a_site_always_says_stands_on_every_answer),
+        TEST(fields_of_the_site_stand_on_every_answer),
         TEST(a_handler_may_end_its_call_when_it_hears_of_the_stop),
         TEST(a_call_that_is_over_is_neither_notified_nor_cut),
         TEST(a_peer_that_does_not_read_is_reset_after_its_time),

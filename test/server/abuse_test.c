@@ -42,7 +42,7 @@ static void faults_are_forgotten_after_ten_seconds(void **state) {
     assert_false(abuse_fault(&abuse, 4 * 10999 + 9000));
 }
 
-static void what_is_saved_up_has_a_limit(void **state) {
+static void chores_saved_up_have_a_limit(void **state) {
     (void)state;
     struct abuse abuse;
     abuse_init(&abuse);
@@ -85,7 +85,7 @@ static void patient_pings_and_those_between_traffic_are_fine(void **state) {
     for (size_t i = 0; i < 100; i++) assert_true(abuse_ping(&abuse, ++now_ms, 0));
 }
 
-static void what_the_peer_sends_does_not_forgive_its_strikes(void **state) {
+static void a_peer_that_sends_keeps_its_strikes(void **state) {
     (void)state;
     struct abuse abuse;
     abuse_init(&abuse);
@@ -126,11 +126,11 @@ int main(void) {
         cmocka_unit_test(a_thousand_refusals_are_fine_and_then_33_a_second),
         cmocka_unit_test(the_two_hundredth_fault_in_ten_seconds_is_one_too_many),
         cmocka_unit_test(faults_are_forgotten_after_ten_seconds),
-        cmocka_unit_test(what_is_saved_up_has_a_limit),
+        cmocka_unit_test(chores_saved_up_have_a_limit),
         cmocka_unit_test(faults_and_chores_do_not_share_a_budget),
         cmocka_unit_test(the_third_quick_ping_is_one_too_many),
         cmocka_unit_test(patient_pings_and_those_between_traffic_are_fine),
-        cmocka_unit_test(what_the_peer_sends_does_not_forgive_its_strikes),
+        cmocka_unit_test(a_peer_that_sends_keeps_its_strikes),
         cmocka_unit_test(a_section_may_be_eight_times_too_large_and_no_more),
         cmocka_unit_test(a_stream_that_was_reset_is_remembered),
     };

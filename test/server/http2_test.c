@@ -621,7 +621,7 @@ static void a_body_that_is_not_consumed_stops_at_the_window(void **state) {
     assert_int_equal(call->body.len, 512 * KIB);
 }
 
-static void what_a_closed_exchange_kept_is_given_back_to_the_connection(void **state) {
+static void bytes_kept_by_a_closed_exchange_go_back_to_the_connection(void **state) {
     struct scene *scene = *state;
     scene->app.keeps = true;
     for (size_t i = 0; i < 20; i++) { /* five times the connection's window */
@@ -1290,7 +1290,7 @@ int main(void) {
         SCENE(each_abort_has_its_code),
         SCENE(an_abort_in_the_middle_of_a_stalled_frame_is_clean),
         SCENE(a_body_that_is_not_consumed_stops_at_the_window),
-        SCENE(what_a_closed_exchange_kept_is_given_back_to_the_connection),
+        SCENE(bytes_kept_by_a_closed_exchange_go_back_to_the_connection),
         RAW(padding_is_given_back_with_the_bytes),
         SCENE(a_closed_window_holds_the_bytes_and_wakes_the_owner_later),
         SCENE(a_stream_that_is_opened_byte_by_byte_is_reset),

@@ -79,7 +79,7 @@ static void hear(struct str words, void *ctx) {
     (*(size_t *)ctx)++;
 }
 
-static void what_a_human_says_reaches_a_run_that_can_wait_for_him(void **state) {
+static void an_answer_reaches_a_run_that_can_wait_for_it(void **state) {
     (void)state;
     size_t heard = 0;
     loop = loop_new_fake();
@@ -144,7 +144,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_is_found_from_its_start_to_its_end_and_not_after),
         cmocka_unit_test(a_cancel_reaches_the_run_on_its_own_loop_if_it_is_still_there),
-        cmocka_unit_test(what_a_human_says_reaches_a_run_that_can_wait_for_him),
+        cmocka_unit_test(an_answer_reaches_a_run_that_can_wait_for_it),
         cmocka_unit_test(a_thread_may_be_several_users),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,7 +45,7 @@ static void assert_listed(struct dormant_runs *dormant, struct dormant_filter fi
     buf_done(&out);
 }
 
-static void what_it_waits_with_comes_back(void **state) {
+static void engine_and_host_of_a_dormant_run_come_back(void **state) {
     struct fixture *f = *state;
     struct dormant_run found;
     struct dormant_runs *dormant = dormant_runs_new();
@@ -150,7 +150,7 @@ static void runs_past_their_deadline_are_listed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        STORED_TURN_TEST(what_it_waits_with_comes_back),
+        STORED_TURN_TEST(engine_and_host_of_a_dormant_run_come_back),
         STORED_TURN_TEST(each_name_finds_its_own),
         STORED_TURN_TEST(many_come_and_go),
         STORED_TURN_TEST(runs_past_their_deadline_are_listed),

@@ -30,7 +30,7 @@ static void answer_search(struct fixture *f, const char *result) {
     turns(f);
 }
 
-static void what_was_said_and_answered_comes_back(void **state) {
+static void questions_and_answers_come_back(void **state) {
     struct fixture *f = *state;
     struct turn turn;
     say(&turn, f, "one");
@@ -79,7 +79,7 @@ static void calls_come_back_with_their_results(void **state) {
         "bit bit bit bit bit bit bit bit bit bit bit bit ");
 }
 
-static void what_was_said_before_a_transfer_keeps_its_place(void **state) {
+static void words_before_a_transfer_keep_their_place(void **state) {
     struct fixture *f = *state;
     struct turn turn;
     say(&turn, f, "x");
@@ -365,9 +365,9 @@ static void bytes_that_are_no_events_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        STORED_TURN_TEST(what_was_said_and_answered_comes_back),
+        STORED_TURN_TEST(questions_and_answers_come_back),
         STORED_TURN_TEST(calls_come_back_with_their_results),
-        STORED_TURN_TEST(what_was_said_before_a_transfer_keeps_its_place),
+        STORED_TURN_TEST(words_before_a_transfer_keep_their_place),
         STORED_TURN_TEST(a_transfer_without_a_word_leaves_none),
         STORED_TURN_TEST(a_question_and_its_answer_come_back),
         STORED_TURN_TEST(a_call_named_like_a_question_is_only_a_call),

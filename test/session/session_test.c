@@ -443,7 +443,7 @@ static void where_memory_is_short_idle_sessions_go_and_no_other(void **state) {
     release(&f->t[2], NULL);
 }
 
-static void what_the_store_has_goes_when_it_was_unused_for_long(void **state) {
+static void a_stored_session_leaves_memory_when_unused_for_long(void **state) {
     struct fixture *f = *state;
     assert_int_equal(ask(&f->t[0]), SESSION_WAITS);
     assert_int_equal(session_table_tidy(f->table, 0), 0); /* it is being read */
@@ -849,7 +849,7 @@ int main(void) {
         TEST(the_outermost_may_go_while_its_children_run),
         TEST(idle_sessions_are_forgotten_the_longest_unused_first),
         TEST(where_memory_is_short_idle_sessions_go_and_no_other),
-        STORED(what_the_store_has_goes_when_it_was_unused_for_long),
+        STORED(a_stored_session_leaves_memory_when_unused_for_long),
         TEST(without_a_store_nothing_goes_for_its_age),
         cmocka_unit_test(a_history_drops_its_oldest_turns_and_keeps_the_newest),
         STORED(a_turn_that_arrives_during_a_load_waits_for_it),

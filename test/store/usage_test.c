@@ -89,7 +89,7 @@ static void make_some_calls(struct fixture *f) {
 
 /* --- tests -------------------------------------------------------------------------------- */
 
-static void what_was_estimated_is_summed_apart(void **state) {
+static void estimated_usage_is_summed_apart(void **state) {
     struct fixture *f = *state;
     struct call cut = {"w", "manager", "m", DAY, -1, -1, -1};
     fixture_open(f);
@@ -208,7 +208,7 @@ static void a_store_of_an_earlier_version_is_summed_from_its_log(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(calls_are_summed_by_workspace_agent_model_and_day),
-        TEST(what_was_estimated_is_summed_apart),
+        TEST(estimated_usage_is_summed_apart),
         TEST(a_workspace_sees_its_own_calls_alone),
         TEST(sums_outlive_a_restart_and_go_on),
         TEST(sums_that_have_no_room_stay_at_the_largest),

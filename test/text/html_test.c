@@ -129,7 +129,7 @@ static void a_page_that_makes_more_of_itself_stays_within_its_memory(void **stat
     buf_done(&page);
 }
 
-static void what_lies_too_deep_is_left_out(void **state) {
+static void elements_nested_too_deep_are_left_out(void **state) {
     (void)state;
     struct buf page = repeated("<span>", 400);
     buf_append(&page, STR("near"));
@@ -161,7 +161,7 @@ int main(void) {
         cmocka_unit_test(a_hundred_thousand_tags_inside_each_other_are_read_without_recursion),
         cmocka_unit_test(a_slow_page_ends_when_it_may_not_go_on),
         cmocka_unit_test(a_page_that_makes_more_of_itself_stays_within_its_memory),
-        cmocka_unit_test(what_lies_too_deep_is_left_out),
+        cmocka_unit_test(elements_nested_too_deep_are_left_out),
         cmocka_unit_test(the_text_stops_at_the_limit_of_its_buffer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,7 +136,7 @@ static void a_tool_describes_its_arguments(void **state) {
     done(&stage);
 }
 
-static void what_cannot_be_read_says_why(void **state) {
+static void an_unreadable_file_says_why(void **state) {
     (void)state;
     struct stage stage;
     init(&stage, loop_new_fake());
@@ -369,7 +369,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_written_and_read),
         cmocka_unit_test(a_tool_describes_its_arguments),
-        cmocka_unit_test(what_cannot_be_read_says_why),
+        cmocka_unit_test(an_unreadable_file_says_why),
         cmocka_unit_test(the_name_of_a_file_tells_its_type),
         cmocka_unit_test(a_long_file_is_cut_to_what_a_result_may_hold),
         cmocka_unit_test(two_workspaces_never_see_each_other),

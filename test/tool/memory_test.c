@@ -75,7 +75,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-static void what_is_written_is_found_listed_and_deleted(void **state) {
+static void a_written_memory_is_found_listed_and_deleted(void **state) {
     (void)state;
     ask(WRITE, "{\"key\":\"airline\",\"content\":\"window seat, Finnair\"}");
     assert_says("\"category\":\"core\"");
@@ -210,7 +210,7 @@ static void the_schemas_take_what_the_tools_take(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(what_is_written_is_found_listed_and_deleted),
+        TEST(a_written_memory_is_found_listed_and_deleted),
         TEST(no_argument_reaches_another_workspace),
         TEST(an_error_is_reported_to_the_model),
         TEST(a_store_that_fails_is_not_quoted),

@@ -191,7 +191,7 @@ static void a_secret_that_is_not_set_is_not_left_out(void **state) {
     web_done(&web);
 }
 
-static void what_is_too_long_for_an_address_is_refused(void **state) {
+static void a_value_too_long_for_an_address_is_refused(void **state) {
     struct web web;
     struct buf args;
     (void)state;
@@ -339,7 +339,7 @@ int main(void) {
         cmocka_unit_test(no_argument_chooses_another_path),
         cmocka_unit_test(no_argument_ends_a_header),
         cmocka_unit_test(a_secret_that_is_not_set_is_not_left_out),
-        cmocka_unit_test(what_is_too_long_for_an_address_is_refused),
+        cmocka_unit_test(a_value_too_long_for_an_address_is_refused),
         cmocka_unit_test(a_refusal_is_an_error_with_its_beginning),
         cmocka_unit_test(a_long_answer_is_an_error_that_names_its_setting),
         cmocka_unit_test(a_lost_answer_says_how_far_the_call_came),

@@ -137,7 +137,7 @@ static void a_path_that_names_no_file_is_refused(void **state) {
     }
 }
 
-static void what_was_written_is_read(void **state) {
+static void a_written_file_is_read(void **state) {
     struct stage *stage = *state;
     struct err e;
     assert_true(write_path(stage, FILES "a/b/c", "one", &e));
@@ -445,7 +445,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_path_is_made_of_a_workspace_and_a_key),
         cmocka_unit_test(a_path_that_names_no_file_is_refused),
-        TEST(what_was_written_is_read),
+        TEST(a_written_file_is_read),
         TEST(only_the_beginning_is_read_where_there_is_no_room),
         TEST(a_file_has_a_size),
         TEST(a_write_that_is_stopped_changes_nothing),

@@ -74,7 +74,7 @@ static void call_and_answer(struct fixture *f, const char *args, const char *res
     stage_said(&f->stage, false, result);
 }
 
-static void what_a_tool_answered_it_answers_again_and_is_not_called(void **state) {
+static void a_recorded_tool_answers_again_and_is_not_called(void **state) {
     struct fixture *f = *state;
     assert_str(f->stage.tool->name, "look");
     call_and_answer(f, "{\"q\":1}", "{\"found\":\"it\"}");
@@ -177,7 +177,7 @@ static void a_folder_that_cannot_be_played_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(what_a_tool_answered_it_answers_again_and_is_not_called),
+        TEST(a_recorded_tool_answers_again_and_is_not_called),
         TEST(a_call_that_was_not_recorded_is_a_miss_with_the_difference),
         TEST(the_real_pace_waits_as_long_as_the_tool_took),
         TEST(a_cancel_ends_it_at_every_stage),

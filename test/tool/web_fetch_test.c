@@ -159,7 +159,7 @@ static void a_refusal_is_reported_with_the_beginning_of_its_body(void **state) {
     buf_done(&body);
 }
 
-static void what_the_client_says_of_a_failure_is_passed_on(void **state) {
+static void a_failure_of_the_client_fails_the_call(void **state) {
     (void)state;
     struct web web;
     web_init(&web);
@@ -358,7 +358,7 @@ int main(void) {
         cmocka_unit_test(a_request_is_careful),
         cmocka_unit_test(an_address_that_must_not_be_fetched_is_refused_without_a_request),
         cmocka_unit_test(a_refusal_is_reported_with_the_beginning_of_its_body),
-        cmocka_unit_test(what_the_client_says_of_a_failure_is_passed_on),
+        cmocka_unit_test(a_failure_of_the_client_fails_the_call),
         cmocka_unit_test(a_long_body_is_cut_and_marked),
         cmocka_unit_test(a_body_without_end_is_left_after_what_is_kept),
         cmocka_unit_test(a_body_that_the_client_found_too_large_is_what_came_so_far),

@@ -198,7 +198,7 @@ static struct event_usage usage_of(struct turn *turn) {
     return usage;
 }
 
-static void what_was_cut_is_booked_by_estimate_and_marked(void **state) {
+static void a_cut_reply_is_booked_by_estimate_and_marked(void **state) {
     struct money *m = *state;
     struct turn turn;
     say(&turn, &m->f, "x");
@@ -497,7 +497,7 @@ static void a_model_without_a_price_is_limited_by_tokens_alone(void **state) {
 }
 
 /* A new process: another ledger, the same store. */
-static void what_was_spent_before_a_restart_limits_after_it(void **state) {
+static void spending_before_a_restart_limits_after_it(void **state) {
     (void)state;
     struct money m;
     struct turn turn;
@@ -596,7 +596,7 @@ int main(void) {
         TEST(words_after_the_count_cost_nothing_twice),
         TEST(a_call_that_was_cancelled_is_settled_by_what_was_heard),
         TEST(a_call_that_was_cancelled_before_its_first_word_had_a_prompt),
-        TEST(what_was_cut_is_booked_by_estimate_and_marked),
+        TEST(a_cut_reply_is_booked_by_estimate_and_marked),
         TEST(of_a_call_that_broke_the_prompt_is_what_its_provider_counted),
         TEST(a_call_that_was_counted_is_not_estimated),
         TEST(a_call_that_failed_without_a_word_takes_nothing_from_a_budget),
@@ -611,7 +611,7 @@ int main(void) {
         cmocka_unit_test(a_turn_that_waits_for_a_budget_can_be_cancelled),
         cmocka_unit_test(a_turn_does_not_wait_for_a_budget_for_ever),
         cmocka_unit_test(a_model_without_a_price_is_limited_by_tokens_alone),
-        cmocka_unit_test(what_was_spent_before_a_restart_limits_after_it),
+        cmocka_unit_test(spending_before_a_restart_limits_after_it),
         cmocka_unit_test(without_a_ledger_calls_are_priced_and_nothing_is_limited),
         cmocka_unit_test(an_agent_stops_at_its_tokens_and_at_its_money),
         cmocka_unit_test(counts_that_nobody_can_add_up_stay_at_the_largest),

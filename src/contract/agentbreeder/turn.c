@@ -4,78 +4,17 @@
 #include "contract/agentbreeder/frames.h"
 #include "contract/agentbreeder/idempotency_key.h"
 #include "contract/agentbreeder/inner.h"
+#include "contract/agentbreeder/refusal.h"
 #include "contract/agentbreeder/request.h"
 #include "provider/dialect.h"
 #include "session/directory.h"
 #include "session/waiting.h"
-#include "turn/guarded.h"
 
 #include <stdlib.h>
 
 #define ARENA_MAX_BYTES (32 * MIB)
 #define RESULT_MAX_BYTES (64 * MIB)
 #define UNTIL_UNREAD_MS 1 /* so that a run ends soon after its last reader leaves */
-
-/* --- failures ----------------------------------------------------------------------------- */
-
-/* Failures caused by the content of the request (K31) or by a guardrail. */
-static const struct about_request {
-    struct str reason;
-    int status;
-    struct str name;
-} about_request[] = {
-    {STR_INIT(MODEL_CANNOT_CARRY), 422, STR_INIT("INVALID_INPUT")},
-    {STR_INIT("HISTORY_FORK"), 409, STR_INIT("HISTORY_FORK")},
-    {STR_INIT(GUARDRAIL_BLOCKED), 403, STR_INIT(GUARDRAIL_BLOCKED)},
-};
-
-static struct about_request failure_of(enum err_code code, struct str reason) {
-    for (size_t i = 0; i < ARRAY_LEN(about_request); i++) {
-        if (str_equal(reason, about_request[i].reason)) return about_request[i];
-    }
-    if (code == ERR_UNAVAILABLE || code == ERR_OUT_OF_MEMORY)
-        return (struct about_request){reason, 503, STR("UNAVAILABLE")};
-    return (struct about_request){reason, 500, STR("INTERNAL_ERROR")};
-}
-
-/* The answer of /invoke for a failed run: the contract has 500, and 503 for "try again". */
-static void refuse_run(struct route_call *call, enum err_code code, struct str reason,
-                       struct str message) {
-    struct about_request failure = failure_of(code, reason);
-    struct buf details;
-    buf_init(&details, 4 * KIB);
-    struct json_writer json = json_writer(&details);
-    json_open_object(&json);
-    json_member_str(&json, "status", err_name(code));
-    json_member_str(&json, "reason", reason);
-    json_close(&json);
-    if (failure.status == 503) route_field(call, STR("retry-after"), STR("5"));
-    route_fail(call, &(struct route_failure){failure.status, failure.name, message,
-                                             buf_str(&details)});
-    buf_done(&details);
-}
-
-/* Answer a failure before the turn was established. */
-static void turn_refuse(struct route_call *call, const struct err *why) {
-    static const struct {
-        enum err_code code;
-        int status;
-        struct str name;
-    } known[] = {
-        {ERR_MALFORMED, 400, STR_INIT("INVALID_INPUT")},
-        {ERR_INVALID_ARGUMENT, 422, STR_INIT("INVALID_INPUT")},
-        {ERR_NOT_FOUND, 404, STR_INIT("THREAD_NOT_FOUND")},
-        {ERR_ABORTED, 409, STR_INIT("SESSION_BUSY")},
-        {ERR_FAILED_PRECONDITION, 409, STR_INIT("SESSION_WAITING")},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        if (known[i].code != why->code) continue;
-        route_fail(call, &(struct route_failure){known[i].status, known[i].name, err_text(why),
-                                                 STR_EMPTY});
-        return;
-    }
-    refuse_run(call, why->code, err_name(why->code), err_text(why));
-}
 
 /* --- creation and release ----------------------------------------------------------------- */
 
@@ -219,10 +158,11 @@ static void invoke_ended(struct close_ending ending, enum close_cause cause,
     if (turn->repeat.differs || turn->repeat.over) {
         refuse_repeat(turn);
     } else if (last && last->kind == EVENT_FAILED) {
-        refuse_run(turn->call, last->failed.code, last->failed.reason, last->failed.message);
+        refusal_of_run(turn->call, last->failed.code, last->failed.reason,
+                       last->failed.message);
     } else {
-        refuse_run(turn->call, cause == CAUSE_STOPPING ? ERR_UNAVAILABLE : ending.status,
-                   err_name(ending.status), STR("the turn was cut short"));
+        refusal_of_run(turn->call, cause == CAUSE_STOPPING ? ERR_UNAVAILABLE : ending.status,
+                       err_name(ending.status), STR("the turn was cut short"));
     }
 }
 
@@ -382,7 +322,7 @@ void turn_established(struct turn *turn) {
 
 void turn_give_up(struct turn *turn, const struct err *why) {
     route_watch(turn->call, NULL, NULL);
-    turn_refuse(turn->call, why);
+    refusal_of_request(turn->call, why);
     turn_free(turn);
 }
 

@@ -88,7 +88,7 @@ static const char *at(const char *format, const char *id) {
 #define RUN "/weir/v1/runs/%s"
 #define TRIP "/weir/v1/sessions/trip"
 
-static void what_waits_cannot_be_edited_or_erased(void **state) {
+static void waiting_turns_cannot_be_edited_or_erased(void **state) {
     (void)state;
     assert_int_equal(ask("GET", at(APPROVAL, approval), NULL), 200);
     assert_says("\"state\":\"waiting\"");
@@ -217,7 +217,7 @@ static void answers_say_which_contract_the_listener_speaks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn_that_asks_a_human_is_listed),
-        cmocka_unit_test(what_waits_cannot_be_edited_or_erased),
+        cmocka_unit_test(waiting_turns_cannot_be_edited_or_erased),
         cmocka_unit_test(an_answer_counts_once),
         cmocka_unit_test(the_events_of_a_run_can_be_read_from_any_place),
         cmocka_unit_test(a_run_that_is_over_is_shown_and_not_cancelled),

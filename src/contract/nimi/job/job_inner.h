@@ -5,6 +5,7 @@
 
 #include "contract/nimi/attach.h"
 #include "contract/nimi/job/job_fold.h"
+#include "contract/nimi/job/job_slot.h"
 #include "contract/nimi/job/job_spec.h"
 #include "contract/nimi/job/job_work.h"
 #include "job/media_run.h"
@@ -33,12 +34,9 @@ struct job_work {
     struct job_spec spec;
     job_kept_fn *on_kept; /* NULL: no caller is waiting */
     void *ctx;
-    bool kept; /* it is on disk and may begin */
 
     struct str owner; /* whose share of the slots it uses; empty: an earlier process's */
-    struct ticket *ticket;
-    bool granted;
-    struct timer again; /* retries the ticket */
+    struct job_slot slot;
 
     /* The attempt. */
     const struct job_asked *asked; /* NULL: no attempt is running */

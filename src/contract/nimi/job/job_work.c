@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define AGAIN_MS 1000                /* before a full queue is tried again */
 #define ARENA_EXTRA_BYTES (64 * MIB) /* for pictures that the request refers to */
 
 /* --- ending ------------------------------------------------------------------------------- */
@@ -17,11 +16,8 @@
 static void job_work_stop(struct job_work *work, struct str why) {
     const struct job_asked *asked = work->asked;
     work->asked = NULL;
-    timer_stop(&work->again);
     if (asked) asked->stop(work, why);
-    scheduler_release(work->ticket);
-    work->ticket = NULL;
-    work->granted = false;
+    job_slot_release(&work->slot);
 }
 
 static void work_free(struct job_work *work) {
@@ -79,39 +75,6 @@ void job_complete(struct job_work *work, const struct nimi_scenario_output *outp
     job_work_stop(work, STR_EMPTY);
 }
 
-/* --- an attempt --------------------------------------------------------------------------- */
-
-/* Run the job when it is on disk and has a slot. */
-static void run_if_ready(struct job_work *work) {
-    if (work->kept && work->granted) run_job_run(work->job);
-}
-
-static void on_granted(void *ctx) {
-    struct job_work *work = ctx;
-    work->granted = true;
-    run_if_ready(work);
-}
-
-static enum ticket_state take_ticket(struct job_work *work) {
-    const struct ticket_ask ask = {.app = work->request.head->app_id,
-                                   .owner = work->owner,
-                                   .class = FAIR_BACKGROUND,
-                                   .loop = work->instance->host->loop,
-                                   .on_granted = on_granted,
-                                   .ctx = work};
-    enum ticket_state state =
-        scheduler_take(nimi_runtime_scheduler(work->instance->runtime), &ask, &work->ticket);
-    work->granted = state == TICKET_GRANTED;
-    return state;
-}
-
-/* A full queue refuses new callers, not jobs that were accepted earlier: they retry. */
-static void wait_for_slot(void *ctx) {
-    struct job_work *work = ctx;
-    if (take_ticket(work) == TICKET_REFUSED) timer_start(&work->again, AGAIN_MS);
-    run_if_ready(work);
-}
-
 /* --- callbacks of the job ----------------------------------------------------------------- */
 
 static void tell_kept(struct job_work *work, uint64_t run) {
@@ -123,9 +86,8 @@ static void tell_kept(struct job_work *work, uint64_t run) {
 static void on_job_kept(void *ctx) {
     struct job_work *work = ctx;
     tell_kept(work, run_job_id(work->job));
-    work->kept = true;
     run_job_queue(work->job);
-    run_if_ready(work);
+    job_slot_run(&work->slot, work->job);
 }
 
 static void on_job_running(void *ctx) {
@@ -168,7 +130,8 @@ static struct job_work *work_new(struct nimi_instance *instance, size_t request_
     work->owner = STR_EMPTY;
     work->engine = engine_ref(instance->host->engine);
     work->arena = arena_new(16 * request_bytes + ARENA_EXTRA_BYTES);
-    timer_init(&work->again, instance->host->loop, wait_for_slot, work);
+    job_slot_init(&work->slot, nimi_runtime_scheduler(instance->runtime), FAIR_BACKGROUND,
+                  instance->host->loop);
     buf_init(&work->text, JOB_OUTPUT_MAX_BYTES);
     list_init(&work->puts);
     list_append(&instance->jobs, &work->link);
@@ -237,7 +200,7 @@ static enum job_begun begin_run(struct job_work *work, const struct job_ask *ask
     options.print = ask->print;
     options.key_mark = ask->key_mark;
     if (!arena_str(work->arena, ask->owner, &work->owner)) work->owner = STR_EMPTY;
-    if (take_ticket(work) == TICKET_REFUSED) {
+    if (job_slot_take(&work->slot, work->request.head->app_id, work->owner) == TICKET_REFUSED) {
         fault_set_code(fault, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_RESOURCE_EXHAUSTED,
                        "too many calls of this app wait for a model; ask again later");
         return JOB_REFUSED;
@@ -281,7 +244,6 @@ static void resume(struct job_work *work, const struct job_fold *fold, uint64_t 
     struct run_job_options options = options_of(work);
     struct fault fault;
     work->job = run_job_resume(&options, &left);
-    work->kept = true;
     if (fold->note.attempt >= JOB_ATTEMPTS_MAX) {
         fault_set(&fault, NIMI_AI_PROVIDER_UNAVAILABLE,
                   "the server stopped in the middle of it %d times; it is not begun again",
@@ -291,7 +253,8 @@ static void resume(struct job_work *work, const struct job_fold *fold, uint64_t 
         fail_with(work, &fault); /* its connector was removed or changed */
     } else {
         run_job_queue(work->job);
-        wait_for_slot(work);
+        job_slot_run(&work->slot, work->job);
+        job_slot_wait(&work->slot, work->request.head->app_id, work->owner);
     }
 }
 

@@ -103,4 +103,10 @@ bool workflow_may_recover(const struct workflow_graph *graph, size_t index);
  * SIZE_MAX: the workflow has succeeded. */
 size_t workflow_failure(const struct workflow_graph *graph, const struct node_view *views);
 
+/* Whether another attempt of a node that failed for this reason can help. */
+bool workflow_attempt_helps(int reason);
+
+/* How long a node waits before its next attempt, after so many repeats (at most ten). */
+uint64_t workflow_backoff_ms(const struct workflow_backoff *backoff, int32_t retries);
+
 #endif

@@ -4,6 +4,7 @@
 #define WEIR_CONTRACT_NIMI_JOB_WORKFLOW_INNER_H
 
 #include "base/text.h"
+#include "contract/nimi/job/job_slot.h"
 #include "contract/nimi/job/workflow_ask.h"
 #include "contract/nimi/job/workflow_node.h"
 #include "contract/nimi/job/workflow_work.h"
@@ -27,10 +28,8 @@ struct workflow_work {
     struct text app, user, owner, trace;
     workflow_kept_fn *on_kept; /* NULL: no caller is waiting */
     void *ctx;
-    bool kept, granted;
     uint64_t left_run; /* while it is read after a restart */
-    struct ticket *ticket;
-    struct timer again; /* retries the ticket */
+    struct job_slot slot;
 
     /* While it runs. */
     struct run_find *find;     /* reads the journal */

@@ -1,13 +1,8 @@
 #include "contract/nimi/job/workflow_open.h"
 
-#include "contract/nimi/bearer.h"
+#include "contract/nimi/job/run_open.h"
 
 #include <string.h>
-
-static bool may_see(const struct nimi_call *call, const struct workflow_fold *fold) {
-    return call->envelope.app_id.len && str_equal(call->envelope.app_id, fold->app) &&
-           bearer_may_see(call, fold->subject);
-}
 
 static bool is_the_one(const struct workflow_open *open) {
     return workflow_fold_is_shown(&open->fold) &&
@@ -16,22 +11,15 @@ static bool is_the_one(const struct workflow_open *open) {
 
 static void on_found(const struct err *failed, void *ctx) {
     struct workflow_open *open = ctx;
-    struct fault fault;
     open->find = NULL;
     if (open->call->over) return;
     if (failed) {
-        fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, failed->code,
-                       "the workflow cannot be read now; ask again later");
-        nimi_refuse(open->call, &fault);
+        run_open_failed(open->call, "workflow", failed);
     } else if (!is_the_one(open)) {
         open->on_open(open, NULL);
-    } else if (!may_see(open->call, &open->fold)) {
-        fault_set(&fault, NIMI_APP_SCOPE_FORBIDDEN,
-                  "this workflow belongs to another app or subject; x-nimi-app-id and the "
-                  "token say who asks");
-        nimi_refuse(open->call, &fault);
     } else {
-        open->on_open(open, &open->fold);
+        const struct run_owner owner = {"workflow", open->fold.app, open->fold.subject};
+        if (run_open_allowed(open->call, &owner)) open->on_open(open, &open->fold);
     }
 }
 

@@ -250,33 +250,15 @@ static void node_skip(struct node_run *node, enum node_skip why) {
 
 /* --- AI nodes ----------------------------------------------------------------------------- */
 
-/* Whether another attempt can help. */
-static bool can_help(int reason) {
-    switch (reason) {
-    case NIMI_AI_PROVIDER_UNAVAILABLE:
-    case NIMI_AI_PROVIDER_TIMEOUT:
-    case NIMI_AI_PROVIDER_RATE_LIMITED:
-    case NIMI_AI_PROVIDER_INTERNAL:
-    case NIMI_AI_STREAM_BROKEN: return true;
-    default: return false;
-    }
-}
-
-static uint64_t backoff_ms(const struct node_run *node) {
-    const struct workflow_backoff *backoff = &graph_of(node)->backoff;
-    unsigned doublings = backoff->doubles ? (unsigned)node->note.retries : 0;
-    uint64_t wait_ms = backoff->first_ms << doublings; /* at most ten minutes, ten times */
-    return wait_ms < WORKFLOW_BACKOFF_MAX_MS ? wait_ms : WORKFLOW_BACKOFF_MAX_MS;
-}
-
 static void attempt_failed(struct node_run *node, int reason, struct str why) {
     workflow_ask_free(node->ask);
     node->ask = NULL;
-    if (!can_help(reason) || node->note.retries >= graph_of(node)->node->retry_max_attempts) {
+    if (!workflow_attempt_helps(reason) ||
+        node->note.retries >= graph_of(node)->node->retry_max_attempts) {
         node_fail(node, reason, why);
         return;
     }
-    uint64_t wait_ms = backoff_ms(node);
+    uint64_t wait_ms = workflow_backoff_ms(&graph_of(node)->backoff, node->note.retries);
     set_error(node, why);
     node->note.reason = reason;
     node->note.percent = 0;

@@ -1,4 +1,4 @@
-/* What may run next, and what the failures of nodes mean for the workflow. */
+/* What may run next, when a failed node runs again, and what failures mean for the workflow. */
 #include "contract/nimi/job/workflow_graph.h"
 
 /* How a dependency ended, for the node that waits for it. */
@@ -104,4 +104,23 @@ size_t workflow_failure(const struct workflow_graph *graph, const struct node_vi
             return i;
     }
     return SIZE_MAX;
+}
+
+/* --- another attempt ---------------------------------------------------------------------- */
+
+bool workflow_attempt_helps(int reason) {
+    switch (reason) {
+    case NIMI_AI_PROVIDER_UNAVAILABLE:
+    case NIMI_AI_PROVIDER_TIMEOUT:
+    case NIMI_AI_PROVIDER_RATE_LIMITED:
+    case NIMI_AI_PROVIDER_INTERNAL:
+    case NIMI_AI_STREAM_BROKEN: return true;
+    default: return false;
+    }
+}
+
+uint64_t workflow_backoff_ms(const struct workflow_backoff *backoff, int32_t retries) {
+    unsigned doublings = backoff->doubles ? (unsigned)retries : 0;
+    uint64_t wait_ms = backoff->first_ms << doublings; /* at most ten minutes, ten times */
+    return wait_ms < WORKFLOW_BACKOFF_MAX_MS ? wait_ms : WORKFLOW_BACKOFF_MAX_MS;
 }

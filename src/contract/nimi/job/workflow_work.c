@@ -7,17 +7,13 @@
 
 #include <stdlib.h>
 
-#define AGAIN_MS 1000
 #define WORK_BYTES (16 * KIB) /* a live workflow without its request */
 
 /* --- ending ------------------------------------------------------------------------------- */
 
 static void work_stop(struct workflow_work *work, struct str why) {
-    timer_stop(&work->again);
     workflow_run_stop(work, why);
-    scheduler_release(work->ticket);
-    work->ticket = NULL;
-    work->granted = false;
+    job_slot_release(&work->slot);
 }
 
 /* Its nodes' jobs are left as they are: they go on, or are taken up with it. */
@@ -42,33 +38,6 @@ void workflow_fail(struct workflow_work *work, int reason, struct str message) {
     work_stop(work, STR("the workflow has failed"));
 }
 
-/* --- waiting for its turn ----------------------------------------------------------------- */
-
-static void run_if_ready(struct workflow_work *work) {
-    if (work->kept && work->granted) run_job_run(work->job);
-}
-
-static void on_granted(void *ctx) {
-    struct workflow_work *work = ctx;
-    work->granted = true;
-    run_if_ready(work);
-}
-
-static void wait_for_slot(void *ctx) {
-    struct workflow_work *work = ctx;
-    const struct ticket_ask ask = {.app = text_str(work->app),
-                                   .owner = text_str(work->owner),
-                                   .class = FAIR_INTERACTIVE,
-                                   .loop = work->instance->host->loop,
-                                   .on_granted = on_granted,
-                                   .ctx = work};
-    enum ticket_state state =
-        scheduler_take(nimi_runtime_workflows(work->instance->runtime), &ask, &work->ticket);
-    work->granted = state == TICKET_GRANTED;
-    if (state == TICKET_REFUSED) timer_start(&work->again, AGAIN_MS);
-    run_if_ready(work);
-}
-
 /* --- callbacks of the job ----------------------------------------------------------------- */
 
 static void tell_kept(struct workflow_work *work, uint64_t run) {
@@ -77,12 +46,17 @@ static void tell_kept(struct workflow_work *work, uint64_t run) {
     if (tell) tell(run, work->ctx);
 }
 
+/* It is on disk. */
+static void begin_when_ready(struct workflow_work *work) {
+    run_job_queue(work->job);
+    job_slot_run(&work->slot, work->job);
+    job_slot_wait(&work->slot, text_str(work->app), text_str(work->owner));
+}
+
 static void on_job_kept(void *ctx) {
     struct workflow_work *work = ctx;
     tell_kept(work, run_job_id(work->job));
-    work->kept = true;
-    run_job_queue(work->job);
-    wait_for_slot(work);
+    begin_when_ready(work);
 }
 
 static void on_job_running(void *ctx) {
@@ -117,7 +91,8 @@ static struct workflow_work *work_new(struct nimi_instance *instance, size_t req
     work->app = text_copy(app);
     work->user = text_copy(user);
     work->charged_bytes = WORK_BYTES + request_bytes;
-    timer_init(&work->again, instance->host->loop, wait_for_slot, work);
+    job_slot_init(&work->slot, nimi_runtime_workflows(instance->runtime), FAIR_INTERACTIVE,
+                  instance->host->loop);
     workflow_run_init(work);
     list_append(&instance->workflows, &work->link);
     instance->workflow_count++;
@@ -191,14 +166,12 @@ static void resume(struct workflow_work *work, const struct workflow_fold *fold,
     struct run_job_options options = options_of(work);
     work->trace = text_copy(fold->trace);
     work->job = run_job_resume(&options, &left);
-    work->kept = true;
     if (fold->note.attempt >= WORKFLOW_ATTEMPTS_MAX) {
         workflow_fail(work, NIMI_AI_PROVIDER_UNAVAILABLE,
                       STR("the server stopped in the middle of it too often"));
         return;
     }
-    run_job_queue(work->job);
-    wait_for_slot(work);
+    begin_when_ready(work);
 }
 
 static size_t bytes_of(const struct store_section *sections, size_t count) {

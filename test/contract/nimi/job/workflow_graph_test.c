@@ -327,9 +327,30 @@ static void hopeless_failures_are_known_at_once(void **state) {
     assert_false(workflow_may_recover(&graph, 4));
 }
 
+static void each_repeat_waits_twice_as_long_up_to_ten_minutes(void **state) {
+    (void)state;
+    const struct workflow_backoff doubling = {.first_ms = 200, .doubles = true};
+    const struct workflow_backoff even = {.first_ms = 200, .doubles = false};
+    const struct workflow_backoff longest = {WORKFLOW_BACKOFF_MAX_MS, true};
+    assert_int_equal(workflow_backoff_ms(&doubling, 0), 200);
+    assert_int_equal(workflow_backoff_ms(&doubling, 3), 1600);
+    assert_int_equal(workflow_backoff_ms(&even, 3), 200);
+    assert_int_equal(workflow_backoff_ms(&longest, 10), WORKFLOW_BACKOFF_MAX_MS);
+}
+
+static void only_a_failure_of_the_provider_is_tried_again(void **state) {
+    (void)state;
+    assert_true(workflow_attempt_helps(NIMI_AI_PROVIDER_TIMEOUT));
+    assert_true(workflow_attempt_helps(NIMI_AI_STREAM_BROKEN));
+    assert_false(workflow_attempt_helps(NIMI_AI_INPUT_INVALID));
+    assert_false(workflow_attempt_helps(NIMI_AI_OUTPUT_INVALID));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_drawn_moves_are_allowed),
+        cmocka_unit_test(each_repeat_waits_twice_as_long_up_to_ten_minutes),
+        cmocka_unit_test(only_a_failure_of_the_provider_is_tried_again),
         cmocka_unit_test_setup_teardown(a_graph_without_cycles_is_accepted, setup, teardown),
         cmocka_unit_test_setup_teardown(each_mistake_of_a_graph_has_its_reason, setup,
                                         teardown),

@@ -1,0 +1,18 @@
+/* refusal: a failure as this contract answers it over HTTP.
+ *
+ * Threads  the call's loop.
+ * Source   contracts/agentbreeder.md; K31 of checks.md.
+ */
+#ifndef WEIR_CONTRACT_AGENTBREEDER_REFUSAL_H
+#define WEIR_CONTRACT_AGENTBREEDER_REFUSAL_H
+
+#include "route/route.h"
+
+/* Answer a failed run: 500, 503 for "try again", or what the request itself caused. */
+void refusal_of_run(struct route_call *call, enum err_code code, struct str reason,
+                    struct str message);
+
+/* Answer a failure before the turn was established. */
+void refusal_of_request(struct route_call *call, const struct err *why);
+
+#endif
