@@ -162,9 +162,17 @@ void nimi_waited(struct nimi_call *call, uint64_t waited_ms) {
     rpc_trailer(call->rpc, STR("x-nimi-queue-wait-ms"), buf_str(&text));
 }
 
+static bool outlast_stop(struct nimi_call *call) {
+    if (!call->work || !call->work->outlasts_stop || call->once) return false;
+    rpc_hurry(call->rpc, call->instance->settings->shutdown_ms / 2, NIMI_STOPPING_TEXT);
+    return true;
+}
+
+/* A call that came during the stop may outlast it as little as earlier ones. */
 void nimi_work(struct nimi_call *call, const struct nimi_work *work, void *ctx) {
     call->work = work;
     call->work_ctx = ctx;
+    if (!call->once && rpc_is_stopping(call->rpc)) outlast_stop(call);
 }
 
 /* --- the request -------------------------------------------------------------------------- */
@@ -306,7 +314,7 @@ static void on_drained(struct rpc_call *rpc, void *ctx) {
 static void on_stopping(struct rpc_call *rpc, void *ctx) {
     struct nimi_call *call = ctx;
     (void)rpc;
-    if (call->over) return;
+    if (call->over || outlast_stop(call)) return;
     if (call->work && call->work->stopping) call->work->stopping(call->work_ctx);
     if (!call->over) nimi_end(call, ERR_CANCELLED, NIMI_STOPPING_TEXT);
 }

@@ -63,6 +63,9 @@ struct nimi_work {
      * rpc_next() when it is ready for a message. */
     void (*message)(const void *request, struct arena *arena, void *ctx);
     void (*half_closed)(void *ctx);
+    /* The runtime stops: the call goes on as long as its reader reads, but no longer than half
+     * of the shutdown deadline. stopping() is not called. */
+    bool outlasts_stop;
 };
 
 /* What a call to a model used, for its audit record. Counts are -1 where unknown. */
