@@ -56,7 +56,9 @@ class Mute:
     def config(self):
         return (
             "nimi: {slots: 0, slots_per_app: 0, allow_loopback_provider_endpoint: true,"
-            " probe_interval: 0s}\nlimits: {connections: 2000}\n"
+            " probe_interval: 0s}\n"
+            # On a busy machine the first streams wait long for the last to be opened.
+            "limits: {connections: 2000, write_stall: 5m}\n"
             "providers:\n  - {name: mute, kind: openai, key_env: MUTE_KEY,"
             f" base_url: 'http://127.0.0.1:{self.listener.getsockname()[1]}/v1'}}\n"
             "connectors:\n  - {id: mute, provider: mute}\n"

@@ -7,6 +7,7 @@
 #include "contract/nimi/auth/auth.h"
 #include "contract/nimi/bearer.h"
 #include "contract/nimi/fetch.h"
+#include "contract/nimi/grant/use.h"
 #include "contract/nimi/once.h"
 
 #include <assert.h>
@@ -48,7 +49,12 @@ static bool check_protocol(struct nimi_call *call, struct fault *fault) {
 }
 
 static bool check_caller(struct nimi_call *call, struct fault *fault) {
+    grant_use_take(call);
     return auth_check_session(call, fault) && bearer_check(call, fault);
+}
+
+static bool check_rights(struct nimi_call *call, struct fault *fault) {
+    return bearer_authorize(call, fault) && grant_use_begin(call, fault);
 }
 
 /* Hide the key. The ten-step chain still sees that there was one. */
@@ -70,7 +76,7 @@ static const struct {
     intercept_fn *enter;
 } interceptors[] = {
     {"version", add_version},     {"lifecycle", check_lifecycle}, {"activity", note_activity},
-    {"protocol", check_protocol}, {"authn", check_caller},        {"authz", bearer_authorize},
+    {"protocol", check_protocol}, {"authn", check_caller},        {"authz", check_rights},
     {"credential-scrub", scrub},  {"audit", begin_audit},
 };
 
@@ -133,6 +139,11 @@ void nimi_refuse(struct nimi_call *call, const struct fault *fault) {
     } else {
         fault_end(call->rpc, fault, nimi_trace(call));
     }
+}
+
+void nimi_cut(struct nimi_call *call, const struct fault *fault) {
+    nimi_refuse(call, fault);
+    if (call->work && call->work->cancelled) call->work->cancelled(CAUSE_LEFT, call->work_ctx);
 }
 
 void nimi_end(struct nimi_call *call, enum err_code code, struct str message) {
@@ -210,7 +221,8 @@ static void take_message(struct nimi_call *call, struct lent message) {
         fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
                   "the request is not such a message: %s", e.text);
         nimi_refuse(call, &fault);
-    } else if (!call->work && !bearer_bind(call, request, &fault)) {
+    } else if (!call->work &&
+               !(bearer_bind(call, request, &fault) && grant_use_bind(call, request, &fault))) {
         nimi_refuse(call, &fault);
     } else {
         hand_over(call, request, arena);
@@ -349,6 +361,7 @@ static void on_closed(void *ctx) {
         list_remove(&call->link);
         call->instance->call_count--;
     }
+    free(call->grant);
     free(call);
 }
 

@@ -201,7 +201,8 @@ struct nimi_instance {
     struct list realtime;  /* sessions whose home this is: realtime/session.h */
     struct pruner pruner;  /* deletes expired uploads */
     struct bank_pruner bank_pruner;
-    struct timer beat; /* while someone watches the runtime's health: watch.h */
+    struct timer grant_uses; /* while a stream lasts that brought a grant: grant/use.h */
+    struct timer beat;       /* while someone watches the runtime's health: watch.h */
 };
 
 void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settings *settings,
