@@ -21,7 +21,7 @@ from nimi.runtime.v1 import workflow_pb2_grpc
 from nimi_client import common, pb
 from subscriptions import STOPPED
 
-PATIENCE = 60
+PATIENCE = 600  # a busy machine opens and reads thousands of streams slowly
 RECORDS = 2000  # in the audit log: much more than a reader that waits takes ahead
 # A connection of its own, whose client takes little ahead.
 OPTIONS = [
