@@ -142,6 +142,7 @@ void nimi_refuse(struct nimi_call *call, const struct fault *fault) {
 }
 
 void nimi_cut(struct nimi_call *call, const struct fault *fault) {
+    audit_note_refused(call, fault);
     nimi_refuse(call, fault);
     if (call->work && call->work->cancelled) call->work->cancelled(CAUSE_LEFT, call->work_ctx);
 }

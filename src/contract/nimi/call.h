@@ -96,6 +96,7 @@ struct nimi_call {
         session; /* the id of the session that the caller named and proved; NIMI_SESSION */
     struct nimi_proof proof; /* NIMI_PROVES */
     struct grant_use *grant; /* the access token that it brings; NULL: none (grant/use.h) */
+    struct str grant_id;     /* that token's; empty: none */
     struct str peer;         /* the caller's address, without its port */
     struct str host;         /* the host the caller used; empty: not needed */
     bool brief;              /* deltas need no `frame` (x-nimi-stream-frame: terminal) */
@@ -147,7 +148,8 @@ void nimi_reply_again(struct nimi_call *call, struct str reply);
  * the content. If it is new, nimi_reply() stores the reply. */
 enum reply_found nimi_once(struct nimi_call *call, const uint8_t *digest, struct buf *stored);
 
-/* End a call that goes on, from outside of its work: refuse it, and let the work go. */
+/* End a call that goes on, from outside of its work: refuse it, let the work go, and count it among
+ * the refused ones. */
 void nimi_cut(struct nimi_call *call, const struct fault *fault);
 
 /* Refuse the call. */

@@ -1,6 +1,5 @@
 #include "contract/nimi/audit/note.h"
 
-#include "contract/nimi/grant/use.h"
 #include "store/audit_writer.h"
 
 #define NAME_BYTES 64
@@ -55,8 +54,7 @@ void audit_note_call(const struct nimi_call *call) {
                   [AUDIT_TRACE] = nimi_trace(call),
                   [AUDIT_CAPABILITY] = first_of(used->capability, method),
                   [AUDIT_MODEL] = used->model}};
-    if (call->grant)
-        record.texts[AUDIT_DETAIL] = str_of(call->grant->id, ULID_LEN); /* the access token */
+    record.texts[AUDIT_DETAIL] = call->grant_id;
     if (call->reason) record.texts[AUDIT_REASON] = str_from(reason_get(call->reason)->name);
     audit_set(&record, AUDIT_OUTCOME, call->code);
     if (used->capability.len) {

@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "contract/nimi/audit/note.h"
 #include "proto/nimi.pb.h"
 
 #define CROSS_APP STR("runtime.app.send.cross_app")
@@ -74,6 +73,7 @@ void grant_use_take(struct nimi_call *call) {
     if ((ids == 0 && secrets == 0) || !takes_notice(call->row)) return;
     call->grant = MEM_NEW(struct grant_use);
     if (ids == 1 && secrets == 1 && id.len == ULID_LEN) memcpy(call->grant->id, id.at, id.len);
+    call->grant_id = rpc_keep(call->rpc, str_from(call->grant->id));
     random_token_digest(secret, call->grant->digest);
 }
 
@@ -164,7 +164,6 @@ static void on_uses(void *ctx) {
         if (!lasts(call)) continue;
         any = true;
         if (call->row->ends == CLOSE_DONE || !call->work || is_good(call, &fault)) continue;
-        audit_note_refused(call, &fault);
         nimi_cut(call, &fault);
     }
     if (any) timer_start(&instance->grant_uses, GRANT_USE_CHECK_MS);
