@@ -10,6 +10,7 @@
 #define CALL_MAGIC 0x7270632eu
 #define NEVER UINT64_MAX
 #define DRAIN_MS (10 * 1000)
+#define LAST_BYTES_MS (3 * 1000) /* for what a call that was cancelled has sent before */
 #define TO(state) (1u << (state))
 
 /* --- states ------------------------------------------------------------------------------ */
@@ -82,6 +83,8 @@ void rpc_end(struct rpc_call *call, enum err_code code, struct str message) {
     bool cut = call->state == CALL_CUT;
     rpc_call_move(call, CALL_ENDED);
     if (cut) return;
+    if (code == ERR_CANCELLED && call->site->stopping)
+        rpc_hurry(call, LAST_BYTES_MS, STR_EMPTY);
     send_end(call, code, message);
     intake_drop(call);
 }
@@ -149,16 +152,46 @@ static void on_deadline(void *ctx) {
 }
 
 /* Unread bytes are queued before any trailers, so trailers would not arrive. Reset the stream
- * instead, with the code that gRPC clients read as RESOURCE_EXHAUSTED. This also ends calls
- * that are over but cannot send their last bytes. */
+ * instead, with a code that gRPC clients read as the status. This also ends calls that are over
+ * but cannot send their last bytes. */
+static void reset_unread(struct rpc_call *call, enum exchange_abort code, enum rpc_cancel why) {
+    exchange_abort(call->exchange, code);
+    if (!call_is_live(call)) return;
+    cut(call, why);
+    rpc_call_tell(call);
+}
+
+void rpc_hurry(struct rpc_call *call, uint64_t within_ms, struct str why) {
+    if (!call->hurry) call->hurry = MEM_NEW(struct call_hurry);
+    *call->hurry = (struct call_hurry){loop_now_ms(call->site->loop), within_ms, why};
+    site_check_within(call->site,
+                      within_ms < RPC_HURRY_PAUSE_MS ? within_ms : RPC_HURRY_PAUSE_MS);
+}
+
+/* What came before the stop does not count as a pause. */
+static uint64_t check_hurry(struct rpc_call *call) {
+    const struct call_hurry *hurry = call->hurry;
+    uint64_t since_ms = loop_now_ms(call->site->loop) - hurry->since_ms;
+    uint64_t paused_ms = exchange_stalled_ms(call->exchange);
+    if (paused_ms > since_ms) paused_ms = since_ms;
+    if (paused_ms < RPC_HURRY_PAUSE_MS && since_ms < hurry->within_ms) {
+        uint64_t left_ms = hurry->within_ms - since_ms,
+                 pause_ms = RPC_HURRY_PAUSE_MS - paused_ms;
+        return left_ms < pause_ms ? left_ms : pause_ms;
+    }
+    if (exchange_queued(call->exchange) > 0) {
+        reset_unread(call, ABORT_CANCEL, RPC_STOPPED);
+    } else if (call_is_live(call)) {
+        cancel(call, RPC_STOPPED, ERR_CANCELLED, hurry->why);
+    }
+    return RPC_HURRY_PAUSE_MS;
+}
+
 uint64_t call_check_stall(struct rpc_call *call, uint64_t limit_ms) {
+    if (call->hurry) return check_hurry(call);
     uint64_t stalled_ms = exchange_stalled_ms(call->exchange);
     if (stalled_ms < limit_ms) return limit_ms - stalled_ms;
-    exchange_abort(call->exchange, ABORT_ENHANCE_CALM);
-    if (call_is_live(call)) {
-        cut(call, RPC_STALLED);
-        rpc_call_tell(call);
-    }
+    reset_unread(call, ABORT_ENHANCE_CALM, RPC_STALLED);
     return limit_ms;
 }
 
@@ -205,6 +238,7 @@ static void on_closed(struct exchange *exchange, enum exchange_close how, void *
     task_cancel(&call->later);
     intake_done(&call->intake);
     free_kept(call);
+    free(call->hurry);
     free(call->initial);
     free(call->trailing);
     call->magic = 0;

@@ -53,6 +53,12 @@ struct rpc_site {
     void *refused_ctx;
 };
 
+/* The bound on a call during a stop. */
+struct call_hurry {
+    uint64_t since_ms, within_ms; /* loop time, and how long it may take from then on */
+    struct str why;
+};
+
 struct rpc_call {
     uint32_t magic;
     uint8_t state;           /* enum call_state; written by move() only */
@@ -73,6 +79,7 @@ struct rpc_call {
     struct buf *message_out; /* between rpc_message_begin() and _end() */
     size_t message_begin;
     struct kept *kept;
+    struct call_hurry *hurry;                /* NULL: none */
     struct status_extra *initial, *trailing; /* metadata that the handler added, or NULL */
 };
 
@@ -107,8 +114,11 @@ void call_break(struct rpc_call *call, enum err_code code, struct str message);
 void call_say_stopping(struct rpc_call *call);
 void call_stop(struct rpc_call *call); /* CANCELLED */
 
-/* Cut the call when its peer has not read for `limit_ms`. Returns the milliseconds until the
- * next check is due. */
+/* Cut the call when its peer has not read for `limit_ms`, or as rpc_hurry() says. Returns the
+ * milliseconds until the next check is due. */
 uint64_t call_check_stall(struct rpc_call *call, uint64_t limit_ms);
+
+/* Let the site's next check be due within `in_ms`. */
+void site_check_within(struct rpc_site *site, uint64_t in_ms);
 
 #endif

@@ -140,6 +140,11 @@ static void on_stall(void *ctx) {
     if (!list_empty(&site->calls)) timer_start(&site->stall, next_ms);
 }
 
+void site_check_within(struct rpc_site *site, uint64_t in_ms) {
+    bool sooner = loop_now_ms(site->loop) + in_ms < site->stall.due_ms;
+    if (!timer_waits(&site->stall) || sooner) timer_start(&site->stall, in_ms);
+}
+
 /* --- the checks before a handler --------------------------------------------------------- */
 
 /* The checks, in order: is it gRPC, which method, the deadline, the encoding, the caller. A

@@ -50,7 +50,7 @@ enum rpc_cancel {
     RPC_PEER_LEFT, /* reset, or the connection broke */
     RPC_DEADLINE,  /* grpc-timeout, or the method's own bound; DEADLINE_EXCEEDED was sent */
     RPC_STALLED,   /* the peer did not read; it gets RESOURCE_EXHAUSTED */
-    RPC_STOPPED,   /* the shutdown deadline passed; CANCELLED was sent */
+    RPC_STOPPED,   /* the shutdown deadline, or rpc_hurry()'s, passed; CANCELLED was sent */
     RPC_BROKEN,    /* the peer broke the framing; the status was sent */
 };
 
@@ -149,6 +149,10 @@ void rpc_site_always(struct rpc_site *site, struct str name, struct str value);
 typedef void rpc_refused_fn(const struct rpc_method *method, const struct err *why, void *ctx);
 void rpc_site_refused(struct rpc_site *site, rpc_refused_fn *fn, void *ctx);
 
+/* During a stop a reader that takes nothing for this long is not waited for: see rpc_hurry() and
+ * rpc_end(). */
+#define RPC_HURRY_PAUSE_MS 1000
+
 /* Set how long a peer may read nothing while bytes wait for it; 30 s by default. After that its
  * stream is reset with the code that gRPC clients show as RESOURCE_EXHAUSTED. */
 void rpc_site_stall_limit(struct rpc_site *site, uint64_t limit_ms);
@@ -233,13 +237,21 @@ size_t rpc_queued(const struct rpc_call *call);
 void rpc_wake_at(struct rpc_call *call, size_t low);
 uint64_t rpc_stalled_ms(const struct rpc_call *call);
 
+/* The daemon stops, and the call goes on for a reader that reads. One that takes nothing for
+ * RPC_HURRY_PAUSE_MS, or is not done after `within_ms`, is ended: with CANCELLED and `why`
+ * (constant) if nothing waits to be read. Else trailers would not arrive, so the stream is
+ * reset, with the code that gRPC clients show as CANCELLED. Then cancelled(RPC_STOPPED) is
+ * called. */
+void rpc_hurry(struct rpc_call *call, uint64_t within_ms, struct str why);
+
 /* Add a trailer for rpc_end (copied), 16 at most. Names ending in -bin take raw bytes, which
  * are base64-encoded here. */
 void rpc_trailer(struct rpc_call *call, struct str name, struct str value);
 
 /* End the call with trailers: the status and, unless OK, the message (percent-encoded). If
  * nothing was sent before, this is a trailers-only response. Afterwards only closed() is
- * called. */
+ * called. What waits to be read goes first. If the daemon stops and the code is CANCELLED, that
+ * is waited for no longer than by rpc_hurry(). */
 void rpc_end(struct rpc_call *call, enum err_code code, struct str message);
 
 #endif

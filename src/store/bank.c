@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,13 +14,21 @@
 
 /* --- requests ----------------------------------------------------------------------------- */
 
-static void bank_on_done(struct store_task *task, const struct err *failed, void *ctx) {
-    struct bank_ask *ask = ctx;
-    (void)task;
+void bank_ask_answer(struct bank_ask *ask, const struct err *failed) {
     if (ask->done) ask->done(&ask->answer, failed, ask->ctx);
     arena_free(ask->asked);
     arena_free(ask->found);
+    bank_search_free(ask->search);
     free(ask);
+}
+
+static void bank_on_done(struct store_task *task, const struct err *failed, void *ctx) {
+    (void)task;
+    bank_ask_answer(ctx, failed);
+}
+
+void bank_give_up(struct bank_ask *ask) {
+    atomic_store(&ask->given_up, true);
 }
 
 void bank_leave(struct bank_ask *ask) {

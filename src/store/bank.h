@@ -17,7 +17,8 @@
  *     idf(w) = ln(1 + (N - n + 0.5) / (n + 0.5))      f times in the record, in n of N records
  *
  * Memory   requests are copied. An answer is borrowed during the callback.
- * Threads  requests and answers are on the caller's loop; the work is on the store's thread.
+ * Threads  requests and answers are on the caller's loop; the work is on the store's thread, and
+ *          of a recall on the reader's.
  * Source   contracts/nimi.md 1.11, 6.7; checks.md M1, M4, T8; SQLite FTS5.
  */
 #ifndef WEIR_STORE_BANK_H
@@ -134,11 +135,17 @@ struct bank_ask *bank_history_start(struct store *store, struct loop *loop,
                                     const struct bank_query *query, bank_done_fn *done,
                                     void *ctx);
 
-/* The best first; of equals the one that was retained last. */
+/* The best first; of equals the one that was retained last. It runs beside the store's thread, on
+ * the reader's, in steps (reader.h). Records that come or go meanwhile may be missing from the
+ * answer. */
 struct bank_ask *bank_recall_start(struct store *store, struct loop *loop,
                                    const struct bank_where *where,
                                    const struct bank_query *query, bank_done_fn *done,
                                    void *ctx);
+
+/* The answer is not needed any more: end a recall soon, with ERR_CANCELLED if it was not at its
+ * end. */
+void bank_give_up(struct bank_ask *ask);
 
 /* Stop waiting: `done` will not be called. The request is still carried out. NULL is fine. */
 void bank_leave(struct bank_ask *ask);

@@ -4,10 +4,16 @@
 #define WEIR_STORE_BANK_INNER_H
 
 #include "store/bank.h"
+#include "store/reader.h"
 #include "store/task.h"
+
+struct bank_search; /* a recall on its way: bank_recall.c */
 
 struct bank_ask {
     struct store_task task;
+    struct reader_task reading; /* of a recall, instead of `task` */
+    struct bank_search *search; /* NULL: none */
+    _Atomic bool given_up;
     struct arena *asked; /* the request's texts */
     struct arena *found; /* the answer's; each run of the task makes it anew */
     struct bank_where where;
@@ -62,6 +68,12 @@ struct str bank_place(int64_t bank, char room[static BANK_PLACE_BYTES]);
  * the index and the table. */
 MUST_CHECK bool bank_drop_record(struct database *db, sqlite3_stmt *statement,
                                  struct bank_sums *sums, struct err *e);
+
+/* NULL is fine. */
+void bank_search_free(struct bank_search *search);
+
+/* Answer, and free the request. */
+void bank_ask_answer(struct bank_ask *ask, const struct err *failed);
 
 /* Give the connection the function that scores. Call it once. */
 MUST_CHECK bool bank_open(struct database *db, struct err *e);

@@ -1,9 +1,12 @@
+#include "base/clock.h"
 #include "base/mem.h"
 #include "store/bank_inner.h"
 #include "store/words.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define K1 1.2
@@ -86,36 +89,18 @@ static void put_match(struct buf *out, struct str place, const struct wanted *wa
     buf_append_byte(out, ')');
 }
 
-static void bind_match(sqlite3_stmt *statement, const struct buf *match) {
-    assert(buf_ok(match));
-    sqlite3_bind_text(statement, 1, match->at, (int)match->len, SQLITE_STATIC);
-}
-
-/* How many records of the bank contain the word, and what that makes of it. */
-static bool weigh(struct database *db, sqlite3_stmt *sum, struct str place,
-                  struct wanted *wanted, size_t index, double records, struct err *e) {
+static sqlite3_stmt *match_prepare(struct database *db, const char *sql, struct str place,
+                                   const struct wanted *wanted, size_t first, size_t count,
+                                   struct err *e) {
     struct buf match;
-    bool row = false;
+    sqlite3_stmt *statement = NULL;
     buf_init(&match, 2 * BANK_QUERY_MAX_BYTES + KIB);
-    put_match(&match, place, wanted, index, 1);
-    bind_match(sum, &match);
-    bool ok = database_row(db, sum, &row, e);
-    double with = ok && row ? (double)sqlite3_column_int64(sum, 0) : 0;
-    wanted->idf[index] = log(1 + (records - with + 0.5) / (with + 0.5));
-    sqlite3_reset(sum);
+    put_match(&match, place, wanted, first, count);
+    assert(buf_ok(&match));
+    if (database_prepare(db, sql, &statement, e))
+        sqlite3_bind_text(statement, 1, match.at, (int)match.len, SQLITE_TRANSIENT);
     buf_done(&match);
-    return ok;
-}
-
-static bool weigh_all(struct database *db, struct str place, struct wanted *wanted,
-                      double records, struct err *e) {
-    sqlite3_stmt *sum = NULL;
-    bool ok = database_prepare(db, "SELECT count(*) FROM bank_words WHERE bank_words MATCH ?1",
-                               &sum, e);
-    for (size_t i = 0; ok && i < wanted->count; i++)
-        ok = weigh(db, sum, place, wanted, i, records, e);
-    sqlite3_finalize(sum);
-    return ok;
+    return statement;
 }
 
 /* --- the answer --------------------------------------------------------------------------- */
@@ -124,18 +109,18 @@ static bool weigh_all(struct database *db, struct str place, struct wanted *want
     " r.bank = ?2 AND (?3 >> r.kind) & 1 AND (?4 >> r.class) & 1"                              \
     " AND r.at_us BETWEEN ?5 AND ?6 "
 
-/* ?1 words, ?7 limit, ?8 average, ?9 idf. Rows of records are read of the best alone; only a query
- * with filters needs those of all that match. */
-#define BEST(from, where)                                                                      \
-    "SELECT r.name, r.body, r.at_us, best.score FROM"                                          \
-    " (SELECT bank_words.rowid AS id, bank_score(bank_words, ?8, ?9) AS score"                 \
-    "  FROM bank_words" from " WHERE bank_words MATCH ?1" where                                \
-    "  ORDER BY score DESC, id DESC LIMIT ?7) AS best"                                         \
-    " JOIN bank_record AS r ON r.id = best.id ORDER BY best.score DESC, best.id DESC"
+/* ?1 words, ?7 the last record that was looked at, ?8 average, ?9 idf. Only a query with filters
+ * needs the rows of the records. */
+#define SCORED(from, where)                                                                    \
+    "SELECT bank_words.rowid, bank_score(bank_words, ?8, ?9) FROM bank_words" from             \
+    " WHERE bank_words MATCH ?1 AND bank_words.rowid > ?7" where " ORDER BY bank_words.rowid"
 
-static const char recall_sql[] = BEST("", "");
-static const char recall_some_sql[] =
-    BEST(" CROSS JOIN bank_record AS r ON r.id = bank_words.rowid", " AND" FITS);
+static const char scored_sql[] = SCORED("", "");
+static const char scored_some_sql[] =
+    SCORED(" CROSS JOIN bank_record AS r ON r.id = bank_words.rowid", " AND" FITS);
+
+static const char count_sql[] = "SELECT rowid FROM bank_words WHERE bank_words MATCH ?1"
+                                " AND rowid > ?7 ORDER BY rowid";
 
 static bool has_filters(const struct bank_query *query) {
     return query->kinds != BANK_ANY || query->classes != BANK_ANY ||
@@ -154,7 +139,6 @@ static void bind_query(sqlite3_stmt *statement, int64_t bank, const struct bank_
     sqlite3_bind_int64(statement, 4, query->classes);
     sqlite3_bind_int64(statement, 5, query->from_us);
     sqlite3_bind_int64(statement, 6, goes_on ? query->after_us : query->to_us);
-    sqlite3_bind_int64(statement, 7, (int64_t)query->limit + 1);
 }
 
 static bool take_row(struct bank_ask *ask, sqlite3_stmt *row, struct bank_item *ret,
@@ -192,6 +176,7 @@ static bool run_history(struct database *db, void *ctx, struct err *e) {
     bool ok = database_prepare(db, history_sql, &rows, e);
     if (ok) {
         bind_query(rows, sums.id, &ask->query);
+        sqlite3_bind_int64(rows, 7, (int64_t)ask->query.limit + 1);
         sqlite3_bind_int64(rows, 8, ask->query.after_us);
         database_bind(rows, 9, ask->query.after_name);
         ok = bank_read_rows(db, ask, rows, e);
@@ -223,52 +208,246 @@ struct bank_ask *bank_history_start(struct store *store, struct loop *loop,
     return ask;
 }
 
-/* --- recall ------------------------------------------------------------------------------- */
+/* --- a recall, in steps ------------------------------------------------------------------- */
 
-static bool recall(struct database *db, struct bank_ask *ask, const struct bank_sums *sums,
-                   struct wanted *wanted, struct err *e) {
-    char room[BANK_PLACE_BYTES];
-    struct str place = bank_place(sums->id, room);
-    struct buf match;
-    sqlite3_stmt *rows = NULL;
-    if (!weigh_all(db, place, wanted, (double)sums->records, e)) return false;
-    buf_init(&match, 2 * BANK_QUERY_MAX_BYTES + KIB);
-    put_match(&match, place, wanted, 0, wanted->count);
-    bool ok =
-        database_prepare(db, has_filters(&ask->query) ? recall_some_sql : recall_sql, &rows, e);
-    if (ok) {
-        double average = (double)(sums->words ? sums->words : 1) / (double)sums->records;
-        bind_match(rows, &match);
-        bind_query(rows, sums->id, &ask->query);
-        sqlite3_bind_double(rows, 8, average);
-        sqlite3_bind_blob(rows, 9, wanted->idf, (int)(wanted->count * sizeof(double)),
-                          SQLITE_STATIC);
-        ok = bank_read_rows(db, ask, rows, e);
+/*     finding ─▶ weighing each word ─▶ scoring ─▶ fetching ─▶ over
+ *
+ * Weighing and scoring go through the records that match in the order of their ids, and stop when
+ * the time of a step is over. */
+enum search_phase { FINDING, WEIGHING, SCORING, FETCHING, OVER };
+
+#define LOOK_AT_CLOCK 64 /* rows */
+
+struct best {
+    int64_t id;
+    double score;
+};
+
+struct bank_search {
+    enum search_phase phase;
+    struct bank_sums sums;
+    struct wanted wanted;
+    size_t word;     /* that is weighed */
+    int64_t with;    /* records that contain it */
+    int64_t last_id; /* of the pass that goes on */
+    /* One more than the limit; a heap with the worst on top. */
+    struct best best[BANK_ANSWER_MAX + 1];
+    size_t best_count;
+};
+
+void bank_search_free(struct bank_search *search) {
+    if (!search) return;
+    buf_done(&search->wanted.text);
+    free(search);
+}
+
+static bool is_worse(const struct best *a, const struct best *b) {
+    return a->score < b->score || (!(b->score < a->score) && a->id < b->id);
+}
+
+static void sink(struct best *heap, size_t count, size_t at) {
+    for (;;) {
+        size_t least = at, left = 2 * at + 1, right = left + 1;
+        if (left < count && is_worse(&heap[left], &heap[least])) least = left;
+        if (right < count && is_worse(&heap[right], &heap[least])) least = right;
+        if (least == at) return;
+        struct best moved = heap[at];
+        heap[at] = heap[least];
+        heap[least] = moved;
+        at = least;
     }
-    sqlite3_finalize(rows);
-    buf_done(&match);
+}
+
+static void keep_best(struct bank_search *search, size_t max, struct best one) {
+    struct best *heap = search->best;
+    if (search->best_count == max) {
+        if (is_worse(&one, &heap[0])) return;
+        heap[0] = one;
+        sink(heap, max, 0);
+        return;
+    }
+    heap[search->best_count++] = one;
+    for (size_t at = search->best_count - 1; at > 0; at = (at - 1) / 2) {
+        struct best *parent = &heap[(at - 1) / 2];
+        if (!is_worse(&heap[at], parent)) return;
+        struct best moved = heap[at];
+        heap[at] = *parent;
+        *parent = moved;
+    }
+}
+
+/* Call for each row. *ret_end: the last one was; it stays false when the time is over. */
+typedef void row_fn(struct bank_ask *ask, sqlite3_stmt *row);
+
+static bool pass_rows(struct database *db, struct bank_ask *ask, sqlite3_stmt *rows, row_fn *fn,
+                      uint64_t until_ms, bool *ret_end, struct err *e) {
+    bool row = false, ok;
+    size_t seen = 0;
+    sqlite3_bind_int64(rows, 7, ask->search->last_id);
+    while ((ok = database_row(db, rows, &row, e)) && row) {
+        ask->search->last_id = sqlite3_column_int64(rows, 0);
+        fn(ask, rows);
+        if (++seen % LOOK_AT_CLOCK == 0 && clock_mono_ms() >= until_ms) return true;
+    }
+    *ret_end = ok;
     return ok;
 }
 
-static bool run_recall(struct database *db, void *ctx, struct err *e) {
-    struct bank_ask *ask = ctx;
-    struct wanted wanted = {.count = 0};
-    struct bank_sums sums;
-    bank_answer_begin(ask, 0, 0);
-    if (!bank_find(db, &ask->where, &sums, e)) return false;
-    /* Folding can make a letter longer, at most by half. */
-    buf_init(&wanted.text, 2 * BANK_QUERY_MAX_BYTES);
-    bool ok = words_each(db, ask->query.words, add_wanted, &wanted, e);
-    if (ok && sums.records && wanted.count) ok = recall(db, ask, &sums, &wanted, e);
-    buf_done(&wanted.text);
+static bool search_find(struct database *db, struct bank_ask *ask, struct err *e) {
+    struct bank_search *search = ask->search;
+    if (!bank_find(db, &ask->where, &search->sums, e)) return false;
+    if (!words_each(db, ask->query.words, add_wanted, &search->wanted, e)) return false;
+    search->phase = search->sums.records && search->wanted.count ? WEIGHING : OVER;
+    return true;
+}
+
+static void count_row(struct bank_ask *ask, sqlite3_stmt *row) {
+    (void)row;
+    ask->search->with++;
+}
+
+static void next_word(struct bank_search *search) {
+    double records = (double)search->sums.records, with = (double)search->with;
+    if (with > records) with = records; /* some came meanwhile */
+    search->wanted.idf[search->word++] = log(1 + (records - with + 0.5) / (with + 0.5));
+    search->with = search->last_id = 0;
+    if (search->word == search->wanted.count) search->phase = SCORING;
+}
+
+static bool search_weigh(struct database *db, struct bank_ask *ask, uint64_t until_ms,
+                         struct err *e) {
+    struct bank_search *search = ask->search;
+    char room[BANK_PLACE_BYTES];
+    bool end = false;
+    sqlite3_stmt *rows = match_prepare(db, count_sql, bank_place(search->sums.id, room),
+                                       &search->wanted, search->word, 1, e);
+    bool ok = rows && pass_rows(db, ask, rows, count_row, until_ms, &end, e);
+    sqlite3_finalize(rows);
+    if (ok && end) next_word(search);
     return ok;
+}
+
+static void score_row(struct bank_ask *ask, sqlite3_stmt *row) {
+    keep_best(ask->search, ask->query.limit + 1,
+              (struct best){sqlite3_column_int64(row, 0), sqlite3_column_double(row, 1)});
+}
+
+static bool search_score(struct database *db, struct bank_ask *ask, uint64_t until_ms,
+                         struct err *e) {
+    struct bank_search *search = ask->search;
+    const struct bank_sums *sums = &search->sums;
+    const char *sql = has_filters(&ask->query) ? scored_some_sql : scored_sql;
+    char room[BANK_PLACE_BYTES];
+    bool end = false, ok = false;
+    sqlite3_stmt *rows = match_prepare(db, sql, bank_place(sums->id, room), &search->wanted, 0,
+                                       search->wanted.count, e);
+    if (rows) {
+        bind_query(rows, sums->id, &ask->query);
+        sqlite3_bind_double(rows, 8,
+                            (double)(sums->words ? sums->words : 1) / (double)sums->records);
+        sqlite3_bind_blob(rows, 9, search->wanted.idf,
+                          (int)(search->wanted.count * sizeof(double)), SQLITE_STATIC);
+        ok = pass_rows(db, ask, rows, score_row, until_ms, &end, e);
+    }
+    sqlite3_finalize(rows);
+    if (ok && end) search->phase = FETCHING;
+    return ok;
+}
+
+/* --- its answer --------------------------------------------------------------------------- */
+
+static int by_rank(const void *a, const void *b) {
+    return is_worse(a, b) ? 1 : -1;
+}
+
+/* *ret_found: the record is still there. */
+static bool fetch_one(struct database *db, struct bank_ask *ask, sqlite3_stmt *row,
+                      const struct best *best, bool *ret_found, struct err *e) {
+    sqlite3_bind_int64(row, 1, best->id);
+    sqlite3_bind_int64(row, 2, ask->search->sums.id);
+    sqlite3_bind_double(row, 3, best->score);
+    return database_row(db, row, ret_found, e);
+}
+
+static bool fetch_rows(struct database *db, struct bank_ask *ask, sqlite3_stmt *row,
+                       struct err *e) {
+    const struct bank_search *search = ask->search;
+    const struct bank_query *query = &ask->query;
+    struct bank_item *items = bank_answer_begin(
+        ask, query->limit, query->max_bytes + BANK_RECORD_MAX_BYTES + BANK_NAME_MAX_BYTES);
+    struct bank_answer *answer = &ask->answer;
+    size_t used = 0;
+    bool ok = true;
+    for (size_t i = 0; ok && i < search->best_count && !answer->more; i++) {
+        bool found = false;
+        ok = fetch_one(db, ask, row, &search->best[i], &found, e);
+        if (ok && found) {
+            used += database_bytes(row, 0).len + database_bytes(row, 1).len;
+            answer->more =
+                answer->count == query->limit || (answer->count && used > query->max_bytes);
+            if (!answer->more) ok = take_row(ask, row, &items[answer->count++], e);
+        }
+        sqlite3_reset(row);
+    }
+    return ok;
+}
+
+/* The bank may have been deleted meanwhile. */
+static bool search_fetch(struct database *db, struct bank_ask *ask, struct err *e) {
+    struct bank_search *search = ask->search;
+    struct bank_sums now;
+    sqlite3_stmt *row = NULL;
+    if (!bank_find(db, &ask->where, &now, e)) return false;
+    qsort(search->best, search->best_count, sizeof(struct best), by_rank);
+    bool ok = database_prepare(
+        db, "SELECT name, body, at_us, ?3 FROM bank_record WHERE id = ?1 AND bank = ?2", &row,
+        e);
+    ok = ok && fetch_rows(db, ask, row, e);
+    sqlite3_finalize(row);
+    search->phase = OVER;
+    return ok;
+}
+
+static bool search_go_on(struct database *db, struct bank_ask *ask, uint64_t until_ms,
+                         struct err *e) {
+    switch (ask->search->phase) {
+    case FINDING: return search_find(db, ask, e);
+    case WEIGHING: return search_weigh(db, ask, until_ms, e);
+    case SCORING: return search_score(db, ask, until_ms, e);
+    case FETCHING: return search_fetch(db, ask, e);
+    case OVER: break;
+    }
+    return true;
+}
+
+static bool search_step(struct database *db, void *ctx, bool *ret_more, struct err *e) {
+    struct bank_ask *ask = ctx;
+    uint64_t until_ms = clock_mono_ms() + READER_STEP_MS;
+    do {
+        if (atomic_load(&ask->given_up))
+            return err_set(e, ERR_CANCELLED, "memory: the search was given up");
+        if (!search_go_on(db, ask, until_ms, e)) return false;
+    } while (ask->search->phase != OVER && clock_mono_ms() < until_ms);
+    *ret_more = ask->search->phase != OVER;
+    return true;
+}
+
+static void search_on_done(struct reader_task *task, const struct err *failed, void *ctx) {
+    (void)task;
+    bank_ask_answer(ctx, failed);
 }
 
 struct bank_ask *bank_recall_start(struct store *store, struct loop *loop,
                                    const struct bank_where *where,
                                    const struct bank_query *query, bank_done_fn *done,
                                    void *ctx) {
-    struct bank_ask *ask = query_new(loop, where, query, done, ctx, run_recall);
-    store_run(store, &ask->task);
+    struct bank_ask *ask = query_new(loop, where, query, done, ctx, NULL);
+    ask->search = MEM_NEW(struct bank_search);
+    /* Folding can make a letter longer, at most by half. */
+    buf_init(&ask->search->wanted.text, 2 * BANK_QUERY_MAX_BYTES);
+    bank_answer_begin(ask, 0, 0);
+    ask->reading = (struct reader_task){
+        .step = search_step, .home = loop, .on_done = search_on_done, .ctx = ask};
+    store_ask(store, &ask->reading);
     return ask;
 }

@@ -15,6 +15,7 @@ enum checkpoint_state { RESTING, FOLDING, LEFTOVERS };
 
 struct checkpoint {
     struct database *db; /* the store's connection */
+    struct reader *reader;
     int fold_at_pages;
     int last_pages;
     bool warned;
@@ -29,9 +30,10 @@ struct checkpoint {
     } shared;
 };
 
-struct checkpoint *checkpoint_new(struct database *db) {
+struct checkpoint *checkpoint_new(struct database *db, struct reader *reader) {
     struct checkpoint *checkpoint = MEM_NEW(struct checkpoint);
     checkpoint->db = db;
+    checkpoint->reader = reader;
     checkpoint->fold_at_pages = CHECKPOINT_PAGES;
     pthread_mutex_init(&checkpoint->shared.lock, NULL);
     pthread_cond_init(&checkpoint->shared.changed, NULL);
@@ -110,10 +112,17 @@ static void checkpoint_start(struct checkpoint *checkpoint) {
     pthread_mutex_unlock(&checkpoint->shared.lock);
 }
 
+/* Fold with no reader inside. */
+static int fold_alone(struct checkpoint *checkpoint, int how) {
+    reader_pause(checkpoint->reader, READER_LOOKS_AWAY);
+    int result = sqlite3_wal_checkpoint_v2(checkpoint->db->handle, NULL, how, NULL, NULL);
+    reader_resume(checkpoint->reader, READER_LOOKS_AWAY);
+    return result;
+}
+
 static void checkpoint_finish(struct checkpoint *checkpoint, int pages) {
     struct err e;
-    int result = sqlite3_wal_checkpoint_v2(checkpoint->db->handle, NULL,
-                                           SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    int result = fold_alone(checkpoint, SQLITE_CHECKPOINT_PASSIVE);
     bool failed = result != SQLITE_OK && result != SQLITE_BUSY;
     if (failed) database_fail(checkpoint->db, &e);
     if (failed && !checkpoint->warned)
@@ -154,8 +163,7 @@ bool checkpoint_cut(struct checkpoint *checkpoint, struct err *e) {
     if (checkpoint_sync_failed(checkpoint))
         return err_set(e, ERR_UNAVAILABLE, "store %s: it could not be synced; check the disk",
                        checkpoint->db->path);
-    int result = sqlite3_wal_checkpoint_v2(checkpoint->db->handle, NULL,
-                                           SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    int result = fold_alone(checkpoint, SQLITE_CHECKPOINT_TRUNCATE);
     if (result != SQLITE_OK) return database_fail(checkpoint->db, e);
     checkpoint->fold_at_pages = CHECKPOINT_PAGES;
     checkpoint->last_pages = 0;

@@ -12,12 +12,14 @@
 #ifndef WEIR_STORE_CHECKPOINT_H
 #define WEIR_STORE_CHECKPOINT_H
 
-#include "store/database.h"
+#include "store/reader.h"
 
 struct checkpoint;
 
-/* For the database that the store's thread has open as `db` (kept). */
-struct checkpoint *checkpoint_new(struct database *db);
+/* For the database that the store's thread has open as `db` (kept). The reader (kept, may be
+ * NULL) is paused while the log is folded to its end: its statements would keep that from being
+ * possible. */
+struct checkpoint *checkpoint_new(struct database *db, struct reader *reader);
 
 /* Call at start, whose commit left `pages` in the log. A long log left by earlier processes is
  * folded at once, so that repeated crashes do not let it grow. */

@@ -187,7 +187,7 @@ static bool begin_checkpoints(struct core *core, struct err *e) {
         return false;
     core->purging = purging != 0;
     core->opened_with = core->rows.newest;
-    core->checkpoint = checkpoint_new(&core->db);
+    core->checkpoint = checkpoint_new(&core->db, core->reader);
     return true;
 }
 
@@ -226,13 +226,14 @@ static bool copy_folder(const struct store_options *options, char folder[static 
 }
 
 bool core_open(struct core *core, const struct store_options *options,
-               struct session_filter *known, struct err *e) {
+               struct session_filter *known, struct reader *reader, struct err *e) {
     *core = (struct core){
         .durability = options->durability,
         .db = {.at_step = options->at_step, .ctx = options->ctx},
         .mark = {.file = -1},
         .lock = LOCK_NONE,
         .known = known,
+        .reader = reader,
     };
     char folder[PATH_MAX];
     return copy_folder(options, folder, e) && open_folder(core, folder, e);

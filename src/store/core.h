@@ -25,6 +25,7 @@ struct core {
     struct answer answer;
     struct audit audit;
     struct checkpoint *checkpoint;
+    struct reader *reader; /* borrowed like `known`; NULL: none */
     sqlite3_stmt *begin, *commit, *learn;
     bool open;           /* core_open() or core_reopen() succeeded */
     int64_t doubted;     /* the newest row of the last transaction */
@@ -35,7 +36,7 @@ struct core {
 };
 
 MUST_CHECK bool core_open(struct core *core, const struct store_options *options,
-                          struct session_filter *known, struct err *e);
+                          struct session_filter *known, struct reader *reader, struct err *e);
 void core_close(struct core *core);
 
 /* Whether a sync has failed. Until core_reopen() nothing may be written, read or acknowledged:

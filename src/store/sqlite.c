@@ -4,10 +4,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "store/core.h"
+#include "store/reader.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -47,6 +49,7 @@ struct store {
     _Atomic uint64_t keys_kept_ms; /* 0: for ever */
     struct audit_limits audit;
     struct core core; /* used only by the thread */
+    struct reader *reader;
     uint64_t epoch;
     struct {
         pthread_mutex_t lock;
@@ -125,6 +128,11 @@ void store_run(struct store *store, struct store_task *task) {
     store->shared.asleep = false;
     pthread_mutex_unlock(&store->shared.lock);
     wake(store, asleep);
+}
+
+void store_ask(struct store *store, struct reader_task *task) {
+    assert(store->magic == STORE_MAGIC);
+    reader_ask(store->reader, task);
 }
 
 void store_keep_keys(struct store *store, uint64_t kept_ms) {
@@ -388,11 +396,13 @@ static void answer_doubted(struct work *work, const struct err *failed) {
 }
 
 static bool reopen(struct store *store, struct work *work) {
+    reader_pause(store->reader, READER_CLOSED);
     bool ok = core_reopen(&store->core, &store->options, &work->stopped);
     if (ok)
         log_warning("store " STR_FMT ": opened again and sound; writing goes on",
                     STR_ARG(store->options.folder));
     if (!ok) log_often(LOG_ERROR, "a sync failed, and opening again: %s", work->stopped.text);
+    if (ok) reader_resume(store->reader, READER_CLOSED);
     work->reopen_ms = clock_mono_ms() + REOPEN_MS;
     return ok;
 }
@@ -495,7 +505,10 @@ static void serve(struct store *store) {
             open = recover(store, &work);
             if (open) do_work(store, &work);
         }
-        if (!open) refuse_all(&work, &work.stopped);
+        if (!open) {
+            refuse_all(&work, &work.stopped);
+            reader_refuse(store->reader, &work.stopped);
+        }
         work.pause_ms = open ? tidy(store, &work, idle, &learned) : TROUBLE_MS;
         if (open && core_stopped(&store->core)) work.pause_ms = NO_SLEEP;
     }
@@ -527,7 +540,7 @@ static void *work(void *ctx) {
     struct store *store = ctx;
     struct opening *opening = store->opening;
     struct err e;
-    opening->ok = core_open(&store->core, &store->options, store->known, &e);
+    opening->ok = core_open(&store->core, &store->options, store->known, store->reader, &e);
     if (!opening->ok) {
         opening->failed = e;
         core_close(&store->core);
@@ -537,10 +550,13 @@ static void *work(void *ctx) {
     store->epoch = (uint64_t)store->core.epoch;
     loop_post(store->options.loop, &opening->mail, tell_opened, opening);
     if (!ok) {
+        reader_refuse(store->reader, &e);
         sqlite_refuse(store, &e);
         return NULL;
     }
+    reader_resume(store->reader, READER_CLOSED);
     serve(store);
+    reader_pause(store->reader, READER_CLOSED);
     core_close(&store->core);
     return NULL;
 }
@@ -552,6 +568,10 @@ struct store *store_open(const struct store_options *options) {
     store->folder = str_dup(options->folder);
     store->options.folder = str_from(store->folder);
     store->known = session_filter_new();
+    char *path = mem_alloc(store->options.folder.len + sizeof("/weir.db"));
+    sprintf(path, STR_FMT "/weir.db", STR_ARG(store->options.folder));
+    store->reader = reader_new(str_from(path));
+    free(path);
     store->opening = MEM_NEW(struct opening);
     store->opening->store = store;
     store->shared.last_write = &store->shared.writes;
@@ -577,6 +597,7 @@ void store_close(struct store *store) {
     pthread_cond_signal(&store->shared.changed);
     pthread_mutex_unlock(&store->shared.lock);
     pthread_join(store->thread, NULL);
+    reader_free(store->reader);
     if (store->opening) store->opening->store = NULL;
     pthread_cond_destroy(&store->shared.changed);
     pthread_mutex_destroy(&store->shared.lock);

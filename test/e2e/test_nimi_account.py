@@ -56,6 +56,14 @@ def again(desk):
     return holder
 
 
+def test_a_login_right_after_the_start_waits_for_the_store(start_weir, issuer, key):  # noqa: F811
+    weir = start_weir(config=identity.configured(issuer))
+    for _ in range(5):
+        holder = Holder(nimi.Client(weir))
+        assert holder.begin_login().accepted  # the first call of all
+        weir.restart()
+
+
 # --- without issuers ----------------------------------------------------------------------------
 
 

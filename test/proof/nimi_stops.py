@@ -4,8 +4,8 @@
     test/proof/nimi_stops.py [ROUNDS [EACH]]        100 and 250 without numbers
 
 Every stream ends CANCELLED in plain words, none with an invented end, and the process exits with 0
-within its shutdown deadline. The modes are the rows of test/e2e/nimi_streams.py. The process stays
-until its clients have read what the exports were sent, so this wants a machine that has time.
+within its shutdown deadline. An export that is read in time may also come to its real end. The modes
+are the rows of test/e2e/nimi_streams.py.
 """
 import pathlib
 import sys

@@ -575,6 +575,9 @@ static void happen(struct exchange *x, unsigned what, bool *body_ended) {
     case 15:
         if (probe.call) rpc_wake_at(probe.call, 2);
         break;
+    case 16:
+        if (live) rpc_hurry(probe.call, 3000, STR("closing"));
+        break;
     default: settle(); break;
     }
 }

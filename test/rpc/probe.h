@@ -209,7 +209,7 @@ static struct str frames(struct buf *room, const char *messages) {
     return buf_str(room);
 }
 
-static void send_messages(struct exchange *x, const char *messages) {
+__attribute__((unused)) static void send_messages(struct exchange *x, const char *messages) {
     struct buf room;
     fake_body(x, frames(&room, messages));
     buf_done(&room);
@@ -229,7 +229,8 @@ __attribute__((unused)) static void sent_is(const struct exchange *x, const char
 }
 
 /* The response is trailers-only with this status and message. */
-static void refused_with(const struct exchange *x, const char *status, const char *message) {
+__attribute__((unused)) static void refused_with(const struct exchange *x, const char *status,
+                                                 const char *message) {
     assert_int_equal(fake_status(x), 200);
     assert_true(fake_ended(x));
     assert_str(fake_trailers(x), "");

@@ -373,6 +373,88 @@ static void a_log_keeps_the_newest(void **state) {
     buf_done(&told.text);
 }
 
+/* --- many records ------------------------------------------------------------------------- */
+
+#define MANY 2000
+
+/* Record i says "word" once to seven times, so that many are equally good. */
+static void fill(struct fixture *f, struct bank_where at) {
+    static char names[MANY][8], words[MANY][64];
+    static struct bank_record records[MANY];
+    for (int i = 0; i < MANY; i++) {
+        struct buf text = {.at = words[i], .room = 64, .max_bytes = 64};
+        snprintf(names[i], sizeof(names[i]), "r%04d", i);
+        for (int times = 0; times <= i * 31 % 7; times++) buf_append(&text, STR("word "));
+        records[i] = (struct bank_record){.name = str_from(names[i]),
+                                          .body = str_from(names[i]),
+                                          .words = buf_str(&text),
+                                          .at_us = i,
+                                          .event = str_from(names[i])};
+    }
+    for (size_t i = 0; i < MANY; i += BANK_RETAIN_MAX) {
+        struct seen seen = seen_by(f);
+        bank_retain_start(f->store, f->loop, &at, records + i, BANK_RETAIN_MAX, STR("l"),
+                          on_answer, &seen);
+        loop_run(f->loop);
+        assert_int_equal(f->failed.code, ERR_NONE);
+        buf_done(&seen.text);
+    }
+}
+
+static void the_best_are_the_same_however_many_are_asked_for(void **state) {
+    struct fixture *f = *state;
+    struct bank_where w = where("anna", "w");
+    assert_true(create(f, w, "B"));
+    fill(f, w);
+    struct seen all = find(f, w, query("word"));
+    assert_true(all.count == BANK_ANSWER_MAX && all.more);
+    for (size_t i = 1; i < all.count; i++) assert_true(all.scores[i] <= all.scores[i - 1]);
+    /* The best have 7 words, and among equals the newest comes first. */
+    assert_true(str_starts(buf_str(&all.text), STR("r1997=r1997;r1990=r1990;")));
+    static const size_t limits[] = {1, 2, 3, 10, 63, 64, 65, 199};
+    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+        struct bank_query by = query("word");
+        by.limit = limits[i];
+        struct seen some = find(f, w, by);
+        assert_true(some.count == limits[i] && some.more);
+        assert_true(str_starts(buf_str(&all.text), buf_str(&some.text)));
+        buf_done(&some.text);
+    }
+    buf_done(&all.text);
+}
+
+static void a_search_that_is_given_up_is_answered_once(void **state) {
+    struct fixture *f = *state;
+    struct bank_where w = where("anna", "w");
+    assert_true(create(f, w, "B"));
+    fill(f, w);
+    for (int i = 0; i < 50; i++) {
+        struct seen seen = seen_by(f);
+        struct bank_query by = query("word");
+        struct bank_ask *ask = bank_recall_start(f->store, f->loop, &w, &by, on_answer, &seen);
+        bank_give_up(ask);
+        loop_run(f->loop);
+        assert_true(f->failed.code == ERR_CANCELLED || f->failed.code == ERR_NONE);
+        buf_done(&seen.text);
+    }
+}
+
+/* The store is closed right after: what is left is answered, and nothing is lost. */
+static void a_search_under_a_store_that_closes_is_answered(void **state) {
+    struct fixture *f = *state;
+    struct bank_where w = where("anna", "w");
+    assert_true(create(f, w, "B"));
+    fill(f, w);
+    struct seen seen = seen_by(f);
+    struct bank_query by = query("word");
+    bank_recall_start(f->store, f->loop, &w, &by, on_answer, &seen);
+    fixture_close(f);
+    loop_run(f->loop);
+    assert_true(f->failed.code == ERR_UNAVAILABLE || f->failed.code == ERR_NONE);
+    buf_done(&seen.text);
+    fixture_open(f);
+}
+
 /* --- a model ------------------------------------------------------------------------------ */
 
 struct model {
@@ -478,6 +560,9 @@ int main(void) {
         TEST(what_is_retained_is_found_by_time_and_by_words),
         TEST(pages_of_history_join),
         TEST(a_score_is_what_the_formula_says),
+        TEST(the_best_are_the_same_however_many_are_asked_for),
+        TEST(a_search_that_is_given_up_is_answered_once),
+        TEST(a_search_under_a_store_that_closes_is_answered),
         TEST(a_deleted_bank_leaves_nothing_behind),
         TEST(an_owner_has_so_many_banks),
         TEST(a_log_tells_each_change_once),

@@ -7,6 +7,7 @@
 #include "contract/nimi/auth/auth.h"
 #include "contract/nimi/bearer.h"
 #include "contract/nimi/fetch.h"
+#include "contract/nimi/grant/use.h"
 #include "contract/nimi/once.h"
 
 #include <assert.h>
@@ -48,7 +49,12 @@ static bool check_protocol(struct nimi_call *call, struct fault *fault) {
 }
 
 static bool check_caller(struct nimi_call *call, struct fault *fault) {
+    grant_use_take(call);
     return auth_check_session(call, fault) && bearer_check(call, fault);
+}
+
+static bool check_rights(struct nimi_call *call, struct fault *fault) {
+    return bearer_authorize(call, fault) && grant_use_begin(call, fault);
 }
 
 /* Hide the key. The ten-step chain still sees that there was one. */
@@ -70,7 +76,7 @@ static const struct {
     intercept_fn *enter;
 } interceptors[] = {
     {"version", add_version},     {"lifecycle", check_lifecycle}, {"activity", note_activity},
-    {"protocol", check_protocol}, {"authn", check_caller},        {"authz", bearer_authorize},
+    {"protocol", check_protocol}, {"authn", check_caller},        {"authz", check_rights},
     {"credential-scrub", scrub},  {"audit", begin_audit},
 };
 
@@ -135,6 +141,12 @@ void nimi_refuse(struct nimi_call *call, const struct fault *fault) {
     }
 }
 
+void nimi_cut(struct nimi_call *call, const struct fault *fault) {
+    audit_note_refused(call, fault);
+    nimi_refuse(call, fault);
+    if (call->work && call->work->cancelled) call->work->cancelled(CAUSE_LEFT, call->work_ctx);
+}
+
 void nimi_end(struct nimi_call *call, enum err_code code, struct str message) {
     struct fault fault = {.reason = 0};
     if (call->once) {
@@ -162,9 +174,17 @@ void nimi_waited(struct nimi_call *call, uint64_t waited_ms) {
     rpc_trailer(call->rpc, STR("x-nimi-queue-wait-ms"), buf_str(&text));
 }
 
+static bool outlast_stop(struct nimi_call *call) {
+    if (!call->work || !call->work->outlasts_stop || call->once) return false;
+    rpc_hurry(call->rpc, call->instance->settings->shutdown_ms / 2, NIMI_STOPPING_TEXT);
+    return true;
+}
+
+/* A call that came during the stop may outlast it as little as earlier ones. */
 void nimi_work(struct nimi_call *call, const struct nimi_work *work, void *ctx) {
     call->work = work;
     call->work_ctx = ctx;
+    if (!call->once && rpc_is_stopping(call->rpc)) outlast_stop(call);
 }
 
 /* --- the request -------------------------------------------------------------------------- */
@@ -202,7 +222,8 @@ static void take_message(struct nimi_call *call, struct lent message) {
         fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
                   "the request is not such a message: %s", e.text);
         nimi_refuse(call, &fault);
-    } else if (!call->work && !bearer_bind(call, request, &fault)) {
+    } else if (!call->work &&
+               !(bearer_bind(call, request, &fault) && grant_use_bind(call, request, &fault))) {
         nimi_refuse(call, &fault);
     } else {
         hand_over(call, request, arena);
@@ -306,7 +327,7 @@ static void on_drained(struct rpc_call *rpc, void *ctx) {
 static void on_stopping(struct rpc_call *rpc, void *ctx) {
     struct nimi_call *call = ctx;
     (void)rpc;
-    if (call->over) return;
+    if (call->over || outlast_stop(call)) return;
     if (call->work && call->work->stopping) call->work->stopping(call->work_ctx);
     if (!call->over) nimi_end(call, ERR_CANCELLED, NIMI_STOPPING_TEXT);
 }
@@ -341,6 +362,7 @@ static void on_closed(void *ctx) {
         list_remove(&call->link);
         call->instance->call_count--;
     }
+    free(call->grant);
     free(call);
 }
 

@@ -19,6 +19,7 @@
 #include "contract/nimi/ulid.h"
 #include "stream/close.h"
 
+struct grant_use;
 struct nimi_call;
 struct once;
 
@@ -63,6 +64,9 @@ struct nimi_work {
      * rpc_next() when it is ready for a message. */
     void (*message)(const void *request, struct arena *arena, void *ctx);
     void (*half_closed)(void *ctx);
+    /* The runtime stops: the call goes on as long as its reader reads, but no longer than half
+     * of the shutdown deadline. stopping() is not called. */
+    bool outlasts_stop;
 };
 
 /* What a call to a model used, for its audit record. Counts are -1 where unknown. */
@@ -91,6 +95,8 @@ struct nimi_call {
     struct str
         session; /* the id of the session that the caller named and proved; NIMI_SESSION */
     struct nimi_proof proof; /* NIMI_PROVES */
+    struct grant_use *grant; /* the access token that it brings; NULL: none (grant/use.h) */
+    struct str grant_id;     /* that token's; empty: none */
     struct str peer;         /* the caller's address, without its port */
     struct str host;         /* the host the caller used; empty: not needed */
     bool brief;              /* deltas need no `frame` (x-nimi-stream-frame: terminal) */
@@ -141,6 +147,10 @@ void nimi_reply_again(struct nimi_call *call, struct str reply);
 /* Look up an upload by the caller's key; without a key it is always new. `digest` identifies
  * the content. If it is new, nimi_reply() stores the reply. */
 enum reply_found nimi_once(struct nimi_call *call, const uint8_t *digest, struct buf *stored);
+
+/* End a call that goes on, from outside of its work: refuse it, let the work go, and count it among
+ * the refused ones. */
+void nimi_cut(struct nimi_call *call, const struct fault *fault);
 
 /* Refuse the call. */
 void nimi_refuse(struct nimi_call *call, const struct fault *fault);

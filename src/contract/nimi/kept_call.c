@@ -4,7 +4,9 @@
 
 /* The call is over, or its caller has left; the store answers the work all the same. */
 static void on_call_over(void *ctx) {
-    ((struct kept_call *)ctx)->call = NULL;
+    struct kept_call *kept = ctx;
+    kept->call = NULL;
+    if (kept->search) bank_give_up(kept->search);
 }
 
 static void on_call_cancelled(enum close_cause why, void *ctx) {
@@ -48,6 +50,7 @@ void kept_call_refuse(struct kept_call *kept, const struct fault *fault) {
 /* An outcome that is unknown may be a change. */
 struct nimi_call *kept_call_answered(struct kept_call *kept, const struct err *failed,
                                      bool wrote) {
+    kept->search = NULL;
     if (wrote || (failed && failed->code == ERR_OUTCOME_UNKNOWN))
         log_topics_tell(kept->topics, &kept->log);
     if (!kept->call || kept->call->over) return NULL;

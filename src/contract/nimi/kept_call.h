@@ -16,6 +16,7 @@
 
 #include "contract/nimi/log_topic.h"
 #include "contract/nimi/owner.h"
+#include "store/bank.h"
 
 struct kept_call {
     struct nimi_call *call; /* NULL: over */
@@ -23,6 +24,7 @@ struct kept_call {
     struct log_topics *topics;
     struct event_log_key log; /* of the events; its owner is whose the request is */
     struct buf texts;         /* owns those of `log` */
+    struct bank_ask *search;  /* is given up when the call is over; NULL: none */
 };
 
 /* Take over the call. `app` and `subject` are those that the request names, `name` is that of the

@@ -5,6 +5,7 @@
 #include "contract/nimi/app/rates.h"
 #include "contract/nimi/auth/sessions.h"
 #include "contract/nimi/grant/grants.h"
+#include "contract/nimi/grant/use.h"
 #include "contract/nimi/health/watch.h"
 #include "contract/nimi/job/job_work.h"
 #include "contract/nimi/job/workflow_work.h"
@@ -272,6 +273,7 @@ void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settin
     list_init(&instance->downloads);
     pruner_init(&instance->pruner, host->loop);
     health_beat_init(instance);
+    grant_uses_init(instance);
     account_share_init(instance);
 }
 
@@ -294,6 +296,7 @@ void nimi_instance_stopping(struct nimi_instance *instance) {
 void nimi_instance_leave(struct nimi_instance *instance) {
     account_share_leave(instance);
     health_beat_stop(instance);
+    grant_uses_done(instance);
     realtime_leave_all(instance);
     key_fetcher_leave(&instance->keys);
     workflow_work_leave_all(instance); /* first: its nodes follow jobs */
@@ -310,4 +313,5 @@ void nimi_instance_done(struct nimi_instance *instance) {
     nimi_methods_free(instance->methods);
     account_share_leave(instance);
     health_beat_stop(instance);
+    grant_uses_done(instance);
 }

@@ -60,6 +60,7 @@ struct nimi_settings {
     struct str version;  /* x-nimi-runtime-version */
     size_t message_max_bytes;
     uint64_t stall_ms;            /* a peer that reads nothing for this long is cut */
+    uint64_t shutdown_ms;         /* from the signal to the end of the process */
     uint64_t probe_ms;            /* between two probes of a provider; 0: none */
     uint64_t transfer_silence_ms; /* a server that downloads may say nothing so long; 0: ever */
     uint64_t realtime_idle_ms;    /* without a turn, a realtime session ends; 0: never */
@@ -200,7 +201,8 @@ struct nimi_instance {
     struct list realtime;  /* sessions whose home this is: realtime/session.h */
     struct pruner pruner;  /* deletes expired uploads */
     struct bank_pruner bank_pruner;
-    struct timer beat; /* while someone watches the runtime's health: watch.h */
+    struct timer grant_uses; /* while a stream lasts that brought a grant: grant/use.h */
+    struct timer beat;       /* while someone watches the runtime's health: watch.h */
 };
 
 void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settings *settings,

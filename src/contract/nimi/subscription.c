@@ -125,10 +125,6 @@ struct subscription *subscription_start(struct nimi_call *call,
     return subscription;
 }
 
-void subscription_flush(struct subscription *subscription, size_t max_queued) {
-    topic_reader_flush(&subscription->reader, max_queued);
-}
-
 void subscription_settle(struct nimi_call *call, struct subscription *subscription) {
     if (!rpc_is_stopping(call->rpc) || call->over) return;
     on_stopping(subscription);

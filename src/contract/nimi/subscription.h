@@ -39,10 +39,6 @@ struct subscription *subscription_start(struct nimi_call *call,
                                         const struct subscription_options *options,
                                         bool *ret_reaches);
 
-/* Send what is there now, while less than `max_queued` bytes wait; for a caller that sends a
- * message of its own next. */
-void subscription_flush(struct subscription *subscription, size_t max_queued);
-
 /* After the last step of a begin(): a call that came while the daemon stops ends now. */
 void subscription_settle(struct nimi_call *call, struct subscription *subscription);
 

@@ -63,6 +63,7 @@ FRESH int setup(void **state) {
                                       .version = STR("0.1.0"),
                                       .message_max_bytes = 4 * MIB,
                                       .stall_ms = 30000,
+                                      .shutdown_ms = 10000,
                                       .text = {60000, 30000, 120000},
                                       .speech = {60000, 30000, 45000},
                                       .embedding = {60000, 30000, 20000}};

@@ -3,7 +3,7 @@
 #include "base/id.h"
 #include "base/mem.h"
 #include "contract/nimi/account/caller.h"
-#include "contract/nimi/account/waits.h"
+#include "contract/nimi/account/hold.h"
 #include "contract/nimi/moment.h"
 #include "contract/nimi/subscription.h"
 
@@ -63,55 +63,6 @@ struct account_now account_now_of(const struct nimi_call *call) {
     return account_now(call->loop, call->subject);
 }
 
-/* --- waiting until the account is known --------------------------------------------------- */
-
-/* A call that came before the store was read. */
-struct held {
-    struct account_wait wait;
-    struct str app, app_instance; /* kept by the call */
-    uint64_t after;
-    void (*go_on)(struct nimi_call *call, const struct held *held);
-};
-
-static void held_drop(struct account_wait *wait) {
-    free(wait);
-}
-
-static void held_left(struct account_wait *wait) {
-    account_wait_end(wait);
-}
-
-static void on_held_read(const struct kept_record *records, size_t count,
-                         const struct err *failed, void *ctx) {
-    struct held *held = ctx, copy = *held;
-    held->wait.ask = NULL;
-    account_take_records(held->wait.instance, records, count, failed);
-    account_arm(held->wait.instance);
-    struct nimi_call *call = account_wait_end(&held->wait);
-    if (call) copy.go_on(call, &copy);
-}
-
-static bool is_known(struct nimi_call *call) {
-    account_lock(account_of(call));
-    bool known = account_topic(account_of(call)) != NULL;
-    account_unlock(account_of(call));
-    return known;
-}
-
-static void hold(struct nimi_call *call, const struct held *held) {
-    if (!is_known(call)) {
-        struct held *kept = MEM_NEW(struct held);
-        *kept = *held;
-        kept->app = nimi_keep(call, held->app);
-        kept->app_instance = nimi_keep(call, held->app_instance);
-        account_wait_begin(&kept->wait, call, held_left, held_drop);
-        kept->wait.ask = account_read(call->instance, on_held_read, kept);
-        if (kept->wait.ask) return;
-        account_wait_end(&kept->wait); /* there is no store */
-    }
-    held->go_on(call, held);
-}
-
 /* --- the state ---------------------------------------------------------------------------- */
 
 static void refuse_status(struct nimi_call *call, int reason) {
@@ -121,7 +72,7 @@ static void refuse_status(struct nimi_call *call, int reason) {
             .reason_code = account_common_reason(reason), .account_reason_code = reason});
 }
 
-static void show_status(struct nimi_call *call, const struct held *held) {
+static void show_status(struct nimi_call *call, const struct account_held *held) {
     const struct account_now now = account_now_of(call);
     struct nimi_account *account = account_of(call);
     struct account_status status;
@@ -148,7 +99,7 @@ void account_get_status(struct nimi_call *call, const void *request, struct aren
     (void)arena;
     if (!account_admit(call, from->caller, ACCOUNT_WISH_ANY, &reason)) return;
     if (reason == ACCOUNT_DONE) {
-        hold(call, &(struct held){.go_on = show_status});
+        account_hold(call, &(struct account_held){.go_on = show_status});
     } else {
         refuse_status(call, reason);
     }
@@ -190,7 +141,7 @@ static void send_snapshot(struct nimi_call *call, uint64_t number, bool truncate
 
 /* The snapshot, then what came after `after`, then what comes. Nothing is published between, so
  * nothing is missing or repeated. */
-static void begin_subscription(struct nimi_call *call, const struct held *held) {
+static void begin_subscription(struct nimi_call *call, const struct account_held *held) {
     struct nimi_account *account = account_of(call);
     const struct account_now now = account_now_of(call);
     bool reaches;
@@ -222,10 +173,10 @@ void account_subscribe(struct nimi_call *call, const void *request, struct arena
     (void)arena;
     if (!account_admit(call, from->caller, ACCOUNT_WISH_ANY, &reason)) return;
     if (reason == ACCOUNT_DONE) {
-        hold(call, &(struct held){.app = from->caller->app_id,
-                                  .app_instance = from->caller->app_instance_id,
-                                  .after = from->after_sequence,
-                                  .go_on = begin_subscription});
+        account_hold(call, &(struct account_held){.app = from->caller->app_id,
+                                                  .app_instance = from->caller->app_instance_id,
+                                                  .after = from->after_sequence,
+                                                  .go_on = begin_subscription});
     } else {
         refuse_subscriber(call, reason);
     }

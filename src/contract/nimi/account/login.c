@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "contract/nimi/account/caller.h"
 #include "contract/nimi/account/calls.h"
+#include "contract/nimi/account/hold.h"
 #include "contract/nimi/account/waits.h"
 #include "contract/nimi/moment.h"
 #include "wire/jwt.h"
@@ -183,21 +184,12 @@ static void reply_attempt(struct nimi_call *call, int reason, const char *origin
                                                    .account_reason_code = reason});
 }
 
-/* Without issuers there is nobody whose token could complete it. */
-void account_login(struct nimi_call *call, const void *request, struct arena *arena) {
-    const struct nimi_begin_login_request *from = request;
+static void begin_login(struct nimi_call *call, const struct account_held *held) {
     const struct account_now now = account_now_of(call);
     struct account_attempt attempt = {.expires_unix_ms = 0};
     struct fault fault;
-    int reason;
-    (void)arena;
-    if (!account_admit(call, from->caller, ACCOUNT_WISH_ANY, &reason)) return;
-    if (reason == ACCOUNT_DONE && !call->instance->settings->issuers)
-        reason = NIMI_ACCOUNT_REASON_CODE_LOGIN_EXCHANGE_UNAVAILABLE;
-    if (reason == ACCOUNT_DONE)
-        reason = account_begin_login(account_of(call), from->caller->app_id,
-                                     from->caller->app_instance_id, from->ttl_seconds, &now,
-                                     &attempt);
+    int reason = account_begin_login(nimi_runtime_account(call->instance->runtime), held->app,
+                                     held->app_instance, held->ttl_s, &now, &attempt);
     account_arm(call->instance);
     if (reason == ACCOUNT_FULL) {
         fault_set_code(&fault, NIMI_APP_AUTHORIZATION_DENIED, ERR_RESOURCE_EXHAUSTED,
@@ -205,10 +197,32 @@ void account_login(struct nimi_call *call, const void *request, struct arena *ar
                        ACCOUNT_ATTEMPTS_MAX);
         nimi_refuse(call, &fault);
     } else {
-        struct str origin = nimi_keep(call, from->callback_origin);
+        struct str origin = nimi_keep(call, held->origin);
         reply_attempt(call, reason, origin.len ? origin.at : "", &attempt);
     }
     explicit_bzero(&attempt, sizeof(attempt));
+}
+
+/* Without issuers there is nobody whose token could complete it. */
+void account_login(struct nimi_call *call, const void *request, struct arena *arena) {
+    const struct nimi_begin_login_request *from = request;
+    const struct account_attempt none = {.expires_unix_ms = 0};
+    int reason;
+    (void)arena;
+    if (!account_admit(call, from->caller, ACCOUNT_WISH_ANY, &reason)) return;
+    if (reason == ACCOUNT_DONE && !call->instance->settings->issuers)
+        reason = NIMI_ACCOUNT_REASON_CODE_LOGIN_EXCHANGE_UNAVAILABLE;
+    if (reason != ACCOUNT_DONE) {
+        struct str origin = nimi_keep(call, from->callback_origin);
+        account_arm(call->instance);
+        reply_attempt(call, reason, origin.len ? origin.at : "", &none);
+        return;
+    }
+    account_hold(call, &(struct account_held){.app = from->caller->app_id,
+                                              .app_instance = from->caller->app_instance_id,
+                                              .origin = from->callback_origin,
+                                              .ttl_s = from->ttl_seconds,
+                                              .go_on = begin_login});
 }
 
 /* --- CompleteLogin ------------------------------------------------------------------------ */

@@ -169,13 +169,7 @@ static void on_drained(void *ctx) {
     if (!export->ask && !export->call->over) go_on(export);
 }
 
-/* K3: no eof is invented; call.c sends the status. */
-static void on_stopping(void *ctx) {
-    struct export *export = ctx;
-    close_decide(&export->close, CAUSE_STOPPING, ERR_CANCELLED);
-    close_end(&export->close);
-}
-
+/* K3: no eof is invented. */
 static void on_cancelled(enum close_cause why, void *ctx) {
     struct export *export = ctx;
     close_decide(&export->close, why, ERR_CANCELLED);
@@ -193,9 +187,9 @@ static void on_closed(void *ctx) {
 }
 
 static const struct nimi_work events = {.drained = on_drained,
-                                        .stopping = on_stopping,
                                         .cancelled = on_cancelled,
-                                        .closed = on_closed};
+                                        .closed = on_closed,
+                                        .outlasts_stop = true};
 
 /* --- the request -------------------------------------------------------------------------- */
 

@@ -54,6 +54,7 @@ void audit_note_call(const struct nimi_call *call) {
                   [AUDIT_TRACE] = nimi_trace(call),
                   [AUDIT_CAPABILITY] = first_of(used->capability, method),
                   [AUDIT_MODEL] = used->model}};
+    record.texts[AUDIT_DETAIL] = call->grant_id;
     if (call->reason) record.texts[AUDIT_REASON] = str_from(reason_get(call->reason)->name);
     audit_set(&record, AUDIT_OUTCOME, call->code);
     if (used->capability.len) {

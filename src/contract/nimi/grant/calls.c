@@ -395,9 +395,12 @@ static void take_entry(struct chain *chain, const struct grant *grant) {
 static void take_chain(struct chain *chain, const struct grants *grants,
                        const struct grant *root, bool with_revoked, size_t first, size_t size) {
     size_t index = 0;
+    int64_t now_ms = clock_unix_ms();
     for (const struct grant *one = grants_newest(grants); one && !chain->more;
          one = grants_before(grants, one)) {
-        if (!grant_descends(one, root) || (one->revoked && !with_revoked)) continue;
+        if (!grant_descends(one, root) || (one->revoked && !with_revoked) ||
+            now_ms >= one->expires_ms)
+            continue;
         if (index++ < first) continue;
         if (chain->count == size) {
             chain->more = true;

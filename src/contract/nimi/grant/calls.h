@@ -1,8 +1,7 @@
 /* calls: RuntimeGrantService.
  *
  * An app asks for tokens on behalf of a user who consented, passes parts of them on, and lets
- * the runtime say whether one is still good. No other call of this runtime asks for such a
- * token.
+ * the runtime say whether one is still good. What a token is good for: use.h.
  *
  * Memory   of the call.
  * Threads  the call's loop.

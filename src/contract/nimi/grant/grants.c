@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/same.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -50,11 +51,16 @@ void grants_unlock(struct grants *grants) {
 /* --- adding ------------------------------------------------------------------------------- */
 
 /* A child expires no later than its parent, so the parent of what stays stays. */
-static void drop_expired(struct grants *grants, int64_t now_ms) {
+static void drop_expired(struct grants *grants, int64_t now_ms, int64_t kept_ms) {
     LIST_EACH(&grants->all, link) {
         struct grant *grant = CONTAINER_OF(link, struct grant, link);
-        if (now_ms >= grant->expires_ms) drop(grants, grant);
+        if (now_ms >= grant->expires_ms + kept_ms) drop(grants, grant);
     }
+}
+
+static bool is_full(const struct grants *grants) {
+    return map_count(grants->by_id) >= grants->max ||
+           grants->bytes + GRANTS_ONE_MAX_BYTES > grants->max_bytes;
 }
 
 static bool copy_selectors(struct grant *grant, const struct nimi_resource_selectors *from) {
@@ -94,7 +100,7 @@ static bool copy_texts(struct grant *grant, const struct grant *from) {
 
 struct grant *grants_add(struct grants *grants, const struct grant *from, int64_t now_ms,
                          char ret_secret[static RANDOM_TOKEN_BYTES + 1]) {
-    drop_expired(grants, now_ms);
+    drop_expired(grants, now_ms, is_full(grants) ? 0 : GRANTS_EXPIRED_KEPT_MS);
     if (map_count(grants->by_id) >= grants->max) return NULL;
     struct grant *grant = MEM_NEW(struct grant);
     *grant = *from;
@@ -120,9 +126,22 @@ struct grant *grants_add(struct grants *grants, const struct grant *from, int64_
 
 struct grant *grants_find(struct grants *grants, struct str id, struct str app,
                           int64_t now_ms) {
-    drop_expired(grants, now_ms);
+    drop_expired(grants, now_ms, GRANTS_EXPIRED_KEPT_MS);
     struct grant *grant = map_find(grants->by_id, id);
-    return grant && str_equal(grant->app, app) ? grant : NULL;
+    return grant && str_equal(grant->app, app) && now_ms < grant->expires_ms ? grant : NULL;
+}
+
+enum grant_state grants_check(struct grants *grants, struct str id,
+                              const uint8_t digest[static RANDOM_TOKEN_DIGEST_BYTES],
+                              struct str app, int64_t now_ms, const struct grant **ret) {
+    static const uint8_t nobodys[RANDOM_TOKEN_DIGEST_BYTES];
+    const struct grant *grant = map_find(grants->by_id, id);
+    const uint8_t *wanted = grant ? grant->digest : nobodys;
+    bool same = same_bytes(wanted, digest, RANDOM_TOKEN_DIGEST_BYTES);
+    if (!grant || !same || !str_equal(grant->app, app)) return GRANT_UNKNOWN;
+    *ret = grant;
+    if (grant->revoked) return GRANT_REVOKED;
+    return now_ms < grant->expires_ms ? GRANT_GOOD : GRANT_EXPIRED;
 }
 
 bool grant_descends(const struct grant *one, const struct grant *root) {

@@ -1,7 +1,7 @@
 /* grants: access tokens that users granted to external principals, and those delegated of them.
  *
- *     granted ─▶ revoked      a token takes what was delegated of it along
- *           └──▶ expired ─▶ forgotten
+ *     granted ─▶ revoked ─▶ forgotten     a token takes what was delegated of it along
+ *           └──▶ expired ─▶ forgotten     after GRANTS_EXPIRED_KEPT_MS, or for want of room
  *
  * A new policy of the same app, user and principal revokes all tokens of the old one. Only the
  * digest of a token's secret is kept. All of it is in memory, as the protocol has it.
@@ -27,6 +27,7 @@
 #define GRANTS_DELEGATED_TTL_S 1800
 #define GRANTS_TTL_MIN_S 60
 #define GRANTS_TTL_MAX_S 86400
+#define GRANTS_EXPIRED_KEPT_MS (10 * 60 * 1000) /* so that its callers hear why it is refused */
 
 struct grant {
     struct list link; /* in the order of issue */
@@ -61,6 +62,19 @@ struct grant *grants_add(struct grants *grants, const struct grant *from, int64_
 /* A token of this app, also a revoked one, as long as it would have been valid. NULL: unknown,
  * or another app's. */
 struct grant *grants_find(struct grants *grants, struct str id, struct str app, int64_t now_ms);
+
+enum grant_state {
+    GRANT_GOOD,
+    GRANT_UNKNOWN, /* unknown, another app's, or not its secret */
+    GRANT_REVOKED,
+    GRANT_EXPIRED,
+};
+
+/* What has become of the token that a call of this app brings. *ret is the grant, unless it is
+ * unknown. */
+enum grant_state grants_check(struct grants *grants, struct str id,
+                              const uint8_t digest[static RANDOM_TOKEN_DIGEST_BYTES],
+                              struct str app, int64_t now_ms, const struct grant **ret);
 
 /* Revoke it, and what was delegated of it. */
 void grants_revoke(struct grants *grants, struct grant *grant);

@@ -176,5 +176,6 @@ void memory_recall(struct nimi_call *call, const void *request, struct arena *ar
         return;
     }
     const struct bank_where where = memory_where(work);
-    bank_recall_start(work->kept.store, call->loop, &where, &query, on_recalled, work);
+    work->kept.search =
+        bank_recall_start(work->kept.store, call->loop, &where, &query, on_recalled, work);
 }

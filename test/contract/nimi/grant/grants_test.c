@@ -114,7 +114,36 @@ static void a_token_is_its_apps_until_it_expires(void **state) {
     assert_true(finds(made, "demo.app", NOW + 59999));
     assert_false(finds(made, "other.app", NOW + 59999));
     assert_false(finds(made, "demo.app", NOW + 60000));
+    assert_non_null(grants_newest(grants)); /* its callers still hear that it has expired */
+    assert_false(finds(made, "demo.app", NOW + 60000 + GRANTS_EXPIRED_KEPT_MS));
     assert_null(grants_newest(grants));
+}
+
+static enum grant_state checked(const struct grant *grant, const char *app, int64_t at_ms) {
+    const struct grant *found = NULL;
+    enum grant_state state = grants_check(grants, str_of(grant->id, ULID_LEN), grant->digest,
+                                          str_from(app), at_ms, &found);
+    assert_ptr_equal(found, state == GRANT_UNKNOWN ? NULL : grant);
+    return state;
+}
+
+static void a_call_learns_what_became_of_its_token(void **state) {
+    (void)state;
+    struct grant root = wish("agent", 60000);
+    struct grant *made = add(&root), *child = child_of(made);
+    const struct grant *none = NULL;
+    uint8_t wrong[RANDOM_TOKEN_DIGEST_BYTES] = {0};
+    assert_int_equal(checked(made, "demo.app", NOW + 59999), GRANT_GOOD);
+    assert_int_equal(checked(made, "demo.app", NOW + 60000), GRANT_EXPIRED);
+    assert_int_equal(checked(made, "other.app", NOW), GRANT_UNKNOWN);
+    struct str id = str_of(made->id, ULID_LEN), app = STR("demo.app");
+    assert_int_equal(grants_check(grants, id, wrong, app, NOW, &none), GRANT_UNKNOWN);
+    /* Not even the digest of an id that never was. */
+    assert_int_equal(grants_check(grants, STR("never"), wrong, app, NOW, &none), GRANT_UNKNOWN);
+    grants_revoke(grants, made);
+    assert_int_equal(checked(made, "demo.app", NOW), GRANT_REVOKED);
+    assert_int_equal(checked(child, "demo.app", NOW), GRANT_REVOKED);
+    assert_null(none);
 }
 
 static void there_is_a_limit_in_number_and_bytes(void **state) {
@@ -142,6 +171,7 @@ int main(void) {
         TEST(resources_lie_within_those_of_the_parent),
         TEST(a_revocation_takes_along_what_was_delegated),
         TEST(a_token_is_its_apps_until_it_expires),
+        TEST(a_call_learns_what_became_of_its_token),
         TEST(there_is_a_limit_in_number_and_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
