@@ -149,6 +149,9 @@ struct route_watch {
     void (*drained)(void *ctx);  /* see route_wake_at */
     void (*stopping)(void *ctx); /* the daemon begins to stop */
     void (*closed)(void *ctx);   /* the whole reply was sent: last callback */
+    /* After route_upgrade(): bytes of the peer, valid until this returns. The peer gets no
+     * further credit for them until route_consumed(). */
+    void (*received)(struct lent bytes, void *ctx);
 };
 void route_watch(struct route_call *call, const struct route_watch *watch, void *ctx);
 
@@ -178,6 +181,17 @@ void route_piece(struct route_call *call, struct str bytes);
  * last piece. False: the method was HEAD and has been answered; send nothing. */
 MUST_CHECK bool route_sized_begin(struct route_call *call, int status, struct str content_type,
                                   uint64_t len);
+
+/* --- another protocol (RFC 9110 7.8) ------------------------------------------------------ */
+
+/* Whether the request asks for `protocol` ("websocket") and can get it: a GET by HTTP/1.1 whose
+ * Upgrade names it. All checks of a route hold before this is asked. */
+bool route_wants_upgrade(const struct route_call *call, struct str protocol);
+
+/* Answer 101 with the fields added to the call. The call must be watched, with `received`. What
+ * is sent with route_piece() leaves as it is; route_sse_end() closes the connection. */
+void route_upgrade(struct route_call *call, struct str protocol);
+void route_consumed(struct route_call *call, size_t len);
 
 size_t route_queued(const struct route_call *call);
 void route_wake_at(struct route_call *call, size_t low);

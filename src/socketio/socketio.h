@@ -88,8 +88,8 @@ struct socketio_options {
     size_t header_count;
 
     /* Web pages that may connect, besides those of http.origins and our own: an origin as a
-     * browser writes it. "http://localhost:*" stands for every port and for none,
-     * "https://*.example.com" for every name below that domain. Borrowed. */
+     * browser writes it. An asterisk as the port stands for any port and for none, an asterisk
+     * as the first label for every name below the rest. Borrowed. */
     const struct str *origins;
     size_t origin_count;
 
