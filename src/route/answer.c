@@ -183,7 +183,7 @@ void answer_collect(struct route_call *call, const struct route *row) {
     call->row = row;
     const struct route_table *table = call->table;
     buf_init(&call->body, table->body_max_bytes);
-    bool timed = (row->needs & ROUTE_JSON) && table->body_stretch_bytes;
+    bool timed = (row->needs & (ROUTE_JSON | ROUTE_BODY)) && table->body_stretch_bytes;
     if (timed) timer_start(&call->slow, table->body_stretch_ms);
 }
 

@@ -37,6 +37,7 @@ enum route_needs {
     ROUTE_PLAIN = 0,
     ROUTE_JSON = 1, /* has a JSON body; its type (400) and size (413) are checked */
     ROUTE_HEAD = 2, /* HEAD is answered as GET without the body */
+    ROUTE_BODY = 4, /* has a body of another type; its size and its pace are checked */
 };
 
 struct route {
@@ -78,6 +79,9 @@ struct route_table {
     uint64_t body_stretch_ms;
     size_t body_stretch_bytes;
     route_guard_fn *guard; /* NULL only if every row is open */
+    /* Web pages that may use these routes with credentials, besides those of the site's rules.
+     * NULL: none. */
+    bool (*lists_origin)(struct str origin, void *ctx);
     /* Append the JSON body of a failure. NULL: {"error":{"code","message","details"}}. */
     void (*failure_body)(const struct route_failure *failure, struct buf *out);
     void *ctx;
