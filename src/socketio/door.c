@@ -26,13 +26,25 @@ struct question {
     struct str version, carrier, id; /* id.at == NULL: a session begins */
 };
 
-static struct str ask(const struct route_call *call, struct str name, char *room) {
-    struct buf out = {
-        .at = room, .room = PARAMETER_MAX_BYTES, .max_bytes = PARAMETER_MAX_BYTES};
-    return route_query(call, name, &out) ? buf_str(&out) : (struct str){NULL, 0};
+static bool has_parameter(struct str query, struct str name) {
+    while (query.at) {
+        struct str value;
+        if (str_equal(str_split(str_split(query, '&', &query), '=', &value), name)) return true;
+    }
+    return false;
 }
 
-static void read_question(const struct route_call *call, struct question *ret) {
+/* A value that is too long or no text is that of nothing: it is there, and empty. */
+static struct str ask(struct route_call *call, struct str name, char *room) {
+    struct buf out = {
+        .at = room, .room = PARAMETER_MAX_BYTES, .max_bytes = PARAMETER_MAX_BYTES};
+    if (route_query(call, name, &out)) return buf_str(&out);
+    struct str query = exchange_query(route_exchange(call));
+    bool there = query.at && has_parameter(query, name);
+    return there ? STR_EMPTY : (struct str){NULL, 0};
+}
+
+static void read_question(struct route_call *call, struct question *ret) {
     ret->version = ask(call, STR("EIO"), ret->eio);
     ret->carrier = ask(call, STR("transport"), ret->transport);
     ret->id = ask(call, STR("sid"), ret->sid);
