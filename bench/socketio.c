@@ -1,9 +1,9 @@
 /* socketio: many clients of one Socket.IO server, and what reaches them.
  *
- *   socketio PORT PID CLIENTS SECONDS
+ *   socketio PORT PID CLIENTS SECONDS ROOMS
  *
  * Each client opens a WebSocket to the server of test/socketio/, connects to "/v1" and joins the
- * room "bench:<its number>". The server sends events to these rooms that carry the time of their
+ * room "bench:<its number modulo ROOMS>". The server sends events to these rooms that carry the time of their
  * sending, by the monotonic clock that both share. After a second of warm-up the time until each
  * event was read here is kept for SECONDS. With SECONDS 0 only the server's memory is measured.
  *
@@ -42,7 +42,7 @@ struct client {
 };
 
 static struct client *clients;
-static size_t client_count, joined_count;
+static size_t client_count, joined_count, room_count;
 static int epoll;
 static uint64_t keep_from_ns;
 static uint64_t event_count;
@@ -105,7 +105,8 @@ static void open_client(struct client *client, size_t index, uint16_t port) {
     if (connect(client->fd, (struct sockaddr *)&place, sizeof(place)) != 0) fail("connect");
     client->reader = websocket_new(WEBSOCKET_CLIENT, MESSAGE_MAX_BYTES, on_message, client);
     if (write(client->fd, request.at, request.len) != (ssize_t)request.len) fail("write");
-    int len = snprintf(join, sizeof(join), "42/v1,1[\"join\",\"bench:%zu\"]", index);
+    int len =
+        snprintf(join, sizeof(join), "42/v1,1[\"join\",\"bench:%zu\"]", index % room_count);
     say(client, STR("40/v1,{\"token\":\"good\"}"));
     say(client, str_of(join, (size_t)len));
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
@@ -174,13 +175,14 @@ static void listen_for(uint64_t ns) {
 
 int main(int argc, char **argv) {
     struct err e;
-    if (argc != 5 || !websocket_load(&e)) {
-        fprintf(stderr, "usage: socketio PORT PID CLIENTS SECONDS\n");
+    if (argc != 6 || !websocket_load(&e)) {
+        fprintf(stderr, "usage: socketio PORT PID CLIENTS SECONDS ROOMS\n");
         return 2;
     }
     pid_t pid = (pid_t)atoi(argv[2]);
     uint64_t seconds = strtoull(argv[4], NULL, 10);
     client_count = strtoull(argv[3], NULL, 10);
+    room_count = strtoull(argv[5], NULL, 10);
     clients = mem_zero(client_count, sizeof(*clients));
     epoll = epoll_create1(0);
 

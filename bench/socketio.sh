@@ -5,8 +5,8 @@
 #   bench/socketio.sh --short      whether it still runs
 #
 # The server is that of test/socketio/, on core 0; its clients are on core 1. The time includes
-# the loopback and the client's own reading. Each event goes to a room of one. Memory is measured
-# idle, after everyone has joined.
+# the loopback and the client's own reading. An event goes to a room of one, or, in
+# the rounds of `crowd`, to one room of all. Memory is measured idle, after everyone has joined.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/lib.sh
@@ -35,10 +35,14 @@ ask() { taskset -c 1 "$OUT/socketio" "$PORT" "$PID" "$@"; }
 for round in $(seq "$ROUNDS"); do
     printf 'chunks %s ' "$round"
     start chunks="$EVENTS" rooms="$CLIENTS"
-    ask "$CLIENTS" "$SECONDS_EACH"
+    ask "$CLIENTS" "$SECONDS_EACH" "$CLIENTS"
+    stop
+    printf 'crowd %s ' "$round"
+    start chunks="$((EVENTS / CLIENTS))" rooms=1
+    ask "$CLIENTS" "$SECONDS_EACH" 1
     stop
 done
 printf 'memory '
 start
-ask "$IDLE" 0
+ask "$IDLE" 0 1
 stop
