@@ -9,6 +9,9 @@
 /* An idle socket holds a few hundred bytes; one in use a frame in each direction. */
 #define ACCEPT_BYTES (16 * KIB)
 
+/* Slow peers pay first when memory is scarce. */
+#define SCARCE_PART 8
+
 struct route_socket {
     struct route_call *call;
     struct websocket *reader;
@@ -48,7 +51,9 @@ void route_socket_cut(struct route_socket *socket) {
 /* Whether `len` more bytes may wait. If not, the peer is cut off. */
 static bool has_room(struct route_socket *socket, size_t len) {
     if (socket->closing) return false;
-    if (route_queued(socket->call) + len <= socket->queue_max_bytes) return true;
+    size_t queued = route_queued(socket->call);
+    size_t limit = socket->queue_max_bytes / (mem_scarce() ? SCARCE_PART : 1);
+    if (queued == 0 || queued + len <= limit) return true;
     socket->lagged = true;
     route_socket_cut(socket);
     return false;

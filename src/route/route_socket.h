@@ -34,7 +34,9 @@ struct route_socket_events {
 
 struct route_socket_options {
     size_t message_max_bytes; /* of the peer's messages, joined */
-    size_t queue_max_bytes;   /* unsent; a peer beyond it is cut off */
+    /* Unsent; a peer beyond it is cut off. An eighth while memory is scarce (base/mem.h). A
+     * message of any size fits an empty queue. */
+    size_t queue_max_bytes;
 };
 
 /* Accept the upgrade that the request asks for, with the fields added to the call. NULL: it asks

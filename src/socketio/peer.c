@@ -8,6 +8,9 @@
 
 #define TO(state) (1u << (state))
 
+/* Clients that do not come back pay first when memory is scarce. */
+#define SCARCE_PART 8
+
 /* clang-format off */
 static const struct {
     struct str name;
@@ -198,7 +201,8 @@ static void sweep(void *ctx) {
 
 static void keep(struct peer *peer, struct parcel *parcel) {
     size_t bytes = parcel_frame(parcel).len + sizeof(struct crate);
-    if (peer->crate_bytes + bytes > options_of(peer)->queue_max_bytes) {
+    size_t limit = options_of(peer)->queue_max_bytes / (mem_scarce() ? SCARCE_PART : 1);
+    if (peer->crate_bytes > 0 && peer->crate_bytes + bytes > limit) {
         peer_end(peer, SOCKETIO_LAGGED);
         return;
     }

@@ -1,5 +1,6 @@
 #include "socketio/socketio.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "socketio/inner.h"
 #include "socketio/origin.h"
@@ -239,6 +240,9 @@ void socketio_emit(struct socketio *server, struct str name_space, struct str ro
     packet_put_event(&text, name_space, event, json);
     room_key(&key, name_space, room);
     struct parcel *parcel = buf_ok(&text) ? parcel_new(buf_str(&text)) : NULL;
+    if (!parcel)
+        log_often(LOG_WARNING, "an event for the room " STR_FMT " is larger than 16 MiB",
+                  STR_ARG(buf_str(&key)));
     for (size_t i = 0; parcel && i < server->branch_count; i++) {
         struct branch *branch = &server->branches[i];
         if (atomic_load(&branch->socket_count) > 0) ship(branch, buf_str(&key), parcel);

@@ -98,8 +98,9 @@ struct socketio_options {
     uint64_t ping_timeout_ms;    /* 20,000 */
     uint64_t connect_timeout_ms; /* 45,000: without any namespace */
     size_t payload_max_bytes;    /* 1,000,000: of a message or a polling body from a client */
-    size_t queue_max_bytes;      /* 1 MiB: waiting for one client */
-    size_t sessions_max;         /* 16,384: more are refused with 503 */
+    size_t queue_max_bytes; /* 1 MiB: waiting for one client; an eighth of it while memory is
+                                  * scarce */
+    size_t sessions_max;    /* 16,384: more are refused with 503 */
 };
 
 /* The origins of the sheet: localhost, https below crawbl.com, crawbl://app. */
@@ -117,7 +118,8 @@ MUST_CHECK bool socketio_new(const struct socketio_options *options, struct sock
  * socketio_free(). */
 const struct route_table *socketio_routes(struct socketio *server);
 
-/* Close all sessions and refuse new ones. on_stopped runs once, on loops[0], when none is left.
+/* Close all sessions and refuse new ones. Call it before route_site_stop(), or sockets leave for
+ * another reason than SOCKETIO_STOPPING. on_stopped runs once, on loops[0], when none is left.
  * Events emitted from now on are dropped. On the thread of loops[0], once. */
 void socketio_stop(struct socketio *server, void (*on_stopped)(void *ctx), void *ctx);
 
@@ -141,7 +143,7 @@ struct socketio_counts socketio_counts(const struct socketio *server);
 /* Send an event with one argument to every member of a room. `json` is one JSON value, or empty
  * for an event without an argument. An empty room means all sockets of the namespace. Each
  * socket is also alone in a room named by its id. Events that one thread emits arrive in that
- * order. Any thread. */
+ * order. One of more than 16 MiB is dropped, with a warning. Any thread. */
 void socketio_emit(struct socketio *server, struct str name_space, struct str room,
                    struct str event, struct str json);
 

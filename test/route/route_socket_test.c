@@ -4,6 +4,8 @@
 #include "fake/exchange_fake.h"
 #include "helper/assert_str.h"
 
+#include "base/mem.h"
+
 #define MESSAGE_MAX_BYTES 100
 #define QUEUE_MAX_BYTES 200
 
@@ -248,6 +250,35 @@ static void a_peer_that_reads_nothing_is_cut_when_its_queue_is_full(void **state
     done(x, "closed 1006;");
 }
 
+static void while_memory_is_scarce_less_may_wait(void **state) {
+    (void)state;
+    struct exchange *x = connected();
+    fake_stop_reading(x);
+    mem_limit(mem_counted() + 1000 * KIB);
+    mem_count(900 * KIB);
+    route_socket_send(sock, WEBSOCKET_TEXT, STR("12345678"));
+    route_socket_send(sock, WEBSOCKET_TEXT, STR("12345678"));
+    assert_true(route_socket_is_open(sock)); /* 20 of 25 bytes */
+    route_socket_send(sock, WEBSOCKET_TEXT, STR("12345678"));
+    mem_uncount(900 * KIB);
+    mem_limit(0);
+    assert_true(route_socket_lagged(sock));
+    done(x, "closed 1006;");
+}
+
+static void a_message_of_any_size_fits_an_empty_queue(void **state) {
+    (void)state;
+    char text[QUEUE_MAX_BYTES * 2];
+    struct exchange *x = connected();
+    memset(text, 'x', sizeof(text));
+    route_socket_send(sock, WEBSOCKET_TEXT, str_of(text, sizeof(text)));
+    assert_true(route_socket_is_open(sock));
+    fake_settle(loop);
+    assert_int_equal(fake_sent(x).len, sizeof(text) + 4);
+    fake_leave(x);
+    done(x, "closed 1006;");
+}
+
 static void it_hears_when_the_queue_has_drained(void **state) {
     (void)state;
     struct exchange *x = connected();
@@ -277,6 +308,8 @@ int main(void) {
         TEST(a_message_beyond_the_limit_is_answered_with_1009),
         TEST(a_stop_closes_with_1001),
         TEST(a_peer_that_reads_nothing_is_cut_when_its_queue_is_full),
+        TEST(while_memory_is_scarce_less_may_wait),
+        TEST(a_message_of_any_size_fits_an_empty_queue),
         TEST(it_hears_when_the_queue_has_drained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
