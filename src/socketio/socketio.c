@@ -171,11 +171,12 @@ void socketio_new_id(char ret[SOCKETIO_ID_BYTES]) {
 }
 
 struct branch *socketio_branch(struct socketio *server, const struct loop *loop) {
-    for (size_t i = 0; i < server->branch_count; i++) {
-        if (server->branches[i].loop == loop) return &server->branches[i];
+    size_t i = 0;
+    while (server->branches[i].loop != loop) {
+        i++;
+        assert(i < server->branch_count);
     }
-    assert(!"a loop of this server");
-    return NULL;
+    return &server->branches[i];
 }
 
 static struct str id_of(const struct peer *peer) {
