@@ -97,7 +97,8 @@ struct peer {
     struct list crates; /* parcels for the next GET */
     size_t crate_bytes;
     struct list sockets;
-    struct list link;     /* in branch->peers */
+    uint64_t left;    /* bit i: it was connected to namespace i, and was disconnected from it */
+    struct list link; /* in branch->peers */
     struct timer ping;    /* for the next ping, or for its answer */
     struct timer joining; /* for the first namespace */
     struct task sweep;

@@ -54,6 +54,11 @@ static struct socketio_socket *socket_new(struct peer *peer,
     return socket;
 }
 
+static uint64_t bit_of(const struct socketio *server,
+                       const struct socketio_namespace *name_space) {
+    return UINT64_C(1) << (name_space - server->options.namespaces);
+}
+
 static void socket_free(struct socketio_socket *socket) {
     socket_move(socket, SOCKET_GONE);
     list_remove(&socket->link);
@@ -64,6 +69,7 @@ static void socket_free(struct socketio_socket *socket) {
 static void socket_leave(struct socketio_socket *socket, enum socketio_reason why) {
     if (socket->state == SOCKET_LEAVING) return;
     bool was_connected = socket->state == SOCKET_CONNECTED;
+    socket->peer->left |= bit_of(server_of(socket), socket->name_space);
     socket_move(socket, SOCKET_LEAVING);
     socket->why = why;
     room_leave_all(socket);
@@ -235,6 +241,13 @@ static void take_event(struct socketio_socket *socket, const struct packet *pack
     buf_done(&name);
 }
 
+/* A client may send events before it learns that we disconnected it. */
+static bool was_in(const struct peer *peer, struct str name) {
+    const struct socketio *server = peer->branch->server;
+    const struct socketio_namespace *name_space = find_namespace(server, name);
+    return name_space && (peer->left & bit_of(server, name_space));
+}
+
 bool socket_take(struct peer *peer, struct str text, struct err *e) {
     struct packet packet;
     if (!packet_read(text, &packet, e)) return false;
@@ -247,6 +260,7 @@ bool socket_take(struct peer *peer, struct str text, struct err *e) {
     }
     if (packet.kind == PACKET_CONNECT_ERROR)
         return err_set(e, ERR_MALFORMED, "CONNECT_ERROR is for servers");
+    if (!socket && was_in(peer, packet.name_space)) return true;
     if (!known)
         return err_set(e, ERR_MALFORMED, "an event for a namespace that is not connected");
     if (packet.kind == PACKET_EVENT && socket->state == SOCKET_CONNECTED)

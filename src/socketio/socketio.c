@@ -14,6 +14,7 @@
 #define BODY_STRETCH_MS 10000
 #define BODY_STRETCH_BYTES (1 * KIB)
 #define RANDOM_BYTES 15
+#define NAMESPACES_MAX 64 /* bits of peer->left */
 
 const struct str socketio_default_origins[3] = {
     STR_INIT("http://localhost:*"),
@@ -95,7 +96,7 @@ bool socketio_new(const struct socketio_options *options, struct socketio **ret,
                   struct err *e) {
     if (!websocket_load(e)) return false;
     size_t count = options->loop_count;
-    assert(count > 0);
+    assert(count > 0 && options->namespace_count <= NAMESPACES_MAX);
     struct socketio *server = mem_zero(1, sizeof(*server) + count * sizeof(struct branch));
     server->options = *options;
     fill_defaults(&server->options);

@@ -79,7 +79,7 @@ struct socketio_namespace {
 struct socketio_options {
     struct loop *const *loops; /* of the server; borrowed */
     size_t loop_count;
-    const struct socketio_namespace *namespaces; /* borrowed; any other name is refused */
+    const struct socketio_namespace *namespaces; /* 64 at most, borrowed; others are refused */
     size_t namespace_count;
 
     /* Request headers of the opening request that are kept for socketio_header(), at most 16;
