@@ -52,7 +52,8 @@ static void on_closed(void *ctx) {
     call = NULL;
 }
 
-static const struct route_watch watch = {on_left, on_drained, on_stopping, on_closed};
+static const struct route_watch watch = {
+    .left = on_left, .drained = on_drained, .stopping = on_stopping, .closed = on_closed};
 
 /* Answer at once with the body. */
 static void echo(struct route_call *it, void *ctx) {
@@ -379,6 +380,46 @@ static void a_listed_page_is_answered_so_that_its_browser_shows_it(void **state)
     assert_str(fake_value(fake_head(x), "vary"), "origin");
     done(x);
     seen_is("guard echo");
+}
+
+static bool lists_app(struct str origin, void *ctx) {
+    assert_ptr_equal(ctx, &loop);
+    return str_equal(origin, STR("crawbl://app"));
+}
+
+static void a_table_may_list_pages_of_its_own(void **state) {
+    (void)state;
+    struct route_table table = first;
+    const struct route_table *const both[] = {&table, &last};
+    table.lists_origin = lists_app;
+    struct route_site *other = route_site_new(loop, both, ARRAY_LEN(both));
+    guard_says = ENTRY_TRUSTED;
+    struct exchange *x = from_page("POST", "/invoke", "crawbl://app");
+    fake_field(x, "sec-fetch-site", "cross-site");
+    fake_start(x, serve, other);
+    fake_body_end(x);
+    assert_int_equal(fake_status(x), 200);
+    assert_str(fake_value(fake_head(x), "access-control-allow-origin"), "crawbl://app");
+    assert_str(fake_value(fake_head(x), "access-control-allow-credentials"), "true");
+    done(x);
+    seen_is("guard echo");
+
+    x = from_page("POST", "/invoke", "crawbl://other");
+    fake_start(x, serve, other);
+    assert_int_equal(fake_status(x), 403);
+    finished(x);
+    x = from_page("GET", "/admin", "crawbl://app"); /* of the other table */
+    fake_start(x, serve, other);
+    finished(x);
+    seen_is("guard echo");
+
+    x = from_page("POST", "/invoke", "crawbl://app"); /* the host must be ours still */
+    fake_listener(x, REACH_LOOPBACK, "evil.example");
+    fake_start(x, serve, other);
+    assert_int_equal(fake_status(x), 403);
+    finished(x);
+    seen_is("guard");
+    route_site_free(other);
 }
 
 static struct exchange *preflight(const char *path, const char *origin) {
@@ -934,6 +975,7 @@ int main(void) {
         TEST(a_name_that_is_not_ours_is_refused_there_too),
         TEST(a_caller_with_a_token_and_an_open_row_take_any_page),
         TEST(a_listed_page_is_answered_so_that_its_browser_shows_it),
+        TEST(a_table_may_list_pages_of_its_own),
         TEST(a_preflight_of_a_listed_page_needs_no_token),
         TEST(what_may_come_once_and_comes_twice_is_400),
         TEST(a_row_that_does_not_say_who_may_come_in_is_none),
