@@ -31,6 +31,8 @@ struct model_call {
     struct turn_sums sums;
     bool usage_seen, wants_tool, cut;
     bool spoke; /* text of the reply is in the journal */
+    void (*on_sound)(const struct media_artifact *sound, void *ctx);
+    void *ctx;
 };
 
 /* --- creation and release ----------------------------------------------------------------- */
@@ -223,6 +225,13 @@ static void on_failed(const struct reply_event *event, void *ctx) {
     }
 }
 
+static void on_artifact(const struct reply_event *event, void *ctx) {
+    struct model_call *call = ctx;
+    clocks_heard(&call->clocks);
+    expense_use(&call->expense, 0);
+    if (call->on_sound) call->on_sound(event->artifact, call->ctx);
+}
+
 /* REPLY_OPAQUE is ignored: only a later request of the same conversation would need it. */
 static void on_reply(const struct reply_event *event, void *ctx) {
     static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
@@ -230,6 +239,7 @@ static void on_reply(const struct reply_event *event, void *ctx) {
         [REPLY_TOOL_CALL] = on_tool_call, [REPLY_APPROVAL] = on_tool_call,
         [REPLY_USAGE] = on_usage,         [REPLY_NOTE] = on_note,
         [REPLY_DONE] = on_done,           [REPLY_FAILED] = on_failed,
+        [REPLY_ARTIFACT] = on_artifact,
     };
     reply_event_handle(handlers, event, ctx);
 }
@@ -357,7 +367,9 @@ bool model_call_start(const struct model_call_options *options, struct model_cal
     struct session_name name = {.session = STR_EMPTY};
     *call = (struct model_call){.refs = 2, /* one for the caller, one until the call is over */
                                 .provider = options->provider,
-                                .arena = arena};
+                                .arena = arena,
+                                .on_sound = options->on_sound,
+                                .ctx = options->ctx};
     bool kept = copy_request(call, options->request) &&
                 arena_str(arena, options->workspace, &name.workspace) &&
                 arena_str(arena, options->user, &name.user);

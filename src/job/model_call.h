@@ -39,6 +39,9 @@ struct model_call_options {
     struct str contract;        /* which wire it came in by */
     uint64_t asked_ms;          /* when, by the host's loop */
     struct model_call_clocks clocks;
+    /* What a model answers in sound, piece by piece. It is not in the journal. NULL: dropped */
+    void (*on_sound)(const struct media_artifact *sound, void *ctx);
+    void *ctx;
 };
 
 /* Ask. One reference is the caller's.
