@@ -192,6 +192,11 @@ static void on_error_of_turn(struct live *live, const struct live_event *event,
     bool cancel = str_equal(event->event_id, live_event_id(live, "cancel", name));
     struct str turn = live_event_id(live, "", name);
     bool ours = !event->event_id.len || str_starts(event->event_id, turn);
+    if (live->state == LIVE_STOPPING && (cancel || !event->event_id.len)) {
+        live_move(live, LIVE_READY); /* there was nothing to cancel any more */
+        live_call_go_on(live);
+        return;
+    }
     if (!ours || cancel) return;
     bool asked = live->call && live->call->sent;
     if (live->state == LIVE_ASKED && (create || !event->event_id.len))

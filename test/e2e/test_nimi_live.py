@@ -172,7 +172,7 @@ def test_turns_are_counted_as_usage(start, ga):
         ("realtime-accept", grpc.StatusCode.UNAVAILABLE, "AI_PROVIDER_UNAVAILABLE"),
         ("realtime-upgrade", grpc.StatusCode.UNAVAILABLE, "AI_PROVIDER_UNAVAILABLE"),
         ("realtime-never", grpc.StatusCode.DEADLINE_EXCEEDED, "AI_PROVIDER_TIMEOUT"),
-        ("realtime-error", grpc.StatusCode.INTERNAL, "AI_PROVIDER_INTERNAL"),
+        ("realtime-error", grpc.StatusCode.INVALID_ARGUMENT, "AI_INPUT_INVALID"),
     ],
 )
 def test_a_connection_that_fails_refuses_the_session(start, ga, model, code, reason):

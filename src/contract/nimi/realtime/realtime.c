@@ -116,23 +116,18 @@ static bool is_the_callers(const struct nimi_call *call,
            bearer_may_see(call, text_str(session->subject));
 }
 
-/* With a reference. NULL: *fault says why. */
+/* With a reference. NULL: *fault says why. Another's session looks like one that never was
+ * (checks.md M4). */
 static struct realtime_session *realtime_find(struct nimi_call *call, struct str id,
                                               struct fault *fault) {
     struct realtime_session *session =
         realtime_table_find(nimi_runtime_realtime(call->instance->runtime), id);
-    if (!session) {
-        fault_set(fault, NIMI_AI_REALTIME_SESSION_NOT_FOUND,
-                  "there is no such realtime session; it was closed, was idle for too long, or "
-                  "ended with the runtime");
-    } else if (!is_the_callers(call, session)) {
-        realtime_unref(session);
-        session = NULL;
-        fault_set(fault, NIMI_APP_SCOPE_FORBIDDEN,
-                  "this session belongs to another app or subject; x-nimi-app-id and the token "
-                  "say who asks");
-    }
-    return session;
+    if (session && is_the_callers(call, session)) return session;
+    realtime_unref(session);
+    fault_set(fault, NIMI_AI_REALTIME_SESSION_NOT_FOUND,
+              "there is no such realtime session of this app and subject; it was closed, was "
+              "idle for too long, or ended with the runtime");
+    return NULL;
 }
 
 /* --- appending ---------------------------------------------------------------------------- */
