@@ -30,7 +30,9 @@ struct model_call {
     struct expense expense;
     struct turn_sums sums;
     bool usage_seen, wants_tool, cut;
-    bool spoke; /* text of the reply is in the journal */
+    bool spoke;       /* text of the reply is in the journal */
+    bool held, paced; /* by the caller; because the journal's reader lags */
+    bool paused;      /* one of them */
     void (*on_sound)(const struct media_artifact *sound, void *ctx);
     void *ctx;
 };
@@ -255,15 +257,27 @@ static void call_lost(const struct err *why, void *ctx) {
     append(call, &event);
 }
 
-static void call_pace(bool hold, void *ctx) {
-    struct model_call *call = ctx;
-    if (!call->asked) return;
-    clocks_hold(&call->clocks, hold);
-    if (hold) {
+static void pause_or_resume(struct model_call *call) {
+    bool pause = call->held || call->paced;
+    if (!call->asked || pause == call->paused) return;
+    call->paused = pause;
+    clocks_hold(&call->clocks, pause);
+    if (pause) {
         call->provider->kind->pause(call->asked);
     } else {
         call->provider->kind->resume(call->asked);
     }
+}
+
+static void call_pace(bool hold, void *ctx) {
+    struct model_call *call = ctx;
+    call->paced = hold;
+    pause_or_resume(call);
+}
+
+void model_call_hold(struct model_call *call, bool hold) {
+    call->held = hold;
+    pause_or_resume(call);
 }
 
 static const struct record_events call_events = {

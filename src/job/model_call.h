@@ -53,6 +53,10 @@ void model_call_unref(struct model_call *call); /* NULL is fine */
 
 struct journal *model_call_journal(const struct model_call *call);
 
+/* The caller can take no more sound: the model is not read, and its silence is no one's fault.
+ * Harmless once the reply is over. */
+void model_call_hold(struct model_call *call, bool hold);
+
 /* Stop it; `why` is a sentence. Harmless once it is ending. */
 void model_call_cancel(struct model_call *call, struct str why);
 

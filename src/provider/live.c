@@ -244,7 +244,7 @@ static void live_read(struct live *live, struct str text) {
 /* --- what came while nothing was wanted ---------------------------------------------------- */
 
 static bool is_held(const struct live *live) {
-    return live->held || (live->call_held && live->call);
+    return live->held && live->call;
 }
 
 static void live_keep(struct live *live, struct str text) {
@@ -276,15 +276,6 @@ static void on_go_on(void *ctx) {
     }
     live->inside--;
     live_release(live);
-}
-
-void live_hold(struct live *live, bool hold) {
-    if (live->held == hold) return;
-    live->held = hold;
-    if (!hold)
-        loop_defer(live->loop, &live->go_on);
-    else if (live->socket)
-        websocket_call_pause(live->socket);
 }
 
 /* --- the socket --------------------------------------------------------------------------- */

@@ -110,7 +110,4 @@ MUST_CHECK bool live_hear(struct live *live, struct str sound);
 /* The answer that is under way ends here; its call ends as done. Harmless without one. */
 void live_interrupt(struct live *live);
 
-/* Read nothing until live_hold(false): the listener cannot take more sound. */
-void live_hold(struct live *live, bool hold);
-
 #endif

@@ -122,18 +122,18 @@ static struct provider_call *live_start(struct provider *provider, struct loop *
     *call = (struct provider_call){
         .live = live, .request = request, .on_reply = on_reply, .ctx = ctx};
     live->call = call;
-    live->call_held = false;
+    live->held = false;
     loop_defer(loop, &live->go_on);
     return call;
 }
 
 static void live_pause(struct provider_call *call) {
-    call->live->call_held = true;
+    call->live->held = true;
     if (call->live->socket) websocket_call_pause(call->live->socket);
 }
 
 static void live_resume(struct provider_call *call) {
-    call->live->call_held = false;
+    call->live->held = false;
     loop_defer(call->live->loop, &call->live->go_on);
 }
 
@@ -145,7 +145,7 @@ static void live_cancel(struct provider_call *call) {
     bool sent = call->sent;
     live->more = (struct live_more){.commit = false};
     live->call = NULL;
-    live->call_held = false;
+    live->held = false;
     free(call);
     if (sent && live->state == LIVE_ANSWERING) live_stop_answer(live);
     if (!sent && live->state != LIVE_OVER && live->state != LIVE_READY) {

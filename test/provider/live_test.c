@@ -340,21 +340,6 @@ static void a_pause_keeps_what_had_come(void **state) {
     assert_false(lost);
 }
 
-static void the_owner_may_hold_it_too(void **state) {
-    (void)state;
-    get_ready();
-    ask();
-    begin("r1");
-    live_hold(live, true);
-    assert_true(fake_websocket_paused());
-    say("r1", "one");
-    assert_heard("");
-    live_hold(live, false);
-    loop_turn(loop);
-    assert_false(fake_websocket_paused());
-    assert_heard("text one;");
-}
-
 static void a_call_may_be_cancelled_in_its_callback(void **state) {
     (void)state;
     get_ready();
@@ -431,7 +416,6 @@ int main(void) {
         TEST(an_answer_that_nobody_asked_for_is_stopped),
         TEST(an_error_about_the_question_fails_it),
         TEST(a_pause_keeps_what_had_come),
-        TEST(the_owner_may_hold_it_too),
         TEST(a_call_may_be_cancelled_in_its_callback),
         TEST(a_lost_connection_fails_the_turn_once),
         TEST(lost_sound_is_reported),

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "contract/nimi/reason.h"
+#include "job/model_call.h"
 
 #include <stdlib.h>
 
@@ -253,10 +254,9 @@ struct provider *realtime_live_ask(struct realtime_turn *turn, struct fault *fau
 }
 
 void realtime_live_send_sound(struct realtime_turn *turn) {
-    struct live *live = turn->session->live;
     while (turn->sound_sent < turn->sound.len) {
         if (realtime_is_held(turn->session)) {
-            live_hold(live, true);
+            model_call_hold(turn->model, true);
             return;
         }
         struct str rest = str_skip(buf_str(&turn->sound), turn->sound_sent);
@@ -267,7 +267,7 @@ void realtime_live_send_sound(struct realtime_turn *turn) {
     }
     buf_clear(&turn->sound);
     turn->sound_sent = 0;
-    live_hold(live, false);
+    model_call_hold(turn->model, false);
 }
 
 void realtime_live_sound(const struct media_artifact *sound, void *ctx) {

@@ -56,7 +56,6 @@ static void turn_free(struct realtime_turn *turn, struct str why) {
     if (turn->model) model_call_cancel(turn->model, why);
     model_call_unref(turn->model);
     realtime_turn_speech_drop(turn, why);
-    if (turn->session->live) live_hold(turn->session->live, false);
     scheduler_release(turn->ticket);
     projection_done(&turn->said);
     buf_done(&turn->reply);
