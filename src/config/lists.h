@@ -47,9 +47,9 @@ struct config_provider {
     bool join_users;        /* of "openai": join consecutive user messages into one */
     unsigned realtime;      /* enum live_which (provider/live.h) */
     struct str realtime_voice;
-    bool listed;            /* it stands in the file */
-    bool used;              /* an agent uses it */
-    bool broken;            /* a mistake in it was noted; report no further ones */
+    bool listed; /* it stands in the file */
+    bool used;   /* an agent uses it */
+    bool broken; /* a mistake in it was noted; report no further ones */
     const struct yaml *at;
 };
 

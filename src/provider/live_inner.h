@@ -56,7 +56,7 @@ struct live {
     unsigned turn;        /* names our events */
     size_t heard_bytes;   /* since the last commit */
     bool refused_sound;   /* live_hear() has said no since on_room */
-    bool held; /* by the call */
+    bool held;            /* by the call */
     struct list messages; /* that came while it was held */
     bool ended;           /* the socket is; `end` is told when the messages were read */
     struct reply_failure end;
