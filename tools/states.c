@@ -11,6 +11,7 @@
 #include "client/grpc_keep.h"
 #include "client/h2.h"
 #include "client/link.h"
+#include "client/websocket_call.h"
 #include "contract/nimi/log_subscription.h"
 #include "contract/nimi/realtime/state.h"
 #include "contract/nimi/transfer/state.h"
@@ -20,6 +21,7 @@
 #include "mcp/client.h"
 #include "mcp/pipe.h"
 #include "mcp/stream.h"
+#include "provider/live.h"
 #include "provider/media_work.h"
 #include "provider/remote_inner.h"
 #include "reader/reader.h"
@@ -63,6 +65,7 @@ MACHINE(peer)
 MACHINE(socketio_socket)
 MACHINE(direct)
 MACHINE(link)
+MACHINE(websocket_call)
 MACHINE(h2)
 MACHINE(h2_stream)
 MACHINE(grpc_call)
@@ -74,6 +77,7 @@ MACHINE(pipe)
 MACHINE(process)
 MACHINE(remote)
 MACHINE(media)
+MACHINE(live)
 MACHINE(slot)
 MACHINE(reader)
 MACHINE(reading)
@@ -123,6 +127,8 @@ static const struct machine {
      DIRECT_STATE_COUNT, direct_moves, direct_name},
     {"A connection to another server", "src/client/link.c", "For one call after the other.",
      LINK_STATE_COUNT,   link_moves,   link_name},
+    {"A WebSocket to another server", "src/client/websocket_call.c", "From the handshake to the close.",
+     WEBSOCKET_CALL_STATE_COUNT, websocket_call_moves, websocket_call_name},
     {"A connection of many calls", "src/client/h2.c", "To another server, over HTTP/2.",
      H2_STATE_COUNT,     h2_moves,     h2_name},
     {"A call on such a connection", "src/client/h2_session.c", "From its place on the connection to the end of the answer.",
@@ -145,6 +151,8 @@ static const struct machine {
      REMOTE_STATE_COUNT, remote_moves, remote_name},
     {"A media call",      "src/provider/media_work.c", "One question to a media provider.",
      MEDIA_STATE_COUNT,  media_moves,  media_name},
+    {"A live model",     "src/provider/live_state.c", "One conversation over one WebSocket (OpenAI's Realtime API).",
+     LIVE_STATE_COUNT,   live_moves,   live_name},
     {"A slot",           "src/loop/slots.c",   "One of so many at once; the others wait in line.",
      SLOT_STATE_COUNT,   slot_moves,   slot_name},
     {"A judge of a stream", "src/reader/reader.c", "The client's side: what its frames say, and what its end comes to.",

@@ -344,7 +344,8 @@ static void on_end(const struct err *why, bool lost, void *ctx) {
     }
 }
 
-static const struct link_events link_events = {{on_line, on_body}, on_ready, on_end, NULL};
+static const struct link_events link_events = {
+    .response = {on_line, on_body}, .on_ready = on_ready, .on_end = on_end};
 
 static void direct_free(struct http_call *call) {
     struct direct *direct = call->direct;

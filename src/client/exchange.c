@@ -100,8 +100,10 @@ static void on_end(const struct err *why, bool lost, void *ctx) {
         exchange_end(exchange, why);
 }
 
-static const struct link_events link_events = {
-    {on_line, on_body}, on_ready, on_end, .on_bytes = on_bytes};
+static const struct link_events link_events = {.response = {on_line, on_body},
+                                               .on_ready = on_ready,
+                                               .on_end = on_end,
+                                               .on_bytes = on_bytes};
 
 /* --- the connection ------------------------------------------------------------------------ */
 

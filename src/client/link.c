@@ -18,6 +18,9 @@
 /* Of a longer body, this much is encrypted at once: a few records. */
 #define SEAL_BYTES (64 * KIB)
 
+/* With room for what TLS adds. */
+#define OUT_RAW_BYTES (2 * LINK_UNSENT_MAX_BYTES)
+
 /* The most that one read can produce. */
 #define UNREAD_MAX_BYTES (PLACE_READ_BYTES + 2 * RECORDS_ROOM_BYTES)
 
@@ -253,6 +256,21 @@ void link_send(struct link *link, struct str head, struct str body, bool no_body
     link_watch(link);
 }
 
+size_t link_unsent(const struct link *link) {
+    return link->out.len - link->out_at;
+}
+
+bool link_write(struct link *link, struct str bytes) {
+    assert(link->state == LINK_BUSY && link->to->on_raw);
+    if (link_unsent(link) + bytes.len > LINK_UNSENT_MAX_BYTES) return false;
+    buf_drop(&link->out, link->out_at);
+    link->out_at = 0;
+    put(link, bytes);
+    send_some(link);
+    link_watch(link);
+    return true;
+}
+
 /* --- receiving ---------------------------------------------------------------------------- */
 
 static void link_break(struct link *link, enum err_code code, const char *text,
@@ -277,9 +295,16 @@ static void link_finish(struct link *link, bool reusable) {
     to->on_end(NULL, false, ctx);
 }
 
+/* As link_take(), for what is no HTTP. */
+static bool take_raw(struct link *link, struct str bytes) {
+    if (bytes.len) link->to->on_raw(bytes, link->ctx);
+    return link->state != LINK_CLOSED && !link->paused;
+}
+
 /* False: the link is no longer this call's, or is paused. */
 static bool link_take(struct link *link, struct str bytes) {
     size_t used;
+    if (link->to->on_raw) return take_raw(link, bytes);
     if (link->to->on_bytes) link->to->on_bytes(bytes, link->ctx);
     if (link->state == LINK_CLOSED) return false;
     enum http1_verdict verdict = http1_response_feed(&link->response, bytes, &used);
@@ -313,6 +338,8 @@ static void link_on_eof(struct link *link) {
     if (link->state == LINK_SECURING) {
         link_break(link, ERR_UNAVAILABLE,
                    "the server closed the connection in the middle of the TLS handshake", NULL);
+    } else if (link->to && link->to->on_raw) {
+        link_break(link, ERR_UNAVAILABLE, "the server ended the connection", NULL);
     } else if (end_is_proven(link) && http1_response_finish(&link->response) == HTTP1_END) {
         if (link->state == LINK_CLOSED) return;
         link_finish(link, false);
@@ -328,7 +355,10 @@ static void link_on_eof(struct link *link) {
 static void link_on_error(struct link *link, int error) {
     const char *text = "the connection broke while the answer was read";
     if (link->send_failed) text = "the connection broke while the request was sent";
-    if (link->state == LINK_SECURING) text = "the connection broke in the TLS handshake";
+    if (link->state == LINK_SECURING)
+        text = "the connection broke in the TLS handshake";
+    else if (link->to && link->to->on_raw)
+        text = "the connection broke";
     link_break(link, ERR_UNAVAILABLE, text, strerrordesc_np(error));
 }
 
@@ -429,6 +459,14 @@ static void read_some(struct link *link) {
     }
 }
 
+static void send_what_waits(struct link *link) {
+    bool waited = has_more_to_send(link);
+    send_some(link);
+    link_watch(link);
+    if (waited && !has_more_to_send(link) && link->to && link->to->on_sent)
+        link->to->on_sent(link->ctx);
+}
+
 static void on_ready(uv_poll_t *poll, int status, int events) {
     struct link *link = poll->data;
     if (link->state == LINK_CLOSED) return;
@@ -436,10 +474,7 @@ static void on_ready(uv_poll_t *poll, int status, int events) {
         link->events = 0;
         events = UV_READABLE | UV_WRITABLE;
     }
-    if (events & UV_WRITABLE) {
-        send_some(link);
-        link_watch(link);
-    }
+    if (events & UV_WRITABLE) send_what_waits(link);
     if ((events & UV_READABLE) && link_reads(link)) read_some(link);
     link_watch(link);
 }
@@ -496,7 +531,7 @@ struct link *link_new(struct place *place, int fd, const struct url *url, enum h
     timer_init(&link->timer, place->loop, on_old, link);
     task_init(&link->task, link_begin, link);
     secure_wait_init(&link->wait, link_on_trust, link);
-    buf_init(&link->out, 2 * HTTP_REQUEST_HEAD_MAX_BYTES);
+    buf_init(&link->out, events->on_raw ? OUT_RAW_BYTES : 2 * HTTP_REQUEST_HEAD_MAX_BYTES);
     buf_init(&link->unread, UNREAD_MAX_BYTES);
     int failed = uv_poll_init(loop_uv(place->loop), &link->poll, fd);
     assert(failed == 0); /* the descriptor is nonblocking and has no other handle */

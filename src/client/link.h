@@ -7,6 +7,8 @@
  * call's request and passes the response to it. After a complete response the link is idle, and
  * the next call to the same server takes it. An idle link that receives anything is closed.
  *
+ * A link with on_raw carries bytes both ways and no HTTP: for a WebSocket. It is never idle.
+ *
  * Private to client/.
  *
  * Memory   frees itself once libuv has released its handle.
@@ -37,6 +39,9 @@ struct link_events {
      * lost the link was idle before and closed without a byte: the request may be repeated */
     void (*on_end)(const struct err *why, bool lost, void *ctx);
     void (*on_bytes)(struct str bytes, void *ctx); /* before they are parsed; may be NULL */
+    /* Not NULL: the bytes are no HTTP and go here. on_end comes with a `why`. */
+    void (*on_raw)(struct str bytes, void *ctx);
+    void (*on_sent)(void *ctx); /* with on_raw: all that was written is sent; may be NULL */
 };
 
 /* Take an idle link to that server, whose address was checked by this rule or a stricter one;
@@ -52,6 +57,14 @@ struct link *link_new(struct place *place, int fd, const struct url *url, enum h
 
 /* Send a request: `head` is copied, `body` borrowed until the link is left or idle. */
 void link_send(struct link *link, struct str head, struct str body, bool no_body);
+
+/* With on_raw: send bytes, after those that wait. False: more than LINK_UNSENT_MAX_BYTES would
+ * wait, and nothing is sent. */
+#define LINK_UNSENT_MAX_BYTES (8 * MIB)
+MUST_CHECK bool link_write(struct link *link, struct str bytes);
+
+/* Bytes that were written and not sent yet, with what TLS adds. */
+size_t link_unsent(const struct link *link);
 
 /* Stop reading the response. Allowed inside the link's events and between them. */
 void link_pause(struct link *link);

@@ -45,9 +45,11 @@ struct config_provider {
     uint64_t connect_ms, first_byte_ms, stall_ms, total_ms, retries; /* or CONFIG_UNSET */
     bool forbid_link_local; /* never ask it at a link-local or private IPv6 address */
     bool join_users;        /* of "openai": join consecutive user messages into one */
-    bool listed;            /* it stands in the file */
-    bool used;              /* an agent uses it */
-    bool broken;            /* a mistake in it was noted; report no further ones */
+    unsigned realtime;      /* enum live_which (provider/live.h) */
+    struct str realtime_voice;
+    bool listed; /* it stands in the file */
+    bool used;   /* an agent uses it */
+    bool broken; /* a mistake in it was noted; report no further ones */
     const struct yaml *at;
 };
 

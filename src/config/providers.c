@@ -417,6 +417,9 @@ static bool refuse_secret(const struct reading *reading, const struct yaml *api_
     return config_refuse_key(api_key, e);
 }
 
+/* In the order of enum live_which. */
+static const char *const realtimes[] = {"auto", "always", "never", NULL};
+
 #define ROW_OF struct provider_entry
 
 /* clang-format off */
@@ -445,6 +448,12 @@ static const struct setting rows[] = {
     {.key = "forbid_link_local", BOOL(provider.forbid_link_local),
      .help = "never ask it at a link-local or private IPv6 address, where clouds serve "
              "credentials; always so for connectors"},
+    {.key = "realtime", CHOICE(provider.realtime), .choices = realtimes,
+     .help = "kinds openai and openai-responses: which of its models a realtime session talks "
+             "to over a WebSocket: `auto` those with 'realtime' in their name, `always`, or "
+             "`never`"},
+    {.key = "realtime_voice", NAME(provider.realtime_voice),
+     .help = "the voice that such a model speaks with; left out: its own"},
     {.key = "join_users", BOOL(provider.join_users),
      .help = "kind openai: for chat templates that refuse two messages of users in a row"},
 };

@@ -8,6 +8,7 @@
 #include "daemon/team_tape.h"
 #include "daemon/team_tools.h"
 #include "provider/chain.h"
+#include "provider/live.h"
 #include "provider/media_openai.h"
 #include "provider/remote.h"
 #include "provider/scripted.h"
@@ -110,6 +111,24 @@ struct media *team_media_beside(const struct config_provider *from, struct http_
     struct media *media = media_openai_new(&options);
     free(headers);
     return media;
+}
+
+struct live_model *team_live_beside(const struct config_provider *from,
+                                    struct http_pool *pool) {
+    const struct dialect *dialect = dialect_find(from->kind);
+    if (!dialect || !dialect->live_beside || from->realtime == LIVE_NEVER) return NULL;
+    struct remote_options options = remote_options_of(from, dialect);
+    struct http_header *headers = headers_of(from);
+    options.headers = headers;
+    options.header_count = from->header_count;
+    options.pool = pool;
+    struct live_model *live = live_model_new(&(struct live_model_options){
+        .remote = &options,
+        .which = (enum live_which)from->realtime,
+        .voice = from->realtime_voice,
+    });
+    free(headers);
+    return live;
 }
 
 /* A pool of the team's own never sends a request, so the library is not needed. */
@@ -324,6 +343,8 @@ void team_done(struct team *team) {
     free(team->settled);
     for (size_t i = 0; i < team->media_count; i++) media_free(team->media[i]);
     free(team->media);
+    for (size_t i = 0; team->live && i < team->media_count; i++) live_model_free(team->live[i]);
+    free(team->live);
     /* A chain comes after the providers that it borrows. */
     while (team->provider_count) provider_free(team->providers[--team->provider_count]);
     free(team->providers);

@@ -31,6 +31,7 @@ struct team {
     size_t provider_count;
     struct media **media; /* one per connector, NULL where it has none; see team_media.h */
     size_t media_count;
+    struct live_model **live; /* likewise, media_count of them */
     struct tool **tools; /* of the script, the operator's own, the built-in ones, of servers */
     size_t tool_count;
     const struct config_own_tool **own_tools; /* the operator's own */

@@ -30,7 +30,11 @@ struct model_call {
     struct expense expense;
     struct turn_sums sums;
     bool usage_seen, wants_tool, cut;
-    bool spoke; /* text of the reply is in the journal */
+    bool spoke;       /* text of the reply is in the journal */
+    bool held, paced; /* by the caller; because the journal's reader lags */
+    bool paused;      /* one of them */
+    void (*on_sound)(const struct media_artifact *sound, void *ctx);
+    void *ctx;
 };
 
 /* --- creation and release ----------------------------------------------------------------- */
@@ -223,6 +227,13 @@ static void on_failed(const struct reply_event *event, void *ctx) {
     }
 }
 
+static void on_artifact(const struct reply_event *event, void *ctx) {
+    struct model_call *call = ctx;
+    clocks_heard(&call->clocks);
+    expense_use(&call->expense, 0);
+    if (call->on_sound) call->on_sound(event->artifact, call->ctx);
+}
+
 /* REPLY_OPAQUE is ignored: only a later request of the same conversation would need it. */
 static void on_reply(const struct reply_event *event, void *ctx) {
     static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
@@ -230,6 +241,7 @@ static void on_reply(const struct reply_event *event, void *ctx) {
         [REPLY_TOOL_CALL] = on_tool_call, [REPLY_APPROVAL] = on_tool_call,
         [REPLY_USAGE] = on_usage,         [REPLY_NOTE] = on_note,
         [REPLY_DONE] = on_done,           [REPLY_FAILED] = on_failed,
+        [REPLY_ARTIFACT] = on_artifact,
     };
     reply_event_handle(handlers, event, ctx);
 }
@@ -245,15 +257,27 @@ static void call_lost(const struct err *why, void *ctx) {
     append(call, &event);
 }
 
-static void call_pace(bool hold, void *ctx) {
-    struct model_call *call = ctx;
-    if (!call->asked) return;
-    clocks_hold(&call->clocks, hold);
-    if (hold) {
+static void pause_or_resume(struct model_call *call) {
+    bool pause = call->held || call->paced;
+    if (!call->asked || pause == call->paused) return;
+    call->paused = pause;
+    clocks_hold(&call->clocks, pause);
+    if (pause) {
         call->provider->kind->pause(call->asked);
     } else {
         call->provider->kind->resume(call->asked);
     }
+}
+
+static void call_pace(bool hold, void *ctx) {
+    struct model_call *call = ctx;
+    call->paced = hold;
+    pause_or_resume(call);
+}
+
+void model_call_hold(struct model_call *call, bool hold) {
+    call->held = hold;
+    pause_or_resume(call);
 }
 
 static const struct record_events call_events = {
@@ -357,7 +381,9 @@ bool model_call_start(const struct model_call_options *options, struct model_cal
     struct session_name name = {.session = STR_EMPTY};
     *call = (struct model_call){.refs = 2, /* one for the caller, one until the call is over */
                                 .provider = options->provider,
-                                .arena = arena};
+                                .arena = arena,
+                                .on_sound = options->on_sound,
+                                .ctx = options->ctx};
     bool kept = copy_request(call, options->request) &&
                 arena_str(arena, options->workspace, &name.workspace) &&
                 arena_str(arena, options->user, &name.user);

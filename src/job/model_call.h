@@ -39,6 +39,9 @@ struct model_call_options {
     struct str contract;        /* which wire it came in by */
     uint64_t asked_ms;          /* when, by the host's loop */
     struct model_call_clocks clocks;
+    /* What a model answers in sound, piece by piece. It is not in the journal. NULL: dropped */
+    void (*on_sound)(const struct media_artifact *sound, void *ctx);
+    void *ctx;
 };
 
 /* Ask. One reference is the caller's.
@@ -49,6 +52,10 @@ MUST_CHECK bool model_call_start(const struct model_call_options *options,
 void model_call_unref(struct model_call *call); /* NULL is fine */
 
 struct journal *model_call_journal(const struct model_call *call);
+
+/* The caller can take no more sound: the model is not read, and its silence is no one's fault.
+ * Harmless once the reply is over. */
+void model_call_hold(struct model_call *call, bool hold);
 
 /* Stop it; `why` is a sentence. Harmless once it is ending. */
 void model_call_cancel(struct model_call *call, struct str why);

@@ -111,6 +111,7 @@ struct dialect {
     const char *base_url;   /* the default; NULL: must be configured */
     const char *key_env[3]; /* variables that may hold the key; the first one set is used */
     bool media_beside;      /* serves OpenAI's media API (openai_media.h) at the same address */
+    bool live_beside;       /* serves OpenAI's Realtime API (live.h) at the same address */
 
     /* Append the URL of the request. */
     void (*url)(const struct dialect_settings *settings, const struct provider_request *request,

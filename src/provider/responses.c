@@ -201,6 +201,7 @@ const struct dialect responses_dialect = {
     .base_url = "https://api.openai.com/v1",
     .key_env = {"OPENAI_API_KEY"},
     .media_beside = true,
+    .live_beside = true,
     .url = write_url,
     .key_header = "authorization",
     .key_prefix = "Bearer ",

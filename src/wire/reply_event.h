@@ -31,7 +31,7 @@ enum reply_kind {
     /* call_id, text, tool, args: a question to a human that this reply ends with; tool may be
      * empty. */
     REPLY_APPROVAL,
-    REPLY_ARTIFACT, /* artifact: audio or an image */
+    REPLY_ARTIFACT, /* artifact: audio or an image; of a live model, a piece of what it says */
     REPLY_VECTOR,   /* vector */
     /* Of an agent that makes its calls itself, to be shown and recorded: call_id (its own name
      * for the call, or empty), tool, args. */

@@ -1,11 +1,13 @@
 /* The state machines of client/, every pair of states. */
 #include "client/direct.h"
 #include "client/link.h"
+#include "client/websocket_call.h"
 
 #include "helper/moves.h"
 
 MACHINE(direct)
 MACHINE(link)
+MACHINE(websocket_call)
 
 static void a_request_moves_as_drawn(void **state) {
     (void)state;
@@ -25,8 +27,18 @@ static void a_connection_moves_as_drawn(void **state) {
     assert_moves(&link_machine, LINK_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
+static void a_websocket_moves_as_drawn(void **state) {
+    (void)state;
+    static const char *const drawn[] = {
+        "dialling asking", "dialling over", "asking refused", "asking open",
+        "asking over",     "refused over",  "open over",
+    };
+    assert_moves(&websocket_call_machine, WEBSOCKET_CALL_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_websocket_moves_as_drawn),
         cmocka_unit_test(a_request_moves_as_drawn),
         cmocka_unit_test(a_connection_moves_as_drawn),
     };

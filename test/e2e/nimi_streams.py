@@ -7,6 +7,7 @@
 A new streaming method is one more row of MODES: its name, how to open it, whether an event comes
 before anything happens, and which event would be an end.
 """
+import itertools
 import socket
 import threading
 import time
@@ -16,8 +17,9 @@ import nimi_client as nimi
 from accounts import Holder
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from nimi.runtime.v1 import account_pb2, app_pb2, app_pb2_grpc, audit_pb2, auth_pb2, auth_pb2_grpc
+from nimi.runtime.v1 import realtime_pb2 as rt
+from nimi.runtime.v1 import realtime_pb2_grpc, workflow_pb2_grpc
 from nimi.runtime.v1 import workflow_pb2 as wf
-from nimi.runtime.v1 import workflow_pb2_grpc
 from nimi_client import common, pb
 from subscriptions import STOPPED
 
@@ -145,6 +147,30 @@ def open_watch(machine, client):
     return stub.Watch(health_pb2.HealthCheckRequest(), timeout=PATIENCE)
 
 
+def open_realtime(machine, client):
+    """A session of its own; an app has at most 16. Every tenth talks for ever to a reader that takes
+    nothing."""
+    number = next(machine.numbers)
+    app = f"app.{number // 16}"
+    metadata = client.metadata(app_id=app)
+    stub = realtime_pb2_grpc.RuntimeAiRealtimeServiceStub(client.channel)
+    opening = rt.OpenRealtimeSessionRequest(head=nimi.head(app_id=app))
+    session = client.ask(stub.OpenRealtimeSession, opening, metadata)[0].session_id
+    call = stub.ReadRealtimeEvents(
+        rt.ReadRealtimeEventsRequest(session_id=session), metadata=metadata, timeout=PATIENCE
+    )
+    if number % 10 == 0:
+        message = pb.ChatMessage(role="user", content="for ever")
+        items = [rt.RealtimeInputItem(message=message)]
+        request = rt.AppendRealtimeInputRequest(session_id=session, items=items)
+        client.ask(stub.AppendRealtimeInput, request, metadata)
+    return call
+
+
+def ends_realtime(event):
+    return event.HasField("completed") or event.HasField("failed")
+
+
 def never(event):
     return False
 
@@ -164,6 +190,7 @@ MODES = [
     ("D app messages",    open_messages,        False, never),
     ("D account",         open_account,         True,  never),
     ("D grpc.health.v1",  open_watch,           True,  never),
+    ("D realtime",        open_realtime,        True,  ends_realtime),
     ("A text",            open_text,            True,  ends_scenario),  # last: it talks
 ]
 
@@ -174,6 +201,7 @@ MODES = [
 class Machine:
     def __init__(self, start_weir, each):
         self.each, self.mute, self.calls = each, Mute(), []
+        self.numbers = itertools.count()
         self.weir = start_weir(
             script="test/e2e/scripts/slow.yaml",
             config=self.mute.config,

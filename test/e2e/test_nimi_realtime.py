@@ -242,13 +242,23 @@ def test_a_session_is_its_apps(weir):
     client = nimi.Client(weir)
     session = Session(client)
     theirs = client.metadata(app_id="other.app")
-    for method in (session.append, session.close):
-        with pytest.raises(nimi.Refused) as refused:
-            method(metadata=theirs)
-        assert refused.value.reason == "APP_SCOPE_FORBIDDEN"
-        assert refused.value.code == grpc.StatusCode.PERMISSION_DENIED
-    events = session.read(metadata=theirs)
-    assert not events.rest() and events.code == grpc.StatusCode.PERMISSION_DENIED
+    mine, never = session.id, "rt_" + "0" * 26
+    said = []
+    for session.id in (mine, never):  # M4: the same code and text as for one that never was
+        for method in (session.append, session.close):
+            with pytest.raises(nimi.Refused) as refused:
+                method(metadata=theirs)
+            assert refused.value.reason == "AI_REALTIME_SESSION_NOT_FOUND"
+            assert refused.value.code == grpc.StatusCode.NOT_FOUND
+            said.append(json.loads(refused.value.text))
+        events = session.read(metadata=theirs)
+        assert not events.rest() and events.code == grpc.StatusCode.NOT_FOUND
+        said.append(json.loads(events.text))
+    for words in said:
+        words.pop("traceId", None)
+    assert all(words == said[0] for words in said)
+    session.id = mine
+    session.append("it is still there")
 
 
 @NIMI

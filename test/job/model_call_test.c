@@ -347,6 +347,30 @@ static void a_reader_that_lags_pauses_the_model_and_its_silence(void **state) {
     assert_true(str_find(buf_str(&m->seen), STR(TIMED_OUT)) < m->seen.len);
 }
 
+/* Two may hold it: the caller and a reader that lags. It goes on when neither does. */
+static void a_caller_that_holds_pauses_the_model_and_its_silence(void **state) {
+    struct asked_model *m = *state;
+    ask(m);
+    fake_text(out(m), STR("a"));
+    turns(&m->f);
+    model_call_hold(m->call, true);
+    model_call_hold(m->call, true);
+    assert_true(fake_paused(out(m)));
+    loop_advance(m->f.loop, 60000);
+    assert_int_equal(fake_calls(m->f.model), 1);
+    model_call_hold(m->call, false);
+    assert_false(fake_paused(out(m)));
+    m->reads = false;
+    flood(m);
+    assert_true(fake_paused(out(m)));
+    model_call_hold(m->call, true);
+    model_call_hold(m->call, false);
+    assert_true(fake_paused(out(m)));
+    loop_advance(m->f.loop, 60000);
+    turns(&m->f);
+    model_call_hold(m->call, true); /* it is over */
+}
+
 static void the_whole_runs_out_also_while_it_is_paused(void **state) {
     struct asked_model *m = *state;
     ask(m);
@@ -489,6 +513,7 @@ int main(void) {
         TEST(the_whole_is_not_made_longer_by_words),
         TEST(a_clock_of_zero_does_not_run),
         TEST(a_reader_that_lags_pauses_the_model_and_its_silence),
+        TEST(a_caller_that_holds_pauses_the_model_and_its_silence),
         TEST(the_whole_runs_out_also_while_it_is_paused),
         TEST(a_reader_that_goes_lets_a_paused_model_go_on),
         STORED(a_cancelled_call_asks_no_provider_any_more),

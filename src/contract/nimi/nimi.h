@@ -36,6 +36,7 @@ struct nimi_connector {
     struct str vendor;         /* the dialect of its provider: "openai" */
     struct provider *provider; /* NULL: no text generation */
     struct media *media;       /* NULL: no speech, pictures, transcripts or embeddings */
+    struct live_model *live;   /* NULL: no model of it is talked to live (provider/live.h) */
     struct str owner;          /* the subject that may use it; empty: everyone */
     struct str endpoint;       /* its base URL; empty: the vendor's own */
     struct str probe_url;      /* the base URL in either case; empty: nothing to probe */

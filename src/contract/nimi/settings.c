@@ -47,6 +47,7 @@ static struct nimi_connector connector_of(const struct config *config, size_t i,
     if (from->builtin) return connector;
     connector.vendor = from->provider->kind;
     connector.provider = team->providers[from->provider - config->providers];
+    connector.live = team->live && i < team->media_count ? team->live[i] : NULL;
     connector.endpoint = from->provider->base_url;
     connector.probe_url = address_of(from->provider);
     connector.has_credential = has_credential(from->provider);

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "contract/nimi/moment.h"
+#include "contract/nimi/realtime/live.h"
 #include "contract/nimi/realtime/turn.h"
 
 #include <assert.h>
@@ -97,6 +98,7 @@ static void leave_home(struct realtime_session *session) {
     if (!list_linked(&session->link)) return;
     timer_stop(&session->idle);
     realtime_turn_drop(session);
+    realtime_live_drop(session);
     list_remove(&session->link);
     realtime_table_remove(nimi_runtime_realtime(session->instance->runtime), session);
     realtime_unref(session);
@@ -133,7 +135,8 @@ void realtime_wake(struct realtime_session *session) {
 static void on_idle(void *ctx) {
     struct realtime_session *session = ctx;
     pthread_mutex_lock(&session->lock);
-    bool idle = session->state == REALTIME_LISTENING && list_empty(&session->inputs);
+    bool idle = session->state == REALTIME_LISTENING && list_empty(&session->inputs) &&
+                !session->opening;
     if (idle) {
         realtime_move(session, REALTIME_OVER);
         topic_end(session->topic, ERR_CANCELLED, IDLE_TEXT);
@@ -155,6 +158,8 @@ struct realtime_session *realtime_new(const struct realtime_options *options) {
     session->owner = text_copy(options->owner);
     session->audio_format = text_copy(str_trim(request->output_audio_format));
     session->audio_rate_hz = request->output_sample_rate_hz;
+    session->is_live = options->is_live;
+    session->sounds = options->sounds;
     session->instance = options->instance;
     buf_init(&session->head, 8 * MIB); /* bounded as a part of a request */
     pb_encode(&nimi_scenario_request_head_table, request->head, &session->head);
@@ -173,24 +178,60 @@ struct realtime_session *realtime_new(const struct realtime_options *options) {
     return session;
 }
 
-void realtime_discard(struct realtime_session *session) {
+void realtime_abandon(struct realtime_session *session) {
     pthread_mutex_lock(&session->lock);
     realtime_move(session, REALTIME_OVER);
     pthread_mutex_unlock(&session->lock);
     leave_home(session);
+}
+
+void realtime_discard(struct realtime_session *session) {
+    realtime_abandon(session);
     realtime_unref(session);
 }
 
+static size_t input_bytes(const struct realtime_input *input) {
+    return input->spec.len + input->sound.len;
+}
+
+/* The lock is held. */
+static struct realtime_input *pop_locked(struct realtime_session *session) {
+    struct realtime_input *input = input_of(list_pop(&session->inputs));
+    session->input_count--;
+    session->input_bytes -= input_bytes(input);
+    return input;
+}
+
 struct realtime_input *realtime_take_input(struct realtime_session *session) {
-    struct realtime_input *input = NULL;
     pthread_mutex_lock(&session->lock);
-    if (!list_empty(&session->inputs)) {
-        input = input_of(list_pop(&session->inputs));
-        session->input_count--;
-        session->input_bytes -= input->spec.len;
-    }
+    struct realtime_input *input = list_empty(&session->inputs) ? NULL : pop_locked(session);
     pthread_mutex_unlock(&session->lock);
     return input;
+}
+
+struct realtime_input *realtime_take_sound(struct realtime_session *session) {
+    struct realtime_input *input = NULL;
+    pthread_mutex_lock(&session->lock);
+    if (!list_empty(&session->inputs) &&
+        !realtime_input_is_turn(input_of(session->inputs.next)))
+        input = pop_locked(session);
+    pthread_mutex_unlock(&session->lock);
+    return input;
+}
+
+void realtime_return_sound(struct realtime_session *session, struct realtime_input *input) {
+    pthread_mutex_lock(&session->lock);
+    list_prepend(&session->inputs, &input->link);
+    session->input_count++;
+    session->input_bytes += input_bytes(input);
+    pthread_mutex_unlock(&session->lock);
+}
+
+bool realtime_waits_spoken(struct realtime_session *session) {
+    pthread_mutex_lock(&session->lock);
+    bool waits = !list_empty(&session->inputs) && input_of(session->inputs.next)->spoken;
+    pthread_mutex_unlock(&session->lock);
+    return waits;
 }
 
 /* Their readers are cut as all streams are. */
@@ -224,18 +265,32 @@ static bool takes_input(const struct realtime_session *session, size_t bytes,
                      session->input_count, REALTIME_INPUTS_MAX);
 }
 
+/* Sound comes in many small pieces: those that wait for the same turn are joined. What is left
+ * of `input` is the caller's. The lock is held. */
+static bool join_locked(struct realtime_session *session, const struct realtime_input *input) {
+    if (list_empty(&session->inputs) || input->spec.len) return false;
+    struct realtime_input *last = input_of(session->inputs.prev);
+    if (realtime_input_is_turn(last) || !buf_append(&last->sound, buf_str(&input->sound)))
+        return false;
+    last->spoken = input->spoken;
+    memcpy(last->trace, input->trace, sizeof(last->trace));
+    return true;
+}
+
 bool realtime_append(struct realtime_session *session, struct realtime_input *input,
                      struct fault *fault) {
+    bool joined = false;
     pthread_mutex_lock(&session->lock);
-    bool taken = takes_input(session, input->spec.len, fault);
+    bool taken = takes_input(session, input_bytes(input), fault);
     if (taken) {
-        list_append(&session->inputs, &input->link);
-        session->input_count++;
-        session->input_bytes += input->spec.len;
+        session->input_bytes += input_bytes(input);
+        joined = join_locked(session, input);
+        if (!joined) list_append(&session->inputs, &input->link);
+        session->input_count += !joined;
         wake_locked(session);
     }
     pthread_mutex_unlock(&session->lock);
-    if (!taken) realtime_input_free(input);
+    if (!taken || joined) realtime_input_free(input);
     return taken;
 }
 

@@ -26,6 +26,7 @@
 #include "contract/nimi/realtime/dialogue.h"
 #include "contract/nimi/realtime/state.h"
 #include "contract/nimi/ulid.h"
+#include "provider/live.h"
 #include "topic/topic.h"
 
 #include <pthread.h>
@@ -49,11 +50,23 @@
 
 struct realtime_turn;
 
-/* What one call appended: it makes one turn. */
+/* What one call appended: it makes one turn, or is sound of a later one. */
 struct realtime_input {
     struct list link;
     char trace[ULID_LEN + 1]; /* of that call */
-    struct buf spec;          /* a TextGenerateScenarioSpec with the messages */
+    struct buf spec;          /* a TextGenerateScenarioSpec with the messages; may be empty */
+    struct buf sound;         /* of a live session */
+    bool spoken;              /* the sound ends a turn */
+};
+
+/* Whether it makes a turn; the others are sound that a later one ends. */
+static inline bool realtime_input_is_turn(const struct realtime_input *input) {
+    return input->spoken || input->spec.len > 0;
+}
+
+/* What a live session sends and hears. */
+struct realtime_sounds {
+    enum live_sound in, out;
 };
 
 void realtime_input_free(struct realtime_input *input); /* NULL is fine */
@@ -90,6 +103,14 @@ struct realtime_session {
     struct timer idle;
     struct dialogue dialogue;
     struct realtime_turn *turn; /* NULL: listening */
+
+    /* Of a live session (live.h). */
+    bool is_live;                     /* constant */
+    struct realtime_sounds sounds;    /* constant */
+    struct live *live;                /* NULL: not connected yet */
+    struct engine *live_engine;       /* a reference, which keeps its model */
+    bool live_is_new;                 /* it was told nothing of the conversation yet */
+    struct realtime_opening *opening; /* the call that waits for the connection; NULL: none */
 };
 
 struct realtime_session *realtime_ref(struct realtime_session *session);
@@ -101,6 +122,8 @@ struct realtime_options {
     struct nimi_instance *instance; /* of this loop */
     struct str app, subject, owner;
     const struct nimi_open_realtime_session_request *request;
+    bool is_live;
+    struct realtime_sounds sounds;
 };
 
 /* One reference is the caller's, who gives it to the table, and one the home's. */
@@ -108,6 +131,9 @@ struct realtime_session *realtime_new(const struct realtime_options *options);
 
 /* End one that the table did not take, and the caller's reference. */
 void realtime_discard(struct realtime_session *session);
+
+/* End one that the table took, before its caller heard of it. */
+void realtime_abandon(struct realtime_session *session);
 
 /* Go to another state. False: the session is over. */
 MUST_CHECK bool realtime_step(struct realtime_session *session, enum realtime_state next);
@@ -122,6 +148,13 @@ bool realtime_is_held(struct realtime_session *session);
 
 /* The next input, or NULL. The caller owns it. */
 struct realtime_input *realtime_take_input(struct realtime_session *session);
+
+/* The next input if it makes no turn, or NULL; and put it back. */
+struct realtime_input *realtime_take_sound(struct realtime_session *session);
+void realtime_return_sound(struct realtime_session *session, struct realtime_input *input);
+
+/* Whether a spoken turn is the next input. */
+bool realtime_waits_spoken(struct realtime_session *session);
 
 /* The runtime stops, and the loop: end the sessions of this home. */
 void realtime_leave_all(struct nimi_instance *instance);

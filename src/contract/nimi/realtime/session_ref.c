@@ -9,6 +9,7 @@
 void realtime_input_free(struct realtime_input *input) {
     if (!input) return;
     buf_done(&input->spec);
+    buf_done(&input->sound);
     free(input);
 }
 
@@ -20,7 +21,7 @@ struct realtime_session *realtime_ref(struct realtime_session *session) {
 void realtime_unref(struct realtime_session *session) {
     if (!session || atomic_fetch_sub_explicit(&session->refs, 1, memory_order_acq_rel) != 1)
         return;
-    assert(!session->turn && !list_linked(&session->link));
+    assert(!session->turn && !session->live && !list_linked(&session->link));
     LIST_EACH(&session->inputs, link) {
         realtime_input_free(CONTAINER_OF(link, struct realtime_input, link));
     }

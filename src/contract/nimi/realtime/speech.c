@@ -26,7 +26,7 @@ struct media *realtime_speaker(const struct nimi_settings *settings,
 
 /* --- sending ------------------------------------------------------------------------------ */
 
-static void publish_chunk(struct realtime_turn *turn, struct str chunk, bool last) {
+void realtime_publish_chunk(struct realtime_turn *turn, struct str chunk, bool last) {
     const struct nimi_realtime_audio_chunk audio = {.chunk = chunk,
                                                     .mime_type = text_str(turn->sound_type),
                                                     .sample_rate_hz = turn->sound_rate_hz,
@@ -44,7 +44,7 @@ void realtime_turn_send_sound(struct realtime_turn *turn) {
         struct str rest = str_skip(buf_str(&turn->sound), turn->sound_sent);
         struct str chunk = str_head(rest, CHUNK_BYTES);
         turn->sound_sent += chunk.len;
-        publish_chunk(turn, chunk, chunk.len == rest.len);
+        realtime_publish_chunk(turn, chunk, chunk.len == rest.len);
     }
     realtime_turn_complete(turn);
 }

@@ -1,6 +1,7 @@
 #include "contract/nimi/realtime/turn.h"
 
 #include "base/mem.h"
+#include "contract/nimi/realtime/live.h"
 #include "contract/nimi/realtime/turn_inner.h"
 #include "job/model_call.h"
 #include "store/audit_writer.h"
@@ -87,17 +88,24 @@ static void turn_end(struct realtime_turn *turn, int reason) {
 }
 
 /* The real SDK shows the reason as a number, so the hint holds its name. */
-void realtime_turn_fail(struct realtime_turn *turn, const struct fault *fault) {
+void realtime_publish_failed(struct realtime_session *session, const struct fault *fault,
+                             struct str trace) {
     struct buf hint;
     buf_init(&hint, 2 * KIB);
     buf_printf(&hint, "%s: %s", reason_get(fault->reason)->name, fault->why.text);
     const struct nimi_realtime_failed failed = {.reason_code = fault->reason,
                                                 .action_hint = buf_str(&hint)};
-    realtime_turn_publish(
-        turn, &(struct nimi_realtime_event){.event_type = NIMI_REALTIME_EVENT_FAILED,
-                                            .which_payload = NIMI_REALTIME_EVENT_FAILED_CASE,
-                                            .failed = &failed});
+    realtime_publish(
+        session,
+        &(struct nimi_realtime_event){.event_type = NIMI_REALTIME_EVENT_FAILED,
+                                      .which_payload = NIMI_REALTIME_EVENT_FAILED_CASE,
+                                      .failed = &failed},
+        trace);
     buf_done(&hint);
+}
+
+void realtime_turn_fail(struct realtime_turn *turn, const struct fault *fault) {
+    realtime_publish_failed(turn->session, fault, str_of(turn->input->trace, ULID_LEN));
     turn_end(turn, fault->reason);
 }
 
@@ -129,6 +137,15 @@ static void flush_text(struct realtime_turn *turn) {
     pieces_sent(&turn->said.text, rest.len);
 }
 
+/* What was said is only known to the server, as sound. */
+static void remember_spoken(struct buf *spec) {
+    const struct nimi_chat_message spoken = {
+        .role = STR("user"), .content = STR("[the user spoke here; the words are not known]")};
+    pb_encode(&nimi_text_generate_scenario_spec_table,
+              &(struct nimi_text_generate_scenario_spec){.input = &spoken, .input_count = 1},
+              spec);
+}
+
 /* The input and the answer are now part of the conversation. */
 static void remember(struct realtime_turn *turn) {
     const struct nimi_chat_message answer = {.role = STR("assistant"),
@@ -136,13 +153,16 @@ static void remember(struct realtime_turn *turn) {
     const struct nimi_text_generate_scenario_spec spec = {.input = &answer, .input_count = 1};
     struct buf *both = &turn->input->spec;
     both->max_bytes = SIZE_MAX; /* both parts are bounded */
+    if (turn->input->spoken) remember_spoken(both);
     if (turn->reply.len) pb_encode(&nimi_text_generate_scenario_spec_table, &spec, both);
     dialogue_add(&turn->session->dialogue, buf_str(both));
 }
 
 static void on_answered(struct realtime_turn *turn) {
     remember(turn);
-    if (turn->session->audio_format.len && str_trim(buf_str(&turn->reply)).len) {
+    if (turn->session->is_live) {
+        realtime_live_answered(turn);
+    } else if (turn->session->audio_format.len && str_trim(buf_str(&turn->reply)).len) {
         realtime_turn_speak(turn);
     } else {
         realtime_turn_complete(turn);
@@ -184,20 +204,22 @@ static void read_answer(void *ctx) {
 
 /* The request is made as the first agent, because scripts' scenes and budgets are defined for
  * agents. */
-static bool ask_model(struct realtime_turn *turn, struct err *e) {
+static bool ask_model(struct realtime_turn *turn, struct provider *provider, struct err *e) {
     struct run_host *host = turn->session->instance->host;
     struct str subject = text_str(turn->session->subject);
     turn->prompt.request.agent = turn->engine->agents[0].slug;
     struct model_call_options options = {.host = host,
                                          .engine = turn->engine,
-                                         .provider = turn->admission.connector->provider,
+                                         .provider = provider,
                                          .request = &turn->prompt.request,
                                          .workspace = text_str(turn->session->app),
                                          .user = subject.len ? subject : STR("anonymous"),
                                          .text = turn->prompt.asked,
                                          .contract = STR("nimi"),
                                          .asked_ms = turn->asked_ms,
-                                         .clocks = turn->clocks};
+                                         .clocks = turn->clocks,
+                                         .on_sound = realtime_live_sound,
+                                         .ctx = turn};
     if (!model_call_start(&options, &turn->model, e)) return false;
     if (!cursor_open(model_call_journal(turn->model), 0, host->loop, read_answer, turn,
                      &turn->cursor, e))
@@ -206,13 +228,19 @@ static bool ask_model(struct realtime_turn *turn, struct err *e) {
     return true;
 }
 
+static struct provider *model_of(struct realtime_turn *turn, struct fault *fault) {
+    if (turn->session->is_live) return realtime_live_ask(turn, fault);
+    return turn->admission.connector->provider;
+}
+
 static void turn_ask(struct realtime_turn *turn) {
     struct fault fault;
     struct err e;
     timer_stop(&turn->wait);
     if (!realtime_step(turn->session, REALTIME_ASKING)) return;
-    if (ask_model(turn, &e)) return;
-    fault_set_code(&fault, NIMI_AI_PROVIDER_RATE_LIMITED, e.code, "%s", e.text);
+    struct provider *provider = model_of(turn, &fault);
+    if (provider && ask_model(turn, provider, &e)) return;
+    if (provider) fault_set_code(&fault, NIMI_AI_PROVIDER_RATE_LIMITED, e.code, "%s", e.text);
     realtime_turn_fail(turn, &fault);
 }
 
@@ -292,19 +320,39 @@ static void set_clocks(struct realtime_turn *turn,
     clocks->idle_ms = at_most(clocks->idle_ms, clocks->total_ms);
 }
 
-static bool admit(struct realtime_turn *turn, struct fault *fault) {
-    const struct realtime_session *session = turn->session;
+bool realtime_admit(const struct realtime_session *session, struct arena *arena,
+                    struct nimi_scenario_request_head *ret_head, struct admission *ret,
+                    struct fault *fault) {
     const struct envelope envelope = {.app_id = text_str(session->app)};
-    struct nimi_scenario_request_head head;
     struct err e;
-    if (!pb_decode_view(&nimi_scenario_request_head_table, buf_str(&session->head), turn->arena,
-                        &head, &e))
+    if (!pb_decode_view(&nimi_scenario_request_head_table, buf_str(&session->head), arena,
+                        ret_head, &e))
         return fault_set(fault, NIMI_AI_PROVIDER_INTERNAL, "%s", e.text);
-    if (!admit_session(session->instance->settings, &envelope, &head, NULL, 0, &turn->admission,
-                       fault))
+    return admit_session(session->instance->settings, &envelope, ret_head, NULL, 0, ret, fault);
+}
+
+static bool admit(struct realtime_turn *turn, struct fault *fault) {
+    struct nimi_scenario_request_head head;
+    if (!realtime_admit(turn->session, turn->arena, &head, &turn->admission, fault))
         return false;
     set_clocks(turn, &head);
     return true;
+}
+
+/* A live model knows the conversation, and hears what was spoken. */
+static bool build_live(struct realtime_turn *turn, struct fault *fault) {
+    const struct realtime_input *input = turn->input;
+    struct nimi_text_generate_scenario_spec spec;
+    struct err e;
+    if (input->spec.len == 0) {
+        turn->prompt = (struct prompt){.request = {.model = turn->admission.model},
+                                       .asked = STR("(spoken)")};
+        return true;
+    }
+    return (pb_decode_view(&nimi_text_generate_scenario_spec_table, buf_str(&input->spec),
+                           turn->arena, &spec, &e) ||
+            fault_set(fault, NIMI_AI_INPUT_INVALID, "%s", e.text)) &&
+           prompt_build(&spec, turn->admission.model, turn->arena, &turn->prompt, fault);
 }
 
 /* The system prompt, the conversation so far and the input are one spec. */
@@ -313,6 +361,7 @@ static bool build(struct realtime_turn *turn, struct fault *fault) {
     struct nimi_text_generate_scenario_spec spec;
     struct buf all;
     struct err e;
+    if (session->is_live) return build_live(turn, fault);
     buf_init(&all, SIZE_MAX); /* each part is bounded */
     buf_append(&all, buf_str(&session->system));
     buf_append(&all, dialogue_str(&session->dialogue));
@@ -349,8 +398,11 @@ static void turn_begin(struct realtime_session *session, struct realtime_input *
 }
 
 void realtime_turn_go_on(struct realtime_session *session) {
+    if (session->opening) return;
+    if (session->is_live) realtime_live_listen(session);
     struct realtime_turn *turn = session->turn;
     if (turn && turn->cursor && !turn->answered) {
+        if (session->is_live) realtime_live_send_sound(turn);
         read_answer(turn);
     } else if (turn) {
         realtime_turn_send_sound(turn);

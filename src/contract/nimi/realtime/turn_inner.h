@@ -34,9 +34,22 @@ struct realtime_turn {
     struct buf sound;
     size_t sound_sent;
     bool sound_whole;
+    bool sounded; /* of a live session: a piece of sound was published */
     struct text sound_type;
     int32_t sound_rate_hz;
 };
+
+/* Look the session's connector and model up.
+ * errors  those of admit_session() */
+MUST_CHECK bool realtime_admit(const struct realtime_session *session, struct arena *arena,
+                               struct nimi_scenario_request_head *ret_head,
+                               struct admission *ret, struct fault *fault);
+
+/* Publish FAILED for a turn or without one. */
+void realtime_publish_failed(struct realtime_session *session, const struct fault *fault,
+                             struct str trace);
+
+void realtime_publish_chunk(struct realtime_turn *turn, struct str chunk, bool last);
 
 /* False: the session is over. */
 bool realtime_turn_publish(struct realtime_turn *turn, const struct nimi_realtime_event *event);

@@ -417,15 +417,16 @@ static void a_reader_that_leaves_releases_the_model(void **state) {
     close_session();
 }
 
-static void another_app_is_refused(void **state) {
+/* As one that never was (M4). */
+static void another_apps_session_is_unknown(void **state) {
     (void)state;
     open_session("");
-    assert_status(append_as("other.app", "user", "hi"), "7", "APP_SCOPE_FORBIDDEN");
-    assert_status(close_as("other.app"), "7", "APP_SCOPE_FORBIDDEN");
+    assert_status(append_as("other.app", "user", "hi"), "5", "AI_REALTIME_SESSION_NOT_FOUND");
+    assert_status(close_as("other.app"), "5", "AI_REALTIME_SESSION_NOT_FOUND");
     struct exchange *x =
         ask_as("other.app", "ReadRealtimeEvents", &nimi_read_realtime_events_request_table,
                &(struct nimi_read_realtime_events_request){.session_id = str_from(id)});
-    assert_status(x, "7", "APP_SCOPE_FORBIDDEN");
+    assert_status(x, "5", "AI_REALTIME_SESSION_NOT_FOUND");
     assert_int_equal(fake_calls(model), 0);
     close_session();
 }
@@ -558,7 +559,7 @@ int main(void) {
         TEST(the_backlog_is_bounded),
         TEST(a_slow_reader_pauses_the_model),
         TEST(a_reader_that_leaves_releases_the_model),
-        TEST(another_app_is_refused),
+        TEST(another_apps_session_is_unknown),
         TEST(a_closed_session_is_unknown),
         TEST(input_that_a_model_cannot_answer_is_refused),
         TEST(waiting_input_is_bounded),
