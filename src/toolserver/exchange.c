@@ -87,7 +87,6 @@ void toolserver_exchange_refuse(struct toolserver_exchange *exchange, int status
 void toolserver_exchange_stream(struct toolserver_exchange *exchange) {
     if (exchange->streams || exchange->replied || !exchange->accepts_events) return;
     exchange->streams = true;
-    route_field(exchange->call, STR("cache-control"), STR("no-store"));
     route_sse_begin(exchange->call);
 }
 

@@ -47,6 +47,9 @@ void agent_result_waiting(const struct agent_call *agent_call, const struct pend
 void agent_result_failed(const struct agent_call *agent_call, struct str reason,
                          struct str message, struct buf *out);
 
+/* Write "<run>" or, with a seq, "<run>-<seq>": ids exceed the numbers of some JSON readers. */
+void agent_result_write_id(struct json_writer *w, const char *key, uint64_t run, uint64_t seq);
+
 /* The structured answer of an agent without a schema. */
 extern const struct str agent_result_schema;
 

@@ -30,7 +30,7 @@ static void write_content(struct json_writer *w, struct str text) {
     json_close(w);
 }
 
-static void write_id(struct json_writer *w, const char *key, uint64_t run, uint64_t seq) {
+void agent_result_write_id(struct json_writer *w, const char *key, uint64_t run, uint64_t seq) {
     char room[48];
     struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     buf_append_u64(&id, run);
@@ -42,7 +42,7 @@ static void write_id(struct json_writer *w, const char *key, uint64_t run, uint6
 static void write_question(struct json_writer *w, const char *key,
                            const struct pending_view *view) {
     json_member_object(w, key);
-    write_id(w, "id", view->run, view->seq);
+    agent_result_write_id(w, "id", view->run, view->seq);
     json_member_str(w, "question", view->asked.question);
     if (view->asked.tool.len) json_member_str(w, "tool", view->asked.tool);
     if (view->asked.args.len) json_member_raw(w, "args", view->asked.args);
@@ -53,7 +53,7 @@ static void write_question(struct json_writer *w, const char *key,
 static void write_meta(const struct agent_call *agent_call, const struct pending_view *waits,
                        struct str reason, struct json_writer *w) {
     json_member_object(w, "_meta");
-    if (agent_call->run_id) write_id(w, "weir/run", agent_call->run_id, 0);
+    if (agent_call->run_id) agent_result_write_id(w, "weir/run", agent_call->run_id, 0);
     if (agent_call->name.session.len)
         json_member_str(w, "weir/session", agent_call->name.session);
     if (waits) write_question(w, "weir/approval", waits);

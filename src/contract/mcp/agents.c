@@ -186,7 +186,7 @@ static void report(struct agent_call *agent_call, const char *kind, struct str a
     json_open_object(&w);
     json_member_str(&w, "weir/event", str_from(kind));
     json_member_str(&w, "weir/agent", agent);
-    json_member_u64(&w, "weir/run", agent_call->run_id);
+    agent_result_write_id(&w, "weir/run", agent_call->run_id, 0);
     json_close(&w);
     toolserver_call_report(agent_call->call, agent_call->seq, message,
                            buf_ok(&meta) ? buf_str(&meta) : STR_EMPTY);
