@@ -78,8 +78,9 @@ struct route_table {
     uint64_t body_stretch_ms;
     size_t body_stretch_bytes;
     route_guard_fn *guard; /* NULL only if every row is open */
-    /* Append the JSON body of a failure. NULL: {"error":{"code","message","details"}}. */
+    /* Append the body of a failure. NULL: {"error":{"code","message","details"}}. */
     void (*failure_body)(const struct route_failure *failure, struct buf *out);
+    struct str failure_type; /* the content type of that body; at == NULL: application/json */
     void *ctx;
 };
 
