@@ -1,7 +1,7 @@
 /* palace: the memory tools of an orchestrator, over the memories of the workspace.
  *
  *     drawer   an entry: category "<wing>/<room>", its key is the drawer's id
- *     diary    an entry: category "diary/<agent>", its key "<topic>:<microseconds>"
+ *     diary    an entry: category "diary/<agent>", its key "<topic>:<when>-<random>"
  *
  * Memories that something else put there, with a category without a slash, are drawers of that
  * wing, in no room. What a store of texts cannot tell truthfully is no tool here: no graph of
@@ -190,10 +190,13 @@ static void write_rooms(const struct palace *palace, struct str wing, struct jso
     }
 }
 
-static void write_taxonomy(const struct palace *palace, struct json_writer *w) {
+/* The rooms of one wing, or each wing with its rooms. */
+static void write_taxonomy(const struct palace *palace, const char *key,
+                           struct json_writer *w) {
     struct str room;
-    json_member_object(w, "taxonomy");
-    for (size_t i = 0; i < palace->category_count; i++) {
+    json_member_object(w, key);
+    if (palace->wing.len) write_rooms(palace, palace->wing, w);
+    for (size_t i = 0; !palace->wing.len && i < palace->category_count; i++) {
         if (is_known_wing(palace, i)) continue;
         struct str wing = wing_of(palace->categories[i], &room);
         json_key(w, wing);
@@ -215,7 +218,8 @@ static void answer_counts(struct palace *palace) {
         palace->tool == ORCHESTRATOR_MEMORY_LIST_WINGS) {
         write_wings(palace, &w);
     } else {
-        write_taxonomy(palace, &w);
+        bool rooms = palace->tool == ORCHESTRATOR_MEMORY_LIST_ROOMS;
+        write_taxonomy(palace, rooms ? "rooms" : "taxonomy", &w);
     }
     json_close(&w);
     palace_answer(palace, &result);
@@ -266,7 +270,7 @@ static void write_drawer(const struct memory_entry *entry, struct json_writer *w
     json_close(w);
 }
 
-/* "<topic>:<microseconds>" */
+/* "<topic>:<when>-<random>" */
 static void write_diary(const struct memory_entry *entry, struct json_writer *w) {
     size_t colon = entry->key.len;
     while (colon > 0 && entry->key.at[colon - 1] != ':') colon--;
@@ -321,7 +325,6 @@ static void search(struct orchestrator_call *call, const struct orchestrator_cal
     palace->wanted = number_of(view, STR("limit"), 5, 100);
     palace->query.words = text_of(palace, view, STR("query"));
     palace->query.match = MEMORY_ANY_WORD;
-    palace->query.max_bytes = SHOWN_BYTES;
     palace->query.limit =
         palace->wing.len || palace->room.len ? MEMORY_LIST_MAX : palace->wanted;
     bool whole = palace->wing.len && palace->room.len;
@@ -420,15 +423,20 @@ static void diary_write(struct orchestrator_call *call,
     struct palace *palace = palace_new(call, view);
     struct memory_entry entry = {.content = text_of(palace, view, STR("entry"))};
     struct str topic = text_of(palace, view, STR("topic"));
+    char random[TOOLSERVER_SESSION_BYTES];
     struct buf key;
     struct err e;
     (void)ctx;
+    if (!toolserver_random_id(random, &e)) {
+        palace_fail(palace, err_text(&e));
+        return;
+    }
     buf_init(&key, KIB);
     buf_append(&key, topic.len ? topic : STR("general"));
     buf_append_byte(&key, ':');
     buf_append_i64(&key, clock_unix_ms());
     buf_append_byte(&key, '-');
-    buf_append_u64(&key, (uint64_t)(uintptr_t)palace % 1000003);
+    buf_append(&key, str_from(random));
     bool kept =
         buf_ok(&key) && arena_str(orchestrator_call_arena(call), buf_str(&key), &entry.key);
     buf_done(&key);
