@@ -29,6 +29,7 @@
 #include "server/conn.h"
 #include "stream/close.h"
 #include "stream/share.h"
+#include "toolserver/call.h"
 #include "turn/admission.h"
 #include "turn/calls.h"
 #include "turn/long_reply.h"
@@ -76,6 +77,7 @@ MACHINE(reader)
 MACHINE(reading)
 MACHINE(realtime)
 MACHINE(download)
+MACHINE(toolserver_call)
 
 /* clang-format off */
 static const struct machine {
@@ -148,6 +150,8 @@ static const struct machine {
      REALTIME_STATE_COUNT, realtime_moves, realtime_name},
     {"A download of a model", "src/contract/nimi/transfer/state.c", "By a local model server, across restarts.",
      DOWNLOAD_STATE_COUNT, download_moves, download_name},
+    {"A call of a tool server", "src/toolserver/call.c", "One tools/call of an MCP client, from its request to its answer.",
+     TOOLSERVER_CALL_STATE_COUNT, toolserver_call_moves, toolserver_call_name},
 };
 /* clang-format on */
 

@@ -179,11 +179,13 @@ static bool send_again(struct trip *trip) {
     return true;
 }
 
+/* Whether the body of a refusal is the message that the client waits for. */
 static bool is_own_answer(const struct trip *trip) {
     struct json body;
     struct err e;
-    return json_read(buf_str(&trip->got), &body, &e) &&
-           (trip->is_batch || str_equal(json_find(body, STR("id")).raw, trip->request.id.raw));
+    struct str id = trip->request.id.raw;
+    if (!json_read(buf_str(&trip->got), &body, &e)) return false;
+    return trip->is_batch || (id.len > 0 && str_equal(json_find(body, STR("id")).raw, id));
 }
 
 static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
