@@ -34,7 +34,33 @@ struct agent_call {
     bool known;         /* the run is the caller's */
 };
 
-/* Read the arguments of the tool. They are kept in the call's arena.
+/* agent_call.c: its life. It watches `call` from now on. */
+struct agent_call *agent_call_new(struct toolserver_call *call, struct mcp_instance *instance);
+
+/* Read a live run after this event. */
+void agent_call_read_journal(struct agent_call *agent_call, struct journal *journal,
+                             uint64_t after_seq);
+
+/* How its run is read; ctx is the agent_call. */
+extern const struct stream_wire agent_call_wire;
+
+/* Answer, and free it. `result` is a CallToolResult. */
+void agent_call_finish(struct agent_call *agent_call, const struct buf *result);
+void agent_call_fail_with(struct agent_call *agent_call, struct str reason, struct str message);
+void agent_call_fail(struct agent_call *agent_call, const struct err *why);
+void agent_call_refuse(struct agent_call *agent_call); /* a resumed call that is not known */
+
+/* The agent of this slug, or NULL; its schema if structured content can follow it, or empty. */
+const struct agent *agent_call_find(const struct mcp_instance *instance, struct str slug);
+struct str agent_call_schema(const struct agent *agent);
+
+struct session_table *agent_call_sessions(const struct agent_call *agent_call);
+struct directory *agent_call_directory(const struct agent_call *agent_call);
+
+/* agent_start.c: begin a turn, or answer the run that waits. */
+void agent_call_begin(struct agent_call *agent_call);
+
+/* arguments.c: read the arguments of the tool. They are kept in the call's arena.
  * errors  ERR_INVALID_ARGUMENT for the model to read */
 MUST_CHECK bool agent_call_read(struct json arguments, struct arena *arena,
                                 struct agent_call *ret, struct err *e);
