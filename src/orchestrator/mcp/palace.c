@@ -389,17 +389,16 @@ static void put(struct palace *palace, const struct orchestrator_call_view *view
 /* The same text in the same room is the same drawer. */
 static bool drawer_id(const struct palace *palace, struct str category, struct str content,
                       struct str *ret) {
-    static const char digits[] = "0123456789abcdef";
     const struct str parts[] = {category, content};
     uint8_t digest[DIGEST_BYTES];
-    char text[7 + 24];
+    struct buf text;
     digest_parts(parts, ARRAY_LEN(parts), digest);
-    memcpy(text, "drawer_", 7);
-    for (size_t i = 0; i < 12; i++) {
-        text[7 + 2 * i] = digits[digest[i] >> 4];
-        text[8 + 2 * i] = digits[digest[i] & 15];
-    }
-    return arena_str(orchestrator_call_arena(palace->call), str_of(text, sizeof(text)), ret);
+    buf_init(&text, 64);
+    buf_append(&text, STR("drawer_"));
+    for (size_t i = 0; i < 12; i++) buf_printf(&text, "%02x", digest[i]);
+    bool kept = arena_str(orchestrator_call_arena(palace->call), buf_str(&text), ret);
+    buf_done(&text);
+    return kept;
 }
 
 static void add_drawer(struct orchestrator_call *call,
