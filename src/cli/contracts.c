@@ -8,11 +8,7 @@
 
 /* In the order in which they listen and appear in the ports file. */
 static const struct contract *const rows[] = {
-    &weir_contract,
-    &mcp_contract,
-    &agentbreeder_contract,
-    &crawbl_contract,
-    &nimi_contract,
+    &weir_contract, &mcp_contract, &agentbreeder_contract, &crawbl_contract, &nimi_contract,
 };
 
 const struct contract_table contracts = {rows, ARRAY_LEN(rows)};
