@@ -32,6 +32,7 @@
 #include "socketio/inner.h"
 #include "stream/close.h"
 #include "stream/share.h"
+#include "toolserver/call.h"
 #include "turn/admission.h"
 #include "turn/calls.h"
 #include "turn/long_reply.h"
@@ -83,6 +84,7 @@ MACHINE(reader)
 MACHINE(reading)
 MACHINE(realtime)
 MACHINE(download)
+MACHINE(toolserver_call)
 
 /* clang-format off */
 static const struct machine {
@@ -163,6 +165,8 @@ static const struct machine {
      REALTIME_STATE_COUNT, realtime_moves, realtime_name},
     {"A download of a model", "src/contract/nimi/transfer/state.c", "By a local model server, across restarts.",
      DOWNLOAD_STATE_COUNT, download_moves, download_name},
+    {"A call of a tool server", "src/toolserver/call.c", "One tools/call of an MCP client, from its request to its answer.",
+     TOOLSERVER_CALL_STATE_COUNT, toolserver_call_moves, toolserver_call_name},
 };
 /* clang-format on */
 

@@ -25,6 +25,7 @@ static const struct {
     {"usage",   command_usage,   "what model calls came to: weir usage [--by agent] [--json]"},
     {"sessions", command_sessions, "what was said: weir sessions [list | export ID | delete ID]"},
     {"watch",   command_watch,   "read a stream, and how it ended: weir watch StreamScenario '{...}' [--json]"},
+    {"mcp",     command_mcp,     "agents as tools, over stdin and stdout: weir mcp [-c weir.yaml]"},
     {"token",   command_token,   "make or check a caller's token: weir token new | check TOKEN"},
     {"config",  command_config,  "is it right, and what counts: weir config check FILE | print"},
     {"doctor",  command_doctor,  "what keeps weir from serving well on this machine [--json]"},

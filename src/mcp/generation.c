@@ -1,20 +1,12 @@
 #include "mcp/generation.h"
 
-/* Reserved for the protocol from 2026-07-28 on. */
-#define HEADER_MISMATCH (-32020)
-#define MISSING_CAPABILITY (-32021)
-#define UNSUPPORTED_VERSION (-32022)
-
-/* A server may answer with any of them. */
-static const char *const versions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
-
 struct str mcp_offered_version(void) {
-    return str_from(versions[0]);
+    return mcp_version_at(0);
 }
 
 const char *mcp_known_version(struct json version) {
-    for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
-        if (json_is(version, str_from(versions[i]))) return versions[i];
+    for (size_t i = 0; i < MCP_VERSIONS; i++) {
+        if (json_is(version, mcp_version_at(i))) return mcp_version_at(i).at;
     }
     return NULL;
 }
@@ -32,8 +24,9 @@ static enum mcp_generation listed(struct json supported) {
 }
 
 enum mcp_generation mcp_generation_of_error(int64_t code, struct json data) {
-    if (code == UNSUPPORTED_VERSION) return listed(json_find(data, STR("supported")));
-    return code == HEADER_MISMATCH || code == MISSING_CAPABILITY ? MCP_STATELESS : MCP_UNKNOWN;
+    if (code == MCP_UNSUPPORTED_VERSION) return listed(json_find(data, STR("supported")));
+    bool stateless = code == MCP_HEADER_MISMATCH || code == MCP_MISSING_CAPABILITY;
+    return stateless ? MCP_STATELESS : MCP_UNKNOWN;
 }
 
 static void write_identity(struct json_writer *w, enum mcp_elicitation elicitation) {

@@ -16,8 +16,7 @@
 #define WEIR_MCP_GENERATION_H
 
 #include "mcp/asked.h"
-
-#define MCP_STATELESS_VERSION "2026-07-28"
+#include "wire/mcp_version.h"
 
 /* What is known of a server. */
 enum mcp_generation { MCP_UNKNOWN, MCP_HANDSHAKE, MCP_STATELESS };

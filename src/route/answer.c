@@ -310,7 +310,8 @@ void route_fail(struct route_call *call, const struct route_failure *failure) {
     } else {
         plain_failure_body(failure, &body);
     }
-    send_reply(call, failure->status, STR("application/json"), buf_str(&body));
+    struct str type = call->table->failure_type;
+    send_reply(call, failure->status, type.at ? type : STR("application/json"), buf_str(&body));
     buf_done(&body);
 }
 

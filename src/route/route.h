@@ -82,8 +82,9 @@ struct route_table {
     /* Web pages that may use these routes with credentials, besides those of the site's rules.
      * NULL: none. */
     bool (*lists_origin)(struct str origin, void *ctx);
-    /* Append the JSON body of a failure. NULL: {"error":{"code","message","details"}}. */
+    /* Append the body of a failure. NULL: {"error":{"code","message","details"}}. */
     void (*failure_body)(const struct route_failure *failure, struct buf *out);
+    struct str failure_type; /* the content type of that body; at == NULL: application/json */
     void *ctx;
 };
 

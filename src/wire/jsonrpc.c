@@ -126,11 +126,17 @@ void jsonrpc_write_result(struct buf *out, struct str id, struct str result) {
 }
 
 void jsonrpc_write_error(struct buf *out, struct str id, int64_t code, struct str message) {
+    jsonrpc_write_error_data(out, id, code, message, STR_EMPTY);
+}
+
+void jsonrpc_write_error_data(struct buf *out, struct str id, int64_t code, struct str message,
+                              struct str data) {
     struct json_writer w = jsonrpc_begin(out);
     json_member_raw(&w, "id", id);
     json_member_object(&w, "error");
     json_member_i64(&w, "code", code);
     json_member_str(&w, "message", message);
+    if (data.len) json_member_raw(&w, "data", data);
     json_close(&w);
     json_close(&w);
 }

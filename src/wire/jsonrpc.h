@@ -19,7 +19,11 @@
 
 #include "wire/json.h"
 
+#define JSONRPC_PARSE_ERROR (-32700)
+#define JSONRPC_INVALID_REQUEST (-32600)
 #define JSONRPC_METHOD_NOT_FOUND (-32601)
+#define JSONRPC_INVALID_PARAMS (-32602)
+#define JSONRPC_INTERNAL_ERROR (-32603)
 
 enum jsonrpc_kind { JSONRPC_REQUEST, JSONRPC_NOTIFICATION, JSONRPC_RESULT, JSONRPC_ERROR };
 
@@ -56,5 +60,9 @@ void jsonrpc_write_notification(struct buf *out, const char *method, struct str 
 /* `id` is the raw id of the request. */
 void jsonrpc_write_result(struct buf *out, struct str id, struct str result);
 void jsonrpc_write_error(struct buf *out, struct str id, int64_t code, struct str message);
+
+/* The same with `data`, accepted JSON; or empty. */
+void jsonrpc_write_error_data(struct buf *out, struct str id, int64_t code, struct str message,
+                              struct str data);
 
 #endif

@@ -1,0 +1,266 @@
+/* weir mcp: the agents as tools for a client that starts a program and speaks over its pipes.
+ *
+ * stdout carries the protocol alone. A daemon that runs with these settings is asked; if none
+ * does, one is started for as long as the client stays (cli/own_daemon.h). */
+#include "base/mem.h"
+#include "cli/arguments.h"
+#include "cli/ask_daemon.h"
+#include "cli/cli.h"
+#include "cli/own_daemon.h"
+#include "contract/agentbreeder/options.h"
+#include "toolserver/bridge.h"
+#include "wire/lines.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "weir mcp [-c weir.yaml] [--url URL] [--token TOKEN]\n\n"
+    "Serves the agents as tools of the Model Context Protocol over stdin and stdout, for\n"
+    "clients that start a program. The daemon of these settings is asked if it runs;\n"
+    "otherwise one is started, and ends with this command. --url names the endpoint of\n"
+    "another daemon, http://host:8080/mcp, and --token its token (else AGENT_AUTH_TOKEN).\n"
+    "stdout carries the protocol alone; the log goes to stderr.\n";
+
+#define URL_MAX_BYTES (4 * KIB)
+#define READ_BYTES (64 * KIB)
+#define LINES_AHEAD 64 /* read and not yet sent */
+
+struct mcp_pipes {
+    struct loop *loop;
+    struct toolserver_bridge *bridge;
+    sem_t room; /* for lines that wait for the loop */
+    struct mail over;
+    bool ended;  /* the client says no more */
+    bool broken; /* the client reads no more */
+};
+
+/* A line on its way from the reading thread to the loop. */
+struct mcp_line {
+    struct mail mail;
+    struct mcp_pipes *pipes;
+    struct text text;
+};
+
+/* --- stdout ------------------------------------------------------------------------------- */
+
+static bool write_all(struct str bytes) {
+    while (bytes.len) {
+        ssize_t wrote = write(STDOUT_FILENO, bytes.at, bytes.len);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote < 0) return false;
+        bytes = str_skip(bytes, (size_t)wrote);
+    }
+    return true;
+}
+
+static void stop_if_over(struct mcp_pipes *pipes) {
+    if (pipes->broken || (pipes->ended && toolserver_bridge_is_idle(pipes->bridge)))
+        loop_stop(pipes->loop);
+}
+
+static void on_message(struct str message, void *ctx) {
+    struct mcp_pipes *pipes = ctx;
+    pipes->broken = pipes->broken || !write_all(message) || !write_all(STR("\n"));
+    stop_if_over(pipes);
+}
+
+static void on_idle(void *ctx) {
+    stop_if_over(ctx);
+}
+
+/* --- stdin, on a thread of its own -------------------------------------------------------- */
+
+static void on_line(void *ctx) {
+    struct mcp_line *line = ctx;
+    struct mcp_pipes *pipes = line->pipes;
+    toolserver_bridge_take(pipes->bridge, text_str(line->text));
+    text_done(&line->text);
+    free(line);
+    sem_post(&pipes->room);
+}
+
+static void on_over(void *ctx) {
+    struct mcp_pipes *pipes = ctx;
+    pipes->ended = true;
+    stop_if_over(pipes);
+}
+
+static void post_line(struct mcp_pipes *pipes, struct str text) {
+    struct mcp_line *line = MEM_NEW(struct mcp_line);
+    line->pipes = pipes;
+    line->text = text_copy(text);
+    while (sem_wait(&pipes->room) != 0) {
+    }
+    loop_post(pipes->loop, &line->mail, on_line, line);
+}
+
+/* False: a line is too long to be one of the protocol's. */
+static bool post_lines(struct mcp_pipes *pipes, struct lines *lines) {
+    struct str line;
+    enum lines_found found;
+    while ((found = lines_next(lines, &line)) == LINES_ONE) post_line(pipes, line);
+    return found == LINES_NONE;
+}
+
+static void *read_lines(void *ctx) {
+    struct mcp_pipes *pipes = ctx;
+    struct lines lines;
+    char *room = mem_alloc(READ_BYTES);
+    ssize_t got;
+    lines_init(&lines, TOOLSERVER_LINE_MAX_BYTES);
+    while ((got = read(STDIN_FILENO, room, READ_BYTES)) != 0) {
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0 || !lines_feed(&lines, str_of(room, (size_t)got)) ||
+            !post_lines(pipes, &lines))
+            break;
+    }
+    loop_post(pipes->loop, &pipes->over, on_over, pipes);
+    lines_done(&lines);
+    free(room);
+    return NULL;
+}
+
+/* --- the bridge --------------------------------------------------------------------------- */
+
+struct mcp_target {
+    struct buf url, authorization;
+    const char *given_url, *given_token;
+};
+
+static struct mcp_pipes *pipes_new(const struct config *config, struct http_pool *pool,
+                                   const struct mcp_target *target) {
+    struct mcp_pipes *pipes = MEM_NEW(struct mcp_pipes);
+    http_pool_trust(pool, config->tls.trust);
+    pipes->loop = loop_new();
+    sem_init(&pipes->room, 0, LINES_AHEAD);
+    http_pool_add(pool, pipes->loop);
+    pipes->bridge = toolserver_bridge_new(
+        &(struct toolserver_bridge_options){.loop = pipes->loop,
+                                            .pool = pool,
+                                            .url = buf_str(&target->url),
+                                            .authorization = buf_str(&target->authorization),
+                                            .on_message = on_message,
+                                            .on_idle = on_idle,
+                                            .ctx = pipes});
+    return pipes;
+}
+
+static void pipes_free(struct mcp_pipes *pipes, struct http_pool *pool) {
+    toolserver_bridge_free(pipes->bridge);
+    http_pool_leave(pool, pipes->loop);
+    loop_free(pipes->loop);
+    http_pool_free(pool);
+    sem_destroy(&pipes->room);
+    free(pipes);
+}
+
+/* The thread that reads cannot be woken while it waits for the client. So when the client reads no
+ * more, the thread and what it uses are left to the end of the process. */
+static bool run_bridge(const struct config *config, const struct mcp_target *target,
+                       struct err *e) {
+    struct http_pool *pool = http_pool_new();
+    struct mcp_pipes *pipes = pipes_new(config, pool, target);
+    pthread_t reader;
+    bool ok = http_pool_need(pool, e) &&
+              (pthread_create(&reader, NULL, read_lines, pipes) == 0 ||
+               err_set(e, ERR_UNAVAILABLE, "no thread can be started to read stdin"));
+    if (ok) {
+        loop_run(pipes->loop);
+        if (!pipes->ended) return true;
+        pthread_join(reader, NULL);
+    }
+    pipes_free(pipes, pool);
+    return ok;
+}
+
+/* --- which daemon ------------------------------------------------------------------------- */
+
+static void append_bearer(struct buf *out, struct str token) {
+    if (!token.len) return;
+    buf_append(out, STR("Bearer "));
+    buf_append(out, token);
+}
+
+/* Whether the daemon of these settings runs. */
+static bool find_daemon(const struct config *config, struct buf *url) {
+    const struct daemon_listener http = {agentbreeder_options(config)->listen, "HTTP",
+                                         "listen.http", "--http"};
+    struct buf answer;
+    struct err e;
+    buf_init(&answer, 64 * KIB);
+    bool found = daemon_write_base(config, &http, url, &e) &&
+                 ask_daemon_whole(config, STR("GET"), STR("/health"), STR_EMPTY, &answer, &e);
+    buf_done(&answer);
+    if (!found) buf_clear(url);
+    return found;
+}
+
+/* The daemon's own token is for the daemon on this machine, and a proxy must not see it. */
+static bool find_target(const struct config *config, struct mcp_target *target,
+                        struct own_daemon *own, const struct arguments *all, struct err *e) {
+    struct str token = agentbreeder_options(config)->token;
+    if (target->given_token) token = str_from(target->given_token);
+    if (target->given_url) {
+        buf_append(&target->url, str_from(target->given_url));
+        append_bearer(&target->authorization, token);
+        return true;
+    }
+    /* NOLINTBEGIN(concurrency-mt-unsafe): a command has one thread so far */
+    setenv("no_proxy", "*", 1);
+    setenv("NO_PROXY", "*", 1);
+    /* NOLINTEND(concurrency-mt-unsafe) */
+    if (find_daemon(config, &target->url)) {
+        append_bearer(&target->authorization, token);
+    } else {
+        if (!own_daemon_start(own, all->rest_count, all->rest, &target->url, e)) return false;
+        append_bearer(&target->authorization, own_daemon_token(own));
+    }
+    return buf_append(&target->url, STR("/mcp"));
+}
+
+static int serve_pipes(const struct config *config, struct mcp_target *target,
+                       const struct arguments *all) {
+    struct own_daemon own;
+    struct err e;
+    own_daemon_init(&own);
+    bool ok = find_target(config, target, &own, all, &e) && run_bridge(config, target, &e);
+    own_daemon_stop(&own);
+    return ok ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
+}
+
+static int mcp_run(struct mcp_target *target, const struct arguments *all) {
+    struct config *config;
+    int code;
+    if (!cli_config(all->rest_count, all->rest, false, usage, all->names, &config, &code))
+        return code;
+    if (config->operand_count) {
+        fprintf(stderr, "%s", usage);
+        code = EXIT_USAGE;
+    } else {
+        buf_init(&target->url, URL_MAX_BYTES);
+        buf_init(&target->authorization, URL_MAX_BYTES);
+        code = serve_pipes(config, target, all);
+        buf_done(&target->authorization);
+        buf_done(&target->url);
+    }
+    config_free(config);
+    return code;
+}
+
+int command_mcp(int arg_count, const char *const *args) {
+    struct mcp_target target = {.given_url = NULL};
+    struct arguments all;
+    const struct argument_flag flags[] = {{.name = "url", .value = &target.given_url},
+                                          {.name = "token", .value = &target.given_token},
+                                          {.name = NULL}};
+    signal(SIGPIPE, SIG_IGN); /* a client that reads no more is an error of write() */
+    if (!arguments_read(arg_count, args, NULL, flags, usage, &all)) return EXIT_USAGE;
+    int code = mcp_run(&target, &all);
+    arguments_done(&all);
+    return code;
+}

@@ -1,0 +1,106 @@
+#include "contract/mcp/agents.h"
+
+#include "contract/mcp/agent_call.h"
+
+/* --- the table ---------------------------------------------------------------------------- */
+
+#define INPUT_SCHEMA                                                                           \
+    "{\"type\":\"object\",\"properties\":{"                                                    \
+    "\"message\":{\"type\":\"string\",\"description\":\"what the agent is to do, or the "      \
+    "decision that it waits for\"},"                                                           \
+    "\"session\":{\"type\":\"string\",\"description\":\"the conversation to go on with; "      \
+    "without it a new one begins\"},"                                                          \
+    "\"approval\":{\"type\":\"string\",\"description\":\"the id of the question that message " \
+    "decides\"}},\"required\":[\"message\"],\"additionalProperties\":false}"
+
+#define ANNOTATIONS "{\"readOnlyHint\":false,\"idempotentHint\":false,\"openWorldHint\":true}"
+
+static bool describe(const struct agent *agent, struct arena *arena, struct str *ret) {
+    struct buf text;
+    if (agent->description.len) return arena_str(arena, agent->description, ret);
+    buf_init(&text, 4 * KIB);
+    buf_append(&text, STR("Sends a message to the agent "));
+    buf_append(&text, agent->slug);
+    buf_append(&text, STR(" and returns its answer."));
+    bool kept = arena_str(arena, buf_str(&text), ret);
+    buf_done(&text);
+    return kept;
+}
+
+/* A reload may replace the engine while a call is read, so what is lent is copied. */
+static bool agents_at(size_t index, const struct toolserver_caller *caller, struct arena *arena,
+                      struct toolserver_tool *ret, void *ctx) {
+    const struct mcp_instance *instance = ctx;
+    const struct engine *engine = instance->host->engine;
+    (void)caller;
+    if (index >= engine->agent_count) return false;
+    const struct agent *agent = &engine->agents[index];
+    struct toolserver_tool tool = {.input_schema = STR(INPUT_SCHEMA),
+                                   .annotations = STR(ANNOTATIONS),
+                                   .output_schema = agent_result_schema,
+                                   .lasts = true};
+    struct str schema = agent_call_schema(agent);
+    if (!arena_str(arena, agent->slug, &tool.name) ||
+        !describe(agent, arena, &tool.description) ||
+        (schema.len && !arena_str(arena, schema, &tool.output_schema)))
+        return false;
+    *ret = tool;
+    return true;
+}
+
+/* --- its calls ---------------------------------------------------------------------------- */
+
+static void agents_call(struct toolserver_call *call, const struct toolserver_tool *tool,
+                        struct json arguments, void *ctx) {
+    struct mcp_instance *instance = ctx;
+    struct err e;
+    const struct agent *agent = agent_call_find(instance, tool->name);
+    struct agent_call *agent_call = agent_call_new(call, instance);
+    struct arena *arena = toolserver_call_arena(call);
+    agent_call->agent = tool->name;
+    if (agent && agent_call_schema(agent).len) agent_call->schema = tool->output_schema;
+    if (agent_call_read(arguments, arena, agent_call, &e)) {
+        agent_call_begin(agent_call);
+    } else {
+        agent_call_fail(agent_call, &e);
+    }
+}
+
+static void on_begun(void *ctx) {
+    (void)ctx; /* its first event says whose it is */
+}
+
+static void on_missing(const struct err *failed, void *ctx) {
+    struct agent_call *agent_call = ctx;
+    if (failed && agent_call->known) {
+        agent_call_fail(agent_call, failed);
+    } else {
+        agent_call_refuse(agent_call);
+    }
+}
+
+/* From the first event on, because that says whose run it is. */
+static void agents_resume(struct toolserver_call *call, uint64_t run, uint64_t after_seq,
+                          void *ctx) {
+    struct mcp_instance *instance = ctx;
+    struct agent_call *agent_call = agent_call_new(call, instance);
+    const struct mcp_settings *settings = instance->settings;
+    agent_call->run_id = run;
+    agent_call->after_seq = after_seq;
+    const struct follow_options options = {
+        .loop = toolserver_call_loop(call),
+        .directory = agent_call_directory(agent_call),
+        .store = session_table_store(agent_call_sessions(agent_call)),
+        .run = run,
+        .mode = CLOSE_DONE,
+        .stall_ms = settings->stall_ms,
+        .heartbeat_ms = settings->heartbeat_ms,
+        .wire = &agent_call_wire,
+        .begun = on_begun,
+        .missing = on_missing,
+        .ctx = agent_call};
+    agent_call->follow = follow_new(&options);
+}
+
+const struct toolserver_table mcp_agents = {
+    .at = agents_at, .call = agents_call, .resume = agents_resume};

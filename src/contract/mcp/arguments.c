@@ -1,0 +1,62 @@
+/* arguments: what a client passes to an agent. */
+#include "base/id.h"
+#include "contract/mcp/agent_call.h"
+
+static bool read_text(struct json arguments, const char *key, struct arena *arena,
+                      struct str *ret, struct err *e) {
+    struct json value = json_find(arguments, str_from(key));
+    *ret = STR_EMPTY;
+    if (value.kind == JSON_NONE || value.kind == JSON_NULL) return true;
+    if (value.kind != JSON_STRING)
+        return err_set(e, ERR_INVALID_ARGUMENT, "%s must be a string, not %s", key,
+                       json_kind_name(value.kind));
+    return json_str(value, arena, ret) ||
+           err_set(e, ERR_INVALID_ARGUMENT, "%s is longer than a call may hold", key);
+}
+
+/* "<run>-<seq>" */
+static bool read_approval(struct str text, struct agent_call *ret, struct err *e) {
+    struct str seq;
+    if (text.len == 0) return true;
+    struct str run = str_split(text, '-', &seq);
+    bool reads = seq.at && str_to_u64(run, &ret->approval_run) &&
+                 str_to_u64(seq, &ret->approval_seq) && ret->approval_run && ret->approval_seq;
+    return reads || err_set(e, ERR_INVALID_ARGUMENT,
+                            "approval is not the id of a question; pass the one that the "
+                            "waiting answer had");
+}
+
+static bool check_keys(struct json arguments, struct err *e) {
+    static const char *const keys[] = {"message", "session", "approval", NULL};
+    struct json_reader reader = json_enter(arguments);
+    struct json key, value;
+    while (json_next_member(&reader, &key, &value)) {
+        size_t i = 0;
+        while (keys[i] && !json_is(key, str_from(keys[i]))) i++;
+        if (!keys[i])
+            return err_set(e, ERR_INVALID_ARGUMENT,
+                           "there is no argument " STR_FMT
+                           "; an agent takes message, session and approval",
+                           STR_ARG(str_head(key.raw, 100)));
+    }
+    return json_check_once(arguments, keys, e);
+}
+
+bool agent_call_read(struct json arguments, struct arena *arena, struct agent_call *ret,
+                     struct err *e) {
+    struct str approval = STR_EMPTY;
+    if (!check_keys(arguments, e) ||
+        !read_text(arguments, "message", arena, &ret->message, e) ||
+        !read_text(arguments, "session", arena, &ret->name.session, e) ||
+        !read_text(arguments, "approval", arena, &approval, e))
+        return false;
+    if (ret->message.len == 0)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "message is missing: say what the agent is to do");
+    if (approval.len && !ret->name.session.len)
+        return err_set(
+            e, ERR_INVALID_ARGUMENT,
+            "an approval needs its session; pass the one that the waiting answer had");
+    return (!ret->name.session.len || id_check("session", ret->name.session, e)) &&
+           read_approval(approval, ret, e);
+}

@@ -1,0 +1,23 @@
+/* options: the settings of this contract.
+ *
+ * Memory   texts live as long as the config.
+ * Threads  read-only.
+ */
+#ifndef WEIR_CONTRACT_MCP_OPTIONS_H
+#define WEIR_CONTRACT_MCP_OPTIONS_H
+
+#include "config/config.h"
+#include "session/leaving.h"
+
+struct mcp_options {
+    bool enabled;
+    struct str workspace; /* of callers without a token */
+    struct leaving on_disconnect;
+    uint64_t sessions_max, session_idle_ms;
+};
+
+extern const struct setting_rows mcp_rows;
+
+const struct mcp_options *mcp_options(const struct config *config);
+
+#endif
