@@ -1,6 +1,7 @@
 #include "provider/scripted.h"
 
 #include "base/mem.h"
+#include "base/pool.h"
 #include "base/utf8.h"
 #include "provider/parts.h"
 #include "wire/base64.h"
@@ -48,6 +49,8 @@ struct provider_call {
     struct buf filled, args; /* text with its holes filled */
     struct buf input;        /* the user's text, if it has images */
 };
+
+static _Thread_local struct pool calls = POOL(sizeof(struct provider_call), 256);
 
 static uint64_t now_us(const struct provider_call *call) {
     return loop_now_ms(call->loop) * 1000;
@@ -155,7 +158,7 @@ static void call_free(struct provider_call *call) {
     buf_done(&call->filled);
     buf_done(&call->args);
     buf_done(&call->input);
-    free(call);
+    pool_give(&calls, call);
 }
 
 /* Once the ending is reported, the request belongs to the caller again and must not be
@@ -433,7 +436,7 @@ static void play(void *ctx) {
 static struct provider_call *scripted_start(struct provider *provider, struct loop *loop,
                                             const struct provider_request *request,
                                             reply_event_fn *on_reply, void *ctx) {
-    struct provider_call *call = MEM_NEW(struct provider_call);
+    struct provider_call *call = pool_zero(&calls);
     call->provider = CONTAINER_OF(provider, struct scripted, base);
     call->loop = loop;
     call->request = request;
