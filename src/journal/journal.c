@@ -493,12 +493,19 @@ bool cursor_next(struct cursor *cursor, struct event *ret) {
     return true;
 }
 
+/* The last event up to `visible` that is in the cursor's chunk. Bytes after a chunk's last event
+ * are of no event: they may be what another journal wrote there. */
+static inline uint64_t last_here(const struct cursor *cursor, uint64_t visible) {
+    struct chunk *next = atomic_load_explicit(&cursor->chunk->next, memory_order_acquire);
+    return next && next->first_seq <= visible ? next->first_seq - 1 : visible;
+}
+
 struct str cursor_texts(struct cursor *cursor, size_t max_bytes, size_t *ret_count) {
     uint64_t visible = journal_visible(cursor->journal);
     *ret_count = 0;
     if (cursor->seq >= visible || cursor->seq < cursor->after) return STR_EMPTY;
     struct str bytes = cursor_rest(cursor), rest = str_head(bytes, max_bytes);
-    *ret_count = event_skip_texts(&rest, (size_t)(visible - cursor->seq));
+    *ret_count = event_skip_texts(&rest, (size_t)(last_here(cursor, visible) - cursor->seq));
     if (*ret_count == 0) { /* no text, or one that is longer than asked for */
         rest = bytes;
         *ret_count = event_skip_texts(&rest, 1);

@@ -1,6 +1,8 @@
 #include "fake/store_fake.h" /* named here: the build links it */
 #include "fixture.h"
 
+#include "journal/inner.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -774,6 +776,42 @@ static void a_stretch_ends_where_the_disk_is_waited_for(void **state) {
     cursor_close(cursor);
 }
 
+/* A chunk is used again: after its last event it may hold whole events of another run. */
+static void a_stretch_ends_where_its_chunk_ends(void **state) {
+    (void)state;
+    static char letters[CHUNK_BYTES];
+    struct fixture f;
+    struct err e;
+    fixture_init_memory(&f, SIZE_MAX);
+    say_to(f.journal, EVENT_TEXT, STR("mine"));
+    struct chunk *chunk = f.journal->tail;
+    struct event foreign = {.kind = EVENT_TEXT, .text.text = STR("of somebody else")};
+    size_t body, len = event_encoded_len(&foreign, &body);
+    for (size_t at = chunk->used; at + len <= chunk->room; at += len)
+        event_put(&foreign, body, chunk->bytes + at);
+    say_to(f.journal, EVENT_TEXT, str_of(letters, chunk->room));
+    say_to(f.journal, EVENT_TEXT, STR("last"));
+    assert_ptr_not_equal(chunk, f.journal->tail);
+    loop_turn(f.loop);
+    struct cursor *cursor;
+    static const size_t lens[] = {4, 0, 4};
+    uint64_t seq = 0;
+    assert_true(cursor_open(f.journal, 0, f.loop, NULL, NULL, &cursor, &e));
+    while (cursor_seq(cursor) < ARRAY_LEN(lens)) {
+        size_t count;
+        struct str agent, text, texts = cursor_texts(cursor, SIZE_MAX, &count);
+        assert_true(count > 0);
+        for (; count; count--, seq++) {
+            assert_true(event_take_text(&texts, &agent, &text));
+            assert_int_equal(text.len, seq == 1 ? chunk->room : lens[seq]);
+        }
+        assert_int_equal(texts.len, 0);
+        assert_int_equal(cursor_seq(cursor), seq);
+    }
+    cursor_close(cursor);
+    fixture_done(&f);
+}
+
 /* Readers stand at the very end of what is visible while what is hidden is dropped. */
 #define LOST_JOURNALS 200
 
@@ -867,6 +905,7 @@ int main(void) {
         cmocka_unit_test(cursors_come_and_go_while_the_window_moves),
         cmocka_unit_test(texts_come_in_stretches_however_much_is_asked_for),
         cmocka_unit_test(texts_appended_at_once_are_events_of_their_own),
+        cmocka_unit_test(a_stretch_ends_where_its_chunk_ends),
         TEST(a_stretch_ends_where_the_disk_is_waited_for),
         TEST(what_is_dropped_is_dropped_under_the_eyes_of_readers),
     };
