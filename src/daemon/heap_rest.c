@@ -111,10 +111,10 @@ static void on_tidy(void *ctx) {
     timer_start(&rest->tidy, TIDY_EVERY_MS);
     rest->tidied += rest->options.tidy(rest->options.ctx);
     if (!rest->serving || rest->busy) return;
-    if (!rest->started) program_let_go();
-    rest->started = true;
     bool worth = heap_may_give_back(WORTH_BYTES) || rest->tidied;
     rest->tidied = 0;
+    if (!rest->started) program_let_go(); /* after the look, which compares what is resident */
+    rest->started = true;
     if (worth) rest_now(rest);
 }
 
