@@ -13,7 +13,8 @@ static void there_and_back(struct str row) {
     struct err e;
     buf_init(&shorter, row.len + 1);
     buf_init(&again, row.len + 1);
-    if (shorten_row(row, &shorter)) {
+    const struct shorten_end end = shorten_find(row);
+    if (shorten_row(row, &end, &shorter)) {
         assert(shorten_did(buf_str(&shorter)) && shorter.len < row.len);
         bool whole = shorten_undo(buf_str(&shorter), &again, &e);
         assert(whole && str_equal(buf_str(&again), row));

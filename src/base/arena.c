@@ -14,41 +14,42 @@ struct block {
     alignas(max_align_t) char bytes[];
 };
 
+/* With its first block, as nearly every arena needs one. */
 struct arena {
-    struct block *newest;
+    struct block *newest; /* `first` is the last in the list */
     size_t used_bytes, max_bytes;
+    struct block first;
 };
 
-static _Thread_local struct pool first_blocks =
-    POOL(sizeof(struct block) + ARENA_FIRST_BYTES, 256);
+#define ARENA_BYTES (sizeof(struct arena) + ARENA_FIRST_BYTES)
+
+static _Thread_local struct pool arenas = POOL(ARENA_BYTES, 512);
 
 struct arena *arena_new(size_t max_bytes) {
-    struct arena *arena = MEM_NEW(struct arena);
-    arena->max_bytes = max_bytes;
+    struct arena *arena = pool_take(&arenas);
+    mem_count(ARENA_BYTES);
+    *arena = (struct arena){
+        .newest = &arena->first, .max_bytes = max_bytes, .first = {.room = ARENA_FIRST_BYTES}};
     return arena;
 }
 
 void arena_free(struct arena *arena) {
     if (!arena) return;
-    for (struct block *block = arena->newest; block;) {
+    for (struct block *block = arena->newest; block != &arena->first;) {
         struct block *next = block->next;
         mem_uncount(sizeof(*block) + block->room);
-        if (block->room == ARENA_FIRST_BYTES) {
-            pool_give(&first_blocks, block);
-        } else {
-            free(block);
-        }
+        free(block);
         block = next;
     }
-    free(arena);
+    mem_uncount(ARENA_BYTES);
+    pool_give(&arenas, arena);
 }
 
 static struct block *add_block(struct arena *arena, size_t at_least) {
-    size_t room = arena->newest ? arena->newest->room * 2 : ARENA_FIRST_BYTES;
+    size_t room = arena->newest->room * 2;
     if (room > ARENA_LARGEST_BYTES) room = ARENA_LARGEST_BYTES;
     if (room < at_least) room = at_least;
-    struct block *block =
-        room == ARENA_FIRST_BYTES ? pool_take(&first_blocks) : mem_alloc(sizeof(*block) + room);
+    struct block *block = mem_alloc(sizeof(*block) + room);
     mem_count(sizeof(*block) + room);
     *block = (struct block){.next = arena->newest, .room = room};
     arena->newest = block;
@@ -59,7 +60,7 @@ static void *arena_take(struct arena *arena, size_t size) {
     if (size > arena->max_bytes - arena->used_bytes) return NULL;
     size_t need = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     struct block *block = arena->newest;
-    if (!block || need > block->room - block->used) block = add_block(arena, need);
+    if (need > block->room - block->used) block = add_block(arena, need);
     void *at = block->bytes + block->used;
     block->used += need;
     arena->used_bytes += size;

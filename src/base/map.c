@@ -3,6 +3,7 @@
 #include "base/mem.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -48,6 +49,19 @@ static inline __attribute__((always_inline)) void sip_round(uint64_t v[4]) {
     v[2] = rotate(v[2], 32);
 }
 
+/* The last `count` bytes of `key`, fewer than 8, as a number. */
+static inline uint64_t last_bytes(struct str key, size_t count) {
+    uint64_t word = 0;
+    if (key.len < 8) {
+        for (size_t i = 0; i < count; i++)
+            word |= (uint64_t)(unsigned char)key.at[i] << (8 * i);
+    } else if (count) {
+        memcpy(&word, key.at + key.len - 8, 8);
+        word = le64toh(word) >> (64 - 8 * count);
+    }
+    return word;
+}
+
 uint64_t map_hash(struct str key) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, draw_secret);
@@ -57,13 +71,12 @@ uint64_t map_hash(struct str key) {
     size_t at = 0;
     for (; at + 8 <= key.len; at += 8) {
         memcpy(&word, key.at + at, 8);
+        word = le64toh(word);
         v[3] ^= word;
         sip_round(v);
         v[0] ^= word;
     }
-    word = 0;
-    if (key.len > at) memcpy(&word, key.at + at, key.len - at);
-    word |= (uint64_t)key.len << 56;
+    word = last_bytes(key, key.len - at) | (uint64_t)key.len << 56;
     v[3] ^= word;
     sip_round(v);
     v[0] ^= word;

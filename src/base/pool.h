@@ -17,6 +17,8 @@
 
 #include "base/mem.h"
 
+#include <string.h>
+
 struct pool {
     size_t size; /* of a block */
     unsigned max, count;
@@ -35,6 +37,11 @@ static inline void *pool_take(struct pool *pool) {
     pool->spare = *(void **)at;
     pool->count--;
     return at;
+}
+
+/* A block, cleared. */
+static inline void *pool_zero(struct pool *pool) {
+    return memset(pool_take(pool), 0, pool->size);
 }
 
 /* NULL is fine. */

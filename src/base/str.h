@@ -43,6 +43,17 @@ static inline bool str_equal(struct str a, struct str b) {
     return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
+/* Whether the `len` bytes at `a` and at `b` are equal: memcmp() without the call for 8 to 16. */
+static inline bool str_same(const char *a, const char *b, size_t len) {
+    uint64_t a_first, a_last, b_first, b_last;
+    if (len < sizeof(a_first) || len > 2 * sizeof(a_first)) return memcmp(a, b, len) == 0;
+    memcpy(&a_first, a, sizeof(a_first));
+    memcpy(&b_first, b, sizeof(b_first));
+    memcpy(&a_last, a + len - sizeof(a_last), sizeof(a_last));
+    memcpy(&b_last, b + len - sizeof(b_last), sizeof(b_last));
+    return ((a_first ^ b_first) | (a_last ^ b_last)) == 0;
+}
+
 /* The first `len` bytes, or all of them when there are fewer. */
 static inline struct str str_head(struct str s, size_t len) {
     return (struct str){s.at, len < s.len ? len : s.len};

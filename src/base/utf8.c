@@ -41,13 +41,13 @@ static size_t measure(struct str s, bool *ret_whole) {
 
 /* Whether no byte of the 32 at `at` has its high bit set. */
 static inline bool is_ascii(const char *at) {
-    return !sixteen_any((sixteen_at(at) | sixteen_at(at + 16)) & 0x80);
+    return !sixteen_any(sixteen_at(at) | sixteen_at(at + 16));
 }
 
 /* The same for 64 bytes. */
 static inline bool is_ascii_64(const char *at) {
     sixteen head = sixteen_at(at) | sixteen_at(at + 16);
-    return !sixteen_any((head | sixteen_at(at + 32) | sixteen_at(at + 48)) & 0x80);
+    return !sixteen_any(head | sixteen_at(at + 32) | sixteen_at(at + 48));
 }
 
 static size_t skip_ascii(struct str s, size_t at) {

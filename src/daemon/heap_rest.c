@@ -2,6 +2,7 @@
 
 #include "base/heap.h"
 #include "base/mem.h"
+#include "base/program.h"
 #include "store/rest.h"
 
 #include <pthread.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 
 #define TIDY_EVERY_MS 15000
+#define TIDY_FIRST_MS 2000 /* the start leaves much behind */
 #define LOOK_AFTER_MS 500
 #define WORTH_BYTES                                                                            \
     (32 * KIB) /* freed since the last time are worth it, at the regular looks */
@@ -28,6 +30,7 @@ struct heap_rest {
     struct timer tidy, look;
     struct mail freed, taken, given;
     bool serving;
+    bool started;  /* what only the start needed was let go */
     size_t tidied; /* things freed because of their age, since the last time */
     bool busy;     /* from a look until everything was given back */
     struct resting *loops;
@@ -110,6 +113,8 @@ static void on_tidy(void *ctx) {
     if (!rest->serving || rest->busy) return;
     bool worth = heap_may_give_back(WORTH_BYTES) || rest->tidied;
     rest->tidied = 0;
+    if (!rest->started) program_let_go(); /* after the look, which compares what is resident */
+    rest->started = true;
     if (worth) rest_now(rest);
 }
 
@@ -149,7 +154,7 @@ struct heap_rest *heap_rest_new(const struct heap_rest_options *options) {
     }
     timer_init(&rest->tidy, options->home, on_tidy, rest);
     timer_init(&rest->look, options->home, on_look, rest);
-    timer_start(&rest->tidy, TIDY_EVERY_MS);
+    timer_start(&rest->tidy, TIDY_FIRST_MS);
     return rest;
 }
 

@@ -1,6 +1,7 @@
 /* heap_rest: gives the heap's free memory back to the system while the daemon serves.
  *
- * It looks half a second after much was freed (mem.h), and every 15 seconds. If a look finds that it
+ * It looks half a second after much was freed (mem.h), two seconds after it was made, when the
+ * code that only the start needed is let go too (program.h), and every 15 seconds. If a look finds that it
  * is worth the time, each loop and the store's thread hand over what their heap caches hold, and
  * a thread of its own gives everything back (heap.h), so that no loop waits for it.
  *

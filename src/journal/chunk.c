@@ -4,17 +4,14 @@
 
 #include <stdlib.h>
 
-#define SPARE_CHUNKS 256 /* of each size */
+#define SPARE_CHUNKS 512
 
-static _Thread_local struct pool firsts =
-    POOL(sizeof(struct chunk) + CHUNK_FIRST_BYTES, SPARE_CHUNKS);
-static _Thread_local struct pool others =
+static _Thread_local struct pool chunks =
     POOL(sizeof(struct chunk) + CHUNK_BYTES, SPARE_CHUNKS);
 
 /* NULL: it is of no usual size. */
 static struct pool *chunk_pool(size_t room) {
-    if (room == CHUNK_BYTES) return &others;
-    return room == CHUNK_FIRST_BYTES ? &firsts : NULL;
+    return room == CHUNK_BYTES ? &chunks : NULL;
 }
 
 static void chunk_free(struct chunk *chunk) {

@@ -1,6 +1,7 @@
 #include "journal/journal.h"
 
 #include "base/mem.h"
+#include "base/pool.h"
 #include "journal/inner.h"
 
 #include <assert.h>
@@ -32,12 +33,18 @@ struct cursor {
     struct waker *waker;
 };
 
+/* What each turn needs one of, by far the most often. */
+#define SPARES 256
+static _Thread_local struct pool journals = POOL(sizeof(struct journal), SPARES);
+static _Thread_local struct pool cursors = POOL(sizeof(struct cursor), SPARES);
+static _Thread_local struct pool wakers = POOL(sizeof(struct waker), SPARES);
+
 static void publish(void *ctx);
 
 /* --- life --------------------------------------------------------------------------------- */
 
 struct journal *journal_new(const struct journal_options *options) {
-    struct journal *journal = MEM_NEW(struct journal);
+    struct journal *journal = pool_zero(&journals);
     atomic_init(&journal->refs, 1);
     journal->options = *options;
     journal->in_memory = options->keeper == NULL;
@@ -67,7 +74,7 @@ void journal_unref(struct journal *journal) {
     chunk_unref(journal->oldest);
     chunk_unref(journal->dropped);
     pthread_mutex_destroy(&journal->lock);
-    free(journal);
+    pool_give(&journals, journal);
 }
 
 bool journal_is_shared(const struct journal *journal) {
@@ -369,7 +376,7 @@ static void ring_here(void *ctx) {
 static void ring_mail(void *ctx) {
     struct waker *waker = ctx;
     if (!waker->cursor) {
-        free(waker);
+        pool_give(&wakers, waker);
         return;
     }
     struct journal *journal = waker->cursor->journal;
@@ -398,8 +405,8 @@ bool cursor_open(struct journal *journal, uint64_t after_seq, struct loop *loop,
            next->first_seq <= after_seq && next->first_seq <= visible) {
         chunk = next;
     }
-    struct cursor *cursor = MEM_NEW(struct cursor);
-    struct waker *waker = MEM_NEW(struct waker);
+    struct cursor *cursor = pool_zero(&cursors);
+    struct waker *waker = pool_zero(&wakers);
     *waker = (struct waker){.loop = loop, .cursor = cursor};
     task_init(&waker->ring, ring_here, waker);
     *cursor = (struct cursor){.journal = journal_ref(journal),
@@ -432,14 +439,14 @@ void cursor_close(struct cursor *cursor) {
     pthread_mutex_unlock(&journal->lock);
     task_cancel(&waker->ring);
     waker->cursor = NULL;
-    if (!posted) free(waker);
+    if (!posted) pool_give(&wakers, waker);
     if (cursor->paces) {
         journal->pacer = NULL;
         publish_soon(journal);
     }
     chunk_unref(cursor->chunk);
     journal_unref(journal);
-    free(cursor);
+    pool_give(&cursors, cursor);
 }
 
 size_t journal_readers(struct journal *journal, uint64_t *ret_left_ms) {

@@ -114,24 +114,40 @@ static uint64_t unwritten_bytes(const struct journal *journal) {
     return journal->appended_bytes - journal->kept.chunk->first_byte - journal->kept.offset;
 }
 
-#define SECTION_HEAD_BYTES 64 /* more than one takes */
+#define SECTION_BYTES (64 * KIB) /* a section of this size takes no more chunks */
+#define SECTION_HEAD_BYTES 64    /* more than one takes */
+
+/* How many bytes the next section has: those of one or more chunks from `from` on. */
+static size_t section_len(struct journal_position from) {
+    size_t len = 0;
+    for (struct chunk *chunk = from.chunk; chunk && len < SECTION_BYTES;
+         chunk = atomic_load_explicit(&chunk->next, memory_order_relaxed)) {
+        len += chunk->used - from.offset;
+        from.offset = 0;
+    }
+    return len;
+}
 
 /* Append everything of `journal` that is not on disk; returns where that ends. */
 static struct journal_position pack(struct journal *journal, struct buf *row) {
     struct journal_position position = journal->kept;
+    size_t left = 0; /* of the section that was begun */
+    bool fits = true;
     buf_room(row, unwritten_bytes(journal) + SECTION_HEAD_BYTES); /* it need not grow again */
     for (;;) {
         struct chunk *chunk = position.chunk;
-        if (chunk->used > position.offset) {
-            struct str events =
-                str_of(chunk->bytes + position.offset, chunk->used - position.offset);
-            bool fits =
-                store_section_append(row, journal->options.run, position.seq + 1, events);
-            assert(fits);
-            (void)fits;
+        size_t len = chunk->used - position.offset;
+        if (len && !left) {
+            left = section_len(position);
+            fits = store_section_begin(row, journal->options.run, position.seq + 1, left);
+        }
+        if (len) {
+            fits = fits && buf_append(row, str_of(chunk->bytes + position.offset, len));
+            left -= len;
             position.seq = chunk->last_seq;
             position.offset = chunk->used;
         }
+        assert(fits);
         struct chunk *next = atomic_load_explicit(&chunk->next, memory_order_relaxed);
         if (!next) return position;
         position = (struct journal_position){next, 0, position.seq};

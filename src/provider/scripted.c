@@ -1,6 +1,7 @@
 #include "provider/scripted.h"
 
 #include "base/mem.h"
+#include "base/pool.h"
 #include "base/utf8.h"
 #include "provider/parts.h"
 #include "wire/base64.h"
@@ -48,6 +49,8 @@ struct provider_call {
     struct buf filled, args; /* text with its holes filled */
     struct buf input;        /* the user's text, if it has images */
 };
+
+static _Thread_local struct pool calls = POOL(sizeof(struct provider_call), 256);
 
 static uint64_t now_us(const struct provider_call *call) {
     return loop_now_ms(call->loop) * 1000;
@@ -155,7 +158,7 @@ static void call_free(struct provider_call *call) {
     buf_done(&call->filled);
     buf_done(&call->args);
     buf_done(&call->input);
-    free(call);
+    pool_give(&calls, call);
 }
 
 /* Once the ending is reported, the request belongs to the caller again and must not be
@@ -253,22 +256,35 @@ static void provider_scripted_give(struct provider_call *call, const struct scri
     call->on_reply(&(struct reply_event){kind, .text = chunk}, call->ctx);
 }
 
+/* The chunks at the front of `plain` bytes of ASCII that this turn has room for: these are cut
+ * without looking at the text. */
+static size_t plain_pieces(const struct provider_call *call, uint64_t chunk, size_t plain) {
+    if (chunk > plain) return 0;
+    size_t each = (size_t)chunk + CHUNK_OVERHEAD_BYTES, count = plain / (size_t)chunk;
+    size_t fit = (SCRIPTED_TURN_BYTES - call->turn_bytes + each - 1) / each;
+    if (count > fit) count = fit;
+    return count < PIECES_MAX ? count : PIECES_MAX;
+}
+
 /* Report all chunks that this turn has room for at once; of an empty text, the empty one. */
 static void give_pieces(struct provider_call *call, const struct script_step *step) {
     uint32_t lens[PIECES_MAX];
     struct reply_pieces pieces = {.lens = lens};
     struct str text = call->text;
-    size_t len = 0, plain = utf8_ascii_prefix(str_head(text, SCRIPTED_TURN_BYTES));
-    do {
-        bool cut_anywhere = len + step->pace.chunk <= plain;
-        struct str chunk = cut_anywhere ? str_head(call->text, step->pace.chunk)
-                                        : cut_chunk(call->text, &step->pace);
+    size_t plain = utf8_ascii_prefix(str_head(text, SCRIPTED_TURN_BYTES));
+    pieces.count = plain_pieces(call, step->pace.chunk, plain);
+    for (size_t i = 0; i < pieces.count; i++) lens[i] = (uint32_t)step->pace.chunk;
+    size_t len = pieces.count * (size_t)step->pace.chunk;
+    call->text = str_skip(text, len);
+    call->turn_bytes += len + pieces.count * CHUNK_OVERHEAD_BYTES;
+    while (pieces.count == 0 || (call->text.len && pieces.count < PIECES_MAX &&
+                                 call->turn_bytes < SCRIPTED_TURN_BYTES)) {
+        struct str chunk = cut_chunk(call->text, &step->pace);
         call->text = str_skip(call->text, chunk.len);
         call->turn_bytes += chunk.len + CHUNK_OVERHEAD_BYTES;
         lens[pieces.count++] = (uint32_t)chunk.len;
         len += chunk.len;
-    } while (call->text.len && pieces.count < PIECES_MAX &&
-             call->turn_bytes < SCRIPTED_TURN_BYTES);
+    }
     pieces.ascii = len && len <= plain;
     if (call->text.len == 0) next_step(call);
     call->on_reply(
@@ -420,7 +436,7 @@ static void play(void *ctx) {
 static struct provider_call *scripted_start(struct provider *provider, struct loop *loop,
                                             const struct provider_request *request,
                                             reply_event_fn *on_reply, void *ctx) {
-    struct provider_call *call = MEM_NEW(struct provider_call);
+    struct provider_call *call = pool_zero(&calls);
     call->provider = CONTAINER_OF(provider, struct scripted, base);
     call->loop = loop;
     call->request = request;

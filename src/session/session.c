@@ -212,8 +212,10 @@ static void rest(struct session *session) {
     if (oldest && stripe->idle_count > STRIPE_RESIDENT_MAX) run_session_forget(oldest);
 }
 
-static struct session *find_or_add(struct session_stripe *stripe, struct str key) {
+static struct session *find_or_add(struct session_stripe *stripe, struct str key,
+                                   bool *ret_new) {
     struct session *session = map_find(stripe->sessions, key);
+    *ret_new = session == NULL;
     if (session) {
         touch(session);
         return session;
@@ -487,8 +489,8 @@ enum session_answer session_acquire(struct session_table *table,
     struct session_stripe *stripe = striped_of(table->stripes, buf_str(&key));
     lease->stripe = stripe;
     pthread_mutex_lock(&stripe->lock);
-    bool is_new = map_find(stripe->sessions, buf_str(&key)) == NULL;
-    struct session *session = find_or_add(stripe, buf_str(&key));
+    bool is_new;
+    struct session *session = find_or_add(stripe, buf_str(&key), &is_new);
     enum session_answer answer = session_ask(session, policy, lease, e);
     if (answer == SESSION_REFUSED) rest(session);
     bool must_load = is_new && !session->loaded;

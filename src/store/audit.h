@@ -33,6 +33,7 @@
 #include "store/audit_run.h"
 #include "store/database.h"
 #include "store/row.h"
+#include "wire/event.h"
 
 #include <stdatomic.h>
 
@@ -82,9 +83,10 @@ MUST_CHECK bool audit_finish(struct audit *audit, struct err *e);
 void audit_kept(struct audit *audit);
 void audit_undone(struct audit *audit);
 
-/* Add what a row of the log tells: runs that begin and end, questions to humans and their
- * answers. */
-MUST_CHECK bool audit_see(struct audit *audit, const struct row *seen, struct err *e);
+/* Add what an event of `run` in a row of the log tells: runs that begin and end, questions to
+ * humans and their answers. A shared row has nothing but text. */
+MUST_CHECK bool audit_see(struct audit *audit, int64_t row, uint64_t run,
+                          const struct event *event, struct err *e);
 
 /* The records of tasks. Without an open store (a test's own database) nothing is added. */
 MUST_CHECK bool audit_note(struct database *db, const struct audit_record *record,

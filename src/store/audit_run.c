@@ -224,7 +224,7 @@ static bool add_result(struct audit *audit, uint64_t id, const struct event *eve
     return audit_add(audit, &record, e);
 }
 
-/* --- rows --------------------------------------------------------------------------------- */
+/* --- events --------------------------------------------------------------------------------- */
 
 typedef bool add_fn(struct audit *audit, uint64_t id, const struct event *event, struct err *e);
 
@@ -234,34 +234,9 @@ static add_fn *const kinds[EVENT_KIND_COUNT] = {
     [EVENT_FAILED] = add_ended,    [EVENT_CANCELLED] = add_ended,
 };
 
-/* An event that cannot be read is reported by the projections. */
-static bool see_section(struct audit *audit, const struct store_section *section,
-                        struct err *e) {
-    struct str rest = section->events;
-    while (rest.len) {
-        event_skip_texts(&rest, SIZE_MAX);
-        if (!rest.len) break;
-        unsigned char kind = (unsigned char)rest.at[0];
-        struct event event = {0};
-        struct err unknown;
-        if (kind >= EVENT_KIND_COUNT || !kinds[kind]) {
-            if (!event_skip(&rest)) break;
-            continue;
-        }
-        if (!event_decode(&rest, &event, &unknown)) break;
-        if (!kinds[kind](audit, section->run, &event, e)) return false;
-    }
-    return true;
-}
-
-bool audit_see(struct audit *audit, const struct row *seen, struct err *e) {
-    struct store_section section;
-    struct str row = seen->bytes;
-    bool bad = false;
-    if (seen->run == 0) return true; /* a shared row has nothing but text */
-    audit->row = seen->id;
-    while (store_section_next(&row, &section, &bad)) {
-        if (!see_section(audit, &section, e)) return false;
-    }
-    return true;
+bool audit_see(struct audit *audit, int64_t row, uint64_t run, const struct event *event,
+               struct err *e) {
+    add_fn *add = kinds[event->kind];
+    audit->row = row;
+    return !add || add(audit, run, event, e);
 }

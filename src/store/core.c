@@ -5,6 +5,7 @@
 #include "store/bank_inner.h"
 #include "store/check.h"
 #include "store/lock.h"
+#include "store/look.h"
 #include "store/resync.h"
 #include "store/schema.h"
 
@@ -302,38 +303,20 @@ bool core_reopen(struct core *core, const struct store_options *options, struct 
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-/* A new session must be in `known` before its write is acknowledged. */
-static void learn_from(struct core *core, const struct store_row *row) {
-    struct str bytes = buf_str(&row->bytes);
-    struct store_section section;
-    bool bad = false;
-    if (row->run == 0 || !store_section_next(&bytes, &section, &bad)) return;
-    if (section.events.at[0] != EVENT_STARTED) return;
-    struct event event = {0};
-    struct err e;
-    if (event_decode(&section.events, &event, &e))
-        session_filter_add(core->known, event.started.workspace, event.started.user,
-                           event.started.session);
-}
-
-/* Show the row to the projection and to `known`, which would otherwise have to read it back. */
-static void look_at(struct core *core, const struct row *row, const struct store_row *written) {
-    if (core->project.seen) project_see(&core->project, row);
-    if (!core->project.seen) learn_from(core, written);
-}
-
 static bool append(struct core *core, const struct store_write *write, struct err *e) {
+    const struct look look = {&core->project, &core->audit, core->known};
     for (size_t i = 0; i < write->row_count; i++) {
         const struct store_row *written = &write->rows[i];
         struct row row = {.run = written->run, .bytes = buf_str(&written->bytes)};
-        if (!row_append(&core->rows, row.run, row.bytes, &row.id, e)) return false;
-        look_at(core, &row, written);
-        if (!audit_see(&core->audit, &row, e)) return false;
+        struct shorten_end end = SHORTEN_NOT;
+        if (!row_place(&core->rows, row.bytes.len, &row.id, e)) return false;
+        if (!look_at(&look, &row, &end, e)) return false;
         /* A reading of the tables that ran out of memory has rolled back everything. */
         if (sqlite3_get_autocommit(core->db.handle))
             return err_set(e, ERR_UNAVAILABLE,
                            "store %s: memory ran out; give the process more memory",
                            core->db.path);
+        if (!row_put(&core->rows, row.run, row.bytes, &end, e)) return false;
     }
     return true;
 }

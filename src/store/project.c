@@ -231,11 +231,28 @@ static bool add_event(struct batch *batch, struct run_change *run, const struct 
     return true;
 }
 
+static struct run_change *begin_section(struct batch *batch, const struct row *row,
+                                        const struct store_section *section, struct err *e) {
+    struct run_change *run = run_of(batch, section, e);
+    if (run) run_entry_add_place(&run->entry, row->id, row->run == 0);
+    return run;
+}
+
+/* `seq`: one more than the last event's. */
+static void end_section(struct run_change *run, uint64_t seq) {
+    if (seq > 1 && seq - 1 > run->entry.last_seq) run->entry.last_seq = seq - 1;
+}
+
+static void left_out(const struct project *project, const struct row *row,
+                     const struct err *unknown) {
+    log_warning("store %s: row %" PRId64 " holds an event that was left out: %s",
+                project->db->path, row->id, unknown->text);
+}
+
 static bool add_section(struct batch *batch, const struct row *row,
                         const struct store_section *section, struct err *e) {
-    struct run_change *run = run_of(batch, section, e);
+    struct run_change *run = begin_section(batch, row, section, e);
     if (!run) return false;
-    run_entry_add_place(&run->entry, row->id, row->run == 0);
     struct str rest = section->events;
     uint64_t seq = section->first_seq;
     for (;; seq++) {
@@ -245,14 +262,21 @@ static bool add_section(struct batch *batch, const struct row *row,
         struct event event = {.seq = seq};
         struct err unknown;
         if (!event_decode(&rest, &event, &unknown)) {
-            log_warning("store %s: row %" PRId64 " holds an event that was left out: %s",
-                        batch->project->db->path, row->id, unknown.text);
+            left_out(batch->project, row, &unknown);
             break;
         }
         if (!add_event(batch, run, &event, e)) return false;
     }
-    if (seq > 1 && seq - 1 > run->entry.last_seq) run->entry.last_seq = seq - 1;
+    end_section(run, seq);
     return true;
+}
+
+static void end_row(struct batch *batch, const struct row *row, bool bad) {
+    if (bad)
+        log_warning("store %s: row %" PRId64 " of the log holds bytes that are no section",
+                    batch->project->db->path, row->id);
+    batch->reached = row->id;
+    batch->bytes += row->bytes.len;
 }
 
 static bool add_row(struct batch *batch, const struct row *row, struct err *e) {
@@ -262,11 +286,7 @@ static bool add_row(struct batch *batch, const struct row *row, struct err *e) {
     while (store_section_next(&rest, &section, &bad)) {
         if (!add_section(batch, row, &section, e)) return false;
     }
-    if (bad)
-        log_warning("store %s: row %" PRId64 " of the log holds bytes that are no section",
-                    batch->project->db->path, row->id);
-    batch->reached = row->id;
-    batch->bytes += row->bytes.len;
+    end_row(batch, row, bad);
     return true;
 }
 
@@ -284,11 +304,37 @@ void project_watch(struct project *project) {
     if (!project->seen && project_pending(project) == 0) project->seen = batch_new(project);
 }
 
-void project_see(struct project *project, const struct row *row) {
-    struct err e;
-    if (add_row(project->seen, row, &e)) return;
-    log_debug("the tables will be filled from the log: %s", e.text);
+/* What was gathered lacks something, so it counts for nothing. */
+static void give_up(struct project *project, const struct err *e) {
+    log_debug("the tables will be filled from the log: %s", e->text);
     project_forget(project);
+}
+
+void project_see_section(struct project *project, const struct row *row,
+                         const struct store_section *section) {
+    struct err e;
+    if (!project->seen) return;
+    project->seen->run = begin_section(project->seen, row, section, &e);
+    if (!project->seen->run) give_up(project, &e);
+}
+
+void project_see_event(struct project *project, const struct event *event) {
+    struct err e;
+    if (!project->seen) return;
+    if (!add_event(project->seen, project->seen->run, event, &e)) give_up(project, &e);
+}
+
+void project_see_unknown(const struct project *project, const struct row *row,
+                         const struct err *unknown) {
+    left_out(project, row, unknown);
+}
+
+void project_see_section_end(struct project *project, uint64_t seq) {
+    if (project->seen) end_section(project->seen->run, seq);
+}
+
+void project_see_end(struct project *project, const struct row *row, bool bad) {
+    if (project->seen) end_row(project->seen, row, bad);
 }
 
 size_t project_pending_bytes(const struct project *project) {

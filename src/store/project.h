@@ -23,7 +23,9 @@
 #include "store/row.h"
 #include "store/run.h"
 #include "store/session_filter.h"
+#include "store/store.h"
 #include "store/usage.h"
+#include "wire/event.h"
 
 struct project {
     struct database *db;
@@ -46,10 +48,18 @@ static inline int64_t project_pending(const struct project *project) {
 }
 
 /* Gather from the rows of a commit while they are in memory. Call project_watch() before the
- * first row and, while `seen` is not NULL, project_see() for every row. Call project_forget()
- * when the commit fails. */
+ * first row; then for every row, for each section of it, project_see_section(), the section's
+ * events other than texts and project_see_section_end(), with one more than the last event's
+ * number; and project_see_end(), `bad` when the row holds bytes that are no section. They do
+ * nothing while `seen` is NULL. Call project_forget() when the commit fails. */
 void project_watch(struct project *project);
-void project_see(struct project *project, const struct row *row);
+void project_see_section(struct project *project, const struct row *row,
+                         const struct store_section *section);
+void project_see_event(struct project *project, const struct event *event);
+void project_see_unknown(const struct project *project, const struct row *row,
+                         const struct err *unknown);
+void project_see_section_end(struct project *project, uint64_t seq);
+void project_see_end(struct project *project, const struct row *row, bool bad);
 void project_forget(struct project *project);
 
 /* The bytes of the rows that were seen and are pending, and how many runs they change. */

@@ -41,8 +41,9 @@ struct batch {
     struct map *run_map;
     struct run_change *runs, **last_run;
     size_t run_count;
-    struct buf key;  /* scratch for building a key */
-    void **gathered; /* of each projection */
+    struct run_change *run; /* of the section that is being seen */
+    struct buf key;         /* scratch for building a key */
+    void **gathered;        /* of each projection */
     int64_t reached;
     size_t bytes;
     bool enough;

@@ -74,13 +74,14 @@ static bool put_part(struct buf *out, uint64_t run, struct str bytes) {
     return buf_append(out, bytes);
 }
 
-static void pack(struct rows *rows, uint64_t run, struct str bytes) {
+static void pack(struct rows *rows, uint64_t run, struct str bytes,
+                 const struct shorten_end *end) {
     struct buf *packed = &rows->packed;
     char head[PART_HEAD_BYTES];
     size_t len = varint_put(head, run);
     buf_append(packed, str_of(head, len + PART_LENGTH_BYTES));
     size_t begun = packed->len;
-    if (!run || !shorten_row(bytes, packed)) buf_append(packed, bytes);
+    if (!run || !shorten_row(bytes, end, packed)) buf_append(packed, bytes);
     put_length(packed->at + begun - PART_LENGTH_BYTES, packed->len - begun);
     rows->parts++;
     assert(buf_ok(packed)); /* any two rows that may be packed fit */
@@ -120,22 +121,36 @@ static bool write_packed(struct rows *rows, struct err *e) {
     return ok;
 }
 
-static bool append_alone(struct rows *rows, uint64_t run, struct str bytes, struct err *e) {
+static bool append_alone(struct rows *rows, uint64_t run, struct str bytes,
+                         const struct shorten_end *end, struct err *e) {
     clear_scratch(rows);
-    if (run && shorten_row(bytes, &rows->scratch)) bytes = buf_str(&rows->scratch);
+    if (run && shorten_row(bytes, end, &rows->scratch)) bytes = buf_str(&rows->scratch);
     return insert(rows, run, bytes, e);
+}
+
+static bool is_large(size_t len) {
+    return PART_HEAD_BYTES + len > ROW_PACKED_BYTES;
+}
+
+bool row_place(struct rows *rows, size_t len, int64_t *ret_id, struct err *e) {
+    bool full = rows->packed.len + PART_HEAD_BYTES + len > ROW_PACKED_BYTES;
+    if ((is_large(len) || full) && !write_packed(rows, e)) return false;
+    *ret_id = rows->next;
+    return true;
+}
+
+bool row_put(struct rows *rows, uint64_t run, struct str bytes, const struct shorten_end *end,
+             struct err *e) {
+    assert(run != ROW_PACKED);
+    if (is_large(bytes.len)) return append_alone(rows, run, bytes, end, e);
+    pack(rows, run, bytes, end);
+    return true;
 }
 
 bool row_append(struct rows *rows, uint64_t run, struct str bytes, int64_t *ret_id,
                 struct err *e) {
-    assert(run != ROW_PACKED);
-    bool large = PART_HEAD_BYTES + bytes.len > ROW_PACKED_BYTES;
-    bool full = rows->packed.len + PART_HEAD_BYTES + bytes.len > ROW_PACKED_BYTES;
-    if ((large || full) && !write_packed(rows, e)) return false;
-    *ret_id = rows->next;
-    if (large) return append_alone(rows, run, bytes, e);
-    pack(rows, run, bytes);
-    return true;
+    const struct shorten_end end = shorten_find(bytes);
+    return row_place(rows, bytes.len, ret_id, e) && row_put(rows, run, bytes, &end, e);
 }
 
 bool row_finish(struct rows *rows, int64_t *ret_newest, struct err *e) {

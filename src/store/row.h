@@ -55,6 +55,14 @@ void row_close(struct rows *rows);
 void row_start(struct rows *rows);
 MUST_CHECK bool row_append(struct rows *rows, uint64_t run, struct str bytes, int64_t *ret_id,
                            struct err *e);
+
+/* The same in two calls, for one who looks at the row in between: row_place() says which stored row
+ * the next one, of `len` bytes, will be in; row_put() appends it. `end`: as shorten_find(). */
+struct shorten_end;
+MUST_CHECK bool row_place(struct rows *rows, size_t len, int64_t *ret_id, struct err *e);
+MUST_CHECK bool row_put(struct rows *rows, uint64_t run, struct str bytes,
+                        const struct shorten_end *end, struct err *e);
+
 MUST_CHECK bool row_finish(struct rows *rows, int64_t *ret_newest, struct err *e);
 
 /* Called for each row until it returns false; `row` is borrowed for the call. */

@@ -5,9 +5,7 @@
 
 /* --- the end of a row --------------------------------------------------------------------- */
 
-/* The replies that the row's last event lists, if that is an EVENT_DONE; *ret_tail is where
- * that event begins. */
-static bool find_replies(struct str row, struct str *ret_turns, size_t *ret_tail) {
+struct shorten_end shorten_find(struct str row) {
     struct str rest = row;
     struct store_section section, last = {.events = STR_EMPTY};
     struct event event = {0};
@@ -18,13 +16,12 @@ static bool find_replies(struct str row, struct str *ret_turns, size_t *ret_tail
     while (!bad && last.events.len) {
         event_skip_texts(&last.events, SIZE_MAX);
         end = last.events;
-        if (!event_skip(&last.events)) return false;
+        if (!event_skip(&last.events)) return SHORTEN_NOT;
     }
-    if (!end.len || end.at[0] != EVENT_DONE) return false;
-    *ret_tail = (size_t)(end.at - row.at);
-    if (!event_decode(&end, &event, &e) || end.len) return false;
-    *ret_turns = event.done.turns;
-    return event.kind == EVENT_DONE && event.done.turns.len;
+    if (!end.len || end.at[0] != EVENT_DONE) return SHORTEN_NOT;
+    size_t tail = (size_t)(end.at - row.at);
+    if (!event_decode(&end, &event, &e) || end.len) return SHORTEN_NOT;
+    return (struct shorten_end){event.done.turns, tail};
 }
 
 /* --- shortening --------------------------------------------------------------------------- */
@@ -91,8 +88,8 @@ static void repeat(struct shortening *all, struct str *events) {
     if (text_len && most > all->reply.len / text_len) most = all->reply.len / text_len;
     const char *at = events->at, *reply = all->reply.at;
     char *to = all->at;
-    for (; most && memcmp(at, head.at, head.len) == 0 &&
-           memcmp(at + head.len, reply, text_len) == 0;
+    for (;
+         most && str_same(at, head.at, head.len) && memcmp(at + head.len, reply, text_len) == 0;
          most--) {
         memcpy(to, step, sizeof(step));
         to += step_len;
@@ -127,15 +124,15 @@ static void shorten_section(struct shortening *all, struct str events) {
     }
 }
 
-bool shorten_row(struct str row, struct buf *out) {
-    struct str turns, rest = row;
-    size_t tail;
-    if (!find_replies(row, &turns, &tail)) return false;
+bool shorten_row(struct str row, const struct shorten_end *end, struct buf *out) {
+    struct str rest = row;
+    size_t tail = end->tail;
+    if (!end->turns.len) return false;
     char *at = buf_room(out, row.len);
     if (!at || row.len < 3 * VARINT_MAX_BYTES) return false;
     struct shortening all = {.at = at,
                              .end = at + row.len,
-                             .turns = turns,
+                             .turns = end->turns,
                              .reply = STR_EMPTY,
                              .literal = STR_EMPTY,
                              .from = row.at,

@@ -23,8 +23,18 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+/* Where a row's last event, an EVENT_DONE, begins, and the replies that it lists. */
+struct shorten_end {
+    struct str turns; /* empty: the row does not end so, and cannot be shortened */
+    size_t tail;
+};
+#define SHORTEN_NOT ((struct shorten_end){STR_EMPTY, 0})
+
+/* Find it by reading the row. */
+struct shorten_end shorten_find(struct str row);
+
 /* False, with nothing useful in `out`, when the row is not of that kind or would not shrink. */
-MUST_CHECK bool shorten_row(struct str row, struct buf *out);
+MUST_CHECK bool shorten_row(struct str row, const struct shorten_end *end, struct buf *out);
 
 /* Whether these are the bytes of a shortened row. */
 static inline bool shorten_did(struct str row) {

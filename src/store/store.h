@@ -113,6 +113,11 @@ void store_write(struct store *store, struct store_write *write);
 /* Append one section to a row's bytes. False at the buffer's limit. */
 bool store_section_append(struct buf *row, uint64_t run, uint64_t first_seq, struct str events);
 
+/* Begin a section of `len` bytes of events, at least one, which the caller appends next; there is
+ * room for them. False at the buffer's limit. */
+MUST_CHECK bool store_section_begin(struct buf *row, uint64_t run, uint64_t first_seq,
+                                    size_t len);
+
 /* Walk a row's sections. False at the end; or, with *ret_bad set, at bytes that are no
  * section. */
 struct store_section {

@@ -1,6 +1,7 @@
 #include "stream/stream.h"
 
 #include "base/mem.h"
+#include "base/pool.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -14,6 +15,8 @@ struct stream {
     uint64_t sent_ms;       /* when an event was last projected */
 };
 
+static _Thread_local struct pool streams = POOL(sizeof(struct stream), 256);
+
 static void pump(void *ctx);
 static void on_stall(void *ctx);
 static void on_heartbeat(void *ctx);
@@ -24,7 +27,7 @@ enum stream_verdict stream_judge(const struct event *event) {
 }
 
 bool stream_open(const struct stream_options *options, struct stream **ret, struct err *e) {
-    struct stream *stream = MEM_NEW(struct stream);
+    struct stream *stream = pool_zero(&streams);
     stream->options = *options;
     if (!options->stall_ms) stream->options.stall_ms = STREAM_STALL_MS;
     if (!options->heartbeat_ms) stream->options.heartbeat_ms = STREAM_HEARTBEAT_MS;
@@ -35,7 +38,7 @@ bool stream_open(const struct stream_options *options, struct stream **ret, stru
     timer_init(&stream->heartbeat, options->loop, on_heartbeat, stream);
     if (!cursor_open(options->journal, options->after_seq, options->loop, pump, stream,
                      &stream->cursor, e)) {
-        free(stream);
+        pool_give(&streams, stream);
         return false;
     }
     if (options->paces) cursor_pace(stream->cursor);
@@ -49,7 +52,7 @@ void stream_free(struct stream *stream) {
     timer_stop(&stream->stall);
     timer_stop(&stream->heartbeat);
     cursor_close(stream->cursor);
-    free(stream);
+    pool_give(&streams, stream);
 }
 
 uint64_t stream_seq(const struct stream *stream) {

@@ -240,33 +240,51 @@ static char *put_one_text(const struct event_texts *texts, const struct same_par
     return put_text(put_varint(at, zigzag(texts->at_ms)), text);
 }
 
+/* What stands before a short text: the kind, the lengths, agent and moment. */
+struct text_head {
+    size_t len;      /* up to the text */
+    size_t text_len; /* the length that it was made for */
+    char bytes[2 + sizeof(((struct same_part *)0)->bytes) + 1];
+};
+
+static void text_head_set(struct text_head *head, const struct same_part *same,
+                          size_t text_len) {
+    head->len = 2 + same->len + 1;
+    head->text_len = text_len;
+    head->bytes[0] = (char)EVENT_TEXT;
+    head->bytes[1] = (char)(same->len + 1 + text_len);
+    memcpy(head->bytes + 2, same->bytes, sizeof(same->bytes));
+    head->bytes[head->len - 1] = (char)text_len;
+}
+
 size_t event_put_texts(struct event_texts *texts, char *at, size_t room) {
-    const char *begin = at, *end = at + room;
+    const char *begin = at, *end = at + room, *from = texts->text.at;
+    const uint32_t *lens = texts->lens, *last = lens + texts->count;
     struct same_part same = {.len = varint_len(texts->agent.len) + texts->agent.len +
                                     varint_len(zigzag(texts->at_ms))};
+    struct text_head head = {.len = 0};
     size_t short_max = 0; /* a text of this length has an event of short parts */
     if (same.len <= sizeof(same.bytes)) {
         put_varint(put_text(same.bytes, texts->agent), zigzag(texts->at_ms));
         short_max = 0x7F - 1 - same.len;
     }
-    for (; texts->count; texts->count--, texts->lens++) {
-        struct str text = str_head(texts->text, *texts->lens);
-        if (text.len && text.len <= short_max &&
-            2 + sizeof(same.bytes) + 1 + text.len <= (size_t)(end - at)) {
-            at[0] = (char)EVENT_TEXT;
-            at[1] = (char)(same.len + 1 + text.len);
-            memcpy(at + 2, same.bytes, sizeof(same.bytes));
-            at += 2 + same.len;
-            *at++ = (char)text.len;
-            memcpy(at, text.at, text.len);
-            at += text.len;
+    for (; lens < last; lens++) {
+        size_t len = *lens;
+        if (len && len <= short_max && sizeof(head.bytes) + len <= (size_t)(end - at)) {
+            if (len != head.text_len) text_head_set(&head, &same, len);
+            memcpy(at, head.bytes, sizeof(head.bytes));
+            memcpy(at + head.len, from, len);
+            at += head.len + len;
         } else {
-            char *next = put_one_text(texts, &same, text, at, (size_t)(end - at));
+            char *next = put_one_text(texts, &same, str_of(from, len), at, (size_t)(end - at));
             if (!next) break;
             at = next;
         }
-        texts->text = str_skip(texts->text, text.len);
+        from += len;
     }
+    texts->text = str_skip(texts->text, (size_t)(from - texts->text.at));
+    texts->count = (size_t)(last - lens);
+    texts->lens = lens;
     return (size_t)(at - begin);
 }
 
@@ -400,10 +418,15 @@ size_t event_skip_texts(struct str *bytes, size_t max) {
     const char *at = bytes->at, *end = at + bytes->len;
     size_t count = 0;
     struct str body;
-    for (; count < max && at < end && *at == EVENT_TEXT; count++) {
-        const char *next = walk_text(at + 1, end, &body);
-        if (!next) break;
-        at = next;
+    for (; count < max && end - at >= 2 && *at == EVENT_TEXT; count++) {
+        size_t len = (unsigned char)at[1]; /* nearly always one byte */
+        if (len < 0x80 && len <= (size_t)(end - at) - 2) {
+            at += 2 + len;
+        } else {
+            const char *next = walk_text(at + 1, end, &body);
+            if (!next) break;
+            at = next;
+        }
     }
     *bytes = (struct str){at, (size_t)(end - at)};
     return count;

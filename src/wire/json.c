@@ -1,5 +1,6 @@
 #include "wire/json.h"
 
+#include "base/sixteen.h"
 #include "base/utf8.h"
 
 #include <assert.h>
@@ -9,10 +10,12 @@
 /* ---- Places in the text ---- */
 
 static bool is_space(char c) {
+    if ((unsigned char)c > ' ') return false; /* nearly always */
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-static const char *skip_space(const char *at, const char *end) {
+static inline __attribute__((always_inline)) const char *skip_space(const char *at,
+                                                                    const char *end) {
     while (at < end && is_space(*at)) at++;
     return at;
 }
@@ -33,7 +36,17 @@ static uint64_t special_bits(uint64_t eight) {
 
 /* The first byte that needs attention in a string. *seen collects the bits of the bytes before
  * it, so that the caller knows whether any was outside ASCII. */
-static const char *skip_ordinary(const char *at, const char *end, uint64_t *seen) {
+static inline __attribute__((always_inline)) const char *
+skip_ordinary(const char *at, const char *end, uint64_t *seen) {
+#ifdef SIXTEEN_BITS
+    for (; end - at >= 16; at += 16) {
+        sixteen c = sixteen_at(at);
+        unsigned special = sixteen_bits((sixteen)((c < 0x20) | (c == '"') | (c == '\\')));
+        unsigned before = special ? (special & -special) - 1 : 0xFFFF;
+        *seen |= sixteen_bits(c) & before ? HIGH_BITS : 0;
+        if (special) return at + __builtin_ctz(special);
+    }
+#endif
     for (; end - at >= 8; at += 8) {
         uint64_t eight;
         memcpy(&eight, at, 8);
@@ -350,7 +363,8 @@ const char *json_kind_name(enum json_kind kind) {
 }
 
 /* The position after the string whose opening quote is at `at`. */
-static const char *skip_string(const char *at, const char *end) {
+static inline __attribute__((always_inline)) const char *skip_string(const char *at,
+                                                                     const char *end) {
     uint64_t seen = 0;
     for (at++; at < end; at++) {
         at = skip_ordinary(at, end, &seen);
@@ -365,13 +379,10 @@ static bool ends_scalar(char c) {
     return c == ',' || c == ']' || c == '}' || c == ':' || is_space(c);
 }
 
-/* The position after the value that begins at `at`. */
-static const char *skip_value(const char *at, const char *end) {
-    size_t depth = 0;
-    if (at < end && *at != '"' && *at != '{' && *at != '[') {
-        while (at < end && !ends_scalar(*at)) at++;
-        return at;
-    }
+/* The position after the container that is `depth` levels deep at `at`; in a string: one that began
+ * before. */
+static const char *skip_levels(const char *at, const char *end, size_t depth, bool in_string) {
+    if (in_string) at = skip_string(at - 1, end);
     while (at < end) {
         switch (*at) {
         case '"': at = skip_string(at, end); break;
@@ -389,6 +400,48 @@ static const char *skip_value(const char *at, const char *end) {
         }
         if (depth == 0) break;
     }
+    return at;
+}
+
+#ifdef SIXTEEN_BITS
+/* Of each bit: whether an odd number of bits up to it are set. */
+static unsigned odd_up_to(unsigned bits) {
+    bits ^= bits << 1;
+    bits ^= bits << 2;
+    bits ^= bits << 4;
+    return (bits ^ bits << 8) & 0xFFFF;
+}
+
+/* The position after the container that begins at `at`, 16 bytes at a time until a backslash. Of
+ * the bracket and the brace the high and low ones differ by one bit. */
+static const char *skip_container(const char *at, const char *end) {
+    size_t depth = 0;
+    unsigned in_string = 0; /* all bits, or none */
+    for (; end - at >= 16; at += 16) {
+        sixteen c = sixteen_at(at), brace = c | 0x20;
+        if (sixteen_bits((sixteen)(c == '\\'))) break;
+        unsigned inside = odd_up_to(sixteen_bits((sixteen)(c == '"'))) ^ in_string;
+        unsigned opens = sixteen_bits((sixteen)(brace == '{')) & ~inside;
+        unsigned marks = opens | (sixteen_bits((sixteen)(brace == '}')) & ~inside);
+        for (; marks; marks &= marks - 1) {
+            depth += opens & marks & -marks ? 1 : (size_t)-1;
+            if (depth == 0) return at + __builtin_ctz(marks) + 1;
+        }
+        in_string = inside >> 15 ? 0xFFFF : 0;
+    }
+    return skip_levels(at, end, depth, in_string != 0);
+}
+#else
+static const char *skip_container(const char *at, const char *end) {
+    return skip_levels(at, end, 0, false);
+}
+#endif
+
+/* The position after the value that begins at `at`. */
+static inline const char *skip_value(const char *at, const char *end) {
+    if (at < end && *at == '"') return skip_string(at, end);
+    if (at < end && (*at == '{' || *at == '[')) return skip_container(at, end);
+    while (at < end && !ends_scalar(*at)) at++;
     return at;
 }
 
@@ -432,10 +485,23 @@ bool json_next_item(struct json_reader *reader, struct json *ret_item) {
     return true;
 }
 
-/* Keys are rarely escaped; without an escape the bytes can be compared. */
-static bool is_key(struct json name, bool escaped, struct str key) {
-    if (escaped) return json_is(name, key);
-    return name.raw.len == key.len + 2 && memcmp(name.raw.at + 1, key.at, key.len) == 0;
+static bool is_plain_key(struct json name, struct str key) {
+    return name.raw.len == key.len + 2 && str_same(name.raw.at + 1, key.at, key.len);
+}
+
+/* Set `ret` of each key that is the name. Names are rarely escaped, so the bytes are compared. */
+static void set_each(struct json name, struct json value, const struct str *keys, size_t count,
+                     struct json *ret) {
+    bool found = false;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_plain_key(name, keys[i])) continue;
+        ret[i] = value;
+        found = true;
+    }
+    if (found || str_find_byte(name.raw, '\\') == name.raw.len) return;
+    for (size_t i = 0; i < count; i++) {
+        if (json_is(name, keys[i])) ret[i] = value;
+    }
 }
 
 void json_find_each(struct json object, const struct str *keys, size_t count,
@@ -444,11 +510,7 @@ void json_find_each(struct json object, const struct str *keys, size_t count,
     struct json name, value;
     for (size_t i = 0; i < count; i++)
         ret[i] = (struct json){.kind = JSON_NONE, .raw = STR_EMPTY};
-    while (json_next_member(&reader, &name, &value)) {
-        bool escaped = str_find_byte(name.raw, '\\') < name.raw.len;
-        for (size_t i = 0; i < count; i++)
-            if (is_key(name, escaped, keys[i])) ret[i] = value;
-    }
+    while (json_next_member(&reader, &name, &value)) set_each(name, value, keys, count, ret);
 }
 
 struct json json_find(struct json object, struct str key) {

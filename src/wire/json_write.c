@@ -18,6 +18,10 @@ static size_t plain_run(struct str text) {
         sixteen c = sixteen_at(text.at + len);
         if (sixteen_any((sixteen)((c < 0x20) | (c == '"') | (c == '\\')))) break;
     }
+    if (len && len < text.len && text.len - len < 16) { /* the last sixteen, in part again */
+        sixteen c = sixteen_at(text.at + text.len - 16);
+        if (!sixteen_any((sixteen)((c < 0x20) | (c == '"') | (c == '\\')))) return text.len;
+    }
     while (len < text.len) {
         unsigned char c = (unsigned char)text.at[len];
         if (c < 0x20 || c == '"' || c == '\\') break;

@@ -182,9 +182,21 @@ static void much_text_of_one_run_has_a_row_to_itself(void **state) {
         say_to(all[i], EVENT_TEXT, str_of(text, KIB));
     }
     loop_advance(f->loop, KEEPER_TICK_MS);
-    assert_write(f, 0, "S 101:2+1 104:2+1 | S 102:2+2 102:4+1 | S 103:2+2 103:4+1");
+    assert_write(f, 0, "S 101:2+1 104:2+1 | S 102:2+3 | S 103:2+3");
     commit_all(f);
     for (size_t i = 0; i < 4; i++) journal_unref(all[i]);
+}
+
+static void chunks_share_a_section_up_to_an_end(void **state) {
+    struct fixture *f = *state;
+    struct journal *journal = begun(f, 101);
+    char text[3 * KIB] = {0};
+    for (size_t i = 0; i < 30; i++) say_to(journal, EVENT_TEXT, str_of(text, sizeof(text)));
+    loop_advance(f->loop, KEEPER_TICK_MS);
+    assert_write(f, 0, "S 101:2+22 101:24+8");
+    commit_all(f);
+    assert_int_equal(journal_durable(journal), 31);
+    journal_unref(journal);
 }
 
 static void text_that_is_lost_is_written_again_at_the_next_tick(void **state) {
@@ -309,6 +321,7 @@ int main(void) {
         TEST(much_text_does_not_wait_for_the_tick),
         TEST(a_shared_row_has_an_end),
         TEST(much_text_of_one_run_has_a_row_to_itself),
+        TEST(chunks_share_a_section_up_to_an_end),
         TEST(text_that_is_lost_is_written_again_at_the_next_tick),
         TEST(text_that_may_be_there_is_not_written_again),
         TEST(text_that_is_lost_before_an_effect_rides_with_it),

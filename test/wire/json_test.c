@@ -242,6 +242,30 @@ static void a_string_ends_at_its_quote_wherever_that_stands(void **state) {
     }
 }
 
+/* Strings with brackets, quotes and backslashes at every place of the sixteen bytes. */
+static void a_container_ends_at_its_bracket_wherever_that_stands(void **state) {
+    (void)state;
+    static const char *const inner[] = {
+        "", "]}[{", "\\\"]", "\\\\", "a\\\\\\\"}", "0123456789abcdef[", "\\u005d]"};
+    for (size_t i = 0; i < 40 * ARRAY_LEN(inner); i++) {
+        const char *text = inner[i % ARRAY_LEN(inner)];
+        struct buf json;
+        struct json item, next;
+        buf_init(&json, KIB);
+        buf_printf(&json, "[{\"k\":[[\"%.*s\"],{}],\"%s\":{\"b\":\"%s\"},\"c\":[1,[]]}",
+                   (int)(i / ARRAY_LEN(inner)), "........................................",
+                   text, text);
+        size_t len = json.len - 1;
+        buf_append(&json, STR(",7]"));
+        struct json_reader reader = json_enter(read_ok(buf_str(&json)));
+        assert_true(json_next_item(&reader, &item) && json_next_item(&reader, &next));
+        assert_int_equal(item.raw.len, len);
+        assert_int_equal(json_count(item), 3);
+        assert_str(next.raw, "7");
+        buf_done(&json);
+    }
+}
+
 static void finding_in_nothing_finds_nothing(void **state) {
     (void)state;
     struct json chunk =
@@ -315,6 +339,7 @@ int main(void) {
         cmocka_unit_test(the_last_of_two_equal_keys_wins),
         cmocka_unit_test(many_keys_are_found_in_one_walk_as_each_alone),
         cmocka_unit_test(a_string_ends_at_its_quote_wherever_that_stands),
+        cmocka_unit_test(a_container_ends_at_its_bracket_wherever_that_stands),
         cmocka_unit_test(finding_in_nothing_finds_nothing),
         cmocka_unit_test(a_kept_slice_becomes_a_value_again),
         cmocka_unit_test(each_kind_has_a_name_for_messages),

@@ -21,14 +21,15 @@ static void send_event(struct rpc_call *call, uint32_t member, const struct pb_m
 
 /* Most messages are of these two kinds: chunk and thinking have the same fields. */
 #define TEXT_HEAD_BYTES (GRPC_PREFIX_BYTES + 3 * (1 + 5)) /* tags and lengths, at most */
-#define TEXT_SLACK_BYTES 32                               /* written after a message, at most */
+#define TEXT_SLACK_BYTES 48                               /* written after a message, at most */
+#define AGENT_BYTES 32
 
 /* The agent's field, as each message of this agent has it. Most are so short that copying all of
  * `bytes` costs less than asking. */
 struct agent_field {
     struct str agent; /* whose it is, borrowed */
     size_t len;
-    char bytes[TEXT_SLACK_BYTES]; /* unless it is longer */
+    char bytes[AGENT_BYTES]; /* unless it is longer */
 };
 
 static_assert(CRAWBL_CONVERSE_EVENT_CHUNK <= 15 && CRAWBL_CONVERSE_EVENT_THINKING <= 15,
@@ -224,13 +225,46 @@ void converse_project(struct rpc_call *call, const struct event *event,
         project_other(call, event, view, shown);
 }
 
+/* The text event at the front of some bytes, the message made of it, and how many bytes of each
+ * stand before the text. */
+struct chunk_pair {
+    const char *event, *message;
+    size_t event_head, message_head, text_len;
+};
+
+/* The events of one reply mostly differ only in their texts. After one of them, take those that
+ * follow with the same bytes before a text of the same length: the same stands before it in their
+ * messages. Returns where the last one ends. */
+static char *put_same_chunks(char *at, const struct chunk_pair *first, struct str *texts) {
+    char head[TEXT_SLACK_BYTES];
+    size_t len = first->event_head + first->text_len;
+    if (first->message_head > sizeof(head)) return at;
+    memcpy(head, first->message, first->message_head);
+    const char *from = texts->at, *end = from + texts->len;
+    while ((size_t)(end - from) >= len && str_same(from, first->event, first->event_head)) {
+        memcpy(at, head, sizeof(head));
+        at += first->message_head;
+        memcpy(at, from + first->event_head, first->text_len);
+        at += first->text_len;
+        from += len;
+    }
+    *texts = str_of(from, (size_t)(end - from));
+    return at;
+}
+
 /* The chunks of all texts, at `at`; returns where they end. */
 static char *put_chunks(char *at, struct str texts) {
     struct agent_field field = {.agent = STR_EMPTY};
     struct str agent, text;
-    while (event_next_text(&texts, &agent, &text)) {
+    for (;;) {
+        struct chunk_pair pair = {.event = texts.at, .message = at};
+        if (!event_next_text(&texts, &agent, &text)) break;
         if (!str_equal(agent, field.agent)) agent_field_set(&field, agent);
         at = put_text(at, CRAWBL_CONVERSE_EVENT_CHUNK, &field, text);
+        pair.text_len = text.len;
+        pair.event_head = (size_t)(text.at - pair.event);
+        pair.message_head = (size_t)(at - pair.message) - text.len;
+        at = put_same_chunks(at, &pair, &texts);
     }
     assert(texts.len == 0);
     return at;
