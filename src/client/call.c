@@ -82,21 +82,6 @@ bool http_call_waits(const struct http_call *call) {
     return call->paused || (call->gunzip && gunzip_waits(call->gunzip));
 }
 
-bool http_call_is_line(struct str text) {
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.at[i] == '\r' || text.at[i] == '\n' || text.at[i] == '\0') return false;
-    }
-    return true;
-}
-
-bool http_call_check_header(const struct http_header *header, struct err *e) {
-    bool good = header->name.len && http_call_is_line(header->name) &&
-                http_call_is_line(header->value) &&
-                str_find_byte(header->name, ':') == header->name.len;
-    return good || err_set(e, ERR_INVALID_ARGUMENT,
-                           "a header of the request has no name, or a line break in it");
-}
-
 bool http_call_has_header(const struct http_request *request, struct str name) {
     for (size_t i = 0; i < request->header_count; i++) {
         if (str_equal_nocase(request->headers[i].name, name)) return true;

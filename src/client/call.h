@@ -94,12 +94,6 @@ void http_call_left(struct http_call *call);
 PRINTF_LIKE(3, 4)
 bool http_call_fault(struct http_call *call, enum err_code code, const char *format, ...);
 
-/* Whether `text` may stand in a line: no line break, no NUL. */
-bool http_call_is_line(struct str text);
-
-/* Check that a header can be written as a line. */
-MUST_CHECK bool http_call_check_header(const struct http_header *header, struct err *e);
-
 bool http_call_has_header(const struct http_request *request, struct str name);
 
 #define HTTP_CONNECT_MS 10000 /* when the request does not say */

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "client/dial.h"
 #include "client/link.h"
+#include "client/request_line.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -380,7 +381,7 @@ static const struct carrier direct_carrier = {
 };
 
 static bool add_field(struct buf *fields, const struct http_header *header, struct err *e) {
-    if (!http_call_check_header(header, e)) return false;
+    if (!request_check_header(header, e)) return false;
     size_t before = fields->len;
     buf_append(fields, header->name);
     buf_append(fields, header->value.len ? STR(": ") : STR(":"));

@@ -7,6 +7,7 @@
 #include "client/h2.h"
 #include "client/link.h"
 #include "client/place.h"
+#include "client/request_line.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -78,9 +79,9 @@ static bool http_carry(const struct http_pool *pool, struct http_call *call,
     struct url url = {0};
     if (!atomic_load(&pool->needed))
         return err_set(e, ERR_UNAVAILABLE, "asking other servers was not prepared");
-    if (!request->method.len || !http_call_is_line(request->method))
+    if (!request->method.len || !request_is_line(request->method))
         return err_set(e, ERR_INVALID_ARGUMENT, "the request has no method");
-    if (!request->url.len || !http_call_is_line(request->url))
+    if (!request->url.len || !request_is_line(request->url))
         return err_set(e, ERR_INVALID_ARGUMENT, "the URL is empty, or has a line break in it");
     switch (url_read(request->url, &url)) {
     case URL_FINE: break;

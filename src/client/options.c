@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "client/place.h"
+#include "client/request_line.h"
 
 #include <assert.h>
 #include <netinet/in.h>
@@ -89,7 +90,7 @@ static void add_line(struct http_call *call, const char *line) {
 
 static bool add_header(struct http_call *call, const struct http_header *header,
                        struct err *e) {
-    if (!http_call_check_header(header, e)) return false;
+    if (!request_check_header(header, e)) return false;
     struct buf line;
     buf_init(&line, HTTP_LINE_MAX_BYTES);
     buf_append(&line, header->name);

@@ -1,6 +1,7 @@
 #include "client/upgrade.h"
 
 #include "client/call.h"
+#include "client/request_line.h"
 #include "wire/websocket.h"
 
 #define STATUS_LINE "HTTP/1.1 "
@@ -28,7 +29,7 @@ bool upgrade_append(const struct url *url, const struct http_header *headers,
                "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " STR_FMT "\r\n",
                STR_ARG(url->authority), STR_ARG(key));
     for (size_t i = 0; i < header_count; i++) {
-        if (!http_call_check_header(&headers[i], e)) return false;
+        if (!request_check_header(&headers[i], e)) return false;
         if (is_ours(headers[i].name)) continue;
         buf_printf(out, STR_FMT ": " STR_FMT "\r\n", STR_ARG(headers[i].name),
                    STR_ARG(headers[i].value));

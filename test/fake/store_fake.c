@@ -1,6 +1,7 @@
 #include "fake/store_fake.h"
 
 #include "base/mem.h"
+#include "store/reader.h"
 #include "store/schema.h"
 
 #include <assert.h>
@@ -442,6 +443,20 @@ void store_run(struct store *store, struct store_task *task) {
     }
     assert(store->task_count < WAITING_MAX);
     store->tasks[store->task_count++] = task;
+}
+
+static void tell_answered(void *ctx) {
+    struct reader_task *task = ctx;
+    task->on_done(task, task->failed.code ? &task->failed : NULL, task->ctx);
+}
+
+/* At once, all steps of it. */
+void store_ask(struct store *store, struct reader_task *task) {
+    bool more = true, ok = true;
+    task->failed.code = ERR_NONE;
+    open_tables(store);
+    while (ok && more) ok = task->step(&store->db, task->ctx, &more, &task->failed);
+    loop_post(task->home, &task->mail, tell_answered, task);
 }
 
 int64_t fake_store_number(struct store *store, const char *sql) {
