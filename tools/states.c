@@ -3,7 +3,7 @@
  * `make docs` writes what this prints to docs/states.md. A machine is one row below; its
  * states, their names and their moves are asked of the module that owns them.
  */
-#include "agent/converse.h"
+#include "agent/converse_turn.h"
 #include "agent/process.h"
 #include "budget/ledger.h"
 #include "client/direct.h"
@@ -64,7 +64,7 @@ MACHINE(h2)
 MACHINE(h2_stream)
 MACHINE(grpc_call)
 MACHINE(grpc_keep)
-MACHINE(converse)
+MACHINE(converse_turn)
 MACHINE(mcp_session)
 MACHINE(mcp_stream)
 MACHINE(pipe)
@@ -132,8 +132,8 @@ static const struct machine {
      PIPE_STATE_COUNT, pipe_moves, pipe_name},
     {"A process agent",   "src/agent/process_worker.c", "One program that takes turns.",
      PROCESS_STATE_COUNT, process_moves, process_name},
-    {"A turn at a remote runtime", "src/agent/converse.c", "One request of an agent of kind converse.",
-     CONVERSE_STATE_COUNT, converse_moves, converse_name},
+    {"A turn at a remote runtime", "src/agent/converse_turn.c", "One request to an agent runtime elsewhere.",
+     CONVERSE_TURN_STATE_COUNT, converse_turn_moves, converse_turn_name},
     {"A model call",      "src/provider/remote_call.c", "One question to a vendor's API.",
      REMOTE_STATE_COUNT, remote_moves, remote_name},
     {"A media call",      "src/provider/media_work.c", "One question to a media provider.",
