@@ -1,7 +1,8 @@
 #include "orchestrator/tool_line.h"
 
 static const struct {
-    struct str tool, first, second; /* the argument that is the query, or the one in its place */
+    struct str tool, first,
+        second; /* the argument that is the query, or the one in its place */
 } queries[] = {
     {STR_INIT("web_search_tool"), STR_INIT("query"), STR_INIT("")},
     {STR_INIT("web_search"), STR_INIT("query"), STR_INIT("")},
@@ -45,8 +46,7 @@ static void put_trimmed(struct json_writer *writer, const char *key, struct json
 void tool_line_args(struct str tool, struct str args_json, struct buf *out) {
     struct json args = arguments(args_json);
     struct json description = json_find(args, STR("description"));
-    bool fetches =
-        str_equal(tool, STR("web_fetch")) || str_equal(tool, STR("http_request"));
+    bool fetches = str_equal(tool, STR("web_fetch")) || str_equal(tool, STR("http_request"));
     struct json url = fetches ? json_find(args, STR("url")) : (struct json){.kind = JSON_NONE};
     struct buf shown;
     buf_init(&shown, 64 * KIB);

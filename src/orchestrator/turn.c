@@ -77,8 +77,7 @@ static void emit_user(struct turn *turn, enum message_status status) {
 
 static void emit_delegation(struct turn *turn, const struct turn_part *to,
                             enum turn_delegation state) {
-    emit(turn,
-         &(struct turn_effect){.kind = TURN_DELEGATION, .part = to, .delegation = state});
+    emit(turn, &(struct turn_effect){.kind = TURN_DELEGATION, .part = to, .delegation = state});
 }
 
 static void emit_part(struct turn *turn, enum turn_effect_kind kind,
@@ -249,8 +248,7 @@ void turn_stored(struct turn *turn) {
     for (size_t i = 1; i < turn->part_count; i++)
         emit_delegation(turn, &turn->parts[i],
                         turn->errs ? TURN_DELEGATION_FAILED : TURN_DELEGATION_COMPLETED);
-    emit(turn,
-         &(struct turn_effect){.kind = TURN_OVER, .text = buf_str(&turn->failure)});
+    emit(turn, &(struct turn_effect){.kind = TURN_OVER, .text = buf_str(&turn->failure)});
 }
 
 /* --- what the runtime says ------------------------------------------------------------------ */
@@ -267,14 +265,12 @@ static void take_text(struct turn *turn, const struct converse_event *event) {
     buf_append(&part->text, event->text);
     if (!part->spoke) emit_agent(turn, part->agent, AGENT_WRITING);
     part->spoke = true;
-    emit(turn,
-         &(struct turn_effect){.kind = TURN_TEXT, .part = part, .text = event->text});
+    emit(turn, &(struct turn_effect){.kind = TURN_TEXT, .part = part, .text = event->text});
 }
 
 static void take_thinking(struct turn *turn, const struct converse_event *event) {
     struct turn_part *part = part_of(turn, event->agent);
-    emit(turn,
-         &(struct turn_effect){.kind = TURN_THINKING, .part = part, .text = event->text});
+    emit(turn, &(struct turn_effect){.kind = TURN_THINKING, .part = part, .text = event->text});
 }
 
 static struct text kept(struct str text) {
@@ -333,11 +329,11 @@ static void take_usage(struct turn *turn, const struct converse_event *event) {
     for (size_t i = 0; i < turn->part_count; i++) {
         if (turn->parts[i].agent == agent) part = &turn->parts[i];
     }
-    emit(turn, &(struct turn_effect){.kind = TURN_USAGE,
-                                     .part = part,
-                                     .text = event->agent.len ? event->agent
-                                                              : part->agent->slug,
-                                     .usage = &event->usage});
+    emit(turn,
+         &(struct turn_effect){.kind = TURN_USAGE,
+                               .part = part,
+                               .text = event->agent.len ? event->agent : part->agent->slug,
+                               .usage = &event->usage});
 }
 
 /* Something of the answer has come. */

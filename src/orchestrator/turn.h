@@ -80,10 +80,14 @@ enum turn_effect_kind {
     TURN_STORE,        /* store every part and tool as it is now, then call turn_stored() */
     TURN_NEW,          /* show the part as it was stored */
     TURN_DONE,         /* the part is done with its status */
-    TURN_OVER,         /* the last one; `failure` says why it failed, for the sender; or empty */
+    TURN_OVER, /* the last one; `failure` says why it failed, for the sender; or empty */
 };
 
-enum turn_delegation { TURN_DELEGATION_RUNNING, TURN_DELEGATION_COMPLETED, TURN_DELEGATION_FAILED };
+enum turn_delegation {
+    TURN_DELEGATION_RUNNING,
+    TURN_DELEGATION_COMPLETED,
+    TURN_DELEGATION_FAILED
+};
 
 struct turn_effect {
     enum turn_effect_kind kind;

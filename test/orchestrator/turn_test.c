@@ -9,7 +9,7 @@ MACHINE(turn)
 static void a_turn_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {
-        "opening delivered", "opening reading",   "opening storing", "delivered reading",
+        "opening delivered", "opening reading", "opening storing", "delivered reading",
         "delivered storing", "reading storing", "storing final"};
     assert_moves(&turn_machine, TURN_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
@@ -48,7 +48,9 @@ static void hear_part(struct scene *scene, const struct turn_effect *effect) {
         say(scene, "tool", text_str(effect->tool->tool),
             turn_tool_state_name(effect->tool->state));
         break;
-    case TURN_DELEGATION: say(scene, "delegation", slug, delegations[effect->delegation]); break;
+    case TURN_DELEGATION:
+        say(scene, "delegation", slug, delegations[effect->delegation]);
+        break;
     case TURN_USAGE: say(scene, "usage", effect->text, effect->usage->model); break;
     case TURN_NEW: say(scene, "new", slug, buf_str(&effect->part->text)); break;
     case TURN_DONE:
@@ -105,7 +107,10 @@ static struct str after_begin(const struct scene *scene) {
         .tool = STR_INIT(name), .args = STR_INIT(arguments)                                    \
     }
 #define RESULT(id, failed)                                                                     \
-    { .kind = CONVERSE_RESULT, .call_id = STR_INIT(id), .text = STR_INIT("{}"), .error = failed }
+    {                                                                                          \
+        .kind = CONVERSE_RESULT, .call_id = STR_INIT(id), .text = STR_INIT("{}"),              \
+        .error = failed                                                                        \
+    }
 #define DONE                                                                                   \
     { .kind = CONVERSE_DONE, .model = STR_INIT("m") }
 
@@ -177,8 +182,8 @@ static void an_error_is_readable_and_comes_after_what_was_said(void **state) {
     assert_str(buf_str(&part->text),
                "Well\n\nThe assistant could not finish: the model is away");
     assert_int_equal(part->status, MESSAGE_FAILED);
-    assert_true(str_find(buf_str(&scene.seen), STR("agent manager error\nagent manager online")) <
-                scene.seen.len);
+    assert_true(str_find(buf_str(&scene.seen),
+                         STR("agent manager error\nagent manager online")) < scene.seen.len);
     scene_end(&scene);
 }
 
@@ -188,8 +193,8 @@ static void an_answer_of_nothing_is_silent(void **state) {
     for (size_t i = 0; i < ARRAY_LEN(said); i++) {
         struct scene scene;
         scene_begin(&scene);
-        TAKE(&scene, {.kind = CONVERSE_TEXT, .agent = STR("manager"), .text = str_from(said[i])},
-             DONE);
+        TAKE(&scene,
+             {.kind = CONVERSE_TEXT, .agent = STR("manager"), .text = str_from(said[i])}, DONE);
         turn_stored(scene.turn);
         const struct turn_part *part = turn_part_at(scene.turn, 0);
         assert_int_equal(part->status, MESSAGE_SILENT);
