@@ -20,6 +20,7 @@
 #include "mcp/client.h"
 #include "mcp/pipe.h"
 #include "mcp/stream.h"
+#include "postgres/postgres.h"
 #include "provider/media_work.h"
 #include "provider/remote_inner.h"
 #include "reader/reader.h"
@@ -76,6 +77,8 @@ MACHINE(reader)
 MACHINE(reading)
 MACHINE(realtime)
 MACHINE(download)
+MACHINE(postgres)
+MACHINE(postgres_request)
 
 /* clang-format off */
 static const struct machine {
@@ -148,6 +151,10 @@ static const struct machine {
      REALTIME_STATE_COUNT, realtime_moves, realtime_name},
     {"A download of a model", "src/contract/nimi/transfer/state.c", "By a local model server, across restarts.",
      DOWNLOAD_STATE_COUNT, download_moves, download_name},
+    {"A connection to PostgreSQL", "src/postgres/postgres.c", "Made again whenever it breaks.",
+     POSTGRES_STATE_COUNT, postgres_moves, postgres_name},
+    {"A request to PostgreSQL", "src/postgres/postgres.c", "Statements that take effect together.",
+     POSTGRES_REQUEST_STATE_COUNT, postgres_request_moves, postgres_request_name},
 };
 /* clang-format on */
 
