@@ -20,6 +20,8 @@
 #include "mcp/client.h"
 #include "mcp/pipe.h"
 #include "mcp/stream.h"
+#include "orchestrator/runtimes_child.h"
+#include "orchestrator/turn.h"
 #include "postgres/postgres.h"
 #include "provider/media_work.h"
 #include "provider/remote_inner.h"
@@ -66,6 +68,8 @@ MACHINE(h2_stream)
 MACHINE(grpc_call)
 MACHINE(grpc_keep)
 MACHINE(converse_turn)
+MACHINE(turn)
+MACHINE(child_runtime)
 MACHINE(mcp_session)
 MACHINE(mcp_stream)
 MACHINE(pipe)
@@ -137,6 +141,12 @@ static const struct machine {
      PROCESS_STATE_COUNT, process_moves, process_name},
     {"A turn at a remote runtime", "src/agent/converse_turn.c", "One request to an agent runtime elsewhere.",
      CONVERSE_TURN_STATE_COUNT, converse_turn_moves, converse_turn_name},
+    {"A turn of the orchestrator", "src/orchestrator/turn.c",
+     "What clients see of one agent's answer, and when it is stored.", TURN_STATE_COUNT,
+     turn_moves, turn_name},
+    {"A runtime of the orchestrator's", "src/orchestrator/runtimes_child.c",
+     "The program that is started for a workspace.", CHILD_RUNTIME_STATE_COUNT,
+     child_runtime_moves, child_runtime_name},
     {"A model call",      "src/provider/remote_call.c", "One question to a vendor's API.",
      REMOTE_STATE_COUNT, remote_moves, remote_name},
     {"A media call",      "src/provider/media_work.c", "One question to a media provider.",

@@ -15,7 +15,7 @@ struct query {
     struct postgres_request request;
     struct postgres_step steps[POSTGRES_STEPS_MAX];
     struct arena *arena;
-    struct database *database;
+    struct queries *database;
     struct timer again; /* of a steadfast one */
     struct list link;   /* in database->again while it waits for that */
     uint64_t give_up_ms;
@@ -86,7 +86,7 @@ static void ask_again(void *ctx) {
     postgres_ask(query->database->postgres, &query->request);
 }
 
-void query_ask(struct query *query, struct database *database, enum query_kind kind,
+void query_ask(struct query *query, struct queries *database, enum query_kind kind,
                query_done_fn *done, void *ctx) {
     query->database = database;
     query->kind = kind;
@@ -101,14 +101,14 @@ void query_ask(struct query *query, struct database *database, enum query_kind k
     postgres_ask(database->postgres, &query->request);
 }
 
-void database_init(struct database *database, struct loop *loop,
-                   const struct postgres_options *options) {
+void queries_open(struct queries *database, struct loop *loop,
+                  const struct postgres_options *options) {
     database->loop = loop;
     list_init(&database->again);
     database->postgres = postgres_open(options);
 }
 
-void database_close(struct database *database, task_fn *closed, void *ctx) {
+void queries_close(struct queries *database, task_fn *closed, void *ctx) {
     struct err e;
     err_set(&e, ERR_UNAVAILABLE, "the orchestrator stops");
     while (!list_empty(&database->again)) {

@@ -18,16 +18,16 @@
 struct query;
 
 /* A database and the queries that will be asked again. */
-struct database {
+struct queries {
     struct loop *loop;
     struct postgres *postgres;
     struct list again;
 };
 
-void database_init(struct database *database, struct loop *loop,
-                   const struct postgres_options *options);
+void queries_open(struct queries *database, struct loop *loop,
+                  const struct postgres_options *options);
 /* Whatever would be asked again fails now, before this returns; then as postgres_close(). */
-void database_close(struct database *database, task_fn *closed, void *ctx);
+void queries_close(struct queries *database, task_fn *closed, void *ctx);
 
 /* For how long a steadfast query is repeated. */
 #define QUERY_STEADFAST_MS (10 * 60000)
@@ -58,7 +58,7 @@ enum query_kind {
 typedef void query_done_fn(const struct postgres_request *rows, const struct err *failed,
                            void *ctx);
 
-void query_ask(struct query *query, struct database *database, enum query_kind kind,
+void query_ask(struct query *query, struct queries *database, enum query_kind kind,
                query_done_fn *done, void *ctx);
 
 #endif

@@ -1,8 +1,8 @@
 /* rows: what a turn writes to PostgreSQL.
  *
  * Each function makes one query, whose statements take effect together. All of them may run
- * twice without harm, except rows_user_message() without a local id: rows have ids that were
- * chosen before, and the status of a message only rises.
+ * twice without harm: rows have ids that were chosen before, and the status of a message only
+ * rises.
  *
  * Memory   the caller asks the query (query_ask).
  * Threads  any.

@@ -29,9 +29,6 @@ extern const size_t tables_newest;
     "timestamptz NOT NULL DEFAULT now())"
 /* The number of the database; 0: none of our tables. */
 #define TABLES_READ "SELECT coalesce(max(version), 0)::bigint FROM orchestrator_schema"
-/* Whether there is the table of the number: 0 or 1. */
-#define TABLES_KNOWN "SELECT (to_regclass('orchestrator_schema') IS NOT NULL)::int::bigint"
-/* One at a time, until the transaction ends. */
 #define TABLES_LOCK "SELECT pg_advisory_xact_lock(4261873)"
 /* $1: the number. Fails when it was reached already. */
 #define TABLES_REACHED "INSERT INTO orchestrator_schema (version) VALUES ($1)"

@@ -95,7 +95,7 @@ static void add_seeds(struct query *query, struct str workspace, struct str user
 /* --- reading ------------------------------------------------------------------------------------ */
 
 struct search {
-    struct database *database;
+    struct queries *database;
     struct text user, id, conversation;
     bool make;
     workspace_fn *done;
@@ -210,7 +210,7 @@ static void find(struct search *search) {
     query_ask(query, search->database, QUERY_REPEATABLE, on_found, search);
 }
 
-void workspace_find(struct database *database, const struct workspace_question *question,
+void workspace_find(struct queries *database, const struct workspace_question *question,
                     workspace_fn *done, void *ctx) {
     struct search *search = MEM_NEW(struct search);
     *search = (struct search){.database = database,

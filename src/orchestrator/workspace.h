@@ -43,7 +43,7 @@ struct workspace_question {
 typedef void workspace_fn(struct workspace *found, const struct err *failed, void *ctx);
 
 /* `question` is copied. */
-void workspace_find(struct database *database, const struct workspace_question *question,
+void workspace_find(struct queries *database, const struct workspace_question *question,
                     workspace_fn *done, void *ctx);
 
 #endif
