@@ -61,6 +61,14 @@ endif()
 mark_as_advanced(LIBPQ_INCLUDE)
 target_include_directories(weir_libraries SYSTEM INTERFACE ${LIBPQ_INCLUDE})
 
+# libwslay likewise, when WebSocket is served or spoken (wire/wslay.c).
+find_path(WSLAY_INCLUDE wslay/wslay.h)
+if(NOT WSLAY_INCLUDE)
+    message(FATAL_ERROR "libwslay: <wslay/wslay.h> is missing; `make` installs it, or see scripts/setup")
+endif()
+mark_as_advanced(WSLAY_INCLUDE)
+target_include_directories(weir_libraries SYSTEM INTERFACE ${WSLAY_INCLUDE})
+
 # llhttp comes as C sources (package node-llhttp): compiled here, in strict mode, as it is.
 find_path(LLHTTP_INCLUDE llhttp.h PATHS /usr/share/include/llhttp)
 find_path(LLHTTP_SOURCES llhttp.c PATHS /usr/share/llhttp)

@@ -30,6 +30,7 @@
 #include "route/answer.h"
 #include "rpc/call.h"
 #include "server/conn.h"
+#include "socketio/inner.h"
 #include "stream/close.h"
 #include "stream/share.h"
 #include "turn/admission.h"
@@ -61,6 +62,8 @@ MACHINE(log_subscription)
 MACHINE(call)
 MACHINE(answer)
 MACHINE(conn)
+MACHINE(peer)
+MACHINE(socketio_socket)
 MACHINE(direct)
 MACHINE(link)
 MACHINE(h2)
@@ -119,6 +122,10 @@ static const struct machine {
      ANSWER_STATE_COUNT, answer_moves, answer_name},
     {"A connection",      "src/server/conn.c",  "From the first byte to the last, in any protocol.",
      CONN_STATE_COUNT,   conn_moves,   conn_name},
+    {"A Socket.IO session", "src/socketio/peer.c", "What carries it: long polling, a WebSocket, or first one and then the other.",
+     PEER_STATE_COUNT, peer_moves, peer_name},
+    {"A socket of a namespace", "src/socketio/socket.c", "A client in one namespace, from CONNECT on.",
+     SOCKET_STATE_COUNT, socketio_socket_moves, socketio_socket_name},
     {"A request to another server", "src/client/direct.c", "On connections of our own.",
      DIRECT_STATE_COUNT, direct_moves, direct_name},
     {"A connection to another server", "src/client/link.c", "For one call after the other.",

@@ -4,6 +4,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "orchestrator/sockets.h"
 #include "orchestrator/tables.h"
 
 #include <stdlib.h>
@@ -61,6 +62,19 @@ struct workspace_question orchestrator_question(const struct orchestrator_caller
                                        .make = caller->workspace.len && !other};
 }
 
+/* --- stopping ------------------------------------------------------------------------------------ */
+
+#define LOOK_MS 50
+
+/* Clients stay until their turns have ended. */
+static void on_idle(void *ctx) {
+    struct orchestrator *orchestrator = ctx;
+    if (orchestrator->talks && !talks_idle(orchestrator->talks))
+        timer_start(&orchestrator->idle, LOOK_MS);
+    else if (orchestrator->sockets)
+        sockets_stop(orchestrator->sockets);
+}
+
 /* --- an instance -------------------------------------------------------------------------- */
 
 static bool open_runtimes(struct orchestrator *orchestrator, struct err *e) {
@@ -90,20 +104,19 @@ static void *orchestrator_init(const struct contract_loop *loop, const void *set
     orchestrator->options = *(const struct orchestrator_options *const *)settings;
     orchestrator->loop = loop->loop;
     orchestrator->http = loop->pool;
+    timer_init(&orchestrator->idle, loop->loop, on_idle, orchestrator);
     if (!make_keys(orchestrator, &orchestrator->refused) ||
-        !open_runtimes(orchestrator, &orchestrator->refused))
+        !open_runtimes(orchestrator, &orchestrator->refused) ||
+        !sockets_new(orchestrator, &orchestrator->sockets, &orchestrator->refused))
         log_error("%s", orchestrator->refused.text);
     return orchestrator;
 }
 
 /* --- the database --------------------------------------------------------------------------- */
 
-/* Nothing is shown to clients yet: REST alone. */
 static void on_emit(struct str workspace, const char *event, struct str json, void *ctx) {
-    (void)workspace;
-    (void)event;
-    (void)json;
-    (void)ctx;
+    const struct orchestrator *orchestrator = ctx;
+    if (orchestrator->sockets) sockets_emit(orchestrator->sockets, workspace, event, json);
 }
 
 static void begin(struct orchestrator *orchestrator) {
@@ -117,7 +130,7 @@ static void begin(struct orchestrator *orchestrator) {
                                             .keys = orchestrator->keys,
                                             .stall_ms = options->silence_ms});
     orchestrator->talks = talks_new(&(struct talks_options){.loop = orchestrator->loop,
-                                                            .database = &orchestrator->database,
+                                                            .database = &orchestrator->queries,
                                                             .driver = orchestrator->driver,
                                                             .emit = on_emit,
                                                             .ctx = orchestrator,
@@ -155,13 +168,13 @@ static void on_tables(const struct postgres_request *rows, const struct err *fai
 static void check_tables(struct orchestrator *orchestrator) {
     struct query *query = query_new();
     query_step(query, TABLES_READ, NULL, 0);
-    query_ask(query, &orchestrator->database, QUERY_REPEATABLE, on_tables, orchestrator);
+    query_ask(query, &orchestrator->queries, QUERY_REPEATABLE, on_tables, orchestrator);
 }
 
 static void orchestrator_serving(void *ctx) {
     struct orchestrator *orchestrator = ctx;
     const struct orchestrator_options *options = orchestrator->options;
-    queries_open(&orchestrator->database, orchestrator->loop,
+    queries_open(&orchestrator->queries, orchestrator->loop,
                  &(struct postgres_options){.loop = orchestrator->loop,
                                             .url = options->database,
                                             .schema = options->schema});
@@ -172,7 +185,9 @@ static void orchestrator_serving(void *ctx) {
 /* --- the end ------------------------------------------------------------------------------------ */
 
 static void orchestrator_stopping(void *ctx) {
-    ((struct orchestrator *)ctx)->stopping = true;
+    struct orchestrator *orchestrator = ctx;
+    orchestrator->stopping = true;
+    on_idle(orchestrator);
 }
 
 static void nothing(void *ctx) {
@@ -184,20 +199,24 @@ static void stop_talks(struct orchestrator *orchestrator) {
 }
 
 static void orchestrator_cut(void *ctx) {
-    stop_talks(ctx);
+    struct orchestrator *orchestrator = ctx;
+    stop_talks(orchestrator);
+    if (orchestrator->sockets) sockets_stop(orchestrator->sockets);
 }
 
 /* What is not stored by now is ended as stale by the next process. */
 static void orchestrator_finish(void *ctx) {
     struct orchestrator *orchestrator = ctx;
+    timer_stop(&orchestrator->idle);
     stop_talks(orchestrator);
     if (orchestrator->runtimes) runtimes_stop(orchestrator->runtimes);
-    if (orchestrator->open) queries_close(&orchestrator->database, nothing, NULL);
+    if (orchestrator->open) queries_close(&orchestrator->queries, nothing, NULL);
     orchestrator->open = false;
 }
 
 static void orchestrator_done(void *ctx) {
     struct orchestrator *orchestrator = ctx;
+    sockets_free(orchestrator->sockets);
     talks_free(orchestrator->talks);
     driver_free(orchestrator->driver);
     runtimes_free(orchestrator->runtimes);
@@ -215,7 +234,8 @@ static const struct contract_listener listeners[] = {
     {.name = "orchestrator", .wire = CONTRACT_HTTP, .address = address},
 };
 
-static const struct contract_routes routes[] = {{"orchestrator", orchestrator_routes}};
+static const struct contract_routes routes[] = {{"orchestrator", sockets_routes},
+                                                {"orchestrator", orchestrator_routes}};
 
 const struct contract orchestrator_contract = {
     .name = STR_INIT("orchestrator"),

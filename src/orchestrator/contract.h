@@ -12,6 +12,8 @@
 #include "orchestrator/options.h"
 #include "orchestrator/talks.h"
 
+struct sockets;
+
 extern const struct contract orchestrator_contract;
 
 struct orchestrator {
@@ -19,12 +21,14 @@ struct orchestrator {
     struct loop *loop;
     struct http_pool *http;
     struct token_keys *keys; /* NULL: none */
-    struct queries database;
+    struct queries queries;
     struct runtimes *runtimes;
     struct driver *driver;
     struct talks *talks;
-    bool open;  /* the database is asked */
-    bool known; /* its tables are ours */
+    struct sockets *sockets; /* NULL: they cannot be served */
+    struct timer idle;       /* while stopping: looks whether a talk is left */
+    bool open;               /* the database is asked */
+    bool known;              /* its tables are ours */
     bool stopping;
     struct err refused; /* why it cannot serve; no code: it can */
 };

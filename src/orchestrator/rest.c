@@ -141,7 +141,7 @@ static struct rest_call *rest_new(struct route_call *call, struct orchestrator *
 
 void rest_ask(struct rest_call *rest, struct query *query, query_done_fn *done) {
     rest->refs++;
-    query_ask(query, &rest->orchestrator->database, QUERY_REPEATABLE, done, rest);
+    query_ask(query, &rest->orchestrator->queries, QUERY_REPEATABLE, done, rest);
 }
 
 bool rest_answered(struct rest_call *rest, const struct err *failed) {
@@ -172,7 +172,7 @@ static void in_workspace(struct rest_call *rest, void (*found)(struct rest_call 
         orchestrator_question(&rest->caller, workspace, parameter(rest, "conversation"));
     rest->found = found;
     rest->refs++;
-    workspace_find(&rest->orchestrator->database, &question, on_workspace, rest);
+    workspace_find(&rest->orchestrator->queries, &question, on_workspace, rest);
 }
 
 /* --- sending a message ------------------------------------------------------------------------------------ */
@@ -250,7 +250,7 @@ static void usage_summary(struct route_call *call, void *ctx) {
 static void health(struct route_call *call, void *ctx) {
     const struct orchestrator *orchestrator = ctx;
     bool good = orchestrator->talks && !orchestrator->stopping &&
-                postgres_state(orchestrator->database.postgres) == POSTGRES_READY;
+                postgres_state(orchestrator->queries.postgres) == POSTGRES_READY;
     route_reply(call, good ? 200 : 503, STR("application/json"),
                 good ? STR("{\"status\":\"ok\"}") : STR("{\"status\":\"unavailable\"}"));
 }

@@ -388,6 +388,10 @@ void talks_check_stopped(struct talks *talks) {
     stopped(talks->stopped_ctx);
 }
 
+bool talks_idle(const struct talks *talks) {
+    return list_empty(&talks->all);
+}
+
 void talks_stop(struct talks *talks, task_fn *done, void *ctx) {
     timer_stop(&talks->sweep);
     talks->asking++;

@@ -47,6 +47,8 @@ struct talks *talks_new(const struct talks_options *options);
  * given up. */
 void talks_stop(struct talks *talks, task_fn *done, void *ctx);
 void talks_free(struct talks *talks);
+/* No turn runs. */
+bool talks_idle(const struct talks *talks);
 
 /* Where the text names an agent; characters, not bytes. */
 struct talk_mention {

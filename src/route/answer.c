@@ -76,6 +76,10 @@ static void on_body(struct exchange *exchange, struct lent lent, void *ctx) {
     struct route_call *call = ctx;
     assert(call->magic == ANSWER_MAGIC);
     struct str bytes = lent_read(lent);
+    if (call->upgraded && call->state == ANSWER_STREAMING) {
+        call->watch->received(lent, call->watch_ctx);
+        return;
+    }
     exchange_consumed(exchange, bytes.len);
     call->received_bytes += bytes.len;
     if (call->drains && call->received_bytes > DRAIN_BYTES) answer_drained(call);
@@ -179,7 +183,7 @@ void answer_collect(struct route_call *call, const struct route *row) {
     call->row = row;
     const struct route_table *table = call->table;
     buf_init(&call->body, table->body_max_bytes);
-    bool timed = (row->needs & ROUTE_JSON) && table->body_stretch_bytes;
+    bool timed = (row->needs & (ROUTE_JSON | ROUTE_BODY)) && table->body_stretch_bytes;
     if (timed) timer_start(&call->slow, table->body_stretch_ms);
 }
 
@@ -372,6 +376,40 @@ bool route_sized_begin(struct route_call *call, int status, struct str content_t
     exchange_head(call->exchange, status, head.fields, head.count);
     if (!more) exchange_end(call->exchange, NULL, 0);
     return more;
+}
+
+/* Whether a comma-separated list names `token`. */
+static bool list_names(struct str list, struct str token) {
+    while (list.at) {
+        if (str_equal_nocase(str_trim(str_split(list, ',', &list)), token)) return true;
+    }
+    return false;
+}
+
+bool route_wants_upgrade(const struct route_call *call, struct str protocol) {
+    struct str connection = lent_read(route_header(call, STR("connection")));
+    struct str upgrade = lent_read(route_header(call, STR("upgrade")));
+    return exchange_http(call->exchange) == EXCHANGE_HTTP_1_1 &&
+           str_equal(exchange_method(call->exchange), STR("GET")) &&
+           list_names(connection, STR("upgrade")) && list_names(upgrade, protocol);
+}
+
+void route_upgrade(struct route_call *call, struct str protocol) {
+    assert(call->watch && call->watch->received);
+    route_answer_move(call, ANSWER_STREAMING);
+    if (call->aborted) return;
+    call->upgraded = true;
+    struct section head = {.count = 0};
+    add_given(&head, call);
+    route_answer_add(&head, STR("upgrade"), protocol);
+    exchange_upgrade(call->exchange, head.fields, head.count);
+    arena_free(call->arena);
+    call->arena = NULL;
+    call->extra = NULL;
+}
+
+void route_consumed(struct route_call *call, size_t len) {
+    exchange_consumed(call->exchange, len);
 }
 
 /* An event that does not fit is not sent in part: the reader is cut off before it. */

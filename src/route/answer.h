@@ -47,6 +47,7 @@ struct route_call {
     bool aborted;    /* cut by us; further output is dropped */
     bool drains;     /* refused, but still reading the rest of the request */
     bool cuts_short; /* too large or too slow; the rest is not read */
+    bool upgraded;   /* the connection speaks another protocol */
     struct list link;
     struct exchange *exchange;
     struct route_site *site;

@@ -75,13 +75,18 @@ static bool has_path(const struct route_table *table, struct str path) {
     return false;
 }
 
-static bool check_path(struct route_call *call, struct str path) {
+static bool find_table(struct route_call *call, struct str path) {
     const struct route_site *site = call->site;
     for (size_t i = 0; i < site->table_count; i++) {
         if (!has_path(site->tables[i], path)) continue;
         call->table = site->tables[i];
         return true;
     }
+    return false;
+}
+
+static bool check_path(struct route_call *call, struct str path, bool found) {
+    if (found) return true;
     answer_refuse(call, 404, STR("NOT_FOUND"), "there is nothing at " STR_FMT,
                   STR_ARG(quoted(path)));
     return false;
@@ -120,15 +125,21 @@ static bool refuse_page(struct route_call *call, const struct page_question *ask
     return false;
 }
 
+static bool table_lists(const struct route_call *call, struct str origin) {
+    const struct route_table *table = call->table;
+    return origin.at && table->lists_origin && table->lists_origin(origin, table->ctx);
+}
+
 static bool check_page(struct route_call *call) {
     const struct exchange *exchange = call->exchange;
-    const struct page_question asked = {
+    struct page_question asked = {
         .reach = exchange_reach(exchange),
         .authority = exchange_authority(exchange),
         .host = header(call, STR("host")),
         .origin = header(call, STR("origin")),
         .site = header(call, STR("sec-fetch-site")),
     };
+    if (table_lists(call, asked.origin)) asked.origin.at = asked.site.at = NULL;
     switch (page_judge(rules_of(call), &asked)) {
     case PAGE_FINE: return true;
     case PAGE_FOREIGN_HOST: return refuse_host(call, &asked);
@@ -139,7 +150,7 @@ static bool check_page(struct route_call *call) {
 
 static bool is_listed(const struct route_call *call) {
     struct str origin = header(call, STR("origin"));
-    return origin.at && page_is_listed(rules_of(call), origin);
+    return origin.at && (page_is_listed(rules_of(call), origin) || table_lists(call, origin));
 }
 
 /* The fields that let a browser show an answer to a page of another origin. */
@@ -147,6 +158,8 @@ static void add_cors(struct route_call *call) {
     if (!is_listed(call)) return;
     route_field(call, STR("access-control-allow-origin"), header(call, STR("origin")));
     route_field(call, STR("access-control-expose-headers"), STR("*"));
+    if (call->table->lists_origin)
+        route_field(call, STR("access-control-allow-credentials"), STR("true"));
     route_field(call, STR("vary"), STR("origin"));
 }
 
@@ -294,8 +307,9 @@ void route_serve(struct route_site *site, struct exchange *exchange) {
     struct route_call *call = answer_new(site, exchange);
     struct str path = exchange_path(exchange);
 
+    bool found = find_table(call, path);
     add_cors(call);
-    if (!check_path(call, path)) return;
+    if (!check_path(call, path, found)) return;
     const struct route *row = find_row(call, path, exchange_method(exchange));
     if (!row) return;
     if (!check_singles(call)) return;

@@ -37,6 +37,7 @@ enum route_needs {
     ROUTE_PLAIN = 0,
     ROUTE_JSON = 1, /* has a JSON body; its type (400) and size (413) are checked */
     ROUTE_HEAD = 2, /* HEAD is answered as GET without the body */
+    ROUTE_BODY = 4, /* has a body of another type; its size and its pace are checked */
 };
 
 struct route {
@@ -78,6 +79,9 @@ struct route_table {
     uint64_t body_stretch_ms;
     size_t body_stretch_bytes;
     route_guard_fn *guard; /* NULL only if every row is open */
+    /* Web pages that may use these routes with credentials, besides those of the site's rules.
+     * NULL: none. */
+    bool (*lists_origin)(struct str origin, void *ctx);
     /* Append the JSON body of a failure. NULL: {"error":{"code","message","details"}}. */
     void (*failure_body)(const struct route_failure *failure, struct buf *out);
     void *ctx;
@@ -149,6 +153,9 @@ struct route_watch {
     void (*drained)(void *ctx);  /* see route_wake_at */
     void (*stopping)(void *ctx); /* the daemon begins to stop */
     void (*closed)(void *ctx);   /* the whole reply was sent: last callback */
+    /* After route_upgrade(): bytes of the peer, valid until this returns. The peer gets no
+     * further credit for them until route_consumed(). */
+    void (*received)(struct lent bytes, void *ctx);
 };
 void route_watch(struct route_call *call, const struct route_watch *watch, void *ctx);
 
@@ -178,6 +185,17 @@ void route_piece(struct route_call *call, struct str bytes);
  * last piece. False: the method was HEAD and has been answered; send nothing. */
 MUST_CHECK bool route_sized_begin(struct route_call *call, int status, struct str content_type,
                                   uint64_t len);
+
+/* --- another protocol (RFC 9110 7.8) ------------------------------------------------------ */
+
+/* Whether the request asks for `protocol` ("websocket") and can get it: a GET by HTTP/1.1 whose
+ * Upgrade names it. All checks of a route hold before this is asked. */
+bool route_wants_upgrade(const struct route_call *call, struct str protocol);
+
+/* Answer 101 with the fields added to the call. The call must be watched, with `received`. What
+ * is sent with route_piece() leaves as it is; route_sse_end() closes the connection. */
+void route_upgrade(struct route_call *call, struct str protocol);
+void route_consumed(struct route_call *call, size_t len);
 
 size_t route_queued(const struct route_call *call);
 void route_wake_at(struct route_call *call, size_t low);

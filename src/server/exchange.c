@@ -210,6 +210,15 @@ void exchange_head(struct exchange *exchange, int status, const struct field *fi
     exchange_mark(exchange);
 }
 
+void exchange_upgrade(struct exchange *exchange, const struct field *fields, size_t count) {
+    if (exchange->aborted) return;
+    assert(!exchange->head_given && !exchange->ended && exchange->request_ended);
+    assert(exchange->http == EXCHANGE_HTTP_1_1 && !exchange->is_head);
+    exchange->head_given = true;
+    exchange->head = section_new(101, fields, count);
+    exchange_mark(exchange);
+}
+
 bool exchange_head_sent(const struct exchange *exchange) {
     return exchange->head_given;
 }

@@ -114,6 +114,13 @@ void exchange_head(struct exchange *exchange, int status, const struct field *fi
                    size_t count);
 bool exchange_head_sent(const struct exchange *exchange);
 
+/* Switch the connection to another protocol (RFC 9110 7.8): 101 with `fields`, to which
+ * `connection: upgrade` is added. Only on HTTP/1.1, after the request has ended, instead of
+ * exchange_head(). From then on all bytes of the peer go to on_body, which on_body_end does not
+ * follow, and what is sent leaves as it is. exchange_end() closes the connection, and so does
+ * the peer: on_closed with EXCHANGE_PEER_LEFT. Timeouts of reading are the owner's. */
+void exchange_upgrade(struct exchange *exchange, const struct field *fields, size_t count);
+
 /* Queue response bytes (copied). A peer that has not read for a second while its connection
  * is past connection_max_bytes loses the exchange. exchange_out() lends the queue itself, so
  * that an encoder can append in place; call exchange_touch() after appending. HTTP/1.1 chunk

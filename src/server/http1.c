@@ -1,7 +1,8 @@
 /* HTTP/1.0 and 1.1: one exchange at a time, in order.
  *
  *     HEAD ─▶ BODY ─▶ ANSWER ─▶ HEAD ...      bytes that come during ANSWER wait unparsed
- *       └───────────────┘ no body
+ *       └───────────────┘ no body   │
+ *                                   └─▶ RAW    another protocol, after 101
  *     any ─▶ OVER     nothing more is read; what is made leaves, then the connection closes
  */
 #include "base/mem.h"
@@ -26,7 +27,7 @@
 
 #define TRAILER_NAME_BYTES 64
 
-enum step { HEAD, BODY, ANSWER, OVER };
+enum step { HEAD, BODY, ANSWER, RAW, OVER };
 
 struct http1 {
     struct conn *conn;
@@ -243,6 +244,11 @@ static size_t read_chunked(struct http1 *http1, struct str bytes) {
     return used;
 }
 
+static size_t read_raw(struct http1 *http1, struct str bytes) {
+    exchange_give_body(http1->exchange, bytes);
+    return bytes.len;
+}
+
 /* Returns how many bytes were used. Bytes after a request wait for its answer. */
 static size_t use_bytes(struct http1 *http1, struct str bytes) {
     size_t used = 0;
@@ -252,6 +258,8 @@ static size_t use_bytes(struct http1 *http1, struct str bytes) {
             used += read_head(http1, rest);
         else if (http1->step == BODY)
             used += http1->is_chunked ? read_chunked(http1, rest) : read_counted(http1, rest);
+        else if (http1->step == RAW && http1->exchange)
+            used += read_raw(http1, rest);
         else
             break;
     }
@@ -266,9 +274,10 @@ static void http1_receive(struct conn *conn, struct str bytes) {
     assert(buf_ok(&http1->stash)); /* reading pauses before that */
 }
 
-/* Parse the next request from the bytes kept after the last one. */
+/* Parse the bytes kept after the last request: the next one, or the other protocol. */
 static void resume(struct http1 *http1) {
-    if (http1->step != HEAD || http1->stash.len == 0) return;
+    bool reads = http1->step == HEAD || http1->step == RAW;
+    if (!reads || http1->stash.len == 0) return;
     http1->stash_at += use_bytes(http1, str_skip(buf_str(&http1->stash), http1->stash_at));
     if (http1->stash_at < http1->stash.len) return;
     buf_release(&http1->stash);
@@ -278,7 +287,8 @@ static void resume(struct http1 *http1) {
 static bool http1_wants_bytes(const struct conn *conn) {
     const struct http1 *http1 = conn->protocol_state;
     if (http1->stash.len >= STASH_PAUSE_BYTES) return false;
-    return http1->step != BODY || http1->exchange->unconsumed < BODY_WINDOW_BYTES;
+    bool windowed = http1->step == BODY || (http1->step == RAW && http1->exchange);
+    return !windowed || http1->exchange->unconsumed < BODY_WINDOW_BYTES;
 }
 
 static void http1_consumed(struct exchange *exchange, size_t len) {
@@ -360,6 +370,29 @@ static void put_framing(struct http1 *http1, struct gather *gather) {
     }
 }
 
+/* The connection ends with the other protocol. */
+static void put_upgrade(struct http1 *http1, struct gather *gather) {
+    http1->step = RAW;
+    http1->keeps_alive = false;
+    put(gather, STR("connection"), STR("upgrade"));
+}
+
+static void put_framed(struct http1 *http1, struct gather *gather,
+                       const struct owner_fields *own) {
+    const struct exchange *exchange = http1->exchange;
+    put_framing(http1, gather);
+    if (!own->date) put(gather, STR("date"), home_date(http1->conn->home));
+    bool cut_short = exchange->ended && !exchange->request_ended;
+    if (cut_short || http1->conn->stopping || wants_close(own->connection))
+        http1->keeps_alive = false;
+    if (!http1->keeps_alive)
+        put(gather, STR("connection"), STR("close"));
+    else if (exchange->http == EXCHANGE_HTTP_1_0)
+        put(gather, STR("connection"), STR("keep-alive"));
+    else if (own->connection.len)
+        put(gather, STR("connection"), own->connection);
+}
+
 static void put_head(struct http1 *http1, struct gather *gather) {
     struct exchange *exchange = http1->exchange;
     struct section *head = exchange->head;
@@ -371,17 +404,10 @@ static void put_head(struct http1 *http1, struct gather *gather) {
 
     put_status(gather, status);
     struct owner_fields own = put_fields(http1, gather, head);
-    put_framing(http1, gather);
-    if (!own.date) put(gather, STR("date"), home_date(http1->conn->home));
-    bool cut_short = exchange->ended && !exchange->request_ended;
-    if (cut_short || http1->conn->stopping || wants_close(own.connection))
-        http1->keeps_alive = false;
-    if (!http1->keeps_alive)
-        put(gather, STR("connection"), STR("close"));
-    else if (exchange->http == EXCHANGE_HTTP_1_0)
-        put(gather, STR("connection"), STR("keep-alive"));
-    else if (own.connection.len)
-        put(gather, STR("connection"), own.connection);
+    if (status == 101)
+        put_upgrade(http1, gather);
+    else
+        put_framed(http1, gather, &own);
     gather_append(gather, STR("\r\n"));
 
     free(head);
@@ -460,6 +486,7 @@ static void http1_gather(struct conn *conn, struct gather *gather) {
         if (!http1->exchange || !put_answer(http1, gather)) break;
         end_exchange(http1);
     }
+    if (http1->step == RAW) resume(http1);
     /* The request may have been refused just now. */
     gather_append(gather, buf_str(&http1->own));
     buf_release(&http1->own);

@@ -77,6 +77,7 @@ const char *status_text(int status) {
         const char *text;
     } rows[] = {
         /* clang-format off */
+        {101, "Switching Protocols"},
         {200, "OK"},                   {201, "Created"},
         {202, "Accepted"},             {204, "No Content"},
         {206, "Partial Content"},      {301, "Moved Permanently"},

@@ -2,6 +2,7 @@
 import concurrent.futures
 import contextlib
 import itertools
+import json
 import threading
 import time
 
@@ -11,6 +12,7 @@ import httpx
 import orchestrating
 import postgres
 import pytest
+import socketio
 
 COUNTER = itertools.count()
 
@@ -474,3 +476,193 @@ def test_sigterm_lets_a_turn_finish(orchestrate, runtime):
     weir.start()
     weir.ready()
     assert weir.messages(swarm)["data"][-1]["status"] == "delivered"
+
+
+# --- Socket.IO -----------------------------------------------------------------------------
+
+
+class Client:
+    """python-socketio on /v1; `heard` has every event with its payload."""
+
+    def __init__(self, weir, user="user-1", workspace="ws-1", **how):
+        self.heard, self.workspace = [], workspace
+        self.client = socketio.Client(reconnection=False)
+        self.client.on("*", self._hear, namespace="/v1")
+        how.setdefault("auth", {"token": harness.token(user, workspace)})
+        self.client.connect(weir.base, namespaces=["/v1"], transports=["websocket"], wait_timeout=20,
+                            **how)
+
+    def _hear(self, event, *data):
+        self.heard.append((event, *data))
+
+    def all(self, event):
+        return [data for name, data in self.heard if name == event]
+
+    def wait(self, event, count=1):
+        eventually(lambda: len(self.all(event)) >= count)
+        return self.all(event)
+
+    def subscribe(self, *workspaces):
+        self.client.emit("workspace.subscribe", {"workspace_ids": list(workspaces)},
+                         namespace="/v1")
+
+    def send(self, text, conversation, **more):
+        body = {"workspace_id": self.workspace, "conversation_id": conversation,
+                "local_id": f"l-{next(COUNTER)}", "content": {"type": "text", "text": text}, **more}
+        self.client.emit("message.send", body, namespace="/v1")
+        return body["local_id"]
+
+    def close(self):
+        self.client.disconnect()
+
+
+@pytest.fixture
+def connect():
+    clients = []
+
+    def start(*args, **options):
+        clients.append(Client(*args, **options))
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        client.close()
+
+
+def test_a_client_sees_a_turn_with_the_published_keys(orchestrate, runtime, connect):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    swarm, manager = weir.swarm(), weir.agents()["manager"]["id"]
+    client = connect(weir)
+    client.subscribe("ws-1", "ws-of-another")
+    assert client.wait("workspace.subscribed") == [{"workspace_ids": ["ws-1"]}]
+    local = client.send("tools", swarm)
+    client.wait("message.done")
+    eventually(lambda: client.all("agent.status")[-1]["status"] == "online")
+    ack = client.all("message.send.ack")[0]
+    assert ack == {"local_id": local, "message_id": ack["message_id"], "conversation_id": swarm,
+                   "status": "sent"}
+    place = {"conversation_id": swarm}
+    status = {"message_id": ack["message_id"], **place, "local_id": local}
+    assert client.all("message.status") == [{**status, "status": "delivered"},
+                                            {**status, "status": "read"}]
+    assert [e["status"] for e in client.all("agent.status")] == ["thinking", "writing", "online"]
+    chunks = client.all("message.chunk")
+    assert "".join(c["chunk"] for c in chunks) == "looking. found it"
+    assert {frozenset(c) for c in chunks} == {
+        frozenset(("message_id", "conversation_id", "agent_id", "chunk"))}
+    answer = chunks[0]["message_id"]
+    assert client.all("message.done") == [{"message_id": answer, **place, "agent_id": manager,
+                                           "status": "delivered"}]
+    usage = client.all("usage.update")
+    assert usage[0] == {"agent_id": "manager", **place, "message_id": answer, "model": "far-model",
+                        "prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11,
+                        "call_sequence": 0}
+    assert usage[1]["call_sequence"] == 1
+    tools = client.all("agent.tool")
+    assert [(t["tool"], t["status"]) for t in tools] == [
+        ("web_fetch", "running"), ("shell", "running"), ("shell", "done"), ("web_fetch", "done")]
+    shown = [m["message"] for m in client.all("message.new")]
+    assert [m["role"] for m in shown] == ["user", "agent", "agent", "agent"]
+    assert shown[-1]["id"] == answer and text_of(shown[-1]) == "looking. found it"
+    assert set(shown[-1]) == {"id", "conversation_id", "role", "content", "status", "created_at",
+                              "updated_at", "attachments", "agent"}
+    assert shown[-1] == weir.messages()["data"][1]
+    names = [event for event, _ in client.heard]
+    assert names.index("message.done") > len(names) - 1 - names[::-1].index("message.new")
+
+
+def test_delegation_and_thinking_are_told_apart(orchestrate, runtime, connect):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    client = connect(weir)
+    client.subscribe("ws-1")
+    client.wait("workspace.subscribed")
+    client.send("delegate", weir.swarm())
+    client.wait("message.done", 2)
+    client.wait("agent.delegation", 2)
+    assert [(d["from"]["slug"], d["to"]["slug"], d["status"]) for d in
+            client.all("agent.delegation")] == [("manager", "wally", "running"),
+                                                ("manager", "wally", "completed")]
+    assert [d["status"] for d in client.all("message.done")] == ["delegated", "delivered"]
+    client.send("think", weir.swarm())
+    client.wait("message.done", 3)
+    assert [t["chunk"] for t in client.all("message.thinking")] == ["hm"]
+    assert text_of(weir.messages()["data"][-1]) == "thought"
+
+
+def test_the_next_message_of_a_socket_cancels_its_turn(orchestrate, runtime, connect):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    client = connect(weir)
+    client.subscribe("ws-1")
+    client.wait("workspace.subscribed")
+    client.send("silence", weir.swarm())
+    client.wait("message.chunk")
+    client.send("hello", weir.swarm())
+    assert runtime.cancelled.wait(20)
+    done = client.wait("message.done", 2)
+    assert sorted(d["status"] for d in done) == ["delivered", "incomplete"]
+
+
+def test_a_socket_that_leaves_cancels_its_turn(orchestrate, runtime, connect):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    client = connect(weir)
+    client.send("silence", weir.swarm())
+    client.wait("message.send.ack")
+    eventually(lambda: runtime.silent)
+    client.close()
+    assert runtime.cancelled.wait(20)
+    eventually(lambda: weir.messages()["data"][-1]["status"] == "incomplete")
+
+
+def test_events_go_to_the_owner_alone(orchestrate, runtime, connect):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    own, other = connect(weir), connect(weir, "user-2", "ws-2")
+    weir.swarm("ws-2", "user-2")
+    other.subscribe("ws-1")
+    own.subscribe("ws-1")
+    own.wait("workspace.subscribed")
+    own.send("hello", weir.swarm())
+    own.wait("message.done")
+    local = other.send("hello", weir.swarm(), workspace_id="ws-1")
+    failed = other.wait("message.send.error")[0]
+    assert (failed["local_id"], failed["error"]) == (local, "message send failed")
+    assert [event for event, _ in other.heard] == ["message.send.error"]
+    assert len(runtime.asked) == 1
+
+
+def test_what_is_no_message_is_said_to_be_none(orchestrate, connect):
+    weir = orchestrate(driver="fake")
+    client = connect(weir)
+    missing = "workspace_id, conversation_id, and content.text are required"
+    for body in ({}, {"workspace_id": "ws-1"}, 5, {"content": {"text": 5}}):
+        client.client.emit("message.send", body, namespace="/v1")
+    errors = client.wait("message.send.error", 4)
+    assert [e["error"] for e in errors] == [missing, missing, "invalid payload", "invalid payload"]
+
+
+def test_a_client_without_a_token_is_refused(orchestrate, connect):
+    weir = orchestrate(driver="fake")
+    for auth in (None, {"token": "x"}):
+        with pytest.raises(socketio.exceptions.ConnectionError):
+            connect(weir, auth=auth)
+
+
+def test_answers_to_questions_reach_the_runtime(orchestrate, runtime, connect):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    swarm = weir.swarm()
+    options = [{"id": "o1", "label": "Kyoto"}, {"id": "o2", "label": "Nara"}]
+    content = {"type": "questions", "title": "Trip", "answers": [], "turns": [{"index": 0, "questions": [
+        {"id": "q1", "prompt": "hello where", "mode": "multi", "options": options}]}]}
+    rows(weir, "INSERT INTO messages (id, conversation_id, role, content, status) VALUES "
+               f"('m-1', '{swarm}', 'agent', '{json.dumps(content)}', 'delivered')")
+    client = connect(weir)
+    answers = [{"question_id": "q1", "option_ids": ["o1", "o2"], "custom_text": "Osaka"}]
+    body = {"workspace_id": "ws-1", "message_id": "m-1", "local_id": "l", "answers": answers}
+    client.client.emit("message.answers", body, namespace="/v1")
+    assert client.wait("message.answers.ack") == [
+        {"local_id": "l", "message_id": "m-1", "status": "recorded"}]
+    eventually(lambda: runtime.asked)
+    assert runtime.asked[0].request.message == "hello where: Kyoto, Nara, Osaka"
+    assert weir.messages()["data"][0]["content"]["answers"] == answers
+    client.client.emit("message.answers", {**body, "message_id": "none"}, namespace="/v1")
+    assert client.wait("message.answers.error") == [
+        {"local_id": "l", "message_id": "none", "error": "failed to process answers"}]

@@ -109,7 +109,7 @@ void fake_start(struct exchange *x, exchange_start_fn *start, void *ctx) {
 
 void fake_body(struct exchange *x, struct str bytes) {
     if (x->closed || x->aborted >= 0) return;
-    assert(x->started && !x->body_ended);
+    assert(x->started && (!x->body_ended || x->status == 101));
     char *copy = mem_alloc(bytes.len);
     if (bytes.len) memcpy(copy, bytes.at, bytes.len);
     x->unconsumed += bytes.len;
@@ -335,6 +335,14 @@ void exchange_head(struct exchange *x, int status, const struct field *fields, s
     may_still_send(x);
     assert(x->status == 0 && status >= 200 && status <= 599);
     x->status = status;
+    render(&x->head, fields, count);
+    loop_defer(x->loop, &x->flush);
+}
+
+void exchange_upgrade(struct exchange *x, const struct field *fields, size_t count) {
+    may_still_send(x);
+    assert(x->status == 0 && x->body_ended && x->http == EXCHANGE_HTTP_1_1);
+    x->status = 101;
     render(&x->head, fields, count);
     loop_defer(x->loop, &x->flush);
 }

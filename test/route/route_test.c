@@ -52,7 +52,8 @@ static void on_closed(void *ctx) {
     call = NULL;
 }
 
-static const struct route_watch watch = {on_left, on_drained, on_stopping, on_closed};
+static const struct route_watch watch = {
+    .left = on_left, .drained = on_drained, .stopping = on_stopping, .closed = on_closed};
 
 /* Answer at once with the body. */
 static void echo(struct route_call *it, void *ctx) {

@@ -783,8 +783,128 @@ static void nor_does_its_home_once_it_has_rested(void **state) {
     fake_shut(&fake);
 }
 
+/* --- another protocol --------------------------------------------------------------------- */
+
+static struct exchange *upgrading; /* the newest that asked for it */
+
+/* Everything in brackets; what ends in a tilde is not consumed, a dot ends it all. */
+static void raw_body(struct exchange *exchange, struct lent lent, void *ctx) {
+    struct str bytes = lent_read(lent);
+    (void)ctx;
+    exchange_send(exchange, STR("<"));
+    exchange_send(exchange, bytes);
+    exchange_send(exchange, STR(">"));
+    if (!str_ends(bytes, STR("~"))) exchange_consumed(exchange, bytes.len);
+    if (str_ends(bytes, STR("."))) exchange_end(exchange, NULL, 0);
+}
+
+static void raw_begin(struct exchange *exchange, void *ctx) {
+    const struct field field = {STR("upgrade"), STR("shout")};
+    (void)ctx;
+    exchange_upgrade(exchange, &field, 1);
+}
+
+static void raw_later(struct exchange *exchange, void *ctx) {
+    (void)ctx;
+    upgrading = exchange;
+}
+
+static const struct exchange_events raw_events = {raw_body, raw_begin, NULL, echo_closed};
+static const struct exchange_events raw_later_events = {raw_body, raw_later, NULL, echo_closed};
+
+static void raw_start(struct exchange *exchange, void *ctx) {
+    struct echo *echo = ctx;
+    echo->begun++;
+    exchange_accept(exchange, &raw_events, echo);
+}
+
+static void raw_later_start(struct exchange *exchange, void *ctx) {
+    struct echo *echo = ctx;
+    echo->begun++;
+    exchange_accept(exchange, &raw_later_events, echo);
+}
+
+#define SHOUT GET HOST "Connection: Upgrade\r\nUpgrade: shout\r\n" END
+#define SWITCHED                                                                               \
+    "HTTP/1.1 101 Switching Protocols\r\nupgrade: shout\r\nconnection: upgrade\r\n\r\n"
+
+static void after_an_upgrade_bytes_pass_as_they_are(void **state) {
+    (void)state;
+    struct fake fake;
+    struct echo echo = {0};
+    fake_open(&fake, raw_start, &echo);
+    fake_receive(&fake, STR(SHOUT));
+    assert_text(&fake, SWITCHED);
+    fake_receive(&fake, STR("GET / HTTP/1.1\r\n\r\n"));
+    fake_receive(&fake, STR("\r\n"));
+    assert_text(&fake, SWITCHED "<GET / HTTP/1.1\r\n\r\n><\r\n>");
+    assert_false(fake_is_over(&fake));
+    fake_receive(&fake, STR("bye."));
+    assert_text(&fake, SWITCHED "<GET / HTTP/1.1\r\n\r\n><\r\n><bye.>");
+    assert_true(fake_is_over(&fake));
+    assert_int_equal(echo.closed, 1);
+    assert_int_equal(echo.how, EXCHANGE_COMPLETE);
+    fake_shut(&fake);
+}
+
+static void bytes_that_come_before_the_upgrade_wait_for_it(void **state) {
+    (void)state;
+    struct fake fake;
+    struct echo echo = {0};
+    fake_open(&fake, raw_later_start, &echo);
+    fake_receive(&fake, STR(SHOUT "early"));
+    fake_receive(&fake, STR(" bird"));
+    assert_text(&fake, "");
+    raw_begin(upgrading, NULL);
+    fake_receive(&fake, STR_EMPTY);
+    assert_text(&fake, SWITCHED "<early bird>");
+    fake_receive(&fake, STR("."));
+    assert_text(&fake, SWITCHED "<early bird><.>");
+    assert_int_equal(echo.closed, 1);
+    fake_shut(&fake);
+}
+
+static void an_upgraded_peer_that_is_not_read_is_not_read_further(void **state) {
+    (void)state;
+    struct fake fake;
+    struct echo echo = {0};
+    fake_open(&fake, raw_later_start, &echo);
+    fake_receive(&fake, STR(SHOUT));
+    raw_begin(upgrading, NULL);
+    char *bytes = mem_alloc(64 * KIB);
+    memset(bytes, '~', 64 * KIB);
+    fake_receive(&fake, str_of(bytes, 64 * KIB));
+    assert_false(fake.reading);
+    exchange_consumed(upgrading, 1);
+    assert_true(fake.reading);
+    free(bytes);
+    fake_peer_ends(&fake);
+    assert_int_equal(echo.how, EXCHANGE_PEER_LEFT);
+    fake_shut(&fake);
+}
+
+static void an_upgraded_connection_has_no_deadline_of_reading(void **state) {
+    (void)state;
+    struct fake fake;
+    struct echo echo = {0};
+    fake_open(&fake, raw_start, &echo);
+    fake_receive(&fake, STR(SHOUT));
+    loop_advance(fake.loop, 1000 * 1000);
+    assert_false(fake_is_over(&fake));
+    conn_shut_down(fake.conn); /* its owner decides when it ends */
+    loop_turn(fake.loop);
+    assert_false(fake_is_over(&fake));
+    fake_receive(&fake, STR("."));
+    assert_true(fake_is_over(&fake));
+    fake_shut(&fake);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(after_an_upgrade_bytes_pass_as_they_are),
+        cmocka_unit_test(bytes_that_come_before_the_upgrade_wait_for_it),
+        cmocka_unit_test(an_upgraded_peer_that_is_not_read_is_not_read_further),
+        cmocka_unit_test(an_upgraded_connection_has_no_deadline_of_reading),
         TEST(every_request_of_the_table_gets_its_answer),
         TEST(every_request_reads_the_same_however_it_is_cut),
         TEST(no_prefix_of_a_request_runs_it),
