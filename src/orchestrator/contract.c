@@ -4,6 +4,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "orchestrator/outbox.h"
 #include "orchestrator/sockets.h"
 #include "orchestrator/tables.h"
 
@@ -119,6 +120,11 @@ static void on_emit(struct str workspace, const char *event, struct str json, vo
     if (orchestrator->sockets) sockets_emit(orchestrator->sockets, workspace, event, json);
 }
 
+static void on_usage(void *ctx) {
+    const struct orchestrator *orchestrator = ctx;
+    if (orchestrator->outbox) outbox_wake(orchestrator->outbox);
+}
+
 static void begin(struct orchestrator *orchestrator) {
     const struct orchestrator_options *options = orchestrator->options;
     orchestrator->driver =
@@ -136,7 +142,11 @@ static void begin(struct orchestrator *orchestrator) {
                                                             .ctx = orchestrator,
                                                             .turns_max = options->turns,
                                                             .wait_ms = options->wait_ms,
-                                                            .stale_ms = options->stale_ms});
+                                                            .stale_ms = options->stale_ms,
+                                                            .on_usage = on_usage});
+    if (options->nats.len)
+        orchestrator->outbox =
+            outbox_new(orchestrator->loop, &orchestrator->queries, options->nats);
     log_info("the orchestrator's tables are found; the driver of runtimes is '%s'",
              orchestrator_drivers[options->driver]);
 }
@@ -208,6 +218,7 @@ static void orchestrator_cut(void *ctx) {
 static void orchestrator_finish(void *ctx) {
     struct orchestrator *orchestrator = ctx;
     timer_stop(&orchestrator->idle);
+    if (orchestrator->outbox) outbox_stop(orchestrator->outbox);
     stop_talks(orchestrator);
     if (orchestrator->runtimes) runtimes_stop(orchestrator->runtimes);
     if (orchestrator->open) queries_close(&orchestrator->queries, nothing, NULL);
@@ -217,6 +228,7 @@ static void orchestrator_finish(void *ctx) {
 static void orchestrator_done(void *ctx) {
     struct orchestrator *orchestrator = ctx;
     sockets_free(orchestrator->sockets);
+    outbox_free(orchestrator->outbox);
     talks_free(orchestrator->talks);
     driver_free(orchestrator->driver);
     runtimes_free(orchestrator->runtimes);

@@ -12,6 +12,7 @@
 #include "orchestrator/options.h"
 #include "orchestrator/talks.h"
 
+struct outbox;
 struct sockets;
 
 extern const struct contract orchestrator_contract;
@@ -25,6 +26,7 @@ struct orchestrator {
     struct runtimes *runtimes;
     struct driver *driver;
     struct talks *talks;
+    struct outbox *outbox;   /* NULL: usage is not published */
     struct sockets *sockets; /* NULL: they cannot be served */
     struct timer idle;       /* while stopping: looks whether a talk is left */
     bool open;               /* the database is asked */

@@ -9,6 +9,7 @@ import time
 import far_runtime
 import harness
 import httpx
+import nats
 import orchestrating
 import postgres
 import pytest
@@ -489,7 +490,7 @@ class Client:
         self.client = socketio.Client(reconnection=False)
         self.client.on("*", self._hear, namespace="/v1")
         how.setdefault("auth", {"token": harness.token(user, workspace)})
-        self.client.connect(weir.base, namespaces=["/v1"], transports=["websocket"], wait_timeout=20,
+        self.client.connect(weir.base, namespaces=["/v1"], wait_timeout=20,
                             **how)
 
     def _hear(self, event, *data):
@@ -666,3 +667,46 @@ def test_answers_to_questions_reach_the_runtime(orchestrate, runtime, connect):
     client.client.emit("message.answers", {**body, "message_id": "none"}, namespace="/v1")
     assert client.wait("message.answers.error") == [
         {"local_id": "l", "message_id": "none", "error": "failed to process answers"}]
+
+
+# --- NATS ----------------------------------------------------------------------------------
+
+
+def test_usage_is_published_once_with_its_message_id(orchestrate, runtime, tmp_path):
+    with nats.Server(tmp_path) as server:
+        weir = orchestrate(driver="address", runtime_address=runtime.address, nats=server.url)
+        weir.say("tools")
+        (subject, number, payload), second = server.heard(2)
+        assert subject == "crawbl.usage.v1.ws-1" and payload["event_id"] == number
+        manager = weir.agents()["manager"]["id"]
+        expected = {"user_id": "user-1", "workspace_id": "ws-1", "conversation_id": weir.swarm(),
+                    "agent_id": "manager", "agent_db_id": manager, "model": "far-model",
+                    "provider": "", "prompt_tokens": 10, "completion_tokens": 1,
+                    "total_tokens": 11, "tool_use_prompt_tokens": 0, "thoughts_tokens": 0,
+                    "cached_tokens": 5, "cost_usd": 0, "call_sequence": 0,
+                    "session_id": weir.swarm()}
+        assert {key: payload[key] for key in expected} == expected
+        assert set(payload) == {*expected, "event_id", "event_time", "message_id", "turn_id"}
+        assert second[2]["call_sequence"] == 1
+        eventually(lambda: server.stored() == 2)
+
+
+def test_usage_waits_while_nats_is_away_and_nothing_is_lost(orchestrate, runtime, tmp_path):
+    server = nats.Server(tmp_path, start=False)
+    weir = orchestrate(driver="address", runtime_address=runtime.address, nats=server.url)
+    for turn in range(3):
+        weir.say(f"hello {turn}")
+    eventually(lambda: "usage cannot be published and waits" in weir.log())
+    weir.kill()
+    weir.start()
+    weir.ready()
+    weir.say("hello again")
+    with server:
+        server.start()
+        ids = {number for _, number, _ in server.heard(4)}
+        assert ids == {row[0] for row in rows(weir, "SELECT event_id FROM usage_events")}
+        eventually(lambda: server.stored() == 4)
+        # An acknowledgement that was lost: they are sent again, and the stream has them once.
+        rows(weir, "UPDATE usage_events SET published_at = NULL")
+        eventually(lambda: not rows(weir, "SELECT 1 FROM usage_events WHERE published_at IS NULL"))
+        assert server.stored() == 4
