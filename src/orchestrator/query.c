@@ -37,11 +37,17 @@ static void query_free(struct query *query) {
     free(query);
 }
 
-/* Bodies and answers are limited far below the arena. NUL, which PostgreSQL's text cannot hold,
- * was refused where text came in. */
+/* Bodies and answers are limited far below the arena. PostgreSQL's text holds no NUL, which a
+ * runtime may say. */
 static struct postgres_value kept(struct query *query, struct postgres_value value) {
     if (value.type != POSTGRES_TEXT && value.type != POSTGRES_BYTES) return value;
-    if (!arena_str(query->arena, value.bytes, &value.bytes)) value.bytes = STR_EMPTY;
+    char *own = arena_alloc(query->arena, value.bytes.len + 1);
+    if (!own) value.bytes = STR_EMPTY;
+    for (size_t i = 0; i < value.bytes.len; i++) {
+        bool nul = value.type == POSTGRES_TEXT && value.bytes.at[i] == '\0';
+        own[i] = nul ? '?' : value.bytes.at[i];
+    }
+    value.bytes.at = own ? own : "";
     return value;
 }
 

@@ -3,8 +3,21 @@
 #include "base/text.h"
 #include "orchestrator/shown.h"
 
+#include <string.h>
+
 #define CONTENT_MAX_BYTES (12 * MIB)
 #define DELEGATION_ID_MAX 80
+
+/* PostgreSQL's jsonb holds no NUL, which a runtime may say: it becomes U+FFFD. */
+static struct postgres_value json_value(struct buf *json) {
+    for (size_t i = 0; i + 1 < json->len; i++) {
+        if (json->at[i] != '\\') continue;
+        bool nul = json->len - i >= 6 && memcmp(json->at + i + 1, "u0000", 5) == 0;
+        if (nul) memcpy(json->at + i + 2, "fffd", 4);
+        i++; /* what is escaped begins no escape */
+    }
+    return postgres_text(buf_str(json));
+}
 
 /* --- the user's message ------------------------------------------------------------------------ */
 
@@ -90,7 +103,7 @@ struct query *rows_tool(const struct rows_turn *turn, const struct turn_part *pa
     shown_tool_content(&content, tool);
     QUERY_STEP(query, upsert_tool, postgres_text(uuid_str(&tool->id)),
                postgres_text(turn->conversation), postgres_text(part->agent->id),
-               postgres_text(turn->id), postgres_text(buf_str(&content)));
+               postgres_text(turn->id), json_value(&content));
     buf_done(&content);
     return query;
 }
@@ -183,8 +196,7 @@ struct query *rows_usage(const struct rows_turn *turn, struct str event,
                postgres_text(turn->id));
     buf_init(&content, CONTENT_MAX_BYTES);
     shown_text_content(&content, buf_str(&part->text));
-    QUERY_STEP(query, update_partial, postgres_text(uuid_str(&part->id)),
-               postgres_text(buf_str(&content)));
+    QUERY_STEP(query, update_partial, postgres_text(uuid_str(&part->id)), json_value(&content));
     buf_done(&content);
     return query;
 }
@@ -228,8 +240,7 @@ static void add_part(struct query *query, const struct rows_turn *turn, const st
     buf_init(&content, CONTENT_MAX_BYTES);
     rows_part_content(&content, from, part);
     QUERY_STEP(query, finish_part, id, postgres_text(turn->conversation),
-               postgres_text(part->agent->id), postgres_text(turn->id),
-               postgres_text(buf_str(&content)),
+               postgres_text(part->agent->id), postgres_text(turn->id), json_value(&content),
                postgres_text(message_status_name(part->status)));
     buf_done(&content);
 }

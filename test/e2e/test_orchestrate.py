@@ -275,6 +275,15 @@ def test_a_client_that_leaves_cancels_the_turn_and_what_was_said_is_kept(orchest
     assert (text_of(last), last["status"]) == ("...", "incomplete")
 
 
+def test_a_runtime_that_says_nul_is_stored_without(orchestrate, runtime):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    assert weir.say("nul")["status"] == "delivered"
+    user, answer, tool = weir.messages()["data"]
+    assert text_of(answer) == "a\ufffdb\\u0000" and answer["status"] == "delivered"
+    assert tool["content"]["query"] == "http://\ufffd"
+    assert rows(weir, "SELECT model, agent_id, prompt_tokens FROM usage_events") == [["m?", "?", "1"]]
+
+
 # --- programs ------------------------------------------------------------------------------
 
 
