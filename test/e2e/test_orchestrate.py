@@ -65,10 +65,11 @@ def text_of(message):
     return message["content"]["text"]
 
 
-def eventually(check, seconds=20):
+def eventually(check, seconds=20, seen=None):
+    """Until it is so; `seen` is shown when it never is."""
     give_up = time.monotonic() + seconds
     while not check():
-        assert time.monotonic() < give_up
+        assert time.monotonic() < give_up, seen and seen()
         time.sleep(0.05)
 
 
@@ -495,21 +496,26 @@ class Client:
     """python-socketio on /v1; `heard` has every event with its payload."""
 
     def __init__(self, weir, user="user-1", workspace="ws-1", **how):
-        self.heard, self.workspace = [], workspace
+        self.heard, self.workspace, self.weir = [], workspace, weir
         self.client = socketio.Client(reconnection=False)
         self.client.on("*", self._hear, namespace="/v1")
         how.setdefault("auth", {"token": harness.token(user, workspace)})
-        self.client.connect(weir.base, namespaces=["/v1"], wait_timeout=20,
+        self.client.connect(weir.base, namespaces=["/v1"], transports=["websocket"],
+                            wait_timeout=20,
                             **how)
 
     def _hear(self, event, *data):
         self.heard.append((event, *data))
 
+    def _seen(self):
+        stored = [(m["role"], m["status"]) for m in self.weir.messages(workspace=self.workspace)["data"]]
+        return stored, [event for event, *_ in self.heard]
+
     def all(self, event):
         return [data for name, data in self.heard if name == event]
 
     def wait(self, event, count=1):
-        eventually(lambda: len(self.all(event)) >= count)
+        eventually(lambda: len(self.all(event)) >= count, seen=self._seen)
         return self.all(event)
 
     def subscribe(self, *workspaces):
