@@ -53,6 +53,14 @@ endif()
 mark_as_advanced(SECCOMP_INCLUDE)
 target_include_directories(weir_libraries SYSTEM INTERFACE ${SECCOMP_INCLUDE})
 
+# libpq likewise, when a PostgreSQL server is configured (postgres/libpq.c).
+find_path(LIBPQ_INCLUDE libpq-fe.h PATH_SUFFIXES postgresql)
+if(NOT LIBPQ_INCLUDE)
+    message(FATAL_ERROR "libpq: <libpq-fe.h> is missing; `make` installs it, or see scripts/setup")
+endif()
+mark_as_advanced(LIBPQ_INCLUDE)
+target_include_directories(weir_libraries SYSTEM INTERFACE ${LIBPQ_INCLUDE})
+
 # libwslay likewise, when WebSocket is served or spoken (wire/wslay.c).
 find_path(WSLAY_INCLUDE wslay/wslay.h)
 if(NOT WSLAY_INCLUDE)

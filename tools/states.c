@@ -3,7 +3,7 @@
  * `make docs` writes what this prints to docs/states.md. A machine is one row below; its
  * states, their names and their moves are asked of the module that owns them.
  */
-#include "agent/converse.h"
+#include "agent/converse_turn.h"
 #include "agent/process.h"
 #include "budget/ledger.h"
 #include "client/direct.h"
@@ -21,6 +21,9 @@
 #include "mcp/client.h"
 #include "mcp/pipe.h"
 #include "mcp/stream.h"
+#include "orchestrator/runtimes_child.h"
+#include "orchestrator/turn.h"
+#include "postgres/postgres.h"
 #include "provider/live.h"
 #include "provider/media_work.h"
 #include "provider/remote_inner.h"
@@ -71,7 +74,9 @@ MACHINE(h2)
 MACHINE(h2_stream)
 MACHINE(grpc_call)
 MACHINE(grpc_keep)
-MACHINE(converse)
+MACHINE(converse_turn)
+MACHINE(turn)
+MACHINE(child_runtime)
 MACHINE(mcp_session)
 MACHINE(mcp_stream)
 MACHINE(pipe)
@@ -85,6 +90,8 @@ MACHINE(reading)
 MACHINE(realtime)
 MACHINE(download)
 MACHINE(toolserver_call)
+MACHINE(postgres)
+MACHINE(postgres_request)
 
 /* clang-format off */
 static const struct machine {
@@ -147,8 +154,14 @@ static const struct machine {
      PIPE_STATE_COUNT, pipe_moves, pipe_name},
     {"A process agent",   "src/agent/process_worker.c", "One program that takes turns.",
      PROCESS_STATE_COUNT, process_moves, process_name},
-    {"A turn at a remote runtime", "src/agent/converse.c", "One request of an agent of kind converse.",
-     CONVERSE_STATE_COUNT, converse_moves, converse_name},
+    {"A turn at a remote runtime", "src/agent/converse_turn.c", "One request to an agent runtime elsewhere.",
+     CONVERSE_TURN_STATE_COUNT, converse_turn_moves, converse_turn_name},
+    {"A turn of the orchestrator", "src/orchestrator/turn.c",
+     "What clients see of one agent's answer, and when it is stored.", TURN_STATE_COUNT,
+     turn_moves, turn_name},
+    {"A runtime of the orchestrator's", "src/orchestrator/runtimes_child.c",
+     "The program that is started for a workspace.", CHILD_RUNTIME_STATE_COUNT,
+     child_runtime_moves, child_runtime_name},
     {"A model call",      "src/provider/remote_call.c", "One question to a vendor's API.",
      REMOTE_STATE_COUNT, remote_moves, remote_name},
     {"A media call",      "src/provider/media_work.c", "One question to a media provider.",
@@ -167,6 +180,10 @@ static const struct machine {
      DOWNLOAD_STATE_COUNT, download_moves, download_name},
     {"A call of a tool server", "src/toolserver/call.c", "One tools/call of an MCP client, from its request to its answer.",
      TOOLSERVER_CALL_STATE_COUNT, toolserver_call_moves, toolserver_call_name},
+    {"A connection to PostgreSQL", "src/postgres/postgres.c", "Made again whenever it breaks.",
+     POSTGRES_STATE_COUNT, postgres_moves, postgres_name},
+    {"A request to PostgreSQL", "src/postgres/postgres.c", "Statements that take effect together.",
+     POSTGRES_REQUEST_STATE_COUNT, postgres_request_moves, postgres_request_name},
 };
 /* clang-format on */
 

@@ -1,84 +1,35 @@
 #include "agent/converse.h"
 
 #include "agent/answer.h"
-#include "agent/converse_event.h"
-#include "base/clock.h"
+#include "agent/converse_turn.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "client/grpc_keep.h"
 #include "wire/token.h"
 
-#include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#define TO(state) (1u << (state))
-
-#define METHOD "/crawbl.agentruntime.v1.AgentRuntime/Converse"
-
-/* A decoded event repeats its message and has an object for each part. */
-#define EVENT_MAX_BYTES (32 * MIB)
-#define REQUEST_MAX_BYTES (32 * MIB)
 #define SAID_MAX_BYTES ((size_t)400)
-
-#define RETRIES_MAX 2
-#define PAUSE_MS 200
-#define PAUSE_LAST_MS 1000
 
 struct converse_provider {
     struct provider base;
     struct text name, address, agent;
-    struct str host; /* in the address */
-    uint16_t port;
     struct token_keys *keys; /* NULL: no token is sent */
-    bool secure;             /* over TLS */
-    bool per_turn;           /* each turn has its own stream */
-    uint64_t stall_ms;
-    struct http_pool *http;
+    struct converse_target target;
 };
 
 struct provider_call {
     struct converse_provider *provider;
     struct loop *loop;
     const struct provider_request *request;
-    enum converse_state state;
-    struct grpc_call *stream; /* set during ASKING and READING */
-    bool kept;                /* the stream has served a turn before */
-    unsigned retries;
+    struct converse_question question;
+    struct buf session;         /* that the question names */
+    struct converse_turn *turn; /* NULL: it is over */
     struct answer answer;
-    struct task task;   /* starts the call, and continues after a pause */
-    struct timer timer; /* ASKING, READING: silence; WAITING: next attempt */
+    struct task task;   /* continues after a pause */
     struct buf speaker; /* the agent that spoke last */
     bool spoke;         /* some text has arrived */
     bool apart;         /* a call was shown since; a paragraph begins */
 };
-
-/* --- states ------------------------------------------------------------------------------- */
-
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[CONVERSE_STATE_COUNT] = {
-    [CONVERSE_ASKING] = {STR_INIT("asking"),
-                         TO(CONVERSE_WAITING) | TO(CONVERSE_READING) | TO(CONVERSE_OVER)},
-    [CONVERSE_WAITING] = {STR_INIT("waiting"), TO(CONVERSE_ASKING) | TO(CONVERSE_OVER)},
-    [CONVERSE_READING] = {STR_INIT("reading"), TO(CONVERSE_OVER)},
-    [CONVERSE_OVER] = {STR_INIT("over"), 0},
-};
-
-bool converse_may_become(enum converse_state state, enum converse_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str converse_state_name(enum converse_state state) {
-    return states[state].name;
-}
-
-/* The only function that writes call->state. */
-static void converse_move(struct provider_call *call, enum converse_state next) {
-    assert(converse_may_become(call->state, next));
-    call->state = next;
-}
 
 /* --- who asks about what ------------------------------------------------------------------ */
 
@@ -86,82 +37,42 @@ static struct str or_else(struct str text, const char *usual) {
     return text.len ? text : str_from(usual);
 }
 
-static struct str user_of(const struct provider_call *call) {
-    return or_else(call->request->user, "anonymous");
-}
-
-static struct str workspace_of(const struct provider_call *call) {
-    return or_else(call->request->workspace, "default");
-}
-
-static void append_session(const struct provider_call *call, struct buf *out) {
-    const struct provider_request *request = call->request;
-    if (request->session.len)
-        buf_append(out, request->session);
-    else
-        buf_printf(out, "run-%llu", (unsigned long long)request->run);
-}
-
-/* A stream serves one conversation of one user. Ids contain no line break. */
-static void append_stream_name(const struct provider_call *call, struct buf *out) {
-    const struct str parts[] = {text_str(call->provider->name),
-                                text_str(call->provider->address), workspace_of(call),
-                                user_of(call)};
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        buf_append(out, parts[i]);
-        buf_append_byte(out, '\n');
-    }
-    append_session(call, out);
-}
-
 static struct str message_of(const struct provider_request *request) {
     size_t at = agent_asked_at(request);
     return at < request->message_count ? request->messages[at].text : STR_EMPTY;
 }
 
-static bool append_request(const struct provider_call *call, struct buf *out, struct err *e) {
-    struct buf session;
-    buf_init(&session, KIB);
-    append_session(call, &session);
-    const struct crawbl_converse_request request = {
-        .session_id = buf_str(&session),
-        .message = message_of(call->request),
-        .agent_id = text_str(call->provider->agent),
-        .system_prompt = call->request->system,
-        .workspace_id = workspace_of(call),
-        .user_id = user_of(call),
+static void write_question(struct provider_call *call) {
+    const struct provider_request *request = call->request;
+    if (request->session.len)
+        buf_append(&call->session, request->session);
+    else
+        buf_printf(&call->session, "run-%llu", (unsigned long long)request->run);
+    call->question = (struct converse_question){
+        .session = buf_str(&call->session),
+        .message = message_of(request),
+        .agent = text_str(call->provider->agent),
+        .system = request->system,
+        .workspace = or_else(request->workspace, "default"),
+        .user = or_else(request->user, "anonymous"),
     };
-    bool fits = pb_encode(&crawbl_converse_request_table, &request, out);
-    buf_done(&session);
-    return fits ||
-           err_set(e, ERR_TOO_LARGE, "the message is larger than %zu bytes", REQUEST_MAX_BYTES);
 }
 
 /* --- the end ------------------------------------------------------------------------------ */
 
 static void call_free(struct answer *answer) {
     struct provider_call *call = CONTAINER_OF(answer, struct provider_call, answer);
-    timer_stop(&call->timer);
     task_cancel(&call->task);
     buf_done(&call->speaker);
+    buf_done(&call->session);
     answer_done(answer);
     free(call);
 }
 
-/* It is no longer asked, whatever its answer was. */
-static void call_close(struct provider_call *call) {
-    converse_move(call, CONVERSE_OVER);
-    timer_stop(&call->timer);
-}
-
-/* Fail the turn. The stream is over, or is cancelled here. */
+/* Fail the call, whose turn is over. */
 static void call_fail(struct provider_call *call, enum err_code code, const char *reason,
                       const char *what, struct str why) {
     struct err e;
-    struct grpc_call *stream = call->stream;
-    call->stream = NULL;
-    call_close(call);
-    if (stream) grpc_call_cancel(stream);
     err_set(&e, code, "the agent '" STR_FMT "' %s%s" STR_FMT,
             STR_ARG(text_str(call->provider->name)), what, why.len ? ": " : "",
             STR_ARG(str_head(why, SAID_MAX_BYTES)));
@@ -230,23 +141,6 @@ static void take_result(struct provider_call *call, const struct converse_event 
     (void)answer_give(&call->answer, &came);
 }
 
-/* Park the stream for the conversation's next turn, or end it. */
-static void leave_stream(struct provider_call *call) {
-    const struct converse_provider *provider = call->provider;
-    struct grpc_call *stream = call->stream;
-    call->stream = NULL;
-    if (provider->per_turn) {
-        grpc_keep_end(provider->http, call->loop, stream);
-        return;
-    }
-    struct buf name;
-    buf_init(&name, 64 * KIB);
-    append_stream_name(call, &name);
-    grpc_keep_put(provider->http, call->loop, text_str(provider->address), buf_str(&name),
-                  stream);
-    buf_done(&name);
-}
-
 /* A runtime that does not stream sends its text only here. */
 static bool give_turns(struct provider_call *call, const struct converse_event *event) {
     for (size_t i = 0; i < event->turn_count; i++) {
@@ -259,73 +153,33 @@ static bool give_turns(struct provider_call *call, const struct converse_event *
 /* Each callback may cancel the call. The end is reported once. */
 static void take_done(struct provider_call *call, const struct converse_event *event) {
     struct buf model;
-    leave_stream(call);
     if (!call->spoke && !give_turns(call, event)) return;
     buf_init(&model, KIB);
     buf_append(&model, event->model.len ? str_head(event->model, SAID_MAX_BYTES)
                                         : buf_str(&call->answer.model));
-    call_close(call);
     const struct reply_event done = {.kind = REPLY_DONE, .model = buf_str(&model)};
     (void)answer_give(&call->answer, &done);
     buf_done(&model);
 }
 
-/* The turn has failed, and the stream goes on. */
-static void take_error(struct provider_call *call, const struct converse_event *event) {
-    leave_stream(call);
-    call_fail(call, event->code, AGENT_FAILED, "failed", event->text);
-}
-
-static void act(struct provider_call *call, const struct converse_event *event) {
+static void on_event(const struct converse_event *event, void *ctx) {
+    struct provider_call *call = ctx;
     switch (event->kind) {
     case CONVERSE_TEXT: take_text(call, event); return;
     case CONVERSE_THINKING: take_thinking(call, event); return;
     case CONVERSE_CALL: take_call(call, event); return;
     case CONVERSE_RESULT: take_result(call, event); return;
     case CONVERSE_USAGE: answer_count(&call->answer, &event->usage, event->usage.model); return;
-    case CONVERSE_DONE: take_done(call, event); return;
-    case CONVERSE_ERROR: take_error(call, event); return;
+    case CONVERSE_DONE:
+        call->turn = NULL;
+        take_done(call, event);
+        return;
+    case CONVERSE_ERROR:
+        call->turn = NULL;
+        call_fail(call, event->code, AGENT_FAILED, "failed", event->text);
+        return;
     case CONVERSE_OTHER: return;
     }
-}
-
-static void on_message(struct lent message, void *ctx) {
-    struct provider_call *call = ctx;
-    struct arena *arena = arena_new(EVENT_MAX_BYTES);
-    struct converse_event event;
-    struct err why;
-    if (call->state == CONVERSE_ASKING) converse_move(call, CONVERSE_READING);
-    timer_start(&call->timer, call->provider->stall_ms);
-    if (converse_event_read(message, arena, &event, &why))
-        act(call, &event);
-    else
-        call_fail(call, ERR_INTERNAL, AGENT_PROTOCOL, "says what is no ConverseEvent",
-                  err_text(&why));
-    arena_free(arena);
-}
-
-/* --- a stream that ends ------------------------------------------------------------------- */
-
-static uint64_t pause_ms(unsigned retry) {
-    uint64_t pause = retry == 0 ? PAUSE_MS : PAUSE_LAST_MS;
-    /* enough to spread callers that failed together */
-    return pause - pause / 4 + (uint64_t)clock_unix_us() * 2654435761u % (pause / 2 + 1);
-}
-
-/* Only if the runtime cannot have seen the request. */
-static bool may_ask_again(const struct provider_call *call, const struct grpc_call_end *end) {
-    return end->never_seen && !call->kept && call->state == CONVERSE_ASKING &&
-           call->retries < RETRIES_MAX;
-}
-
-static void ask_later(struct provider_call *call, const struct grpc_call_end *end) {
-    uint64_t wait_ms = pause_ms(call->retries++);
-    log_often(LOG_INFO,
-              "agent '" STR_FMT "' cannot be reached (" STR_FMT "), asking again in %llu ms",
-              STR_ARG(text_str(call->provider->name)), STR_ARG(end->text),
-              (unsigned long long)wait_ms);
-    converse_move(call, CONVERSE_WAITING);
-    timer_start(&call->timer, wait_ms);
 }
 
 /* Our caller has no part in whom the runtime knows. */
@@ -334,123 +188,24 @@ static enum err_code code_for_caller(enum err_code code) {
     return ours ? ERR_FAILED_PRECONDITION : code;
 }
 
-static void fail_for(struct provider_call *call, const struct grpc_call_end *end) {
-    enum err_code code = code_for_caller(end->code);
-    bool nonsense =
-        !end->from_server &&
-        (end->code == ERR_INTERNAL || end->code == ERR_UNKNOWN || end->code == ERR_TOO_LARGE);
-    if (end->code == ERR_NONE)
-        call_fail(call, ERR_UNAVAILABLE, AGENT_ENDED,
-                  "ended its stream without a DoneEvent for the turn", STR_EMPTY);
-    else if (end->never_seen)
-        call_fail(call, code, AGENT_UNREACHABLE, "cannot be reached", end->text);
-    else if (nonsense)
-        call_fail(call, code, AGENT_PROTOCOL, "broke off its answer", end->text);
-    else if (call->state == CONVERSE_ASKING && end->from_server && !call->kept)
-        call_fail(call, code, AGENT_UNREACHABLE, "refuses to be asked", end->text);
-    else
-        call_fail(call, code, AGENT_ENDED, "went away in the middle of the turn", end->text);
-}
-
-static void on_end(const struct grpc_call_end *end, void *ctx) {
+static void on_failed(const struct converse_failure *failure, void *ctx) {
     struct provider_call *call = ctx;
-    call->stream = NULL;
-    if (may_ask_again(call, end))
-        ask_later(call, end);
-    else
-        fail_for(call, end);
+    call->turn = NULL;
+    call_fail(call, code_for_caller(failure->code), failure->reason, failure->what,
+              failure->why);
 }
 
-static const struct grpc_call_sink sink = {.on_message = on_message, .on_end = on_end};
-
-/* --- asking ------------------------------------------------------------------------------- */
-
-static bool sign(const struct provider_call *call, struct buf *out, struct err *e) {
-    buf_append(out, STR("Bearer "));
-    return token_mint(call->provider->keys, user_of(call), workspace_of(call),
-                      clock_unix_ms() / 1000, out, e);
-}
-
-static bool open_stream(struct provider_call *call, struct err *e) {
-    const struct converse_provider *provider = call->provider;
-    char room[4 * 1024];
-    struct buf token = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
-    bool has_token = provider->keys != NULL;
-    if (has_token && !sign(call, &token, e)) return false;
-    const struct grpc_metadata authorization = {STR("authorization"), buf_str(&token)};
-    const struct grpc_call_request request = {.host = provider->host,
-                                              .port = provider->port,
-                                              .secure = provider->secure,
-                                              .path = STR(METHOD),
-                                              .metadata = &authorization,
-                                              .metadata_count = has_token ? 1 : 0};
-    bool opened =
-        grpc_call_start(provider->http, call->loop, &request, &sink, call, &call->stream, e);
-    explicit_bzero(room, sizeof(room));
-    if (opened && grpc_call_queues(call->stream))
-        grpc_keep_make_room(provider->http, call->loop, text_str(provider->address));
-    return opened;
-}
-
-static struct grpc_call *take_kept(struct provider_call *call) {
-    struct buf name;
-    buf_init(&name, 64 * KIB);
-    append_stream_name(call, &name);
-    struct grpc_call *stream =
-        grpc_keep_take(call->provider->http, call->loop, buf_str(&name), &sink, call);
-    buf_done(&name);
-    return stream;
-}
-
-static bool send_request(struct provider_call *call, struct err *e) {
-    struct buf message;
-    buf_init(&message, REQUEST_MAX_BYTES);
-    bool sent =
-        append_request(call, &message, e) && grpc_call_send(call->stream, buf_str(&message), e);
-    buf_done(&message);
-    if (sent && call->provider->per_turn) grpc_call_finish(call->stream);
-    return sent;
-}
-
-static void ask(struct provider_call *call) {
-    struct err why;
-    call->stream = take_kept(call);
-    call->kept = call->stream != NULL;
-    timer_start(&call->timer, call->provider->stall_ms);
-    if ((!call->stream && !open_stream(call, &why)) || !send_request(call, &why)) {
-        call_fail(call, why.code, AGENT_UNREACHABLE, "cannot be asked", err_text(&why));
-        return;
-    }
-    if (answer_paused(&call->answer)) grpc_call_pause(call->stream);
-}
-
-static void on_timer(void *ctx) {
-    struct provider_call *call = ctx;
-    if (call->state == CONVERSE_WAITING) {
-        converse_move(call, CONVERSE_ASKING);
-        ask(call);
-    } else if (answer_paused(&call->answer)) {
-        timer_start(&call->timer, call->provider->stall_ms);
-    } else {
-        call_fail(call, ERR_DEADLINE_EXCEEDED, AGENT_STALLED, "said nothing for too long",
-                  STR_EMPTY);
-    }
-}
+static const struct converse_sink sink = {.on_event = on_event, .on_failed = on_failed};
 
 /* --- the provider's calls ----------------------------------------------------------------- */
 
-/* Start the call, or report what a pause has held back. While there is a stream no end is kept,
- * so the call outlives what is reported. */
+/* Report what a pause has held back. While there is a turn no end is kept, so the call outlives
+ * what is reported. */
 static void go_on(void *ctx) {
     struct provider_call *call = ctx;
-    bool begins = call->state == CONVERSE_ASKING && !call->stream;
-    if (begins) {
-        ask(call);
-        return;
-    }
-    bool asked = call->stream != NULL;
+    bool asked = call->turn != NULL;
     if (answer_release(&call->answer) && asked && !answer_paused(&call->answer))
-        grpc_call_resume(call->stream);
+        converse_turn_resume(call->turn);
 }
 
 static struct provider_call *start(struct provider *provider, struct loop *loop,
@@ -460,18 +215,19 @@ static struct provider_call *start(struct provider *provider, struct loop *loop,
     call->provider = CONTAINER_OF(provider, struct converse_provider, base);
     call->loop = loop;
     call->request = request;
-    call->state = CONVERSE_ASKING;
     buf_init(&call->speaker, KIB);
+    buf_init(&call->session, KIB);
     answer_init(&call->answer, on_reply, ctx, call_free);
     task_init(&call->task, go_on, call);
-    timer_init(&call->timer, loop, on_timer, call);
-    loop_defer(loop, &call->task);
+    write_question(call);
+    call->turn =
+        converse_turn_start(loop, &call->provider->target, &call->question, &sink, call);
     return call;
 }
 
 static void pause_call(struct provider_call *call) {
     call->answer.gate.closed = true;
-    if (call->stream) grpc_call_pause(call->stream);
+    if (call->turn) converse_turn_pause(call->turn);
 }
 
 static void resume_call(struct provider_call *call) {
@@ -480,10 +236,9 @@ static void resume_call(struct provider_call *call) {
 }
 
 static void cancel(struct provider_call *call) {
-    struct grpc_call *stream = call->stream;
-    call->stream = NULL;
-    if (call->state != CONVERSE_OVER) call_close(call);
-    if (stream) grpc_call_cancel(stream);
+    struct converse_turn *turn = call->turn;
+    call->turn = NULL;
+    if (turn) converse_turn_cancel(turn);
     answer_drop(&call->answer);
 }
 
@@ -547,15 +302,19 @@ static bool make(const struct agent_options *options, struct provider **ret, str
     own->address = text_copy(options->address);
     own->agent = text_copy(options->remote_agent);
     own->base = (struct provider){&kind, text_str(own->name)};
-    own->secure = options->tls;
-    own->per_turn = options->stream_per_turn;
-    own->stall_ms = options->silence_ms;
-    own->http = options->http;
-    if (!converse_read_address(text_str(own->address), &own->host, &own->port, e) ||
+    struct converse_target *target = &own->target;
+    *target = (struct converse_target){.name = text_str(own->name),
+                                       .address = text_str(own->address),
+                                       .secure = options->tls,
+                                       .per_turn = options->stream_per_turn,
+                                       .stall_ms = options->silence_ms,
+                                       .http = options->http};
+    if (!converse_read_address(target->address, &target->host, &target->port, e) ||
         !make_keys(options->key, &own->keys, e)) {
         free_provider(&own->base);
         return false;
     }
+    target->keys = own->keys;
     *ret = &own->base;
     return true;
 }

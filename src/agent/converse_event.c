@@ -17,6 +17,7 @@ static void read_usage(const struct crawbl_usage_event *from, struct converse_ev
     ret->usage.tool_use = count_of(from->tool_use_prompt_tokens);
     ret->usage.thoughts = count_of(from->thoughts_tokens);
     ret->usage.cached = count_of(from->cached_tokens);
+    ret->usage.call_sequence = from->call_sequence > 0 ? from->call_sequence : 0;
 }
 
 /* "CODE: text", or text alone. */

@@ -15,6 +15,7 @@ static const struct {
 } commands[] = {
     /* clang-format off */
     {"serve",   command_serve,   "serve agents: weir serve [-c weir.yaml]"},
+    {"orchestrate", command_orchestrate, "drive runtimes for clients: weir orchestrate [--migrate]"},
     {"run",     command_run,     "one turn, here: weir run \"plan two days in Kyoto\" [--json]"},
     {"init",    command_init,    "write a settings file to begin with: weir init [DIR]"},
     {"provider", command_provider, "who answers for models: weir provider list | test NAME [--json]"},
@@ -92,7 +93,8 @@ int cli_main(int arg_count, const char *const *args) {
     if (strcmp(args[1], "--version") == 0) return command_version(0, NULL);
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         if (strcmp(args[1], commands[i].name) == 0) {
-            bool serves = commands[i].run == command_serve;
+            bool serves = commands[i].run == command_serve ||
+                          commands[i].run == command_orchestrate;
             return (serves ? run_daemon : run_briefly)(commands[i].run, arg_count - 2,
                                                        args + 2);
         }
@@ -120,7 +122,7 @@ struct config_input cli_input(int arg_count, const char *const *args, bool demo)
                                  .environment = (const char *const *)environ,
                                  .demo = demo,
                                  .more = contract_rows,
-                                 .more_ctx = &contracts};
+                                 .more_ctx = &setting_contracts};
 }
 
 bool cli_config(int arg_count, const char *const *args, bool demo, const char *usage,

@@ -5,10 +5,16 @@
 #include "contract/mcp/contract.h"
 #include "contract/nimi/contract.h"
 #include "contract/weir/contract.h"
+#include "orchestrator/contract.h"
 
 /* In the order in which they listen and appear in the ports file. */
 static const struct contract *const rows[] = {
-    &weir_contract, &mcp_contract, &agentbreeder_contract, &crawbl_contract, &nimi_contract,
+    &weir_contract,   &mcp_contract,  &agentbreeder_contract,
+    &crawbl_contract, &nimi_contract, &orchestrator_contract,
 };
 
-const struct contract_table contracts = {rows, ARRAY_LEN(rows)};
+#define SERVED (ARRAY_LEN(rows) - 1)
+
+const struct contract_table contracts = {rows, SERVED};
+const struct contract_table orchestrator_contracts = {rows + SERVED, 1};
+const struct contract_table setting_contracts = {rows, ARRAY_LEN(rows)};

@@ -1,4 +1,4 @@
-/* contracts: the contracts that this daemon serves. A new contract is a folder under contract/
+/* contracts: the contracts that this program serves. A new contract is a folder under contract/
  * and a row in contracts.c.
  */
 #ifndef WEIR_CLI_CONTRACTS_H
@@ -6,6 +6,7 @@
 
 #include "contract/contract.h"
 
-extern const struct contract_table contracts;
+/* Of `weir serve`, of `weir orchestrate`, and of both, whose settings one file may hold. */
+extern const struct contract_table contracts, orchestrator_contracts, setting_contracts;
 
 #endif

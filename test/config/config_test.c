@@ -30,7 +30,7 @@ static bool try_load(const char *const *args, const char *const *environment, bo
                                  .demo = demo,
                                  .cpus = 3,
                                  .more = contract_rows,
-                                 .more_ctx = &contracts};
+                                 .more_ctx = &setting_contracts};
     while (args[input.arg_count]) input.arg_count++;
     e->text[0] = '\0';
     return config_load(&input, ret, e);
@@ -364,7 +364,7 @@ static void every_mistake_is_found_when_all_are_wanted(void **state) {
                                  .environment = LIST("PORT=http"),
                                  .collect = true,
                                  .more = contract_rows,
-                                 .more_ctx = &contracts};
+                                 .more_ctx = &setting_contracts};
     struct config *config;
     struct err e;
     static const char *const places[] = {

@@ -215,6 +215,12 @@ class Runtime(runtime_pb2_grpc.AgentRuntimeServicer):
         yield chunk('{"city": "Kyoto"}')
         yield done("far-model", '{"city": "Kyoto"}')
 
+    def nul(self, request, rest, context):
+        yield chunk("a\0b\\u0000")
+        yield call("web_fetch", "c-\0", url="http://\0")
+        yield pb.ConverseEvent(usage=pb.UsageEvent(agent_id="\0", model="m\0", prompt_tokens=1))
+        yield done()
+
     def huge(self, request, rest, context):
         yield chunk("x" * (5 << 20))
         yield done()

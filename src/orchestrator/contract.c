@@ -1,0 +1,266 @@
+#include "orchestrator/contract.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "orchestrator/outbox.h"
+#include "orchestrator/sockets.h"
+#include "orchestrator/tables.h"
+
+#include <stdlib.h>
+
+/* --- settings ----------------------------------------------------------------------------- */
+
+static bool orchestrator_read(const struct contract_source *from, void **ret, struct err *e) {
+    const struct orchestrator_options *options = orchestrator_options(from->config);
+    if (!options->database.len)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "weir orchestrate needs a PostgreSQL database: set "
+                       "WEIR_ORCHESTRATOR_DATABASE=postgres://user@host/name, or name a file "
+                       "with it in orchestrator.database_file");
+    if (!options->gateway && !options->key.len)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "weir orchestrate needs a key that callers' tokens are signed with: set "
+                       "WEIR_ORCHESTRATOR_KEY, or orchestrator.gateway behind a gateway that "
+                       "names the user");
+    if (from->pool && !http_pool_need(from->pool, e)) return false;
+    *ret = MEM_NEW(const struct orchestrator_options *);
+    *(const struct orchestrator_options **)*ret = options;
+    return true;
+}
+
+/* --- callers ------------------------------------------------------------------------------------ */
+
+bool orchestrator_caller(const struct orchestrator *orchestrator, struct str uid,
+                         struct str authorization, size_t count,
+                         struct orchestrator_caller *ret, struct err *e) {
+    struct token token;
+    if (orchestrator->options->gateway) {
+        ret->user = uid;
+        ret->workspace = STR_EMPTY;
+        return (uid.len && id_ok(uid)) ||
+               err_set(e, ERR_UNAUTHENTICATED, "missing authentication");
+    }
+    if (uid.len)
+        return err_set(e, ERR_UNAUTHENTICATED,
+                       "X-Firebase-UID is not believed here: send a bearer token");
+    if (!token_from_header(orchestrator->keys, authorization, count, clock_unix_ms() / 1000,
+                           ret->room, &token, e))
+        return false;
+    ret->user = token.user;
+    ret->workspace = token.workspace;
+    return true;
+}
+
+/* Somebody else's workspace is not found, as one that there is not. */
+struct workspace_question orchestrator_question(const struct orchestrator_caller *caller,
+                                                struct str workspace, struct str conversation) {
+    bool other = caller->workspace.len && !str_equal(caller->workspace, workspace);
+    return (struct workspace_question){.user = caller->user,
+                                       .id = other ? STR_EMPTY : workspace,
+                                       .conversation = conversation,
+                                       .make = caller->workspace.len && !other};
+}
+
+/* --- stopping ------------------------------------------------------------------------------------ */
+
+#define LOOK_MS 50
+
+/* Clients stay until their turns have ended. */
+static void on_idle(void *ctx) {
+    struct orchestrator *orchestrator = ctx;
+    if (orchestrator->talks && !talks_idle(orchestrator->talks))
+        timer_start(&orchestrator->idle, LOOK_MS);
+    else if (orchestrator->sockets)
+        sockets_stop(orchestrator->sockets);
+}
+
+/* --- an instance -------------------------------------------------------------------------- */
+
+static bool open_runtimes(struct orchestrator *orchestrator, struct err *e) {
+    const struct orchestrator_options *options = orchestrator->options;
+    return runtimes_open(str_from(orchestrator_drivers[options->driver]),
+                         &(struct runtimes_options){.loop = orchestrator->loop,
+                                                    .http = orchestrator->http,
+                                                    .address = options->address,
+                                                    .command = options->command,
+                                                    .key = options->key,
+                                                    .start_ms = options->start_ms,
+                                                    .idle_ms = options->idle_ms},
+                         &orchestrator->runtimes, e);
+}
+
+static bool make_keys(struct orchestrator *orchestrator, struct err *e) {
+    bool trimmed;
+    if (!orchestrator->options->key.len) return true;
+    orchestrator->keys = token_keys_new(TOKEN_LENIENT, TOKEN_WINDOW_S);
+    return token_keys_add(orchestrator->keys, orchestrator->options->key, &trimmed, e);
+}
+
+static void *orchestrator_init(const struct contract_loop *loop, const void *settings,
+                               void *state) {
+    struct orchestrator *orchestrator = MEM_NEW(struct orchestrator);
+    (void)state;
+    orchestrator->options = *(const struct orchestrator_options *const *)settings;
+    orchestrator->loop = loop->loop;
+    orchestrator->http = loop->pool;
+    timer_init(&orchestrator->idle, loop->loop, on_idle, orchestrator);
+    if (!make_keys(orchestrator, &orchestrator->refused) ||
+        !open_runtimes(orchestrator, &orchestrator->refused) ||
+        !sockets_new(orchestrator, &orchestrator->sockets, &orchestrator->refused))
+        log_error("%s", orchestrator->refused.text);
+    return orchestrator;
+}
+
+/* --- the database --------------------------------------------------------------------------- */
+
+static void on_emit(struct str workspace, const char *event, struct str json, void *ctx) {
+    const struct orchestrator *orchestrator = ctx;
+    if (orchestrator->sockets) sockets_emit(orchestrator->sockets, workspace, event, json);
+}
+
+static void on_usage(void *ctx) {
+    const struct orchestrator *orchestrator = ctx;
+    if (orchestrator->outbox) outbox_wake(orchestrator->outbox);
+}
+
+static void begin(struct orchestrator *orchestrator) {
+    const struct orchestrator_options *options = orchestrator->options;
+    orchestrator->driver =
+        driver_new(&(struct driver_options){.loop = orchestrator->loop,
+                                            .http = orchestrator->http,
+                                            .runtimes = orchestrator->runtimes,
+                                            .secure = options->tls,
+                                            .per_turn = options->per_turn,
+                                            .keys = orchestrator->keys,
+                                            .stall_ms = options->silence_ms});
+    orchestrator->talks = talks_new(&(struct talks_options){.loop = orchestrator->loop,
+                                                            .database = &orchestrator->queries,
+                                                            .driver = orchestrator->driver,
+                                                            .emit = on_emit,
+                                                            .ctx = orchestrator,
+                                                            .turns_max = options->turns,
+                                                            .wait_ms = options->wait_ms,
+                                                            .stale_ms = options->stale_ms,
+                                                            .on_usage = on_usage});
+    if (options->nats.len)
+        orchestrator->outbox =
+            outbox_new(orchestrator->loop, &orchestrator->queries, options->nats);
+    log_info("the orchestrator's tables are found; the driver of runtimes is '%s'",
+             orchestrator_drivers[options->driver]);
+}
+
+static void check_tables(struct orchestrator *orchestrator);
+
+static void on_tables(const struct postgres_request *rows, const struct err *failed,
+                      void *ctx) {
+    struct orchestrator *orchestrator = ctx;
+    if (orchestrator->stopping) return;
+    if (failed && failed->code != ERR_FAILED_PRECONDITION) {
+        check_tables(orchestrator); /* the database is away; it answers at its deadline */
+        return;
+    }
+    int64_t version = failed ? 0 : postgres_number(postgres_rows(rows, 0), 0, 0);
+    orchestrator->known = version == (int64_t)tables_newest;
+    if (orchestrator->known && !orchestrator->refused.code) {
+        begin(orchestrator);
+    } else if (!orchestrator->known) {
+        err_set(&orchestrator->refused, ERR_FAILED_PRECONDITION,
+                "the database's tables have version %lld and this weir needs %zu: run weir "
+                "orchestrate --migrate with the same settings%s",
+                (long long)version, tables_newest,
+                version > (int64_t)tables_newest ? " of a newer weir" : "");
+        log_error("%s", orchestrator->refused.text);
+    }
+}
+
+static void check_tables(struct orchestrator *orchestrator) {
+    struct query *query = query_new();
+    query_step(query, TABLES_READ, NULL, 0);
+    query_ask(query, &orchestrator->queries, QUERY_REPEATABLE, on_tables, orchestrator);
+}
+
+static void orchestrator_serving(void *ctx) {
+    struct orchestrator *orchestrator = ctx;
+    const struct orchestrator_options *options = orchestrator->options;
+    queries_open(&orchestrator->queries, orchestrator->loop,
+                 &(struct postgres_options){.loop = orchestrator->loop,
+                                            .url = options->database,
+                                            .schema = options->schema});
+    orchestrator->open = true;
+    check_tables(orchestrator);
+}
+
+/* --- the end ------------------------------------------------------------------------------------ */
+
+static void orchestrator_stopping(void *ctx) {
+    struct orchestrator *orchestrator = ctx;
+    orchestrator->stopping = true;
+    on_idle(orchestrator);
+}
+
+static void nothing(void *ctx) {
+    (void)ctx;
+}
+
+static void stop_talks(struct orchestrator *orchestrator) {
+    if (orchestrator->talks) talks_stop(orchestrator->talks, nothing, NULL);
+}
+
+static void orchestrator_cut(void *ctx) {
+    struct orchestrator *orchestrator = ctx;
+    stop_talks(orchestrator);
+    if (orchestrator->sockets) sockets_stop(orchestrator->sockets);
+}
+
+/* What is not stored by now is ended as stale by the next process. */
+static void orchestrator_finish(void *ctx) {
+    struct orchestrator *orchestrator = ctx;
+    timer_stop(&orchestrator->idle);
+    if (orchestrator->outbox) outbox_stop(orchestrator->outbox);
+    stop_talks(orchestrator);
+    if (orchestrator->runtimes) runtimes_stop(orchestrator->runtimes);
+    if (orchestrator->open) queries_close(&orchestrator->queries, nothing, NULL);
+    orchestrator->open = false;
+}
+
+static void orchestrator_done(void *ctx) {
+    struct orchestrator *orchestrator = ctx;
+    sockets_free(orchestrator->sockets);
+    outbox_free(orchestrator->outbox);
+    talks_free(orchestrator->talks);
+    driver_free(orchestrator->driver);
+    runtimes_free(orchestrator->runtimes);
+    token_keys_free(orchestrator->keys);
+    free(orchestrator);
+}
+
+/* --- the row ------------------------------------------------------------------------------------ */
+
+static struct str address(const struct config *config) {
+    return orchestrator_options(config)->listen;
+}
+
+static const struct contract_listener listeners[] = {
+    {.name = "orchestrator", .wire = CONTRACT_HTTP, .address = address},
+};
+
+static const struct contract_routes routes[] = {{"orchestrator", sockets_routes},
+                                                {"orchestrator", orchestrator_routes}};
+
+const struct contract orchestrator_contract = {
+    .name = STR_INIT("orchestrator"),
+    .rows = &orchestrator_rows,
+    .listeners = listeners,
+    .listener_count = ARRAY_LEN(listeners),
+    .routes = routes,
+    .routes_count = ARRAY_LEN(routes),
+    .settings = {.read = orchestrator_read, .drop = free},
+    .instance = {.init = orchestrator_init,
+                 .serving = orchestrator_serving,
+                 .stopping = orchestrator_stopping,
+                 .cut = orchestrator_cut,
+                 .finish = orchestrator_finish,
+                 .done = orchestrator_done},
+};

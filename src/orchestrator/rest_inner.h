@@ -1,0 +1,45 @@
+/* rest_inner: what rest.c and rest_read.c share.
+ *
+ * Threads  the loop's.
+ */
+#ifndef WEIR_ORCHESTRATOR_REST_INNER_H
+#define WEIR_ORCHESTRATOR_REST_INNER_H
+
+#include "orchestrator/contract.h"
+#include "orchestrator/request.h"
+
+struct rest_call {
+    unsigned refs;           /* the route call's, and one for each thing that is asked */
+    struct route_call *call; /* NULL: the caller has left */
+    struct orchestrator *orchestrator;
+    struct arena *arena;
+    struct orchestrator_caller caller;
+    struct workspace *workspace;
+    void (*found)(struct rest_call *rest); /* the workspace is known */
+    struct request request;
+    struct talk *talk; /* NULL: none runs */
+    /* of a page of messages */
+    int64_t limit, before_us;
+    struct str before_id;
+};
+
+/* --- rest.c --------------------------------------------------------------------------------------- */
+
+void rest_fail(struct rest_call *rest, int status, const char *code, struct str message);
+void rest_answer(struct rest_call *rest, int status, const struct buf *body);
+/* `done` gets the call, and ends with rest_release(). */
+void rest_ask(struct rest_call *rest, struct query *query, query_done_fn *done);
+/* Whether there is somebody to answer, and something; a failure is answered here. */
+bool rest_answered(struct rest_call *rest, const struct err *failed);
+void rest_release(struct rest_call *rest);
+
+/* --- rest_read.c ------------------------------------------------------------------------------------ */
+
+/* Read scrollId and limit. False: it was refused. */
+bool rest_read_page(struct rest_call *rest);
+void rest_messages(struct rest_call *rest);
+void rest_conversations(struct rest_call *rest);
+void rest_agents(struct rest_call *rest);
+void rest_usage(struct rest_call *rest);
+
+#endif

@@ -1,0 +1,79 @@
+/* rows: what a turn writes to PostgreSQL.
+ *
+ * Each function makes one query, whose statements take effect together. All of them may run
+ * twice without harm: rows have ids that were chosen before, and the status of a message only
+ * rises.
+ *
+ * Memory   the caller asks the query (query_ask).
+ * Threads  any.
+ * Source   contracts of the orchestrator, "Rows and REST", "Usage counters and quota".
+ */
+#ifndef WEIR_ORCHESTRATOR_ROWS_H
+#define WEIR_ORCHESTRATOR_ROWS_H
+
+#include "orchestrator/query.h"
+#include "orchestrator/turn.h"
+#include "orchestrator/workspace.h"
+
+/* A time column as microseconds since 1970. */
+#define ROWS_TIME(column) "(extract(epoch FROM " column ") * 1000000)::bigint"
+
+/* --- the user's message ------------------------------------------------------------------------ */
+
+struct rows_user_message {
+    struct str id, user, conversation, local_id;
+    struct str content, attachments; /* JSON */
+};
+
+/* Store it, unless the user's quota is used up or the conversation has one with this local id. */
+struct query *rows_user_message(const struct rows_user_message *message);
+
+struct rows_stored {
+    bool allowed;  /* false: the quota is used up */
+    bool twice;    /* it was stored before; `id` is that row's */
+    struct str id; /* borrowed from the answer */
+    int64_t created_us;
+};
+struct rows_stored rows_read_stored(const struct postgres_request *answer);
+
+struct query *rows_user_status(struct str message, enum message_status status);
+
+/* --- a turn -------------------------------------------------------------------------------------- */
+
+struct rows_turn {
+    struct str id;                                     /* of the turn */
+    struct str user, workspace, conversation, message; /* the user's message */
+};
+
+struct query *rows_placeholder(const struct rows_turn *turn, const struct turn_part *part);
+struct query *rows_tool(const struct rows_turn *turn, const struct turn_part *part,
+                        const struct turn_tool *tool);
+
+/* Count a model call: the event with its cost, the user's and the agent's counters, and what the
+ * part has said so far. event: its id; it counts once. agent: the slug that the runtime named. */
+struct query *rows_usage(const struct rows_turn *turn, struct str event,
+                         const struct turn_part *part, struct str agent,
+                         const struct event_usage *usage);
+
+/* The end: all parts and the delegations. The answer has the id and the times of each message in
+ * its last step. */
+struct query *rows_finish(const struct rows_turn *turn, const struct turn *from,
+                          int64_t duration_ms);
+/* False: there is no such message any more. */
+bool rows_read_times(const struct postgres_request *answer, struct str message,
+                     int64_t *ret_created_us, int64_t *ret_updated_us);
+
+/* The turns with these ids, apart by commas, still run. */
+struct query *rows_alive(struct str turns);
+
+/* End what a dead process has left: placeholders that nobody has touched for this long. Each row
+ * of the answer is an id, a conversation, a workspace, an agent and a status. */
+struct query *rows_sweep(int64_t stale_ms);
+
+/* The vendor of a model, by its name: "openai", "anthropic", "bedrock", or empty. */
+struct str rows_provider(struct str model);
+
+/* Append the content of a part as it is stored. */
+void rows_part_content(struct buf *out, const struct turn *turn, const struct turn_part *part);
+
+#endif

@@ -1,0 +1,510 @@
+#include "orchestrator/sockets.h"
+
+#include "base/arena.h"
+#include "base/id.h"
+#include "base/mem.h"
+#include "orchestrator/request.h"
+
+#include <stdlib.h>
+
+#define NAMESPACE STR("/v1")
+#define JSON_MAX_BYTES (4 * MIB)
+#define ARENA_MAX_BYTES (8 * MIB)
+#define WORKSPACES_MAX 64
+
+struct sockets {
+    struct orchestrator *orchestrator;
+    struct loop *loops[1];
+    struct socketio *server;
+    struct socketio_namespace spaces[1];
+    bool stopping;
+};
+
+/* One socket. */
+struct client {
+    unsigned refs; /* the socket's, and one for each thing that is asked */
+    struct sockets *sockets;
+    struct socketio_socket *socket; /* NULL: it is gone */
+    struct text user, workspace;    /* as struct orchestrator_caller */
+    struct talk *talk;              /* NULL: none runs */
+    struct asked *talks_for;        /* the request that it answers */
+};
+
+/* A request of a client, while the database or a talk is asked. */
+struct asked {
+    struct client *client;
+    struct arena *arena;
+    struct request request;
+    struct str message; /* with the questions; of message.answers */
+    struct str answers; /* JSON */
+    bool stored;
+};
+
+/* --- clients ------------------------------------------------------------------------------------ */
+
+static void client_unref(struct client *client) {
+    if (--client->refs) return;
+    text_done(&client->user);
+    text_done(&client->workspace);
+    free(client);
+}
+
+static struct asked *asked_new(struct client *client) {
+    struct asked *asked = MEM_NEW(struct asked);
+    asked->client = client;
+    asked->arena = arena_new(ARENA_MAX_BYTES);
+    client->refs++;
+    return asked;
+}
+
+static void asked_free(struct asked *asked) {
+    struct client *client = asked->client;
+    if (client->talks_for == asked) client->talks_for = NULL;
+    arena_free(asked->arena);
+    free(asked);
+    client_unref(client);
+}
+
+static struct str keep(struct asked *asked, struct str text) {
+    struct str own;
+    return arena_str(asked->arena, text, &own) ? own : STR_EMPTY;
+}
+
+static struct workspace_question question_of(const struct client *client, struct str workspace,
+                                             struct str conversation) {
+    const struct orchestrator_caller caller = {.user = text_str(client->user),
+                                               .workspace = text_str(client->workspace)};
+    return orchestrator_question(&caller, id_ok(workspace) ? workspace : STR_EMPTY,
+                                 id_ok(conversation) ? conversation : STR_EMPTY);
+}
+
+static void refuse(struct socketio_socket *socket) {
+    socketio_refuse(socket, STR("unauthorized"), STR("\"missing authentication\""));
+}
+
+/* A header of the opening request, or {"token": ...} of the CONNECT packet, as pages in browsers
+ * can set no header. */
+static void on_connect(struct socketio_socket *socket, struct json auth, void *ctx) {
+    struct sockets *sockets = ctx;
+    struct orchestrator_caller caller;
+    struct str header = socketio_header(socket, STR("authorization"));
+    struct buf bearer;
+    struct err e;
+    buf_init(&bearer, 8 * KIB);
+    if (header.len) {
+        buf_append(&bearer, header);
+    } else if (auth.kind == JSON_OBJECT) {
+        buf_append(&bearer, STR("Bearer "));
+        (void)json_text(json_find(auth, STR("token")), &bearer);
+    }
+    struct str uid = str_trim(socketio_header(socket, STR("x-firebase-uid")));
+    bool known = sockets->orchestrator->talks && !sockets->stopping &&
+                 orchestrator_caller(sockets->orchestrator, uid, buf_str(&bearer),
+                                     bearer.len ? 1 : 0, &caller, &e);
+    if (known) {
+        struct client *client = MEM_NEW(struct client);
+        *client = (struct client){.refs = 1,
+                                  .sockets = sockets,
+                                  .socket = socket,
+                                  .user = text_copy(caller.user),
+                                  .workspace = text_copy(caller.workspace)};
+        socketio_accept(socket, client);
+    } else {
+        refuse(socket);
+    }
+    buf_done(&bearer);
+}
+
+static void cancel_talk(struct client *client) {
+    struct talk *talk = client->talk;
+    struct asked *asked = client->talks_for;
+    client->talk = NULL;
+    client->talks_for = NULL;
+    if (!talk) return;
+    talk_cancel(talk);
+    asked_free(asked);
+}
+
+static void on_disconnected(struct socketio_socket *socket, enum socketio_reason why,
+                            void *ctx) {
+    struct client *client = socketio_user(socket);
+    (void)why;
+    (void)ctx;
+    if (!client) return;
+    client->socket = NULL;
+    client->refs++;
+    cancel_talk(client);
+    client->refs--;
+    client_unref(client);
+}
+
+/* --- workspaces ----------------------------------------------------------------------------------- */
+
+static void room_of(struct str workspace, struct buf *out) {
+    buf_append(out, STR("workspace:"));
+    buf_append(out, workspace);
+}
+
+/* Those of a list that are owned. */
+struct subscription {
+    struct asked *asked;
+    size_t left;
+    struct buf owned; /* items of a JSON array */
+};
+
+static void subscription_end(struct subscription *subscription) {
+    struct client *client = subscription->asked->client;
+    if (--subscription->left) return;
+    if (client->socket && subscription->owned.len) {
+        struct buf json;
+        buf_init(&json, JSON_MAX_BYTES);
+        buf_printf(&json, "{\"workspace_ids\":[" STR_FMT "]}",
+                   STR_ARG(buf_str(&subscription->owned)));
+        socketio_send(client->socket, STR("workspace.subscribed"), buf_str(&json));
+        buf_done(&json);
+    }
+    buf_done(&subscription->owned);
+    asked_free(subscription->asked);
+    free(subscription);
+}
+
+static void on_owned(struct workspace *found, const struct err *failed, void *ctx) {
+    struct subscription *subscription = ctx;
+    struct client *client = subscription->asked->client;
+    (void)failed;
+    if (found && client->socket) {
+        struct buf room;
+        buf_init(&room, KIB);
+        room_of(found->id, &room);
+        if (socketio_join(client->socket, buf_str(&room))) {
+            if (subscription->owned.len) buf_append_byte(&subscription->owned, ',');
+            json_put_str(&subscription->owned, found->id);
+        }
+        buf_done(&room);
+    }
+    workspace_unref(found);
+    subscription_end(subscription);
+}
+
+static void on_subscribe(struct socketio_socket *socket, const struct socketio_message *message,
+                         void *ctx) {
+    struct client *client = socketio_user(socket);
+    struct subscription *subscription = MEM_NEW(struct subscription);
+    struct json_reader reader = json_enter(json_find(message->data, STR("workspace_ids")));
+    struct json item;
+    (void)ctx;
+    subscription->asked = asked_new(client);
+    subscription->left = 1;
+    buf_init(&subscription->owned, JSON_MAX_BYTES);
+    for (size_t i = 0; i < WORKSPACES_MAX && json_next_item(&reader, &item); i++) {
+        struct str id;
+        if (!json_str(item, subscription->asked->arena, &id)) continue;
+        const struct workspace_question question = question_of(client, id, STR_EMPTY);
+        if (!question.id.len) continue;
+        subscription->left++;
+        workspace_find(&client->sockets->orchestrator->queries, &question, on_owned,
+                       subscription);
+    }
+    subscription_end(subscription);
+}
+
+static void on_unsubscribe(struct socketio_socket *socket,
+                           const struct socketio_message *message, void *ctx) {
+    struct json_reader reader = json_enter(json_find(message->data, STR("workspace_ids")));
+    struct json item;
+    (void)ctx;
+    while (json_next_item(&reader, &item)) {
+        struct buf room;
+        buf_init(&room, KIB);
+        buf_append(&room, STR("workspace:"));
+        if (json_text(item, &room)) socketio_leave(socket, buf_str(&room));
+        buf_done(&room);
+    }
+}
+
+/* --- messages --------------------------------------------------------------------------------------- */
+
+static void send_event(struct client *client, const char *event, const struct buf *json) {
+    if (client->socket) socketio_send(client->socket, str_from(event), buf_str(json));
+}
+
+static void tell_error(struct asked *asked, const char *text) {
+    bool answers = asked->message.len > 0;
+    struct buf json;
+    buf_init(&json, JSON_MAX_BYTES);
+    struct json_writer writer = json_writer(&json);
+    json_open_object(&writer);
+    json_member_str(&writer, "local_id", asked->request.local_id);
+    if (answers)
+        json_member_str(&writer, "message_id", asked->message);
+    else
+        json_member_str(&writer, "conversation_id", asked->request.conversation);
+    json_member_str(&writer, "error", str_from(text));
+    json_close(&writer);
+    send_event(asked->client, answers ? "message.answers.error" : "message.send.error", &json);
+    buf_done(&json);
+}
+
+static void on_stored(struct str message, void *ctx) {
+    struct asked *asked = ctx;
+    bool answers = asked->message.len > 0;
+    struct buf json;
+    asked->stored = true;
+    buf_init(&json, JSON_MAX_BYTES);
+    struct json_writer writer = json_writer(&json);
+    json_open_object(&writer);
+    json_member_str(&writer, "local_id", asked->request.local_id);
+    json_member_str(&writer, "message_id", answers ? asked->message : message);
+    if (!answers) json_member_str(&writer, "conversation_id", asked->request.conversation);
+    json_member_str(&writer, "status", answers ? STR("recorded") : STR("sent"));
+    json_close(&writer);
+    send_event(asked->client, answers ? "message.answers.ack" : "message.send.ack", &json);
+    buf_done(&json);
+}
+
+static void on_over(const struct shown_message *answer, const struct talk_failure *failure,
+                    void *ctx) {
+    struct asked *asked = ctx;
+    (void)answer;
+    asked->client->talk = NULL;
+    if (failure)
+        tell_error(asked,
+                   asked->message.len ? "failed to process answers" : "message send failed");
+    asked_free(asked);
+}
+
+static const struct talk_sink talk_sink = {.on_stored = on_stored, .on_over = on_over};
+
+static void fail(struct asked *asked, const char *text) {
+    tell_error(asked, text);
+    asked_free(asked);
+}
+
+static void on_conversation(struct workspace *found, const struct err *failed, void *ctx) {
+    struct asked *asked = ctx;
+    struct client *client = asked->client;
+    struct talk_mention mentions[REQUEST_MENTIONS_MAX];
+    (void)failed;
+    if (!found || !client->socket) {
+        fail(asked, asked->message.len ? "failed to process answers" : "message send failed");
+    } else {
+        const struct talk_request request = request_for(&asked->request, found, mentions);
+        cancel_talk(client);
+        client->talks_for = asked;
+        client->talk =
+            talk_start(client->sockets->orchestrator->talks, &request, &talk_sink, asked);
+    }
+    workspace_unref(found);
+}
+
+static void start_talk(struct asked *asked) {
+    const struct workspace_question question =
+        question_of(asked->client, asked->request.workspace, asked->request.conversation);
+    workspace_find(&asked->client->sockets->orchestrator->queries, &question, on_conversation,
+                   asked);
+}
+
+/* The message's JSON is kept, because the texts of the request lie in it. */
+static bool read_request(struct asked *asked, struct json data) {
+    struct str own = keep(asked, data.raw);
+    struct err e;
+    return request_read(own.len ? json_of(own) : data, asked->arena, &asked->request, &e);
+}
+
+static void on_send(struct socketio_socket *socket, const struct socketio_message *message,
+                    void *ctx) {
+    struct asked *asked = asked_new(socketio_user(socket));
+    const struct request *request = &asked->request;
+    (void)ctx;
+    if (!read_request(asked, message->data))
+        fail(asked, "invalid payload");
+    else if (!request->workspace.len || !request->conversation.len ||
+             !str_trim(request->text).len)
+        fail(asked, "workspace_id, conversation_id, and content.text are required");
+    else
+        start_talk(asked);
+}
+
+/* --- answers to questions ------------------------------------------------------------------------------ */
+
+static struct json with_id(struct json list, const char *key, struct json id,
+                           struct arena *arena) {
+    struct json_reader reader = json_enter(list);
+    struct json item;
+    struct str wanted, found;
+    if (!json_str(id, arena, &wanted)) return (struct json){.kind = JSON_NONE};
+    while (json_next_item(&reader, &item)) {
+        if (json_str(json_find(item, str_from(key)), arena, &found) && str_equal(found, wanted))
+            return item;
+    }
+    return (struct json){.kind = JSON_NONE};
+}
+
+static void append_choice(struct json question, struct json answer, struct arena *arena,
+                          struct buf *out) {
+    struct json_reader reader = json_enter(json_find(answer, STR("option_ids")));
+    struct json id;
+    bool any = false;
+    while (json_next_item(&reader, &id)) {
+        struct json option = with_id(json_find(question, STR("options")), "id", id, arena);
+        if (option.kind == JSON_NONE) continue;
+        if (any) buf_append(out, STR(", "));
+        any = json_text(json_find(option, STR("label")), out) || any;
+    }
+    struct json custom = json_find(answer, STR("custom_text"));
+    if (custom.kind == JSON_STRING && custom.raw.len > 2) {
+        if (any) buf_append(out, STR(", "));
+        (void)json_text(custom, out);
+    }
+}
+
+static void append_answers(struct json questions, struct json answers, struct arena *arena,
+                           struct buf *out) {
+    struct json_reader reader = json_enter(questions);
+    struct json question;
+    while (json_next_item(&reader, &question)) {
+        struct json answer =
+            with_id(answers, "question_id", json_find(question, STR("id")), arena);
+        if (answer.kind == JSON_NONE) continue;
+        if (out->len) buf_append_byte(out, '\n');
+        (void)json_text(json_find(question, STR("prompt")), out);
+        buf_append(out, STR(": "));
+        append_choice(question, answer, arena, out);
+    }
+}
+
+void sockets_answer_text(struct json content, struct json answers, struct buf *out) {
+    struct arena *arena = arena_new(ARENA_MAX_BYTES);
+    struct json_reader reader = json_enter(json_find(content, STR("turns")));
+    struct json turn;
+    while (json_next_item(&reader, &turn))
+        append_answers(json_find(turn, STR("questions")), answers, arena, out);
+    arena_free(arena);
+}
+
+static const char record_answers[] =
+    "UPDATE messages SET content = jsonb_set(content, '{answers}', $3::jsonb), "
+    "updated_at = clock_timestamp() WHERE id = $1 AND content->>'type' = 'questions' AND "
+    "conversation_id IN (SELECT c.id FROM conversations c JOIN workspaces w "
+    "ON w.id = c.workspace_id WHERE w.id = $2 AND w.user_id = $4) "
+    "RETURNING conversation_id, content::text";
+
+static void on_recorded(const struct postgres_request *answer, const struct err *failed,
+                        void *ctx) {
+    struct asked *asked = ctx;
+    struct postgres_rows rows = {0};
+    struct json content, answers;
+    struct buf text;
+    struct err e;
+    if (!failed) rows = postgres_rows(answer, 0);
+    if (!rows.count || !json_read(postgres_content(rows, 0, 1), &content, &e) ||
+        !json_read(asked->answers, &answers, &e)) {
+        fail(asked, "failed to process answers");
+        return;
+    }
+    buf_init(&text, JSON_MAX_BYTES);
+    sockets_answer_text(content, answers, &text);
+    asked->request.conversation = keep(asked, postgres_content(rows, 0, 0));
+    asked->request.text = keep(asked, buf_str(&text));
+    buf_done(&text);
+    if (asked->request.text.len)
+        start_talk(asked);
+    else
+        fail(asked, "failed to process answers");
+}
+
+static void on_answers(struct socketio_socket *socket, const struct socketio_message *message,
+                       void *ctx) {
+    struct client *client = socketio_user(socket);
+    struct asked *asked = asked_new(client);
+    struct json answers = json_find(message->data, STR("answers"));
+    (void)ctx;
+    bool read =
+        read_request(asked, message->data) &&
+        json_str(json_find(message->data, STR("message_id")), asked->arena, &asked->message);
+    if (!read || !asked->message.len || answers.kind != JSON_ARRAY ||
+        str_find(answers.raw, STR("\\u0000")) < answers.raw.len) {
+        if (!asked->message.len) asked->message = STR(" ");
+        fail(asked, "invalid payload");
+        return;
+    }
+    asked->message = keep(asked, asked->message);
+    asked->answers = keep(asked, answers.raw);
+    const struct workspace_question question =
+        question_of(client, asked->request.workspace, STR_EMPTY);
+    struct query *query = query_new();
+    QUERY_STEP(query, record_answers, postgres_text(asked->message), postgres_text(question.id),
+               postgres_text(asked->answers), postgres_text(text_str(client->user)));
+    query_ask(query, &client->sockets->orchestrator->queries, QUERY_REPEATABLE, on_recorded,
+              asked);
+}
+
+/* --- the server ------------------------------------------------------------------------------------------- */
+
+static const struct socketio_event events[] = {
+    {STR_INIT("workspace.subscribe"), on_subscribe},
+    {STR_INIT("workspace.unsubscribe"), on_unsubscribe},
+    {STR_INIT("message.send"), on_send},
+    {STR_INIT("message.answers"), on_answers},
+};
+
+bool sockets_new(struct orchestrator *orchestrator, struct sockets **ret, struct err *e) {
+    static const struct str headers[] = {STR_INIT("authorization"), STR_INIT("x-firebase-uid")};
+    struct sockets *sockets = MEM_NEW(struct sockets);
+    sockets->orchestrator = orchestrator;
+    sockets->loops[0] = orchestrator->loop;
+    sockets->spaces[0] = (struct socketio_namespace){.name = NAMESPACE,
+                                                     .connect = on_connect,
+                                                     .disconnected = on_disconnected,
+                                                     .events = events,
+                                                     .event_count = ARRAY_LEN(events),
+                                                     .ctx = sockets};
+    const struct socketio_options options = {.loops = sockets->loops,
+                                             .loop_count = 1,
+                                             .namespaces = sockets->spaces,
+                                             .namespace_count = 1,
+                                             .headers = headers,
+                                             .header_count = ARRAY_LEN(headers),
+                                             .origins = socketio_default_origins,
+                                             .origin_count =
+                                                 ARRAY_LEN(socketio_default_origins)};
+    if (!socketio_new(&options, &sockets->server, e)) {
+        free(sockets);
+        return false;
+    }
+    *ret = sockets;
+    return true;
+}
+
+void sockets_free(struct sockets *sockets) {
+    if (!sockets) return;
+    socketio_free(sockets->server);
+    free(sockets);
+}
+
+void sockets_routes(void *instance, struct route_table *ret) {
+    const struct orchestrator *orchestrator = instance;
+    if (orchestrator->sockets)
+        *ret = *socketio_routes(orchestrator->sockets->server);
+    else
+        orchestrator_routes(instance, ret);
+}
+
+void sockets_emit(struct sockets *sockets, struct str workspace, const char *event,
+                  struct str json) {
+    struct buf room;
+    buf_init(&room, KIB);
+    room_of(workspace, &room);
+    socketio_emit(sockets->server, NAMESPACE, buf_str(&room), str_from(event), json);
+    buf_done(&room);
+}
+
+static void on_stopped(void *ctx) {
+    (void)ctx;
+}
+
+void sockets_stop(struct sockets *sockets) {
+    if (sockets->stopping) return;
+    sockets->stopping = true;
+    socketio_stop(sockets->server, on_stopped, NULL);
+}

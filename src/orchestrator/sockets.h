@@ -1,0 +1,40 @@
+/* sockets: clients over Socket.IO, in the namespace /v1.
+ *
+ *     connect (who?) ─▶ workspace.subscribe ─▶ message.send ─▶ ack ─▶ events of the room
+ *
+ * A socket has one talk at a time: the next message, or its disconnect, cancels it. Events go to
+ * rooms, one for each workspace; a socket joins those of the workspaces that its user owns.
+ *
+ * Memory   a client lives until its socket is gone and what it has asked is answered.
+ * Threads  the orchestrator's loop.
+ * Source   contracts of the orchestrator, "Socket.IO".
+ */
+#ifndef WEIR_ORCHESTRATOR_SOCKETS_H
+#define WEIR_ORCHESTRATOR_SOCKETS_H
+
+#include "orchestrator/contract.h"
+#include "socketio/socketio.h"
+
+struct sockets;
+
+/* Blocks: it loads a library.
+ * errors  ERR_UNAVAILABLE the library is not installed */
+MUST_CHECK bool sockets_new(struct orchestrator *orchestrator, struct sockets **ret,
+                            struct err *e);
+/* After all connections are closed. Accepts NULL. */
+void sockets_free(struct sockets *sockets);
+
+void sockets_routes(void *instance, struct route_table *ret);
+
+/* To all who have subscribed to the workspace. */
+void sockets_emit(struct sockets *sockets, struct str workspace, const char *event,
+                  struct str json);
+
+/* Close all sessions, and cancel what they wait for; once. */
+void sockets_stop(struct sockets *sockets);
+
+/* What a person chose of questions, as a message: a line for each question. content: that of the
+ * message with the questions; answers: as the client sent them. */
+void sockets_answer_text(struct json content, struct json answers, struct buf *out);
+
+#endif

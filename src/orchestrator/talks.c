@@ -1,0 +1,411 @@
+#include "orchestrator/talks.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "orchestrator/talks_inner.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define TEXT_MAX_BYTES (8 * MIB)
+#define SWEEP_MS 60000
+#define ALIVE_MAX_BYTES (4 * MIB)
+
+/* --- text ------------------------------------------------------------------------------------- */
+
+static bool is_mentioned(uint64_t at, const struct talk_mention *mentions, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (at >= mentions[i].offset && at - mentions[i].offset < mentions[i].length)
+            return true;
+    }
+    return false;
+}
+
+void talk_without_mentions(struct str text, const struct talk_mention *mentions, size_t count,
+                           struct buf *out) {
+    size_t begin = out->len;
+    bool blank = true; /* before it, so that none begins the text */
+    for (uint64_t at = 0; text.len; at++) {
+        size_t len = utf8_head(text, 1);
+        struct str character = str_head(text, len);
+        text = str_skip(text, len);
+        if (is_mentioned(at, mentions, count)) continue;
+        bool space = str_equal(character, STR(" ")) || str_equal(character, STR("\t"));
+        if (!space || !blank) buf_append(out, character);
+        blank = space;
+    }
+    while (out->len > begin && (out->at[out->len - 1] == ' ' || out->at[out->len - 1] == '\t'))
+        out->len--;
+}
+
+/* --- the end of a talk -------------------------------------------------------------------------- */
+
+static void talk_unref(struct talk *talk) {
+    if (--talk->refs) return;
+    struct talks *talks = talk->talks;
+    list_remove(&talk->link);
+    for (size_t i = 0; i < talk->turn_count; i++) talk_turn_done(&talk->turns[i]);
+    workspace_unref(talk->workspace);
+    text_done(&talk->text);
+    text_done(&talk->asked);
+    text_done(&talk->local_id);
+    text_done(&talk->attachments);
+    free(talk);
+    talks_check_stopped(talks);
+}
+
+void talk_query(struct talk *talk, struct query *query, enum query_kind kind,
+                query_done_fn *done) {
+    talk->refs++;
+    query_ask(query, talk->talks->options.database, kind, done, talk);
+}
+
+/* For queries whose failure was logged and changes nothing. */
+void talk_ignore(const struct postgres_request *rows, const struct err *failed, void *ctx) {
+    (void)rows;
+    (void)failed;
+    talk_unref(ctx);
+}
+
+static void talk_over(struct talk *talk, const struct shown_message *answer,
+                      const struct talk_failure *failure) {
+    const struct talk_sink *sink = talk->sink;
+    talk->sink = NULL;
+    if (sink) sink->on_over(answer, failure, talk->ctx);
+    talk_unref(talk);
+}
+
+/* --- the answer ----------------------------------------------------------------------------------- */
+
+static const struct talk_failure internal = {500, "INT0001", "Something went wrong"};
+static const struct talk_failure starting = {503, "RTM0001", "Assistant is still starting"};
+static const struct talk_failure quota = {429, "QTA0001", "monthly token quota exceeded"};
+static const struct talk_failure silent = {500, "INT0001", "No agent has answered"};
+
+/* The first agent's message, or the first that any has. */
+static const struct talk_turn *answering_turn(const struct talk *talk) {
+    const struct talk_turn *first = &talk->turns[0];
+    for (size_t i = 0; i < talk->turn_count; i++) {
+        if (!turn_part_at(talk->turns[i].turn, 0)->dropped) return &talk->turns[i];
+    }
+    return first;
+}
+
+static void answer(struct talk *talk) {
+    const struct talk_turn *turn = answering_turn(talk);
+    const struct turn_part *part = turn_part_at(turn->turn, 0);
+    struct shown_message message;
+    struct buf content;
+    if (turn->unopened) {
+        talk_over(talk, NULL, &starting);
+        return;
+    }
+    if (part->dropped && talk->turn_count > 1) {
+        talk_over(talk, NULL, &silent);
+        return;
+    }
+    buf_init(&content, TEXT_MAX_BYTES);
+    talk_show_part(turn, part, &content, &message);
+    talk_over(talk, &message, NULL);
+    buf_done(&content);
+}
+
+void talk_turn_over(struct talk *talk) {
+    for (size_t i = 0; i < talk->turn_count; i++) {
+        if (!talk->turns[i].over) return;
+    }
+    answer(talk);
+}
+
+/* --- the user's message ---------------------------------------------------------------------------- */
+
+static void emit_user_message(struct talk *talk, int64_t created_us) {
+    struct buf content, json;
+    buf_init(&content, TEXT_MAX_BYTES);
+    buf_init(&json, 4 * TEXT_MAX_BYTES);
+    shown_text_content(&content, text_str(talk->text));
+    const struct shown_message message = {.id = text_str(talk->message),
+                                          .conversation = talk->workspace->conversation,
+                                          .role = STR("user"),
+                                          .status = STR("sent"),
+                                          .local_id = text_str(talk->local_id),
+                                          .content = buf_str(&content),
+                                          .attachments = text_str(talk->attachments),
+                                          .created_us = created_us,
+                                          .updated_us = created_us};
+    shown_message_event(&json, &message);
+    talk_emit(talk, "message.new", buf_str(&json));
+    buf_done(&json);
+    buf_done(&content);
+}
+
+/* It was sent before, by a client that had no answer. It gets no second turn. */
+static void answer_again(struct talk *talk, int64_t created_us) {
+    struct buf content;
+    buf_init(&content, TEXT_MAX_BYTES);
+    shown_text_content(&content, text_str(talk->text));
+    const struct shown_message message = {.id = text_str(talk->message),
+                                          .conversation = talk->workspace->conversation,
+                                          .role = STR("user"),
+                                          .status = STR("sent"),
+                                          .local_id = text_str(talk->local_id),
+                                          .content = buf_str(&content),
+                                          .created_us = created_us,
+                                          .updated_us = created_us};
+    talk_over(talk, &message, NULL);
+    buf_done(&content);
+}
+
+static void stored(struct talk *talk, const struct rows_stored *row) {
+    bool twice = row->twice && !str_equal(row->id, text_str(talk->message));
+    text_done(&talk->message);
+    talk->message = text_copy(row->id);
+    if (talk->cancelled) {
+        talk_over(talk, NULL, &internal);
+        return;
+    }
+    if (talk->sink && talk->sink->on_stored) talk->sink->on_stored(row->id, talk->ctx);
+    if (twice) {
+        answer_again(talk, row->created_us);
+        return;
+    }
+    emit_user_message(talk, row->created_us);
+    talk->refs++;
+    for (size_t i = 0; i < talk->turn_count; i++) talk_turn_begin(&talk->turns[i]);
+    talk_unref(talk);
+}
+
+static void on_user_message(const struct postgres_request *rows, const struct err *failed,
+                            void *ctx) {
+    struct talk *talk = ctx;
+    if (failed) {
+        talk_over(talk, NULL, &internal);
+    } else {
+        struct rows_stored row = rows_read_stored(rows);
+        if (row.allowed && row.id.len)
+            stored(talk, &row);
+        else
+            talk_over(talk, NULL, row.allowed ? &internal : &quota);
+    }
+    talk_unref(talk);
+}
+
+static void store_user_message(struct talk *talk) {
+    struct buf content;
+    buf_init(&content, TEXT_MAX_BYTES);
+    shown_text_content(&content, text_str(talk->text));
+    const struct rows_user_message row = {.id = text_str(talk->message),
+                                          .user = talk->workspace->user,
+                                          .conversation = talk->workspace->conversation,
+                                          .local_id = text_str(talk->local_id),
+                                          .content = buf_str(&content),
+                                          .attachments = text_str(talk->attachments)};
+    /* With its own id, a repetition finds itself. */
+    talk_query(talk, rows_user_message(&row), QUERY_REPEATABLE, on_user_message);
+    buf_done(&content);
+}
+
+/* --- who answers -------------------------------------------------------------------------------------- */
+
+static void add_turn(struct talk *talk, size_t agent) {
+    if (agent >= talk->workspace->agent_count || talk->turn_count == TALK_AGENTS_MAX) return;
+    for (size_t i = 0; i < talk->turn_count; i++) {
+        if (talk->turns[i].agent == agent) return;
+    }
+    talk_turn_init(&talk->turns[talk->turn_count++], talk, agent);
+}
+
+/* An agent's own conversation is its; else those who are mentioned; else the Manager. */
+static void route(struct talk *talk, const struct talk_request *request) {
+    const struct workspace *workspace = talk->workspace;
+    if (!workspace->swarm) {
+        add_turn(talk, workspace_agent(workspace, workspace->agent));
+    } else {
+        for (size_t i = 0; i < request->mention_count; i++)
+            add_turn(talk, request->mentions[i].agent);
+    }
+    if (talk->turn_count == 0) add_turn(talk, workspace_manager(workspace));
+}
+
+static void no_agent(void *ctx) {
+    talk_over(ctx, NULL, &internal);
+}
+
+struct talk *talk_start(struct talks *talks, const struct talk_request *request,
+                        const struct talk_sink *sink, void *ctx) {
+    struct talk *talk = MEM_NEW(struct talk);
+    struct uuid id = uuid_new();
+    struct buf asked;
+    buf_init(&asked, TEXT_MAX_BYTES);
+    if (request->mention_count)
+        talk_without_mentions(request->text, request->mentions, request->mention_count, &asked);
+    else
+        buf_append(&asked, str_trim(request->text));
+    *talk = (struct talk){.talks = talks,
+                          .refs = 1,
+                          .workspace = workspace_ref(request->workspace),
+                          .message = text_copy(uuid_str(&id)),
+                          .text = text_copy(request->text),
+                          .asked = text_copy(buf_str(&asked)),
+                          .local_id = text_copy(request->local_id),
+                          .attachments = text_copy(request->attachments),
+                          .sink = sink,
+                          .ctx = ctx};
+    buf_done(&asked);
+    list_append(&talks->all, &talk->link);
+    task_init(&talk->task, no_agent, talk);
+    route(talk, request);
+    if (talk->turn_count)
+        store_user_message(talk);
+    else
+        loop_defer(talks->options.loop, &talk->task);
+    return talk;
+}
+
+void talk_cancel(struct talk *talk) {
+    talk->sink = NULL;
+    talk->cancelled = true;
+    talk->refs++;
+    for (size_t i = 0; i < talk->turn_count; i++) talk_turn_cancel(&talk->turns[i]);
+    talk_unref(talk);
+}
+
+void talk_release(struct talk *talk) {
+    talk_unref(talk);
+}
+
+/* --- places ------------------------------------------------------------------------------------------- */
+
+struct talks_place *talks_place_of(struct talks *talks, struct str workspace) {
+    struct talks_place *place = map_find(talks->places, workspace);
+    if (place) return place;
+    place = MEM_NEW(struct talks_place);
+    list_init(&place->waiting);
+    (void)map_put(talks->places, workspace, place);
+    return place;
+}
+
+void talks_leave_place(struct talks *talks, struct str workspace) {
+    struct talks_place *place = map_find(talks->places, workspace);
+    place->taken--;
+    if (!list_empty(&place->waiting)) {
+        struct list *first = list_pop(&place->waiting);
+        place->taken++;
+        talk_turn_enter(CONTAINER_OF(first, struct talk_turn, waiting));
+    } else if (place->taken == 0) {
+        (void)map_remove(talks->places, workspace);
+        free(place);
+    }
+}
+
+/* --- the living and the dead ---------------------------------------------------------------------------- */
+
+static void on_alive(const struct postgres_request *rows, const struct err *failed, void *ctx) {
+    struct talks *talks = ctx;
+    (void)rows;
+    (void)failed;
+    talks->asking--;
+    talks_check_stopped(talks);
+}
+
+static void tell_alive(struct talks *talks) {
+    struct buf ids;
+    buf_init(&ids, ALIVE_MAX_BYTES);
+    LIST_EACH(&talks->all, link) {
+        const struct talk *talk = CONTAINER_OF(link, struct talk, link);
+        for (size_t i = 0; i < talk->turn_count; i++) {
+            if (!talk->turns[i].turn || talk->turns[i].over) continue;
+            if (ids.len) buf_append_byte(&ids, ',');
+            buf_append(&ids, uuid_str(&talk->turns[i].id));
+        }
+    }
+    if (ids.len) {
+        talks->asking++;
+        query_ask(rows_alive(buf_str(&ids)), talks->options.database, QUERY_REPEATABLE,
+                  on_alive, talks);
+    }
+    buf_done(&ids);
+}
+
+static void show_dead(struct talks *talks, struct postgres_rows rows, size_t row) {
+    struct buf json;
+    buf_init(&json, 64 * KIB);
+    struct json_writer writer = json_writer(&json);
+    json_open_object(&writer);
+    json_member_str(&writer, "message_id", postgres_content(rows, row, 0));
+    json_member_str(&writer, "conversation_id", postgres_content(rows, row, 1));
+    json_member_str(&writer, "agent_id", postgres_content(rows, row, 3));
+    json_member_str(&writer, "status", postgres_content(rows, row, 4));
+    json_close(&writer);
+    talks->options.emit(postgres_content(rows, row, 2), "message.done", buf_str(&json),
+                        talks->options.ctx);
+    buf_done(&json);
+}
+
+static void on_swept(const struct postgres_request *answer, const struct err *failed,
+                     void *ctx) {
+    struct talks *talks = ctx;
+    struct postgres_rows rows = {0};
+    if (!failed) rows = postgres_rows(answer, 0);
+    if (rows.count)
+        log_warning("%zu messages were left unfinished by a process that has ended",
+                    rows.count);
+    for (size_t i = 0; i < rows.count; i++) show_dead(talks, rows, i);
+    talks->asking--;
+    talks_check_stopped(talks);
+}
+
+/* Our own are touched three times before they could be taken for dead. */
+static void on_sweep(void *ctx) {
+    struct talks *talks = ctx;
+    uint64_t every_ms = talks->options.stale_ms / 4;
+    timer_start(&talks->sweep, every_ms < SWEEP_MS ? every_ms : SWEEP_MS);
+    tell_alive(talks);
+    talks->asking++;
+    query_ask(rows_sweep((int64_t)talks->options.stale_ms), talks->options.database,
+              QUERY_REPEATABLE, on_swept, talks);
+}
+
+/* --- all of them ------------------------------------------------------------------------------------------ */
+
+struct talks *talks_new(const struct talks_options *options) {
+    struct talks *talks = MEM_NEW(struct talks);
+    talks->options = *options;
+    talks->places = map_new();
+    list_init(&talks->all);
+    timer_init(&talks->sweep, options->loop, on_sweep, talks);
+    timer_start(&talks->sweep, 0);
+    return talks;
+}
+
+void talks_check_stopped(struct talks *talks) {
+    if (!talks->stopped || talks->asking || !list_empty(&talks->all)) return;
+    task_fn *stopped = talks->stopped;
+    talks->stopped = NULL;
+    stopped(talks->stopped_ctx);
+}
+
+bool talks_idle(const struct talks *talks) {
+    return list_empty(&talks->all);
+}
+
+void talks_stop(struct talks *talks, task_fn *done, void *ctx) {
+    timer_stop(&talks->sweep);
+    talks->asking++;
+    talks->stopped = done;
+    talks->stopped_ctx = ctx;
+    LIST_EACH(&talks->all, link) talk_cancel(CONTAINER_OF(link, struct talk, link));
+    talks->asking--;
+    talks_check_stopped(talks);
+}
+
+void talks_free(struct talks *talks) {
+    if (!talks) return;
+    assert(list_empty(&talks->all));
+    timer_stop(&talks->sweep);
+    map_free(talks->places);
+    free(talks);
+}

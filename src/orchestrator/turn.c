@@ -1,0 +1,404 @@
+#include "orchestrator/turn.h"
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "orchestrator/tool_line.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define TO(state) (1u << (state))
+
+#define SILENCE STR("[SILENT]")
+#define LINE_MAX_BYTES (64 * KIB)
+
+struct turn {
+    struct turn_options options;
+    enum turn_state state;
+    struct turn_part parts[TURN_PARTS_MAX]; /* the primary's first */
+    size_t part_count;
+    size_t speaker; /* the part that spoke last */
+    struct turn_tool tools[TURN_TOOLS_MAX];
+    size_t tool_count;
+    size_t text_bytes;
+    bool errs; /* agents are shown with an error before they are online again */
+    struct buf failure;
+};
+
+/* --- states ------------------------------------------------------------------------------- */
+
+static const struct {
+    struct str name;
+    unsigned may_become;
+} states[TURN_STATE_COUNT] = {
+    [TURN_OPENING] = {STR_INIT("opening"),
+                      TO(TURN_DELIVERED) | TO(TURN_READING) | TO(TURN_STORING)},
+    [TURN_DELIVERED] = {STR_INIT("delivered"), TO(TURN_READING) | TO(TURN_STORING)},
+    [TURN_READING] = {STR_INIT("reading"), TO(TURN_STORING)},
+    [TURN_STORING] = {STR_INIT("storing"), TO(TURN_FINAL)},
+    [TURN_FINAL] = {STR_INIT("final"), 0},
+};
+
+bool turn_may_become(enum turn_state state, enum turn_state next) {
+    return states[state].may_become & TO(next);
+}
+
+struct str turn_state_name(enum turn_state state) {
+    return states[state].name;
+}
+
+/* The only function that writes turn->state. */
+static void turn_move(struct turn *turn, enum turn_state next) {
+    assert(turn_may_become(turn->state, next));
+    turn->state = next;
+}
+
+struct str turn_tool_state_name(enum turn_tool_state state) {
+    static const struct str names[] = {STR_INIT("running"), STR_INIT("completed"),
+                                       STR_INIT("failed")};
+    return names[state];
+}
+
+/* --- effects ------------------------------------------------------------------------------ */
+
+static void emit(struct turn *turn, const struct turn_effect *effect) {
+    turn->options.on_effect(effect, turn->options.ctx);
+}
+
+static void emit_agent(struct turn *turn, const struct turn_agent *agent,
+                       enum agent_status status) {
+    emit(turn, &(struct turn_effect){
+                   .kind = TURN_AGENT_STATUS, .agent = agent, .agent_status = status});
+}
+
+static void emit_user(struct turn *turn, enum message_status status) {
+    emit(turn, &(struct turn_effect){.kind = TURN_USER_STATUS, .status = status});
+}
+
+static void emit_delegation(struct turn *turn, const struct turn_part *to,
+                            enum turn_delegation state) {
+    emit(turn, &(struct turn_effect){.kind = TURN_DELEGATION, .part = to, .delegation = state});
+}
+
+static void emit_part(struct turn *turn, enum turn_effect_kind kind,
+                      const struct turn_part *part) {
+    emit(turn, &(struct turn_effect){.kind = kind, .part = part, .status = part->status});
+}
+
+/* --- parts -------------------------------------------------------------------------------- */
+
+static struct turn_part *part_new(struct turn *turn, const struct turn_agent *agent) {
+    struct turn_part *part = &turn->parts[turn->part_count++];
+    *part = (struct turn_part){.agent = agent, .status = MESSAGE_PENDING};
+    part->id = turn->options.new_id();
+    buf_init(&part->text, TURN_TEXT_MAX_BYTES + LINE_MAX_BYTES);
+    emit_part(turn, TURN_PART, part);
+    emit_agent(turn, agent, AGENT_THINKING);
+    return part;
+}
+
+static const struct turn_agent *agent_named(const struct turn *turn, struct str slug) {
+    for (size_t i = 0; i < turn->options.agent_count; i++) {
+        if (str_equal(turn->options.agents[i].slug, slug)) return &turn->options.agents[i];
+    }
+    return NULL;
+}
+
+/* An agent that has not spoken yet: the primary has handed over to it. */
+static struct turn_part *hand_over(struct turn *turn, const struct turn_agent *agent) {
+    struct turn_part *part = part_new(turn, agent);
+    part->handed = true;
+    emit_delegation(turn, part, TURN_DELEGATION_RUNNING);
+    emit_agent(turn, turn->parts[0].agent, AGENT_ONLINE);
+    return part;
+}
+
+/* The part of the agent with this slug. An unknown agent speaks as the primary. */
+static struct turn_part *part_of(struct turn *turn, struct str slug) {
+    const struct turn_agent *agent = agent_named(turn, slug);
+    if (!agent) return &turn->parts[0];
+    for (size_t i = 0; i < turn->part_count; i++) {
+        if (turn->parts[i].agent == agent) return &turn->parts[i];
+    }
+    return turn->part_count < TURN_PARTS_MAX ? hand_over(turn, agent) : &turn->parts[0];
+}
+
+/* --- the end ------------------------------------------------------------------------------ */
+
+static bool is_blank(const struct turn_part *part) {
+    return str_trim(buf_str(&part->text)).len == 0;
+}
+
+bool turn_delegated(const struct turn *turn) {
+    return turn->part_count > 1;
+}
+
+const struct turn_agent *turn_delegate(const struct turn *turn) {
+    return turn->part_count > 1 ? turn->parts[1].agent : NULL;
+}
+
+/* A part as an end leaves it that is none of its own. */
+static void settle_part(struct turn_part *part, enum message_status with_text) {
+    if (str_equal(str_trim(buf_str(&part->text)), SILENCE)) {
+        buf_clear(&part->text);
+        part->status = MESSAGE_SILENT;
+        return;
+    }
+    part->dropped = is_blank(part);
+    part->status = part->dropped ? MESSAGE_SILENT : with_text;
+}
+
+/* An effect is unknown, so it is not shown as done. */
+static void settle_tools(struct turn *turn) {
+    for (size_t i = 0; i < turn->tool_count; i++) {
+        if (turn->tools[i].state == TURN_TOOL_RUNNING) turn->tools[i].state = TURN_TOOL_FAILED;
+    }
+}
+
+static void settle(struct turn *turn, enum message_status with_text) {
+    for (size_t i = 0; i < turn->part_count; i++) settle_part(&turn->parts[i], with_text);
+    if (turn_delegated(turn)) {
+        turn->parts[0].status = MESSAGE_DELEGATED;
+        turn->parts[0].dropped = false;
+    }
+    settle_tools(turn);
+}
+
+/* The part that spoke last says what went wrong, after what it said. */
+static void tell_failure(struct turn *turn) {
+    struct turn_part *part = &turn->parts[turn->speaker];
+    if (part->dropped || part->status == MESSAGE_SILENT) buf_clear(&part->text);
+    if (part->text.len) buf_append(&part->text, STR("\n\n"));
+    buf_append(&part->text, buf_str(&turn->failure));
+    part->dropped = false;
+    part->status = MESSAGE_FAILED;
+}
+
+static void store(struct turn *turn) {
+    turn_move(turn, TURN_STORING);
+    emit(turn, &(struct turn_effect){.kind = TURN_STORE});
+}
+
+static void end_in_order(struct turn *turn, const struct converse_event *done) {
+    /* A runtime that does not stream has its text only here. */
+    if (turn->text_bytes == 0) {
+        for (size_t i = 0; i < done->turn_count; i++) {
+            const struct converse_event text = {.kind = CONVERSE_TEXT,
+                                                .agent = done->turns[i].agent_id,
+                                                .text = done->turns[i].text};
+            turn_take(turn, &text);
+        }
+    }
+    if (turn_ended(turn)) return;
+    settle(turn, MESSAGE_DELIVERED);
+    store(turn);
+}
+
+/* For a person: what the runtime said, without the code. */
+static void end_with_error(struct turn *turn, enum err_code code, struct str said) {
+    turn->errs = true;
+    buf_append(&turn->failure, code == ERR_RESOURCE_EXHAUSTED
+                                   ? STR("The assistant reached a limit")
+                                   : STR("The assistant could not finish"));
+    if (said.len) buf_printf(&turn->failure, ": " STR_FMT, STR_ARG(str_head(said, 400)));
+    settle(turn, MESSAGE_INCOMPLETE);
+    tell_failure(turn);
+    store(turn);
+}
+
+static void end_lost(struct turn *turn, struct str why) {
+    bool blank = turn->text_bytes == 0;
+    turn->errs = true;
+    buf_append(&turn->failure, STR("The assistant was cut off"));
+    if (why.len) buf_printf(&turn->failure, ": " STR_FMT, STR_ARG(str_head(why, 400)));
+    settle(turn, MESSAGE_INCOMPLETE);
+    if (blank) tell_failure(turn);
+}
+
+static void end_unopened(struct turn *turn, struct str why) {
+    turn->errs = true;
+    buf_append(&turn->failure, why);
+    settle(turn, MESSAGE_INCOMPLETE);
+}
+
+void turn_end(struct turn *turn, enum turn_end how, struct str why) {
+    if (turn_ended(turn)) return;
+    switch (how) {
+    case TURN_UNOPENED: end_unopened(turn, why); break;
+    case TURN_LOST: end_lost(turn, why); break;
+    case TURN_CANCELLED: settle(turn, MESSAGE_INCOMPLETE); break;
+    }
+    store(turn);
+}
+
+bool turn_ended(const struct turn *turn) {
+    return turn->state == TURN_STORING || turn->state == TURN_FINAL;
+}
+
+void turn_stored(struct turn *turn) {
+    turn_move(turn, TURN_FINAL);
+    for (size_t i = 0; i < turn->part_count; i++) {
+        const struct turn_part *part = &turn->parts[i];
+        if (!part->dropped) emit_part(turn, TURN_NEW, part);
+        emit_part(turn, TURN_DONE, part);
+        if (turn->errs && (i == 0 || i == turn->speaker))
+            emit_agent(turn, part->agent, AGENT_ERROR);
+        emit_agent(turn, part->agent, AGENT_ONLINE);
+    }
+    for (size_t i = 1; i < turn->part_count; i++)
+        emit_delegation(turn, &turn->parts[i],
+                        turn->errs ? TURN_DELEGATION_FAILED : TURN_DELEGATION_COMPLETED);
+    emit(turn, &(struct turn_effect){.kind = TURN_OVER, .text = buf_str(&turn->failure)});
+}
+
+/* --- what the runtime says ------------------------------------------------------------------ */
+
+static void take_text(struct turn *turn, const struct converse_event *event) {
+    struct turn_part *part = part_of(turn, event->agent);
+    if (!event->text.len) return;
+    if (turn->text_bytes + event->text.len > TURN_TEXT_MAX_BYTES) {
+        end_with_error(turn, ERR_RESOURCE_EXHAUSTED, STR("its answer is too long"));
+        return;
+    }
+    turn->speaker = (size_t)(part - turn->parts);
+    turn->text_bytes += event->text.len;
+    buf_append(&part->text, event->text);
+    if (!part->spoke) emit_agent(turn, part->agent, AGENT_WRITING);
+    part->spoke = true;
+    emit(turn, &(struct turn_effect){.kind = TURN_TEXT, .part = part, .text = event->text});
+}
+
+static void take_thinking(struct turn *turn, const struct converse_event *event) {
+    struct turn_part *part = part_of(turn, event->agent);
+    emit(turn, &(struct turn_effect){.kind = TURN_THINKING, .part = part, .text = event->text});
+}
+
+static struct text kept(struct str text) {
+    return text_copy(str_head(text, utf8_cut(text, LINE_MAX_BYTES)));
+}
+
+static void show_call(struct turn_tool *tool, struct str args_json) {
+    struct buf line;
+    struct str name = text_str(tool->tool);
+    buf_init(&line, 2 * LINE_MAX_BYTES);
+    tool_line_query(name, args_json, &line);
+    tool->query = kept(buf_str(&line));
+    buf_clear(&line);
+    tool_line_args(name, args_json, &line);
+    if (line.len <= LINE_MAX_BYTES) tool->args = text_copy(buf_str(&line));
+    buf_done(&line);
+}
+
+static void tool_done(struct turn_tool *tool) {
+    text_done(&tool->call_id);
+    text_done(&tool->tool);
+    text_done(&tool->query);
+    text_done(&tool->args);
+}
+
+static void take_call(struct turn *turn, const struct converse_event *event) {
+    struct turn_part *part = part_of(turn, event->agent);
+    if (turn->tool_count == TURN_TOOLS_MAX) return;
+    struct turn_tool *tool = &turn->tools[turn->tool_count++];
+    *tool = (struct turn_tool){.part = (size_t)(part - turn->parts),
+                               .id = turn->options.new_id(),
+                               .stored = !str_equal(event->tool, STR(TRANSFER_TOOL)),
+                               .call_id = kept(event->call_id),
+                               .tool = kept(event->tool)};
+    turn->speaker = tool->part;
+    show_call(tool, event->args);
+    emit(turn, &(struct turn_effect){.kind = TURN_TOOL, .part = part, .tool = tool});
+}
+
+static void take_result(struct turn *turn, const struct converse_event *event) {
+    for (size_t i = 0; i < turn->tool_count; i++) {
+        struct turn_tool *tool = &turn->tools[i];
+        if (tool->state != TURN_TOOL_RUNNING ||
+            !str_equal(text_str(tool->call_id), event->call_id))
+            continue;
+        tool->state = event->error ? TURN_TOOL_FAILED : TURN_TOOL_COMPLETED;
+        emit(turn, &(struct turn_effect){
+                       .kind = TURN_TOOL, .part = &turn->parts[tool->part], .tool = tool});
+        return;
+    }
+}
+
+static void take_usage(struct turn *turn, const struct converse_event *event) {
+    const struct turn_agent *agent = agent_named(turn, event->agent);
+    const struct turn_part *part = &turn->parts[0];
+    for (size_t i = 0; i < turn->part_count; i++) {
+        if (turn->parts[i].agent == agent) part = &turn->parts[i];
+    }
+    emit(turn,
+         &(struct turn_effect){.kind = TURN_USAGE,
+                               .part = part,
+                               .text = event->agent.len ? event->agent : part->agent->slug,
+                               .usage = &event->usage});
+}
+
+/* Something of the answer has come. */
+static void begin_reading(struct turn *turn) {
+    if (turn->state == TURN_OPENING) turn_sent(turn);
+    if (turn->state != TURN_DELIVERED) return;
+    turn_move(turn, TURN_READING);
+    emit_user(turn, MESSAGE_READ);
+}
+
+void turn_take(struct turn *turn, const struct converse_event *event) {
+    if (turn_ended(turn)) return;
+    begin_reading(turn);
+    switch (event->kind) {
+    case CONVERSE_TEXT: take_text(turn, event); return;
+    case CONVERSE_THINKING: take_thinking(turn, event); return;
+    case CONVERSE_CALL: take_call(turn, event); return;
+    case CONVERSE_RESULT: take_result(turn, event); return;
+    case CONVERSE_USAGE: take_usage(turn, event); return;
+    case CONVERSE_DONE: end_in_order(turn, event); return;
+    case CONVERSE_ERROR: end_with_error(turn, event->code, event->text); return;
+    case CONVERSE_OTHER: return;
+    }
+}
+
+void turn_begin(struct turn *turn) {
+    part_new(turn, &turn->options.agents[turn->options.primary]);
+}
+
+void turn_sent(struct turn *turn) {
+    if (turn->state != TURN_OPENING) return;
+    turn_move(turn, TURN_DELIVERED);
+    emit_user(turn, MESSAGE_DELIVERED);
+}
+
+/* --- reading and the end of it ---------------------------------------------------------------- */
+
+size_t turn_part_count(const struct turn *turn) {
+    return turn->part_count;
+}
+
+const struct turn_part *turn_part_at(const struct turn *turn, size_t index) {
+    return &turn->parts[index];
+}
+
+size_t turn_tool_count(const struct turn *turn) {
+    return turn->tool_count;
+}
+
+const struct turn_tool *turn_tool_at(const struct turn *turn, size_t index) {
+    return &turn->tools[index];
+}
+
+struct turn *turn_new(const struct turn_options *options) {
+    struct turn *turn = MEM_NEW(struct turn);
+    turn->options = *options;
+    turn->state = TURN_OPENING;
+    buf_init(&turn->failure, 4 * KIB);
+    return turn;
+}
+
+void turn_free(struct turn *turn) {
+    if (!turn) return;
+    for (size_t i = 0; i < turn->part_count; i++) buf_done(&turn->parts[i].text);
+    for (size_t i = 0; i < turn->tool_count; i++) tool_done(&turn->tools[i]);
+    buf_done(&turn->failure);
+    free(turn);
+}
