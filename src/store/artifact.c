@@ -44,22 +44,22 @@ static struct artifact_ask *ask_new(struct loop *loop, artifact_done_fn *done, v
 /* --- put ---------------------------------------------------------------------------------- */
 
 static bool put_token(struct database *db, const struct artifact *artifact, struct err *e) {
-    sqlite3_stmt *put = NULL;
+    struct prepared *put = NULL;
     bool ok = database_prepare(db, "INSERT INTO artifact_token(token, artifact) VALUES(?, ?)",
                                &put, e);
     if (ok) {
         database_bind(put, 1, artifact->token);
-        sqlite3_bind_int64(put, 2, artifact->id);
+        database_bind_number(put, 2, artifact->id);
         ok = database_do(db, put, e);
     }
-    sqlite3_finalize(put);
+    database_finalize(put);
     return ok;
 }
 
 static bool run_put(struct database *db, void *ctx, struct err *e) {
     struct artifact_ask *ask = ctx;
     struct artifact *artifact = &ask->artifact;
-    sqlite3_stmt *put = NULL;
+    struct prepared *put = NULL;
     bool ok = database_prepare(
         db,
         "INSERT INTO artifact(workspace, run, name, content_type, created_ms, bytes)"
@@ -67,15 +67,15 @@ static bool run_put(struct database *db, void *ctx, struct err *e) {
         &put, e);
     if (ok) {
         database_bind(put, 1, ask->workspace);
-        sqlite3_bind_int64(put, 2, (int64_t)artifact->run);
+        database_bind_number(put, 2, (int64_t)artifact->run);
         database_bind(put, 3, artifact->name);
         database_bind(put, 4, artifact->content_type);
-        sqlite3_bind_int64(put, 5, artifact->created_ms);
+        database_bind_number(put, 5, artifact->created_ms);
         database_bind(put, 6, artifact->bytes);
         ok = database_do(db, put, e);
     }
-    sqlite3_finalize(put);
-    if (ok) artifact->id = sqlite3_last_insert_rowid(db->handle);
+    database_finalize(put);
+    if (ok) artifact->id = database_new_id(db);
     return ok && (artifact->token.len == 0 || put_token(db, artifact, e));
 }
 
@@ -127,14 +127,14 @@ static bool read_piece(struct artifact_ask *ask, struct database *db, struct err
     return ok;
 }
 
-static void take_row(struct artifact_ask *ask, sqlite3_stmt *row) {
+static void take_row(struct artifact_ask *ask, struct prepared *row) {
     struct artifact *artifact = &ask->artifact;
-    artifact->id = sqlite3_column_int64(row, 0);
-    artifact->run = (uint64_t)sqlite3_column_int64(row, 1);
+    artifact->id = database_number_of(row, 0);
+    artifact->run = (uint64_t)database_number_of(row, 1);
     artifact->name = database_bytes(row, 2);
     artifact->content_type = database_bytes(row, 3);
-    artifact->created_ms = sqlite3_column_int64(row, 4);
-    artifact->size = (size_t)sqlite3_column_int64(row, 5);
+    artifact->created_ms = database_number_of(row, 4);
+    artifact->size = (size_t)database_number_of(row, 5);
     artifact->token = database_bytes(row, 6);
     struct str *const texts[] = {&artifact->name, &artifact->content_type, &artifact->token};
     buf_done(&ask->found);
@@ -153,16 +153,16 @@ static const char by_token[] =
 
 static bool run_get(struct database *db, void *ctx, struct err *e) {
     struct artifact_ask *ask = ctx;
-    sqlite3_stmt *get = NULL;
+    struct prepared *get = NULL;
     bool row = false, tokened = ask->token.len > 0;
     bool ok = database_prepare(db, tokened ? by_token : by_id, &get, e);
     if (ok) {
-        if (!tokened) sqlite3_bind_int64(get, 1, ask->artifact.id);
+        if (!tokened) database_bind_number(get, 1, ask->artifact.id);
         database_bind(get, 2, tokened ? ask->token : ask->workspace);
         ok = database_row(db, get, &row, e);
     }
     if (row) take_row(ask, get);
-    sqlite3_finalize(get);
+    database_finalize(get);
     if (!ok) return false;
     if (!row) return err_set(e, ERR_NOT_FOUND, "there is no such artifact");
     return read_piece(ask, db, e);

@@ -60,7 +60,7 @@ struct str bank_place(int64_t bank, char room[static BANK_PLACE_BYTES]);
 
 /* Take one record, of which the row `statement` has (id, word_count, length of body, words), out of
  * the index and the table. */
-MUST_CHECK bool bank_drop_record(struct database *db, sqlite3_stmt *statement,
+MUST_CHECK bool bank_drop_record(struct database *db, struct prepared *statement,
                                  struct bank_sums *sums, struct err *e);
 
 /* Give the connection the function that scores. Call it once. */

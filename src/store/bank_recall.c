@@ -86,13 +86,13 @@ static void put_match(struct buf *out, struct str place, const struct wanted *wa
     buf_append_byte(out, ')');
 }
 
-static void bind_match(sqlite3_stmt *statement, const struct buf *match) {
+static void bind_match(struct prepared *statement, const struct buf *match) {
     assert(buf_ok(match));
-    sqlite3_bind_text(statement, 1, match->at, (int)match->len, SQLITE_STATIC);
+    database_bind_text(statement, 1, buf_str(match));
 }
 
 /* How many records of the bank contain the word, and what that makes of it. */
-static bool weigh(struct database *db, sqlite3_stmt *sum, struct str place,
+static bool weigh(struct database *db, struct prepared *sum, struct str place,
                   struct wanted *wanted, size_t index, double records, struct err *e) {
     struct buf match;
     bool row = false;
@@ -100,21 +100,21 @@ static bool weigh(struct database *db, sqlite3_stmt *sum, struct str place,
     put_match(&match, place, wanted, index, 1);
     bind_match(sum, &match);
     bool ok = database_row(db, sum, &row, e);
-    double with = ok && row ? (double)sqlite3_column_int64(sum, 0) : 0;
+    double with = ok && row ? (double)database_number_of(sum, 0) : 0;
     wanted->idf[index] = log(1 + (records - with + 0.5) / (with + 0.5));
-    sqlite3_reset(sum);
+    database_reset(sum);
     buf_done(&match);
     return ok;
 }
 
 static bool weigh_all(struct database *db, struct str place, struct wanted *wanted,
                       double records, struct err *e) {
-    sqlite3_stmt *sum = NULL;
+    struct prepared *sum = NULL;
     bool ok = database_prepare(db, "SELECT count(*) FROM bank_words WHERE bank_words MATCH ?1",
                                &sum, e);
     for (size_t i = 0; ok && i < wanted->count; i++)
         ok = weigh(db, sum, place, wanted, i, records, e);
-    sqlite3_finalize(sum);
+    database_finalize(sum);
     return ok;
 }
 
@@ -147,25 +147,26 @@ static const char history_sql[] =
     "SELECT r.name, r.body, r.at_us, 0.0 FROM bank_record AS r WHERE" FITS
     " AND NOT (r.at_us = ?8 AND r.name <= ?9) ORDER BY r.at_us DESC, r.name LIMIT ?7";
 
-static void bind_query(sqlite3_stmt *statement, int64_t bank, const struct bank_query *query) {
+static void bind_query(struct prepared *statement, int64_t bank,
+                       const struct bank_query *query) {
     bool goes_on = query->after_name.len && query->after_us < query->to_us;
-    sqlite3_bind_int64(statement, 2, bank);
-    sqlite3_bind_int64(statement, 3, query->kinds);
-    sqlite3_bind_int64(statement, 4, query->classes);
-    sqlite3_bind_int64(statement, 5, query->from_us);
-    sqlite3_bind_int64(statement, 6, goes_on ? query->after_us : query->to_us);
-    sqlite3_bind_int64(statement, 7, (int64_t)query->limit + 1);
+    database_bind_number(statement, 2, bank);
+    database_bind_number(statement, 3, query->kinds);
+    database_bind_number(statement, 4, query->classes);
+    database_bind_number(statement, 5, query->from_us);
+    database_bind_number(statement, 6, goes_on ? query->after_us : query->to_us);
+    database_bind_number(statement, 7, (int64_t)query->limit + 1);
 }
 
-static bool take_row(struct bank_ask *ask, sqlite3_stmt *row, struct bank_item *ret,
+static bool take_row(struct bank_ask *ask, struct prepared *row, struct bank_item *ret,
                      struct err *e) {
-    ret->at_us = sqlite3_column_int64(row, 2);
-    ret->score = sqlite3_column_double(row, 3);
+    ret->at_us = database_number_of(row, 2);
+    ret->score = database_real_of(row, 3);
     return bank_find_text(ask, database_bytes(row, 0), &ret->name, e) &&
            bank_find_text(ask, database_bytes(row, 1), &ret->body, e);
 }
 
-static bool bank_read_rows(struct database *db, struct bank_ask *ask, sqlite3_stmt *rows,
+static bool bank_read_rows(struct database *db, struct bank_ask *ask, struct prepared *rows,
                            struct err *e) {
     const struct bank_query *query = &ask->query;
     struct bank_item *items = bank_answer_begin(
@@ -187,16 +188,16 @@ static bool bank_read_rows(struct database *db, struct bank_ask *ask, sqlite3_st
 static bool run_history(struct database *db, void *ctx, struct err *e) {
     struct bank_ask *ask = ctx;
     struct bank_sums sums;
-    sqlite3_stmt *rows = NULL;
+    struct prepared *rows = NULL;
     if (!bank_find(db, &ask->where, &sums, e)) return false;
     bool ok = database_prepare(db, history_sql, &rows, e);
     if (ok) {
         bind_query(rows, sums.id, &ask->query);
-        sqlite3_bind_int64(rows, 8, ask->query.after_us);
+        database_bind_number(rows, 8, ask->query.after_us);
         database_bind(rows, 9, ask->query.after_name);
         ok = bank_read_rows(db, ask, rows, e);
     }
-    sqlite3_finalize(rows);
+    database_finalize(rows);
     return ok;
 }
 
@@ -230,7 +231,7 @@ static bool recall(struct database *db, struct bank_ask *ask, const struct bank_
     char room[BANK_PLACE_BYTES];
     struct str place = bank_place(sums->id, room);
     struct buf match;
-    sqlite3_stmt *rows = NULL;
+    struct prepared *rows = NULL;
     if (!weigh_all(db, place, wanted, (double)sums->records, e)) return false;
     buf_init(&match, 2 * BANK_QUERY_MAX_BYTES + KIB);
     put_match(&match, place, wanted, 0, wanted->count);
@@ -240,12 +241,11 @@ static bool recall(struct database *db, struct bank_ask *ask, const struct bank_
         double average = (double)(sums->words ? sums->words : 1) / (double)sums->records;
         bind_match(rows, &match);
         bind_query(rows, sums->id, &ask->query);
-        sqlite3_bind_double(rows, 8, average);
-        sqlite3_bind_blob(rows, 9, wanted->idf, (int)(wanted->count * sizeof(double)),
-                          SQLITE_STATIC);
+        database_bind_real(rows, 8, average);
+        database_bind(rows, 9, str_of(wanted->idf, wanted->count * sizeof(double)));
         ok = bank_read_rows(db, ask, rows, e);
     }
-    sqlite3_finalize(rows);
+    database_finalize(rows);
     buf_done(&match);
     return ok;
 }

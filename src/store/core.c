@@ -239,9 +239,9 @@ bool core_open(struct core *core, const struct store_options *options,
 }
 
 static void close_files(struct core *core) {
-    sqlite3_finalize(core->begin);
-    sqlite3_finalize(core->commit);
-    sqlite3_finalize(core->learn);
+    database_finalize(core->begin);
+    database_finalize(core->commit);
+    database_finalize(core->learn);
     answer_close(&core->answer);
     audit_close(&core->audit);
     project_close(&core->project);
@@ -329,7 +329,7 @@ static bool append(struct core *core, const struct store_write *write, struct er
         look_at(core, &row, written);
         if (!audit_see(&core->audit, &row, e)) return false;
         /* A reading of the tables that ran out of memory has rolled back everything. */
-        if (sqlite3_get_autocommit(core->db.handle))
+        if (!database_in_transaction(&core->db))
             return err_set(e, ERR_UNAVAILABLE,
                            "store %s: memory ran out; give the process more memory",
                            core->db.path);
@@ -570,18 +570,18 @@ bool core_prune(struct core *core, uint64_t kept_ms, bool *ret_end, struct err *
 /* --- learning ----------------------------------------------------------------------------- */
 
 bool core_learn(struct core *core, bool *ret_all, struct err *e) {
-    sqlite3_stmt *learn = core->learn;
+    struct prepared *learn = core->learn;
     size_t seen = 0;
     bool row, ok;
-    sqlite3_bind_int64(learn, 1, core->learned);
-    sqlite3_bind_int64(learn, 2, LEARN_SESSIONS);
+    database_bind_number(learn, 1, core->learned);
+    database_bind_number(learn, 2, LEARN_SESSIONS);
     while ((ok = database_row(&core->db, learn, &row, e)) && row) {
-        core->learned = sqlite3_column_int64(learn, 0);
+        core->learned = database_number_of(learn, 0);
         session_filter_add(core->known, database_bytes(learn, 1), database_bytes(learn, 2),
                            database_bytes(learn, 3));
         seen++;
     }
-    sqlite3_reset(learn);
+    database_reset(learn);
     /* Sessions of rows that were pending at the start are added when those are projected. */
     *ret_all = ok && seen == 0 && core->project.done >= core->opened_with;
     return ok;

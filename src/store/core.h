@@ -25,7 +25,7 @@ struct core {
     struct answer answer;
     struct audit audit;
     struct checkpoint *checkpoint;
-    sqlite3_stmt *begin, *commit, *learn;
+    struct prepared *begin, *commit, *learn;
     bool open;           /* core_open() or core_reopen() succeeded */
     int64_t doubted;     /* the newest row of the last transaction */
     int wal_pages;       /* after the latest commit */

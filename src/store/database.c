@@ -130,47 +130,70 @@ bool database_run(struct database *db, const char *sql, struct err *e) {
     return database_fail(db, e);
 }
 
-bool database_prepare(struct database *db, const char *sql, sqlite3_stmt **ret, struct err *e) {
-    if (sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL) ==
+bool database_prepare(struct database *db, const char *sql, struct prepared **ret,
+                      struct err *e) {
+    sqlite3_stmt *sqlite = NULL;
+    if (sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &sqlite, NULL) !=
         SQLITE_OK)
-        return true;
-    return database_fail(db, e);
+        return database_fail(db, e);
+    *ret = MEM_NEW(struct prepared);
+    (*ret)->sqlite = sqlite;
+    return true;
 }
 
-bool database_row(struct database *db, sqlite3_stmt *statement, bool *ret_row, struct err *e) {
-    int result = sqlite3_step(statement);
+void database_finalize(struct prepared *statement) {
+    if (!statement) return;
+    sqlite3_finalize(statement->sqlite);
+    free(statement);
+}
+
+int64_t database_new_id(struct database *db) {
+    return sqlite3_last_insert_rowid(db->handle);
+}
+
+int64_t database_changes(struct database *db) {
+    return sqlite3_changes64(db->handle);
+}
+
+bool database_in_transaction(struct database *db) {
+    return !sqlite3_get_autocommit(db->handle);
+}
+
+bool database_row(struct database *db, struct prepared *statement, bool *ret_row,
+                  struct err *e) {
+    int result = sqlite3_step(statement->sqlite);
     if (result != SQLITE_ROW && result != SQLITE_DONE) return database_fail(db, e);
     *ret_row = result == SQLITE_ROW;
     return true;
 }
 
-bool database_do(struct database *db, sqlite3_stmt *statement, struct err *e) {
+bool database_do(struct database *db, struct prepared *statement, struct err *e) {
     bool row, ok = database_row(db, statement, &row, e);
-    sqlite3_reset(statement);
+    database_reset(statement);
     return ok;
 }
 
 bool database_run_with(struct database *db, const char *sql, int64_t number, struct err *e) {
-    sqlite3_stmt *statement = NULL;
+    struct prepared *statement = NULL;
     bool ok = database_prepare(db, sql, &statement, e);
     if (ok) {
-        sqlite3_bind_int64(statement, 1, number);
+        database_bind_number(statement, 1, number);
         ok = database_do(db, statement, e);
     }
-    sqlite3_finalize(statement);
+    database_finalize(statement);
     return ok;
 }
 
 bool database_number(struct database *db, const char *sql, int64_t *ret, struct err *e) {
-    sqlite3_stmt *statement = NULL;
+    struct prepared *statement = NULL;
     bool row = false,
          ok = database_prepare(db, sql, &statement, e) && database_row(db, statement, &row, e);
-    if (ok && row) *ret = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
+    if (ok && row) *ret = database_number_of(statement, 0);
+    database_finalize(statement);
     return ok;
 }
 
 void database_rollback(struct database *db) {
-    if (db->handle && !sqlite3_get_autocommit(db->handle))
+    if (db->handle && database_in_transaction(db))
         sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
 }

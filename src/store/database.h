@@ -14,6 +14,7 @@
 #include <sqlite3.h>
 
 struct audit;
+struct prepared;
 
 struct database {
     sqlite3 *handle;
@@ -58,16 +59,16 @@ MUST_CHECK bool database_run_with(struct database *db, const char *sql, int64_t 
 MUST_CHECK bool database_number(struct database *db, const char *sql, int64_t *ret,
                                 struct err *e);
 
-MUST_CHECK bool database_prepare(struct database *db, const char *sql, sqlite3_stmt **ret,
+MUST_CHECK bool database_prepare(struct database *db, const char *sql, struct prepared **ret,
                                  struct err *e);
 
 /* Step to the next row; *ret_row is false after the last one. Reset the statement
  * afterwards. */
-MUST_CHECK bool database_row(struct database *db, sqlite3_stmt *statement, bool *ret_row,
+MUST_CHECK bool database_row(struct database *db, struct prepared *statement, bool *ret_row,
                              struct err *e);
 
 /* Run a statement that returns no rows, and reset it. */
-MUST_CHECK bool database_do(struct database *db, sqlite3_stmt *statement, struct err *e);
+MUST_CHECK bool database_do(struct database *db, struct prepared *statement, struct err *e);
 
 /* End a transaction that failed; harmless without one. */
 void database_rollback(struct database *db);
@@ -79,18 +80,75 @@ static inline void database_reached(struct database *db, const char *step) {
     if (db->at_step) db->at_step(step, db->ctx);
 }
 
+/* --- statements ------------------------------------------------------------------------------ */
+
+/* A statement that was prepared, its values, and the row it is at. */
+struct prepared {
+    sqlite3_stmt *sqlite;
+};
+
 /* Bind bytes as they are, NUL and invalid UTF-8 included. Borrowed until the statement is
- * reset. */
-static inline void database_bind(sqlite3_stmt *statement, int place, struct str bytes) {
+ * reset. Places count from 1. */
+static inline void database_bind(struct prepared *statement, int place, struct str bytes) {
     const char *at = bytes.len ? bytes.at : "";
-    sqlite3_bind_blob64(statement, place, at, bytes.len, SQLITE_STATIC);
+    sqlite3_bind_blob64(statement->sqlite, place, at, bytes.len, SQLITE_STATIC);
 }
 
-/* A column's bytes; valid until the next step or reset. */
-static inline struct str database_bytes(sqlite3_stmt *statement, int column) {
-    const void *at = sqlite3_column_blob(statement, column);
-    size_t len = (size_t)sqlite3_column_bytes(statement, column);
+/* The same with a copy, for bytes that change before the statement is reset. */
+static inline void database_bind_copy(struct prepared *statement, int place, struct str bytes) {
+    const char *at = bytes.len ? bytes.at : "";
+    sqlite3_bind_blob64(statement->sqlite, place, at, bytes.len, SQLITE_TRANSIENT);
+}
+
+static inline void database_bind_number(struct prepared *statement, int place, int64_t number) {
+    sqlite3_bind_int64(statement->sqlite, place, number);
+}
+
+static inline void database_bind_real(struct prepared *statement, int place, double number) {
+    sqlite3_bind_double(statement->sqlite, place, number);
+}
+
+/* Text of ours, such as a query for an index. */
+static inline void database_bind_text(struct prepared *statement, int place, struct str text) {
+    sqlite3_bind_text(statement->sqlite, place, text.len ? text.at : "", (int)text.len,
+                      SQLITE_STATIC);
+}
+
+static inline void database_bind_null(struct prepared *statement, int place) {
+    sqlite3_bind_null(statement->sqlite, place);
+}
+
+/* Read a column of the row, counted from 0. Bytes are valid until the next step or reset. */
+static inline struct str database_bytes(struct prepared *statement, int column) {
+    const void *at = sqlite3_column_blob(statement->sqlite, column);
+    size_t len = (size_t)sqlite3_column_bytes(statement->sqlite, column);
     return at ? str_of(at, len) : STR_EMPTY;
 }
+
+static inline int64_t database_number_of(struct prepared *statement, int column) {
+    return sqlite3_column_int64(statement->sqlite, column);
+}
+
+static inline double database_real_of(struct prepared *statement, int column) {
+    return sqlite3_column_double(statement->sqlite, column);
+}
+
+static inline bool database_is_null(struct prepared *statement, int column) {
+    return sqlite3_column_type(statement->sqlite, column) == SQLITE_NULL;
+}
+
+static inline void database_reset(struct prepared *statement) {
+    sqlite3_reset(statement->sqlite);
+}
+
+/* Accepts NULL. */
+void database_finalize(struct prepared *statement);
+
+/* The id that the latest insert was given, and how many rows the latest statement changed. */
+int64_t database_new_id(struct database *db);
+int64_t database_changes(struct database *db);
+
+/* Whether a transaction is open. */
+bool database_in_transaction(struct database *db);
 
 #endif

@@ -129,25 +129,25 @@ static const char *const questions[2][2] = {
     },
 };
 
-static bool keep_row(struct memory_ask *ask, sqlite3_stmt *row, struct memory_entry *ret,
+static bool keep_row(struct memory_ask *ask, struct prepared *row, struct memory_entry *ret,
                      struct err *e) {
     if (arena_str(ask->texts, database_bytes(row, 0), &ret->category) &&
         arena_str(ask->texts, database_bytes(row, 1), &ret->key) &&
         arena_str(ask->texts, database_bytes(row, 2), &ret->content)) {
-        ret->created_us = sqlite3_column_int64(row, 3);
-        ret->updated_us = sqlite3_column_int64(row, 4);
+        ret->created_us = database_number_of(row, 3);
+        ret->updated_us = database_number_of(row, 4);
         return true;
     }
     return err_set(e, ERR_RESOURCE_EXHAUSTED, "memory: the answer is too large");
 }
 
-static size_t row_bytes(sqlite3_stmt *row) {
+static size_t row_bytes(struct prepared *row) {
     size_t bytes = 0;
     for (int column = 0; column < 3; column++) bytes += database_bytes(row, column).len;
     return bytes;
 }
 
-static bool read_rows(struct memory_ask *ask, struct database *db, sqlite3_stmt *rows,
+static bool read_rows(struct memory_ask *ask, struct database *db, struct prepared *rows,
                       struct err *e) {
     const struct memory_query *query = &ask->query;
     struct memory_entry *entries =
@@ -179,7 +179,7 @@ static bool run_list(struct database *db, void *ctx, struct err *e) {
     struct memory_ask *ask = ctx;
     const struct memory_query *query = &ask->query;
     struct buf match;
-    sqlite3_stmt *rows = NULL;
+    struct prepared *rows = NULL;
     bool any = true, ok = false;
     begin_answer(ask, answer_max_bytes(query));
     buf_init(&match, MATCH_MAX_BYTES);
@@ -191,13 +191,13 @@ static bool run_list(struct database *db, void *ctx, struct err *e) {
         goto end;
     database_bind(rows, 1, query->workspace);
     if (query->category.len) database_bind(rows, 2, query->category);
-    sqlite3_bind_int64(rows, 3, (int64_t)query->limit + 1);
-    sqlite3_bind_int64(rows, 4, (int64_t)query->offset);
-    if (match.len) sqlite3_bind_text(rows, 5, match.at, (int)match.len, SQLITE_STATIC);
+    database_bind_number(rows, 3, (int64_t)query->limit + 1);
+    database_bind_number(rows, 4, (int64_t)query->offset);
+    if (match.len) database_bind_text(rows, 5, buf_str(&match));
     ok = read_rows(ask, db, rows, e);
 
 end:
-    sqlite3_finalize(rows);
+    database_finalize(rows);
     buf_done(&match);
     return ok;
 }
@@ -228,7 +228,7 @@ struct memory_ask *memory_list_start(struct store *store, struct loop *loop,
 #define LEARN_WORDS "INSERT INTO memory_words(rowid, place, key, content) SELECT " WORDS
 
 /* Binding a name that the SQL does not contain has no effect. */
-static void bind_names(const struct memory_ask *ask, sqlite3_stmt *statement) {
+static void bind_names(const struct memory_ask *ask, struct prepared *statement) {
     database_bind(statement, 1, ask->query.workspace);
     database_bind(statement, 2, ask->entry.category);
     database_bind(statement, 3, ask->entry.key);
@@ -236,13 +236,13 @@ static void bind_names(const struct memory_ask *ask, sqlite3_stmt *statement) {
 
 static bool change(const struct memory_ask *ask, struct database *db, const char *sql,
                    struct err *e) {
-    sqlite3_stmt *statement = NULL;
+    struct prepared *statement = NULL;
     bool ok = database_prepare(db, sql, &statement, e);
     if (ok) {
         bind_names(ask, statement);
         ok = database_do(db, statement, e);
     }
-    sqlite3_finalize(statement);
+    database_finalize(statement);
     return ok;
 }
 
@@ -287,7 +287,7 @@ static const char put_sql[] =
     " RETURNING created_us, updated_us";
 
 static bool write_entry(struct memory_ask *ask, struct database *db, struct err *e) {
-    sqlite3_stmt *put = NULL;
+    struct prepared *put = NULL;
     bool row = false;
     struct memory_entry *stored = ARENA_NEW(ask->texts, struct memory_entry);
     assert(stored);
@@ -295,18 +295,18 @@ static bool write_entry(struct memory_ask *ask, struct database *db, struct err 
     if (ok) {
         bind_names(ask, put);
         database_bind(put, 4, ask->entry.content);
-        sqlite3_bind_int64(put, 5, ask->entry.updated_us);
+        database_bind_number(put, 5, ask->entry.updated_us);
         ok = database_row(db, put, &row, e);
     }
     if (ok) {
         assert(row);
         *stored = ask->entry;
-        stored->created_us = sqlite3_column_int64(put, 0);
-        stored->updated_us = sqlite3_column_int64(put, 1);
+        stored->created_us = database_number_of(put, 0);
+        stored->updated_us = database_number_of(put, 1);
         ask->answer = (struct memory_answer){.entries = stored, .count = 1};
         ok = database_row(db, put, &row, e); /* run the statement to its end */
     }
-    sqlite3_finalize(put);
+    database_finalize(put);
     return ok;
 }
 
@@ -340,7 +340,7 @@ static bool run_remove(struct database *db, void *ctx, struct err *e) {
     begin_answer(ask, KIB);
     if (!change(ask, db, FORGET_WORDS EVERY, e)) return false;
     if (!change(ask, db, "DELETE FROM memory " EVERY, e)) return false;
-    ask->answer.count = (size_t)sqlite3_changes(db->handle);
+    ask->answer.count = (size_t)database_changes(db);
     return audit_change(ask, db, STR("remove"), ask->answer.count, e);
 }
 

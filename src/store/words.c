@@ -19,12 +19,12 @@ static int add_word(void *ctx, int flags, const char *token, int len, int from, 
 }
 
 bool words_api(struct database *db, fts5_api **ret, struct err *e) {
-    sqlite3_stmt *ask = NULL;
+    struct prepared *ask = NULL;
     bool row, ok = database_prepare(db, "SELECT fts5(?1)", &ask, e);
     *ret = NULL;
-    if (ok) sqlite3_bind_pointer(ask, 1, ret, "fts5_api_ptr", NULL);
+    if (ok) sqlite3_bind_pointer(ask->sqlite, 1, ret, "fts5_api_ptr", NULL);
     ok = ok && database_row(db, ask, &row, e);
-    sqlite3_finalize(ask);
+    database_finalize(ask);
     if (!ok || *ret) return ok;
     return err_set(e, ERR_INTERNAL, "store %s: SQLite has no full-text search", db->path);
 }
