@@ -27,6 +27,7 @@ static const struct {
     {"watch",   command_watch,   "read a stream, and how it ended: weir watch StreamScenario '{...}' [--json]"},
     {"token",   command_token,   "make or check a caller's token: weir token new | check TOKEN"},
     {"config",  command_config,  "is it right, and what counts: weir config check FILE | print"},
+    {"migrate", command_migrate, "make or change the tables of a store in PostgreSQL"},
     {"doctor",  command_doctor,  "what keeps weir from serving well on this machine [--json]"},
     {"validate", command_validate, "does a server keep its contract: weir validate URL | -- ./server --port {port}"},
     {"validate-contract", command_validate, "the same, under upstream's name"},

@@ -203,7 +203,7 @@ static bool make_room(struct database *db, const struct agents_ask *ask, struct 
     bool row = false;
     bool ok = database_prepare(db,
                                "SELECT id, name FROM agent WHERE app = ? AND subject = ?"
-                               " AND ended ORDER BY made_us LIMIT 1",
+                               " AND ended <> 0 ORDER BY made_us LIMIT 1",
                                &over, e);
     if (ok) {
         database_bind(over, 1, ask->where.owner.app);

@@ -75,7 +75,7 @@ static bool run_put(struct database *db, void *ctx, struct err *e) {
         ok = database_do(db, put, e);
     }
     database_finalize(put);
-    if (ok) artifact->id = database_new_id(db);
+    ok = ok && database_new_id(db, &artifact->id, e);
     return ok && (artifact->token.len == 0 || put_token(db, artifact, e));
 }
 
@@ -106,9 +106,41 @@ bool artifact_put_start(struct store *store, struct loop *loop, struct str works
 /* --- get ---------------------------------------------------------------------------------- */
 
 /* Read only the requested piece of the bytes; a statement would load the whole column. */
+static bool copy_from_sqlite(struct database *db, int64_t id, size_t offset, size_t count,
+                             char *room, struct err *e) {
+    sqlite3_blob *blob = NULL;
+    bool ok =
+        sqlite3_blob_open(db->handle, "main", "artifact", "bytes", id, 0, &blob) == SQLITE_OK &&
+        sqlite3_blob_read(blob, room, (int)count, (int)offset) == SQLITE_OK;
+    if (!ok) database_fail(db, e);
+    sqlite3_blob_close(blob);
+    return ok;
+}
+
+static bool copy_from_postgres(struct database *db, int64_t id, size_t offset, size_t count,
+                               char *room, struct err *e) {
+    struct prepared *read = NULL;
+    bool row = false,
+         ok = database_prepare(db,
+                               "SELECT substr(bytes, CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))"
+                               " FROM artifact WHERE id = ?1",
+                               &read, e);
+    if (ok) {
+        database_bind_number(read, 1, id);
+        database_bind_number(read, 2, (int64_t)offset + 1);
+        database_bind_number(read, 3, (int64_t)count);
+        ok = database_row(db, read, &row, e);
+    }
+    if (ok && (!row || database_bytes(read, 0).len != count))
+        ok = err_set(e, ERR_DATA_LOSS, "store %s: an artifact is shorter than it should be",
+                     db->path);
+    if (ok) memcpy(room, database_bytes(read, 0).at, count);
+    database_finalize(read);
+    return ok;
+}
+
 static bool read_piece(struct artifact_ask *ask, struct database *db, struct err *e) {
     struct artifact *artifact = &ask->artifact;
-    sqlite3_blob *blob = NULL;
     size_t left = ask->offset < artifact->size ? artifact->size - ask->offset : 0;
     size_t count = left < ask->limit ? left : ask->limit;
     artifact->bytes = STR_EMPTY;
@@ -117,11 +149,9 @@ static bool read_piece(struct artifact_ask *ask, struct database *db, struct err
     buf_init(&ask->bytes, count);
     char *room = buf_room(&ask->bytes, count);
     assert(room);
-    bool ok = sqlite3_blob_open(db->handle, "main", "artifact", "bytes", artifact->id, 0,
-                                &blob) == SQLITE_OK &&
-              sqlite3_blob_read(blob, room, (int)count, (int)ask->offset) == SQLITE_OK;
-    if (!ok) database_fail(db, e);
-    sqlite3_blob_close(blob);
+    bool ok = database_is_postgres(db)
+                  ? copy_from_postgres(db, artifact->id, ask->offset, count, room, e)
+                  : copy_from_sqlite(db, artifact->id, ask->offset, count, room, e);
     buf_grew(&ask->bytes, count);
     artifact->bytes = buf_str(&ask->bytes);
     return ok;

@@ -40,6 +40,7 @@ static void bank_score(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_co
 
 bool bank_open(struct database *db, struct err *e) {
     fts5_api *api;
+    if (database_is_postgres(db)) return true; /* its schema has the function */
     if (!words_api(db, &api, e)) return false;
     if (api->xCreateFunction(api, "bank_score", NULL, bank_score, NULL) == SQLITE_OK)
         return true;
@@ -73,9 +74,25 @@ static int add_wanted(void *ctx, int flags, const char *token, int len, int from
     return SQLITE_OK;
 }
 
+/* The place, then the words, with a space between two of them. The sign makes the place
+ * something that no text has. */
+static void put_list(struct buf *out, struct str place, const struct wanted *wanted,
+                     size_t first, size_t count) {
+    buf_append_byte(out, '=');
+    buf_append(out, place);
+    for (size_t i = first; i < first + count; i++) {
+        buf_append_byte(out, ' ');
+        buf_append(out, word_at(wanted, i));
+    }
+}
+
 /* A word holds letters and digits only, so it needs no escaping within quotation marks. */
-static void put_match(struct buf *out, struct str place, const struct wanted *wanted,
-                      size_t first, size_t count) {
+static void put_match(struct database *db, struct buf *out, struct str place,
+                      const struct wanted *wanted, size_t first, size_t count) {
+    if (database_is_postgres(db)) {
+        put_list(out, place, wanted, first, count);
+        return;
+    }
     buf_printf(out, "place : \"" STR_FMT "\" AND words : (", STR_ARG(place));
     for (size_t i = first; i < first + count; i++) {
         if (i > first) buf_append(out, STR(" OR "));
@@ -91,13 +108,18 @@ static void bind_match(struct prepared *statement, const struct buf *match) {
     database_bind_text(statement, 1, buf_str(match));
 }
 
+/* PostgreSQL: ?1 is the place and the words; a record's tokens begin with its place. */
+#define MATCHES                                                                                \
+    " b.tokens @> (string_to_array(?1, ' '))[1:1] AND b.tokens && (string_to_array(?1, ' "     \
+    "'))[2:]"
+
 /* How many records of the bank contain the word, and what that makes of it. */
 static bool weigh(struct database *db, struct prepared *sum, struct str place,
                   struct wanted *wanted, size_t index, double records, struct err *e) {
     struct buf match;
     bool row = false;
     buf_init(&match, 2 * BANK_QUERY_MAX_BYTES + KIB);
-    put_match(&match, place, wanted, index, 1);
+    put_match(db, &match, place, wanted, index, 1);
     bind_match(sum, &match);
     bool ok = database_row(db, sum, &row, e);
     double with = ok && row ? (double)database_number_of(sum, 0) : 0;
@@ -110,8 +132,13 @@ static bool weigh(struct database *db, struct prepared *sum, struct str place,
 static bool weigh_all(struct database *db, struct str place, struct wanted *wanted,
                       double records, struct err *e) {
     struct prepared *sum = NULL;
-    bool ok = database_prepare(db, "SELECT count(*) FROM bank_words WHERE bank_words MATCH ?1",
-                               &sum, e);
+    bool ok =
+        database_prepare(db,
+                         database_sql(db,
+                                      "SELECT count(*) FROM bank_words"
+                                      " WHERE bank_words MATCH ?1",
+                                      "SELECT count(*) FROM bank_words AS b WHERE" MATCHES),
+                         &sum, e);
     for (size_t i = 0; ok && i < wanted->count; i++)
         ok = weigh(db, sum, place, wanted, i, records, e);
     database_finalize(sum);
@@ -121,8 +148,8 @@ static bool weigh_all(struct database *db, struct str place, struct wanted *want
 /* --- the answer --------------------------------------------------------------------------- */
 
 #define FITS                                                                                   \
-    " r.bank = ?2 AND (?3 >> r.kind) & 1 AND (?4 >> r.class) & 1"                              \
-    " AND r.at_us BETWEEN ?5 AND ?6 "
+    " r.bank = ?2 AND (?3 >> CAST(r.kind AS INTEGER)) & 1 = 1"                                 \
+    " AND (?4 >> CAST(r.class AS INTEGER)) & 1 = 1 AND r.at_us BETWEEN ?5 AND ?6 "
 
 /* ?1 words, ?7 limit, ?8 average, ?9 idf. Rows of records are read of the best alone; only a query
  * with filters needs those of all that match. */
@@ -137,6 +164,18 @@ static const char recall_sql[] = BEST("", "");
 static const char recall_some_sql[] =
     BEST(" CROSS JOIN bank_record AS r ON r.id = bank_words.rowid", " AND" FITS);
 
+#define BEST_OF_POSTGRES(from, where)                                                          \
+    "SELECT r.name, r.body, r.at_us, best.score FROM"                                          \
+    " (SELECT b.id, bank_score(b.tokens, CAST(?8 AS FLOAT8), string_to_array(?1, ' '),"        \
+    "  CAST(string_to_array(?9, ' ') AS FLOAT8[])) AS score"                                   \
+    "  FROM bank_words AS b" from " WHERE" MATCHES where                                       \
+    "  ORDER BY score DESC, id DESC LIMIT ?7) AS best"                                         \
+    " JOIN bank_record AS r ON r.id = best.id ORDER BY best.score DESC, best.id DESC"
+
+static const char recall_postgres_sql[] = BEST_OF_POSTGRES("", "");
+static const char recall_some_postgres_sql[] =
+    BEST_OF_POSTGRES(" JOIN bank_record AS r ON r.id = b.id", " AND" FITS);
+
 static bool has_filters(const struct bank_query *query) {
     return query->kinds != BANK_ANY || query->classes != BANK_ANY ||
            query->from_us != INT64_MIN || query->to_us != INT64_MAX;
@@ -144,7 +183,8 @@ static bool has_filters(const struct bank_query *query) {
 
 /* ?7 limit, ?8 and ?9 where to go on. */
 static const char history_sql[] =
-    "SELECT r.name, r.body, r.at_us, 0.0 FROM bank_record AS r WHERE" FITS
+    "SELECT r.name, r.body, r.at_us, CAST(0 AS DOUBLE PRECISION) FROM bank_record AS r "
+    "WHERE" FITS
     " AND NOT (r.at_us = ?8 AND r.name <= ?9) ORDER BY r.at_us DESC, r.name LIMIT ?7";
 
 static void bind_query(struct prepared *statement, int64_t bank,
@@ -226,6 +266,27 @@ struct bank_ask *bank_history_start(struct store *store, struct loop *loop,
 
 /* --- recall ------------------------------------------------------------------------------- */
 
+static const char *recall_text(const struct database *db, const struct bank_query *query) {
+    if (has_filters(query)) return database_sql(db, recall_some_sql, recall_some_postgres_sql);
+    return database_sql(db, recall_sql, recall_postgres_sql);
+}
+
+/* PostgreSQL gets the numbers as text. `room` stays until the statement is reset. */
+static void bind_weights(struct database *db, struct prepared *rows, double average,
+                         const struct wanted *wanted, struct buf *room) {
+    if (!database_is_postgres(db)) {
+        sqlite3_bind_double(rows->sqlite, 8, average);
+        database_bind(rows, 9, str_of(wanted->idf, wanted->count * sizeof(double)));
+        return;
+    }
+    buf_printf(room, "%.17g", average);
+    size_t end = room->len;
+    for (size_t i = 0; i < wanted->count; i++)
+        buf_printf(room, "%s%.17g", i ? " " : "", wanted->idf[i]);
+    database_bind_text(rows, 8, str_head(buf_str(room), end));
+    database_bind_text(rows, 9, str_skip(buf_str(room), end));
+}
+
 static bool recall(struct database *db, struct bank_ask *ask, const struct bank_sums *sums,
                    struct wanted *wanted, struct err *e) {
     char room[BANK_PLACE_BYTES];
@@ -234,18 +295,19 @@ static bool recall(struct database *db, struct bank_ask *ask, const struct bank_
     struct prepared *rows = NULL;
     if (!weigh_all(db, place, wanted, (double)sums->records, e)) return false;
     buf_init(&match, 2 * BANK_QUERY_MAX_BYTES + KIB);
-    put_match(&match, place, wanted, 0, wanted->count);
-    bool ok =
-        database_prepare(db, has_filters(&ask->query) ? recall_some_sql : recall_sql, &rows, e);
+    put_match(db, &match, place, wanted, 0, wanted->count);
+    struct buf weights;
+    buf_init(&weights, 4 * KIB);
+    bool ok = database_prepare(db, recall_text(db, &ask->query), &rows, e);
     if (ok) {
         double average = (double)(sums->words ? sums->words : 1) / (double)sums->records;
         bind_match(rows, &match);
         bind_query(rows, sums->id, &ask->query);
-        database_bind_real(rows, 8, average);
-        database_bind(rows, 9, str_of(wanted->idf, wanted->count * sizeof(double)));
+        bind_weights(db, rows, average, wanted, &weights);
         ok = bank_read_rows(db, ask, rows, e);
     }
     database_finalize(rows);
+    buf_done(&weights);
     buf_done(&match);
     return ok;
 }

@@ -30,22 +30,34 @@ static bool put_record(struct database *db, const struct retaining *by,
     database_bind_number(by->put, 6, words);
     database_bind(by->put, 7, record->words);
     database_bind(by->put, 8, record->body);
-    if (!database_do(db, by->put, e)) return false;
-    *ret_id = database_new_id(db);
+    if (!database_do(db, by->put, e) || !database_new_id(db, ret_id, e)) return false;
     sums->records++;
     sums->words += words;
     sums->bytes += (int64_t)record->body.len;
     return true;
 }
 
+static const char *learn_sql(const struct database *db) {
+    return database_sql(db, "INSERT INTO bank_words(rowid, place, words) VALUES(?, ?, ?)",
+                        "INSERT INTO bank_words(id, tokens)"
+                        " VALUES(?, string_to_array(rtrim('=' || ? || ' ' || ?), ' '))");
+}
+
 static bool learn_words(struct database *db, const struct retaining *by, int64_t bank,
                         int64_t id, struct str words, struct err *e) {
     char room[BANK_PLACE_BYTES];
     struct str place = bank_place(bank, room);
-    database_bind_number(by->learn, 1, id);
-    database_bind_text(by->learn, 2, place);
-    database_bind_text(by->learn, 3, words);
-    return database_do(db, by->learn, e);
+    struct buf list;
+    buf_init(&list, WORDS_LIST_MAX_BYTES);
+    bool ok = !database_is_postgres(db) || words_list(db, words, &list, e);
+    if (ok) {
+        database_bind_number(by->learn, 1, id);
+        database_bind_text(by->learn, 2, place);
+        database_bind_text(by->learn, 3, database_is_postgres(db) ? buf_str(&list) : words);
+        ok = database_do(db, by->learn, e);
+    }
+    buf_done(&list);
+    return ok;
 }
 
 static bool put_records(struct database *db, const struct bank_ask *ask,
@@ -87,8 +99,7 @@ static bool run_retain(struct database *db, void *ctx, struct err *e) {
                          "INSERT INTO bank_record(bank, name, kind, class, at_us, word_count,"
                          " words, body) VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
                          &by.put, e) &&
-        database_prepare(db, "INSERT INTO bank_words(rowid, place, words) VALUES(?, ?, ?)",
-                         &by.learn, e) &&
+        database_prepare(db, learn_sql(db), &by.learn, e) &&
         put_records(db, ask, &by, &sums, entries, e) && bank_note_sums(db, &sums, e) &&
         bank_append_events(db, ask, entries, ask->count, e) &&
         bank_audit(db, ask, STR("retain"), ask->count, e);
@@ -139,13 +150,15 @@ bool bank_drop_record(struct database *db, struct prepared *row, struct bank_sum
     struct str place = bank_place(sums->id, room), words = database_bytes(row, 3);
     int64_t id = database_number_of(row, 0);
     bool ok = database_prepare(db,
-                               "INSERT INTO bank_words(bank_words, rowid, place, words)"
-                               " VALUES('delete', ?, ?, ?)",
+                               database_sql(db,
+                                            "INSERT INTO bank_words(bank_words, rowid, place,"
+                                            " words) VALUES('delete', ?, ?, ?)",
+                                            "DELETE FROM bank_words WHERE id = ?1"),
                                &unlearn, e);
     if (ok) {
         database_bind_number(unlearn, 1, id);
-        database_bind_text(unlearn, 2, place);
-        database_bind_text(unlearn, 3, words);
+        if (!database_is_postgres(db)) database_bind_text(unlearn, 2, place);
+        if (!database_is_postgres(db)) database_bind_text(unlearn, 3, words);
         ok = database_do(db, unlearn, e);
     }
     database_finalize(unlearn);

@@ -42,6 +42,9 @@ void core_close(struct core *core);
  * requests fail and change nothing. */
 bool core_stopped(const struct core *core);
 
+/* Before new work: notice that a server closed its connection meanwhile. Does not block. */
+void core_look(struct core *core);
+
 /* Close everything but the lock, without folding or syncing. Overwrite the log with its own
  * bytes, open and inspect the database as at a start, and fold the whole log into it.
  * Afterwards everything that can be read is on disk.

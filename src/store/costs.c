@@ -20,9 +20,11 @@ struct put {
 static bool run_put(struct database *db, void *ctx, struct err *e) {
     const struct put *put = ctx;
     struct prepared *statement = NULL;
-    bool ok = database_prepare(
-        db, "INSERT OR REPLACE INTO usual(agent, model, samples) VALUES(?, ?, ?)", &statement,
-        e);
+    bool ok =
+        database_prepare(db,
+                         "INSERT INTO usual(agent, model, samples) VALUES(?, ?, ?)"
+                         " ON CONFLICT(agent, model) DO UPDATE SET samples = excluded.samples",
+                         &statement, e);
     if (ok) {
         database_bind(statement, 1, put->entry.agent);
         database_bind(statement, 2, put->entry.model);

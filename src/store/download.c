@@ -62,9 +62,14 @@ static bool put_row(struct database *db, void *ctx, struct err *e) {
     struct prepared *put = NULL;
     bool ok = database_prepare(
         db,
-        "INSERT OR REPLACE INTO download(name, connector, model, owner, reason, message,"
+        "INSERT INTO download(name, connector, model, owner, reason, message,"
         " state, received, total, created_ms, updated_ms, retryable)"
-        " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT(name) DO UPDATE SET connector = excluded.connector,"
+        " model = excluded.model, owner = excluded.owner, reason = excluded.reason,"
+        " message = excluded.message, state = excluded.state, received = excluded.received,"
+        " total = excluded.total, created_ms = excluded.created_ms,"
+        " updated_ms = excluded.updated_ms, retryable = excluded.retryable",
         &put, e);
     if (ok) {
         database_bind(put, 1, row->id);

@@ -71,9 +71,8 @@ static bool event_log_make(struct database *db, const struct event_log_key *key,
         ok = database_do(db, make, e);
     }
     database_finalize(make);
-    *ret = (struct event_log){
-        .id = database_new_id(db), .first = floor, .last = floor, .dropped = floor};
-    return ok;
+    *ret = (struct event_log){.first = floor, .last = floor, .dropped = floor};
+    return ok && database_new_id(db, &ret->id, e);
 }
 
 /* --- appending ---------------------------------------------------------------------------- */
@@ -163,8 +162,9 @@ bool event_log_append(struct database *db, const struct event_log_key *key,
 /* A log that is made again under the same name must go on above every number that it had. */
 static bool raise_floor(struct database *db, int64_t last, struct err *e) {
     return database_run_with(db,
-                             "INSERT OR REPLACE INTO meta VALUES('event_log',"
-                             " max(?1, coalesce((" FLOOR "), 0)))",
+                             "INSERT INTO meta VALUES('event_log',"
+                             " max(?1, coalesce((" FLOOR "), 0)))"
+                             " ON CONFLICT(name) DO UPDATE SET value = excluded.value",
                              last, e);
 }
 

@@ -7,12 +7,13 @@
 bool key_open(struct key_table *table, struct database *db, struct err *e) {
     *table = (struct key_table){.db = db};
     buf_init(&table->reached, REACHED_MAX_BYTES);
-    return database_prepare(db,
-                            "INSERT INTO keyed VALUES(?, ?, ?, ?, ?, ?, ?)"
-                            " ON CONFLICT DO UPDATE SET run = excluded.run,"
-                            " started_ms = excluded.started_ms, print = excluded.print,"
-                            " seq = excluded.seq",
-                            &table->put, e) &&
+    return database_prepare(
+               db,
+               "INSERT INTO keyed VALUES(?, ?, ?, ?, ?, ?, ?)"
+               " ON CONFLICT(workspace, user, key) DO UPDATE SET run = excluded.run,"
+               " started_ms = excluded.started_ms, print = excluded.print,"
+               " seq = excluded.seq",
+               &table->put, e) &&
            database_prepare(db,
                             "SELECT run, started_ms, print, seq FROM keyed"
                             " WHERE workspace = ? AND user = ? AND key = ?",

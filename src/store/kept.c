@@ -48,10 +48,11 @@ static bool write_record(struct database *db, struct prepared *put, struct prepa
 static bool run_write(struct database *db, void *ctx, struct err *e) {
     const struct kept_ask *ask = ctx;
     struct prepared *put = NULL, *remove = NULL;
-    bool ok =
-        database_prepare(db, "INSERT OR REPLACE INTO kept(space, key, bytes) VALUES(?, ?, ?)",
-                         &put, e) &&
-        database_prepare(db, "DELETE FROM kept WHERE space = ? AND key = ?", &remove, e);
+    bool ok = database_prepare(db,
+                               "INSERT INTO kept(space, key, bytes) VALUES(?, ?, ?)"
+                               " ON CONFLICT(space, key) DO UPDATE SET bytes = excluded.bytes",
+                               &put, e) &&
+              database_prepare(db, "DELETE FROM kept WHERE space = ? AND key = ?", &remove, e);
     for (size_t i = 0; ok && i < ask->count; i++)
         ok = write_record(db, put, remove, &ask->records[i], e);
     database_finalize(put);

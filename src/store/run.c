@@ -65,9 +65,10 @@ bool run_open(struct runs *runs, struct database *db, struct err *e) {
                             " WHERE run.id = ?",
                             &runs->find, e) &&
            database_prepare(db,
-                            "INSERT OR IGNORE INTO run(session, previous, parent, state,"
+                            "INSERT INTO run(session, previous, parent, state,"
                             " started_ms, ended_ms, first_log, last_log, last_seq, places, id,"
-                            " contract) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                            " contract) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                            " ON CONFLICT(id) DO NOTHING",
                             &runs->insert, e) &&
            database_prepare(db,
                             "UPDATE run SET session = ?, previous = ?, parent = ?, state = ?,"

@@ -437,6 +437,7 @@ static bool recover(struct store *store, struct work *work) {
 
 /* Before new work: if the store has stopped, try now and then to reopen it. */
 static bool is_open(struct store *store, struct work *work) {
+    core_look(&store->core);
     return !core_stopped(&store->core) ||
            (clock_mono_ms() >= work->reopen_ms && reopen(store, work));
 }

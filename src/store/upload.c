@@ -334,7 +334,8 @@ struct upload_ask *upload_get_start(struct store *store, struct loop *loop, stru
 static bool upload_look(struct database *db, struct upload_ask *ask, struct err *e) {
     struct prepared *sum = NULL;
     bool row = false, ok = database_prepare(db,
-                                            "SELECT max(" IS_DUE "), min(CASE WHEN " IS_DUE
+                                            "SELECT max(CASE WHEN " IS_DUE
+                                            " THEN 1 ELSE 0 END), min(CASE WHEN " IS_DUE
                                             " THEN NULL ELSE created_ms END) FROM upload",
                                             &sum, e);
     if (ok) {

@@ -42,17 +42,20 @@ static void append_names(struct buf *sql) {
     for (size_t i = 0; i < count; i++) buf_printf(sql, ", %s", columns[i].name);
 }
 
-static void append_add(struct buf *sql) {
+/* PostgreSQL refuses a sum that has no room; SQLite keeps it as a real number, which reads as
+ * the largest. */
+static void append_add(const struct database *db, struct buf *sql) {
+    const char *add = database_sql(db, "%s %s = usage.%s + excluded.%s",
+                                   "%s %s = add_up(usage.%s, excluded.%s)");
     struct column columns[COLUMNS_MAX];
     size_t count = list_columns(columns);
     buf_append(sql, STR("INSERT INTO usage("));
     append_names(sql);
     buf_append(sql, STR(") VALUES(?"));
     for (size_t i = 1; i < KEY_COLUMN_COUNT + count; i++) buf_append(sql, STR(", ?"));
-    buf_append(sql, STR(") ON CONFLICT DO UPDATE SET"));
+    buf_append(sql, STR(") ON CONFLICT(" KEY_COLUMNS ") DO UPDATE SET"));
     for (size_t i = 0; i < count; i++)
-        buf_printf(sql, "%s %s = %s + excluded.%s", i ? "," : "", columns[i].name,
-                   columns[i].name, columns[i].name);
+        buf_printf(sql, add, i ? "," : "", columns[i].name, columns[i].name, columns[i].name);
 }
 
 static void append_select(struct buf *sql, const char *which) {
@@ -72,7 +75,7 @@ static bool prepare(struct database *db, struct buf *sql, struct prepared **ret,
 static bool prepare_add(struct usage_table *table, struct err *e) {
     struct buf sql;
     buf_init(&sql, SQL_MAX_BYTES);
-    append_add(&sql);
+    append_add(table->db, &sql);
     return prepare(table->db, &sql, &table->add, e);
 }
 
