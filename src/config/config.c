@@ -251,7 +251,8 @@ static bool check_store(const struct config *config, struct err *e) {
     for (size_t i = 0; i < schema.len; i++) lower &= schema.at[i] < 'A' || schema.at[i] > 'Z';
     if (!str_is_plain(schema, "_") || !lower || schema.len > SCHEMA_MAX_BYTES)
         return err_set(e, ERR_INVALID_ARGUMENT,
-                       "store.schema: '" STR_FMT "' is no name of a-z, 0-9 and _", STR_ARG(schema));
+                       "store.schema: '" STR_FMT "' is no name of a-z, 0-9 and _",
+                       STR_ARG(schema));
     if (url.len == 0 || str_starts(url, STR("postgres://")) ||
         str_starts(url, STR("postgresql://")))
         return true;

@@ -148,7 +148,7 @@ def test_no_acknowledged_turn_is_lost_or_doubled_when_connections_break(start_we
     weir.restart()
     for name, count in done.items():
         events = exported(weir, name)
-        ends = [e for e in events if e["event"] == "done"]
-        begun = [e["text"] for e in events if e["event"] == "started"]
+        ends = [e for e in events if e["event"]["type"] == "done"]
+        begun = [e["event"]["text"] for e in events if e["event"]["type"] == "started"]
         assert 0 < count <= len(ends) <= asked[name]
         assert len(set(begun)) == len(begun)
