@@ -185,11 +185,13 @@ static const char *translated(struct database *db, const char *sql) {
 bool database_prepare(struct database *db, const char *sql, struct prepared **ret,
                       struct err *e) {
     struct prepared prepared = {0};
-    if (db->postgres)
+    if (db->postgres) {
         prepared.postgres = postgres_statement_new(db->postgres, translated(db, sql));
-    else if (sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT,
-                                &prepared.sqlite, NULL) != SQLITE_OK)
-        return database_fail(db, e);
+    } else if (sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT,
+                                  &prepared.sqlite, NULL) != SQLITE_OK) {
+        database_fail(db, e);
+        return false;
+    }
     *ret = MEM_NEW(struct prepared);
     **ret = prepared;
     return true;
