@@ -29,6 +29,7 @@ static const struct {
     {"mcp",     command_mcp,     "agents as tools, over stdin and stdout: weir mcp [-c weir.yaml]"},
     {"token",   command_token,   "make or check a caller's token: weir token new | check TOKEN"},
     {"config",  command_config,  "is it right, and what counts: weir config check FILE | print"},
+    {"migrate", command_migrate, "make or change the tables of a store in PostgreSQL"},
     {"doctor",  command_doctor,  "what keeps weir from serving well on this machine [--json]"},
     {"validate", command_validate, "does a server keep its contract: weir validate URL | -- ./server --port {port}"},
     {"validate-contract", command_validate, "the same, under upstream's name"},

@@ -93,6 +93,11 @@ static void check_database(struct doctor *doctor) {
 void doctor_store(struct doctor *doctor) {
     char folder[PATH_MAX], fix[PATH_MAX + 32];
     struct stat info;
+    if (doctor->config->store.url.len) {
+        doctor_say(doctor, FINDING_GOOD, "store", NULL,
+                   "in PostgreSQL, as WEIR_STORE_URL says");
+        return;
+    }
     path_of(doctor->config, "", folder);
     snprintf(fix, sizeof(fix), "mkdir -p '%s'", folder);
     if (stat(folder, &info) != 0) {

@@ -242,6 +242,24 @@ static struct str find_file(struct config *config, const struct config_input *in
     return STR(CONFIG_FILE_BESIDE);
 }
 
+#define SCHEMA_MAX_BYTES 63 /* of a name of PostgreSQL */
+
+/* The schema becomes part of SQL. */
+static bool check_store(const struct config *config, struct err *e) {
+    struct str url = config->store.url, schema = config->store.schema;
+    bool lower = true;
+    for (size_t i = 0; i < schema.len; i++) lower &= schema.at[i] < 'A' || schema.at[i] > 'Z';
+    if (!str_is_plain(schema, "_") || !lower || schema.len > SCHEMA_MAX_BYTES)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "store.schema: '" STR_FMT "' is no name of a-z, 0-9 and _",
+                       STR_ARG(schema));
+    if (url.len == 0 || str_starts(url, STR("postgres://")) ||
+        str_starts(url, STR("postgresql://")))
+        return true;
+    return err_set(e, ERR_INVALID_ARGUMENT,
+                   "WEIR_STORE_URL does not begin with postgres://; leave it out for SQLite");
+}
+
 static bool load(struct config *config, const struct config_input *input,
                  struct config_flags *flags, struct err *e) {
     if (!config_scan_flags(config, input, flags, e)) return false;
@@ -262,6 +280,7 @@ static bool load(struct config *config, const struct config_input *input,
         !config_resolve_models(config, input, e) || !settle_more(config, input, e))
         return false;
     if (!check_all_bounds(config, e) && !config_goes_on(config, e)) return false;
+    if (!check_store(config, e) && !config_goes_on(config, e)) return false;
     warn_of_closed_doors(config);
     config_pod_warn(config, input);
     warn_of_limits(config);

@@ -46,7 +46,11 @@ struct config {
         struct str cert, key, ca; /* files; empty = none. With none, no TLS */
         struct str trust;         /* file or folder; empty = the system's authorities */
     } tls;
-    struct str data;       /* folder of the store */
+    struct str data; /* folder of the store */
+    struct {
+        struct str url;    /* of a PostgreSQL server; empty: SQLite, in `data` */
+        struct str schema; /* where its tables are; empty: as the server has it */
+    } store;
     struct str ports_file; /* empty = none */
     struct str script;     /* file; empty = the built-in demo */
     uint64_t threads;      /* loops */

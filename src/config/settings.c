@@ -130,6 +130,14 @@ const struct setting settings[] = {
      .help = "full: on disk before it is acknowledged; normal: survives kill -9; off: for "
              "measuring"},
 
+    {.key = "store.url_file", .env = {"WEIR_STORE_URL"}, SECRET(store.url), .shown = "none: SQLite",
+     .fixed = true,
+     .help = "a PostgreSQL server that has the store: postgres://user:password@host/database. "
+             "weir migrate makes its tables"},
+    {.key = "store.schema", .flag = "store-schema", .env = {"WEIR_STORE_SCHEMA"},
+     TEXT(store.schema), .shown = "as the server has it", .fixed = true,
+     .help = "the schema of those tables, one name of a-z, 0-9 and _"},
+
     {.key = "audit.keep", .flag = "audit-keep", .env = {"WEIR_AUDIT_KEEP"},
      DURATION(audit.keep_ms), .preset = "8760h",
      .help = "how long records of the audit log are kept; 0 = for ever"},

@@ -449,6 +449,8 @@ static void bound_memory(const struct config *config) {
 
 static void open_store(struct daemon *daemon) {
     daemon->store = store_open(&(struct store_options){.folder = daemon->config->data,
+                                                       .postgres = daemon->config->store.url,
+                                                       .schema = daemon->config->store.schema,
                                                        .durability = daemon->config->durability,
                                                        .loop = home(daemon),
                                                        .on_open = on_open,

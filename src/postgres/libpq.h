@@ -25,7 +25,7 @@
     USE(PQflush) USE(PQconsumeInput) USE(PQisBusy) USE(PQgetResult) USE(PQclear)               \
     USE(PQresultStatus) USE(PQresultErrorField) USE(PQresultMemorySize) USE(PQntuples)         \
     USE(PQnfields) USE(PQgetvalue) USE(PQgetlength) USE(PQgetisnull) USE(PQftype)              \
-    USE(PQcmdTuples) USE(PQnotifies) USE(PQfreemem)
+    USE(PQcmdTuples) USE(PQnotifies) USE(PQfreemem) USE(PQtransactionStatus) USE(PQsendQuery)
 /* clang-format on */
 
 struct libpq {

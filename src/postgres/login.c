@@ -17,10 +17,11 @@ void login_said(const char *text, char *ret, size_t size) {
 
 /* Ours come before the address, which may name others. */
 static PGconn *log_in(const struct libpq *pq, const struct login *login) {
-    char settings[256];
+    char settings[320];
     snprintf(settings, sizeof(settings),
              "-c statement_timeout=%" PRIu64 " -c client_connection_check_interval=2000"
-             " -c idle_in_transaction_session_timeout=60000 -c bytea_output=hex%s%s",
+             " -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3"
+             " -c tcp_user_timeout=10000 -c idle_in_transaction_session_timeout=60000%s%s",
              login->timeout_ms, login->schema[0] ? " -c search_path=" : "", login->schema);
     const char *const names[] = {"connect_timeout",  "target_session_attrs",
                                  "gssencmode",       "application_name",
@@ -65,6 +66,7 @@ static bool make_ready(const struct libpq *pq, PGconn *conn, const struct login 
     for (size_t i = 0; i < login->channel_count; i++) {
         if (!listen_on(pq, conn, login->channels[i])) return login_refuse(pq, conn, e);
     }
+    if (login->blocks) return true;
     if (pq->PQsetnonblocking(conn, 1) != 0 || !pq->PQenterPipelineMode(conn))
         return login_refuse(pq, conn, e);
     return true;

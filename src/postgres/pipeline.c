@@ -1,18 +1,13 @@
 #include "postgres/pipeline.h"
 
 #include "base/mem.h"
+#include "postgres/encode.h"
 #include "postgres/login.h"
 #include "postgres/statements.h"
 
 #include <assert.h>
-#include <endian.h>
 #include <stdlib.h>
 #include <uv.h>
-
-/* Types of the server, catalog/pg_type.dat. */
-enum { OID_BYTES = 17, OID_BIGINT = 20, OID_TEXT = 25 };
-
-enum { FORMAT_BINARY = 1 };
 
 struct pipeline {
     const struct libpq *pq;
@@ -69,48 +64,13 @@ static void flush_now(void *ctx) {
     watch(pipeline, left ? UV_READABLE | UV_WRITABLE : UV_READABLE);
 }
 
-struct encoded {
-    Oid types[POSTGRES_VALUES_MAX];
-    const char *values[POSTGRES_VALUES_MAX];
-    int lengths[POSTGRES_VALUES_MAX], formats[POSTGRES_VALUES_MAX];
-    uint64_t numbers[POSTGRES_VALUES_MAX];
-};
-
-static void encode(const struct postgres_step *step, struct encoded *ret) {
-    assert(step->value_count <= POSTGRES_VALUES_MAX);
-    for (size_t i = 0; i < step->value_count; i++) {
-        const struct postgres_value *value = &step->values[i];
-        assert(value->bytes.len <= INT32_MAX);
-        ret->formats[i] = FORMAT_BINARY;
-        ret->types[i] = value->type == POSTGRES_INT     ? OID_BIGINT
-                        : value->type == POSTGRES_BYTES ? OID_BYTES
-                        : value->type == POSTGRES_TEXT  ? OID_TEXT
-                                                        : 0;
-        ret->values[i] = value->bytes.len ? value->bytes.at : "";
-        ret->lengths[i] = (int)value->bytes.len;
-        if (value->type == POSTGRES_NULL) ret->values[i] = NULL;
-        if (value->type != POSTGRES_INT) continue;
-        ret->numbers[i] = htobe64((uint64_t)value->number);
-        ret->values[i] = (const char *)&ret->numbers[i];
-        ret->lengths[i] = sizeof(uint64_t);
-    }
-}
-
-/* Two bits for each value. */
-static uint64_t types_of(const struct postgres_step *step) {
-    uint64_t types = 0;
-    for (size_t i = 0; i < step->value_count; i++)
-        types = types << 2 | (uint64_t)step->values[i].type;
-    return types;
-}
-
 static bool send_prepared(struct pipeline *pipeline, struct postgres_request *request,
                           size_t place, const struct encoded *encoded) {
     const struct postgres_step *step = &request->steps[place];
     char name[STATEMENT_NAME_BYTES];
     bool is_new;
     unsigned number =
-        statements_number(&pipeline->statements, step->sql, types_of(step), &is_new);
+        statements_number(&pipeline->statements, step->sql, encode_types(step), &is_new);
     statement_name(number, name);
     request->numbers[place] = number;
     if (is_new) {
@@ -121,18 +81,18 @@ static bool send_prepared(struct pipeline *pipeline, struct postgres_request *re
     }
     return pipeline->pq->PQsendQueryPrepared(pipeline->conn, name, (int)step->value_count,
                                              encoded->values, encoded->lengths,
-                                             encoded->formats, FORMAT_BINARY);
+                                             encoded->formats, ENCODE_BINARY);
 }
 
 static bool send_step(struct pipeline *pipeline, struct postgres_request *request,
                       size_t place) {
     const struct postgres_step *step = &request->steps[place];
     struct encoded encoded;
-    encode(step, &encoded);
+    encode_step(step, &encoded);
     if (!step->unprepared) return send_prepared(pipeline, request, place, &encoded);
     return pipeline->pq->PQsendQueryParams(pipeline->conn, step->sql, (int)step->value_count,
                                            encoded.types, encoded.values, encoded.lengths,
-                                           encoded.formats, FORMAT_BINARY);
+                                           encoded.formats, ENCODE_BINARY);
 }
 
 static bool prepares(const struct postgres_request *request, size_t step) {

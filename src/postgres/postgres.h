@@ -82,6 +82,9 @@ struct postgres_rows {
 /* The rows of step `step`. Only in on_done of a request that did not fail. */
 struct postgres_rows postgres_rows(const struct postgres_request *request, size_t step);
 
+/* The rows of a result of libpq's. Private to postgres/. */
+struct postgres_rows postgres_rows_of(const void *result);
+
 bool postgres_is_null(struct postgres_rows rows, size_t row, size_t column);
 /* A bigint, integer, smallint or boolean (0 or 1); 0 when it is null. */
 int64_t postgres_number(struct postgres_rows rows, size_t row, size_t column);

@@ -11,15 +11,18 @@ static int64_t affected(const struct libpq *pq, const PGresult *result) {
     return str_to_i64(str_from(text), &count) ? count : 0;
 }
 
-struct postgres_rows postgres_rows(const struct postgres_request *request, size_t step) {
+struct postgres_rows postgres_rows_of(const void *result) {
     const struct libpq *pq = libpq_loaded();
-    assert(step < request->step_count && request->results[step]);
-    const PGresult *result = request->results[step];
     return (struct postgres_rows){
         .result = result,
         .count = (size_t)pq->PQntuples(result),
         .affected = affected(pq, result),
     };
+}
+
+struct postgres_rows postgres_rows(const struct postgres_request *request, size_t step) {
+    assert(step < request->step_count && request->results[step]);
+    return postgres_rows_of(request->results[step]);
 }
 
 bool postgres_is_null(struct postgres_rows rows, size_t row, size_t column) {

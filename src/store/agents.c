@@ -75,16 +75,16 @@ static bool agents_find_text(struct agents_ask *ask, struct str text, struct str
            err_set(e, ERR_RESOURCE_EXHAUSTED, "agents: the answer is too large");
 }
 
-static bool take_agent(struct agents_ask *ask, sqlite3_stmt *row, struct agent_item *ret,
+static bool take_agent(struct agents_ask *ask, struct prepared *row, struct agent_item *ret,
                        struct err *e) {
-    ret->made_us = sqlite3_column_int64(row, 2);
+    ret->made_us = database_number_of(row, 2);
     return agents_find_text(ask, database_bytes(row, 0), &ret->name, e) &&
            agents_find_text(ask, database_bytes(row, 1), &ret->body, e);
 }
 
 /* --- get ---------------------------------------------------------------------------------- */
 
-static void agents_bind(sqlite3_stmt *statement, const struct agent_where *where) {
+static void agents_bind(struct prepared *statement, const struct agent_where *where) {
     database_bind(statement, 1, where->owner.app);
     database_bind(statement, 2, where->owner.subject);
     database_bind(statement, 3, where->name);
@@ -95,7 +95,7 @@ static void agents_bind(sqlite3_stmt *statement, const struct agent_where *where
 /* answer.count is 0 if there is none. */
 static bool read_agent(struct database *db, struct agents_ask *ask, struct err *e) {
     struct agent_item *item = agents_answer_begin(ask, 1, AGENT_BODY_MAX_BYTES);
-    sqlite3_stmt *find = NULL;
+    struct prepared *find = NULL;
     bool row = false;
     bool ok =
         database_prepare(db, "SELECT name, body, made_us FROM agent" AGENT_HERE, &find, e);
@@ -107,7 +107,7 @@ static bool read_agent(struct database *db, struct agents_ask *ask, struct err *
         ask->answer.count = 1;
         ok = take_agent(ask, find, item, e);
     }
-    sqlite3_finalize(find);
+    database_finalize(find);
     return ok;
 }
 
@@ -134,19 +134,19 @@ static const char agents_sql[] =
     " AND (?5 = 0 OR made_us < ?6 OR (made_us = ?6 AND name > ?7))"
     " ORDER BY made_us DESC, name LIMIT ?8";
 
-static void agents_bind_query(sqlite3_stmt *list, const struct agents_ask *ask) {
+static void agents_bind_query(struct prepared *list, const struct agents_ask *ask) {
     const struct agents_query *query = &ask->query;
     database_bind(list, 1, ask->where.owner.app);
     database_bind(list, 2, ask->where.owner.subject);
-    sqlite3_bind_int(list, 3, query->status);
-    sqlite3_bind_int(list, 4, query->autonomous);
-    sqlite3_bind_int(list, 5, query->after_name.len > 0);
-    sqlite3_bind_int64(list, 6, query->after_us);
+    database_bind_number(list, 3, query->status);
+    database_bind_number(list, 4, query->autonomous);
+    database_bind_number(list, 5, query->after_name.len > 0);
+    database_bind_number(list, 6, query->after_us);
     database_bind(list, 7, query->after_name);
-    sqlite3_bind_int64(list, 8, (int64_t)query->limit + 1);
+    database_bind_number(list, 8, (int64_t)query->limit + 1);
 }
 
-static bool agents_read_rows(struct database *db, struct agents_ask *ask, sqlite3_stmt *rows,
+static bool agents_read_rows(struct database *db, struct agents_ask *ask, struct prepared *rows,
                              struct err *e) {
     const struct agents_query *query = &ask->query;
     struct agent_item *items = agents_answer_begin(ask, query->limit, query->max_bytes);
@@ -164,13 +164,13 @@ static bool agents_read_rows(struct database *db, struct agents_ask *ask, sqlite
 
 static bool agents_run_list(struct database *db, void *ctx, struct err *e) {
     struct agents_ask *ask = ctx;
-    sqlite3_stmt *rows = NULL;
+    struct prepared *rows = NULL;
     bool ok = database_prepare(db, agents_sql, &rows, e);
     if (ok) {
         agents_bind_query(rows, ask);
         ok = agents_read_rows(db, ask, rows, e);
     }
-    sqlite3_finalize(rows);
+    database_finalize(rows);
     return ok;
 }
 
@@ -189,21 +189,21 @@ struct agents_ask *agents_list_start(struct store *store, struct loop *loop,
 /* --- change ------------------------------------------------------------------------------- */
 
 /* Forget an agent that is over, with its log. */
-static bool forget_agent(struct database *db, const struct agents_ask *ask, sqlite3_stmt *row,
-                         struct err *e) {
+static bool forget_agent(struct database *db, const struct agents_ask *ask,
+                         struct prepared *row, struct err *e) {
     const struct event_log_key log = {
         .kind = EVENT_LOG_AGENT, .owner = ask->where.owner, .name = database_bytes(row, 1)};
     return event_log_delete(db, &log, e) &&
-           database_run_with(db, "DELETE FROM agent WHERE id = ?1",
-                             sqlite3_column_int64(row, 0), e);
+           database_run_with(db, "DELETE FROM agent WHERE id = ?1", database_number_of(row, 0),
+                             e);
 }
 
 static bool make_room(struct database *db, const struct agents_ask *ask, struct err *e) {
-    sqlite3_stmt *over = NULL;
+    struct prepared *over = NULL;
     bool row = false;
     bool ok = database_prepare(db,
                                "SELECT id, name FROM agent WHERE app = ? AND subject = ?"
-                               " AND ended ORDER BY made_us LIMIT 1",
+                               " AND ended <> 0 ORDER BY made_us LIMIT 1",
                                &over, e);
     if (ok) {
         database_bind(over, 1, ask->where.owner.app);
@@ -211,7 +211,7 @@ static bool make_room(struct database *db, const struct agents_ask *ask, struct 
         ok = database_row(db, over, &row, e);
     }
     if (ok && row) ok = forget_agent(db, ask, over, e);
-    sqlite3_finalize(over);
+    database_finalize(over);
     if (!ok || row) return ok;
     return err_set(e, ERR_RESOURCE_EXHAUSTED,
                    "agents: an app and subject may have %d agents; terminate one", AGENTS_MAX);
@@ -219,7 +219,7 @@ static bool make_room(struct database *db, const struct agents_ask *ask, struct 
 
 static bool agents_owner_has_room(struct database *db, const struct agents_ask *ask,
                                   struct err *e) {
-    sqlite3_stmt *sum = NULL;
+    struct prepared *sum = NULL;
     bool row = false;
     bool ok = database_prepare(db, "SELECT count(*) FROM agent WHERE app = ? AND subject = ?",
                                &sum, e);
@@ -228,14 +228,14 @@ static bool agents_owner_has_room(struct database *db, const struct agents_ask *
         database_bind(sum, 2, ask->where.owner.subject);
         ok = database_row(db, sum, &row, e);
     }
-    int64_t count = ok && row ? sqlite3_column_int64(sum, 0) : 0;
-    sqlite3_finalize(sum);
+    int64_t count = ok && row ? database_number_of(sum, 0) : 0;
+    database_finalize(sum);
     return ok && (count < AGENTS_MAX || make_room(db, ask, e));
 }
 
 static bool put_agent(struct database *db, const struct agents_ask *ask,
                       const struct agent_after *after, int64_t made_us, struct err *e) {
-    sqlite3_stmt *put = NULL;
+    struct prepared *put = NULL;
     bool ok = database_prepare(
         db,
         "INSERT INTO agent(app, subject, name, status, autonomous, ended, made_us, body)"
@@ -245,14 +245,14 @@ static bool put_agent(struct database *db, const struct agents_ask *ask,
         &put, e);
     if (ok) {
         agents_bind(put, &ask->where);
-        sqlite3_bind_int(put, 4, after->status);
-        sqlite3_bind_int(put, 5, after->autonomous);
-        sqlite3_bind_int(put, 6, after->ended);
-        sqlite3_bind_int64(put, 7, made_us);
+        database_bind_number(put, 4, after->status);
+        database_bind_number(put, 5, after->autonomous);
+        database_bind_number(put, 6, after->ended);
+        database_bind_number(put, 7, made_us);
         database_bind(put, 8, buf_str(after->body));
         ok = database_do(db, put, e);
     }
-    sqlite3_finalize(put);
+    database_finalize(put);
     return ok;
 }
 

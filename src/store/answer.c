@@ -27,8 +27,8 @@ bool answer_open(struct answer *answer, struct project *project, struct err *e) 
 }
 
 void answer_close(struct answer *answer) {
-    sqlite3_finalize(answer->unfinished);
-    sqlite3_finalize(answer->threads);
+    database_finalize(answer->unfinished);
+    database_finalize(answer->threads);
 }
 
 /* --- gathering sections ------------------------------------------------------------------- */
@@ -305,17 +305,17 @@ static bool answer_run(struct answer *answer, struct gather *gather, struct err 
 }
 
 static bool answer_unfinished(struct answer *answer, struct gather *gather, struct err *e) {
-    sqlite3_stmt *unfinished = answer->unfinished;
+    struct prepared *unfinished = answer->unfinished;
     bool row, ok;
     while ((ok = database_row(answer->db, unfinished, &row, e)) && row) {
         struct store_section section = {
-            .run = (uint64_t)sqlite3_column_int64(unfinished, 0),
-            .first_seq = (uint64_t)sqlite3_column_int64(unfinished, 1),
+            .run = (uint64_t)database_number_of(unfinished, 0),
+            .first_seq = (uint64_t)database_number_of(unfinished, 1),
             .events = STR_EMPTY,
         };
         if (!(ok = add_section(gather, section, e))) break;
     }
-    sqlite3_reset(unfinished);
+    database_reset(unfinished);
     return ok;
 }
 
@@ -336,18 +336,18 @@ static bool answer_thread_of(struct answer *answer, struct gather *gather, struc
  * session. */
 static bool answer_thread(struct answer *answer, struct gather *gather, struct err *e) {
     const struct store_load *load = gather->load;
-    sqlite3_stmt *threads = answer->threads;
+    struct prepared *threads = answer->threads;
     bool row, ok;
     if (load->user.at) return answer_thread_of(answer, gather, e);
-    sqlite3_bind_int64(threads, 1, THREADS_LOOK_MAX);
+    database_bind_number(threads, 1, THREADS_LOOK_MAX);
     database_bind(threads, 2, load->workspace);
     database_bind(threads, 3, load->session);
     while ((ok = database_row(answer->db, threads, &row, e)) && row) {
-        struct store_section section = {.run = (uint64_t)sqlite3_column_int64(threads, 0),
+        struct store_section section = {.run = (uint64_t)database_number_of(threads, 0),
                                         .events = database_bytes(threads, 1)};
         if (!(ok = add_section(gather, section, e))) break;
     }
-    sqlite3_reset(threads);
+    database_reset(threads);
     return ok;
 }
 

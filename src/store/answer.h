@@ -17,7 +17,7 @@ struct answer {
     struct rows *rows;
     struct runs *runs;
     struct project *project;
-    sqlite3_stmt *unfinished, *threads;
+    struct prepared *unfinished, *threads;
 };
 
 MUST_CHECK bool answer_open(struct answer *answer, struct project *project, struct err *e);

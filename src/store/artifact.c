@@ -44,22 +44,22 @@ static struct artifact_ask *ask_new(struct loop *loop, artifact_done_fn *done, v
 /* --- put ---------------------------------------------------------------------------------- */
 
 static bool put_token(struct database *db, const struct artifact *artifact, struct err *e) {
-    sqlite3_stmt *put = NULL;
+    struct prepared *put = NULL;
     bool ok = database_prepare(db, "INSERT INTO artifact_token(token, artifact) VALUES(?, ?)",
                                &put, e);
     if (ok) {
         database_bind(put, 1, artifact->token);
-        sqlite3_bind_int64(put, 2, artifact->id);
+        database_bind_number(put, 2, artifact->id);
         ok = database_do(db, put, e);
     }
-    sqlite3_finalize(put);
+    database_finalize(put);
     return ok;
 }
 
 static bool run_put(struct database *db, void *ctx, struct err *e) {
     struct artifact_ask *ask = ctx;
     struct artifact *artifact = &ask->artifact;
-    sqlite3_stmt *put = NULL;
+    struct prepared *put = NULL;
     bool ok = database_prepare(
         db,
         "INSERT INTO artifact(workspace, run, name, content_type, created_ms, bytes)"
@@ -67,15 +67,15 @@ static bool run_put(struct database *db, void *ctx, struct err *e) {
         &put, e);
     if (ok) {
         database_bind(put, 1, ask->workspace);
-        sqlite3_bind_int64(put, 2, (int64_t)artifact->run);
+        database_bind_number(put, 2, (int64_t)artifact->run);
         database_bind(put, 3, artifact->name);
         database_bind(put, 4, artifact->content_type);
-        sqlite3_bind_int64(put, 5, artifact->created_ms);
+        database_bind_number(put, 5, artifact->created_ms);
         database_bind(put, 6, artifact->bytes);
         ok = database_do(db, put, e);
     }
-    sqlite3_finalize(put);
-    if (ok) artifact->id = sqlite3_last_insert_rowid(db->handle);
+    database_finalize(put);
+    ok = ok && database_new_id(db, &artifact->id, e);
     return ok && (artifact->token.len == 0 || put_token(db, artifact, e));
 }
 
@@ -106,9 +106,41 @@ bool artifact_put_start(struct store *store, struct loop *loop, struct str works
 /* --- get ---------------------------------------------------------------------------------- */
 
 /* Read only the requested piece of the bytes; a statement would load the whole column. */
+static bool copy_from_sqlite(struct database *db, int64_t id, size_t offset, size_t count,
+                             char *room, struct err *e) {
+    sqlite3_blob *blob = NULL;
+    bool ok =
+        sqlite3_blob_open(db->handle, "main", "artifact", "bytes", id, 0, &blob) == SQLITE_OK &&
+        sqlite3_blob_read(blob, room, (int)count, (int)offset) == SQLITE_OK;
+    if (!ok) database_fail(db, e);
+    sqlite3_blob_close(blob);
+    return ok;
+}
+
+static bool copy_from_postgres(struct database *db, int64_t id, size_t offset, size_t count,
+                               char *room, struct err *e) {
+    struct prepared *read = NULL;
+    bool row = false,
+         ok = database_prepare(db,
+                               "SELECT substr(bytes, CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))"
+                               " FROM artifact WHERE id = ?1",
+                               &read, e);
+    if (ok) {
+        database_bind_number(read, 1, id);
+        database_bind_number(read, 2, (int64_t)offset + 1);
+        database_bind_number(read, 3, (int64_t)count);
+        ok = database_row(db, read, &row, e);
+    }
+    if (ok && (!row || database_bytes(read, 0).len != count))
+        ok = err_set(e, ERR_DATA_LOSS, "store %s: an artifact is shorter than it should be",
+                     db->path);
+    if (ok) memcpy(room, database_bytes(read, 0).at, count);
+    database_finalize(read);
+    return ok;
+}
+
 static bool read_piece(struct artifact_ask *ask, struct database *db, struct err *e) {
     struct artifact *artifact = &ask->artifact;
-    sqlite3_blob *blob = NULL;
     size_t left = ask->offset < artifact->size ? artifact->size - ask->offset : 0;
     size_t count = left < ask->limit ? left : ask->limit;
     artifact->bytes = STR_EMPTY;
@@ -117,24 +149,22 @@ static bool read_piece(struct artifact_ask *ask, struct database *db, struct err
     buf_init(&ask->bytes, count);
     char *room = buf_room(&ask->bytes, count);
     assert(room);
-    bool ok = sqlite3_blob_open(db->handle, "main", "artifact", "bytes", artifact->id, 0,
-                                &blob) == SQLITE_OK &&
-              sqlite3_blob_read(blob, room, (int)count, (int)ask->offset) == SQLITE_OK;
-    if (!ok) database_fail(db, e);
-    sqlite3_blob_close(blob);
+    bool ok = database_is_postgres(db)
+                  ? copy_from_postgres(db, artifact->id, ask->offset, count, room, e)
+                  : copy_from_sqlite(db, artifact->id, ask->offset, count, room, e);
     buf_grew(&ask->bytes, count);
     artifact->bytes = buf_str(&ask->bytes);
     return ok;
 }
 
-static void take_row(struct artifact_ask *ask, sqlite3_stmt *row) {
+static void take_row(struct artifact_ask *ask, struct prepared *row) {
     struct artifact *artifact = &ask->artifact;
-    artifact->id = sqlite3_column_int64(row, 0);
-    artifact->run = (uint64_t)sqlite3_column_int64(row, 1);
+    artifact->id = database_number_of(row, 0);
+    artifact->run = (uint64_t)database_number_of(row, 1);
     artifact->name = database_bytes(row, 2);
     artifact->content_type = database_bytes(row, 3);
-    artifact->created_ms = sqlite3_column_int64(row, 4);
-    artifact->size = (size_t)sqlite3_column_int64(row, 5);
+    artifact->created_ms = database_number_of(row, 4);
+    artifact->size = (size_t)database_number_of(row, 5);
     artifact->token = database_bytes(row, 6);
     struct str *const texts[] = {&artifact->name, &artifact->content_type, &artifact->token};
     buf_done(&ask->found);
@@ -153,16 +183,16 @@ static const char by_token[] =
 
 static bool run_get(struct database *db, void *ctx, struct err *e) {
     struct artifact_ask *ask = ctx;
-    sqlite3_stmt *get = NULL;
+    struct prepared *get = NULL;
     bool row = false, tokened = ask->token.len > 0;
     bool ok = database_prepare(db, tokened ? by_token : by_id, &get, e);
     if (ok) {
-        if (!tokened) sqlite3_bind_int64(get, 1, ask->artifact.id);
+        if (!tokened) database_bind_number(get, 1, ask->artifact.id);
         database_bind(get, 2, tokened ? ask->token : ask->workspace);
         ok = database_row(db, get, &row, e);
     }
     if (row) take_row(ask, get);
-    sqlite3_finalize(get);
+    database_finalize(get);
     if (!ok) return false;
     if (!row) return err_set(e, ERR_NOT_FOUND, "there is no such artifact");
     return read_piece(ask, db, e);

@@ -47,11 +47,11 @@ void audit_digest(const struct str *texts, size_t count, uint8_t ret[AUDIT_HASH_
     sha256_digest(&hash, AUDIT_HASH_BYTES, ret);
 }
 
-struct audit_block audit_block_of(sqlite3_stmt *row) {
-    return (struct audit_block){.first = (uint64_t)sqlite3_column_int64(row, 0),
-                                .count = (uint64_t)sqlite3_column_int64(row, 1),
-                                .at_ms = sqlite3_column_int64(row, 2),
-                                .upto = (uint64_t)sqlite3_column_int64(row, 3),
+struct audit_block audit_block_of(struct prepared *row) {
+    return (struct audit_block){.first = (uint64_t)database_number_of(row, 0),
+                                .count = (uint64_t)database_number_of(row, 1),
+                                .at_ms = database_number_of(row, 2),
+                                .upto = (uint64_t)database_number_of(row, 3),
                                 .previous = database_bytes(row, 4),
                                 .hash = database_bytes(row, 5),
                                 .bytes = database_bytes(row, 6)};
@@ -65,7 +65,7 @@ static void head_of(const struct audit_block *block, struct audit_head *ret) {
 }
 
 static bool read_head(struct audit *audit, struct err *e) {
-    sqlite3_stmt *last = NULL;
+    struct prepared *last = NULL;
     bool row = false, ok = database_prepare(audit->db,
                                             "SELECT " AUDIT_BLOCK_COLUMNS
                                             " FROM audit ORDER BY first DESC LIMIT 1",
@@ -81,7 +81,7 @@ static bool read_head(struct audit *audit, struct err *e) {
                     "backup, or move its folder away to begin anew",
                     audit->db->path);
     }
-    sqlite3_finalize(last);
+    database_finalize(last);
     return ok;
 }
 
@@ -114,9 +114,9 @@ bool audit_open(struct audit *audit, struct database *db, struct err *e) {
 
 void audit_close(struct audit *audit) {
     if (!audit->db) return;
-    sqlite3_finalize(audit->append);
-    sqlite3_finalize(audit->oldest);
-    sqlite3_finalize(audit->remove);
+    database_finalize(audit->append);
+    database_finalize(audit->oldest);
+    database_finalize(audit->remove);
     buf_done(&audit->records);
     audit_runs_clear(&audit->runs);
     audit->db->audit = NULL;
@@ -149,10 +149,10 @@ static bool write_block(struct audit *audit, struct err *e) {
                                       .previous = str_of(next->hash, AUDIT_HASH_BYTES),
                                       .bytes = buf_str(&audit->records)};
     audit_hash(&block, hash);
-    sqlite3_bind_int64(audit->append, 1, (int64_t)block.first);
-    sqlite3_bind_int64(audit->append, 2, (int64_t)block.count);
-    sqlite3_bind_int64(audit->append, 3, block.at_ms);
-    sqlite3_bind_int64(audit->append, 4, (int64_t)block.upto);
+    database_bind_number(audit->append, 1, (int64_t)block.first);
+    database_bind_number(audit->append, 2, (int64_t)block.count);
+    database_bind_number(audit->append, 3, block.at_ms);
+    database_bind_number(audit->append, 4, (int64_t)block.upto);
     database_bind(audit->append, 5, block.previous);
     database_bind(audit->append, 6, str_of(hash, AUDIT_HASH_BYTES));
     database_bind(audit->append, 7, block.bytes);
@@ -206,14 +206,14 @@ bool audit_note_all(struct database *db, struct str records, struct err *e) {
 static bool learn_oldest(struct audit *audit, struct err *e) {
     bool row;
     if (audit->oldest_ms != INT64_MAX || audit->head.seq == 0) return true;
-    sqlite3_bind_int64(audit->oldest, 1, 1);
+    database_bind_number(audit->oldest, 1, 1);
     if (!database_row(audit->db, audit->oldest, &row, e)) return false;
     if (row) {
         struct audit_block block = audit_block_of(audit->oldest);
         audit->oldest_ms = block.at_ms;
         audit->oldest_upto = block.upto - block.bytes.len;
     }
-    sqlite3_reset(audit->oldest);
+    database_reset(audit->oldest);
     return true;
 }
 
@@ -239,7 +239,7 @@ struct pruned {
 /* Which blocks go. */
 static bool find_prunable(struct audit *audit, struct pruned *ret, struct err *e) {
     bool row, ok;
-    sqlite3_bind_int64(audit->oldest, 1, PRUNE_BLOCKS);
+    database_bind_number(audit->oldest, 1, PRUNE_BLOCKS);
     while ((ok = database_row(audit->db, audit->oldest, &row, e)) && row) {
         struct audit_block block = audit_block_of(audit->oldest);
         bool goes = is_too_old(audit, block.at_ms, 0) || is_too_much(audit, block.upto, 0);
@@ -250,7 +250,7 @@ static bool find_prunable(struct audit *audit, struct pruned *ret, struct err *e
         ret->next = block.first + block.count;
         memcpy(ret->hash, block.hash.at, AUDIT_HASH_BYTES);
     }
-    sqlite3_reset(audit->oldest);
+    database_reset(audit->oldest);
     return ok;
 }
 
@@ -273,7 +273,7 @@ static bool prune(struct audit *audit, struct err *e) {
         return true;
     if (!find_prunable(audit, &pruned, e)) return false;
     if (pruned.records == 0) return true;
-    sqlite3_bind_int64(audit->remove, 1, (int64_t)pruned.next);
+    database_bind_number(audit->remove, 1, (int64_t)pruned.next);
     audit->oldest_ms = INT64_MAX;
     return database_do(audit->db, audit->remove, e) && note_pruned(audit, &pruned, e);
 }

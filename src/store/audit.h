@@ -56,7 +56,7 @@ struct audit_limits {
 struct audit {
     struct database *db;
     const struct audit_limits *limits; /* NULL: everything is kept; audit_open() leaves it */
-    sqlite3_stmt *append, *oldest, *remove;
+    struct prepared *append, *oldest, *remove;
     struct audit_head head; /* committed */
     struct audit_head next; /* in the open transaction */
     struct buf records;     /* of the next block */
@@ -110,7 +110,7 @@ void audit_hash(const struct audit_block *block, uint8_t ret[AUDIT_HASH_BYTES]);
 #define AUDIT_BLOCK_COLUMNS "first, count, at_ms, upto, previous, hash, bytes"
 
 /* The columns above, from 0 on; borrowed until the next step. */
-struct audit_block audit_block_of(sqlite3_stmt *row);
+struct audit_block audit_block_of(struct prepared *row);
 
 /* SHA-256 of texts one after the other, each after its length. */
 void audit_digest(const struct str *texts, size_t count, uint8_t ret[AUDIT_HASH_BYTES]);

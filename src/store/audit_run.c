@@ -101,7 +101,7 @@ struct audit_run *audit_runs_put(struct audit_runs *runs, uint64_t id, struct st
 /* A run that began before this process, or long ago. Its owner is in the tables, unless they are
  * behind; then it stays empty. */
 static struct audit_run *look_up(struct audit *audit, uint64_t id, struct err *e) {
-    sqlite3_stmt *owner = NULL;
+    struct prepared *owner = NULL;
     struct audit_run *run = NULL;
     bool row = false;
     if (!database_prepare(audit->db,
@@ -109,12 +109,12 @@ static struct audit_run *look_up(struct audit *audit, uint64_t id, struct err *e
                           " session.id = run.session WHERE run.id = ?",
                           &owner, e))
         return NULL;
-    sqlite3_bind_int64(owner, 1, (int64_t)id);
+    database_bind_number(owner, 1, (int64_t)id);
     if (database_row(audit->db, owner, &row, e))
         run = audit_runs_put(&audit->runs, id, row ? database_bytes(owner, 0) : STR_EMPTY,
                              row ? database_bytes(owner, 1) : STR_EMPTY,
                              row ? database_bytes(owner, 2) : STR_EMPTY);
-    sqlite3_finalize(owner);
+    database_finalize(owner);
     return run;
 }
 

@@ -124,11 +124,11 @@ static bool is_beyond(const struct audit_query *query, const struct audit_block 
     return filter->to_ms && block->at_ms > filter->to_ms + TIME_SLACK_MS;
 }
 
-static bool scan_blocks(struct scan *scan, struct database *db, sqlite3_stmt *blocks,
+static bool scan_blocks(struct scan *scan, struct database *db, struct prepared *blocks,
                         struct err *e) {
     bool row, ok;
     bool first = true;
-    sqlite3_bind_int64(blocks, 1, place_of(scan->query));
+    database_bind_number(blocks, 1, place_of(scan->query));
     while ((ok = database_row(db, blocks, &row, e)) && row) {
         struct audit_block block = audit_block_of(blocks);
         scan->ret->gap = scan->ret->gap || misses_some(scan->query, &block, first);
@@ -145,14 +145,14 @@ static bool scan_blocks(struct scan *scan, struct database *db, sqlite3_stmt *bl
 bool audit_scan(struct database *db, const struct audit_query *query, audit_each_fn *each,
                 void *ctx, struct audit_scanned *ret, struct err *e) {
     struct scan scan = {.query = query, .each = each, .ctx = ctx, .ret = ret};
-    sqlite3_stmt *blocks = NULL;
+    struct prepared *blocks = NULL;
     int64_t newest = 0;
     assert(query->cursor < INT64_MAX);
     *ret = (struct audit_scanned){.cursor = query->cursor};
     bool ok = database_number(db, "SELECT " AUDIT_LENGTH, &newest, e) &&
               database_prepare(db, blocks_sql[query->order], &blocks, e) &&
               scan_blocks(&scan, db, blocks, e);
-    sqlite3_finalize(blocks);
+    database_finalize(blocks);
     free(scan.records);
     ret->newest = (uint64_t)newest;
     return ok;

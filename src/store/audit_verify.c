@@ -129,26 +129,26 @@ static void check_end(struct verify *verify, int64_t noted) {
 }
 
 /* Some blocks after `*after`, as of one moment. */
-static bool check_blocks(struct verify *verify, struct database *db, sqlite3_stmt *blocks,
+static bool check_blocks(struct verify *verify, struct database *db, struct prepared *blocks,
                          int64_t *after, size_t *ret_found, struct err *e) {
     bool row, ok;
     *ret_found = 0;
-    sqlite3_bind_int64(blocks, 1, *after);
-    sqlite3_bind_int64(blocks, 2, VERIFY_BLOCKS);
+    database_bind_number(blocks, 1, *after);
+    database_bind_number(blocks, 2, VERIFY_BLOCKS);
     while ((ok = database_row(db, blocks, &row, e)) && row) {
         const struct audit_block block = audit_block_of(blocks);
         *after = (int64_t)block.first;
         check_block(verify, &block);
         ++*ret_found;
     }
-    sqlite3_reset(blocks);
+    database_reset(blocks);
     return ok;
 }
 
 bool audit_verify(struct database *db, const struct audit_seen *seen, audit_fault_fn *fault,
                   void *ctx, struct audit_verdict *ret, struct err *e) {
     struct verify verify = {.ret = ret, .seen = seen, .fault = fault, .ctx = ctx};
-    sqlite3_stmt *blocks = NULL;
+    struct prepared *blocks = NULL;
     int64_t noted = 0, after = INT64_MIN;
     size_t found = VERIFY_BLOCKS;
     *ret = (struct audit_verdict){.first = 0};
@@ -162,7 +162,7 @@ bool audit_verify(struct database *db, const struct audit_seen *seen, audit_faul
                                &blocks, e);
     while (ok && found == VERIFY_BLOCKS)
         ok = check_blocks(&verify, db, blocks, &after, &found, e);
-    sqlite3_finalize(blocks);
+    database_finalize(blocks);
     if (!ok) return false;
     check_beginning(&verify);
     check_end(&verify, noted);

@@ -85,7 +85,7 @@ static bool bank_missing(struct err *e) {
     return err_set(e, ERR_NOT_FOUND, "memory bank not found");
 }
 
-static void bind_where(sqlite3_stmt *statement, const struct bank_where *where) {
+static void bind_where(struct prepared *statement, const struct bank_where *where) {
     database_bind(statement, 1, where->owner.app);
     database_bind(statement, 2, where->owner.subject);
     database_bind(statement, 3, where->locator);
@@ -95,7 +95,7 @@ static void bind_where(sqlite3_stmt *statement, const struct bank_where *where) 
 
 bool bank_find(struct database *db, const struct bank_where *where, struct bank_sums *ret,
                struct err *e) {
-    sqlite3_stmt *find = NULL;
+    struct prepared *find = NULL;
     bool row = false;
     bool ok =
         database_prepare(db, "SELECT id, records, words, bytes FROM bank" WHERE, &find, e);
@@ -104,25 +104,25 @@ bool bank_find(struct database *db, const struct bank_where *where, struct bank_
         ok = database_row(db, find, &row, e);
     }
     if (ok && row)
-        *ret = (struct bank_sums){sqlite3_column_int64(find, 0), sqlite3_column_int64(find, 1),
-                                  sqlite3_column_int64(find, 2), sqlite3_column_int64(find, 3)};
-    sqlite3_finalize(find);
+        *ret = (struct bank_sums){database_number_of(find, 0), database_number_of(find, 1),
+                                  database_number_of(find, 2), database_number_of(find, 3)};
+    database_finalize(find);
     if (!ok || row) return ok;
     return bank_missing(e);
 }
 
 bool bank_note_sums(struct database *db, const struct bank_sums *sums, struct err *e) {
-    sqlite3_stmt *note = NULL;
+    struct prepared *note = NULL;
     bool ok = database_prepare(
         db, "UPDATE bank SET records = ?, words = ?, bytes = ? WHERE id = ?", &note, e);
     if (ok) {
-        sqlite3_bind_int64(note, 1, sums->records);
-        sqlite3_bind_int64(note, 2, sums->words);
-        sqlite3_bind_int64(note, 3, sums->bytes);
-        sqlite3_bind_int64(note, 4, sums->id);
+        database_bind_number(note, 1, sums->records);
+        database_bind_number(note, 2, sums->words);
+        database_bind_number(note, 3, sums->bytes);
+        database_bind_number(note, 4, sums->id);
         ok = database_do(db, note, e);
     }
-    sqlite3_finalize(note);
+    database_finalize(note);
     return ok;
 }
 
@@ -161,7 +161,7 @@ struct str bank_place(int64_t bank, char room[static BANK_PLACE_BYTES]) {
 static bool read_bank(struct database *db, struct bank_ask *ask, bool *ret_found,
                       struct err *e) {
     struct bank_item *item = bank_answer_begin(ask, 1, BANK_BODY_MAX_BYTES + KIB);
-    sqlite3_stmt *find = NULL;
+    struct prepared *find = NULL;
     bool ok = database_prepare(db, "SELECT name, body FROM bank" WHERE, &find, e);
     if (ok) {
         bind_where(find, &ask->where);
@@ -172,12 +172,12 @@ static bool read_bank(struct database *db, struct bank_ask *ask, bool *ret_found
         ok = bank_find_text(ask, database_bytes(find, 0), &item->name, e) &&
              bank_find_text(ask, database_bytes(find, 1), &item->body, e);
     }
-    sqlite3_finalize(find);
+    database_finalize(find);
     return ok;
 }
 
 static bool owner_has_room(struct database *db, const struct bank_ask *ask, struct err *e) {
-    sqlite3_stmt *sum = NULL;
+    struct prepared *sum = NULL;
     bool row = false;
     bool ok = database_prepare(
         db, "SELECT count(*) FROM bank WHERE app = ? AND subject = ? AND state = 0", &sum, e);
@@ -186,8 +186,8 @@ static bool owner_has_room(struct database *db, const struct bank_ask *ask, stru
         database_bind(sum, 2, ask->where.owner.subject);
         ok = database_row(db, sum, &row, e);
     }
-    int64_t count = ok && row ? sqlite3_column_int64(sum, 0) : 0;
-    sqlite3_finalize(sum);
+    int64_t count = ok && row ? database_number_of(sum, 0) : 0;
+    database_finalize(sum);
     if (!ok || count < BANK_OWNER_BANKS_MAX) return ok;
     return err_set(e, ERR_RESOURCE_EXHAUSTED,
                    "memory: an app and subject may have %d banks; delete one",
@@ -195,7 +195,7 @@ static bool owner_has_room(struct database *db, const struct bank_ask *ask, stru
 }
 
 static bool put_bank(struct database *db, const struct bank_ask *ask, struct err *e) {
-    sqlite3_stmt *put = NULL;
+    struct prepared *put = NULL;
     bool ok = database_prepare(db,
                                "INSERT INTO bank(app, subject, locator, name, body, state,"
                                " records, words, bytes) VALUES(?1, ?2, ?3, ?4, ?5, 0, 0, 0, 0)",
@@ -206,7 +206,7 @@ static bool put_bank(struct database *db, const struct bank_ask *ask, struct err
         database_bind(put, 5, ask->body);
         ok = database_do(db, put, e);
     }
-    sqlite3_finalize(put);
+    database_finalize(put);
     return ok;
 }
 
@@ -261,7 +261,7 @@ static bool run_list(struct database *db, void *ctx, struct err *e) {
     struct bank_item *items =
         bank_answer_begin(ask, BANK_OWNER_BANKS_MAX,
                           BANK_OWNER_BANKS_MAX * (BANK_BODY_MAX_BYTES + BANK_NAME_MAX_BYTES));
-    sqlite3_stmt *list = NULL;
+    struct prepared *list = NULL;
     bool row = false;
     bool ok = database_prepare(db,
                                "SELECT name, body FROM bank WHERE app = ? AND subject = ?"
@@ -276,7 +276,7 @@ static bool run_list(struct database *db, void *ctx, struct err *e) {
         ok = bank_find_text(ask, database_bytes(list, 0), &item->name, e) &&
              bank_find_text(ask, database_bytes(list, 1), &item->body, e);
     }
-    sqlite3_finalize(list);
+    database_finalize(list);
     return ok;
 }
 
@@ -320,18 +320,18 @@ struct bank_ask *bank_delete_start(struct store *store, struct loop *loop,
 
 static bool prune_records(struct database *db, int64_t bank, bool *ret_any, struct err *e) {
     struct bank_sums unused = {.id = bank};
-    sqlite3_stmt *list = NULL;
+    struct prepared *list = NULL;
     bool row = false;
     bool ok = database_prepare(db,
                                "SELECT id, word_count, length(body), words FROM bank_record"
                                " WHERE bank = ? LIMIT " PRUNE_RECORDS,
                                &list, e);
-    if (ok) sqlite3_bind_int64(list, 1, bank);
+    if (ok) database_bind_number(list, 1, bank);
     while (ok && (ok = database_row(db, list, &row, e)) && row) {
         *ret_any = true;
         ok = bank_drop_record(db, list, &unused, e);
     }
-    sqlite3_finalize(list);
+    database_finalize(list);
     return ok;
 }
 

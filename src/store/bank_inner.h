@@ -6,6 +6,7 @@
 #include "store/bank.h"
 #include "store/reader.h"
 #include "store/task.h"
+#include "store/words.h"
 
 struct bank_search; /* a recall on its way: bank_recall.c */
 
@@ -66,8 +67,37 @@ struct str bank_place(int64_t bank, char room[static BANK_PLACE_BYTES]);
 
 /* Take one record, of which the row `statement` has (id, word_count, length of body, words), out of
  * the index and the table. */
-MUST_CHECK bool bank_drop_record(struct database *db, sqlite3_stmt *statement,
+MUST_CHECK bool bank_drop_record(struct database *db, struct prepared *statement,
                                  struct bank_sums *sums, struct err *e);
+
+/* --- a recall: bank_recall.c, and bank_recall_postgres.c ------------------------------------ */
+
+/* The words of a query, and what each weighs. */
+struct wanted {
+    struct buf text; /* all of them, one after the other */
+    size_t lens[WORDS_MAX], count;
+    double idf[WORDS_MAX];
+};
+
+struct str bank_word_at(const struct wanted *wanted, size_t index);
+
+/* A words_fn for words_each(): each word counts once. ctx: a struct wanted. */
+int bank_add_word(void *ctx, int flags, const char *token, int len, int from, int to);
+
+/* What bank_bind_query() binds: ?2 bank, ?3 kinds, ?4 classes, ?5 and ?6 time. */
+#define BANK_FITS                                                                              \
+    " r.bank = ?2 AND (?3 >> CAST(r.kind AS INTEGER)) & 1 = 1"                                 \
+    " AND (?4 >> CAST(r.class AS INTEGER)) & 1 = 1 AND r.at_us BETWEEN ?5 AND ?6 "
+
+void bank_bind_query(struct prepared *statement, int64_t bank, const struct bank_query *query);
+bool bank_has_filters(const struct bank_query *query);
+
+/* Take rows of name, body, at_us, score into the answer. */
+MUST_CHECK bool bank_read_rows(struct database *db, struct bank_ask *ask, struct prepared *rows,
+                               struct err *e);
+
+/* A store_task's fn: the whole recall by a PostgreSQL server. ctx: the bank_ask. */
+bool bank_recall_at_server(struct database *db, void *ctx, struct err *e);
 
 /* NULL is fine. */
 void bank_search_free(struct bank_search *search);

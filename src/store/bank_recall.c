@@ -43,6 +43,7 @@ static void bank_score(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_co
 
 bool bank_open(struct database *db, struct err *e) {
     fts5_api *api;
+    if (database_is_postgres(db)) return true; /* its schema has the function */
     if (!words_api(db, &api, e)) return false;
     if (api->xCreateFunction(api, "bank_score", NULL, bank_score, NULL) == SQLITE_OK)
         return true;
@@ -51,25 +52,19 @@ bool bank_open(struct database *db, struct err *e) {
 
 /* --- the words of a query ----------------------------------------------------------------- */
 
-struct wanted {
-    struct buf text; /* all of them, one after the other */
-    size_t lens[WORDS_MAX], count;
-    double idf[WORDS_MAX];
-};
-
-static struct str word_at(const struct wanted *wanted, size_t index) {
+struct str bank_word_at(const struct wanted *wanted, size_t index) {
     size_t from = 0;
     for (size_t i = 0; i < index; i++) from += wanted->lens[i];
     return str_head(str_skip(buf_str(&wanted->text), from), wanted->lens[index]);
 }
 
 /* Each word counts once. */
-static int add_wanted(void *ctx, int flags, const char *token, int len, int from, int to) {
+int bank_add_word(void *ctx, int flags, const char *token, int len, int from, int to) {
     struct wanted *wanted = ctx;
     struct str word = str_of(token, (size_t)len);
     (void)flags, (void)from, (void)to;
     for (size_t i = 0; i < wanted->count; i++) {
-        if (str_equal(word_at(wanted, i), word)) return SQLITE_OK;
+        if (str_equal(bank_word_at(wanted, i), word)) return SQLITE_OK;
     }
     if (wanted->count == WORDS_MAX || !buf_append(&wanted->text, word)) return SQLITE_DONE;
     wanted->lens[wanted->count++] = word.len;
@@ -83,31 +78,27 @@ static void put_match(struct buf *out, struct str place, const struct wanted *wa
     for (size_t i = first; i < first + count; i++) {
         if (i > first) buf_append(out, STR(" OR "));
         buf_append_byte(out, '"');
-        buf_append(out, word_at(wanted, i));
+        buf_append(out, bank_word_at(wanted, i));
         buf_append_byte(out, '"');
     }
     buf_append_byte(out, ')');
 }
 
-static sqlite3_stmt *match_prepare(struct database *db, const char *sql, struct str place,
-                                   const struct wanted *wanted, size_t first, size_t count,
-                                   struct err *e) {
+static struct prepared *match_prepare(struct database *db, const char *sql, struct str place,
+                                      const struct wanted *wanted, size_t first, size_t count,
+                                      struct err *e) {
     struct buf match;
-    sqlite3_stmt *statement = NULL;
+    struct prepared *statement = NULL;
     buf_init(&match, 2 * BANK_QUERY_MAX_BYTES + KIB);
     put_match(&match, place, wanted, first, count);
     assert(buf_ok(&match));
     if (database_prepare(db, sql, &statement, e))
-        sqlite3_bind_text(statement, 1, match.at, (int)match.len, SQLITE_TRANSIENT);
+        sqlite3_bind_text(statement->sqlite, 1, match.at, (int)match.len, SQLITE_TRANSIENT);
     buf_done(&match);
     return statement;
 }
 
 /* --- the answer --------------------------------------------------------------------------- */
-
-#define FITS                                                                                   \
-    " r.bank = ?2 AND (?3 >> r.kind) & 1 AND (?4 >> r.class) & 1"                              \
-    " AND r.at_us BETWEEN ?5 AND ?6 "
 
 /* ?1 words, ?7 the last record that was looked at, ?8 average, ?9 idf. Only a query with filters
  * needs the rows of the records. */
@@ -117,40 +108,41 @@ static sqlite3_stmt *match_prepare(struct database *db, const char *sql, struct 
 
 static const char scored_sql[] = SCORED("", "");
 static const char scored_some_sql[] =
-    SCORED(" CROSS JOIN bank_record AS r ON r.id = bank_words.rowid", " AND" FITS);
+    SCORED(" CROSS JOIN bank_record AS r ON r.id = bank_words.rowid", " AND" BANK_FITS);
 
 static const char count_sql[] = "SELECT rowid FROM bank_words WHERE bank_words MATCH ?1"
                                 " AND rowid > ?7 ORDER BY rowid";
 
-static bool has_filters(const struct bank_query *query) {
+bool bank_has_filters(const struct bank_query *query) {
     return query->kinds != BANK_ANY || query->classes != BANK_ANY ||
            query->from_us != INT64_MIN || query->to_us != INT64_MAX;
 }
 
 /* ?7 limit, ?8 and ?9 where to go on. */
 static const char history_sql[] =
-    "SELECT r.name, r.body, r.at_us, 0.0 FROM bank_record AS r WHERE" FITS
+    "SELECT r.name, r.body, r.at_us, CAST(0 AS DOUBLE PRECISION) FROM bank_record AS r "
+    "WHERE" BANK_FITS
     " AND NOT (r.at_us = ?8 AND r.name <= ?9) ORDER BY r.at_us DESC, r.name LIMIT ?7";
 
-static void bind_query(sqlite3_stmt *statement, int64_t bank, const struct bank_query *query) {
+void bank_bind_query(struct prepared *statement, int64_t bank, const struct bank_query *query) {
     bool goes_on = query->after_name.len && query->after_us < query->to_us;
-    sqlite3_bind_int64(statement, 2, bank);
-    sqlite3_bind_int64(statement, 3, query->kinds);
-    sqlite3_bind_int64(statement, 4, query->classes);
-    sqlite3_bind_int64(statement, 5, query->from_us);
-    sqlite3_bind_int64(statement, 6, goes_on ? query->after_us : query->to_us);
+    database_bind_number(statement, 2, bank);
+    database_bind_number(statement, 3, query->kinds);
+    database_bind_number(statement, 4, query->classes);
+    database_bind_number(statement, 5, query->from_us);
+    database_bind_number(statement, 6, goes_on ? query->after_us : query->to_us);
 }
 
-static bool take_row(struct bank_ask *ask, sqlite3_stmt *row, struct bank_item *ret,
+static bool take_row(struct bank_ask *ask, struct prepared *row, struct bank_item *ret,
                      struct err *e) {
-    ret->at_us = sqlite3_column_int64(row, 2);
-    ret->score = sqlite3_column_double(row, 3);
+    ret->at_us = database_number_of(row, 2);
+    ret->score = database_real_of(row, 3);
     return bank_find_text(ask, database_bytes(row, 0), &ret->name, e) &&
            bank_find_text(ask, database_bytes(row, 1), &ret->body, e);
 }
 
-static bool bank_read_rows(struct database *db, struct bank_ask *ask, sqlite3_stmt *rows,
-                           struct err *e) {
+bool bank_read_rows(struct database *db, struct bank_ask *ask, struct prepared *rows,
+                    struct err *e) {
     const struct bank_query *query = &ask->query;
     struct bank_item *items = bank_answer_begin(
         ask, query->limit, query->max_bytes + BANK_RECORD_MAX_BYTES + BANK_NAME_MAX_BYTES);
@@ -171,17 +163,17 @@ static bool bank_read_rows(struct database *db, struct bank_ask *ask, sqlite3_st
 static bool run_history(struct database *db, void *ctx, struct err *e) {
     struct bank_ask *ask = ctx;
     struct bank_sums sums;
-    sqlite3_stmt *rows = NULL;
+    struct prepared *rows = NULL;
     if (!bank_find(db, &ask->where, &sums, e)) return false;
     bool ok = database_prepare(db, history_sql, &rows, e);
     if (ok) {
-        bind_query(rows, sums.id, &ask->query);
-        sqlite3_bind_int64(rows, 7, (int64_t)ask->query.limit + 1);
-        sqlite3_bind_int64(rows, 8, ask->query.after_us);
+        bank_bind_query(rows, sums.id, &ask->query);
+        database_bind_number(rows, 7, (int64_t)ask->query.limit + 1);
+        database_bind_number(rows, 8, ask->query.after_us);
         database_bind(rows, 9, ask->query.after_name);
         ok = bank_read_rows(db, ask, rows, e);
     }
-    sqlite3_finalize(rows);
+    database_finalize(rows);
     return ok;
 }
 
@@ -208,7 +200,7 @@ struct bank_ask *bank_history_start(struct store *store, struct loop *loop,
     return ask;
 }
 
-/* --- a recall, in steps ------------------------------------------------------------------- */
+/* --- a recall from a file, in steps ------------------------------------------------------------------- */
 
 /*     finding ─▶ weighing each word ─▶ scoring ─▶ fetching ─▶ over
  *
@@ -277,15 +269,15 @@ static void keep_best(struct bank_search *search, size_t max, struct best one) {
 }
 
 /* Call for each row. *ret_end: the last one was; it stays false when the time is over. */
-typedef void row_fn(struct bank_ask *ask, sqlite3_stmt *row);
+typedef void row_fn(struct bank_ask *ask, struct prepared *row);
 
-static bool pass_rows(struct database *db, struct bank_ask *ask, sqlite3_stmt *rows, row_fn *fn,
-                      uint64_t until_ms, bool *ret_end, struct err *e) {
+static bool pass_rows(struct database *db, struct bank_ask *ask, struct prepared *rows,
+                      row_fn *fn, uint64_t until_ms, bool *ret_end, struct err *e) {
     bool row = false, ok;
     size_t seen = 0;
-    sqlite3_bind_int64(rows, 7, ask->search->last_id);
+    database_bind_number(rows, 7, ask->search->last_id);
     while ((ok = database_row(db, rows, &row, e)) && row) {
-        ask->search->last_id = sqlite3_column_int64(rows, 0);
+        ask->search->last_id = database_number_of(rows, 0);
         fn(ask, rows);
         if (++seen % LOOK_AT_CLOCK == 0 && clock_mono_ms() >= until_ms) return true;
     }
@@ -296,12 +288,12 @@ static bool pass_rows(struct database *db, struct bank_ask *ask, sqlite3_stmt *r
 static bool search_find(struct database *db, struct bank_ask *ask, struct err *e) {
     struct bank_search *search = ask->search;
     if (!bank_find(db, &ask->where, &search->sums, e)) return false;
-    if (!words_each(db, ask->query.words, add_wanted, &search->wanted, e)) return false;
+    if (!words_each(db, ask->query.words, bank_add_word, &search->wanted, e)) return false;
     search->phase = search->sums.records && search->wanted.count ? WEIGHING : OVER;
     return true;
 }
 
-static void count_row(struct bank_ask *ask, sqlite3_stmt *row) {
+static void count_row(struct bank_ask *ask, struct prepared *row) {
     (void)row;
     ask->search->with++;
 }
@@ -319,37 +311,37 @@ static bool search_weigh(struct database *db, struct bank_ask *ask, uint64_t unt
     struct bank_search *search = ask->search;
     char room[BANK_PLACE_BYTES];
     bool end = false;
-    sqlite3_stmt *rows = match_prepare(db, count_sql, bank_place(search->sums.id, room),
-                                       &search->wanted, search->word, 1, e);
+    struct prepared *rows = match_prepare(db, count_sql, bank_place(search->sums.id, room),
+                                          &search->wanted, search->word, 1, e);
     bool ok = rows && pass_rows(db, ask, rows, count_row, until_ms, &end, e);
-    sqlite3_finalize(rows);
+    database_finalize(rows);
     if (ok && end) next_word(search);
     return ok;
 }
 
-static void score_row(struct bank_ask *ask, sqlite3_stmt *row) {
+static void score_row(struct bank_ask *ask, struct prepared *row) {
     keep_best(ask->search, ask->query.limit + 1,
-              (struct best){sqlite3_column_int64(row, 0), sqlite3_column_double(row, 1)});
+              (struct best){database_number_of(row, 0), database_real_of(row, 1)});
 }
 
 static bool search_score(struct database *db, struct bank_ask *ask, uint64_t until_ms,
                          struct err *e) {
     struct bank_search *search = ask->search;
     const struct bank_sums *sums = &search->sums;
-    const char *sql = has_filters(&ask->query) ? scored_some_sql : scored_sql;
+    const char *sql = bank_has_filters(&ask->query) ? scored_some_sql : scored_sql;
     char room[BANK_PLACE_BYTES];
     bool end = false, ok = false;
-    sqlite3_stmt *rows = match_prepare(db, sql, bank_place(sums->id, room), &search->wanted, 0,
-                                       search->wanted.count, e);
+    struct prepared *rows = match_prepare(db, sql, bank_place(sums->id, room), &search->wanted,
+                                          0, search->wanted.count, e);
     if (rows) {
-        bind_query(rows, sums->id, &ask->query);
-        sqlite3_bind_double(rows, 8,
+        bank_bind_query(rows, sums->id, &ask->query);
+        sqlite3_bind_double(rows->sqlite, 8,
                             (double)(sums->words ? sums->words : 1) / (double)sums->records);
-        sqlite3_bind_blob(rows, 9, search->wanted.idf,
-                          (int)(search->wanted.count * sizeof(double)), SQLITE_STATIC);
+        database_bind(rows, 9,
+                      str_of(search->wanted.idf, search->wanted.count * sizeof(double)));
         ok = pass_rows(db, ask, rows, score_row, until_ms, &end, e);
     }
-    sqlite3_finalize(rows);
+    database_finalize(rows);
     if (ok && end) search->phase = FETCHING;
     return ok;
 }
@@ -361,15 +353,15 @@ static int by_rank(const void *a, const void *b) {
 }
 
 /* *ret_found: the record is still there. */
-static bool fetch_one(struct database *db, struct bank_ask *ask, sqlite3_stmt *row,
+static bool fetch_one(struct database *db, struct bank_ask *ask, struct prepared *row,
                       const struct best *best, bool *ret_found, struct err *e) {
-    sqlite3_bind_int64(row, 1, best->id);
-    sqlite3_bind_int64(row, 2, ask->search->sums.id);
-    sqlite3_bind_double(row, 3, best->score);
+    database_bind_number(row, 1, best->id);
+    database_bind_number(row, 2, ask->search->sums.id);
+    sqlite3_bind_double(row->sqlite, 3, best->score);
     return database_row(db, row, ret_found, e);
 }
 
-static bool fetch_rows(struct database *db, struct bank_ask *ask, sqlite3_stmt *row,
+static bool fetch_rows(struct database *db, struct bank_ask *ask, struct prepared *row,
                        struct err *e) {
     const struct bank_search *search = ask->search;
     const struct bank_query *query = &ask->query;
@@ -387,7 +379,7 @@ static bool fetch_rows(struct database *db, struct bank_ask *ask, sqlite3_stmt *
                 answer->count == query->limit || (answer->count && used > query->max_bytes);
             if (!answer->more) ok = take_row(ask, row, &items[answer->count++], e);
         }
-        sqlite3_reset(row);
+        database_reset(row);
     }
     return ok;
 }
@@ -396,14 +388,14 @@ static bool fetch_rows(struct database *db, struct bank_ask *ask, sqlite3_stmt *
 static bool search_fetch(struct database *db, struct bank_ask *ask, struct err *e) {
     struct bank_search *search = ask->search;
     struct bank_sums now;
-    sqlite3_stmt *row = NULL;
+    struct prepared *row = NULL;
     if (!bank_find(db, &ask->where, &now, e)) return false;
     qsort(search->best, search->best_count, sizeof(struct best), by_rank);
     bool ok = database_prepare(
         db, "SELECT name, body, at_us, ?3 FROM bank_record WHERE id = ?1 AND bank = ?2", &row,
         e);
     ok = ok && fetch_rows(db, ask, row, e);
-    sqlite3_finalize(row);
+    database_finalize(row);
     search->phase = OVER;
     return ok;
 }
@@ -441,7 +433,11 @@ struct bank_ask *bank_recall_start(struct store *store, struct loop *loop,
                                    const struct bank_where *where,
                                    const struct bank_query *query, bank_done_fn *done,
                                    void *ctx) {
-    struct bank_ask *ask = query_new(loop, where, query, done, ctx, NULL);
+    struct bank_ask *ask = query_new(loop, where, query, done, ctx, bank_recall_at_server);
+    if (store_is_server(store)) {
+        store_run(store, &ask->task);
+        return ask;
+    }
     ask->search = MEM_NEW(struct bank_search);
     /* Folding can make a letter longer, at most by half. */
     buf_init(&ask->search->wanted.text, 2 * BANK_QUERY_MAX_BYTES);

@@ -8,7 +8,7 @@
 
 /* The statements of one retain. */
 struct retaining {
-    sqlite3_stmt *put, *learn;
+    struct prepared *put, *learn;
 };
 
 static int count_word(void *ctx, int flags, const char *token, int len, int from, int to) {
@@ -22,30 +22,42 @@ static bool put_record(struct database *db, const struct retaining *by,
                        int64_t *ret_id, struct err *e) {
     int64_t words = 0;
     if (!words_each(db, record->words, count_word, &words, e)) return false;
-    sqlite3_bind_int64(by->put, 1, sums->id);
+    database_bind_number(by->put, 1, sums->id);
     database_bind(by->put, 2, record->name);
-    sqlite3_bind_int(by->put, 3, record->kind);
-    sqlite3_bind_int(by->put, 4, record->class);
-    sqlite3_bind_int64(by->put, 5, record->at_us);
-    sqlite3_bind_int64(by->put, 6, words);
+    database_bind_number(by->put, 3, record->kind);
+    database_bind_number(by->put, 4, record->class);
+    database_bind_number(by->put, 5, record->at_us);
+    database_bind_number(by->put, 6, words);
     database_bind(by->put, 7, record->words);
     database_bind(by->put, 8, record->body);
-    if (!database_do(db, by->put, e)) return false;
-    *ret_id = sqlite3_last_insert_rowid(db->handle);
+    if (!database_do(db, by->put, e) || !database_new_id(db, ret_id, e)) return false;
     sums->records++;
     sums->words += words;
     sums->bytes += (int64_t)record->body.len;
     return true;
 }
 
+static const char *learn_sql(const struct database *db) {
+    return database_sql(db, "INSERT INTO bank_words(rowid, place, words) VALUES(?, ?, ?)",
+                        "INSERT INTO bank_words(id, tokens)"
+                        " VALUES(?, string_to_array(rtrim('=' || ? || ' ' || ?), ' '))");
+}
+
 static bool learn_words(struct database *db, const struct retaining *by, int64_t bank,
                         int64_t id, struct str words, struct err *e) {
     char room[BANK_PLACE_BYTES];
     struct str place = bank_place(bank, room);
-    sqlite3_bind_int64(by->learn, 1, id);
-    sqlite3_bind_text(by->learn, 2, place.at, (int)place.len, SQLITE_STATIC);
-    sqlite3_bind_text(by->learn, 3, words.len ? words.at : "", (int)words.len, SQLITE_STATIC);
-    return database_do(db, by->learn, e);
+    struct buf list;
+    buf_init(&list, WORDS_LIST_MAX_BYTES);
+    bool ok = !database_is_postgres(db) || words_list(db, words, &list, e);
+    if (ok) {
+        database_bind_number(by->learn, 1, id);
+        database_bind_text(by->learn, 2, place);
+        database_bind_text(by->learn, 3, database_is_postgres(db) ? buf_str(&list) : words);
+        ok = database_do(db, by->learn, e);
+    }
+    buf_done(&list);
+    return ok;
 }
 
 static bool put_records(struct database *db, const struct bank_ask *ask,
@@ -87,13 +99,12 @@ static bool run_retain(struct database *db, void *ctx, struct err *e) {
                          "INSERT INTO bank_record(bank, name, kind, class, at_us, word_count,"
                          " words, body) VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
                          &by.put, e) &&
-        database_prepare(db, "INSERT INTO bank_words(rowid, place, words) VALUES(?, ?, ?)",
-                         &by.learn, e) &&
+        database_prepare(db, learn_sql(db), &by.learn, e) &&
         put_records(db, ask, &by, &sums, entries, e) && bank_note_sums(db, &sums, e) &&
         bank_append_events(db, ask, entries, ask->count, e) &&
         bank_audit(db, ask, STR("retain"), ask->count, e);
-    sqlite3_finalize(by.put);
-    sqlite3_finalize(by.learn);
+    database_finalize(by.put);
+    database_finalize(by.learn);
     return ok;
 }
 
@@ -132,56 +143,58 @@ struct bank_ask *bank_retain_start(struct store *store, struct loop *loop,
 /* --- forget ------------------------------------------------------------------------------- */
 
 /* Removing words from the index needs the old text. */
-bool bank_drop_record(struct database *db, sqlite3_stmt *row, struct bank_sums *sums,
+bool bank_drop_record(struct database *db, struct prepared *row, struct bank_sums *sums,
                       struct err *e) {
-    sqlite3_stmt *unlearn = NULL;
+    struct prepared *unlearn = NULL;
     char room[BANK_PLACE_BYTES];
     struct str place = bank_place(sums->id, room), words = database_bytes(row, 3);
-    int64_t id = sqlite3_column_int64(row, 0);
+    int64_t id = database_number_of(row, 0);
     bool ok = database_prepare(db,
-                               "INSERT INTO bank_words(bank_words, rowid, place, words)"
-                               " VALUES('delete', ?, ?, ?)",
+                               database_sql(db,
+                                            "INSERT INTO bank_words(bank_words, rowid, place,"
+                                            " words) VALUES('delete', ?, ?, ?)",
+                                            "DELETE FROM bank_words WHERE id = ?1"),
                                &unlearn, e);
     if (ok) {
-        sqlite3_bind_int64(unlearn, 1, id);
-        sqlite3_bind_text(unlearn, 2, place.at, (int)place.len, SQLITE_STATIC);
-        sqlite3_bind_text(unlearn, 3, words.at, (int)words.len, SQLITE_STATIC);
+        database_bind_number(unlearn, 1, id);
+        if (!database_is_postgres(db)) database_bind_text(unlearn, 2, place);
+        if (!database_is_postgres(db)) database_bind_text(unlearn, 3, words);
         ok = database_do(db, unlearn, e);
     }
-    sqlite3_finalize(unlearn);
+    database_finalize(unlearn);
     if (!ok || !database_run_with(db, "DELETE FROM bank_record WHERE id = ?1", id, e))
         return false;
     sums->records--;
-    sums->words -= sqlite3_column_int64(row, 1);
-    sums->bytes -= sqlite3_column_int64(row, 2);
+    sums->words -= database_number_of(row, 1);
+    sums->bytes -= database_number_of(row, 2);
     return true;
 }
 
-static bool forget_one(struct database *db, struct bank_ask *ask, sqlite3_stmt *find,
+static bool forget_one(struct database *db, struct bank_ask *ask, struct prepared *find,
                        struct str name, struct bank_sums *sums, struct err *e) {
     struct bank_item *items = (struct bank_item *)(uintptr_t)ask->answer.items;
     bool row = false;
-    sqlite3_bind_int64(find, 1, sums->id);
+    database_bind_number(find, 1, sums->id);
     database_bind(find, 2, name);
     bool ok = database_row(db, find, &row, e);
     if (ok && row) {
         items[ask->answer.count++].name = name;
         ok = bank_drop_record(db, find, sums, e);
     }
-    sqlite3_reset(find);
+    database_reset(find);
     return ok;
 }
 
 static bool forget_all(struct database *db, struct bank_ask *ask, struct bank_sums *sums,
                        struct err *e) {
-    sqlite3_stmt *find = NULL;
+    struct prepared *find = NULL;
     bool ok = database_prepare(db,
                                "SELECT id, word_count, length(body), words FROM bank_record"
                                " WHERE bank = ? AND name = ?",
                                &find, e);
     for (size_t i = 0; ok && i < ask->count; i++)
         ok = forget_one(db, ask, find, ask->names[i], sums, e);
-    sqlite3_finalize(find);
+    database_finalize(find);
     return ok;
 }
 

@@ -151,7 +151,7 @@ static bool is_out_of_memory(struct str verdict) {
 
 /* SQLite's own check of every page. */
 static bool check_pages(struct database *db, struct err *e) {
-    sqlite3_stmt *check = NULL;
+    struct prepared *check = NULL;
     bool row = false, ok = database_prepare(db, "PRAGMA integrity_check(1)", &check, e) &&
                            database_row(db, check, &row, e);
     struct str verdict = ok && row ? database_bytes(check, 0) : STR_EMPTY;
@@ -161,7 +161,7 @@ static bool check_pages(struct database *db, struct err *e) {
     } else if (ok && !str_equal(verdict, STR("ok"))) {
         ok = damaged(db->path, "its pages do not fit together", e);
     }
-    sqlite3_finalize(check);
+    database_finalize(check);
     return ok;
 }
 

@@ -137,6 +137,7 @@ static void checkpoint_finish(struct checkpoint *checkpoint, int pages) {
 }
 
 bool checkpoint_sync_failed(const struct checkpoint *checkpoint) {
+    if (!checkpoint) return false;
     return atomic_load(&checkpoint->sync_failed);
 }
 
@@ -146,6 +147,7 @@ void checkpoint_begin(struct checkpoint *checkpoint, int pages) {
 }
 
 void checkpoint_look(struct checkpoint *checkpoint, int pages) {
+    if (!checkpoint) return;
     if (pages < checkpoint->last_pages) checkpoint->fold_at_pages = CHECKPOINT_PAGES;
     checkpoint->last_pages = pages;
     if (pages < checkpoint->fold_at_pages || checkpoint->db->sync_failed) return;
@@ -159,6 +161,7 @@ void checkpoint_look(struct checkpoint *checkpoint, int pages) {
 }
 
 bool checkpoint_cut(struct checkpoint *checkpoint, struct err *e) {
+    if (!checkpoint) return true;
     state_of(checkpoint, true);
     if (checkpoint_sync_failed(checkpoint))
         return err_set(e, ERR_UNAVAILABLE, "store %s: it could not be synced; check the disk",

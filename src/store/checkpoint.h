@@ -14,6 +14,7 @@
 
 #include "store/reader.h"
 
+/* A store of PostgreSQL has none: NULL, and every function does nothing. */
 struct checkpoint;
 
 /* For the database that the store's thread has open as `db` (kept). The reader (kept, may be

@@ -4,98 +4,20 @@
 #include "base/log.h"
 #include "store/bank_inner.h"
 #include "store/check.h"
+#include "store/core_postgres.h"
+#include "store/create.h"
 #include "store/lock.h"
 #include "store/look.h"
 #include "store/resync.h"
 #include "store/schema.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define PROJECT_ROWS 512 /* a batch takes some milliseconds, during which no commit begins */
 #define LEARN_SESSIONS 1000
 #define GROUP_TASKS 64 /* tasks per transaction */
 #define PATH_BYTES (PATH_MAX + 64)
-
-/* --- the folder and a new file ------------------------------------------------------------ */
-
-static bool make_folder(const char *folder, struct err *e) {
-    char path[PATH_MAX];
-    size_t len = strlen(folder);
-    for (size_t i = 1; i <= len; i++) {
-        if (folder[i] != '/' && folder[i] != '\0') continue;
-        memcpy(path, folder, i);
-        path[i] = '\0';
-        if (mkdir(path, 0700) != 0 && errno != EEXIST && errno != EISDIR && i == len)
-            return err_set(e, ERR_UNAVAILABLE,
-                           "store %s: the folder cannot be made: %s; name another one with "
-                           "--data",
-                           folder, strerrordesc_np(errno));
-    }
-    return true;
-}
-
-static bool sync_path(const char *path, struct err *e) {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    bool ok = file >= 0 && fsync(file) == 0;
-    if (!ok)
-        err_set(e, ERR_UNAVAILABLE, "store %s: cannot be written to disk: %s; check the disk",
-                path, strerrordesc_np(errno));
-    if (file >= 0) close(file);
-    return ok;
-}
-
-/* SQLite gives its other files the mode of this file. */
-static bool make_private(const char *path, struct err *e) {
-    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0)
-        return err_set(e, ERR_UNAVAILABLE,
-                       "store %s: %s; make its folder writable for this user", path,
-                       strerrordesc_np(errno));
-    close(file);
-    return true;
-}
-
-static bool fill_new(struct core *core, const char *path, struct err *e) {
-    char settings[160];
-    snprintf(settings, sizeof(settings),
-             "PRAGMA page_size = %d; PRAGMA synchronous = OFF; PRAGMA journal_mode = WAL;"
-             "PRAGMA application_id = %d",
-             CHECK_PAGE_BYTES, SCHEMA_APPLICATION_ID);
-    struct database db = {.at_step = core->db.at_step, .ctx = core->db.ctx};
-    bool ok = database_open(&db, path, e);
-    if (ok) database_trust(&db);
-    ok = ok && database_run(&db, settings, e) && schema_migrate(&db, 0, e);
-    /* Closing would fold the log too, but would not report a failure. */
-    ok = ok && database_run(&db, "PRAGMA wal_checkpoint(TRUNCATE)", e);
-    database_close(&db);
-    return ok;
-}
-
-/* A new database is renamed when it is complete, so a file with the final name is never
- * partial. */
-static bool make_new(struct core *core, const char *folder, const char *path, struct err *e) {
-    static const char *const leftovers[] = {"", "-wal", "-shm", "-journal"};
-    char fresh[PATH_BYTES], file[PATH_BYTES + 8];
-    snprintf(fresh, sizeof(fresh), "%s/weir.db.new", folder);
-    for (size_t i = 0; i < ARRAY_LEN(leftovers); i++) {
-        snprintf(file, sizeof(file), "%s%s", fresh, leftovers[i]);
-        unlink(file);
-    }
-    if (!make_private(fresh, e) || !fill_new(core, fresh, e) || !sync_path(fresh, e))
-        return false;
-    database_reached(&core->db, "new filled");
-    if (rename(fresh, path) != 0)
-        return err_set(e, ERR_UNAVAILABLE, "store %s: cannot be named: %s; check the disk",
-                       path, strerrordesc_np(errno));
-    database_reached(&core->db, "new named");
-    return sync_path(folder, e);
-}
 
 /* --- opening ------------------------------------------------------------------------------ */
 
@@ -204,10 +126,10 @@ static bool open_folder(struct core *core, const char *folder, struct err *e) {
     bool is_new;
     int64_t version;
     snprintf(path, sizeof(path), "%s/weir.db", folder);
-    if (!make_folder(folder, e) || !lock_take(folder, &core->lock, e)) return false;
+    if (!create_folder(folder, e) || !lock_take(folder, &core->lock, e)) return false;
     if (!open_mark(core, folder, e)) return false;
     if (!check_file(path, &core->mark, &is_new, e)) return false;
-    if (is_new && !make_new(core, folder, path, e)) return false;
+    if (is_new && !create_file(&core->db, folder, path, e)) return false;
     if (!open_database(core, path, &version, e)) return false;
     database_trust(&core->db);
     if (!schema_migrate(&core->db, version, e)) return false;
@@ -216,6 +138,22 @@ static bool open_folder(struct core *core, const char *folder, struct err *e) {
     checkpoint_begin(core->checkpoint, core->wal_pages);
     core->open = !core->db.sync_failed;
     return core->open || could_not_sync(core, e);
+}
+
+/* The tables are there: `weir migrate` has made them. */
+static bool open_server(struct core *core, const struct store_options *options, struct err *e) {
+    if (!core_postgres_connect(core, options, e) || !row_open(&core->rows, &core->db, e) ||
+        !prepare(core, e) || !raise_epoch(core, e))
+        return false;
+    core->opened_with = core->rows.newest;
+    core->open = true;
+    return true;
+}
+
+static bool open_server_again(struct core *core, const struct store_options *options,
+                              struct err *e) {
+    return core_postgres_connect(core, options, e) && core_postgres_is_ours(core, e) &&
+           row_open(&core->rows, &core->db, e) && prepare(core, e);
 }
 
 static bool copy_folder(const struct store_options *options, char folder[static PATH_MAX],
@@ -237,13 +175,14 @@ bool core_open(struct core *core, const struct store_options *options,
         .reader = reader,
     };
     char folder[PATH_MAX];
+    if (options->postgres.len) return open_server(core, options, e);
     return copy_folder(options, folder, e) && open_folder(core, folder, e);
 }
 
 static void close_files(struct core *core) {
-    sqlite3_finalize(core->begin);
-    sqlite3_finalize(core->commit);
-    sqlite3_finalize(core->learn);
+    database_finalize(core->begin);
+    database_finalize(core->commit);
+    database_finalize(core->learn);
     answer_close(&core->answer);
     audit_close(&core->audit);
     project_close(&core->project);
@@ -269,6 +208,10 @@ void core_close(struct core *core) {
 
 /* --- after a failed sync ------------------------------------------------------------------ */
 
+void core_look(struct core *core) {
+    if (core->open && core_postgres_is_lost(core)) core->db.sync_failed = true;
+}
+
 bool core_stopped(const struct core *core) {
     return !core->open || core->db.sync_failed || checkpoint_sync_failed(core->checkpoint);
 }
@@ -293,8 +236,11 @@ bool core_reopen(struct core *core, const struct store_options *options, struct 
     close_files(core);
     core->learned = 0;
     core->wal_pages = 0;
-    core->open = copy_folder(options, folder, e) && open_again(core, folder, e);
+    core->open = options->postgres.len
+                     ? open_server_again(core, options, e)
+                     : copy_folder(options, folder, e) && open_again(core, folder, e);
     if (!core->open) return false;
+    core->opened_with = core->rows.newest;
     database_trust(&core->db);
     mark_note(&core->mark, core->rows.newest, core->epoch);
     database_reached(&core->db, "reopened");
@@ -312,7 +258,7 @@ static bool append(struct core *core, const struct store_write *write, struct er
         if (!row_place(&core->rows, row.bytes.len, &row.id, e)) return false;
         if (!look_at(&look, &row, &end, e)) return false;
         /* A reading of the tables that ran out of memory has rolled back everything. */
-        if (sqlite3_get_autocommit(core->db.handle))
+        if (!database_in_transaction(&core->db))
             return err_set(e, ERR_UNAVAILABLE,
                            "store %s: memory ran out; give the process more memory",
                            core->db.path);
@@ -384,7 +330,10 @@ static bool run_together(struct core *core, struct store_task *first,
         purges = purges || task->purges;
     }
     if (!stamp(core, &newest, e) || !audit_finish(&core->audit, e)) return undo(core);
-    if (purges && !database_run(&core->db, "INSERT OR REPLACE INTO meta VALUES('purge', 1)", e))
+    if (purges && !database_run(&core->db,
+                                "INSERT INTO meta VALUES('purge', 1)"
+                                " ON CONFLICT(name) DO NOTHING",
+                                e))
         return undo(core);
     database_reached(&core->db, "tasks done");
     if (!core_finish(core, newest, e)) return undo(core);
@@ -469,7 +418,7 @@ bool core_purge(struct core *core) {
 /* The tables can be rebuilt from the log, so their commits need not be synced. */
 static void sync_commits(struct core *core, bool sync) {
     struct err e;
-    if (core->durability != STORE_FULL) return;
+    if (core->durability != STORE_FULL || database_is_postgres(&core->db)) return;
     if (!database_run(&core->db, synchronous[sync ? STORE_FULL : STORE_NORMAL], &e))
         log_warning("%s", e.text);
 }
@@ -554,18 +503,18 @@ bool core_prune(struct core *core, uint64_t kept_ms, bool *ret_end, struct err *
 /* --- learning ----------------------------------------------------------------------------- */
 
 bool core_learn(struct core *core, bool *ret_all, struct err *e) {
-    sqlite3_stmt *learn = core->learn;
+    struct prepared *learn = core->learn;
     size_t seen = 0;
     bool row, ok;
-    sqlite3_bind_int64(learn, 1, core->learned);
-    sqlite3_bind_int64(learn, 2, LEARN_SESSIONS);
+    database_bind_number(learn, 1, core->learned);
+    database_bind_number(learn, 2, LEARN_SESSIONS);
     while ((ok = database_row(&core->db, learn, &row, e)) && row) {
-        core->learned = sqlite3_column_int64(learn, 0);
+        core->learned = database_number_of(learn, 0);
         session_filter_add(core->known, database_bytes(learn, 1), database_bytes(learn, 2),
                            database_bytes(learn, 3));
         seen++;
     }
-    sqlite3_reset(learn);
+    database_reset(learn);
     /* Sessions of rows that were pending at the start are added when those are projected. */
     *ret_all = ok && seen == 0 && core->project.done >= core->opened_with;
     return ok;

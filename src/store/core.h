@@ -26,7 +26,7 @@ struct core {
     struct audit audit;
     struct checkpoint *checkpoint;
     struct reader *reader; /* borrowed like `known`; NULL: none */
-    sqlite3_stmt *begin, *commit, *learn;
+    struct prepared *begin, *commit, *learn;
     bool open;           /* core_open() or core_reopen() succeeded */
     int64_t doubted;     /* the newest row of the last transaction */
     int wal_pages;       /* after the latest commit */
@@ -42,6 +42,9 @@ void core_close(struct core *core);
 /* Whether a sync has failed. Until core_reopen() nothing may be written, read or acknowledged:
  * requests fail and change nothing. */
 bool core_stopped(const struct core *core);
+
+/* Before new work: notice that a server closed its connection meanwhile. Does not block. */
+void core_look(struct core *core);
 
 /* Close everything but the lock, without folding or syncing. Overwrite the log with its own
  * bytes, open and inspect the database as at a start, and fold the whole log into it.

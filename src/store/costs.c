@@ -19,17 +19,19 @@ struct put {
 
 static bool run_put(struct database *db, void *ctx, struct err *e) {
     const struct put *put = ctx;
-    sqlite3_stmt *statement = NULL;
-    bool ok = database_prepare(
-        db, "INSERT OR REPLACE INTO usual(agent, model, samples) VALUES(?, ?, ?)", &statement,
-        e);
+    struct prepared *statement = NULL;
+    bool ok =
+        database_prepare(db,
+                         "INSERT INTO usual(agent, model, samples) VALUES(?, ?, ?)"
+                         " ON CONFLICT(agent, model) DO UPDATE SET samples = excluded.samples",
+                         &statement, e);
     if (ok) {
         database_bind(statement, 1, put->entry.agent);
         database_bind(statement, 2, put->entry.model);
         database_bind(statement, 3, put->entry.bytes);
         ok = database_do(db, statement, e);
     }
-    sqlite3_finalize(statement);
+    database_finalize(statement);
     return ok;
 }
 
@@ -62,7 +64,7 @@ struct costs_ask {
 };
 
 /* False: the array is full. */
-static bool costs_take(struct costs_ask *ask, sqlite3_stmt *row) {
+static bool costs_take(struct costs_ask *ask, struct prepared *row) {
     struct costs_entry *entry = &ask->entries[ask->count];
     if (ask->count == COSTS_ENTRIES_MAX ||
         !arena_str(ask->arena, database_bytes(row, 0), &entry->agent) ||
@@ -75,13 +77,13 @@ static bool costs_take(struct costs_ask *ask, sqlite3_stmt *row) {
 
 static bool run_read(struct database *db, void *ctx, struct err *e) {
     struct costs_ask *ask = ctx;
-    sqlite3_stmt *rows = NULL;
+    struct prepared *rows = NULL;
     bool row = false;
     ask->count = 0;
     bool ok = database_prepare(db, "SELECT agent, model, samples FROM usual", &rows, e);
     while (ok && (ok = database_row(db, rows, &row, e)) && row && costs_take(ask, rows))
         continue;
-    sqlite3_finalize(rows);
+    database_finalize(rows);
     return ok;
 }
 

@@ -1,5 +1,6 @@
 #include "store/database.h"
 
+#include "base/map.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -66,6 +67,16 @@ static bool leaves_doubt(struct database *db) {
     }
 }
 
+/* After a broken connection the outcome of what was under way is not known: as after a failed
+ * sync, it is seen once the database is open again. */
+static bool fail_postgres(struct database *db, struct err *e) {
+    if (postgres_session_broken(db->postgres)) db->sync_failed = true;
+    /* A constraint or a table that is missing is a mistake of ours. */
+    if (e->code == ERR_ALREADY_EXISTS || e->code == ERR_FAILED_PRECONDITION)
+        e->code = ERR_INTERNAL;
+    return false;
+}
+
 bool database_fail(struct database *db, struct err *e) {
     int sqlite = db->handle ? sqlite3_errcode(db->handle) & 0xFF : SQLITE_NOMEM;
     if (db->handle && leaves_doubt(db)) db->sync_failed = true;
@@ -116,61 +127,148 @@ void database_trust(struct database *db) {
     leave_log_alone(db, false);
 }
 
+bool database_open_postgres(struct database *db, const struct postgres_session_options *options,
+                            struct err *e) {
+    if (!open_with(db, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e) ||
+        !postgres_session_open(options, &db->postgres, e))
+        return false;
+    free(db->path);
+    db->path = str_dup(postgres_session_name(db->postgres));
+    db->texts = map_new();
+    return true;
+}
+
+static void close_postgres(struct database *db) {
+    size_t cursor = 0;
+    struct str text;
+    void *sql;
+    while (db->texts && map_next(db->texts, &cursor, &text, &sql)) free(sql);
+    if (db->texts) map_free(db->texts);
+    postgres_session_close(db->postgres);
+    db->texts = NULL;
+    db->postgres = NULL;
+}
+
 void database_close(struct database *db) {
     if (db->handle && db->sync_failed) leave_log_alone(db, true);
+    close_postgres(db);
     sqlite3_close_v2(db->handle);
     free(db->path);
     db->handle = NULL;
     db->path = NULL;
     db->sync_failed = false;
+    db->changes = 0;
 }
 
+/* --- statements ------------------------------------------------------------------------------ */
+
 bool database_run(struct database *db, const char *sql, struct err *e) {
+    if (db->postgres) return postgres_session_run(db->postgres, sql, e) || fail_postgres(db, e);
     if (sqlite3_exec(db->handle, sql, NULL, NULL, NULL) == SQLITE_OK) return true;
     return database_fail(db, e);
 }
 
-bool database_prepare(struct database *db, const char *sql, sqlite3_stmt **ret, struct err *e) {
-    if (sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL) ==
-        SQLITE_OK)
-        return true;
-    return database_fail(db, e);
+/* The text in PostgreSQL's form; the same text always at the same address. */
+static const char *translated(struct database *db, const char *sql) {
+    struct str text = str_from(sql);
+    char *known = map_find(db->texts, text);
+    if (known) return known;
+    struct buf out;
+    buf_init(&out, 64 * KIB);
+    postgres_statement_translate(text, &out);
+    known = str_dup(buf_str(&out));
+    buf_done(&out);
+    map_put(db->texts, text, known);
+    return known;
 }
 
-bool database_row(struct database *db, sqlite3_stmt *statement, bool *ret_row, struct err *e) {
-    int result = sqlite3_step(statement);
+bool database_prepare(struct database *db, const char *sql, struct prepared **ret,
+                      struct err *e) {
+    struct prepared prepared = {0};
+    if (db->postgres) {
+        prepared.postgres = postgres_statement_new(db->postgres, translated(db, sql));
+    } else if (sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT,
+                                  &prepared.sqlite, NULL) != SQLITE_OK) {
+        database_fail(db, e);
+        return false;
+    }
+    *ret = MEM_NEW(struct prepared);
+    **ret = prepared;
+    return true;
+}
+
+void database_finalize(struct prepared *statement) {
+    if (!statement) return;
+    sqlite3_finalize(statement->sqlite);
+    postgres_statement_free(statement->postgres);
+    free(statement);
+}
+
+int64_t database_changes(struct database *db) {
+    return db->postgres ? db->changes : sqlite3_changes64(db->handle);
+}
+
+bool database_new_id(struct database *db, int64_t *ret, struct err *e) {
+    if (db->postgres) return database_number(db, "SELECT lastval()", ret, e);
+    *ret = sqlite3_last_insert_rowid(db->handle);
+    return true;
+}
+
+bool database_in_transaction(struct database *db) {
+    return db->postgres ? postgres_session_in_transaction(db->postgres)
+                        : !sqlite3_get_autocommit(db->handle);
+}
+
+static bool row_of_postgres(struct database *db, struct prepared *statement, bool *ret_row,
+                            struct err *e) {
+    if (!postgres_statement_row(statement->postgres, ret_row, e)) return fail_postgres(db, e);
+    db->changes = postgres_statement_affected(statement->postgres);
+    return true;
+}
+
+bool database_row(struct database *db, struct prepared *statement, bool *ret_row,
+                  struct err *e) {
+    if (db->postgres) return row_of_postgres(db, statement, ret_row, e);
+    int result = sqlite3_step(statement->sqlite);
     if (result != SQLITE_ROW && result != SQLITE_DONE) return database_fail(db, e);
     *ret_row = result == SQLITE_ROW;
     return true;
 }
 
-bool database_do(struct database *db, sqlite3_stmt *statement, struct err *e) {
+bool database_do(struct database *db, struct prepared *statement, struct err *e) {
     bool row, ok = database_row(db, statement, &row, e);
-    sqlite3_reset(statement);
+    database_reset(statement);
     return ok;
 }
 
 bool database_run_with(struct database *db, const char *sql, int64_t number, struct err *e) {
-    sqlite3_stmt *statement = NULL;
+    struct prepared *statement = NULL;
     bool ok = database_prepare(db, sql, &statement, e);
     if (ok) {
-        sqlite3_bind_int64(statement, 1, number);
+        database_bind_number(statement, 1, number);
         ok = database_do(db, statement, e);
     }
-    sqlite3_finalize(statement);
+    database_finalize(statement);
     return ok;
 }
 
 bool database_number(struct database *db, const char *sql, int64_t *ret, struct err *e) {
-    sqlite3_stmt *statement = NULL;
+    struct prepared *statement = NULL;
     bool row = false,
          ok = database_prepare(db, sql, &statement, e) && database_row(db, statement, &row, e);
-    if (ok && row) *ret = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
+    if (ok && row) *ret = database_number_of(statement, 0);
+    database_finalize(statement);
     return ok;
 }
 
 void database_rollback(struct database *db) {
-    if (db->handle && !sqlite3_get_autocommit(db->handle))
+    struct err e;
+    if (db->postgres) {
+        bool ended = postgres_session_broken(db->postgres) || !database_in_transaction(db) ||
+                     database_run(db, "ROLLBACK", &e);
+        (void)ended; /* if not, the connection is broken, and the server ends it */
+        return;
+    }
+    if (db->handle && database_in_transaction(db))
         sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* database: one connection to the SQLite file, with SQLite's errors as ours.
+/* database: one connection to the SQLite file or to a PostgreSQL server, with its errors as ours.
  *
  * Statements are prepared once and kept. Every error names the file and the fix.
  *
@@ -10,14 +10,21 @@
 #define WEIR_STORE_DATABASE_H
 
 #include "base/err.h"
+#include "store/postgres_statement.h"
 
 #include <sqlite3.h>
 
 struct audit;
+struct prepared;
+
+struct map;
 
 struct database {
-    sqlite3 *handle;
+    sqlite3 *handle; /* of PostgreSQL's store: empty, in memory, for cutting texts into words */
     char *path;
+    struct postgres_session *postgres; /* NULL: SQLite */
+    struct map *texts;                 /* its statements, by the text they come from */
+    int64_t changes;                   /* of its latest statement */
     /* Called at each named step that reaches the disk; may be NULL. Tests kill the process
      * there. */
     void (*at_step)(const char *step, void *ctx);
@@ -42,6 +49,21 @@ MUST_CHECK bool database_open(struct database *db, const char *path, struct err 
  * readers have left it. */
 MUST_CHECK bool database_open_reader(struct database *db, const char *path, struct err *e);
 
+/* Open a database of PostgreSQL. db->path becomes its name. */
+MUST_CHECK bool database_open_postgres(struct database *db,
+                                       const struct postgres_session_options *options,
+                                       struct err *e);
+
+static inline bool database_is_postgres(const struct database *db) {
+    return db->postgres != NULL;
+}
+
+/* Where the two need different SQL. */
+static inline const char *database_sql(const struct database *db, const char *sqlite,
+                                       const char *postgres) {
+    return db->postgres ? postgres : sqlite;
+}
+
 void database_close(struct database *db);
 
 /* The file was checked: from now on closing may fold the write-ahead log into it. */
@@ -58,16 +80,16 @@ MUST_CHECK bool database_run_with(struct database *db, const char *sql, int64_t 
 MUST_CHECK bool database_number(struct database *db, const char *sql, int64_t *ret,
                                 struct err *e);
 
-MUST_CHECK bool database_prepare(struct database *db, const char *sql, sqlite3_stmt **ret,
+MUST_CHECK bool database_prepare(struct database *db, const char *sql, struct prepared **ret,
                                  struct err *e);
 
 /* Step to the next row; *ret_row is false after the last one. Reset the statement
  * afterwards. */
-MUST_CHECK bool database_row(struct database *db, sqlite3_stmt *statement, bool *ret_row,
+MUST_CHECK bool database_row(struct database *db, struct prepared *statement, bool *ret_row,
                              struct err *e);
 
 /* Run a statement that returns no rows, and reset it. */
-MUST_CHECK bool database_do(struct database *db, sqlite3_stmt *statement, struct err *e);
+MUST_CHECK bool database_do(struct database *db, struct prepared *statement, struct err *e);
 
 /* End a transaction that failed; harmless without one. */
 void database_rollback(struct database *db);
@@ -79,18 +101,96 @@ static inline void database_reached(struct database *db, const char *step) {
     if (db->at_step) db->at_step(step, db->ctx);
 }
 
+/* --- statements ------------------------------------------------------------------------------ */
+
+/* A statement that was prepared, its values, and the row it is at. */
+struct prepared {
+    sqlite3_stmt *sqlite; /* NULL: PostgreSQL's */
+    struct postgres_statement *postgres;
+};
+
 /* Bind bytes as they are, NUL and invalid UTF-8 included. Borrowed until the statement is
- * reset. */
-static inline void database_bind(sqlite3_stmt *statement, int place, struct str bytes) {
+ * reset. Places count from 1. */
+static inline void database_bind(struct prepared *statement, int place, struct str bytes) {
     const char *at = bytes.len ? bytes.at : "";
-    sqlite3_bind_blob64(statement, place, at, bytes.len, SQLITE_STATIC);
+    if (statement->sqlite)
+        sqlite3_bind_blob64(statement->sqlite, place, at, bytes.len, SQLITE_STATIC);
+    else
+        postgres_statement_bind(statement->postgres, place, postgres_bytes(bytes));
 }
 
-/* A column's bytes; valid until the next step or reset. */
-static inline struct str database_bytes(sqlite3_stmt *statement, int column) {
-    const void *at = sqlite3_column_blob(statement, column);
-    size_t len = (size_t)sqlite3_column_bytes(statement, column);
+/* The same with a copy, for bytes that change before the statement is reset. */
+static inline void database_bind_copy(struct prepared *statement, int place, struct str bytes) {
+    const char *at = bytes.len ? bytes.at : "";
+    if (statement->sqlite)
+        sqlite3_bind_blob64(statement->sqlite, place, at, bytes.len, SQLITE_TRANSIENT);
+    else
+        postgres_statement_bind_copy(statement->postgres, place, bytes);
+}
+
+static inline void database_bind_number(struct prepared *statement, int place, int64_t number) {
+    if (statement->sqlite)
+        sqlite3_bind_int64(statement->sqlite, place, number);
+    else
+        postgres_statement_bind(statement->postgres, place, postgres_int(number));
+}
+
+/* Text of ours, such as a query for an index. */
+static inline void database_bind_text(struct prepared *statement, int place, struct str text) {
+    if (statement->sqlite)
+        sqlite3_bind_text(statement->sqlite, place, text.len ? text.at : "", (int)text.len,
+                          SQLITE_STATIC);
+    else
+        postgres_statement_bind(statement->postgres, place, postgres_text(text));
+}
+
+static inline void database_bind_null(struct prepared *statement, int place) {
+    if (statement->sqlite)
+        sqlite3_bind_null(statement->sqlite, place);
+    else
+        postgres_statement_bind(statement->postgres, place, postgres_null());
+}
+
+/* Read a column of the row, counted from 0. Bytes are valid until the next step or reset. */
+static inline struct str database_bytes(struct prepared *statement, int column) {
+    if (!statement->sqlite) return postgres_statement_bytes(statement->postgres, column);
+    const void *at = sqlite3_column_blob(statement->sqlite, column);
+    size_t len = (size_t)sqlite3_column_bytes(statement->sqlite, column);
     return at ? str_of(at, len) : STR_EMPTY;
 }
+
+static inline int64_t database_number_of(struct prepared *statement, int column) {
+    return statement->sqlite ? sqlite3_column_int64(statement->sqlite, column)
+                             : postgres_statement_number(statement->postgres, column);
+}
+
+static inline double database_real_of(struct prepared *statement, int column) {
+    return statement->sqlite ? sqlite3_column_double(statement->sqlite, column)
+                             : postgres_statement_real(statement->postgres, column);
+}
+
+static inline bool database_is_null(struct prepared *statement, int column) {
+    return statement->sqlite ? sqlite3_column_type(statement->sqlite, column) == SQLITE_NULL
+                             : postgres_statement_is_null(statement->postgres, column);
+}
+
+static inline void database_reset(struct prepared *statement) {
+    if (statement->sqlite)
+        sqlite3_reset(statement->sqlite);
+    else
+        postgres_statement_reset(statement->postgres);
+}
+
+/* Accepts NULL. */
+void database_finalize(struct prepared *statement);
+
+/* How many rows the latest statement changed. */
+int64_t database_changes(struct database *db);
+
+/* The id that the latest insert was given. */
+MUST_CHECK bool database_new_id(struct database *db, int64_t *ret, struct err *e);
+
+/* Whether a transaction is open. */
+bool database_in_transaction(struct database *db);
 
 #endif

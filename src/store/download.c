@@ -59,12 +59,17 @@ static void keep_row(struct download_ask *ask, const struct download_row *row) {
 static bool put_row(struct database *db, void *ctx, struct err *e) {
     const struct download_ask *ask = ctx;
     const struct download_row *row = &ask->row;
-    sqlite3_stmt *put = NULL;
+    struct prepared *put = NULL;
     bool ok = database_prepare(
         db,
-        "INSERT OR REPLACE INTO download(name, connector, model, owner, reason, message,"
+        "INSERT INTO download(name, connector, model, owner, reason, message,"
         " state, received, total, created_ms, updated_ms, retryable)"
-        " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT(name) DO UPDATE SET connector = excluded.connector,"
+        " model = excluded.model, owner = excluded.owner, reason = excluded.reason,"
+        " message = excluded.message, state = excluded.state, received = excluded.received,"
+        " total = excluded.total, created_ms = excluded.created_ms,"
+        " updated_ms = excluded.updated_ms, retryable = excluded.retryable",
         &put, e);
     if (ok) {
         database_bind(put, 1, row->id);
@@ -73,15 +78,15 @@ static bool put_row(struct database *db, void *ctx, struct err *e) {
         database_bind(put, 4, row->owner);
         database_bind(put, 5, row->reason);
         database_bind(put, 6, row->message);
-        sqlite3_bind_int64(put, 7, row->state);
-        sqlite3_bind_int64(put, 8, row->received);
-        sqlite3_bind_int64(put, 9, row->total);
-        sqlite3_bind_int64(put, 10, row->created_ms);
-        sqlite3_bind_int64(put, 11, row->updated_ms);
-        sqlite3_bind_int64(put, 12, row->retryable);
+        database_bind_number(put, 7, row->state);
+        database_bind_number(put, 8, row->received);
+        database_bind_number(put, 9, row->total);
+        database_bind_number(put, 10, row->created_ms);
+        database_bind_number(put, 11, row->updated_ms);
+        database_bind_number(put, 12, row->retryable);
         ok = database_do(db, put, e);
     }
-    sqlite3_finalize(put);
+    database_finalize(put);
     return ok;
 }
 
@@ -98,13 +103,13 @@ struct download_ask *download_put_start(struct store *store, struct loop *loop,
 
 static bool drop_row(struct database *db, void *ctx, struct err *e) {
     const struct download_ask *ask = ctx;
-    sqlite3_stmt *drop = NULL;
+    struct prepared *drop = NULL;
     bool ok = database_prepare(db, "DELETE FROM download WHERE name = ?", &drop, e);
     if (ok) {
         database_bind(drop, 1, ask->row.id);
         ok = database_do(db, drop, e);
     }
-    sqlite3_finalize(drop);
+    database_finalize(drop);
     return ok;
 }
 
@@ -121,7 +126,7 @@ void download_drop(struct store *store, struct loop *loop, struct str id) {
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-static bool read_row(sqlite3_stmt *statement, struct arena *arena, struct download_row *ret,
+static bool read_row(struct prepared *statement, struct arena *arena, struct download_row *ret,
                      struct err *e) {
     struct str *texts[] = {&ret->id,    &ret->connector, &ret->model,
                            &ret->owner, &ret->reason,    &ret->message};
@@ -129,18 +134,18 @@ static bool read_row(sqlite3_stmt *statement, struct arena *arena, struct downlo
         if (!arena_str(arena, database_bytes(statement, (int)i), texts[i]))
             return err_set(e, ERR_TOO_LARGE, "the downloads are more than can be read at once");
     }
-    ret->state = sqlite3_column_int64(statement, 6);
-    ret->received = sqlite3_column_int64(statement, 7);
-    ret->total = sqlite3_column_int64(statement, 8);
-    ret->created_ms = sqlite3_column_int64(statement, 9);
-    ret->updated_ms = sqlite3_column_int64(statement, 10);
-    ret->retryable = sqlite3_column_int64(statement, 11) != 0;
+    ret->state = database_number_of(statement, 6);
+    ret->received = database_number_of(statement, 7);
+    ret->total = database_number_of(statement, 8);
+    ret->created_ms = database_number_of(statement, 9);
+    ret->updated_ms = database_number_of(statement, 10);
+    ret->retryable = database_number_of(statement, 11) != 0;
     return true;
 }
 
 static bool list_rows(struct database *db, void *ctx, struct err *e) {
     struct download_ask *ask = ctx;
-    sqlite3_stmt *list = NULL;
+    struct prepared *list = NULL;
     bool row = false;
     arena_free(ask->texts);
     ask->texts = arena_new(TEXTS_MAX_BYTES);
@@ -154,7 +159,7 @@ static bool list_rows(struct database *db, void *ctx, struct err *e) {
     while (ok && (ok = database_row(db, list, &row, e)) && row &&
            ask->count < DOWNLOAD_ROWS_MAX)
         ok = read_row(list, ask->texts, &ask->rows[ask->count++], e);
-    sqlite3_finalize(list);
+    database_finalize(list);
     return ok;
 }
 

@@ -28,7 +28,7 @@ static void add_run(struct erase_runs *runs, uint64_t id) {
 static bool find_session(struct database *db, struct str workspace, struct str user,
                          struct str session, int64_t *ret_id, uint64_t *ret_newest,
                          struct err *e) {
-    sqlite3_stmt *find = NULL;
+    struct prepared *find = NULL;
     bool row = false;
     bool ok = database_prepare(db,
                                "SELECT id, newest_run FROM session"
@@ -41,10 +41,10 @@ static bool find_session(struct database *db, struct str workspace, struct str u
         ok = database_row(db, find, &row, e);
     }
     if (ok && row) {
-        *ret_id = sqlite3_column_int64(find, 0);
-        *ret_newest = (uint64_t)sqlite3_column_int64(find, 1);
+        *ret_id = database_number_of(find, 0);
+        *ret_newest = (uint64_t)database_number_of(find, 1);
     }
-    sqlite3_finalize(find);
+    database_finalize(find);
     return ok && (row || err_set(e, ERR_NOT_FOUND, "there is no such session"));
 }
 
@@ -91,7 +91,7 @@ struct eraser {
     struct database *db;
     struct rows rows;
     struct runs runs;
-    sqlite3_stmt *rewrite, *remove, *remove_run;
+    struct prepared *rewrite, *remove, *remove_run;
     struct buf kept; /* sections of other runs in a row */
 };
 
@@ -106,17 +106,17 @@ static bool eraser_open(struct eraser *eraser, struct database *db, struct err *
 }
 
 static void eraser_close(struct eraser *eraser) {
-    sqlite3_finalize(eraser->rewrite);
-    sqlite3_finalize(eraser->remove);
-    sqlite3_finalize(eraser->remove_run);
+    database_finalize(eraser->rewrite);
+    database_finalize(eraser->remove);
+    database_finalize(eraser->remove_run);
     run_close(&eraser->runs);
     row_close(&eraser->rows);
     buf_done(&eraser->kept);
 }
 
-static bool remove_by_id(struct eraser *eraser, sqlite3_stmt *statement, int64_t id,
+static bool remove_by_id(struct eraser *eraser, struct prepared *statement, int64_t id,
                          struct err *e) {
-    sqlite3_bind_int64(statement, 1, id);
+    database_bind_number(statement, 1, id);
     return database_do(eraser->db, statement, e);
 }
 
@@ -127,10 +127,10 @@ static bool write_kept(struct eraser *eraser, int64_t id, uint64_t owner, struct
     if (kept.len == 0 && id != eraser->rows.newest)
         return remove_by_id(eraser, eraser->remove, id, e);
     if (kept.len == 0) owner = 0;
-    sqlite3_bind_int64(eraser->rewrite, 1, (int64_t)owner);
-    sqlite3_bind_int64(eraser->rewrite, 2, (int64_t)sum_of(owner, kept));
+    database_bind_number(eraser->rewrite, 1, (int64_t)owner);
+    database_bind_number(eraser->rewrite, 2, (int64_t)sum_of(owner, kept));
     database_bind(eraser->rewrite, 3, kept);
-    sqlite3_bind_int64(eraser->rewrite, 4, id);
+    database_bind_number(eraser->rewrite, 4, id);
     return database_do(eraser->db, eraser->rewrite, e);
 }
 
@@ -201,19 +201,19 @@ static int compare_runs(const void *a, const void *b) {
 
 /* There are few artifacts and no index by run, so all are scanned, without their bytes. */
 static bool erase_artifacts(struct database *db, const struct erase_runs *runs, struct err *e) {
-    sqlite3_stmt *list = NULL;
+    struct prepared *list = NULL;
     struct found_rows found = {.count = 0};
     uint64_t *sorted = mem_alloc((runs->count + 1) * sizeof(*sorted));
     if (runs->count) memcpy(sorted, runs->ids, runs->count * sizeof(*sorted));
     qsort(sorted, runs->count, sizeof(*sorted), compare_runs);
     bool row, ok = database_prepare(db, "SELECT id, run FROM artifact", &list, e);
     while (ok && (ok = database_row(db, list, &row, e)) && row) {
-        struct row noted = {.id = sqlite3_column_int64(list, 0)};
-        uint64_t run = (uint64_t)sqlite3_column_int64(list, 1);
+        struct row noted = {.id = database_number_of(list, 0)};
+        uint64_t run = (uint64_t)database_number_of(list, 1);
         if (bsearch(&run, sorted, runs->count, sizeof(run), compare_runs))
             ok = note_row(&noted, &found, e);
     }
-    sqlite3_finalize(list);
+    database_finalize(list);
     free(sorted);
     for (size_t i = 0; ok && i < found.count; i++) {
         ok = database_run_with(db, "DELETE FROM artifact_token WHERE artifact = ?",

@@ -22,8 +22,8 @@ struct event_log {
     int64_t first, last, dropped, bytes;
 };
 
-static void bind_key(sqlite3_stmt *statement, const struct event_log_key *key) {
-    sqlite3_bind_int64(statement, 1, key->kind);
+static void bind_key(struct prepared *statement, const struct event_log_key *key) {
+    database_bind_number(statement, 1, key->kind);
     database_bind(statement, 2, key->owner.app);
     database_bind(statement, 3, key->owner.subject);
     database_bind(statement, 4, key->name);
@@ -31,7 +31,7 @@ static void bind_key(sqlite3_stmt *statement, const struct event_log_key *key) {
 
 static bool event_log_find(struct database *db, const struct event_log_key *key,
                            struct event_log *ret, struct err *e) {
-    sqlite3_stmt *find = NULL;
+    struct prepared *find = NULL;
     bool row = false;
     bool ok = database_prepare(db,
                                "SELECT id, last, dropped, bytes, first FROM event_log"
@@ -44,13 +44,13 @@ static bool event_log_find(struct database *db, const struct event_log_key *key,
     }
     if (ok && row)
         *ret = (struct event_log){
-            .id = sqlite3_column_int64(find, 0),
-            .last = sqlite3_column_int64(find, 1),
-            .dropped = sqlite3_column_int64(find, 2),
-            .bytes = sqlite3_column_int64(find, 3),
-            .first = sqlite3_column_int64(find, 4),
+            .id = database_number_of(find, 0),
+            .last = database_number_of(find, 1),
+            .dropped = database_number_of(find, 2),
+            .bytes = database_number_of(find, 3),
+            .first = database_number_of(find, 4),
         };
-    sqlite3_finalize(find);
+    database_finalize(find);
     return ok;
 }
 
@@ -58,7 +58,7 @@ static bool event_log_find(struct database *db, const struct event_log_key *key,
 
 static bool event_log_make(struct database *db, const struct event_log_key *key,
                            struct event_log *ret, struct err *e) {
-    sqlite3_stmt *make = NULL;
+    struct prepared *make = NULL;
     int64_t floor = 0;
     bool ok = database_number(db, FLOOR, &floor, e) &&
               database_prepare(db,
@@ -67,28 +67,25 @@ static bool event_log_make(struct database *db, const struct event_log_key *key,
                                &make, e);
     if (ok) {
         bind_key(make, key);
-        sqlite3_bind_int64(make, 5, floor);
+        database_bind_number(make, 5, floor);
         ok = database_do(db, make, e);
     }
-    sqlite3_finalize(make);
-    *ret = (struct event_log){.id = sqlite3_last_insert_rowid(db->handle),
-                              .first = floor,
-                              .last = floor,
-                              .dropped = floor};
-    return ok;
+    database_finalize(make);
+    *ret = (struct event_log){.first = floor, .last = floor, .dropped = floor};
+    return ok && database_new_id(db, &ret->id, e);
 }
 
 /* --- appending ---------------------------------------------------------------------------- */
 
-static bool put_entry(struct database *db, sqlite3_stmt *put, struct event_log *log,
+static bool put_entry(struct database *db, struct prepared *put, struct event_log *log,
                       const struct event_log_entry *entry, struct err *e) {
     assert(entry->label.len <= EVENT_LOG_LABEL_MAX_BYTES);
     int64_t size =
         (int64_t)(entry->label.len + entry->bytes.len + entry->body.len) + ENTRY_OVERHEAD;
-    sqlite3_bind_int64(put, 1, log->id);
-    sqlite3_bind_int64(put, 2, log->last + 1);
-    sqlite3_bind_int64(put, 3, entry->record);
-    sqlite3_bind_int64(put, 4, size);
+    database_bind_number(put, 1, log->id);
+    database_bind_number(put, 2, log->last + 1);
+    database_bind_number(put, 3, entry->record);
+    database_bind_number(put, 4, size);
     database_bind(put, 5, entry->label);
     database_bind(put, 6, entry->bytes);
     database_bind(put, 7, entry->body);
@@ -100,13 +97,13 @@ static bool put_entry(struct database *db, sqlite3_stmt *put, struct event_log *
 
 static bool put_entries(struct database *db, struct event_log *log,
                         const struct event_log_entry *entries, size_t count, struct err *e) {
-    sqlite3_stmt *put = NULL;
+    struct prepared *put = NULL;
     bool ok = database_prepare(db,
                                "INSERT INTO event_log_entry(log, sequence, record, size, label,"
                                " bytes, body) VALUES(?, ?, ?, ?, ?, ?, ?)",
                                &put, e);
     for (size_t i = 0; ok && i < count; i++) ok = put_entry(db, put, log, &entries[i], e);
-    sqlite3_finalize(put);
+    database_finalize(put);
     return ok;
 }
 
@@ -116,41 +113,41 @@ static bool event_log_is_over(const struct event_log *log, enum event_log_kind k
            (count > limits[kind].max_events || log->bytes > limits[kind].max_bytes);
 }
 
-static bool drop_oldest(struct database *db, sqlite3_stmt *drop, struct event_log *log,
+static bool drop_oldest(struct database *db, struct prepared *drop, struct event_log *log,
                         struct err *e) {
     bool row = false;
-    sqlite3_bind_int64(drop, 1, log->id);
-    sqlite3_bind_int64(drop, 2, log->dropped + 1);
+    database_bind_number(drop, 1, log->id);
+    database_bind_number(drop, 2, log->dropped + 1);
     if (!database_row(db, drop, &row, e)) return false;
-    if (row) log->bytes -= sqlite3_column_int64(drop, 0);
+    if (row) log->bytes -= database_number_of(drop, 0);
     log->dropped++;
     return database_do(db, drop, e);
 }
 
 static bool trim(struct database *db, enum event_log_kind kind, struct event_log *log,
                  struct err *e) {
-    sqlite3_stmt *drop = NULL;
+    struct prepared *drop = NULL;
     if (!event_log_is_over(log, kind)) return true;
     bool ok = database_prepare(
         db, "DELETE FROM event_log_entry WHERE log = ? AND sequence = ? RETURNING size", &drop,
         e);
     while (ok && event_log_is_over(log, kind)) ok = drop_oldest(db, drop, log, e);
-    sqlite3_finalize(drop);
+    database_finalize(drop);
     return ok;
 }
 
 static bool event_log_note(struct database *db, const struct event_log *log, struct err *e) {
-    sqlite3_stmt *note = NULL;
+    struct prepared *note = NULL;
     bool ok = database_prepare(
         db, "UPDATE event_log SET last = ?, dropped = ?, bytes = ? WHERE id = ?", &note, e);
     if (ok) {
-        sqlite3_bind_int64(note, 1, log->last);
-        sqlite3_bind_int64(note, 2, log->dropped);
-        sqlite3_bind_int64(note, 3, log->bytes);
-        sqlite3_bind_int64(note, 4, log->id);
+        database_bind_number(note, 1, log->last);
+        database_bind_number(note, 2, log->dropped);
+        database_bind_number(note, 3, log->bytes);
+        database_bind_number(note, 4, log->id);
         ok = database_do(db, note, e);
     }
-    sqlite3_finalize(note);
+    database_finalize(note);
     return ok;
 }
 
@@ -165,8 +162,9 @@ bool event_log_append(struct database *db, const struct event_log_key *key,
 /* A log that is made again under the same name must go on above every number that it had. */
 static bool raise_floor(struct database *db, int64_t last, struct err *e) {
     return database_run_with(db,
-                             "INSERT OR REPLACE INTO meta VALUES('event_log',"
-                             " max(?1, coalesce((" FLOOR "), 0)))",
+                             "INSERT INTO meta VALUES('event_log',"
+                             " max(?1, coalesce((" FLOOR "), 0)))"
+                             " ON CONFLICT(name) DO UPDATE SET value = excluded.value",
                              last, e);
 }
 
@@ -214,20 +212,20 @@ static const char page_sql[] =
     " LEFT JOIN bank AS b ON b.id = r.bank AND b.state = 0"
     " WHERE e.log = ?1 AND e.sequence > ?2 ORDER BY e.sequence";
 
-static bool keep_event(struct event_log_ask *ask, sqlite3_stmt *row,
+static bool keep_event(struct event_log_ask *ask, struct prepared *row,
                        struct event_log_event *ret, struct err *e) {
-    ret->sequence = (uint64_t)sqlite3_column_int64(row, 0);
+    ret->sequence = (uint64_t)database_number_of(row, 0);
     return (arena_str(ask->arena, database_bytes(row, 1), &ret->label) &&
             arena_str(ask->arena, database_bytes(row, 2), &ret->bytes) &&
             arena_str(ask->arena, database_bytes(row, 3), &ret->body)) ||
            err_set(e, ERR_RESOURCE_EXHAUSTED, "event log: a page is too large");
 }
 
-static size_t event_bytes(sqlite3_stmt *row) {
+static size_t event_bytes(struct prepared *row) {
     return database_bytes(row, 1).len + database_bytes(row, 2).len + database_bytes(row, 3).len;
 }
 
-static bool read_events(struct database *db, struct event_log_ask *ask, sqlite3_stmt *rows,
+static bool read_events(struct database *db, struct event_log_ask *ask, struct prepared *rows,
                         struct err *e) {
     struct event_log_page *page = &ask->page;
     struct event_log_event *events =
@@ -249,7 +247,7 @@ static bool read_events(struct database *db, struct event_log_ask *ask, sqlite3_
 static bool run_read(struct database *db, void *ctx, struct err *e) {
     struct event_log_ask *ask = ctx;
     struct event_log log;
-    sqlite3_stmt *rows = NULL;
+    struct prepared *rows = NULL;
     ask->page = (struct event_log_page){.count = 0};
     if (!event_log_find(db, &ask->key, &log, e)) return false;
     ask->page.first = (uint64_t)log.first;
@@ -261,11 +259,11 @@ static bool run_read(struct database *db, void *ctx, struct err *e) {
                            EVENT_LOG_PAGE_EVENTS * (sizeof(struct event_log_event) + 192));
     bool ok = database_prepare(db, page_sql, &rows, e);
     if (ok) {
-        sqlite3_bind_int64(rows, 1, log.id);
-        sqlite3_bind_int64(rows, 2, (int64_t)ask->after);
+        database_bind_number(rows, 1, log.id);
+        database_bind_number(rows, 2, (int64_t)ask->after);
         ok = read_events(db, ask, rows, e);
     }
-    sqlite3_finalize(rows);
+    database_finalize(rows);
     return ok;
 }
 

@@ -7,12 +7,13 @@
 bool key_open(struct key_table *table, struct database *db, struct err *e) {
     *table = (struct key_table){.db = db};
     buf_init(&table->reached, REACHED_MAX_BYTES);
-    return database_prepare(db,
-                            "INSERT INTO keyed VALUES(?, ?, ?, ?, ?, ?, ?)"
-                            " ON CONFLICT DO UPDATE SET run = excluded.run,"
-                            " started_ms = excluded.started_ms, print = excluded.print,"
-                            " seq = excluded.seq",
-                            &table->put, e) &&
+    return database_prepare(
+               db,
+               "INSERT INTO keyed VALUES(?, ?, ?, ?, ?, ?, ?)"
+               " ON CONFLICT(workspace, user, key) DO UPDATE SET run = excluded.run,"
+               " started_ms = excluded.started_ms, print = excluded.print,"
+               " seq = excluded.seq",
+               &table->put, e) &&
            database_prepare(db,
                             "SELECT run, started_ms, print, seq FROM keyed"
                             " WHERE workspace = ? AND user = ? AND key = ?",
@@ -30,14 +31,14 @@ bool key_open(struct key_table *table, struct database *db, struct err *e) {
 }
 
 void key_close(struct key_table *table) {
-    sqlite3_finalize(table->put);
-    sqlite3_finalize(table->find);
-    sqlite3_finalize(table->walk);
-    sqlite3_finalize(table->prune);
+    database_finalize(table->put);
+    database_finalize(table->find);
+    database_finalize(table->walk);
+    database_finalize(table->prune);
     buf_done(&table->reached);
 }
 
-static void bind_names(sqlite3_stmt *statement, const struct key_entry *entry) {
+static void bind_names(struct prepared *statement, const struct key_entry *entry) {
     database_bind(statement, 1, entry->workspace);
     database_bind(statement, 2, entry->user);
     database_bind(statement, 3, entry->key);
@@ -45,10 +46,10 @@ static void bind_names(sqlite3_stmt *statement, const struct key_entry *entry) {
 
 bool key_write(struct key_table *table, const struct key_entry *entry, struct err *e) {
     bind_names(table->put, entry);
-    sqlite3_bind_int64(table->put, 4, (int64_t)entry->means.run);
-    sqlite3_bind_int64(table->put, 5, entry->means.started_ms);
+    database_bind_number(table->put, 4, (int64_t)entry->means.run);
+    database_bind_number(table->put, 5, entry->means.started_ms);
     database_bind(table->put, 6, entry->means.print);
-    sqlite3_bind_int64(table->put, 7, (int64_t)entry->means.seq);
+    database_bind_number(table->put, 7, (int64_t)entry->means.seq);
     return database_do(table->db, table->put, e);
 }
 
@@ -59,13 +60,13 @@ bool key_find(struct key_table *table, struct key_entry *entry, struct arena *ar
     bind_names(table->find, entry);
     ok = database_row(table->db, table->find, &found, e);
     if (ok && found) {
-        entry->means.run = (uint64_t)sqlite3_column_int64(table->find, 0);
-        entry->means.started_ms = sqlite3_column_int64(table->find, 1);
-        entry->means.seq = (uint64_t)sqlite3_column_int64(table->find, 3);
+        entry->means.run = (uint64_t)database_number_of(table->find, 0);
+        entry->means.started_ms = database_number_of(table->find, 1);
+        entry->means.seq = (uint64_t)database_number_of(table->find, 3);
         ok = arena_str(arena, database_bytes(table->find, 2), &entry->means.print) ||
              err_set(e, ERR_RESOURCE_EXHAUSTED, "store: a fingerprint has no room");
     }
-    sqlite3_reset(table->find);
+    database_reset(table->find);
     return ok;
 }
 
@@ -102,17 +103,13 @@ bool key_item_read(struct str bytes, struct key_item *ret) {
 
 /* --- the walk ----------------------------------------------------------------------------- */
 
-/* Bind a copy, because the walk moves on. An empty text sorts before every entry. */
-static void bind_copy(sqlite3_stmt *statement, int place, struct str text) {
-    sqlite3_bind_blob64(statement, place, text.len ? text.at : "", text.len, SQLITE_TRANSIENT);
-}
-
-static void bind_reached(const struct key_table *table, sqlite3_stmt *statement, int place) {
+/* Copies, because the walk moves on. An empty text sorts before every entry. */
+static void bind_reached(const struct key_table *table, struct prepared *statement, int place) {
     struct str all = buf_str(&table->reached);
     struct str rest = str_skip(all, table->reached_workspace_len);
-    bind_copy(statement, place, str_head(all, table->reached_workspace_len));
-    bind_copy(statement, place + 1, str_head(rest, table->reached_user_len));
-    bind_copy(statement, place + 2, str_skip(rest, table->reached_user_len));
+    database_bind_copy(statement, place, str_head(all, table->reached_workspace_len));
+    database_bind_copy(statement, place + 1, str_head(rest, table->reached_user_len));
+    database_bind_copy(statement, place + 2, str_skip(rest, table->reached_user_len));
 }
 
 static void note_reached(struct key_table *table) {
@@ -136,15 +133,15 @@ static bool walk(struct key_table *table, int64_t before_ms, size_t *ret_seen, s
                  struct err *e) {
     size_t seen = 0, old = 0;
     bool row, ok;
-    sqlite3_bind_int64(table->walk, 1, before_ms);
+    database_bind_number(table->walk, 1, before_ms);
     bind_reached(table, table->walk, 2);
-    sqlite3_bind_int64(table->walk, 5, KEY_WALK_ENTRIES);
+    database_bind_number(table->walk, 5, KEY_WALK_ENTRIES);
     while ((ok = database_row(table->db, table->walk, &row, e)) && row) {
-        if (sqlite3_column_int64(table->walk, 3)) old++;
+        if (database_number_of(table->walk, 3)) old++;
         note_reached(table);
         seen++;
     }
-    sqlite3_reset(table->walk);
+    database_reset(table->walk);
     *ret_seen = seen;
     *ret_old = old;
     return ok;
@@ -155,7 +152,7 @@ bool key_prune(struct key_table *table, int64_t before_ms, bool *ret_end, struct
     bind_reached(table, table->prune, 2);
     bool ok = walk(table, before_ms, &seen, &old, e);
     if (ok && old) {
-        sqlite3_bind_int64(table->prune, 1, before_ms);
+        database_bind_number(table->prune, 1, before_ms);
         bind_reached(table, table->prune, 5);
         ok = database_do(table->db, table->prune, e);
     }

@@ -39,7 +39,7 @@ struct key_entry {
 
 struct key_table {
     struct database *db;
-    sqlite3_stmt *put, *find, *walk, *prune;
+    struct prepared *put, *find, *walk, *prune;
     struct buf reached; /* the last entry the walk looked at; empty: at the start */
     size_t reached_workspace_len, reached_user_len; /* of that, the rest is the key */
 };

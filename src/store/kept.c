@@ -36,10 +36,10 @@ static void ask_free(struct kept_ask *ask) {
 
 /* --- write -------------------------------------------------------------------------------- */
 
-static bool write_record(struct database *db, sqlite3_stmt *put, sqlite3_stmt *remove,
+static bool write_record(struct database *db, struct prepared *put, struct prepared *remove,
                          const struct kept_record *record, struct err *e) {
-    sqlite3_stmt *statement = record->gone ? remove : put;
-    sqlite3_bind_int64(statement, 1, record->space);
+    struct prepared *statement = record->gone ? remove : put;
+    database_bind_number(statement, 1, record->space);
     database_bind(statement, 2, record->key);
     if (!record->gone) database_bind(statement, 3, record->bytes);
     return database_do(db, statement, e);
@@ -47,15 +47,16 @@ static bool write_record(struct database *db, sqlite3_stmt *put, sqlite3_stmt *r
 
 static bool run_write(struct database *db, void *ctx, struct err *e) {
     const struct kept_ask *ask = ctx;
-    sqlite3_stmt *put = NULL, *remove = NULL;
-    bool ok =
-        database_prepare(db, "INSERT OR REPLACE INTO kept(space, key, bytes) VALUES(?, ?, ?)",
-                         &put, e) &&
-        database_prepare(db, "DELETE FROM kept WHERE space = ? AND key = ?", &remove, e);
+    struct prepared *put = NULL, *remove = NULL;
+    bool ok = database_prepare(db,
+                               "INSERT INTO kept(space, key, bytes) VALUES(?, ?, ?)"
+                               " ON CONFLICT(space, key) DO UPDATE SET bytes = excluded.bytes",
+                               &put, e) &&
+              database_prepare(db, "DELETE FROM kept WHERE space = ? AND key = ?", &remove, e);
     for (size_t i = 0; ok && i < ask->count; i++)
         ok = write_record(db, put, remove, &ask->records[i], e);
-    sqlite3_finalize(put);
-    sqlite3_finalize(remove);
+    database_finalize(put);
+    database_finalize(remove);
     return ok;
 }
 
@@ -91,13 +92,13 @@ struct kept_ask *kept_write_start(struct store *store, struct loop *loop,
 
 /* --- read --------------------------------------------------------------------------------- */
 
-static bool take_row(struct kept_ask *ask, sqlite3_stmt *row, struct err *e) {
+static bool take_row(struct kept_ask *ask, struct prepared *row, struct err *e) {
     if (ask->count == ask->room) {
         ask->room = ask->room ? 2 * ask->room : RECORDS_FIRST;
         ask->records = mem_resize(ask->records, ask->room * sizeof(*ask->records));
     }
     struct kept_record *record = &ask->records[ask->count];
-    *record = (struct kept_record){.space = (enum kept_space)sqlite3_column_int64(row, 0)};
+    *record = (struct kept_record){.space = (enum kept_space)database_number_of(row, 0)};
     if (!arena_str(ask->arena, database_bytes(row, 1), &record->key) ||
         !arena_str(ask->arena, database_bytes(row, 2), &record->bytes))
         return err_set(e, ERR_RESOURCE_EXHAUSTED, "the records have more than %zu bytes",
@@ -108,7 +109,7 @@ static bool take_row(struct kept_ask *ask, sqlite3_stmt *row, struct err *e) {
 
 static bool run_read(struct database *db, void *ctx, struct err *e) {
     struct kept_ask *ask = ctx;
-    sqlite3_stmt *rows = NULL;
+    struct prepared *rows = NULL;
     bool row = false;
     ask->count = 0;
     bool ok = database_prepare(db,
@@ -116,11 +117,11 @@ static bool run_read(struct database *db, void *ctx, struct err *e) {
                                " ORDER BY space, key",
                                &rows, e);
     if (ok) {
-        sqlite3_bind_int64(rows, 1, ask->first);
-        sqlite3_bind_int64(rows, 2, ask->last);
+        database_bind_number(rows, 1, ask->first);
+        database_bind_number(rows, 2, ask->last);
     }
     while (ok && (ok = database_row(db, rows, &row, e)) && row) ok = take_row(ask, rows, e);
-    sqlite3_finalize(rows);
+    database_finalize(rows);
     return ok;
 }
 

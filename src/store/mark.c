@@ -71,6 +71,7 @@ void mark_close(struct mark *mark) {
 
 void mark_note(struct mark *mark, int64_t newest, int64_t epoch) {
     char text[MARK_BYTES + 1];
+    if (mark->file < 0) return; /* a store of PostgreSQL has none */
     write_body(mark, newest, epoch, text);
     uint64_t sum = sum_of(MARK_OWNER, str_of(text, BODY_BYTES));
     snprintf(text + BODY_BYTES, MARK_BYTES - BODY_BYTES + 1, "%016" PRIx64 "\n", sum);

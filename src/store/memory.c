@@ -129,25 +129,61 @@ static const char *const questions[2][2] = {
     },
 };
 
-static bool keep_row(struct memory_ask *ask, sqlite3_stmt *row, struct memory_entry *ret,
+/* PostgreSQL's table has the names that other programs know it by. A row that such a program
+ * wrote has no `words`: they are made as they are needed. */
+#define AS_TEXT(place) "convert_from(" place ", 'UTF8')"
+#define MICROSECONDS(column) "CAST(extract(epoch FROM " column ") * 1000000 AS BIGINT)"
+#define PG_ENTRIES                                                                             \
+    "SELECT category, key, content, " MICROSECONDS("created_at") ", " MICROSECONDS(            \
+        "updated_at") " FROM agent_memories WHERE workspace_id = " AS_TEXT("?1") " "
+#define PG_CATEGORY "AND category = " AS_TEXT("?2") " "
+#define PG_WORDS "coalesce(words, agent_memories_words(key, content))"
+#define PG_SAYING "AND " PG_WORDS " @@ CAST(?5 AS tsquery) "
+#define PG_NEWEST "updated_at DESC, key COLLATE \"C\", category COLLATE \"C\" "
+#define PG_BEST                                                                                \
+    "ORDER BY ts_rank('{0, 0, 0.5, 1}', " PG_WORDS ", CAST(?5 AS tsquery)) DESC, " PG_NEWEST
+
+static const char *const postgres_questions[2][2] = {
+    {
+        PG_ENTRIES "ORDER BY " PG_NEWEST PAGE,
+        PG_ENTRIES PG_CATEGORY "ORDER BY " PG_NEWEST PAGE,
+    },
+    {
+        PG_ENTRIES PG_SAYING PG_BEST PAGE,
+        PG_ENTRIES PG_CATEGORY PG_SAYING PG_BEST PAGE,
+    },
+};
+
+static const char *question(const struct database *db, const struct memory_query *query) {
+    size_t words = query->words.len > 0, category = query->category.len > 0;
+    return database_sql(db, questions[words][category], postgres_questions[words][category]);
+}
+
+static bool memory_match(struct database *db, const struct memory_query *query,
+                         struct buf *match, bool *ret_any, struct err *e) {
+    return database_is_postgres(db) ? words_tsquery(db, query, match, ret_any, e)
+                                    : words_query(db, query, match, ret_any, e);
+}
+
+static bool keep_row(struct memory_ask *ask, struct prepared *row, struct memory_entry *ret,
                      struct err *e) {
     if (arena_str(ask->texts, database_bytes(row, 0), &ret->category) &&
         arena_str(ask->texts, database_bytes(row, 1), &ret->key) &&
         arena_str(ask->texts, database_bytes(row, 2), &ret->content)) {
-        ret->created_us = sqlite3_column_int64(row, 3);
-        ret->updated_us = sqlite3_column_int64(row, 4);
+        ret->created_us = database_number_of(row, 3);
+        ret->updated_us = database_number_of(row, 4);
         return true;
     }
     return err_set(e, ERR_RESOURCE_EXHAUSTED, "memory: the answer is too large");
 }
 
-static size_t row_bytes(sqlite3_stmt *row) {
+static size_t row_bytes(struct prepared *row) {
     size_t bytes = 0;
     for (int column = 0; column < 3; column++) bytes += database_bytes(row, column).len;
     return bytes;
 }
 
-static bool read_rows(struct memory_ask *ask, struct database *db, sqlite3_stmt *rows,
+static bool read_rows(struct memory_ask *ask, struct database *db, struct prepared *rows,
                       struct err *e) {
     const struct memory_query *query = &ask->query;
     struct memory_entry *entries =
@@ -179,25 +215,23 @@ static bool run_list(struct database *db, void *ctx, struct err *e) {
     struct memory_ask *ask = ctx;
     const struct memory_query *query = &ask->query;
     struct buf match;
-    sqlite3_stmt *rows = NULL;
+    struct prepared *rows = NULL;
     bool any = true, ok = false;
     begin_answer(ask, answer_max_bytes(query));
     buf_init(&match, MATCH_MAX_BYTES);
-    if (query->words.len && !words_query(db, query, &match, &any, e)) goto end;
+    if (query->words.len && !memory_match(db, query, &match, &any, e)) goto end;
     ok = !any;
     if (!any) goto end;
-    if (!database_prepare(db, questions[query->words.len > 0][query->category.len > 0], &rows,
-                          e))
-        goto end;
+    if (!database_prepare(db, question(db, query), &rows, e)) goto end;
     database_bind(rows, 1, query->workspace);
     if (query->category.len) database_bind(rows, 2, query->category);
-    sqlite3_bind_int64(rows, 3, (int64_t)query->limit + 1);
-    sqlite3_bind_int64(rows, 4, (int64_t)query->offset);
-    if (match.len) sqlite3_bind_text(rows, 5, match.at, (int)match.len, SQLITE_STATIC);
+    database_bind_number(rows, 3, (int64_t)query->limit + 1);
+    database_bind_number(rows, 4, (int64_t)query->offset);
+    if (match.len) database_bind_text(rows, 5, buf_str(&match));
     ok = read_rows(ask, db, rows, e);
 
 end:
-    sqlite3_finalize(rows);
+    database_finalize(rows);
     buf_done(&match);
     return ok;
 }
@@ -228,7 +262,7 @@ struct memory_ask *memory_list_start(struct store *store, struct loop *loop,
 #define LEARN_WORDS "INSERT INTO memory_words(rowid, place, key, content) SELECT " WORDS
 
 /* Binding a name that the SQL does not contain has no effect. */
-static void bind_names(const struct memory_ask *ask, sqlite3_stmt *statement) {
+static void bind_names(const struct memory_ask *ask, struct prepared *statement) {
     database_bind(statement, 1, ask->query.workspace);
     database_bind(statement, 2, ask->entry.category);
     database_bind(statement, 3, ask->entry.key);
@@ -236,13 +270,13 @@ static void bind_names(const struct memory_ask *ask, sqlite3_stmt *statement) {
 
 static bool change(const struct memory_ask *ask, struct database *db, const char *sql,
                    struct err *e) {
-    sqlite3_stmt *statement = NULL;
+    struct prepared *statement = NULL;
     bool ok = database_prepare(db, sql, &statement, e);
     if (ok) {
         bind_names(ask, statement);
         ok = database_do(db, statement, e);
     }
-    sqlite3_finalize(statement);
+    database_finalize(statement);
     return ok;
 }
 
@@ -286,35 +320,65 @@ static const char put_sql[] =
     " updated_us = excluded.updated_us"
     " RETURNING created_us, updated_us";
 
+static const char put_postgres_sql[] =
+    "INSERT INTO agent_memories(workspace_id, category, key, content, created_at, updated_at,"
+    " words) SELECT " AS_TEXT("?1") ", " AS_TEXT("?2") ", " AS_TEXT("?3") ", " AS_TEXT(
+        "?4") ", later, later, CAST(?6 AS tsvector) FROM (SELECT greatest(at, (SELECT "
+              "max(updated_at) +"
+              " interval '1 microsecond' FROM agent_memories WHERE workspace_id = " AS_TEXT(
+                  "?1") "))"
+                        " AS later FROM (SELECT timestamptz 'epoch' + ?5 * interval '1 "
+                        "microsecond' AS at) AS now)"
+                        " AS times ON CONFLICT(workspace_id, category, key) DO UPDATE SET"
+                        " content = excluded.content, updated_at = excluded.updated_at, words "
+                        "= excluded.words"
+                        " RETURNING " MICROSECONDS("created_at") ", " MICROSECONDS(
+                            "updated_at");
+
 static bool write_entry(struct memory_ask *ask, struct database *db, struct err *e) {
-    sqlite3_stmt *put = NULL;
+    struct buf words;
+    buf_init(&words, WORDS_LIST_MAX_BYTES);
+    if (database_is_postgres(db) &&
+        !words_vector(db, ask->entry.key, ask->entry.content, &words, e)) {
+        buf_done(&words);
+        return false;
+    }
+    struct prepared *put = NULL;
     bool row = false;
     struct memory_entry *stored = ARENA_NEW(ask->texts, struct memory_entry);
     assert(stored);
-    bool ok = database_prepare(db, put_sql, &put, e);
+    bool ok = database_prepare(db, database_sql(db, put_sql, put_postgres_sql), &put, e);
     if (ok) {
         bind_names(ask, put);
         database_bind(put, 4, ask->entry.content);
-        sqlite3_bind_int64(put, 5, ask->entry.updated_us);
+        database_bind_number(put, 5, ask->entry.updated_us);
+        if (database_is_postgres(db)) database_bind_text(put, 6, buf_str(&words));
         ok = database_row(db, put, &row, e);
     }
     if (ok) {
         assert(row);
         *stored = ask->entry;
-        stored->created_us = sqlite3_column_int64(put, 0);
-        stored->updated_us = sqlite3_column_int64(put, 1);
+        stored->created_us = database_number_of(put, 0);
+        stored->updated_us = database_number_of(put, 1);
         ask->answer = (struct memory_answer){.entries = stored, .count = 1};
         ok = database_row(db, put, &row, e); /* run the statement to its end */
     }
-    sqlite3_finalize(put);
+    database_finalize(put);
+    buf_done(&words);
     return ok;
+}
+
+/* In PostgreSQL's table the words are a column. */
+static bool change_words(const struct memory_ask *ask, struct database *db, const char *sql,
+                         struct err *e) {
+    return database_is_postgres(db) || change(ask, db, sql, e);
 }
 
 static bool run_put(struct database *db, void *ctx, struct err *e) {
     struct memory_ask *ask = ctx;
     begin_answer(ask, KIB);
-    return change(ask, db, FORGET_WORDS ONE, e) && write_entry(ask, db, e) &&
-           change(ask, db, LEARN_WORDS ONE, e) && audit_change(ask, db, STR("put"), 1, e);
+    return change_words(ask, db, FORGET_WORDS ONE, e) && write_entry(ask, db, e) &&
+           change_words(ask, db, LEARN_WORDS ONE, e) && audit_change(ask, db, STR("put"), 1, e);
 }
 
 struct memory_ask *memory_put_start(struct store *store, struct loop *loop,
@@ -338,9 +402,13 @@ struct memory_ask *memory_put_start(struct store *store, struct loop *loop,
 static bool run_remove(struct database *db, void *ctx, struct err *e) {
     struct memory_ask *ask = ctx;
     begin_answer(ask, KIB);
-    if (!change(ask, db, FORGET_WORDS EVERY, e)) return false;
-    if (!change(ask, db, "DELETE FROM memory " EVERY, e)) return false;
-    ask->answer.count = (size_t)sqlite3_changes(db->handle);
+    const char *remove =
+        database_sql(db, "DELETE FROM memory " EVERY,
+                     "DELETE FROM agent_memories WHERE workspace_id = " AS_TEXT(
+                         "?1") " AND key = " AS_TEXT("?3"));
+    if (!change_words(ask, db, FORGET_WORDS EVERY, e)) return false;
+    if (!change(ask, db, remove, e)) return false;
+    ask->answer.count = (size_t)database_changes(db);
     return audit_change(ask, db, STR("remove"), ask->answer.count, e);
 }
 

@@ -63,7 +63,7 @@ bool project_open(struct project *project, struct database *db, struct rows *row
 void project_close(struct project *project) {
     project_forget(project);
     close_tables(project);
-    sqlite3_finalize(project->note);
+    database_finalize(project->note);
 }
 
 void *project_table(const struct project *project, const struct projection *projection) {
@@ -358,7 +358,7 @@ static bool write_batch(struct batch *batch, struct err *e) {
         if (!projections[i]->write(batch, batch->gathered[i], project->tables[i], e))
             return false;
     }
-    sqlite3_bind_int64(project->note, 1, batch->reached);
+    database_bind_number(project->note, 1, batch->reached);
     return database_do(project->db, project->note, e);
 }
 

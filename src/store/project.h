@@ -32,7 +32,7 @@ struct project {
     struct rows *rows;
     struct runs *runs;
     struct session_filter *known;
-    sqlite3_stmt *note;
+    struct prepared *note;
     void **tables;      /* of each projection; see projection.h */
     struct batch *seen; /* gathered from every row after `done`, or NULL */
     int64_t done;       /* rows up to here are in the tables */

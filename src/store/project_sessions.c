@@ -5,7 +5,7 @@
 
 struct session_table {
     struct database *db;
-    sqlite3_stmt *find, *insert, *update, *last;
+    struct prepared *find, *insert, *update, *last;
 };
 
 struct session_change {
@@ -38,10 +38,10 @@ static bool sessions_open(void *at, struct database *db, struct err *e) {
 
 static void sessions_close(void *at) {
     struct session_table *table = at;
-    sqlite3_finalize(table->find);
-    sqlite3_finalize(table->insert);
-    sqlite3_finalize(table->update);
-    sqlite3_finalize(table->last);
+    database_finalize(table->find);
+    database_finalize(table->insert);
+    database_finalize(table->update);
+    database_finalize(table->last);
 }
 
 /* --- finding ------------------------------------------------------------------------------ */
@@ -53,9 +53,9 @@ bool project_session(struct project *project, struct str workspace, struct str u
     database_bind(table->find, 2, user);
     database_bind(table->find, 3, name);
     bool found, ok = database_row(table->db, table->find, &found, e);
-    *ret_id = ok && found ? sqlite3_column_int64(table->find, 0) : 0;
-    *ret_newest = ok && found ? (uint64_t)sqlite3_column_int64(table->find, 1) : 0;
-    sqlite3_reset(table->find);
+    *ret_id = ok && found ? database_number_of(table->find, 0) : 0;
+    *ret_newest = ok && found ? (uint64_t)database_number_of(table->find, 1) : 0;
+    database_reset(table->find);
     return ok;
 }
 
@@ -63,8 +63,8 @@ static bool next_id(struct session_table *table, struct sessions_gathered *gathe
                     int64_t *ret, struct err *e) {
     if (gathered->last_id == 0) {
         bool row, ok = database_row(table->db, table->last, &row, e);
-        if (ok && row) gathered->last_id = sqlite3_column_int64(table->last, 0);
-        sqlite3_reset(table->last);
+        if (ok && row) gathered->last_id = database_number_of(table->last, 0);
+        database_reset(table->last);
         if (!ok) return false;
     }
     *ret = ++gathered->last_id;
@@ -142,15 +142,15 @@ static bool sessions_take(struct batch *batch, void *gathered, struct run_change
 static bool write_session(struct session_table *table, const struct session_change *session,
                           struct err *e) {
     if (session->fresh) {
-        sqlite3_bind_int64(table->insert, 1, session->id);
+        database_bind_number(table->insert, 1, session->id);
         database_bind(table->insert, 2, session->workspace);
         database_bind(table->insert, 3, session->user);
         database_bind(table->insert, 4, session->name);
-        sqlite3_bind_int64(table->insert, 5, (int64_t)session->newest);
+        database_bind_number(table->insert, 5, (int64_t)session->newest);
         return database_do(table->db, table->insert, e);
     }
-    sqlite3_bind_int64(table->update, 1, (int64_t)session->newest);
-    sqlite3_bind_int64(table->update, 2, session->id);
+    database_bind_number(table->update, 1, (int64_t)session->newest);
+    database_bind_number(table->update, 2, session->id);
     return database_do(table->db, table->update, e);
 }
 

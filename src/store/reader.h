@@ -64,7 +64,10 @@ void reader_refuse(struct reader *reader, const struct err *why);
 
 struct store;
 
-/* The same as reader_ask(), of the reader of a store. Any loop. */
+/* Whether the store is on a server. It has no reader: long questions are tasks there. */
+bool store_is_server(const struct store *store);
+
+/* The same as reader_ask(), of the reader of a store in a file. Any loop. */
 void store_ask(struct store *store, struct reader_task *task);
 
 #endif

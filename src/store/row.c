@@ -32,10 +32,10 @@ bool row_open(struct rows *rows, struct database *db, struct err *e) {
 void row_close(struct rows *rows) {
     buf_done(&rows->scratch);
     buf_done(&rows->packed);
-    sqlite3_finalize(rows->append);
-    sqlite3_finalize(rows->read);
-    sqlite3_finalize(rows->range);
-    sqlite3_finalize(rows->from);
+    database_finalize(rows->append);
+    database_finalize(rows->read);
+    database_finalize(rows->range);
+    database_finalize(rows->from);
 }
 
 static void clear_scratch(struct rows *rows) {
@@ -88,9 +88,9 @@ static void pack(struct rows *rows, uint64_t run, struct str bytes,
 }
 
 static bool insert(struct rows *rows, uint64_t run, struct str bytes, struct err *e) {
-    sqlite3_bind_int64(rows->append, 1, rows->next++);
-    sqlite3_bind_int64(rows->append, 2, (int64_t)run);
-    sqlite3_bind_int64(rows->append, 3, (int64_t)sum_of(run, bytes));
+    database_bind_number(rows->append, 1, rows->next++);
+    database_bind_number(rows->append, 2, (int64_t)run);
+    database_bind_number(rows->append, 3, (int64_t)sum_of(run, bytes));
     database_bind(rows->append, 4, bytes);
     return database_do(rows->db, rows->append, e);
 }
@@ -175,13 +175,12 @@ struct stored {
     struct str bytes;
 };
 
-static bool take_stored(struct rows *rows, sqlite3_stmt *statement, struct stored *ret,
+static bool take_stored(struct rows *rows, struct prepared *statement, struct stored *ret,
                         struct err *e) {
-    ret->id = sqlite3_column_int64(statement, 0);
-    ret->run = (uint64_t)sqlite3_column_int64(statement, 1);
+    ret->id = database_number_of(statement, 0);
+    ret->run = (uint64_t)database_number_of(statement, 1);
     ret->bytes = database_bytes(statement, 3);
-    if ((int64_t)sum_of(ret->run, ret->bytes) == sqlite3_column_int64(statement, 2))
-        return true;
+    if ((int64_t)sum_of(ret->run, ret->bytes) == database_number_of(statement, 2)) return true;
     bool no_memory = sqlite3_errcode(rows->db->handle) == SQLITE_NOMEM;
     return no_memory ? database_fail(rows->db, e) : damaged(rows, ret->id, e);
 }
@@ -232,21 +231,21 @@ static bool walk_stored(const struct walk *walk, struct stored left, struct err 
     return true;
 }
 
-static bool walk_all(const struct walk *walk, sqlite3_stmt *statement, struct err *e) {
+static bool walk_all(const struct walk *walk, struct prepared *statement, struct err *e) {
     bool found, ok = true;
     while ((ok = database_row(walk->rows->db, statement, &found, e)) && found) {
         struct stored stored;
         if (!(ok = take_stored(walk->rows, statement, &stored, e))) break;
         if (!(ok = walk_stored(walk, stored, e))) break;
     }
-    sqlite3_reset(statement);
+    database_reset(statement);
     return ok;
 }
 
 /* The result is valid until the statement is reset. */
 static bool find_stored(struct rows *rows, int64_t id, struct stored *ret, struct err *e) {
     bool found;
-    sqlite3_bind_int64(rows->read, 1, id);
+    database_bind_number(rows->read, 1, id);
     if (!database_row(rows->db, rows->read, &found, e)) return false;
     if (found) return take_stored(rows, rows->read, ret, e);
     return err_set(e, ERR_DATA_LOSS,
@@ -260,24 +259,24 @@ bool row_each_in(struct rows *rows, int64_t id, uint64_t run, row_fn *each, void
     struct walk walk = {.rows = rows, .run = run, .each = each, .ctx = ctx};
     struct stored stored;
     bool ok = find_stored(rows, id, &stored, e) && walk_stored(&walk, stored, e);
-    sqlite3_reset(rows->read);
+    database_reset(rows->read);
     return ok;
 }
 
 bool row_each(struct rows *rows, int64_t after, size_t count, row_fn *each, void *ctx,
               struct err *e) {
     struct walk walk = {.rows = rows, .all = true, .each = each, .ctx = ctx};
-    sqlite3_bind_int64(rows->from, 1, after);
-    sqlite3_bind_int64(rows->from, 2, (int64_t)count);
+    database_bind_number(rows->from, 1, after);
+    database_bind_number(rows->from, 2, (int64_t)count);
     return walk_all(&walk, rows->from, e);
 }
 
 bool row_each_of(struct rows *rows, uint64_t run, int64_t after, int64_t last, row_fn *each,
                  void *ctx, struct err *e) {
     struct walk walk = {.rows = rows, .run = run, .each = each, .ctx = ctx};
-    sqlite3_bind_int64(rows->range, 1, after);
-    sqlite3_bind_int64(rows->range, 2, last);
-    sqlite3_bind_int64(rows->range, 3, (int64_t)run);
+    database_bind_number(rows->range, 1, after);
+    database_bind_number(rows->range, 2, last);
+    database_bind_number(rows->range, 3, (int64_t)run);
     return walk_all(&walk, rows->range, e);
 }
 
@@ -327,6 +326,6 @@ bool row_without(struct rows *rows, int64_t id, uint64_t run, struct buf *kept,
              keep_part(rows, id, owner, part, run, *ret_owner == ROW_PACKED, kept, ret_changed,
                        e);
     }
-    sqlite3_reset(rows->read);
+    database_reset(rows->read);
     return ok;
 }

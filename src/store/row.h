@@ -34,7 +34,7 @@ struct rows {
     struct buf packed;  /* the parts that are not written yet */
     size_t parts;
     int64_t next; /* the id of the stored row that they will be */
-    sqlite3_stmt *append, *read, *range, *from;
+    struct prepared *append, *read, *range, *from;
     int64_t newest; /* id of the newest committed row, or 0 */
 };
 

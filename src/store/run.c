@@ -65,9 +65,10 @@ bool run_open(struct runs *runs, struct database *db, struct err *e) {
                             " WHERE run.id = ?",
                             &runs->find, e) &&
            database_prepare(db,
-                            "INSERT OR IGNORE INTO run(session, previous, parent, state,"
+                            "INSERT INTO run(session, previous, parent, state,"
                             " started_ms, ended_ms, first_log, last_log, last_seq, places, id,"
-                            " contract) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                            " contract) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                            " ON CONFLICT(id) DO NOTHING",
                             &runs->insert, e) &&
            database_prepare(db,
                             "UPDATE run SET session = ?, previous = ?, parent = ?, state = ?,"
@@ -77,26 +78,26 @@ bool run_open(struct runs *runs, struct database *db, struct err *e) {
 }
 
 void run_close(struct runs *runs) {
-    sqlite3_finalize(runs->find);
-    sqlite3_finalize(runs->insert);
-    sqlite3_finalize(runs->update);
+    database_finalize(runs->find);
+    database_finalize(runs->insert);
+    database_finalize(runs->update);
 }
 
 bool run_find(struct runs *runs, struct run_entry *ret, bool *ret_found, struct err *e) {
-    sqlite3_stmt *find = runs->find;
-    sqlite3_reset(find);
-    sqlite3_bind_int64(find, 1, (int64_t)ret->id);
+    struct prepared *find = runs->find;
+    database_reset(find);
+    database_bind_number(find, 1, (int64_t)ret->id);
     if (!database_row(runs->db, find, ret_found, e)) return false;
     if (!*ret_found) return true;
-    ret->session = sqlite3_column_int64(find, 0);
-    ret->previous = (uint64_t)sqlite3_column_int64(find, 1);
-    ret->parent = (uint64_t)sqlite3_column_int64(find, 2);
-    ret->state = sqlite3_column_int64(find, 3);
-    ret->started_ms = sqlite3_column_int64(find, 4);
-    ret->ended_ms = sqlite3_column_int64(find, 5);
-    ret->first_log = sqlite3_column_int64(find, 6);
-    ret->last_log = sqlite3_column_int64(find, 7);
-    ret->last_seq = (uint64_t)sqlite3_column_int64(find, 8);
+    ret->session = database_number_of(find, 0);
+    ret->previous = (uint64_t)database_number_of(find, 1);
+    ret->parent = (uint64_t)database_number_of(find, 2);
+    ret->state = database_number_of(find, 3);
+    ret->started_ms = database_number_of(find, 4);
+    ret->ended_ms = database_number_of(find, 5);
+    ret->first_log = database_number_of(find, 6);
+    ret->last_log = database_number_of(find, 7);
+    ret->last_seq = (uint64_t)database_number_of(find, 8);
     buf_clear(&ret->places);
     buf_append(&ret->places, database_bytes(find, 9));
     ret->contract = database_bytes(find, 10);
@@ -105,30 +106,30 @@ bool run_find(struct runs *runs, struct run_entry *ret, bool *ret_found, struct 
 }
 
 void run_release(struct runs *runs) {
-    sqlite3_reset(runs->find);
+    database_reset(runs->find);
 }
 
 /* 0 is stored as NULL. */
-static void bind_some(sqlite3_stmt *statement, int place, int64_t number) {
+static void bind_some(struct prepared *statement, int place, int64_t number) {
     if (number) {
-        sqlite3_bind_int64(statement, place, number);
+        database_bind_number(statement, place, number);
     } else {
-        sqlite3_bind_null(statement, place);
+        database_bind_null(statement, place);
     }
 }
 
-static void bind_entry(sqlite3_stmt *statement, const struct run_entry *entry) {
+static void bind_entry(struct prepared *statement, const struct run_entry *entry) {
     bind_some(statement, 1, entry->session);
     bind_some(statement, 2, (int64_t)entry->previous);
     bind_some(statement, 3, (int64_t)entry->parent);
-    sqlite3_bind_int64(statement, 4, entry->state);
+    database_bind_number(statement, 4, entry->state);
     bind_some(statement, 5, entry->started_ms);
     bind_some(statement, 6, entry->ended_ms);
-    sqlite3_bind_int64(statement, 7, entry->first_log);
-    sqlite3_bind_int64(statement, 8, entry->last_log);
-    sqlite3_bind_int64(statement, 9, (int64_t)entry->last_seq);
+    database_bind_number(statement, 7, entry->first_log);
+    database_bind_number(statement, 8, entry->last_log);
+    database_bind_number(statement, 9, (int64_t)entry->last_seq);
     database_bind(statement, 10, buf_str(&entry->places));
-    sqlite3_bind_int64(statement, 11, (int64_t)entry->id);
+    database_bind_number(statement, 11, (int64_t)entry->id);
 }
 
 bool run_insert(struct runs *runs, const struct run_entry *entry, bool *ret_new,
@@ -136,7 +137,7 @@ bool run_insert(struct runs *runs, const struct run_entry *entry, bool *ret_new,
     bind_entry(runs->insert, entry);
     database_bind(runs->insert, 12, entry->contract);
     if (!database_do(runs->db, runs->insert, e)) return false;
-    *ret_new = sqlite3_changes(runs->db->handle) == 1;
+    *ret_new = database_changes(runs->db) == 1;
     return true;
 }
 

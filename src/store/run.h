@@ -65,7 +65,7 @@ bool run_chain_follows(struct run_chain *chain, const struct run_entry *entry);
 
 struct runs {
     struct database *db;
-    sqlite3_stmt *find, *insert, *update;
+    struct prepared *find, *insert, *update;
 };
 
 MUST_CHECK bool run_open(struct runs *runs, struct database *db, struct err *e);

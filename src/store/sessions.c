@@ -67,18 +67,18 @@ static struct sessions_ask *ask_new(struct loop *loop, struct str workspace, str
 
 /* --- list --------------------------------------------------------------------------------- */
 
-static bool is_wanted(const struct sessions_ask *ask, sqlite3_stmt *row) {
+static bool is_wanted(const struct sessions_ask *ask, struct prepared *row) {
     return (!ask->workspace.at || str_equal(database_bytes(row, 1), ask->workspace)) &&
            (!ask->user.at || str_equal(database_bytes(row, 2), ask->user));
 }
 
-static bool take_session(struct sessions_ask *ask, sqlite3_stmt *row) {
+static bool take_session(struct sessions_ask *ask, struct prepared *row) {
     struct stored_session session = {
-        .id = sqlite3_column_int64(row, 0),
-        .newest_run = (uint64_t)sqlite3_column_int64(row, 4),
-        .state = sqlite3_column_int64(row, 5),
-        .started_ms = sqlite3_column_int64(row, 6),
-        .ended_ms = sqlite3_column_int64(row, 7),
+        .id = database_number_of(row, 0),
+        .newest_run = (uint64_t)database_number_of(row, 4),
+        .state = database_number_of(row, 5),
+        .started_ms = database_number_of(row, 6),
+        .ended_ms = database_number_of(row, 7),
     };
     if (!arena_str(ask->arena, database_bytes(row, 1), &session.workspace) ||
         !arena_str(ask->arena, database_bytes(row, 2), &session.user) ||
@@ -89,14 +89,14 @@ static bool take_session(struct sessions_ask *ask, sqlite3_stmt *row) {
 }
 
 /* A page ends when it is full or enough rows were scanned. The next page continues there. */
-static bool walk_sessions(struct sessions_ask *ask, struct database *db, sqlite3_stmt *list,
+static bool walk_sessions(struct sessions_ask *ask, struct database *db, struct prepared *list,
                           struct err *e) {
     bool row, ok;
     size_t looked = 0;
     while ((ok = database_row(db, list, &row, e)) && row) {
         bool full = ask->answer.count == ask->filter.limit || looked == SESSIONS_LOOK_MAX;
         if (full || (is_wanted(ask, list) && !take_session(ask, list))) return true;
-        ask->answer.next = sqlite3_column_int64(list, 0);
+        ask->answer.next = database_number_of(list, 0);
         looked++;
     }
     ask->answer.next = 0;
@@ -105,7 +105,7 @@ static bool walk_sessions(struct sessions_ask *ask, struct database *db, sqlite3
 
 static bool run_list(struct database *db, void *ctx, struct err *e) {
     struct sessions_ask *ask = ctx;
-    sqlite3_stmt *list = NULL;
+    struct prepared *list = NULL;
     arena_free(ask->arena);
     ask->arena = arena_new(TEXT_MAX_BYTES);
     ask->answer = (struct sessions_answer){.sessions = ask->sessions};
@@ -116,10 +116,10 @@ static bool run_list(struct database *db, void *ctx, struct err *e) {
                                " WHERE session.id < ? ORDER BY session.id DESC",
                                &list, e);
     if (ok) {
-        sqlite3_bind_int64(list, 1, ask->filter.before ? ask->filter.before : INT64_MAX);
+        database_bind_number(list, 1, ask->filter.before ? ask->filter.before : INT64_MAX);
         ok = walk_sessions(ask, db, list, e);
     }
-    sqlite3_finalize(list);
+    database_finalize(list);
     return ok;
 }
 

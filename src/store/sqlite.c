@@ -42,6 +42,7 @@ struct store {
     unsigned magic;
     struct store_options options; /* `folder` is our own copy */
     char *folder;
+    char *url, *schema; /* of a server */
     struct opening *opening; /* set until it was reported */
     pthread_t thread;
     struct session_filter *known;
@@ -130,8 +131,12 @@ void store_run(struct store *store, struct store_task *task) {
     wake(store, asleep);
 }
 
+bool store_is_server(const struct store *store) {
+    return store->options.postgres.len > 0;
+}
+
 void store_ask(struct store *store, struct reader_task *task) {
-    assert(store->magic == STORE_MAGIC);
+    assert(store->magic == STORE_MAGIC && !store_is_server(store));
     reader_ask(store->reader, task);
 }
 
@@ -447,6 +452,7 @@ static bool recover(struct store *store, struct work *work) {
 
 /* Before new work: if the store has stopped, try now and then to reopen it. */
 static bool is_open(struct store *store, struct work *work) {
+    core_look(&store->core);
     return !core_stopped(&store->core) ||
            (clock_mono_ms() >= work->reopen_ms && reopen(store, work));
 }
@@ -567,6 +573,10 @@ struct store *store_open(const struct store_options *options) {
     store->options = *options;
     store->folder = str_dup(options->folder);
     store->options.folder = str_from(store->folder);
+    store->url = str_dup(options->postgres);
+    store->options.postgres = str_from(store->url);
+    store->schema = str_dup(options->schema);
+    store->options.schema = str_from(store->schema);
     store->known = session_filter_new();
     char *path = mem_alloc(store->options.folder.len + sizeof("/weir.db"));
     sprintf(path, STR_FMT "/weir.db", STR_ARG(store->options.folder));
@@ -603,6 +613,8 @@ void store_close(struct store *store) {
     pthread_mutex_destroy(&store->shared.lock);
     session_filter_free(store->known);
     free(store->folder);
+    free(store->url);
+    free(store->schema);
     store->magic = 0;
     free(store);
 }

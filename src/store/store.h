@@ -45,6 +45,10 @@ enum store_durability {
 
 struct store_options {
     struct str folder; /* created if missing, mode 0700; the database is folder/weir.db */
+    /* The address of a PostgreSQL server, as in postgres/postgres.h: the store is there, in
+     * tables that `weir migrate` has made, and nothing is in the folder. Empty: SQLite. */
+    struct str postgres;
+    struct str schema; /* where its tables are, one name; empty: the server's search path */
     enum store_durability durability;
     struct loop *loop; /* where on_open is called */
     /* Called once: with NULL when reads and writes can begin, or with an error when they never

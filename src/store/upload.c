@@ -62,7 +62,7 @@ static struct upload_ask *ask_new(struct loop *loop, int64_t now_ms,
  * finished. */
 static bool upload_begin(struct database *db, const struct upload_ask *ask, struct err *e) {
     const struct upload *upload = &ask->upload;
-    sqlite3_stmt *put = NULL;
+    struct prepared *put = NULL;
     bool ok = database_prepare(
         db,
         "INSERT INTO upload(name, app, subject, content_type, title, state, epoch, created_ms,"
@@ -75,15 +75,15 @@ static bool upload_begin(struct database *db, const struct upload_ask *ask, stru
         database_bind(put, 3, upload->subject);
         database_bind(put, 4, upload->content_type);
         database_bind(put, 5, upload->name);
-        sqlite3_bind_int64(put, 6, ask->now_ms);
+        database_bind_number(put, 6, ask->now_ms);
         ok = database_do(db, put, e);
     }
-    sqlite3_finalize(put);
+    database_finalize(put);
     return ok;
 }
 
 static bool find_coming(struct database *db, struct str id, int64_t *ret, struct err *e) {
-    sqlite3_stmt *find = NULL;
+    struct prepared *find = NULL;
     bool row = false;
     bool ok =
         database_prepare(db, "SELECT id FROM upload WHERE name = ? AND state = 0", &find, e);
@@ -91,58 +91,58 @@ static bool find_coming(struct database *db, struct str id, int64_t *ret, struct
         database_bind(find, 1, id);
         ok = database_row(db, find, &row, e);
     }
-    if (row) *ret = sqlite3_column_int64(find, 0);
-    sqlite3_finalize(find);
+    if (row) *ret = database_number_of(find, 0);
+    database_finalize(find);
     if (!ok || row) return ok;
     return err_set(e, ERR_NOT_FOUND, "this upload is over; begin a new one");
 }
 
 static bool put_piece(struct database *db, int64_t row, const struct upload_ask *ask,
                       struct err *e) {
-    sqlite3_stmt *put = NULL;
+    struct prepared *put = NULL;
     if (ask->upload.bytes.len == 0) return true;
     bool ok = database_prepare(
         db, "INSERT INTO upload_piece(upload, place, bytes) VALUES(?, ?, ?)", &put, e);
     if (ok) {
-        sqlite3_bind_int64(put, 1, row);
-        sqlite3_bind_int64(put, 2, (int64_t)ask->place);
+        database_bind_number(put, 1, row);
+        database_bind_number(put, 2, (int64_t)ask->place);
         database_bind(put, 3, ask->upload.bytes);
         ok = database_do(db, put, e);
     }
-    sqlite3_finalize(put);
+    database_finalize(put);
     return ok;
 }
 
 static bool make_whole(struct database *db, int64_t row, const struct upload_ask *ask,
                        struct err *e) {
-    sqlite3_stmt *put = NULL;
+    struct prepared *put = NULL;
     bool ok = database_prepare(
         db, "UPDATE upload SET state = 1, size = ?, sum = ?, created_ms = ? WHERE id = ?", &put,
         e);
     if (ok) {
-        sqlite3_bind_int64(put, 1, (int64_t)ask->upload.size);
+        database_bind_number(put, 1, (int64_t)ask->upload.size);
         database_bind(put, 2, ask->upload.sum);
-        sqlite3_bind_int64(put, 3, ask->now_ms);
-        sqlite3_bind_int64(put, 4, row);
+        database_bind_number(put, 3, ask->now_ms);
+        database_bind_number(put, 4, row);
         ok = database_do(db, put, e);
     }
-    sqlite3_finalize(put);
+    database_finalize(put);
     return ok;
 }
 
 /* If there are too many uploads, expire the oldest. */
 static bool keep_the_newest(struct database *db, struct err *e) {
-    sqlite3_stmt *mark = NULL;
+    struct prepared *mark = NULL;
     bool ok = database_prepare(db,
                                "UPDATE upload SET state = 2 WHERE state = 1 AND id <="
                                " (SELECT id FROM upload WHERE state = 1"
                                "  ORDER BY id DESC LIMIT 1 OFFSET ?)",
                                &mark, e);
     if (ok) {
-        sqlite3_bind_int64(mark, 1, UPLOAD_KEPT_MAX);
+        database_bind_number(mark, 1, UPLOAD_KEPT_MAX);
         ok = database_do(db, mark, e);
     }
-    sqlite3_finalize(mark);
+    database_finalize(mark);
     return ok;
 }
 
@@ -205,13 +205,13 @@ struct upload_ask *upload_put_start(struct store *store, struct loop *loop,
 
 static bool run_drop(struct database *db, void *ctx, struct err *e) {
     const struct upload_ask *ask = ctx;
-    sqlite3_stmt *mark = NULL;
+    struct prepared *mark = NULL;
     bool ok = database_prepare(db, "UPDATE upload SET state = 2 WHERE name = ?", &mark, e);
     if (ok) {
         database_bind(mark, 1, ask->upload.id);
         ok = database_do(db, mark, e);
     }
-    sqlite3_finalize(mark);
+    database_finalize(mark);
     return ok;
 }
 
@@ -224,7 +224,7 @@ void upload_drop(struct store *store, struct loop *loop, struct str id) {
 /* --- get ---------------------------------------------------------------------------------- */
 
 /* Find a complete upload; 0: there is none. Its texts are borrowed from *row. */
-static bool find_whole(struct database *db, const struct upload_ask *ask, sqlite3_stmt **row,
+static bool find_whole(struct database *db, const struct upload_ask *ask, struct prepared **row,
                        int64_t *ret, struct err *e) {
     bool found = false;
     bool ok = database_prepare(db,
@@ -236,10 +236,10 @@ static bool find_whole(struct database *db, const struct upload_ask *ask, sqlite
         database_bind(*row, 1, ask->upload.id);
         database_bind(*row, 2, ask->upload.app);
         database_bind(*row, 3, ask->upload.subject);
-        sqlite3_bind_int64(*row, 4, ask->now_ms - UPLOAD_KEPT_MS);
+        database_bind_number(*row, 4, ask->now_ms - UPLOAD_KEPT_MS);
         ok = database_row(db, *row, &found, e);
     }
-    *ret = found ? sqlite3_column_int64(*row, 0) : 0;
+    *ret = found ? database_number_of(*row, 0) : 0;
     return ok;
 }
 
@@ -249,10 +249,10 @@ static size_t wanted(const struct upload_ask *ask, size_t size) {
     return rest < ask->limit ? rest : ask->limit;
 }
 
-static void take_row(struct upload_ask *ask, sqlite3_stmt *row) {
+static void take_row(struct upload_ask *ask, struct prepared *row) {
     struct upload *upload = &ask->upload;
-    upload->size = (size_t)sqlite3_column_int64(row, 4);
-    upload->created_ms = sqlite3_column_int64(row, 5);
+    upload->size = (size_t)database_number_of(row, 4);
+    upload->created_ms = database_number_of(row, 5);
     upload->content_type = database_bytes(row, 1);
     upload->name = database_bytes(row, 2);
     upload->sum = database_bytes(row, 3);
@@ -272,7 +272,7 @@ static void take_piece(struct upload_ask *ask, size_t place, struct str bytes, s
 static bool take_pieces(struct database *db, struct upload_ask *ask, int64_t row,
                         struct err *e) {
     size_t left = wanted(ask, ask->upload.size);
-    sqlite3_stmt *list = NULL;
+    struct prepared *list = NULL;
     bool more = false;
     buf_done(&ask->bytes);
     buf_init(&ask->bytes, left);
@@ -282,13 +282,13 @@ static bool take_pieces(struct database *db, struct upload_ask *ask, int64_t row
                                " AND place > ? AND place < ? ORDER BY place",
                                &list, e);
     if (ok) {
-        sqlite3_bind_int64(list, 1, row);
-        sqlite3_bind_int64(list, 2, (int64_t)ask->place - (int64_t)UPLOAD_PIECE_BYTES);
-        sqlite3_bind_int64(list, 3, (int64_t)(ask->place + left));
+        database_bind_number(list, 1, row);
+        database_bind_number(list, 2, (int64_t)ask->place - (int64_t)UPLOAD_PIECE_BYTES);
+        database_bind_number(list, 3, (int64_t)(ask->place + left));
     }
     while (ok && (ok = database_row(db, list, &more, e)) && more)
-        take_piece(ask, (size_t)sqlite3_column_int64(list, 0), database_bytes(list, 1), &left);
-    sqlite3_finalize(list);
+        take_piece(ask, (size_t)database_number_of(list, 0), database_bytes(list, 1), &left);
+    database_finalize(list);
     ask->upload.bytes = buf_str(&ask->bytes);
     if (!ok || left == 0) return ok;
     return err_set(e, ERR_DATA_LOSS, "a piece of the upload is missing; send it again");
@@ -296,11 +296,11 @@ static bool take_pieces(struct database *db, struct upload_ask *ask, int64_t row
 
 static bool run_get(struct database *db, void *ctx, struct err *e) {
     struct upload_ask *ask = ctx;
-    sqlite3_stmt *row = NULL;
+    struct prepared *row = NULL;
     int64_t id = 0;
     bool ok = find_whole(db, ask, &row, &id, e);
     if (id) take_row(ask, row);
-    sqlite3_finalize(row);
+    database_finalize(row);
     if (!ok) return false;
     if (id) return take_pieces(db, ask, id, e);
     return err_set(e, ERR_NOT_FOUND,
@@ -332,19 +332,20 @@ struct upload_ask *upload_get_start(struct store *store, struct loop *loop, stru
     " (state = 0 AND epoch <> (SELECT value FROM meta WHERE name = 'epoch')))"
 
 static bool upload_look(struct database *db, struct upload_ask *ask, struct err *e) {
-    sqlite3_stmt *sum = NULL;
+    struct prepared *sum = NULL;
     bool row = false, ok = database_prepare(db,
-                                            "SELECT max(" IS_DUE "), min(CASE WHEN " IS_DUE
+                                            "SELECT max(CASE WHEN " IS_DUE
+                                            " THEN 1 ELSE 0 END), min(CASE WHEN " IS_DUE
                                             " THEN NULL ELSE created_ms END) FROM upload",
                                             &sum, e);
     if (ok) {
-        sqlite3_bind_int64(sum, 1, ask->now_ms - UPLOAD_KEPT_MS);
+        database_bind_number(sum, 1, ask->now_ms - UPLOAD_KEPT_MS);
         ok = database_row(db, sum, &row, e);
     }
-    ask->due = ok && row && sqlite3_column_int64(sum, 0);
-    bool more = ok && row && sqlite3_column_type(sum, 1) != SQLITE_NULL;
-    ask->next_ms = more ? sqlite3_column_int64(sum, 1) + UPLOAD_KEPT_MS : 0;
-    sqlite3_finalize(sum);
+    ask->due = ok && row && database_number_of(sum, 0);
+    bool more = ok && row && !database_is_null(sum, 1);
+    ask->next_ms = more ? database_number_of(sum, 1) + UPLOAD_KEPT_MS : 0;
+    database_finalize(sum);
     return ok;
 }
 

@@ -42,17 +42,20 @@ static void append_names(struct buf *sql) {
     for (size_t i = 0; i < count; i++) buf_printf(sql, ", %s", columns[i].name);
 }
 
-static void append_add(struct buf *sql) {
+/* PostgreSQL refuses a sum that has no room; SQLite keeps it as a real number, which reads as
+ * the largest. */
+static void append_add(const struct database *db, struct buf *sql) {
+    const char *add = database_sql(db, "%s %s = usage.%s + excluded.%s",
+                                   "%s %s = add_up(usage.%s, excluded.%s)");
     struct column columns[COLUMNS_MAX];
     size_t count = list_columns(columns);
     buf_append(sql, STR("INSERT INTO usage("));
     append_names(sql);
     buf_append(sql, STR(") VALUES(?"));
     for (size_t i = 1; i < KEY_COLUMN_COUNT + count; i++) buf_append(sql, STR(", ?"));
-    buf_append(sql, STR(") ON CONFLICT DO UPDATE SET"));
+    buf_append(sql, STR(") ON CONFLICT(" KEY_COLUMNS ") DO UPDATE SET"));
     for (size_t i = 0; i < count; i++)
-        buf_printf(sql, "%s %s = %s + excluded.%s", i ? "," : "", columns[i].name,
-                   columns[i].name, columns[i].name);
+        buf_printf(sql, add, i ? "," : "", columns[i].name, columns[i].name, columns[i].name);
 }
 
 static void append_select(struct buf *sql, const char *which) {
@@ -62,7 +65,8 @@ static void append_select(struct buf *sql, const char *which) {
 }
 
 /* Prepare the statement; `sql` is freed. */
-static bool prepare(struct database *db, struct buf *sql, sqlite3_stmt **ret, struct err *e) {
+static bool prepare(struct database *db, struct buf *sql, struct prepared **ret,
+                    struct err *e) {
     bool ok = buf_append_byte(sql, '\0') && database_prepare(db, sql->at, ret, e);
     buf_done(sql);
     return ok;
@@ -71,11 +75,11 @@ static bool prepare(struct database *db, struct buf *sql, sqlite3_stmt **ret, st
 static bool prepare_add(struct usage_table *table, struct err *e) {
     struct buf sql;
     buf_init(&sql, SQL_MAX_BYTES);
-    append_add(&sql);
+    append_add(table->db, &sql);
     return prepare(table->db, &sql, &table->add, e);
 }
 
-static bool prepare_select(struct usage_table *table, const char *which, sqlite3_stmt **ret,
+static bool prepare_select(struct usage_table *table, const char *which, struct prepared **ret,
                            struct err *e) {
     struct buf sql;
     buf_init(&sql, SQL_MAX_BYTES);
@@ -91,9 +95,9 @@ bool usage_open(struct usage_table *table, struct database *db, struct err *e) {
 }
 
 void usage_close(struct usage_table *table) {
-    sqlite3_finalize(table->add);
-    sqlite3_finalize(table->of_one);
-    sqlite3_finalize(table->of_all);
+    database_finalize(table->add);
+    database_finalize(table->of_one);
+    database_finalize(table->of_all);
 }
 
 /* --- writing ------------------------------------------------------------------------------ */
@@ -121,32 +125,32 @@ bool usage_write(struct usage_table *table, const struct usage_sum *sum, struct 
     struct usage_sum copy = *sum;
     struct column columns[COLUMNS_MAX];
     size_t count = list_columns(columns);
-    sqlite3_stmt *statement = table->add;
+    struct prepared *statement = table->add;
     database_bind(statement, 1, sum->workspace);
     database_bind(statement, 2, sum->agent);
     database_bind(statement, 3, sum->model);
-    sqlite3_bind_int64(statement, 4, sum->day);
+    database_bind_number(statement, 4, sum->day);
     for (size_t i = 0; i < count; i++)
-        sqlite3_bind_int64(statement, KEY_COLUMN_COUNT + 1 + (int)i,
-                           *column_of(&copy, &columns[i]));
+        database_bind_number(statement, KEY_COLUMN_COUNT + 1 + (int)i,
+                             *column_of(&copy, &columns[i]));
     return database_do(table->db, statement, e);
 }
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-static struct usage_sum read_sum(sqlite3_stmt *row) {
+static struct usage_sum read_sum(struct prepared *row) {
     struct column columns[COLUMNS_MAX];
     size_t count = list_columns(columns);
     struct usage_sum sum = {.workspace = database_bytes(row, 0),
                             .agent = database_bytes(row, 1),
                             .model = database_bytes(row, 2),
-                            .day = sqlite3_column_int64(row, 3)};
+                            .day = database_number_of(row, 3)};
     for (size_t i = 0; i < count; i++)
-        *column_of(&sum, &columns[i]) = sqlite3_column_int64(row, KEY_COLUMN_COUNT + (int)i);
+        *column_of(&sum, &columns[i]) = database_number_of(row, KEY_COLUMN_COUNT + (int)i);
     return sum;
 }
 
-static struct store_usage read_row(sqlite3_stmt *row) {
+static struct store_usage read_row(struct prepared *row) {
     const struct usage_sum sum = read_sum(row);
     struct store_usage usage = {
         .workspace = sum.workspace,
@@ -166,15 +170,15 @@ static struct store_usage read_row(sqlite3_stmt *row) {
 
 bool usage_each(struct usage_table *table, const struct store_load *load, usage_each_fn *each,
                 void *ctx, struct err *e) {
-    sqlite3_stmt *rows = load->all_workspaces ? table->of_all : table->of_one;
-    sqlite3_bind_int64(rows, 1, load->from_day);
-    sqlite3_bind_int64(rows, 2, load->to_day);
+    struct prepared *rows = load->all_workspaces ? table->of_all : table->of_one;
+    database_bind_number(rows, 1, load->from_day);
+    database_bind_number(rows, 2, load->to_day);
     if (!load->all_workspaces) database_bind(rows, 3, load->workspace);
     bool found, ok;
     while ((ok = database_row(table->db, rows, &found, e)) && found) {
         const struct store_usage usage = read_row(rows);
         if (!(ok = each(&usage, ctx, e))) break;
     }
-    sqlite3_reset(rows);
+    database_reset(rows);
     return ok;
 }

@@ -24,7 +24,7 @@ void usage_sum_add(struct usage_sum *sum, const struct event_usage *call);
 
 struct usage_table {
     struct database *db;
-    sqlite3_stmt *add, *of_one, *of_all;
+    struct prepared *add, *of_one, *of_all;
 };
 
 MUST_CHECK bool usage_open(struct usage_table *table, struct database *db, struct err *e);

@@ -20,12 +20,13 @@ static int add_word(void *ctx, int flags, const char *token, int len, int from, 
 
 bool words_api(struct database *db, fts5_api **ret, struct err *e) {
     sqlite3_stmt *ask = NULL;
-    bool row, ok = database_prepare(db, "SELECT fts5(?1)", &ask, e);
     *ret = NULL;
-    if (ok) sqlite3_bind_pointer(ask, 1, ret, "fts5_api_ptr", NULL);
-    ok = ok && database_row(db, ask, &row, e);
+    if (sqlite3_prepare_v2(db->handle, "SELECT fts5(?1)", -1, &ask, NULL) == SQLITE_OK) {
+        sqlite3_bind_pointer(ask, 1, ret, "fts5_api_ptr", NULL);
+        sqlite3_step(ask);
+    }
     sqlite3_finalize(ask);
-    if (!ok || *ret) return ok;
+    if (*ret) return true;
     return err_set(e, ERR_INTERNAL, "store %s: SQLite has no full-text search", db->path);
 }
 
@@ -66,6 +67,60 @@ bool words_query(struct database *db, const struct memory_query *query, struct b
     buf_append(out, STR(" AND {key content} : ("));
     if (!words_each(db, query->words, add_word, &phrase, e)) return false;
     buf_append_byte(out, ')');
+    *ret_any = phrase.words > 0;
+    if (buf_ok(out)) return true;
+    return err_set(e, ERR_RESOURCE_EXHAUSTED, "memory: more words than can be looked for");
+}
+
+/* --- for PostgreSQL ------------------------------------------------------------------------- */
+
+#define VECTOR_WORDS_MAX 16383 /* the highest position that a tsvector has */
+
+struct listing {
+    struct buf *out;
+    char weight; /* 0: a list */
+    unsigned place;
+};
+
+static int list_word(void *ctx, int flags, const char *token, int len, int from, int to) {
+    struct listing *listing = ctx;
+    struct str word = str_of(token, (size_t)len);
+    (void)flags, (void)from, (void)to;
+    if (listing->out->len) buf_append_byte(listing->out, ' ');
+    if (listing->weight == 0) return buf_append(listing->out, word) ? SQLITE_OK : SQLITE_FULL;
+    if (listing->place < VECTOR_WORDS_MAX) listing->place++;
+    bool ok = buf_printf(listing->out, "'" STR_FMT "':%u%c", STR_ARG(word), listing->place,
+                         listing->weight);
+    return ok ? SQLITE_OK : SQLITE_FULL;
+}
+
+bool words_list(struct database *db, struct str text, struct buf *ret, struct err *e) {
+    struct listing listing = {.out = ret};
+    return words_each(db, text, list_word, &listing, e);
+}
+
+bool words_vector(struct database *db, struct str key, struct str content, struct buf *ret,
+                  struct err *e) {
+    struct listing listing = {.out = ret, .weight = 'A'};
+    if (!words_each(db, key, list_word, &listing, e)) return false;
+    listing.weight = 'B';
+    return words_each(db, content, list_word, &listing, e);
+}
+
+static int add_term(void *ctx, int flags, const char *token, int len, int from, int to) {
+    struct phrase *phrase = ctx;
+    (void)flags, (void)from, (void)to;
+    if (phrase->words == WORDS_MAX) return SQLITE_DONE;
+    if (phrase->words++) buf_append(phrase->out, str_from(phrase->between));
+    buf_printf(phrase->out, "'%.*s'", len, token);
+    return SQLITE_OK;
+}
+
+bool words_tsquery(struct database *db, const struct memory_query *query, struct buf *out,
+                   bool *ret_any, struct err *e) {
+    struct phrase phrase = {.out = out,
+                            .between = query->match == MEMORY_ANY_WORD ? " | " : " & "};
+    if (!words_each(db, query->words, add_term, &phrase, e)) return false;
     *ret_any = phrase.words > 0;
     if (buf_ok(out)) return true;
     return err_set(e, ERR_RESOURCE_EXHAUSTED, "memory: more words than can be looked for");

@@ -33,6 +33,20 @@ typedef int words_fn(void *ctx, int flags, const char *token, int len, int from,
 MUST_CHECK bool words_each(struct database *db, struct str text, words_fn *fn, void *ctx,
                            struct err *e);
 
+/* The words of a text, folded, with a space between two of them: what the indexes of
+ * PostgreSQL's store are made of. */
+#define WORDS_LIST_MAX_BYTES (4 * MIB)
+MUST_CHECK bool words_list(struct database *db, struct str text, struct buf *ret,
+                           struct err *e);
+
+/* The words of a memory as a tsvector: those of the key count more. */
+MUST_CHECK bool words_vector(struct database *db, struct str key, struct str content,
+                             struct buf *ret, struct err *e);
+
+/* words_query() as a tsquery. */
+MUST_CHECK bool words_tsquery(struct database *db, const struct memory_query *query,
+                              struct buf *out, bool *ret_any, struct err *e);
+
 /* SQLite's own interface for extensions of full-text search. */
 MUST_CHECK bool words_api(struct database *db, fts5_api **ret, struct err *e);
 

@@ -450,6 +450,11 @@ static void tell_answered(void *ctx) {
     task->on_done(task, task->failed.code ? &task->failed : NULL, task->ctx);
 }
 
+bool store_is_server(const struct store *store) {
+    (void)store;
+    return false;
+}
+
 /* At once, all steps of it. */
 void store_ask(struct store *store, struct reader_task *task) {
     bool more = true, ok = true;

@@ -11,11 +11,7 @@
 /* --- helpers ------------------------------------------------------------------------------ */
 
 static void open_file(const struct fixture *f, struct database *ret) {
-    char path[96];
-    struct err e;
-    snprintf(path, sizeof(path), "%s/weir.db", f->folder);
-    *ret = (struct database){0};
-    assert_true(database_open(ret, path, &e));
+    fixture_database(f, ret);
 }
 
 static void note_fault(uint64_t seq, const char *text, void *ctx) {
@@ -348,6 +344,7 @@ static void ignore_fault(uint64_t seq, const char *text, void *ctx) {
 }
 
 static void every_flipped_bit_is_found(void **state) {
+    FIXTURE_SQLITE_ONLY();
     static const struct {
         const char *name;
         bool blob;

@@ -1,5 +1,8 @@
 /* fixture: a store in a folder of its own, asked and answered in turn.
  *
+ * With WEIR_TEST_POSTGRES it is in a schema of its own of that server (test/e2e/postgres.py); a
+ * test that looks into SQLite's file skips itself then.
+ *
  * Every helper runs the loop until its answer has come, so a test reads from top to bottom.
  */
 #ifndef WEIR_TEST_STORE_FIXTURE_H
@@ -7,6 +10,7 @@
 
 #include "base/mem.h"
 #include "helper/test_folder.h"
+#include "store/schema_postgres.h"
 #include "store/store.h"
 
 #include <setjmp.h>
@@ -36,6 +40,7 @@
 
 struct fixture {
     char folder[64];
+    char schema[32]; /* of PostgreSQL; empty: SQLite */
     struct loop *loop;
     struct store *store;
     struct err failed; /* of what was asked last; code ERR_NONE when it went well */
@@ -44,9 +49,60 @@ struct fixture {
     void (*at_step)(const char *step, void *ctx);
 };
 
+static struct str fixture_postgres(void) {
+    return str_from(getenv("WEIR_TEST_POSTGRES")); /* NOLINT(concurrency-mt-unsafe) */
+}
+
+/* Tests of what only SQLite's store has begin with this. */
+#define FIXTURE_SQLITE_ONLY()                                                                  \
+    if (fixture_postgres().len) skip()
+
+/* Run SQL on the server, after the tables are there. */
+static void fixture_postgres_run(struct fixture *f, const char *sql) {
+    struct database db = {0};
+    struct err e;
+    int64_t from;
+    const struct postgres_session_options options = {
+        .url = fixture_postgres(), .schema = str_from(f->schema), .timeout_ms = 20000};
+    if (!database_open_postgres(&db, &options, &e) ||
+        !schema_postgres_migrate(&db, str_from(f->schema), &from, &e) ||
+        (sql && !database_run(&db, sql, &e)))
+        fail_msg("%s", e.text);
+    database_close(&db);
+}
+
+/* The closed store's database, as another program would open it. */
+__attribute__((unused)) static void fixture_database(const struct fixture *f,
+                                                     struct database *ret) {
+    char path[96];
+    struct err e;
+    *ret = (struct database){0};
+    snprintf(path, sizeof(path), "%s/weir.db", f->folder);
+    const struct postgres_session_options options = {
+        .url = fixture_postgres(), .schema = str_from(f->schema), .timeout_ms = 20000};
+    bool ok =
+        f->schema[0] ? database_open_postgres(ret, &options, &e) : database_open(ret, path, &e);
+    if (!ok) fail_msg("%s", e.text);
+}
+
+static void fixture_postgres_begin(struct fixture *f) {
+    static unsigned count;
+    if (fixture_postgres().len == 0) return;
+    snprintf(f->schema, sizeof(f->schema), "t%d_%u", (int)getpid(), ++count);
+    fixture_postgres_run(f, NULL);
+}
+
+static void fixture_postgres_end(struct fixture *f) {
+    char sql[80];
+    if (!f->schema[0]) return;
+    snprintf(sql, sizeof(sql), "DROP SCHEMA %s CASCADE", f->schema);
+    fixture_postgres_run(f, sql);
+}
+
 __attribute__((unused)) static void fixture_init(struct fixture *f) {
     *f = (struct fixture){.durability = STORE_FULL};
     test_folder_make(f->folder);
+    fixture_postgres_begin(f);
     f->loop = loop_new();
 }
 
@@ -60,6 +116,8 @@ static void fixture_opened(const struct err *failed, void *ctx) {
 __attribute__((unused)) static void fixture_begin(struct fixture *f) {
     struct store_options options = {
         .folder = str_from(f->folder),
+        .postgres = fixture_postgres(),
+        .schema = str_from(f->schema),
         .durability = f->durability,
         .doubt_ms = f->doubt_ms,
         .loop = f->loop,
@@ -89,6 +147,7 @@ __attribute__((unused)) static void fixture_close(struct fixture *f) {
 __attribute__((unused)) static void fixture_done(struct fixture *f) {
     fixture_close(f);
     loop_free(f->loop);
+    fixture_postgres_end(f);
     test_folder_remove(f->folder);
 }
 
@@ -281,6 +340,7 @@ __attribute__((unused)) static void assert_answer(struct fixture *f, struct stor
 __attribute__((unused)) static void fixture_sql(const struct fixture *f, const char *sql) {
     char path[96];
     sqlite3 *db;
+    FIXTURE_SQLITE_ONLY();
     snprintf(path, sizeof(path), "%s/weir.db", f->folder);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     char *error = NULL;
@@ -300,6 +360,7 @@ __attribute__((unused)) static void assert_sql(const struct fixture *f, const ch
     char path[96];
     sqlite3 *db;
     struct buf seen;
+    FIXTURE_SQLITE_ONLY();
     buf_init(&seen, 4 * MIB);
     snprintf(path, sizeof(path), "%s/weir.db", f->folder);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);

@@ -284,10 +284,8 @@ static void a_store_of_the_version_before_gets_the_table(void **state) {
 #define DAY_MS INT64_C(86400000)
 
 static void open_table(const struct fixture *f, struct database *db, struct key_table *table) {
-    char path[96];
     struct err e;
-    snprintf(path, sizeof(path), "%s/weir.db", f->folder);
-    assert_true(database_open(db, path, &e));
+    fixture_database(f, db);
     assert_true(key_open(table, db, &e));
 }
 

@@ -1,4 +1,5 @@
 /* Memories on a real store: what is put is listed and found, only in its workspace. */
+#include "base/utf8.h"
 #include "fixture.h"
 #include "store/memory.h"
 
@@ -306,6 +307,8 @@ static void text_is_never_read_as_a_language(void **state) {
     };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct str text = texts[i];
+        bool is_text = utf8_valid(text) && str_find_byte(text, '\0') == text.len;
+        if (f->schema[0] && !is_text) continue; /* PostgreSQL keeps text only */
         struct memory_entry entry = {.category = text, .key = text, .content = text};
         struct buf expected;
         buf_init(&expected, KIB);

@@ -207,6 +207,7 @@ static void an_erased_run_leaves_the_row_that_it_shared(void **state) {
 }
 
 static void an_erased_text_is_not_in_the_files_any_more(void **state) {
+    FIXTURE_SQLITE_ONLY();
     struct fixture *f = *state;
     fixture_open(f);
     fixture_write(f, whole_run(1, "doomed-name", secret));
@@ -333,6 +334,7 @@ static void a_session_whose_run_is_not_over_is_left_alone(void **state) {
 }
 
 static void tables_that_are_filled_anew_do_not_bring_it_back(void **state) {
+    FIXTURE_SQLITE_ONLY();
     struct fixture *f = *state;
     fixture_open(f);
     fixture_write(f, whole_run(1, "a", "x"));
@@ -386,6 +388,7 @@ static int erase_and_die(struct fixture *f) {
 }
 
 static void whenever_it_dies_the_session_is_whole_or_gone(void **state) {
+    FIXTURE_SQLITE_ONLY();
     static const char *const steps[] = {
         "epoch",      "epoch noted", "tables filled", "projected", "runs erased",
         "tasks done", "committed",   "noted",         "purged",    "tasks answered"};
@@ -420,6 +423,7 @@ static void whenever_it_dies_the_session_is_whole_or_gone(void **state) {
 
 /* The files were not purged when it died: the next start does it by itself. */
 static void what_a_crash_left_in_the_log_is_purged_by_the_next_start(void **state) {
+    FIXTURE_SQLITE_ONLY();
     struct fixture *f = *state;
     fixture_open(f);
     fixture_write(f, whole_run(1, "doomed", secret));

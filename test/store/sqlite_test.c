@@ -465,6 +465,7 @@ static void collect(const struct fixture *f, struct buf *ret) {
 }
 
 static void tables_that_were_emptied_are_filled_again_from_the_log(void **state) {
+    FIXTURE_SQLITE_ONLY();
     struct fixture *f = *state;
     f->durability = STORE_NORMAL;
     fixture_open(f);
@@ -614,6 +615,7 @@ static void texts_of_any_bytes_come_back_as_they_were(void **state) {
 /* --- opening ------------------------------------------------------------------------------ */
 
 static void a_second_store_on_the_folder_is_refused_with_the_process_id(void **state) {
+    FIXTURE_SQLITE_ONLY();
     struct fixture *f = *state;
     fixture_open(f);
     fixture_write(f, whole_run(1, "s", "x"));
@@ -640,6 +642,7 @@ static void a_second_store_on_the_folder_is_refused_with_the_process_id(void **s
 }
 
 static void a_folder_that_cannot_be_made_is_refused(void **state) {
+    FIXTURE_SQLITE_ONLY();
     struct fixture *f = *state;
     struct fixture other = {.loop = f->loop};
     snprintf(other.folder, sizeof(other.folder), "/proc/none/such");

@@ -124,6 +124,7 @@ static void what_was_answered_is_there_after_a_restart(void **state) {
 }
 
 static void a_task_runs_after_the_writes_before_it(void **state) {
+    FIXTURE_SQLITE_ONLY();
     struct fixture *f = *state;
     fixture_open(f);
     enum { WRITES = 3000 }; /* more than one commit takes */
@@ -179,6 +180,7 @@ static void closing_finishes_what_was_asked(void **state) {
 
 /* T1 */
 static void a_full_disk_fails_tasks_until_space_returns(void **state) {
+    FIXTURE_SQLITE_ONLY();
     struct fixture *f = *state;
     if (mount("none", f->folder, "tmpfs", 0, "size=2m") != 0) skip();
     char path[96], zero[4096] = {0};
@@ -212,6 +214,7 @@ static void a_full_disk_fails_tasks_until_space_returns(void **state) {
 
 /* T3: SQLite itself would silently drop the frames after the damage. */
 static void a_task_that_the_disk_lost_is_noticed(void **state) {
+    FIXTURE_SQLITE_ONLY();
     struct fixture *f = *state;
     char path[96], copy[4096];
     fixture_open(f);

@@ -110,9 +110,7 @@ static int64_t count(const char *sql) {
     struct database db = {.handle = NULL};
     struct err e;
     int64_t number = -1;
-    char path[96];
-    snprintf(path, sizeof(path), "%s/weir.db", f.folder);
-    assert_true(database_open(&db, path, &e));
+    fixture_database(&f, &db);
     assert_true(database_number(&db, sql, &number, &e));
     database_close(&db);
     return number;
@@ -325,6 +323,7 @@ static bool is_in_file(const char *name, struct str text) {
 }
 
 static void what_is_gone_is_in_no_file(void **state) {
+    FIXTURE_SQLITE_ONLY();
     (void)state;
     struct upload upload = upload_of(ID, 6);
     upload.bytes = STR("canary");

@@ -1,0 +1,50 @@
+#include "store/core_postgres.h"
+
+#include "store/schema_postgres.h"
+
+#define STATEMENT_MS 30000 /* the longest: a page of a large table on a busy server */
+
+/* "weir" in ASCII; the schema tells stores of one database apart. */
+#define TAKE_STORE "SELECT pg_try_advisory_lock(1935764850, hashtext(current_schema()))"
+
+static bool take_store(struct database *db, struct err *e) {
+    int64_t taken = 0;
+    if (!database_number(db, TAKE_STORE, &taken, e)) return false;
+    if (taken) return true;
+    return err_set(e, ERR_FAILED_PRECONDITION,
+                   "store %s: another weir has it; end that one, or name another schema with "
+                   "store.schema",
+                   db->path);
+}
+
+/* Without it the server acknowledges a commit a moment before it is on its disk. */
+static bool set_durability(struct core *core, struct err *e) {
+    return core->durability == STORE_FULL ||
+           database_run(&core->db, "SET synchronous_commit = off", e);
+}
+
+bool core_postgres_connect(struct core *core, const struct store_options *options,
+                           struct err *e) {
+    struct database *db = &core->db;
+    const struct postgres_session_options session = {
+        .url = options->postgres, .schema = options->schema, .timeout_ms = STATEMENT_MS};
+    if (!database_open_postgres(db, &session, e) || !schema_postgres_check(db, e) ||
+        !take_store(db, e) || !set_durability(core, e))
+        return false;
+    if (core->epoch) return true;
+    return database_number(db, "SELECT value FROM meta WHERE name = 'epoch'", &core->epoch, e);
+}
+
+bool core_postgres_is_ours(struct core *core, struct err *e) {
+    int64_t epoch = 0;
+    struct database *db = &core->db;
+    if (!database_number(db, "SELECT value FROM meta WHERE name = 'epoch'", &epoch, e))
+        return false;
+    if (epoch == core->epoch) return true;
+    return err_set(e, ERR_FAILED_PRECONDITION,
+                   "store %s: another weir had it meanwhile; start this one again", db->path);
+}
+
+bool core_postgres_is_lost(const struct core *core) {
+    return database_is_postgres(&core->db) && postgres_session_lost(core->db.postgres);
+}
