@@ -42,7 +42,7 @@ struct store {
     unsigned magic;
     struct store_options options; /* `folder` is our own copy */
     char *folder;
-    char *url, *schema; /* of a server */
+    char *url, *schema;      /* of a server */
     struct opening *opening; /* set until it was reported */
     pthread_t thread;
     struct session_filter *known;
