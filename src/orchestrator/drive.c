@@ -46,7 +46,7 @@ struct drive {
 
 uint64_t drive_pause_ms(unsigned failures, uint64_t random) {
     if (failures == 0) return 0;
-    uint64_t pause = failures > 5 ? PAUSE_MAX_MS : PAUSE_MS << (failures - 1);
+    uint64_t pause = failures > 5 ? PAUSE_MAX_MS : (uint64_t)PAUSE_MS << (failures - 1);
     if (pause > PAUSE_MAX_MS) pause = PAUSE_MAX_MS;
     return pause - pause / 4 + random % (pause / 2 + 1);
 }

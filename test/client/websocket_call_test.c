@@ -218,8 +218,8 @@ static void a_refusal_has_its_status_and_body(void **state) {
     (void)state;
     static const char *const answers[] = {
         "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 14\r\n\r\n{\"error\":\"no\"}",
-        "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 429 X\r\nTransfer-Encoding: "
-        "chunked\r\n\r\ne\r\n{\"error\":\"no\"}\r\n0\r\n\r\n",
+        ("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 429 X\r\nTransfer-Encoding: "
+         "chunked\r\n\r\ne\r\n{\"error\":\"no\"}\r\n0\r\n\r\n"),
         "HTTP/1.1 429 X\r\n\r\n{\"error\":\"no\"}"};
     for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
         struct heard heard = {.say = NULL};
@@ -236,8 +236,8 @@ static void an_answer_that_opens_nothing_is_refused(void **state) {
     (void)state;
     static const char *const answers[] = {
         "HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
-        "HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        "Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n\r\n",
+        ("HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+         "Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n\r\n"),
         "SSH-2.0-OpenSSH\r\n\r\n",
     };
     for (size_t i = 0; i < ARRAY_LEN(answers); i++) {

@@ -198,9 +198,10 @@ def asked():
     )
 
 
-def resident_kib(weir):
+def held_kib(weir):
+    """Of its own: pages of the program come and go with what it does."""
     with open(f"/proc/{weir.pid}/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+        return next(int(line.split()[1]) for line in status if line.startswith("RssAnon"))
 
 
 def open_raw(weir):
@@ -229,7 +230,7 @@ def test_a_reader_that_stops_pauses_the_provider_and_is_ended(start_weir):  # B1
         whole = client.stream(asked=asked())
         assert whole.kinds[-1] == "completed", whole.error and whole.error.text
         assert len(whole.text) > MIB
-        before = most = resident_kib(weir)
+        before = most = held_kib(weir)
         with open_raw(weir) as peer:
             ending = attack.Ending()
             peer.settimeout(0.02)
@@ -239,7 +240,7 @@ def test_a_reader_that_stops_pauses_the_provider_and_is_ended(start_weir):  # B1
                     ending.received += peer.recv(262144)
                 except TimeoutError:
                     pass
-                most = max(most, resident_kib(weir))
+                most = max(most, held_kib(weir))
         reset = [payload for kind, _, _, payload in ending.frames if kind == attack.RESET]
         # What gRPC clients show as RESOURCE_EXHAUSTED; trailers could not pass the full window.
         assert reset == [attack.ENHANCE_YOUR_CALM.to_bytes(4, "big")]

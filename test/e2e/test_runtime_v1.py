@@ -270,7 +270,7 @@ def test_64_levels_of_json_are_taken(weir):
     assert answer.status_code == 200, answer.text
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/", "/cancel", "/metrics", "/runs/x", "/mcp"])
+@pytest.mark.parametrize("path", ["/nothing", "/", "/cancel", "/metrics", "/runs/x"])
 def test_this_path_is_not_found(weir, path):
     """P9"""
     with weir.http() as http:
