@@ -73,6 +73,10 @@ struct talks_place *talks_place_of(struct talks *talks, struct str workspace);
 void talks_leave_place(struct talks *talks, struct str workspace);
 void talks_check_stopped(struct talks *talks);
 
+/* --- talk_unref.c, by itself because gcc's analyzer does not count ------------------------------- */
+
+void talk_unref(struct talk *talk);
+
 /* --- talk_turn.c ---------------------------------------------------------------------------------- */
 
 void talk_turn_init(struct talk_turn *turn, struct talk *talk, size_t agent);

@@ -13,12 +13,6 @@
 #define OUT_MAX_BYTES (16 * MIB) /* one event of ours; a message may be escaped sixfold */
 #define ID_MAX_BYTES 256
 
-/* A message that came while nothing was wanted. */
-struct live_message {
-    struct list link;
-    struct text text;
-};
-
 /* --- states, and the end ------------------------------------------------------------------ */
 
 void live_move(struct live *live, enum live_state next) {
@@ -28,28 +22,6 @@ void live_move(struct live *live, enum live_state next) {
 
 bool live_is_over(const struct live *live) {
     return live->state == LIVE_OVER;
-}
-
-static void live_drop_messages(struct live *live) {
-    LIST_EACH(&live->messages, link) {
-        struct live_message *message = CONTAINER_OF(link, struct live_message, link);
-        list_remove(&message->link);
-        text_done(&message->text);
-        free(message);
-    }
-}
-
-static void live_release(struct live *live) {
-    if (!live->freed || live->inside) return;
-    assert(!live->call);
-    live_drop_messages(live);
-    task_cancel(&live->go_on);
-    text_done(&live->name);
-    text_done(&live->instructions);
-    buf_done(&live->response);
-    buf_done(&live->out);
-    buf_done(&live->room);
-    free(live);
 }
 
 static void drop_socket(struct live *live) {

@@ -64,6 +64,12 @@ struct live {
     bool freed;
 };
 
+/* A message that came while nothing was wanted. */
+struct live_message {
+    struct list link;
+    struct text text;
+};
+
 /* The only function that changes the state. */
 void live_move(struct live *live, enum live_state next);
 
@@ -78,6 +84,11 @@ void live_stop_answer(struct live *live);
 
 /* Word and report the end of the connection. */
 void live_end(struct live *live, struct reply_failure *failure);
+
+/* --- live_release.c, by itself because gcc's analyzer does not count --------------------------- */
+
+/* Free it once its owner has let go and no callback of it runs. */
+void live_release(struct live *live);
 
 /* --- live_call.c --------------------------------------------------------------------------- */
 

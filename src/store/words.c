@@ -20,14 +20,15 @@ static int add_word(void *ctx, int flags, const char *token, int len, int from, 
 
 bool words_api(struct database *db, fts5_api **ret, struct err *e) {
     sqlite3_stmt *ask = NULL;
-    *ret = NULL;
+    fts5_api *api = NULL;
     if (sqlite3_prepare_v2(db->handle, "SELECT fts5(?1)", -1, &ask, NULL) == SQLITE_OK) {
-        sqlite3_bind_pointer(ask, 1, ret, "fts5_api_ptr", NULL);
+        sqlite3_bind_pointer(ask, 1, &api, "fts5_api_ptr", NULL);
         sqlite3_step(ask);
     }
     sqlite3_finalize(ask);
-    if (*ret) return true;
-    return err_set(e, ERR_INTERNAL, "store %s: SQLite has no full-text search", db->path);
+    *ret = api;
+    if (!api) err_set(e, ERR_INTERNAL, "store %s: SQLite has no full-text search", db->path);
+    return api != NULL;
 }
 
 bool words_each(struct database *db, struct str text, words_fn *fn, void *ctx, struct err *e) {
