@@ -1,8 +1,10 @@
-"""weir orchestrate: clients in front, agent runtimes behind, PostgreSQL beside it."""
+"""weir orchestrate: clients in front, agent runtimes behind, PostgreSQL and NATS beside it.
+WEIR_WITH_POSTGRES=1 scripts/e2e test/e2e/test_orchestrate.py."""
 import concurrent.futures
 import contextlib
 import itertools
 import json
+import os
 import threading
 import time
 
@@ -14,6 +16,9 @@ import orchestrating
 import postgres
 import pytest
 import socketio
+
+pytestmark = pytest.mark.skipif(not os.environ.get("WEIR_WITH_POSTGRES"),
+                                reason="needs PostgreSQL and nats-server: WEIR_WITH_POSTGRES=1")
 
 COUNTER = itertools.count()
 
