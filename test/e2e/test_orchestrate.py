@@ -25,12 +25,8 @@ COUNTER = itertools.count()
 
 @pytest.fixture(scope="module")
 def database():
-    """A server of ours: another worker's may have taken the port that was free."""
-    while True:
-        with postgres.Cluster() as cluster:
-            if cluster.sql("SHOW data_directory") == str(cluster.data):
-                yield cluster
-                return
+    with postgres.Cluster() as cluster:
+        yield cluster
 
 
 @pytest.fixture
