@@ -11,7 +11,7 @@ import test_nimi_identity as identity
 from google.protobuf import struct_pb2
 from nimi.runtime.v1 import app_pb2, app_pb2_grpc, audit_pb2
 from subscriptions import Events, assert_in_order, assert_stopped
-from test_nimi_close import resident_kib
+from test_nimi_close import held_kib
 from test_nimi_identity import issuer  # noqa: F401  a fixture
 from test_nimi_probe import Vendor
 
@@ -273,7 +273,7 @@ def test_a_slow_subscriber_is_ended_and_costs_nobody(start_weir):  # B2
         reset = [payload for kind, _, _, payload in ending.frames if kind == attack.RESET]
         # What gRPC clients show as RESOURCE_EXHAUSTED; trailers could not pass the full window.
         assert reset == [attack.ENHANCE_YOUR_CALM.to_bytes(4, "big")] * 40
-    assert resident_kib(weir) < 120 * 1024 or crawbl.is_sanitized()
+    assert held_kib(weir) < 120 * 1024 or crawbl.is_sanitized()
     App(client, "app.carl").send("app.ben", "after")
     for one in healthy:
         assert texts([one.next()]) == ["after"]
