@@ -117,9 +117,10 @@ void queries_open(struct queries *database, struct loop *loop,
 void queries_close(struct queries *database, task_fn *closed, void *ctx) {
     struct err e;
     err_set(&e, ERR_UNAVAILABLE, "the orchestrator stops");
-    while (!list_empty(&database->again)) {
-        struct query *query = CONTAINER_OF(list_pop(&database->again), struct query, link);
-        query_end(query, &e);
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left the list */
+    LIST_EACH(&database->again, link) {
+        list_remove(link);
+        query_end(CONTAINER_OF(link, struct query, link), &e);
     }
     postgres_close(database->postgres, closed, ctx);
 }

@@ -6,6 +6,7 @@
 #include "job/model_call.h"
 #include "store/audit_writer.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define TIMEOUT_MAX_MS 300000 /* the most a session may ask for, as of a scenario */
@@ -229,8 +230,10 @@ static bool ask_model(struct realtime_turn *turn, struct provider *provider, str
 }
 
 static struct provider *model_of(struct realtime_turn *turn, struct fault *fault) {
+    struct provider *provider = turn->admission.connector->provider;
     if (turn->session->is_live) return realtime_live_ask(turn, fault);
-    return turn->admission.connector->provider;
+    assert(provider); /* or the session would not be open */
+    return provider;
 }
 
 static void turn_ask(struct realtime_turn *turn) {
