@@ -460,7 +460,8 @@ def is_cut(chunks):
     return not any(c.eof for c in chunks)
 
 
-@pytest.mark.weir(script="test/e2e/scripts/quick.yaml")
+# What is read has half of it: enough for two at once beside other work.
+@pytest.mark.weir(script="test/e2e/scripts/quick.yaml", config="limits: {shutdown: 20s}\n")
 def test_a_stop_waits_for_exports_that_are_read_and_for_no_others(weir):
     weir.stop()
     fill(weir, MANY)

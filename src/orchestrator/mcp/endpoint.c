@@ -16,8 +16,9 @@
 orchestrator_tool_fn *orchestrator_serve_tool(const struct orchestrator_endpoint *endpoint,
                                               enum orchestrator_tool tool) {
     if (tool >= ORCHESTRATOR_TOOL_COUNT) return NULL;
-    if (endpoint->tools[tool]) return endpoint->tools[tool];
-    return endpoint->store ? orchestrator_palace_tool(tool) : NULL;
+    orchestrator_tool_fn *served = endpoint->tools[tool];
+    if (!served && endpoint->store) served = orchestrator_palace_tool(tool);
+    return served;
 }
 
 static bool tools_at(size_t index, const struct toolserver_caller *caller, struct arena *arena,
