@@ -8,6 +8,7 @@ void talk_unref(struct talk *talk) {
     list_remove(&talk->link);
     for (size_t i = 0; i < talk->turn_count; i++) talk_turn_done(&talk->turns[i]);
     workspace_unref(talk->workspace);
+    text_done(&talk->message);
     text_done(&talk->text);
     text_done(&talk->asked);
     text_done(&talk->local_id);

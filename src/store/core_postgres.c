@@ -1,16 +1,28 @@
 #include "store/core_postgres.h"
 
+#include "base/clock.h"
 #include "store/schema_postgres.h"
 
+#include <time.h>
+
+#define TAKE_MS 3000
+#define TAKE_AGAIN_NS 20000000
 #define STATEMENT_MS 30000 /* the longest: a page of a large table on a busy server */
 
 /* "weir" in ASCII; the schema tells stores of one database apart. */
 #define TAKE_STORE "SELECT pg_try_advisory_lock(1935764850, hashtext(current_schema()))"
 
+/* The server ends a session a moment after its client has left, and with it the lock of the
+ * process before. */
 static bool take_store(struct database *db, struct err *e) {
     int64_t taken = 0;
-    if (!database_number(db, TAKE_STORE, &taken, e)) return false;
-    if (taken) return true;
+    uint64_t until_ms = clock_mono_ms() + TAKE_MS;
+    for (;;) {
+        if (!database_number(db, TAKE_STORE, &taken, e)) return false;
+        if (taken) return true;
+        if (clock_mono_ms() >= until_ms) break;
+        nanosleep(&(struct timespec){.tv_nsec = TAKE_AGAIN_NS}, NULL);
+    }
     return err_set(e, ERR_FAILED_PRECONDITION,
                    "store %s: another weir has it; end that one, or name another schema with "
                    "store.schema",
