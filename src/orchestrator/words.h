@@ -20,10 +20,8 @@ enum message_status {
     MESSAGE_STATUS_COUNT,
 };
 
+/* A stored status only rises: the statements of rows.c see to it. */
 struct str message_status_name(enum message_status status);
-
-/* A status only rises: pending, sent, delivered, read, then one of the others, which are last. */
-bool message_status_may_become(enum message_status status, enum message_status next);
 
 enum agent_status {
     AGENT_ONLINE,

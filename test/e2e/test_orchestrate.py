@@ -5,6 +5,8 @@ import contextlib
 import itertools
 import json
 import os
+import shutil
+import subprocess
 import threading
 import time
 
@@ -686,6 +688,18 @@ def test_answers_to_questions_reach_the_runtime(orchestrate, runtime, connect):
     client.client.emit("message.answers", {**body, "message_id": "none"}, namespace="/v1")
     assert client.wait("message.answers.error") == [
         {"local_id": "l", "message_id": "none", "error": "failed to process answers"}]
+
+
+@pytest.mark.parametrize("transport", ["websocket", "polling"])
+def test_the_javascript_client_hears_every_turn(orchestrate, transport):
+    weir = orchestrate(driver="fake")
+    node = subprocess.run(
+        [shutil.which("node"), str(harness.ROOT / "test/e2e/node/orchestrate.js")],
+        env={**os.environ, "WEIR_URL": weir.base, "WEIR_TOKEN": harness.token("user-1", "ws-1"),
+             "WEIR_SWARM": weir.swarm(), "WEIR_TRANSPORT": transport},
+        capture_output=True, text=True, timeout=100,
+    )
+    assert node.returncode == 0, node.stdout + node.stderr
 
 
 # --- NATS ----------------------------------------------------------------------------------

@@ -307,19 +307,6 @@ static void a_turn_is_stored_once_wherever_it_is_cut(void **state) {
     }
 }
 
-static void a_status_only_rises(void **state) {
-    (void)state;
-    for (unsigned from = 0; from < MESSAGE_STATUS_COUNT; from++) {
-        assert_false(message_status_may_become(from, from));
-        if (from >= MESSAGE_FAILED)
-            for (unsigned to = 0; to < MESSAGE_STATUS_COUNT; to++)
-                assert_false(message_status_may_become(from, to));
-    }
-    assert_true(message_status_may_become(MESSAGE_PENDING, MESSAGE_DELIVERED));
-    assert_false(message_status_may_become(MESSAGE_READ, MESSAGE_DELIVERED));
-    assert_true(message_status_may_become(MESSAGE_READ, MESSAGE_INCOMPLETE));
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn_moves_as_drawn),
@@ -333,7 +320,6 @@ int main(void) {
         cmocka_unit_test(a_tool_without_a_result_is_not_shown_as_done),
         cmocka_unit_test(an_answer_without_an_end_of_its_own_is_cut),
         cmocka_unit_test(a_turn_is_stored_once_wherever_it_is_cut),
-        cmocka_unit_test(a_status_only_rises),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
