@@ -410,7 +410,8 @@ bool direct_carry(struct http_call *call, const struct http_request *request, st
     direct->call = call;
     direct->body = request->body;
     direct->posts = str_equal(request->method, STR("POST"));
-    direct->has_body = direct->posts || request->body.len;
+    direct->has_body =
+        direct->posts || str_equal(request->method, STR("PUT")) || request->body.len;
     direct->once = request->once;
     direct->connect_ms = request->connect_ms ? request->connect_ms : HTTP_CONNECT_MS;
     timer_init(&direct->connect, call->place->loop, on_connect_late, direct);

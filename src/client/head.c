@@ -15,29 +15,26 @@ static void read_status(struct head *head, struct str line) {
 
 /* --- fields ------------------------------------------------------------------------------- */
 
-static void read_content_type(struct head *head, struct str value, int64_t now_unix_ms) {
-    (void)now_unix_ms;
-    head->content_type_len = 0;
-    if (value.len == 0 || value.len > sizeof(head->content_type)) return;
-    memcpy(head->content_type, value.at, value.len);
-    head->content_type_len = value.len;
+/* Values that do not fit are absent. */
+static void keep(struct str value, char *room, size_t room_bytes, size_t *ret_len) {
+    *ret_len = 0;
+    if (value.len == 0 || value.len > room_bytes) return;
+    memcpy(room, value.at, value.len);
+    *ret_len = value.len;
 }
 
-static void read_session(struct head *head, struct str value, int64_t now_unix_ms) {
-    (void)now_unix_ms;
-    head->session_len = 0;
-    if (value.len == 0 || value.len > sizeof(head->session)) return;
-    memcpy(head->session, value.at, value.len);
-    head->session_len = value.len;
-}
+#define KEEPS(name, member)                                                                    \
+    static void name(struct head *head, struct str value, int64_t now_unix_ms) {               \
+        (void)now_unix_ms;                                                                     \
+        keep(value, head->member, sizeof(head->member), &head->member##_len);                  \
+    }
 
-static void read_version(struct head *head, struct str value, int64_t now_unix_ms) {
-    (void)now_unix_ms;
-    head->version_len = 0;
-    if (value.len == 0 || value.len > sizeof(head->version)) return;
-    memcpy(head->version, value.at, value.len);
-    head->version_len = value.len;
-}
+KEEPS(read_content_type, content_type)
+KEEPS(read_session, session)
+KEEPS(read_version, version)
+KEEPS(read_etag, etag)
+KEEPS(read_range, range)
+KEEPS(read_region, region)
 
 /* The three forms of RFC 9110 5.6.7; senders write the first. */
 static const char *const date_forms[] = {
@@ -71,6 +68,11 @@ static void read_retry_after(struct head *head, struct str value, int64_t now_un
     }
 }
 
+static void read_server_date(struct head *head, struct str value, int64_t now_unix_ms) {
+    (void)now_unix_ms;
+    if (!read_date(value, &head->date_ms)) head->date_ms = 0;
+}
+
 static void read_coding(struct head *head, struct str value, int64_t now_unix_ms) {
     (void)now_unix_ms;
     if (value.len == 0 || str_equal_nocase(value, STR("identity"))) return;
@@ -94,6 +96,10 @@ static const struct {
     {STR_INIT("content-encoding"), read_coding},
     {STR_INIT("location"), read_location},
     {STR_INIT("x-runtime-contract-version"), read_version},
+    {STR_INIT("etag"), read_etag},
+    {STR_INIT("content-range"), read_range},
+    {STR_INIT("x-amz-bucket-region"), read_region},
+    {STR_INIT("date"), read_server_date},
 };
 
 /* --- lines -------------------------------------------------------------------------------- */

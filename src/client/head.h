@@ -1,8 +1,8 @@
 /* head: parse the head of a response line by line.
  *
  * Only the values that callers need are kept: the status, the content type, Retry-After, the
- * MCP session, the version of the Runtime Contract, the content coding, and whether there is a
- * Location. No socket and no clock.
+ * MCP session, the version of the Runtime Contract, the content coding, what describes a stored
+ * object, and whether there is a Location. No socket and no clock.
  *
  * Private to client/.
  *
@@ -25,6 +25,13 @@ struct head {
     size_t session_len;
     char version[32];
     size_t version_len;
+    char etag[128];
+    size_t etag_len;
+    char range[64]; /* Content-Range */
+    size_t range_len;
+    char region[64]; /* x-amz-bucket-region */
+    size_t region_len;
+    int64_t date_ms;        /* Unix time of the server; 0: absent */
     int64_t retry_after_ms; /* -1: absent */
     enum coding coding;
     bool location; /* not empty */
@@ -40,6 +47,18 @@ static inline struct str head_session(const struct head *head) {
 
 static inline struct str head_version(const struct head *head) {
     return str_of(head->version, head->version_len);
+}
+
+static inline struct str head_etag(const struct head *head) {
+    return str_of(head->etag, head->etag_len);
+}
+
+static inline struct str head_range(const struct head *head) {
+    return str_of(head->range, head->range_len);
+}
+
+static inline struct str head_region(const struct head *head) {
+    return str_of(head->region, head->region_len);
 }
 
 static inline struct str head_content_type(const struct head *head) {

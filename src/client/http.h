@@ -69,6 +69,10 @@ struct http_head {
     struct str url;         /* the final URL, after redirects */
     struct str session;     /* Mcp-Session-Id, or empty */
     struct str version;     /* X-Runtime-Contract-Version, or empty */
+    struct str etag;        /* or empty; quoted as sent */
+    struct str range;       /* Content-Range, or empty */
+    struct str region;      /* x-amz-bucket-region, or empty */
+    int64_t date_ms;        /* Date, as Unix time; 0: absent */
 };
 
 enum http_stage { HTTP_CONNECTING, HTTP_WAITING, HTTP_READING, HTTP_COMPLETE };

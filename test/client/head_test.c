@@ -33,6 +33,23 @@ static void a_head_says_what_callers_ask_for(void **state) {
     assert_int_equal(head.retry_after_ms, 2000);
 }
 
+static void the_head_of_a_stored_object_describes_it(void **state) {
+    (void)state;
+    struct head head;
+    assert_int_equal(feed(&head, "HTTP/1.1 206 Partial Content\r\nETag: \"a-2\"\r\n"
+                                 "Content-Range: bytes 0-9/44\r\n"
+                                 "x-amz-bucket-region: eu-west-1\r\n"
+                                 "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n"),
+                     1);
+    assert_str(head_etag(&head), "\"a-2\"");
+    assert_str(head_range(&head), "bytes 0-9/44");
+    assert_str(head_region(&head), "eu-west-1");
+    assert_int_equal(head.date_ms, NOW_MS);
+    assert_int_equal(feed(&head, "HTTP/1.1 200\r\nDate: soon\r\n\r\n"), 1);
+    assert_str(head_etag(&head), "");
+    assert_int_equal(head.date_ms, 0);
+}
+
 static void a_new_status_forgets_the_head_before(void **state) {
     (void)state;
     struct head head;
@@ -125,6 +142,7 @@ static void a_content_type_that_is_too_long_is_not_said(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_head_says_what_callers_ask_for),
+        cmocka_unit_test(the_head_of_a_stored_object_describes_it),
         cmocka_unit_test(a_new_status_forgets_the_head_before),
         cmocka_unit_test(the_wait_is_read_in_every_form),
         cmocka_unit_test(codings_that_were_not_asked_for_are_known_as_such),

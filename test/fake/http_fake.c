@@ -1,6 +1,7 @@
 #include "fake/http_fake.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "client/place.h"
 
 #include <assert.h>
@@ -251,6 +252,19 @@ bool fake_http_body(struct http_call *call, struct str bytes) {
     call->sink.on_body(lent_of(lent), call->ctx);
     free_copy(lent);
     return leave(call);
+}
+
+bool fake_http_head_object(struct http_call *call, const struct http_head *from) {
+    struct http_head head = *from;
+    struct str *texts[] = {&head.etag, &head.range, &head.region};
+    struct text copies[ARRAY_LEN(texts)];
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        copies[i] = text_copy(*texts[i]);
+        *texts[i] = text_str(copies[i]);
+    }
+    bool there = tell_head(call, head, "application/xml", "");
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) text_done(&copies[i]);
+    return there;
 }
 
 static void end(struct http_call *call, const struct err *failed, enum http_stage stage) {

@@ -33,6 +33,8 @@ bool fake_http_head_retry(struct http_call *call, unsigned status, const char *c
                           int64_t retry_after_ms);
 bool fake_http_head_session(struct http_call *call, unsigned status, const char *content_type,
                             const char *session);
+/* The head of a stored object, or of what says why there is none. */
+bool fake_http_head_object(struct http_call *call, const struct http_head *head);
 bool fake_http_body(struct http_call *call, struct str bytes);
 
 /* Its end: all of it came, or it failed at a stage. A call that is paused can only fail. */
