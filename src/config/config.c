@@ -260,6 +260,13 @@ static bool check_store(const struct config *config, struct err *e) {
                    "WEIR_STORE_URL does not begin with postgres://; leave it out for SQLite");
 }
 
+static bool check_bucket(const struct config *config, struct err *e) {
+    struct bucket *bucket = NULL;
+    bool good = config_bucket(config, NULL, &bucket, e);
+    bucket_free(bucket);
+    return good;
+}
+
 static bool load(struct config *config, const struct config_input *input,
                  struct config_flags *flags, struct err *e) {
     if (!config_scan_flags(config, input, flags, e)) return false;
@@ -281,6 +288,7 @@ static bool load(struct config *config, const struct config_input *input,
         return false;
     if (!check_all_bounds(config, e) && !config_goes_on(config, e)) return false;
     if (!check_store(config, e) && !config_goes_on(config, e)) return false;
+    if (!check_bucket(config, e) && !config_goes_on(config, e)) return false;
     warn_of_closed_doors(config);
     config_pod_warn(config, input);
     warn_of_limits(config);

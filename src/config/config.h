@@ -19,6 +19,7 @@
 #include "budget/ledger.h"
 #include "config/lists.h"
 #include "engine/engine.h"
+#include "object/bucket.h"
 #include "provider/price.h"
 #include "server/server.h"
 #include "store/store.h"
@@ -51,6 +52,11 @@ struct config {
         struct str url;    /* of a PostgreSQL server; empty: SQLite, in `data` */
         struct str schema; /* where its tables are; empty: as the server has it */
     } store;
+    struct {
+        struct str endpoint, bucket, region, access_key, secret_key; /* all, or none */
+        enum bucket_style style;
+        uint64_t sweep_ms; /* between two looks for objects that are to be deleted */
+    } s3;                  /* files of tools and artifacts */
     struct str ports_file; /* empty = none */
     struct str script;     /* file; empty = the built-in demo */
     uint64_t threads;      /* loops */
@@ -155,6 +161,11 @@ const void *config_values(const struct config *config, const struct setting_rows
 
 /* Whether this process runs as the pod of a Crawbl workspace. */
 bool config_is_pod(const struct config *config);
+
+/* Make the bucket of the settings; NULL if none is set. pool: may be NULL if it is only checked.
+ * errors  ERR_INVALID_ARGUMENT some settings are missing or wrong */
+MUST_CHECK bool config_bucket(const struct config *config, struct http_pool *pool,
+                              struct bucket **ret, struct err *e);
 
 /* Report a mistake. If mistakes are collected, note this one and return true: continue. */
 MUST_CHECK bool config_goes_on(struct config *config, const struct err *why);

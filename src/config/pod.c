@@ -15,10 +15,8 @@ bool config_is_pod(const struct config *config) {
 
 /* --- ignored flags and variables ---------------------------------------------------------- */
 
-static const char *const unused_flags[] = {"redis-addr", "redis-session-ttl", "spaces-endpoint",
-                                           "spaces-region", "spaces-bucket"};
-static const char *const unused_variables[] = {"CRAWBL_REDIS_", "CRAWBL_SPACES_",
-                                               "CRAWBL_OTEL_"};
+static const char *const unused_flags[] = {"redis-addr", "redis-session-ttl"};
+static const char *const unused_variables[] = {"CRAWBL_REDIS_", "CRAWBL_OTEL_"};
 
 bool config_pod_flag(struct str flag) {
     for (size_t i = 0; i < ARRAY_LEN(unused_flags); i++) {
@@ -59,7 +57,7 @@ void config_pod_warn(struct config *config, const struct config_input *input) {
     }
     if (names.len)
         config_warn(config,
-                    "weir has no Redis, no object store and no exporter of metrics; nothing "
+                    "weir has no Redis and no exporter of metrics; nothing "
                     "reads " STR_FMT ". Conversations are kept in " STR_FMT,
                     STR_ARG(buf_str(&names)), STR_ARG(config->data));
     buf_done(&names);

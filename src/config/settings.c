@@ -24,6 +24,11 @@ static const char *const log_forms[] = {
 static const char *const tape_paces[] = {
     [TAPE_AT_ONCE] = "at-once", [TAPE_REAL] = "real", NULL};
 
+static const char *const bucket_styles[] = {[BUCKET_AUTO] = "auto",
+                                            [BUCKET_VIRTUAL_HOST] = "virtual-host",
+                                            [BUCKET_PATH] = "path",
+                                            NULL};
+
 #define ROW_OF struct config
 
 /* For a limit whose key, flag and variable have the same name. */
@@ -137,6 +142,30 @@ const struct setting settings[] = {
     {.key = "store.schema", .flag = "store-schema", .env = {"WEIR_STORE_SCHEMA"},
      TEXT(store.schema), .shown = "as the server has it", .fixed = true,
      .help = "the schema of those tables, one name of a-z, 0-9 and _"},
+    {.key = "files.s3.endpoint", .flag = "spaces-endpoint",
+     .env = {"WEIR_FILES_S3_ENDPOINT", "CRAWBL_SPACES_ENDPOINT"}, TEXT(s3.endpoint),
+     .shown = "none: files stay on this machine", .fixed = true,
+     .help = "S3-compatible storage for artifacts and the files of tools: "
+             "https://fra1.example.com. The next four belong to it"},
+    {.key = "files.s3.bucket", .flag = "spaces-bucket",
+     .env = {"WEIR_FILES_S3_BUCKET", "CRAWBL_SPACES_BUCKET"}, TEXT(s3.bucket), .fixed = true,
+     .help = "the bucket in it"},
+    {.key = "files.s3.region", .flag = "spaces-region",
+     .env = {"WEIR_FILES_S3_REGION", "CRAWBL_SPACES_REGION"}, TEXT(s3.region), .fixed = true,
+     .help = "its region, which requests are signed for: us-east-1, fra1, ..."},
+    {.key = "files.s3.access_key_file",
+     .env = {"WEIR_FILES_S3_ACCESS_KEY", "CRAWBL_SPACES_ACCESS_KEY"}, SECRET(s3.access_key),
+     .shown = "none", .fixed = true, .help = "the name of the key, as the storage gave it"},
+    {.key = "files.s3.secret_key_file",
+     .env = {"WEIR_FILES_S3_SECRET_KEY", "CRAWBL_SPACES_SECRET_KEY"}, SECRET(s3.secret_key),
+     .shown = "none", .fixed = true, .help = "the key itself, which signs requests"},
+    {.key = "files.s3.style", .flag = "files-s3-style", .env = {"WEIR_FILES_S3_STYLE"},
+     CHOICE(s3.style), .choices = bucket_styles, .preset = "auto", .fixed = true,
+     .help = "where the bucket's name stands: virtual-host, path, or auto: in the host, unless "
+             "that is an address"},
+    {.key = "files.s3.sweep", .flag = "files-s3-sweep", .env = {"WEIR_FILES_S3_SWEEP"},
+     DURATION(s3.sweep_ms), .preset = "1m", .least = 100, .most = 86400000, .fixed = true,
+     .help = "how often objects of erased sessions are looked for, to delete them"},
 
     {.key = "audit.keep", .flag = "audit-keep", .env = {"WEIR_AUDIT_KEEP"},
      DURATION(audit.keep_ms), .preset = "8760h",

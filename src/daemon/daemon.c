@@ -14,6 +14,7 @@
 #include "daemon/worker.h"
 #include "mcp/pins.h"
 #include "server/server.h"
+#include "store/sweep.h"
 #include "store/task.h"
 
 #include <assert.h>
@@ -38,6 +39,8 @@ struct daemon {
     struct process_pool *processes;
     struct mcp_hub *mcp;
     struct http_pool *pool; /* for the requests of models and tools */
+    struct bucket *bucket;  /* for artifacts and files; NULL: none is set */
+    struct sweep *sweep;    /* with a bucket, while it serves */
     struct session_table *sessions;
     struct ledger *ledger;
     struct store *store;
@@ -243,6 +246,8 @@ static void on_server_stopped(void *ctx) {
                  daemon->forced ? "forced=true" : "forced=false");
     timer_stop(&daemon->cut);
     heap_rest_stop(daemon->heap_rest);
+    sweep_stop(daemon->sweep);
+    daemon->sweep = NULL;
     daemon->pending = daemon->worker_count;
     tell_workers(daemon, order_finish);
 }
@@ -382,6 +387,9 @@ static void on_open(const struct err *failed, void *ctx) {
         char pid[32];
         snprintf(pid, sizeof(pid), "pid %ld", (long)getpid());
         daemon_audit(daemon, LIFECYCLE, "start", ERR_NONE, pid);
+        if (daemon->bucket)
+            daemon->sweep = sweep_start(daemon->store, daemon->bucket, home(daemon),
+                                        daemon->config->s3.sweep_ms);
         const struct recover_helpers helpers = {.jobs = worker_jobs(first),
                                                 .agents = restored_agents(first)};
         daemon->recovery =
@@ -447,11 +455,18 @@ static void bound_memory(const struct config *config) {
     mem_limit((size_t)bytes);
 }
 
+/* The settings were checked when they were read. */
+static bool open_bucket(struct daemon *daemon, struct err *e) {
+    return config_bucket(daemon->config, daemon->pool, &daemon->bucket, e) &&
+           (!daemon->bucket || http_pool_need(daemon->pool, e));
+}
+
 static void open_store(struct daemon *daemon) {
     daemon->store = store_open(&(struct store_options){.folder = daemon->config->data,
                                                        .postgres = daemon->config->store.url,
                                                        .schema = daemon->config->store.schema,
                                                        .durability = daemon->config->durability,
+                                                       .bucket = daemon->bucket,
                                                        .loop = home(daemon),
                                                        .on_open = on_open,
                                                        .ctx = daemon});
@@ -514,6 +529,7 @@ static void free_daemon(struct daemon *daemon) {
     session_table_free(daemon->sessions);
     ledger_free(daemon->ledger);
     mcp_hub_free(daemon->mcp);
+    bucket_free(daemon->bucket);
     http_pool_free(daemon->pool);
     process_pool_free(daemon->processes);
     free(daemon->workers);
@@ -555,6 +571,7 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
     presences_init(&daemon->presences, options->contracts, daemon->config);
     make_workers(daemon);
     timer_init(&daemon->cut, home(daemon), on_cut, daemon);
+    bool bucket = open_bucket(daemon, e);
     open_store(daemon);
     open_mcp(daemon);
     struct config_snapshot_options first = {.config = options->config,
@@ -566,7 +583,8 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
                                                           .processes = daemon->processes,
                                                           .mcp = daemon->mcp,
                                                           .store = daemon->store}};
-    if (!config_snapshot_new(&first, &daemon->snapshot, e) || !listen_on_all(daemon, e)) {
+    if (!bucket || !config_snapshot_new(&first, &daemon->snapshot, e) ||
+        !listen_on_all(daemon, e)) {
         give_up(daemon);
         return false;
     }

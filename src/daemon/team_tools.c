@@ -297,15 +297,22 @@ static bool make_named(struct team *team, const struct config *config,
 }
 
 /* The tools that agents of a blueprint may have although no agent here names them. */
-static const struct config_agent_tool web_tools[] = {
-    {.name = STR("web_fetch"), .optional = true},
-    {.name = STR("web_search_tool"), .optional = true}};
+static const struct {
+    struct config_agent_tool tool;
+    bool files; /* with object storage; else with a search engine */
+} blueprint_tools[] = {{{.name = STR("web_fetch"), .optional = true}, false},
+                       {{.name = STR("web_search_tool"), .optional = true}, false},
+                       {{.name = STR("file_read"), .optional = true}, true},
+                       {{.name = STR("file_write"), .optional = true}, true}};
 
-static bool make_web(struct team *team, const struct config *config,
-                     const struct catalogue_options *options, struct err *e) {
-    for (size_t i = 0; config->tools.web && i < ARRAY_LEN(web_tools); i++) {
-        if (is_hidden(team, web_tools[i].name)) continue;
-        if (!make_named(team, config, options, &web_tools[i], e)) return false;
+static bool make_blueprint_tools(struct team *team, const struct config *config,
+                                 const struct catalogue_options *options, struct err *e) {
+    bool files = options->has_bucket && config_is_pod(config);
+    for (size_t i = 0; i < ARRAY_LEN(blueprint_tools); i++) {
+        const struct config_agent_tool *tool = &blueprint_tools[i].tool;
+        bool wanted = blueprint_tools[i].files ? files : config->tools.web;
+        if (!wanted || is_hidden(team, tool->name)) continue;
+        if (!make_named(team, config, options, tool, e)) return false;
     }
     return true;
 }
@@ -313,19 +320,22 @@ static bool make_web(struct team *team, const struct config *config,
 static size_t count_named(const struct config *config) {
     size_t count = 0;
     for (size_t i = 0; i < config->agent_count; i++) count += config->agents[i].tool_count;
-    return count + ARRAY_LEN(web_tools);
+    return count + ARRAY_LEN(blueprint_tools);
 }
 
 struct catalogue_options team_catalogue_options(const struct config *config,
                                                 const struct team_resources *resources) {
-    return (struct catalogue_options){.pool = resources->pool,
-                                      .store = resources->store,
-                                      .search = {.pool = resources->pool,
-                                                 .backend = config->tools.web_search.backend,
-                                                 .base_url = config->tools.web_search.url,
-                                                 .key = config->tools.web_search.key},
-                                      .file_root = config->tools.files.root,
-                                      .exec = config->tools.exec};
+    return (struct catalogue_options){
+        .pool = resources->pool,
+        .store = resources->store,
+        .search = {.pool = resources->pool,
+                   .backend = config->tools.web_search.backend,
+                   .base_url = config->tools.web_search.url,
+                   .key = config->tools.web_search.key},
+        .file_root = config->tools.files.root,
+        .has_bucket = config->s3.endpoint.len > 0,
+        .bucket = resources->store ? store_bucket(resources->store) : NULL,
+        .exec = config->tools.exec};
 }
 
 bool team_make_tools(struct team *team, const struct config *config,
@@ -352,7 +362,8 @@ bool team_make_tools(struct team *team, const struct config *config,
             if (!there && !goes_on(resources, e)) return false;
         }
     }
-    if (!make_web(team, config, &options, e) || !make_mcp_tools(team, config, resources, e))
+    if (!make_blueprint_tools(team, config, &options, e) ||
+        !make_mcp_tools(team, config, resources, e))
         return false;
     join_policies(team);
     return true;

@@ -2,6 +2,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "store/artifact_object.h"
+#include "store/doomed.h"
 #include "store/task.h"
 
 #include <assert.h>
@@ -13,14 +15,15 @@ struct artifact_ask {
     struct buf found, bytes;     /* own the result's; each run of the task makes them anew */
     struct str workspace, token; /* from the request */
     struct artifact artifact;    /* the request, then the result */
+    struct artifact_place place; /* where the bytes are */
     size_t offset, limit;
-    artifact_done_fn *done; /* NULL: cancelled */
+    struct store *store;
+    struct artifact_move *move; /* NULL: none is out */
+    artifact_done_fn *done;     /* NULL: cancelled */
     void *ctx;
 };
 
-static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
-    struct artifact_ask *ask = ctx;
-    (void)task;
+static void ask_end(struct artifact_ask *ask, const struct err *failed) {
     if (ask->done) ask->done(&ask->artifact, failed, ask->ctx);
     buf_done(&ask->asked);
     buf_done(&ask->found);
@@ -28,13 +31,25 @@ static void on_done(struct store_task *task, const struct err *failed, void *ctx
     free(ask);
 }
 
-void artifact_forget(struct artifact_ask *ask) {
-    if (ask) ask->done = NULL;
+static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
+    (void)task;
+    ask_end(ctx, failed);
 }
 
-static struct artifact_ask *ask_new(struct loop *loop, artifact_done_fn *done, void *ctx,
+void artifact_forget(struct artifact_ask *ask) {
+    if (!ask) return;
+    ask->done = NULL;
+    if (!ask->move) return; /* the store still has it */
+    artifact_object_cancel(ask->move);
+    ask_end(ask, NULL);
+}
+
+static struct artifact_ask *ask_new(struct store *store, struct loop *loop,
+                                    artifact_done_fn *done, void *ctx,
                                     bool (*fn)(struct database *, void *, struct err *)) {
     struct artifact_ask *ask = MEM_NEW(struct artifact_ask);
+    ask->store = store;
+    ask->place = (struct artifact_place){.object = STR_EMPTY, .etag = STR_EMPTY};
     ask->task = (struct store_task){.fn = fn, .home = loop, .on_done = on_done, .ctx = ask};
     ask->done = done;
     ask->ctx = ctx;
@@ -71,12 +86,58 @@ static bool run_put(struct database *db, void *ctx, struct err *e) {
         database_bind(put, 3, artifact->name);
         database_bind(put, 4, artifact->content_type);
         database_bind_number(put, 5, artifact->created_ms);
-        database_bind(put, 6, artifact->bytes);
+        database_bind(put, 6, ask->place.object.len ? STR_EMPTY : artifact->bytes);
         ok = database_do(db, put, e);
     }
     database_finalize(put);
     ok = ok && database_new_id(db, &artifact->id, e);
+    if (ok && ask->place.object.len)
+        ok = artifact_object_keep(db, artifact->id, &ask->place, e);
     return ok && (artifact->token.len == 0 || put_token(db, artifact, e));
+}
+
+static bool run_doom(struct database *db, void *ctx, struct err *e) {
+    struct artifact_ask *ask = ctx;
+    return doomed_add(db, ask->place.object, ask->artifact.created_ms + ARTIFACT_UPLOAD_MS,
+                      DOOMED_PARTS, e);
+}
+
+static void on_sent(struct str bytes, struct str etag, const struct err *failed, void *ctx) {
+    struct artifact_ask *ask = ctx;
+    (void)bytes;
+    ask->move = NULL;
+    if (failed) {
+        struct err why = *failed;
+        err_add(&why, "the artifact was not kept");
+        ask_end(ask, &why);
+        return;
+    }
+    ask->place.etag = etag;
+    buf_keep_texts(&ask->found, (struct str *const[]){&ask->place.etag}, 1);
+    ask->task.fn = run_put;
+    ask->task.on_done = on_done;
+    store_run(ask->store, &ask->task);
+}
+
+/* It is listed: a crash from here on leaves nothing in the bucket for good. */
+static void on_doomed(struct store_task *task, const struct err *failed, void *ctx) {
+    struct artifact_ask *ask = ctx;
+    (void)task;
+    if (failed || !ask->done)
+        ask_end(ask, failed);
+    else
+        ask->move =
+            artifact_object_put(ask->store, ask->task.home, ask->place.object,
+                                ask->artifact.content_type, ask->artifact.bytes, on_sent, ask);
+}
+
+static void put_object_first(struct artifact_ask *ask, struct buf *name) {
+    artifact_object_name(ask->workspace, name);
+    ask->place.object = buf_str(name);
+    ask->place.size = ask->artifact.bytes.len;
+    digest_text(ask->artifact.bytes, ask->place.sum);
+    ask->task.fn = run_doom;
+    ask->task.on_done = on_doomed;
 }
 
 bool artifact_put_start(struct store *store, struct loop *loop, struct str workspace,
@@ -89,15 +150,19 @@ bool artifact_put_start(struct store *store, struct loop *loop, struct str works
     if (artifact->bytes.len > ARTIFACT_MAX_BYTES || names > 64 * KIB)
         return err_set(e, ERR_TOO_LARGE, "an artifact may have at most %zu bytes",
                        (size_t)ARTIFACT_MAX_BYTES);
-    struct artifact_ask *ask = ask_new(loop, done, ctx, run_put);
+    struct artifact_ask *ask = ask_new(store, loop, done, ctx, run_put);
+    struct buf name;
+    buf_init(&name, 2 * ARTIFACT_KEY_BYTES);
     struct artifact *kept = &ask->artifact;
     ask->workspace = workspace;
     *kept = *artifact;
     kept->created_ms = clock_unix_ms();
     kept->size = artifact->bytes.len;
-    struct str *const texts[] = {&ask->workspace, &kept->name, &kept->content_type,
-                                 &kept->bytes, &kept->token};
+    if (store_bucket(store)) put_object_first(ask, &name);
+    struct str *const texts[] = {&ask->workspace, &kept->name,  &kept->content_type,
+                                 &kept->bytes,    &kept->token, &ask->place.object};
     buf_keep_texts(&ask->asked, texts, ARRAY_LEN(texts));
+    buf_done(&name);
     store_run(store, &ask->task);
     *ret = ask;
     return true;
@@ -139,12 +204,17 @@ static bool copy_from_postgres(struct database *db, int64_t id, size_t offset, s
     return ok;
 }
 
+static size_t piece_bytes(const struct artifact_ask *ask) {
+    size_t size = ask->artifact.size;
+    size_t left = ask->offset < size ? size - ask->offset : 0;
+    return left < ask->limit ? left : ask->limit;
+}
+
 static bool read_piece(struct artifact_ask *ask, struct database *db, struct err *e) {
     struct artifact *artifact = &ask->artifact;
-    size_t left = ask->offset < artifact->size ? artifact->size - ask->offset : 0;
-    size_t count = left < ask->limit ? left : ask->limit;
+    size_t count = piece_bytes(ask);
     artifact->bytes = STR_EMPTY;
-    if (count == 0) return true;
+    if (count == 0 || ask->place.object.len) return true;
     buf_done(&ask->bytes);
     buf_init(&ask->bytes, count);
     char *room = buf_room(&ask->bytes, count);
@@ -166,20 +236,28 @@ static void take_row(struct artifact_ask *ask, struct prepared *row) {
     artifact->created_ms = database_number_of(row, 4);
     artifact->size = (size_t)database_number_of(row, 5);
     artifact->token = database_bytes(row, 6);
-    struct str *const texts[] = {&artifact->name, &artifact->content_type, &artifact->token};
+    ask->place.object = database_bytes(row, 7);
+    ask->place.etag = database_bytes(row, 8);
+    ask->place.size = artifact->size;
+    struct str *const texts[] = {&artifact->name, &artifact->content_type, &artifact->token,
+                                 &ask->place.object, &ask->place.etag};
     buf_done(&ask->found);
     buf_keep_texts(&ask->found, texts, ARRAY_LEN(texts));
 }
 
 /* SQLite knows the length without reading the bytes. */
-#define COLUMNS "artifact.id, run, name, content_type, created_ms, length(bytes), token"
+#define COLUMNS                                                                                \
+    "a.id, a.run, a.name, a.content_type, a.created_ms, coalesce(o.size, length(a.bytes)),"    \
+    " t.token, o.object, o.etag"
 
 static const char by_id[] =
-    "SELECT " COLUMNS " FROM artifact LEFT JOIN artifact_token ON artifact = artifact.id"
-    " WHERE artifact.id = ?1 AND workspace = ?2";
+    "SELECT " COLUMNS " FROM artifact AS a LEFT JOIN artifact_token AS t ON t.artifact = a.id"
+    " LEFT JOIN artifact_object AS o ON o.artifact = a.id"
+    " WHERE a.id = ?1 AND a.workspace = ?2";
 static const char by_token[] =
-    "SELECT " COLUMNS " FROM artifact_token JOIN artifact ON artifact.id = artifact"
-    " WHERE token = ?2";
+    "SELECT " COLUMNS " FROM artifact_token AS t JOIN artifact AS a ON a.id = t.artifact"
+    " LEFT JOIN artifact_object AS o ON o.artifact = a.id"
+    " WHERE t.token = ?2";
 
 static bool run_get(struct database *db, void *ctx, struct err *e) {
     struct artifact_ask *ask = ctx;
@@ -198,9 +276,29 @@ static bool run_get(struct database *db, void *ctx, struct err *e) {
     return read_piece(ask, db, e);
 }
 
-static struct artifact_ask *get_new(struct loop *loop, size_t offset, size_t limit,
-                                    artifact_done_fn *done, void *ctx) {
-    struct artifact_ask *ask = ask_new(loop, done, ctx, run_get);
+static void on_fetched(struct str bytes, struct str etag, const struct err *failed, void *ctx) {
+    struct artifact_ask *ask = ctx;
+    (void)etag;
+    ask->move = NULL;
+    ask->artifact.bytes = bytes;
+    ask_end(ask, failed);
+}
+
+static void on_row(struct store_task *task, const struct err *failed, void *ctx) {
+    struct artifact_ask *ask = ctx;
+    (void)task;
+    size_t count = failed || !ask->done ? 0 : piece_bytes(ask);
+    if (count == 0 || !ask->place.object.len)
+        ask_end(ask, failed);
+    else
+        ask->move = artifact_object_get(ask->store, ask->task.home, &ask->place, ask->offset,
+                                        count, on_fetched, ask);
+}
+
+static struct artifact_ask *get_new(struct store *store, struct loop *loop, size_t offset,
+                                    size_t limit, artifact_done_fn *done, void *ctx) {
+    struct artifact_ask *ask = ask_new(store, loop, done, ctx, run_get);
+    ask->task.on_done = on_row;
     ask->task.reads_only = true;
     ask->offset = offset < ARTIFACT_MAX_BYTES ? offset : ARTIFACT_MAX_BYTES;
     ask->limit = limit < ARTIFACT_PIECE_MAX_BYTES ? limit : ARTIFACT_PIECE_MAX_BYTES;
@@ -210,7 +308,7 @@ static struct artifact_ask *get_new(struct loop *loop, size_t offset, size_t lim
 struct artifact_ask *artifact_get_start(struct store *store, struct loop *loop,
                                         struct str workspace, int64_t id, size_t offset,
                                         size_t limit, artifact_done_fn *done, void *ctx) {
-    struct artifact_ask *ask = get_new(loop, offset, limit, done, ctx);
+    struct artifact_ask *ask = get_new(store, loop, offset, limit, done, ctx);
     assert(workspace.len);
     ask->workspace = workspace;
     buf_keep_texts(&ask->asked, (struct str *const[]){&ask->workspace}, 1);
@@ -222,7 +320,7 @@ struct artifact_ask *artifact_get_start(struct store *store, struct loop *loop,
 struct artifact_ask *artifact_find_start(struct store *store, struct loop *loop,
                                          struct str token, size_t offset, size_t limit,
                                          artifact_done_fn *done, void *ctx) {
-    struct artifact_ask *ask = get_new(loop, offset, limit, done, ctx);
+    struct artifact_ask *ask = get_new(store, loop, offset, limit, done, ctx);
     assert(token.len == ARTIFACT_TOKEN_BYTES);
     ask->token = token;
     buf_keep_texts(&ask->asked, (struct str *const[]){&ask->token}, 1);

@@ -4,7 +4,8 @@
  * back piece by piece by callers of the workspace that have the id. An artifact kept with a
  * token can also be found by the token alone, which goes into a URL for a client to fetch.
  *
- * Reading a piece loads no more than that piece, however large the whole is.
+ * Reading a piece loads no more than that piece, however large the whole is. With a bucket
+ * (store_bucket()) the bytes are there and not in the store; see artifact_object.h.
  *
  * Memory   requests are copied. An answer is borrowed during the callback.
  * Threads  requests and answers are on the caller's loop; the work is on the store's thread.
@@ -31,7 +32,8 @@ struct artifact {
 
 /* Called once, on `loop`, never before the start function returns. failed is NULL on success:
  * ERR_NOT_FOUND      this workspace has no artifact with that id
- * ERR_UNAVAILABLE    a full disk; nothing was kept */
+ * ERR_UNAVAILABLE    a full disk; nothing was kept
+ * others             of the bucket, see artifact_object.h */
 typedef void artifact_done_fn(const struct artifact *artifact, const struct err *failed,
                               void *ctx);
 
@@ -54,7 +56,8 @@ struct artifact_ask *artifact_find_start(struct store *store, struct loop *loop,
                                          struct str token, size_t offset, size_t limit,
                                          artifact_done_fn *done, void *ctx);
 
-/* Stop waiting: `done` will not be called. NULL is fine. */
+/* Stop waiting: `done` will not be called. An artifact whose bytes are on their way to a bucket
+ * is not kept. NULL is fine. */
 void artifact_forget(struct artifact_ask *ask);
 
 #endif

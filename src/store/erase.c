@@ -1,6 +1,8 @@
 #include "store/erase.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
+#include "store/doomed.h"
 #include "store/row.h"
 #include "store/run.h"
 #include "store/store.h"
@@ -216,7 +218,8 @@ static bool erase_artifacts(struct database *db, const struct erase_runs *runs, 
     database_finalize(list);
     free(sorted);
     for (size_t i = 0; ok && i < found.count; i++) {
-        ok = database_run_with(db, "DELETE FROM artifact_token WHERE artifact = ?",
+        ok = doomed_artifact(db, found.ids[i], clock_unix_ms(), e) &&
+             database_run_with(db, "DELETE FROM artifact_token WHERE artifact = ?",
                                found.ids[i], e) &&
              database_run_with(db, "DELETE FROM artifact WHERE id = ?", found.ids[i], e);
     }

@@ -218,6 +218,24 @@ static const char *const steps[] = {
     " received INTEGER NOT NULL, total INTEGER NOT NULL,"
     " created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL," /* Unix time */
     " retryable INTEGER NOT NULL);",
+
+    /* 19, 20, 21: nothing. */
+    "SELECT 1;",
+    "SELECT 1;",
+    "SELECT 1;",
+
+    /* 22: artifacts whose bytes are in a bucket, and objects that are to be deleted; see
+     * artifact_object.h and doomed.h. */
+    "CREATE TABLE artifact_object("
+    " artifact INTEGER PRIMARY KEY,"
+    " object BLOB NOT NULL UNIQUE,"
+    " size INTEGER NOT NULL, etag BLOB NOT NULL,"
+    " sum BLOB NOT NULL);" /* SHA-256 */
+    "CREATE TABLE object_doomed("
+    " object BLOB PRIMARY KEY,"
+    " due_ms INTEGER NOT NULL," /* Unix time */
+    " flags INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX object_doomed_due ON object_doomed(due_ms);",
 };
 
 const int64_t schema_newest = ARRAY_LEN(steps);

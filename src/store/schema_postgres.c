@@ -127,6 +127,13 @@ static const char *const steps[] = {
     " NEW.key <> OLD.key) THEN NEW.words := NULL; END IF; RETURN NEW; END';"
     "CREATE TRIGGER agent_memories_changed BEFORE UPDATE ON agent_memories"
     " FOR EACH ROW EXECUTE FUNCTION agent_memories_changed();",
+
+    /* 3: artifacts whose bytes are in a bucket, and objects that are to be deleted. */
+    "CREATE TABLE artifact_object(artifact BIGINT PRIMARY KEY, object BYTEA NOT NULL UNIQUE,"
+    " size BIGINT NOT NULL, etag BYTEA NOT NULL, sum BYTEA NOT NULL);"
+    "CREATE TABLE object_doomed(object BYTEA PRIMARY KEY, due_ms BIGINT NOT NULL,"
+    " flags BIGINT NOT NULL);"
+    "CREATE INDEX object_doomed_due ON object_doomed(due_ms);",
 };
 
 const int64_t schema_postgres_newest = ARRAY_LEN(steps);

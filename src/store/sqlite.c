@@ -567,6 +567,10 @@ static void *work(void *ctx) {
     return NULL;
 }
 
+struct bucket *store_bucket(const struct store *store) {
+    return store->options.bucket;
+}
+
 struct store *store_open(const struct store_options *options) {
     struct store *store = MEM_NEW(struct store);
     store->magic = STORE_MAGIC;

@@ -33,6 +33,7 @@
 #include "loop/loop.h"
 #include "wire/event.h"
 
+struct bucket;
 struct store;
 
 enum store_durability {
@@ -50,7 +51,8 @@ struct store_options {
     struct str postgres;
     struct str schema; /* where its tables are, one name; empty: the server's search path */
     enum store_durability durability;
-    struct loop *loop; /* where on_open is called */
+    struct bucket *bucket; /* has the bytes of artifacts; NULL: the database. Outlives it */
+    struct loop *loop;     /* where on_open is called */
     /* Called once: with NULL when reads and writes can begin, or with an error when they never
      * will: ERR_FAILED_PRECONDITION (another process has it; a newer schema), ERR_DATA_LOSS (a
      * damaged file), ERR_UNAVAILABLE (cannot be opened). The text names the file and the
@@ -75,6 +77,9 @@ void store_close(struct store *store);
 
 /* Valid after on_open: 1 in a new store, incremented at every start. */
 uint64_t store_epoch(const struct store *store);
+
+/* As in the options. Any loop. */
+struct bucket *store_bucket(const struct store *store);
 
 /* Delete idempotency keys older than `kept_ms`, in small steps, now and once an hour. With 0,
  * and until this is called, they stay. Any loop. */

@@ -51,19 +51,31 @@ static bool make_time(const struct catalogue_options *options, struct tool **ret
     return true;
 }
 
+static bool in_bucket(const struct catalogue_options *options) {
+    return !options->file_root.len && options->has_bucket &&
+           (options->bucket || options->only_looked_at);
+}
+
 static bool needs_files(const struct catalogue_options *options, struct err *e) {
-    return options->file_root.len ||
-           err_set(e, ERR_FAILED_PRECONDITION, "no folder for files is set");
+    return options->file_root.len || in_bucket(options) ||
+           err_set(e, ERR_FAILED_PRECONDITION,
+                   "no folder for files is set, and no object storage");
 }
 
 static bool make_file_read(const struct catalogue_options *options, struct tool **ret,
                            struct err *e) {
-    return needs_files(options, e) && file_read_tool_new(options->file_root, ret, e);
+    if (!needs_files(options, e)) return false;
+    if (!in_bucket(options)) return file_read_tool_new(options->file_root, ret, e);
+    *ret = file_read_tool_new_bucket(options->bucket);
+    return true;
 }
 
 static bool make_file_write(const struct catalogue_options *options, struct tool **ret,
                             struct err *e) {
-    return needs_files(options, e) && file_write_tool_new(options->file_root, ret, e);
+    if (!needs_files(options, e)) return false;
+    if (!in_bucket(options)) return file_write_tool_new(options->file_root, ret, e);
+    *ret = file_write_tool_new_bucket(options->bucket);
+    return true;
 }
 
 static bool make_exec(const struct catalogue_options *options, struct tool **ret,

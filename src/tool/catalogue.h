@@ -21,6 +21,8 @@ struct catalogue_options {
     struct http_pool *pool;           /* for every tool that sends requests */
     struct web_search_options search; /* its pool is taken from above; backend empty: none */
     struct str file_root;             /* directory of all workspaces' files; empty: none */
+    bool has_bucket;                  /* files are in a bucket, unless there is a directory */
+    struct bucket *bucket;            /* NULL without one, or if only looked at */
     struct exec_options exec;         /* its root empty: none */
     struct store *store;              /* holds the memories; NULL: none */
     bool only_looked_at; /* no tool will be called: resources may still be missing */

@@ -94,12 +94,31 @@ static void write_result(const struct file_request *request, struct buf *out,
     json_close(&writer);
 }
 
-static bool show(const struct file_request *request, struct str bytes, uint64_t size,
+/* The type that a file was written with counts, if the place knows it. */
+static struct content kept_content(struct str type) {
+    static const struct str texts[] = {STR_INIT("json"), STR_INIT("xml"), STR_INIT("yaml"),
+                                       STR_INIT("javascript")};
+    bool text = str_starts(type, STR("text/"));
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        text = text || str_find_nocase(type, texts[i]) < type.len;
+    return (struct content){"", type, text};
+}
+
+/* What storage says of an object that was written without a type. */
+static bool says_nothing(struct str type) {
+    return type.len == 0 || str_equal_nocase(type, STR("application/octet-stream")) ||
+           str_equal_nocase(type, STR("binary/octet-stream"));
+}
+
+static bool show(const struct file_request *request, const struct file_content *found,
                  struct buf *out, struct err *e) {
-    struct str text, shown;
+    struct str text, shown, bytes = found->bytes;
+    uint64_t size = found->size;
     bool whole = bytes.len == size;
     bool is_text = text_of(bytes, whole, &text);
-    const struct content *content = content_of(request->path, is_text);
+    struct content kept = kept_content(found->type);
+    const struct content *content =
+        says_nothing(found->type) ? content_of(request->path, is_text) : &kept;
     is_text = is_text && content->text;
     struct str encoding = is_text ? STR("text") : STR("base64");
 
@@ -123,23 +142,6 @@ static bool show(const struct file_request *request, struct str bytes, uint64_t 
     return true;
 }
 
-static bool perform(const struct file_request *request, struct buf *out, struct err *e) {
-    struct buf bytes;
-    uint64_t size = 0;
-    buf_init(&bytes, LOCAL_RESULT_MAX_BYTES); /* the most that a result can show */
-    bool done = root_read(request->root, request->path, &bytes, &size, e);
-    if (done) {
-        done = show(request, buf_str(&bytes), size, out, e);
-    } else if (e->code == ERR_NOT_FOUND) {
-        err_set(e, ERR_NOT_FOUND, "no file at key \"" STR_FMT "\" in this workspace",
-                STR_ARG(request->key));
-    } else {
-        err_add(e, "read key \"" STR_FMT "\"", STR_ARG(request->key));
-    }
-    buf_done(&bytes);
-    return done;
-}
-
 static const struct file_tool_kind file_read_kind = {
     .name = STR_INIT("file_read"),
     .description = STR_INIT(
@@ -149,9 +151,17 @@ static const struct file_tool_kind file_read_kind = {
         "{\"type\":\"object\",\"properties\":{\"key\":{\"type\":\"string\",\"description\":"
         "\"Which file, by its path in the workspace.\"}," LOCAL_DESCRIPTION
         "},\"required\":[\"key\"],\"additionalProperties\":false}"),
-    .perform = perform,
+    .show = show,
 };
 
 bool file_read_tool_new(struct str root, struct tool **ret, struct err *e) {
-    return file_tool_new(&file_read_kind, root, ret, e);
+    struct file_place *place;
+    if (!place_new_folder(root, &place, e))
+        return err_add(e, STR_FMT, STR_ARG(file_read_kind.name));
+    *ret = file_tool_new(&file_read_kind, place);
+    return true;
+}
+
+struct tool *file_read_tool_new_bucket(struct bucket *bucket) {
+    return file_tool_new(&file_read_kind, place_new_bucket(bucket));
 }

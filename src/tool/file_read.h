@@ -9,10 +9,14 @@
 #ifndef WEIR_TOOL_FILE_READ_H
 #define WEIR_TOOL_FILE_READ_H
 
+#include "object/bucket.h"
 #include "tool/tool.h"
 
 /* Files below the folder `root`. The caller ends it with tool_free().
  * errors  as root_open() */
 MUST_CHECK bool file_read_tool_new(struct str root, struct tool **ret, struct err *e);
+
+/* Files in a bucket, which outlives the tool; NULL: the tool will not be called. */
+struct tool *file_read_tool_new_bucket(struct bucket *bucket);
 
 #endif

@@ -1,7 +1,6 @@
 #include "tool/file_tool.h"
 
 #include "base/mem.h"
-#include "loop/job.h"
 #include "tool/local.h"
 
 #include <stdlib.h>
@@ -10,67 +9,113 @@
 #define ARENA_EXTRA_BYTES (256 * KIB)
 
 #define PATH_MAX_BYTES (8 * KIB)
+#define TYPE_MAX_BYTES 256
 
 struct file_tool {
     struct tool base;
     const struct file_tool_kind *kind;
-    struct root *root;
+    struct file_place *place;
 };
 
 struct tool_call {
     const struct file_tool_kind *kind;
-    struct root *root; /* a reference; a worker may outlive the tool */
+    struct file_place *place; /* a reference; a move may outlive the tool */
     struct job job;
     struct arena *arena;
     struct str args, workspace; /* in the arena */
-    struct buf result;
+    struct file_request request;
+    struct file_content content;
+    struct place_move move;
+    struct buf path, result;
     struct err why;
-    bool succeeded;
-    atomic_bool stop; /* the caller left */
+    bool prepared, moving, left; /* left: the caller is gone */
     tool_done_fn *done;
     void *ctx;
 };
 
 static void call_free(struct tool_call *call) {
+    buf_done(&call->path);
     buf_done(&call->result);
+    buf_done(&call->move.bytes);
+    buf_done(&call->move.type);
     arena_free(call->arena);
-    root_unref(call->root);
+    place_unref(call->place);
     free(call);
 }
+
+static void call_end(struct tool_call *call, bool succeeded) {
+    if (!succeeded) err_add(&call->why, STR_FMT, STR_ARG(call->kind->name));
+    if (!call->left)
+        call->done(buf_str(&call->result), succeeded ? NULL : &call->why, call->ctx);
+    call_free(call);
+}
+
+/* --- preparing, on a worker --------------------------------------------------------------- */
 
 static bool read_key(struct tool_call *call, struct json args, struct str *ret, struct err *e) {
     return json_str(json_find(args, STR("key")), call->arena, ret) ||
            err_set(e, ERR_INVALID_ARGUMENT, "the argument 'key' must be a string");
 }
 
-static bool perform(struct tool_call *call, struct err *e) {
-    struct file_request request = {
-        .root = call->root, .arena = call->arena, .stop = &call->stop};
-    struct buf path;
-    buf_init(&path, PATH_MAX_BYTES);
-    bool done = local_args(call->args, &request.args, e) &&
-                read_key(call, request.args, &request.key, e) &&
-                root_path(call->workspace, request.key, &path, e);
-    request.path = buf_str(&path);
-    done = done && call->kind->perform(&request, &call->result, e) &&
-           local_result(&call->result, e);
-    buf_done(&path);
-    return done;
+static bool prepare(struct tool_call *call, struct err *e) {
+    struct file_request *request = &call->request;
+    request->arena = call->arena;
+    if (!local_args(call->args, &request->args, e) ||
+        !read_key(call, request->args, &request->key, e) ||
+        !root_path(call->workspace, request->key, &call->path, e))
+        return false;
+    request->path = buf_str(&call->path);
+    return !call->kind->prepare ||
+           (call->kind->prepare(request, &call->content, &call->result, e) &&
+            local_result(&call->result, e));
 }
 
-/* Runs on a worker. */
 static void work(void *ctx) {
     struct tool_call *call = ctx;
-    call->succeeded = perform(call, &call->why);
-    if (!call->succeeded) err_add(&call->why, STR_FMT, STR_ARG(call->kind->name));
+    call->prepared = prepare(call, &call->why);
+}
+
+/* --- moving ------------------------------------------------------------------------------- */
+
+static void explain(struct tool_call *call, const struct err *failed) {
+    call->why = *failed;
+    if (!call->kind->prepare && failed->code == ERR_NOT_FOUND)
+        err_set(&call->why, ERR_NOT_FOUND, "no file at key \"" STR_FMT "\" in this workspace",
+                STR_ARG(call->request.key));
+    else
+        err_add(&call->why, "%s key \"" STR_FMT "\"", call->kind->prepare ? "write" : "read",
+                STR_ARG(call->request.key));
+}
+
+static void on_moved(struct place_move *move, const struct err *failed) {
+    struct tool_call *call = CONTAINER_OF(move, struct tool_call, move);
+    bool good = !failed;
+    if (failed) explain(call, failed);
+    if (good && call->kind->show && !call->left) {
+        call->content =
+            (struct file_content){buf_str(&move->bytes), buf_str(&move->type), move->size};
+        good = call->kind->show(&call->request, &call->content, &call->result, &call->why) &&
+               local_result(&call->result, &call->why);
+    }
+    call_end(call, good);
 }
 
 static void worked(void *ctx) {
     struct tool_call *call = ctx;
-    if (!atomic_load_explicit(&call->stop, memory_order_relaxed))
-        call->done(buf_str(&call->result), call->succeeded ? NULL : &call->why, call->ctx);
-    call_free(call);
+    if (!call->prepared || call->left) {
+        call_end(call, false);
+        return;
+    }
+    call->move.path = call->request.path;
+    call->move.writes = call->kind->prepare != NULL;
+    call->move.content = call->content.bytes;
+    call->move.content_type = call->content.type;
+    call->move.done = on_moved;
+    call->moving = true;
+    place_start(call->place, &call->move);
 }
+
+/* --- the tool ----------------------------------------------------------------------------- */
 
 static struct tool_call *file_start(struct tool *tool, struct loop *loop,
                                     const struct tool_request *request, tool_done_fn *done,
@@ -78,13 +123,16 @@ static struct tool_call *file_start(struct tool *tool, struct loop *loop,
     struct file_tool *file = CONTAINER_OF(tool, struct file_tool, base);
     struct tool_call *call = MEM_NEW(struct tool_call);
     call->kind = file->kind;
-    call->root = root_ref(file->root);
+    call->place = place_ref(file->place);
     call->arena = arena_new(2 * request->args.len + request->workspace.len + ARENA_EXTRA_BYTES);
     if (!arena_str(call->arena, request->args, &call->args) ||
         !arena_str(call->arena, request->workspace, &call->workspace))
         abort(); /* the arena was sized for it */
+    buf_init(&call->path, PATH_MAX_BYTES);
     buf_init(&call->result, LOCAL_RESULT_MAX_BYTES);
-    atomic_init(&call->stop, false);
+    buf_init(&call->move.bytes, LOCAL_RESULT_MAX_BYTES); /* the most that a result can show */
+    buf_init(&call->move.type, TYPE_MAX_BYTES);
+    call->move.loop = loop;
     call->done = done;
     call->ctx = ctx;
     job_start(&call->job, loop, work, worked, call);
@@ -92,14 +140,14 @@ static struct tool_call *file_start(struct tool *tool, struct loop *loop,
 }
 
 static void file_cancel(struct tool_call *call) {
-    atomic_store_explicit(&call->stop, true, memory_order_relaxed);
-    if (job_cancel(&call->job)) call_free(call);
+    call->left = true;
+    if (call->moving ? place_cancel(&call->move) : job_cancel(&call->job)) call_free(call);
 }
 
 static void file_free(struct tool *tool) {
     struct file_tool *file = CONTAINER_OF(tool, struct file_tool, base);
     local_tool_done(tool);
-    root_unref(file->root);
+    place_unref(file->place);
     free(file);
 }
 
@@ -110,13 +158,10 @@ static const struct tool_kind file_kind = {
     .free = file_free,
 };
 
-bool file_tool_new(const struct file_tool_kind *kind, struct str root, struct tool **ret,
-                   struct err *e) {
-    struct root *opened;
-    if (!root_open(root, &opened, e)) return err_add(e, STR_FMT, STR_ARG(kind->name));
+struct tool *file_tool_new(const struct file_tool_kind *kind, struct file_place *place) {
     struct file_tool *file = MEM_NEW(struct file_tool);
     file->kind = kind;
-    file->root = opened;
+    file->place = place;
     /* Writing the same content again gives the same file. */
     file->base = (struct tool){.kind = &file_kind,
                                .name = kind->name,
@@ -124,6 +169,5 @@ bool file_tool_new(const struct file_tool_kind *kind, struct str root, struct to
                                .parameters = kind->parameters,
                                .idempotent = true};
     local_tool_init(&file->base);
-    *ret = &file->base;
-    return true;
+    return &file->base;
 }

@@ -15,7 +15,8 @@ static bool write_result(const struct file_request *request, struct str type, st
     return buf_ok(out);
 }
 
-static bool perform(const struct file_request *request, struct buf *out, struct err *e) {
+static bool prepare(const struct file_request *request, struct file_content *ret,
+                    struct buf *out, struct err *e) {
     struct str content, type = STR("text/plain; charset=utf-8");
     if (!json_str(json_find(request->args, STR("content")), request->arena, &content))
         return err_set(e, ERR_INVALID_ARGUMENT, "the argument 'content' must be a string");
@@ -28,8 +29,11 @@ static bool perform(const struct file_request *request, struct buf *out, struct 
      * a failure. */
     if (!write_result(request, type, content, out))
         return err_set(e, ERR_INVALID_ARGUMENT, "the key or the content type is too long");
-    return root_write(request->root, request->path, content, request->stop, e) ||
-           err_add(e, "write key \"" STR_FMT "\"", STR_ARG(request->key));
+    *ret = (struct file_content){content, type, content.len};
+    return content.len <= PLACE_FILE_MAX_BYTES ||
+           err_set(e, ERR_TOO_LARGE,
+                   "write key \"" STR_FMT "\": it would be larger than %zu bytes",
+                   STR_ARG(request->key), (size_t)PLACE_FILE_MAX_BYTES);
 }
 
 static const struct file_tool_kind file_write_kind = {
@@ -44,9 +48,17 @@ static const struct file_tool_kind file_write_kind = {
         "\"string\",\"description\":\"Such as text/markdown; plain text without "
         "one.\"}," LOCAL_DESCRIPTION
         "},\"required\":[\"key\",\"content\"],\"additionalProperties\":false}"),
-    .perform = perform,
+    .prepare = prepare,
 };
 
 bool file_write_tool_new(struct str root, struct tool **ret, struct err *e) {
-    return file_tool_new(&file_write_kind, root, ret, e);
+    struct file_place *place;
+    if (!place_new_folder(root, &place, e))
+        return err_add(e, STR_FMT, STR_ARG(file_write_kind.name));
+    *ret = file_tool_new(&file_write_kind, place);
+    return true;
+}
+
+struct tool *file_write_tool_new_bucket(struct bucket *bucket) {
+    return file_tool_new(&file_write_kind, place_new_bucket(bucket));
 }

@@ -21,7 +21,16 @@ struct store {
     enum err_code loses;
     struct store_row rows[ROWS_MAX];
     size_t row_count;
+    struct bucket *bucket;
 };
+
+struct bucket *store_bucket(const struct store *store) {
+    return store->bucket;
+}
+
+void fake_store_bucket(struct store *store, struct bucket *bucket) {
+    store->bucket = bucket;
+}
 
 struct store *fake_store_new(void) {
     return MEM_NEW(struct store);

@@ -15,6 +15,9 @@
 struct store *fake_store_new(void);
 void fake_store_free(struct store *store); /* nothing may wait */
 
+/* What store_bucket() answers; NULL until set. */
+void fake_store_bucket(struct store *store, struct bucket *bucket);
+
 /* Writes that wait, the oldest first. */
 size_t fake_store_writes(const struct store *store);
 const struct store_write *fake_store_write(const struct store *store, size_t index);

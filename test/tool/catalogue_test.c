@@ -71,7 +71,8 @@ static void a_tool_that_cannot_be_made_says_what_is_missing(void **state) {
     assert_false(catalogue_make(STR("web_fetch"), &none, &tool, &e));
     assert_int_equal(e.code, ERR_FAILED_PRECONDITION);
     assert_false(catalogue_make(STR("file_read"), &none, &tool, &e));
-    assert_str(err_text(&e), "tool 'file_read': no folder for files is set");
+    assert_str(err_text(&e),
+               "tool 'file_read': no folder for files is set, and no object storage");
     assert_false(catalogue_make(STR("exec"), &none, &tool, &e));
     assert_int_equal(e.code, ERR_FAILED_PRECONDITION);
     assert_false(catalogue_make(STR("memory_list"), &none, &tool, &e));

@@ -1,0 +1,29 @@
+/* doomed: objects in the bucket that are to be deleted, as rows.
+ *
+ * An object is listed before its bytes are sent, with the time at which it is given up, and taken
+ * off the list in the same transaction that makes it an artifact. So what a crash leaves in the
+ * bucket is on the list. An artifact that is erased puts its object on the list. sweep.h deletes
+ * what is due.
+ *
+ * Threads  the store's, inside a task.
+ */
+#ifndef WEIR_STORE_DOOMED_H
+#define WEIR_STORE_DOOMED_H
+
+#include "store/database.h"
+
+#define DOOMED_PARTS 1 /* parts of an unfinished upload may be left, too */
+
+/* List an object; `flags` DOOMED_PARTS or 0. One that is listed keeps its row. */
+MUST_CHECK bool doomed_add(struct database *db, struct str key, int64_t due_ms, int64_t flags,
+                           struct err *e);
+
+/* Take an object off.
+ * errors  ERR_ABORTED it is not listed: a sweep has given it up */
+MUST_CHECK bool doomed_take(struct database *db, struct str key, struct err *e);
+
+/* List the object of an artifact that is erased, if it has one, and forget what is known of it. */
+MUST_CHECK bool doomed_artifact(struct database *db, int64_t artifact, int64_t now_ms,
+                                struct err *e);
+
+#endif

@@ -1,0 +1,188 @@
+#include "store/sweep.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "object/remove.h"
+#include "store/doomed.h"
+#include "store/task.h"
+
+#include <stdlib.h>
+
+#define ROWS_MAX 32 /* of one look */
+#define ROWS_TEXT_BYTES ((size_t)ROWS_MAX * 2 * KIB)
+
+struct doomed_row {
+    struct str object;
+    int64_t flags;
+    bool gone;
+};
+
+/* One look, or one forgetting; it outlives a sweep that was stopped. */
+struct sweep_ask {
+    struct store_task task;
+    struct sweep *sweep; /* NULL: stopped */
+    int64_t now_ms;
+    struct arena *arena; /* made anew by each run of the task */
+    struct doomed_row rows[ROWS_MAX];
+    size_t count;
+};
+
+struct sweep {
+    struct store *store;
+    struct bucket *bucket;
+    struct loop *loop;
+    uint64_t period_ms;
+    struct timer timer;
+    struct sweep_ask *ask; /* NULL: resting */
+    struct object_remove *remove;
+    size_t next; /* the row that is being deleted */
+};
+
+/* --- the store's part --------------------------------------------------------------------- */
+
+static bool sweep_look(struct database *db, void *ctx, struct err *e) {
+    struct sweep_ask *ask = ctx;
+    struct prepared *list = NULL;
+    bool row = false;
+    arena_free(ask->arena);
+    ask->arena = arena_new(ROWS_TEXT_BYTES);
+    ask->count = 0;
+    bool ok = database_prepare(db,
+                               "SELECT object, flags FROM object_doomed WHERE due_ms <= ?"
+                               " ORDER BY due_ms LIMIT 32",
+                               &list, e);
+    if (ok) database_bind_number(list, 1, ask->now_ms);
+    while (ok && (ok = database_row(db, list, &row, e)) && row && ask->count < ROWS_MAX) {
+        struct doomed_row *to = &ask->rows[ask->count++];
+        *to = (struct doomed_row){.flags = database_number_of(list, 1)};
+        if (!arena_str(ask->arena, database_bytes(list, 0), &to->object))
+            ok = err_set(e, ERR_TOO_LARGE, "the names of objects are too long");
+    }
+    database_finalize(list);
+    return ok;
+}
+
+static bool sweep_forget(struct database *db, void *ctx, struct err *e) {
+    const struct sweep_ask *ask = ctx;
+    struct prepared *forget = NULL;
+    bool ok = database_prepare(db, "DELETE FROM object_doomed WHERE object = ?", &forget, e);
+    for (size_t i = 0; ok && i < ask->count; i++) {
+        if (!ask->rows[i].gone) continue;
+        database_bind(forget, 1, ask->rows[i].object);
+        ok = database_do(db, forget, e);
+    }
+    database_finalize(forget);
+    return ok;
+}
+
+static void ask_free(struct sweep_ask *ask) {
+    arena_free(ask->arena);
+    free(ask);
+}
+
+/* --- a round ------------------------------------------------------------------------------ */
+
+static void look(void *ctx);
+
+static void sweep_rest(struct sweep *sweep) {
+    if (sweep->ask) ask_free(sweep->ask);
+    sweep->ask = NULL;
+    timer_start(&sweep->timer, sweep->period_ms);
+}
+
+static void on_forgotten(struct store_task *task, const struct err *failed, void *ctx) {
+    struct sweep_ask *ask = ctx;
+    struct sweep *sweep = ask->sweep;
+    size_t gone = 0;
+    (void)task;
+    if (!sweep) {
+        ask_free(ask);
+        return;
+    }
+    for (size_t i = 0; i < ask->count; i++) gone += ask->rows[i].gone;
+    bool more = !failed && gone == ask->count;
+    sweep_rest(sweep);
+    if (more) timer_start(&sweep->timer, 0);
+}
+
+static void delete_next(struct sweep *sweep);
+
+static void on_removed(const struct err *failed, void *ctx) {
+    struct sweep *sweep = ctx;
+    sweep->remove = NULL;
+    if (failed)
+        log_often(LOG_WARNING, "an object that is to be deleted stays until the next round: %s",
+                  failed->text);
+    sweep->ask->rows[sweep->next++].gone = !failed;
+    delete_next(sweep);
+}
+
+static void delete_next(struct sweep *sweep) {
+    struct sweep_ask *ask = sweep->ask;
+    if (sweep->next < ask->count) {
+        const struct doomed_row *row = &ask->rows[sweep->next];
+        sweep->remove = object_remove_start(sweep->bucket, sweep->loop, row->object,
+                                            row->flags & DOOMED_PARTS ? REMAINS_OBJECT_AND_PARTS
+                                                                      : REMAINS_OBJECT,
+                                            on_removed, sweep);
+        return;
+    }
+    ask->task.fn = sweep_forget;
+    ask->task.reads_only = false;
+    ask->task.on_done = on_forgotten;
+    store_run(sweep->store, &ask->task);
+}
+
+static void on_seen(struct store_task *task, const struct err *failed, void *ctx) {
+    struct sweep_ask *ask = ctx;
+    struct sweep *sweep = ask->sweep;
+    (void)task;
+    if (!sweep) {
+        ask_free(ask);
+    } else if (failed || ask->count == 0) {
+        sweep_rest(sweep);
+    } else {
+        sweep->next = 0;
+        delete_next(sweep);
+    }
+}
+
+static void look(void *ctx) {
+    struct sweep *sweep = ctx;
+    struct sweep_ask *ask = sweep->ask = MEM_NEW(struct sweep_ask);
+    ask->sweep = sweep;
+    ask->now_ms = clock_unix_ms();
+    ask->task = (struct store_task){.reads_only = true,
+                                    .fn = sweep_look,
+                                    .home = sweep->loop,
+                                    .on_done = on_seen,
+                                    .ctx = ask};
+    store_run(sweep->store, &ask->task);
+}
+
+/* --- the owner ---------------------------------------------------------------------------- */
+
+struct sweep *sweep_start(struct store *store, struct bucket *bucket, struct loop *loop,
+                          uint64_t period_ms) {
+    struct sweep *sweep = MEM_NEW(struct sweep);
+    sweep->store = store;
+    sweep->bucket = bucket;
+    sweep->loop = loop;
+    sweep->period_ms = period_ms;
+    timer_init(&sweep->timer, loop, look, sweep);
+    timer_start(&sweep->timer, 0);
+    return sweep;
+}
+
+void sweep_stop(struct sweep *sweep) {
+    if (!sweep) return;
+    timer_stop(&sweep->timer);
+    if (sweep->remove) {
+        object_remove_cancel(sweep->remove);
+        ask_free(sweep->ask); /* no task of it is under way */
+    } else if (sweep->ask) {
+        sweep->ask->sweep = NULL;
+    }
+    free(sweep);
+}

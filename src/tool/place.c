@@ -1,0 +1,33 @@
+#include "tool/place.h"
+
+#include "base/mem.h"
+
+static struct file_place *place_new(const struct place_kind *kind) {
+    struct file_place *place = MEM_NEW(struct file_place);
+    place->kind = kind;
+    atomic_init(&place->refs, 1);
+    return place;
+}
+
+bool place_new_folder(struct str folder, struct file_place **ret, struct err *e) {
+    struct root *root;
+    if (!root_open(folder, &root, e)) return false;
+    *ret = place_new(&place_folder);
+    (*ret)->root = root;
+    return true;
+}
+
+struct file_place *place_new_bucket(struct bucket *bucket) {
+    struct file_place *place = place_new(&place_bucket);
+    place->bucket = bucket;
+    return place;
+}
+
+void place_start(struct file_place *place, struct place_move *move) {
+    move->place = place;
+    place->kind->start(move);
+}
+
+bool place_cancel(struct place_move *move) {
+    return move->place->kind->cancel(move);
+}
