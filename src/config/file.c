@@ -108,27 +108,6 @@ static bool refuse_key(const struct config *config, const struct yaml *value, st
                         means_mcp(value->key) && !prefix.len ? MCP_HINT : hint);
 }
 
-static bool take_section(struct config *config, const struct yaml *map, struct err *e) {
-    if (yaml_is_null(map)) return true;
-    if (map->kind != YAML_MAP)
-        return yaml_err(e, map, "'" STR_FMT "' is a map of settings", STR_ARG(map->key));
-    struct buf key;
-    buf_init(&key, KIB);
-    bool done = true;
-    for (const struct yaml *value = map->first; value && done; value = value->next) {
-        buf_clear(&key);
-        buf_printf(&key, STR_FMT ".", STR_ARG(map->key));
-        size_t prefix_len = key.len;
-        buf_append(&key, value->key);
-        const struct setting *setting = setting_by_key(config, buf_str(&key));
-        done = setting ? take_value(config, setting, value, e)
-                       : refuse_key(config, value, str_head(buf_str(&key), prefix_len), e);
-        if (!done) done = config_goes_on(config, e);
-    }
-    buf_done(&key);
-    return done;
-}
-
 /* Whether some setting is called "KEY.something". */
 static bool is_section(const struct config *config, struct str key) {
     for (size_t i = 0; i < config->setting_count; i++) {
@@ -137,6 +116,35 @@ static bool is_section(const struct config *config, struct str key) {
             return true;
     }
     return false;
+}
+
+/* `prefix` is empty, or ends in a dot. A section may hold others: files: {s3: {...}}. */
+static bool take_section(struct config *config, const struct yaml *map, struct str prefix,
+                         struct err *e) {
+    if (yaml_is_null(map)) return true;
+    if (map->kind != YAML_MAP)
+        return yaml_err(e, map, "'" STR_FMT STR_FMT "' is a map of settings", STR_ARG(prefix),
+                        STR_ARG(map->key));
+    struct buf key;
+    buf_init(&key, KIB);
+    bool done = true;
+    for (const struct yaml *value = map->first; value && done; value = value->next) {
+        buf_clear(&key);
+        buf_printf(&key, STR_FMT STR_FMT ".", STR_ARG(prefix), STR_ARG(map->key));
+        struct str above = str_head(buf_str(&key), key.len);
+        buf_append(&key, value->key);
+        above.at = key.at; /* it may have moved */
+        const struct setting *setting = setting_by_key(config, buf_str(&key));
+        if (setting)
+            done = take_value(config, setting, value, e);
+        else if (buf_ok(&key) && is_section(config, buf_str(&key)))
+            done = take_section(config, value, above, e);
+        else
+            done = refuse_key(config, value, above, e);
+        if (!done) done = config_goes_on(config, e);
+    }
+    buf_done(&key);
+    return done;
 }
 
 static const struct config_list *find_list(struct str key) {
@@ -153,7 +161,7 @@ static bool take_key(struct config *config, const struct config_input *input,
     if (list && yaml_is_null(value)) return true;
     if (list == &config_tool_map) return config_read_tools(config, input, value, e);
     if (list) return config_read_list(config, input, list, value, e);
-    if (is_section(config, value->key)) return take_section(config, value, e);
+    if (is_section(config, value->key)) return take_section(config, value, STR_EMPTY, e);
     if (setting && str_find_byte(value->key, '.') == value->key.len)
         return take_value(config, setting, value, e);
     return refuse_key(config, value, STR_EMPTY, e);
