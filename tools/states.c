@@ -21,6 +21,7 @@
 #include "mcp/client.h"
 #include "mcp/pipe.h"
 #include "mcp/stream.h"
+#include "object/put.h"
 #include "orchestrator/runtimes_child.h"
 #include "orchestrator/turn.h"
 #include "postgres/postgres.h"
@@ -51,6 +52,7 @@
         return prefix##_state_name((enum prefix##_state)state);                                \
     }
 
+MACHINE(object_put)
 MACHINE(record)
 MACHINE(admission)
 MACHINE(turn_call)
@@ -152,6 +154,8 @@ static const struct machine {
      MCP_STREAM_STATE_COUNT, mcp_stream_moves, mcp_stream_name},
     {"An MCP server that is a program", "src/mcp/pipe.c", "Started when it is needed, with a back-off.",
      PIPE_STATE_COUNT, pipe_moves, pipe_name},
+    {"An object that is written", "src/object/put.c", "In one request, or in parts.",
+     PUT_STATE_COUNT, object_put_moves, object_put_name},
     {"A process agent",   "src/agent/process_worker.c", "One program that takes turns.",
      PROCESS_STATE_COUNT, process_moves, process_name},
     {"A turn at a remote runtime", "src/agent/converse_turn.c", "One request to an agent runtime elsewhere.",

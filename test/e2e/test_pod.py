@@ -63,7 +63,7 @@ class Pod:
         command += ["--redis-addr", "redis:6379", "--redis-session-ttl=24h"]
         command += ["--searxng-endpoint", vendor.url, "--openai-base-url", vendor.url + "/v1", *args]
         pod_env = {"HOME": "/nonexistent", "SECRETS_DIR": secrets, "CRAWBL_REDIS_PASSWORD": "hush"}
-        pod_env |= {"CRAWBL_SPACES_BUCKET": "b", "CRAWBL_OTEL_ENABLED": "true", **(env or {})}
+        pod_env |= {"CRAWBL_OTEL_ENABLED": "true", **(env or {})}
         with open(self.log_file, "wb") as log:
             self.process = subprocess.Popen(
                 [str(word) for word in command],
@@ -140,8 +140,7 @@ def test_one_warning_names_all_that_is_not_used_and_one_says_where_data_goes(sta
     assert len(unused) == 1
     for name in ("--redis-addr", "--redis-session-ttl", "CRAWBL_REDIS_PASSWORD"):
         assert name in unused[0]
-    for name in ("CRAWBL_SPACES_BUCKET", "CRAWBL_OTEL_ENABLED"):
-        assert name in unused[0]
+    assert "CRAWBL_OTEL_ENABLED" in unused[0]
     assert "--searxng-endpoint" not in unused[0]
     if not pathlib.Path("/cache").exists():
         assert len([line for line in warnings if "NOTHING IS KEPT" in line]) == 1
