@@ -23,8 +23,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("BUILD", "build")
 BINARY = pathlib.Path(os.environ.get("WEIR_BINARY", BUILD / "weir"))
 SIGNING_KEY = "test-signing-key-32bytes-long!!!"
-READY_SECONDS = 30  # generous: a sanitizer build on a busy machine
-STOP_SECONDS = 30
+READY_SECONDS = 60  # generous: a sanitizer build on a busy machine
+STOP_SECONDS = 60
 
 # What verifies no certificate, as no test but those of TLS meets one. A client of httpx would read
 # those of the whole web each time that it is made: 40 ms of a core.
