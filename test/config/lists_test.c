@@ -5,6 +5,7 @@
 
 #include "agent/kind.h"
 #include "base/mem.h"
+#include "cli/contracts.h"
 #include "provider/dialect.h"
 
 #include <stdio.h>
@@ -21,7 +22,9 @@ static bool try_load(const char *file, const char *const *flags, const char *con
                                  .arg_count = file ? 2 : 0,
                                  .environment = environment,
                                  .collect = collect,
-                                 .cpus = 1};
+                                 .cpus = 1,
+                                 .more = contract_rows,
+                                 .more_ctx = &setting_contracts};
     for (; *flags; flags++) args[input.arg_count++] = *flags;
     e->text[0] = '\0';
     return config_load(&input, ret, e);
