@@ -23,7 +23,7 @@ static struct tool *find_tool(const struct team *team, struct str name) {
 
 /* Tools with names that are not known here may come from there. */
 static bool asks_mcp(const struct config *config) {
-    return config->converse.mcp_endpoint.len > 0 || config->mcp_count > 0;
+    return config->remote.tools || config->mcp_count > 0;
 }
 
 /* A server's name, a slash and a star: all its tools. NULL: the name has another form. */
@@ -307,10 +307,9 @@ static const struct {
 
 static bool make_blueprint_tools(struct team *team, const struct config *config,
                                  const struct catalogue_options *options, struct err *e) {
-    bool files = options->has_bucket && config_is_pod(config);
     for (size_t i = 0; i < ARRAY_LEN(blueprint_tools); i++) {
         const struct config_agent_tool *tool = &blueprint_tools[i].tool;
-        bool wanted = blueprint_tools[i].files ? files : config->tools.web;
+        bool wanted = blueprint_tools[i].files ? options->has_bucket : config->tools.web;
         if (!wanted || is_hidden(team, tool->name)) continue;
         if (!make_named(team, config, options, tool, e)) return false;
     }
