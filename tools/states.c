@@ -23,6 +23,7 @@
 #include "mcp/stream.h"
 #include "object/put.h"
 #include "orchestrator/runtimes_child.h"
+#include "orchestrator/runtimes_kubernetes.h"
 #include "orchestrator/turn.h"
 #include "postgres/postgres.h"
 #include "provider/live.h"
@@ -52,6 +53,7 @@
         return prefix##_state_name((enum prefix##_state)state);                                \
     }
 
+MACHINE(kube_runtime)
 MACHINE(object_put)
 MACHINE(record)
 MACHINE(admission)
@@ -166,6 +168,9 @@ static const struct machine {
     {"A runtime of the orchestrator's", "src/orchestrator/runtimes_child.c",
      "The program that is started for a workspace.", CHILD_RUNTIME_STATE_COUNT,
      child_runtime_moves, child_runtime_name},
+    {"A runtime of the orchestrator's in a cluster", "src/orchestrator/runtimes_kubernetes.c",
+     "The Deployment and the Service that are made for a workspace.", KUBE_RUNTIME_STATE_COUNT,
+     kube_runtime_moves, kube_runtime_name},
     {"A model call",      "src/provider/remote_call.c", "One question to a vendor's API.",
      REMOTE_STATE_COUNT, remote_moves, remote_name},
     {"A media call",      "src/provider/media_work.c", "One question to a media provider.",

@@ -80,15 +80,26 @@ static void on_idle(void *ctx) {
 
 static bool open_runtimes(struct orchestrator *orchestrator, struct err *e) {
     const struct orchestrator_options *options = orchestrator->options;
-    return runtimes_open(str_from(orchestrator_drivers[options->driver]),
-                         &(struct runtimes_options){.loop = orchestrator->loop,
-                                                    .http = orchestrator->http,
-                                                    .address = options->address,
-                                                    .command = options->command,
-                                                    .key = options->key,
-                                                    .start_ms = options->start_ms,
-                                                    .idle_ms = options->idle_ms},
-                         &orchestrator->runtimes, e);
+    return runtimes_open(
+        str_from(orchestrator_drivers[options->driver]),
+        &(struct runtimes_options){.loop = orchestrator->loop,
+                                   .http = orchestrator->http,
+                                   .address = options->address,
+                                   .command = options->command,
+                                   .key = options->key,
+                                   .start_ms = options->start_ms,
+                                   .idle_ms = options->idle_ms,
+                                   .kubernetes =
+                                       {
+                                           .url = options->kubernetes.url,
+                                           .namespace = options->kubernetes.namespace,
+                                           .token_file = options->kubernetes.token_file,
+                                           .ca_file = options->kubernetes.ca_file,
+                                           .image = options->kubernetes.image,
+                                           .arguments = options->kubernetes.arguments,
+                                           .secret = options->kubernetes.secret,
+                                       }},
+        &orchestrator->runtimes, e);
 }
 
 static bool make_keys(struct orchestrator *orchestrator, struct err *e) {

@@ -4,7 +4,7 @@
 
 #define ROW_OF struct orchestrator_options
 
-const char *const orchestrator_drivers[] = {"fake", "address", "child", NULL};
+const char *const orchestrator_drivers[] = {"fake", "address", "child", "kubernetes", NULL};
 
 /* clang-format off */
 static const struct setting rows[] = {
@@ -26,13 +26,39 @@ static const struct setting rows[] = {
     {.key = "orchestrator.driver", .flag = "driver",
      .env = {"WEIR_ORCHESTRATOR_DRIVER", "CRAWBL_RUNTIME_DRIVER"}, CHOICE(driver),
      .choices = orchestrator_drivers, .preset = "fake", .fixed = true,
-     .help = "where runtimes come from: address, child (a program for each workspace), or fake"},
+     .help = "where runtimes come from: address, child (a program for each workspace), kubernetes (a "
+             "Deployment for each), or fake"},
     {.key = "orchestrator.runtime.address", .flag = "runtime-address",
      .env = {"WEIR_ORCHESTRATOR_RUNTIME_ADDRESS"}, TEXT(address), .shown = "none", .fixed = true,
      .help = "host:port of runtimes; {service} and {workspace} are replaced"},
     {.key = "orchestrator.runtime.command", .flag = "runtime-command",
      .env = {"WEIR_ORCHESTRATOR_RUNTIME_COMMAND"}, TEXT(command), .shown = "none", .fixed = true,
      .help = "a runtime's program; {port}, {workspace} and {user} are replaced"},
+    {.key = "orchestrator.kubernetes.url", .flag = "kubernetes-url",
+     .env = {"WEIR_ORCHESTRATOR_KUBERNETES_URL"}, TEXT(kubernetes.url),
+     .shown = "the cluster of this pod", .fixed = true, .help = "the API server of Kubernetes"},
+    {.key = "orchestrator.kubernetes.namespace", .flag = "kubernetes-namespace",
+     .env = {"WEIR_ORCHESTRATOR_KUBERNETES_NAMESPACE"}, TEXT(kubernetes.namespace),
+     .shown = "that of this pod", .fixed = true, .help = "where runtimes are made"},
+    {.key = "orchestrator.kubernetes.token_file", .flag = "kubernetes-token-file",
+     .env = {"WEIR_ORCHESTRATOR_KUBERNETES_TOKEN_FILE"}, PATH(kubernetes.token_file),
+     .shown = "that of this pod", .fixed = true,
+     .help = "the token of a service account; read again for each request"},
+    {.key = "orchestrator.kubernetes.ca_file", .flag = "kubernetes-ca-file",
+     .env = {"WEIR_ORCHESTRATOR_KUBERNETES_CA_FILE"}, PATH(kubernetes.ca_file),
+     .shown = "that of this pod", .fixed = true,
+     .help = "the authority that the API server is checked with, PEM"},
+    {.key = "orchestrator.kubernetes.image", .flag = "kubernetes-image",
+     .env = {"WEIR_ORCHESTRATOR_KUBERNETES_IMAGE"}, TEXT(kubernetes.image), .shown = "none",
+     .fixed = true, .help = "the image of a runtime"},
+    {.key = "orchestrator.kubernetes.arguments", .flag = "kubernetes-arguments",
+     .env = {"WEIR_ORCHESTRATOR_KUBERNETES_ARGUMENTS"}, TEXT(kubernetes.arguments),
+     .preset = "--grpc-listen :42618 --workspace-id {workspace} --user-id {user}",
+     .fixed = true, .help = "its arguments; {workspace} and {user} are replaced"},
+    {.key = "orchestrator.kubernetes.secret", .flag = "kubernetes-secret",
+     .env = {"WEIR_ORCHESTRATOR_KUBERNETES_SECRET"}, TEXT(kubernetes.secret), .shown = "none",
+     .fixed = true,
+     .help = "a Secret of that namespace, whose keys are files in its SECRETS_DIR"},
     {.key = "orchestrator.runtime.tls", .flag = "runtime-tls",
      .env = {"WEIR_ORCHESTRATOR_RUNTIME_TLS"}, BOOL(tls), .preset = "false", .fixed = true,
      .help = "ask runtimes over TLS"},

@@ -7,7 +7,12 @@
 
 #include "config/setting.h"
 
-enum orchestrator_driver { ORCHESTRATOR_FAKE, ORCHESTRATOR_ADDRESS, ORCHESTRATOR_CHILD };
+enum orchestrator_driver {
+    ORCHESTRATOR_FAKE,
+    ORCHESTRATOR_ADDRESS,
+    ORCHESTRATOR_CHILD,
+    ORCHESTRATOR_KUBERNETES
+};
 
 /* The names of the drivers, as runtimes.h has them; ends with NULL. */
 extern const char *const orchestrator_drivers[];
@@ -20,6 +25,9 @@ struct orchestrator_options {
     struct str key;      /* signs tokens for runtimes, and checks those of callers */
     enum orchestrator_driver driver;
     struct str address, command;
+    struct {
+        struct str url, namespace, token_file, ca_file, image, arguments, secret;
+    } kubernetes;
     bool tls, per_turn;
     uint64_t start_ms, idle_ms, silence_ms, wait_ms, stale_ms;
     uint64_t turns;

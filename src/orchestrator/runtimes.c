@@ -12,7 +12,7 @@ struct runtimes {
 };
 
 static const struct runtimes_driver *const drivers[] = {&runtimes_address, &runtimes_child,
-                                                        &runtimes_fake};
+                                                        &runtimes_fake, &runtimes_kubernetes};
 
 /* --- names -------------------------------------------------------------------------------- */
 
@@ -75,7 +75,8 @@ bool runtimes_open(struct str name, const struct runtimes_options *options,
         return true;
     }
     return err_set(e, ERR_INVALID_ARGUMENT,
-                   "there is no runtime driver '" STR_FMT "'; it is address, child or fake",
+                   "there is no runtime driver '" STR_FMT
+                   "'; it is address, child, kubernetes or fake",
                    STR_ARG(str_head(name, 100)));
 }
 

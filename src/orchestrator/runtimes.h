@@ -34,6 +34,11 @@ struct runtimes_options {
     struct str key;                /* the signing key that a child gets; may be empty */
     uint64_t start_ms;             /* how long a child may take until it serves */
     uint64_t idle_ms;              /* how long it stays without a turn */
+    /* Of the driver `kubernetes`. `address` is its template, too; empty: the cluster's names. */
+    struct {
+        struct str url, namespace, token_file, ca_file; /* kube.h; empty: the pod's own */
+        struct str image, arguments, secret;            /* kube_manifest.h */
+    } kubernetes;
 };
 
 /* Called once for each need, never before runtimes_need() has returned, and not after
@@ -59,7 +64,8 @@ struct runtimes_driver {
     void (*close)(void *driver);
 };
 
-extern const struct runtimes_driver runtimes_address, runtimes_child, runtimes_fake;
+extern const struct runtimes_driver runtimes_address, runtimes_child, runtimes_fake,
+    runtimes_kubernetes;
 
 /* errors  ERR_INVALID_ARGUMENT no driver of that name; those of its open() */
 MUST_CHECK bool runtimes_open(struct str driver, const struct runtimes_options *options,

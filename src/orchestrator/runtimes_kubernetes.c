@@ -1,0 +1,470 @@
+/* A Deployment and a Service in a cluster for each workspace.
+ *
+ *     creating ─▶ starting ⇄ serving ─▶ ending ─▶ gone
+ *         └───────────┴──────────────────────────▲      gone, and needed: creating, anew
+ *
+ * One watch tells which are there and ready, also those that an earlier process has made: they are
+ * taken over, and end when no turn needs them for some time. To create what exists is fine. A
+ * turn that waits too long is told that its runtime is still starting; the runtime goes on. */
+#include "orchestrator/runtimes_kubernetes.h"
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "object/ask.h"
+#include "orchestrator/kube_manifest.h"
+#include "orchestrator/kube_watch.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define TO(state) (1u << (state))
+#define MANIFEST_MAX_BYTES (64 * KIB)
+
+struct cluster {
+    struct runtimes_options options;
+    struct text image, arguments, secret;
+    struct kube *kube;
+    struct kube_watch *watch;
+    struct map *by_name; /* to struct own */
+    struct list all;
+    bool left; /* stopped */
+};
+
+struct own {
+    struct list link;
+    struct cluster *cluster;
+    enum kube_runtime_state state;
+    struct text name, workspace, user, address;
+    struct kube_ask *ask; /* CREATING, ENDING: what is out */
+    bool second;          /* of the two objects: the Deployment */
+    unsigned failures;
+    bool listed;          /* by the list that is being read */
+    struct timer timer;   /* the next try, or SERVING: idle */
+    struct timer give_up; /* while turns wait */
+    struct list needs;
+    size_t need_count;
+    struct task told;
+};
+
+struct need {
+    struct runtimes_need base;
+    struct list link; /* in own->needs */
+    struct own *own;
+    bool told;
+};
+
+/* --- states ------------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const struct {
+    struct str name;
+    unsigned may_become;
+} states[KUBE_RUNTIME_STATE_COUNT] = {
+    [KUBE_RUNTIME_CREATING] = {STR_INIT("creating"), TO(KUBE_RUNTIME_STARTING) |
+                                                     TO(KUBE_RUNTIME_GONE)},
+    [KUBE_RUNTIME_STARTING] = {STR_INIT("starting"), TO(KUBE_RUNTIME_SERVING) |
+                                                     TO(KUBE_RUNTIME_ENDING) |
+                                                     TO(KUBE_RUNTIME_GONE)},
+    [KUBE_RUNTIME_SERVING]  = {STR_INIT("serving"),  TO(KUBE_RUNTIME_STARTING) |
+                                                     TO(KUBE_RUNTIME_ENDING) |
+                                                     TO(KUBE_RUNTIME_GONE)},
+    [KUBE_RUNTIME_ENDING]   = {STR_INIT("ending"),   TO(KUBE_RUNTIME_GONE)},
+    [KUBE_RUNTIME_GONE]     = {STR_INIT("gone"),     TO(KUBE_RUNTIME_CREATING)},
+};
+/* clang-format on */
+
+bool kube_runtime_may_become(enum kube_runtime_state state, enum kube_runtime_state next) {
+    return states[state].may_become & TO(next);
+}
+
+struct str kube_runtime_state_name(enum kube_runtime_state state) {
+    return states[state].name;
+}
+
+/* The only function that writes own->state. */
+static void own_move(struct own *own, enum kube_runtime_state next) {
+    assert(kube_runtime_may_become(own->state, next));
+    own->state = next;
+}
+
+/* --- telling those who need it ------------------------------------------------------------ */
+
+static void own_free(struct own *own) {
+    (void)map_remove(own->cluster->by_name, text_str(own->name));
+    if (own->ask) kube_cancel(own->ask);
+    timer_stop(&own->timer);
+    timer_stop(&own->give_up);
+    task_cancel(&own->told);
+    list_remove(&own->link);
+    text_done(&own->name);
+    text_done(&own->workspace);
+    text_done(&own->user);
+    text_done(&own->address);
+    free(own);
+}
+
+/* A need may be left inside, also the last one: the caller holds a count. */
+static void tell(struct own *own, const struct err *failed) {
+    timer_stop(&own->give_up);
+    LIST_EACH(&own->needs, link) {
+        struct need *need = CONTAINER_OF(link, struct need, link);
+        if (need->told) continue;
+        need->told = true;
+        need->base.found(text_str(own->address), failed, need->base.ctx);
+    }
+}
+
+static void rest(struct own *own);
+
+static void tell_and_rest(struct own *own, const struct err *failed) {
+    own->need_count++;
+    tell(own, failed);
+    own->need_count--;
+    rest(own);
+}
+
+static void tell_found(void *ctx) {
+    struct own *own = ctx;
+    if (own->state == KUBE_RUNTIME_SERVING) tell_and_rest(own, NULL);
+}
+
+static void on_give_up(void *ctx) {
+    struct own *own = ctx;
+    struct err e;
+    err_set(&e, ERR_UNAVAILABLE, "Assistant is still starting");
+    tell_and_rest(own, &e);
+}
+
+static bool is_waited_for(const struct own *own) {
+    LIST_EACH(&own->needs, link) {
+        if (!CONTAINER_OF(link, struct need, link)->told) return true;
+    }
+    return false;
+}
+
+/* --- creating and deleting ---------------------------------------------------------------- */
+
+static void create(void *ctx);
+static void drop(void *ctx);
+
+/* "/api/v1/namespaces/N/services/NAME"; without a name where one is created. */
+static void append_path(const struct own *own, bool named, struct buf *path) {
+    buf_append(path, own->second ? STR("/apis/apps/v1") : STR("/api/v1"));
+    buf_append(path, STR("/namespaces/"));
+    buf_append_percent(path, kube_namespace(own->cluster->kube), "-.");
+    buf_append(path, own->second ? STR("/deployments") : STR("/services"));
+    if (!named) return;
+    buf_append_byte(path, '/');
+    buf_append_percent(path, text_str(own->name), "-.");
+}
+
+static void own_gone(struct own *own, const struct err *why) {
+    timer_stop(&own->timer);
+    own_move(own, KUBE_RUNTIME_GONE);
+    if (why) {
+        tell_and_rest(own, why);
+    } else if (own->need_count && is_waited_for(own)) {
+        own_move(own, KUBE_RUNTIME_CREATING);
+        own->failures = 0;
+        create(own);
+    } else {
+        rest(own);
+    }
+}
+
+/* What operators read; users read that it is not there, and why in a few words. */
+static void own_refused(struct own *own, const struct err *failed) {
+    struct err why;
+    log_warning("the runtime of workspace '" STR_FMT "' cannot be made: %s",
+                STR_ARG(text_str(own->workspace)), failed->text);
+    err_set(&why, ERR_UNAVAILABLE, "%s",
+            failed->code == ERR_RESOURCE_EXHAUSTED
+                ? "there is no room for another assistant now; try again later"
+                : "the assistant cannot be started; its operator finds the reason in the log");
+    own_gone(own, &why);
+}
+
+static void on_created(struct str body, const struct err *failed, int64_t again_ms, void *ctx) {
+    struct own *own = ctx;
+    (void)body;
+    own->ask = NULL;
+    if (failed && failed->code != ERR_ALREADY_EXISTS) {
+        bool waits = again_ms >= 0 && is_waited_for(own);
+        if (waits)
+            timer_start(&own->timer, object_pause_ms(++own->failures) + (uint64_t)again_ms);
+        else
+            own_refused(own, failed);
+        return;
+    }
+    own->failures = 0;
+    if (!own->second) {
+        own->second = true;
+        create(own);
+        return;
+    }
+    own_move(own, KUBE_RUNTIME_STARTING); /* the watch says when it is ready */
+    rest(own);
+}
+
+static void create(void *ctx) {
+    static const struct kube_events events = {NULL, on_created};
+    struct own *own = ctx;
+    const struct kube_runtime runtime = {text_str(own->name),
+                                         text_str(own->workspace),
+                                         text_str(own->user),
+                                         text_str(own->cluster->image),
+                                         text_str(own->cluster->arguments),
+                                         text_str(own->cluster->secret)};
+    struct buf path, body;
+    buf_init(&path, KIB);
+    buf_init(&body, MANIFEST_MAX_BYTES);
+    append_path(own, false, &path);
+    if (own->second ? kube_deployment(&runtime, &body) : kube_service(&runtime, &body)) {
+        own->ask = kube_start(own->cluster->kube, STR("POST"), buf_str(&path), buf_str(&body),
+                              &events, own);
+    } else {
+        struct err e;
+        err_set(&e, ERR_INVALID_ARGUMENT, "orchestrator.kubernetes.arguments are too long");
+        own_refused(own, &e);
+    }
+    buf_done(&path);
+    buf_done(&body);
+}
+
+static void on_dropped(struct str body, const struct err *failed, int64_t again_ms, void *ctx) {
+    struct own *own = ctx;
+    (void)body;
+    own->ask = NULL;
+    if (failed && failed->code != ERR_NOT_FOUND) {
+        log_often(LOG_WARNING, "the runtime '" STR_FMT "' is not deleted yet: %s",
+                  STR_ARG(text_str(own->name)), failed->text);
+        timer_start(&own->timer,
+                    object_pause_ms(++own->failures) + (uint64_t)(again_ms > 0 ? again_ms : 0));
+        return;
+    }
+    own->failures = 0;
+    if (own->second) {
+        own->second = false;
+        drop(own);
+        return;
+    }
+    own_gone(own, NULL);
+}
+
+static void drop(void *ctx) {
+    static const struct kube_events events = {NULL, on_dropped};
+    struct own *own = ctx;
+    struct buf path;
+    buf_init(&path, KIB);
+    append_path(own, true, &path);
+    buf_append(&path, STR("?propagationPolicy=Background"));
+    own->ask =
+        kube_start(own->cluster->kube, STR("DELETE"), buf_str(&path), STR_EMPTY, &events, own);
+    buf_done(&path);
+}
+
+static void on_timer(void *ctx) {
+    struct own *own = ctx;
+    if (own->state == KUBE_RUNTIME_CREATING) {
+        create(own);
+    } else if (own->state == KUBE_RUNTIME_ENDING) {
+        drop(own);
+    } else {
+        log_info("the runtime of workspace '" STR_FMT "' is idle and ends",
+                 STR_ARG(text_str(own->workspace)));
+        own_move(own, KUBE_RUNTIME_ENDING);
+        own->second = true;
+        drop(own);
+    }
+}
+
+/* Nobody needs it: it goes when it is gone, or ends when it has been idle for long enough. */
+static void rest(struct own *own) {
+    if (own->need_count) return;
+    timer_stop(&own->give_up);
+    if (own->state == KUBE_RUNTIME_GONE)
+        own_free(own);
+    else if ((own->state == KUBE_RUNTIME_STARTING || own->state == KUBE_RUNTIME_SERVING) &&
+             !timer_waits(&own->timer))
+        timer_start(&own->timer, own->cluster->options.idle_ms);
+}
+
+/* --- what the watch sees ------------------------------------------------------------------ */
+
+static struct own *own_new(struct cluster *cluster, struct str name, struct str workspace,
+                           struct str user, enum kube_runtime_state state) {
+    struct own *own = MEM_NEW(struct own);
+    struct buf address;
+    own->cluster = cluster;
+    own->state = state;
+    own->name = text_copy(name);
+    own->workspace = text_copy(workspace);
+    own->user = text_copy(user);
+    buf_init(&address, KIB);
+    buf_printf(&address, STR_FMT "." STR_FMT ".svc.cluster.local:%d", STR_ARG(name),
+               STR_ARG(kube_namespace(cluster->kube)), KUBE_PORT);
+    const struct runtimes_word words[] = {{STR("{service}"), name},
+                                          {STR("{workspace}"), workspace}};
+    if (cluster->options.address.len) { /* where cluster names do not resolve */
+        buf_clear(&address);
+        runtimes_fill(cluster->options.address, words, ARRAY_LEN(words), &address);
+    }
+    own->address = text_copy(buf_str(&address));
+    buf_done(&address);
+    list_init(&own->needs);
+    list_append(&cluster->all, &own->link);
+    timer_init(&own->timer, cluster->options.loop, on_timer, own);
+    timer_init(&own->give_up, cluster->options.loop, on_give_up, own);
+    task_init(&own->told, tell_found, own);
+    (void)map_put(cluster->by_name, name, own);
+    return own;
+}
+
+static void own_ready(struct own *own, bool ready) {
+    if (ready && own->state == KUBE_RUNTIME_STARTING) {
+        log_info("the runtime of workspace '" STR_FMT "' serves at " STR_FMT,
+                 STR_ARG(text_str(own->workspace)), STR_ARG(text_str(own->address)));
+        own_move(own, KUBE_RUNTIME_SERVING);
+        loop_defer(own->cluster->options.loop, &own->told);
+    } else if (!ready && own->state == KUBE_RUNTIME_SERVING) {
+        own_move(own, KUBE_RUNTIME_STARTING);
+    }
+}
+
+/* One of an earlier process is taken over. */
+static void on_there(const struct kube_seen *seen, void *ctx) {
+    struct cluster *cluster = ctx;
+    struct own *own = map_find(cluster->by_name, seen->name);
+    if (!own && seen->deleting) return;
+    if (!own) {
+        own = own_new(cluster, seen->name, seen->workspace, STR_EMPTY, KUBE_RUNTIME_STARTING);
+        rest(own);
+    }
+    own->listed = true;
+    own_ready(own, seen->ready);
+}
+
+/* Somebody else has deleted it, or we have. */
+static void on_gone(struct str name, void *ctx) {
+    struct cluster *cluster = ctx;
+    struct own *own = map_find(cluster->by_name, name);
+    if (own && (own->state == KUBE_RUNTIME_STARTING || own->state == KUBE_RUNTIME_SERVING)) {
+        own->second = false;
+        own_gone(own, NULL);
+    }
+}
+
+/* One that was created while the list was on its way is seen by the watch after it. */
+static void on_list(bool begins, void *ctx) {
+    struct cluster *cluster = ctx;
+    LIST_EACH(&cluster->all, link) {
+        struct own *own = CONTAINER_OF(link, struct own, link);
+        if (begins)
+            own->listed = false;
+        else if (!own->listed && own->state == KUBE_RUNTIME_SERVING)
+            on_gone(text_str(own->name), cluster);
+    }
+}
+
+/* --- the driver --------------------------------------------------------------------------- */
+
+static bool cluster_open(const struct runtimes_options *options, void **ret, struct err *e) {
+    static const struct kube_watch_events events = {on_there, on_gone, on_list};
+    struct kube *kube;
+    if (!options->kubernetes.image.len)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "the runtime driver 'kubernetes' needs orchestrator.kubernetes.image");
+    if (!kube_new(&(struct kube_options){.loop = options->loop,
+                                         .http = options->http,
+                                         .url = options->kubernetes.url,
+                                         .token_file = options->kubernetes.token_file,
+                                         .ca_file = options->kubernetes.ca_file,
+                                         .namespace = options->kubernetes.namespace},
+                  &kube, e))
+        return false;
+    struct cluster *cluster = MEM_NEW(struct cluster);
+    cluster->options = *options;
+    cluster->kube = kube;
+    cluster->image = text_copy(options->kubernetes.image);
+    cluster->arguments = text_copy(options->kubernetes.arguments);
+    cluster->secret = text_copy(options->kubernetes.secret);
+    cluster->by_name = map_new();
+    list_init(&cluster->all);
+    cluster->watch = kube_watch_start(kube, options->loop, &events, cluster);
+    *ret = cluster;
+    return true;
+}
+
+static void own_need(struct own *own) {
+    struct cluster *cluster = own->cluster;
+    if (own->state == KUBE_RUNTIME_STARTING || own->state == KUBE_RUNTIME_SERVING)
+        timer_stop(&own->timer);
+    if (own->state == KUBE_RUNTIME_SERVING)
+        loop_defer(cluster->options.loop, &own->told);
+    else if (!timer_waits(&own->give_up))
+        timer_start(&own->give_up, cluster->options.start_ms);
+}
+
+static struct runtimes_need *cluster_need(void *ctx, struct str workspace, struct str user) {
+    struct cluster *cluster = ctx;
+    struct need *need = MEM_NEW(struct need);
+    struct buf name;
+    buf_init(&name, KIB);
+    runtimes_service_name(workspace, &name);
+    struct own *own = map_find(cluster->by_name, buf_str(&name));
+    bool is_new = !own || own->state == KUBE_RUNTIME_GONE;
+    if (!own)
+        own = own_new(cluster, buf_str(&name), workspace, user, KUBE_RUNTIME_CREATING);
+    else if (is_new)
+        own_move(own, KUBE_RUNTIME_CREATING);
+    buf_done(&name);
+    need->own = own;
+    list_append(&own->needs, &need->link);
+    own->need_count++;
+    if (is_new) {
+        own->second = false;
+        own->failures = 0;
+        timer_start(&own->timer, 0);
+    }
+    own_need(own);
+    return &need->base;
+}
+
+static void cluster_leave(struct runtimes_need *base) {
+    struct need *need = CONTAINER_OF(base, struct need, base);
+    struct own *own = need->own;
+    list_remove(&need->link);
+    free(need);
+    own->need_count--;
+    rest(own);
+}
+
+/* The runtimes stay: the next process, or another one, takes them over. */
+static void cluster_stop(void *ctx) {
+    struct cluster *cluster = ctx;
+    if (cluster->left) return;
+    cluster->left = true;
+    kube_watch_stop(cluster->watch);
+    LIST_EACH(&cluster->all, link) own_free(CONTAINER_OF(link, struct own, link));
+    kube_leave(cluster->kube);
+}
+
+static void cluster_close(void *ctx) {
+    struct cluster *cluster = ctx;
+    cluster_stop(cluster);
+    map_free(cluster->by_name);
+    kube_free(cluster->kube);
+    text_done(&cluster->image);
+    text_done(&cluster->arguments);
+    text_done(&cluster->secret);
+    free(cluster);
+}
+
+const struct runtimes_driver runtimes_kubernetes = {.name = STR_INIT("kubernetes"),
+                                                    .open = cluster_open,
+                                                    .need = cluster_need,
+                                                    .leave = cluster_leave,
+                                                    .stop = cluster_stop,
+                                                    .close = cluster_close};

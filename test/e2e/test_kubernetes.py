@@ -1,0 +1,208 @@
+"""weir orchestrate with runtimes in a cluster: against an API server that keeps to the published schemas.
+WEIR_WITH_POSTGRES=1 scripts/e2e test/e2e/test_kubernetes.py."""
+import concurrent.futures
+import contextlib
+import itertools
+import os
+import time
+
+import far_runtime
+import kubernetes_api
+import orchestrating
+import postgres
+import pytest
+
+pytestmark = pytest.mark.skipif(not os.environ.get("WEIR_WITH_POSTGRES"),
+                                reason="needs PostgreSQL: WEIR_WITH_POSTGRES=1")
+COUNTER = itertools.count()
+NAME = "agent-runtime-workspace-ws-1"
+
+
+@pytest.fixture(scope="module")
+def database():
+    with postgres.Cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def api(tmp_path):
+    api = kubernetes_api.Api(tmp_path / "token")
+    yield api
+    api.close()
+
+
+@pytest.fixture
+def runtime():
+    with far_runtime.Runtime() as runtime:
+        yield runtime
+
+
+@pytest.fixture
+def start(tmp_path, database, api, runtime):
+    with contextlib.ExitStack() as running:
+
+        def begin(**more):
+            number = next(COUNTER)
+            database.sql(f"CREATE SCHEMA k{number}")
+            folder = tmp_path / f"o{number}"
+            folder.mkdir()
+            options = {"driver": "kubernetes", "kubernetes_url": api.url, "kubernetes_namespace": "agents",
+                       "kubernetes_token_file": api.token_file, "kubernetes_image": "weir:test",
+                       "kubernetes_secret": "runtime-keys", "runtime_address": runtime.address, **more}
+            return running.enter_context(orchestrating.Orchestrating(folder, database, schema=f"k{number}", **options))
+
+        yield begin
+
+
+def eventually(condition, what=""):
+    give_up = time.monotonic() + 30
+    while time.monotonic() < give_up:
+        if condition():
+            return
+        time.sleep(0.02)
+    raise AssertionError(what or "it never came true")
+
+
+def good(message):
+    assert message["status"] in ("delivered", "delegated"), message
+
+
+def posts(api):
+    return [path.rsplit("/", 1)[1] for method, path in api.asked if method == "POST"]
+
+
+def test_a_workspace_gets_a_deployment_and_a_service(start, api):
+    weir = start()
+    good(weir.say("hello"))
+    good(weir.say("again"))
+    assert api.names() == api.names("services") == [NAME]
+    assert posts(api) == ["services", "deployments"]
+    made = api.items[("deployments", NAME)]
+    pod = made["spec"]["template"]["spec"]
+    assert made["metadata"]["annotations"]["weir.dev/workspace"] == "ws-1"
+    assert pod["containers"][0]["args"] == ["--grpc-listen", ":42618", "--workspace-id", "ws-1", "--user-id", "user-1"]
+    assert pod["volumes"][-1] == {"name": "secrets", "secret": {"secretName": "runtime-keys"}}
+    assert api.items[("services", NAME)]["spec"]["ports"] == [{"name": "grpc", "port": 42618, "targetPort": 42618}]
+    assert orchestrating.KEY not in str(api.items)
+
+
+def test_many_turns_at_once_make_one(start, api):
+    weir = start()
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for message in list(pool.map(lambda n: weir.say(f"turn {n}"), range(8))):
+            good(message)
+    assert posts(api) == ["services", "deployments"]
+
+
+def test_one_that_is_not_ready_is_said_to_start_and_serves_later(start, api):
+    api.starts = False
+    weir = start(runtime_start="300ms")
+    refused = weir.post("hello")
+    assert (refused.status_code, refused.json()["code"]) == (503, "RTM0001")
+    api.ready(NAME)
+    eventually(lambda: " serves at " in weir.log())
+    good(weir.say("hello"))
+    assert posts(api) == ["services", "deployments"]
+
+
+def test_an_idle_one_ends_and_the_next_turn_makes_it_again(start, api):
+    weir = start(runtime_idle="300ms")
+    good(weir.say("hello"))
+    eventually(lambda: not api.names() and not api.names("services"))
+    good(weir.say("hello"))
+    assert posts(api) == ["services", "deployments"] * 2
+
+
+def test_those_of_an_earlier_process_are_taken_over_and_end(start, api):
+    weir = start()
+    good(weir.say("hello"))
+    weir.kill()
+    assert api.names() == [NAME]
+    other = start(runtime_idle="1s")
+    good(other.say("hello"))
+    assert posts(api) == ["services", "deployments"], "it was there"
+    eventually(lambda: not api.names() and not api.names("services"))
+
+
+def test_what_exists_already_is_fine(start, api):
+    weir = start()
+    eventually(lambda: api.watching)
+    api.refuse(409, "AlreadyExists", "services already exists", when="POST /api/v1/namespaces/agents/services")
+    good(weir.say("hello"))
+
+
+def test_one_that_somebody_deletes_is_made_again(start, api):
+    weir = start()
+    good(weir.say("hello"))
+    api.remove(NAME)
+    eventually(lambda: not api.names())
+    good(weir.say("hello"))
+    assert api.names() == [NAME]
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["status", "event"])
+def test_a_watch_goes_on_after_an_end_and_lists_after_410(start, api, early):
+    api.starts, api.early_gone = False, early
+    weir = start()
+    eventually(lambda: api.watching)
+    api.cut()
+    eventually(lambda: api.watching == 2)
+    lists = lambda: len([1 for m, p in api.asked if m == "GET" and "limit=" in p])
+    assert lists() == 1
+    api.compact()
+    api.cut()
+    eventually(lambda: lists() >= 2)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        turn = pool.submit(weir.say, "hello")
+        eventually(api.names)
+        api.ready(NAME)
+        good(turn.result(30))
+
+
+def test_a_token_that_is_rotated_is_read_again(start, api):
+    weir = start()
+    eventually(lambda: api.watching)
+    api.rotate("token-2")
+    good(weir.say("hello"))
+
+
+@pytest.mark.parametrize("code, reason, said, logged", [
+    (403, "Forbidden", "cannot create resource", "grant the service account"),
+    (403, "Forbidden", "exceeded quota: agents", "raise the quota of the namespace"),
+    (422, "Invalid", "spec.x: wrong", "correct orchestrator.kubernetes"),
+    (404, "NotFound", 'namespaces "agents" not found', "is the namespace there?"),
+], ids=["rights", "quota", "invalid", "namespace"])
+def test_a_refusal_is_for_operators_and_its_turn_fails_readably(start, api, code, reason, said, logged):
+    weir = start()
+    api.refuse(code, reason, said)
+    refused = weir.post("hello")
+    assert (refused.status_code, refused.json()["code"]) == (503, "RTM0001")
+    assert logged in weir.log() and said.split('"')[0] in weir.log()
+    good(weir.say("hello"))
+
+
+@pytest.mark.parametrize("code, reason, headers", [
+    (429, "TooManyRequests", [("retry-after", "1")]),
+    (500, "InternalError", []),
+    (409, "Conflict", []),
+], ids=["429", "500", "conflict"])
+def test_what_passes_is_tried_again(start, api, code, reason, headers):
+    weir = start()
+    api.refuse(code, reason, "later", times=2, headers=headers)
+    good(weir.say("hello"))
+
+
+def test_a_list_comes_in_pages(start, api):
+    weir = start()
+    for user in ("a", "b", "c"):
+        good(weir.say("hello", workspace=f"ws-{user}", user=f"user-{user}"))
+    weir.kill()
+    api.page = 1
+    other = start(runtime_idle="500ms")
+    eventually(lambda: not api.names())
+    assert other.log().count("is idle and ends") == 3
+
+
+def test_a_cluster_that_is_not_there_is_refused_at_start(start):
+    with pytest.raises(AssertionError, match="orchestrator.kubernetes.image"):
+        start(kubernetes_image="")
