@@ -203,7 +203,7 @@ class Daemon:
 
     def http(self, **options):
         """An httpx client of the HTTP listener; close it, or use it in a `with`."""
-        settings = {"base_url": self.url, "timeout": 30, "trust_env": False, "verify": NO_TLS}
+        settings = {"base_url": self.url, "timeout": 90, "trust_env": False, "verify": NO_TLS}
         return httpx.Client(**{**settings, **options})
 
     def channel(self, **options):
