@@ -41,7 +41,7 @@ PRINTF_LIKE(2, 3) static bool refuse(struct reading *reading, const char *format
                    reading->part, text);
 }
 
-static bool too_large(struct reading *reading) {
+static bool import_too_large(struct reading *reading) {
     return err_set(reading->e, ERR_RESOURCE_EXHAUSTED,
                    "the messages are larger than a turn may hold");
 }
@@ -129,9 +129,9 @@ static bool add_url(struct reading *reading, struct content *content, struct jso
     struct err why;
     if (value.kind != JSON_STRING)
         return refuse(reading, "the image has neither bytes nor a URL; give a string");
-    if (!json_str(value, reading->arena, &url)) return too_large(reading);
+    if (!json_str(value, reading->arena, &url)) return import_too_large(reading);
     if (detail.kind == JSON_STRING && !json_str(detail, reading->arena, &closely))
-        return too_large(reading);
+        return import_too_large(reading);
     bool written = image_put_url(&content->writer, url, closely, &why);
     return added_image(reading, content, written, &why);
 }
@@ -143,7 +143,7 @@ static bool add_base64(struct reading *reading, struct content *content, struct 
     if (type.kind != JSON_STRING || data.kind != JSON_STRING)
         return refuse(reading, "the image needs its media type and its bytes, as strings");
     if (!json_str(type, reading->arena, &media_type) || !json_str(data, reading->arena, &bytes))
-        return too_large(reading);
+        return import_too_large(reading);
     bool written = image_put_base64(&content->writer, media_type, bytes, STR_EMPTY, &why);
     return added_image(reading, content, written, &why);
 }
@@ -197,7 +197,7 @@ enum pictures { PICTURES_REFUSED, PICTURES_READ };
 static bool refuse_type(struct reading *reading, struct json type) {
     struct str name = STR("(none)");
     if (type.kind == JSON_STRING && !json_str(type, reading->arena, &name))
-        return too_large(reading);
+        return import_too_large(reading);
     return refuse(reading, "a part of type '" STR_FMT "' cannot be taken here",
                   STR_ARG(str_head(name, SHOWN_BYTES)));
 }
@@ -249,7 +249,7 @@ static bool take_content(struct reading *reading, struct json value, struct str 
                arena_str(reading->arena, buf_str(&content.text), &ret->text) &&
                (content.images == 0 ||
                 arena_str(reading->arena, buf_str(&content.parts), &ret->parts));
-        if (!fine) too_large(reading);
+        if (!fine) import_too_large(reading);
     }
     content_done(&content);
     return fine;
@@ -262,9 +262,9 @@ static bool take_args(struct reading *reading, struct json args, struct str *ret
     *ret = STR("{}");
     if (is_absent(args)) return true;
     if (args.kind == JSON_STRING)
-        return import_keep(args, reading->arena, ret) || too_large(reading);
+        return import_keep(args, reading->arena, ret) || import_too_large(reading);
     if (args.kind == JSON_OBJECT)
-        return json_compact_copy(args, reading->arena, ret) || too_large(reading);
+        return json_compact_copy(args, reading->arena, ret) || import_too_large(reading);
     return refuse(reading, "arguments must be an object or a string, not %s",
                   json_kind_name(args.kind));
 }
@@ -273,7 +273,7 @@ static bool take_name(struct reading *reading, struct json value, const char *wh
                       struct str *ret) {
     if (value.kind != JSON_STRING || json_is(value, STR("")))
         return refuse(reading, "%s is missing", what);
-    return import_keep(value, reading->arena, ret) || too_large(reading);
+    return import_keep(value, reading->arena, ret) || import_too_large(reading);
 }
 
 static bool read_call(struct reading *reading, struct json id, struct json name,
@@ -416,7 +416,7 @@ static bool wrap_result(struct reading *reading, struct message *result) {
     json_close(&writer);
     bool fits = buf_ok(&out) && arena_str(reading->arena, buf_str(&out), &result->text);
     buf_done(&out);
-    return fits || too_large(reading);
+    return fits || import_too_large(reading);
 }
 
 static bool read_result(struct reading *reading, struct json from) {
@@ -486,7 +486,8 @@ static bool read_message(struct reading *reading, struct json from) {
     struct json message = unwrap(from, &role);
     if (!is_absent(role) && role.kind != JSON_STRING)
         return refuse(reading, "role must be a string, not %s", json_kind_name(role.kind));
-    if (!is_absent(role) && !json_str(role, reading->arena, &name)) return too_large(reading);
+    if (!is_absent(role) && !json_str(role, reading->arena, &name))
+        return import_too_large(reading);
     if (name.len == 0) name = STR("user");
     for (size_t i = 0; i < ARRAY_LEN(roles); i++) {
         if (is_role(name, i)) return roles[i].read(reading, message);
@@ -544,10 +545,10 @@ static bool read_all(struct reading *reading, struct json list) {
     return check_answered(reading) && check_last(reading, count);
 }
 
-static bool hand_over(struct reading *reading, struct import *ret) {
+static bool import_hand_over(struct reading *reading, struct import *ret) {
     struct message *messages =
         arena_alloc(reading->arena, (reading->count + 1) * sizeof(struct message));
-    if (!messages) return too_large(reading);
+    if (!messages) return import_too_large(reading);
     for (size_t i = 0; i < reading->count; i++) messages[i] = reading->entries[i].message;
     *ret = (struct import){messages, reading->count};
     return true;
@@ -555,7 +556,7 @@ static bool hand_over(struct reading *reading, struct import *ret) {
 
 bool import_read(struct json list, struct arena *arena, struct import *ret, struct err *e) {
     struct reading reading = {.arena = arena, .e = e};
-    bool fine = read_all(&reading, list) && hand_over(&reading, ret);
+    bool fine = read_all(&reading, list) && import_hand_over(&reading, ret);
     free(reading.entries);
     return fine;
 }

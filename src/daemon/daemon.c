@@ -526,7 +526,7 @@ static void stop_home(void *ctx) {
 
 /* The daemon never served, so no worker thread runs yet. Mail that the store sent before it was
  * closed is delivered, but has no effect. */
-static void give_up(struct daemon *daemon) {
+static void daemon_give_up(struct daemon *daemon) {
     struct mail last;
     heap_rest_stop(daemon->heap_rest);
     daemon->phase = PHASE_STOPPING;
@@ -565,7 +565,7 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
                                                           .mcp = daemon->mcp,
                                                           .store = daemon->store}};
     if (!config_snapshot_new(&first, &daemon->snapshot, e) || !listen_on_all(daemon, e)) {
-        give_up(daemon);
+        daemon_give_up(daemon);
         return false;
     }
     watch_signals(daemon);

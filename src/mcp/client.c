@@ -276,7 +276,7 @@ static void on_resumed_over(enum mcp_stream_end end, const struct err *why, void
 static const struct mcp_stream_sink resumed_sink = {NULL, on_resumed_event, on_resumed_over};
 
 /* False: this stream cannot be resumed. */
-static bool resume(struct mcp_call *call) {
+static bool client_resume(struct mcp_call *call) {
     struct str last_id = post_last_id(&call->post);
     uint64_t retry_ms;
     bool stands = call->session->state == MCP_SESSION_READY &&
@@ -298,7 +298,7 @@ static bool resume(struct mcp_call *call) {
 static void on_call_done(struct post *post, enum post_outcome outcome, void *ctx) {
     struct mcp_call *call = ctx;
     bool cut = outcome == POST_FAILED && post->cut;
-    if (!cut || !resume(call)) call_over(call, outcome);
+    if (!cut || !client_resume(call)) call_over(call, outcome);
 }
 
 /* --- what a server says of a call --------------------------------------------------------- */

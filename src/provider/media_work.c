@@ -37,7 +37,7 @@ void media_work_move(struct media_call *call, enum media_state next) {
 
 /* --- creation and release ----------------------------------------------------------------- */
 
-static void call_free(struct media_call *call) {
+static void media_work_call_free(struct media_call *call) {
     arena_free(call->arena);
     call->kind->free(call);
 }
@@ -48,7 +48,8 @@ void media_work_enter(struct media_call *call) {
 
 void media_work_leave(struct media_call *call) {
     call->inside--;
-    if (call->state == MEDIA_OVER && !call->inside && !call->working) call_free(call);
+    if (call->state == MEDIA_OVER && !call->inside && !call->working)
+        media_work_call_free(call);
 }
 
 static void media_work_finish(struct media_call *call) {

@@ -33,7 +33,7 @@ struct provider_call {
     bool looked, paused, playing, over;
 };
 
-static void call_free(struct provider_call *call) {
+static void tape_play_call_free(struct provider_call *call) {
     timer_stop(&call->timer);
     task_cancel(&call->task);
     buf_done(&call->request);
@@ -86,7 +86,7 @@ static void play(void *ctx) {
         player_tell(call, &event->reply);
     }
     call->playing = false;
-    if (call->over) call_free(call);
+    if (call->over) tape_play_call_free(call);
 }
 
 /* --- finding the recording ---------------------------------------------------------------- */
@@ -100,7 +100,7 @@ static void tape_play_look(void *ctx) {
 static void on_looked(void *ctx) {
     struct provider_call *call = ctx;
     if (call->over) {
-        call_free(call);
+        tape_play_call_free(call);
         return;
     }
     call->looked = true;
@@ -136,15 +136,15 @@ static void pause(struct provider_call *call) {
     task_cancel(&call->task);
 }
 
-static void resume(struct provider_call *call) {
+static void tape_play_resume(struct provider_call *call) {
     if (!call->paused) return;
     call->paused = false;
     if (call->looked && !call->playing) loop_defer(call->loop, &call->task);
 }
 
-static void cancel(struct provider_call *call) {
+static void tape_play_cancel(struct provider_call *call) {
     call->over = true;
-    if (!call->playing && job_cancel(&call->job)) call_free(call);
+    if (!call->playing && job_cancel(&call->job)) tape_play_call_free(call);
 }
 
 static void free_player(struct provider *provider) {
@@ -157,8 +157,8 @@ static const struct provider_kind playing_kind = {
     .name = "playing",
     .start = tape_play_start,
     .pause = pause,
-    .resume = resume,
-    .cancel = cancel,
+    .resume = tape_play_resume,
+    .cancel = tape_play_cancel,
     .free = free_player,
 };
 

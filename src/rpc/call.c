@@ -107,20 +107,20 @@ static void rpc_call_tell(struct rpc_call *call) {
 }
 
 /* End the call ourselves. Not from inside a handler's callback. */
-static void cancel(struct rpc_call *call, enum rpc_cancel why, enum err_code code,
-                   struct str message) {
+static void call_cancel(struct rpc_call *call, enum rpc_cancel why, enum err_code code,
+                        struct str message) {
     send_end(call, code, message);
     cut(call, why);
     rpc_call_tell(call);
 }
 
 void call_break(struct rpc_call *call, enum err_code code, struct str message) {
-    cancel(call, RPC_BROKEN, code, message);
+    call_cancel(call, RPC_BROKEN, code, message);
 }
 
 void call_stop(struct rpc_call *call) {
     if (call_is_live(call))
-        cancel(call, RPC_STOPPED, ERR_CANCELLED, STR("the server is stopping"));
+        call_cancel(call, RPC_STOPPED, ERR_CANCELLED, STR("the server is stopping"));
 }
 
 void call_say_stopping(struct rpc_call *call) {
@@ -148,7 +148,7 @@ static void on_deadline(void *ctx) {
         call_drained(call);
         return;
     }
-    cancel(call, RPC_DEADLINE, ERR_DEADLINE_EXCEEDED, STR("deadline exceeded"));
+    call_cancel(call, RPC_DEADLINE, ERR_DEADLINE_EXCEEDED, STR("deadline exceeded"));
 }
 
 /* Unread bytes are queued before any trailers, so trailers would not arrive. Reset the stream
@@ -182,7 +182,7 @@ static uint64_t check_hurry(struct rpc_call *call) {
     if (exchange_queued(call->exchange) > 0) {
         reset_unread(call, ABORT_CANCEL, RPC_STOPPED);
     } else if (call_is_live(call)) {
-        cancel(call, RPC_STOPPED, ERR_CANCELLED, hurry->why);
+        call_cancel(call, RPC_STOPPED, ERR_CANCELLED, hurry->why);
     }
     return RPC_HURRY_PAUSE_MS;
 }

@@ -67,7 +67,7 @@ void home_init(struct home *home, struct loop *loop) {
     buf_init(&home->tls_out, HOME_GATHER_ROOM + HOME_TLS_ROOM);
 }
 
-static void release(struct home *home) {
+static void conn_release(struct home *home) {
     for (size_t i = 0; i < HOME_SPARES; i++) buf_done(&home->spares[i]);
     buf_release(&home->tls_plain);
     buf_release(&home->tls_out);
@@ -79,14 +79,15 @@ static void release(struct home *home) {
 void home_done(struct home *home) {
     assert(list_empty(&home->conns));
     timer_stop(&home->rest);
-    release(home);
+    conn_release(home);
     nghttp2_session_callbacks_del(home->callbacks);
     nghttp2_option_del(home->options);
 }
 
 static void on_rest(void *ctx) {
     struct home *home = ctx;
-    if (atomic_load_explicit(&home->exchange_count, memory_order_relaxed) == 0) release(home);
+    if (atomic_load_explicit(&home->exchange_count, memory_order_relaxed) == 0)
+        conn_release(home);
 }
 
 void home_settle(struct home *home) {

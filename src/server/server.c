@@ -115,7 +115,7 @@ static void all_stopped(void *ctx) {
     if (server->on_stopped) server->on_stopped(server->stopped_ctx);
 }
 
-static void release(struct server *server) {
+static void server_release(struct server *server) {
     if (atomic_fetch_sub(&server->alive, 1) == 1)
         loop_post(server->sides[0].home.loop, &server->stopped, all_stopped, server);
 }
@@ -153,7 +153,7 @@ static void lose_one(struct side *side, struct listener *listener, bool late) {
     if (listener_lost_one(listener) && phase_of(server) != CLOSING)
         loop_post(listener->loop, &listener->room, listener_resume, listener);
     if (!late) release_early(server);
-    release(server);
+    server_release(server);
 }
 
 static struct listener *listener_of(const struct listener_options *options) {
@@ -285,14 +285,14 @@ static void shut_down_side(void *ctx) {
     home_shut_down(&side->home);
     LIST_EACH(&side->home.conns, link)
     conn_shut_down(CONTAINER_OF(link, struct conn, link));
-    release(side->server);
+    server_release(side->server);
 }
 
 static void cut_side(void *ctx) {
     struct side *side = ctx;
     LIST_EACH(&side->home.conns, link)
     conn_cut(CONTAINER_OF(link, struct conn, link), EXCHANGE_ABORTED);
-    release(side->server);
+    server_release(side->server);
 }
 
 static struct mail *stop_mail(struct side *side) {
@@ -314,7 +314,7 @@ static void stop_within(struct server *server, uint64_t within_ms) {
 }
 
 static void listener_closed(void *ctx) {
-    release(ctx);
+    server_release(ctx);
 }
 
 /* The earlier connections have closed, or their time is over. */
@@ -329,7 +329,7 @@ static void begin_close(void *ctx) {
     atomic_fetch_add(&server->alive, server->side_count);
     tell_sides(server, close_mail, shut_down_side);
     stop_within(server, LATE_MS);
-    release(server);
+    server_release(server);
 }
 
 static void cut_all(void *ctx) {

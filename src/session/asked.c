@@ -168,7 +168,7 @@ static void on_threads(struct store_load *load, const struct err *failed, void *
     }
 }
 
-static void begin(void *ctx) {
+static void asked_begin(void *ctx) {
     struct asked *asked = ctx;
     const struct session_name *name = &asked->options.name;
     note_live(asked);
@@ -196,7 +196,7 @@ struct asked *asked_look(const struct asked_options *options) {
     asked->options = *options;
     keep_texts(asked);
     buf_init(&asked->user, 64 * KIB);
-    task_init(&asked->begin, begin, asked);
+    task_init(&asked->begin, asked_begin, asked);
     loop_defer(options->loop, &asked->begin);
     return asked;
 }

@@ -40,7 +40,7 @@ struct memory_deed {
 
 /* --- answers ------------------------------------------------------------------------------ */
 
-static void call_free(struct tool_call *call) {
+static void memory_call_free(struct tool_call *call) {
     memory_forget(call->ask);
     task_cancel(&call->refused);
     free(call);
@@ -52,7 +52,7 @@ static void tool_memory_tell(struct tool_call *call, const struct buf *result,
     tool_done_fn *done = call->done;
     void *ctx = call->ctx;
     call->ask = NULL;
-    call_free(call);
+    memory_call_free(call);
     done(result ? buf_str(result) : STR_EMPTY, failed, ctx);
 }
 
@@ -333,7 +333,7 @@ static void memory_free(struct tool *tool) {
 static const struct tool_kind memory_kind = {
     .name = "memory",
     .start = memory_start,
-    .cancel = call_free,
+    .cancel = memory_call_free,
     .free = memory_free,
 };
 

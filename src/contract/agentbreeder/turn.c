@@ -46,22 +46,22 @@ struct session_table *turn_sessions(const struct turn *turn) {
     return turn->instance->host->engine->sessions;
 }
 
-static enum stream_verdict judge(const struct event *event, void *ctx) {
+static enum stream_verdict turn_judge(const struct event *event, void *ctx) {
     struct turn *turn = ctx;
     if (decide_compare(turn, event))
         return turn->repeat.differs || turn->repeat.over ? STREAM_FAILS : STREAM_GOES_ON;
     return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
 }
 
-static size_t queued(void *ctx) {
+static size_t turn_queued(void *ctx) {
     return route_queued(((struct turn *)ctx)->call);
 }
 
-static void wake_at(size_t low, void *ctx) {
+static void turn_wake_at(size_t low, void *ctx) {
     route_wake_at(((struct turn *)ctx)->call, low);
 }
 
-static uint64_t stalled_ms(void *ctx) {
+static uint64_t turn_stalled_ms(void *ctx) {
     return route_stalled_ms(((struct turn *)ctx)->call);
 }
 
@@ -167,11 +167,11 @@ static void invoke_ended(struct close_ending ending, enum close_cause cause,
 }
 
 static const struct stream_wire invoke_wire = {
-    .judge = judge,
+    .judge = turn_judge,
     .project = invoke_project,
-    .queued = queued,
-    .wake_at = wake_at,
-    .stalled_ms = stalled_ms,
+    .queued = turn_queued,
+    .wake_at = turn_wake_at,
+    .stalled_ms = turn_stalled_ms,
     .ended = invoke_ended,
 };
 
@@ -264,12 +264,12 @@ static void stream_ended(struct close_ending ending, enum close_cause cause,
 }
 
 static const struct stream_wire stream_wire = {
-    .judge = judge,
+    .judge = turn_judge,
     .project = stream_project,
     .project_texts = stream_project_texts,
-    .queued = queued,
-    .wake_at = wake_at,
-    .stalled_ms = stalled_ms,
+    .queued = turn_queued,
+    .wake_at = turn_wake_at,
+    .stalled_ms = turn_stalled_ms,
     .heartbeat = heartbeat,
     .ended = stream_ended,
 };
@@ -394,7 +394,7 @@ void turn_attach(struct turn *turn, uint64_t run, uint64_t after_seq) {
 }
 
 /* Attach to the run that an earlier request with this key began, or to its decision. */
-static void join(struct turn *turn, uint64_t run, uint64_t seq) {
+static void turn_join(struct turn *turn, uint64_t run, uint64_t seq) {
     if (seq) {
         decide_again(turn, run, seq);
         return;
@@ -444,7 +444,7 @@ static void on_key_known(const struct idempotency_lookup_result *result,
     turn->lookup = NULL;
     switch (result->answer) {
     case IDEMPOTENCY_FREE: agentbreeder_turn_begin(turn, result->mark); break;
-    case IDEMPOTENCY_RUN: join(turn, result->run, result->seq); break;
+    case IDEMPOTENCY_RUN: turn_join(turn, result->run, result->seq); break;
     case IDEMPOTENCY_OTHER: refuse_other(turn); break;
     case IDEMPOTENCY_FAILED: turn_give_up(turn, failed); break;
     }
@@ -484,7 +484,7 @@ static bool read_request(struct turn *turn, struct err *e) {
 }
 
 /* Look the key up first, if there is one. */
-static void enter(struct turn *turn) {
+static void turn_enter(struct turn *turn) {
     if (!turn->key.len) {
         agentbreeder_turn_begin(turn, 0);
         return;
@@ -499,7 +499,7 @@ static void on_awake(const struct err *failed, void *ctx) {
     if (failed) {
         turn_give_up(turn, failed);
     } else {
-        enter(turn);
+        turn_enter(turn);
     }
 }
 
@@ -508,7 +508,7 @@ void turn_wake(struct turn *turn, const struct pending_answer *answer) {
     turn_watch(turn);
     turn->wake = dormant_wake_start(session_table_directory(turn_sessions(turn)), &filter,
                                     DORMANT_WAKE_MAX, route_loop(turn->call), on_awake, turn);
-    if (!turn->wake) enter(turn); /* the runs woke up meanwhile */
+    if (!turn->wake) turn_enter(turn); /* the runs woke up meanwhile */
 }
 
 static void begin_call(struct route_call *call, struct runtime_instance *instance,
@@ -518,7 +518,7 @@ static void begin_call(struct route_call *call, struct runtime_instance *instanc
     turn->mode = mode;
     turn->wire = wire;
     if (read_request(turn, &e)) {
-        enter(turn);
+        turn_enter(turn);
     } else {
         turn_give_up(turn, &e);
     }
@@ -545,7 +545,7 @@ void turn_resume(struct route_call *call, void *ctx) {
     turn->wire = &invoke_wire;
     turn->resumes = true;
     if (read_resume(turn, &e)) {
-        enter(turn);
+        turn_enter(turn);
     } else {
         turn_give_up(turn, &e);
     }

@@ -62,7 +62,7 @@ static bool read_live(struct run_find *find) {
     return opened;
 }
 
-static void look(void *ctx);
+static void run_find_look(void *ctx);
 
 static void run_find_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
     struct run_find *find = ctx;
@@ -78,7 +78,7 @@ static void run_find_on_loaded(struct store_load *load, const struct err *failed
     bool whole = !failed && run_fold_sections(kind, fold, load->sections, load->section_count);
     arena_free(load->arena);
     if (whole && !kind->done(fold) && kind->seq(fold) > before) {
-        look(find);
+        run_find_look(find);
     } else {
         run_find_tell(find, failed);
     }
@@ -96,7 +96,7 @@ static void read_store(struct run_find *find, struct store *store) {
     store_load(store, &find->load);
 }
 
-static void look(void *ctx) {
+static void run_find_look(void *ctx) {
     struct run_find *find = ctx;
     struct store *store = session_table_store(find->options.sessions);
     if (!find->options.run || read_live(find) || !store) {
@@ -109,7 +109,7 @@ static void look(void *ctx) {
 struct run_find *run_find_new(const struct run_find_options *options) {
     struct run_find *find = MEM_NEW(struct run_find);
     find->options = *options;
-    task_init(&find->look, look, find);
+    task_init(&find->look, run_find_look, find);
     loop_defer(options->loop, &find->look);
     return find;
 }

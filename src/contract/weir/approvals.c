@@ -43,7 +43,7 @@ void api_write_approval(struct json_writer *json, const struct pending_view *vie
     json_close(json);
 }
 
-static void reply(struct route_call *call, const struct buf *body) {
+static void approvals_reply(struct route_call *call, const struct buf *body) {
     route_reply(call, 200, STR("application/json"), buf_str(body));
 }
 
@@ -119,7 +119,7 @@ static void look_tell(struct look *look, const char *state) {
     buf_init(&body, APPROVAL_BODY_MAX_BYTES);
     struct json_writer json = json_writer(&body);
     api_write_approval(&json, &look->view, state, look->answer);
-    reply(look->call, &body);
+    approvals_reply(look->call, &body);
     buf_done(&body);
 }
 
@@ -133,7 +133,7 @@ void approval_tell_taken(struct route_call *call, uint64_t run, uint64_t seq,
     api_write_id(&json, "run_id", run);
     json_member_str(&json, "state", state);
     json_close(&json);
-    reply(call, &body);
+    approvals_reply(call, &body);
     buf_done(&body);
 }
 
@@ -265,7 +265,7 @@ static bool tell_waiting(struct route_call *call, struct api_instance *instance,
         buf_init(&body, APPROVAL_BODY_MAX_BYTES);
         struct json_writer json = json_writer(&body);
         api_write_approval(&json, &view, "waiting", STR_EMPTY);
-        reply(call, &body);
+        approvals_reply(call, &body);
         buf_done(&body);
     }
     arena_free(arena);

@@ -234,7 +234,7 @@ enum job_begun job_work_begin(const struct job_ask *ask, struct job_work **ret,
 
 /* --- after a restart ---------------------------------------------------------------------- */
 
-static void resume(struct job_work *work, const struct job_fold *fold, uint64_t run) {
+static void job_work_resume(struct job_work *work, const struct job_fold *fold, uint64_t run) {
     const struct run_job_left left = {.run = run,
                                       .last_seq = fold->seq,
                                       .started_ms = fold->started_ms,
@@ -272,7 +272,7 @@ void job_work_take(uint64_t run, const struct store_section *sections, size_t co
         bool kept = keep_request(work, fold.request, &request, &fault) && work->request.head;
         assert(kept); /* it was decoded before */
         (void)kept;
-        resume(work, &fold, run);
+        job_work_resume(work, &fold, run);
     }
     job_fold_done(&fold);
 }

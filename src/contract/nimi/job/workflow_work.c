@@ -157,7 +157,8 @@ bool workflow_work_begin(const struct workflow_begin *begin, struct workflow_wor
 
 /* --- after a restart ---------------------------------------------------------------------- */
 
-static void resume(struct workflow_work *work, const struct workflow_fold *fold, uint64_t run) {
+static void workflow_work_resume(struct workflow_work *work, const struct workflow_fold *fold,
+                                 uint64_t run) {
     const struct run_job_left left = {.run = run,
                                       .last_seq = fold->seq,
                                       .started_ms = fold->started_ms,
@@ -205,7 +206,7 @@ static void on_rest_read(const struct err *failed, void *ctx) {
         work_free(work);
         return;
     }
-    resume(work, &work->fold, run);
+    workflow_work_resume(work, &work->fold, run);
 }
 
 /* The rest of its events is read from the store, one piece after the other. */
@@ -232,7 +233,7 @@ bool workflow_work_take(uint64_t run, const struct store_section *sections, size
         log_error("workflow %llu cannot be read, and is left as it is",
                   (unsigned long long)run);
     } else if (whole) {
-        resume(work_of(&fold, bytes_of(sections, count), instance), &fold, run);
+        workflow_work_resume(work_of(&fold, bytes_of(sections, count), instance), &fold, run);
     } else {
         read_rest(work_of(&fold, bytes_of(sections, count), instance), run);
     }
