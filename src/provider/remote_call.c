@@ -104,7 +104,7 @@ static void remote_call_free(struct provider_call *call) {
 }
 
 /* Encloses everything that can call the listener, which may cancel the call. The call is not
- * freed until leave(). */
+ * freed until remote_call_leave(). */
 static void remote_call_enter(struct provider_call *call) {
     call->inside++;
 }

@@ -35,7 +35,7 @@ struct provider_call {
     uint64_t due_us;    /* due time of the last output */
     size_t turn_bytes;  /* passed to the listener in this turn */
     bool paused;
-    bool playing; /* play() is on the stack and will free the call */
+    bool playing; /* scripted_play() is on the stack and will free the call */
     bool over;    /* no more callbacks */
 
     const struct script_scene *scene;

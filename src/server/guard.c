@@ -63,7 +63,7 @@ bool guard_began(const struct guard *guard) {
 }
 
 /* Check one byte of framing. GUARD_MORE: continue. */
-static enum guard_verdict guard_step(struct guard *guard, uint8_t byte) {
+static enum guard_verdict step(struct guard *guard, uint8_t byte) {
     const struct server_limits *limits = guard->limits;
     switch ((enum place)guard->place) {
     case HEAD_START:
@@ -165,7 +165,7 @@ enum guard_verdict guard_scan(struct guard *guard, struct str bytes, size_t *ret
             i += skip_data(guard, bytes.len - i);
             continue;
         }
-        enum guard_verdict verdict = guard_step(guard, (uint8_t)bytes.at[i++]);
+        enum guard_verdict verdict = step(guard, (uint8_t)bytes.at[i++]);
         if (verdict != GUARD_MORE) {
             *ret_used = i;
             return verdict;

@@ -94,8 +94,8 @@ static void write_result(const struct file_request *request, struct buf *out,
     json_close(&writer);
 }
 
-static bool file_read_show(const struct file_request *request, struct str bytes, uint64_t size,
-                           struct buf *out, struct err *e) {
+static bool show(const struct file_request *request, struct str bytes, uint64_t size,
+                 struct buf *out, struct err *e) {
     struct str text, shown;
     bool whole = bytes.len == size;
     bool is_text = text_of(bytes, whole, &text);
@@ -129,7 +129,7 @@ static bool perform(const struct file_request *request, struct buf *out, struct 
     buf_init(&bytes, LOCAL_RESULT_MAX_BYTES); /* the most that a result can show */
     bool done = root_read(request->root, request->path, &bytes, &size, e);
     if (done) {
-        done = file_read_show(request, buf_str(&bytes), size, out, e);
+        done = show(request, buf_str(&bytes), size, out, e);
     } else if (e->code == ERR_NOT_FOUND) {
         err_set(e, ERR_NOT_FOUND, "no file at key \"" STR_FMT "\" in this workspace",
                 STR_ARG(request->key));

@@ -31,7 +31,7 @@ struct tool_call {
     void *ctx;
 };
 
-static void file_tool_call_free(struct tool_call *call) {
+static void call_free(struct tool_call *call) {
     buf_done(&call->result);
     arena_free(call->arena);
     root_unref(call->root);
@@ -59,7 +59,7 @@ static bool perform(struct tool_call *call, struct err *e) {
 }
 
 /* Runs on a worker. */
-static void file_tool_work(void *ctx) {
+static void work(void *ctx) {
     struct tool_call *call = ctx;
     call->succeeded = perform(call, &call->why);
     if (!call->succeeded) err_add(&call->why, STR_FMT, STR_ARG(call->kind->name));
@@ -69,7 +69,7 @@ static void worked(void *ctx) {
     struct tool_call *call = ctx;
     if (!atomic_load_explicit(&call->stop, memory_order_relaxed))
         call->done(buf_str(&call->result), call->succeeded ? NULL : &call->why, call->ctx);
-    file_tool_call_free(call);
+    call_free(call);
 }
 
 static struct tool_call *file_start(struct tool *tool, struct loop *loop,
@@ -87,13 +87,13 @@ static struct tool_call *file_start(struct tool *tool, struct loop *loop,
     atomic_init(&call->stop, false);
     call->done = done;
     call->ctx = ctx;
-    job_start(&call->job, loop, file_tool_work, worked, call);
+    job_start(&call->job, loop, work, worked, call);
     return call;
 }
 
 static void file_cancel(struct tool_call *call) {
     atomic_store_explicit(&call->stop, true, memory_order_relaxed);
-    if (job_cancel(&call->job)) file_tool_call_free(call);
+    if (job_cancel(&call->job)) call_free(call);
 }
 
 static void file_free(struct tool *tool) {
