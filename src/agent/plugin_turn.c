@@ -154,22 +154,22 @@ static bool was_said(struct plugin_turn *turn) {
     return said;
 }
 
-static int tell(void *ctx, enum reply_kind kind, const char *text) {
+static int report(void *ctx, enum reply_kind kind, const char *text) {
     struct plugin_turn *turn = ctx;
     if (was_said(turn) || !text || !*text) return WEIR_OK;
     return plugin_turn_put(turn, &(struct reply_event){kind, .text = str_from(text)});
 }
 
 static int plugin_turn_say(void *ctx, const char *text) {
-    return tell(ctx, REPLY_TEXT, text);
+    return report(ctx, REPLY_TEXT, text);
 }
 
 static int think(void *ctx, const char *text) {
-    return tell(ctx, REPLY_THINKING, text);
+    return report(ctx, REPLY_THINKING, text);
 }
 
 static int plugin_turn_step(void *ctx, const char *text) {
-    return tell(ctx, REPLY_NOTE, text);
+    return report(ctx, REPLY_NOTE, text);
 }
 
 static int plugin_turn_fail(void *ctx, const char *code, const char *message) {
@@ -221,7 +221,7 @@ static bool recall(struct plugin_turn *turn, struct str tool, struct weir_result
     return true;
 }
 
-static int not_the_same(struct plugin_turn *turn) {
+static int differs(struct plugin_turn *turn) {
     return fail_with(turn, ERR_INTERNAL, AGENT_PROTOCOL,
                      STR("its turn was begun anew, and made another call than before"));
 }
@@ -240,7 +240,7 @@ static int call(void *ctx, const struct weir_call *calls, size_t count,
     if (was_said(turn)) {
         for (size_t i = 0; i < count; i++) {
             if (!was_said(turn) || !recall(turn, str_from(calls[i].tool), &results[i]))
-                return not_the_same(turn);
+                return differs(turn);
         }
         return WEIR_OK;
     }
@@ -257,7 +257,7 @@ static int call(void *ctx, const struct weir_call *calls, size_t count,
 static int plugin_turn_ask(void *ctx, const char *question, struct weir_result *result) {
     struct plugin_turn *turn = ctx;
     if (was_said(turn))
-        return recall(turn, STR("request_approval"), result) ? WEIR_OK : not_the_same(turn);
+        return recall(turn, STR("request_approval"), result) ? WEIR_OK : differs(turn);
     struct reply_event event = {
         .kind = REPLY_APPROVAL, .text = str_from(question ? question : ""), .args = STR("{}")};
     if (plugin_turn_put(turn, &event) == WEIR_OVER) return WEIR_OVER;

@@ -428,7 +428,7 @@ static enum ledger_answer ledger_judge(const struct reservation *reservation,
     return waits ? LEDGER_WAITS : LEDGER_GRANTED;
 }
 
-static void ledger_tell(void *ctx) {
+static void ledger_report(void *ctx) {
     struct ledger_wait *wait = ctx;
     ledger_wait_move(wait, LEDGER_WAIT_NONE);
     wait->answered(wait->refused.code ? &wait->refused : NULL, wait->ctx);
@@ -459,7 +459,7 @@ static void ledger_serve(struct account *account) {
         if (answer == LEDGER_REFUSED) wait->reserved = (struct reservation){0};
         list_remove(link);
         ledger_wait_move(wait, LEDGER_WAIT_ANSWERED);
-        loop_post(wait->loop, &wait->mail, ledger_tell, wait);
+        loop_post(wait->loop, &wait->mail, ledger_report, wait);
     }
 }
 

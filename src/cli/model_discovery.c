@@ -125,8 +125,8 @@ static void converse(struct question *questions, uint64_t until_us) {
 }
 
 /* A server that answers is a model server only if it lists a model. */
-static void model_discovery_tell(const struct server *server, struct question *question,
-                                 model_discovery_fn *found, void *ctx) {
+static void model_discovery_report(const struct server *server, struct question *question,
+                                   model_discovery_fn *found, void *ctx) {
     struct str answer = buf_str(&question->answer);
     struct str body = str_skip(answer, str_find(answer, STR("\r\n\r\n")) + 4);
     char what[256], model[192];
@@ -155,7 +155,7 @@ void model_discovery_servers(model_discovery_fn *found, void *ctx) {
     converse(questions, clock_mono_us() + MODEL_DISCOVERY_WAIT_MS * UINT64_C(1000));
     for (size_t i = 0; i < ARRAY_LEN(servers); i++) {
         model_discovery_give_up(&questions[i]);
-        model_discovery_tell(&servers[i], &questions[i], found, ctx);
+        model_discovery_report(&servers[i], &questions[i], found, ctx);
         buf_done(&questions[i].answer);
     }
 }

@@ -70,7 +70,7 @@ static bool is_watched(const struct child *child, size_t which) {
     return child->watched[which].fd >= 0;
 }
 
-static void tell_end(struct child *child) {
+static void report_end(struct child *child) {
     char room[CHILD_COMPLAINT_BYTES]; /* the file has this size, with zeros after the text */
     ssize_t len =
         child->complaint_fd < 0 ? 0 : pread(child->complaint_fd, room, sizeof(room), 0);
@@ -88,7 +88,7 @@ static void tell_end(struct child *child) {
 static void child_settle(struct child *child) {
     bool over = !is_watched(child, WATCH_OUTPUT) && !is_watched(child, WATCH_COMPLAINT) &&
                 child->reaped;
-    if (over && !child->killed) tell_end(child);
+    if (over && !child->killed) report_end(child);
 }
 
 /* Kill the group first: the pid cannot be reused until the child is waited for. If SIGCHLD is

@@ -59,7 +59,7 @@ static void on_watch(void *ctx) {
 }
 
 /* Called with the mutex held. */
-static void tell_watcher(struct mcp_hub *hub) {
+static void report_watcher(struct mcp_hub *hub) {
     pthread_cond_broadcast(&hub->settled);
     if (!hub->watcher || hub->watch_out || hub->stopped) return;
     hub->watch_out = true;
@@ -166,7 +166,7 @@ static void hub_publish(struct mcp_server *server, enum server_state state,
     struct mcp_tools *before = tools ? server->tools : NULL;
     server->state = state;
     if (tools) server->tools = tools;
-    if (news) tell_watcher(server->hub);
+    if (news) report_watcher(server->hub);
     pthread_mutex_unlock(&server->hub->mutex);
     mcp_tools_unref(before);
 }

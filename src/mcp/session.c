@@ -180,7 +180,7 @@ static bool agree(struct mcp_session *session, struct json result, struct err *e
     return session->version || no_version(e);
 }
 
-static bool tell_initialized(struct mcp_session *session, struct err *e) {
+static bool report_initialized(struct mcp_session *session, struct err *e) {
     struct mcp_caller caller = mcp_session_caller(session);
     struct buf body;
     buf_init(&body, KIB);
@@ -199,7 +199,7 @@ static void on_greeted(struct post *post, enum post_outcome outcome, void *ctx) 
     bool greeted = outcome == POST_ANSWERED;
     if (greeted) {
         buf_append(&session->id, buf_str(&post->session));
-        greeted = agree(session, post->result, &e) && tell_initialized(session, &e);
+        greeted = agree(session, post->result, &e) && report_initialized(session, &e);
     }
     if (greeted) return;
     session->client->generation = MCP_UNKNOWN; /* it may have been too slow for the probe */

@@ -267,7 +267,7 @@ static void broken(const struct err *why, bool untouched, void *ctx) {
     lose(ctx, why, untouched);
 }
 
-static void tell_state(struct postgres *postgres, const struct err *failed) {
+static void report_state(struct postgres *postgres, const struct err *failed) {
     if (postgres->options.on_state) postgres->options.on_state(failed, postgres->options.ctx);
 }
 
@@ -278,7 +278,7 @@ static void try_again_later(struct postgres *postgres) {
     postgres->attempts++;
     postgres_move(postgres, POSTGRES_PAUSED);
     timer_start(&postgres->pause, jittered(postgres, pause_ms));
-    tell_state(postgres, &postgres->why);
+    report_state(postgres, &postgres->why);
 }
 
 static void postgres_release(void *ctx) {
@@ -311,7 +311,7 @@ static void on_logged_in(void *ctx) {
     postgres->draining = false;
     postgres->why.code = ERR_NONE;
     postgres_move(postgres, POSTGRES_READY);
-    tell_state(postgres, NULL);
+    report_state(postgres, NULL);
     send_waiting(postgres);
 }
 

@@ -102,7 +102,7 @@ static bool was_approved(const struct message *answer, const struct message *res
 
 /* An image becomes a line of text for the script: "[image/png, 67 bytes]" or
  * "[https://...]". */
-static void tell_picture(const struct part *part, struct buf *out) {
+static void report_picture(const struct part *part, struct buf *out) {
     if (out->len) buf_append(out, STR("\n\n"));
     buf_append_byte(out, '[');
     if (part->url.kind == JSON_STRING) {
@@ -122,7 +122,7 @@ static struct str input_of(struct provider_call *call, const struct message *mes
     if (message->parts.len == 0) return message->text;
     buf_append(&call->input, message->text);
     while (parts_next(&reader, &part)) {
-        if (part.kind == PART_IMAGE) tell_picture(&part, &call->input);
+        if (part.kind == PART_IMAGE) report_picture(&part, &call->input);
     }
     return buf_str(&call->input);
 }
@@ -292,7 +292,7 @@ static void give_pieces(struct provider_call *call, const struct script_step *st
         call->ctx);
 }
 
-static bool comes_in_pieces(const struct provider_call *call, const struct script_step *step) {
+static bool is_in_pieces(const struct provider_call *call, const struct script_step *step) {
     return call->request->takes_pieces && step->kind == STEP_TEXT && step->pace.chunk &&
            step->pace.every_us == 0;
 }
@@ -311,7 +311,7 @@ static bool play_text(struct provider_call *call, const struct script_step *step
         return end_too_large(call);
     call->begun = true;
     if (!has_turn(call) || !is_due(call, step->pace.every_us)) return false;
-    if (comes_in_pieces(call, step)) {
+    if (is_in_pieces(call, step)) {
         give_pieces(call, step);
         return true;
     }

@@ -50,7 +50,7 @@ static void player_failed(struct provider_call *call, const struct err *why,
     call->on_reply(&event, call->ctx);
 }
 
-static void player_tell(struct provider_call *call, const struct reply_event *event) {
+static void player_report(struct provider_call *call, const struct reply_event *event) {
     struct err why;
     if (event->kind == REPLY_FAILED) { /* its sentence may be longer than an error's */
         err_set(&why, event->code, STR_FMT, STR_ARG(event->text));
@@ -83,7 +83,7 @@ static void play(void *ctx) {
         }
         if (!is_due(call, event)) break;
         call->next++;
-        player_tell(call, &event->reply);
+        player_report(call, &event->reply);
     }
     call->playing = false;
     if (call->over) tape_play_call_free(call);

@@ -43,7 +43,7 @@ static void recorder_leave(struct provider_call *call) {
 
 /* --- the ending --------------------------------------------------------------------------- */
 
-static void tell_ending(void *ctx) {
+static void report_ending(void *ctx) {
     struct provider_call *call = ctx;
     call->over = true;
     call->inside++;
@@ -62,7 +62,7 @@ static void on_written(void *ctx) {
     if (call->over) {
         tape_record_call_free(call);
     } else if (!call->paused) {
-        tell_ending(call);
+        report_ending(call);
     }
 }
 
@@ -96,7 +96,7 @@ static struct provider_call *tape_record_start(struct provider *provider, struct
     call->request = request;
     call->on_reply = on_reply;
     call->ctx = ctx;
-    task_init(&call->tell, tell_ending, call);
+    task_init(&call->tell, report_ending, call);
     take_begin(&call->take, call->recorder->tape, TAPE_MODEL, loop);
     call->inner = provider_call_start(call->recorder->inner, loop, request, on_heard, call);
     return call;

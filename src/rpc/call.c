@@ -100,7 +100,7 @@ static void cut(struct rpc_call *call, enum rpc_cancel why) {
     intake_drop(call);
 }
 
-static void rpc_call_tell(struct rpc_call *call) {
+static void rpc_call_report(struct rpc_call *call) {
     const struct rpc_handler *handler = call->method->handler;
     rpc_call_move(call, CALL_CANCELLED);
     if (handler->cancelled) handler->cancelled(call, call->why, call->ctx);
@@ -111,7 +111,7 @@ static void call_cancel(struct rpc_call *call, enum rpc_cancel why, enum err_cod
                         struct str message) {
     send_end(call, code, message);
     cut(call, why);
-    rpc_call_tell(call);
+    rpc_call_report(call);
 }
 
 void call_break(struct rpc_call *call, enum err_code code, struct str message) {
@@ -158,7 +158,7 @@ static void reset_unread(struct rpc_call *call, enum exchange_abort code, enum r
     exchange_abort(call->exchange, code);
     if (!call_is_live(call)) return;
     cut(call, why);
-    rpc_call_tell(call);
+    rpc_call_report(call);
 }
 
 void rpc_hurry(struct rpc_call *call, uint64_t within_ms, struct str why) {
@@ -227,7 +227,7 @@ static void on_closed(struct exchange *exchange, enum exchange_close how, void *
     assert(call->magic == CALL_MAGIC && !call->intake.running);
     /* Nothing needs to be consumed any more; the server has done that itself. */
     if (call_is_live(call)) become_cut(call, RPC_PEER_LEFT);
-    if (call->state == CALL_CUT) rpc_call_tell(call);
+    if (call->state == CALL_CUT) rpc_call_report(call);
 
     bool opened = call->state != CALL_REFUSED;
     rpc_call_move(call, CALL_CLOSED);
@@ -249,7 +249,7 @@ static void on_later(void *ctx) {
     struct rpc_call *call = ctx;
     assert(call->magic == CALL_MAGIC);
     if (call->state == CALL_CUT) {
-        rpc_call_tell(call);
+        rpc_call_report(call);
     } else {
         intake_resume(call);
     }

@@ -145,7 +145,7 @@ static void invoke_project(const struct event *event, enum close_frame frame, vo
 
 static void refuse_repeat(struct turn *turn) {
     struct route_failure failure = {.details = STR_EMPTY};
-    decide_tell_difference(turn, &failure.code, &failure.message, &failure.status);
+    decide_report_difference(turn, &failure.code, &failure.message, &failure.status);
     route_fail(turn->call, &failure);
 }
 
@@ -178,11 +178,11 @@ static const struct stream_wire invoke_wire = {
 /* --- /stream ------------------------------------------------------------------------------ */
 
 /* The stream had begun before the decisions could be compared. */
-static void tell_difference(struct turn *turn) {
+static void report_difference(struct turn *turn) {
     struct str code, message;
     int status;
     if (!turn->repeat.differs && !turn->repeat.over) return;
-    decide_tell_difference(turn, &code, &message, &status);
+    decide_report_difference(turn, &code, &message, &status);
     frame_error(turn->call, ERR_ABORTED, message);
 }
 
@@ -191,7 +191,7 @@ static void stream_project(const struct event *event, enum close_frame frame, vo
     struct route_call *call = turn->call;
     (void)frame;
     if (turn->repeat.seq) {
-        tell_difference(turn);
+        report_difference(turn);
         return;
     }
     outcome_note(&turn->outcome, event);
@@ -231,7 +231,7 @@ static void stream_project_texts(struct str texts, size_t count, void *ctx) {
     struct str rest = texts;
     (void)count;
     if (turn->repeat.seq) {
-        tell_difference(turn);
+        report_difference(turn);
         return;
     }
     if (!event_take_text(&rest, &first.agent, &first.text.text)) return;
@@ -286,7 +286,7 @@ static bool take_leaving(struct turn *turn, struct err *e) {
     return err_add(e, "X-Weir-On-Disconnect");
 }
 
-void turn_tell_run(struct turn *turn, uint64_t run) {
+void turn_report_run(struct turn *turn, uint64_t run) {
     char digits[24];
     struct buf id = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
     buf_append_u64(&id, run);
@@ -297,7 +297,7 @@ void turn_tell_run(struct turn *turn, uint64_t run) {
 /* Stream the journal (borrowed) to the caller, with the run's id in a header. */
 bool turn_follow(struct turn *turn, struct journal *journal, uint64_t after_seq,
                  struct err *e) {
-    turn_tell_run(turn, journal_run(journal));
+    turn_report_run(turn, journal_run(journal));
     struct stream_options options = {.loop = route_loop(turn->call),
                                      .journal = journal,
                                      .after_seq = after_seq,
@@ -377,7 +377,7 @@ static void on_missing(const struct err *failed, void *ctx) {
 }
 
 void turn_attach(struct turn *turn, uint64_t run, uint64_t after_seq) {
-    turn_tell_run(turn, run);
+    turn_report_run(turn, run);
     struct follow_options options = {.loop = route_loop(turn->call),
                                      .directory = session_table_directory(turn_sessions(turn)),
                                      .store = session_table_store(turn_sessions(turn)),

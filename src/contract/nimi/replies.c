@@ -294,7 +294,7 @@ static void on_made(void *mail_ctx) {
 }
 
 /* Called with the lock held: post a mail to each asker. */
-static void tell_all(struct reply_making *making, struct answer *answer) {
+static void report_all(struct reply_making *making, struct answer *answer) {
     LIST_EACH(&making->asks, link) {
         struct reply_ask *ask = CONTAINER_OF(link, struct reply_ask, link);
         list_remove(&ask->link);
@@ -314,7 +314,7 @@ void replies_made(struct reply_making *making, const struct write_outcome *outco
         replies_keep(replies, making->key, making->digest, now_ms, outcome->reply);
     pthread_mutex_lock(&replies->lock);
     if (!list_empty(&making->asks)) map_remove(replies->makings, making->key);
-    tell_all(making, answer);
+    report_all(making, answer);
     bool unread = answer->readers == 0;
     bool posted = making->posted;
     making->made = true;

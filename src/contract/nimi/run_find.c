@@ -37,7 +37,7 @@ void run_find_free(struct run_find *find) {
     if (!find->loading) free(find);
 }
 
-static void run_find_tell(struct run_find *find, const struct err *failed) {
+static void run_find_report(struct run_find *find, const struct err *failed) {
     run_found_fn *on_found = find->options.on_found;
     void *ctx = find->options.ctx;
     free(find);
@@ -80,7 +80,7 @@ static void run_find_on_loaded(struct store_load *load, const struct err *failed
     if (whole && !kind->done(fold) && kind->seq(fold) > before) {
         run_find_look(find);
     } else {
-        run_find_tell(find, failed);
+        run_find_report(find, failed);
     }
 }
 
@@ -100,7 +100,7 @@ static void run_find_look(void *ctx) {
     struct run_find *find = ctx;
     struct store *store = session_table_store(find->options.sessions);
     if (!find->options.run || read_live(find) || !store) {
-        run_find_tell(find, NULL);
+        run_find_report(find, NULL);
     } else {
         read_store(find, store);
     }

@@ -70,12 +70,12 @@ static size_t pieces_of(const struct media_request *request) {
     return request->task == MEDIA_IMAGE && request->count > 1 ? (size_t)request->count : 1;
 }
 
-static void job_media_tell(void *ctx) {
+static void job_media_report(void *ctx) {
     struct job_work *work = ctx;
     size_t pieces = pieces_of(&work->spec.media);
     size_t made = work->made_count < pieces ? work->made_count : pieces;
-    run_job_tell(work->job, &(struct run_job_progress){(int64_t)(made * PERCENT / pieces),
-                                                       (int64_t)made, (int64_t)pieces});
+    run_job_report(work->job, &(struct run_job_progress){(int64_t)(made * PERCENT / pieces),
+                                                         (int64_t)made, (int64_t)pieces});
 }
 
 /* Count one more finished piece. */
@@ -248,7 +248,7 @@ static bool job_media_ask(struct job_work *work, struct err *e) {
     work->made = arena_new(MADE_MAX_BYTES);
     work->made_count = 0;
     work->made_all = false;
-    task_init(&work->tell, job_media_tell, work);
+    task_init(&work->tell, job_media_report, work);
     work->vectors = arena_alloc(work->made, (inputs + 1) * sizeof(*work->vectors));
     if (!work->vectors)
         return err_set(e, ERR_RESOURCE_EXHAUSTED, "there are more inputs than a job may have");

@@ -77,7 +77,7 @@ void job_complete(struct job_work *work, const struct nimi_scenario_output *outp
 
 /* --- callbacks of the job ----------------------------------------------------------------- */
 
-static void tell_kept(struct job_work *work, uint64_t run) {
+static void report_kept(struct job_work *work, uint64_t run) {
     job_kept_fn *on_kept = work->on_kept;
     work->on_kept = NULL;
     if (on_kept) on_kept(run, work->ctx);
@@ -85,7 +85,7 @@ static void tell_kept(struct job_work *work, uint64_t run) {
 
 static void on_job_kept(void *ctx) {
     struct job_work *work = ctx;
-    tell_kept(work, run_job_id(work->job));
+    report_kept(work, run_job_id(work->job));
     run_job_queue(work->job);
     job_slot_run(&work->slot, work->job);
 }
@@ -103,7 +103,7 @@ static void on_job_cancel(struct str why, void *ctx) {
     struct job_work *work = ctx;
     run_job_cancel(work->job, why);
     job_work_stop(work, STR("the job was cancelled"));
-    tell_kept(work, 0);
+    report_kept(work, 0);
 }
 
 static void on_job_over(void *ctx) {

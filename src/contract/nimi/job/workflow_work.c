@@ -40,7 +40,7 @@ void workflow_fail(struct workflow_work *work, int reason, struct str message) {
 
 /* --- callbacks of the job ----------------------------------------------------------------- */
 
-static void tell_kept(struct workflow_work *work, uint64_t run) {
+static void report_kept(struct workflow_work *work, uint64_t run) {
     workflow_kept_fn *tell = work->on_kept;
     work->on_kept = NULL;
     if (tell) tell(run, work->ctx);
@@ -55,7 +55,7 @@ static void begin_when_ready(struct workflow_work *work) {
 
 static void on_job_kept(void *ctx) {
     struct workflow_work *work = ctx;
-    tell_kept(work, run_job_id(work->job));
+    report_kept(work, run_job_id(work->job));
     begin_when_ready(work);
 }
 
@@ -67,7 +67,7 @@ static void on_job_cancel(struct str why, void *ctx) {
     struct workflow_work *work = ctx;
     run_job_cancel(work->job, why);
     work_stop(work, STR("the workflow was cancelled"));
-    tell_kept(work, 0);
+    report_kept(work, 0);
 }
 
 static void on_job_over(void *ctx) {
