@@ -93,6 +93,14 @@ void turn_look_up(struct turn *turn);
 /* Watch for the peer leaving during a lookup. */
 void turn_watch(struct turn *turn);
 
+/* The stream ended early; the cause decides what happens to the run. A run that an earlier
+ * request started is not changed. */
+void turn_leave_run(struct turn *turn, enum close_cause cause);
+
+/* --- turn_answer.c: the events of a run as an answer -------------------------------------- */
+
+extern const struct stream_wire turn_invoke_wire, turn_stream_wire;
+
 /* --- decisions.c: a request that is a human's decision ------------------------------------ */
 
 /* Read the body of a /resume. */
