@@ -218,6 +218,10 @@ static const char *const steps[] = {
     " received INTEGER NOT NULL, total INTEGER NOT NULL,"
     " created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL," /* Unix time */
     " retryable INTEGER NOT NULL);",
+
+    /* 19: records of the audit log may refer to those before them (audit_record.h). Programs that
+     * know only version 18 cannot read them. */
+    "",
 };
 
 const int64_t schema_newest = ARRAY_LEN(steps);
