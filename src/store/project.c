@@ -189,22 +189,67 @@ static bool runs_take(struct batch *batch, void *gathered, struct run_change *ru
     return true;
 }
 
+static void note_repeated(struct project *project, struct run_change *run) {
+    run->repeated = true;
+    log_warning("store %s: run %" PRIu64 " started a second time; the first one counts",
+                project->db->path, run->entry.id);
+}
+
 static bool write_run(struct project *project, struct run_change *run, struct err *e) {
-    if (!run->fresh) return run_update(project->runs, &run->entry, e);
-    bool is_new;
-    if (!run_insert(project->runs, &run->entry, &is_new, e)) return false;
-    run->repeated = !is_new;
-    if (run->repeated)
-        log_warning("store %s: run %" PRIu64 " started a second time; the first one counts",
-                    project->db->path, run->entry.id);
+    bool is_new = true;
+    bool ok = run->fresh ? run_insert(project->runs, &run->entry, &is_new, e)
+                         : run_update(project->runs, &run->entry, e);
+    if (ok && !is_new) note_repeated(project, run);
+    return ok;
+}
+
+/* The next fresh runs from *run on, RUN_MANY or none; the others before them are written. */
+static bool take_many(struct project *project, struct run_change **run,
+                      struct run_change *ret[RUN_MANY], size_t *ret_count, struct err *e) {
+    size_t count = 0;
+    struct run_change *next = *run;
+    for (; next && count < RUN_MANY; next = next->next) {
+        if (next->fresh)
+            ret[count++] = next;
+        else if (!write_run(project, next, e))
+            return false;
+    }
+    *run = next;
+    *ret_count = count;
+    return true;
+}
+
+static bool write_many(struct project *project, struct run_change *const runs[RUN_MANY],
+                       struct err *e) {
+    const struct run_entry *entries[RUN_MANY];
+    bool all_new, is_new;
+    for (size_t i = 0; i < RUN_MANY; i++) entries[i] = &runs[i]->entry;
+    if (!run_insert_many(project->runs, entries, &all_new, e)) return false;
+    for (size_t i = 0; i < RUN_MANY && !all_new; i++) {
+        if (!run_is(project->runs, entries[i], &is_new, e)) return false;
+        if (!is_new) note_repeated(project, runs[i]);
+    }
     return true;
 }
 
 static bool runs_write(struct batch *batch, const void *gathered, void *table, struct err *e) {
+    struct project *project = batch->project;
+    struct run_change *many[RUN_MANY], *run = batch->runs;
+    size_t count = 0;
     (void)gathered;
     (void)table;
-    for (struct run_change *run = batch->runs; run; run = run->next) {
-        if (!write_run(batch->project, run, e)) return false;
+    while (run) {
+        if (!run_inserts_many(project->runs)) {
+            if (!write_run(project, run, e)) return false;
+            run = run->next;
+            continue;
+        }
+        if (!take_many(project, &run, many, &count, e)) return false;
+        bool full = count == RUN_MANY;
+        if (full && !write_many(project, many, e)) return false;
+        for (size_t i = 0; i < count && !full; i++) {
+            if (!write_run(project, many[i], e)) return false;
+        }
     }
     return true;
 }
