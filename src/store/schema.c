@@ -220,8 +220,9 @@ static const char *const steps[] = {
     " retryable INTEGER NOT NULL);",
 
     /* 19: records of the audit log may refer to those before them (audit_record.h). Programs that
-     * know only version 18 cannot read them. */
-    "",
+     * know only version 18 cannot read them. The table of usage has a mark of its own
+     * (project_usage.c). */
+    "INSERT INTO meta SELECT 'usage', value FROM meta WHERE name = 'projected';",
 };
 
 const int64_t schema_newest = ARRAY_LEN(steps);

@@ -11,7 +11,7 @@
 #define BATCH_BYTES (2 * MIB) /* per commit; a larger write gets a commit of its own */
 /* When this much is pending, it is projected even if writes are waiting: */
 #define BACKLOG_ROWS 512
-#define BACKLOG_RUNS 1024        /* takes some milliseconds, during which no commit begins */
+#define BACKLOG_COST 2560        /* takes some milliseconds, during which no commit begins */
 #define BACKLOG_BYTES (16 * MIB) /* is read again by a start after a crash */
 #define IDLE_MS 1000             /* after this long without requests, project everything */
 #define PRUNE_EVERY_MS (60 * 60 * 1000)
@@ -214,8 +214,9 @@ static bool prune(struct store *store, struct work *work) {
 static int64_t tidy(struct store *store, struct work *work, bool idle, bool *learned) {
     struct err e;
     bool much = core_pending(&store->core) >= BACKLOG_ROWS ||
-                project_pending_runs(&store->core.project) >= BACKLOG_RUNS ||
-                project_pending_bytes(&store->core.project) >= BACKLOG_BYTES;
+                project_pending_cost(&store->core.project) >= BACKLOG_COST ||
+                project_pending_bytes(&store->core.project) >= BACKLOG_BYTES ||
+                !project_usage_is_read(&store->core.project);
     bool catch_up = idle || !*learned || much;
     if (catch_up && !core_project(&store->core, &e)) {
         log_debug("the tables lag behind: %s", e.text);

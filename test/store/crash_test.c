@@ -195,7 +195,7 @@ static void a_migration_resumes_where_it_died(void **state) {
                        "DROP TABLE agent; DROP TABLE bank_words; DROP TABLE bank_record;"
                        "DROP TABLE bank; DROP TABLE event_log_entry; DROP TABLE event_log;"
                        "DROP TABLE kept; DROP TABLE download; DROP TABLE audit;"
-                       "DELETE FROM meta WHERE name = 'audit';"
+                       "DELETE FROM meta WHERE name IN ('audit', 'usage');"
                        "DROP TABLE keyed; DROP TABLE upload; DROP TABLE upload_piece;"
                        "DROP TABLE artifact_token; DROP TABLE usual;"
                        "DELETE FROM meta WHERE name = 'projected';"
