@@ -102,7 +102,7 @@ void memory_create_bank(struct nimi_call *call, const void *request, struct aren
         memory_event_put(&event, NIMI_MEMORY_EVENT_TYPE_BANK_CREATED, &work->locator,
                          (struct nimi_memory_event){.sequence = 0});
         bank_create_start(
-            work->kept.store, call->loop, &where, str_of(id, ULID_LEN), buf_str(&body),
+            work->kept.store, call->loop, &where, str_of(id, ULID_LEN), buf_str(&body), 0,
             &(struct bank_event){work->locator.key, buf_str(&event)}, on_created, work);
     }
     buf_done(&event);
