@@ -195,6 +195,7 @@ static void keep_request(struct embed *embed, const struct embed_options *option
     embed->request.task = MEDIA_EMBEDDING;
     embed->request.inputs = texts;
     embed->request.input_count = options->count;
+    embed->request.dimensions = options->profile->dimension;
 }
 
 static bool ask(struct embed *embed, const struct embed_options *options, struct media *media,
