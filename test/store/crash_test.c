@@ -120,12 +120,12 @@ static uint64_t check_runs(struct fixture *f, uint64_t newest, enum notes notes)
 }
 
 static const char *const steps[] = {
-    "schema 1",         "schema 2",   "schema 3",       "schema 4",  "schema 5",    "schema 6",
-    "schema 7",         "schema 8",   "schema 9",       "schema 10", "schema 11",   "schema 12",
-    "schema 13",        "schema 14",  "schema 15",      "schema 16", "schema 17",   "schema 18",
-    "schema committed", "new filled", "new named",      "epoch",     "epoch noted", "commit",
-    "rows appended",    "tasks done", "tasks answered", "committed", "noted",       "answered",
-    "tables filled",    "projected",
+    "schema 1",    "schema 2",  "schema 3",         "schema 4",   "schema 5",       "schema 6",
+    "schema 7",    "schema 8",  "schema 9",         "schema 10",  "schema 11",      "schema 12",
+    "schema 13",   "schema 14", "schema 15",        "schema 16",  "schema 17",      "schema 18",
+    "schema 19",   "schema 20", "schema committed", "new filled", "new named",      "epoch",
+    "epoch noted", "commit",    "rows appended",    "tasks done", "tasks answered", "committed",
+    "noted",       "answered",  "tables filled",    "projected",
 };
 
 static void nothing_acknowledged_is_lost_at_any_step(void **state) {
