@@ -13,6 +13,7 @@
 #include "client/link.h"
 #include "client/websocket_call.h"
 #include "contract/nimi/log_subscription.h"
+#include "contract/nimi/memory/embedder.h"
 #include "contract/nimi/realtime/state.h"
 #include "contract/nimi/transfer/state.h"
 #include "job/run_job.h"
@@ -83,6 +84,7 @@ MACHINE(pipe)
 MACHINE(process)
 MACHINE(remote)
 MACHINE(media)
+MACHINE(embedder)
 MACHINE(live)
 MACHINE(slot)
 MACHINE(reader)
@@ -120,6 +122,8 @@ static const struct machine {
      CLOSE_STATE_COUNT,  close_moves,  close_name},
     {"A reader of a run", "src/stream/share.c", "What one of a run's many readers waits for.",
      SHARE_STATE_COUNT,  share_moves,  share_name},
+    {"The embedder", "src/contract/nimi/memory/embedder.c", "How the records of memory banks get their vectors.",
+     EMBEDDER_STATE_COUNT, embedder_moves, embedder_name},
     {"A subscription to a log", "src/contract/nimi/log_subscription.c", "Where a subscriber of memory or agents gets its events.",
      LOG_SUBSCRIPTION_STATE_COUNT, log_subscription_moves, log_subscription_name},
     {"A gRPC call",      "src/rpc/call.c",     "From the headers to the last byte.",
