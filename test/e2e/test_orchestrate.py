@@ -508,9 +508,8 @@ class Client:
         self.client = socketio.Client(reconnection=False)
         self.client.on("*", self._hear, namespace="/v1")
         how.setdefault("auth", {"token": harness.token(user, workspace)})
-        self.client.connect(weir.base, namespaces=["/v1"], transports=["websocket"],
-                            wait_timeout=20,
-                            **how)
+        how.setdefault("transports", ["websocket"])
+        self.client.connect(weir.base, namespaces=["/v1"], wait_timeout=20, **how)
 
     def _hear(self, event, *data):
         self.heard.append((event, *data))
@@ -611,6 +610,17 @@ def test_delegation_and_thinking_are_told_apart(orchestrate, runtime, connect):
     client.wait("message.done", 3)
     assert [t["chunk"] for t in client.all("message.thinking")] == ["hm"]
     assert text_of(weir.messages()["data"][-1]) == "thought"
+
+
+def test_by_polling_alone_every_chunk_is_heard(orchestrate, connect):
+    weir = orchestrate(driver="fake")
+    client = connect(weir, transports=["polling"])
+    client.subscribe("ws-1")
+    client.wait("workspace.subscribed")
+    text = " ".join(str(word) for word in range(300))
+    client.send(text, weir.swarm())
+    client.wait("message.done")
+    assert "".join(c["chunk"] for c in client.all("message.chunk")) == f"Fake runtime reply: {text} "
 
 
 def test_the_next_message_of_a_socket_cancels_its_turn(orchestrate, runtime, connect):
