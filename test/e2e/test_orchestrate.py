@@ -663,6 +663,39 @@ def test_events_go_to_the_owner_alone(orchestrate, runtime, connect):
     assert len(runtime.asked) == 1
 
 
+def test_whoever_wants_an_acknowledgement_gets_the_answer_in_it(orchestrate, connect):
+    weir = orchestrate(driver="fake")
+    client = connect(weir)
+
+    def call(event, data):
+        return client.client.call(event, data, namespace="/v1", timeout=20)
+
+    assert call("workspace.subscribe", {"workspace_ids": ["ws-2"]}) == {"workspace_ids": []}
+    for _ in range(2):
+        assert call("workspace.subscribe", {"workspace_ids": ["ws-1"]}) == {"workspace_ids": ["ws-1"]}
+    body = {"workspace_id": "ws-1", "conversation_id": weir.swarm(), "local_id": "l-ack",
+            "content": {"type": "text", "text": "hello"}}
+    said = call("message.send", body)
+    assert said["status"] == "sent" and said == client.wait("message.send.ack")[0]
+    client.wait("message.done")
+    assert "error" in call("message.send", {**body, "conversation_id": "none"})
+
+
+def test_a_client_that_asks_without_end_is_cut_off(orchestrate, connect):
+    weir = orchestrate(driver="fake")
+    swarm, client, other = weir.swarm(), connect(weir), connect(weir)
+    locked = "SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted AND " \
+             f"relation = '{weir.schema}.conversations'::regclass"
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        pool.submit(rows, weir, "BEGIN; LOCK TABLE conversations; SELECT pg_sleep(2); COMMIT")
+        eventually(lambda: rows(weir, locked) == [["1"]])
+        for _ in range(70):  # the database answers none of them now
+            client.send("hello", swarm)
+        eventually(lambda: not client.client.connected)
+    other.send("hello", swarm)
+    other.wait("message.send.ack")
+
+
 def test_what_is_no_message_is_said_to_be_none(orchestrate, connect):
     weir = orchestrate(driver="fake")
     client = connect(weir)
