@@ -304,7 +304,7 @@ static const char sweep[] =
     "updated_at = clock_timestamp() "
     "WHERE id IN (SELECT id FROM messages WHERE status = 'pending' AND "
     "updated_at < clock_timestamp() - make_interval(secs => $1::bigint / 1000.0) "
-    "ORDER BY updated_at LIMIT 500 FOR UPDATE SKIP LOCKED) "
+    "ORDER BY updated_at LIMIT 500 FOR UPDATE SKIP LOCKED) " /* ROWS_SWEEP_MAX */
     "RETURNING m.id, m.conversation_id, m.agent_id, m.status, m.turn_id), "
     "tools AS (UPDATE messages SET content = jsonb_set(content, '{state}', '\"failed\"') "
     "WHERE turn_id IN (SELECT turn_id FROM dead) AND content->>'type' = 'tool_status' AND "

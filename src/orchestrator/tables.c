@@ -114,6 +114,8 @@ static const char *const first[] = {
 static const char *const second[] = {
     "CREATE INDEX agent_messages_running ON agent_messages (updated_at) WHERE status = "
     "'running'",
+    "CREATE INDEX conversations_page ON conversations (workspace_id, (type <> 'swarm'), title, "
+    "id)",
     "CREATE INDEX conversations_order ON conversations (workspace_id, updated_at DESC, id)",
 
     /* What `weir usage --from nats` has taken from the stream. */

@@ -342,6 +342,38 @@ def test_pages_go_back_and_hold_each_message_once(orchestrate):
     assert paged == whole
 
 
+def all_pages(weir, path, **query):
+    found, sizes = [], []
+    with weir.http() as http:
+        while True:
+            answer = http.get(f"/v1/workspaces/ws-1/{path}", params=query)
+            assert answer.status_code == 200, answer.text
+            page = answer.json()
+            found += page["data"]
+            sizes.append(len(page["data"]))
+            if not page["pagination"]["hasNext"]:
+                return found, sizes
+            query["scrollId"] = page["pagination"]["nextScrollId"]
+            rows(weir, f"DELETE FROM conversations WHERE id = '{page['data'][-1]['id']}'")
+
+
+def test_long_lists_come_in_pages(orchestrate):
+    weir = orchestrate(driver="fake")
+    weir.swarm()
+    rows(weir, "INSERT INTO conversations (id, workspace_id, type, title) SELECT 'c-' || n, 'ws-1', 'agent', "
+               "'t-é ' || n % 50 FROM generate_series(1, 2500) n")
+    rows(weir, "INSERT INTO agents (id, workspace_id, name, role, slug, sort_order) SELECT 'a-' || n, 'ws-1', "
+               "'n', 'sub-agent', 's-' || n, n % 7 FROM generate_series(1, 450) n")
+    found, sizes = all_pages(weir, "conversations")
+    assert sizes == [200] * 12 + [103]
+    assert len({c["id"] for c in found}) == 2503 and found[0]["title"] == "My Swarm"
+    agents, sizes = all_pages(weir, "agents", limit=100)
+    assert sizes == [100] * 4 + [53] and len({a["slug"] for a in agents}) == 453
+    for bad in ("x", "1", "1-x-a", "1-99-a", "--", "-1"):
+        with weir.http() as http:
+            assert http.get("/v1/workspaces/ws-1/agents", params={"scrollId": bad}).status_code == 400
+
+
 def test_another_tenants_things_are_not_found_like_things_that_never_were(orchestrate):
     weir = orchestrate(driver="fake")
     swarm = weir.swarm()
@@ -428,6 +460,18 @@ def test_what_a_dead_process_left_is_ended(orchestrate, runtime):
     eventually(lambda: not rows(weir, "SELECT 1 FROM messages WHERE status = 'pending'"))
     last = weir.messages(swarm)["data"][-1]
     assert (last["status"], text_of(last)) == ("failed", "The assistant was interrupted")
+
+
+def test_however_many_a_dead_process_left_all_are_ended_at_the_start(orchestrate):
+    weir = orchestrate(driver="fake")
+    swarm = weir.swarm()
+    rows(weir, "INSERT INTO messages (id, conversation_id, role, content, status, updated_at) SELECT 'd-' || n, "
+               f"'{swarm}', 'agent', '{{\"type\":\"text\",\"text\":\"\"}}', 'pending', now() - interval '1 hour' "
+               "FROM generate_series(1, 1700) n")
+    weir.kill()
+    weir.start()
+    weir.ready()
+    eventually(lambda: rows(weir, "SELECT count(*) FROM messages WHERE status = 'failed'") == [["1700"]])
 
 
 def test_killed_at_any_moment_each_message_is_once_and_the_counters_are_the_sum(orchestrate,
