@@ -1,5 +1,7 @@
 """weir usage --from nats: published usage, counted once, by user, agent, model and day.
 WEIR_WITH_POSTGRES=1 scripts/e2e test/e2e/test_orchestrate_usage.py."""
+import concurrent.futures
+import itertools
 import json
 import os
 import random
@@ -8,8 +10,10 @@ import subprocess
 import time
 
 import harness
+import httpx
 import nats
 import pytest
+from test_orchestrate_tools import post_tool
 from test_orchestrate import NO_OPENSSL, database, eventually, orchestrate, rows, runtime  # noqa: F401
 
 pytestmark = pytest.mark.skipif(not os.environ.get("WEIR_WITH_POSTGRES"),
@@ -122,6 +126,72 @@ def test_killed_at_any_moment_each_event_is_counted_once(weir, server):
     assert answer["total"]["calls"] == count and answer["total"]["prompt_tokens"] == 10 * count
     assert len(answer["usage"]) == 21 and len(answer["usage"][0]) == 10
     assert rows(weir, "SELECT count(*) FROM llm_usage") == [[str(count + 1)]]
+
+
+KILLS = int(os.environ.get("WEIR_ORCHESTRATOR_KILLS", 4))  # 300 in scripts/proof
+CONVERSATIONS = 20
+
+
+def test_killed_under_20_conversations_each_message_is_once_and_all_counters_agree(  # noqa: F811
+        orchestrate, runtime, server):
+    """Tools, hand-overs and agents who ask each other; each message is sent until it is answered."""
+    weir = orchestrate(driver="address", runtime_address=runtime.address, nats=server.url, stale="400ms",
+                       turn_wait="5s", env=NO_OPENSSL)
+    names = [(f"ws-{n}", f"user-{n}") for n in range(CONVERSATIONS)]
+    swarms = {workspace: weir.swarm(workspace, user) for workspace, user in names}
+    sent, answered, stop = set(), {}, []
+
+    def tool(request, name, arguments):
+        try:
+            return post_tool(weir, request.session_id, name, arguments, request.user_id, request.workspace_id)
+        except (httpx.HTTPError, KeyError, AssertionError) as lost:
+            return {"error": repr(lost)}
+
+    def talk(workspace, user):
+        for turn in itertools.count():
+            if stop:
+                return
+            local, text = f"{workspace}-{turn}", ["tools", "asks eve hello you", "delegate"][turn % 3]
+            sent.add(local)
+            while local not in answered:
+                try:
+                    answer = weir.post(text, swarms[workspace], workspace, user, local_id=local)
+                    if answer.status_code == 201:
+                        answered[local] = answer.json()["data"]["id"]
+                except (httpx.HTTPError, KeyError):
+                    time.sleep(0.05)
+
+    runtime.tool = tool
+    with concurrent.futures.ThreadPoolExecutor(CONVERSATIONS) as pool:
+        talking = [pool.submit(talk, *who) for who in names]
+        for _ in range(KILLS):
+            time.sleep(random.uniform(0.05, 0.8))
+            weir.kill()
+            weir.start()
+            weir.ready()
+        time.sleep(0.5)
+        stop.append(True)
+        for done in talking:
+            done.result(60)
+    eventually(lambda: rows(weir, "SELECT (SELECT count(*) FROM messages WHERE status = 'pending'), "
+                                  "(SELECT count(*) FROM agent_messages WHERE status = 'running')") == [["0", "0"]])
+    stored = rows(weir, "SELECT local_id, count(*) FROM messages WHERE role = 'user' GROUP BY 1")
+    assert {local for local, _ in stored} == sent == set(answered) and {n for _, n in stored} == {"1"}
+    kept = {row[0] for row in rows(weir, "SELECT id FROM messages")}
+    assert set(answered.values()) <= kept and len(answered) > CONVERSATIONS
+    assert rows(weir, "SELECT count(*) FROM (SELECT turn_id, agent_id FROM messages WHERE role = 'agent' AND "
+                      "content->>'type' <> 'tool_status' GROUP BY 1, 2 HAVING count(*) > 1) t") == [["0"]]
+    assert rows(weir, "SELECT count(*) FROM messages WHERE content->>'state' = 'running'") == [["0"]]
+    sums = "sum(total_tokens), sum(prompt_tokens), sum(completion_tokens), count(*)"
+    counted = "tokens_used, prompt_tokens_used, completion_tokens_used, request_count"
+    by_user = rows(weir, f"SELECT user_id, {sums} FROM usage_events GROUP BY 1 ORDER BY 1")
+    assert by_user == rows(weir, f"SELECT user_id, {counted} FROM usage_counters ORDER BY 1")
+    assert rows(weir, f"SELECT agent_db_id, {sums} FROM usage_events GROUP BY 1 ORDER BY 1") == \
+        rows(weir, f"SELECT agent_id, {counted} FROM agent_usage_counters ORDER BY 1")
+    eventually(lambda: not rows(weir, "SELECT 1 FROM usage_events WHERE published_at IS NULL LIMIT 1"), seconds=60)
+    ask(weir, server)
+    daily = sums.replace("count(*)", "sum(calls)")
+    assert by_user == rows(weir, f"SELECT user_id, {daily} FROM llm_usage_daily GROUP BY 1 ORDER BY 1")
 
 
 def test_without_nats_or_tables_it_says_what_to_do(weir, server):
