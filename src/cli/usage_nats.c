@@ -17,7 +17,8 @@ static const char usage[] =
     "llm_usage\n"
     "and llm_usage_daily of the orchestrator's database, each event once, and print the sums: "
     "this\n"
-    "month by day, or the days named (UTC). With --follow it goes on taking and prints nothing. "
+    "month by day, or the days named (UTC). With --follow it goes on taking and prints "
+    "nothing. "
     "It\n"
     "may be ended at any time, and run more than once at a time. Exit code 0: printed; 1: NATS "
     "or\n"
@@ -150,12 +151,12 @@ static struct str given(const char *value) {
 static bool answer(const struct orchestrator_options *options,
                    const struct nats_arguments *arguments, struct buf *out, struct err *e) {
     const struct usage_writer_question question = {.by = arguments->bits,
-                                            .user = given(arguments->user),
-                                            .workspace = given(arguments->workspace),
-                                            .agent = given(arguments->agent),
-                                            .model = given(arguments->model),
-                                            .since = given(arguments->since),
-                                            .until = given(arguments->until)};
+                                                   .user = given(arguments->user),
+                                                   .workspace = given(arguments->workspace),
+                                                   .agent = given(arguments->agent),
+                                                   .model = given(arguments->model),
+                                                   .since = given(arguments->since),
+                                                   .until = given(arguments->until)};
     struct buf body;
     buf_init(&body, ANSWER_MAX_BYTES);
     bool good = usage_writer_ask(options, &question, &body, e);

@@ -85,12 +85,11 @@ bool jetstream_publish(struct jetstream *jetstream, struct str workspace, struct
     nats->jsPubOptions_Init(&options);
     options.MsgId = text;
     options.MaxWait = WAIT_MS;
-    status = nats->js_Publish(&ack, jetstream->context, subject.at, payload.at, (int)payload.len,
-                             &options, &code);
+    status = nats->js_Publish(&ack, jetstream->context, subject.at, payload.at,
+                              (int)payload.len, &options, &code);
     nats->jsPubAck_Destroy(ack);
     free(text);
     buf_done(&subject);
     if (status != NATS_OK) jetstream->has_stream = false;
-    return status == NATS_OK ||
-           libnats_fail(nats, status, "an event was not acknowledged", e);
+    return status == NATS_OK || libnats_fail(nats, status, "an event was not acknowledged", e);
 }

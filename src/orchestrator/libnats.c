@@ -62,7 +62,8 @@ static natsStatus set_options(const struct libnats *library, natsOptions *option
     natsStatus status = library->natsOptions_SetURL(options, url);
     if (status == NATS_OK) status = library->natsOptions_SetName(options, CLIENT);
     if (status == NATS_OK) status = library->natsOptions_SetMaxReconnect(options, -1);
-    if (status == NATS_OK) status = library->natsOptions_SetReconnectWait(options, RECONNECT_MS);
+    if (status == NATS_OK)
+        status = library->natsOptions_SetReconnectWait(options, RECONNECT_MS);
     if (status == NATS_OK) status = library->natsOptions_SetTimeout(options, CONNECT_MS);
     return status;
 }

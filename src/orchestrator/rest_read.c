@@ -147,8 +147,7 @@ static void put_lines(const struct rest_call *rest, struct postgres_rows rows,
     size_t count = more ? rows.count - 1 : rows.count, last = count ? count - 1 : 0;
     json_open_object(&writer);
     json_member_array(&writer, "data");
-    for (size_t i = 0; i < count; i++)
-        json_write_raw(&writer, postgres_content(rows, i, 0));
+    for (size_t i = 0; i < count; i++) json_write_raw(&writer, postgres_content(rows, i, 0));
     json_close(&writer);
     put_pagination(&writer, more, more ? postgres_number(rows, last, 1) : 0,
                    more ? postgres_content(rows, last, 2) : STR_EMPTY,

@@ -4,14 +4,15 @@
 #include "wire/json.h"
 #include "wire/moment.h"
 
-#include <math.h>
 #include <string.h>
 
 #define TEXT_MAX_BYTES 1024
+#define COST_MAX_BYTES 64
+#define COST_EXPONENT_MAX 100
 
-static const char *const texts[] = {"event_id",   "user_id",    "workspace_id", "conversation_id",
-                                    "message_id", "agent_id",   "agent_db_id",  "model",
-                                    "provider",   "turn_id",    "session_id"};
+static const char *const texts[] = {"event_id",   "user_id",  "workspace_id", "conversation_id",
+                                    "message_id", "agent_id", "agent_db_id",  "model",
+                                    "provider",   "turn_id",  "session_id"};
 static const char *const numbers[] = {
     "prompt_tokens",   "completion_tokens", "total_tokens", "tool_use_prompt_tokens",
     "thoughts_tokens", "cached_tokens",     "call_sequence"};
@@ -40,10 +41,21 @@ static bool put_number(struct json_writer *writer, const char *key, struct json 
     return true;
 }
 
+/* Written as a double may be: a numeric of PostgreSQL's has room for it. */
+static bool is_plain(struct str number) {
+    size_t e = str_find_byte(number, 'e'), big = str_find_byte(number, 'E');
+    int64_t exponent = 0;
+    if (big < e) e = big;
+    if (e < number.len) exponent = json_exponent(str_skip(number, e + 1));
+    return number.len <= COST_MAX_BYTES && exponent > -COST_EXPONENT_MAX &&
+           exponent < COST_EXPONENT_MAX;
+}
+
 static bool put_cost(struct json_writer *writer, struct json value, struct err *e) {
     double cost = 0;
     bool empty = value.kind == JSON_NONE || value.kind == JSON_NULL;
-    if (!empty && (!json_double(value, &cost) || !(cost >= 0 && cost < 1e9)))
+    if (!empty &&
+        (!json_double(value, &cost) || !(cost >= 0 && cost < 1e9) || !is_plain(value.raw)))
         return err_set(e, ERR_INVALID_ARGUMENT, "cost_usd is not a cost");
     json_member_raw(writer, "cost_usd", empty ? STR("0") : value.raw);
     return true;

@@ -81,7 +81,8 @@ bool usage_stream_open(struct str url, struct usage_stream **ret, struct err *e)
     usage_stream_close(stream);
     if (status == NATS_NOT_FOUND)
         return err_set(e, ERR_UNAVAILABLE,
-                       "NATS has no stream " NATS_USAGE_STREAM ": weir orchestrate --nats makes "
+                       "NATS has no stream " NATS_USAGE_STREAM
+                       ": weir orchestrate --nats makes "
                        "it when it publishes the first usage");
     return libnats_fail(nats, status, "no consumer " CONSUMER, e);
 }

@@ -179,7 +179,7 @@ static void on_forgotten(const struct postgres_request *rows, const struct err *
 }
 
 bool usage_writer_run(const struct orchestrator_options *options, bool follow,
-                 struct usage_writer_result *ret, struct err *e) {
+                      struct usage_writer_result *ret, struct err *e) {
     struct usage_writer writer = {.follow = follow};
     if (!usage_stream_open(options->nats, &writer.stream, e)) return false;
     struct query *query = query_new();
@@ -237,7 +237,8 @@ static void on_usage(const struct postgres_request *rows, const struct err *fail
 }
 
 bool usage_writer_ask(const struct orchestrator_options *options,
-               const struct usage_writer_question *question, struct buf *out, struct err *e) {
+                      const struct usage_writer_question *question, struct buf *out,
+                      struct err *e) {
     struct usage_reading reading = {.out = out};
     struct query *query = query_new();
     asking_open(&reading.asking, options);

@@ -25,7 +25,7 @@ struct usage_writer_result {
 /* Take what is in the stream now, or, with `follow`, for ever: then it returns only on an error.
  * errors  ERR_UNAVAILABLE NATS or the database; ERR_FAILED_PRECONDITION no tables */
 MUST_CHECK bool usage_writer_run(const struct orchestrator_options *options, bool follow,
-                            struct usage_writer_result *ret, struct err *e);
+                                 struct usage_writer_result *ret, struct err *e);
 
 /* By what it is summed. */
 enum {
@@ -39,7 +39,7 @@ enum {
 struct usage_writer_question {
     unsigned by;
     struct str user, workspace, agent, model; /* only these; empty: all */
-    struct str since, until;                  /* days, both included; empty: this month, today */
+    struct str since, until; /* days, both included; empty: this month, today */
 };
 
 #define USAGE_LINES_MAX 10000
@@ -47,7 +47,7 @@ struct usage_writer_question {
 /* Append {"usage":[{...}],"total":{...}}.
  * errors  ERR_RESOURCE_EXHAUSTED more than USAGE_LINES_MAX lines; those of usage_writer_run() */
 MUST_CHECK bool usage_writer_ask(const struct orchestrator_options *options,
-                          const struct usage_writer_question *question, struct buf *out,
-                          struct err *e);
+                                 const struct usage_writer_question *question, struct buf *out,
+                                 struct err *e);
 
 #endif

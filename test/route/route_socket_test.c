@@ -29,8 +29,7 @@ static void on_closed(unsigned code, void *ctx) {
     sock = NULL;
 }
 
-static const struct route_socket_events events = {
-    .message = on_message, .closed = on_closed};
+static const struct route_socket_events events = {.message = on_message, .closed = on_closed};
 
 static void handle(struct route_call *call, void *ctx) {
     const struct route_socket_options options = {MESSAGE_MAX_BYTES, QUEUE_MAX_BYTES};
