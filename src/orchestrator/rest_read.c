@@ -97,7 +97,7 @@ static void put_page(struct rest_call *rest, struct postgres_rows rows, struct b
     json_member_array(&writer, "data");
     for (size_t i = count; i-- > 0;) put_message(&writer, rest, rows, i);
     json_close(&writer);
-    put_pagination(&writer, more, postgres_number(rows, more ? count - 1 : 0, 7),
+    put_pagination(&writer, more, more ? postgres_number(rows, count - 1, 7) : 0,
                    more ? postgres_content(rows, count - 1, 0) : STR_EMPTY, STR_EMPTY);
     json_close(&writer);
 }

@@ -328,6 +328,7 @@ def test_a_program_that_is_not_there_is_said_to_start(orchestrate):
 
 def test_pages_go_back_and_hold_each_message_once(orchestrate):
     weir = orchestrate(driver="fake")
+    assert weir.messages() == {"data": [], "pagination": {"hasNext": False}}
     for turn in range(6):
         weir.say(f"turn {turn}")
     whole = [m["id"] for m in weir.messages()["data"]]
