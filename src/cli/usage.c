@@ -83,7 +83,7 @@ static void add_line(struct json sum, struct str name, struct buf *out) {
     arena_free(arena);
 }
 
-static bool show(struct str body, struct buf *out, struct err *e) {
+static bool usage_show(struct str body, struct buf *out, struct err *e) {
     struct json answer, sum;
     if (!json_read(body, &answer, e)) return err_add(e, "read the daemon's answer");
     struct arena *names = arena_new(NAME_MAX_BYTES);
@@ -115,7 +115,7 @@ static int cli_usage_ask(const struct config *config, const struct usage_argumen
     buf_init(&out, ANSWER_MAX_BYTES);
     bool ok =
         ask_daemon_whole(config, STR("GET"), buf_str(&arguments->path), STR_EMPTY, &body, &e) &&
-        (arguments->json || show(buf_str(&body), &out, &e));
+        (arguments->json || usage_show(buf_str(&body), &out, &e));
     if (ok && arguments->json) buf_append_byte(&body, '\n');
     if (ok) printf(STR_FMT, STR_ARG(buf_str(arguments->json ? &body : &out)));
     buf_done(&out);

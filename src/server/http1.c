@@ -275,7 +275,7 @@ static void http1_receive(struct conn *conn, struct str bytes) {
 }
 
 /* Parse the bytes kept after the last request: the next one, or the other protocol. */
-static void resume(struct http1 *http1) {
+static void http1_resume(struct http1 *http1) {
     bool reads = http1->step == HEAD || http1->step == RAW;
     if (!reads || http1->stash.len == 0) return;
     http1->stash_at += use_bytes(http1, str_skip(buf_str(&http1->stash), http1->stash_at));
@@ -305,7 +305,7 @@ static void http1_authenticated(struct conn *conn) {
 
 /* --- answers: the head -------------------------------------------------------------------- */
 
-static void put(struct gather *gather, struct str name, struct str value) {
+static void http1_put(struct gather *gather, struct str name, struct str value) {
     gather_append(gather, name);
     gather_append(gather, STR(": "));
     gather_append(gather, value);
@@ -348,7 +348,7 @@ static struct owner_fields put_fields(struct http1 *http1, struct gather *gather
         if (str_equal(name, STR("content-length")) && str_to_u64(value, &length))
             http1->answer_left = length <= INT64_MAX ? (int64_t)length : -1;
         if (str_equal(name, STR("date"))) own.date = true;
-        put(gather, name, value);
+        http1_put(gather, name, value);
     }
     return own;
 }
@@ -364,7 +364,7 @@ static void put_framing(struct http1 *http1, struct gather *gather) {
         put_number(gather, "content-length: %llu\r\n", (uint64_t)http1->answer_left);
     } else if (modern) {
         http1->answer_chunked = true;
-        put(gather, STR("transfer-encoding"), STR("chunked"));
+        http1_put(gather, STR("transfer-encoding"), STR("chunked"));
     } else {
         http1->keeps_alive = false;
     }
@@ -374,23 +374,23 @@ static void put_framing(struct http1 *http1, struct gather *gather) {
 static void put_upgrade(struct http1 *http1, struct gather *gather) {
     http1->step = RAW;
     http1->keeps_alive = false;
-    put(gather, STR("connection"), STR("upgrade"));
+    http1_put(gather, STR("connection"), STR("upgrade"));
 }
 
 static void put_framed(struct http1 *http1, struct gather *gather,
                        const struct owner_fields *own) {
     const struct exchange *exchange = http1->exchange;
     put_framing(http1, gather);
-    if (!own->date) put(gather, STR("date"), home_date(http1->conn->home));
+    if (!own->date) http1_put(gather, STR("date"), home_date(http1->conn->home));
     bool cut_short = exchange->ended && !exchange->request_ended;
     if (cut_short || http1->conn->stopping || wants_close(own->connection))
         http1->keeps_alive = false;
     if (!http1->keeps_alive)
-        put(gather, STR("connection"), STR("close"));
+        http1_put(gather, STR("connection"), STR("close"));
     else if (exchange->http == EXCHANGE_HTTP_1_0)
-        put(gather, STR("connection"), STR("keep-alive"));
+        http1_put(gather, STR("connection"), STR("keep-alive"));
     else if (own->connection.len)
-        put(gather, STR("connection"), own->connection);
+        http1_put(gather, STR("connection"), own->connection);
 }
 
 static void put_head(struct http1 *http1, struct gather *gather) {
@@ -450,7 +450,7 @@ static void put_end(struct http1 *http1, struct gather *gather) {
     gather_append(gather, STR("0\r\n"));
     const struct section *trailers = exchange->wants_trailers ? exchange->trailers : NULL;
     for (size_t i = 0; trailers && i < trailers->count; i++)
-        put(gather, trailers->fields[i].name, trailers->fields[i].value);
+        http1_put(gather, trailers->fields[i].name, trailers->fields[i].value);
     gather_append(gather, STR("\r\n"));
 }
 
@@ -482,11 +482,11 @@ static void http1_gather(struct conn *conn, struct gather *gather) {
     gather_append(gather, buf_str(&http1->own));
     buf_release(&http1->own);
     while (conn->state == CONN_OPEN && !gather_full(gather)) {
-        if (!http1->exchange) resume(http1);
+        if (!http1->exchange) http1_resume(http1);
         if (!http1->exchange || !put_answer(http1, gather)) break;
         end_exchange(http1);
     }
-    if (http1->step == RAW) resume(http1);
+    if (http1->step == RAW) http1_resume(http1);
     /* The request may have been refused just now. */
     gather_append(gather, buf_str(&http1->own));
     buf_release(&http1->own);

@@ -11,7 +11,7 @@ static const char *const steps[] = {
     "CREATE TABLE log("
     " id INTEGER PRIMARY KEY,"
     " run INTEGER NOT NULL," /* 0: shared by several */
-    " sum INTEGER NOT NULL," /* sum_of(run, bytes) */
+    " sum INTEGER NOT NULL," /* row_sum() */
     " bytes BLOB NOT NULL);",
 
     /* 2: the tables filled from the log. Text columns are BLOBs, so that their bytes are not
@@ -218,6 +218,11 @@ static const char *const steps[] = {
     " received INTEGER NOT NULL, total INTEGER NOT NULL,"
     " created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL," /* Unix time */
     " retryable INTEGER NOT NULL);",
+
+    /* 19: records of the audit log may refer to those before them (audit_record.h), and packed rows
+     * have another checksum (row.h). Programs that know only version 18 cannot read them. The
+     * table of usage has a mark of its own (project_usage.c). */
+    "INSERT INTO meta SELECT 'usage', value FROM meta WHERE name = 'projected';",
 };
 
 const int64_t schema_newest = ARRAY_LEN(steps);

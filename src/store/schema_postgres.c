@@ -127,6 +127,9 @@ static const char *const steps[] = {
     " NEW.key <> OLD.key) THEN NEW.words := NULL; END IF; RETURN NEW; END';"
     "CREATE TRIGGER agent_memories_changed BEFORE UPDATE ON agent_memories"
     " FOR EACH ROW EXECUTE FUNCTION agent_memories_changed();",
+
+    /* 3: as version 19 of SQLite's store. */
+    "INSERT INTO meta SELECT 'usage', value FROM meta WHERE name = 'projected';",
 };
 
 const int64_t schema_postgres_newest = ARRAY_LEN(steps);

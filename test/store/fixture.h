@@ -32,7 +32,7 @@
     "ALTER TABLE usage DROP COLUMN estimate_tokens;"                                           \
     "ALTER TABLE usage DROP COLUMN estimate_cost_nano;"                                        \
     "DROP TABLE kept; DROP TABLE download;"                                                    \
-    "DROP TABLE audit; DELETE FROM meta WHERE name = 'audit';"                                 \
+    "DROP TABLE audit; DELETE FROM meta WHERE name IN ('audit', 'usage');"                     \
     "DROP TABLE usual;"                                                                        \
     "DROP TABLE artifact_token;"                                                               \
     "ALTER TABLE memory RENAME COLUMN created_us TO created_ms;"                               \

@@ -45,7 +45,7 @@ void outcome_address(struct outcome *outcome, struct str session, bool wants_tex
 
 /* --- the tools of a run, for `history` ---------------------------------------------------- */
 
-static struct str put(char **at, struct str text) {
+static struct str outcome_put(char **at, struct str text) {
     char *here = *at;
     if (text.len) memcpy(here, text.at, text.len);
     *at += text.len;
@@ -57,9 +57,9 @@ static void open_call(struct outcome *outcome, struct str call_id, struct str to
     struct open_call opened = {.room = mem_alloc(call_id.len + tool.len + args.len + 1),
                                .at_ms = at_ms};
     char *at = opened.room;
-    opened.call_id = put(&at, call_id);
-    opened.tool = put(&at, tool);
-    opened.args = put(&at, args);
+    opened.call_id = outcome_put(&at, call_id);
+    opened.tool = outcome_put(&at, tool);
+    opened.args = outcome_put(&at, args);
     size_t size = (outcome->open_call_count + 1) * sizeof(struct open_call);
     outcome->open_calls = mem_resize(outcome->open_calls, size);
     outcome->open_calls[outcome->open_call_count++] = opened;

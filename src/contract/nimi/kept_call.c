@@ -52,7 +52,7 @@ struct nimi_call *kept_call_answered(struct kept_call *kept, const struct err *f
                                      bool wrote) {
     kept->search = NULL;
     if (wrote || (failed && failed->code == ERR_OUTCOME_UNKNOWN))
-        log_topics_tell(kept->topics, &kept->log);
+        log_topics_report(kept->topics, &kept->log);
     if (!kept->call || kept->call->over) return NULL;
     if (!failed) return kept->call;
     owner_refuse(kept->call, failed);

@@ -149,9 +149,9 @@ static bool probed_differs(const struct nimi_probed *one, const struct nimi_prob
 }
 
 /* Publish the ones that are not among `before`. */
-static void tell_of_probed(struct nimi_runtime *runtime, const struct nimi_probed *probed,
-                           size_t count, const struct nimi_probed *before,
-                           size_t before_count) {
+static void report_of_probed(struct nimi_runtime *runtime, const struct nimi_probed *probed,
+                             size_t count, const struct nimi_probed *before,
+                             size_t before_count) {
     for (size_t i = 0; i < count; i++) {
         bool known = false;
         for (size_t j = 0; j < before_count && !known; j++)
@@ -180,7 +180,7 @@ bool nimi_runtime_probed(struct nimi_runtime *runtime, const struct nimi_probed 
     }
     bool moved = runtime->state != before;
     pthread_mutex_unlock(&runtime->lock);
-    tell_of_probed(runtime, probed, count, probed_before, count_before);
+    report_of_probed(runtime, probed, count, probed_before, count_before);
     if (moved) health_publish(runtime);
     return moved;
 }
