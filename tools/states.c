@@ -22,6 +22,7 @@
 #include "mcp/client.h"
 #include "mcp/pipe.h"
 #include "mcp/stream.h"
+#include "orchestrator/agent_asks.h"
 #include "orchestrator/runtimes_child.h"
 #include "orchestrator/turn.h"
 #include "postgres/postgres.h"
@@ -78,6 +79,7 @@ MACHINE(grpc_keep)
 MACHINE(converse_turn)
 MACHINE(turn)
 MACHINE(child_runtime)
+MACHINE(agent_ask)
 MACHINE(mcp_session)
 MACHINE(mcp_stream)
 MACHINE(pipe)
@@ -166,6 +168,9 @@ static const struct machine {
     {"A runtime of the orchestrator's", "src/orchestrator/runtimes_child.c",
      "The program that is started for a workspace.", CHILD_RUNTIME_STATE_COUNT,
      child_runtime_moves, child_runtime_name},
+    {"A question from agent to agent", "src/orchestrator/agent_asks.c",
+     "What one agent asks another through the tool send_message_to_agent.",
+     AGENT_ASK_STATE_COUNT, agent_ask_moves, agent_ask_name},
     {"A model call",      "src/provider/remote_call.c", "One question to a vendor's API.",
      REMOTE_STATE_COUNT, remote_moves, remote_name},
     {"A media call",      "src/provider/media_work.c", "One question to a media provider.",
