@@ -51,6 +51,7 @@ struct link {
     struct buf unread; /* of the response, during a pause */
     bool paused;
     bool reused;      /* it has carried an earlier request */
+    bool written;     /* by link_write(): it is not known whether the request was complete */
     bool send_failed; /* the peer may have answered nevertheless */
 };
 
@@ -261,8 +262,10 @@ size_t link_unsent(const struct link *link) {
 }
 
 bool link_write(struct link *link, struct str bytes) {
-    assert(link->state == LINK_BUSY && link->to->on_raw);
-    if (link_unsent(link) + bytes.len > LINK_UNSENT_MAX_BYTES) return false;
+    size_t most = link->to->on_raw ? LINK_UNSENT_MAX_BYTES : LINK_BODY_UNSENT_MAX_BYTES;
+    assert(link->state == LINK_BUSY && !link->body.len);
+    if (link_unsent(link) + bytes.len > most) return false;
+    link->written = true;
     buf_drop(&link->out, link->out_at);
     link->out_at = 0;
     put(link, bytes);
@@ -287,7 +290,8 @@ static void link_finish(struct link *link, bool reusable) {
     void *ctx = link->ctx;
     link->paused = false;
     reusable = reusable && link->response.keeps_alive && link->reach != HTTP_PUBLIC_ONLY &&
-               !has_more_to_send(link) && !link->send_failed && link->verdict == RECORDS_FINE;
+               !has_more_to_send(link) && !link->written && !link->send_failed &&
+               link->verdict == RECORDS_FINE;
     if (reusable)
         become_idle(link);
     else
