@@ -66,7 +66,13 @@ static struct str bearer_of(const struct exchange *exchange) {
 static bool let_in(struct sidecar *sidecar, struct exchange *exchange) {
     const struct sidecar_options *options = sidecar->options;
     struct str token = bearer_of(exchange);
-    if (!options->token.len) return true;
+    if (!options->token.len) {
+        bool allowed = helpers_allow(exchange, true);
+        if (!allowed)
+            refuse(exchange, 403, STR("FORBIDDEN"),
+                   STR("web pages of other places may not ask; set AGENT_AUTH_TOKEN"));
+        return allowed;
+    }
     if (token.at && same_secret(token, options->token)) {
         exchange_authenticated(exchange);
         return true;
@@ -209,7 +215,7 @@ static struct str server_name(struct str path, struct str *ret_rest) {
 static void pass_to_server(struct sidecar *sidecar, struct exchange *exchange) {
     struct str rest, name = server_name(exchange_path(exchange), &rest);
     const struct sidecar_options *options = sidecar->options;
-    if (!helpers_allow(exchange)) {
+    if (!helpers_allow(exchange, false)) {
         refuse(exchange, 403, STR("FORBIDDEN"), STR("web pages may not use the helpers"));
         return;
     }

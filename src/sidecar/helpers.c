@@ -9,16 +9,14 @@ static struct str header(const struct exchange *exchange, struct str name) {
     return field ? str_trim(field->value) : (struct str){NULL, 0};
 }
 
-/* Containers that share a network reach a helper by any name, so Host is not judged where the
- * address is not loopback's. */
-bool helpers_allow(const struct exchange *exchange) {
-    static const struct page_rules strictest = {.any_host = false};
+bool helpers_allow(const struct exchange *exchange, bool any_host) {
+    const struct page_rules rules = {.any_host = any_host};
     const struct page_question asked = {.reach = exchange_reach(exchange),
                                         .authority = exchange_authority(exchange),
                                         .host = header(exchange, STR("host")),
                                         .origin = header(exchange, STR("origin")),
                                         .site = header(exchange, STR("sec-fetch-site"))};
-    return page_judge(&strictest, &asked) == PAGE_FINE;
+    return page_judge(&rules, &asked) == PAGE_FINE;
 }
 
 static enum route_entry guard(struct route_call *call, const struct route *row, void *ctx,

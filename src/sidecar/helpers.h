@@ -17,8 +17,9 @@
 /* Fill sidecar->helper_table. */
 void helpers_init(struct sidecar *sidecar);
 
-/* Whether a request may use them: it comes from no web page. */
-bool helpers_allow(const struct exchange *exchange);
+/* Whether a request comes from no foreign web page, which a browser on this machine would send
+ * without a token. any_host: the listener answers to any name. */
+bool helpers_allow(const struct exchange *exchange, bool any_host);
 
 /* a2a_call.c and cost.c */
 route_fn helpers_a2a, helpers_cost;

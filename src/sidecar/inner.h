@@ -41,6 +41,7 @@ struct sidecar {
     struct agent_health *health;
     struct tool_program **programs; /* one for each MCP server; NULL: it is no program */
     struct route_table helper_table;
+    const struct route_table *helper_tables[1]; /* that one */
     struct route_site *helpers;
     struct list relays;
     struct sidecar_counts counts;

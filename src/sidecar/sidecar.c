@@ -182,8 +182,8 @@ static void make_parts(struct process *process) {
     if (options->idempotency_ms) sidecar->replays = replays_new(options->idempotency_ms);
     sidecar->health = agent_health_new(sidecar->pool, sidecar->loop, options->agent_url);
     helpers_init(sidecar);
-    const struct route_table *tables[] = {&sidecar->helper_table};
-    sidecar->helpers = route_site_new(sidecar->loop, tables, 1);
+    sidecar->helper_tables[0] = &sidecar->helper_table;
+    sidecar->helpers = route_site_new(sidecar->loop, sidecar->helper_tables, 1);
     make_programs(process);
 }
 
