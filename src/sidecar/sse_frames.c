@@ -88,7 +88,7 @@ bool sse_frames_feed(struct sse_frames *frames, struct str bytes, sse_frame_fn *
         frames->skips_lf = false;
         size_t len = plain_len(bytes);
         buf_append(&frames->lines, str_head(bytes, len));
-        if (!buf_ok(&frames->lines) || frames->lines.len >= frames->limit_bytes)
+        if (!buf_ok(&frames->lines) || frames->lines.len > frames->limit_bytes)
             return err_set(e, ERR_TOO_LARGE, "an event is longer than %zu bytes",
                            frames->limit_bytes);
         if (len == bytes.len) return true;
