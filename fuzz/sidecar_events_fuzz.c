@@ -37,11 +37,10 @@ static void write_done(struct json own, struct buf *out, void *ctx) {
 static void run(struct str stream, size_t piece, bool filters, struct buf *out) {
     struct events events;
     bool more = true;
-    events_init(&events,
-                &(struct events_options){
-                    .terminates = true,
-                    .rules = {rules, filters ? GUARDRAIL_PERSONAL_COUNT + 1 : 0},
-                    .sink = {on_event, write_done, NULL}});
+    events_init(&events, &(struct events_options){
+                             .terminates = true,
+                             .rules = {rules, filters ? GUARDRAIL_PERSONAL_COUNT + 1 : 0},
+                             .sink = {on_event, write_done, NULL}});
     for (; stream.len && more; stream = str_skip(stream, piece))
         more = events_feed(&events, str_head(stream, piece), out);
     if (more) events_end(&events, NULL, out);
@@ -56,7 +55,8 @@ struct ends {
 
 static void count(const struct sse_event *event, void *ctx) {
     struct ends *ends = ctx;
-    ends->last = str_equal(event->data, STR("[DONE]")) && str_equal(event->type, STR("message"));
+    ends->last =
+        str_equal(event->data, STR("[DONE]")) && str_equal(event->type, STR("message"));
     ends->dones += ends->last;
 }
 

@@ -32,6 +32,7 @@
 #include "route/answer.h"
 #include "rpc/call.h"
 #include "server/conn.h"
+#include "sidecar/relay.h"
 #include "socketio/inner.h"
 #include "stream/close.h"
 #include "stream/share.h"
@@ -52,6 +53,7 @@
     }
 
 MACHINE(record)
+MACHINE(relay)
 MACHINE(admission)
 MACHINE(turn_call)
 MACHINE(long_reply)
@@ -162,6 +164,9 @@ static const struct machine {
     {"A runtime of the orchestrator's", "src/orchestrator/runtimes_child.c",
      "The program that is started for a workspace.", CHILD_RUNTIME_STATE_COUNT,
      child_runtime_moves, child_runtime_name},
+    {"A request through the sidecar", "src/sidecar/relay.c",
+     "On its way to the agent, and its answer on the way back.", RELAY_STATE_COUNT, relay_moves,
+     relay_name},
     {"A model call",      "src/provider/remote_call.c", "One question to a vendor's API.",
      REMOTE_STATE_COUNT, remote_moves, remote_name},
     {"A media call",      "src/provider/media_work.c", "One question to a media provider.",

@@ -95,9 +95,9 @@ int cli_main(int arg_count, const char *const *args) {
     if (strcmp(args[1], "--version") == 0) return command_version(0, NULL);
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         if (strcmp(args[1], commands[i].name) == 0) {
-            bool serves =
-                commands[i].run == command_serve || commands[i].run == command_orchestrate ||
-                commands[i].run == command_sidecar;
+            bool serves = commands[i].run == command_serve ||
+                          commands[i].run == command_orchestrate ||
+                          commands[i].run == command_sidecar;
             return (serves ? run_daemon : run_briefly)(commands[i].run, arg_count - 2,
                                                        args + 2);
         }

@@ -13,13 +13,15 @@
 
 extern char **environ;
 
-static const char usage[] =
-    "weir sidecar [-c sidecar.yaml] [--ports-file FILE]\n\n"
-    "  AGENT_NAME=demo AGENT_AUTH_TOKEN=secret weir sidecar\n\n"
-    "Stand in front of an agent of the Runtime Contract v1: tokens, guardrails, rates, and the\n"
-    "fields trace_id, tokens, cost_usd, model and latency_ms in its answers; beside it, helpers\n"
-    "for cost, A2A and MCP. The settings are those of the published sidecar, and more. Without\n"
-    "-c the file is " SIDECAR_FILE ", if there is one.\n";
+static const char usage[] = "weir sidecar [-c sidecar.yaml] [--ports-file FILE]\n\n"
+                            "  AGENT_NAME=demo AGENT_AUTH_TOKEN=secret weir sidecar\n\n"
+                            "Stand in front of an agent of the Runtime Contract v1: tokens, "
+                            "guardrails, rates, and the\n"
+                            "fields trace_id, tokens, cost_usd, model and latency_ms in its "
+                            "answers; beside it, helpers\n"
+                            "for cost, A2A and MCP. The settings are those of the published "
+                            "sidecar, and more. Without\n"
+                            "-c the file is " SIDECAR_FILE ", if there is one.\n";
 
 static void print_help(void) {
     struct buf settings;
@@ -80,7 +82,8 @@ static int serve(const char *file, const char *ports_file) {
 /* -config and --config are the published sidecar's. */
 static const char *long_name(const char *argument) {
     struct str name = str_from(argument);
-    return str_equal(name, STR("-c")) || str_equal(name, STR("-config")) ? "--config" : argument;
+    return str_equal(name, STR("-c")) || str_equal(name, STR("-config")) ? "--config"
+                                                                         : argument;
 }
 
 int command_sidecar(int arg_count, const char *const *args) {

@@ -30,7 +30,7 @@ struct forward {
     struct dial *dial;
     struct link *link; /* NULL: not connected */
     bool ready;        /* the head was sent */
-    bool informs; /* the head that comes is an informational one */
+    bool informs;      /* the head that comes is an informational one */
     bool headed, paused;
     unsigned inside; /* events on the stack */
     bool over;

@@ -19,11 +19,11 @@
 struct forward;
 
 struct forward_request {
-    struct str url;   /* the server: http: or https:; its path does not matter */
-    struct str head;  /* request line, fields and the empty line; copied */
-    struct str body;  /* what follows the head at once; copied */
-    bool open;        /* more of the body follows with forward_write() */
-    bool is_head;     /* the method is HEAD: the response has no body */
+    struct str url;         /* the server: http: or https:; its path does not matter */
+    struct str head;        /* request line, fields and the empty line; copied */
+    struct str body;        /* what follows the head at once; copied */
+    bool open;              /* more of the body follows with forward_write() */
+    bool is_head;           /* the method is HEAD: the response has no body */
     uint64_t connect_ms;    /* 0: no limit */
     uint64_t first_byte_ms; /* from the start to the head of the response; 0: no limit */
     uint64_t stall_ms;      /* without a byte of the body, pauses not counted; 0: no limit */

@@ -67,8 +67,7 @@ static const struct price *price_for(const struct price_book *prices, struct str
     char spelled[MODEL_MAX_BYTES];
     const struct price *price = price_find(prices, model, unix_ms);
     if (price || model.len > sizeof(spelled)) return price;
-    for (size_t i = 0; i < model.len; i++)
-        spelled[i] = model.at[i] == '.' ? '-' : model.at[i];
+    for (size_t i = 0; i < model.len; i++) spelled[i] = model.at[i] == '.' ? '-' : model.at[i];
     return price_find(prices, str_of(spelled, model.len), unix_ms);
 }
 
@@ -85,7 +84,7 @@ int64_t accounts_cost(const struct accounts *accounts, const struct spent_usage 
 }
 
 struct spent_usage accounts_read(const struct accounts *accounts, const struct account *account,
-                                int64_t unix_ms) {
+                                 int64_t unix_ms) {
     const struct spent *spent = &account->spent;
     struct spent_usage usage = {text_str(spent->model), spent->input, spent->output,
                                 spent->total, spent->cost_nano};

@@ -33,7 +33,7 @@ void accounts_find(struct account *account, const struct spent_usage *usage);
 
 /* What is known by now. The cost is what was posted, else that of the price table. */
 struct spent_usage accounts_read(const struct accounts *accounts, const struct account *account,
-                                int64_t unix_ms);
+                                 int64_t unix_ms);
 
 /* The cost of one call by the price table, or TOKENS_UNKNOWN. Upstream spells versions with a
  * dot or with a hyphen (claude-sonnet-4.6); both are found. */

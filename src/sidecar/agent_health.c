@@ -34,7 +34,8 @@ static void on_body(struct lent bytes, void *ctx) {
 static bool says_loading(struct str body) {
     struct json json;
     struct err e;
-    return json_read(body, &json, &e) && json_is(json_find(json, STR("status")), STR("loading"));
+    return json_read(body, &json, &e) &&
+           json_is(json_find(json, STR("status")), STR("loading"));
 }
 
 static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {

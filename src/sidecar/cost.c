@@ -17,8 +17,8 @@ struct cost_event {
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static bool read_text(struct json event, const char *name, struct arena *arena,
-                      struct str *ret, struct err *e) {
+static bool read_text(struct json event, const char *name, struct arena *arena, struct str *ret,
+                      struct err *e) {
     struct json value = json_find(event, str_from(name));
     if (value.kind == JSON_NONE || value.kind == JSON_NULL) return true;
     return json_str(value, arena, ret) ||
@@ -63,7 +63,8 @@ static bool read_event(struct json event, struct arena *arena, struct cost_event
     }
     if (!ret->model.len) return err_set(e, ERR_INVALID_ARGUMENT, "'model' is required");
     if (!read_tokens(event, "input_tokens", &ret->usage.input, e) ||
-        !read_tokens(event, "output_tokens", &ret->usage.output, e) || !read_cost(event, ret, e))
+        !read_tokens(event, "output_tokens", &ret->usage.output, e) ||
+        !read_cost(event, ret, e))
         return false;
     ret->usage.model = ret->model;
     if (ret->usage.input != TOKENS_UNKNOWN && ret->usage.output != TOKENS_UNKNOWN)
@@ -166,8 +167,8 @@ static void on_kept(const struct err *failed, void *ctx) {
         return;
     }
     route_field(cost->call, STR("retry-after"), STR("5"));
-    route_fail(cost->call, &(struct route_failure){503, STR("UNAVAILABLE"), err_text(failed),
-                                                   STR_EMPTY});
+    route_fail(cost->call,
+               &(struct route_failure){503, STR("UNAVAILABLE"), err_text(failed), STR_EMPTY});
 }
 
 static void deliver(struct sidecar *sidecar, struct route_call *call,
@@ -216,8 +217,8 @@ static void take(struct sidecar *sidecar, struct route_call *call, struct json j
     struct err e;
     err_set(&e, ERR_TOO_LARGE, "the event is too large");
     if (!read_event(json, arena, &event, &e) || !complete(sidecar, arena, &event)) {
-        route_fail(call, &(struct route_failure){400, STR("INVALID_INPUT"), err_text(&e),
-                                                 STR_EMPTY});
+        route_fail(call,
+                   &(struct route_failure){400, STR("INVALID_INPUT"), err_text(&e), STR_EMPTY});
         return;
     }
     (void)accounts_post(sidecar->accounts, event.trace_id, &event.usage);
@@ -236,8 +237,8 @@ void helpers_cost(struct route_call *call, void *ctx) {
         route_fail(call, &(struct route_failure){413, STR("PAYLOAD_TOO_LARGE"),
                                                  STR("the event is too large"), STR_EMPTY});
     else if (!json_read(body, &json, &e))
-        route_fail(call, &(struct route_failure){400, STR("INVALID_INPUT"), err_text(&e),
-                                                 STR_EMPTY});
+        route_fail(call,
+                   &(struct route_failure){400, STR("INVALID_INPUT"), err_text(&e), STR_EMPTY});
     else
         take(ctx, call, json, arena);
     arena_free(arena);

@@ -29,8 +29,7 @@ bool delivery_file_open(struct delivery_file *file, struct str path, struct buf 
     *file = (struct delivery_file){.fd = open_at(path, O_RDWR | O_CREAT | O_APPEND),
                                    .path = text_copy(path)};
     if (file->fd < 0) return fail(file, "it cannot be opened", e);
-    if (flock(file->fd, LOCK_EX | LOCK_NB) != 0)
-        return fail(file, "another process has it", e);
+    if (flock(file->fd, LOCK_EX | LOCK_NB) != 0) return fail(file, "another process has it", e);
     if (!file_read(path, text, e)) return err_add(e, "outbox");
     file->bytes = text->len;
     return true;

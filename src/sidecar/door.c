@@ -34,7 +34,8 @@ void door_accept(struct exchange *exchange) {
 
 static void refuse(struct exchange *exchange, int status, struct str code, struct str message) {
     door_accept(exchange);
-    refusal_send(exchange, &(struct refusal){.status = status, .code = code, .message = message});
+    refusal_send(exchange,
+                 &(struct refusal){.status = status, .code = code, .message = message});
 }
 
 void door_refusal_body(int status, struct str text, struct buf *out) {
@@ -57,8 +58,8 @@ static struct str bearer_of(const struct exchange *exchange) {
         value = str_trim(fields[i].value);
         found++;
     }
-    bool bearer = found == 1 && value.len > 6 &&
-                  str_equal_nocase(str_head(value, 7), STR("bearer "));
+    bool bearer =
+        found == 1 && value.len > 6 && str_equal_nocase(str_head(value, 7), STR("bearer "));
     return bearer ? str_trim(str_skip(value, 7)) : (struct str){NULL, 0};
 }
 
@@ -122,11 +123,11 @@ static bool check_version(struct exchange *exchange) {
     json_member_str(&json, "requested", str_trim(field->value));
     json_close(&json);
     door_accept(exchange);
-    refusal_send(exchange,
-                 &(struct refusal){.status = 400,
-                                   .code = STR("UNSUPPORTED_CONTRACT_VERSION"),
-                                   .message = STR("this agent speaks version 1 of the contract"),
-                                   .details = buf_str(&details)});
+    refusal_send(exchange, &(struct refusal){
+                               .status = 400,
+                               .code = STR("UNSUPPORTED_CONTRACT_VERSION"),
+                               .message = STR("this agent speaks version 1 of the contract"),
+                               .details = buf_str(&details)});
     buf_done(&details);
     return false;
 }

@@ -18,9 +18,9 @@
 #ifndef WEIR_SIDECAR_EVENTS_H
 #define WEIR_SIDECAR_EVENTS_H
 
+#include "base/text.h"
 #include "guardrail/filter.h"
 #include "sidecar/sse_frames.h"
-#include "base/text.h"
 #include "wire/json.h"
 
 #define EVENTS_FRAME_MAX_BYTES (1 * MIB)
@@ -43,10 +43,10 @@ struct events {
     struct events_options options;
     struct sse_frames frames;
     struct filter filter;
-    struct buf *out; /* during a feed */
-    struct text done; /* the agent's own object */
+    struct buf *out;       /* during a feed */
+    struct text done;      /* the agent's own object */
     bool resulted, failed; /* `result` or an error came */
-    bool over;       /* [DONE] was written, or the end of another stream */
+    bool over;             /* [DONE] was written, or the end of another stream */
 };
 
 void events_init(struct events *events, const struct events_options *options);

@@ -7,9 +7,10 @@ static const struct path {
     bool open;
 } paths[] = {
     {"/health", "get", "whether the agent answers", true},
-    {"/invoke", "post", "one turn; the answer has trace_id, tokens, cost_usd, model, latency_ms",
+    {"/invoke", "post",
+     "one turn; the answer has trace_id, tokens, cost_usd, model, latency_ms", false},
+    {"/stream", "post", "one turn as server-sent events, which end with done and [DONE]",
      false},
-    {"/stream", "post", "one turn as server-sent events, which end with done and [DONE]", false},
     {"/resume", "post", "go on with a turn that waits for a human", false},
     {"/openapi.json", "get", "this document", true},
     {"/.well-known/agent.json", "get", "the agent's card", true},

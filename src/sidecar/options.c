@@ -101,7 +101,8 @@ bool sidecar_rate_read(struct str text, struct sidecar_rate *ret, struct err *e)
     }
     return (ret->per_ms && str_to_u64(count, &ret->count) && ret->count > 0 &&
             ret->count <= 1000000) ||
-           err_set(e, ERR_INVALID_ARGUMENT, "a rate is a number in a time: 10/s, 600/m, 5000/h");
+           err_set(e, ERR_INVALID_ARGUMENT,
+                   "a rate is a number in a time: 10/s, 600/m, 5000/h");
 }
 
 static bool set(struct sidecar_options *options, const struct row *row, struct str text,
@@ -214,12 +215,13 @@ static bool read_environment(struct sidecar_options *options, const char *const 
                              struct err *e) {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct str value = variable(environment, rows[i].env);
-        if (value.len && !set(options, &rows[i], value, e)) return err_add(e, "%s", rows[i].env);
+        if (value.len && !set(options, &rows[i], value, e))
+            return err_add(e, "%s", rows[i].env);
     }
     return sidecar_read_headers(options, variable(environment, "OTEL_EXPORTER_OTLP_HEADERS"),
                                 e) &&
-           sidecar_read_tools(options, variable(environment, "AGENTBREEDER_SIDECAR_MCP_SERVERS"),
-                              e);
+           sidecar_read_tools(options,
+                              variable(environment, "AGENTBREEDER_SIDECAR_MCP_SERVERS"), e);
 }
 
 static bool is_disabled(struct str word) {

@@ -47,16 +47,16 @@ struct sidecar_options {
     struct str agent_name, agent_version;
     struct str inbound, a2a, mcp, cost; /* addresses; empty: off */
     struct str agent_url;
-    struct str token;     /* empty: none is required */
-    bool wrong_token_401; /* as the published sidecar; the contract says 403 */
+    struct str token;         /* empty: none is required */
+    bool wrong_token_401;     /* as the published sidecar; the contract says 403 */
     struct str otlp_endpoint; /* of telemetry */
     struct sidecar_header *otlp_headers;
     size_t otlp_header_count;
 
     struct str api_url, api_token; /* of the platform; no URL: events of cost go nowhere */
-    bool platform_routes;          /* the routes that the platform has, not the published ones */
-    struct str team;               /* for those */
-    struct str outbox;             /* file of events that wait; empty: they wait in memory */
+    bool platform_routes; /* the routes that the platform has, not the published ones */
+    struct str team;      /* for those */
+    struct str outbox;    /* file of events that wait; empty: they wait in memory */
 
     struct guardrail_rule *rules; /* after the default ones */
     size_t rule_count;

@@ -38,13 +38,13 @@ static bool pick_rule(const struct yaml *node, const struct rule_texts *texts,
     while (action < ARRAY_LEN(actions) && !str_equal(texts->action, actions[action])) action++;
     if (action == ARRAY_LEN(actions) && texts->action.len)
         return yaml_err(e, node, "a guardrail's action is redact, block or warn");
-    *ret = (struct guardrail_rule){
-        .name = texts->name,
-        .kind = regex ? GUARDRAIL_REGEX : GUARDRAIL_KEYWORD,
-        .pattern = texts->pattern,
-        .replacement = texts->replace,
-        .action = texts->action.len ? (enum guardrail_action)action : GUARDRAIL_REDACT,
-        .luhn = texts->luhn};
+    *ret = (struct guardrail_rule){.name = texts->name,
+                                   .kind = regex ? GUARDRAIL_REGEX : GUARDRAIL_KEYWORD,
+                                   .pattern = texts->pattern,
+                                   .replacement = texts->replace,
+                                   .action = texts->action.len ? (enum guardrail_action)action
+                                                               : GUARDRAIL_REDACT,
+                                   .luhn = texts->luhn};
     return true;
 }
 
@@ -267,7 +267,8 @@ bool sidecar_read_tools(struct sidecar_options *options, struct str text, struct
     const struct yaml *root;
     if (!text.len) return true;
     if (!json_read(text, &json, &why) || json.kind != JSON_OBJECT ||
-        !yaml_parse(options->arena, STR("AGENTBREEDER_SIDECAR_MCP_SERVERS"), text, &root, &why)) {
+        !yaml_parse(options->arena, STR("AGENTBREEDER_SIDECAR_MCP_SERVERS"), text, &root,
+                    &why)) {
         log_warning("AGENTBREEDER_SIDECAR_MCP_SERVERS is no JSON object and is ignored");
         return true;
     }

@@ -9,14 +9,22 @@
 
 /* Fields of one connection. */
 static const char *const hop_by_hop[] = {
-    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
-    "te",         "trailer",    "transfer-encoding",  "upgrade",             "http2-settings",
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "http2-settings",
     NULL,
 };
 
 /* Fields of a request that are written by us. */
-static const char *const rewritten[] = {"host", "content-length", "expect", "x-forwarded-for",
-                                        "cookie", NULL};
+static const char *const rewritten[] = {
+    "host", "content-length", "expect", "x-forwarded-for", "cookie", NULL};
 
 /* Those that only the sidecar sets. */
 static const char *const tracing[] = {"x-trace-id", "traceparent", NULL};
@@ -185,7 +193,8 @@ static bool lower_copy(struct arena *arena, struct str text, struct str *ret) {
 
 static void add_field(struct proxy_response *response, struct str name, struct str value) {
     struct field field;
-    if (response->count == PROXY_FIELDS_MAX || !lower_copy(response->arena, name, &field.name) ||
+    if (response->count == PROXY_FIELDS_MAX ||
+        !lower_copy(response->arena, name, &field.name) ||
         !arena_str(response->arena, value, &field.value)) {
         response->overflows = true;
         return;

@@ -22,10 +22,10 @@
 
 struct proxy_request {
     const struct exchange *exchange;
-    struct str base_url;  /* of the server; its path comes before the request's */
-    struct str path;      /* of the request, or what is left of it */
-    int64_t body;         /* length of the body, or one of the above */
-    bool plain;           /* the answer must not be compressed: it is read here */
+    struct str base_url; /* of the server; its path comes before the request's */
+    struct str path;     /* of the request, or what is left of it */
+    int64_t body;        /* length of the body, or one of the above */
+    bool plain;          /* the answer must not be compressed: it is read here */
     bool keeps_authorization;
     const struct trace *trace; /* NULL: the fields of tracing pass */
 };

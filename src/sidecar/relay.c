@@ -239,18 +239,18 @@ static bool pass_rules(struct relay *relay) {
 static bool write_head(struct relay *relay, int64_t length, struct err *e) {
     struct buf head;
     bool agent = relay->target.is_agent;
-    bool plain = agent && (relay->target.kind != RELAY_PLAIN ||
-                           relay->sidecar->answer_rules.count > 0);
+    bool plain =
+        agent && (relay->target.kind != RELAY_PLAIN || relay->sidecar->answer_rules.count > 0);
     buf_init(&head, HEAD_MAX_BYTES);
-    bool good = proxy_write_request(
-        &(struct proxy_request){.exchange = relay->exchange,
-                                .base_url = relay->target.url,
-                                .path = relay->target.path,
-                                .body = length,
-                                .plain = plain,
-                                .keeps_authorization = agent,
-                                .trace = agent ? &relay->trace : NULL},
-        &head, e);
+    bool good =
+        proxy_write_request(&(struct proxy_request){.exchange = relay->exchange,
+                                                    .base_url = relay->target.url,
+                                                    .path = relay->target.path,
+                                                    .body = length,
+                                                    .plain = plain,
+                                                    .keeps_authorization = agent,
+                                                    .trace = agent ? &relay->trace : NULL},
+                            &head, e);
     if (good) relay->head = text_copy(buf_str(&head));
     buf_done(&head);
     return good;
@@ -378,8 +378,8 @@ static bool check_request(struct relay *relay) {
         relay_refuse(relay, 400, STR("INVALID_INPUT"), err_text(&e), false);
         return false;
     }
-    relay->collects = (has_rules(relay) || relay->key.len) &&
-                      may_have_body(exchange_method(relay->exchange));
+    relay->collects =
+        (has_rules(relay) || relay->key.len) && may_have_body(exchange_method(relay->exchange));
     if (relay->collects && coding.len && !str_equal_nocase(coding, STR("identity"))) {
         relay_refuse(relay, 415, STR("UNSUPPORTED_MEDIA_TYPE"),
                      STR("a compressed request cannot be read by the guardrails"), false);

@@ -42,9 +42,9 @@ bool relay_may_become(enum relay_state state, enum relay_state next);
 struct str relay_state_name(enum relay_state state);
 
 enum relay_kind {
-    RELAY_PLAIN,  /* only passed on */
-    RELAY_TURN,   /* /invoke, /resume: the answer gets our fields */
-    RELAY_STREAM, /* /stream */
+    RELAY_PLAIN,   /* only passed on */
+    RELAY_TURN,    /* /invoke, /resume: the answer gets our fields */
+    RELAY_STREAM,  /* /stream */
     RELAY_OPENAPI, /* passed on; an own document if the agent has none */
 };
 
@@ -66,10 +66,10 @@ struct relay {
     bool is_head;
 
     /* the request */
-    bool collects;       /* its body is read whole */
-    bool body_ended;     /* it has all come */
-    struct buf body;     /* so far */
-    struct timer slow;   /* an incomplete body must bring something from time to time */
+    bool collects;     /* its body is read whole */
+    bool body_ended;   /* it has all come */
+    struct buf body;   /* so far */
+    struct timer slow; /* an incomplete body must bring something from time to time */
     size_t slow_from, received;
     size_t owed;         /* bytes of the body that are not consumed yet */
     bool chunks;         /* its length was not known */
@@ -83,8 +83,8 @@ struct relay {
     struct forward *forward; /* NULL: the agent is not asked, or any more */
     struct account *account;
     struct proxy_response response;
-    struct buf answer;     /* while collecting */
-    struct events events;  /* in RELAY_EVENTS */
+    struct buf answer;    /* while collecting */
+    struct events events; /* in RELAY_EVENTS */
     bool has_events;
     bool paused; /* the client is slower than the agent */
     struct timer heartbeat;

@@ -285,8 +285,8 @@ static void choose(struct relay *relay) {
     struct str type = proxy_response_find(&relay->response, STR("content-type"));
     bool good = relay->response.status == 200;
     bool stream = proxy_is_type(type, STR("text/event-stream"));
-    bool empty = relay->is_head || relay->response.status == 204 ||
-                 relay->response.status == 304;
+    bool empty =
+        relay->is_head || relay->response.status == 204 || relay->response.status == 304;
     bool rules = relay->sidecar->answer_rules.count > 0;
     if (relay->run) {
         relay_move(relay, RELAY_COLLECTING); /* others may wait for the same answer */

@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-
 struct replay {
     struct list link; /* among the answered ones, the oldest first */
     struct text key;

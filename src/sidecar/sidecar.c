@@ -109,8 +109,8 @@ static bool add_rule(struct sidecar *sidecar, const struct guardrail_rule *rule,
 /* The default rules come first, and the one for cards may want a check digit. */
 static bool make_rules(struct sidecar *sidecar, struct err *e) {
     const struct sidecar_options *options = sidecar->options;
-    sidecar->rules = mem_zero(GUARDRAIL_PERSONAL_COUNT + options->rule_count,
-                              sizeof(struct guardrail *));
+    sidecar->rules =
+        mem_zero(GUARDRAIL_PERSONAL_COUNT + options->rule_count, sizeof(struct guardrail *));
     for (size_t i = 0; options->default_rules && i < GUARDRAIL_PERSONAL_COUNT; i++) {
         struct guardrail_rule rule = guardrail_personal[i];
         rule.luhn |= options->luhn && str_find(rule.name, STR("credit-card")) < rule.name.len;

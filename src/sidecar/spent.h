@@ -17,9 +17,9 @@
 
 /* The usage of one model call, or of several. */
 struct spent_usage {
-    struct str model;  /* empty: unknown */
+    struct str model;             /* empty: unknown */
     int64_t input, output, total; /* tokens, or TOKENS_UNKNOWN */
-    int64_t cost_nano; /* billionths of a dollar, or TOKENS_UNKNOWN */
+    int64_t cost_nano;            /* billionths of a dollar, or TOKENS_UNKNOWN */
 };
 
 struct spent {

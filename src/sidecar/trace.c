@@ -53,10 +53,10 @@ static bool read_parent(struct str text, struct parent *ret) {
     int high = hex_digit(text.at[53]), low = hex_digit(text.at[54]);
     bool version = hex_digit(text.at[0]) >= 0 && hex_digit(text.at[1]) >= 0 &&
                    !str_starts(text, STR("ff"));
-    bool ends = text.len == TRACE_PARENT_BYTES || (!first && text.at[TRACE_PARENT_BYTES] == '-');
+    bool ends =
+        text.len == TRACE_PARENT_BYTES || (!first && text.at[TRACE_PARENT_BYTES] == '-');
     *ret = (struct parent){str_of(text.at + 3, TRACE_ID_BYTES),
-                           str_of(text.at + 36, TRACE_SPAN_BYTES),
-                           (unsigned)(high * 16 + low)};
+                           str_of(text.at + 36, TRACE_SPAN_BYTES), (unsigned)(high * 16 + low)};
     return version && ends && high >= 0 && low >= 0 && trace_id_ok(ret->id) &&
            is_hex(ret->span, TRACE_SPAN_BYTES);
 }

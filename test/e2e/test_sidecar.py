@@ -1,6 +1,7 @@
 """weir sidecar: what the client sees, and what the agent behind it receives."""
 import contextlib
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -815,3 +816,19 @@ def test_the_file_can_be_named_as_the_published_sidecar_does(tmp_path, agent):
     sidecar.start()
     sidecar.stop()
     assert sys.platform  # it started, and ended
+
+
+def test_the_page_says_every_setting_and_its_default():
+    """What --help prints and docs/sidecar.md cannot drift apart."""
+    text = subprocess.run([str(harness.BINARY), "sidecar", "--help"], capture_output=True, text=True, check=True).stdout
+    page = (harness.ROOT / "docs/sidecar.md").read_text()
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| ")]
+    said = {cell.strip(): row for row in rows for cell in (row[1].strip(" `"), row[2].strip(" `"))}
+    found = re.findall(r"^  ([a-z0-9_]+)?(?:, )?([A-Z][A-Z_0-9]+)?\n      .*?(?: \(([^()]*)\))?$", text, re.M)
+    assert len(found) > 35
+    for key, variable, preset in found:
+        row = said[key or variable]
+        if variable:
+            assert f"`{variable}`" in row[2]
+        if preset:
+            assert preset.removesuffix("s") in row[3], (key, preset)

@@ -41,9 +41,10 @@ static void write_done(struct json own, struct buf *out, void *ctx) {
 }
 
 static void start(struct events *events, size_t rule_count) {
-    events_init(events, &(struct events_options){.terminates = true,
-                                                 .rules = {rules + RULES - rule_count, rule_count},
-                                                 .sink = {on_event, write_done, NULL}});
+    events_init(events,
+                &(struct events_options){.terminates = true,
+                                         .rules = {rules + RULES - rule_count, rule_count},
+                                         .sink = {on_event, write_done, NULL}});
 }
 
 static bool feed(struct events *events, struct str piece, struct buf *out) {
@@ -79,9 +80,9 @@ static void assert_comes_out(struct str stream, size_t rule_count, const char *e
 
 static void events_pass_as_they_came(void **state) {
     (void)state;
-    const struct str stream =
-        STR("data: {\"delta\" : \"a \"}\n\n: ping\n\nevent: step\nid: 3\ndata: {\"description\":"
-            "\"b\"}\n\ndata:[DONE]\n\ndata: {\"delta\":\"late\"}\n\n");
+    const struct str stream = STR(
+        "data: {\"delta\" : \"a \"}\n\n: ping\n\nevent: step\nid: 3\ndata: {\"description\":"
+        "\"b\"}\n\ndata:[DONE]\n\ndata: {\"delta\":\"late\"}\n\n");
     const char *expected =
         "data: {\"delta\" : \"a \"}\n\n: ping\n\nevent: step\nid: 3\ndata: {\"description\":"
         "\"b\"}\n\n" END("0");
@@ -116,8 +117,9 @@ static void other_members_of_a_text_are_read_as_well(void **state) {
     (void)state;
     assert_comes_out(
         STR("data: {\"n\":1.50,\"text\":\"hi x\",\"by\":\"a@b.example\"}\n\ndata: [DONE]\n\n"),
-        RULES, "data: {\"n\":1.50,\"text\":\"hi \",\"by\":\"[REDACTED-EMAIL]\"}\n\n"
-               "data: {\"delta\":\"x\"}\n\n" END("0"));
+        RULES,
+        "data: {\"n\":1.50,\"text\":\"hi \",\"by\":\"[REDACTED-EMAIL]\"}\n\n"
+        "data: {\"delta\":\"x\"}\n\n" END("0"));
 }
 
 static void data_that_is_no_json_is_text(void **state) {
@@ -134,10 +136,10 @@ static void a_block_ends_the_stream(void **state) {
     (void)state;
     assert_comes_out(STR(DELTA("a bo") DELTA("mb") DELTA("more")), RULES,
                      DELTA("a ") BLOCKED END("0"));
-    assert_comes_out(STR("event: step\ndata: {\"description\":\"Bomb\"}\n\n" DELTA("more")), RULES,
-                     BLOCKED END("0"));
-    assert_comes_out(STR("event: result\ndata: {\"output\":[\"bomb\"]}\n\n" DELTA("more")), RULES,
-                     BLOCKED END("0"));
+    assert_comes_out(STR("event: step\ndata: {\"description\":\"Bomb\"}\n\n" DELTA("more")),
+                     RULES, BLOCKED END("0"));
+    assert_comes_out(STR("event: result\ndata: {\"output\":[\"bomb\"]}\n\n" DELTA("more")),
+                     RULES, BLOCKED END("0"));
     assert_comes_out(STR("event: done\ndata: {\"x\":\"bomb\"}\n\n" DELTA("more")), RULES,
                      BLOCKED END("0"));
 }

@@ -13,12 +13,20 @@ static void take(struct proxy_response *response, const char *const *lines) {
 
 static void fields_of_one_connection_do_not_pass(void **state) {
     (void)state;
-    static const char *const lines[] = {
-        "HTTP/1.1 200", "Content-Type: text/x", "Connection: x-a, X-B ,keep-alive",
-        "X-A: 1",       "x-b: 2",               "Keep-Alive: 5",
-        "Upgrade: x",   "TE: x",                "Trailer: x",
-        "X-Trace-Id: agent", "X-Latency-Ms: 1", "X-C: 3",
-        "",             NULL};
+    static const char *const lines[] = {"HTTP/1.1 200",
+                                        "Content-Type: text/x",
+                                        "Connection: x-a, X-B ,keep-alive",
+                                        "X-A: 1",
+                                        "x-b: 2",
+                                        "Keep-Alive: 5",
+                                        "Upgrade: x",
+                                        "TE: x",
+                                        "Trailer: x",
+                                        "X-Trace-Id: agent",
+                                        "X-Latency-Ms: 1",
+                                        "X-C: 3",
+                                        "",
+                                        NULL};
     struct proxy_response response;
     proxy_response_init(&response);
     take(&response, lines);
@@ -31,7 +39,7 @@ static void fields_of_one_connection_do_not_pass(void **state) {
 
 static void an_informational_head_is_discarded(void **state) {
     (void)state;
-    static const char *const lines[] = {"HTTP/1.1 103", "Link: x", "",      "HTTP/1.1 404",
+    static const char *const lines[] = {"HTTP/1.1 103", "Link: x", "",  "HTTP/1.1 404",
                                         "X-A: 1",       "",        NULL};
     struct proxy_response response;
     proxy_response_init(&response);
@@ -74,7 +82,8 @@ static void types_are_compared_without_their_parameters(void **state) {
     assert_true(proxy_is_json(STR("application/problem+json")));
     assert_false(proxy_is_json(STR("application/json-seq")));
     assert_false(proxy_is_json(STR("")));
-    assert_true(proxy_is_type(STR("text/event-stream;charset=utf-8"), STR("text/event-stream")));
+    assert_true(
+        proxy_is_type(STR("text/event-stream;charset=utf-8"), STR("text/event-stream")));
     assert_false(proxy_is_type(STR("text/event-stream2"), STR("text/event-stream")));
 }
 

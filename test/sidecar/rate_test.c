@@ -60,8 +60,8 @@ static void the_buckets_are_bounded_and_full_ones_are_forgotten(void **state) {
 
 static void what_is_no_rate_is_refused(void **state) {
     (void)state;
-    static const char *const bad[] = {"", "5", "5/", "/s", "5/d", "-1/s", "0/s", "1.5/s",
-                                      "1000001/s", "5/ s"};
+    static const char *const bad[] = {"",     "5",   "5/",    "/s",        "5/d",
+                                      "-1/s", "0/s", "1.5/s", "1000001/s", "5/ s"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct sidecar_rate limit;
         struct err e;

@@ -7,11 +7,11 @@ MACHINE(relay)
 static void a_relay_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {
-        "reading waiting",     "reading asking",  "reading answered",    "reading over",
-        "waiting asking",      "waiting answered", "waiting over",        "asking collecting",
-        "asking passing",      "asking events",   "asking answered",     "asking over",
-        "collecting answered", "collecting over", "passing answered",    "passing over",
-        "events answered",     "events over",     "answered over",
+        "reading waiting",     "reading asking",   "reading answered", "reading over",
+        "waiting asking",      "waiting answered", "waiting over",     "asking collecting",
+        "asking passing",      "asking events",    "asking answered",  "asking over",
+        "collecting answered", "collecting over",  "passing answered", "passing over",
+        "events answered",     "events over",      "answered over",
     };
     assert_moves(&relay_machine, RELAY_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }

@@ -37,8 +37,9 @@ static void the_second_waits_and_the_third_gets_it_again(void **state) {
     struct waits first, second;
     init(&first);
     init(&second);
-    assert_int_equal(replays_claim(replays, STR("k"), STR("r"), 0, &first.waiter, &run, &answer),
-                     REPLAY_RUN);
+    assert_int_equal(
+        replays_claim(replays, STR("k"), STR("r"), 0, &first.waiter, &run, &answer),
+        REPLAY_RUN);
     assert_int_equal(
         replays_claim(replays, STR("k"), STR("r"), 0, &second.waiter, &run, &answer),
         REPLAY_WAIT);
@@ -69,10 +70,12 @@ static void a_key_that_is_given_back_can_be_claimed(void **state) {
     struct waits stays, leaves;
     init(&stays);
     init(&leaves);
-    assert_int_equal(replays_claim(replays, STR("k"), STR("r"), 0, &stays.waiter, &run, &answer),
-                     REPLAY_RUN);
-    assert_int_equal(replays_claim(replays, STR("k"), STR("r"), 0, &stays.waiter, &run, &answer),
-                     REPLAY_WAIT);
+    assert_int_equal(
+        replays_claim(replays, STR("k"), STR("r"), 0, &stays.waiter, &run, &answer),
+        REPLAY_RUN);
+    assert_int_equal(
+        replays_claim(replays, STR("k"), STR("r"), 0, &stays.waiter, &run, &answer),
+        REPLAY_WAIT);
     assert_int_equal(
         replays_claim(replays, STR("k"), STR("r"), 0, &leaves.waiter, &run, &answer),
         REPLAY_WAIT);

@@ -35,18 +35,20 @@ static void assert_written(const char *object, struct reserved fields, const cha
 
 static void our_fields_come_last_and_the_others_stay_as_they_came(void **state) {
     (void)state;
-    assert_written("{\"output\": 1.50 , \"a\\u0062\":[ 1 ]}", known,
-                   "{\"output\":1.50,\"a\\u0062\":[ 1 ],\"trace_id\":\"t\",\"tokens\":{\"input\":"
-                   "1,\"output\":2,\"total\":3},\"cost_usd\":0.0125,\"model\":\"m\",\"latency_"
-                   "ms\":4}");
+    assert_written(
+        "{\"output\": 1.50 , \"a\\u0062\":[ 1 ]}", known,
+        "{\"output\":1.50,\"a\\u0062\":[ 1 ],\"trace_id\":\"t\",\"tokens\":{\"input\":"
+        "1,\"output\":2,\"total\":3},\"cost_usd\":0.0125,\"model\":\"m\",\"latency_"
+        "ms\":4}");
     assert_written(NULL, unknown, "{\"trace_id\":\"t\",\"latency_ms\":0}");
 }
 
 static void an_agents_values_go_however_they_are_spelled(void **state) {
     (void)state;
-    assert_written("{\"tokens\":1,\"mod\\u0065l\":2,\"cost_usd\":3,\"trace_id\":4,\"latency_ms\":"
-                   "5,\"model\":6}",
-                   unknown, "{\"trace_id\":\"t\",\"latency_ms\":0}");
+    assert_written(
+        "{\"tokens\":1,\"mod\\u0065l\":2,\"cost_usd\":3,\"trace_id\":4,\"latency_ms\":"
+        "5,\"model\":6}",
+        unknown, "{\"trace_id\":\"t\",\"latency_ms\":0}");
 }
 
 static void tokens_have_three_forms(void **state) {
@@ -60,7 +62,8 @@ static void tokens_have_three_forms(void **state) {
     assert_written("{}", fields, "{\"trace_id\":\"t\",\"latency_ms\":4}");
     fields.tokens = RESERVED_TOKENS_OBJECT;
     fields.output = fields.total = TOKENS_UNKNOWN;
-    assert_written("{}", fields, "{\"trace_id\":\"t\",\"tokens\":{\"input\":1},\"latency_ms\":4}");
+    assert_written("{}", fields,
+                   "{\"trace_id\":\"t\",\"tokens\":{\"input\":1},\"latency_ms\":4}");
 }
 
 static void a_failure_gets_only_the_trace_id(void **state) {
@@ -79,8 +82,8 @@ static void usage_is_read_in_the_names_of_the_vendors(void **state) {
         int64_t input, output, total;
         const char *model;
     } rows[] = {
-        {"{\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2,\"total_tokens\":4}}", 1, 2, 4,
-         ""},
+        {"{\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2,\"total_tokens\":4}}", 1, 2,
+         4, ""},
         {"{\"usage\":{\"input_tokens\":1,\"output_tokens\":2,\"model\":\"m\"}}", 1, 2, 3, "m"},
         {"{\"metadata\":{\"model\":\"m\",\"usage\":{\"promptTokenCount\":1}}}", 1, -1, -1, "m"},
         {"{\"model\":\"m\",\"usage\":{\"total\":9,\"input\":-1}}", -1, -1, 9, "m"},

@@ -183,8 +183,7 @@ void outcome_note(struct outcome *outcome, const struct event *event) {
         open_call(outcome, event->tool_call.call_id, event->tool_call.tool,
                   event->tool_call.args, event->at_ms);
     if (event->kind == EVENT_TOOL_RESULT) close_call(outcome, event);
-    if (event->kind == EVENT_USAGE && outcome->tells_usage)
-        note_usage(outcome, &event->usage);
+    if (event->kind == EVENT_USAGE && outcome->tells_usage) note_usage(outcome, &event->usage);
 }
 
 /* --- the response object ------------------------------------------------------------------ */

@@ -28,7 +28,7 @@ struct outcome {
     bool tells_usage; /* a sidecar is in front: it counts by what the answer says */
     struct {
         bool known;
-        struct text model;                /* of the last call */
+        struct text model;                 /* of the last call */
         int64_t prompt, completion, total; /* sums, or TOKENS_UNKNOWN */
     } usage;
 };

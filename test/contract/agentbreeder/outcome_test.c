@@ -62,7 +62,8 @@ static void a_run_without_words_has_an_empty_output(void **state) {
     outcome_done(&outcome);
 }
 
-static void used(struct outcome *outcome, const char *model, int64_t prompt, int64_t completion) {
+static void used(struct outcome *outcome, const char *model, int64_t prompt,
+                 int64_t completion) {
     struct event_usage usage = USAGE_UNKNOWN;
     usage.model = str_from(model);
     usage.prompt = prompt;
