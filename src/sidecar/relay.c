@@ -89,24 +89,33 @@ void relay_end(struct relay *relay, const struct replay_answer *answer) {
     relay_settle(relay);
 }
 
-void relay_refuse(struct relay *relay, int status, struct str code, struct str message,
-                  bool keep_key) {
-    struct refusal refusal = {.status = status,
-                              .code = code,
-                              .message = message,
-                              .trace_id = trace_id(&relay->trace)};
+/* Send a refusal and end. keep_key: a retry gets the same. */
+static void end_refused(struct relay *relay, const struct refusal *refusal, bool keep_key) {
     struct buf body;
-    if (relay->exchange) refusal_send(relay->exchange, &refusal);
+    if (relay->exchange) refusal_send(relay->exchange, refusal);
     buf_init(&body, 64 * KIB);
-    refusal_write(&refusal, &body);
-    const struct replay_answer answer = {status, STR("application/json"),
+    refusal_write(refusal, &body);
+    const struct replay_answer answer = {refusal->status, STR("application/json"),
                                          trace_id(&relay->trace), buf_str(&body)};
     relay_end(relay, keep_key ? &answer : NULL);
     buf_done(&body);
 }
 
-void relay_block(struct relay *relay, const struct filter_result *result, const char *what) {
+void relay_refuse(struct relay *relay, int status, struct str code, struct str message,
+                  bool keep_key) {
+    end_refused(relay,
+                &(struct refusal){.status = status,
+                                  .code = code,
+                                  .message = message,
+                                  .trace_id = trace_id(&relay->trace)},
+                keep_key);
+}
+
+/* A run whose answer was blocked may have had an effect. */
+void relay_block(struct relay *relay, const struct filter_result *result,
+                 enum relay_text text) {
     struct str rule = guardrail_name(result->blocked_by);
+    const char *what = text == RELAY_REQUEST ? "the request" : "the answer";
     char message[256];
     struct buf details;
     relay->sidecar->counts.blocked++;
@@ -120,15 +129,15 @@ void relay_block(struct relay *relay, const struct filter_result *result, const 
     json_open_object(&json);
     json_member_str(&json, "rule", rule);
     json_close(&json);
-    if (relay->exchange)
-        refusal_send(relay->exchange, &(struct refusal){.status = 403,
-                                                        .code = STR("GUARDRAIL_BLOCKED"),
-                                                        .message = str_from(message),
-                                                        .details = buf_str(&details),
-                                                        .rule = rule,
-                                                        .trace_id = trace_id(&relay->trace)});
+    end_refused(relay,
+                &(struct refusal){.status = 403,
+                                  .code = STR("GUARDRAIL_BLOCKED"),
+                                  .message = str_from(message),
+                                  .details = buf_str(&details),
+                                  .rule = rule,
+                                  .trace_id = trace_id(&relay->trace)},
+                text == RELAY_ANSWER);
     buf_done(&details);
-    relay_end(relay, NULL);
 }
 
 /* --- idempotency ------------------------------------------------------------------------------ */
@@ -227,7 +236,7 @@ static bool pass_rules(struct relay *relay) {
     }
     buf_done(&passed);
     if (!good) {
-        relay_block(relay, &result, "the request");
+        relay_block(relay, &result, RELAY_REQUEST);
         return false;
     }
     if (changed && !fits)

@@ -106,8 +106,9 @@ void relay_move(struct relay *relay, enum relay_state next);
 void relay_refuse(struct relay *relay, int status, struct str code, struct str message,
                   bool keep_key);
 
-/* The same with what a guardrail found. */
-void relay_block(struct relay *relay, const struct filter_result *result, const char *what);
+/* The same with what a guardrail found in the request, or in the answer of a run. */
+enum relay_text { RELAY_REQUEST, RELAY_ANSWER };
+void relay_block(struct relay *relay, const struct filter_result *result, enum relay_text text);
 
 /* The answer is complete, and has been given to the exchange if there is one. `answer`: NULL: a
  * key is given back. */

@@ -207,7 +207,7 @@ static bool pass_rules(struct relay *relay, struct buf *out) {
     struct filter_result result;
     if (filter_json(relay->sidecar->answer_rules, buf_str(&relay->answer), out, &result))
         return true;
-    relay_block(relay, &result, "the answer");
+    relay_block(relay, &result, RELAY_ANSWER);
     return false;
 }
 

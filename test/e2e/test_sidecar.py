@@ -1,6 +1,7 @@
 """weir sidecar: what the client sees, and what the agent behind it receives."""
 import contextlib
 import json
+import os
 import re
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from sidecar import TOKEN, Sidecar, deltas, events
 RESERVED = {"trace_id", "tokens", "cost_usd", "model", "latency_ms"}
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PATIENCE = 30
+HASTY = httpx.Timeout(PATIENCE, read=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -759,7 +761,7 @@ def test_a_request_with_a_key_outlives_its_client(plain, agent):
     agent.way = way
     with plain.http() as http:
         with pytest.raises(httpx.ReadTimeout):
-            http.post("/invoke", json={"input": "pay"}, headers={"idempotency-key": "k2"}, timeout=0.1)
+            http.post("/invoke", json={"input": "pay"}, headers={"idempotency-key": "k2"}, timeout=HASTY)
         go.set()
         answer = http.post("/invoke", json={"input": "pay"}, headers={"idempotency-key": "k2"})
     assert answer.json()["output"] == "you said: pay" and len(agent.asked) == 1
@@ -832,3 +834,56 @@ def test_the_page_says_every_setting_and_its_default():
             assert f"`{variable}`" in row[2]
         if preset:
             assert preset.removesuffix("s") in row[3], (key, preset)
+
+
+def test_an_answer_that_was_blocked_is_not_run_again(strict, agent):
+    agent.way = lambda link: link.answer({"output": "a bomb"})
+    with strict.http() as http:
+        answers = [http.post("/invoke", json={"input": "x"}, headers={"idempotency-key": "b1"}) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [403, 403] and len(agent.asked) == 1
+    assert answers[0].json() == answers[1].json()
+
+
+def test_without_a_token_everybody_may_ask_but_no_foreign_page(tmp_path, agent):
+    with running(tmp_path, agent, token=None) as sidecar, sidecar.http() as http:
+        assert http.post("/invoke", json={"input": "x"}).status_code == 200
+        assert http.post("/invoke", json={"input": "x"}, headers={"host": "agent.pod"}).status_code == 200
+        for page in ({"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}):
+            assert http.post("/invoke", json={"input": "x"}, headers=page).status_code == 403
+        assert http.get("/health", headers=page).status_code == 200
+
+
+def test_a_caller_that_leaves_while_it_waits_for_another_ones_run_does_no_harm(plain, agent):
+    go = threading.Event()
+
+    def way(link):
+        assert go.wait(PATIENCE)
+        say(link)
+
+    agent.way = way
+    key = {"idempotency-key": "w1"}
+    with plain.http() as http, plain.http(timeout=HASTY) as hasty:
+        answers = []
+        ask = threading.Thread(target=lambda: answers.append(http.post("/invoke", json={"input": "x"}, headers=key)))
+        ask.start()
+        agent.link()
+        for _ in range(3):
+            with pytest.raises(httpx.ReadTimeout):
+                hasty.post("/invoke", json={"input": "x"}, headers=key)
+        go.set()
+        ask.join(PATIENCE)
+    assert answers[0].status_code == 200 and len(agent.asked) == 1
+
+
+def test_hundreds_of_turns_leave_nothing_behind(plain, agent):
+    def descriptors():
+        return len(os.listdir(f"/proc/{plain.pid}/fd"))
+
+    agent.way = say
+    with plain.http() as http:
+        http.post("/invoke", json={"input": "x"})
+        before = descriptors()
+        for number in range(300):
+            path = ("/invoke", "/stream", "/other")[number % 3]
+            assert http.post(path, json={"input": "x"}).status_code == 200
+        eventually(lambda: descriptors() <= before + 2)
