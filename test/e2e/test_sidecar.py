@@ -247,7 +247,7 @@ def test_an_upload_streams_through_without_being_kept(tmp_path, agent):
             assert answer == {"first": 1000, "all": 1000 + 40 * 262144}
 
 
-def test_a_stream_comes_event_by_event(plain, agent):
+def test_a_stream_comes_event_by_event(strict, agent):
     go = threading.Semaphore(0)
 
     def way(link):
@@ -259,7 +259,7 @@ def test_a_stream_comes_event_by_event(plain, agent):
         link.send("0\r\n\r\n")
 
     agent.way = way
-    with plain.http() as http, http.stream("POST", "/stream", json={"input": "x"}) as answer:
+    with strict.http() as http, http.stream("POST", "/stream", json={"input": "x"}) as answer:
         assert answer.headers["content-type"] == "text/event-stream"
         assert answer.headers["cache-control"] == "no-cache"
         assert answer.headers["x-accel-buffering"] == "no"
@@ -366,9 +366,9 @@ def test_usage_in_the_answer_is_counted_and_priced(plain, agent, said, model, co
     assert answer.get("cost_usd") == cost
 
 
-def test_usage_posted_to_the_cost_helper_wins_and_is_summed(plain, agent):
+def test_usage_posted_to_the_cost_helper_wins_and_is_summed(strict, agent):
     def way(link):
-        with plain.helper("cost") as cost:
+        with strict.helper("cost") as cost:
             for model, tokens in (("gpt-4o-mini", 10), ("gpt-4o", 20)):
                 posted = {"model": model, "input_tokens": tokens, "output_tokens": 1}
                 posted["trace_id"] = link.asked.header("x-trace-id")
@@ -379,7 +379,7 @@ def test_usage_posted_to_the_cost_helper_wins_and_is_summed(plain, agent):
             link.stream(event({"output": "x", "usage": {"input_tokens": 1}}, "result"), DONE)
 
     agent.way = way
-    with plain.http() as http:
+    with strict.http() as http:
         for _ in range(2):  # a second run of the trace begins anew
             answer = http.post("/invoke", json={"input": "x"}, headers={"x-trace-id": TRACE}).json()
             assert answer["tokens"] == {"input": 30, "output": 2, "total": 32}
@@ -389,16 +389,16 @@ def test_usage_posted_to_the_cost_helper_wins_and_is_summed(plain, agent):
         assert name == "done" and done["tokens"]["total"] == 32 and done["model"] == "gpt-4o"
 
 
-def test_unknown_usage_stays_unknown_in_a_sum(plain, agent):
+def test_unknown_usage_stays_unknown_in_a_sum(strict, agent):
     def way(link):
-        with plain.helper("cost") as cost:
+        with strict.helper("cost") as cost:
             trace = link.asked.header("x-trace-id")
             cost.post("/cost", json={"model": "gpt-4o", "input_tokens": 5, "output_tokens": 5, "trace_id": trace})
             cost.post("/cost", json={"model": "gpt-4o", "input_tokens": 5, "trace_id": trace})
         link.answer({"output": "x"})
 
     agent.way = way
-    with plain.http() as http:
+    with strict.http() as http:
         answer = http.post("/invoke", json={"input": "x"}).json()
     assert answer["tokens"] == {"input": 10} and "cost_usd" not in answer
 
@@ -723,7 +723,7 @@ def test_too_many_requests_are_429_and_say_when(tmp_path, agent):
         assert len(agent.asked) == 3 * (number + 1)
 
 
-def test_a_request_with_a_key_runs_once(plain, agent):
+def test_a_request_with_a_key_runs_once(strict, agent):
     go = threading.Event()
 
     def way(link):
@@ -731,7 +731,7 @@ def test_a_request_with_a_key_runs_once(plain, agent):
         say(link)
 
     agent.way = way
-    with plain.http() as http:
+    with strict.http() as http:
         answers = []
         ask = lambda: answers.append(http.post("/invoke", json={"input": "pay"}, headers={"idempotency-key": "k1"}))
         threads = [threading.Thread(target=ask) for _ in range(5)]
@@ -751,7 +751,7 @@ def test_a_request_with_a_key_runs_once(plain, agent):
     assert len(agent.asked) == 1 and agent.last.header("idempotency-key") == "k1"
 
 
-def test_a_request_with_a_key_outlives_its_client(plain, agent):
+def test_a_request_with_a_key_outlives_its_client(strict, agent):
     go = threading.Event()
 
     def way(link):
@@ -759,7 +759,7 @@ def test_a_request_with_a_key_outlives_its_client(plain, agent):
         say(link)
 
     agent.way = way
-    with plain.http() as http:
+    with strict.http() as http:
         with pytest.raises(httpx.ReadTimeout):
             http.post("/invoke", json={"input": "pay"}, headers={"idempotency-key": "k2"}, timeout=HASTY)
         go.set()
@@ -767,9 +767,9 @@ def test_a_request_with_a_key_outlives_its_client(plain, agent):
     assert answer.json()["output"] == "you said: pay" and len(agent.asked) == 1
 
 
-def test_a_key_is_given_back_where_nothing_ran(plain, agent):
+def test_a_key_is_given_back_where_nothing_ran(strict, agent):
     key = {"idempotency-key": "k3"}
-    with plain.http() as http:
+    with strict.http() as http:
         agent.way = lambda link: link.answer({"error": {"code": "AGENT_NOT_LOADED", "message": "x"}}, "503 X")
         assert http.post("/invoke", json={"input": "x"}, headers=key).status_code == 503
         agent.way = say
@@ -853,7 +853,7 @@ def test_without_a_token_everybody_may_ask_but_no_foreign_page(tmp_path, agent):
         assert http.get("/health", headers=page).status_code == 200
 
 
-def test_a_caller_that_leaves_while_it_waits_for_another_ones_run_does_no_harm(plain, agent):
+def test_a_caller_that_leaves_while_it_waits_for_another_ones_run_does_no_harm(strict, agent):
     go = threading.Event()
 
     def way(link):
@@ -862,7 +862,7 @@ def test_a_caller_that_leaves_while_it_waits_for_another_ones_run_does_no_harm(p
 
     agent.way = way
     key = {"idempotency-key": "w1"}
-    with plain.http() as http, plain.http(timeout=HASTY) as hasty:
+    with strict.http() as http, strict.http(timeout=HASTY) as hasty:
         answers = []
         ask = threading.Thread(target=lambda: answers.append(http.post("/invoke", json={"input": "x"}, headers=key)))
         ask.start()
