@@ -54,6 +54,13 @@ def plain(tmp_path_factory, agent):
 
 
 @pytest.fixture(scope="module")
+def usual(tmp_path_factory, agent):
+    """As it comes: an agent has minutes."""
+    with running(tmp_path_factory.mktemp("usual"), agent) as sidecar:
+        yield sidecar
+
+
+@pytest.fixture(scope="module")
 def strict(tmp_path_factory, agent):
     """Every text passes the rules, both ways."""
     rules = [
@@ -247,7 +254,7 @@ def test_an_upload_streams_through_without_being_kept(tmp_path, agent):
             assert answer == {"first": 1000, "all": 1000 + 40 * 262144}
 
 
-def test_a_stream_comes_event_by_event(strict, agent):
+def test_a_stream_comes_event_by_event(usual, agent):
     go = threading.Semaphore(0)
 
     def way(link):
@@ -259,7 +266,7 @@ def test_a_stream_comes_event_by_event(strict, agent):
         link.send("0\r\n\r\n")
 
     agent.way = way
-    with strict.http() as http, http.stream("POST", "/stream", json={"input": "x"}) as answer:
+    with usual.http() as http, http.stream("POST", "/stream", json={"input": "x"}) as answer:
         assert answer.headers["content-type"] == "text/event-stream"
         assert answer.headers["cache-control"] == "no-cache"
         assert answer.headers["x-accel-buffering"] == "no"
@@ -272,14 +279,14 @@ def test_a_stream_comes_event_by_event(strict, agent):
 
 
 @pytest.mark.parametrize("path", ["/invoke", "/stream"])
-def test_a_client_that_leaves_closes_the_agents_connection_at_once(plain, agent, path):
+def test_a_client_that_leaves_closes_the_agents_connection_at_once(usual, agent, path):
     def way(link):
         if path == "/stream":
             link.stream(event({"delta": "x"}), end=False)
         link.wait_closed()
 
     agent.way = way
-    with socket.create_connection(("127.0.0.1", plain.port("inbound"))) as sock:
+    with socket.create_connection(("127.0.0.1", usual.port("inbound"))) as sock:
         body = b'{"input":"x"}'
         head = f"POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: {len(body)}\r\n\r\n"
         sock.sendall(head.encode() + body)
@@ -289,7 +296,7 @@ def test_a_client_that_leaves_closes_the_agents_connection_at_once(plain, agent,
     began = time.monotonic()
     assert link.closed.wait(PATIENCE)
     assert time.monotonic() - began < 10
-    with plain.http() as http:
+    with usual.http() as http:
         agent.way = say
         assert http.post("/invoke", json={"input": "again"}).status_code == 200
 
@@ -366,9 +373,9 @@ def test_usage_in_the_answer_is_counted_and_priced(plain, agent, said, model, co
     assert answer.get("cost_usd") == cost
 
 
-def test_usage_posted_to_the_cost_helper_wins_and_is_summed(strict, agent):
+def test_usage_posted_to_the_cost_helper_wins_and_is_summed(usual, agent):
     def way(link):
-        with strict.helper("cost") as cost:
+        with usual.helper("cost") as cost:
             for model, tokens in (("gpt-4o-mini", 10), ("gpt-4o", 20)):
                 posted = {"model": model, "input_tokens": tokens, "output_tokens": 1}
                 posted["trace_id"] = link.asked.header("x-trace-id")
@@ -379,7 +386,7 @@ def test_usage_posted_to_the_cost_helper_wins_and_is_summed(strict, agent):
             link.stream(event({"output": "x", "usage": {"input_tokens": 1}}, "result"), DONE)
 
     agent.way = way
-    with strict.http() as http:
+    with usual.http() as http:
         for _ in range(2):  # a second run of the trace begins anew
             answer = http.post("/invoke", json={"input": "x"}, headers={"x-trace-id": TRACE}).json()
             assert answer["tokens"] == {"input": 30, "output": 2, "total": 32}
@@ -389,16 +396,16 @@ def test_usage_posted_to_the_cost_helper_wins_and_is_summed(strict, agent):
         assert name == "done" and done["tokens"]["total"] == 32 and done["model"] == "gpt-4o"
 
 
-def test_unknown_usage_stays_unknown_in_a_sum(strict, agent):
+def test_unknown_usage_stays_unknown_in_a_sum(usual, agent):
     def way(link):
-        with strict.helper("cost") as cost:
+        with usual.helper("cost") as cost:
             trace = link.asked.header("x-trace-id")
             cost.post("/cost", json={"model": "gpt-4o", "input_tokens": 5, "output_tokens": 5, "trace_id": trace})
             cost.post("/cost", json={"model": "gpt-4o", "input_tokens": 5, "trace_id": trace})
         link.answer({"output": "x"})
 
     agent.way = way
-    with strict.http() as http:
+    with usual.http() as http:
         answer = http.post("/invoke", json={"input": "x"}).json()
     assert answer["tokens"] == {"input": 10} and "cost_usd" not in answer
 
@@ -723,7 +730,7 @@ def test_too_many_requests_are_429_and_say_when(tmp_path, agent):
         assert len(agent.asked) == 3 * (number + 1)
 
 
-def test_a_request_with_a_key_runs_once(strict, agent):
+def test_a_request_with_a_key_runs_once(usual, agent):
     go = threading.Event()
 
     def way(link):
@@ -731,7 +738,7 @@ def test_a_request_with_a_key_runs_once(strict, agent):
         say(link)
 
     agent.way = way
-    with strict.http() as http:
+    with usual.http() as http:
         answers = []
         ask = lambda: answers.append(http.post("/invoke", json={"input": "pay"}, headers={"idempotency-key": "k1"}))
         threads = [threading.Thread(target=ask) for _ in range(5)]
@@ -751,7 +758,7 @@ def test_a_request_with_a_key_runs_once(strict, agent):
     assert len(agent.asked) == 1 and agent.last.header("idempotency-key") == "k1"
 
 
-def test_a_request_with_a_key_outlives_its_client(strict, agent):
+def test_a_request_with_a_key_outlives_its_client(usual, agent):
     go = threading.Event()
 
     def way(link):
@@ -759,7 +766,7 @@ def test_a_request_with_a_key_outlives_its_client(strict, agent):
         say(link)
 
     agent.way = way
-    with strict.http() as http:
+    with usual.http() as http:
         with pytest.raises(httpx.ReadTimeout):
             http.post("/invoke", json={"input": "pay"}, headers={"idempotency-key": "k2"}, timeout=HASTY)
         go.set()
@@ -767,9 +774,9 @@ def test_a_request_with_a_key_outlives_its_client(strict, agent):
     assert answer.json()["output"] == "you said: pay" and len(agent.asked) == 1
 
 
-def test_a_key_is_given_back_where_nothing_ran(strict, agent):
+def test_a_key_is_given_back_where_nothing_ran(usual, agent):
     key = {"idempotency-key": "k3"}
-    with strict.http() as http:
+    with usual.http() as http:
         agent.way = lambda link: link.answer({"error": {"code": "AGENT_NOT_LOADED", "message": "x"}}, "503 X")
         assert http.post("/invoke", json={"input": "x"}, headers=key).status_code == 503
         agent.way = say
@@ -853,7 +860,7 @@ def test_without_a_token_everybody_may_ask_but_no_foreign_page(tmp_path, agent):
         assert http.get("/health", headers=page).status_code == 200
 
 
-def test_a_caller_that_leaves_while_it_waits_for_another_ones_run_does_no_harm(strict, agent):
+def test_a_caller_that_leaves_while_it_waits_for_another_ones_run_does_no_harm(usual, agent):
     go = threading.Event()
 
     def way(link):
@@ -862,7 +869,7 @@ def test_a_caller_that_leaves_while_it_waits_for_another_ones_run_does_no_harm(s
 
     agent.way = way
     key = {"idempotency-key": "w1"}
-    with strict.http() as http, strict.http(timeout=HASTY) as hasty:
+    with usual.http() as http, usual.http(timeout=HASTY) as hasty:
         answers = []
         ask = threading.Thread(target=lambda: answers.append(http.post("/invoke", json={"input": "x"}, headers=key)))
         ask.start()
@@ -875,12 +882,12 @@ def test_a_caller_that_leaves_while_it_waits_for_another_ones_run_does_no_harm(s
     assert answers[0].status_code == 200 and len(agent.asked) == 1
 
 
-def test_hundreds_of_turns_leave_nothing_behind(plain, agent):
+def test_hundreds_of_turns_leave_nothing_behind(usual, agent):
     def descriptors():
-        return len(os.listdir(f"/proc/{plain.pid}/fd"))
+        return len(os.listdir(f"/proc/{usual.pid}/fd"))
 
     agent.way = say
-    with plain.http() as http:
+    with usual.http() as http:
         http.post("/invoke", json={"input": "x"})
         before = descriptors()
         for number in range(300):
