@@ -15,6 +15,9 @@
 /* At most this much is handed to the connection at once. */
 #define WRITE_BYTES (64 * KIB)
 
+/* Shorter than any server keeps an idle connection. */
+#define FRESH_MS 1000
+
 struct forward {
     struct place *place;
     struct text url_text;
@@ -183,7 +186,7 @@ static void forward_on_sent(void *ctx) {
 
 static void forward_on_end(const struct err *why, bool lost, void *ctx) {
     struct forward *forward = ctx;
-    (void)lost; /* its connection was never idle */
+    (void)lost; /* it may have been read nevertheless */
     forward->link = NULL;
     forward_end(forward, why);
 }
@@ -208,11 +211,24 @@ static void forward_on_dialled(int fd, const struct err *why, void *ctx) {
         link_new(forward->place, fd, &forward->url, HTTP_ANYWHERE, &link_events, forward);
 }
 
+/* Servers close connections that were idle for some seconds. A body in pieces needs a new
+ * connection, because it could not be kept afterwards. */
+static bool find_link(struct forward *forward) {
+    if (forward->open) return false;
+    forward->link = link_find_fresh(forward->place, &forward->url, HTTP_ANYWHERE, FRESH_MS,
+                                    &link_events, forward);
+    return forward->link != NULL;
+}
+
 static void forward_begin(void *ctx) {
     struct forward *forward = ctx;
-    watch(&forward->connect, forward->connect_ms);
     watch(&forward->first_byte, forward->first_byte_ms);
     watch(&forward->total, forward->total_ms);
+    if (find_link(forward)) {
+        forward_on_ready(forward);
+        return;
+    }
+    watch(&forward->connect, forward->connect_ms);
     forward->dial = dial_new(forward->place, forward->url.host, forward->url.port,
                              HTTP_ANYWHERE, forward_on_dialled, forward);
 }

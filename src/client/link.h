@@ -49,6 +49,11 @@ struct link_events {
 struct link *link_find(struct place *place, const struct url *url, enum http_reach reach,
                        const struct link_events *events, void *ctx);
 
+/* The same, but only a link that has been idle for less than this: its server is not about to
+ * close it. */
+struct link *link_find_fresh(struct place *place, const struct url *url, enum http_reach reach,
+                             uint64_t idle_max_ms, const struct link_events *events, void *ctx);
+
 /* A link over a connected socket, which is taken. `reach` is the rule its address
  * was checked by; a public-only link is not kept for other calls. on_ready is not called before
  * this returns. */

@@ -25,6 +25,10 @@ const struct guardrail *events_blocked_by(const struct events *events) {
     return events->filter.result.blocked_by;
 }
 
+bool events_ended_well(const struct events *events) {
+    return events->over && events->ended && !events_blocked_by(events);
+}
+
 /* --- writing ---------------------------------------------------------------------------------- */
 
 static void put_data(struct str data, struct buf *out) {
@@ -295,6 +299,7 @@ static bool on_frame(const struct sse_frame *frame, void *ctx) {
     struct events *events = ctx;
     bool ends = events->options.terminates && !frame->event.len && frame->data.at &&
                 str_equal(str_trim(frame->data), STR("[DONE]"));
+    events->ended |= ends;
     if (ends || !take_frame(events, frame)) finish(events, NULL, events->out);
     return !events->over;
 }

@@ -46,6 +46,7 @@ struct events {
     struct buf *out;       /* during a feed */
     struct text done;      /* the agent's own object */
     bool resulted, failed; /* `result` or an error came */
+    bool ended;            /* the agent sent [DONE] */
     bool over;             /* [DONE] was written, or the end of another stream */
 };
 
@@ -59,6 +60,9 @@ MUST_CHECK bool events_feed(struct events *events, struct str bytes, struct buf 
 /* The agent's stream has ended before events_feed() returned false. `why`: how, if it broke.
  * Append the end. */
 void events_end(struct events *events, const struct err *why, struct buf *out);
+
+/* Whether the stream is over because the agent sent [DONE]. */
+bool events_ended_well(const struct events *events);
 
 /* The rule that has blocked the stream, or NULL. */
 const struct guardrail *events_blocked_by(const struct events *events);

@@ -165,7 +165,6 @@ bool proxy_write_request(const struct proxy_request *request, struct buf *out, s
     if (request->trace) put_trace(request->trace, out);
     if (request->plain) put(out, STR("Accept-Encoding"), STR("identity"));
     put_framing(request->body, out);
-    put(out, STR("Connection"), STR("close"));
     buf_append(out, STR("\r\n"));
     return (buf_ok(out) && out->len <= HEAD_MAX_BYTES) ||
            err_set(e, ERR_TOO_LARGE, "the headers of the request are too long");

@@ -17,6 +17,9 @@
 #define SLOW_MS 10000
 #define SLOW_BYTES (10 * KIB)
 
+/* How long an agent may take to end its stream after [DONE]. */
+#define DRAIN_MS 5000
+
 /* Of a body that is passed on, this much may wait for the agent. */
 #define UNSENT_BYTES (64 * KIB)
 
@@ -67,8 +70,13 @@ static void relay_free(struct relay *relay) {
     free(relay);
 }
 
+static void leave_agent(struct relay *relay) {
+    if (relay->forward) forward_cancel(relay->forward);
+    relay->forward = NULL;
+}
+
 void relay_settle(struct relay *relay) {
-    if (relay->exchange || relay->state != RELAY_ANSWERED) return;
+    if (relay->exchange || relay->forward || relay->state != RELAY_ANSWERED) return;
     relay_move(relay, RELAY_OVER);
     relay_free(relay);
 }
@@ -76,9 +84,10 @@ void relay_settle(struct relay *relay) {
 void relay_end(struct relay *relay, const struct replay_answer *answer) {
     struct sidecar *sidecar = relay->sidecar;
     struct replay *run = relay->run;
-    if (relay->forward) forward_cancel(relay->forward);
-    relay->forward = NULL;
+    bool drains = relay->forward && relay->drains;
+    if (!drains) leave_agent(relay);
     timer_stop(&relay->slow);
+    if (drains) timer_start(&relay->slow, DRAIN_MS);
     timer_stop(&relay->heartbeat);
     replay_waiter_leave(&relay->waiter);
     accounts_close(sidecar->accounts, relay->account);
@@ -341,6 +350,11 @@ static void on_body_end(struct exchange *exchange, void *ctx) {
 static void on_slow(void *ctx) {
     struct relay *relay = ctx;
     bool agent_is_slow = relay->owed > 0;
+    if (relay->state == RELAY_ANSWERED) { /* draining */
+        leave_agent(relay);
+        relay_settle(relay);
+        return;
+    }
     if (agent_is_slow || relay->received - relay->slow_from >= SLOW_BYTES) {
         relay->slow_from = relay->received;
         timer_start(&relay->slow, SLOW_MS);
@@ -432,8 +446,13 @@ void relay_cut_all(struct sidecar *sidecar) {
         found = false;
         LIST_EACH(&sidecar->relays, link) {
             struct relay *relay = CONTAINER_OF(link, struct relay, link);
-            if (relay->exchange || relay->state == RELAY_ANSWERED) continue;
-            relay_end(relay, NULL);
+            if (relay->exchange) continue;
+            leave_agent(relay);
+            timer_stop(&relay->slow);
+            if (relay->state == RELAY_ANSWERED)
+                relay_settle(relay);
+            else
+                relay_end(relay, NULL);
             found = true;
             break;
         }

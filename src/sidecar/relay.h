@@ -8,7 +8,8 @@
  *
  * A request that the guardrails read is read whole first; every other one is passed on as it
  * comes, both ways, and the slower side paces the faster one. An answer is collected if
- * something in it must be rewritten. When the client leaves, the agent's connection closes at
+ * something in it must be rewritten. After [DONE] the agent gets a moment to end its stream, so
+ * that it does not take the end for a client that has left. When the client leaves, the agent's connection closes at
  * once; a request with an idempotency key runs on instead, and its answer is kept.
  *
  * Private to sidecar/.
@@ -87,6 +88,7 @@ struct relay {
     struct events events; /* in RELAY_EVENTS */
     bool has_events;
     bool paused; /* the client is slower than the agent */
+    bool drains; /* after [DONE] the agent may end its stream by itself */
     struct timer heartbeat;
     uint64_t sent_ms; /* when something last went to the client */
 };

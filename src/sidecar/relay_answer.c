@@ -172,6 +172,7 @@ static void take_events(struct relay *relay, struct str bytes) {
     bool more = events_feed(&relay->events, bytes, exchange_out(relay->exchange));
     relay->sent_ms = loop_now_ms(relay->sidecar->loop);
     if (!more) {
+        relay->drains = events_ended_well(&relay->events);
         end_events(relay);
         return;
     }
@@ -380,6 +381,10 @@ static void on_end(const struct err *why, enum http_stage stage, void *ctx) {
                       relay->trace.id);
         events_end(&relay->events, why, exchange_out(relay->exchange));
         end_events(relay);
+        return;
+    case RELAY_ANSWERED: /* it was drained */
+        timer_stop(&relay->slow);
+        relay_settle(relay);
         return;
     default: return;
     }

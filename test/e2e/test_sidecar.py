@@ -198,8 +198,7 @@ def test_the_agent_gets_the_request_as_it_was_sent(plain, agent):
     assert asked.header("x-forwarded-for") == "9.9.9.9, 127.0.0.1"
     assert asked.header("authorization") == f"Bearer {TOKEN}"
     assert asked.header("x-request-id") == "r1"
-    assert asked.header("connection") == "close"
-    assert not {"x-hop", "keep-alive", "te", "expect"} & set(asked.headers)
+    assert not {"x-hop", "keep-alive", "te", "expect", "connection"} & set(asked.headers)
     assert answer.json() == {"a": 1} and answer.headers["x-own"] == "yes"
     assert "x-drop" not in answer.headers
     assert answer.headers["x-trace-id"] == asked.header("x-trace-id")
@@ -426,6 +425,26 @@ def test_prices_of_the_settings_come_first(tmp_path, agent):
         assert http.post("/invoke", json={"input": "x"}).json()["cost_usd"] == 2.0
 
 
+def test_an_agent_ends_its_stream_by_itself_after_done(usual, agent):
+    left = []
+
+    def way(link):
+        link.stream(event({"delta": "a"}), DONE, end=False)
+        link.sock.settimeout(0.3)
+        try:
+            left.append(link.sock.recv(1))
+        except TimeoutError:
+            left.append("it waits")
+        link.send("0\r\n\r\n")
+        link.wait_closed()
+
+    agent.way = way
+    with usual.http() as http:
+        assert http.post("/stream", json={"input": "x"}).text.endswith("data: [DONE]\n\n")
+        eventually(lambda: left)
+    assert left == ["it waits"]
+
+
 def test_done_comes_right_before_done_and_merges_the_agents_own(plain, agent):
     pieces = [event({"delta": "a"}), event({"mood": "fine", "tokens": 5}, "done"), ": hi\n\n", DONE, event({"delta": "late"})]
     agent.way = lambda link: link.stream(*pieces)
@@ -566,6 +585,22 @@ def test_a_request_that_is_too_large_is_413(tmp_path, agent):
         assert http.post("/invoke", json={"input": "x" * 20000}).status_code == 413
         assert http.post("/invoke", content=(b"x" * 1000 for _ in range(20))).status_code == 413
         assert http.post("/invoke", json={"input": "x" * 5000}).status_code == 200
+
+
+def test_a_connection_is_used_again_and_a_request_on_it_is_never_repeated(usual, agent):
+    second = []
+
+    def way(link):
+        say(link)
+        second.append(link.head())  # and then it leaves without an answer
+
+    agent.way = way
+    with usual.http() as http:
+        assert http.post("/invoke", json={"input": "x"}).status_code == 200
+        assert http.post("/invoke", json={"input": "x"}).status_code == 502
+        assert len(second) == 1 and len(agent.asked) == 1
+        agent.way = say
+        assert http.post("/invoke", json={"input": "x"}).status_code == 200
 
 
 # --- an agent that fails ------------------------------------------------------------------------
