@@ -15,9 +15,6 @@
 /* At most this much is handed to the connection at once. */
 #define WRITE_BYTES (64 * KIB)
 
-/* Shorter than any server keeps an idle connection. */
-#define FRESH_MS 1000
-
 struct forward {
     struct place *place;
     struct text url_text;
@@ -211,23 +208,10 @@ static void forward_on_dialled(int fd, const struct err *why, void *ctx) {
         link_new(forward->place, fd, &forward->url, HTTP_ANYWHERE, &link_events, forward);
 }
 
-/* Servers close connections that were idle for some seconds. A body in pieces needs a new
- * connection, because it could not be kept afterwards. */
-static bool find_link(struct forward *forward) {
-    if (forward->open) return false;
-    forward->link = link_find_fresh(forward->place, &forward->url, HTTP_ANYWHERE, FRESH_MS,
-                                    &link_events, forward);
-    return forward->link != NULL;
-}
-
 static void forward_begin(void *ctx) {
     struct forward *forward = ctx;
     watch(&forward->first_byte, forward->first_byte_ms);
     watch(&forward->total, forward->total_ms);
-    if (find_link(forward)) {
-        forward_on_ready(forward);
-        return;
-    }
     watch(&forward->connect, forward->connect_ms);
     forward->dial = dial_new(forward->place, forward->url.host, forward->url.port,
                              HTTP_ANYWHERE, forward_on_dialled, forward);

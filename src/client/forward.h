@@ -2,8 +2,7 @@
  *
  * For a proxy: the head is written by the caller, the body is sent whole or in pieces, and the
  * response comes line by line and piece by piece, without redirects, decompression or retries.
- * A request is sent once: on a new connection, or on one that was used a moment ago. If the
- * server closes that one without an answer, the request fails, and may have arrived.
+ * Each request has a connection of its own, so it never arrives twice.
  *
  *     start ─▶ dialling ─▶ sending ─▶ reading ─▶ on_end      (on_line, on_body in their order)
  *

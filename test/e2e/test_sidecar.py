@@ -587,22 +587,6 @@ def test_a_request_that_is_too_large_is_413(tmp_path, agent):
         assert http.post("/invoke", json={"input": "x" * 5000}).status_code == 200
 
 
-def test_a_connection_is_used_again_and_a_request_on_it_is_never_repeated(usual, agent):
-    second = []
-
-    def way(link):
-        say(link)
-        second.append(link.head())  # and then it leaves without an answer
-
-    agent.way = way
-    with usual.http() as http:
-        assert http.post("/invoke", json={"input": "x"}).status_code == 200
-        assert http.post("/invoke", json={"input": "x"}).status_code == 502
-        assert len(second) == 1 and len(agent.asked) == 1
-        agent.way = say
-        assert http.post("/invoke", json={"input": "x"}).status_code == 200
-
-
 # --- an agent that fails ------------------------------------------------------------------------
 
 
