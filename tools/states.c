@@ -34,6 +34,7 @@
 #include "route/answer.h"
 #include "rpc/call.h"
 #include "server/conn.h"
+#include "sidecar/relay.h"
 #include "socketio/inner.h"
 #include "stream/close.h"
 #include "stream/share.h"
@@ -54,6 +55,7 @@
     }
 
 MACHINE(record)
+MACHINE(relay)
 MACHINE(admission)
 MACHINE(turn_call)
 MACHINE(long_reply)
@@ -171,6 +173,9 @@ static const struct machine {
     {"A question from agent to agent", "src/orchestrator/agent_asks.c",
      "What one agent asks another through the tool send_message_to_agent.",
      AGENT_ASK_STATE_COUNT, agent_ask_moves, agent_ask_name},
+    {"A request through the sidecar", "src/sidecar/relay.c",
+     "On its way to the agent, and its answer on the way back.", RELAY_STATE_COUNT, relay_moves,
+     relay_name},
     {"A model call",      "src/provider/remote_call.c", "One question to a vendor's API.",
      REMOTE_STATE_COUNT, remote_moves, remote_name},
     {"A media call",      "src/provider/media_work.c", "One question to a media provider.",

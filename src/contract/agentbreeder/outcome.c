@@ -27,6 +27,7 @@ void outcome_done(struct outcome *outcome) {
     for (size_t i = 0; i < outcome->open_call_count; i++) free(outcome->open_calls[i].room);
     free(outcome->open_calls);
     text_done(&outcome->session);
+    text_done(&outcome->usage.model);
     buf_done(&outcome->history);
 }
 
@@ -135,6 +136,40 @@ static void close_call(struct outcome *outcome, const struct event *event) {
     open_decided(outcome, event);
 }
 
+/* --- usage, for a sidecar ------------------------------------------------------------------- */
+
+static int64_t add_tokens(int64_t sum, int64_t more) {
+    if (sum == TOKENS_UNKNOWN || more == TOKENS_UNKNOWN) return TOKENS_UNKNOWN;
+    return usage_sum(sum, more);
+}
+
+/* A sum with an unknown part is unknown. */
+static void note_usage(struct outcome *outcome, const struct event_usage *more) {
+    if (!outcome->usage.known)
+        outcome->usage.prompt = outcome->usage.completion = outcome->usage.total = 0;
+    outcome->usage.known = true;
+    outcome->usage.prompt = add_tokens(outcome->usage.prompt, more->prompt);
+    outcome->usage.completion = add_tokens(outcome->usage.completion, more->completion);
+    outcome->usage.total = add_tokens(outcome->usage.total, more->total);
+    text_done(&outcome->usage.model);
+    outcome->usage.model = text_copy(more->model);
+}
+
+static void write_count(struct json_writer *json, const char *name, int64_t tokens) {
+    if (tokens != TOKENS_UNKNOWN) json_member_i64(json, name, tokens);
+}
+
+static void write_usage(const struct outcome *outcome, struct json_writer *json) {
+    if (!outcome->tells_usage || !outcome->usage.known) return;
+    json_member_object(json, "usage");
+    write_count(json, "input_tokens", outcome->usage.prompt);
+    write_count(json, "output_tokens", outcome->usage.completion);
+    write_count(json, "total_tokens", outcome->usage.total);
+    if (outcome->usage.model.len)
+        json_member_str(json, "model", text_str(outcome->usage.model));
+    json_close(json);
+}
+
 void outcome_note(struct outcome *outcome, const struct event *event) {
     /* A reader that joined later has not seen this event. */
     if (event->kind == EVENT_STARTED) {
@@ -148,6 +183,7 @@ void outcome_note(struct outcome *outcome, const struct event *event) {
         open_call(outcome, event->tool_call.call_id, event->tool_call.tool,
                   event->tool_call.args, event->at_ms);
     if (event->kind == EVENT_TOOL_RESULT) close_call(outcome, event);
+    if (event->kind == EVENT_USAGE && outcome->tells_usage) note_usage(outcome, &event->usage);
 }
 
 /* --- the response object ------------------------------------------------------------------ */
@@ -230,6 +266,7 @@ void outcome_write(const struct outcome *outcome, const struct event *event, str
         write_approval(outcome, event, &json);
         json_close(&json);
     }
+    write_usage(outcome, &json);
     json_close(&json);
     json_key(&json, STR("history"));
     json_open_array(&json);

@@ -21,6 +21,7 @@ static struct turn *turn_new(struct route_call *call, struct runtime_instance *i
     turn->call = call;
     turn->instance = instance;
     outcome_init(&turn->outcome);
+    turn->outcome.tells_usage = instance->settings->behind_sidecar;
     return turn;
 }
 
