@@ -271,7 +271,9 @@ static void tell_granted(void *ctx) {
 
 static void tell_refused(void *ctx) {
     struct lease *lease = ctx;
-    struct err why = lease->refusal;
+    struct err why = *lease->refusal;
+    free(lease->refusal);
+    lease->refusal = NULL;
     lease->events->refused(&why, lease->ctx);
 }
 
@@ -301,7 +303,8 @@ static void post_children_done(struct lease *lender) {
 static void session_refuse(struct lease *lease, const struct err *why) {
     list_remove(&lease->link);
     lease_move(lease, LEASE_IDLE);
-    lease->refusal = *why;
+    lease->refusal = MEM_NEW(struct err);
+    *lease->refusal = *why;
     loop_post(lease->loop, &lease->mail, tell_refused, lease);
 }
 

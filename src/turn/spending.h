@@ -22,7 +22,7 @@ struct run;
 
 struct spending {
     struct reservation reserved; /* for the call in flight */
-    struct ledger_wait budget;   /* its place in the queue for a budget, before the call */
+    struct ledger_wait *budget;  /* its place in the queue for a budget; NULL: none was needed */
     bool waits;                  /* in that queue: holds a reference until the answer */
     struct timer limit;          /* ends that wait */
     size_t prompt_bytes;         /* of the call in flight, for estimates */
@@ -37,6 +37,7 @@ struct spending {
 
 /* Clears everything and sets up the timer. */
 void spending_init(struct run *run);
+void spending_done(struct run *run);
 
 /* Reserve what the call may cost. False: the run has failed because a budget is used up, or it
  * waits for other calls to end and run_make_call() follows. */
