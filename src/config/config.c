@@ -148,13 +148,6 @@ bool config_is_loopback(struct str address) {
     return address.len == 0;
 }
 
-/* A listener that does not exist yet. Only its setting does. */
-static void warn_of_closed_doors(struct config *config) {
-    if (config->admin.len)
-        config_warn(config, "this version does not serve listen.admin; set it to off to "
-                            "silence this");
-}
-
 void config_warn_of_limit(struct config *config, const char *narrow, const char *wide,
                           const char *why) {
     uint64_t inner = setting_number(setting_by_key(config, str_from(narrow)), config);
@@ -281,7 +274,6 @@ static bool load(struct config *config, const struct config_input *input,
         return false;
     if (!check_all_bounds(config, e) && !config_goes_on(config, e)) return false;
     if (!check_store(config, e) && !config_goes_on(config, e)) return false;
-    warn_of_closed_doors(config);
     config_pod_warn(config, input);
     warn_of_limits(config);
     config_warn_of_budgets(config);

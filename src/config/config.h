@@ -41,7 +41,6 @@ struct config_limits {
 struct config {
     /* Addresses are host:port, [v6]:port, :port (every address) or unix:/path; empty = off.
      * Contracts bring the settings of their own listeners. */
-    struct str admin; /* not served */
     struct {
         struct str cert, key, ca; /* files; empty = none. With none, no TLS */
         struct str trust;         /* file or folder; empty = the system's authorities */

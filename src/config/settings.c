@@ -32,9 +32,7 @@ static const char *const tape_paces[] = {
 
 /* clang-format off */
 const struct setting settings[] = {
-    {.group = "Listening", .key = "listen.admin", .flag = "admin", .env = {"WEIR_ADMIN"}, ADDRESS(admin),
-     .preset = "off", .fixed = true, .help = "taken, but not served by this version: metrics"},
-    {.key = "ports_file", .flag = "ports-file", .env = {"WEIR_PORTS_FILE"}, PATH(ports_file),
+    {.group = "Listening", .key = "ports_file", .flag = "ports-file", .env = {"WEIR_PORTS_FILE"}, PATH(ports_file),
      .fixed = true, .help = "write the ports that were really taken here, as JSON, once ready"},
 
     {.group = "TLS", .key = "tls.cert", .flag = "tls-cert", .env = {"WEIR_TLS_CERT", "CRAWBL_TLS_CERT"},
