@@ -24,6 +24,17 @@ static inline sixteen sixteen_at(const char *at) {
     return bytes;
 }
 
+/* The lesser of each pair of bytes. */
+static inline sixteen sixteen_least(sixteen a, sixteen b) {
+#ifdef __SSE2__
+    typedef char signs __attribute__((vector_size(16)));
+    return (sixteen)__builtin_ia32_pminub128((signs)a, (signs)b);
+#else
+    sixteen less = (sixteen)(a < b);
+    return (a & less) | (b & ~less);
+#endif
+}
+
 /* The high bit of each byte, the first one lowest. Only some machines have this in one step. */
 #ifdef __SSE2__
 #define SIXTEEN_BITS 1

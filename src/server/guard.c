@@ -35,7 +35,8 @@ enum place {
 #define BIT(byte) (UINT64_C(1) << ((byte)&63))
 #define FROM_TO(first, last) (((BIT(last) - BIT(first)) | BIT(last)))
 static const uint64_t token_bits[2] = {
-    BIT('!') | FROM_TO('#', '\'') | BIT('*') | BIT('+') | BIT('-') | BIT('.') | FROM_TO('0', '9'),
+    BIT('!') | FROM_TO('#', '\'') | BIT('*') | BIT('+') | BIT('-') | BIT('.') |
+        FROM_TO('0', '9'),
     FROM_TO('A', 'Z') | FROM_TO('^', 'z') | BIT('|') | BIT('~'),
 };
 

@@ -305,10 +305,14 @@ static void http1_authenticated(struct conn *conn) {
 /* --- answers: the head -------------------------------------------------------------------- */
 
 static void put(struct gather *gather, struct str name, struct str value) {
-    gather_append(gather, name);
-    gather_append(gather, STR(": "));
-    gather_append(gather, value);
-    gather_append(gather, STR("\r\n"));
+    size_t len = name.len + 2 + value.len + 2;
+    char *at = gather->at + gather->len;
+    assert(len <= gather_room(gather));
+    memcpy(at, name.at, name.len);
+    memcpy(at + name.len, ": ", 2);
+    if (value.len) memcpy(at + name.len + 2, value.at, value.len);
+    memcpy(at + len - 2, "\r\n", 2);
+    gather->len += len;
 }
 
 #define DIGITS_MAX 20 /* of 64 bits, in decimal */

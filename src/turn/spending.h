@@ -22,16 +22,16 @@ struct run;
 
 struct spending {
     struct reservation reserved; /* for the call in flight */
-    struct ledger_wait *budget;  /* its place in the queue for a budget; NULL: none was needed */
-    bool waits;                  /* in that queue: holds a reference until the answer */
-    struct timer limit;          /* ends that wait */
-    size_t prompt_bytes;         /* of the call in flight, for estimates */
-    size_t output_bytes;         /* its reply and thinking so far */
-    size_t output_checked;       /* the part of them that the ledger was asked about */
-    struct amount spent;         /* by the turn's earlier calls */
-    struct turn_sums sums;       /* the known usage of all calls */
-    bool usage_due;              /* the call was made and has no usage event yet */
-    bool usage_noted;            /* its provider has counted: */
+    struct ledger_wait *budget; /* its place in the queue for a budget; NULL: none was needed */
+    bool waits;                 /* in that queue: holds a reference until the answer */
+    struct timer limit;         /* ends that wait */
+    size_t prompt_bytes;        /* of the call in flight, for estimates */
+    size_t output_bytes;        /* its reply and thinking so far */
+    size_t output_checked;      /* the part of them that the ledger was asked about */
+    struct amount spent;        /* by the turn's earlier calls */
+    struct turn_sums sums;      /* the known usage of all calls */
+    bool usage_due;             /* the call was made and has no usage event yet */
+    bool usage_noted;           /* its provider has counted: */
     struct event_usage usage;
 };
 

@@ -65,9 +65,15 @@ static inline bool copy_few(char *to, struct str text) {
 
 bool json_copy_plain(char *to, struct str text) {
     if (text.len < 16) return copy_few(to, text);
-    sixteen special = copy_sixteen(to + text.len - 16, text.at + text.len - 16);
-    for (size_t at = 0; at + 16 < text.len; at += 16)
+    sixteen special = copy_sixteen(to + text.len - 16, text.at + text.len - 16); /* twice */
+    size_t at = 0;
+    for (; at + 64 <= text.len; at += 64) {
         special |= copy_sixteen(to + at, text.at + at);
+        special |= copy_sixteen(to + at + 16, text.at + at + 16);
+        special |= copy_sixteen(to + at + 32, text.at + at + 32);
+        special |= copy_sixteen(to + at + 48, text.at + at + 48);
+    }
+    for (; at + 16 < text.len; at += 16) special |= copy_sixteen(to + at, text.at + at);
     return !sixteen_any(special);
 }
 

@@ -39,16 +39,22 @@ static inline sixteen line_ends(const char *at) {
     return (sixteen)((c == '\n') | (c == '\r'));
 }
 
+/* Whether one of the 64 bytes at `at` is a CR, an LF or another byte below these, of which texts
+ * have few. */
+static inline bool may_end_line(const char *at) {
+    sixteen head = sixteen_least(sixteen_at(at), sixteen_at(at + 16));
+    sixteen tail = sixteen_least(sixteen_at(at + 32), sixteen_at(at + 48));
+    return sixteen_any((sixteen)(sixteen_least(head, tail) <= '\r'));
+}
+
 /* Index of the first CR or LF, or bytes.len. Both are searched in one pass: separate searches
  * would rescan a stream that uses only CR. */
 static size_t find_line_end(struct str bytes) {
     size_t at = 0;
     const char *text = bytes.at;
-    for (; at + 64 <= bytes.len; at += 64) {
-        sixteen head = line_ends(text + at) | line_ends(text + at + 16);
-        if (sixteen_any(head | line_ends(text + at + 32) | line_ends(text + at + 48))) break;
-    }
-    for (; at + 16 <= bytes.len; at += 16) {
+    while (at + 16 <= bytes.len) {
+        while (at + 64 <= bytes.len && !may_end_line(text + at)) at += 64;
+        if (at + 16 > bytes.len) break;
         sixteen ends = line_ends(text + at);
 #ifdef SIXTEEN_BITS
         unsigned bits = sixteen_bits(ends);
@@ -56,6 +62,7 @@ static size_t find_line_end(struct str bytes) {
 #else
         if (sixteen_any(ends)) break;
 #endif
+        at += 16;
     }
     while (at < bytes.len && text[at] != '\n' && text[at] != '\r') at++;
     return at;
