@@ -14,6 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 typedef unsigned char sixteen __attribute__((vector_size(16)));
 
@@ -27,8 +30,7 @@ static inline sixteen sixteen_at(const char *at) {
 /* The lesser of each pair of bytes. */
 static inline sixteen sixteen_least(sixteen a, sixteen b) {
 #ifdef __SSE2__
-    typedef char signs __attribute__((vector_size(16)));
-    return (sixteen)__builtin_ia32_pminub128((signs)a, (signs)b);
+    return (sixteen)_mm_min_epu8((__m128i)a, (__m128i)b);
 #else
     sixteen less = (sixteen)(a < b);
     return (a & less) | (b & ~less);
