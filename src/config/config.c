@@ -130,10 +130,7 @@ static bool work_out_data(struct config *config, const struct config_input *inpu
 }
 
 static bool work_out(struct config *config, const struct config_input *input, struct err *e) {
-    bool pod = config_is_pod(config);
-    bool chosen = config_is_set(config, &config->data);
-    if (!chosen && !work_out_data(config, input, e)) return false;
-    if (!chosen && pod && !config_pod_data(config, e)) return false;
+    if (!config_is_set(config, &config->data) && !work_out_data(config, input, e)) return false;
     if (!config_is_set(config, &config->threads)) config->threads = allowed_cpus(input);
     if (config->threads > THREADS_MAX && !config_is_set(config, &config->threads))
         config->threads = THREADS_MAX;
@@ -214,6 +211,24 @@ const void *config_values(const struct config *config, const struct setting_rows
     return values_of(config, rows);
 }
 
+bool config_flag_is_unused(const struct config *config, struct str flag) {
+    const struct setting_rows *more;
+    for (size_t i = 0; (more = more_at(config, i)); i++) {
+        const char *const *unused = more->unused_flags;
+        for (; unused && *unused; unused++) {
+            if (str_equal(flag, str_from(*unused))) return true;
+        }
+    }
+    return false;
+}
+
+static void complete_more(struct config *config) {
+    const struct setting_rows *more;
+    for (size_t i = 0; (more = more_at(config, i)); i++) {
+        if (more->complete) more->complete(values_of(config, more), config);
+    }
+}
+
 static bool settle_more(struct config *config, const struct config_input *input,
                         struct err *e) {
     const struct setting_rows *more;
@@ -266,15 +281,13 @@ static bool load(struct config *config, const struct config_input *input,
     if (!config_apply_environment(config, input, e) || !config_apply_flags(config, flags, e))
         return false;
     config_warn_of_slips(config, input);
-    config_pod_model(config);
-    config_pod_search(config);
+    complete_more(config);
     if (!work_out(config, input, e) || !config_resolve_connectors(config, input, e) ||
         !config_resolve_breeders(config, input, e) || !config_resolve_guardrails(config, e) ||
         !config_resolve_models(config, input, e) || !settle_more(config, input, e))
         return false;
     if (!check_all_bounds(config, e) && !config_goes_on(config, e)) return false;
     if (!check_store(config, e) && !config_goes_on(config, e)) return false;
-    config_pod_warn(config, input);
     warn_of_limits(config);
     config_warn_of_budgets(config);
     return true;

@@ -1,169 +1,14 @@
 #include "session/session.h"
 
-#include "base/clock.h"
-#include "base/map.h"
+#include "base/buf.h"
 #include "base/mem.h"
-#include "base/striped.h"
-#include "base/text.h"
-#include "journal/journal.h"
-#include "loop/slots.h"
-#include "session/directory.h"
-#include "session/history_read.h"
-#include "session/idempotency_claims.h"
+#include "session/resident.h"
+#include "session/session_load.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdlib.h>
 
-#define STRIPE_COUNT 64
-#define STRIPE_RESIDENT_MAX (SESSIONS_RESIDENT_MAX / STRIPE_COUNT)
 #define KEY_MAX_BYTES (64 * KIB)
-#define LOAD_MAX_BYTES (1 * MIB)
-
-/* The state of a session; more of it is in the leases on its stack. */
-struct session {
-    struct session_stripe *stripe;
-    struct text key;
-    bool loaded;               /* the history was read from the store */
-    struct turn_record **late; /* records that arrived before that */
-    size_t late_count;
-    struct history *history; /* of finished turns */
-    struct list stack;       /* leases, the deepest child last */
-    struct list waiters;     /* leases, the oldest first */
-    struct list idle;        /* in the stripe's list, least recently used first */
-    uint64_t idle_since_ms;  /* when it became idle */
-};
-
-struct session_stripe {
-    pthread_mutex_t lock;
-    struct session_table *table;
-    struct map *sessions;
-    struct list idle;
-    size_t idle_count;
-};
-
-struct session_table {
-    struct store *store;
-    struct directory *directory;
-    struct idempotency_claims *claims;
-    struct slots *turns; /* turns at once, per workspace */
-    struct pending_approvals *approvals;
-    _Atomic uint64_t last_run;
-    struct history *empty;
-    struct striped *stripes;
-};
-
-/* One reading of a session from the store. */
-struct loading {
-    struct store_load load;
-    struct session *session;
-    struct buf names;
-};
-
-/* --- the states of a lease ---------------------------------------------------------------- */
-
-#define TO(state) (1u << (state))
-
-/* A lent lease may be released; its children are passed to its own lender. */
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[LEASE_STATE_COUNT] = {
-    /* clang-format off */
-    [LEASE_IDLE]    = {"idle",    TO(LEASE_WAITING) | TO(LEASE_HELD)},
-    [LEASE_WAITING] = {"waiting", TO(LEASE_HELD) | TO(LEASE_IDLE)},
-    [LEASE_HELD]    = {"held",    TO(LEASE_LENT) | TO(LEASE_IDLE)},
-    [LEASE_LENT]    = {"lent",    TO(LEASE_HELD) | TO(LEASE_IDLE)},
-    /* clang-format on */
-};
-
-struct str lease_state_name(enum lease_state state) {
-    return str_from(states[state].name);
-}
-
-bool lease_may_become(enum lease_state state, enum lease_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
-/* The only function that writes lease->state. Called with the stripe's lock held. */
-static void lease_move(struct lease *lease, enum lease_state next) {
-    assert(lease_may_become(lease->state, next));
-    lease->state = next;
-}
-
-/* --- table -------------------------------------------------------------------------------- */
-
-struct session_table *session_table_new(struct store *store) {
-    struct session_table *table = MEM_NEW(struct session_table);
-    table->store = store;
-    table->empty = history_new();
-    table->directory = directory_new();
-    table->claims = idempotency_claims_new();
-    table->turns =
-        slots_new(&(struct slots_limits){.all = SLOTS_NO_LIMIT, .queue_max = SIZE_MAX});
-    table->approvals = pending_approvals_new();
-    table->stripes = STRIPED_NEW(STRIPE_COUNT, struct session_stripe);
-    struct session_stripe *stripe;
-    for (size_t i = 0; (stripe = striped_at(table->stripes, i)); i++) {
-        stripe->table = table;
-        stripe->sessions = map_new();
-        list_init(&stripe->idle);
-    }
-    return table;
-}
-
-static void free_session(struct session *session) {
-    assert(list_empty(&session->stack) && list_empty(&session->waiters));
-    list_remove(&session->idle);
-    for (size_t i = 0; i < session->late_count; i++) turn_record_unref(session->late[i]);
-    free(session->late);
-    history_unref(session->history);
-    text_done(&session->key);
-    free(session);
-}
-
-void session_table_free(struct session_table *table) {
-    if (!table) return;
-    const struct session_stripe *stripe;
-    for (size_t i = 0; (stripe = striped_at(table->stripes, i)); i++) {
-        size_t at = 0;
-        struct str key;
-        void *session;
-        while (map_next(stripe->sessions, &at, &key, &session)) free_session(session);
-        map_free(stripe->sessions);
-    }
-    striped_free(table->stripes);
-    history_unref(table->empty);
-    directory_free(table->directory);
-    idempotency_claims_free(table->claims);
-    slots_free(table->turns);
-    pending_approvals_free(table->approvals);
-    free(table);
-}
-
-struct pending_approvals *session_table_approvals(struct session_table *table) {
-    return table->approvals;
-}
-
-struct slots *session_table_slots(struct session_table *table) {
-    return table->turns;
-}
-
-struct directory *session_table_directory(struct session_table *table) {
-    return table->directory;
-}
-
-struct idempotency_claims *session_table_claims(struct session_table *table) {
-    return table->claims;
-}
-
-struct store *session_table_store(struct session_table *table) {
-    return table->store;
-}
-
-_Atomic uint64_t *session_table_last_run(struct session_table *table) {
-    return &table->last_run;
-}
 
 /* Each name is preceded by its length, so that no two triples share a key. */
 static void append_key(struct buf *key, const struct session_name *name) {
@@ -176,61 +21,7 @@ static void append_key(struct buf *key, const struct session_name *name) {
     buf_append(key, name->session);
 }
 
-/* --- sessions; all below is called with the stripe's lock held unless it says otherwise --- */
-
-static void touch(struct session *session) {
-    if (!list_linked(&session->idle)) return;
-    list_remove(&session->idle);
-    session->stripe->idle_count--;
-}
-
-static struct session *oldest_of(struct session_stripe *stripe) {
-    if (list_empty(&stripe->idle)) return NULL;
-    return CONTAINER_OF(stripe->idle.next, struct session, idle);
-}
-
-/* Returns the bytes of text that were freed. */
-static size_t run_session_forget(struct session *session) {
-    struct session_stripe *stripe = session->stripe;
-    size_t bytes = session->history->text_bytes;
-    stripe->idle_count--;
-    map_remove(stripe->sessions, text_str(session->key));
-    free_session(session);
-    return bytes;
-}
-
-/* If no lease holds it, make it idle. The least recently used idle sessions are forgotten
- * first. */
-static void rest(struct session *session) {
-    struct session_stripe *stripe = session->stripe;
-    if (!list_empty(&session->stack) || !list_empty(&session->waiters)) return;
-    touch(session);
-    session->idle_since_ms = clock_mono_ms();
-    list_append(&stripe->idle, &session->idle);
-    stripe->idle_count++;
-    struct session *oldest = oldest_of(stripe);
-    if (oldest && stripe->idle_count > STRIPE_RESIDENT_MAX) run_session_forget(oldest);
-}
-
-static struct session *find_or_add(struct session_stripe *stripe, struct str key,
-                                   bool *ret_new) {
-    struct session *session = map_find(stripe->sessions, key);
-    *ret_new = session == NULL;
-    if (session) {
-        touch(session);
-        return session;
-    }
-    session = MEM_NEW(struct session);
-    session->stripe = stripe;
-    session->key = text_copy(key);
-    session->loaded = stripe->table->store == NULL;
-    session->history = history_ref(stripe->table->empty);
-    list_init(&session->stack);
-    list_init(&session->waiters);
-    list_init(&session->idle);
-    map_put(stripe->sessions, key, session);
-    return session;
-}
+/* --- giving; called with the stripe's lock held ------------------------------------------- */
 
 static struct lease *top_of(struct session *session) {
     if (list_empty(&session->stack)) return NULL;
@@ -264,50 +55,6 @@ static void session_give(struct session *session, struct lease *lease, struct le
     list_append(&session->stack, &lease->link);
 }
 
-static void tell_granted(void *ctx) {
-    struct lease *lease = ctx;
-    lease->events->granted(lease->ctx);
-}
-
-static void tell_refused(void *ctx) {
-    struct lease *lease = ctx;
-    struct err why = *lease->refusal;
-    free(lease->refusal);
-    lease->refusal = NULL;
-    lease->events->refused(&why, lease->ctx);
-}
-
-/* A mail to a lender whose children are done. The lender may be gone when it arrives. It
- * belongs to the lender's loop. */
-struct note {
-    struct mail mail;
-    struct lease *lease; /* NULL: gone */
-};
-
-static void tell_children_done(void *ctx) {
-    struct note *note = ctx;
-    struct lease *lease = note->lease;
-    free(note);
-    if (!lease) return;
-    lease->note = NULL;
-    lease->events->children_done(lease->ctx);
-}
-
-static void post_children_done(struct lease *lender) {
-    struct note *note = MEM_NEW(struct note);
-    note->lease = lender;
-    lender->note = note;
-    loop_post(lender->loop, &note->mail, tell_children_done, note);
-}
-
-static void session_refuse(struct lease *lease, const struct err *why) {
-    list_remove(&lease->link);
-    lease_move(lease, LEASE_IDLE);
-    lease->refusal = MEM_NEW(struct err);
-    *lease->refusal = *why;
-    loop_post(lease->loop, &lease->mail, tell_refused, lease);
-}
-
 static void set_too_deep(struct err *e) {
     err_set(e, ERR_RESOURCE_EXHAUSTED,
             "turns of this session already stand %d deep inside each other; an agent seems to "
@@ -324,131 +71,27 @@ static void serve_waiters(struct session *session) {
         if (!is_free(session, &lender)) return;
         list_remove(&lease->link);
         session_give(session, lease, lender);
-        loop_post(lease->loop, &lease->mail, tell_granted, lease);
+        lease_post_granted(lease);
     }
-}
-
-static void remember(struct session *session, struct turn_record *record);
-static void remember_late(struct session *session);
-
-/* --- forgetting, without a lock ----------------------------------------------------------- */
-
-/* Forgets one session of each stripe in turn, which is nearly the order of last use. */
-size_t session_table_shed(struct session_table *table, size_t bytes) {
-    size_t shed = 0;
-    for (bool any = true; any && shed < bytes;) {
-        any = false;
-        struct session_stripe *stripe;
-        for (size_t i = 0; shed < bytes && (stripe = striped_at(table->stripes, i)); i++) {
-            pthread_mutex_lock(&stripe->lock);
-            struct session *oldest = oldest_of(stripe);
-            if (oldest) shed += run_session_forget(oldest);
-            any = any || oldest;
-            pthread_mutex_unlock(&stripe->lock);
-        }
-    }
-    return shed;
-}
-
-size_t session_table_tidy(struct session_table *table, uint64_t unused_ms) {
-    uint64_t now_ms = clock_mono_ms();
-    size_t count = 0;
-    struct session_stripe *stripe;
-    for (size_t i = 0; table->store && (stripe = striped_at(table->stripes, i)); i++) {
-        pthread_mutex_lock(&stripe->lock);
-        struct session *oldest = oldest_of(stripe);
-        while (oldest && now_ms - oldest->idle_since_ms >= unused_ms) {
-            run_session_forget(oldest);
-            count++;
-            oldest = oldest_of(stripe);
-        }
-        pthread_mutex_unlock(&stripe->lock);
-    }
-    return count;
 }
 
 /* --- loading ------------------------------------------------------------------------------ */
 
-static void session_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
-    struct loading *loading = ctx;
-    struct session *session = loading->session;
-    struct history *history = NULL;
-    struct err e;
-    bool whole = !failed && history_read(load->sections, load->section_count, &history, &e);
-    if (failed) e = *failed;
+/* A session that could not be read is discarded: the next turn reads it again. */
+static void session_on_loaded(struct history *history, const struct err *why, void *ctx) {
+    struct session *session = ctx;
     struct session_stripe *stripe = session->stripe;
     pthread_mutex_lock(&stripe->lock);
-    if (whole) {
-        history_unref(session->history);
-        session->history = history;
-        session->loaded = true;
-        remember_late(session);
+    if (history) {
+        resident_loaded(session, history);
         serve_waiters(session);
+        resident_rest(session);
     }
-    while (!whole && !list_empty(&session->waiters)) {
-        session_refuse(CONTAINER_OF(session->waiters.next, struct lease, link), &e);
+    while (!history && !list_empty(&session->waiters)) {
+        lease_refuse(CONTAINER_OF(session->waiters.next, struct lease, link), why);
     }
-    if (!whole) {
-        map_remove(stripe->sessions, text_str(session->key)); /* the next turn reads it again */
-        free_session(session);
-    } else {
-        rest(session);
-    }
+    if (!history) resident_discard(session);
     pthread_mutex_unlock(&stripe->lock);
-    arena_free(load->arena);
-    buf_done(&loading->names);
-    free(loading);
-}
-
-static struct str keep_name(struct buf *names, struct str name) {
-    size_t at = names->len;
-    buf_append(names, name);
-    return str_of(names->at + at, name.len);
-}
-
-static bool has_run(const struct history *history, uint64_t run) {
-    for (size_t i = 0; i < history->record_count; i++) {
-        if (history->records[i]->run == run) return true;
-    }
-    return false;
-}
-
-/* Add records of turns that ended during the read. The store's answer may already contain some
- * of them. */
-static void remember_late(struct session *session) {
-    for (size_t i = 0; i < session->late_count; i++) {
-        if (has_run(session->history, session->late[i]->run)) {
-            turn_record_unref(session->late[i]);
-        } else {
-            remember(session, session->late[i]);
-        }
-    }
-    free(session->late);
-    session->late = NULL;
-    session->late_count = 0;
-}
-
-/* Called without the lock: the answer may arrive before this returns. */
-static void load(struct session_table *table, struct session *session,
-                 const struct session_name *name, struct loop *home) {
-    struct loading *loading = MEM_NEW(struct loading);
-    loading->session = session;
-    size_t len = name->workspace.len + name->user.len + name->session.len + 1;
-    buf_init(&loading->names, len);
-    char *room = buf_room(&loading->names, len);
-    assert(room);
-    (void)room;
-    loading->load =
-        (struct store_load){.question = STORE_SESSION,
-                            .workspace = keep_name(&loading->names, name->workspace),
-                            .user = keep_name(&loading->names, name->user),
-                            .session = keep_name(&loading->names, name->session),
-                            .runs_max = HISTORY_TURNS_MAX,
-                            .max_bytes = LOAD_MAX_BYTES,
-                            .home = home,
-                            .on_loaded = session_on_loaded,
-                            .ctx = loading};
-    store_load(table->store, &loading->load);
 }
 
 /* --- leases ------------------------------------------------------------------------------- */
@@ -493,13 +136,13 @@ enum session_answer session_acquire(struct session_table *table,
     lease->stripe = stripe;
     pthread_mutex_lock(&stripe->lock);
     bool is_new;
-    struct session *session = find_or_add(stripe, buf_str(&key), &is_new);
+    struct session *session = resident_find_or_add(stripe, buf_str(&key), &is_new);
     enum session_answer answer = session_ask(session, policy, lease, e);
-    if (answer == SESSION_REFUSED) rest(session);
+    if (answer == SESSION_REFUSED) resident_rest(session);
     bool must_load = is_new && !session->loaded;
     pthread_mutex_unlock(&stripe->lock);
     buf_done(&key);
-    if (must_load) load(table, session, name, lease->loop);
+    if (must_load) session_load(table->store, name, lease->loop, session_on_loaded, session);
     return answer;
 }
 
@@ -528,7 +171,7 @@ bool session_withdraw(struct lease *lease) {
     if (waited) {
         list_remove(&lease->link);
         lease_move(lease, LEASE_IDLE);
-        if (lease->session->loaded) rest(lease->session);
+        if (lease->session->loaded) resident_rest(lease->session);
     }
     pthread_mutex_unlock(&stripe->lock);
     return waited;
@@ -568,12 +211,6 @@ static void hand_to_lender(struct lease *lender, struct turn_record *record) {
     lender->history = longer;
 }
 
-static void remember(struct session *session, struct turn_record *record) {
-    struct history *longer = history_with(session->history, record);
-    history_unref(session->history);
-    session->history = longer;
-}
-
 /* A lender that ends before its children passes them to its own lender. */
 static void bequeath(struct session *session, struct lease *gone) {
     LIST_EACH(&session->stack, link) {
@@ -589,7 +226,7 @@ static void hand_up(struct session *session, struct lease *lender, struct turn_r
     if (lender) {
         hand_to_lender(lender, record);
     } else {
-        remember(session, record);
+        resident_remember(session, record);
     }
 }
 
@@ -613,16 +250,16 @@ void session_release(struct lease *lease, struct turn_record *record) {
     list_remove(&lease->link);
     if (record) hand_up(session, lender, record);
     hand_up_children(session, lease);
-    if (lender && --lender->children == 0 && lender->wants_back) post_children_done(lender);
-    if (lease->note) lease->note->lease = NULL;
-    lease->note = NULL;
+    if (lender && --lender->children == 0 && lender->wants_back)
+        lease_post_children_done(lender);
+    lease_drop_note(lease);
     lease->wants_back = false;
     history_unref(lease->history);
     lease->history = NULL;
     lease_move(lease, LEASE_IDLE);
     lease->session = NULL;
     serve_waiters(session);
-    rest(session);
+    resident_rest(session);
     pthread_mutex_unlock(&stripe->lock);
 }
 
@@ -635,11 +272,9 @@ void session_remember(struct session_table *table, const struct session_name *na
     struct session_stripe *stripe = striped_lock(table->stripes, buf_str(&key));
     struct session *session = map_find(stripe->sessions, buf_str(&key));
     if (session && session->loaded) {
-        remember(session, record);
+        resident_remember(session, record);
     } else if (session) {
-        size_t size = (session->late_count + 1) * sizeof(struct turn_record *);
-        session->late = mem_resize(session->late, size);
-        session->late[session->late_count++] = record;
+        resident_remember_later(session, record);
     } else {
         turn_record_unref(record);
     }

@@ -76,7 +76,7 @@ static void nothing_said_means_the_defaults(void **state) {
     assert_true(is(config->data, "/home/me/.local/share/weir"));
     assert_int_equal(config->durability, STORE_FULL);
     assert_int_equal(config->threads, 3);
-    assert_true(config->converse.reflection);
+    assert_true(config->reflection);
     assert_false(crawbl_options(config)->lenient);
     assert_true(is(agentbreeder_options(config)->workspace, "default"));
     assert_int_equal(agentbreeder_options(config)->history, BROUGHT_MERGE);
@@ -199,7 +199,7 @@ static void our_own_variable_beats_the_familys(void **state) {
     assert_true(is(nimi_options(config)->http, "127.0.0.1:2"));
     config_free(config);
     config = load(NOTHING, LIST("CRAWBL_ENABLE_REFLECTION=false"));
-    assert_false(config->converse.reflection);
+    assert_false(config->reflection);
     config_free(config);
 }
 

@@ -13,8 +13,8 @@ static const struct setting rows[] = {
 };
 /* clang-format on */
 
-const struct setting_rows admin_rows = {rows, ARRAY_LEN(rows), sizeof(struct admin_options),
-                                        NULL};
+const struct setting_rows admin_rows = {
+    .rows = rows, .count = ARRAY_LEN(rows), .size = sizeof(struct admin_options)};
 
 const struct admin_options *admin_options(const struct config *config) {
     static const struct admin_options none = {.address = STR_INIT("")};
