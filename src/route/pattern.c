@@ -16,7 +16,7 @@ static bool is_hole(struct str segment) {
 }
 
 /* Most patterns are another path's: that is seen before their first hole. */
-bool pattern_matches(struct str pattern, struct str path) {
+bool pattern_matches_rest(struct str pattern, struct str path) {
     size_t same = 0;
     for (; same < pattern.len && pattern.at[same] != '{'; same++) {
         if (same == path.len || pattern.at[same] != path.at[same]) return false;

@@ -22,7 +22,7 @@
 
 #define HOME_REST_MS 5000
 
-#define SPARE_MIN_BYTES (2 * KIB)
+#define SPARE_MIN_BYTES 256 /* the room of a queue that sends a short event at a time */
 #define SPARE_MAX_BYTES (1 * MIB)
 
 static const struct str preface = STR_INIT("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -121,11 +121,21 @@ void home_lend_spare(struct home *home, struct buf *queue) {
     }
 }
 
+/* The spare to give up for a larger one: a free place, or the smallest. */
+static struct buf *least_spare(struct home *home) {
+    struct buf *least = &home->spares[0];
+    for (size_t i = 1; i < HOME_SPARES; i++) {
+        if (home->spares[i].room < least->room) least = &home->spares[i];
+    }
+    return least;
+}
+
 void home_take_spare(struct home *home, struct buf *queue) {
     bool worth = queue->room >= SPARE_MIN_BYTES && queue->room <= SPARE_MAX_BYTES;
-    for (size_t i = 0; worth && i < HOME_SPARES; i++) {
-        if (home->spares[i].at) continue;
-        home->spares[i] = (struct buf){.at = queue->at, .room = queue->room};
+    struct buf *least = least_spare(home);
+    if (worth && queue->room > least->room) {
+        buf_done(least);
+        *least = (struct buf){.at = queue->at, .room = queue->room};
         buf_init(queue, queue->max_bytes);
         return;
     }

@@ -12,7 +12,6 @@
 #include "server/single.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Limit for body bytes that the owner has not consumed, and for pipelined bytes kept here;
@@ -306,21 +305,32 @@ static void http1_authenticated(struct conn *conn) {
 /* --- answers: the head -------------------------------------------------------------------- */
 
 static void http1_put(struct gather *gather, struct str name, struct str value) {
-    gather_append(gather, name);
-    gather_append(gather, STR(": "));
-    gather_append(gather, value);
-    gather_append(gather, STR("\r\n"));
+    size_t len = name.len + 2 + value.len + 2;
+    char *at = gather->at + gather->len;
+    assert(len <= gather_room(gather));
+    memcpy(at, name.at, name.len);
+    memcpy(at + name.len, ": ", 2);
+    if (value.len) memcpy(at + name.len + 2, value.at, value.len);
+    memcpy(at + len - 2, "\r\n", 2);
+    gather->len += len;
 }
 
-static void put_number(struct gather *gather, const char *format, uint64_t number) {
-    char text[64];
-    int len = snprintf(text, sizeof(text), format, (unsigned long long)number);
-    gather_append(gather, str_of(text, (size_t)len));
+#define DIGITS_MAX 20 /* of 64 bits, in decimal */
+
+static void put_number(struct gather *gather, uint64_t number, unsigned base) {
+    char text[DIGITS_MAX];
+    size_t at = sizeof(text);
+    do {
+        text[--at] = "0123456789abcdef"[number % base];
+        number /= base;
+    } while (number);
+    gather_append(gather, str_of(text + at, sizeof(text) - at));
 }
 
 static void put_status(struct gather *gather, int status) {
     gather_append(gather, STR("HTTP/1.1 "));
-    put_number(gather, "%llu ", (uint64_t)status);
+    put_number(gather, (uint64_t)status, 10);
+    gather_append(gather, STR(" "));
     gather_append(gather, str_from(status_text(status)));
     gather_append(gather, STR("\r\n"));
 }
@@ -361,7 +371,9 @@ static void put_framing(struct http1 *http1, struct gather *gather) {
     if (http1->answer_bodiless || http1->answer_left >= 0) return;
     if (exchange->ended && !(trails && modern)) {
         http1->answer_left = (int64_t)exchange_queued(exchange);
-        put_number(gather, "content-length: %llu\r\n", (uint64_t)http1->answer_left);
+        gather_append(gather, STR("content-length: "));
+        put_number(gather, (uint64_t)http1->answer_left, 10);
+        gather_append(gather, STR("\r\n"));
     } else if (modern) {
         http1->answer_chunked = true;
         http1_put(gather, STR("transfer-encoding"), STR("chunked"));
@@ -417,7 +429,8 @@ static void put_head(struct http1 *http1, struct gather *gather) {
 /* --- answers: the body -------------------------------------------------------------------- */
 
 static void put_chunk(struct gather *gather, struct str bytes) {
-    put_number(gather, "%llx\r\n", bytes.len);
+    put_number(gather, bytes.len, 16);
+    gather_append(gather, STR("\r\n"));
     gather_append(gather, bytes);
     gather_append(gather, STR("\r\n"));
 }

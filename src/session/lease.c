@@ -44,14 +44,17 @@ void lease_post_granted(struct lease *lease) {
 
 static void lease_report_refused(void *ctx) {
     struct lease *lease = ctx;
-    struct err why = lease->refusal;
+    struct err why = *lease->refusal;
+    free(lease->refusal);
+    lease->refusal = NULL;
     lease->events->refused(&why, lease->ctx);
 }
 
 void lease_refuse(struct lease *lease, const struct err *why) {
     list_remove(&lease->link);
     lease_move(lease, LEASE_IDLE);
-    lease->refusal = *why;
+    lease->refusal = MEM_NEW(struct err);
+    *lease->refusal = *why;
     loop_post(lease->loop, &lease->mail, lease_report_refused, lease);
 }
 

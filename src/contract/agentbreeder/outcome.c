@@ -188,8 +188,7 @@ void outcome_note(struct outcome *outcome, const struct event *event) {
 
 /* --- the response object ------------------------------------------------------------------ */
 
-/* Write the final replies in order, with a blank line between two agents. */
-static void write_output(struct str turns, struct json_writer *json) {
+static void write_joined(struct str turns, struct json_writer *json) {
     struct buf text;
     buf_init(&text, OUTPUT_MAX_BYTES);
     struct event_turn turn;
@@ -199,6 +198,17 @@ static void write_output(struct str turns, struct json_writer *json) {
     }
     json_member_str(json, "output", buf_str(&text));
     buf_done(&text);
+}
+
+/* Write the final replies in order, with a blank line between two agents. Mostly there is one. */
+static void write_output(struct str turns, struct json_writer *json) {
+    struct event_turn only;
+    struct str rest = turns;
+    bool first = event_turn_next(&rest, &only);
+    if (first && rest.len == 0 && only.text.len <= OUTPUT_MAX_BYTES)
+        json_member_str(json, "output", only.text);
+    else
+        write_joined(turns, json);
 }
 
 static void write_awaiting(const struct event *event, struct json_writer *json) {
