@@ -39,6 +39,7 @@ struct own {
     struct text name, workspace, user, address;
     struct kube_ask *ask; /* CREATING, ENDING: what is out */
     bool second;          /* of the two objects: the Deployment */
+    bool ready;           /* what the watch has said last of the one that is there */
     unsigned failures;
     bool listed;          /* by the list that is being read */
     struct timer timer;   /* the next try, or SERVING: idle */
@@ -87,6 +88,7 @@ struct str kube_runtime_state_name(enum kube_runtime_state state) {
 static void own_move(struct own *own, enum kube_runtime_state next) {
     assert(kube_runtime_may_become(own->state, next));
     own->state = next;
+    if (next == KUBE_RUNTIME_GONE) own->ready = false;
 }
 
 /* --- telling those who need it ------------------------------------------------------------ */
@@ -149,6 +151,13 @@ static bool is_waited_for(const struct own *own) {
 static void create(void *ctx);
 static void drop(void *ctx);
 
+static void own_serves(struct own *own) {
+    log_info("the runtime of workspace '" STR_FMT "' serves at " STR_FMT,
+             STR_ARG(text_str(own->workspace)), STR_ARG(text_str(own->address)));
+    own_move(own, KUBE_RUNTIME_SERVING);
+    loop_defer(own->cluster->options.loop, &own->told);
+}
+
 /* "/api/v1/namespaces/N/services/NAME"; without a name where one is created. */
 static void append_path(const struct own *own, bool named, struct buf *path) {
     buf_append(path, own->second ? STR("/apis/apps/v1") : STR("/api/v1"));
@@ -204,7 +213,8 @@ static void on_created(struct str body, const struct err *failed, int64_t again_
         create(own);
         return;
     }
-    own_move(own, KUBE_RUNTIME_STARTING); /* the watch says when it is ready */
+    own_move(own, KUBE_RUNTIME_STARTING); /* the watch says when it is ready, or has said it */
+    if (own->ready) own_serves(own);
     rest(own);
 }
 
@@ -322,15 +332,13 @@ static struct own *own_new(struct cluster *cluster, struct str name, struct str 
     return own;
 }
 
+/* CREATING: the watch may be ahead of the answer to the request that creates it. */
 static void own_ready(struct own *own, bool ready) {
-    if (ready && own->state == KUBE_RUNTIME_STARTING) {
-        log_info("the runtime of workspace '" STR_FMT "' serves at " STR_FMT,
-                 STR_ARG(text_str(own->workspace)), STR_ARG(text_str(own->address)));
-        own_move(own, KUBE_RUNTIME_SERVING);
-        loop_defer(own->cluster->options.loop, &own->told);
-    } else if (!ready && own->state == KUBE_RUNTIME_SERVING) {
+    own->ready = ready;
+    if (ready && own->state == KUBE_RUNTIME_STARTING)
+        own_serves(own);
+    else if (!ready && own->state == KUBE_RUNTIME_SERVING)
         own_move(own, KUBE_RUNTIME_STARTING);
-    }
 }
 
 /* One of an earlier process is taken over. */
@@ -350,6 +358,7 @@ static void on_there(const struct kube_seen *seen, void *ctx) {
 static void on_gone(struct str name, void *ctx) {
     struct cluster *cluster = ctx;
     struct own *own = map_find(cluster->by_name, name);
+    if (own) own->ready = false;
     if (own && (own->state == KUBE_RUNTIME_STARTING || own->state == KUBE_RUNTIME_SERVING)) {
         own->second = false;
         own_gone(own, NULL);

@@ -193,6 +193,7 @@ static void a_migration_resumes_where_it_died(void **state) {
         fixture_sql(f, "DROP TABLE session; DROP TABLE run; DROP TABLE usage;"
                        "DROP TABLE memory; DROP TABLE memory_words; DROP TABLE artifact;"
                        "DROP TABLE bank_vector; DROP TABLE bank_space;"
+                       "DROP TABLE artifact_object; DROP TABLE object_doomed;"
                        "DROP TABLE agent; DROP TABLE bank_words; DROP TABLE bank_record;"
                        "DROP TABLE bank; DROP TABLE event_log_entry; DROP TABLE event_log;"
                        "DROP TABLE kept; DROP TABLE download; DROP TABLE audit;"

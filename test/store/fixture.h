@@ -25,6 +25,7 @@
 
 /* What the steps of the schema after 8 did, undone. */
 #define FIXTURE_BACK_TO_8                                                                      \
+    "DROP TABLE artifact_object; DROP TABLE object_doomed;"                                    \
     "DROP TABLE bank_vector; DROP TABLE bank_space;"                                           \
     "DROP TABLE agent; DROP TABLE bank_words; DROP TABLE bank_record; DROP TABLE bank;"        \
     "DROP TABLE event_log_entry; DROP TABLE event_log;"                                        \
