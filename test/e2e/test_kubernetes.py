@@ -49,6 +49,7 @@ def start(tmp_path, database, api, runtime):
             options = {"driver": "kubernetes", "kubernetes_url": api.url, "kubernetes_namespace": "agents",
                        "kubernetes_token_file": api.token_file, "kubernetes_image": "weir:test",
                        "kubernetes_secret": "runtime-keys", "runtime_address": runtime.address, **more}
+            options = {name: value for name, value in options.items() if value is not None}
             return running.enter_context(orchestrating.Orchestrating(folder, database, schema=f"k{number}", **options))
 
         yield begin
@@ -74,7 +75,7 @@ def posts(api):
 def test_a_workspace_gets_a_deployment_and_a_service(start, api):
     weir = start()
     good(weir.say("hello"))
-    good(weir.say("again"))
+    good(weir.say("hello again"))
     assert api.names() == api.names("services") == [NAME]
     assert posts(api) == ["services", "deployments"]
     made = api.items[("deployments", NAME)]
@@ -89,7 +90,7 @@ def test_a_workspace_gets_a_deployment_and_a_service(start, api):
 def test_many_turns_at_once_make_one(start, api):
     weir = start()
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        for message in list(pool.map(lambda n: weir.say(f"turn {n}"), range(8))):
+        for message in list(pool.map(lambda n: weir.say(f"hello {n}"), range(8))):
             good(message)
     assert posts(api) == ["services", "deployments"]
 
@@ -118,9 +119,12 @@ def test_those_of_an_earlier_process_are_taken_over_and_end(start, api):
     good(weir.say("hello"))
     weir.kill()
     assert api.names() == [NAME]
-    other = start(runtime_idle="1s")
+    other = start()
+    eventually(lambda: api.watching == 2)
     good(other.say("hello"))
     assert posts(api) == ["services", "deployments"], "it was there"
+    other.kill()
+    start(runtime_idle="300ms")
     eventually(lambda: not api.names() and not api.names("services"))
 
 
@@ -203,6 +207,6 @@ def test_a_list_comes_in_pages(start, api):
     assert other.log().count("is idle and ends") == 3
 
 
-def test_a_cluster_that_is_not_there_is_refused_at_start(start):
-    with pytest.raises(AssertionError, match="orchestrator.kubernetes.image"):
-        start(kubernetes_image="")
+def test_a_cluster_without_an_image_is_refused_at_start(start):
+    with pytest.raises(AssertionError, match="needs orchestrator.kubernetes.image"):
+        start(kubernetes_image=None)
