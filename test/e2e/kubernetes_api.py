@@ -11,6 +11,7 @@ import contextlib
 import copy
 import http.server
 import json
+import ssl
 import threading
 import time
 import urllib.parse
@@ -155,7 +156,9 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class Api:
-    def __init__(self, token_file, namespace="agents"):
+    """secure: a certificate and its key, files."""
+
+    def __init__(self, token_file, namespace="agents", secure=None):
         self.namespace, self.token_file = namespace, token_file
         self.lock = threading.RLock()
         self.items, self.events, self.asked, self.wrong, self._refusals = {}, [], [], [], []
@@ -164,8 +167,12 @@ class Api:
         self.rotate("token-1")
         self._server = Server(("127.0.0.1", 0), Handler)
         self._server.api = self
+        if secure:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*secure)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.url = f"http{'s' if secure else ''}://127.0.0.1:{self._server.server_address[1]}"
 
     def close(self):
         self.closed = True

@@ -7,10 +7,12 @@ import os
 import time
 
 import far_runtime
+import httpx
 import kubernetes_api
 import orchestrating
 import postgres
 import pytest
+from test_tls import Authority
 
 pytestmark = pytest.mark.skipif(not os.environ.get("WEIR_WITH_POSTGRES"),
                                 reason="needs PostgreSQL: WEIR_WITH_POSTGRES=1")
@@ -41,7 +43,7 @@ def runtime():
 def start(tmp_path, database, api, runtime):
     with contextlib.ExitStack() as running:
 
-        def begin(**more):
+        def begin(serves=True, **more):
             number = next(COUNTER)
             database.sql(f"CREATE SCHEMA k{number}")
             folder = tmp_path / f"o{number}"
@@ -50,7 +52,12 @@ def start(tmp_path, database, api, runtime):
                        "kubernetes_token_file": api.token_file, "kubernetes_image": "weir:test",
                        "kubernetes_secret": "runtime-keys", "runtime_address": runtime.address, **more}
             options = {name: value for name, value in options.items() if value is not None}
-            return running.enter_context(orchestrating.Orchestrating(folder, database, schema=f"k{number}", **options))
+            weir = orchestrating.Orchestrating(folder, database, schema=f"k{number}", **options)
+            if serves:
+                return running.enter_context(weir)
+            weir.start()
+            running.callback(weir.stop)
+            return weir
 
         yield begin
 
@@ -100,6 +107,7 @@ def test_one_that_is_not_ready_is_said_to_start_and_serves_later(start, api):
     weir = start(runtime_start="300ms")
     refused = weir.post("hello")
     assert (refused.status_code, refused.json()["code"]) == (503, "RTM0001")
+    eventually(api.names)
     api.ready(NAME)
     eventually(lambda: " serves at " in weir.log())
     good(weir.say("hello"))
@@ -207,6 +215,26 @@ def test_a_list_comes_in_pages(start, api):
     assert other.log().count("is idle and ends") == 3
 
 
-def test_a_cluster_without_an_image_is_refused_at_start(start):
-    with pytest.raises(AssertionError, match="needs orchestrator.kubernetes.image"):
-        start(kubernetes_image=None)
+@pytest.mark.parametrize("wrong, said", [
+    ({"kubernetes_image": None}, "needs orchestrator.kubernetes.image"),
+    ({"kubernetes_url": None}, "set orchestrator.kubernetes.url"),
+    ({"kubernetes_namespace": None}, "set orchestrator.kubernetes.namespace"),
+], ids=["image", "server", "namespace"])
+def test_a_cluster_that_cannot_be_asked_is_said_at_start(start, wrong, said):
+    weir = start(serves=False, **wrong)
+    eventually(lambda: said in weir.log(), said)
+    assert httpx.get(weir.base + "/health").status_code == 503
+
+
+def test_the_server_is_who_its_certificate_says(start, tmp_path):
+    root, other = Authority(tmp_path, "root"), Authority(tmp_path, "other")
+    secure = kubernetes_api.Api(tmp_path / "secure", secure=root.sign("cluster"))
+    with contextlib.closing(secure):
+        where = {"kubernetes_url": secure.url, "kubernetes_token_file": secure.token_file}
+        good(start(kubernetes_ca_file=root.pem, **where).say("hello"))
+        asked = len(secure.asked)
+        doubting = start(kubernetes_ca_file=other.pem, runtime_start="300ms", **where)
+        eventually(lambda: "certificate" in doubting.log())
+        refused = doubting.post("hello")
+        assert (refused.status_code, refused.json()["code"]) == (503, "RTM0001")
+        assert posts(secure) == ["services", "deployments"] and len(secure.asked) == asked
