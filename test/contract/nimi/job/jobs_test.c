@@ -3,8 +3,8 @@
 
 #include "base/mem.h"
 #include "contract/nimi/instance_fixture.h"
-#include "fake/exchange_fake.h" /* named here: the build links it */
 #include "contract/nimi/job/job_fold.h"
+#include "fake/exchange_fake.h" /* named here: the build links it */
 #include "fake/media_fake.h"
 #include "fake/provider_fake.h"
 #include "fake/store_fake.h"
