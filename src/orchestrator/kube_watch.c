@@ -12,9 +12,11 @@
 #define ARENA_BYTES (64 * KIB)
 #define VERSION_MAX_BYTES 256
 #define WATCH_S "240" /* then the server ends it, and we go on */
+#define SHORT_MS 1000 /* a watch that ends in this time was none */
 
 struct kube_watch {
     struct kube *kube;
+    struct loop *loop;
     struct kube_watch_events events;
     void *ctx;
     struct kube_ask *ask; /* NULL: waiting for the timer */
@@ -22,6 +24,8 @@ struct kube_watch {
     struct buf version; /* empty: list */
     struct buf next;    /* of a list: the next page */
     unsigned failures;
+    uint64_t asked_ms;
+    bool heard; /* an event since it was asked */
     bool stale; /* the version is of no use any more */
 };
 
@@ -64,8 +68,11 @@ static void take_version(struct kube_watch *watch, struct json object) {
 
 static void go(void *ctx);
 
-static void again(struct kube_watch *watch, const struct err *failed, int64_t after_ms) {
-    uint64_t pause_ms = failed ? object_pause_ms(++watch->failures) : 0;
+enum pause { PAUSE_NONE, PAUSE_GROWING };
+
+static void again(struct kube_watch *watch, const struct err *failed, enum pause pause,
+                  int64_t after_ms) {
+    uint64_t pause_ms = pause == PAUSE_GROWING ? object_pause_ms(++watch->failures) : 0;
     if (failed) log_often(LOG_WARNING, "runtimes in Kubernetes: %s", failed->text);
     if (after_ms > 0) pause_ms += (uint64_t)after_ms;
     timer_start(&watch->timer, pause_ms);
@@ -79,6 +86,7 @@ static bool take_event(struct kube_watch *watch, struct str line) {
     if (json_is(type, STR("ERROR"))) return false; /* 410, mostly */
     take_version(watch, object);
     watch->failures = 0;
+    watch->heard = true;
     if (json_is(type, STR("DELETED")))
         see(watch, object, true);
     else if (!json_is(type, STR("BOOKMARK")))
@@ -94,6 +102,7 @@ static void on_lines(struct str lines, void *ctx) {
     }
 }
 
+/* A server, or a proxy before it, that ends each watch at once is not asked in a circle. */
 static void on_watch_end(struct str body, const struct err *failed, int64_t after_ms,
                          void *ctx) {
     struct kube_watch *watch = ctx;
@@ -104,7 +113,8 @@ static void on_watch_end(struct str body, const struct err *failed, int64_t afte
         failed = NULL;
     }
     watch->stale = false;
-    again(watch, failed, after_ms);
+    bool at_once = !watch->heard && loop_now_ms(watch->loop) - watch->asked_ms < SHORT_MS;
+    again(watch, failed, failed || at_once ? PAUSE_GROWING : PAUSE_NONE, after_ms);
 }
 
 static void on_page(struct str body, const struct err *failed, int64_t after_ms, void *ctx) {
@@ -116,7 +126,7 @@ static void on_page(struct str body, const struct err *failed, int64_t after_ms,
     bool first = watch->next.len == 0;
     buf_clear(&watch->next);
     if (failed) {
-        again(watch, failed, after_ms);
+        again(watch, failed, PAUSE_GROWING, after_ms);
         return;
     }
     if (first) watch->events.on_list(true, watch->ctx);
@@ -128,7 +138,7 @@ static void on_page(struct str body, const struct err *failed, int64_t after_ms,
         take_version(watch, list);
         watch->failures = 0;
     }
-    again(watch, NULL, 0);
+    again(watch, NULL, PAUSE_NONE, 0);
 }
 
 static void go(void *ctx) {
@@ -149,6 +159,8 @@ static void go(void *ctx) {
         if (watch->next.len) buf_append(&path, STR("&continue="));
         buf_append_percent(&path, buf_str(&watch->next), "-.");
     }
+    watch->heard = false;
+    watch->asked_ms = loop_now_ms(watch->loop);
     watch->ask = kube_start(watch->kube, STR("GET"), buf_str(&path), STR_EMPTY,
                             watch->version.len ? &lines : &pages, watch);
     buf_done(&path);
@@ -158,6 +170,7 @@ struct kube_watch *kube_watch_start(struct kube *kube, struct loop *loop,
                                     const struct kube_watch_events *events, void *ctx) {
     struct kube_watch *watch = MEM_NEW(struct kube_watch);
     watch->kube = kube;
+    watch->loop = loop;
     watch->events = *events;
     watch->ctx = ctx;
     buf_init(&watch->version, VERSION_MAX_BYTES);

@@ -171,6 +171,17 @@ def test_a_watch_goes_on_after_an_end_and_lists_after_410(start, api, early):
         good(turn.result(30))
 
 
+def test_a_watch_that_ends_at_once_is_not_asked_in_a_circle(start, api):
+    """Pauses grow; the least that they can take together is known."""
+    weir = start()
+    eventually(lambda: api.watching)
+    begun, api.closed = time.monotonic(), True
+    eventually(lambda: api.watching >= 5)
+    assert time.monotonic() - begun > 0.6, "100, 200 and 400 ms at least"
+    api.closed = False
+    good(weir.say("hello"))
+
+
 def test_a_token_that_is_rotated_is_read_again(start, api):
     weir = start()
     eventually(lambda: api.watching)
