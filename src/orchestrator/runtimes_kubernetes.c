@@ -346,12 +346,11 @@ static void on_there(const struct kube_seen *seen, void *ctx) {
     struct cluster *cluster = ctx;
     struct own *own = map_find(cluster->by_name, seen->name);
     if (!own && seen->deleting) return;
-    if (!own) {
+    if (!own)
         own = own_new(cluster, seen->name, seen->workspace, STR_EMPTY, KUBE_RUNTIME_STARTING);
-        rest(own);
-    }
     own->listed = true;
     own_ready(own, seen->ready);
+    rest(own);
 }
 
 /* Somebody else has deleted it, or we have. */

@@ -92,7 +92,7 @@ bool sigv4_canonical(const struct sigv4_request *request, struct buf *out) {
 /* --- the signature ------------------------------------------------------------------------ */
 
 static void append_scope(const struct sigv4_key *key, const char *time, struct buf *out) {
-    buf_append(out, str_of(time, DATE_BYTES));
+    buf_append(out, str_head(str_from(time), DATE_BYTES));
     buf_append_byte(out, '/');
     buf_append(out, key->region);
     buf_append_byte(out, '/');
