@@ -243,8 +243,9 @@ static struct delivery *first_of(const struct deliveries *deliveries) {
 }
 
 static void drop_first(struct deliveries *deliveries) {
-    struct delivery *first = first_of(deliveries);
-    list_remove(&first->link);
+    struct list *link = list_pop(&deliveries->kept);
+    if (!link) return;
+    struct delivery *first = CONTAINER_OF(link, struct delivery, link);
     deliveries->kept_count--;
     deliveries->kept_bytes -= first->body.len + first->path.len;
     if (deliveries->disk.used)
