@@ -48,8 +48,10 @@ struct config {
     } tls;
     struct str data; /* folder of the store */
     struct {
-        struct str url;    /* of a PostgreSQL server; empty: SQLite, in `data` */
-        struct str schema; /* where its tables are; empty: as the server has it */
+        struct str url;     /* of a PostgreSQL server; empty: SQLite, in `data` */
+        struct str schema;  /* where its tables are; empty: as the server has it */
+        struct str replica; /* this process's name among several; empty: it is alone */
+        uint64_t lease_ms;
     } store;
     struct str ports_file; /* empty = none */
     struct str script;     /* file; empty = the built-in demo */

@@ -137,6 +137,12 @@ const struct setting settings[] = {
     {.key = "store.schema", .flag = "store-schema", .env = {"WEIR_STORE_SCHEMA"},
      TEXT(store.schema), .shown = "as the server has it", .fixed = true,
      .help = "the schema of those tables, one name of a-z, 0-9 and _"},
+    {.key = "store.replica", .flag = "replica", .env = {"WEIR_STORE_REPLICA"},
+     TEXT(store.replica), .shown = "none: one daemon has the store", .fixed = true,
+     .help = "with PostgreSQL: several daemons share the store, each under a name of its own"},
+    {.key = "store.lease", .flag = "lease", .env = {"WEIR_STORE_LEASE"},
+     DURATION(store.lease_ms), .preset = "10s", .fixed = true,
+     .help = "how long what a replica holds stays its own after its last word, 1s to 1h"},
 
     {.key = "audit.keep", .flag = "audit-keep", .env = {"WEIR_AUDIT_KEEP"},
      DURATION(audit.keep_ms), .preset = "8760h",

@@ -9,10 +9,12 @@
 #include "loop/slots.h"
 #include "session/directory.h"
 #include "session/history_read.h"
+#include "session/holding.h"
 #include "session/idempotency_claims.h"
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #define STRIPE_COUNT 64
@@ -24,6 +26,8 @@
 struct session {
     struct session_stripe *stripe;
     struct text key;
+    struct lease_key lease;    /* of a shared store */
+    struct loop *held_by;      /* the lease is this replica's, and given back from that loop */
     bool loaded;               /* the history was read from the store */
     struct turn_record **late; /* records that arrived before that */
     size_t late_count;
@@ -49,6 +53,9 @@ struct session_table {
     struct slots *turns; /* turns at once, per workspace */
     struct pending_approvals *approvals;
     _Atomic uint64_t last_run;
+    struct holdings *holdings; /* NULL: the store is not shared with other replicas */
+    uint64_t wait_ms;
+    atomic_bool leaving; /* what is held is given back when the store is closed */
     struct history *empty;
     struct striped *stripes;
 };
@@ -96,6 +103,7 @@ static void lease_move(struct lease *lease, enum lease_state next) {
 struct session_table *session_table_new(struct store *store) {
     struct session_table *table = MEM_NEW(struct session_table);
     table->store = store;
+    if (store && store_is_shared(store)) table->holdings = holdings_new();
     table->empty = history_new();
     table->directory = directory_new();
     table->claims = idempotency_claims_new();
@@ -112,8 +120,16 @@ struct session_table *session_table_new(struct store *store) {
     return table;
 }
 
+/* The writes of its turns are in front of this in the store's queue. */
+static void give_back(struct session *session) {
+    if (!session->held_by || atomic_load(&session->stripe->table->leaving)) return;
+    lease_give_back(session->stripe->table->store, session->held_by, &session->lease);
+    session->held_by = NULL;
+}
+
 static void free_session(struct session *session) {
     assert(list_empty(&session->stack) && list_empty(&session->waiters));
+    give_back(session);
     list_remove(&session->idle);
     for (size_t i = 0; i < session->late_count; i++) turn_record_unref(session->late[i]);
     free(session->late);
@@ -134,11 +150,22 @@ void session_table_free(struct session_table *table) {
     }
     striped_free(table->stripes);
     history_unref(table->empty);
+    holdings_free(table->holdings);
     directory_free(table->directory);
     idempotency_claims_free(table->claims);
     slots_free(table->turns);
     pending_approvals_free(table->approvals);
     free(table);
+}
+
+void session_table_wait(struct session_table *table, uint64_t wait_ms) {
+    table->wait_ms = wait_ms;
+}
+
+void session_table_leave(struct session_table *table, const struct loop *loop) {
+    if (!table->holdings) return;
+    atomic_store(&table->leaving, true);
+    holdings_leave(table->holdings, loop);
 }
 
 struct pending_approvals *session_table_approvals(struct session_table *table) {
@@ -208,6 +235,10 @@ static void rest(struct session *session) {
     session->idle_since_ms = clock_mono_ms();
     list_append(&stripe->idle, &session->idle);
     stripe->idle_count++;
+    if (stripe->table->holdings) {
+        run_session_forget(session);
+        return;
+    }
     struct session *oldest = oldest_of(stripe);
     if (oldest && stripe->idle_count > STRIPE_RESIDENT_MAX) run_session_forget(oldest);
 }
@@ -366,13 +397,10 @@ size_t session_table_tidy(struct session_table *table, uint64_t unused_ms) {
 
 /* --- loading ------------------------------------------------------------------------------ */
 
-static void session_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
-    struct loading *loading = ctx;
+/* `history` (taken) is NULL: it could not be read, for the reason `e`. */
+static void loading_end(struct loading *loading, struct history *history, const struct err *e) {
     struct session *session = loading->session;
-    struct history *history = NULL;
-    struct err e;
-    bool whole = !failed && history_read(load->sections, load->section_count, &history, &e);
-    if (failed) e = *failed;
+    bool whole = history != NULL;
     struct session_stripe *stripe = session->stripe;
     pthread_mutex_lock(&stripe->lock);
     if (whole) {
@@ -383,7 +411,7 @@ static void session_on_loaded(struct store_load *load, const struct err *failed,
         serve_waiters(session);
     }
     while (!whole && !list_empty(&session->waiters)) {
-        session_refuse(CONTAINER_OF(session->waiters.next, struct lease, link), &e);
+        session_refuse(CONTAINER_OF(session->waiters.next, struct lease, link), e);
     }
     if (!whole) {
         map_remove(stripe->sessions, text_str(session->key)); /* the next turn reads it again */
@@ -392,9 +420,18 @@ static void session_on_loaded(struct store_load *load, const struct err *failed,
         rest(session);
     }
     pthread_mutex_unlock(&stripe->lock);
-    arena_free(load->arena);
     buf_done(&loading->names);
     free(loading);
+}
+
+static void session_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
+    struct loading *loading = ctx;
+    struct history *history = NULL;
+    struct err e;
+    if (failed) e = *failed;
+    bool whole = !failed && history_read(load->sections, load->section_count, &history, &e);
+    arena_free(load->arena);
+    loading_end(loading, whole ? history : NULL, &e);
 }
 
 static struct str keep_name(struct buf *names, struct str name) {
@@ -425,6 +462,54 @@ static void remember_late(struct session *session) {
     session->late_count = 0;
 }
 
+/* --- among replicas ----------------------------------------------------------------------- */
+
+static void refuse_impatient(struct session *session) {
+    struct err busy;
+    err_set(&busy, ERR_ABORTED,
+            "another turn of this session is running; wait for it to end, then ask again");
+    LIST_EACH(&session->waiters, link) {
+        struct lease *lease = CONTAINER_OF(link, struct lease, link);
+        if (lease->policy == SESSION_REJECT) session_refuse(lease, &busy);
+    }
+}
+
+/* Another replica holds the session. */
+static bool waits_for_holder(const struct err *busy, void *ctx) {
+    const struct loading *loading = ctx;
+    struct session *session = loading->session;
+    (void)busy;
+    pthread_mutex_lock(&session->stripe->lock);
+    refuse_impatient(session);
+    bool waits = !list_empty(&session->waiters);
+    pthread_mutex_unlock(&session->stripe->lock);
+    return waits;
+}
+
+static void on_held(const struct err *failed, void *ctx) {
+    struct loading *loading = ctx;
+    if (failed) {
+        loading_end(loading, NULL, failed);
+        return;
+    }
+    loading->session->held_by = loading->load.home;
+    store_load(loading->session->stripe->table->store, &loading->load);
+}
+
+static void hold(struct session_table *table, struct loading *loading) {
+    const struct str names[] = {loading->load.workspace, loading->load.user,
+                                loading->load.session};
+    loading->session->lease = lease_key(LEASE_OF_SESSION, names, ARRAY_LEN(names));
+    holding_start(&(struct holding_options){.all = table->holdings,
+                                            .store = table->store,
+                                            .loop = loading->load.home,
+                                            .key = loading->session->lease,
+                                            .wait_ms = table->wait_ms,
+                                            .waits = waits_for_holder,
+                                            .on_end = on_held,
+                                            .ctx = loading});
+}
+
 /* Called without the lock: the answer may arrive before this returns. */
 static void load(struct session_table *table, struct session *session,
                  const struct session_name *name, struct loop *home) {
@@ -445,7 +530,10 @@ static void load(struct session_table *table, struct session *session,
                             .home = home,
                             .on_loaded = session_on_loaded,
                             .ctx = loading};
-    store_load(table->store, &loading->load);
+    if (table->holdings)
+        hold(table, loading);
+    else
+        store_load(table->store, &loading->load);
 }
 
 /* --- leases ------------------------------------------------------------------------------- */
@@ -454,6 +542,7 @@ static enum session_answer session_ask(struct session *session, enum session_pol
                                        struct lease *lease, struct err *e) {
     struct lease *lender;
     lease->session = session;
+    lease->policy = policy;
     if (list_empty(&session->waiters) && is_free(session, &lender)) {
         session_give(session, lease, lender);
         return SESSION_GRANTED;

@@ -11,6 +11,9 @@
  * A run that waits for a human parks: it releases the lease and leaves its journal here, so
  * that the session's next message finds it. Later it may be only in the store (dormant_wake.h).
  *
+ * Where several replicas share the store, a session is first acquired from them, as a lease that
+ * is given back when no turn needs it; its history is then read anew.
+ *
  * A session's history is read from the store when it is first needed, and dropped from memory
  * when it has been unused for long. The store keeps it.
  *
@@ -70,6 +73,7 @@ struct lease {
     struct session *session;
     struct list link; /* in the session's waiters, or on its stack */
     struct lease *lender;
+    enum session_policy policy;
     unsigned depth;
     size_t children;   /* granted and not yet released */
     bool wants_back;   /* session_reclaim() returned false */
@@ -83,6 +87,14 @@ struct lease {
 /* `store` is borrowed. NULL: sessions live in memory only. */
 struct session_table *session_table_new(struct store *store);
 void session_table_free(struct session_table *table); /* no lease may be out */
+
+/* How long a turn waits for a session that another replica holds (holding.h), at most. Only of a
+ * shared store, and before the first turn. */
+void session_table_wait(struct session_table *table, uint64_t wait_ms);
+
+/* A loop ends: its turns get no more sessions from other replicas. Call on that loop, and once on
+ * all before the store is closed. */
+void session_table_leave(struct session_table *table, const struct loop *loop);
 
 /* Forget idle sessions, the least recently used of each stripe first, until `bytes` of text are
  * freed or none is left. Returns the bytes freed. The next turn of such a session reads it from

@@ -3,8 +3,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "store/changes.h"
 #include "store/core.h"
+#include "store/core_replica.h"
 #include "store/reader.h"
+#include "store/replica_watch.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -42,7 +45,10 @@ struct store {
     unsigned magic;
     struct store_options options; /* `folder` is our own copy */
     char *folder;
-    char *url, *schema;      /* of a server */
+    char *url, *schema;          /* of a server */
+    char *replica;               /* the name of this process among several */
+    struct replica_watch *watch; /* NULL: the store is this process's alone */
+    struct changes *changes;
     struct opening *opening; /* set until it was reported */
     pthread_t thread;
     struct session_filter *known;
@@ -103,6 +109,7 @@ void store_load(struct store *store, struct store_load *load) {
     load->sections = NULL;
     load->section_count = 0;
     load->more = false;
+    load->open = false;
     if (surely_empty(store, load)) {
         loop_post(load->home, &load->mail, tell_loaded, load);
         return;
@@ -129,6 +136,18 @@ void store_run(struct store *store, struct store_task *task) {
     store->shared.asleep = false;
     pthread_mutex_unlock(&store->shared.lock);
     wake(store, asleep);
+}
+
+bool store_is_shared(const struct store *store) {
+    return store->options.replica.len > 0;
+}
+
+unsigned store_slot(const struct store *store) {
+    return store->core.replica.slot;
+}
+
+struct changes *store_changes(struct store *store) {
+    return store->changes;
 }
 
 bool store_is_server(const struct store *store) {
@@ -446,6 +465,10 @@ static bool recover(struct store *store, struct work *work) {
     err_set(&why, ERR_UNAVAILABLE,
             "store " STR_FMT ": a sync failed and nothing of this was kept; check the disk",
             STR_ARG(store->options.folder));
+    if (store->core.replica.gone)
+        err_set(&why, ERR_OUTCOME_UNKNOWN,
+                "store: this replica has lost its lease, and whether this was kept cannot be "
+                "seen; repeat it with the same key");
     answer_doubted(work, core_kept_doubted(&store->core) ? NULL : &why);
     return true;
 }
@@ -502,7 +525,8 @@ static int64_t tidy(struct store *store, struct work *work, bool idle, bool *lea
 static void serve(struct store *store) {
     struct work work = {.pause_ms = NO_SLEEP};
     work.last_write = &work.writes;
-    bool learned = false;
+    /* What others write is not in `known`, so it is never complete. */
+    bool learned = core_is_shared(&store->core);
     while (sqlite_take(store, &work)) {
         bool idle = !work.writes && !work.loads && !work.tasks;
         bool open = is_open(store, &work);
@@ -522,6 +546,9 @@ static void serve(struct store *store) {
     while (!core_stopped(&store->core) && core_pending(&store->core) &&
            core_project(&store->core, &e))
         continue;
+    if (core_is_shared(&store->core) && !core_stopped(&store->core) &&
+        !store->core.replica.lost && !core_replica_leave(&store->core, &e))
+        log_warning("what this replica held is free when its lease is over: %s", e.text);
 }
 
 static void sqlite_refuse(struct store *store, const struct err *why) {
@@ -542,6 +569,34 @@ static void tell_opened(void *ctx) {
     free(opening);
 }
 
+static void on_changed(unsigned what, void *ctx) {
+    changes_tell(((struct store *)ctx)->changes, what);
+}
+
+static void on_other_died(void *ctx) {
+    const struct store *store = ctx;
+    if (store->options.on_died) store->options.on_died(store->options.ctx);
+}
+
+static void on_fenced(void *ctx) {
+    const struct store *store = ctx;
+    if (store->options.on_lost) store->options.on_lost(store->options.ctx);
+}
+
+static void watch_others(struct store *store) {
+    const struct store_options *options = &store->options;
+    if (!store_is_shared(store)) return;
+    store->watch =
+        replica_watch_start(&(struct replica_watch_options){.url = options->postgres,
+                                                            .schema = options->schema,
+                                                            .replica = store->core.epoch,
+                                                            .lease_ms = options->lease_ms,
+                                                            .changed = on_changed,
+                                                            .died = on_other_died,
+                                                            .lost = on_fenced,
+                                                            .ctx = store});
+}
+
 static void *work(void *ctx) {
     struct store *store = ctx;
     struct opening *opening = store->opening;
@@ -554,6 +609,7 @@ static void *work(void *ctx) {
     bool ok = opening->ok;
     store->core.audit.limits = &store->audit;
     store->epoch = (uint64_t)store->core.epoch;
+    if (ok) watch_others(store);
     loop_post(store->options.loop, &opening->mail, tell_opened, opening);
     if (!ok) {
         reader_refuse(store->reader, &e);
@@ -577,6 +633,9 @@ struct store *store_open(const struct store_options *options) {
     store->options.postgres = str_from(store->url);
     store->schema = str_dup(options->schema);
     store->options.schema = str_from(store->schema);
+    store->replica = str_dup(options->replica);
+    store->options.replica = str_from(store->replica);
+    store->changes = changes_new();
     store->known = session_filter_new();
     char *path = mem_alloc(store->options.folder.len + sizeof("/weir.db"));
     sprintf(path, STR_FMT "/weir.db", STR_ARG(store->options.folder));
@@ -607,6 +666,8 @@ void store_close(struct store *store) {
     pthread_cond_signal(&store->shared.changed);
     pthread_mutex_unlock(&store->shared.lock);
     pthread_join(store->thread, NULL);
+    replica_watch_stop(store->watch);
+    changes_free(store->changes);
     reader_free(store->reader);
     if (store->opening) store->opening->store = NULL;
     pthread_cond_destroy(&store->shared.changed);
@@ -615,6 +676,7 @@ void store_close(struct store *store) {
     free(store->folder);
     free(store->url);
     free(store->schema);
+    free(store->replica);
     store->magic = 0;
     free(store);
 }

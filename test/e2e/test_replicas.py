@@ -1,0 +1,126 @@
+"""Several daemons on one store in PostgreSQL (T5 to T7). They run in `make check` and not in
+`make test`: WEIR_WITH_POSTGRES=1 scripts/e2e test/e2e/test_replicas.py."""
+import concurrent.futures
+import os
+import signal
+import time
+
+import pytest
+
+import postgres
+from replicas import HEADERS, SCRIPT, Replicas, exported, turn
+
+pytestmark = pytest.mark.skipif(not os.environ.get("WEIR_WITH_POSTGRES"),
+                                reason="needs PostgreSQL: WEIR_WITH_POSTGRES=1")
+
+
+@pytest.fixture(scope="module")
+def server():
+    with postgres.Cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def replicas(server, tmp_path, request):
+    schema = "r_" + "".join(c for c in request.node.name.lower() if c.isalnum())[:50]
+    replicas = Replicas(tmp_path, server, schema)
+    yield replicas
+    replicas.close()
+
+
+FOR_EVER = {"input": "for ever", "session_id": "s"}
+
+
+def eventually(holds, seconds=30):
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def kept(replicas):
+    """The first turn of all is on disk."""
+    eventually(lambda: replicas.sql("SELECT count(*) FROM log WHERE run <> 0") != "0")
+
+
+def test_a_conversation_goes_on_at_any_replica(replicas):
+    replicas.start(3)
+    for i in range(12):
+        assert turn(replicas.all[i % 3], "s", f"turn {i}").status_code == 200
+    begun = [e["event"]["text"] for e in exported(replicas.all[0], "s")
+             if e["event"]["type"] == "started"]
+    assert begun == [f"turn {i}" for i in range(12)]
+    assert replicas.sql("SELECT count(*) FROM lease") == "0"
+
+
+def test_a_dead_replica_s_sessions_are_taken_over_and_its_turns_ended(replicas):
+    replicas.start(2, script="test/e2e/scripts/slow.yaml")
+    first, second = replicas.all
+    with first.http(headers=HEADERS) as http, \
+            http.stream("POST", "/stream", json=FOR_EVER):
+        kept(replicas)
+        first.kill()
+    assert turn(second, "s", "again").status_code == 200
+    kinds = [e["event"]["type"] for e in exported(second, "s")]
+    assert kinds.count("started") == 2 and kinds.count("failed") == 1 and kinds.count("done") == 1
+    assert kinds.index("failed") < kinds.index("started", 1)  # the next turn sees what was said
+    second.said("1 turns were interrupted")
+
+
+def test_a_replica_that_stood_still_writes_nothing_any_more_and_ends(replicas):
+    replicas.start(2, script="test/e2e/scripts/slow.yaml")
+    first, second = replicas.all
+    with first.http(headers=HEADERS) as http, \
+            http.stream("POST", "/stream", json=FOR_EVER):
+        kept(replicas)
+        first.signal(signal.SIGSTOP)
+        assert turn(second, "s", "again").status_code == 200  # waits for the lease to be over
+        before = exported(second, "s")
+        first.signal(signal.SIGCONT)
+        assert first.wait() != 0
+    assert "silent for longer than store.lease" in first.log()
+    assert exported(second, "s") == before
+    kinds = [e["event"]["type"] for e in before]
+    assert kinds.count("started") == 2 and kinds.count("failed") == 1 and kinds.count("done") == 1
+
+
+def test_a_turn_that_another_replica_runs_is_waited_for(replicas):
+    replicas.start(2, script="test/e2e/scripts/slow.yaml")
+    first, second = replicas.all
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        one = pool.submit(turn, first, "s", "one")
+        eventually(lambda: replicas.sql("SELECT count(*) FROM lease") == "1")
+        two = pool.submit(turn, second, "s", "two")
+        assert one.result().status_code == two.result().status_code == 200
+    kinds = [e["event"]["type"] for e in exported(second, "s")]
+    assert [kind for kind in kinds if kind in ("started", "done")] == ["started", "done"] * 2
+
+
+def test_a_replica_gives_all_back_when_it_stops(replicas):
+    replicas.start(2)
+    first, second = replicas.all
+    assert turn(first, "s").status_code == 200
+    first.stop()
+    begun = time.monotonic()
+    assert turn(second, "s").status_code == 200
+    assert time.monotonic() - begun < 30
+    eventually(lambda: replicas.sql("SELECT count(*) FROM replica WHERE id > 0") == "1")
+
+
+def test_one_daemon_and_replicas_exclude_each_other(replicas, start_weir):
+    alone = {**replicas.env, "WEIR_STORE_REPLICA": None}
+    replicas.start()
+    with pytest.raises(AssertionError, match="store.replica"):
+        start_weir(script=SCRIPT, env=alone)
+    replicas.all[0].stop()
+    weir = start_weir(script=SCRIPT, env=alone)
+    assert turn(weir, "s").status_code == 200
+    with pytest.raises(AssertionError, match="another weir has it"):
+        replicas.start()
+    weir.kill()
+    assert turn(replicas.start(), "s").status_code == 200
+
+
+def test_replicas_do_not_serve_a_contract_whose_state_is_in_its_process(replicas, start_weir):
+    with pytest.raises(AssertionError, match="replicas do not serve nimi"):
+        start_weir(script=SCRIPT, env={**replicas.env, "WEIR_STORE_REPLICA": "n"})
