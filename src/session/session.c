@@ -11,6 +11,7 @@
 #include "session/history_read.h"
 #include "session/holding.h"
 #include "session/idempotency_claims.h"
+#include "session/key_leases.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -53,6 +54,7 @@ struct session_table {
     struct slots *turns; /* turns at once, per workspace */
     struct pending_approvals *approvals;
     _Atomic uint64_t last_run;
+    struct key_leases *keys;   /* of replicas, like holdings */
     struct holdings *holdings; /* NULL: the store is not shared with other replicas */
     uint64_t wait_ms;
     atomic_bool leaving; /* what is held is given back when the store is closed */
@@ -103,10 +105,13 @@ static void lease_move(struct lease *lease, enum lease_state next) {
 struct session_table *session_table_new(struct store *store) {
     struct session_table *table = MEM_NEW(struct session_table);
     table->store = store;
-    if (store && store_is_shared(store)) table->holdings = holdings_new();
     table->empty = history_new();
     table->directory = directory_new();
     table->claims = idempotency_claims_new();
+    if (store && store_is_shared(store)) {
+        table->holdings = holdings_new();
+        table->keys = key_leases_new(store, table->claims);
+    }
     table->turns =
         slots_new(&(struct slots_limits){.all = SLOTS_NO_LIMIT, .queue_max = SIZE_MAX});
     table->approvals = pending_approvals_new();
@@ -151,6 +156,7 @@ void session_table_free(struct session_table *table) {
     striped_free(table->stripes);
     history_unref(table->empty);
     holdings_free(table->holdings);
+    key_leases_free(table->keys);
     directory_free(table->directory);
     idempotency_claims_free(table->claims);
     slots_free(table->turns);
@@ -166,6 +172,15 @@ void session_table_leave(struct session_table *table, const struct loop *loop) {
     if (!table->holdings) return;
     atomic_store(&table->leaving, true);
     holdings_leave(table->holdings, loop);
+    key_leases_leave(table->keys, loop);
+}
+
+struct key_leases *session_table_key_leases(struct session_table *table) {
+    return table->keys;
+}
+
+uint64_t session_table_wait_ms(const struct session_table *table) {
+    return table->wait_ms;
 }
 
 struct pending_approvals *session_table_approvals(struct session_table *table) {

@@ -36,6 +36,7 @@ struct lease;
 struct journal;
 struct directory;
 struct idempotency_claims;
+struct key_leases;
 struct slots;
 
 #define SESSION_DEPTH_MAX 3
@@ -111,6 +112,9 @@ struct directory *session_table_directory(struct session_table *table);
 /* The keys of live runs; and the store, which may be NULL. */
 struct idempotency_claims *session_table_claims(struct session_table *table);
 struct store *session_table_store(struct session_table *table);
+/* Keys among replicas; NULL: the store is not shared. And how long to wait for one of them. */
+struct key_leases *session_table_key_leases(struct session_table *table);
+uint64_t session_table_wait_ms(const struct session_table *table);
 /* Counts and limits the running turns of each workspace. */
 struct slots *session_table_slots(struct session_table *table);
 

@@ -124,3 +124,75 @@ def test_one_daemon_and_replicas_exclude_each_other(replicas, start_weir):
 def test_replicas_do_not_serve_a_contract_whose_state_is_in_its_process(replicas, start_weir):
     with pytest.raises(AssertionError, match="replicas do not serve nimi"):
         start_weir(script=SCRIPT, env={**replicas.env, "WEIR_STORE_REPLICA": "n"})
+
+
+def run_of(replica, session):
+    with replica.http(headers=HEADERS) as http:
+        runs = http.get("/weir/v1/runs", params={"session_id": session}).json()["runs"]
+    return runs[-1]["id"] if runs else None
+
+
+def events(lines):
+    """The ids and kinds of server-sent events, as they come."""
+    seq = None
+    for line in lines:
+        if line.startswith("id:"):
+            seq = int(line.rsplit("-", 1)[1])
+        if line.startswith("event:"):
+            kind = line.split(":", 1)[1].strip()
+        if not line and seq:
+            yield seq, kind
+            seq = None
+
+
+def read(replica, run, after=None):
+    headers = {**HEADERS, **({"Last-Event-ID": after} if after else {})}
+    with replica.http(headers=headers) as http, \
+            http.stream("GET", f"/weir/v1/runs/{run}/events") as answer:
+        assert answer.status_code == 200
+        yield from events(answer.iter_lines())
+
+
+def test_a_run_is_read_at_any_replica_while_it_goes_on_at_another(replicas):
+    replicas.start(2, script="test/e2e/scripts/slow.yaml")
+    first, second = replicas.all
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(turn, first, "s", "take your time")
+        kept(replicas)
+        seen = list(read(second, run_of(first, "s")))
+        assert asked.result().status_code == 200
+    assert [seq for seq, _ in seen] == list(range(1, len(seen) + 1))
+    assert seen[0][1] == "started" and seen[-1][1] == "done"
+
+
+def test_a_reader_goes_on_at_another_replica_when_its_own_dies(replicas):
+    replicas.start(3, script="test/e2e/scripts/slow.yaml")
+    first, second, third = replicas.all
+    with first.http(headers=HEADERS) as http, http.stream("POST", "/stream", json=FOR_EVER):
+        kept(replicas)
+        run = run_of(first, "s")
+        reading = read(second, run)
+        for _ in range(5):
+            last, _ = next(reading)
+        second.kill()
+        begun = time.monotonic()
+        resumed = read(third, run, f"1-{last}")
+        seq, _ = next(resumed)
+        print(f"resumed after {time.monotonic() - begun:.3f} s")
+        assert seq == last + 1
+        first.kill()  # the run's own: it is ended by another, and the reader hears of it
+        rest = list(resumed)
+    assert rest[-1][1] == "failed"
+
+
+def test_a_key_stands_for_one_run_at_all_replicas(replicas):
+    replicas.start(3)
+    with concurrent.futures.ThreadPoolExecutor(9) as pool:
+        for i in range(5):
+            asked = [pool.submit(turn, replicas.all[n % 3], f"k{i}", "once", f"key-{i}")
+                     for n in range(9)]
+            answers = {(a.result().status_code, a.result().json()["output"]) for a in asked}
+            assert len(answers) == 1 and answers.pop()[0] == 200
+            kinds = [e["event"]["type"] for e in exported(replicas.all[0], f"k{i}")]
+            assert kinds.count("started") == kinds.count("done") == 1
+    eventually(lambda: replicas.sql("SELECT count(*) FROM lease") == "0")
