@@ -54,8 +54,10 @@ static void holding_ask(void *ctx) {
 void holding_start(const struct holding_options *options) {
     struct holding *holding = MEM_NEW(struct holding);
     holding->options = *options;
-    holding->request =
-        (struct lease_request){.key = options->key, .on_done = on_asked, .ctx = holding};
+    holding->request = (struct lease_request){.key = options->key,
+                                              .recovers = options->recovers,
+                                              .on_done = on_asked,
+                                              .ctx = holding};
     holding->until_ms = loop_now_ms(options->loop) + options->wait_ms;
     timer_init(&holding->again, options->loop, holding_ask, holding);
     pthread_mutex_lock(&options->all->lock);

@@ -27,6 +27,7 @@ struct holding_options {
     struct store *store;
     struct loop *loop;
     struct lease_key key;
+    bool recovers;    /* as struct lease_request has it */
     uint64_t wait_ms; /* at most */
     /* Another replica has it: whether to wait. `busy` says so for people. */
     bool (*waits)(const struct err *busy, void *ctx);

@@ -8,6 +8,7 @@
 #include "journal/journal.h"
 #include "loop/slots.h"
 #include "session/directory.h"
+#include "session/dormant_runs.h"
 #include "session/history_read.h"
 #include "session/holding.h"
 #include "session/idempotency_claims.h"
@@ -27,6 +28,7 @@
 struct session {
     struct session_stripe *stripe;
     struct text key;
+    struct session_name name;  /* in `key` */
     struct lease_key lease;    /* of a shared store */
     struct loop *held_by;      /* the lease is this replica's, and given back from that loop */
     bool loaded;               /* the history was read from the store */
@@ -65,6 +67,7 @@ struct session_table {
 /* One reading of a session from the store. */
 struct loading {
     struct store_load load;
+    bool recovers; /* for a run that waits here, not for a turn */
     struct session *session;
     struct buf names;
 };
@@ -241,6 +244,17 @@ static size_t run_session_forget(struct session *session) {
     return bytes;
 }
 
+/* Whether a run of it waits here for a human, in memory or not. */
+static bool waits_for_human(const struct session *session) {
+    const struct session_table *table = session->stripe->table;
+    const struct session_name *name = &session->name;
+    const struct dormant_filter filter = {
+        .workspace = name->workspace, .user = name->user, .session = name->session};
+    struct dormant_runs *dormant = directory_dormant(table->directory);
+    return pending_approvals_has(table->approvals, name) ||
+           dormant_runs_has(dormant, &filter) || pending_approvals_has(table->approvals, name);
+}
+
 /* If no lease holds it, make it idle. The least recently used idle sessions are forgotten
  * first. */
 static void rest(struct session *session) {
@@ -251,15 +265,25 @@ static void rest(struct session *session) {
     list_append(&stripe->idle, &session->idle);
     stripe->idle_count++;
     if (stripe->table->holdings) {
-        run_session_forget(session);
+        if (!waits_for_human(session)) run_session_forget(session);
         return;
     }
     struct session *oldest = oldest_of(stripe);
     if (oldest && stripe->idle_count > STRIPE_RESIDENT_MAX) run_session_forget(oldest);
 }
 
+/* The names are at the end of the key. */
+static struct session_name names_in(struct str key, const struct session_name *like) {
+    size_t len = like->workspace.len + like->user.len + like->session.len;
+    struct str names = str_skip(key, key.len - len);
+    struct str rest = str_skip(names, like->workspace.len);
+    return (struct session_name){str_head(names, like->workspace.len),
+                                 str_head(rest, like->user.len),
+                                 str_skip(rest, like->user.len)};
+}
+
 static struct session *find_or_add(struct session_stripe *stripe, struct str key,
-                                   bool *ret_new) {
+                                   const struct session_name *name, bool *ret_new) {
     struct session *session = map_find(stripe->sessions, key);
     *ret_new = session == NULL;
     if (session) {
@@ -269,6 +293,7 @@ static struct session *find_or_add(struct session_stripe *stripe, struct str key
     session = MEM_NEW(struct session);
     session->stripe = stripe;
     session->key = text_copy(key);
+    session->name = names_in(text_str(session->key), name);
     session->loaded = stripe->table->store == NULL;
     session->history = history_ref(stripe->table->empty);
     list_init(&session->stack);
@@ -384,7 +409,8 @@ size_t session_table_shed(struct session_table *table, size_t bytes) {
         struct session_stripe *stripe;
         for (size_t i = 0; shed < bytes && (stripe = striped_at(table->stripes, i)); i++) {
             pthread_mutex_lock(&stripe->lock);
-            struct session *oldest = oldest_of(stripe);
+            /* Among replicas only those are idle whose runs wait for a human. */
+            struct session *oldest = table->holdings ? NULL : oldest_of(stripe);
             if (oldest) shed += run_session_forget(oldest);
             any = any || oldest;
             pthread_mutex_unlock(&stripe->lock);
@@ -401,7 +427,11 @@ size_t session_table_tidy(struct session_table *table, uint64_t unused_ms) {
         pthread_mutex_lock(&stripe->lock);
         struct session *oldest = oldest_of(stripe);
         while (oldest && now_ms - oldest->idle_since_ms >= unused_ms) {
-            run_session_forget(oldest);
+            if (table->holdings) {
+                rest(oldest); /* it stays if a run of it still waits for a human */
+            } else {
+                run_session_forget(oldest);
+            }
             count++;
             oldest = oldest_of(stripe);
         }
@@ -496,7 +526,7 @@ static bool waits_for_holder(const struct err *busy, void *ctx) {
     (void)busy;
     pthread_mutex_lock(&session->stripe->lock);
     refuse_impatient(session);
-    bool waits = !list_empty(&session->waiters);
+    bool waits = loading->recovers || !list_empty(&session->waiters);
     pthread_mutex_unlock(&session->stripe->lock);
     return waits;
 }
@@ -519,6 +549,7 @@ static void hold(struct session_table *table, struct loading *loading) {
                                             .store = table->store,
                                             .loop = loading->load.home,
                                             .key = loading->session->lease,
+                                            .recovers = loading->recovers,
                                             .wait_ms = table->wait_ms,
                                             .waits = waits_for_holder,
                                             .on_end = on_held,
@@ -527,9 +558,10 @@ static void hold(struct session_table *table, struct loading *loading) {
 
 /* Called without the lock: the answer may arrive before this returns. */
 static void load(struct session_table *table, struct session *session,
-                 const struct session_name *name, struct loop *home) {
+                 const struct session_name *name, struct loop *home, bool recovers) {
     struct loading *loading = MEM_NEW(struct loading);
     loading->session = session;
+    loading->recovers = recovers;
     size_t len = name->workspace.len + name->user.len + name->session.len + 1;
     buf_init(&loading->names, len);
     char *room = buf_room(&loading->names, len);
@@ -594,13 +626,13 @@ enum session_answer session_acquire(struct session_table *table,
     lease->stripe = stripe;
     pthread_mutex_lock(&stripe->lock);
     bool is_new;
-    struct session *session = find_or_add(stripe, buf_str(&key), &is_new);
+    struct session *session = find_or_add(stripe, buf_str(&key), name, &is_new);
     enum session_answer answer = session_ask(session, policy, lease, e);
     if (answer == SESSION_REFUSED) rest(session);
     bool must_load = is_new && !session->loaded;
     pthread_mutex_unlock(&stripe->lock);
     buf_done(&key);
-    if (must_load) load(table, session, name, lease->loop);
+    if (must_load) load(table, session, name, lease->loop, false);
     return answer;
 }
 
@@ -737,6 +769,7 @@ void session_remember(struct session_table *table, const struct session_name *na
     struct session *session = map_find(stripe->sessions, buf_str(&key));
     if (session && session->loaded) {
         remember(session, record);
+        if (table->holdings) rest(session);
     } else if (session) {
         size_t size = (session->late_count + 1) * sizeof(struct turn_record *);
         session->late = mem_resize(session->late, size);
@@ -746,6 +779,20 @@ void session_remember(struct session_table *table, const struct session_name *na
     }
     pthread_mutex_unlock(&stripe->lock);
     buf_done(&key);
+}
+
+void session_hold(struct session_table *table, const struct session_name *name,
+                  struct loop *loop) {
+    struct buf key;
+    if (!table->holdings) return;
+    buf_init(&key, KEY_MAX_BYTES);
+    append_key(&key, name);
+    struct session_stripe *stripe = striped_lock(table->stripes, buf_str(&key));
+    bool is_new = !map_find(stripe->sessions, buf_str(&key));
+    struct session *session = is_new ? find_or_add(stripe, buf_str(&key), name, &is_new) : NULL;
+    pthread_mutex_unlock(&stripe->lock);
+    buf_done(&key);
+    if (session) load(table, session, name, loop, true);
 }
 
 void session_forget(struct lease *lease) {

@@ -158,6 +158,11 @@ void session_remember(struct session_table *table, const struct session_name *na
 /* Drop everything the session remembers. Only while it is held. */
 void session_forget(struct lease *lease);
 
+/* Among replicas: the session is kept from the others as long as a run of it waits here for a
+ * human, so that its next message comes here. `loop` is the caller's own. */
+void session_hold(struct session_table *table, const struct session_name *name,
+                  struct loop *loop);
+
 /* The parked runs, for pending_approvals_list(). */
 struct pending_approvals *session_table_approvals(struct session_table *table);
 

@@ -36,7 +36,8 @@ static struct str key_of(const struct lease_request *request) {
 /* Its holder keeps it, also when that one is dead: who takes over frees it. */
 static const char take[] =
     "INSERT INTO lease(key, holder) VALUES(?1, ?2) ON CONFLICT(key) DO UPDATE"
-    " SET holder = excluded.holder WHERE lease.holder = excluded.holder";
+    " SET holder = excluded.holder WHERE lease.holder = excluded.holder OR"
+    " (lease.holder = -excluded.holder AND ?3 > 0)";
 
 static const char who[] =
     "SELECT name FROM lease JOIN replica ON replica.id = abs(lease.holder) WHERE key = ?1";
@@ -62,6 +63,7 @@ static bool take_lease(struct database *db, void *ctx, struct err *e) {
     if (ok) {
         database_bind(statement, 1, key_of(request));
         database_bind_number(statement, 2, request->replica);
+        database_bind_number(statement, 3, request->recovers);
         ok = database_do(db, statement, e);
     }
     database_finalize(statement);

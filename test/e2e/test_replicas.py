@@ -1,14 +1,20 @@
 """Several daemons on one store in PostgreSQL (T5 to T7). They run in `make check` and not in
 `make test`: WEIR_WITH_POSTGRES=1 scripts/e2e test/e2e/test_replicas.py."""
 import concurrent.futures
+import json
 import os
+import random
 import signal
+import threading
 import time
 
+import grpc
+import httpx
 import pytest
 
+import harness
 import postgres
-from replicas import HEADERS, SCRIPT, Replicas, exported, turn
+from replicas import HEADERS, SCRIPT, Replicas, exported, size, turn
 
 pytestmark = pytest.mark.skipif(not os.environ.get("WEIR_WITH_POSTGRES"),
                                 reason="needs PostgreSQL: WEIR_WITH_POSTGRES=1")
@@ -196,3 +202,157 @@ def test_a_key_stands_for_one_run_at_all_replicas(replicas):
             kinds = [e["event"]["type"] for e in exported(replicas.all[0], f"k{i}")]
             assert kinds.count("started") == kinds.count("done") == 1
     eventually(lambda: replicas.sql("SELECT count(*) FROM lease") == "0")
+
+
+def waiting(replica):
+    with replica.http(headers=HEADERS) as http:
+        return http.get("/weir/v1/approvals").json()["approvals"]
+
+
+def decide(replica, approval, answer="yes"):
+    with replica.http(headers=HEADERS) as http:
+        return http.post(f"/weir/v1/approvals/{approval}", json={"answer": answer})
+
+
+def test_a_run_that_waits_is_answered_where_it_is_and_moves_when_that_dies(replicas):
+    replicas.start(2, script="test/e2e/scripts/slow.yaml")
+    first, second = replicas.all
+    turn(first, "s", "ask")
+    eventually(lambda: waiting(first))
+    approval = waiting(first)[0]["id"]
+    refused = decide(second, approval)
+    assert refused.status_code == 503 and refused.headers["retry-after"]
+    refused = turn(second, "s", "yes")  # no new turn begins beside the one that waits
+    assert refused.status_code == 503 and "replica 'a'" in refused.text
+    first.kill()
+    eventually(lambda: waiting(second))
+    assert decide(second, approval).status_code == 200
+    eventually(lambda: [e["event"]["type"] for e in exported(second, "s")][-1:] == ["done"])
+    kinds = [e["event"]["type"] for e in exported(second, "s")]
+    assert kinds.count("started") == kinds.count("done") == 1
+
+
+class Talk:
+    """Callers that each hold a conversation, by HTTP or Converse, at whatever replica answers.
+
+    A turn that fails in a way that leaves its outcome open is repeated with its key, elsewhere.
+    """
+
+    def __init__(self, replicas, callers):
+        self.replicas, self.over, self.done = replicas, threading.Event(), {}
+        self.threads = [threading.Thread(target=self.hold, args=(n,)) for n in range(callers)]
+        for thread in self.threads:
+            thread.start()
+
+    def hold(self, n):
+        name, count = f"c{n}", 0
+        ask = self.converse if n % 2 else self.invoke
+        self.done[name] = 0
+        while not self.over.is_set():
+            for attempt in range(200):
+                replica = self.replicas.all[(n + count + attempt) % len(self.replicas.all)]
+                if ask(replica, name, f"turn {count}"):
+                    self.done[name] += 1
+                    break
+                if not n % 2:
+                    time.sleep(0.05)
+                    continue
+                break  # Converse has no key: the turn may be there
+            count += 1
+
+    @staticmethod
+    def invoke(replica, name, text):
+        try:
+            answer = turn(replica, name, text, key=f"{name} {text}", timeout=20)
+        except httpx.HTTPError:
+            return False
+        return answer.status_code == 200
+
+    @staticmethod
+    def converse(replica, name, text):
+        from agentruntime.v1 import runtime_pb2, runtime_pb2_grpc
+
+        request = runtime_pb2.ConverseRequest(session_id=name, message=text, workspace_id="ws-1",
+                                              user_id="user-1")
+        try:
+            with grpc.insecure_channel(replica.target) as channel:
+                call = runtime_pb2_grpc.AgentRuntimeStub(channel).Converse(
+                    iter([request]), metadata=replica.metadata(), timeout=20)
+                return any(event.WhichOneof("event") == "done" and
+                           not event.done.model.startswith("ERROR:") for event in call)
+        except (grpc.RpcError, ValueError):
+            return False
+
+    def end(self):
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def turns_of(replica, n):
+    """The texts of a conversation's turns, and of those that ended well, as the store has them."""
+    headers = HEADERS if not n % 2 else {"Authorization": f"Bearer {harness.token()}"}
+    with replica.http(headers=headers) as http:
+        lines = http.get(f"/weir/v1/sessions/c{n}/export").text.splitlines()
+    begun, done = [], []
+    for line in lines:
+        event = json.loads(line)["event"]
+        if event["type"] == "started":
+            begun.append(event["text"])
+        if event["type"] == "done":
+            done.append(begun[-1])
+    return begun, done
+
+
+def check_talk(replicas, talk, callers):
+    """No acknowledged turn lost or doubled; each turn saw the one before."""
+    for n in range(callers):
+        begun, done = turns_of(replicas.all[-1], n)
+        assert talk.done[f"c{n}"] > 0
+        assert len(done) >= talk.done[f"c{n}"], f"c{n}: {done}"
+        assert len(set(done)) == len(done), f"c{n}: {done}"
+        order = [int(text.split()[1]) for text in done]
+        assert order == sorted(order)
+    overlaps = replicas.sql(
+        "SELECT count(*) FROM run a JOIN run b ON a.session = b.session AND a.id < b.id"
+        " AND b.first_log < a.first_log")
+    assert overlaps == "0"
+
+
+def test_no_turn_is_lost_or_doubled_when_replicas_die_are_cut_off_or_stand_still(replicas):
+    replicas.start(3)
+    callers, rounds = 6, size("WEIR_REPLICA_ROUNDS", 2)
+    talk = Talk(replicas, callers)
+    try:
+        for i in range(rounds):
+            killed, cut, still = (replicas.all[(i + n) % 3] for n in range(3))
+            time.sleep(0.5)
+            killed.kill()
+            time.sleep(0.5)
+            replicas.cut(cut)
+            killed.start()
+            time.sleep(0.5)
+            still.signal(signal.SIGSTOP)
+            time.sleep(3.5)  # longer than its lease
+            still.signal(signal.SIGCONT)
+            assert still.wait() != 0
+            still.start()
+    finally:
+        talk.end()
+    print(f"turns acknowledged: {sum(talk.done.values())}")
+    check_talk(replicas, talk, callers)
+
+
+def test_a_commit_whose_answer_was_lost_counts_once(replicas):
+    """T6: connections are cut at any moment, often while COMMIT is under way."""
+    replicas.start(2)
+    callers, cuts = 4, size("WEIR_REPLICA_CUTS", 20)
+    talk = Talk(replicas, callers)
+    try:
+        for _ in range(cuts):
+            time.sleep(random.uniform(0.05, 0.25))
+            replicas.cut(random.choice([None, *replicas.all]))
+    finally:
+        talk.end()
+    print(f"turns acknowledged: {sum(talk.done.values())}")
+    check_talk(replicas, talk, callers)
