@@ -112,7 +112,7 @@ static const struct machine {
      LONG_REPLY_STATE_COUNT, long_reply_moves, long_reply_name},
     {"A wait for a budget", "src/budget/ledger.c", "A model call that other calls leave no room for.",
      LEDGER_WAIT_STATE_COUNT, ledger_wait_moves, ledger_wait_name},
-    {"A lease of a session", "src/session/session.c", "Which turn writes a conversation, and which turns wait for it.",
+    {"A lease of a session", "src/session/lease.c", "Which turn writes a conversation, and which turns wait for it.",
      LEASE_STATE_COUNT,  lease_moves,  lease_name},
     {"A job",            "src/job/run_job.c",  "Work that needs no caller, and outlives a process.",
      RUN_JOB_STATE_COUNT, run_job_moves, run_job_name},

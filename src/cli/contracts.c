@@ -1,5 +1,6 @@
 #include "cli/contracts.h"
 
+#include "contract/admin/contract.h"
 #include "contract/agentbreeder/contract.h"
 #include "contract/crawbl/contract.h"
 #include "contract/mcp/contract.h"
@@ -9,12 +10,13 @@
 
 /* In the order in which they listen and appear in the ports file. */
 static const struct contract *const rows[] = {
-    &weir_contract,   &mcp_contract,  &agentbreeder_contract,
-    &crawbl_contract, &nimi_contract, &orchestrator_contract,
+    &weir_contract, &mcp_contract,   &agentbreeder_contract, &crawbl_contract,
+    &nimi_contract, &admin_contract, &orchestrator_contract,
 };
 
 #define SERVED (ARRAY_LEN(rows) - 1)
+#define FIRST_OF_ORCHESTRATOR (SERVED - 1) /* it has the operator's listener too */
 
 const struct contract_table contracts = {rows, SERVED};
-const struct contract_table orchestrator_contracts = {rows + SERVED, 1};
+const struct contract_table orchestrator_contracts = {rows + FIRST_OF_ORCHESTRATOR, 2};
 const struct contract_table setting_contracts = {rows, ARRAY_LEN(rows)};

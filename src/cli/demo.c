@@ -192,7 +192,7 @@ static bool is_pod(int arg_count, const char *const *args) {
     struct config *config;
     struct err e;
     if (!config_load(&input, &config, &e)) return false; /* which is printed below */
-    bool pod = config_is_pod(config);
+    bool pod = config->remote.pod;
     config_free(config);
     return pod;
 }

@@ -123,7 +123,7 @@ static const struct agent *find_agent(const struct team *team, struct str slug, 
 
 /* These tools are requested in the turns of a workspace, with its tokens. */
 void tool_note_workspaces(const struct config *config) {
-    if (config->converse.mcp_endpoint.len)
+    if (config->remote.tools)
         fprintf(stderr,
                 "weir: the tools of converse.mcp_endpoint are those of a workspace, and "
                 "are not listed\n");

@@ -293,8 +293,7 @@ static bool is_hidden(const struct config *config, struct str name) {
 
 /* Whether the tool may appear at run time, which cannot be checked here. */
 static bool may_come(const struct config *config, struct str name) {
-    return config->converse.mcp_endpoint.len > 0 || is_hidden(config, name) ||
-           is_promised(config, name);
+    return config->remote.tools || is_hidden(config, name) || is_promised(config, name);
 }
 
 const char *breeder_where(const struct config *config) {

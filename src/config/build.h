@@ -48,6 +48,9 @@ PRINTF_LIKE(2, 3) void config_warn(struct config *config, const char *format, ..
 void config_warn_of_limit(struct config *config, const char *narrow, const char *wide,
                           const char *why);
 
+/* Whether a contract takes this flag, and ignores it (struct setting_rows). */
+bool config_flag_is_unused(const struct config *config, struct str flag);
+
 /* Whether a source has set the value at `member`. */
 bool config_is_set(const struct config *config, const void *member);
 
@@ -168,23 +171,6 @@ MUST_CHECK bool config_read_environment(const struct reading *reading, const str
 /* Find the provider of each connector. */
 MUST_CHECK bool config_resolve_connectors(struct config *config,
                                           const struct config_input *input, struct err *e);
-
-/* --- the pod of a Crawbl workspace (pod.c) ------------------------------------------------ */
-
-/* Whether this is a flag of the runtime that the pod was made for. Such flags are accepted and
- * ignored. */
-bool config_pod_flag(struct str flag);
-
-/* Add one warning that names every ignored flag and variable. */
-void config_pod_warn(struct config *config, const struct config_input *input);
-
-/* Choose another folder if config->data cannot be written.
- * errors  ERR_UNAVAILABLE there is none */
-MUST_CHECK bool config_pod_data(struct config *config, struct err *e);
-
-/* Set the model of a pod that names none, and enable the search that its endpoint implies. */
-void config_pod_model(struct config *config);
-void config_pod_search(struct config *config);
 
 /* --- providers ---------------------------------------------------------------------------- */
 

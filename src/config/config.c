@@ -130,10 +130,7 @@ static bool work_out_data(struct config *config, const struct config_input *inpu
 }
 
 static bool work_out(struct config *config, const struct config_input *input, struct err *e) {
-    bool pod = config_is_pod(config);
-    bool chosen = config_is_set(config, &config->data);
-    if (!chosen && !work_out_data(config, input, e)) return false;
-    if (!chosen && pod && !config_pod_data(config, e)) return false;
+    if (!config_is_set(config, &config->data) && !work_out_data(config, input, e)) return false;
     if (!config_is_set(config, &config->threads)) config->threads = allowed_cpus(input);
     if (config->threads > THREADS_MAX && !config_is_set(config, &config->threads))
         config->threads = THREADS_MAX;
@@ -146,13 +143,6 @@ bool config_is_loopback(struct str address) {
         if (str_starts(address, str_from(near[i]))) return true;
     }
     return address.len == 0;
-}
-
-/* A listener that does not exist yet. Only its setting does. */
-static void warn_of_closed_doors(struct config *config) {
-    if (config->admin.len)
-        config_warn(config, "this version does not serve listen.admin; set it to off to "
-                            "silence this");
 }
 
 void config_warn_of_limit(struct config *config, const char *narrow, const char *wide,
@@ -219,6 +209,24 @@ static void *values_of(const struct config *config, const struct setting_rows *r
 
 const void *config_values(const struct config *config, const struct setting_rows *rows) {
     return values_of(config, rows);
+}
+
+bool config_flag_is_unused(const struct config *config, struct str flag) {
+    const struct setting_rows *more;
+    for (size_t i = 0; (more = more_at(config, i)); i++) {
+        const char *const *unused = more->unused_flags;
+        for (; unused && *unused; unused++) {
+            if (str_equal(flag, str_from(*unused))) return true;
+        }
+    }
+    return false;
+}
+
+static void complete_more(struct config *config) {
+    const struct setting_rows *more;
+    for (size_t i = 0; (more = more_at(config, i)); i++) {
+        if (more->complete) more->complete(values_of(config, more), config);
+    }
 }
 
 static bool settle_more(struct config *config, const struct config_input *input,
@@ -293,16 +301,13 @@ static bool load(struct config *config, const struct config_input *input,
     if (!config_apply_environment(config, input, e) || !config_apply_flags(config, flags, e))
         return false;
     config_warn_of_slips(config, input);
-    config_pod_model(config);
-    config_pod_search(config);
+    complete_more(config);
     if (!work_out(config, input, e) || !config_resolve_connectors(config, input, e) ||
         !config_resolve_breeders(config, input, e) || !config_resolve_guardrails(config, e) ||
         !config_resolve_models(config, input, e) || !settle_more(config, input, e))
         return false;
     if (!check_all_bounds(config, e) && !config_goes_on(config, e)) return false;
     if (!check_store(config, e) && !config_goes_on(config, e)) return false;
-    warn_of_closed_doors(config);
-    config_pod_warn(config, input);
     warn_of_limits(config);
     config_warn_of_budgets(config);
     return true;

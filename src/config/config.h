@@ -41,7 +41,6 @@ struct config_limits {
 struct config {
     /* Addresses are host:port, [v6]:port, :port (every address) or unix:/path; empty = off.
      * Contracts bring the settings of their own listeners. */
-    struct str admin; /* not served */
     struct {
         struct str cert, key, ca; /* files; empty = none. With none, no TLS */
         struct str trust;         /* file or folder; empty = the system's authorities */
@@ -57,12 +56,12 @@ struct config {
     struct str script;     /* file; empty = the built-in demo */
     uint64_t threads;      /* loops */
     enum store_durability durability;
+    bool reflection; /* of every gRPC listener */
     struct {
-        struct str mcp_endpoint; /* empty = none */
-        struct str orchestrator; /* not used; its presence marks a pod of Crawbl */
-        struct str searxng;      /* search engine for agents of a blueprint; empty = none */
-        bool blueprint, reflection;
-    } converse;
+        bool pod;    /* an orchestrator has started this process for one workspace */
+        bool tools;  /* agents may have tools that only a server elsewhere knows */
+        bool agents; /* the same of agents */
+    } remote;        /* what a contract found in its own settings */
     struct {
         struct str name, version, framework; /* as /health reports them */
         struct str instructions;             /* for agents without their own */
@@ -154,9 +153,6 @@ void config_free(struct config *config);
 
 /* The struct filled by these rows of the input. It lives as long as the config. */
 const void *config_values(const struct config *config, const struct setting_rows *rows);
-
-/* Whether this process runs as the pod of a Crawbl workspace. */
-bool config_is_pod(const struct config *config);
 
 /* Report a mistake. If mistakes are collected, note this one and return true: continue. */
 MUST_CHECK bool config_goes_on(struct config *config, const struct err *why);

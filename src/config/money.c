@@ -181,8 +181,7 @@ static bool is_agent(const struct config *config, struct str slug, struct neares
 
 /* The agents of a script or a blueprint are not known here. */
 void config_warn_of_budgets(struct config *config) {
-    bool blueprints = config->converse.mcp_endpoint.len && config->converse.blueprint;
-    if (config->agent_count == 0 || blueprints) return;
+    if (config->agent_count == 0 || config->remote.agents) return;
     for (size_t i = 0; i < config->budget_count; i++) {
         const struct budget *budget = &config->budgets[i];
         struct nearest nearest;

@@ -118,7 +118,14 @@ struct setting_rows {
     size_t count;
     size_t size; /* of the struct that the offsets refer to */
 
-    /* Called when all sources have been read, with the struct. Derives what follows from other
+    /* Flags that are taken with a value, and ignored; ends with NULL. NULL: none. */
+    const char *const *unused_flags;
+
+    /* Called when all sources have been read, before anything is derived from them. Sets what
+     * other settings leave open. NULL: nothing to do. */
+    void (*complete)(const void *values, struct config *config);
+
+    /* Called when everything else is known, with the struct. Derives what follows from other
      * settings, and refuses or warns of what no row alone can see. NULL: nothing to do. */
     bool (*settle)(void *values, struct config *config, const struct config_input *input,
                    struct err *e);

@@ -32,9 +32,7 @@ static const char *const tape_paces[] = {
 
 /* clang-format off */
 const struct setting settings[] = {
-    {.group = "Listening", .key = "listen.admin", .flag = "admin", .env = {"WEIR_ADMIN"}, ADDRESS(admin),
-     .preset = "off", .fixed = true, .help = "taken, but not served by this version: metrics"},
-    {.key = "ports_file", .flag = "ports-file", .env = {"WEIR_PORTS_FILE"}, PATH(ports_file),
+    {.group = "Listening", .key = "ports_file", .flag = "ports-file", .env = {"WEIR_PORTS_FILE"}, PATH(ports_file),
      .fixed = true, .help = "write the ports that were really taken here, as JSON, once ready"},
 
     {.group = "TLS", .key = "tls.cert", .flag = "tls-cert", .env = {"WEIR_TLS_CERT", "CRAWBL_TLS_CERT"},
@@ -151,23 +149,8 @@ const struct setting settings[] = {
      SIZE(audit.keep_bytes), .preset = "1GiB",
      .help = "bytes of them that are kept, the newest; 0 = no such limit"},
 
-    {.group = "Callers", .key = "converse.mcp_endpoint", .flag = "mcp-endpoint",
-     .env = {"WEIR_MCP_ENDPOINT", "CRAWBL_MCP_ENDPOINT"}, URL(converse.mcp_endpoint),
-     .shown = "none: local tools",
-     .help = "the orchestrator's MCP server: tools for the turns of Converse; asked with "
-             "tokens of the signing key"},
-    {.key = "converse.blueprint", .flag = "blueprint", .env = {"WEIR_BLUEPRINT"},
-     BOOL(converse.blueprint), .preset = "true",
-     .help = "with an MCP endpoint, ask its host for the agents of each workspace, too"},
-    {.key = "converse.orchestrator_endpoint", .flag = "orchestrator-endpoint",
-     .env = {"CRAWBL_ORCHESTRATOR_ENDPOINT"}, TEXT(converse.orchestrator),
-     .help = "not asked; with it weir stands in for the pod of a Crawbl workspace "
-             "(docs/operations.md)"},
-    {.key = "converse.searxng_endpoint", .flag = "searxng-endpoint",
-     .env = {"WEIR_SEARXNG_ENDPOINT", "CRAWBL_SEARXNG_ENDPOINT"}, URL(converse.searxng),
-     .help = "a SearXNG; gives agents of a blueprint web_fetch and web_search_tool"},
-    {.key = "converse.reflection", .flag = "enable-reflection",
-     .env = {"WEIR_REFLECTION", "CRAWBL_ENABLE_REFLECTION"}, BOOL(converse.reflection),
+    {.group = "Callers", .key = "converse.reflection", .flag = "enable-reflection",
+     .env = {"WEIR_REFLECTION", "CRAWBL_ENABLE_REFLECTION"}, BOOL(reflection),
      .preset = "true", .fixed = true, .help = "answer gRPC server reflection"},
 
     {.group = "Running", .key = "threads", .flag = "threads", .env = {"WEIR_THREADS"},

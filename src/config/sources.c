@@ -61,7 +61,7 @@ static bool take_long(const struct config_input *input, size_t *i, struct config
         return take_flag_value(input, i, flag, attached, &flags->file, e);
 
     struct config_flag *given = &flags->given[flags->count];
-    if (config_pod_flag(flag))
+    if (config_flag_is_unused(flags->config, flag))
         return take_flag_value(input, i, flag, attached, &given->value, e);
     if (!find_flag(flags->config, flag, given))
         return refuse_flag(flags->config, input, flag, e);

@@ -24,10 +24,3 @@ void effect_write(enum effect effect, struct str cause, struct buf *out, struct 
     json_member_str(&json, "error", err_text(ret));
     json_close(&json);
 }
-
-bool effect_is_unknown(struct str result) {
-    struct json object;
-    struct err e;
-    return json_read(result, &object, &e) &&
-           json_is(json_find(object, STR("effect")), str_from(effects[EFFECT_UNKNOWN].name));
-}

@@ -27,7 +27,4 @@ void effect_write(enum effect effect, struct str cause, struct buf *out, struct 
 /* Room for what effect_write() appends. */
 #define EFFECT_MAX_BYTES 4096
 
-/* Whether `result` says that the effect is unknown. */
-bool effect_is_unknown(struct str result);
-
 #endif

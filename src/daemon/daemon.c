@@ -134,6 +134,18 @@ static void take_config_snapshot(struct daemon *daemon, struct config_snapshot *
     log_info("the configuration was read again; new turns follow it");
 }
 
+/* Do what came when it could not be handled. */
+static void catch_up(struct daemon *daemon) {
+    if (daemon->reload_again) {
+        daemon->reload_again = false;
+        reload(daemon);
+    }
+    if (daemon->remake_again) {
+        daemon->remake_again = false;
+        remake(daemon);
+    }
+}
+
 static void on_reloaded(struct config_snapshot *snapshot, const struct err *failed, void *ctx) {
     struct daemon *daemon = ctx;
     if (daemon->phase == PHASE_STOPPING) {
@@ -147,14 +159,7 @@ static void on_reloaded(struct config_snapshot *snapshot, const struct err *fail
         take_config_snapshot(daemon, snapshot);
     }
     if (!daemon->reload.options.same) notify_ready(daemon->snapshot->engine.agent_count);
-    if (daemon->reload_again) {
-        daemon->reload_again = false;
-        reload(daemon);
-    }
-    if (daemon->remake_again) {
-        daemon->remake_again = false;
-        remake(daemon);
-    }
+    catch_up(daemon);
 }
 
 static void read_again(struct daemon *daemon, struct config_snapshot *same) {
@@ -370,14 +375,7 @@ static void on_recovered(const struct recovered *found, const struct err *failed
     tell_workers(daemon, worker_serving);
     if (daemon->options->on_ready) daemon->options->on_ready(daemon, daemon->options->ctx);
     notify_ready(daemon->snapshot->engine.agent_count);
-    if (daemon->reload_again) {
-        daemon->reload_again = false;
-        reload(daemon);
-    }
-    if (daemon->remake_again) {
-        daemon->remake_again = false;
-        remake(daemon);
-    }
+    catch_up(daemon);
 }
 
 static void recover(struct daemon *daemon, recovered_fn *done) {

@@ -23,7 +23,7 @@ static struct tool *find_tool(const struct team *team, struct str name) {
 
 /* Tools with names that are not known here may come from there. */
 static bool asks_mcp(const struct config *config) {
-    return config->converse.mcp_endpoint.len > 0 || config->mcp_count > 0;
+    return config->remote.tools || config->mcp_count > 0;
 }
 
 /* A server's name, a slash and a star: all its tools. NULL: the name has another form. */

@@ -250,10 +250,6 @@ struct str guardrail_name(const struct guardrail *guardrail) {
     return buf_str(&guardrail->name);
 }
 
-enum guardrail_action guardrail_action(const struct guardrail *guardrail) {
-    return guardrail->action;
-}
-
 struct guardrail_counts guardrail_counts(const struct guardrail *guardrail) {
     return (struct guardrail_counts){
         .matches = atomic_load_explicit(&guardrail->matches, memory_order_relaxed),

@@ -54,7 +54,6 @@ MUST_CHECK bool guardrail_new(const struct guardrail_rule *rule, struct guardrai
 void guardrail_free(struct guardrail *guardrail);
 
 struct str guardrail_name(const struct guardrail *guardrail);
-enum guardrail_action guardrail_action(const struct guardrail *guardrail);
 
 /* What a rule has counted since it was made. */
 struct guardrail_counts {

@@ -66,8 +66,8 @@ static const struct setting rows[] = {
 };
 /* clang-format on */
 
-const struct setting_rows orchestrator_rows = {rows, ARRAY_LEN(rows),
-                                               sizeof(struct orchestrator_options), NULL};
+const struct setting_rows orchestrator_rows = {
+    .rows = rows, .count = ARRAY_LEN(rows), .size = sizeof(struct orchestrator_options)};
 
 const struct orchestrator_options *orchestrator_options(const struct config *config) {
     static const struct orchestrator_options none = {.listen = STR_INIT("")};

@@ -14,13 +14,12 @@
 #include "base/text.h"
 #include "client/grpc_call.h"
 #include "loop/child.h"
+#include "loop/free_port.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define TO(state) (1u << (state))
@@ -231,19 +230,6 @@ static void on_end(const struct child_end *end, void *ctx) {
 
 static const struct child_sink child_sink = {
     .on_output = on_output, .on_end = on_end, .on_complaint = on_output};
-
-/* A port that was free a moment ago. */
-static bool free_port(uint16_t *ret, struct err *e) {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool good = fd >= 0 && bind(fd, (struct sockaddr *)&address, len) == 0 &&
-                getsockname(fd, (struct sockaddr *)&address, &len) == 0;
-    if (fd >= 0) close(fd);
-    *ret = ntohs(address.sin_port);
-    return good || err_set(e, ERR_RESOURCE_EXHAUSTED, "no port is free on 127.0.0.1");
-}
 
 /* The words and the variables of one start, as child_start() takes them. */
 struct start {

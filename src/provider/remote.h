@@ -53,8 +53,4 @@ extern const struct remote_options remote_defaults;
 
 struct provider *remote_provider_new(const struct remote_options *options);
 
-/* For `weir provider test`: append a small request as it would be sent, in readable form and
- * without the key. */
-void remote_describe(const struct provider *provider, struct buf *out);
-
 #endif

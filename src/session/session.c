@@ -1,214 +1,15 @@
 #include "session/session.h"
 
-#include "base/clock.h"
-#include "base/map.h"
+#include "base/buf.h"
 #include "base/mem.h"
-#include "base/striped.h"
-#include "base/text.h"
-#include "journal/journal.h"
-#include "loop/slots.h"
-#include "session/directory.h"
-#include "session/dormant_runs.h"
-#include "session/history_read.h"
 #include "session/holding.h"
-#include "session/idempotency_claims.h"
-#include "session/key_leases.h"
+#include "session/resident.h"
+#include "session/session_load.h"
 
 #include <assert.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
-#define STRIPE_COUNT 64
-#define STRIPE_RESIDENT_MAX (SESSIONS_RESIDENT_MAX / STRIPE_COUNT)
 #define KEY_MAX_BYTES (64 * KIB)
-#define LOAD_MAX_BYTES (1 * MIB)
-
-/* The state of a session; more of it is in the leases on its stack. */
-struct session {
-    struct session_stripe *stripe;
-    struct text key;
-    struct session_name name;  /* in `key` */
-    struct lease_key lease;    /* of a shared store */
-    struct loop *held_by;      /* the lease is this replica's, and given back from that loop */
-    bool loaded;               /* the history was read from the store */
-    struct turn_record **late; /* records that arrived before that */
-    size_t late_count;
-    struct history *history; /* of finished turns */
-    struct list stack;       /* leases, the deepest child last */
-    struct list waiters;     /* leases, the oldest first */
-    struct list idle;        /* in the stripe's list, least recently used first */
-    uint64_t idle_since_ms;  /* when it became idle */
-};
-
-struct session_stripe {
-    pthread_mutex_t lock;
-    struct session_table *table;
-    struct map *sessions;
-    struct list idle;
-    size_t idle_count;
-};
-
-struct session_table {
-    struct store *store;
-    struct directory *directory;
-    struct idempotency_claims *claims;
-    struct slots *turns; /* turns at once, per workspace */
-    struct pending_approvals *approvals;
-    _Atomic uint64_t last_run;
-    struct key_leases *keys;   /* of replicas, like holdings */
-    struct holdings *holdings; /* NULL: the store is not shared with other replicas */
-    uint64_t wait_ms;
-    atomic_bool leaving; /* what is held is given back when the store is closed */
-    struct history *empty;
-    struct striped *stripes;
-};
-
-/* One reading of a session from the store. */
-struct loading {
-    struct store_load load;
-    bool recovers; /* for a run that waits here, not for a turn */
-    struct session *session;
-    struct buf names;
-};
-
-/* --- the states of a lease ---------------------------------------------------------------- */
-
-#define TO(state) (1u << (state))
-
-/* A lent lease may be released; its children are passed to its own lender. */
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[LEASE_STATE_COUNT] = {
-    /* clang-format off */
-    [LEASE_IDLE]    = {"idle",    TO(LEASE_WAITING) | TO(LEASE_HELD)},
-    [LEASE_WAITING] = {"waiting", TO(LEASE_HELD) | TO(LEASE_IDLE)},
-    [LEASE_HELD]    = {"held",    TO(LEASE_LENT) | TO(LEASE_IDLE)},
-    [LEASE_LENT]    = {"lent",    TO(LEASE_HELD) | TO(LEASE_IDLE)},
-    /* clang-format on */
-};
-
-struct str lease_state_name(enum lease_state state) {
-    return str_from(states[state].name);
-}
-
-bool lease_may_become(enum lease_state state, enum lease_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
-/* The only function that writes lease->state. Called with the stripe's lock held. */
-static void lease_move(struct lease *lease, enum lease_state next) {
-    assert(lease_may_become(lease->state, next));
-    lease->state = next;
-}
-
-/* --- table -------------------------------------------------------------------------------- */
-
-struct session_table *session_table_new(struct store *store) {
-    struct session_table *table = MEM_NEW(struct session_table);
-    table->store = store;
-    table->empty = history_new();
-    table->directory = directory_new();
-    table->claims = idempotency_claims_new();
-    if (store && store_is_shared(store)) {
-        table->holdings = holdings_new();
-        table->keys = key_leases_new(store, table->claims);
-    }
-    table->turns =
-        slots_new(&(struct slots_limits){.all = SLOTS_NO_LIMIT, .queue_max = SIZE_MAX});
-    table->approvals = pending_approvals_new();
-    table->stripes = STRIPED_NEW(STRIPE_COUNT, struct session_stripe);
-    struct session_stripe *stripe;
-    for (size_t i = 0; (stripe = striped_at(table->stripes, i)); i++) {
-        stripe->table = table;
-        stripe->sessions = map_new();
-        list_init(&stripe->idle);
-    }
-    return table;
-}
-
-/* The writes of its turns are in front of this in the store's queue. */
-static void give_back(struct session *session) {
-    if (!session->held_by || atomic_load(&session->stripe->table->leaving)) return;
-    lease_give_back(session->stripe->table->store, session->held_by, &session->lease);
-    session->held_by = NULL;
-}
-
-static void free_session(struct session *session) {
-    assert(list_empty(&session->stack) && list_empty(&session->waiters));
-    give_back(session);
-    list_remove(&session->idle);
-    for (size_t i = 0; i < session->late_count; i++) turn_record_unref(session->late[i]);
-    free(session->late);
-    history_unref(session->history);
-    text_done(&session->key);
-    free(session);
-}
-
-void session_table_free(struct session_table *table) {
-    if (!table) return;
-    const struct session_stripe *stripe;
-    for (size_t i = 0; (stripe = striped_at(table->stripes, i)); i++) {
-        size_t at = 0;
-        struct str key;
-        void *session;
-        while (map_next(stripe->sessions, &at, &key, &session)) free_session(session);
-        map_free(stripe->sessions);
-    }
-    striped_free(table->stripes);
-    history_unref(table->empty);
-    holdings_free(table->holdings);
-    key_leases_free(table->keys);
-    directory_free(table->directory);
-    idempotency_claims_free(table->claims);
-    slots_free(table->turns);
-    pending_approvals_free(table->approvals);
-    free(table);
-}
-
-void session_table_wait(struct session_table *table, uint64_t wait_ms) {
-    table->wait_ms = wait_ms;
-}
-
-void session_table_leave(struct session_table *table, const struct loop *loop) {
-    if (!table->holdings) return;
-    atomic_store(&table->leaving, true);
-    holdings_leave(table->holdings, loop);
-    key_leases_leave(table->keys, loop);
-}
-
-struct key_leases *session_table_key_leases(struct session_table *table) {
-    return table->keys;
-}
-
-uint64_t session_table_wait_ms(const struct session_table *table) {
-    return table->wait_ms;
-}
-
-struct pending_approvals *session_table_approvals(struct session_table *table) {
-    return table->approvals;
-}
-
-struct slots *session_table_slots(struct session_table *table) {
-    return table->turns;
-}
-
-struct directory *session_table_directory(struct session_table *table) {
-    return table->directory;
-}
-
-struct idempotency_claims *session_table_claims(struct session_table *table) {
-    return table->claims;
-}
-
-struct store *session_table_store(struct session_table *table) {
-    return table->store;
-}
-
-_Atomic uint64_t *session_table_last_run(struct session_table *table) {
-    return &table->last_run;
-}
 
 /* Each name is preceded by its length, so that no two triples share a key. */
 static void append_key(struct buf *key, const struct session_name *name) {
@@ -221,87 +22,7 @@ static void append_key(struct buf *key, const struct session_name *name) {
     buf_append(key, name->session);
 }
 
-/* --- sessions; all below is called with the stripe's lock held unless it says otherwise --- */
-
-static void touch(struct session *session) {
-    if (!list_linked(&session->idle)) return;
-    list_remove(&session->idle);
-    session->stripe->idle_count--;
-}
-
-static struct session *oldest_of(struct session_stripe *stripe) {
-    if (list_empty(&stripe->idle)) return NULL;
-    return CONTAINER_OF(stripe->idle.next, struct session, idle);
-}
-
-/* Returns the bytes of text that were freed. */
-static size_t run_session_forget(struct session *session) {
-    struct session_stripe *stripe = session->stripe;
-    size_t bytes = session->history->text_bytes;
-    stripe->idle_count--;
-    map_remove(stripe->sessions, text_str(session->key));
-    free_session(session);
-    return bytes;
-}
-
-/* Whether a run of it waits here for a human, in memory or not. */
-static bool waits_for_human(const struct session *session) {
-    const struct session_table *table = session->stripe->table;
-    const struct session_name *name = &session->name;
-    const struct dormant_filter filter = {
-        .workspace = name->workspace, .user = name->user, .session = name->session};
-    struct dormant_runs *dormant = directory_dormant(table->directory);
-    return pending_approvals_has(table->approvals, name) ||
-           dormant_runs_has(dormant, &filter) || pending_approvals_has(table->approvals, name);
-}
-
-/* If no lease holds it, make it idle. The least recently used idle sessions are forgotten
- * first. */
-static void rest(struct session *session) {
-    struct session_stripe *stripe = session->stripe;
-    if (!list_empty(&session->stack) || !list_empty(&session->waiters)) return;
-    touch(session);
-    session->idle_since_ms = clock_mono_ms();
-    list_append(&stripe->idle, &session->idle);
-    stripe->idle_count++;
-    if (stripe->table->holdings) {
-        if (!waits_for_human(session)) run_session_forget(session);
-        return;
-    }
-    struct session *oldest = oldest_of(stripe);
-    if (oldest && stripe->idle_count > STRIPE_RESIDENT_MAX) run_session_forget(oldest);
-}
-
-/* The names are at the end of the key. */
-static struct session_name names_in(struct str key, const struct session_name *like) {
-    size_t len = like->workspace.len + like->user.len + like->session.len;
-    struct str names = str_skip(key, key.len - len);
-    struct str rest = str_skip(names, like->workspace.len);
-    return (struct session_name){str_head(names, like->workspace.len),
-                                 str_head(rest, like->user.len),
-                                 str_skip(rest, like->user.len)};
-}
-
-static struct session *find_or_add(struct session_stripe *stripe, struct str key,
-                                   const struct session_name *name, bool *ret_new) {
-    struct session *session = map_find(stripe->sessions, key);
-    *ret_new = session == NULL;
-    if (session) {
-        touch(session);
-        return session;
-    }
-    session = MEM_NEW(struct session);
-    session->stripe = stripe;
-    session->key = text_copy(key);
-    session->name = names_in(text_str(session->key), name);
-    session->loaded = stripe->table->store == NULL;
-    session->history = history_ref(stripe->table->empty);
-    list_init(&session->stack);
-    list_init(&session->waiters);
-    list_init(&session->idle);
-    map_put(stripe->sessions, key, session);
-    return session;
-}
+/* --- giving; called with the stripe's lock held ------------------------------------------- */
 
 static struct lease *top_of(struct session *session) {
     if (list_empty(&session->stack)) return NULL;
@@ -335,47 +56,6 @@ static void session_give(struct session *session, struct lease *lease, struct le
     list_append(&session->stack, &lease->link);
 }
 
-static void tell_granted(void *ctx) {
-    struct lease *lease = ctx;
-    lease->events->granted(lease->ctx);
-}
-
-static void tell_refused(void *ctx) {
-    struct lease *lease = ctx;
-    struct err why = lease->refusal;
-    lease->events->refused(&why, lease->ctx);
-}
-
-/* A mail to a lender whose children are done. The lender may be gone when it arrives. It
- * belongs to the lender's loop. */
-struct note {
-    struct mail mail;
-    struct lease *lease; /* NULL: gone */
-};
-
-static void tell_children_done(void *ctx) {
-    struct note *note = ctx;
-    struct lease *lease = note->lease;
-    free(note);
-    if (!lease) return;
-    lease->note = NULL;
-    lease->events->children_done(lease->ctx);
-}
-
-static void post_children_done(struct lease *lender) {
-    struct note *note = MEM_NEW(struct note);
-    note->lease = lender;
-    lender->note = note;
-    loop_post(lender->loop, &note->mail, tell_children_done, note);
-}
-
-static void session_refuse(struct lease *lease, const struct err *why) {
-    list_remove(&lease->link);
-    lease_move(lease, LEASE_IDLE);
-    lease->refusal = *why;
-    loop_post(lease->loop, &lease->mail, tell_refused, lease);
-}
-
 static void set_too_deep(struct err *e) {
     err_set(e, ERR_RESOURCE_EXHAUSTED,
             "turns of this session already stand %d deep inside each other; an agent seems to "
@@ -392,122 +72,37 @@ static void serve_waiters(struct session *session) {
         if (!is_free(session, &lender)) return;
         list_remove(&lease->link);
         session_give(session, lease, lender);
-        loop_post(lease->loop, &lease->mail, tell_granted, lease);
+        lease_post_granted(lease);
     }
-}
-
-static void remember(struct session *session, struct turn_record *record);
-static void remember_late(struct session *session);
-
-/* --- forgetting, without a lock ----------------------------------------------------------- */
-
-/* Forgets one session of each stripe in turn, which is nearly the order of last use. */
-size_t session_table_shed(struct session_table *table, size_t bytes) {
-    size_t shed = 0;
-    for (bool any = true; any && shed < bytes;) {
-        any = false;
-        struct session_stripe *stripe;
-        for (size_t i = 0; shed < bytes && (stripe = striped_at(table->stripes, i)); i++) {
-            pthread_mutex_lock(&stripe->lock);
-            /* Among replicas only those are idle whose runs wait for a human. */
-            struct session *oldest = table->holdings ? NULL : oldest_of(stripe);
-            if (oldest) shed += run_session_forget(oldest);
-            any = any || oldest;
-            pthread_mutex_unlock(&stripe->lock);
-        }
-    }
-    return shed;
-}
-
-size_t session_table_tidy(struct session_table *table, uint64_t unused_ms) {
-    uint64_t now_ms = clock_mono_ms();
-    size_t count = 0;
-    struct session_stripe *stripe;
-    for (size_t i = 0; table->store && (stripe = striped_at(table->stripes, i)); i++) {
-        pthread_mutex_lock(&stripe->lock);
-        struct session *oldest = oldest_of(stripe);
-        while (oldest && now_ms - oldest->idle_since_ms >= unused_ms) {
-            if (table->holdings) {
-                rest(oldest); /* it stays if a run of it still waits for a human */
-            } else {
-                run_session_forget(oldest);
-            }
-            count++;
-            oldest = oldest_of(stripe);
-        }
-        pthread_mutex_unlock(&stripe->lock);
-    }
-    return count;
 }
 
 /* --- loading ------------------------------------------------------------------------------ */
 
-/* `history` (taken) is NULL: it could not be read, for the reason `e`. */
-static void loading_end(struct loading *loading, struct history *history, const struct err *e) {
-    struct session *session = loading->session;
-    bool whole = history != NULL;
+/* A session that could not be read is discarded: the next turn reads it again. */
+static void session_on_loaded(struct history *history, const struct err *why, void *ctx) {
+    struct session *session = ctx;
     struct session_stripe *stripe = session->stripe;
     pthread_mutex_lock(&stripe->lock);
-    if (whole) {
-        history_unref(session->history);
-        session->history = history;
-        session->loaded = true;
-        remember_late(session);
+    if (history) {
+        resident_loaded(session, history);
         serve_waiters(session);
+        resident_rest(session);
     }
-    while (!whole && !list_empty(&session->waiters)) {
-        session_refuse(CONTAINER_OF(session->waiters.next, struct lease, link), e);
+    while (!history && !list_empty(&session->waiters)) {
+        lease_refuse(CONTAINER_OF(session->waiters.next, struct lease, link), why);
     }
-    if (!whole) {
-        map_remove(stripe->sessions, text_str(session->key)); /* the next turn reads it again */
-        free_session(session);
-    } else {
-        rest(session);
-    }
+    if (!history) resident_discard(session);
     pthread_mutex_unlock(&stripe->lock);
-    buf_done(&loading->names);
-    free(loading);
-}
-
-static void session_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
-    struct loading *loading = ctx;
-    struct history *history = NULL;
-    struct err e;
-    if (failed) e = *failed;
-    bool whole = !failed && history_read(load->sections, load->section_count, &history, &e);
-    arena_free(load->arena);
-    loading_end(loading, whole ? history : NULL, &e);
-}
-
-static struct str keep_name(struct buf *names, struct str name) {
-    size_t at = names->len;
-    buf_append(names, name);
-    return str_of(names->at + at, name.len);
-}
-
-static bool has_run(const struct history *history, uint64_t run) {
-    for (size_t i = 0; i < history->record_count; i++) {
-        if (history->records[i]->run == run) return true;
-    }
-    return false;
-}
-
-/* Add records of turns that ended during the read. The store's answer may already contain some
- * of them. */
-static void remember_late(struct session *session) {
-    for (size_t i = 0; i < session->late_count; i++) {
-        if (has_run(session->history, session->late[i]->run)) {
-            turn_record_unref(session->late[i]);
-        } else {
-            remember(session, session->late[i]);
-        }
-    }
-    free(session->late);
-    session->late = NULL;
-    session->late_count = 0;
 }
 
 /* --- among replicas ----------------------------------------------------------------------- */
+
+/* One that asks the other replicas. */
+struct claiming {
+    struct session *session;
+    struct loop *loop;
+    bool recovers; /* for a run that waits here, not for a turn */
+};
 
 static void refuse_impatient(struct session *session) {
     struct err busy;
@@ -515,72 +110,66 @@ static void refuse_impatient(struct session *session) {
             "another turn of this session is running; wait for it to end, then ask again");
     LIST_EACH(&session->waiters, link) {
         struct lease *lease = CONTAINER_OF(link, struct lease, link);
-        if (lease->policy == SESSION_REJECT) session_refuse(lease, &busy);
+        if (lease->impatient) lease_refuse(lease, &busy);
     }
 }
 
 /* Another replica holds the session. */
 static bool waits_for_holder(const struct err *busy, void *ctx) {
-    const struct loading *loading = ctx;
-    struct session *session = loading->session;
+    const struct claiming *claiming = ctx;
+    struct session *session = claiming->session;
     (void)busy;
     pthread_mutex_lock(&session->stripe->lock);
     refuse_impatient(session);
-    bool waits = loading->recovers || !list_empty(&session->waiters);
+    bool waits = claiming->recovers || !list_empty(&session->waiters);
     pthread_mutex_unlock(&session->stripe->lock);
     return waits;
 }
 
 static void on_held(const struct err *failed, void *ctx) {
-    struct loading *loading = ctx;
+    struct claiming claiming = *(struct claiming *)ctx;
+    struct session *session = claiming.session;
+    free(ctx);
     if (failed) {
-        loading_end(loading, NULL, failed);
+        session_on_loaded(NULL, failed, session);
         return;
     }
-    loading->session->held_by = loading->load.home;
-    store_load(loading->session->stripe->table->store, &loading->load);
+    session->held_by = claiming.loop;
+    session_load(session->stripe->table->store, &session->name, claiming.loop,
+                 session_on_loaded, session);
 }
 
-static void hold(struct session_table *table, struct loading *loading) {
-    const struct str names[] = {loading->load.workspace, loading->load.user,
-                                loading->load.session};
-    loading->session->lease = lease_key(LEASE_OF_SESSION, names, ARRAY_LEN(names));
+static void claim(struct session_table *table, struct session *session, struct loop *loop,
+                  bool recovers) {
+    struct claiming *claiming = MEM_NEW(struct claiming);
+    const struct session_name *name = &session->name;
+    const struct str names[] = {name->workspace, name->user, name->session};
+    *claiming = (struct claiming){session, loop, recovers};
+    session->lease = lease_key(LEASE_OF_SESSION, names, ARRAY_LEN(names));
     holding_start(&(struct holding_options){.all = table->holdings,
                                             .store = table->store,
-                                            .loop = loading->load.home,
-                                            .key = loading->session->lease,
-                                            .recovers = loading->recovers,
+                                            .loop = loop,
+                                            .key = session->lease,
+                                            .recovers = recovers,
                                             .wait_ms = table->wait_ms,
                                             .waits = waits_for_holder,
                                             .on_end = on_held,
-                                            .ctx = loading});
+                                            .ctx = claiming});
 }
 
-/* Called without the lock: the answer may arrive before this returns. */
-static void load(struct session_table *table, struct session *session,
-                 const struct session_name *name, struct loop *home, bool recovers) {
-    struct loading *loading = MEM_NEW(struct loading);
-    loading->session = session;
-    loading->recovers = recovers;
-    size_t len = name->workspace.len + name->user.len + name->session.len + 1;
-    buf_init(&loading->names, len);
-    char *room = buf_room(&loading->names, len);
-    assert(room);
-    (void)room;
-    loading->load =
-        (struct store_load){.question = STORE_SESSION,
-                            .workspace = keep_name(&loading->names, name->workspace),
-                            .user = keep_name(&loading->names, name->user),
-                            .session = keep_name(&loading->names, name->session),
-                            .runs_max = HISTORY_TURNS_MAX,
-                            .max_bytes = LOAD_MAX_BYTES,
-                            .home = home,
-                            .on_loaded = session_on_loaded,
-                            .ctx = loading};
-    if (table->holdings)
-        hold(table, loading);
-    else
-        store_load(table->store, &loading->load);
+void session_hold(struct session_table *table, const struct session_name *name,
+                  struct loop *loop) {
+    struct buf key;
+    if (!table->holdings) return;
+    buf_init(&key, KEY_MAX_BYTES);
+    append_key(&key, name);
+    struct session_stripe *stripe = striped_lock(table->stripes, buf_str(&key));
+    bool is_new = !map_find(stripe->sessions, buf_str(&key));
+    struct session *session =
+        is_new ? resident_find_or_add(stripe, buf_str(&key), name, &is_new) : NULL;
+    pthread_mutex_unlock(&stripe->lock);
+    buf_done(&key);
+    if (session) claim(table, session, loop, true);
 }
 
 /* --- leases ------------------------------------------------------------------------------- */
@@ -589,7 +178,7 @@ static enum session_answer session_ask(struct session *session, enum session_pol
                                        struct lease *lease, struct err *e) {
     struct lease *lender;
     lease->session = session;
-    lease->policy = policy;
+    lease->impatient = policy == SESSION_REJECT;
     if (list_empty(&session->waiters) && is_free(session, &lender)) {
         session_give(session, lease, lender);
         return SESSION_GRANTED;
@@ -626,13 +215,16 @@ enum session_answer session_acquire(struct session_table *table,
     lease->stripe = stripe;
     pthread_mutex_lock(&stripe->lock);
     bool is_new;
-    struct session *session = find_or_add(stripe, buf_str(&key), name, &is_new);
+    struct session *session = resident_find_or_add(stripe, buf_str(&key), name, &is_new);
     enum session_answer answer = session_ask(session, policy, lease, e);
-    if (answer == SESSION_REFUSED) rest(session);
+    if (answer == SESSION_REFUSED) resident_rest(session);
     bool must_load = is_new && !session->loaded;
     pthread_mutex_unlock(&stripe->lock);
     buf_done(&key);
-    if (must_load) load(table, session, name, lease->loop, false);
+    if (must_load && table->holdings)
+        claim(table, session, lease->loop, false);
+    else if (must_load)
+        session_load(table->store, name, lease->loop, session_on_loaded, session);
     return answer;
 }
 
@@ -661,7 +253,7 @@ bool session_withdraw(struct lease *lease) {
     if (waited) {
         list_remove(&lease->link);
         lease_move(lease, LEASE_IDLE);
-        if (lease->session->loaded) rest(lease->session);
+        if (lease->session->loaded) resident_rest(lease->session);
     }
     pthread_mutex_unlock(&stripe->lock);
     return waited;
@@ -701,12 +293,6 @@ static void hand_to_lender(struct lease *lender, struct turn_record *record) {
     lender->history = longer;
 }
 
-static void remember(struct session *session, struct turn_record *record) {
-    struct history *longer = history_with(session->history, record);
-    history_unref(session->history);
-    session->history = longer;
-}
-
 /* A lender that ends before its children passes them to its own lender. */
 static void bequeath(struct session *session, struct lease *gone) {
     LIST_EACH(&session->stack, link) {
@@ -722,7 +308,7 @@ static void hand_up(struct session *session, struct lease *lender, struct turn_r
     if (lender) {
         hand_to_lender(lender, record);
     } else {
-        remember(session, record);
+        resident_remember(session, record);
     }
 }
 
@@ -746,16 +332,16 @@ void session_release(struct lease *lease, struct turn_record *record) {
     list_remove(&lease->link);
     if (record) hand_up(session, lender, record);
     hand_up_children(session, lease);
-    if (lender && --lender->children == 0 && lender->wants_back) post_children_done(lender);
-    if (lease->note) lease->note->lease = NULL;
-    lease->note = NULL;
+    if (lender && --lender->children == 0 && lender->wants_back)
+        lease_post_children_done(lender);
+    lease_drop_note(lease);
     lease->wants_back = false;
     history_unref(lease->history);
     lease->history = NULL;
     lease_move(lease, LEASE_IDLE);
     lease->session = NULL;
     serve_waiters(session);
-    rest(session);
+    resident_rest(session);
     pthread_mutex_unlock(&stripe->lock);
 }
 
@@ -768,31 +354,15 @@ void session_remember(struct session_table *table, const struct session_name *na
     struct session_stripe *stripe = striped_lock(table->stripes, buf_str(&key));
     struct session *session = map_find(stripe->sessions, buf_str(&key));
     if (session && session->loaded) {
-        remember(session, record);
-        if (table->holdings) rest(session);
+        resident_remember(session, record);
+        if (table->holdings) resident_rest(session);
     } else if (session) {
-        size_t size = (session->late_count + 1) * sizeof(struct turn_record *);
-        session->late = mem_resize(session->late, size);
-        session->late[session->late_count++] = record;
+        resident_remember_later(session, record);
     } else {
         turn_record_unref(record);
     }
     pthread_mutex_unlock(&stripe->lock);
     buf_done(&key);
-}
-
-void session_hold(struct session_table *table, const struct session_name *name,
-                  struct loop *loop) {
-    struct buf key;
-    if (!table->holdings) return;
-    buf_init(&key, KEY_MAX_BYTES);
-    append_key(&key, name);
-    struct session_stripe *stripe = striped_lock(table->stripes, buf_str(&key));
-    bool is_new = !map_find(stripe->sessions, buf_str(&key));
-    struct session *session = is_new ? find_or_add(stripe, buf_str(&key), name, &is_new) : NULL;
-    pthread_mutex_unlock(&stripe->lock);
-    buf_done(&key);
-    if (session) load(table, session, name, loop, true);
 }
 
 void session_forget(struct lease *lease) {

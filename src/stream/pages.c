@@ -20,7 +20,8 @@ struct page {
     struct buf bytes;
     uint32_t *ends; /* the end of each event */
     size_t count, room;
-    size_t held; /* bytes as counted in the cache */
+    size_t held;      /* bytes as counted in the cache */
+    uint64_t touched; /* the cache's clock when it was last put or read */
     enum pages_end end;
     enum err_code code;
 };
@@ -29,7 +30,10 @@ struct stripe {
     pthread_mutex_t lock;
     struct map *runs;
     struct list pages;
+    _Atomic uint64_t oldest; /* when its last page was touched; NEVER without pages */
 };
+
+#define NEVER UINT64_MAX
 
 struct pages_run {
     struct pages *pages;
@@ -44,6 +48,7 @@ struct pages {
     size_t max_bytes;
     atomic_size_t held;
     _Atomic uint64_t generation;
+    _Atomic uint64_t clock; /* advances with each put */
     struct striped *stripes;
 };
 
@@ -58,11 +63,13 @@ struct pages *pages_new(size_t max_bytes) {
     pages->max_bytes = max_bytes;
     atomic_init(&pages->held, 0);
     atomic_init(&pages->generation, 1);
+    atomic_init(&pages->clock, 0);
     pages->stripes = STRIPED_NEW(STRIPES, struct stripe);
     for (size_t i = 0; i < STRIPES; i++) {
         struct stripe *stripe = striped_at(pages->stripes, i);
         stripe->runs = map_new();
         list_init(&stripe->pages);
+        atomic_init(&stripe->oldest, NEVER);
     }
     return pages;
 }
@@ -160,8 +167,17 @@ static struct page *page_new(struct pages_run *run, size_t place, uint64_t seq) 
     return page;
 }
 
+/* Called with the lock held, when the last page or its time has changed. */
+static void stripe_note_oldest(struct stripe *stripe) {
+    struct list *last = stripe->pages.prev;
+    bool none = last == &stripe->pages;
+    uint64_t oldest = none ? NEVER : CONTAINER_OF(last, struct page, link)->touched;
+    atomic_store_explicit(&stripe->oldest, oldest, memory_order_relaxed);
+}
+
 static void page_free(struct page *page) {
     struct pages_run *run = page->run;
+    struct stripe *stripe = run->stripe;
     size_t place = pages_until(run, page->first_seq) - 1;
     assert(run->sorted[place] == page);
     run->count--;
@@ -169,17 +185,21 @@ static void page_free(struct page *page) {
             (run->count - place) * sizeof(struct page *));
     atomic_fetch_sub_explicit(&run->pages->held, page->held, memory_order_relaxed);
     list_remove(&page->link);
+    stripe_note_oldest(stripe);
     buf_done(&page->bytes);
     free(page->ends);
     free(page);
     run_release(run);
 }
 
-static void page_touch(struct page *page) {
-    struct list *newest = &page->run->stripe->pages;
-    if (newest->next == &page->link) return;
-    list_remove(&page->link);
-    list_prepend(newest, &page->link);
+static void page_touch(struct page *page, uint64_t now) {
+    struct stripe *stripe = page->run->stripe;
+    page->touched = now;
+    if (stripe->pages.next != &page->link) {
+        list_remove(&page->link);
+        list_prepend(&stripe->pages, &page->link);
+    }
+    stripe_note_oldest(stripe);
 }
 
 static void page_recount(struct page *page) {
@@ -190,36 +210,43 @@ static void page_recount(struct page *page) {
 
 /* --- eviction ----------------------------------------------------------------------------- */
 
-/* Drop this stripe's oldest pages, up to `keep`, while the cache holds more than `bytes`. */
-static void stripe_shrink(struct pages *pages, struct stripe *stripe, size_t bytes,
-                          const struct page *keep) {
-    struct list *oldest = stripe->pages.prev;
-    while (pages_held(pages) > bytes && oldest != &stripe->pages) {
-        struct page *page = CONTAINER_OF(oldest, struct page, link);
-        oldest = oldest->prev;
-        if (page == keep) return;
-        page_free(page);
+static struct stripe *stripe_with_the_oldest(struct pages *pages) {
+    struct stripe *found = NULL;
+    uint64_t oldest = NEVER;
+    for (size_t i = 0; i < STRIPES; i++) {
+        struct stripe *stripe = striped_at(pages->stripes, i);
+        uint64_t touched = atomic_load_explicit(&stripe->oldest, memory_order_relaxed);
+        if (touched < oldest) {
+            oldest = touched;
+            found = stripe;
+        }
+    }
+    return found;
+}
+
+/* Drop the last page of the stripe unless it is `keep`, which is not read: it may be gone. */
+static bool stripe_drop_last(struct stripe *stripe, const struct page *keep) {
+    bool dropped = true;
+    pthread_mutex_lock(&stripe->lock);
+    struct list *last = stripe->pages.prev;
+    if (last != &stripe->pages) {
+        struct page *page = CONTAINER_OF(last, struct page, link);
+        dropped = page != keep;
+        if (dropped) page_free(page);
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    return dropped;
+}
+
+static void shrink_but(struct pages *pages, size_t bytes, const struct page *keep) {
+    while (pages_held(pages) > bytes) {
+        struct stripe *stripe = stripe_with_the_oldest(pages);
+        if (!stripe || !stripe_drop_last(stripe, keep)) return;
     }
 }
 
 void pages_shrink(struct pages *pages, size_t bytes) {
-    for (size_t i = 0; i < STRIPES && pages_held(pages) > bytes; i++) {
-        struct stripe *stripe = striped_at(pages->stripes, i);
-        pthread_mutex_lock(&stripe->lock);
-        stripe_shrink(pages, stripe, bytes, NULL);
-        pthread_mutex_unlock(&stripe->lock);
-    }
-}
-
-/* Shrink the other stripes; this one now holds only the page about to be read. */
-static void shrink_others(struct pages *pages, const struct stripe *mine) {
-    for (size_t i = 0; i < STRIPES && pages_held(pages) > pages->max_bytes; i++) {
-        struct stripe *stripe = striped_at(pages->stripes, i);
-        if (stripe == mine) continue;
-        pthread_mutex_lock(&stripe->lock);
-        stripe_shrink(pages, stripe, pages->max_bytes, NULL);
-        pthread_mutex_unlock(&stripe->lock);
-    }
+    shrink_but(pages, bytes, NULL);
 }
 
 void pages_drop_all(struct pages *pages) {
@@ -274,18 +301,18 @@ bool pages_has(struct pages_run *run, uint64_t seq) {
 bool pages_put(struct pages_run *run, uint64_t generation, const struct pages_event *event) {
     struct pages *pages = run->pages;
     struct stripe *stripe = run->stripe;
+    struct page *page = NULL;
     pthread_mutex_lock(&stripe->lock);
     bool valid = generation == pages_generation(pages);
     size_t place = pages_until(run, event->seq);
     if (valid && !is_there(run, place, event->seq)) {
-        struct page *page = page_to_extend(run, place, event);
+        page = page_to_extend(run, place, event);
         if (!page) page = page_new(run, place, event->seq);
         page_add(page, event);
-        page_touch(page);
-        stripe_shrink(pages, stripe, pages->max_bytes, page);
+        page_touch(page, atomic_fetch_add_explicit(&pages->clock, 1, memory_order_relaxed) + 1);
     }
     pthread_mutex_unlock(&stripe->lock);
-    shrink_others(pages, stripe);
+    if (page) shrink_but(pages, pages->max_bytes, page);
     return valid;
 }
 
@@ -329,7 +356,7 @@ bool pages_read(struct pages_run *run, struct pages_place *place, size_t max_byt
         struct page *page = until ? run->sorted[until - 1] : NULL;
         if (!page || last_seq(page) <= place->seq) break;
         found = true;
-        page_touch(page);
+        page_touch(page, atomic_load_explicit(&run->pages->clock, memory_order_relaxed));
         max_bytes -= page_read(page, place, max_bytes, out);
         if (!buf_ok(out)) break;
         if (place->seq == last_seq(page) && page->end != PAGES_GOES_ON) {

@@ -10,9 +10,9 @@
  *                                   place: seq of the last whole event, bytes of the next one
  *
  * A reader holds no page, only a place, so any page may be dropped at any time. The least
- * recently read ones go when the cache exceeds its limit.
+ * recently read ones go when the cache exceeds its limit, whichever stripe they are in.
  *
- * Memory   owns the pages: max_bytes, and in each of its stripes one page beyond that.
+ * Memory   owns the pages: max_bytes, and for each thread that puts one page beyond that.
  * Threads  any; striped locks inside.
  * Source   the lesson "encode once" of systems with many readers of one stream.
  */

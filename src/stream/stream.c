@@ -55,10 +55,6 @@ void stream_free(struct stream *stream) {
     pool_give(&streams, stream);
 }
 
-uint64_t stream_seq(const struct stream *stream) {
-    return cursor_seq(stream->cursor);
-}
-
 /* --- ending ------------------------------------------------------------------------------- */
 
 /* `event` ends the stream; NULL: the cause is outside the journal. `ended` may free the stream,

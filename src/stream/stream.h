@@ -84,7 +84,4 @@ void stream_drained(struct stream *stream);
 /* After `ended`, or before it: then no callback comes any more. NULL is fine. */
 void stream_free(struct stream *stream);
 
-/* The seq of the last event that was projected: a later stream would continue after it. */
-uint64_t stream_seq(const struct stream *stream);
-
 #endif

@@ -40,6 +40,7 @@ struct turn_call {
     bool too_many;         /* over the turn's limit: it is answered with an error, not made */
     struct tool_call *out; /* while TURN_CALL_OUT */
     struct timer late;     /* ends the call at its time limit */
+    uint64_t began_ms;     /* when it was made */
     uint64_t reported_ms;  /* when it last reported progress; 0: never */
     struct tool *kind;
     struct artifact_ask *keeping; /* its long result is being stored */

@@ -397,6 +397,7 @@ void run_start_call(struct run *run, const struct provider_request *request,
 /* Called for every listener: the end of a reply ends the call. */
 static void on_event(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
+    measure_model_event(run, event);
     if (event->kind == REPLY_DONE || event->kind == REPLY_FAILED) run->model_round.call = NULL;
     run->model_round.on_reply(event, run);
 }
@@ -406,6 +407,7 @@ void run_make_call(struct run *run) {
     struct provider *provider = run->agent->provider;
     model_round->model_calls++;
     if (run->state != RUN_ASKING) run_move(run, RUN_ASKING);
+    measure_model_asked(run);
     model_round->call = provider_call_start(provider, run->record.host->loop,
                                             &model_round->request, on_event, run);
     if (model_round->held) provider->kind->pause(model_round->call);
@@ -441,7 +443,10 @@ void run_stop_model_round(struct run *run) {
     struct provider_call *call = run->model_round.call;
     run_stop_reserving(run);
     run->model_round.call = NULL;
-    if (call) run->agent->provider->kind->cancel(call);
+    if (call) {
+        run->agent->provider->kind->cancel(call);
+        measure_model_cut(run);
+    }
     run_settle_cut(run); /* also for a complete reply that was too large */
 }
 

@@ -143,6 +143,7 @@ static void run_over(void *ctx) {
     struct run *run = ctx;
     run_move(run, run->record.ending);
     if (!run->record.host->quiet) log_end(run);
+    measure_turn_ends(run);
     run_leave_slot(run);
     run_drop_keys(run);
     struct turn_record *record = make_record(run);
@@ -256,6 +257,7 @@ static void append_started(struct run *run) {
     started.started.parent = run->admission.lease.parent;
     started.started.extras = run->request.extras;
     run_append_kept(run, &started);
+    measure_turn_begins(run);
 }
 
 void run_begin(struct run *run) {

@@ -248,6 +248,7 @@ static void append_usage(struct run *run, const struct event_usage *usage, enum 
                      run->model_round.request.model, used);
     ledger_settle(&run->spending.reserved, used);
     turn_sums_add(&run->spending.sums, &event.usage);
+    measure_usage(run, &event.usage);
     run_append(run, &event);
 }
 

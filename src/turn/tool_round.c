@@ -25,6 +25,7 @@ static void make_calls(struct run *run);
 /* Record one answer; `result` is a JSON object. */
 void run_answer(struct turn_call *call, struct str result, const struct err *failed) {
     struct run *run = call->run;
+    measure_tool_ends(call, failed);
     turn_call_move(call, TURN_CALL_ANSWERED);
     call->out = NULL;
     struct event event = {.kind = EVENT_TOOL_RESULT,
@@ -185,6 +186,7 @@ static void start_tool(struct turn_call *call) {
         return;
     }
     turn_call_move(call, TURN_CALL_OUT);
+    call->began_ms = loop_now_ms(run->record.host->loop);
     if (!call->kind->idempotent) run->calls.acted = true;
     struct tool_request request = {.call_id = call->call_id,
                                    .args = call->args,

@@ -20,6 +20,7 @@
 #include "turn/detached.h"
 #include "turn/guarded.h"
 #include "turn/long_reply.h"
+#include "turn/measure.h"
 #include "turn/model_round.h"
 #include "turn/own_calls.h"
 #include "turn/request.h"
@@ -58,6 +59,7 @@ struct run {
     struct own_calls own_calls;
     struct approval approval;
     struct detached detached;
+    struct measure measure;
 };
 
 /* Bytes of the reply's text so far, in memory or in the store. */

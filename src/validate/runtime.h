@@ -96,6 +96,9 @@ const struct reply *runtime_probe(struct judge *judge, enum probe probe);
 /* Ask something that is in no table; the caller ends *ret. `url`: of the server. */
 void runtime_ask(struct runtime *runtime, const struct question *question, struct reply *ret);
 
+/* Ask /health, to see whether the server is still alive. */
+void runtime_ask_health(struct runtime *runtime, struct reply *ret);
+
 /* Its bearer field, as a header line. */
 void runtime_put_bearer(struct str token, struct buf *out);
 

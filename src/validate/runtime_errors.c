@@ -56,12 +56,7 @@ void check_error_routes(struct judge *judge) {
     judge_status(judge, runtime_probe(judge, PROBE_NO_METHOD), 405);
     struct runtime *runtime = runtime_of(judge);
     struct reply reply;
-    runtime_ask(runtime,
-                &(struct question){.url = buf_str(&runtime->target->url),
-                                   .method = STR("GET"),
-                                   .path = STR("/health"),
-                                   .timeout_ms = runtime->options->timeout_ms},
-                &reply);
+    runtime_ask_health(runtime, &reply);
     if (!reply.status)
         judge_break(judge, &reply.evidence,
                     "expected the server to be alive after wrong requests: %s",

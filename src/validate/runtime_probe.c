@@ -214,6 +214,15 @@ void runtime_ask(struct runtime *runtime, const struct question *question, struc
     if (ret->timed_out) ++*silent;
 }
 
+void runtime_ask_health(struct runtime *runtime, struct reply *ret) {
+    runtime_ask(runtime,
+                &(struct question){.url = buf_str(&runtime->target->url),
+                                   .method = STR("GET"),
+                                   .path = STR("/health"),
+                                   .timeout_ms = runtime->options->timeout_ms},
+                ret);
+}
+
 static void ask_probe(struct runtime *runtime, enum probe probe) {
     const struct probe_row *row = &probes[probe];
     const char *fields = row->fields ? row->fields : row->body ? JSON_TYPE : "";

@@ -277,12 +277,7 @@ void check_stream_left(struct judge *judge) {
     const struct reply *left = runtime_probe(judge, PROBE_STREAM_LEFT);
     struct runtime *runtime = runtime_of(judge);
     struct reply reply;
-    runtime_ask(runtime,
-                &(struct question){.url = buf_str(&runtime->target->url),
-                                   .method = STR("GET"),
-                                   .path = STR("/health"),
-                                   .timeout_ms = runtime->options->timeout_ms},
-                &reply);
+    runtime_ask_health(runtime, &reply);
     if (!judge_answered(judge, left)) {
         reply_done(&reply);
         return;

@@ -2,12 +2,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "loop/free_port.h"
 #include "validate/container.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 /* Between two questions to a server that starts. */
@@ -47,18 +46,6 @@ static void on_end(const struct child_end *end, void *ctx) {
 }
 
 static const struct child_sink child_sink = {keep_output, on_end, keep_output};
-
-static bool free_port(uint16_t *ret, struct err *e) {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool good = fd >= 0 && bind(fd, (struct sockaddr *)&address, len) == 0 &&
-                getsockname(fd, (struct sockaddr *)&address, &len) == 0;
-    if (fd >= 0) close(fd);
-    *ret = ntohs(address.sin_port);
-    return good || err_set(e, ERR_RESOURCE_EXHAUSTED, "there is no free port for the target");
-}
 
 /* --- its environment: lines that each end in NUL --------------------------------------------- */
 

@@ -187,14 +187,3 @@ enum yes_no yes_no_of(struct str answer, const struct yes_no_words *more) {
 }
 
 /* --- listing entries ---------------------------------------------------------------------- */
-
-static void append_entry(struct str entry, void *ctx) {
-    struct buf *out = ctx;
-    if (out->len && out->at[out->len - 1] != ' ') buf_append(out, STR(", "));
-    buf_append(out, entry);
-}
-
-bool yes_no_append(enum yes_no which, const struct yes_no_words *more, struct buf *out) {
-    yes_no_each(which, more, append_entry, out);
-    return buf_ok(out);
-}

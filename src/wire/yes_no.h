@@ -38,9 +38,6 @@ enum yes_no yes_no_read(struct str words, const struct yes_no_words *more);
  * "edit", a string; and their opposites. An object that decides twice is neither. */
 enum yes_no yes_no_of(struct str answer, const struct yes_no_words *more);
 
-/* Append all entries of `which` for a person to read: "yes, y, ok, ..." */
-bool yes_no_append(enum yes_no which, const struct yes_no_words *more, struct buf *out);
-
 /* Call `each` with every entry of `which`. */
 void yes_no_each(enum yes_no which, const struct yes_no_words *more,
                  void (*each)(struct str entry, void *ctx), void *ctx);

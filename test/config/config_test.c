@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "cli/contracts.h"
 #include "config/setting.h"
+#include "contract/admin/options.h"
 #include "contract/agentbreeder/options.h"
 #include "contract/crawbl/options.h"
 #include "contract/nimi/options.h"
@@ -71,11 +72,11 @@ static void nothing_said_means_the_defaults(void **state) {
     assert_true(is(crawbl_options(config)->listen, "127.0.0.1:42618"));
     assert_int_equal(nimi_options(config)->grpc.len, 0);
     assert_int_equal(nimi_options(config)->http.len, 0);
-    assert_int_equal(config->admin.len, 0);
+    assert_int_equal(admin_options(config)->address.len, 0);
     assert_true(is(config->data, "/home/me/.local/share/weir"));
     assert_int_equal(config->durability, STORE_FULL);
     assert_int_equal(config->threads, 3);
-    assert_true(config->converse.reflection);
+    assert_true(config->reflection);
     assert_false(crawbl_options(config)->lenient);
     assert_true(is(agentbreeder_options(config)->workspace, "default"));
     assert_int_equal(agentbreeder_options(config)->history, BROUGHT_MERGE);
@@ -198,7 +199,7 @@ static void our_own_variable_beats_the_familys(void **state) {
     assert_true(is(nimi_options(config)->http, "127.0.0.1:2"));
     config_free(config);
     config = load(NOTHING, LIST("CRAWBL_ENABLE_REFLECTION=false"));
-    assert_false(config->converse.reflection);
+    assert_false(config->reflection);
     config_free(config);
 }
 
@@ -404,11 +405,11 @@ static void limits_that_contradict_each_other_are_warned_of(void **state) {
     config_free(config);
 }
 
-static void a_listener_that_is_not_served_is_warned_of_once(void **state) {
+static void an_address_may_be_a_port_alone(void **state) {
     (void)state;
     struct config *config = load(LIST("--nimi-grpc", "127.0.0.1:0", "--admin", ":1"), NOTHING);
-    assert_int_equal(config->warning_count, 1);
-    assert_true(warned(config, "does not serve listen.admin"));
+    assert_int_equal(config->warning_count, 0);
+    assert_true(is(admin_options(config)->address, ":1"));
     config_free(config);
 }
 
@@ -581,7 +582,7 @@ int main(void) {
         cmocka_unit_test(a_mistake_in_the_file_is_named_at_its_place),
         cmocka_unit_test(a_mistake_on_the_command_line_names_the_flag),
         cmocka_unit_test(every_mistake_is_found_when_all_are_wanted),
-        cmocka_unit_test(a_listener_that_is_not_served_is_warned_of_once),
+        cmocka_unit_test(an_address_may_be_a_port_alone),
         cmocka_unit_test(a_key_that_can_be_guessed_is_warned_of),
         cmocka_unit_test(limits_that_contradict_each_other_are_warned_of),
         cmocka_unit_test(a_variable_that_is_not_read_is_noticed),

@@ -5,6 +5,7 @@
 
 #include "agent/kind.h"
 #include "base/mem.h"
+#include "cli/contracts.h"
 #include "provider/dialect.h"
 
 #include <stdio.h>
@@ -21,7 +22,9 @@ static bool try_load(const char *file, const char *const *flags, const char *con
                                  .arg_count = file ? 2 : 0,
                                  .environment = environment,
                                  .collect = collect,
-                                 .cpus = 1};
+                                 .cpus = 1,
+                                 .more = contract_rows,
+                                 .more_ctx = &setting_contracts};
     for (; *flags; flags++) args[input.arg_count++] = *flags;
     e->text[0] = '\0';
     return config_load(&input, ret, e);
@@ -659,6 +662,45 @@ static void a_mistake_in_prices_or_budgets_is_named_at_its_place(void **state) {
     refuse_all(folder->file, cases, ARRAY_LEN(cases));
 }
 
+static void dollars_are_read_to_the_last_nano(void **state) {
+    const struct folder *folder = *state;
+    static const struct {
+        const char *text;
+        int64_t nano; /* 0: it is refused */
+    } rows[] = {
+        {"2.50", INT64_C(2500000000)},
+        {"007", INT64_C(7000000000)},
+        {"0.000000001", 1},
+        {"123456789.987654321", INT64_C(123456789987654321)},
+        {"999999999", INT64_C(999999999000000000)},
+        {".", 0},
+        {".5", 0},
+        {"2.", 0},
+        {"-1", 0},
+        {"+1", 0},
+        {"1e3", 0},
+        {"1.2.3", 0},
+        {"0x10", 0},
+        {"nan", 0},
+        {"1.5a", 0},
+        {"0.0000000001", 0},
+        {"10000000000", 0},
+        {"99999999999999999999", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char text[80];
+        struct config *config;
+        struct err e;
+        snprintf(text, sizeof(text), "budgets: [{day: $%s}]\n", rows[i].text);
+        write_file(folder->file, text);
+        bool read = try_load(folder->file, NOTHING, NOTHING, false, &config, &e);
+        if (read != (rows[i].nano > 0)) fail_msg("$%s", rows[i].text);
+        if (!read) continue;
+        assert_int_equal(config->budgets[0].cost_nano_max, rows[i].nano);
+        config_free(config);
+    }
+}
+
 static void commands_are_set_up(void **state) {
     static const struct refusal cases[] = {
         {"tools: {exec: {}}", ":1:15: exec needs the key 'root'"},
@@ -1239,6 +1281,7 @@ int main(void) {
         cmocka_unit_test(every_mistake_of_one_agent_is_found_and_none_that_is_not_there),
         cmocka_unit_test(prices_and_budgets_are_whole_numbers_of_small_units),
         cmocka_unit_test(a_mistake_in_prices_or_budgets_is_named_at_its_place),
+        cmocka_unit_test(dollars_are_read_to_the_last_nano),
         cmocka_unit_test(commands_are_set_up),
         cmocka_unit_test(tools_are_set_up_or_switched_off),
         cmocka_unit_test(a_connector_is_a_provider_or_this_machine),

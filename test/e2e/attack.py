@@ -21,7 +21,7 @@ END_STREAM, END_HEADERS, ACK = 1, 4, 1
 NO_ERROR, PROTOCOL_ERROR, FLOW_CONTROL_ERROR = 0, 1, 3
 COMPRESSION_ERROR, ENHANCE_YOUR_CALM = 9, 11
 
-PATIENCE = 20  # seconds until an attack gives up: nothing should ever come near it
+PATIENCE = 90  # seconds until an attack gives up: nothing should ever come near it
 
 
 def frame(kind, flags=0, stream=0, payload=b""):

@@ -23,8 +23,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("BUILD", "build")
 BINARY = pathlib.Path(os.environ.get("WEIR_BINARY", BUILD / "weir"))
 SIGNING_KEY = "test-signing-key-32bytes-long!!!"
-READY_SECONDS = 30  # generous: a sanitizer build on a busy machine
-STOP_SECONDS = 30
+READY_SECONDS = 60  # generous: a sanitizer build on a busy machine
+STOP_SECONDS = 60
 
 # What verifies no certificate, as no test but those of TLS meets one. A client of httpx would read
 # those of the whole web each time that it is made: 40 ms of a core.
@@ -203,7 +203,7 @@ class Daemon:
 
     def http(self, **options):
         """An httpx client of the HTTP listener; close it, or use it in a `with`."""
-        settings = {"base_url": self.url, "timeout": 30, "trust_env": False, "verify": NO_TLS}
+        settings = {"base_url": self.url, "timeout": 90, "trust_env": False, "verify": NO_TLS}
         return httpx.Client(**{**settings, **options})
 
     def channel(self, **options):

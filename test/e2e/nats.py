@@ -15,7 +15,7 @@ import time
 import far_runtime
 import httpx
 
-PATIENCE = 30
+PATIENCE = 90
 
 
 class Server:

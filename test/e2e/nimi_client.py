@@ -15,7 +15,7 @@ from nimi.runtime.v1 import ai_pb2_grpc, audit_pb2, audit_pb2_grpc
 from nimi.runtime.v1 import common_pb2 as common
 
 APP = "demo.app"
-PATIENCE = 20
+PATIENCE = 90
 HEADERS = {
     "x-nimi-protocol-version": "1.0.0",
     "x-nimi-participant-protocol-version": "1.0.0",

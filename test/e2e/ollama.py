@@ -15,7 +15,7 @@ import queue
 import socket
 import threading
 
-PATIENCE = 20
+PATIENCE = 90
 
 
 class Pull:

@@ -15,7 +15,7 @@ OPTIONS = {
     "config": ASKS,
     "env": {"AGENT_AUTH_TOKEN": "s3cret"},
 }
-PATIENCE = 20
+PATIENCE = 90
 
 pytestmark = pytest.mark.weir(**OPTIONS)
 

@@ -46,7 +46,7 @@ def verdict(weir, *arguments, status=0):
 
 def eventually(look):
     """Records that are part of no commit come within a fraction of a second."""
-    give_up = time.monotonic() + 10
+    give_up = time.monotonic() + 60
     while not (found := look()):
         assert time.monotonic() < give_up
         time.sleep(0.05)

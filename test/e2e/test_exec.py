@@ -1,4 +1,5 @@
 """The tool exec: commands that nobody vouches for, and what they try. Group X of the checks."""
+import http.client
 import json
 import os
 import pathlib
@@ -9,7 +10,6 @@ import tempfile
 import time
 
 import harness
-import httpx
 import pytest
 import vendors
 from vendors import call
@@ -44,7 +44,7 @@ def run(house, models, folder):
     """run(command): what the model reads of it. settings(...) before it starts the daemon."""
     if why := why_not():
         pytest.skip(f"exec is off: {why}")
-    state = {"weir": None, "settings": {"timeout": "5s", "scope": "workspace"}}
+    state = {"weir": None, "settings": {"timeout": "60s", "scope": "workspace"}}
 
     def daemon():
         if not state["weir"]:
@@ -176,7 +176,7 @@ def descendants(pid):
 
 
 def alone(weir):
-    give_up = time.monotonic() + 5
+    give_up = time.monotonic() + 30
     while (left := descendants(weir.pid)) and time.monotonic() < give_up:
         time.sleep(0.02)
     return not left
@@ -198,11 +198,16 @@ GREEDY = {
 }
 
 
-def test_what_takes_too_much_is_ended_whole(run, folder):
-    run.settings.update({"timeout": "1s", "memory": "64MiB", "processes": 32, "file": "4MiB",
+# A busy machine may need long to reach a size; only the clock's own cases have a short one.
+@pytest.mark.parametrize("timeout", ["1s", "120s"])
+def test_what_takes_too_much_is_ended_whole(run, folder, timeout):
+    run.settings.update({"timeout": timeout, "memory": "64MiB", "processes": 32, "file": "4MiB",
                          "disk": "16MiB", "scratch": "4MiB"})
     weir = run.daemon()
+    by_size = ("output limit", "size", "workspace")
     for what, (command, reason) in GREEDY.items():
+        if (reason in by_size) != (timeout == "120s"):
+            continue
         read = run(command)
         assert reason is None or reason in read.get("ended", ""), (what, read)
         assert read.get("exit_code", -1) != 0 or what == "a daemon", (what, read)
@@ -225,13 +230,17 @@ def test_processor_time_is_limited_and_the_network_may_be_allowed(run, folder):
     assert "the folder of the workspace cannot be made" in run("true", whole=True)
 
 
-def test_a_caller_who_leaves_ends_the_command(run, models):
+def test_a_caller_who_leaves_ends_the_command(run, models, folder):
     weir = run.daemon()
     models.say(MODEL, [call("exec", {"command": "touch begun; sleep 60"}, id="c1")])
-    with weir.http() as http, pytest.raises(httpx.TimeoutException):
-        http.post("/invoke", json={"input": "go"}, timeout=2)
+    leaving = http.client.HTTPConnection("127.0.0.1", weir.ports["http"])
+    leaving.request("POST", "/invoke", json.dumps({"input": "go"}), {"content-type": "application/json"})
+    give_up = time.monotonic() + 30
+    while not (files(folder) / "begun").exists():
+        assert time.monotonic() < give_up, "the command does not begin"
+        time.sleep(0.02)
+    leaving.close()
     assert alone(weir)
-    assert run("test -e begun; echo $?")["stdout"] == "0\n"
 
 
 def test_a_full_workspace_can_be_emptied_and_not_filled_more(run, folder):
@@ -264,13 +273,15 @@ def test_a_killed_daemon_leaves_no_command(run):
     with pytest.raises(Exception):
         import threading
         threading.Thread(target=lambda: kill_soon(weir), daemon=True).start()
-        run("trap '' TERM; touch begun; sleep 4; touch late")
-    time.sleep(1)
-    assert not [p for p in pathlib.Path("/proc").iterdir() if p.name.isdigit() and says(p, "touch late")]
+        run("trap '' TERM; touch begun; sleep 40; touch late")
+    give_up = time.monotonic() + 30
+    while [p for p in pathlib.Path("/proc").iterdir() if p.name.isdigit() and says(p, "touch late")]:
+        assert time.monotonic() < give_up, "the command outlives the daemon"
+        time.sleep(0.02)
 
 
 def kill_soon(weir):
-    give_up = time.monotonic() + 5
+    give_up = time.monotonic() + 30
     while not any(says(pathlib.Path(f"/proc/{p}"), "touch late") for p in descendants(weir.pid)):
         assert time.monotonic() < give_up
         time.sleep(0.02)

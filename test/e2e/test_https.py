@@ -23,7 +23,7 @@ import uvicorn
 from test_tls import Authority
 
 HERE = pathlib.Path(__file__).parent
-PATIENCE = 30
+PATIENCE = 90
 KINDS = ["node", "uvicorn", "nginx", "go"]
 
 

@@ -15,7 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 SCRIPT = "test/e2e/scripts/contract.yaml"
 pytestmark = pytest.mark.weir(script=SCRIPT, config="limits: {shutdown: 60s, header: 60s}\n")
 
-PATIENCE = 30
+PATIENCE = 90
 LISTENERS = ("http", "grpc", "nimi_grpc", "nimi_http")
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 SERVING = health_pb2.HealthCheckResponse.SERVING

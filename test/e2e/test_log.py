@@ -11,7 +11,7 @@ import harness
 import pytest
 
 PIPE_BYTES = 4096
-PATIENCE = 30
+PATIENCE = 90
 RIGHT = "Bearer right"
 DROPPED = re.compile(r"(\d+) lines of the log were dropped")
 

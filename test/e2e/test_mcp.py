@@ -20,7 +20,7 @@ from vendors import call
 
 SERVER = pathlib.Path(__file__).parent / "mcp_server.py"
 MODEL = "gpt-5-mini"
-PATIENCE = 20
+PATIENCE = 90
 
 
 @pytest.fixture

@@ -224,7 +224,7 @@ def open_raw(weir):
 def test_a_reader_that_stops_pauses_the_provider_and_is_ended(start_weir):  # B1
     with Torrent(4 * MIB, 100 * MIB, 4 * KIB) as torrent:
         # One loop, so that what is measured is not what its first call costs each of them.
-        config = torrent.config + "threads: 1\nlimits: {write_stall: 4s}\n"
+        config = torrent.config + "threads: 1\nlimits: {write_stall: 8s}\n"
         weir = start_weir(config=config, env={"HOUSE_KEY": "k"})
         client = nimi.Client(weir)
         whole = client.stream(asked=asked())

@@ -20,7 +20,7 @@ import shutdowns  # noqa: E402
 
 KEY = harness.SIGNING_KEY
 NEW_KEY = "the-key-after-the-rotation-is-32!"
-PATIENCE = 30
+PATIENCE = 90
 
 SCRIPT = """\
 script: 1

@@ -24,7 +24,7 @@ def server():
         yield running
 
 
-def eventually(holds, seconds=10):
+def eventually(holds, seconds=60):
     until = time.monotonic() + seconds
     while not (found := holds()) and time.monotonic() < until:
         time.sleep(0.02)

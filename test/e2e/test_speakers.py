@@ -14,7 +14,7 @@ if [ "$1" = --voices ]; then
     exit
 fi
 """
-PATIENCE = 20
+PATIENCE = 90
 
 
 def speech(text="hello"):

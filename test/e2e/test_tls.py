@@ -12,7 +12,7 @@ import grpc
 import httpx
 import pytest
 
-PATIENCE = 30
+PATIENCE = 90
 
 
 def openssl(folder, *args):

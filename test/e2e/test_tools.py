@@ -17,7 +17,7 @@ from vendors import call
 
 EXAMPLES = harness.ROOT / "examples/tools"
 MODEL = "gpt-5-mini"
-PATIENCE = 20
+PATIENCE = 90
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
 
 

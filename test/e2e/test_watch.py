@@ -19,7 +19,7 @@ from nimi.runtime.v1 import ai_pb2 as ai
 from nimi.runtime.v1 import ai_pb2_grpc, audit_pb2, workflow_pb2
 from test_tls import root, secure  # noqa: F401  fixtures
 
-PATIENCE = 30
+PATIENCE = 90
 MIB = 1024 * 1024
 
 CODES = ["completed", "failed", "work_cancelled", "refused", "unknown", "truncated", "preempted"]

@@ -28,7 +28,7 @@ import harness
 import httpx
 
 NODE = pathlib.Path(__file__).parent / "node"
-PATIENCE = 20
+PATIENCE = 90
 CANARY = "canary5ecre7"
 KEY = f"sk-{CANARY}"
 

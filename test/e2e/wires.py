@@ -16,7 +16,7 @@ import time
 import crawbl
 import harness
 
-PATIENCE = 20
+PATIENCE = 90
 NAMES = ("converse", "invoke", "stream")
 
 

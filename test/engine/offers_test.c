@@ -1,7 +1,6 @@
 /* What agents read about their tools and colleagues. Source: contracts/crawbl.md 2.6. */
 #include "engine/offers.h"
 
-#include "base/mem.h"
 #include "fake/provider_fake.h"
 #include "helper/assert_str.h"
 #include "turn/run.h"
@@ -44,19 +43,7 @@ static void fixture_done(struct fixture *f) {
     tool_free(f->tools[1]);
 }
 
-static int setup(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct fixture *f = *state;
-    fixture_done(f);
-    free(f);
-    return 0;
-}
+#include "helper/heap_fixture.h"
 
 static void the_manager_gets_the_agents_it_can_transfer_to(void **state) {
     struct fixture *f = *state;
@@ -122,8 +109,6 @@ static void a_turn_may_go_to_children_parents_siblings_and_the_manager(void **st
                          moves[i].may);
     }
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -1,17 +1,15 @@
 #include "fake/media_fake.h"
 
 #include "base/mem.h"
+#include "fake/calls_out.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-#define CALLS_MAX 64
-
 struct fake_media {
     struct media base;
     struct media_kind kind; /* its tasks are the test's */
-    struct media_call *calls[CALLS_MAX];
-    size_t count, ever;
+    struct calls_out out;
     const struct media_voice *voices;
     size_t voice_count;
     const char *lacks, *only;
@@ -38,24 +36,15 @@ static struct media_call *start(struct media *media, struct loop *loop,
                                 void *ctx) {
     struct fake_media *fake = fake_of(media);
     struct media_call *call = MEM_NEW(struct media_call);
-    assert(loop && fake->count < CALLS_MAX && media_can(media, request->task));
+    assert(loop && media_can(media, request->task));
     *call = (struct media_call){
         .media = fake, .request = request, .on_reply = on_reply, .ctx = ctx};
-    fake->calls[fake->count++] = call;
-    fake->ever++;
+    calls_out_add(&fake->out, call);
     return call;
 }
 
 static void take_off(struct media_call *call) {
-    struct fake_media *fake = call->media;
-    size_t at = 0;
-    while (fake->calls[at] != call) {
-        at++;
-        assert(at < fake->count);
-    }
-    fake->count--;
-    memmove(&fake->calls[at], &fake->calls[at + 1],
-            (fake->count - at) * sizeof(struct media_call *));
+    calls_out_remove(&call->media->out, call);
     call->over = true;
 }
 
@@ -83,7 +72,7 @@ static bool check(struct media *media, const struct media_request *request, stru
 }
 
 static void free_media(struct media *media) {
-    assert(fake_of(media)->count == 0);
+    assert(fake_of(media)->out.count == 0);
     free(fake_of(media));
 }
 
@@ -118,16 +107,15 @@ void fake_media_refuses(struct media *media, enum err_code code) {
 }
 
 size_t fake_media_calls(const struct media *media) {
-    return fake_of(media)->count;
+    return fake_of(media)->out.count;
 }
 
 size_t fake_media_calls_ever(const struct media *media) {
-    return fake_of(media)->ever;
+    return fake_of(media)->out.ever;
 }
 
 struct media_call *fake_media_call(const struct media *media, size_t index) {
-    assert(index < fake_of(media)->count);
-    return fake_of(media)->calls[index];
+    return calls_out_at(&fake_of(media)->out, index);
 }
 
 const struct media_request *fake_media_request(const struct media_call *call) {

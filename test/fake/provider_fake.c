@@ -1,18 +1,16 @@
 #include "fake/provider_fake.h"
 
 #include "base/mem.h"
+#include "fake/calls_out.h"
 
 #include <assert.h>
 #include <stdlib.h>
-
-#define CALLS_MAX 64
 
 /* --- the provider ------------------------------------------------------------------------- */
 
 struct fake_provider {
     struct provider base;
-    struct provider_call *calls[CALLS_MAX];
-    size_t count, ever;
+    struct calls_out out;
 };
 
 struct provider_call {
@@ -28,25 +26,16 @@ static struct provider_call *start(struct provider *provider, struct loop *loop,
                                    const struct provider_request *request,
                                    reply_event_fn *on_reply, void *ctx) {
     struct fake_provider *fake = CONTAINER_OF(provider, struct fake_provider, base);
-    assert(loop && fake->count < CALLS_MAX);
+    assert(loop);
     struct provider_call *call = MEM_NEW(struct provider_call);
     *call = (struct provider_call){
         .provider = fake, .request = request, .on_reply = on_reply, .ctx = ctx};
-    fake->calls[fake->count++] = call;
-    fake->ever++;
+    calls_out_add(&fake->out, call);
     return call;
 }
 
 static void take_off(struct provider_call *call) {
-    struct fake_provider *fake = call->provider;
-    size_t at = 0;
-    while (fake->calls[at] != call) {
-        at++;
-        assert(at < fake->count);
-    }
-    fake->count--;
-    memmove(&fake->calls[at], &fake->calls[at + 1],
-            (fake->count - at) * sizeof(struct provider_call *));
+    calls_out_remove(&call->provider->out, call);
     call->over = true;
 }
 
@@ -68,7 +57,7 @@ static void cancel(struct provider_call *call) {
 
 static void free_provider(struct provider *provider) {
     struct fake_provider *fake = CONTAINER_OF(provider, struct fake_provider, base);
-    assert(fake->count == 0);
+    assert(fake->out.count == 0);
     free(fake);
 }
 
@@ -82,17 +71,15 @@ struct provider *fake_provider_new(void) {
 }
 
 size_t fake_calls(const struct provider *provider) {
-    return CONTAINER_OF(provider, struct fake_provider, base)->count;
+    return CONTAINER_OF(provider, struct fake_provider, base)->out.count;
 }
 
 size_t fake_calls_ever(const struct provider *provider) {
-    return CONTAINER_OF(provider, struct fake_provider, base)->ever;
+    return CONTAINER_OF(provider, struct fake_provider, base)->out.ever;
 }
 
 struct provider_call *fake_call(const struct provider *provider, size_t index) {
-    struct fake_provider *fake = CONTAINER_OF(provider, struct fake_provider, base);
-    assert(index < fake->count);
-    return fake->calls[index];
+    return calls_out_at(&CONTAINER_OF(provider, struct fake_provider, base)->out, index);
 }
 
 const struct provider_request *fake_request(const struct provider_call *call) {
@@ -201,8 +188,7 @@ void fake_fail(struct provider_call *call, enum err_code code, const char *reaso
 
 struct fake_tool {
     struct tool base;
-    struct tool_call *calls[CALLS_MAX];
-    size_t count;
+    struct calls_out out;
 };
 
 struct tool_call {
@@ -216,29 +202,21 @@ static struct tool_call *start_tool(struct tool *tool, struct loop *loop,
                                     const struct tool_request *request, tool_done_fn *done,
                                     void *ctx) {
     struct fake_tool *fake = CONTAINER_OF(tool, struct fake_tool, base);
-    assert(loop && fake->count < CALLS_MAX);
+    assert(loop);
     struct tool_call *call = MEM_NEW(struct tool_call);
     *call = (struct tool_call){fake, request->args, done, ctx};
-    fake->calls[fake->count++] = call;
+    calls_out_add(&fake->out, call);
     return call;
 }
 
 static void cancel_tool(struct tool_call *call) {
-    struct fake_tool *fake = call->tool;
-    size_t at = 0;
-    while (fake->calls[at] != call) {
-        at++;
-        assert(at < fake->count);
-    }
-    fake->count--;
-    memmove(&fake->calls[at], &fake->calls[at + 1],
-            (fake->count - at) * sizeof(struct tool_call *));
+    calls_out_remove(&call->tool->out, call);
     free(call);
 }
 
 static void free_tool(struct tool *tool) {
     struct fake_tool *fake = CONTAINER_OF(tool, struct fake_tool, base);
-    assert(fake->count == 0);
+    assert(fake->out.count == 0);
     free(fake);
 }
 
@@ -254,13 +232,11 @@ struct tool *fake_tool_new(const char *name) {
 }
 
 size_t fake_tool_calls(const struct tool *tool) {
-    return CONTAINER_OF(tool, struct fake_tool, base)->count;
+    return CONTAINER_OF(tool, struct fake_tool, base)->out.count;
 }
 
 static struct tool_call *tool_call_at(const struct tool *tool, size_t index) {
-    struct fake_tool *fake = CONTAINER_OF(tool, struct fake_tool, base);
-    assert(index < fake->count);
-    return fake->calls[index];
+    return calls_out_at(&CONTAINER_OF(tool, struct fake_tool, base)->out, index);
 }
 
 struct str fake_tool_args(const struct tool *tool, size_t index) {

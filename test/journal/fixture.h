@@ -90,21 +90,7 @@ FRESH void fixture_done(struct fixture *f) {
     loop_free(f->loop);
 }
 
-FRESH int fixture_setup(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f);
-    *state = f;
-    return 0;
-}
-
-FRESH int fixture_teardown(void **state) {
-    struct fixture *f = *state;
-    fixture_done(f);
-    free(f);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+#include "helper/heap_fixture.h"
 
 /* --- writing ------------------------------------------------------------------------------ */
 

@@ -1,10 +1,10 @@
 /* The hub's stop against the release of the last reference to a server. */
 #include "mcp/hub_inner.h"
 
+#include "helper/as_guard.h"
 #include "helper/assert_str.h"
 
 #include "client/http.h"
-#include "loop/guard.h"
 
 #include <semaphore.h>
 #include <signal.h>
@@ -76,9 +76,7 @@ static void a_server_may_be_released_before_and_after_the_stop(void **state) {
 }
 
 int main(int arg_count, char **args) {
-    if (guard_asked(arg_count, (const char *const *)args))
-        return guard_main((const char *const *)args);
-    signal(SIGPIPE, SIG_IGN);
+    as_guard(arg_count, args);
     alarm(TOO_LONG_S);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_released_while_the_hub_stops_ends),

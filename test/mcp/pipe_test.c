@@ -1,10 +1,9 @@
 /* A program that speaks MCP: `cat`, which answers with what it was sent. */
 #include "mcp/pipe.h"
 
+#include "helper/as_guard.h"
 #include "helper/assert_str.h"
 #include "helper/moves.h"
-
-#include "loop/guard.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -133,9 +132,7 @@ static void a_program_that_is_not_there_is_named(void **state) {
 }
 
 int main(int arg_count, char **args) {
-    if (guard_asked(arg_count, (const char *const *)args))
-        return guard_main((const char *const *)args);
-    signal(SIGPIPE, SIG_IGN);
+    as_guard(arg_count, args);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_drawn_moves_are_legal),
         cmocka_unit_test(what_a_program_writes_are_messages),

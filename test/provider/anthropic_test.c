@@ -58,10 +58,8 @@ static void sides_take_turns(void **state) {
 
 static void a_person_begins_and_ends(void **state) {
     (void)state;
-    const struct message messages[] = {M_SAID("ann", "I begin"), M_USER(" \n"),
-                                       M_SAID("ann", "I end"), M_SAID("ann", "  ")};
     assert_member(
-        &anthropic_dialect, ASKING(messages, MODEL), "messages",
+        &anthropic_dialect, ASKING(agent_at_both_ends, MODEL), "messages",
         "[{'role':'user','content':[{'type':'text','text':'(earlier messages are left out)'}]},"
         "{'role':'assistant','content':[{'type':'text','text':'I begin'}]},"
         "{'role':'user','content':[{'type':'text','text':'(no text)'}]},"

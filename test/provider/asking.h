@@ -6,30 +6,13 @@
 #define WEIR_TEST_PROVIDER_ASKING_H
 
 #include "helper/assert_str.h"
+#include "helper/messages.h"
 
 #include "provider/dialect.h"
 
-#define M_USER(said)                                                                           \
-    { .role = MESSAGE_USER, .text = STR_INIT(said) }
-#define M_SAID(who, said)                                                                      \
-    { .role = MESSAGE_AGENT, .agent = STR_INIT(who), .text = STR_INIT(said) }
-#define M_OPAQUE(who, dialect, bytes)                                                          \
-    {                                                                                          \
-        .role = MESSAGE_OPAQUE, .agent = STR_INIT(who), .text = STR_INIT(bytes),               \
-        .tool = STR_INIT(dialect)                                                              \
-    }
-#define M_CALL(who, id, name, args)                                                            \
-    {                                                                                          \
-        .role = MESSAGE_TOOL_CALL, .agent = STR_INIT(who), .text = STR_INIT(args),             \
-        .call_id = STR_INIT(id), .tool = STR_INIT(name)                                        \
-    }
-#define M_RESULT(id, result)                                                                   \
-    { .role = MESSAGE_TOOL_RESULT, .call_id = STR_INIT(id), .text = STR_INIT(result) }
-#define M_ERROR(id, result)                                                                    \
-    {                                                                                          \
-        .role = MESSAGE_TOOL_RESULT, .call_id = STR_INIT(id), .text = STR_INIT(result),        \
-        .error = true                                                                          \
-    }
+/* A conversation that an agent begins and ends, with a blank message at each turn. */
+static const struct message agent_at_both_ends[] = {
+    M_SAID("ann", "I begin"), M_USER(" \n"), M_SAID("ann", "I end"), M_SAID("ann", "  ")};
 
 #define BODY_MAX_BYTES (64 * KIB)
 

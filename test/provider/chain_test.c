@@ -1,6 +1,5 @@
 #include "provider/chain.h"
 
-#include "base/mem.h"
 #include "fake/provider_fake.h"
 
 #include "helper/assert_str.h"
@@ -61,19 +60,7 @@ static void fixture_done(struct fixture *f) {
     loop_free(f->loop);
 }
 
-static int setup(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct fixture *f = *state;
-    fixture_done(f);
-    free(f);
-    return 0;
-}
+#include "helper/heap_fixture.h"
 
 static struct provider_call *asked(const struct fixture *f, size_t model) {
     assert_int_equal(fake_calls(f->models[model]), 1);
@@ -238,8 +225,6 @@ static void a_cancel_ends_it_from_inside_each_callback(void **state) {
     f.call = NULL;
     fixture_done(&f);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

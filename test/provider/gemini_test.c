@@ -57,9 +57,7 @@ static void turns_of_a_side_are_one_content(void **state) {
 
 static void a_person_begins_and_ends(void **state) {
     (void)state;
-    const struct message messages[] = {M_SAID("ann", "I begin"), M_USER(" \n"),
-                                       M_SAID("ann", "I end"), M_SAID("ann", "  ")};
-    assert_member(&gemini_dialect, ASKING(messages, OLDER), "contents",
+    assert_member(&gemini_dialect, ASKING(agent_at_both_ends, OLDER), "contents",
                   "[{'role':'user','parts':[{'text':'(earlier messages are left out)'}]},"
                   "{'role':'model','parts':[{'text':'I begin'}]},"
                   "{'role':'user','parts':[{'text':'(no text)'}]},"

@@ -1,5 +1,6 @@
 #include "helper/assert_str.h"
 #include "helper/transcript.h"
+#include "provider/dialect_limits.h"
 
 #include <stdio.h>
 
@@ -264,44 +265,22 @@ static void a_body_stops_at_its_limit(void **state) {
     const struct message messages[] = {{.role = MESSAGE_USER, .text = STR("one")},
                                        {.role = MESSAGE_USER, .text = STR("two")}};
     struct provider_request request = {.messages = messages, .message_count = 2};
-    struct buf whole;
-    struct err e;
-    buf_init(&whole, KIB);
-    assert_true(openai_dialect.body(&here, &request, &whole, &e));
-    for (size_t limit = 0; limit <= whole.len; limit++) {
-        struct buf out;
-        buf_init(&out, limit);
-        assert_int_equal(openai_dialect.body(&here, &request, &out, &e), limit == whole.len);
-        if (limit < whole.len) assert_int_equal(e.code, ERR_TOO_LARGE);
-        buf_done(&out);
-    }
-    buf_done(&whole);
+    assert_stops_at_its_limit(&openai_dialect, &here, &request);
 }
 
 /* --- replies ------------------------------------------------------------------------------ */
 
+static void put_call(struct buf *out, unsigned index) {
+    buf_printf(out,
+               "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":%u,\"id\":"
+               "\"c%u\",\"function\":{\"name\":\"f\"}}]}}]}\n\n",
+               index, index);
+}
+
 static void calls_beyond_what_a_reply_can_hold_are_passed_over(void **state) {
     (void)state;
-    static const unsigned counts[] = {101, 1024, 1100};
-    for (size_t at = 0; at < ARRAY_LEN(counts); at++) {
-        struct buf stream, out;
-        buf_init(&stream, MIB);
-        buf_init(&out, MIB);
-        for (unsigned i = 0; i < counts[at]; i++)
-            buf_printf(&stream,
-                       "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":%u,\"id\":"
-                       "\"c%u\",\"function\":{\"name\":\"f\"}}]}}]}\n\n",
-                       i, i);
-        buf_append(&stream, STR("data: {\"model\":\"m\"}\n\ndata: [DONE]\n\n"));
-        transcript_record(&openai_dialect, buf_str(&stream), 4096, &out);
-        struct str heard = buf_str(&out);
-        assert_true(str_ends(heard, STR("done m\n")));
-        unsigned calls = 0;
-        for (; str_starts(heard, STR("call ")); calls++) str_split(heard, '\n', &heard);
-        assert_int_equal(calls, counts[at] > 1024 ? 1024 : counts[at]);
-        buf_done(&stream);
-        buf_done(&out);
-    }
+    assert_calls_are_bounded(&openai_dialect, put_call,
+                             STR("data: {\"model\":\"m\"}\n\ndata: [DONE]\n\n"));
 }
 
 static void a_long_refusal_is_shown_by_its_beginning(void **state) {

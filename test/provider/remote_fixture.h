@@ -220,21 +220,7 @@ static inline void fixture_done(struct fixture *f) {
     loop_free(f->loop);
 }
 
-static int fixture_setup(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f);
-    *state = f;
-    return 0;
-}
-
-static int fixture_teardown(void **state) {
-    struct fixture *f = *state;
-    fixture_done(f);
-    free(f);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+#include "helper/heap_fixture.h"
 
 static inline void heard(struct fixture *f, const char *expected) {
     assert_str(buf_str(&f->heard), expected);

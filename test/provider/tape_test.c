@@ -1,6 +1,5 @@
 #include "provider/tape.h"
 
-#include "base/mem.h"
 #include "fake/provider_fake.h"
 
 #include "helper/assert_str.h"
@@ -108,19 +107,7 @@ static void fixture_done(struct fixture *f) {
     loop_free(f->loop);
 }
 
-static int setup(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct fixture *f = *state;
-    fixture_done(f);
-    free(f);
-    return 0;
-}
+#include "helper/heap_fixture.h"
 
 static struct provider_call *ask(struct fixture *f, struct provider *who) {
     f->asked = who;
@@ -385,8 +372,6 @@ static void a_turn_goes_on_when_nothing_can_be_written(void **state) {
     loop_turn(f->loop);
     assert_int_equal(count_files(f), 1); /* there is room again */
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

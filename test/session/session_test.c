@@ -138,18 +138,19 @@ static void fixture_done(struct fixture *f) {
     loop_free(f->loop);
 }
 
-static int setup(void **state) {
+static int setup_with(void **state, struct store *store) {
     struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f, NULL);
+    fixture_init(f, store);
     *state = f;
     return 0;
 }
 
+static int setup(void **state) {
+    return setup_with(state, NULL);
+}
+
 static int setup_stored(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f, fake_store_new());
-    *state = f;
-    return 0;
+    return setup_with(state, fake_store_new());
 }
 
 static int teardown(void **state) {

@@ -1,9 +1,8 @@
 /* Programs of /bin/sh as tools, with this test as their guard. */
 #include "tool/command.h"
 
+#include "helper/as_guard.h"
 #include "helper/assert_str.h"
-
-#include "loop/guard.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -213,9 +212,7 @@ static void a_program_that_is_gone_is_named(void **state) {
 }
 
 int main(int arg_count, char **args) {
-    if (guard_asked(arg_count, (const char *const *)args))
-        return guard_main((const char *const *)args);
-    signal(SIGPIPE, SIG_IGN);
+    as_guard(arg_count, args);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_reads_the_arguments_and_writes_the_result),
         cmocka_unit_test(a_status_other_than_0_is_an_error_with_the_end_of_its_complaint),

@@ -2,11 +2,11 @@
  * test/e2e/test_exec.py. */
 #include "tool/exec.h"
 
+#include "helper/as_guard.h"
 #include "helper/assert_str.h"
 #include "helper/test_folder.h"
 
 #include "base/mem.h"
-#include "loop/guard.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -199,9 +199,7 @@ static void cancelled_calls_end_wherever_they_are(void **state) {
 }
 
 int main(int arg_count, char **args) {
-    if (guard_asked(arg_count, (const char *const *)args))
-        return guard_main((const char *const *)args);
-    signal(SIGPIPE, SIG_IGN);
+    as_guard(arg_count, args);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_command_answers_with_what_it_says),
         cmocka_unit_test(a_missing_command_fails),

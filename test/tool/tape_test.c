@@ -1,6 +1,5 @@
 #include "tool/tape.h"
 
-#include "base/mem.h"
 #include "fake/provider_fake.h"
 #include "tool/fixture.h"
 
@@ -53,19 +52,7 @@ static void fixture_done(struct fixture *f) {
     assert_int_equal(rmdir(f->folder), 0);
 }
 
-static int setup(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct fixture *f = *state;
-    fixture_done(f);
-    free(f);
-    return 0;
-}
+#include "helper/heap_fixture.h"
 
 static void call_and_answer(struct fixture *f, const char *args, const char *result) {
     stage_call(&f->stage, args);
@@ -172,8 +159,6 @@ static void a_folder_that_cannot_be_played_is_refused(void **state) {
     assert_false(tape_record(&options, &tape, &e));
     assert_int_equal(e.code, ERR_NOT_FOUND);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -93,18 +93,19 @@ FRESH void fixture_done(struct fixture *f) {
     loop_free(f->loop);
 }
 
-FRESH int fixture_setup(void **state) {
+FRESH int fixture_setup_with(void **state, bool stored) {
     struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f, false);
+    fixture_init(f, stored);
     *state = f;
     return 0;
 }
 
+FRESH int fixture_setup(void **state) {
+    return fixture_setup_with(state, false);
+}
+
 FRESH int fixture_setup_stored(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f, true);
-    *state = f;
-    return 0;
+    return fixture_setup_with(state, true);
 }
 
 FRESH int fixture_teardown(void **state) {

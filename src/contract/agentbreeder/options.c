@@ -64,7 +64,7 @@ static bool agentbreeder_settle(void *values, struct config *config,
                                 const struct config_input *input, struct err *e) {
     struct agentbreeder_options *options = values;
     (void)input;
-    if (config_is_pod(config) && !config_is_set(config, &options->listen))
+    if (config->remote.pod && !config_is_set(config, &options->listen))
         options->listen = STR_EMPTY;
     if (!config_is_loopback(options->listen) && options->token.len == 0)
         config_warn(config,
@@ -80,8 +80,10 @@ static bool agentbreeder_settle(void *values, struct config *config,
     return check_token(options->token, e);
 }
 
-const struct setting_rows agentbreeder_rows = {
-    rows, ARRAY_LEN(rows), sizeof(struct agentbreeder_options), agentbreeder_settle};
+const struct setting_rows agentbreeder_rows = {.rows = rows,
+                                               .count = ARRAY_LEN(rows),
+                                               .size = sizeof(struct agentbreeder_options),
+                                               .settle = agentbreeder_settle};
 
 const struct agentbreeder_options *agentbreeder_options(const struct config *config) {
     static const struct agentbreeder_options none = {

@@ -126,8 +126,19 @@ static void health(struct route_call *call, void *ctx) {
     buf_done(&body);
 }
 
-static void document(struct route_call *call, void *ctx) {
-    const struct runtime_instance *instance = ctx;
+/* What a description writes. */
+typedef void describe_fn(const struct runtime_instance *instance, struct buf *out);
+
+static void write_document(const struct runtime_instance *instance, struct buf *out) {
+    describe_openapi(instance->table, out);
+}
+
+static void write_card(const struct runtime_instance *instance, struct buf *out) {
+    describe_card(instance->table, instance->settings, out);
+}
+
+static void describe(struct route_call *call, const struct runtime_instance *instance,
+                     describe_fn *write) {
     struct route_failure failure;
     if (!speaks_version(call, &failure)) {
         route_fail(call, &failure);
@@ -135,23 +146,17 @@ static void document(struct route_call *call, void *ctx) {
     }
     struct buf body;
     buf_init(&body, DESCRIPTION_MAX_BYTES);
-    describe_openapi(instance->table, &body);
+    write(instance, &body);
     reply(call, &body);
     buf_done(&body);
 }
 
+static void document(struct route_call *call, void *ctx) {
+    describe(call, ctx, write_document);
+}
+
 static void card(struct route_call *call, void *ctx) {
-    const struct runtime_instance *instance = ctx;
-    struct route_failure failure;
-    if (!speaks_version(call, &failure)) {
-        route_fail(call, &failure);
-        return;
-    }
-    struct buf body;
-    buf_init(&body, DESCRIPTION_MAX_BYTES);
-    describe_card(instance->table, instance->settings, &body);
-    reply(call, &body);
-    buf_done(&body);
+    describe(call, ctx, write_card);
 }
 
 /* --- the table ---------------------------------------------------------------------------- */

@@ -47,12 +47,12 @@ static void leave_workspace_agents(struct workspace_agents_settings *workspace_a
 /* Fetches are signed, so without keys none is sent and libcurl is not needed. */
 static bool fill_workspace_agents(struct crawbl_settings *settings,
                                   const struct contract_source *from, struct err *e) {
-    const struct config *config = from->config;
+    const struct crawbl_options *options = crawbl_options(from->config);
     settings->workspace_agents =
-        (struct workspace_agents_settings){.endpoint = config->converse.mcp_endpoint,
-                                           .blueprint = config->converse.blueprint,
+        (struct workspace_agents_settings){.endpoint = options->mcp_endpoint,
+                                           .blueprint = options->blueprint,
                                            .keys = settings->keys};
-    leave_workspace_agents(&settings->workspace_agents, config);
+    leave_workspace_agents(&settings->workspace_agents, from->config);
     if (!settings->workspace_agents.endpoint.len || !from->pool) return true;
     return !settings->keys || http_pool_need(from->pool, e);
 }
@@ -159,7 +159,7 @@ static bool grpc_strangers(const void *ctx) {
 }
 
 static bool grpc_reflects(const struct config *config) {
-    return config->converse.reflection;
+    return config->reflection;
 }
 
 static void crawbl_converse(void *ctx, struct rpc_service *ret) {

@@ -1,6 +1,7 @@
 #include "contract/crawbl/options.h"
 
 #include "config/rows.h"
+#include "contract/crawbl/pod.h"
 
 #define ROW_OF struct crawbl_options
 
@@ -21,6 +22,22 @@ static const struct setting rows[] = {
     {.key = "tokens.strict", .flag = "strict-tokens", .env = {"WEIR_STRICT_TOKENS"},
      BOOL(strict), .preset = "false",
      .help = "refuse tokens without a date, and those signed over the raw ids"},
+
+    {.key = "converse.mcp_endpoint", .flag = "mcp-endpoint",
+     .env = {"WEIR_MCP_ENDPOINT", "CRAWBL_MCP_ENDPOINT"}, URL(mcp_endpoint),
+     .shown = "none: local tools",
+     .help = "the orchestrator's MCP server: tools for the turns of Converse; asked with "
+             "tokens of the signing key"},
+    {.key = "converse.blueprint", .flag = "blueprint", .env = {"WEIR_BLUEPRINT"},
+     BOOL(blueprint), .preset = "true",
+     .help = "with an MCP endpoint, ask its host for the agents of each workspace, too"},
+    {.key = "converse.orchestrator_endpoint", .flag = "orchestrator-endpoint",
+     .env = {"CRAWBL_ORCHESTRATOR_ENDPOINT"}, TEXT(orchestrator), .shown = "none",
+     .help = "not asked; with it weir stands in for the pod of a Crawbl workspace "
+             "(docs/operations.md)"},
+    {.key = "converse.searxng_endpoint", .flag = "searxng-endpoint",
+     .env = {"WEIR_SEARXNG_ENDPOINT", "CRAWBL_SEARXNG_ENDPOINT"}, URL(searxng), .shown = "none",
+     .help = "a SearXNG; gives agents of a blueprint web_fetch and web_search_tool"},
 
     {.group = "Limits of the process", .key = "limits.token_window",
      .flag = "limit-token-window", .env = {"WEIR_LIMIT_TOKEN_WINDOW"},
@@ -75,23 +92,39 @@ static void warn_of_keys(const struct crawbl_options *options, struct config *co
 static bool crawbl_settle(void *values, struct config *config, const struct config_input *input,
                           struct err *e) {
     struct crawbl_options *options = values;
-    (void)e;
     if (!config_is_set(config, &options->listen))
-        options->listen = usual_address(options, input->demo && !config_is_pod(config));
+        options->listen = usual_address(options, input->demo && !config->remote.pod);
     warn_of_keys(options, config);
-    if (config->converse.mcp_endpoint.len && options->key.len == 0 && !input->demo &&
+    if (options->mcp_endpoint.len && options->key.len == 0 && !input->demo &&
         !config->tape.play.len)
         config_warn(config, "the MCP endpoint is not asked: there is no signing key to ask it "
                             "with; set CRAWBL_MCP_SIGNING_KEY");
+    if (config->remote.pod && !pod_data(config, e)) return false;
+    pod_warn(config, input);
     return true;
 }
 
-const struct setting_rows crawbl_rows = {rows, ARRAY_LEN(rows), sizeof(struct crawbl_options),
-                                         crawbl_settle};
+static void crawbl_complete(const void *values, struct config *config) {
+    const struct crawbl_options *options = values;
+    config->remote.pod = options->orchestrator.len > 0;
+    config->remote.tools = options->mcp_endpoint.len > 0;
+    config->remote.agents = config->remote.tools && options->blueprint;
+    if (config->remote.pod) pod_model(config);
+    pod_search(options->searxng, config);
+}
+
+const struct setting_rows crawbl_rows = {.rows = rows,
+                                         .count = ARRAY_LEN(rows),
+                                         .size = sizeof(struct crawbl_options),
+                                         .unused_flags = pod_unused_flags,
+                                         .complete = crawbl_complete,
+                                         .settle = crawbl_settle};
 
 const struct crawbl_options *crawbl_options(const struct config *config) {
-    static const struct crawbl_options none = {
-        .listen = STR_INIT(""), .key = STR_INIT(""), .key_previous = STR_INIT("")};
+    static const struct crawbl_options none = {.listen = STR_INIT(""),
+                                               .key = STR_INIT(""),
+                                               .key_previous = STR_INIT(""),
+                                               .mcp_endpoint = STR_INIT("")};
     const struct crawbl_options *options = config_values(config, &crawbl_rows);
     return options ? options : &none;
 }

@@ -1,8 +1,5 @@
 /* options: the settings of this contract, as written in the configuration.
  *
- * The orchestrator's endpoints and the blueprint are among the daemon's settings (config.h),
- * because config/ and the team read them, too.
- *
  * Threads  read-only once loaded.
  */
 #ifndef WEIR_CONTRACT_CRAWBL_OPTIONS_H
@@ -23,6 +20,10 @@ struct crawbl_options {
     bool lenient, errors_as_text, sticky;
     struct leaving on_disconnect;
     struct str workspace, user; /* the only identity served; empty: any */
+    struct str mcp_endpoint;    /* of the orchestrator; empty: none */
+    bool blueprint;             /* ask it for the agents of each workspace, too */
+    struct str orchestrator;    /* not asked; its presence marks a pod (pod.h) */
+    struct str searxng;         /* search engine for agents of a blueprint; empty: none */
 };
 
 extern const struct setting_rows crawbl_rows;

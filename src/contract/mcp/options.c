@@ -28,7 +28,8 @@ static const struct setting rows[] = {
 };
 /* clang-format on */
 
-const struct setting_rows mcp_rows = {rows, ARRAY_LEN(rows), sizeof(struct mcp_options), NULL};
+const struct setting_rows mcp_rows = {
+    .rows = rows, .count = ARRAY_LEN(rows), .size = sizeof(struct mcp_options)};
 
 const struct mcp_options *mcp_options(const struct config *config) {
     static const struct mcp_options none = {.workspace = STR_INIT("")};

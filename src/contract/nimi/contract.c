@@ -210,7 +210,7 @@ static struct str http_address(const struct config *config) {
 }
 
 static bool grpc_reflects(const struct config *config) {
-    return config->converse.reflection;
+    return config->reflection;
 }
 
 static void grpc_prepare(const void *instance, struct rpc_site *site) {

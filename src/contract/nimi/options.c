@@ -106,8 +106,10 @@ static bool nimi_settle(void *values, struct config *config, const struct config
     return nimi_options_check(options, e);
 }
 
-const struct setting_rows nimi_rows = {rows, ARRAY_LEN(rows), sizeof(struct nimi_options),
-                                       nimi_settle};
+const struct setting_rows nimi_rows = {.rows = rows,
+                                       .count = ARRAY_LEN(rows),
+                                       .size = sizeof(struct nimi_options),
+                                       .settle = nimi_settle};
 
 const struct nimi_options *nimi_options(const struct config *config) {
     static const struct nimi_options none = {

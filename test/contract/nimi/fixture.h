@@ -5,53 +5,28 @@
 #ifndef WEIR_TEST_CONTRACT_NIMI_FIXTURE_H
 #define WEIR_TEST_CONTRACT_NIMI_FIXTURE_H
 
-#include "contract/nimi/nimi.h"
+#include "contract/nimi/instance_fixture.h"
 
 #include "base/mem.h"
-#include "fake/exchange_fake.h"
 #include "fake/media_fake.h"
 #include "fake/provider_fake.h"
 #include "helper/assert_str.h"
 #include "proto/nimi.pb.h"
-#include "session/session.h"
-#include "turn/host.h"
 #include "wire/grpc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FRESH __attribute__((unused)) static
-
-FRESH struct loop *loop;
 FRESH struct provider *model;
 FRESH struct media *media;
-FRESH struct agent agent;
-FRESH struct engine engine;
-FRESH struct run_host host;
-FRESH struct nimi_runtime *runtime;
 FRESH struct nimi_connector connector;
-FRESH struct nimi_settings settings;
-FRESH struct nimi_instance instance;
-FRESH struct rpc_service services[NIMI_SERVICES];
-FRESH struct rpc_site *site;
 
 FRESH int setup(void **state) {
     (void)state;
-    static const struct scheduler_limits slots = {
-        .global = 8, .per_app = 2, .background = 8, .queue_max = 16, .queue_per_app = 4};
     loop = loop_new_fake();
     model = fake_provider_new();
     media = fake_media_new(1u << MEDIA_SPEECH | 1u << MEDIA_EMBEDDING);
-    agent = (struct agent){.slug = STR("manager"), .provider = model};
-    engine = (struct engine){.agents = &agent,
-                             .agent_count = 1,
-                             .sessions = session_table_new(NULL),
-                             .limits = run_limits_default,
-                             .refs = 1};
-    run_host_init(&host, &engine, loop, NULL);
-    runtime = nimi_runtime_new(&slots);
-    nimi_runtime_move(runtime, LIFE_STARTING, "starting");
-    nimi_runtime_move(runtime, LIFE_READY, "ready");
+    nimi_open(model, NULL, NULL);
     connector = (struct nimi_connector){.id = STR("local"),
                                         .provider = model,
                                         .media = media,
@@ -67,9 +42,7 @@ FRESH int setup(void **state) {
                                       .text = {60000, 30000, 120000},
                                       .speech = {60000, 30000, 45000},
                                       .embedding = {60000, 30000, 20000}};
-    nimi_instance_init(&instance, &settings, &host, runtime);
-    nimi_services(&instance, services);
-    site = rpc_site_new(loop, services, NIMI_SERVICES);
+    nimi_serve();
     nimi_site(&instance, site);
     return 0;
 }
@@ -77,20 +50,11 @@ FRESH int setup(void **state) {
 FRESH int teardown(void **state) {
     (void)state;
     fake_settle(loop);
-    rpc_site_free(site);
-    nimi_instance_done(&instance);
-    nimi_runtime_free(runtime);
-    run_host_done(&host);
-    assert_int_equal(engine.refs, 1); /* no call keeps it */
-    session_table_free(engine.sessions);
+    nimi_close();
     provider_free(model);
     media_free(media);
     loop_free(loop);
     return 0;
-}
-
-FRESH void serve(struct exchange *exchange, void *ctx) {
-    rpc_serve(ctx, exchange);
 }
 
 /* A call of RuntimeAiService with its envelope; not started. */

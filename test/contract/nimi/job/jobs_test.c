@@ -2,14 +2,13 @@
 #include "contract/nimi/job/jobs.h"
 
 #include "base/mem.h"
+#include "contract/nimi/instance_fixture.h"
 #include "contract/nimi/job/job_fold.h"
-#include "fake/exchange_fake.h"
+#include "fake/exchange_fake.h" /* named here: the build links it */
 #include "fake/media_fake.h"
 #include "fake/provider_fake.h"
 #include "fake/store_fake.h"
 #include "helper/assert_str.h"
-#include "session/session.h"
-#include "turn/host.h"
 #include "wire/grpc.h"
 
 #include <stdio.h>
@@ -18,20 +17,11 @@
 #define AI "/nimi.runtime.v1.RuntimeAiService/"
 #define ALL_TASKS ((1u << MEDIA_TASKS) - 1)
 
-static struct loop *loop;
 static struct store *store;
 static struct keeper *keeper;
 static struct provider *model;
 static struct media *media;
-static struct agent agent;
-static struct engine engine;
-static struct run_host host;
-static struct nimi_runtime *runtime;
 static struct nimi_connector connector;
-static struct nimi_settings settings;
-static struct nimi_instance instance;
-static struct rpc_service services[NIMI_SERVICES];
-static struct rpc_site *site;
 static char id[64]; /* of the job that was submitted last */
 
 /* Turns until calls, commits and loads have settled. */
@@ -45,25 +35,13 @@ static void settle(void) {
 
 static int setup(void **state) {
     (void)state;
-    static const struct scheduler_limits slots = {
-        .global = 8, .per_app = 2, .background = 8, .queue_max = 16, .queue_per_app = 4};
     loop = loop_new_fake();
     store = fake_store_new();
     fake_store_always_commit(store);
     keeper = keeper_new(loop, store);
     model = fake_provider_new();
     media = fake_media_new(ALL_TASKS);
-    agent = (struct agent){.slug = STR("manager"), .provider = model};
-    engine = (struct engine){.agents = &agent,
-                             .agent_count = 1,
-                             .store = store,
-                             .sessions = session_table_new(store),
-                             .limits = run_limits_default,
-                             .refs = 1};
-    run_host_init(&host, &engine, loop, keeper);
-    runtime = nimi_runtime_new(&slots);
-    nimi_runtime_move(runtime, LIFE_STARTING, "starting");
-    nimi_runtime_move(runtime, LIFE_READY, "ready");
+    nimi_open(model, store, keeper);
     connector = (struct nimi_connector){.id = STR("local"),
                                         .provider = model,
                                         .media = media,
@@ -76,9 +54,7 @@ static int setup(void **state) {
                                       .message_max_bytes = 4 * MIB,
                                       .stall_ms = 30000,
                                       .keys_kept_ms = 24 * 3600 * 1000};
-    nimi_instance_init(&instance, &settings, &host, runtime);
-    nimi_services(&instance, services);
-    site = rpc_site_new(loop, services, NIMI_SERVICES);
+    nimi_serve();
     return 0;
 }
 
@@ -95,12 +71,7 @@ static int teardown(void **state) {
     keeper_flush(keeper, on_kept, &kept);
     settle();
     assert_true(kept);
-    rpc_site_free(site);
-    nimi_instance_done(&instance);
-    nimi_runtime_free(runtime);
-    run_host_done(&host);
-    assert_int_equal(engine.refs, 1); /* no job keeps it */
-    session_table_free(engine.sessions);
+    nimi_close();
     keeper_free(keeper);
     fake_store_free(store);
     provider_free(model);
@@ -110,10 +81,6 @@ static int teardown(void **state) {
 }
 
 /* --- calls -------------------------------------------------------------------------------- */
-
-static void serve(struct exchange *exchange, void *ctx) {
-    rpc_serve(ctx, exchange);
-}
 
 static struct exchange *ask(const char *path, const struct pb_message *type,
                             const void *request) {

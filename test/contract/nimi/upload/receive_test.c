@@ -1,12 +1,11 @@
 /* UploadArtifact on a fake clock and a fake store: what is kept, refused and left over. */
 #include "contract/nimi/upload/receive.h"
 
-#include "fake/exchange_fake.h"
+#include "contract/nimi/instance_fixture.h"
+#include "fake/exchange_fake.h" /* named here: the build links it */
 #include "fake/store_fake.h"
 #include "helper/assert_str.h"
 #include "proto/nimi.pb.h"
-#include "session/session.h"
-#include "turn/host.h"
 #include "wire/grpc.h"
 
 #include <nettle/sha2.h>
@@ -15,16 +14,7 @@
 
 #define LEFT_OVER "SELECT (SELECT count(*) FROM upload) + (SELECT count(*) FROM upload_piece)"
 
-static struct loop *loop;
 static struct store *store;
-static struct agent agent;
-static struct engine engine;
-static struct run_host host;
-static struct nimi_runtime *runtime;
-static struct nimi_settings settings;
-static struct nimi_instance instance;
-static struct rpc_service services[NIMI_SERVICES];
-static struct rpc_site *site;
 static char *much; /* UPLOAD_MAX_BYTES and one more */
 
 static int64_t now_ms(void) {
@@ -38,28 +28,14 @@ static void settle(void) {
 
 static int setup(void **state) {
     (void)state;
-    static const struct scheduler_limits slots = {
-        .global = 8, .per_app = 2, .background = 8, .queue_max = 16, .queue_per_app = 4};
     loop = loop_new_fake();
     store = fake_store_new();
     fake_store_always_commit(store);
-    agent = (struct agent){.slug = STR("manager")};
-    engine = (struct engine){.agents = &agent,
-                             .agent_count = 1,
-                             .store = store,
-                             .sessions = session_table_new(NULL),
-                             .limits = run_limits_default,
-                             .refs = 1};
-    run_host_init(&host, &engine, loop, NULL);
-    runtime = nimi_runtime_new(&slots);
-    nimi_runtime_move(runtime, LIFE_STARTING, "starting");
-    nimi_runtime_move(runtime, LIFE_READY, "ready");
+    nimi_open(NULL, store, NULL);
     settings = (struct nimi_settings){
         .version = STR("0.1.0"), .message_max_bytes = 4 * MIB, .stall_ms = 30000};
-    nimi_instance_init(&instance, &settings, &host, runtime);
+    nimi_serve();
     instance.pruner.unix_ms = now_ms;
-    nimi_services(&instance, services);
-    site = rpc_site_new(loop, services, NIMI_SERVICES);
     nimi_instance_serving(&instance);
     settle();
     return 0;
@@ -69,21 +45,13 @@ static int teardown(void **state) {
     (void)state;
     settle();
     nimi_instance_stopping(&instance);
-    rpc_site_free(site);
-    nimi_instance_done(&instance);
-    nimi_runtime_free(runtime);
-    run_host_done(&host);
-    session_table_free(engine.sessions);
+    nimi_close();
     fake_store_free(store);
     loop_free(loop);
     return 0;
 }
 
 /* --- what a caller says ------------------------------------------------------------------- */
-
-static void serve(struct exchange *exchange, void *ctx) {
-    rpc_serve(ctx, exchange);
-}
 
 static struct exchange *open_with(const char *key, const char *app_header) {
     struct exchange *x =

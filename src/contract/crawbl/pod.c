@@ -1,6 +1,5 @@
-/* The pod of a Crawbl workspace. Its orchestrator's webhook starts it with the flags and
- * variables of the agent runtime that it was made for, as a user who owns no files, on a
- * read-only root. What weir does not support is accepted and named in one warning. */
+#include "contract/crawbl/pod.h"
+
 #include "config/build.h"
 
 #include <stdio.h>
@@ -9,23 +8,12 @@
 
 #define POD_MODEL "openai/gpt-5-mini"
 
-bool config_is_pod(const struct config *config) {
-    return config->converse.orchestrator.len > 0;
-}
-
 /* --- ignored flags and variables ---------------------------------------------------------- */
 
-static const char *const unused_flags[] = {"redis-addr", "redis-session-ttl", "spaces-endpoint",
-                                           "spaces-region", "spaces-bucket"};
+const char *const pod_unused_flags[] = {"redis-addr",    "redis-session-ttl", "spaces-endpoint",
+                                        "spaces-region", "spaces-bucket",     NULL};
 static const char *const unused_variables[] = {"CRAWBL_REDIS_", "CRAWBL_SPACES_",
                                                "CRAWBL_OTEL_"};
-
-bool config_pod_flag(struct str flag) {
-    for (size_t i = 0; i < ARRAY_LEN(unused_flags); i++) {
-        if (str_equal(flag, str_from(unused_flags[i]))) return true;
-    }
-    return false;
-}
 
 static bool is_unused(struct str variable) {
     for (size_t i = 0; i < ARRAY_LEN(unused_variables); i++) {
@@ -39,19 +27,20 @@ static void add_name(struct buf *names, const char *before, struct str name) {
 }
 
 /* Note a flag once: "--redis-addr=x" and "--redis-addr" are the same. */
-static void add_flags(const struct config_input *input, struct buf *names) {
+static void add_flags(const struct config *config, const struct config_input *input,
+                      struct buf *names) {
     for (size_t i = 0; i < input->arg_count; i++) {
         struct str value, arg = str_from(input->args[i]);
         if (!str_starts(arg, STR("--"))) continue;
         struct str flag = str_split(str_skip(arg, 2), '=', &value);
-        if (config_pod_flag(flag)) add_name(names, "--", flag);
+        if (config_flag_is_unused(config, flag)) add_name(names, "--", flag);
     }
 }
 
-void config_pod_warn(struct config *config, const struct config_input *input) {
+void pod_warn(struct config *config, const struct config_input *input) {
     struct buf names;
     buf_init(&names, 4 * KIB);
-    add_flags(input, &names);
+    add_flags(config, input, &names);
     for (const char *const *entry = input->environment; entry && *entry; entry++) {
         struct str value;
         struct str name = str_split(str_from(*entry), '=', &value);
@@ -90,7 +79,8 @@ static bool take_folder(struct config *config, const char *folder) {
            arena_str(config->arena, str_from(folder), &config->data);
 }
 
-bool config_pod_data(struct config *config, struct err *e) {
+bool pod_data(struct config *config, struct err *e) {
+    if (config_is_set(config, &config->data)) return true;
     char usual[4096], memory[64];
     snprintf(usual, sizeof(usual), STR_FMT, STR_ARG(config->data));
     if (can_be_written(usual)) return true;
@@ -118,15 +108,15 @@ bool config_pod_data(struct config *config, struct err *e) {
 
 /* --- defaults of the runtime it was made for ---------------------------------------------- */
 
-void config_pod_model(struct config *config) {
+void pod_model(struct config *config) {
     bool chosen = config->model.len || config->script.len || config->agent_count;
-    if (config_is_pod(config) && !chosen) config->model = STR(POD_MODEL);
+    if (!chosen) config->model = STR(POD_MODEL);
 }
 
-void config_pod_search(struct config *config) {
-    if (!config->converse.searxng.len) return;
+void pod_search(struct str searxng, struct config *config) {
+    if (!searxng.len) return;
     config->tools.web = true;
     if (config->tools.web_search.backend.len) return; /* the file has its own setting */
     config->tools.web_search.backend = STR("searxng");
-    config->tools.web_search.url = config->converse.searxng;
+    config->tools.web_search.url = searxng;
 }

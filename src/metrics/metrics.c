@@ -1,0 +1,316 @@
+#include "metrics/metrics.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/striped.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#define STRIPES 16
+#define LABELS_MAX 5
+#define BUCKETS_MAX 16
+#define KEY_MAX_BYTES (4 * METRICS_LABEL_BYTES * LABELS_MAX)
+
+/* --- the metrics -------------------------------------------------------------------------- */
+
+struct buckets {
+    size_t count;
+    uint64_t bounds[BUCKETS_MAX]; /* in the metric's unit, rising */
+};
+
+#define MS UINT64_C(1000)
+
+/* The bounds that the conventions prescribe: 0.01 s doubling, and powers of 4. */
+static const struct buckets durations = {14,
+                                         {10 * MS, 20 * MS, 40 * MS, 80 * MS, 160 * MS,
+                                          320 * MS, 640 * MS, 1280 * MS, 2560 * MS, 5120 * MS,
+                                          10240 * MS, 20480 * MS, 40960 * MS, 81920 * MS}};
+static const struct buckets tokens = {14,
+                                      {1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144,
+                                       1048576, 4194304, 16777216, 67108864}};
+static const struct buckets calls = {8, {0, 1, 2, 4, 8, 16, 32, 64}};
+
+static const struct {
+    const char *name, *help;
+    enum metric_type type;
+    unsigned decimals; /* the value is counted in 10^-decimals of the unit that is shown */
+    const struct buckets *buckets;
+    const char *labels[LABELS_MAX];
+} metrics[METRIC_COUNT] = {
+    [METRIC_MODEL_DURATION] = {"gen_ai_client_operation_duration_seconds",
+                               "Time from the request to a model to the end of its reply.",
+                               METRIC_HISTOGRAM,
+                               6,
+                               &durations,
+                               {"gen_ai_operation_name", "gen_ai_provider_name",
+                                "gen_ai_request_model", "gen_ai_response_model", "error_type"}},
+    [METRIC_MODEL_FIRST_CHUNK] = {"gen_ai_client_operation_time_to_first_chunk_seconds",
+                                  "Time from the request to a model to its first output.",
+                                  METRIC_HISTOGRAM,
+                                  6,
+                                  &durations,
+                                  {"gen_ai_operation_name", "gen_ai_provider_name",
+                                   "gen_ai_request_model"}},
+    [METRIC_TOKENS] = {"gen_ai_client_token_usage",
+                       "Tokens of a call of a model, as its provider reported them.",
+                       METRIC_HISTOGRAM,
+                       0,
+                       &tokens,
+                       {"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model",
+                        "gen_ai_response_model", "gen_ai_token_type"}},
+    [METRIC_COST] = {"weir_cost_usd_total",
+                     "Cost of calls of models whose usage and price are known.",
+                     METRIC_COUNTER,
+                     9,
+                     NULL,
+                     {"gen_ai_provider_name", "gen_ai_response_model"}},
+    [METRIC_AGENT_DURATION] = {"gen_ai_invoke_agent_duration_seconds",
+                               "Time from the acceptance of a turn to its end.",
+                               METRIC_HISTOGRAM,
+                               6,
+                               &durations,
+                               {"gen_ai_agent_name", "error_type"}},
+    [METRIC_AGENT_MODEL_CALLS] = {"gen_ai_invoke_agent_inference_calls",
+                                  "Calls of models in a turn.",
+                                  METRIC_HISTOGRAM,
+                                  0,
+                                  &calls,
+                                  {"gen_ai_agent_name"}},
+    [METRIC_AGENT_TOOL_CALLS] = {"gen_ai_invoke_agent_tool_calls",
+                                 "Calls of tools in a turn.",
+                                 METRIC_HISTOGRAM,
+                                 0,
+                                 &calls,
+                                 {"gen_ai_agent_name"}},
+    [METRIC_TOOL_DURATION] = {"gen_ai_execute_tool_duration_seconds",
+                              "Time from the start of a tool to its answer.",
+                              METRIC_HISTOGRAM,
+                              6,
+                              &durations,
+                              {"gen_ai_tool_name", "error_type"}},
+    [METRIC_TURNS_STARTED] = {"weir_turns_started_total",
+                              "Turns that were accepted.",
+                              METRIC_COUNTER,
+                              0,
+                              NULL,
+                              {"gen_ai_agent_name"}},
+    [METRIC_TURNS_ENDED] = {"weir_turns_ended_total",
+                            "Turns that ended, by the state they ended in.",
+                            METRIC_COUNTER,
+                            0,
+                            NULL,
+                            {"gen_ai_agent_name", "state"}},
+};
+
+/* --- the registry ------------------------------------------------------------------------- */
+
+struct series {
+    uint64_t count, sum;
+    uint64_t in_bucket[BUCKETS_MAX]; /* observations up to each bound, not added up */
+};
+
+struct stripe {
+    pthread_mutex_t lock;
+    struct map *series;
+};
+
+atomic_bool metrics_are_on;
+static struct striped *stripes;
+static atomic_size_t series_count;
+
+void metrics_start(void) {
+    assert(!stripes);
+    stripes = STRIPED_NEW(STRIPES, struct stripe);
+    for (size_t i = 0; i < STRIPES; i++)
+        ((struct stripe *)striped_at(stripes, i))->series = map_new();
+    atomic_store(&series_count, 0);
+    atomic_store(&metrics_are_on, true);
+}
+
+void metrics_stop(void) {
+    if (!stripes) return;
+    atomic_store(&metrics_are_on, false);
+    for (size_t i = 0; i < STRIPES; i++) {
+        struct map *map = ((struct stripe *)striped_at(stripes, i))->series;
+        size_t cursor = 0;
+        struct str key;
+        void *series;
+        while (map_next(map, &cursor, &key, &series)) free(series);
+        map_free(map);
+    }
+    striped_free(stripes);
+    stripes = NULL;
+}
+
+/* --- reporting ---------------------------------------------------------------------------- */
+
+static size_t labels_of(enum metric metric) {
+    size_t count = 0;
+    while (count < LABELS_MAX && metrics[metric].labels[count]) count++;
+    return count;
+}
+
+static void append_escaped(struct buf *out, struct str value) {
+    for (size_t i = 0; i < value.len; i++) {
+        char c = value.at[i];
+        if (c == '\\' || c == '"') buf_append_byte(out, '\\');
+        if (c == '\n') {
+            buf_append(out, STR("\\n"));
+        } else {
+            buf_append_byte(out, c);
+        }
+    }
+}
+
+/* The key of a series: its metric in one byte, then its labels as they stand in the text. */
+static void append_key(struct buf *key, enum metric metric, const struct str *labels) {
+    size_t count = labels_of(metric);
+    buf_append_byte(key, (char)metric);
+    for (size_t i = 0; i < count; i++) {
+        struct str value = str_head(labels[i], METRICS_LABEL_BYTES);
+        while (value.len < labels[i].len && value.len &&
+               ((unsigned char)labels[i].at[value.len] & 0xC0) == 0x80)
+            value.len--; /* not in the middle of a character */
+        if (value.len == 0) continue;
+        if (key->len > 1) buf_append_byte(key, ',');
+        buf_append(key, str_from(metrics[metric].labels[i]));
+        buf_append(key, STR("=\""));
+        append_escaped(key, value);
+        buf_append_byte(key, '"');
+    }
+}
+
+static void observe(struct series *series, enum metric metric, uint64_t value) {
+    const struct buckets *buckets = metrics[metric].buckets;
+    series->count++;
+    series->sum += value;
+    if (!buckets) return;
+    size_t i = 0;
+    while (i < buckets->count && value > buckets->bounds[i]) i++;
+    if (i < buckets->count) series->in_bucket[i]++;
+}
+
+/* False: the series is not there, and no more may be made. */
+static bool report(struct str key, enum metric metric, uint64_t value, bool always) {
+    struct stripe *stripe = striped_lock(stripes, key);
+    struct series *series = map_find(stripe->series, key);
+    if (!series && (always || atomic_load(&series_count) < METRICS_SERIES_MAX)) {
+        series = MEM_NEW(struct series);
+        map_put(stripe->series, key, series);
+        atomic_fetch_add(&series_count, 1);
+    }
+    if (series) observe(series, metric, value);
+    pthread_mutex_unlock(&stripe->lock);
+    return series != NULL;
+}
+
+static const struct str others[LABELS_MAX] = {STR_INIT("other"), STR_INIT("other"),
+                                              STR_INIT("other"), STR_INIT("other"),
+                                              STR_INIT("other")};
+
+void metrics_report(enum metric metric, uint64_t value, const struct str *labels) {
+    struct buf key;
+    if (!metrics_wanted()) return;
+    buf_init(&key, KEY_MAX_BYTES);
+    append_key(&key, metric, labels);
+    if (!report(buf_str(&key), metric, value, false)) {
+        buf_clear(&key);
+        append_key(&key, metric, others);
+        report(buf_str(&key), metric, value, true);
+    }
+    buf_done(&key);
+}
+
+/* --- text --------------------------------------------------------------------------------- */
+
+static const char *const types[] = {
+    [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"};
+
+static void append_head(struct buf *out, const char *name, enum metric_type type,
+                        const char *help) {
+    buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, types[type]);
+}
+
+static void append_amount(struct buf *out, uint64_t amount, unsigned decimals) {
+    uint64_t one = 1;
+    for (unsigned i = 0; i < decimals; i++) one *= 10;
+    buf_printf(out, "%" PRIu64, amount / one);
+    if (amount % one) buf_printf(out, ".%0*" PRIu64, (int)decimals, amount % one);
+}
+
+static void append_name(struct buf *out, enum metric metric, const char *suffix,
+                        struct str labels) {
+    buf_printf(out, "%s%s", metrics[metric].name, suffix);
+    if (labels.len) buf_printf(out, "{" STR_FMT "}", STR_ARG(labels));
+    buf_append_byte(out, ' ');
+}
+
+static void append_bucket(struct buf *out, enum metric metric, struct str labels,
+                          const uint64_t *bound, uint64_t up_to_it) {
+    buf_printf(out, "%s_bucket{" STR_FMT "%sle=\"", metrics[metric].name, STR_ARG(labels),
+               labels.len ? "," : "");
+    if (bound) {
+        append_amount(out, *bound, metrics[metric].decimals);
+    } else {
+        buf_append(out, STR("+Inf"));
+    }
+    buf_printf(out, "\"} %" PRIu64 "\n", up_to_it);
+}
+
+static void append_histogram(struct buf *out, enum metric metric, struct str labels,
+                             const struct series *series) {
+    const struct buckets *buckets = metrics[metric].buckets;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < buckets->count; i++) {
+        sum += series->in_bucket[i];
+        append_bucket(out, metric, labels, &buckets->bounds[i], sum);
+    }
+    append_bucket(out, metric, labels, NULL, series->count);
+    append_name(out, metric, "_sum", labels);
+    append_amount(out, series->sum, metrics[metric].decimals);
+    buf_append_byte(out, '\n');
+    append_name(out, metric, "_count", labels);
+    buf_printf(out, "%" PRIu64 "\n", series->count);
+}
+
+static void append_series(struct buf *out, enum metric metric, struct str labels,
+                          const struct series *series) {
+    if (metrics[metric].type == METRIC_HISTOGRAM) {
+        append_histogram(out, metric, labels, series);
+        return;
+    }
+    append_name(out, metric, "", labels);
+    append_amount(out, series->sum, metrics[metric].decimals);
+    buf_append_byte(out, '\n');
+}
+
+static void append_metric(struct buf *out, enum metric metric) {
+    append_head(out, metrics[metric].name, metrics[metric].type, metrics[metric].help);
+    for (size_t i = 0; i < STRIPES; i++) {
+        struct stripe *stripe = striped_at(stripes, i);
+        size_t cursor = 0;
+        struct str key;
+        void *series;
+        pthread_mutex_lock(&stripe->lock);
+        while (map_next(stripe->series, &cursor, &key, &series)) {
+            if (key.at[0] != (char)metric) continue;
+            append_series(out, metric, str_of(key.at + 1, key.len - 1), series);
+        }
+        pthread_mutex_unlock(&stripe->lock);
+    }
+}
+
+bool metrics_append(struct buf *out) {
+    if (!metrics_wanted()) return true;
+    for (size_t i = 0; i < METRIC_COUNT; i++) append_metric(out, (enum metric)i);
+    return buf_ok(out);
+}
+
+void metrics_append_value(struct buf *out, const char *name, enum metric_type type,
+                          const char *help, const char *labels, double value) {
+    append_head(out, name, type, help);
+    buf_printf(out, "%s%s %.17g\n", name, labels, value);
+}

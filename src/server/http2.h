@@ -1,0 +1,59 @@
+/* http2: one connection's HTTP/2 session, shared by the files that read and write it.
+ *
+ *     http2.c          starts and ends it; pings, deadlines, the last GOAWAY
+ *     http2_receive.c  what the peer's frames mean, and which of them are abuse
+ *     http2_send.c     the owners' answers become frames
+ *
+ * nghttp2 enforces the protocol's rules, these files enforce ours.
+ *
+ * Memory   belongs to its connection.
+ * Threads  the connection's loop.
+ * Source   RFC 9113; checks.md groups G and H for what counts as abuse.
+ */
+#ifndef WEIR_SERVER_HTTP2_H
+#define WEIR_SERVER_HTTP2_H
+
+#include "server/abuse.h"
+#include "server/conn.h"
+#include "server/frames.h"
+
+#include <nghttp2/nghttp2.h>
+
+struct http2 {
+    struct conn *conn;
+    nghttp2_session *session;
+    struct gather *gather; /* during http2_gather() */
+    struct abuse abuse;
+    uint64_t head_ms;   /* when the open header block began, or CONN_NEVER */
+    uint64_t asked_ms;  /* when our unanswered ping was sent, or CONN_NEVER */
+    uint64_t notice_ms; /* when the first GOAWAY was sent, or CONN_NEVER */
+    int32_t peer_reset; /* the stream that the peer reset last */
+    struct frames ahead;
+    bool settings_came;
+    bool ending; /* the last GOAWAY is queued: ignore everything else */
+};
+
+static inline uint64_t http2_now_ms(const struct http2 *http2) {
+    return loop_now_ms(http2->conn->home->loop);
+}
+
+/* The stream's exchange. NULL: it was refused, or is gone. */
+static inline struct exchange *http2_find(struct http2 *http2, int32_t stream_id) {
+    return nghttp2_session_get_stream_user_data(http2->session, stream_id);
+}
+
+/* How many streams the peer may have open now. */
+size_t http2_streams_max(const struct conn *conn);
+
+void http2_reset(struct http2 *http2, int32_t stream_id, uint32_t code);
+
+/* Queue the last GOAWAY, with `why` for the peer's log. Running exchanges are cut. */
+void http2_end(struct http2 *http2, uint32_t code, struct str why);
+
+/* The peer broke a rule, or made us reset a stream: too often, and the session ends. */
+void http2_count_fault(struct http2 *http2);
+
+/* Name the last stream that was handled; the session goes on for the streams that run. */
+void http2_last_goaway(struct http2 *http2);
+
+#endif

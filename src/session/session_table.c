@@ -1,0 +1,138 @@
+#include "session/session_table.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "loop/slots.h"
+#include "session/directory.h"
+#include "session/holding.h"
+#include "session/idempotency_claims.h"
+#include "session/key_leases.h"
+#include "session/resident.h"
+
+#include <stdlib.h>
+
+struct session_table *session_table_new(struct store *store) {
+    struct session_table *table = MEM_NEW(struct session_table);
+    table->store = store;
+    table->empty = history_new();
+    table->directory = directory_new();
+    table->claims = idempotency_claims_new();
+    if (store && store_is_shared(store)) {
+        table->holdings = holdings_new();
+        table->keys = key_leases_new(store, table->claims);
+    }
+    table->turns =
+        slots_new(&(struct slots_limits){.all = SLOTS_NO_LIMIT, .queue_max = SIZE_MAX});
+    table->approvals = pending_approvals_new();
+    table->stripes = STRIPED_NEW(SESSION_STRIPE_COUNT, struct session_stripe);
+    struct session_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(table->stripes, i)); i++) {
+        stripe->table = table;
+        stripe->sessions = map_new();
+        list_init(&stripe->idle);
+    }
+    return table;
+}
+
+void session_table_free(struct session_table *table) {
+    if (!table) return;
+    const struct session_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(table->stripes, i)); i++) {
+        size_t at = 0;
+        struct str key;
+        void *session;
+        while (map_next(stripe->sessions, &at, &key, &session)) resident_free(session);
+        map_free(stripe->sessions);
+    }
+    striped_free(table->stripes);
+    history_unref(table->empty);
+    holdings_free(table->holdings);
+    key_leases_free(table->keys);
+    directory_free(table->directory);
+    idempotency_claims_free(table->claims);
+    slots_free(table->turns);
+    pending_approvals_free(table->approvals);
+    free(table);
+}
+
+void session_table_wait(struct session_table *table, uint64_t wait_ms) {
+    table->wait_ms = wait_ms;
+}
+
+uint64_t session_table_wait_ms(const struct session_table *table) {
+    return table->wait_ms;
+}
+
+void session_table_leave(struct session_table *table, const struct loop *loop) {
+    if (!table->holdings) return;
+    atomic_store(&table->leaving, true);
+    holdings_leave(table->holdings, loop);
+    key_leases_leave(table->keys, loop);
+}
+
+struct key_leases *session_table_key_leases(struct session_table *table) {
+    return table->keys;
+}
+
+struct pending_approvals *session_table_approvals(struct session_table *table) {
+    return table->approvals;
+}
+
+struct slots *session_table_slots(struct session_table *table) {
+    return table->turns;
+}
+
+struct directory *session_table_directory(struct session_table *table) {
+    return table->directory;
+}
+
+struct idempotency_claims *session_table_claims(struct session_table *table) {
+    return table->claims;
+}
+
+struct store *session_table_store(struct session_table *table) {
+    return table->store;
+}
+
+_Atomic uint64_t *session_table_last_run(struct session_table *table) {
+    return &table->last_run;
+}
+
+/* Forgets one session of each stripe in turn, which is nearly the order of last use. */
+size_t session_table_shed(struct session_table *table, size_t bytes) {
+    size_t shed = 0;
+    for (bool any = true; any && shed < bytes;) {
+        any = false;
+        struct session_stripe *stripe;
+        for (size_t i = 0; shed < bytes && (stripe = striped_at(table->stripes, i)); i++) {
+            pthread_mutex_lock(&stripe->lock);
+            /* Among replicas only those are idle whose runs wait for a human. */
+            struct session *oldest = table->holdings ? NULL : resident_oldest(stripe);
+            if (oldest) shed += resident_forget(oldest);
+            any = any || oldest;
+            pthread_mutex_unlock(&stripe->lock);
+        }
+    }
+    return shed;
+}
+
+size_t session_table_tidy(struct session_table *table, uint64_t unused_ms) {
+    uint64_t now_ms = clock_mono_ms();
+    size_t count = 0;
+    struct session_stripe *stripe;
+    for (size_t i = 0; table->store && (stripe = striped_at(table->stripes, i)); i++) {
+        pthread_mutex_lock(&stripe->lock);
+        struct session *oldest = resident_oldest(stripe);
+        while (oldest && now_ms - oldest->idle_since_ms >= unused_ms) {
+            if (table->holdings) {
+                resident_rest(oldest); /* it stays if a run of it still waits for a human */
+            } else {
+                resident_forget(oldest);
+            }
+            count++;
+            oldest = resident_oldest(stripe);
+        }
+        pthread_mutex_unlock(&stripe->lock);
+    }
+    return count;
+}

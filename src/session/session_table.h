@@ -1,0 +1,63 @@
+/* session_table: all sessions of the process, and what their turns share.
+ *
+ * Sessions are in stripes, each with a lock. Idle ones stay in memory until there are too many
+ * of them, until memory is short, or until they were unused for long.
+ *
+ * Memory   owns its sessions and what its getters return.
+ * Threads  any.
+ */
+#ifndef WEIR_SESSION_SESSION_TABLE_H
+#define WEIR_SESSION_SESSION_TABLE_H
+
+#include "session/pending_approvals.h"
+#include "store/store.h"
+
+struct directory;
+struct idempotency_claims;
+struct key_leases;
+struct session_table;
+struct slots;
+
+#define SESSIONS_RESIDENT_MAX 10240 /* idle sessions in memory, in all stripes together */
+
+/* `store` is borrowed. NULL: sessions live in memory only. */
+struct session_table *session_table_new(struct store *store);
+void session_table_free(struct session_table *table); /* no lease may be out */
+
+/* Forget idle sessions, the least recently used of each stripe first, until `bytes` of text are
+ * freed or none is left. Returns the bytes freed. The next turn of such a session reads it from
+ * the store again. Any thread, also while turns run; no lock of the table may be held. */
+size_t session_table_shed(struct session_table *table, size_t bytes);
+
+/* Forget the sessions that the store has and that were unused for `unused_ms`. Returns how
+ * many. */
+size_t session_table_tidy(struct session_table *table, uint64_t unused_ms);
+
+/* How long a turn waits for a session that another replica holds (holding.h), at most. Only of a
+ * shared store, and before the first turn. */
+void session_table_wait(struct session_table *table, uint64_t wait_ms);
+uint64_t session_table_wait_ms(const struct session_table *table);
+
+/* A loop ends: its turns get no more sessions from other replicas. Call on that loop, and on all
+ * of them before the store is closed. */
+void session_table_leave(struct session_table *table, const struct loop *loop);
+
+/* Keys among replicas; NULL: the store is not shared. */
+struct key_leases *session_table_key_leases(struct session_table *table);
+
+/* The live runs. Lives as long as the table. */
+struct directory *session_table_directory(struct session_table *table);
+
+/* The keys of live runs; and the store, which may be NULL. */
+struct idempotency_claims *session_table_claims(struct session_table *table);
+struct store *session_table_store(struct session_table *table);
+/* Counts and limits the running turns of each workspace. */
+struct slots *session_table_slots(struct session_table *table);
+
+/* The last id given to a run. All hosts that share the table share this counter. */
+_Atomic uint64_t *session_table_last_run(struct session_table *table);
+
+/* The parked runs, for pending_approvals_list(). */
+struct pending_approvals *session_table_approvals(struct session_table *table);
+
+#endif
