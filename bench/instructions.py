@@ -3,7 +3,7 @@
     instructions.py LOAD TOP FILE...
 
 Each FILE is what one thread did (--separate-threads=yes). A turn is a call of run_start; for a load
-without turns it is a call of route_serve. TOP is how many functions are listed for each thread.
+without turns it is a call of route_serve, for a model's tokens one of the function that reads a chunk. TOP is how many functions are listed for each thread.
 """
 
 import re
@@ -57,7 +57,8 @@ def main():
         called += calls
         if own:
             threads.setdefault(thread_of(own), Counter()).update(own)
-    turns = called["run_start"] or called["route_serve"]
+    counted = ("openai_reply_feed",) if load == "model" else ("run_start", "route_serve")
+    turns = next((called[function] for function in counted if called[function]), 0)
     if not turns:
         sys.exit("instructions: no turn was made")
     total = sum(sum(own.values()) for own in threads.values())

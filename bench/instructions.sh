@@ -9,9 +9,11 @@
 #   converse   the turn of bench/turn.h (66 events) on 8 connections of 32 streams, each on disk
 #   stream     the same turn as server-sent events: POST /stream on 64 connections and sessions
 #   invoke     POST /invoke with an instant answer of two bytes, 64 connections and sessions, each on disk
+#   model      a token of a model: bench/model_mock.c answers 20 turns of POST /stream, counted amid them
 #   health     GET /health on 64 connections: HTTP alone
 # The profiles stay in build/bench/callgrind.LOAD, for callgrind_annotate --tree=both.
-# Turns are counted in the profile (calls of run_start), and instructions are divided by them.
+# Turns are counted in the profile (calls of run_start; for the model, chunks that are read), and instructions
+# are divided by them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/lib.sh
@@ -20,6 +22,13 @@ SECONDS_EACH=${BENCH_SECONDS:-10}
 RUNNER=(valgrind -q --tool=callgrind --separate-threads=yes --instr-atstart=no
     "--callgrind-out-file=$DATA/callgrind")
 PORTS=$DATA/ports.json
+MOCK=
+
+finish() {
+    stop
+    stop_pid "$MOCK"
+    rm -rf "$DATA"
+}
 
 script_of() { # load
     case $1 in
@@ -40,8 +49,27 @@ ask() { # load, seconds
     ! grep -E 'Non-2xx|Socket errors' "$DATA/answers"
 }
 
-count() { # load
-    rm -rf "$DATA/store" "$DATA"/callgrind*
+# A model that says 100 tokens a second to each of 20 callers, of which only the steady part is counted.
+count_model() {
+    compile_c model_mock bench/model_mock.c src/base/*.c
+    "$OUT/model_mock" "$DATA/mock.json" $(((SECONDS_EACH + 5) * 100)) &
+    MOCK=$!
+    export OPENAI_API_KEY=none OPENAI_BASE_URL
+    OPENAI_BASE_URL=http://127.0.0.1:$(port_in "$DATA/mock.json" http)/v1
+    serve_weir "$PORTS" "$DATA/store" -c bench/model.yaml --http 127.0.0.1:0 --grpc off
+    "$OUT/driver" tokens --path /stream --port "$(port_in "$PORTS" http)" --pid "$PID" --streams 20 \
+        --chunks $(((SECONDS_EACH + 5) * 100)) --seconds "$SECONDS_EACH" >"$DATA/answers" &
+    local driver=$!
+    sleep 2
+    callgrind_control -i on "$PID" >/dev/null 2>&1
+    sleep "$SECONDS_EACH"
+    callgrind_control -i off "$PID" >/dev/null 2>&1
+    wait "$driver"
+    stop_pid "$MOCK"
+    MOCK=
+}
+
+count_load() { # load
     script_of "$1" >"$DATA/script.yaml"
     serve_weir "$PORTS" "$DATA/store" --script "$DATA/script.yaml" --http 127.0.0.1:0 --grpc 127.0.0.1:0
     port_in "$PORTS" http >/dev/null
@@ -49,6 +77,11 @@ count() { # load
     callgrind_control -i on "$PID" >/dev/null 2>&1
     ask "$1" "$SECONDS_EACH"
     callgrind_control -i off "$PID" >/dev/null 2>&1
+}
+
+count() { # load
+    rm -rf "$DATA/store" "$DATA"/callgrind*
+    if [ "$1" = model ]; then count_model; else count_load "$1"; fi
     stop_pid "$PID" 300 # it writes its profile
     PID=
     rm -rf "$OUT/callgrind.$1"
@@ -60,5 +93,5 @@ count() { # load
 need valgrind wrk
 compile_driver
 loads=("$@")
-[ $# -gt 0 ] || loads=(converse stream invoke health)
+[ $# -gt 0 ] || loads=(converse stream invoke model health)
 for load in "${loads[@]}"; do count "$load"; done | tee "$OUT/instructions.txt"

@@ -6,6 +6,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
+static void assert_same(const struct audit_record *one, const struct audit_record *other) {
+    for (size_t i = 0; i < AUDIT_DETAIL; i++) assert(str_equal(one->texts[i], other->texts[i]));
+    for (size_t i = 0; i < AUDIT_NUMBERS; i++)
+        assert(audit_get(one, (enum audit_number)i) == audit_get(other, (enum audit_number)i));
+}
+
+/* Twice in a block: the second one refers to the first. */
+static void write_in_block(const struct audit_record *record, size_t size) {
+    struct audit_said said = {.some = false}, heard = {.some = false};
+    struct audit_record first, second;
+    struct buf block;
+    struct err e;
+    buf_init(&block, 16 * size + 64 * KIB);
+    assert(buf_room(&block, 16 * size + 64 * KIB));
+    assert(audit_record_encode(record, &said, &block));
+    assert(audit_record_encode(record, &said, &block));
+    struct str rest = buf_str(&block);
+    assert(audit_record_decode(&rest, &heard, &first, &e));
+    assert(audit_record_decode(&rest, &heard, &second, &e) && rest.len == 0);
+    assert(first.at_ms == second.at_ms);
+    assert_same(&first, &second);
+    buf_done(&block);
+}
+
 /* Texts may be cut to their limits, so it is the second writing that must not change. */
 static void write_again(const struct audit_record *record) {
     struct audit_record once, twice;
@@ -13,16 +37,13 @@ static void write_again(const struct audit_record *record) {
     struct err e;
     buf_init(&first, 64 * KIB);
     buf_init(&second, 64 * KIB);
-    assert(audit_record_encode(record, &first));
+    assert(audit_record_encode(record, NULL, &first));
     struct str rest = buf_str(&first);
-    assert(audit_record_decode(&rest, &once, &e) && rest.len == 0);
-    assert(audit_record_encode(&once, &second));
+    assert(audit_record_decode(&rest, NULL, &once, &e) && rest.len == 0);
+    assert(audit_record_encode(&once, NULL, &second));
     rest = buf_str(&second);
-    assert(audit_record_decode(&rest, &twice, &e) && rest.len == 0);
-    for (size_t i = 0; i < AUDIT_DETAIL; i++) assert(str_equal(once.texts[i], twice.texts[i]));
-    for (size_t i = 0; i < AUDIT_NUMBERS; i++)
-        assert(audit_get(&once, (enum audit_number)i) ==
-               audit_get(&twice, (enum audit_number)i));
+    assert(audit_record_decode(&rest, NULL, &twice, &e) && rest.len == 0);
+    assert_same(&once, &twice);
     buf_done(&first);
     buf_done(&second);
 }
@@ -39,16 +60,18 @@ static void write_json(const struct audit_record *record, size_t size) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct str rest = str_of(data, size);
+    struct audit_said said = {.some = false};
     struct audit_record record;
     struct err e;
     while (rest.len) {
         size_t before = rest.len;
-        if (!audit_record_decode(&rest, &record, &e)) {
+        if (!audit_record_decode(&rest, &said, &record, &e)) {
             assert(rest.len == before);
             break;
         }
         assert(rest.len < before);
         write_again(&record);
+        write_in_block(&record, size);
         write_json(&record, size);
     }
     return 0;

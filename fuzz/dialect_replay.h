@@ -1,6 +1,7 @@
 /* dialect_replay: what holds for the replies of every dialect, whatever comes.
  *
- * The first byte says how the rest, a stream, is cut into pieces; cutting must change nothing.
+ * The first byte says how the rest, a stream, is cut into pieces; cutting must change nothing, nor
+ * whether an event may be taken like the one before (json_template.h).
  * Nothing is reported after the reply was stopped, usage once at most, and no text after it. A
  * failure says why. What was reported can be asked again: as a conversation it becomes a body
  * that is JSON.
@@ -38,6 +39,7 @@ struct replay {
     struct message calls[REPLAY_CALLS_MAX];
     size_t call_count, usages, events, stop_at;
     bool over;
+    bool forgets; /* each event is read */
 };
 
 static void replay_write(struct replay *replay, char what, struct str text) {
@@ -123,6 +125,7 @@ static void replay_event(const struct reply_event *event, void *ctx) {
 static void replay_feed(const struct sse_event *event, void *ctx) {
     struct replay *replay = ctx;
     if (replay->over || replay->reply->stopped) return;
+    if (replay->forgets) json_template_forget(&replay->reply->like);
     if (!replay->dialect->reader->feed(replay->reply, event)) replay->over = true;
 }
 
@@ -138,7 +141,7 @@ static void replay_outcome(struct replay *replay, struct str model) {
 }
 
 static struct replay *replay_stream(const struct dialect *dialect, struct str stream,
-                                    size_t piece, size_t stop_at) {
+                                    size_t piece, size_t stop_at, bool forgets) {
     struct err e;
     struct str model = STR_EMPTY;
     struct replay *replay = calloc(1, sizeof(*replay));
@@ -147,6 +150,7 @@ static struct replay *replay_stream(const struct dialect *dialect, struct str st
     replay->outcome = OUTCOME_FAILED;
     replay->opaque = STR_EMPTY;
     replay->stop_at = stop_at;
+    replay->forgets = forgets;
     replay->arena = arena_new(REPLAY_MAX_BYTES);
     buf_init(&replay->told, REPLAY_MAX_BYTES);
     buf_init(&replay->text, REPLAY_MAX_BYTES);
@@ -232,17 +236,20 @@ static void dialect_replay(const struct replay_promise *promise, const uint8_t *
     const struct dialect *dialect = promise->dialect;
     if (size < 2 || size > REPLAY_STREAM_MAX_BYTES) return;
     struct str stream = str_of(data + 1, size - 1);
-    struct replay *whole = replay_stream(dialect, stream, stream.len, 0);
-    struct replay *cut = replay_stream(dialect, stream, (size_t)data[0] % 16 + 1, 0);
+    struct replay *whole = replay_stream(dialect, stream, stream.len, 0, false);
+    struct replay *cut = replay_stream(dialect, stream, (size_t)data[0] % 16 + 1, 0, false);
+    struct replay *read = replay_stream(dialect, stream, stream.len, 0, true);
     struct replay *stopped =
-        replay_stream(dialect, stream, stream.len, (size_t)data[0] / 16 * 3 + 3);
+        replay_stream(dialect, stream, stream.len, (size_t)data[0] / 16 * 3 + 3, false);
     assert(str_equal(buf_str(&whole->told), buf_str(&cut->told)));
+    assert(str_equal(buf_str(&whole->told), buf_str(&read->told)));
     assert(whole->call_count <= promise->calls_max);
     replay_ask_again(whole, promise->opaque_whole, false);
     replay_mend(whole);
     replay_ask_again(whole, promise->opaque_whole, whole->outcome != OUTCOME_FAILED);
     replay_free(whole);
     replay_free(cut);
+    replay_free(read);
     replay_free(stopped);
 }
 

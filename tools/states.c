@@ -13,6 +13,7 @@
 #include "client/link.h"
 #include "client/websocket_call.h"
 #include "contract/nimi/log_subscription.h"
+#include "contract/nimi/memory/embedder.h"
 #include "contract/nimi/realtime/state.h"
 #include "contract/nimi/transfer/state.h"
 #include "job/run_job.h"
@@ -21,6 +22,7 @@
 #include "mcp/client.h"
 #include "mcp/pipe.h"
 #include "mcp/stream.h"
+#include "orchestrator/agent_asks.h"
 #include "orchestrator/runtimes_child.h"
 #include "orchestrator/turn.h"
 #include "postgres/postgres.h"
@@ -32,6 +34,7 @@
 #include "route/answer.h"
 #include "rpc/call.h"
 #include "server/conn.h"
+#include "sidecar/relay.h"
 #include "socketio/inner.h"
 #include "stream/close.h"
 #include "stream/share.h"
@@ -52,6 +55,7 @@
     }
 
 MACHINE(record)
+MACHINE(relay)
 MACHINE(admission)
 MACHINE(turn_call)
 MACHINE(long_reply)
@@ -77,12 +81,14 @@ MACHINE(grpc_keep)
 MACHINE(converse_turn)
 MACHINE(turn)
 MACHINE(child_runtime)
+MACHINE(agent_ask)
 MACHINE(mcp_session)
 MACHINE(mcp_stream)
 MACHINE(pipe)
 MACHINE(process)
 MACHINE(remote)
 MACHINE(media)
+MACHINE(embedder)
 MACHINE(live)
 MACHINE(slot)
 MACHINE(reader)
@@ -120,6 +126,8 @@ static const struct machine {
      CLOSE_STATE_COUNT,  close_moves,  close_name},
     {"A reader of a run", "src/stream/share.c", "What one of a run's many readers waits for.",
      SHARE_STATE_COUNT,  share_moves,  share_name},
+    {"The embedder", "src/contract/nimi/memory/embedder.c", "How the records of memory banks get their vectors.",
+     EMBEDDER_STATE_COUNT, embedder_moves, embedder_name},
     {"A subscription to a log", "src/contract/nimi/log_subscription.c", "Where a subscriber of memory or agents gets its events.",
      LOG_SUBSCRIPTION_STATE_COUNT, log_subscription_moves, log_subscription_name},
     {"A gRPC call",      "src/rpc/call.c",     "From the headers to the last byte.",
@@ -162,6 +170,12 @@ static const struct machine {
     {"A runtime of the orchestrator's", "src/orchestrator/runtimes_child.c",
      "The program that is started for a workspace.", CHILD_RUNTIME_STATE_COUNT,
      child_runtime_moves, child_runtime_name},
+    {"A question from agent to agent", "src/orchestrator/agent_asks.c",
+     "What one agent asks another through the tool send_message_to_agent.",
+     AGENT_ASK_STATE_COUNT, agent_ask_moves, agent_ask_name},
+    {"A request through the sidecar", "src/sidecar/relay.c",
+     "On its way to the agent, and its answer on the way back.", RELAY_STATE_COUNT, relay_moves,
+     relay_name},
     {"A model call",      "src/provider/remote_call.c", "One question to a vendor's API.",
      REMOTE_STATE_COUNT, remote_moves, remote_name},
     {"A media call",      "src/provider/media_work.c", "One question to a media provider.",

@@ -60,7 +60,7 @@ static void write_question(struct provider_call *call) {
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-static void call_free(struct answer *answer) {
+static void converse_call_free(struct answer *answer) {
     struct provider_call *call = CONTAINER_OF(answer, struct provider_call, answer);
     task_cancel(&call->task);
     buf_done(&call->speaker);
@@ -109,7 +109,7 @@ static bool give_speaker(struct provider_call *call, const struct converse_event
 }
 
 /* After a call our contracts begin a paragraph, so line breaks of the runtime are dropped there. */
-static void take_text(struct provider_call *call, const struct converse_event *event) {
+static void converse_take_text(struct provider_call *call, const struct converse_event *event) {
     struct str text = event->text;
     if (!give_speaker(call, event)) return;
     while (call->apart && str_starts(text, STR("\n"))) text = str_skip(text, 1);
@@ -165,7 +165,7 @@ static void take_done(struct provider_call *call, const struct converse_event *e
 static void on_event(const struct converse_event *event, void *ctx) {
     struct provider_call *call = ctx;
     switch (event->kind) {
-    case CONVERSE_TEXT: take_text(call, event); return;
+    case CONVERSE_TEXT: converse_take_text(call, event); return;
     case CONVERSE_THINKING: take_thinking(call, event); return;
     case CONVERSE_CALL: take_call(call, event); return;
     case CONVERSE_RESULT: take_result(call, event); return;
@@ -201,24 +201,24 @@ static const struct converse_sink sink = {.on_event = on_event, .on_failed = on_
 
 /* Report what a pause has held back. While there is a turn no end is kept, so the call outlives
  * what is reported. */
-static void go_on(void *ctx) {
+static void converse_go_on(void *ctx) {
     struct provider_call *call = ctx;
     bool asked = call->turn != NULL;
     if (answer_release(&call->answer) && asked && !answer_paused(&call->answer))
         converse_turn_resume(call->turn);
 }
 
-static struct provider_call *start(struct provider *provider, struct loop *loop,
-                                   const struct provider_request *request,
-                                   reply_event_fn *on_reply, void *ctx) {
+static struct provider_call *agent_converse_start(struct provider *provider, struct loop *loop,
+                                                  const struct provider_request *request,
+                                                  reply_event_fn *on_reply, void *ctx) {
     struct provider_call *call = MEM_NEW(struct provider_call);
     call->provider = CONTAINER_OF(provider, struct converse_provider, base);
     call->loop = loop;
     call->request = request;
     buf_init(&call->speaker, KIB);
     buf_init(&call->session, KIB);
-    answer_init(&call->answer, on_reply, ctx, call_free);
-    task_init(&call->task, go_on, call);
+    answer_init(&call->answer, on_reply, ctx, converse_call_free);
+    task_init(&call->task, converse_go_on, call);
     write_question(call);
     call->turn =
         converse_turn_start(loop, &call->provider->target, &call->question, &sink, call);
@@ -235,7 +235,7 @@ static void resume_call(struct provider_call *call) {
     loop_defer(call->loop, &call->task);
 }
 
-static void cancel(struct provider_call *call) {
+static void converse_cancel(struct provider_call *call) {
     struct converse_turn *turn = call->turn;
     call->turn = NULL;
     if (turn) converse_turn_cancel(turn);
@@ -254,10 +254,10 @@ static void free_provider(struct provider *provider) {
 }
 
 static const struct provider_kind kind = {.name = "converse",
-                                          .start = start,
+                                          .start = agent_converse_start,
                                           .pause = pause_call,
                                           .resume = resume_call,
-                                          .cancel = cancel,
+                                          .cancel = converse_cancel,
                                           .free = free_provider};
 
 static bool is_host(struct str host) {
@@ -296,7 +296,8 @@ static bool make_keys(struct str key, struct token_keys **ret, struct err *e) {
     return token_keys_add(*ret, key, &trimmed, e);
 }
 
-static bool make(const struct agent_options *options, struct provider **ret, struct err *e) {
+static bool converse_make(const struct agent_options *options, struct provider **ret,
+                          struct err *e) {
     struct converse_provider *own = MEM_NEW(struct converse_provider);
     own->name = text_copy(options->name);
     own->address = text_copy(options->address);
@@ -319,4 +320,4 @@ static bool make(const struct agent_options *options, struct provider **ret, str
     return true;
 }
 
-const struct agent_kind converse_agent = {"converse", "address", make};
+const struct agent_kind converse_agent = {"converse", "address", converse_make};

@@ -131,7 +131,8 @@ static void leave_stream(struct converse_turn *turn) {
 
 /* --- the answer --------------------------------------------------------------------------- */
 
-static void report(struct converse_turn *turn, const struct converse_event *event) {
+static void converse_turn_report(struct converse_turn *turn,
+                                 const struct converse_event *event) {
     const struct converse_sink *sink = turn->sink;
     void *ctx = turn->ctx;
     if (event->kind == CONVERSE_DONE || event->kind == CONVERSE_ERROR) {
@@ -149,7 +150,7 @@ static void on_message(struct lent message, void *ctx) {
     if (turn->state == CONVERSE_TURN_ASKING) converse_turn_move(turn, CONVERSE_TURN_READING);
     timer_start(&turn->timer, turn->target->stall_ms);
     if (converse_event_read(message, arena, &event, &why))
-        report(turn, &event);
+        converse_turn_report(turn, &event);
     else
         turn_fail(turn, &(struct converse_failure){.code = ERR_INTERNAL,
                                                    .reason = AGENT_PROTOCOL,
@@ -278,7 +279,7 @@ static bool send_request(struct converse_turn *turn, struct err *e) {
     return sent;
 }
 
-static void ask(void *ctx) {
+static void converse_turn_ask(void *ctx) {
     struct converse_turn *turn = ctx;
     struct err why;
     turn->stream = take_kept(turn);
@@ -299,7 +300,7 @@ static void on_timer(void *ctx) {
     struct converse_turn *turn = ctx;
     if (turn->state == CONVERSE_TURN_WAITING) {
         converse_turn_move(turn, CONVERSE_TURN_ASKING);
-        ask(turn);
+        converse_turn_ask(turn);
     } else if (turn->paused) {
         timer_start(&turn->timer, turn->target->stall_ms);
     } else {
@@ -323,7 +324,7 @@ struct converse_turn *converse_turn_start(struct loop *loop,
                                    .sink = sink,
                                    .ctx = ctx,
                                    .state = CONVERSE_TURN_ASKING};
-    task_init(&turn->task, ask, turn);
+    task_init(&turn->task, converse_turn_ask, turn);
     timer_init(&turn->timer, loop, on_timer, turn);
     loop_defer(loop, &turn->task);
     return turn;

@@ -46,7 +46,7 @@ struct provider_call {
 
 /* --- a call ------------------------------------------------------------------------------- */
 
-static void call_free(struct answer *answer) {
+static void plugin_call_free(struct answer *answer) {
     struct provider_call *call = CONTAINER_OF(answer, struct provider_call, answer);
     timer_stop(&call->silence);
     task_cancel(&call->task);
@@ -97,7 +97,7 @@ static void end_well(struct provider_call *call) {
 }
 
 /* False: the call has ended. */
-static bool take(struct provider_call *call, const struct reply_event *event) {
+static bool plugin_take(struct provider_call *call, const struct reply_event *event) {
     switch (event->kind) {
     case REPLY_USAGE:
         answer_count(&call->answer, event->usage, event->usage->model);
@@ -114,14 +114,14 @@ static void on_ready(void *ctx) {
     for (size_t taken = 0; taken < TAKEN_MAX; taken++) {
         if (answer_paused(&call->answer) || !(copy = plugin_turn_next(call->turn))) return;
         timer_start(&call->silence, call->provider->silence_ms);
-        bool goes_on = take(call, &copy->event);
+        bool goes_on = plugin_take(call, &copy->event);
         reply_copy_free(copy);
         if (!goes_on) return;
     }
     loop_defer(call->loop, &call->task);
 }
 
-static void go_on(void *ctx) {
+static void plugin_go_on(void *ctx) {
     struct provider_call *call = ctx;
     if (!call->turn) { /* its ending was kept; the call is freed with it */
         (void)answer_release(&call->answer);
@@ -148,17 +148,17 @@ static void fail_later(struct provider_call *call, const struct err *why) {
     loop_defer(call->loop, &call->task);
 }
 
-static struct provider_call *start(struct provider *provider, struct loop *loop,
-                                   const struct provider_request *request,
-                                   reply_event_fn *on_reply, void *ctx) {
+static struct provider_call *plugin_start(struct provider *provider, struct loop *loop,
+                                          const struct provider_request *request,
+                                          reply_event_fn *on_reply, void *ctx) {
     struct provider_call *call = MEM_NEW(struct provider_call);
     struct err e;
     call->provider = CONTAINER_OF(provider, struct plugin_provider, base);
     call->loop = loop;
     buf_init(&call->model, KIB);
     buf_append(&call->model, str_head(request->model, KIB));
-    answer_init(&call->answer, on_reply, ctx, call_free);
-    task_init(&call->task, go_on, call);
+    answer_init(&call->answer, on_reply, ctx, plugin_call_free);
+    task_init(&call->task, plugin_go_on, call);
     timer_init(&call->silence, loop, on_silence, call);
     if (plugin_turn_start(call->provider->plugin, loop, request, on_ready, call, &call->turn,
                           &e)) {
@@ -178,7 +178,7 @@ static void resume_call(struct provider_call *call) {
     loop_defer(call->loop, &call->task);
 }
 
-static void cancel(struct provider_call *call) {
+static void plugin_cancel(struct provider_call *call) {
     leave_turn(call);
     answer_drop(&call->answer);
 }
@@ -193,10 +193,10 @@ static void free_provider(struct provider *provider) {
 }
 
 static const struct provider_kind kind = {.name = "plugin",
-                                          .start = start,
+                                          .start = plugin_start,
                                           .pause = pause_call,
                                           .resume = resume_call,
-                                          .cancel = cancel,
+                                          .cancel = plugin_cancel,
                                           .free = free_provider};
 
 typedef const struct weir_agent *weir_agent_fn(void);
@@ -213,7 +213,7 @@ static bool check(const struct weir_agent *agent, const char *path, struct err *
 }
 
 /* Libraries are never unloaded, because a thread may not have returned. */
-static bool load(const char *path, const struct weir_agent **ret, struct err *e) {
+static bool plugin_load(const char *path, const struct weir_agent **ret, struct err *e) {
     weir_agent_fn *find;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!library) {
@@ -239,12 +239,13 @@ static bool load_beside(struct str library, const struct weir_agent **ret, struc
     if (str_find_byte(library, '/') == library.len) buf_append(&path, STR("./"));
     buf_append(&path, library);
     buf_append_byte(&path, '\0');
-    bool loaded = load(path.at, ret, e);
+    bool loaded = plugin_load(path.at, ret, e);
     buf_done(&path);
     return loaded;
 }
 
-static bool make(const struct agent_options *options, struct provider **ret, struct err *e) {
+static bool plugin_make(const struct agent_options *options, struct provider **ret,
+                        struct err *e) {
     const struct weir_agent *agent = NULL;
     if (!load_beside(options->library, &agent, e)) return false;
     struct plugin_provider *own = MEM_NEW(struct plugin_provider);
@@ -262,4 +263,4 @@ static bool make(const struct agent_options *options, struct provider **ret, str
     return true;
 }
 
-const struct agent_kind plugin_agent = {"plugin", "library", make};
+const struct agent_kind plugin_agent = {"plugin", "library", plugin_make};

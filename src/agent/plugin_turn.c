@@ -110,7 +110,7 @@ void plugin_turn_leave(struct plugin_turn *turn) {
 /* --- the queue ---------------------------------------------------------------------------- */
 
 /* Nothing is posted to the loop once there is no listener, so the loop may be gone by then. */
-static int put(struct plugin_turn *turn, const struct reply_event *event) {
+static int plugin_turn_put(struct plugin_turn *turn, const struct reply_event *event) {
     struct reply_copy *copy = reply_event_copy(event);
     pthread_mutex_lock(&turn->shared.lock);
     while (!turn->shared.over && turn->shared.bytes > QUEUED_MAX_BYTES)
@@ -132,7 +132,7 @@ static int put(struct plugin_turn *turn, const struct reply_event *event) {
 }
 
 static int end_with(struct plugin_turn *turn, const struct reply_event *event) {
-    (void)put(turn, event);
+    (void)plugin_turn_put(turn, event);
     return WEIR_OVER;
 }
 
@@ -154,25 +154,25 @@ static bool was_said(struct plugin_turn *turn) {
     return said;
 }
 
-static int tell(void *ctx, enum reply_kind kind, const char *text) {
+static int report(void *ctx, enum reply_kind kind, const char *text) {
     struct plugin_turn *turn = ctx;
     if (was_said(turn) || !text || !*text) return WEIR_OK;
-    return put(turn, &(struct reply_event){kind, .text = str_from(text)});
+    return plugin_turn_put(turn, &(struct reply_event){kind, .text = str_from(text)});
 }
 
-static int say(void *ctx, const char *text) {
-    return tell(ctx, REPLY_TEXT, text);
+static int plugin_turn_say(void *ctx, const char *text) {
+    return report(ctx, REPLY_TEXT, text);
 }
 
 static int think(void *ctx, const char *text) {
-    return tell(ctx, REPLY_THINKING, text);
+    return report(ctx, REPLY_THINKING, text);
 }
 
-static int step(void *ctx, const char *text) {
-    return tell(ctx, REPLY_NOTE, text);
+static int plugin_turn_step(void *ctx, const char *text) {
+    return report(ctx, REPLY_NOTE, text);
 }
 
-static int fail(void *ctx, const char *code, const char *message) {
+static int plugin_turn_fail(void *ctx, const char *code, const char *message) {
     struct str name = str_from(code ? code : "");
     return fail_with(ctx, name.len ? err_code_named(name) : ERR_INTERNAL, AGENT_FAILED,
                      str_from(message ? message : ""));
@@ -186,7 +186,7 @@ static int usage(void *ctx, const char *model, int64_t input, int64_t output) {
     counts.prompt = input < 0 ? TOKENS_UNKNOWN : input;
     counts.completion = output < 0 ? TOKENS_UNKNOWN : output;
     if (input >= 0 && output >= 0) counts.total = usage_sum(input, output);
-    return put(turn, &(struct reply_event){.kind = REPLY_USAGE, .usage = &counts});
+    return plugin_turn_put(turn, &(struct reply_event){.kind = REPLY_USAGE, .usage = &counts});
 }
 
 static int cancelled(void *ctx) {
@@ -221,7 +221,7 @@ static bool recall(struct plugin_turn *turn, struct str tool, struct weir_result
     return true;
 }
 
-static int not_the_same(struct plugin_turn *turn) {
+static int differs(struct plugin_turn *turn) {
     return fail_with(turn, ERR_INTERNAL, AGENT_PROTOCOL,
                      STR("its turn was begun anew, and made another call than before"));
 }
@@ -240,7 +240,7 @@ static int call(void *ctx, const struct weir_call *calls, size_t count,
     if (was_said(turn)) {
         for (size_t i = 0; i < count; i++) {
             if (!was_said(turn) || !recall(turn, str_from(calls[i].tool), &results[i]))
-                return not_the_same(turn);
+                return differs(turn);
         }
         return WEIR_OK;
     }
@@ -249,18 +249,18 @@ static int call(void *ctx, const struct weir_call *calls, size_t count,
                                     .call_id = STR_EMPTY,
                                     .tool = str_from(calls[i].tool),
                                     .args = str_from(calls[i].args ? calls[i].args : "{}")};
-        if (put(turn, &event) == WEIR_OVER) return WEIR_OVER;
+        if (plugin_turn_put(turn, &event) == WEIR_OVER) return WEIR_OVER;
     }
     return leave_off(turn);
 }
 
-static int ask(void *ctx, const char *question, struct weir_result *result) {
+static int plugin_turn_ask(void *ctx, const char *question, struct weir_result *result) {
     struct plugin_turn *turn = ctx;
     if (was_said(turn))
-        return recall(turn, STR("request_approval"), result) ? WEIR_OK : not_the_same(turn);
+        return recall(turn, STR("request_approval"), result) ? WEIR_OK : differs(turn);
     struct reply_event event = {
         .kind = REPLY_APPROVAL, .text = str_from(question ? question : ""), .args = STR("{}")};
-    if (put(turn, &event) == WEIR_OVER) return WEIR_OVER;
+    if (plugin_turn_put(turn, &event) == WEIR_OVER) return WEIR_OVER;
     return leave_off(turn);
 }
 
@@ -284,13 +284,13 @@ static void run(struct plugin_turn *turn) {
                                    .turn = lend(turn, asked.raw)};
     const struct weir_host host = {.size = sizeof(host),
                                    .ctx = turn,
-                                   .say = say,
+                                   .say = plugin_turn_say,
                                    .think = think,
-                                   .step = step,
+                                   .step = plugin_turn_step,
                                    .call = call,
-                                   .ask = ask,
+                                   .ask = plugin_turn_ask,
                                    .usage = usage,
-                                   .fail = fail,
+                                   .fail = plugin_turn_fail,
                                    .cancelled = cancelled};
     turn->calls = json_find(asked, STR("calls"));
     turn->recorded = json_count(turn->calls);

@@ -9,7 +9,7 @@
 
 /* --- calls -------------------------------------------------------------------------------- */
 
-static void call_free(struct answer *answer) {
+static void process_call_free(struct answer *answer) {
     struct provider_call *call = CONTAINER_OF(answer, struct provider_call, answer);
     list_remove(&call->link);
     task_cancel(&call->task);
@@ -24,7 +24,7 @@ void process_call_end(struct provider_call *call, const struct reply_event *even
     (void)answer_give(&call->answer, event);
 }
 
-static void go_on(void *ctx) {
+static void process_go_on(void *ctx) {
     struct provider_call *call = ctx;
     if (call->process) {
         process_read(call->process);
@@ -33,16 +33,16 @@ static void go_on(void *ctx) {
     }
 }
 
-static struct provider_call *start(struct provider *provider, struct loop *loop,
-                                   const struct provider_request *request,
-                                   reply_event_fn *on_reply, void *ctx) {
+static struct provider_call *agent_process_start(struct provider *provider, struct loop *loop,
+                                                 const struct provider_request *request,
+                                                 reply_event_fn *on_reply, void *ctx) {
     struct process_provider *own = CONTAINER_OF(provider, struct process_provider, base);
     struct provider_call *call = MEM_NEW(struct provider_call);
     call->provider = own;
     call->place = process_place_of(own->pool, loop);
     call->request = request;
-    answer_init(&call->answer, on_reply, ctx, call_free);
-    task_init(&call->task, go_on, call);
+    answer_init(&call->answer, on_reply, ctx, process_call_free);
+    task_init(&call->task, process_go_on, call);
     list_append(&call->place->waiting, &call->link);
     process_place_serve(call->place);
     return call;
@@ -57,7 +57,7 @@ static void resume_call(struct provider_call *call) {
     if (!list_linked(&call->link)) loop_defer(call->place->loop, &call->task);
 }
 
-static void cancel(struct provider_call *call) {
+static void process_cancel(struct provider_call *call) {
     struct process *process = call->process;
     call->process = NULL;
     answer_drop(&call->answer);
@@ -77,10 +77,10 @@ static void free_provider(struct provider *provider) {
 }
 
 static const struct provider_kind kind = {.name = "process",
-                                          .start = start,
+                                          .start = agent_process_start,
                                           .pause = pause_call,
                                           .resume = resume_call,
-                                          .cancel = cancel,
+                                          .cancel = process_cancel,
                                           .free = free_provider};
 
 static size_t count_of(const char *const *list) {
@@ -89,7 +89,7 @@ static size_t count_of(const char *const *list) {
     return count;
 }
 
-static void keep(struct buf *texts, const char *text) {
+static void process_keep(struct buf *texts, const char *text) {
     buf_append(texts, str_from(text));
     buf_append_byte(texts, '\0');
 }
@@ -116,9 +116,9 @@ static struct provider *process_provider_new(const struct agent_options *options
     struct process_provider *own = MEM_NEW(struct process_provider);
     size_t args = count_of(options->command), variables = count_of(options->environment);
     buf_init(&own->texts, MIB);
-    keep(&own->texts, path);
-    for (size_t i = 0; i < args; i++) keep(&own->texts, options->command[i]);
-    for (size_t i = 0; i < variables; i++) keep(&own->texts, options->environment[i]);
+    process_keep(&own->texts, path);
+    for (size_t i = 0; i < args; i++) process_keep(&own->texts, options->command[i]);
+    for (size_t i = 0; i < variables; i++) process_keep(&own->texts, options->environment[i]);
     size_t key_len = own->texts.len;
     buf_append(&own->texts, options->name);
     const char *at = own->texts.at;
@@ -135,7 +135,8 @@ static struct provider *process_provider_new(const struct agent_options *options
     return &own->base;
 }
 
-static bool make(const struct agent_options *options, struct provider **ret, struct err *e) {
+static bool process_make(const struct agent_options *options, struct provider **ret,
+                         struct err *e) {
     struct buf path;
     struct str program = str_from(options->command[0]);
     buf_init(&path, 64 * KIB);
@@ -146,4 +147,4 @@ static bool make(const struct agent_options *options, struct provider **ret, str
                             STR_ARG(str_head(program, 200)));
 }
 
-const struct agent_kind process_agent = {"process", "command", make};
+const struct agent_kind process_agent = {"process", "command", process_make};

@@ -23,8 +23,8 @@ static bool read_kind(struct json type, enum process_line_kind *ret, struct err 
 }
 
 /* Read a member that is a string or absent. */
-static bool read_text(struct json line, const char *key, struct arena *arena, struct str *ret,
-                      struct err *e) {
+static bool process_line_read_text(struct json line, const char *key, struct arena *arena,
+                                   struct str *ret, struct err *e) {
     struct json value = json_find(line, str_from(key));
     *ret = STR_EMPTY;
     if (value.kind == JSON_NONE || value.kind == JSON_NULL) return true;
@@ -91,19 +91,19 @@ static bool read_usage(struct json line, struct event_usage *ret, struct err *e)
 static bool read_members(struct json line, struct arena *arena, struct process_line *ret,
                          struct err *e) {
     struct str code;
-    if (!read_text(line, "turn", arena, &ret->turn, e)) return false;
+    if (!process_line_read_text(line, "turn", arena, &ret->turn, e)) return false;
     switch (ret->kind) {
     case PROCESS_TEXT:
     case PROCESS_THINKING:
-    case PROCESS_STEP: return read_text(line, "text", arena, &ret->text, e);
-    case PROCESS_ASK: return read_text(line, "question", arena, &ret->text, e);
+    case PROCESS_STEP: return process_line_read_text(line, "text", arena, &ret->text, e);
+    case PROCESS_ASK: return process_line_read_text(line, "question", arena, &ret->text, e);
     case PROCESS_CALL: return read_calls(line, &ret->calls, e);
     case PROCESS_USAGE:
         return read_usage(line, &ret->usage, e) &&
-               read_text(line, "model", arena, &ret->model, e);
+               process_line_read_text(line, "model", arena, &ret->model, e);
     case PROCESS_ERROR:
-        if (!read_text(line, "message", arena, &ret->text, e) ||
-            !read_text(line, "code", arena, &code, e))
+        if (!process_line_read_text(line, "message", arena, &ret->text, e) ||
+            !process_line_read_text(line, "code", arena, &code, e))
             return false;
         ret->code = code.len ? err_code_named(code) : ERR_INTERNAL;
         return true;

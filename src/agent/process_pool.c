@@ -31,7 +31,8 @@ static bool waits_for(const struct process *process, const struct provider_call 
            process->calls == process_turn_calls(call->request);
 }
 
-static struct process *find(struct process_place *place, const struct provider_call *call) {
+static struct process *process_pool_find(struct process_place *place,
+                                         const struct provider_call *call) {
     struct process *idle = NULL;
     LIST_EACH(&place->processes, link) {
         struct process *process = CONTAINER_OF(link, struct process, link);
@@ -70,7 +71,7 @@ static void take_back(struct process_place *place, const struct provider_call *c
 
 /* False: the call keeps waiting. */
 static bool serve_call(struct process_place *place, struct provider_call *call) {
-    struct process *process = find(place, call);
+    struct process *process = process_pool_find(place, call);
     struct err e;
     if (!process && count_of(place, call) >= call->provider->processes_max) {
         take_back(place, call);
@@ -88,7 +89,7 @@ static bool serve_call(struct process_place *place, struct provider_call *call) 
 }
 
 /* A reported end may start or cancel calls, so start over after each. */
-static void serve(void *ctx) {
+static void process_pool_serve(void *ctx) {
     struct process_place *place = ctx;
     bool served = true;
     while (served) {
@@ -115,7 +116,7 @@ void process_pool_add(struct process_pool *pool, struct loop *loop) {
     place->loop = loop;
     list_init(&place->processes);
     list_init(&place->waiting);
-    task_init(&place->serve, serve, place);
+    task_init(&place->serve, process_pool_serve, place);
     timer_init(&place->again, loop, on_again, place);
     pool->places = mem_resize(pool->places, (pool->count + 1) * sizeof(struct process_place *));
     pool->places[pool->count++] = place;

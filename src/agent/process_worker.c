@@ -225,7 +225,8 @@ static void on_error(struct process *process, const struct process_line *line) {
     end_call(process, &failed);
 }
 
-static void act(struct process *process, const struct process_line *line, struct arena *arena) {
+static void process_worker_act(struct process *process, const struct process_line *line,
+                               struct arena *arena) {
     switch (line->kind) {
     case PROCESS_TEXT: on_text(process, line, REPLY_TEXT); return;
     case PROCESS_THINKING: on_text(process, line, REPLY_THINKING); return;
@@ -239,13 +240,13 @@ static void act(struct process *process, const struct process_line *line, struct
 }
 
 /* Lines of a dropped turn are ignored, except its end. */
-static void take(struct process *process, const struct process_line *line,
-                 struct arena *arena) {
+static void process_worker_take(struct process *process, const struct process_line *line,
+                                struct arena *arena) {
     bool ours = str_equal(line->turn, str_from(process->turn));
     bool ends = line->kind == PROCESS_DONE || line->kind == PROCESS_ERROR;
     if (process->state == PROCESS_BUSY && ours) {
         timer_start(&process->timer, process->stall_ms);
-        act(process, line, arena);
+        process_worker_act(process, line, arena);
     } else if (process->state == PROCESS_DRAINING && ours && ends) {
         process_move(process, PROCESS_IDLE);
     } else if (process->state == PROCESS_BUSY || process->state == PROCESS_IDLE) {
@@ -259,7 +260,7 @@ static void take_line(struct process *process, struct str text) {
     struct process_line line;
     struct err e;
     if (process_line_read(text, arena, &line, &e)) {
-        take(process, &line, arena);
+        process_worker_take(process, &line, arena);
     } else {
         struct buf why;
         buf_init(&why, KIB);

@@ -252,8 +252,9 @@ static void put_turn(struct json_writer *w, const struct provider_request *reque
     put_metadata(w, request, own, json_find(extras, STR("metadata")));
 }
 
-static bool write_body(const struct dialect_settings *settings,
-                       const struct provider_request *request, struct buf *out, struct err *e) {
+static bool runtime_write_body(const struct dialect_settings *settings,
+                               const struct provider_request *request, struct buf *out,
+                               struct err *e) {
     struct json_writer w = json_writer(out);
     struct json own = settings->own.len ? json_of(settings->own) : (struct json){0};
     struct resumed resumed;
@@ -300,7 +301,7 @@ const struct dialect runtime_dialect = {
     .url = write_url,
     .key_header = "authorization",
     .key_prefix = "Bearer ",
-    .body = write_body,
+    .body = runtime_write_body,
     .reader = &runtime_reader,
     .streamless = {404, 405, 501},
     .is_whole = is_whole,

@@ -27,13 +27,13 @@ struct runtime_reply {
 
 /* --- reporting ---------------------------------------------------------------------------- */
 
-static struct str read_text(struct runtime_reply *reply, struct json string) {
+static struct str runtime_reply_read_text(struct runtime_reply *reply, struct json string) {
     buf_clear(&reply->room);
     json_text(string, &reply->room);
     return buf_str(&reply->room);
 }
 
-static void say(struct runtime_reply *reply, struct str text) {
+static void runtime_reply_say(struct runtime_reply *reply, struct str text) {
     if (!text.len) return;
     reply->said = true;
     reply_tell(&reply->base, &(struct reply_event){REPLY_TEXT, .text = text});
@@ -51,7 +51,7 @@ static enum err_code take_code(struct str *text) {
 }
 
 /* {"error": "..."} or {"error": {"code": "...", "message": "..."}} */
-static bool fail(struct runtime_reply *reply, struct json error) {
+static bool runtime_reply_fail(struct runtime_reply *reply, struct json error) {
     enum err_code code = ERR_INTERNAL;
     struct buf text, safe;
     buf_init(&text, TEXT_MAX_BYTES);
@@ -95,7 +95,8 @@ static void take_usage(struct runtime_reply *reply, struct json object) {
     double dollars;
     if (model.kind == JSON_STRING) {
         buf_clear(&reply->model);
-        buf_append(&reply->model, str_head(read_text(reply, model), MODEL_MAX_BYTES));
+        buf_append(&reply->model,
+                   str_head(runtime_reply_read_text(reply, model), MODEL_MAX_BYTES));
     }
     if (tokens.kind == JSON_OBJECT) {
         struct event_usage *usage = &reply->usage;
@@ -122,10 +123,11 @@ static struct str number_of(size_t call, char room[24]) {
 static void take_call(struct runtime_reply *reply, struct json call) {
     char room[24];
     struct json args = json_find(call, STR("args"));
-    struct reply_event event = {.kind = REPLY_OWN_CALL,
-                                .call_id = number_of(++reply->calls, room),
-                                .tool = read_text(reply, json_find(call, STR("name"))),
-                                .args = args.kind == JSON_OBJECT ? args.raw : STR("{}")};
+    struct reply_event event = {
+        .kind = REPLY_OWN_CALL,
+        .call_id = number_of(++reply->calls, room),
+        .tool = runtime_reply_read_text(reply, json_find(call, STR("name"))),
+        .args = args.kind == JSON_OBJECT ? args.raw : STR("{}")};
     reply_tell(&reply->base, &event);
 }
 
@@ -134,8 +136,9 @@ static void take_result(struct runtime_reply *reply, size_t call, struct json re
     char room[24];
     struct reply_event event = {.kind = REPLY_OWN_RESULT,
                                 .call_id = number_of(call, room),
-                                .text = result.kind == JSON_STRING ? read_text(reply, result)
-                                                                   : result.raw,
+                                .text = result.kind == JSON_STRING
+                                            ? runtime_reply_read_text(reply, result)
+                                            : result.raw,
                                 .reason = STR_EMPTY};
     if (has(result)) reply_tell(&reply->base, &event);
 }
@@ -234,18 +237,18 @@ static struct json last_content(struct json output) {
 static void say_output(struct runtime_reply *reply, struct json output) {
     struct json content = output.kind == JSON_STRING ? output : last_content(output);
     if (content.kind == JSON_STRING) {
-        say(reply, read_text(reply, content));
+        runtime_reply_say(reply, runtime_reply_read_text(reply, content));
         return;
     }
     buf_clear(&reply->room);
     if (has(output) && json_compact(output.raw, &reply->room))
-        say(reply, buf_str(&reply->room));
+        runtime_reply_say(reply, buf_str(&reply->room));
 }
 
 /* The result at the end of a stream repeats its text, which is not reported again. */
 static bool take_answer(struct runtime_reply *reply, struct json answer) {
     if (has(json_find(answer, STR("error"))))
-        return fail(reply, json_find(answer, STR("error")));
+        return runtime_reply_fail(reply, json_find(answer, STR("error")));
     reply->answered = true;
     take_history(reply, json_find(answer, STR("history")));
     take_usage(reply, answer);
@@ -274,8 +277,9 @@ typedef bool runtime_event_fn(struct runtime_reply *reply, struct json data);
 static bool on_message(struct runtime_reply *reply, struct json data) {
     struct json error = json_find(data, STR("error"));
     const struct json texts[] = {json_find(data, STR("delta")), json_find(data, STR("text"))};
-    if (has(error)) return fail(reply, error);
-    say(reply, read_text(reply, first_text(texts, ARRAY_LEN(texts))));
+    if (has(error)) return runtime_reply_fail(reply, error);
+    runtime_reply_say(reply,
+                      runtime_reply_read_text(reply, first_text(texts, ARRAY_LEN(texts))));
     return true;
 }
 
@@ -283,7 +287,7 @@ static bool on_step(struct runtime_reply *reply, struct json data) {
     struct json result = json_find(data, STR("result"));
     struct reply_event event = {
         .kind = REPLY_NOTE,
-        .text = read_text(reply, json_find(data, STR("description"))),
+        .text = runtime_reply_read_text(reply, json_find(data, STR("description"))),
         .args = has(result) ? result.raw : STR_EMPTY,
     };
     if (event.text.len) reply_tell(&reply->base, &event);
@@ -303,7 +307,7 @@ static bool on_tool_result(struct runtime_reply *reply, struct json data) {
 }
 
 static bool on_error(struct runtime_reply *reply, struct json data) {
-    return fail(reply, json_find(data, STR("error")));
+    return runtime_reply_fail(reply, json_find(data, STR("error")));
 }
 
 static bool on_done(struct runtime_reply *reply, struct json data) {

@@ -31,8 +31,8 @@ static const struct remote_reason reasons[] = {
 
 static const struct remote_party party = {"agent", reasons, ARRAY_LEN(reasons)};
 
-static bool make(const struct agent_options *options, const struct dialect *dialect,
-                 struct provider **ret, struct err *e) {
+static bool server_make(const struct agent_options *options, const struct dialect *dialect,
+                        struct provider **ret, struct err *e) {
     struct remote_options remote = remote_defaults;
     if (!http_pool_need(options->http, e)) return false;
     remote.name = options->name;
@@ -56,12 +56,12 @@ static bool make(const struct agent_options *options, const struct dialect *dial
 
 static bool make_http(const struct agent_options *options, struct provider **ret,
                       struct err *e) {
-    return make(options, &runtime_dialect, ret, e);
+    return server_make(options, &runtime_dialect, ret, e);
 }
 
 static bool make_openai(const struct agent_options *options, struct provider **ret,
                         struct err *e) {
-    return make(options, &openai_dialect, ret, e);
+    return server_make(options, &openai_dialect, ret, e);
 }
 
 const struct agent_kind http_agent = {"http", "url", make_http};

@@ -1,6 +1,6 @@
 #include "base/buf.h"
 
-#include "base/mem.h"
+#include "base/pool.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -20,9 +20,40 @@ static void recount(size_t before, size_t after) {
     if (before > BUF_SMALL_BYTES) mem_uncount(before);
 }
 
+/* Two steps of the growth are too large for the C library's lists of free blocks, and frequent:
+ * the replies and frames of a turn. */
+static _Thread_local struct pool small_rooms = POOL(BUF_SMALL_BYTES, 128),
+                                 large_rooms = POOL(BUF_LARGE_BYTES, 128);
+
+static inline struct pool *pool_of(size_t room) {
+    if (room == BUF_SMALL_BYTES) return &small_rooms;
+    return room == BUF_LARGE_BYTES ? &large_rooms : NULL;
+}
+
 static void give_back(struct buf *buf) {
-    if (buf->at) recount(buf->room, 0);
-    free(buf->at);
+    if (!buf->at) return;
+    struct pool *pool = pool_of(buf->room);
+    recount(buf->room, 0);
+    if (pool)
+        pool_give(pool, buf->at);
+    else
+        free(buf->at);
+}
+
+/* Move the contents to a room of another size. */
+static void buf_move(struct buf *buf, size_t room) {
+    struct pool *pool = pool_of(room);
+    if (!pool && (!buf->at || !pool_of(buf->room))) {
+        buf->at = mem_resize(buf->at, room);
+        recount(buf->room, room);
+    } else {
+        char *at = pool ? pool_take(pool) : mem_alloc(room);
+        if (buf->len) memcpy(at, buf->at, buf->len);
+        give_back(buf);
+        buf->at = at;
+        recount(0, room);
+    }
+    buf->room = room;
 }
 
 void buf_done(struct buf *buf) {
@@ -54,9 +85,7 @@ static void grow(struct buf *buf, size_t need) {
             room += room < BUF_LARGE_BYTES ? room : room / 4;
     }
     if (room > buf->max_bytes) room = buf->max_bytes;
-    buf->at = mem_resize(buf->at, room);
-    recount(buf->room, room);
-    buf->room = room;
+    buf_move(buf, room);
 }
 
 char *buf_more_room(struct buf *buf, size_t len) {

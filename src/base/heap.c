@@ -28,7 +28,7 @@ struct heap_block {
 
 /* --- a thread's cache --------------------------------------------------------------------- */
 
-static bool take(struct heap_block **list, size_t bytes) {
+static bool heap_take(struct heap_block **list, size_t bytes) {
     struct heap_block *block = malloc(bytes);
     if (!block) return false;
     block->next = *list;
@@ -39,10 +39,10 @@ static bool take(struct heap_block **list, size_t bytes) {
 struct heap_cache heap_cache_take(void) {
     struct heap_cache cache = {NULL, NULL};
     pools_empty();
-    bool has_room = take(&cache.large, LARGE_BYTES);
+    bool has_room = heap_take(&cache.large, LARGE_BYTES);
     for (size_t i = 0; has_room && i < CACHED_OF_A_SIZE * CACHED_SIZES; i++) {
-        has_room =
-            take(&cache.small, CACHED_LEAST_BYTES + i / CACHED_OF_A_SIZE * CACHED_STEP_BYTES);
+        has_room = heap_take(&cache.small,
+                             CACHED_LEAST_BYTES + i / CACHED_OF_A_SIZE * CACHED_STEP_BYTES);
     }
     return cache;
 }

@@ -238,14 +238,14 @@ static bool may_write(unsigned long long *ret_left_out) {
     return may;
 }
 
-static void tell_left_out(unsigned long long count) {
+static void report_left_out(unsigned long long count) {
     if (count) log_warning("%llu lines like the one before were left out", count);
 }
 
 void log_often(enum log_level level, const char *format, ...) {
     unsigned long long left_out;
     if (!log_wants(level) || !may_write(&left_out)) return;
-    tell_left_out(left_out);
+    report_left_out(left_out);
     va_list values;
     va_start(values, format);
     write_line(level, format, values);
@@ -257,5 +257,5 @@ void log_often_flush(void) {
     unsigned long long left_out = often.left_out;
     often.left_out = 0;
     pthread_mutex_unlock(&often.lock);
-    tell_left_out(left_out);
+    report_left_out(left_out);
 }

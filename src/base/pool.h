@@ -8,8 +8,8 @@
  *
  * A block may be given on another thread than the one that took it: it stays there.
  *
- * Memory   the spare blocks are freed by pools_empty(), which heap_cache_take() calls. Under a
- *          sanitizer nothing is kept, so that it sees who uses a block that was given.
+ * Memory   the spare blocks are freed by pools_empty(), which heap_cache_take() calls, and when
+ *          the thread ends. Under a sanitizer nothing is kept, so that it sees who uses a block that was given.
  * Threads  a pool belongs to its thread.
  */
 #ifndef WEIR_BASE_POOL_H

@@ -14,6 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 typedef unsigned char sixteen __attribute__((vector_size(16)));
 
@@ -22,6 +25,16 @@ static inline sixteen sixteen_at(const char *at) {
     sixteen bytes;
     memcpy(&bytes, at, sizeof(bytes));
     return bytes;
+}
+
+/* The lesser of each pair of bytes. */
+static inline sixteen sixteen_least(sixteen a, sixteen b) {
+#ifdef __SSE2__
+    return (sixteen)_mm_min_epu8((__m128i)a, (__m128i)b);
+#else
+    sixteen less = (sixteen)(a < b);
+    return (a & less) | (b & ~less);
+#endif
 }
 
 /* The high bit of each byte, the first one lowest. Only some machines have this in one step. */

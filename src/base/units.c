@@ -80,7 +80,7 @@ bool units_size(struct str text, uint64_t *ret_bytes, struct err *e) {
                    e);
 }
 
-static bool append(struct buf *out, uint64_t number, const struct unit *units) {
+static bool units_append(struct buf *out, uint64_t number, const struct unit *units) {
     if (number == 0) return buf_append_byte(out, '0');
     while (number % units->factor != 0) units++; /* the last factor is 1 */
     buf_append_u64(out, number / units->factor);
@@ -88,9 +88,9 @@ static bool append(struct buf *out, uint64_t number, const struct unit *units) {
 }
 
 bool units_append_duration(struct buf *out, uint64_t us) {
-    return append(out, us, durations);
+    return units_append(out, us, durations);
 }
 
 bool units_append_size(struct buf *out, uint64_t bytes) {
-    return append(out, bytes, sizes);
+    return units_append(out, bytes, sizes);
 }

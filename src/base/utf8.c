@@ -50,15 +50,18 @@ static inline bool is_ascii_64(const char *at) {
     return !sixteen_any(head | sixteen_at(at + 32) | sixteen_at(at + 48));
 }
 
+static inline bool is_ascii_8(const char *at) {
+    uint64_t eight;
+    memcpy(&eight, at, 8);
+    return !(eight & 0x8080808080808080u);
+}
+
 static size_t skip_ascii(struct str s, size_t at) {
     while (at + 64 <= s.len && is_ascii_64(s.at + at)) at += 64;
     while (at + 32 <= s.len && is_ascii(s.at + at)) at += 32;
-    while (at + 8 <= s.len) {
-        uint64_t eight;
-        memcpy(&eight, s.at + at, 8);
-        if (eight & 0x8080808080808080u) break;
-        at += 8;
-    }
+    while (at + 8 <= s.len && is_ascii_8(s.at + at)) at += 8;
+    bool rest = at < s.len && s.len - at < 8 && s.len >= 8;
+    if (rest && is_ascii_8(s.at + s.len - 8)) return s.len; /* some bytes once more */
     while (at < s.len && (unsigned char)s.at[at] < 0x80) at++;
     return at;
 }

@@ -97,7 +97,7 @@ size_t ledger_accounts(struct ledger *ledger) {
 
 /* --- earlier spending --------------------------------------------------------------------- */
 
-static void serve(struct account *account);
+static void ledger_serve(struct account *account);
 
 static void ledger_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
     struct ask *ask = ctx;
@@ -109,7 +109,7 @@ static void ledger_on_loaded(struct store_load *load, const struct err *failed, 
         } else {
             account_take(ask->account, load->usages, load->usage_count);
         }
-        serve(ask->account);
+        ledger_serve(ask->account);
         pthread_mutex_unlock(&ask->stripe->lock);
     }
     if (failed)
@@ -330,7 +330,7 @@ void ledger_settle(struct reservation *reservation, struct amount spent) {
     }
     reservation->account->calls_out--;
     touch(stripe, reservation->account);
-    serve(reservation->account);
+    ledger_serve(reservation->account);
     pthread_mutex_unlock(&stripe->lock);
     *reservation = (struct reservation){0};
 }
@@ -406,9 +406,9 @@ static bool measures(const struct budget *budget, const struct ledger_call *call
 }
 
 /* Locked. Whether the call may begin now with *ret_held reserved, must wait, or is refused. */
-static enum ledger_answer judge(const struct reservation *reservation,
-                                const struct ledger_call *call, struct amount *ret_held,
-                                struct err *e) {
+static enum ledger_answer ledger_judge(const struct reservation *reservation,
+                                       const struct ledger_call *call, struct amount *ret_held,
+                                       struct err *e) {
     struct wish wish = wish_of(reservation->ledger, call);
     bool waits = reservation->ledger->store && reservation->account->past == PAST_ASKED;
     *ret_held = wish.beside;
@@ -428,7 +428,7 @@ static enum ledger_answer judge(const struct reservation *reservation,
     return waits ? LEDGER_WAITS : LEDGER_GRANTED;
 }
 
-static void ledger_tell(void *ctx) {
+static void ledger_report(void *ctx) {
     struct ledger_wait *wait = ctx;
     ledger_wait_move(wait, LEDGER_WAIT_NONE);
     wait->answered(wait->refused.code ? &wait->refused : NULL, wait->ctx);
@@ -447,18 +447,19 @@ static bool one_before(const struct account *account, const struct ledger_wait *
 
 /* Locked. Call after a change: admit waiting calls that fit now, refuse calls that never
  * will. */
-static void serve(struct account *account) {
+static void ledger_serve(struct account *account) {
     LIST_EACH(&account->waiting, link) {
         struct ledger_wait *wait = CONTAINER_OF(link, struct ledger_wait, link);
         struct amount held;
         if (one_before(account, wait)) continue;
-        enum ledger_answer answer = judge(&wait->reserved, &wait->call, &held, &wait->refused);
+        enum ledger_answer answer =
+            ledger_judge(&wait->reserved, &wait->call, &held, &wait->refused);
         if (answer == LEDGER_WAITS) continue;
         if (answer == LEDGER_GRANTED) ledger_begin(&wait->reserved, held);
         if (answer == LEDGER_REFUSED) wait->reserved = (struct reservation){0};
         list_remove(link);
         ledger_wait_move(wait, LEDGER_WAIT_ANSWERED);
-        loop_post(wait->loop, &wait->mail, ledger_tell, wait);
+        loop_post(wait->loop, &wait->mail, ledger_report, wait);
     }
 }
 
@@ -502,7 +503,7 @@ enum ledger_answer ledger_ask(struct ledger *ledger, struct ledger_wait *wait, s
     struct amount held;
     pthread_mutex_lock(&stripe->lock);
     find_account(&wait->reserved, stripe, call->unix_ms);
-    enum ledger_answer answer = judge(&wait->reserved, call, &held, e);
+    enum ledger_answer answer = ledger_judge(&wait->reserved, call, &held, e);
     if (answer == LEDGER_GRANTED && one_before(wait->reserved.account, wait))
         answer = LEDGER_WAITS;
     if (answer == LEDGER_GRANTED) ledger_begin(&wait->reserved, held);
@@ -520,7 +521,7 @@ bool ledger_withdraw(struct ledger_wait *wait) {
         list_remove(&wait->link);
         ledger_wait_move(wait, LEDGER_WAIT_NONE);
         wait->reserved = (struct reservation){0};
-        serve(account);
+        ledger_serve(account);
     }
     pthread_mutex_unlock(&stripe->lock);
     return waited;

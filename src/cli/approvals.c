@@ -65,7 +65,7 @@ static bool show_list(struct str body, struct buf *out, struct err *e) {
     return true;
 }
 
-static int list(const struct config *config, bool json) {
+static int cli_approvals_list(const struct config *config, bool json) {
     struct buf body, out;
     struct err e;
     buf_init(&body, ANSWER_MAX_BYTES);
@@ -155,7 +155,7 @@ static int cli_approvals_run(enum act act, const struct approvals_arguments *arg
         fprintf(stderr, "%s", usage);
         code = EXIT_USAGE;
     } else if (act == ACT_LIST) {
-        code = list(config, arguments->json);
+        code = cli_approvals_list(config, arguments->json);
     } else {
         code = decide(config, arguments, act == ACT_APPROVE);
     }

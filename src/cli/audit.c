@@ -88,17 +88,17 @@ static bool take_limit(struct audit_arguments *arguments) {
     return true;
 }
 
-static void take_text(struct audit_arguments *arguments, enum audit_text text,
-                      const char *value) {
+static void audit_take_text(struct audit_arguments *arguments, enum audit_text text,
+                            const char *value) {
     if (value) arguments->filter.texts[text] = str_from(value);
 }
 
 static bool take_values(struct audit_arguments *arguments) {
     const char *format = arguments->format;
-    take_text(arguments, AUDIT_WORKSPACE, arguments->workspace);
-    take_text(arguments, AUDIT_USER, arguments->user);
-    take_text(arguments, AUDIT_DOMAIN, arguments->domain);
-    take_text(arguments, AUDIT_OPERATION, arguments->operation);
+    audit_take_text(arguments, AUDIT_WORKSPACE, arguments->workspace);
+    audit_take_text(arguments, AUDIT_USER, arguments->user);
+    audit_take_text(arguments, AUDIT_DOMAIN, arguments->domain);
+    audit_take_text(arguments, AUDIT_OPERATION, arguments->operation);
     if (format && strcmp(format, "ndjson") != 0 && strcmp(format, "json") != 0)
         return wrong("--format", format);
     return take_time("--since", arguments->since, &arguments->filter.from_ms) &&
@@ -191,7 +191,7 @@ static bool write_pages(struct database *db, struct audit_query *query, struct w
     return true;
 }
 
-static int list(struct database *db, const struct audit_arguments *arguments) {
+static int cli_audit_list(struct database *db, const struct audit_arguments *arguments) {
     struct writing writing = {
         .to = stdout, .table = !arguments->json, .most = arguments->count};
     struct audit_query query = {.filter = arguments->filter, .order = AUDIT_NEWEST_FIRST};
@@ -280,7 +280,7 @@ static int verify(struct database *db, const struct audit_arguments *arguments) 
 
 static int act_on(const struct config *config, const struct audit_arguments *arguments) {
     static int (*const acts[])(struct database *, const struct audit_arguments *) = {
-        [ACT_LIST] = list, [ACT_VERIFY] = verify, [ACT_EXPORT] = export};
+        [ACT_LIST] = cli_audit_list, [ACT_VERIFY] = verify, [ACT_EXPORT] = export};
     struct database db = {0};
     struct err e;
     int code = open_log(config, &db, &e) ? acts[arguments->all.act](&db, arguments)

@@ -16,6 +16,7 @@ static const struct {
     /* clang-format off */
     {"serve",   command_serve,   "serve agents: weir serve [-c weir.yaml]"},
     {"orchestrate", command_orchestrate, "drive runtimes for clients: weir orchestrate [--migrate]"},
+    {"sidecar", command_sidecar, "stand in front of an agent: weir sidecar [-c sidecar.yaml]"},
     {"run",     command_run,     "one turn, here: weir run \"plan two days in Kyoto\" [--json]"},
     {"init",    command_init,    "write a settings file to begin with: weir init [DIR]"},
     {"provider", command_provider, "who answers for models: weir provider list | test NAME [--json]"},
@@ -94,8 +95,9 @@ int cli_main(int arg_count, const char *const *args) {
     if (strcmp(args[1], "--version") == 0) return command_version(0, NULL);
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         if (strcmp(args[1], commands[i].name) == 0) {
-            bool serves =
-                commands[i].run == command_serve || commands[i].run == command_orchestrate;
+            bool serves = commands[i].run == command_serve ||
+                          commands[i].run == command_orchestrate ||
+                          commands[i].run == command_sidecar;
             return (serves ? run_daemon : run_briefly)(commands[i].run, arg_count - 2,
                                                        args + 2);
         }

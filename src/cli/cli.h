@@ -26,7 +26,8 @@ typedef int command_fn(int arg_count, const char *const *args);
 command_fn command_demo, command_serve, command_orchestrate, command_run, command_init,
     command_provider, command_approvals, command_sessions, command_usage, command_audit,
     command_agent, command_tool, command_token, command_config, command_doctor,
-    command_validate, command_version, command_watch, command_mcp, command_migrate;
+    command_validate, command_sidecar, command_version, command_watch, command_mcp,
+    command_migrate;
 
 /* The signals that a daemon handles. Block them before anything else, so that none ends the
  * program during its start. */

@@ -94,7 +94,7 @@ static int print(struct config *config, bool as_json) {
 
 /* --- the command -------------------------------------------------------------------------- */
 
-static int act(struct config_input *input, bool checks, bool as_json) {
+static int config_act(struct config_input *input, bool checks, bool as_json) {
     struct config *config;
     struct err e;
     input->collect = checks;
@@ -138,7 +138,7 @@ int command_config(int arg_count, const char *const *args) {
     }
     struct config_input input = cli_input(count, all, false);
     input.own_flags = own_flags;
-    int code = act(&input, checks, as_json);
+    int code = config_act(&input, checks, as_json);
     free(all);
     return code;
 }

@@ -130,7 +130,7 @@ static int examine(struct doctor *doctor) {
     return doctor->bad ? EXIT_FAILED : EXIT_DONE;
 }
 
-static int act(const struct arguments *arguments, bool json) {
+static int doctor_act(const struct arguments *arguments, bool json) {
     struct config_input input = cli_input(arguments->rest_count, arguments->rest, false);
     struct config *config;
     struct err e;
@@ -156,7 +156,7 @@ int command_doctor(int arg_count, const char *const *args) {
     bool json = false;
     const struct argument_flag flags[] = {{.name = "json", .given = &json}, {.name = NULL}};
     if (!arguments_read(arg_count, args, NULL, flags, usage, &arguments)) return EXIT_USAGE;
-    int code = act(&arguments, json);
+    int code = doctor_act(&arguments, json);
     arguments_done(&arguments);
     return code;
 }

@@ -143,7 +143,7 @@ static void check_room(struct doctor *doctor, const char *folder) {
                "%llu MiB are free", (unsigned long long)(bytes / MIB));
 }
 
-static int compare(const void *a, const void *b) {
+static int doctor_store_compare(const void *a, const void *b) {
     uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
     return (left > right) - (left < right);
 }
@@ -167,7 +167,7 @@ static bool measure_sync(const char *folder, uint64_t *ret_us) {
     }
     close(fd);
     if (!done) return false;
-    qsort(took_us, SYNC_ROUNDS, sizeof(took_us[0]), compare);
+    qsort(took_us, SYNC_ROUNDS, sizeof(took_us[0]), doctor_store_compare);
     *ret_us = took_us[SYNC_ROUNDS / 2];
     return true;
 }

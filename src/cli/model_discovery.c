@@ -69,7 +69,7 @@ struct question {
     struct buf answer;
 };
 
-static void give_up(struct question *question) {
+static void model_discovery_give_up(struct question *question) {
     if (question->socket >= 0) close(question->socket);
     question->socket = -1;
 }
@@ -81,7 +81,7 @@ static void model_discovery_begin(struct question *question, uint16_t port) {
     question->socket = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (question->socket < 0) return;
     int failed = connect(question->socket, (struct sockaddr *)&address, sizeof(address));
-    if (failed && errno != EINPROGRESS) give_up(question);
+    if (failed && errno != EINPROGRESS) model_discovery_give_up(question);
 }
 
 /* HTTP/1.0: the response ends with the connection and is not chunked. */
@@ -90,7 +90,7 @@ static void model_discovery_ask(struct question *question) {
                                   "accept: application/json\r\n\r\n";
     ssize_t sent = send(question->socket, request, sizeof(request) - 1, MSG_NOSIGNAL);
     question->asked = true;
-    if (sent != (ssize_t)sizeof(request) - 1) give_up(question);
+    if (sent != (ssize_t)sizeof(request) - 1) model_discovery_give_up(question);
 }
 
 static void read_some(struct question *question) {
@@ -99,7 +99,7 @@ static void read_some(struct question *question) {
     if (got > 0) {
         buf_grew(&question->answer, (size_t)got);
     } else if (got == 0 || errno != EAGAIN) {
-        give_up(question);
+        model_discovery_give_up(question);
     }
 }
 
@@ -125,8 +125,8 @@ static void converse(struct question *questions, uint64_t until_us) {
 }
 
 /* A server that answers is a model server only if it lists a model. */
-static void model_discovery_tell(const struct server *server, struct question *question,
-                                 model_discovery_fn *found, void *ctx) {
+static void model_discovery_report(const struct server *server, struct question *question,
+                                   model_discovery_fn *found, void *ctx) {
     struct str answer = buf_str(&question->answer);
     struct str body = str_skip(answer, str_find(answer, STR("\r\n\r\n")) + 4);
     char what[256], model[192];
@@ -154,8 +154,8 @@ void model_discovery_servers(model_discovery_fn *found, void *ctx) {
         model_discovery_begin(&questions[i], servers[i].port);
     converse(questions, clock_mono_us() + MODEL_DISCOVERY_WAIT_MS * UINT64_C(1000));
     for (size_t i = 0; i < ARRAY_LEN(servers); i++) {
-        give_up(&questions[i]);
-        model_discovery_tell(&servers[i], &questions[i], found, ctx);
+        model_discovery_give_up(&questions[i]);
+        model_discovery_report(&servers[i], &questions[i], found, ctx);
         buf_done(&questions[i].answer);
     }
 }

@@ -25,7 +25,7 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
              daemon_port(daemon, "orchestrator"));
 }
 
-static int serve(struct config *config, int arg_count, const char *const *args) {
+static int orchestrate_serve(struct config *config, int arg_count, const char *const *args) {
     struct config_input input = cli_input(arg_count, args, false);
     struct daemon_options options = {.config = config,
                                      .input = &input,
@@ -75,7 +75,7 @@ int command_orchestrate(int arg_count, const char *const *args) {
     for (int i = 0; i < arg_count; i++) own[i] = args[i];
     bool migrates = take_migrate(&arg_count, own);
     if (cli_config(arg_count, own, false, usage, own_flags, &config, &code)) {
-        code = migrates ? migrate_now(config) : serve(config, arg_count, own);
+        code = migrates ? migrate_now(config) : orchestrate_serve(config, arg_count, own);
         config_free(config);
     }
     free(own);

@@ -64,7 +64,7 @@ static void list_text(const struct config *config, struct buf *out) {
     }
 }
 
-static int list(const struct config *config, bool json) {
+static int provider_list(const struct config *config, bool json) {
     struct buf out;
     buf_init(&out, LIST_MAX_BYTES);
     (json ? list_json : list_text)(config, &out);
@@ -242,7 +242,7 @@ static int test_provider(const struct config *config, struct str name, bool json
 
 enum act { ACT_NONE, ACT_LIST, ACT_TEST };
 
-static int act(enum act act, const struct arguments *arguments, bool json) {
+static int provider_act(enum act act, const struct arguments *arguments, bool json) {
     struct config_input input = cli_input(arguments->rest_count, arguments->rest, true);
     struct config *config;
     struct err e;
@@ -256,7 +256,7 @@ static int act(enum act act, const struct arguments *arguments, bool json) {
     } else if (!config_know_providers(config, &input, &e)) {
         code = cli_fail(EXIT_USAGE, &e);
     } else {
-        code = act == ACT_LIST ? list(config, json)
+        code = act == ACT_LIST ? provider_list(config, json)
                                : test_provider(config, config->operands[0], json);
     }
     config_free(config);
@@ -270,7 +270,7 @@ int command_provider(int arg_count, const char *const *args) {
     bool json = false;
     const struct argument_flag flags[] = {{.name = "json", .given = &json}, {.name = NULL}};
     if (!arguments_read(arg_count, args, acts, flags, usage, &arguments)) return EXIT_USAGE;
-    int code = act((enum act)arguments.act, &arguments, json);
+    int code = provider_act((enum act)arguments.act, &arguments, json);
     arguments_done(&arguments);
     return code;
 }

@@ -54,7 +54,7 @@ static void show_text(struct once *once, struct str text) {
     fflush(stdout);
 }
 
-static void show(struct once *once, const struct event *event) {
+static void run_show(struct once *once, const struct event *event) {
     switch (event->kind) {
     case EVENT_TEXT: show_text(once, event->text.text); break;
     case EVENT_TOOL_CALL:
@@ -82,29 +82,29 @@ static void show(struct once *once, const struct event *event) {
 
 /* --- the stream --------------------------------------------------------------------------- */
 
-static enum stream_verdict judge(const struct event *event, void *ctx) {
+static enum stream_verdict run_judge(const struct event *event, void *ctx) {
     (void)ctx;
     return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
 }
 
-static void project(const struct event *event, enum close_frame frame, void *ctx) {
+static void run_project(const struct event *event, enum close_frame frame, void *ctx) {
     struct once *once = ctx;
     (void)frame;
     if (once->json) {
         show_json(event);
     } else {
-        show(once, event);
+        run_show(once, event);
     }
     if (event->kind == EVENT_APPROVAL) once->asked_seq = event->seq;
 }
 
-static size_t queued(void *ctx) {
+static size_t run_queued(void *ctx) {
     (void)ctx;
     return 0; /* stdio has taken it */
 }
 
-static void ended(struct close_ending ending, enum close_cause cause, const struct event *last,
-                  void *ctx) {
+static void run_ended(struct close_ending ending, enum close_cause cause,
+                      const struct event *last, void *ctx) {
     struct once *once = ctx;
     (void)ending;
     (void)last;
@@ -113,9 +113,9 @@ static void ended(struct close_ending ending, enum close_cause cause, const stru
 }
 
 static const struct stream_wire wire = {
-    .judge = judge, .project = project, .queued = queued, .ended = ended};
+    .judge = run_judge, .project = run_project, .queued = run_queued, .ended = run_ended};
 
-static bool follow(struct once *once, uint64_t after_seq, struct err *e) {
+static bool run_follow(struct once *once, uint64_t after_seq, struct err *e) {
     struct stream_options options = {.loop = once->loop,
                                      .journal = run_journal(once->run),
                                      .after_seq = after_seq,
@@ -151,12 +151,12 @@ static bool cli_run_answer(struct once *once, const struct session_name *name, s
     if (found == PENDING_NONE)
         return err_set(e, ERR_INTERNAL, "the turn does not wait any more");
     journal_unref(journal);
-    return follow(once, seq, e);
+    return run_follow(once, seq, e);
 }
 
-static bool play(struct once *once, const struct run_request *request, struct err *e) {
+static bool run_play(struct once *once, const struct run_request *request, struct err *e) {
     if (!run_start(&once->host, request, &once->run, e)) return false;
-    bool going = follow(once, 0, e);
+    bool going = run_follow(once, 0, e);
     while (going) {
         once->asked_seq = 0;
         loop_run(once->loop);
@@ -196,7 +196,7 @@ static int take_turn(struct once *once, struct engine *engine,
     struct err e;
     run_host_init(&once->host, engine, once->loop, NULL);
     once->host.quiet = true;
-    if (!play(once, request, &e)) once->code = cli_fail(EXIT_FAILED, &e);
+    if (!run_play(once, request, &e)) once->code = cli_fail(EXIT_FAILED, &e);
     cli_run_finish(once);
     run_host_done(&once->host);
     return once->code;

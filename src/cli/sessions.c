@@ -110,7 +110,8 @@ static bool list_page(const struct config *config, const struct sessions_argumen
     return ok;
 }
 
-static int list(const struct config *config, const struct sessions_arguments *arguments) {
+static int sessions_list(const struct config *config,
+                         const struct sessions_arguments *arguments) {
     struct buf cursor;
     struct err e;
     bool ok;
@@ -124,7 +125,7 @@ static int list(const struct config *config, const struct sessions_arguments *ar
 
 /* --- export and delete -------------------------------------------------------------------- */
 
-static void show(struct str bytes, void *ctx) {
+static void sessions_show(struct str bytes, void *ctx) {
     (void)ctx;
     fwrite(bytes.at, 1, bytes.len, stdout);
 }
@@ -139,14 +140,14 @@ static int act_on(const struct config *config, const struct sessions_arguments *
     struct buf path;
     struct err e;
     buf_init(&path, PATH_MAX_BYTES);
-    bool ok =
-        write_path(arguments, config->operands[0], erases ? "" : "/export", &path, &e) &&
-        ask_daemon(config,
-                   &(struct daemon_question){.method = erases ? STR("DELETE") : STR("GET"),
-                                             .path = buf_str(&path),
-                                             .body = STR_EMPTY,
-                                             .on_body = erases ? cli_sessions_drop : show},
-                   &e);
+    bool ok = write_path(arguments, config->operands[0], erases ? "" : "/export", &path, &e) &&
+              ask_daemon(config,
+                         &(struct daemon_question){
+                             .method = erases ? STR("DELETE") : STR("GET"),
+                             .path = buf_str(&path),
+                             .body = STR_EMPTY,
+                             .on_body = erases ? cli_sessions_drop : sessions_show},
+                         &e);
     buf_done(&path);
     if (ok && erases) printf("deleted\n");
     return ok ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
@@ -168,7 +169,7 @@ static int cli_sessions_run(enum act act, const struct sessions_arguments *argum
         fprintf(stderr, "%s", usage);
         code = EXIT_USAGE;
     } else if (act == ACT_LIST) {
-        code = list(config, arguments);
+        code = sessions_list(config, arguments);
     } else {
         code = act_on(config, arguments, act == ACT_DELETE);
     }

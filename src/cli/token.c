@@ -93,7 +93,7 @@ static int cli_token_check(const struct token_keys *keys, struct str text, bool 
     return EXIT_DONE;
 }
 
-static int act(const struct config *config, const struct token_arguments *arguments) {
+static int token_act(const struct config *config, const struct token_arguments *arguments) {
     const struct str *operands = config->operands;
     bool is_new = config->operand_count == 1 && str_equal(operands[0], STR("new"));
     bool is_check = config->operand_count == 2 && str_equal(operands[0], STR("check"));
@@ -133,7 +133,7 @@ int command_token(int arg_count, const char *const *args) {
     if (!arguments_read(arg_count, args, NULL, flags, usage, &arguments.all)) return EXIT_USAGE;
     if (cli_config(arguments.all.rest_count, arguments.all.rest, true, usage,
                    arguments.all.names, &config, &code)) {
-        code = act(config, &arguments);
+        code = token_act(config, &arguments);
         config_free(config);
     }
     arguments_done(&arguments.all);

@@ -168,7 +168,7 @@ static int accept_tool(const struct config *config) {
 
 enum act { ACT_NONE, ACT_LIST, ACT_CALL, ACT_ACCEPT };
 
-static int act(const struct config *config, enum act act, bool as_json, struct str agent) {
+static int tool_act(const struct config *config, enum act act, bool as_json, struct str agent) {
     size_t operands = config->operand_count;
     if (act == ACT_LIST && operands <= 1 && !agent.len) return list_tools(config, as_json);
     if (act == ACT_CALL && operands >= 1 && operands <= 2 && !as_json)
@@ -195,7 +195,7 @@ int command_tool(int arg_count, const char *const *args) {
     if (!arguments_read(arg_count, args, acts, flags, usage, &arguments)) return EXIT_USAGE;
     if (cli_config(arguments.rest_count, arguments.rest, true, usage, arguments.names, &config,
                    &code)) {
-        code = act(config, (enum act)arguments.act, as_json, str_from(agent));
+        code = tool_act(config, (enum act)arguments.act, as_json, str_from(agent));
         config_free(config);
     }
     arguments_done(&arguments);

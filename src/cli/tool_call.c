@@ -82,7 +82,8 @@ static bool find_other(struct calling *calling, const struct config *config, str
                    STR_ARG(str_head(name, 80)), nearest_hint(&nearest, hint));
 }
 
-static bool find(struct calling *calling, const struct config *config, struct err *e) {
+static bool tool_call_find(struct calling *calling, const struct config *config,
+                           struct err *e) {
     calling->owns =
         team_tool_new(config, config->operands[0], calling->pool, &calling->tool, e);
     return calling->owns || (e->code == ERR_NOT_FOUND && find_other(calling, config, e));
@@ -114,7 +115,7 @@ int tool_call(const struct config *config, struct str agent) {
     struct str args = config->operand_count > 1 ? config->operands[1] : STR("{}");
     struct err e;
     http_pool_add(calling.pool, calling.loop);
-    if (!find(&calling, config, &e)) {
+    if (!tool_call_find(&calling, config, &e)) {
         calling.code = cli_fail(EXIT_FAILED, &e);
     } else if (!check_args(calling.tool, args, &e)) {
         calling.code = cli_fail(EXIT_USAGE, &e);

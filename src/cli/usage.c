@@ -1,13 +1,16 @@
 #include "cli/arguments.h"
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
+#include "cli/usage_nats.h"
 #include "wire/json.h"
 
 #include <stdio.h>
 
 static const char usage[] =
     "weir usage [--by day|agent|model|workspace] [--from DAY] [--to DAY] [--json]\n"
-    "           [--workspace NAME] [--agent SLUG] [--model NAME]\n\n"
+    "           [--workspace NAME] [--agent SLUG] [--model NAME]\n"
+    "weir usage --from nats ...: what an orchestrator has published (weir usage --from nats "
+    "--help)\n\n"
     "What model calls came to: this month by day, or the days named, such as 2026-01-31 "
     "(UTC).\n"
     "The running daemon is asked, over its HTTP listener (listen.http) with AGENT_AUTH_TOKEN: "
@@ -80,7 +83,7 @@ static void add_line(struct json sum, struct str name, struct buf *out) {
     arena_free(arena);
 }
 
-static bool show(struct str body, struct buf *out, struct err *e) {
+static bool usage_show(struct str body, struct buf *out, struct err *e) {
     struct json answer, sum;
     if (!json_read(body, &answer, e)) return err_add(e, "read the daemon's answer");
     struct arena *names = arena_new(NAME_MAX_BYTES);
@@ -112,7 +115,7 @@ static int cli_usage_ask(const struct config *config, const struct usage_argumen
     buf_init(&out, ANSWER_MAX_BYTES);
     bool ok =
         ask_daemon_whole(config, STR("GET"), buf_str(&arguments->path), STR_EMPTY, &body, &e) &&
-        (arguments->json || show(buf_str(&body), &out, &e));
+        (arguments->json || usage_show(buf_str(&body), &out, &e));
     if (ok && arguments->json) buf_append_byte(&body, '\n');
     if (ok) printf(STR_FMT, STR_ARG(buf_str(arguments->json ? &body : &out)));
     buf_done(&out);
@@ -124,6 +127,7 @@ int command_usage(int arg_count, const char *const *args) {
     struct usage_arguments arguments = {.json = false};
     struct config *config;
     int code = EXIT_USAGE;
+    if (usage_is_from_nats(arg_count, args)) return usage_from_nats(arg_count, args);
     buf_init(&arguments.path, PATH_MAX_BYTES);
     if (read_arguments(arg_count, args, &arguments) &&
         cli_config(arguments.all.rest_count, arguments.all.rest, true, usage,

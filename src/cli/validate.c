@@ -321,7 +321,7 @@ static int validate(const struct command_line *line) {
     return code;
 }
 
-static int explain(const char *id) {
+static int validate_explain(const char *id) {
     const struct profile *profile;
     const struct check *check = check_find(str_from(id), &profile);
     struct err e;
@@ -333,14 +333,14 @@ static int explain(const char *id) {
     return EXIT_DONE;
 }
 
-static int act(const struct command_line *line) {
+static int validate_act(const struct command_line *line) {
     const struct profile *profile;
     struct err e;
     if (line->help) {
         printf("%s", usage);
         return EXIT_DONE;
     }
-    if (line->explain) return explain(line->explain);
+    if (line->explain) return validate_explain(line->explain);
     if (!line->list) return validate(line);
     if (!read_profile(line->profile, &profile, &e)) return cli_fail(EXIT_USAGE, &e);
     report_list(stdout, profile);
@@ -404,7 +404,7 @@ int command_validate(int arg_count, const char *const *args) {
     while (own < arg_count && strcmp(args[own], "--") != 0) own++;
     if (own + 1 < arg_count) line.command = args + own + 1; /* argv ends with NULL */
     if (!arguments_read(own, args, NULL, flags, usage, &arguments)) return EXIT_USAGE;
-    int code = take_rest(&arguments, &line) ? act(&line) : EXIT_USAGE;
+    int code = take_rest(&arguments, &line) ? validate_act(&line) : EXIT_USAGE;
     arguments_done(&arguments);
     return code;
 }

@@ -31,6 +31,7 @@ struct link {
     enum link_state state;
     struct list idle;   /* in place->idle */
     struct timer timer; /* runs while idle, up to the maximum age */
+    uint64_t idle_ms;   /* when it became idle */
     struct task task;   /* starts a new link */
 
     /* The server. */
@@ -51,6 +52,7 @@ struct link {
     struct buf unread; /* of the response, during a pause */
     bool paused;
     bool reused;      /* it has carried an earlier request */
+    bool written;     /* by link_write(): it is not known whether the request was complete */
     bool send_failed; /* the peer may have answered nevertheless */
 };
 
@@ -169,6 +171,7 @@ static void become_idle(struct link *link) {
     buf_release(&link->unread);
     list_append(&place->idle, &link->idle);
     timer_start(&link->timer, PLACE_IDLE_MS);
+    link->idle_ms = loop_now_ms(place->loop);
     link_watch(link);
     if (++place->idle_count > PLACE_IDLE_MAX)
         link_close(CONTAINER_OF(place->idle.next, struct link, idle));
@@ -180,11 +183,13 @@ static bool leads_to(const struct link *link, const struct url *url) {
 }
 
 /* Newest first, because it is the least likely to have been closed. */
-struct link *link_find(struct place *place, const struct url *url, enum http_reach reach,
-                       const struct link_events *events, void *ctx) {
+struct link *link_find_fresh(struct place *place, const struct url *url, enum http_reach reach,
+                             uint64_t idle_max_ms, const struct link_events *events, void *ctx) {
+    uint64_t now_ms = loop_now_ms(place->loop);
     for (struct list *at = place->idle.prev; at != &place->idle; at = at->prev) {
         struct link *link = CONTAINER_OF(at, struct link, idle);
         if (!leads_to(link, url) || link->reach < reach) continue;
+        if (now_ms - link->idle_ms >= idle_max_ms) continue;
         leave_idle(link);
         link_move(link, LINK_BUSY);
         link->reused = true;
@@ -193,6 +198,11 @@ struct link *link_find(struct place *place, const struct url *url, enum http_rea
         return link;
     }
     return NULL;
+}
+
+struct link *link_find(struct place *place, const struct url *url, enum http_reach reach,
+                       const struct link_events *events, void *ctx) {
+    return link_find_fresh(place, url, reach, UINT64_MAX, events, ctx);
 }
 
 void link_close_idle(struct place *place) {
@@ -261,8 +271,10 @@ size_t link_unsent(const struct link *link) {
 }
 
 bool link_write(struct link *link, struct str bytes) {
-    assert(link->state == LINK_BUSY && link->to->on_raw);
-    if (link_unsent(link) + bytes.len > LINK_UNSENT_MAX_BYTES) return false;
+    size_t most = link->to->on_raw ? LINK_UNSENT_MAX_BYTES : LINK_BODY_UNSENT_MAX_BYTES;
+    assert(link->state == LINK_BUSY && !link->body.len);
+    if (link_unsent(link) + bytes.len > most) return false;
+    link->written = true;
     buf_drop(&link->out, link->out_at);
     link->out_at = 0;
     put(link, bytes);
@@ -287,7 +299,8 @@ static void link_finish(struct link *link, bool reusable) {
     void *ctx = link->ctx;
     link->paused = false;
     reusable = reusable && link->response.keeps_alive && link->reach != HTTP_PUBLIC_ONLY &&
-               !has_more_to_send(link) && !link->send_failed && link->verdict == RECORDS_FINE;
+               !has_more_to_send(link) && !link->written && !link->send_failed &&
+               link->verdict == RECORDS_FINE;
     if (reusable)
         become_idle(link);
     else

@@ -41,13 +41,18 @@ struct link_events {
     void (*on_bytes)(struct str bytes, void *ctx); /* before they are parsed; may be NULL */
     /* Not NULL: the bytes are no HTTP and go here. on_end comes with a `why`. */
     void (*on_raw)(struct str bytes, void *ctx);
-    void (*on_sent)(void *ctx); /* with on_raw: all that was written is sent; may be NULL */
+    void (*on_sent)(void *ctx); /* all that was written is sent; may be NULL */
 };
 
 /* Take an idle link to that server, whose address was checked by this rule or a stricter one;
  * NULL: there is none. It is busy from now on. */
 struct link *link_find(struct place *place, const struct url *url, enum http_reach reach,
                        const struct link_events *events, void *ctx);
+
+/* The same, but only a link that has been idle for less than this: its server is not about to
+ * close it. */
+struct link *link_find_fresh(struct place *place, const struct url *url, enum http_reach reach,
+                             uint64_t idle_max_ms, const struct link_events *events, void *ctx);
 
 /* A link over a connected socket, which is taken. `reach` is the rule its address
  * was checked by; a public-only link is not kept for other calls. on_ready is not called before
@@ -58,9 +63,12 @@ struct link *link_new(struct place *place, int fd, const struct url *url, enum h
 /* Send a request: `head` is copied, `body` borrowed until the link is left or idle. */
 void link_send(struct link *link, struct str head, struct str body, bool no_body);
 
-/* With on_raw: send bytes, after those that wait. False: more than LINK_UNSENT_MAX_BYTES would
- * wait, and nothing is sent. */
+/* With on_raw, or for a request's body that follows link_send() in pieces: send bytes, after
+ * those that wait. A link that was written to is not used for another call. False: more than
+ * LINK_UNSENT_MAX_BYTES would wait (for a body: LINK_BODY_UNSENT_MAX_BYTES), and nothing is
+ * sent. */
 #define LINK_UNSENT_MAX_BYTES (8 * MIB)
+#define LINK_BODY_UNSENT_MAX_BYTES (256 * KIB)
 MUST_CHECK bool link_write(struct link *link, struct str bytes);
 
 /* Bytes that were written and not sent yet, with what TLS adds. */

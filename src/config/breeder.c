@@ -378,8 +378,8 @@ static void warn_of_unused(struct config *config, const struct yaml *root) {
     buf_done(&keys);
 }
 
-static bool breeder_tell(struct config *config, const char *key, struct str value,
-                         struct err *e) {
+static bool breeder_report(struct config *config, const char *key, struct str value,
+                           struct err *e) {
     return config_apply(config, setting_by_key(config, str_from(key)), value, FROM_FILE, NULL,
                         e);
 }
@@ -437,7 +437,7 @@ bool config_read_breeder(struct config *config, const struct config_input *input
     *agent = breeder.agent;
     config->agents = agent;
     config->agent_count = 1;
-    return breeder_tell(config, "agent.name", breeder.name, e) &&
-           breeder_tell(config, "agent.version", breeder.version, e) &&
-           breeder_tell(config, "agent.framework", breeder.framework, e);
+    return breeder_report(config, "agent.name", breeder.name, e) &&
+           breeder_report(config, "agent.version", breeder.version, e) &&
+           breeder_report(config, "agent.framework", breeder.framework, e);
 }

@@ -23,8 +23,8 @@ static bool read_tools_json(const struct config_input *input, struct json *ret, 
                    json_kind_name(ret->kind));
 }
 
-static bool take_text(struct config *config, struct json tool, const char *key,
-                      struct str *ret) {
+static bool breeder_refs_take_text(struct config *config, struct json tool, const char *key,
+                                   struct str *ret) {
     struct json value = json_find(tool, str_from(key));
     return value.kind == JSON_NONE || value.kind == JSON_NULL ||
            json_str(value, config->arena, ret);
@@ -39,9 +39,10 @@ static bool item_of_json(struct config *config, struct json tool, struct breeder
                                  .schema = STR_EMPTY};
     struct json schema = json_find(tool, STR("schema"));
     if (schema.kind == JSON_NONE) schema = json_find(tool, STR("schema_"));
-    bool good = tool.kind == JSON_OBJECT && take_text(config, tool, "ref", &ret->ref) &&
-                take_text(config, tool, "name", &ret->name) &&
-                take_text(config, tool, "description", &ret->description) &&
+    bool good = tool.kind == JSON_OBJECT &&
+                breeder_refs_take_text(config, tool, "ref", &ret->ref) &&
+                breeder_refs_take_text(config, tool, "name", &ret->name) &&
+                breeder_refs_take_text(config, tool, "description", &ret->description) &&
                 (ret->ref.len || ret->name.len);
     if (good && schema.kind == JSON_OBJECT)
         good = json_compact_copy(schema, config->arena, &ret->schema);

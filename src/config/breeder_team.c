@@ -72,7 +72,8 @@ static bool find_path(const struct config_breeder *from, struct str ref, struct 
 
 /* --- one subagent ------------------------------------------------------------------------- */
 
-static bool make_room(struct config *config, const struct yaml *at, struct err *e) {
+static bool breeder_team_make_room(struct config *config, const struct yaml *at,
+                                   struct err *e) {
     struct config_agent *agents;
     if (config->agent_yaml.room > config->agent_count) return true;
     if (config->agent_count >= AGENTS_MAX)
@@ -94,7 +95,8 @@ static bool load_subagent(struct config *config, const struct config_input *inpu
     unsigned depth = config->agents[parent].breeder->depth + 1;
     if (depth > DEPTH_MAX)
         return yaml_err(e, item, "subagents are more than %d deep here", DEPTH_MAX);
-    if (!make_room(config, item, e) || !breeder_read_file(config, input, path, item, &agent, e))
+    if (!breeder_team_make_room(config, item, e) ||
+        !breeder_read_file(config, input, path, item, &agent, e))
         return false;
     const struct config_agent *other = find_agent(config, agent.slug);
     if (other)

@@ -17,7 +17,7 @@ static bool is_name(struct str name) {
     return name.len > 0 && name.len <= NAME_MAX_BYTES && str_is_plain(name, "-_");
 }
 
-static const char *keep(struct config *config, struct str text) {
+static const char *mcp_keep(struct config *config, struct str text) {
     struct str kept;
     return arena_str(config->arena, text, &kept) ? kept.at : NULL;
 }
@@ -29,7 +29,7 @@ static bool read_word(struct config *config, const struct yaml *node, const char
     struct str text;
     if (!yaml_value(node, YAML_TEXT, &text, e)) return false;
     if (str_find_byte(text, '\0') < text.len) return yaml_err(e, node, "no text of a program");
-    *ret = keep(config, text);
+    *ret = mcp_keep(config, text);
     return *ret || config_too_large(node, e);
 }
 
@@ -70,7 +70,7 @@ static bool add_variable(struct config *config, struct str name, struct str valu
     buf_append(&text, name);
     buf_append_byte(&text, '=');
     buf_append(&text, value);
-    rows[*count] = buf_ok(&text) ? keep(config, buf_str(&text)) : NULL;
+    rows[*count] = buf_ok(&text) ? mcp_keep(config, buf_str(&text)) : NULL;
     buf_done(&text);
     return rows[(*count)++] || err_set(e, ERR_TOO_LARGE, "a variable is too long");
 }

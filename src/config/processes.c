@@ -11,8 +11,8 @@ static const char *const usual[] = {
     "PATH",   "HOME", "USER",   "LOGNAME",   "SHELL",      "LANG",       "LANGUAGE",
     "LC_ALL", "TZ",   "TMPDIR", "NODE_PATH", "PYTHONPATH", "VIRTUAL_ENV"};
 
-static bool keep(struct config *config, const struct yaml *node, struct str text,
-                 struct str *ret, struct err *e) {
+static bool processes_keep(struct config *config, const struct yaml *node, struct str text,
+                           struct str *ret, struct err *e) {
     return arena_str(config->arena, text, ret) || config_too_large(node, e);
 }
 
@@ -24,7 +24,7 @@ static bool keep_word(struct config *config, const struct yaml *node, struct str
     struct str path = config_from_folder(config, node->text, &room);
     bool beside =
         path.at != node->text.at && buf_append_byte(&room, '\0') && access(room.at, F_OK) == 0;
-    bool kept = keep(config, node, beside ? str_from(room.at) : node->text, ret, e);
+    bool kept = processes_keep(config, node, beside ? str_from(room.at) : node->text, ret, e);
     buf_done(&room);
     return kept;
 }
@@ -57,10 +57,10 @@ static bool add_variable(const struct reading *reading, const struct yaml *node,
     buf_append(&room, name);
     buf_append_byte(&room, '=');
     buf_append(&room, value);
-    bool kept =
-        buf_ok(&room) && str_find_byte(buf_str(&room), '\0') == room.len
-            ? keep(reading->config, node, buf_str(&room), &list[ret->environment_count++], e)
-            : yaml_err(e, node, "this variable is too long");
+    bool kept = buf_ok(&room) && str_find_byte(buf_str(&room), '\0') == room.len
+                    ? processes_keep(reading->config, node, buf_str(&room),
+                                     &list[ret->environment_count++], e)
+                    : yaml_err(e, node, "this variable is too long");
     buf_done(&room);
     return kept;
 }

@@ -80,7 +80,7 @@ void config_offer_providers(const struct config *config, struct nearest *nearest
         nearest_offer(nearest, str_from(known[i].name));
 }
 
-static bool too_large(struct err *e) {
+static bool providers_too_large(struct err *e) {
     return err_set(e, ERR_TOO_LARGE, "the settings are too large");
 }
 
@@ -112,7 +112,7 @@ bool config_keep_url(struct config *config, struct str url, struct str *ret, str
     if (str_find_byte(url, '?') < url.len || str_find_byte(url, '#') < url.len)
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "'?' and '#' cannot stand in it; put what follows '?' under `query`");
-    return arena_str(config->arena, url, ret) || too_large(e);
+    return arena_str(config->arena, url, ret) || providers_too_large(e);
 }
 
 static bool has_port(struct str host) {
@@ -138,7 +138,8 @@ static bool keep_ollama(struct config *config, struct str text, struct str *ret,
     buf_append(&url, host);
     if (!whole && !has_port(host)) buf_append(&url, STR(OLLAMA_PORT));
     if (!str_ends(text, STR("/v1"))) buf_append(&url, STR("/v1"));
-    bool done = buf_ok(&url) ? config_keep_url(config, buf_str(&url), ret, e) : too_large(e);
+    bool done =
+        buf_ok(&url) ? config_keep_url(config, buf_str(&url), ret, e) : providers_too_large(e);
     buf_done(&url);
     return done;
 }
@@ -246,7 +247,7 @@ next_provider(struct config *config, const struct config_provider *from, struct 
         config->providers = providers;
     }
     if (!providers) {
-        too_large(e);
+        providers_too_large(e);
         return NULL;
     }
     struct config_provider *kept = &providers[config->provider_count++];

@@ -25,16 +25,16 @@ void conversation_done(struct conversation *c) {
 
 /* --- messages ----------------------------------------------------------------------------- */
 
-static void make_room(struct conversation *c, size_t more) {
+static void conversation_make_room(struct conversation *c, size_t more) {
     size_t needed = c->count + more;
     if (needed <= c->room) return;
     c->room = needed > 2 * c->room ? needed + 8 : 2 * c->room;
     c->messages = mem_resize(c->messages, c->room * sizeof(struct message));
 }
 
-static void insert(struct conversation *c, size_t place, const struct message *messages,
-                   size_t count) {
-    make_room(c, count);
+static void conversation_insert(struct conversation *c, size_t place,
+                                const struct message *messages, size_t count) {
+    conversation_make_room(c, count);
     memmove(c->messages + place + count, c->messages + place,
             (c->count - place) * sizeof(struct message));
     if (count) memcpy(c->messages + place, messages, count * sizeof(struct message));
@@ -42,7 +42,7 @@ static void insert(struct conversation *c, size_t place, const struct message *m
 }
 
 static void conversation_add(struct conversation *c, struct message message) {
-    insert(c, c->count, &message, 1);
+    conversation_insert(c, c->count, &message, 1);
 }
 
 /* The next reply begins after it. */
@@ -114,7 +114,7 @@ static bool take_brought(struct conversation *c, const struct event *event) {
         return e.code != ERR_RESOURCE_EXHAUSTED; /* the input is all that can be read */
     if (import.count == 0) return true;
     c->count = c->brought_at;
-    insert(c, c->count, import.messages, import.count);
+    conversation_insert(c, c->count, import.messages, import.count);
     c->reply_from = c->answer_from = c->count;
     c->turn_start = c->count - 1;
     while (c->turn_start > c->brought_at && c->messages[c->turn_start].role != MESSAGE_USER)
@@ -125,7 +125,7 @@ static bool take_brought(struct conversation *c, const struct event *event) {
 
 struct message *conversation_precede(struct conversation *c, size_t count) {
     assert(c->own_from == 0);
-    make_room(c, count + 1);
+    conversation_make_room(c, count + 1);
     memmove(c->messages + count, c->messages, c->count * sizeof(struct message));
     c->count += count;
     c->own_from += count;
@@ -139,12 +139,12 @@ struct message *conversation_precede(struct conversation *c, size_t count) {
 void conversation_summarize(struct conversation *c, struct str summary, enum summary_of of) {
     struct message message = {.role = MESSAGE_USER, .text = summary};
     size_t before = c->turn_start;
-    make_room(c, 1);
+    conversation_make_room(c, 1);
     memmove(c->messages, c->messages + before, (c->count - before) * sizeof(struct message));
     c->count -= before;
     c->reply_from -= before;
     c->answer_from -= before;
-    insert(c, 0, &message, 1);
+    conversation_insert(c, 0, &message, 1);
     c->reply_from++;
     c->answer_from++;
     c->brought_at = c->turn_start = 1;
@@ -162,7 +162,7 @@ static bool take_opaque(struct conversation *c, const struct event *event,
         !conversation_keep(c, dialect, texts, &message.tool) ||
         !conversation_keep(c, event->item.bytes, texts, &message.text))
         return false;
-    insert(c, c->reply_from, &message, 1);
+    conversation_insert(c, c->reply_from, &message, 1);
     return true;
 }
 

@@ -94,7 +94,7 @@ static void on_request(struct exchange *exchange, void *ctx) {
 
 /* --- orders to every worker --------------------------------------------------------------- */
 
-static void tell_workers(struct daemon *daemon, order_fn *fn) {
+static void report_workers(struct daemon *daemon, order_fn *fn) {
     order_workers(daemon->workers, daemon->worker_count, fn, daemon->snapshot);
 }
 
@@ -119,14 +119,14 @@ static void take_config_snapshot(struct daemon *daemon, struct config_snapshot *
     config_snapshot_unref(daemon->snapshot);
     daemon->snapshot = snapshot;
     if (daemon->reload.options.same) {
-        tell_workers(daemon, NULL);
+        report_workers(daemon, NULL);
         audit_config(daemon, "tools");
         log_debug("the tools of the MCP servers are others now");
         return;
     }
     config_log(snapshot->config);
     store_keep_keys(daemon->store, snapshot->config->limits.idempotency_ms);
-    tell_workers(daemon, NULL);
+    report_workers(daemon, NULL);
     presences_use(&daemon->presences, daemon->snapshot);
     store_keep_audit(daemon->store, snapshot->config->audit.keep_ms,
                      snapshot->config->audit.keep_bytes);
@@ -219,7 +219,7 @@ static void all_kept(struct daemon *daemon) {
     }
     server_free(daemon->server);
     daemon->server = NULL;
-    tell_workers(daemon, order_exit);
+    report_workers(daemon, order_exit);
 }
 
 static void on_report(void *ctx) {
@@ -253,14 +253,14 @@ static void on_server_stopped(void *ctx) {
     timer_stop(&daemon->cut);
     heap_rest_stop(daemon->heap_rest);
     daemon->pending = daemon->worker_count;
-    tell_workers(daemon, order_finish);
+    report_workers(daemon, order_finish);
 }
 
 static void on_cut(void *ctx) {
     struct daemon *daemon = ctx;
     daemon->forced = true;
     log_warning("the shutdown deadline is near: turns that still run are cut");
-    tell_workers(daemon, worker_cut);
+    report_workers(daemon, worker_cut);
 }
 
 /* The listeners answer until the last existing connection is gone (server_stop). A daemon that
@@ -273,7 +273,7 @@ static void daemon_stop(struct daemon *daemon, uint64_t within_ms) {
     presences_stopping(&daemon->presences);
     daemon_audit(daemon, LIFECYCLE, "stopping", daemon->failed.code, daemon->failed.text);
     notify_stopping();
-    tell_workers(daemon, worker_stopping);
+    report_workers(daemon, worker_stopping);
     if (served)
         timer_start(&daemon->cut,
                     within_ms > 2 * CUT_BEFORE_MS ? within_ms - CUT_BEFORE_MS : within_ms / 2);
@@ -322,7 +322,7 @@ static void daemon_fail(struct daemon *daemon, const struct err *why) {
 }
 
 static void on_health(void *ctx) {
-    tell_workers(ctx, worker_health);
+    report_workers(ctx, worker_health);
 }
 
 /* What to switch on for jobs: the first listener of the contract that goes on with them. */
@@ -372,7 +372,7 @@ static void on_recovered(const struct recovered *found, const struct err *failed
     audit_config(daemon, "start");
     heap_rest_start(daemon->heap_rest);
     presences_ready(&daemon->presences, daemon->snapshot);
-    tell_workers(daemon, worker_serving);
+    report_workers(daemon, worker_serving);
     if (daemon->options->on_ready) daemon->options->on_ready(daemon, daemon->options->ctx);
     notify_ready(daemon->snapshot->engine.agent_count);
     catch_up(daemon);
@@ -602,7 +602,7 @@ static void stop_home(void *ctx) {
 
 /* The daemon never served, so no worker thread runs yet. Mail that the store sent before it was
  * closed is delivered, but has no effect. */
-static void give_up(struct daemon *daemon) {
+static void daemon_give_up(struct daemon *daemon) {
     struct mail last;
     heap_rest_stop(daemon->heap_rest);
     daemon->phase = PHASE_STOPPING;
@@ -642,7 +642,7 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
                                                           .store = daemon->store}};
     if (!may_share(daemon, e) || !config_snapshot_new(&first, &daemon->snapshot, e) ||
         !listen_on_all(daemon, e)) {
-        give_up(daemon);
+        daemon_give_up(daemon);
         return false;
     }
     watch_signals(daemon);

@@ -75,7 +75,7 @@ static void on_taken(void *ctx) {
 
 /* --- handing over ------------------------------------------------------------------------- */
 
-static void hand_over(struct heap_rest *rest, struct heap_cache *cache) {
+static void heap_rest_hand_over(struct heap_rest *rest, struct heap_cache *cache) {
     *cache = heap_cache_take();
     if (atomic_fetch_sub(&rest->awaited, 1) == 1)
         loop_post(rest->options.home, &rest->taken, on_taken, rest);
@@ -83,12 +83,12 @@ static void hand_over(struct heap_rest *rest, struct heap_cache *cache) {
 
 static void on_loop(void *ctx) {
     struct resting *resting = ctx;
-    hand_over(resting->rest, resting->cache);
+    heap_rest_hand_over(resting->rest, resting->cache);
 }
 
 static void on_store(void *ctx) {
     struct heap_rest *rest = ctx;
-    hand_over(rest, &rest->caches[rest->options.loop_count]);
+    heap_rest_hand_over(rest, &rest->caches[rest->options.loop_count]);
 }
 
 static void rest_now(struct heap_rest *rest) {

@@ -16,11 +16,11 @@ static struct engine *restored_agents_find(struct str contract, const struct ses
     return engine;
 }
 
-static void leave(void *ctx) {
+static void restored_agents_leave(void *ctx) {
     struct contract_ask *ask = ctx;
     ask->leave(ask);
 }
 
 struct recover_agents restored_agents(struct worker *worker) {
-    return (struct recover_agents){restored_agents_find, leave, worker};
+    return (struct recover_agents){restored_agents_find, restored_agents_leave, worker};
 }

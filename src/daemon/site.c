@@ -86,8 +86,8 @@ static void say_not_yet(struct site *site, size_t contract,
     health_set(site->health, site->services[index].name, HEALTH_NOT_SERVING);
 }
 
-static void describe(struct site *site, size_t contract, const struct contract_service *service,
-                     size_t index) {
+static void site_describe(struct site *site, size_t contract,
+                          const struct contract_service *service, size_t index) {
     (void)contract, (void)index;
     if (service->descriptor) reflection_add(site->reflection, *service->descriptor);
 }
@@ -95,7 +95,7 @@ static void describe(struct site *site, size_t contract, const struct contract_s
 /* Add reflection after the existing `count` services. Returns the number of services added. */
 static size_t add_reflection(struct site *site, size_t count) {
     site->reflection = reflection_new();
-    each_service(site, describe);
+    each_service(site, site_describe);
     reflection_add(site->reflection, grpc_health_descriptor);
     reflection_services(site->reflection, &site->services[count]);
     reflection_list(site->reflection, site->services, count + REFLECTION_SERVICES);

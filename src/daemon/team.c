@@ -188,7 +188,7 @@ static struct model_options usual_options(const struct config *config) {
     return options;
 }
 
-static void make_room(struct team *team, size_t agent_count) {
+static void team_make_room(struct team *team, size_t agent_count) {
     team->agents = mem_zero(agent_count, sizeof(struct agent));
     team->own = mem_zero(agent_count, sizeof(struct team_own));
 }
@@ -202,7 +202,7 @@ static bool make_script_agents(struct team *team, const struct config *config) {
         provider = scripted_provider_new(STR("scripted"), script);
         team->providers[team->provider_count++] = provider;
     }
-    make_room(team, script->agent_count);
+    team_make_room(team, script->agent_count);
     for (size_t i = 0; i < script->agent_count; i++) {
         const struct script_agent *from = &script->agents[i];
         struct agent *agent = &team->agents[team->agent_count++];
@@ -269,7 +269,7 @@ static bool make_answerer(struct team *team, const struct config *config,
 static bool make_config_agents(struct team *team, const struct config *config,
                                const struct team_resources *resources, struct err *e) {
     struct config *noting = resources->noting;
-    make_room(team, config->agent_count);
+    team_make_room(team, config->agent_count);
     for (size_t i = 0; i < config->agent_count; i++) {
         const struct config_agent *from = &config->agents[i];
         struct agent *agent = &team->agents[team->agent_count++];

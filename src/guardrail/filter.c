@@ -102,7 +102,7 @@ static enum found search(struct feed *feed, const struct filter_stage *stage, si
 
 static bool pass_on(struct feed *feed, size_t index, struct str text);
 
-static bool release(struct feed *feed, size_t index, size_t to) {
+static bool filter_release(struct feed *feed, size_t index, size_t to) {
     struct filter_stage *stage = &feed->filter->stages[index];
     struct str text = str_of(stage->held.at + stage->from, to - stage->from);
     stage->from = to;
@@ -111,8 +111,8 @@ static bool release(struct feed *feed, size_t index, size_t to) {
 
 static bool release_character(struct feed *feed, size_t index) {
     const struct filter_stage *stage = &feed->filter->stages[index];
-    return release(feed, index,
-                   stage->from + utf8_head(str_skip(buf_str(&stage->held), stage->from), 1));
+    return filter_release(
+        feed, index, stage->from + utf8_head(str_skip(buf_str(&stage->held), stage->from), 1));
 }
 
 static bool block(struct feed *feed, const struct guardrail *rule) {
@@ -132,7 +132,7 @@ static bool redact(struct feed *feed, size_t index, const size_t *groups, size_t
     return passed;
 }
 
-static bool act(struct feed *feed, size_t index) {
+static bool filter_act(struct feed *feed, size_t index) {
     const struct filter_stage *stage = &feed->filter->stages[index];
     struct guardrail *rule = (struct guardrail *)stage->rule; /* for its counters */
     size_t groups[2 * 100], count = pcre2_get_ovector_count(feed->data);
@@ -141,44 +141,44 @@ static bool act(struct feed *feed, size_t index) {
     memcpy(groups, found, 2 * count * sizeof(groups[0])); /* later rules reuse the memory */
     struct str text = str_of(stage->held.at + groups[0], groups[1] - groups[0]);
     bool accepted = guardrail_accepts(rule, text);
-    if (!release(feed, index, groups[0])) return false;
+    if (!filter_release(feed, index, groups[0])) return false;
     if (!accepted) return release_character(feed, index);
     atomic_fetch_add_explicit(&rule->matches, 1, memory_order_relaxed);
     if (rule->action == GUARDRAIL_BLOCK) return block(feed, rule);
     if (rule->action == GUARDRAIL_REDACT) return redact(feed, index, groups, count);
     feed->filter->result.warned++;
-    return release(feed, index, groups[1]);
+    return filter_release(feed, index, groups[1]);
 }
 
-static bool give_up(struct feed *feed, size_t index, struct window window) {
+static bool filter_give_up(struct feed *feed, size_t index, struct window window) {
     struct guardrail *rule = (struct guardrail *)feed->filter->stages[index].rule;
     atomic_fetch_add_explicit(&rule->undecided, 1, memory_order_relaxed);
     feed->filter->result.undecided = true;
     if (rule->action != GUARDRAIL_WARN) return block(feed, rule);
-    return release(feed, index, window.end);
+    return filter_release(feed, index, window.end);
 }
 
 /* A match may begin at `from` and extend past the window: judge the part within the window. */
 static bool force(struct feed *feed, size_t index, struct window window) {
     struct filter_stage *stage = &feed->filter->stages[index];
     switch (search(feed, stage, window.end, PCRE2_ANCHORED | PCRE2_NOTEOL)) {
-    case FOUND_MATCH: return act(feed, index);
-    case FOUND_TOO_HARD: return give_up(feed, index, window);
+    case FOUND_MATCH: return filter_act(feed, index);
+    case FOUND_TOO_HARD: return filter_give_up(feed, index, window);
     default: return release_character(feed, index);
     }
 }
 
 /* One search. *ret_waits: more text is needed to decide. */
-static bool step(struct feed *feed, size_t index, bool *ret_waits) {
+static bool filter_step(struct feed *feed, size_t index, bool *ret_waits) {
     struct filter_stage *stage = &feed->filter->stages[index];
     struct window window = window_of(stage, feed->last);
     uint32_t options = window.final ? 0 : PCRE2_PARTIAL_HARD;
     enum found found = search(feed, stage, window.end, options);
-    if (found == FOUND_MATCH) return act(feed, index);
-    if (found == FOUND_TOO_HARD) return give_up(feed, index, window);
-    if (found == FOUND_NOTHING) return release(feed, index, window.end);
+    if (found == FOUND_MATCH) return filter_act(feed, index);
+    if (found == FOUND_TOO_HARD) return filter_give_up(feed, index, window);
+    if (found == FOUND_NOTHING) return filter_release(feed, index, window.end);
     size_t start = pcre2_get_ovector_pointer(feed->data)[0];
-    if (start > stage->from) return release(feed, index, start);
+    if (start > stage->from) return filter_release(feed, index, start);
     if (window.full) return force(feed, index, window);
     size_t waiting = stage->held.len - stage->from;
     stage->wait_bytes = waiting < WAIT_MIN_BYTES ? 0 : waiting + waiting / WAIT_SHARE;
@@ -208,7 +208,7 @@ static bool pass_on(struct feed *feed, size_t index, struct str text) {
     feed->last = false; /* earlier rules may still release text */
     bool waits = false, passed = true;
     while (passed && !waits && stage->from < stage->held.len)
-        passed = step(feed, index, &waits);
+        passed = filter_step(feed, index, &waits);
     feed->last = last;
     if (passed) forget_decided(stage);
     return passed;
@@ -263,7 +263,7 @@ bool filter_feed(struct filter *filter, struct str bytes, struct buf *out) {
 }
 
 /* End the rules in order: when one has ended, the next gets no more text. */
-static bool finish(struct filter *filter, struct buf *out) {
+static bool filter_finish(struct filter *filter, struct buf *out) {
     struct feed feed = feed_begin(filter, out);
     bool passed = true;
     for (size_t i = 0; passed && i < filter->rules.count; i++) {
@@ -271,7 +271,7 @@ static bool finish(struct filter *filter, struct buf *out) {
         bool waits = false;
         while (passed && stage->from < stage->held.len) {
             feed.last = true;
-            passed = step(&feed, i, &waits);
+            passed = filter_step(&feed, i, &waits);
             assert(!waits);
         }
     }
@@ -283,7 +283,7 @@ bool filter_end(struct filter *filter, struct buf *out) {
     bool passed = !filter->result.blocked_by;
     if (passed && filter->rules.count) {
         struct str rest = utf8_tail_end(&filter->tail);
-        passed = feed_text(filter, rest, out) && finish(filter, out);
+        passed = feed_text(filter, rest, out) && filter_finish(filter, out);
     }
     filter_reset(filter);
     return passed;

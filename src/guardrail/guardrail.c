@@ -13,7 +13,7 @@
 
 /* --- refused pattern features ------------------------------------------------------------- */
 
-static bool refuse(const char *what, struct err *e) {
+static bool guardrail_refuse(const char *what, struct err *e) {
     return err_set(e, ERR_INVALID_ARGUMENT,
                    "%s depends on where a search begins, which a stream does not have; "
                    "leave it out",
@@ -24,9 +24,9 @@ static bool refuse(const char *what, struct err *e) {
  * there. */
 static bool check_pattern(struct str rest, struct err *e) {
     while (rest.len) {
-        if (str_starts(rest, STR("\\G"))) return refuse("\\G", e);
-        if (str_starts(rest, STR("\\K"))) return refuse("\\K", e);
-        if (str_starts(rest, STR("(*"))) return refuse("a verb, '(*...)',", e);
+        if (str_starts(rest, STR("\\G"))) return guardrail_refuse("\\G", e);
+        if (str_starts(rest, STR("\\K"))) return guardrail_refuse("\\K", e);
+        if (str_starts(rest, STR("(*"))) return guardrail_refuse("a verb, '(*...)',", e);
         rest = str_skip(rest, rest.at[0] == '\\' ? 2 : 1);
     }
     return true;
@@ -210,8 +210,8 @@ bool guardrail_accepts(const struct guardrail *guardrail, struct str match) {
 
 /* --- creation and release ----------------------------------------------------------------- */
 
-static bool fill(struct guardrail *guardrail, const struct guardrail_rule *rule,
-                 struct err *e) {
+static bool guardrail_fill(struct guardrail *guardrail, const struct guardrail_rule *rule,
+                           struct err *e) {
     struct str replacement =
         rule->replacement.at ? rule->replacement : STR(GUARDRAIL_REPLACEMENT);
     guardrail->action = rule->action;
@@ -230,7 +230,7 @@ bool guardrail_new(const struct guardrail_rule *rule, struct guardrail **ret, st
     struct guardrail *guardrail = MEM_NEW(struct guardrail);
     buf_init(&guardrail->name, KIB);
     buf_init(&guardrail->replacement, KIB);
-    if (!fill(guardrail, rule, e)) {
+    if (!guardrail_fill(guardrail, rule, e)) {
         guardrail_free(guardrail);
         return false;
     }

@@ -40,7 +40,7 @@ static void free_media_run(struct media_run *media_run) {
     free(media_run);
 }
 
-static void tell_ending(struct media_run *media_run) {
+static void report_ending(struct media_run *media_run) {
     struct reply_event ending = {REPLY_DONE, .model = buf_str(&media_run->said)};
     if (media_run->cancelled) return;
     if (media_run->record.ending != RUN_DONE) {
@@ -53,7 +53,7 @@ static void tell_ending(struct media_run *media_run) {
 }
 
 static void media_run_over(void *ctx) {
-    tell_ending(ctx);
+    report_ending(ctx);
     free_media_run(ctx);
 }
 

@@ -51,7 +51,7 @@ struct journal *model_call_journal(const struct model_call *call) {
     return call->record.journal;
 }
 
-static uint64_t append(struct model_call *call, struct event *event) {
+static uint64_t model_call_append(struct model_call *call, struct event *event) {
     return record_append(&call->record, event);
 }
 
@@ -80,7 +80,7 @@ static void append_usage(struct model_call *call, const struct event_usage *usag
     event.usage.call_sequence = 0; /* it has only this one */
     expense_settle(&call->expense, &event.usage);
     turn_sums_add(&call->sums, &event.usage);
-    append(call, &event);
+    model_call_append(call, &event);
 }
 
 static void settle_cost(struct model_call *call, bool answered) {
@@ -103,7 +103,7 @@ static void end_with(struct model_call *call, struct event *event) {
     if (record_is_ending(&call->record)) return;
     call_stop(call);
     settle_cost(call, event->kind == EVENT_DONE);
-    append(call, event);
+    model_call_append(call, event);
 }
 
 static void model_call_fail(struct model_call *call, enum err_code code, struct str reason,
@@ -131,7 +131,7 @@ static void on_expired(const char *why, void *ctx) {
 
 /* Append text in events of at most EVENT_MAX_BYTES, which a reader's transport accepts at
  * once. */
-static void show(struct model_call *call, enum event_kind kind, struct str text) {
+static void model_call_show(struct model_call *call, enum event_kind kind, struct str text) {
     while (text.len) {
         struct str part = str_head(text, utf8_cut(text, EVENT_MAX_BYTES));
         struct event event = {.kind = kind};
@@ -141,7 +141,7 @@ static void show(struct model_call *call, enum event_kind kind, struct str text)
         } else {
             event.thinking.text = part;
         }
-        append(call, &event);
+        model_call_append(call, &event);
         text = str_skip(text, part.len);
     }
 }
@@ -152,14 +152,14 @@ static void model_call_take(struct model_call *call, struct utf8_tail *tail,
     if (bytes.len == 0) return;
     clocks_heard(&call->clocks);
     expense_use(&call->expense, bytes.len);
-    show(call, kind, utf8_tail_take(tail, bytes, &room));
+    model_call_show(call, kind, utf8_tail_take(tail, bytes, &room));
     buf_done(&room);
 }
 
 /* Append the incomplete characters that were held back; the rest will not come. */
 static void flush_tails(struct model_call *call) {
-    show(call, EVENT_THINKING, utf8_tail_end(&call->thinking_tail));
-    show(call, EVENT_TEXT, utf8_tail_end(&call->text_tail));
+    model_call_show(call, EVENT_THINKING, utf8_tail_end(&call->thinking_tail));
+    model_call_show(call, EVENT_TEXT, utf8_tail_end(&call->text_tail));
 }
 
 static void on_text(const struct reply_event *event, void *ctx) {
@@ -188,7 +188,7 @@ static void on_note(const struct reply_event *event, void *ctx) {
     struct model_call *call = ctx;
     if (str_equal(event->text, STR(PROVIDER_CUT_NOTE))) call->cut = true;
     struct event step = {.kind = EVENT_STEP, .step = {.description = event->text}};
-    append(call, &step);
+    model_call_append(call, &step);
 }
 
 /* The reply has ended. `how`: the finish reason; empty: a normal stop. */
@@ -198,7 +198,7 @@ static void end_reply(struct model_call *call, struct str model, struct str how)
     append_usage(call, &unknown);
     if (how.len) {
         struct event finish = {.kind = EVENT_ITEM, .item = {STR(MODEL_CALL_FINISH), how}};
-        append(call, &finish);
+        model_call_append(call, &finish);
     }
     struct event event = {.kind = EVENT_DONE, .done = {model, STR_EMPTY}};
     end_with(call, &event);
@@ -254,7 +254,7 @@ static void call_lost(const struct err *why, void *ctx) {
     struct event event = unkept_failure(why, STR(UNKEPT_ANSWER));
     call_stop(call);
     expense_drop(&call->expense);
-    append(call, &event);
+    model_call_append(call, &event);
 }
 
 static void pause_or_resume(struct model_call *call) {
@@ -360,7 +360,7 @@ static void model_call_begin(struct model_call *call, const struct model_call_op
                              const struct session_name *name) {
     record_enter(&call->record, name, RUN_ASKING);
     struct event started = record_started(&call->record, options->text, options->contract);
-    append(call, &started);
+    model_call_append(call, &started);
     clocks_start(&call->clocks);
     call->request.run = record_id(&call->record);
     call->asked = provider_call_start(call->provider, options->host->loop, &call->request,

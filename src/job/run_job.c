@@ -268,7 +268,7 @@ void run_job_run(struct run_job *job) {
     job->running_seq = enter_state(job);
 }
 
-void run_job_tell(struct run_job *job, const struct run_job_progress *progress) {
+void run_job_report(struct run_job *job, const struct run_job_progress *progress) {
     assert(job->state == RUN_JOB_RUNNING);
     job_move(job, RUN_JOB_RUNNING);
     note_state(job, progress);

@@ -128,7 +128,7 @@ void run_job_queue(struct run_job *job);
 void run_job_run(struct run_job *job); /* the next attempt; on_running follows */
 
 /* Report its progress while it runs. It is written with the next commit. */
-void run_job_tell(struct run_job *job, const struct run_job_progress *progress);
+void run_job_report(struct run_job *job, const struct run_job_progress *progress);
 
 void run_job_item(struct run_job *job, struct str type, struct str bytes);
 /* Hide what was appended last, and all that follows, until it is on disk: what a reader has seen

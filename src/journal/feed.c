@@ -33,7 +33,7 @@ static void feed_drop(struct feed *feed) {
     feed->fed_bytes = 0;
 }
 
-static void append(struct feed *feed, const struct event *event) {
+static void journal_feed_append(struct feed *feed, const struct event *event) {
     struct event timed = *event;
     timed.at_ms = (int64_t)(loop_now_ms(feed->options.loop) - feed->begun_ms);
     journal_append(feed->journal, &timed);
@@ -41,12 +41,13 @@ static void append(struct feed *feed, const struct event *event) {
 
 /* Append one piece per task. The journal publishes in between, so the effect on the reader's
  * lag is known before the next piece. */
-static void go_on(void *ctx) {
+static void feed_go_on(void *ctx) {
     struct feed *feed = ctx;
     if (feed->held || !waits(feed)) return;
     struct str piece =
         str_head(str_skip(buf_str(&feed->bytes), feed->fed_bytes), FEED_PIECE_BYTES);
-    append(feed, &(struct event){.kind = EVENT_AUDIO, .audio = {buf_str(&feed->type), piece}});
+    journal_feed_append(
+        feed, &(struct event){.kind = EVENT_AUDIO, .audio = {buf_str(&feed->type), piece}});
     feed->fed_bytes += piece.len;
     if (waits(feed)) {
         loop_defer(feed->options.loop, &feed->go_on);
@@ -74,7 +75,7 @@ struct feed *feed_new(const struct feed_options *options) {
                                               .ctx = feed});
     buf_init(&feed->type, TYPE_MAX_BYTES);
     buf_init(&feed->bytes, options->put_max_bytes);
-    task_init(&feed->go_on, go_on, feed);
+    task_init(&feed->go_on, feed_go_on, feed);
     return feed;
 }
 
@@ -108,5 +109,5 @@ bool feed_put(struct feed *feed, struct str type, struct str bytes, struct err *
 
 void feed_append(struct feed *feed, const struct event *event) {
     if (event_is_terminal(event->kind)) feed_drop(feed);
-    append(feed, event);
+    journal_feed_append(feed, event);
 }

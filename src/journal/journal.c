@@ -39,7 +39,7 @@ static _Thread_local struct pool journals = POOL(sizeof(struct journal), SPARES)
 static _Thread_local struct pool cursors = POOL(sizeof(struct cursor), SPARES);
 static _Thread_local struct pool wakers = POOL(sizeof(struct waker), SPARES);
 
-static void publish(void *ctx);
+static void journal_publish(void *ctx);
 
 /* --- life --------------------------------------------------------------------------------- */
 
@@ -58,7 +58,7 @@ struct journal *journal_new(const struct journal_options *options) {
     list_init(&journal->link);
     list_init(&journal->wakers);
     pthread_mutex_init(&journal->lock, NULL);
-    task_init(&journal->publish, publish, journal);
+    task_init(&journal->publish, journal_publish, journal);
     return journal;
 }
 
@@ -264,7 +264,7 @@ static void regulate(struct journal *journal) {
     if (journal->options.on_pace) journal->options.on_pace(hold, journal->options.ctx);
 }
 
-static void publish(void *ctx) {
+static void journal_publish(void *ctx) {
     struct journal *journal = ctx;
     uint64_t visible = journal->gate ? journal->gate - 1 : journal->appended;
     if (visible > journal_visible(journal)) {

@@ -66,7 +66,7 @@ void keeper_free(struct keeper *keeper) {
 /* --- what waits --------------------------------------------------------------------------- */
 
 /* Being in a list holds the journal. */
-static void join(struct list *list, struct journal *journal) {
+static void keeper_join(struct list *list, struct journal *journal) {
     if (list_linked(&journal->link)) {
         list_remove(&journal->link);
     } else {
@@ -75,7 +75,7 @@ static void join(struct list *list, struct journal *journal) {
     list_append(list, &journal->link);
 }
 
-static void leave(struct journal *journal) {
+static void keeper_leave(struct journal *journal) {
     if (!list_linked(&journal->link)) return;
     list_remove(&journal->link);
     journal_unref(journal);
@@ -83,11 +83,11 @@ static void leave(struct journal *journal) {
 
 void keeper_note(struct keeper *keeper, struct journal *journal, bool urgent, size_t bytes) {
     if (urgent) {
-        join(&keeper->urgent, journal);
+        keeper_join(&keeper->urgent, journal);
         loop_defer(keeper->loop, &keeper->send);
         return;
     }
-    if (!list_linked(&journal->link)) join(&keeper->dirty, journal);
+    if (!list_linked(&journal->link)) keeper_join(&keeper->dirty, journal);
     keeper->dirty_bytes += bytes;
     if (keeper->dirty_bytes >= KEEPER_TICK_BYTES) {
         keeper->send_all = true;
@@ -99,7 +99,7 @@ void keeper_note(struct keeper *keeper, struct journal *journal, bool urgent, si
 
 void keeper_forget(struct keeper *keeper, struct journal *journal) {
     (void)keeper;
-    leave(journal);
+    keeper_leave(journal);
 }
 
 static void on_tick(void *ctx) {
@@ -186,7 +186,7 @@ static void keeper_take(struct batch *batch, struct list *list, struct store_row
         journal->writing = true;
         batch->stretches[batch->stretch_count++] =
             (struct stretch){journal_ref(journal), pack(journal, &row->bytes)};
-        leave(journal);
+        keeper_leave(journal);
     }
 }
 

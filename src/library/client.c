@@ -130,7 +130,7 @@ static bool set_up(struct weir_client *client, const struct weir_client_options 
     return http_pool_need(client->pool, e) && start_thread(client, e);
 }
 
-static void say(char *error, size_t room, const struct err *why) {
+static void client_say(char *error, size_t room, const struct err *why) {
     if (error && room) snprintf(error, room, "%s", why->text);
 }
 
@@ -143,7 +143,7 @@ struct weir_client *weir_client_new(const struct weir_client_options *from, char
     pthread_mutex_init(&client->lock, NULL);
     client->holders = 1;
     if (set_up(client, &options, &why)) return client;
-    say(error, error_room, &why);
+    client_say(error, error_room, &why);
     client_free(client);
     return NULL;
 }

@@ -37,7 +37,7 @@ static void reading_move(struct shared *shared, enum reading_state next) {
 
 /* --- frames ------------------------------------------------------------------------------- */
 
-static struct str put(char **at, struct str text) {
+static struct str reading_put(char **at, struct str text) {
     struct str copy = str_of(*at, text.len);
     if (text.len) memcpy(*at, text.at, text.len);
     (*at)[text.len] = '\0';
@@ -52,10 +52,10 @@ struct frame *frame_new(struct str bytes, struct str type, struct str id,
     char *at = (char *)(frame + 1);
     *frame = (struct frame){.holders = 1, .facts = *facts};
     list_init(&frame->link);
-    frame->bytes = put(&at, bytes);
-    frame->text = put(&at, facts->text);
-    frame->type = put(&at, type);
-    frame->id = put(&at, id);
+    frame->bytes = reading_put(&at, bytes);
+    frame->text = reading_put(&at, facts->text);
+    frame->type = reading_put(&at, type);
+    frame->id = reading_put(&at, id);
     frame->facts.text = frame->text;
     return frame;
 }
@@ -102,8 +102,8 @@ static void enqueue(struct weir_stream *stream, struct frame *frame) {
     if (last) timer_start(&stream->linger, STREAM_LINGER_MS);
 }
 
-static void take(struct weir_stream *stream, struct str bytes, struct str type, struct str id,
-                 const struct reader_frame *facts) {
+static void reading_take(struct weir_stream *stream, struct str bytes, struct str type,
+                         struct str id, const struct reader_frame *facts) {
     if (facts->dropped) return;
     enqueue(stream, frame_new(bytes, type, id, facts));
     if (facts->turn_over && stream->transport->turn_over) stream->transport->turn_over(stream);
@@ -114,7 +114,7 @@ void reading_take_message(struct weir_stream *stream, struct str message) {
     const struct pb_message *type = stream->method->frame;
     struct arena *arena = arena_new(STREAM_ARENA_MAX_BYTES);
     reader_message(&stream->reader, message, arena, &facts);
-    take(stream, message, type ? str_from(type->name) : STR_EMPTY, STR_EMPTY, &facts);
+    reading_take(stream, message, type ? str_from(type->name) : STR_EMPTY, STR_EMPTY, &facts);
     arena_free(arena);
 }
 
@@ -122,7 +122,7 @@ void reading_take_event(struct weir_stream *stream, const struct sse_event *even
     struct reader_frame facts;
     struct arena *arena = arena_new(STREAM_ARENA_MAX_BYTES);
     reader_event(&stream->reader, event, arena, &facts);
-    take(stream, event->data, event->type, event->id, &facts);
+    reading_take(stream, event->data, event->type, event->id, &facts);
     arena_free(arena);
 }
 

@@ -50,7 +50,7 @@ static bool send_next(struct weir_stream *stream, struct err *e) {
     return sent;
 }
 
-static bool start(struct weir_stream *stream, struct err *e) {
+static bool transport_grpc_start(struct weir_stream *stream, struct err *e) {
     struct weir_client *client = stream->client;
     struct grpc_metadata metadata[GRPC_CALL_METADATA_MAX];
     for (size_t i = 0; i < stream->header_count; i++)
@@ -75,11 +75,11 @@ static void pause_call(struct weir_stream *stream) {
     grpc_call_pause(stream->grpc);
 }
 
-static void resume(struct weir_stream *stream) {
+static void transport_grpc_resume(struct weir_stream *stream) {
     if (stream->grpc) grpc_call_resume(stream->grpc);
 }
 
-static void cancel(struct weir_stream *stream) {
+static void transport_grpc_cancel(struct weir_stream *stream) {
     struct grpc_call *call = stream->grpc;
     stream->grpc = NULL;
     if (call) grpc_call_cancel(call);
@@ -91,8 +91,8 @@ static void turn_over(struct weir_stream *stream) {
     if (stream->sent < stream->messages.len) (void)send_next(stream, &none);
 }
 
-const struct stream_transport transport_grpc = {.start = start,
+const struct stream_transport transport_grpc = {.start = transport_grpc_start,
                                                 .pause = pause_call,
-                                                .resume = resume,
-                                                .cancel = cancel,
+                                                .resume = transport_grpc_resume,
+                                                .cancel = transport_grpc_cancel,
                                                 .turn_over = turn_over};

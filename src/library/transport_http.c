@@ -23,7 +23,7 @@ static void on_head(const struct http_head *head, void *ctx) {
 }
 
 /* The stream's own failure: the call is cancelled, and this is its end. */
-static void give_up(struct weir_stream *stream, const struct err *why) {
+static void transport_http_give_up(struct weir_stream *stream, const struct err *why) {
     const struct reader_end end = {.code = why->code};
     struct http_call *call = stream->http;
     stream->http = NULL;
@@ -37,7 +37,7 @@ static void on_body(struct lent bytes, void *ctx) {
     if (!stream->sse)
         buf_append(&stream->refusal, lent_read(bytes));
     else if (!sse_feed(stream->sse, lent_read(bytes), &why))
-        give_up(stream, &why);
+        transport_http_give_up(stream, &why);
 }
 
 /* The answer is complete, and is not a stream of events. */
@@ -74,7 +74,7 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
 
 static const struct http_sink sink = {on_head, on_body, on_end};
 
-static bool start(struct weir_stream *stream, struct err *e) {
+static bool transport_http_start(struct weir_stream *stream, struct err *e) {
     struct weir_client *client = stream->client;
     struct buf url;
     bool turn = stream->method->kind == READER_TURN;
@@ -99,15 +99,17 @@ static void pause_call(struct weir_stream *stream) {
     http_pause(stream->http);
 }
 
-static void resume(struct weir_stream *stream) {
+static void transport_http_resume(struct weir_stream *stream) {
     if (stream->http) http_resume(stream->http);
 }
 
-static void cancel(struct weir_stream *stream) {
+static void transport_http_cancel(struct weir_stream *stream) {
     struct http_call *call = stream->http;
     stream->http = NULL;
     if (call) http_cancel(call);
 }
 
-const struct stream_transport transport_http = {
-    .start = start, .pause = pause_call, .resume = resume, .cancel = cancel};
+const struct stream_transport transport_http = {.start = transport_http_start,
+                                                .pause = pause_call,
+                                                .resume = transport_http_resume,
+                                                .cancel = transport_http_cancel};

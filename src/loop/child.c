@@ -70,7 +70,7 @@ static bool is_watched(const struct child *child, size_t which) {
     return child->watched[which].fd >= 0;
 }
 
-static void tell_end(struct child *child) {
+static void report_end(struct child *child) {
     char room[CHILD_COMPLAINT_BYTES]; /* the file has this size, with zeros after the text */
     ssize_t len =
         child->complaint_fd < 0 ? 0 : pread(child->complaint_fd, room, sizeof(room), 0);
@@ -88,7 +88,7 @@ static void tell_end(struct child *child) {
 static void child_settle(struct child *child) {
     bool over = !is_watched(child, WATCH_OUTPUT) && !is_watched(child, WATCH_COMPLAINT) &&
                 child->reaped;
-    if (over && !child->killed) tell_end(child);
+    if (over && !child->killed) report_end(child);
 }
 
 /* Kill the group first: the pid cannot be reused until the child is waited for. If SIGCHLD is
@@ -114,7 +114,7 @@ static void on_ended(uv_poll_t *poll, int status, int events) {
 
 /* --- its output --------------------------------------------------------------------------- */
 
-static void report(struct child *child, size_t which, struct str bytes) {
+static void child_report(struct child *child, size_t which, struct str bytes) {
     void (*tell)(struct str bytes, void *ctx) =
         which == WATCH_OUTPUT ? child->sink.on_output : child->sink.on_complaint;
     if (tell) tell(bytes, child->ctx);
@@ -127,7 +127,7 @@ static void take_from(struct child *child, size_t which) {
         len = read(child->watched[which].fd, room, sizeof(room));
     } while (len < 0 && errno == EINTR);
     if (len > 0) {
-        report(child, which, str_of(room, (size_t)len));
+        child_report(child, which, str_of(room, (size_t)len));
         return;
     }
     if (len < 0 && errno == EAGAIN) return;
@@ -328,8 +328,8 @@ static int spawn_any(const struct child_options *options, const int fds[FD_COUNT
 }
 
 /* Takes *fd, and sets it to -1, once libuv has a handle for it. */
-static bool watch(struct child *child, size_t which, struct loop *loop, int *fd,
-                  uv_poll_cb on_ready) {
+static bool child_watch(struct child *child, size_t which, struct loop *loop, int *fd,
+                        uv_poll_cb on_ready) {
     struct watched *watched = &child->watched[which];
     if (*fd < 0 || uv_poll_init(loop_uv(loop), &watched->poll, *fd) != 0) return false;
     watched->fd = *fd;
@@ -357,7 +357,7 @@ static void end_child(struct child *child) {
 }
 
 /* The child runs but cannot be watched: end it. */
-static void give_up(struct child *child) {
+static void child_give_up(struct child *child) {
     child->killed = true;
     if (child->lifeline_fd >= 0) end_child(child);
     reap(child);
@@ -387,15 +387,16 @@ bool child_start(struct loop *loop, const struct child_options *options,
     fds[LIFELINE_HERE] = -1;
     for (size_t i = 0; i < WATCH_COUNT; i++) child->watched[i].fd = -1;
     fds[PROCESS] = (int)syscall(SYS_pidfd_open, pid, 0);
-    bool done = watch(child, WATCH_OUTPUT, loop, &fds[OUTPUT_HERE], on_readable) &&
-                watch(child, WATCH_END, loop, &fds[PROCESS], on_ended);
+    bool done = child_watch(child, WATCH_OUTPUT, loop, &fds[OUTPUT_HERE], on_readable) &&
+                child_watch(child, WATCH_END, loop, &fds[PROCESS], on_ended);
     if (done && reports(options))
-        done = watch(child, WATCH_COMPLAINT, loop, &fds[COMPLAINT_HERE], on_complains);
-    if (done && options->talks) done = watch(child, WATCH_INPUT, loop, &fds[INPUT_HERE], NULL);
+        done = child_watch(child, WATCH_COMPLAINT, loop, &fds[COMPLAINT_HERE], on_complains);
+    if (done && options->talks)
+        done = child_watch(child, WATCH_INPUT, loop, &fds[INPUT_HERE], NULL);
     failed = errno;
     close_all(fds);
     if (!done) {
-        give_up(child);
+        child_give_up(child);
         return cannot_start(options->path, failed, e);
     }
     *ret = child;

@@ -99,7 +99,7 @@ static bool program_ended(int process, bool watches_lifeline, int ms) {
     return watched[0].revents != 0;
 }
 
-static int watch(pid_t program, int grace_ms) {
+static int guard_watch(pid_t program, int grace_ms) {
     int status = 0;
     int process = (int)syscall(SYS_pidfd_open, program, 0);
     if (process < 0 || !program_ended(process, true, -1)) {
@@ -121,5 +121,5 @@ int guard_main(const char *const *args) {
     pid_t program = fork();
     if (program == 0) run_program(args, guard);
     for (int fd = 0; fd < GUARD_LIFELINE_FD; fd++) close(fd);
-    return program < 0 ? CANNOT_RUN : watch(program, (int)strtol(args[1], NULL, 10));
+    return program < 0 ? CANNOT_RUN : guard_watch(program, (int)strtol(args[1], NULL, 10));
 }

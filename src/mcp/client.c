@@ -88,7 +88,7 @@ static struct mcp_caller caller_of(const struct mcp_call *call) {
 }
 
 /* A stateless server over HTTP learns it from the end of the request. */
-static void tell_cancelled(const struct mcp_call *call) {
+static void report_cancelled(const struct mcp_call *call) {
     const struct mcp_client *client = call->client;
     if (client->generation == MCP_STATELESS && !client->desk.pipe) return;
     struct mcp_caller caller = caller_of(call);
@@ -191,7 +191,7 @@ static bool is_another(const struct mcp_call *call, enum post_outcome outcome) {
            mcp_generation_of_error(post->refusal_code, post->refusal_data) == MCP_UNKNOWN;
 }
 
-static bool goes_again(struct mcp_call *call, enum post_outcome outcome) {
+static bool is_sent_again(struct mcp_call *call, enum post_outcome outcome) {
     if (is_another(call, outcome)) {
         call->client->generation = MCP_UNKNOWN;
         mcp_session_lose(call->session, call->generation);
@@ -244,7 +244,7 @@ static void take_answer(struct mcp_call *call, struct json result) {
 
 static void call_over(struct mcp_call *call, enum post_outcome outcome) {
     struct post *post = &call->post;
-    if (goes_again(call, outcome)) {
+    if (is_sent_again(call, outcome)) {
         go(call);
     } else if (outcome == POST_ANSWERED) {
         take_answer(call, post->result);
@@ -276,7 +276,7 @@ static void on_resumed_over(enum mcp_stream_end end, const struct err *why, void
 static const struct mcp_stream_sink resumed_sink = {NULL, on_resumed_event, on_resumed_over};
 
 /* False: this stream cannot be resumed. */
-static bool resume(struct mcp_call *call) {
+static bool client_resume(struct mcp_call *call) {
     struct str last_id = post_last_id(&call->post);
     uint64_t retry_ms;
     bool stands = call->session->state == MCP_SESSION_READY &&
@@ -298,7 +298,7 @@ static bool resume(struct mcp_call *call) {
 static void on_call_done(struct post *post, enum post_outcome outcome, void *ctx) {
     struct mcp_call *call = ctx;
     bool cut = outcome == POST_FAILED && post->cut;
-    if (!cut || !resume(call)) call_over(call, outcome);
+    if (!cut || !client_resume(call)) call_over(call, outcome);
 }
 
 /* --- what a server says of a call --------------------------------------------------------- */
@@ -516,6 +516,6 @@ void mcp_call_cancel(struct mcp_call *call) {
     bool out = post_is_out(&call->post) || call->stream;
     if (out && call->session->state == MCP_SESSION_READY &&
         call->session->generation == call->generation)
-        tell_cancelled(call);
+        report_cancelled(call);
     free_call(call);
 }

@@ -59,7 +59,7 @@ static void on_watch(void *ctx) {
 }
 
 /* Called with the mutex held. */
-static void tell_watcher(struct mcp_hub *hub) {
+static void report_watcher(struct mcp_hub *hub) {
     pthread_cond_broadcast(&hub->settled);
     if (!hub->watcher || hub->watch_out || hub->stopped) return;
     hub->watch_out = true;
@@ -158,15 +158,15 @@ static bool same_tools(const struct mcp_tools *a, const struct mcp_tools *b) {
 }
 
 /* tools: taken; NULL: the listing failed. */
-static void publish(struct mcp_server *server, enum server_state state,
-                    struct mcp_tools *tools) {
+static void hub_publish(struct mcp_server *server, enum server_state state,
+                        struct mcp_tools *tools) {
     pthread_mutex_lock(&server->hub->mutex);
     bool news =
         server->state == SERVER_STARTING || (tools && !same_tools(server->tools, tools));
     struct mcp_tools *before = tools ? server->tools : NULL;
     server->state = state;
     if (tools) server->tools = tools;
-    if (news) tell_watcher(server->hub);
+    if (news) report_watcher(server->hub);
     pthread_mutex_unlock(&server->hub->mutex);
     mcp_tools_unref(before);
 }
@@ -216,7 +216,7 @@ static void take_list(struct mcp_server *server) {
     server->retry_ms = 0;
     log_debug("the MCP server '" STR_FMT "' has %zu tools", STR_ARG(server->options.name),
               tools->count);
-    publish(server, SERVER_LISTED, tools);
+    hub_publish(server, SERVER_LISTED, tools);
     listen_to(server);
 }
 
@@ -228,7 +228,7 @@ static void on_listed(const struct err *failed, void *ctx) {
         if (!server->retry_ms)
             log_warning("the tools of the MCP server '" STR_FMT "' are not known: %s",
                         STR_ARG(server->options.name), why.text);
-        publish(server, SERVER_AWAY, NULL);
+        hub_publish(server, SERVER_AWAY, NULL);
         list_later(server);
     } else {
         take_list(server);
@@ -340,7 +340,7 @@ static void write_key(const struct mcp_server_options *options, struct buf *out)
     }
 }
 
-static struct str keep(struct mcp_server *server, struct str text) {
+static struct str hub_keep(struct mcp_server *server, struct str text) {
     struct str kept = STR_EMPTY;
     if (!arena_str(server->arena, text, &kept)) abort(); /* the settings are limited to less */
     return kept;
@@ -351,7 +351,7 @@ static const char *const *keep_strings(struct mcp_server *server, const char *co
     if (!from) return NULL;
     while (from[count]) count++;
     const char **kept = arena_alloc(server->arena, (count + 1) * sizeof(char *));
-    for (size_t i = 0; i < count; i++) kept[i] = keep(server, str_from(from[i])).at;
+    for (size_t i = 0; i < count; i++) kept[i] = hub_keep(server, str_from(from[i])).at;
     kept[count] = NULL;
     return kept;
 }
@@ -361,15 +361,15 @@ static void keep_headers(struct mcp_server *server, const struct mcp_server_opti
         arena_alloc(server->arena, (from->header_count + 1) * sizeof(*headers));
     size_t count = 0;
     for (; count < from->header_count; count++)
-        headers[count] = (struct http_header){keep(server, from->headers[count].name),
-                                              keep(server, from->headers[count].value)};
+        headers[count] = (struct http_header){hub_keep(server, from->headers[count].name),
+                                              hub_keep(server, from->headers[count].value)};
     if (from->key.len) {
         struct buf text;
         buf_init(&text, 8 * KIB);
         buf_append(&text, STR("Bearer "));
         buf_append(&text, from->key);
         headers[count++] =
-            (struct http_header){STR("authorization"), keep(server, buf_str(&text))};
+            (struct http_header){STR("authorization"), hub_keep(server, buf_str(&text))};
         buf_done(&text);
     }
     server->options.headers = headers;
@@ -387,16 +387,16 @@ static struct mcp_server *server_new(struct mcp_hub *hub,
     server->options = (struct mcp_options){
         .pool = hub->pool,
         .loop = hub->loop,
-        .endpoint = keep(server, from->endpoint),
+        .endpoint = hub_keep(server, from->endpoint),
         .probes = true,
         .streams = true,
         .elicitation = from->elicitation,
         .ctx = server,
-        .name = keep(server, from->name),
+        .name = hub_keep(server, from->name),
         .program = keep_strings(server, from->program),
         .environment = keep_strings(server, from->environment),
-        .user_header = keep(server, from->user_header),
-        .conversation_header = keep(server, from->conversation_header),
+        .user_header = hub_keep(server, from->user_header),
+        .conversation_header = hub_keep(server, from->conversation_header),
         .changed = on_changed,
         .down = on_down,
     };

@@ -9,7 +9,7 @@
  * Its standard error goes to the log line by line, at most a few lines per second. A line of
  * more than 4 MiB ends the program; a line that is not a message is logged and skipped.
  *
- * Private to mcp/.
+ * For mcp/ and the sidecar.
  *
  * Memory   owned by its client. Messages are lent.
  * Threads  one loop's.

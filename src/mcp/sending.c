@@ -27,8 +27,8 @@ struct prepared {
 };
 
 /* The caller ends it with buf_done() on the authorization, also after a failure. */
-static bool prepare(struct mcp_client *client, const struct mcp_sending *sending,
-                    struct prepared *ret, struct err *e) {
+static bool sending_prepare(struct mcp_client *client, const struct mcp_sending *sending,
+                            struct prepared *ret, struct err *e) {
     const struct mcp_options *options = &client->options;
     const struct mcp_session *session = sending->session;
     const char *version = sending->version;
@@ -59,7 +59,7 @@ static bool prepare(struct mcp_client *client, const struct mcp_sending *sending
 bool mcp_send(struct mcp_client *client, const struct mcp_sending *sending, struct post *post,
               const struct post_sink *sink, void *ctx, struct err *e) {
     struct prepared prepared;
-    bool authorized = prepare(client, sending, &prepared, e);
+    bool authorized = sending_prepare(client, sending, &prepared, e);
     if (authorized) {
         post_stop(post);
         post_start(post, client->pool, client->loop, &prepared.request, sink, ctx);
@@ -71,7 +71,7 @@ bool mcp_send(struct mcp_client *client, const struct mcp_sending *sending, stru
 bool mcp_get(struct mcp_client *client, const struct mcp_sending *sending,
              const struct http_sink *sink, void *ctx, struct http_call **ret, struct err *e) {
     struct prepared prepared;
-    bool authorized = prepare(client, sending, &prepared, e);
+    bool authorized = sending_prepare(client, sending, &prepared, e);
     if (authorized) *ret = post_get(client->pool, client->loop, &prepared.request, sink, ctx);
     buf_done(&prepared.authorization);
     return authorized;

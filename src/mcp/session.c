@@ -60,7 +60,7 @@ static void stop_listening(struct mcp_session *session) {
     timer_stop(&session->patience);
 }
 
-static void forget(struct mcp_session *session) {
+static void mcp_session_forget(struct mcp_session *session) {
     session_move(session, MCP_SESSION_FRESH);
     stop_listening(session);
     session->version = NULL;
@@ -69,12 +69,12 @@ static void forget(struct mcp_session *session) {
 
 void mcp_session_lose(struct mcp_session *session, unsigned generation) {
     if (session->state == MCP_SESSION_READY && session->generation == generation)
-        forget(session);
+        mcp_session_forget(session);
 }
 
 static void fail_session(struct mcp_session *session, const struct err *why) {
     struct err copy = *why;
-    forget(session);
+    mcp_session_forget(session);
     session->client->events->failed(session, &copy);
 }
 
@@ -180,7 +180,7 @@ static bool agree(struct mcp_session *session, struct json result, struct err *e
     return session->version || no_version(e);
 }
 
-static bool tell_initialized(struct mcp_session *session, struct err *e) {
+static bool report_initialized(struct mcp_session *session, struct err *e) {
     struct mcp_caller caller = mcp_session_caller(session);
     struct buf body;
     buf_init(&body, KIB);
@@ -199,7 +199,7 @@ static void on_greeted(struct post *post, enum post_outcome outcome, void *ctx) 
     bool greeted = outcome == POST_ANSWERED;
     if (greeted) {
         buf_append(&session->id, buf_str(&post->session));
-        greeted = agree(session, post->result, &e) && tell_initialized(session, &e);
+        greeted = agree(session, post->result, &e) && report_initialized(session, &e);
     }
     if (greeted) return;
     session->client->generation = MCP_UNKNOWN; /* it may have been too slow for the probe */
@@ -346,7 +346,7 @@ void mcp_session_free(struct mcp_session *session) {
 }
 
 /* With too many users, forget the least recently used idle sessions. */
-static void make_room(struct mcp_client *client) {
+static void session_make_room(struct mcp_client *client) {
     for (struct list *link = client->sessions.prev; link != &client->sessions;) {
         struct mcp_session *session = CONTAINER_OF(link, struct mcp_session, link);
         link = link->prev;
@@ -368,7 +368,7 @@ struct mcp_session *mcp_session_for(struct mcp_client *client,
         list_prepend(&client->sessions, link);
         return session;
     }
-    make_room(client);
+    session_make_room(client);
     struct mcp_session *session = MEM_NEW(struct mcp_session);
     session->client = client;
     session->user = str_dup(caller->user);

@@ -203,7 +203,7 @@ static const struct http_sink http_sink = {on_head, on_body, on_end};
 
 /* --- a request ---------------------------------------------------------------------------- */
 
-static void ask(struct mcp_stream *stream) {
+static void stream_ask(struct mcp_stream *stream) {
     const struct mcp_stream_options *options = &stream->options;
     struct err e;
     stream_move(stream, MCP_STREAM_ASKING);
@@ -224,7 +224,7 @@ static void on_rested(void *ctx) {
     uint64_t deadline_ms = stream->options.deadline_ms;
     struct err why;
     if (!deadline_ms || loop_now_ms(stream->client->loop) < deadline_ms) {
-        ask(stream);
+        stream_ask(stream);
         return;
     }
     err_set(&why, ERR_DEADLINE_EXCEEDED, "the MCP server did not answer in time");

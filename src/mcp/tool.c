@@ -142,7 +142,7 @@ static struct tool_call *mcp_tool_start(struct tool *base, struct loop *loop,
     return call;
 }
 
-static void cancel(struct tool_call *call) {
+static void tool_cancel(struct tool_call *call) {
     if (call->asked) mcp_call_cancel(call->asked);
     if (call->remote) mcp_remote_cancel(call->remote);
     free(call);
@@ -163,9 +163,9 @@ static void free_tool(struct tool *base) {
 }
 
 static const struct tool_kind kind = {
-    .name = "mcp", .start = mcp_tool_start, .cancel = cancel, .free = free_tool};
+    .name = "mcp", .start = mcp_tool_start, .cancel = tool_cancel, .free = free_tool};
 
-static struct mcp_tool *make(const struct mcp_tool_info *info, struct str name) {
+static struct mcp_tool *tool_make(const struct mcp_tool_info *info, struct str name) {
     struct mcp_tool *tool = MEM_NEW(struct mcp_tool);
     struct err e;
     tool->name = str_dup(name);
@@ -190,14 +190,14 @@ static struct mcp_tool *make(const struct mcp_tool_info *info, struct str name) 
 }
 
 struct tool *mcp_tool_new(struct mcp_client *client, const struct mcp_tool_info *info) {
-    struct mcp_tool *tool = make(info, info->name);
+    struct mcp_tool *tool = tool_make(info, info->name);
     tool->client = mcp_client_ref(client);
     return &tool->base;
 }
 
 struct tool *mcp_server_tool_new(struct mcp_server *server, const struct mcp_tool_info *info,
                                  struct str name, uint64_t timeout_ms) {
-    struct mcp_tool *tool = make(info, name);
+    struct mcp_tool *tool = tool_make(info, name);
     tool->server = mcp_server_ref(server);
     if (timeout_ms) tool->base.timeout_ms = timeout_ms;
     return &tool->base;

@@ -4,9 +4,11 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "orchestrator/agent_asks.h"
 #include "orchestrator/outbox.h"
 #include "orchestrator/sockets.h"
 #include "orchestrator/tables.h"
+#include "orchestrator/toolbox.h"
 
 #include <stdlib.h>
 
@@ -70,10 +72,31 @@ struct workspace_question orchestrator_question(const struct orchestrator_caller
 /* Clients stay until their turns have ended. */
 static void on_idle(void *ctx) {
     struct orchestrator *orchestrator = ctx;
-    if (orchestrator->talks && !talks_idle(orchestrator->talks))
+    bool busy = orchestrator->talks &&
+                (!talks_idle(orchestrator->talks) || !agent_asks_idle(orchestrator->asks));
+    if (busy)
         timer_start(&orchestrator->idle, LOOK_MS);
     else if (orchestrator->sockets)
         sockets_stop(orchestrator->sockets);
+}
+
+/* --- the process -------------------------------------------------------------------------- */
+
+static void *orchestrator_open(const struct contract_process *process) {
+    struct contract_process *means = MEM_NEW(struct contract_process);
+    *means = *process;
+    return means;
+}
+
+/* For programs of ours on this machine, whatever address we listen on. */
+static struct text mcp_url(const struct contract_process *process) {
+    struct buf url;
+    int port = server_port(process->server, STR("orchestrator"));
+    buf_init(&url, 64);
+    if (port) buf_printf(&url, "http://127.0.0.1:%d/mcp/v1", port);
+    struct text own = text_copy(buf_str(&url));
+    buf_done(&url);
+    return own;
 }
 
 /* --- an instance -------------------------------------------------------------------------- */
@@ -86,6 +109,7 @@ static bool open_runtimes(struct orchestrator *orchestrator, struct err *e) {
                                                     .address = options->address,
                                                     .command = options->command,
                                                     .key = options->key,
+                                                    .mcp = text_str(orchestrator->mcp),
                                                     .start_ms = options->start_ms,
                                                     .idle_ms = options->idle_ms},
                          &orchestrator->runtimes, e);
@@ -101,7 +125,7 @@ static bool make_keys(struct orchestrator *orchestrator, struct err *e) {
 static void *orchestrator_init(const struct contract_loop *loop, const void *settings,
                                void *state) {
     struct orchestrator *orchestrator = MEM_NEW(struct orchestrator);
-    (void)state;
+    orchestrator->mcp = mcp_url(state);
     orchestrator->options = *(const struct orchestrator_options *const *)settings;
     orchestrator->loop = loop->loop;
     orchestrator->http = loop->pool;
@@ -110,6 +134,7 @@ static void *orchestrator_init(const struct contract_loop *loop, const void *set
         !open_runtimes(orchestrator, &orchestrator->refused) ||
         !sockets_new(orchestrator, &orchestrator->sockets, &orchestrator->refused))
         log_error("%s", orchestrator->refused.text);
+    toolbox_init(orchestrator, loop->store);
     return orchestrator;
 }
 
@@ -135,15 +160,17 @@ static void begin(struct orchestrator *orchestrator) {
                                             .per_turn = options->per_turn,
                                             .keys = orchestrator->keys,
                                             .stall_ms = options->silence_ms});
-    orchestrator->talks = talks_new(&(struct talks_options){.loop = orchestrator->loop,
-                                                            .database = &orchestrator->queries,
-                                                            .driver = orchestrator->driver,
-                                                            .emit = on_emit,
-                                                            .ctx = orchestrator,
-                                                            .turns_max = options->turns,
-                                                            .wait_ms = options->wait_ms,
-                                                            .stale_ms = options->stale_ms,
-                                                            .on_usage = on_usage});
+    const struct talks_options talks = {.loop = orchestrator->loop,
+                                        .database = &orchestrator->queries,
+                                        .driver = orchestrator->driver,
+                                        .emit = on_emit,
+                                        .ctx = orchestrator,
+                                        .turns_max = options->turns,
+                                        .wait_ms = options->wait_ms,
+                                        .stale_ms = options->stale_ms,
+                                        .on_usage = on_usage};
+    orchestrator->talks = talks_new(&talks);
+    orchestrator->asks = agent_asks_new(&talks, orchestrator->talks);
     if (options->nats.len)
         orchestrator->outbox =
             outbox_new(orchestrator->loop, &orchestrator->queries, options->nats);
@@ -205,12 +232,15 @@ static void nothing(void *ctx) {
 }
 
 static void stop_talks(struct orchestrator *orchestrator) {
-    if (orchestrator->talks) talks_stop(orchestrator->talks, nothing, NULL);
+    if (!orchestrator->talks) return;
+    agent_asks_stop(orchestrator->asks);
+    talks_stop(orchestrator->talks, nothing, NULL);
 }
 
 static void orchestrator_cut(void *ctx) {
     struct orchestrator *orchestrator = ctx;
     stop_talks(orchestrator);
+    toolserver_cut(&orchestrator->endpoint.server);
     if (orchestrator->sockets) sockets_stop(orchestrator->sockets);
 }
 
@@ -229,10 +259,12 @@ static void orchestrator_done(void *ctx) {
     struct orchestrator *orchestrator = ctx;
     sockets_free(orchestrator->sockets);
     outbox_free(orchestrator->outbox);
+    agent_asks_free(orchestrator->asks);
     talks_free(orchestrator->talks);
     driver_free(orchestrator->driver);
     runtimes_free(orchestrator->runtimes);
     token_keys_free(orchestrator->keys);
+    text_done(&orchestrator->mcp);
     free(orchestrator);
 }
 
@@ -247,6 +279,7 @@ static const struct contract_listener listeners[] = {
 };
 
 static const struct contract_routes routes[] = {{"orchestrator", sockets_routes},
+                                                {"orchestrator", toolbox_routes},
                                                 {"orchestrator", orchestrator_routes}};
 
 const struct contract orchestrator_contract = {
@@ -257,6 +290,7 @@ const struct contract orchestrator_contract = {
     .routes = routes,
     .routes_count = ARRAY_LEN(routes),
     .settings = {.read = orchestrator_read, .drop = free},
+    .process = {.open = orchestrator_open, .close = free},
     .instance = {.init = orchestrator_init,
                  .serving = orchestrator_serving,
                  .stopping = orchestrator_stopping,

@@ -8,10 +8,13 @@
 #ifndef WEIR_ORCHESTRATOR_CONTRACT_H
 #define WEIR_ORCHESTRATOR_CONTRACT_H
 
+#include "base/text.h"
 #include "contract/contract.h"
+#include "orchestrator/mcp/endpoint.h"
 #include "orchestrator/options.h"
 #include "orchestrator/talks.h"
 
+struct agent_asks;
 struct outbox;
 struct sockets;
 
@@ -26,11 +29,14 @@ struct orchestrator {
     struct runtimes *runtimes;
     struct driver *driver;
     struct talks *talks;
-    struct outbox *outbox;   /* NULL: usage is not published */
-    struct sockets *sockets; /* NULL: they cannot be served */
-    struct timer idle;       /* while stopping: looks whether a talk is left */
-    bool open;               /* the database is asked */
-    bool known;              /* its tables are ours */
+    struct agent_asks *asks;
+    struct orchestrator_endpoint endpoint; /* of runtimes: tools and blueprints */
+    struct text mcp;                       /* its URL on this machine; empty: it has no port */
+    struct outbox *outbox;                 /* NULL: usage is not published */
+    struct sockets *sockets;               /* NULL: they cannot be served */
+    struct timer idle;                     /* while stopping: looks whether a talk is left */
+    bool open;                             /* the database is asked */
+    bool known;                            /* its tables are ours */
     bool stopping;
     struct err refused; /* why it cannot serve; no code: it can */
 };

@@ -229,17 +229,17 @@ static void send_message(struct route_call *call, void *ctx) {
 
 static void list_messages(struct route_call *call, void *ctx) {
     struct rest_call *rest = rest_new(call, ctx);
-    if (rest && rest_read_page(rest)) in_workspace(rest, rest_messages);
+    if (rest && rest_read_page(rest, REST_MESSAGES)) in_workspace(rest, rest_messages);
 }
 
 static void list_conversations(struct route_call *call, void *ctx) {
     struct rest_call *rest = rest_new(call, ctx);
-    if (rest) in_workspace(rest, rest_conversations);
+    if (rest && rest_read_page(rest, REST_LINES)) in_workspace(rest, rest_conversations);
 }
 
 static void list_agents(struct route_call *call, void *ctx) {
     struct rest_call *rest = rest_new(call, ctx);
-    if (rest) in_workspace(rest, rest_agents);
+    if (rest && rest_read_page(rest, REST_LINES)) in_workspace(rest, rest_agents);
 }
 
 static void usage_summary(struct route_call *call, void *ctx) {

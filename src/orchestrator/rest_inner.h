@@ -18,9 +18,11 @@ struct rest_call {
     void (*found)(struct rest_call *rest); /* the workspace is known */
     struct request request;
     struct talk *talk; /* NULL: none runs */
-    /* of a page of messages */
-    int64_t limit, before_us;
-    struct str before_id;
+    /* Of a page. */
+    int64_t limit;
+    int64_t from_number; /* of messages: microseconds; else what a list is ordered by first */
+    struct str from_id, from_text;
+    bool from; /* it goes on where another page has ended */
 };
 
 /* --- rest.c --------------------------------------------------------------------------------------- */
@@ -35,8 +37,11 @@ void rest_release(struct rest_call *rest);
 
 /* --- rest_read.c ------------------------------------------------------------------------------------ */
 
-/* Read scrollId and limit. False: it was refused. */
-bool rest_read_page(struct rest_call *rest);
+/* Read scrollId and limit; by default a page has `usual`, and at most `most`. False: it was
+ * refused. */
+bool rest_read_page(struct rest_call *rest, uint64_t usual, uint64_t most);
+#define REST_MESSAGES 50, 200
+#define REST_LINES 200, 1000
 void rest_messages(struct rest_call *rest);
 void rest_conversations(struct rest_call *rest);
 void rest_agents(struct rest_call *rest);

@@ -8,8 +8,7 @@
 #define CONTENT_MAX_BYTES (12 * MIB)
 #define DELEGATION_ID_MAX 80
 
-/* PostgreSQL's jsonb holds no NUL, which a runtime may say: it becomes U+FFFD. */
-static struct postgres_value json_value(struct buf *json) {
+struct postgres_value rows_json(struct buf *json) {
     for (size_t i = 0; i + 1 < json->len; i++) {
         if (json->at[i] != '\\') continue;
         bool nul = json->len - i >= 6 && memcmp(json->at + i + 1, "u0000", 5) == 0;
@@ -103,7 +102,7 @@ struct query *rows_tool(const struct rows_turn *turn, const struct turn_part *pa
     shown_tool_content(&content, tool);
     QUERY_STEP(query, upsert_tool, postgres_text(uuid_str(&tool->id)),
                postgres_text(turn->conversation), postgres_text(part->agent->id),
-               postgres_text(turn->id), json_value(&content));
+               postgres_text(turn->id), rows_json(&content));
     buf_done(&content);
     return query;
 }
@@ -181,14 +180,14 @@ static int64_t total_of(const struct event_usage *usage) {
     return usage->total > 0 ? usage->total : usage_sum(prompt, completion);
 }
 
-struct query *rows_usage(const struct rows_turn *turn, struct str event,
-                         const struct turn_part *part, struct str agent,
-                         const struct event_usage *usage) {
+struct query *rows_usage(const struct rows_turn *turn, const struct turn_part *part,
+                         const struct rows_usage *call) {
     struct query *query = query_new();
+    const struct event_usage *usage = call->usage;
     struct buf content;
-    QUERY_STEP(query, insert_usage, postgres_text(event), postgres_text(turn->user),
+    QUERY_STEP(query, insert_usage, postgres_text(call->event), postgres_text(turn->user),
                postgres_text(turn->workspace), postgres_text(turn->conversation),
-               postgres_text(uuid_str(&part->id)), postgres_text(agent),
+               postgres_text(call->message), postgres_text(call->agent),
                postgres_text(part->agent->id), postgres_text(usage->model),
                postgres_text(rows_provider(usage->model)), counted(usage->prompt),
                counted(usage->completion), counted(total_of(usage)), counted(usage->tool_use),
@@ -196,7 +195,7 @@ struct query *rows_usage(const struct rows_turn *turn, struct str event,
                postgres_text(turn->id));
     buf_init(&content, CONTENT_MAX_BYTES);
     shown_text_content(&content, buf_str(&part->text));
-    QUERY_STEP(query, update_partial, postgres_text(uuid_str(&part->id)), json_value(&content));
+    QUERY_STEP(query, update_partial, postgres_text(uuid_str(&part->id)), rows_json(&content));
     buf_done(&content);
     return query;
 }
@@ -240,7 +239,7 @@ static void add_part(struct query *query, const struct rows_turn *turn, const st
     buf_init(&content, CONTENT_MAX_BYTES);
     rows_part_content(&content, from, part);
     QUERY_STEP(query, finish_part, id, postgres_text(turn->conversation),
-               postgres_text(part->agent->id), postgres_text(turn->id), json_value(&content),
+               postgres_text(part->agent->id), postgres_text(turn->id), rows_json(&content),
                postgres_text(message_status_name(part->status)));
     buf_done(&content);
 }
@@ -305,7 +304,7 @@ static const char sweep[] =
     "updated_at = clock_timestamp() "
     "WHERE id IN (SELECT id FROM messages WHERE status = 'pending' AND "
     "updated_at < clock_timestamp() - make_interval(secs => $1::bigint / 1000.0) "
-    "ORDER BY updated_at LIMIT 500 FOR UPDATE SKIP LOCKED) "
+    "ORDER BY updated_at LIMIT 500 FOR UPDATE SKIP LOCKED) " /* ROWS_SWEEP_MAX */
     "RETURNING m.id, m.conversation_id, m.agent_id, m.status, m.turn_id), "
     "tools AS (UPDATE messages SET content = jsonb_set(content, '{state}', '\"failed\"') "
     "WHERE turn_id IN (SELECT turn_id FROM dead) AND content->>'type' = 'tool_status' AND "

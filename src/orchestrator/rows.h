@@ -50,10 +50,15 @@ struct query *rows_tool(const struct rows_turn *turn, const struct turn_part *pa
                         const struct turn_tool *tool);
 
 /* Count a model call: the event with its cost, the user's and the agent's counters, and what the
- * part has said so far. event: its id; it counts once. agent: the slug that the runtime named. */
-struct query *rows_usage(const struct rows_turn *turn, struct str event,
-                         const struct turn_part *part, struct str agent,
-                         const struct event_usage *usage);
+ * part has said so far. */
+struct rows_usage {
+    struct str event;   /* its id; it counts once */
+    struct str message; /* that it is counted for */
+    struct str agent;   /* the slug that the runtime named */
+    const struct event_usage *usage;
+};
+struct query *rows_usage(const struct rows_turn *turn, const struct turn_part *part,
+                         const struct rows_usage *call);
 
 /* The end: all parts and the delegations. The answer has the id and the times of each message in
  * its last step. */
@@ -66,12 +71,17 @@ bool rows_read_times(const struct postgres_request *answer, struct str message,
 /* The turns with these ids, apart by commas, still run. */
 struct query *rows_alive(struct str turns);
 
-/* End what a dead process has left: placeholders that nobody has touched for this long. Each row
+/* End what a dead process has left: placeholders that nobody has touched for this long, at most
+ * ROWS_SWEEP_MAX of them. Each row
  * of the answer is an id, a conversation, a workspace, an agent and a status. */
 struct query *rows_sweep(int64_t stale_ms);
+#define ROWS_SWEEP_MAX 500
 
 /* The vendor of a model, by its name: "openai", "anthropic", "bedrock", or empty. */
 struct str rows_provider(struct str model);
+
+/* PostgreSQL's jsonb holds no NUL, which a runtime may say: it becomes U+FFFD. */
+struct postgres_value rows_json(struct buf *json);
 
 /* Append the content of a part as it is stored. */
 void rows_part_content(struct buf *out, const struct turn *turn, const struct turn_part *part);

@@ -32,6 +32,7 @@ struct runtimes_options {
     struct str command;
     const struct token_keys *keys; /* of the health check; not needed */
     struct str key;                /* the signing key that a child gets; may be empty */
+    struct str mcp;                /* the URL of our tools, which it gets too; may be empty */
     uint64_t start_ms;             /* how long a child may take until it serves */
     uint64_t idle_ms;              /* how long it stays without a turn */
 };

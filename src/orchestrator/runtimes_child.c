@@ -34,7 +34,7 @@ extern char **environ;
 
 struct children {
     struct runtimes_options options;
-    struct text command, key;
+    struct text command, key, mcp;
     struct map *by_workspace; /* to struct own_runtime */
     struct list all;
     bool stopping;
@@ -239,6 +239,7 @@ struct start {
     const char **environment;
 };
 
+/* An endpoint that the operator names stays. */
 static bool inherited(const char *variable) {
     static const struct str ours[] = {
         STR_INIT("CRAWBL_MCP_SIGNING_KEY="), STR_INIT("CRAWBL_GRPC_LISTEN="),
@@ -270,6 +271,10 @@ static void set_environment(struct start *start, const struct own_runtime *own) 
     if (own->children->key.at)
         start->environment[at++] =
             keep(start, "CRAWBL_MCP_SIGNING_KEY=", text_str(own->children->key));
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): it is never set */
+    if (own->children->mcp.len && !getenv("CRAWBL_MCP_ENDPOINT"))
+        start->environment[at++] =
+            keep(start, "CRAWBL_MCP_ENDPOINT=", text_str(own->children->mcp));
 }
 
 static bool set_words(struct start *start, const struct own_runtime *own, struct err *e) {
@@ -355,6 +360,7 @@ static bool children_open(const struct runtimes_options *options, void **ret, st
     children->options = *options;
     children->command = text_copy(options->command);
     if (options->key.len) children->key = text_copy(options->key);
+    if (options->mcp.len) children->mcp = text_copy(options->mcp);
     children->by_workspace = map_new();
     list_init(&children->all);
     *ret = children;
@@ -430,6 +436,7 @@ static void children_close(void *ctx) {
     struct children *children = ctx;
     map_free(children->by_workspace);
     text_done(&children->command);
+    text_done(&children->mcp);
     text_wipe(&children->key);
     free(children);
 }

@@ -2,15 +2,19 @@
 
 #include "base/arena.h"
 #include "base/id.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "orchestrator/request.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define NAMESPACE STR("/v1")
 #define JSON_MAX_BYTES (4 * MIB)
 #define ARENA_MAX_BYTES (8 * MIB)
 #define WORKSPACES_MAX 64
+/* Requests of one client that wait for the database or a talk; one that has more is cut off. */
+#define ASKED_MAX 64
 
 struct sockets {
     struct orchestrator *orchestrator;
@@ -28,6 +32,7 @@ struct client {
     struct text user, workspace;    /* as struct orchestrator_caller */
     struct talk *talk;              /* NULL: none runs */
     struct asked *talks_for;        /* the request that it answers */
+    size_t asked_count;             /* requests that wait */
 };
 
 /* A request of a client, while the database or a talk is asked. */
@@ -37,7 +42,7 @@ struct asked {
     struct request request;
     struct str message; /* with the questions; of message.answers */
     struct str answers; /* JSON */
-    bool stored;
+    int64_t ack;        /* that the client wants; -1: none */
 };
 
 /* --- clients ------------------------------------------------------------------------------------ */
@@ -49,9 +54,12 @@ static void client_unref(struct client *client) {
     free(client);
 }
 
-static struct asked *asked_new(struct client *client) {
+static struct asked *asked_new(struct client *client, int64_t ack) {
     struct asked *asked = MEM_NEW(struct asked);
     asked->client = client;
+    asked->ack = ack;
+    if (++client->asked_count > ASKED_MAX && client->socket)
+        socketio_disconnect(client->socket);
     asked->arena = arena_new(ARENA_MAX_BYTES);
     client->refs++;
     return asked;
@@ -60,6 +68,7 @@ static struct asked *asked_new(struct client *client) {
 static void asked_free(struct asked *asked) {
     struct client *client = asked->client;
     if (client->talks_for == asked) client->talks_for = NULL;
+    client->asked_count--;
     arena_free(asked->arena);
     free(asked);
     client_unref(client);
@@ -79,6 +88,8 @@ static struct workspace_question question_of(const struct client *client, struct
 }
 
 static void refuse(struct socketio_socket *socket) {
+    log_often(LOG_INFO, "a Socket.IO client at " STR_FMT " does not prove who it is",
+              STR_ARG(socketio_peer(socket)));
     socketio_refuse(socket, STR("unauthorized"), STR("\"missing authentication\""));
 }
 
@@ -90,6 +101,7 @@ static void on_connect(struct socketio_socket *socket, struct json auth, void *c
     struct str header = socketio_header(socket, STR("authorization"));
     struct buf bearer;
     struct err e;
+    assert(socketio_loop(socket) == sockets->orchestrator->loop);
     buf_init(&bearer, 8 * KIB);
     if (header.len) {
         buf_append(&bearer, header);
@@ -161,11 +173,28 @@ static void subscription_end(struct subscription *subscription) {
         buf_printf(&json, "{\"workspace_ids\":[" STR_FMT "]}",
                    STR_ARG(buf_str(&subscription->owned)));
         socketio_send(client->socket, STR("workspace.subscribed"), buf_str(&json));
+        socketio_ack(client->socket, subscription->asked->ack, buf_str(&json));
         buf_done(&json);
+    } else if (client->socket) {
+        socketio_ack(client->socket, subscription->asked->ack, STR("{\"workspace_ids\":[]}"));
     }
     buf_done(&subscription->owned);
     asked_free(subscription->asked);
     free(subscription);
+}
+
+static void add_owned(struct subscription *subscription, struct str workspace) {
+    if (subscription->owned.len) buf_append_byte(&subscription->owned, ',');
+    json_put_str(&subscription->owned, workspace);
+}
+
+static bool has_joined(const struct socketio_socket *socket, struct str workspace) {
+    struct buf room;
+    buf_init(&room, KIB);
+    room_of(workspace, &room);
+    bool joined = socketio_is_in(socket, buf_str(&room));
+    buf_done(&room);
+    return joined;
 }
 
 static void on_owned(struct workspace *found, const struct err *failed, void *ctx) {
@@ -176,10 +205,7 @@ static void on_owned(struct workspace *found, const struct err *failed, void *ct
         struct buf room;
         buf_init(&room, KIB);
         room_of(found->id, &room);
-        if (socketio_join(client->socket, buf_str(&room))) {
-            if (subscription->owned.len) buf_append_byte(&subscription->owned, ',');
-            json_put_str(&subscription->owned, found->id);
-        }
+        if (socketio_join(client->socket, buf_str(&room))) add_owned(subscription, found->id);
         buf_done(&room);
     }
     workspace_unref(found);
@@ -193,7 +219,7 @@ static void on_subscribe(struct socketio_socket *socket, const struct socketio_m
     struct json_reader reader = json_enter(json_find(message->data, STR("workspace_ids")));
     struct json item;
     (void)ctx;
-    subscription->asked = asked_new(client);
+    subscription->asked = asked_new(client, message->ack);
     subscription->left = 1;
     buf_init(&subscription->owned, JSON_MAX_BYTES);
     for (size_t i = 0; i < WORKSPACES_MAX && json_next_item(&reader, &item); i++) {
@@ -201,6 +227,10 @@ static void on_subscribe(struct socketio_socket *socket, const struct socketio_m
         if (!json_str(item, subscription->asked->arena, &id)) continue;
         const struct workspace_question question = question_of(client, id, STR_EMPTY);
         if (!question.id.len) continue;
+        if (has_joined(socket, id)) { /* it was found to be the user's before */
+            add_owned(subscription, id);
+            continue;
+        }
         subscription->left++;
         workspace_find(&client->sockets->orchestrator->queries, &question, on_owned,
                        subscription);
@@ -224,8 +254,13 @@ static void on_unsubscribe(struct socketio_socket *socket,
 
 /* --- messages --------------------------------------------------------------------------------------- */
 
-static void send_event(struct client *client, const char *event, const struct buf *json) {
-    if (client->socket) socketio_send(client->socket, str_from(event), buf_str(json));
+/* As the event of the sheet, and as the acknowledgement if the client wants one. */
+static void send_answer(struct asked *asked, const char *event, const struct buf *json) {
+    struct socketio_socket *socket = asked->client->socket;
+    if (!socket) return;
+    socketio_send(socket, str_from(event), buf_str(json));
+    socketio_ack(socket, asked->ack, buf_str(json));
+    asked->ack = -1; /* a later failure is an event only */
 }
 
 static void tell_error(struct asked *asked, const char *text) {
@@ -241,7 +276,7 @@ static void tell_error(struct asked *asked, const char *text) {
         json_member_str(&writer, "conversation_id", asked->request.conversation);
     json_member_str(&writer, "error", str_from(text));
     json_close(&writer);
-    send_event(asked->client, answers ? "message.answers.error" : "message.send.error", &json);
+    send_answer(asked, answers ? "message.answers.error" : "message.send.error", &json);
     buf_done(&json);
 }
 
@@ -249,7 +284,6 @@ static void on_stored(struct str message, void *ctx) {
     struct asked *asked = ctx;
     bool answers = asked->message.len > 0;
     struct buf json;
-    asked->stored = true;
     buf_init(&json, JSON_MAX_BYTES);
     struct json_writer writer = json_writer(&json);
     json_open_object(&writer);
@@ -258,7 +292,7 @@ static void on_stored(struct str message, void *ctx) {
     if (!answers) json_member_str(&writer, "conversation_id", asked->request.conversation);
     json_member_str(&writer, "status", answers ? STR("recorded") : STR("sent"));
     json_close(&writer);
-    send_event(asked->client, answers ? "message.answers.ack" : "message.send.ack", &json);
+    send_answer(asked, answers ? "message.answers.ack" : "message.send.ack", &json);
     buf_done(&json);
 }
 
@@ -313,7 +347,7 @@ static bool read_request(struct asked *asked, struct json data) {
 
 static void on_send(struct socketio_socket *socket, const struct socketio_message *message,
                     void *ctx) {
-    struct asked *asked = asked_new(socketio_user(socket));
+    struct asked *asked = asked_new(socketio_user(socket), message->ack);
     const struct request *request = &asked->request;
     (void)ctx;
     if (!read_request(asked, message->data))
@@ -326,61 +360,6 @@ static void on_send(struct socketio_socket *socket, const struct socketio_messag
 }
 
 /* --- answers to questions ------------------------------------------------------------------------------ */
-
-static struct json with_id(struct json list, const char *key, struct json id,
-                           struct arena *arena) {
-    struct json_reader reader = json_enter(list);
-    struct json item;
-    struct str wanted, found;
-    if (!json_str(id, arena, &wanted)) return (struct json){.kind = JSON_NONE};
-    while (json_next_item(&reader, &item)) {
-        if (json_str(json_find(item, str_from(key)), arena, &found) && str_equal(found, wanted))
-            return item;
-    }
-    return (struct json){.kind = JSON_NONE};
-}
-
-static void append_choice(struct json question, struct json answer, struct arena *arena,
-                          struct buf *out) {
-    struct json_reader reader = json_enter(json_find(answer, STR("option_ids")));
-    struct json id;
-    bool any = false;
-    while (json_next_item(&reader, &id)) {
-        struct json option = with_id(json_find(question, STR("options")), "id", id, arena);
-        if (option.kind == JSON_NONE) continue;
-        if (any) buf_append(out, STR(", "));
-        any = json_text(json_find(option, STR("label")), out) || any;
-    }
-    struct json custom = json_find(answer, STR("custom_text"));
-    if (custom.kind == JSON_STRING && custom.raw.len > 2) {
-        if (any) buf_append(out, STR(", "));
-        (void)json_text(custom, out);
-    }
-}
-
-static void append_answers(struct json questions, struct json answers, struct arena *arena,
-                           struct buf *out) {
-    struct json_reader reader = json_enter(questions);
-    struct json question;
-    while (json_next_item(&reader, &question)) {
-        struct json answer =
-            with_id(answers, "question_id", json_find(question, STR("id")), arena);
-        if (answer.kind == JSON_NONE) continue;
-        if (out->len) buf_append_byte(out, '\n');
-        (void)json_text(json_find(question, STR("prompt")), out);
-        buf_append(out, STR(": "));
-        append_choice(question, answer, arena, out);
-    }
-}
-
-void sockets_answer_text(struct json content, struct json answers, struct buf *out) {
-    struct arena *arena = arena_new(ARENA_MAX_BYTES);
-    struct json_reader reader = json_enter(json_find(content, STR("turns")));
-    struct json turn;
-    while (json_next_item(&reader, &turn))
-        append_answers(json_find(turn, STR("questions")), answers, arena, out);
-    arena_free(arena);
-}
 
 static const char record_answers[] =
     "UPDATE messages SET content = jsonb_set(content, '{answers}', $3::jsonb), "
@@ -416,7 +395,7 @@ static void on_recorded(const struct postgres_request *answer, const struct err 
 static void on_answers(struct socketio_socket *socket, const struct socketio_message *message,
                        void *ctx) {
     struct client *client = socketio_user(socket);
-    struct asked *asked = asked_new(client);
+    struct asked *asked = asked_new(client, message->ack);
     struct json answers = json_find(message->data, STR("answers"));
     (void)ctx;
     bool read =

@@ -105,5 +105,33 @@ static const char *const first[] = {
     0,
 };
 
-const struct tables_step tables_steps[] = {{first}};
+#define TOKENS                                                                                 \
+    "prompt_tokens bigint NOT NULL DEFAULT 0, completion_tokens bigint NOT NULL DEFAULT 0, "   \
+    "total_tokens bigint NOT NULL DEFAULT 0, tool_use_prompt_tokens bigint NOT NULL DEFAULT "  \
+    "0, thoughts_tokens bigint NOT NULL DEFAULT 0, cached_tokens bigint NOT NULL DEFAULT 0, "  \
+    "cost_usd numeric(18,6) NOT NULL DEFAULT 0"
+
+static const char *const second[] = {
+    "CREATE INDEX agent_messages_running ON agent_messages (updated_at) WHERE status = "
+    "'running'",
+    "CREATE INDEX conversations_page ON conversations (workspace_id, (type <> 'swarm'), title, "
+    "id)",
+    "CREATE INDEX conversations_order ON conversations (workspace_id, updated_at DESC, id)",
+
+    /* What `weir usage --from nats` has taken from the stream. */
+    "CREATE TABLE llm_usage (event_id text PRIMARY KEY, event_time timestamptz NOT NULL, "
+    "user_id text NOT NULL, workspace_id text NOT NULL, conversation_id text NOT NULL, "
+    "message_id text NOT NULL, agent_id text NOT NULL, agent_db_id text NOT NULL, "
+    "model text NOT NULL, provider text NOT NULL, " TOKENS ", "
+    "call_sequence bigint NOT NULL DEFAULT 0, turn_id text NOT NULL, session_id text NOT NULL)",
+    "CREATE INDEX llm_usage_time ON llm_usage (event_time)",
+    "CREATE TABLE llm_usage_daily (day date NOT NULL, user_id text NOT NULL, "
+    "workspace_id text NOT NULL, agent_id text NOT NULL, model text NOT NULL, "
+    "calls bigint NOT NULL DEFAULT 0, " TOKENS
+    ", PRIMARY KEY (day, user_id, workspace_id, agent_id, model))",
+    "CREATE INDEX llm_usage_daily_user ON llm_usage_daily (user_id, day)",
+    0,
+};
+
+const struct tables_step tables_steps[] = {{first}, {second}};
 const size_t tables_newest = sizeof(tables_steps) / sizeof(tables_steps[0]);

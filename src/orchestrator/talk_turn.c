@@ -160,9 +160,11 @@ static void show_usage(struct talk_turn *turn, const struct turn_effect *effect)
     shown_usage(&event.json, effect->text, conversation_of(turn), uuid_str(&effect->part->id),
                 effect->usage);
     event_end(&event);
-    talk_query(turn->talk,
-               rows_usage(&rows, uuid_str(&id), effect->part, effect->text, effect->usage),
-               QUERY_STEADFAST, on_usage);
+    const struct rows_usage call = {.event = uuid_str(&id),
+                                    .message = uuid_str(&effect->part->id),
+                                    .agent = effect->text,
+                                    .usage = effect->usage};
+    talk_query(turn->talk, rows_usage(&rows, effect->part, &call), QUERY_STEADFAST, on_usage);
 }
 
 static void show_new(struct talk_turn *turn, const struct turn_effect *effect) {

@@ -340,6 +340,7 @@ static void on_swept(const struct postgres_request *answer, const struct err *fa
         log_warning("%zu messages were left unfinished by a process that has ended",
                     rows.count);
     for (size_t i = 0; i < rows.count; i++) show_dead(talks, rows, i);
+    if (rows.count >= ROWS_SWEEP_MAX && !talks->stopped) timer_start(&talks->sweep, 0);
     talks->asking--;
     talks_check_stopped(talks);
 }

@@ -87,6 +87,22 @@ struct talk *talk_start(struct talks *talks, const struct talk_request *request,
 /* No callback follows. Its turns end, and what was said is stored. */
 void talk_cancel(struct talk *talk);
 
+/* --- who asks another agent ----------------------------------------------------------------- */
+
+/* The agent that a tool call is from. */
+struct talk_asker {
+    struct str agent;    /* its slug */
+    struct uuid message; /* of that agent, in which it asks */
+    struct str root;     /* the user's message that the turn answers */
+};
+
+/* The turn of this conversation whose agent is asking `slug` this. Each call is found once. The
+ * texts are borrowed from the talk.
+ * False: none is; ret_turns says whether any turn of the conversation runs. */
+MUST_CHECK bool talks_claim(struct talks *talks, const struct workspace *workspace,
+                            struct str slug, struct str message, struct talk_asker *ret,
+                            bool *ret_turns);
+
 /* Append `text` without the mentions, and without the blanks that are left over. */
 void talk_without_mentions(struct str text, const struct talk_mention *mentions, size_t count,
                            struct buf *out);

@@ -15,6 +15,8 @@
 
 /* The tool with which an agent hands the turn over. */
 #define TRANSFER_TOOL "transfer_to_agent"
+/* The tool with which it asks another one and goes on. */
+#define ASK_TOOL "send_message_to_agent"
 
 /* Append what `tool` asks, or nothing. args_json: any text; what is no object has no members. */
 void tool_line_query(struct str tool, struct str args_json, struct buf *out);

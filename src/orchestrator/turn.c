@@ -1,8 +1,10 @@
 #include "orchestrator/turn.h"
 
+#include "base/arena.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "orchestrator/tool_line.h"
+#include "wire/json.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -11,6 +13,7 @@
 
 #define SILENCE STR("[SILENT]")
 #define LINE_MAX_BYTES (64 * KIB)
+#define ASK_MAX_BYTES (256 * KIB)
 
 struct turn {
     struct turn_options options;
@@ -290,6 +293,7 @@ static void show_call(struct turn_tool *tool, struct str args_json) {
 }
 
 static void tool_done(struct turn_tool *tool) {
+    text_done(&tool->asks);
     text_done(&tool->call_id);
     text_done(&tool->tool);
     text_done(&tool->query);
@@ -306,6 +310,8 @@ static void take_call(struct turn *turn, const struct converse_event *event) {
                                .call_id = kept(event->call_id),
                                .tool = kept(event->tool)};
     turn->speaker = tool->part;
+    if (str_equal(event->tool, STR(ASK_TOOL)) && event->args.len <= ASK_MAX_BYTES)
+        tool->asks = text_copy(event->args);
     show_call(tool, event->args);
     emit(turn, &(struct turn_effect){.kind = TURN_TOOL, .part = part, .tool = tool});
 }
@@ -321,6 +327,31 @@ static void take_result(struct turn *turn, const struct converse_event *event) {
                        .kind = TURN_TOOL, .part = &turn->parts[tool->part], .tool = tool});
         return;
     }
+}
+
+static bool asks_for(const struct turn_tool *tool, struct str slug, struct str message) {
+    struct arena *arena = arena_new(2 * ASK_MAX_BYTES);
+    struct json args;
+    struct str to, text;
+    struct err e;
+    bool same = tool->state == TURN_TOOL_RUNNING && !tool->claimed && tool->asks.len &&
+                json_read(text_str(tool->asks), &args, &e) &&
+                json_str(json_find(args, STR("agent_slug")), arena, &to) &&
+                json_str(json_find(args, STR("message")), arena, &text) &&
+                str_equal(to, slug) && str_equal(text, message);
+    arena_free(arena);
+    return same;
+}
+
+const struct turn_part *turn_claim(struct turn *turn, struct str slug, struct str message) {
+    if (turn_ended(turn)) return NULL;
+    for (size_t i = 0; i < turn->tool_count; i++) {
+        struct turn_tool *tool = &turn->tools[i];
+        if (!asks_for(tool, slug, message)) continue;
+        tool->claimed = true;
+        return &turn->parts[tool->part];
+    }
+    return NULL;
 }
 
 static void take_usage(struct turn *turn, const struct converse_event *event) {

@@ -59,6 +59,8 @@ struct turn_tool {
     struct uuid id;
     bool stored; /* it has a row */
     struct text call_id, tool, query, args;
+    struct text asks; /* of ASK_TOOL: its whole arguments; else none */
+    bool claimed;     /* by turn_claim() */
     enum turn_tool_state state;
 };
 
@@ -141,6 +143,9 @@ size_t turn_part_count(const struct turn *turn);
 const struct turn_part *turn_part_at(const struct turn *turn, size_t index);
 size_t turn_tool_count(const struct turn *turn);
 const struct turn_tool *turn_tool_at(const struct turn *turn, size_t index);
+/* The agent that is asking `slug` this through ASK_TOOL now, as its part. Each of its calls is
+ * found once. NULL: none is. */
+const struct turn_part *turn_claim(struct turn *turn, struct str slug, struct str message);
 /* Whether the primary has handed over; its message is then a delegation. */
 bool turn_delegated(const struct turn *turn);
 /* To whom it handed over first; NULL: to none. */

@@ -249,3 +249,10 @@ size_t workspace_agent(const struct workspace *workspace, struct str id) {
     }
     return workspace->agent_count;
 }
+
+size_t workspace_agent_named(const struct workspace *workspace, struct str slug) {
+    for (size_t i = 0; i < workspace->agent_count; i++) {
+        if (str_equal(workspace->agents[i].slug, slug)) return i;
+    }
+    return workspace->agent_count;
+}

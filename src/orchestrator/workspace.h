@@ -30,6 +30,7 @@ void workspace_unref(struct workspace *workspace); /* accepts NULL */
 /* An index, or agent_count. */
 size_t workspace_manager(const struct workspace *workspace);
 size_t workspace_agent(const struct workspace *workspace, struct str id);
+size_t workspace_agent_named(const struct workspace *workspace, struct str slug);
 
 struct workspace_question {
     struct str user, id;

@@ -41,14 +41,14 @@ static bool find_all(void *library) {
     return true;
 }
 
-static void load(void) {
+static void postgres_libpq_load(void) {
     void *library;
     bool good = libpq_open(&library) && find_all(library);
     (void)good; /* the result is in `failed` */
 }
 
 bool libpq_load(const struct libpq **ret, struct err *e) {
-    pthread_once(&once, load);
+    pthread_once(&once, postgres_libpq_load);
     if (failed.code != ERR_NONE) {
         *e = failed;
         return false;

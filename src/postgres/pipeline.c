@@ -31,7 +31,7 @@ struct pipeline {
 
 static void on_ready(uv_poll_t *poll, int status, int events);
 
-static void watch(struct pipeline *pipeline, int events) {
+static void pipeline_watch(struct pipeline *pipeline, int events) {
     if (pipeline->closed || events == pipeline->events) return;
     pipeline->events = events;
     uv_poll_start(&pipeline->poll, events, on_ready);
@@ -61,7 +61,7 @@ static void flush_now(void *ctx) {
         pipeline_break(pipeline);
         return;
     }
-    watch(pipeline, left ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+    pipeline_watch(pipeline, left ? UV_READABLE | UV_WRITABLE : UV_READABLE);
 }
 
 static bool send_prepared(struct pipeline *pipeline, struct postgres_request *request,
@@ -245,7 +245,7 @@ struct pipeline *pipeline_new(struct loop *loop, PGconn *conn,
     int failed = uv_poll_init(loop_uv(loop), &pipeline->poll, pipeline->pq->PQsocket(conn));
     assert(failed == 0); /* a fresh descriptor */
     (void)failed;
-    watch(pipeline, UV_READABLE);
+    pipeline_watch(pipeline, UV_READABLE);
     return pipeline;
 }
 

@@ -161,8 +161,8 @@ static void send_again(void *ctx) {
 }
 
 /* Its on_done follows with fail_refused(). */
-static void refuse(struct postgres *postgres, struct postgres_request *request,
-                   enum err_code code, const char *text) {
+static void postgres_refuse(struct postgres *postgres, struct postgres_request *request,
+                            enum err_code code, const char *text) {
     list_remove(&request->link);
     err_set(&request->failed, code, "%s", text);
     request_move(request, POSTGRES_FAILING);
@@ -192,8 +192,8 @@ void postgres_ask(struct postgres *postgres, struct postgres_request *request) {
         send_waiting(postgres);
         return;
     }
-    refuse(postgres, request, ERR_UNAVAILABLE,
-           "PostgreSQL: too many requests wait for it; try again later");
+    postgres_refuse(postgres, request, ERR_UNAVAILABLE,
+                    "PostgreSQL: too many requests wait for it; try again later");
     loop_defer(postgres->options.loop, &postgres->fail);
 }
 
@@ -219,12 +219,13 @@ static void fail_waiting(struct postgres *postgres, uint64_t now_ms) {
         struct postgres_request *request = CONTAINER_OF(link, struct postgres_request, link);
         if (!waited_too_long(postgres, request, now_ms)) continue;
         if (request->met_others)
-            refuse(postgres, request, ERR_ABORTED,
-                   "PostgreSQL: others came between again and again; try again later");
+            postgres_refuse(postgres, request, ERR_ABORTED,
+                            "PostgreSQL: others came between again and again; try again later");
         else
-            refuse(postgres, request, ERR_UNAVAILABLE,
-                   postgres->why.code != ERR_NONE ? postgres->why.text
-                                                  : "PostgreSQL: it did not answer in time");
+            postgres_refuse(postgres, request, ERR_UNAVAILABLE,
+                            postgres->why.code != ERR_NONE
+                                ? postgres->why.text
+                                : "PostgreSQL: it did not answer in time");
     }
     fail_refused(postgres);
 }
@@ -266,7 +267,7 @@ static void broken(const struct err *why, bool untouched, void *ctx) {
     lose(ctx, why, untouched);
 }
 
-static void tell_state(struct postgres *postgres, const struct err *failed) {
+static void report_state(struct postgres *postgres, const struct err *failed) {
     if (postgres->options.on_state) postgres->options.on_state(failed, postgres->options.ctx);
 }
 
@@ -277,10 +278,10 @@ static void try_again_later(struct postgres *postgres) {
     postgres->attempts++;
     postgres_move(postgres, POSTGRES_PAUSED);
     timer_start(&postgres->pause, jittered(postgres, pause_ms));
-    tell_state(postgres, &postgres->why);
+    report_state(postgres, &postgres->why);
 }
 
-static void release(void *ctx) {
+static void postgres_release(void *ctx) {
     struct postgres *postgres = ctx;
     if (--postgres->holds > 0) return;
     task_fn *closed = postgres->closed;
@@ -294,7 +295,7 @@ static void release(void *ctx) {
 static void on_logged_in(void *ctx) {
     struct postgres *postgres = CONTAINER_OF(ctx, struct postgres, login);
     if (postgres->state == POSTGRES_CLOSED) {
-        release(postgres);
+        postgres_release(postgres);
         return;
     }
     if (!postgres->login.conn) {
@@ -310,7 +311,7 @@ static void on_logged_in(void *ctx) {
     postgres->draining = false;
     postgres->why.code = ERR_NONE;
     postgres_move(postgres, POSTGRES_READY);
-    tell_state(postgres, NULL);
+    report_state(postgres, NULL);
     send_waiting(postgres);
 }
 
@@ -341,7 +342,7 @@ static void refuse_final(struct postgres *postgres, struct postgres_request *req
         size_t len = strlen(e.text);
         snprintf(e.text + len, sizeof(e.text) - len, "; %s", means.fix);
     }
-    refuse(postgres, request, means.code, e.text);
+    postgres_refuse(postgres, request, means.code, e.text);
 }
 
 /* Its transaction was undone through no fault of its own. */
@@ -362,7 +363,7 @@ static void settle_lost(struct postgres *postgres, struct postgres_request *requ
     } else {
         snprintf(text, sizeof(text), "%s; whether the request took effect is not known",
                  postgres->why.text);
-        refuse(postgres, request, ERR_OUTCOME_UNKNOWN, text);
+        postgres_refuse(postgres, request, ERR_OUTCOME_UNKNOWN, text);
     }
 }
 
@@ -456,9 +457,9 @@ static void refuse_all(struct postgres *postgres, struct list *requests, bool se
     LIST_EACH(requests, link) {
         struct postgres_request *request = CONTAINER_OF(link, struct postgres_request, link);
         bool doubt = sent && !request->repeatable && !request->aborted;
-        refuse(postgres, request, doubt ? ERR_OUTCOME_UNKNOWN : ERR_UNAVAILABLE,
-               doubt ? "PostgreSQL: the connection was closed before the answer came"
-                     : "PostgreSQL: the connection is closed");
+        postgres_refuse(postgres, request, doubt ? ERR_OUTCOME_UNKNOWN : ERR_UNAVAILABLE,
+                        doubt ? "PostgreSQL: the connection was closed before the answer came"
+                              : "PostgreSQL: the connection is closed");
     }
 }
 
@@ -467,7 +468,7 @@ static void postgres_closing(struct postgres *postgres) {
     if (postgres->pipeline) {
         postgres->holds++;
         refuse_all(postgres, pipeline_sent(postgres->pipeline), true);
-        pipeline_close(postgres->pipeline, release, postgres);
+        pipeline_close(postgres->pipeline, postgres_release, postgres);
         postgres->pipeline = NULL;
     }
     if (!job_cancel(&postgres->job)) postgres->holds++;
@@ -485,5 +486,5 @@ void postgres_close(struct postgres *postgres, task_fn *closed, void *ctx) {
     postgres_closing(postgres);
     refuse_all(postgres, &postgres->waiting, false);
     fail_refused(postgres);
-    loop_post(postgres->options.loop, &postgres->mail, release, postgres);
+    loop_post(postgres->options.loop, &postgres->mail, postgres_release, postgres);
 }

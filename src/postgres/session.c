@@ -138,8 +138,8 @@ static bool await_result(struct postgres_session *session, PGresult **ret, struc
 
 /* --- statements --------------------------------------------------------------------------------- */
 
-static bool prepare(struct postgres_session *session, const struct postgres_step *step,
-                    const struct encoded *encoded, const char *name, struct err *e) {
+static bool session_prepare(struct postgres_session *session, const struct postgres_step *step,
+                            const struct encoded *encoded, const char *name, struct err *e) {
     PGresult *result;
     if (!session->pq->PQsendPrepare(session->conn, name, step->sql, (int)step->value_count,
                                     encoded->types))
@@ -162,7 +162,7 @@ bool postgres_session_ask(struct postgres_session *session, const struct postgre
     unsigned number =
         statements_number(&session->statements, step->sql, encode_types(step), &is_new);
     statement_name(number, name);
-    if (is_new && !prepare(session, step, &encoded, name, e)) {
+    if (is_new && !session_prepare(session, step, &encoded, name, e)) {
         statements_forget(&session->statements, number);
         return false;
     }

@@ -452,9 +452,9 @@ static bool write_output(struct json_writer *w, struct str effort, struct str sc
     return true;
 }
 
-static bool write_body(const struct dialect_settings *settings,
-                       const struct provider_request *request, const struct prompt *prompt,
-                       struct buf *out, struct err *e) {
+static bool anthropic_write_body(const struct dialect_settings *settings,
+                                 const struct provider_request *request,
+                                 const struct prompt *prompt, struct buf *out, struct err *e) {
     struct str model = body_model(settings, request);
     static const struct model_options none = MODEL_OPTIONS_NONE;
     const struct model_options *options = request->options ? request->options : &none;
@@ -485,7 +485,7 @@ static bool anthropic_body(const struct dialect_settings *settings,
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "no model is named; set one, 'claude-sonnet-4-5' for example");
     if (!prompt_init(&prompt, request, STR("anthropic"), e)) return false;
-    bool fine = write_body(settings, request, &prompt, out, e);
+    bool fine = anthropic_write_body(settings, request, &prompt, out, e);
     prompt_done(&prompt);
     return fine;
 }

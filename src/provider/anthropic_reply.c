@@ -29,6 +29,8 @@ enum block {
     BLOCK_CALL,
 };
 
+struct delta;
+
 struct stop_reason {
     struct str name;
     enum reply_outcome outcome;
@@ -55,6 +57,7 @@ struct anthropic_reply {
     struct buf signature;      /* of thinking */
     struct buf id, name, args; /* of a call */
     bool call_waits;           /* its block has ended and it is not reported yet */
+    const struct delta *like;  /* what the template carries */
     struct buf content;        /* the blocks so far, in the form to send back: "{...},{...}" */
     bool thought, called;      /* `content` has thinking; it has calls */
     struct buf ids;            /* of the calls in `content`, each between two line breaks */
@@ -102,6 +105,7 @@ static void anthropic_reply_free(struct reply *base) {
     buf_done(&reply->ids);
     buf_done(&reply->stop_name);
     buf_done(&reply->stop_why);
+    json_template_done(&base->like);
     free(reply);
 }
 
@@ -270,41 +274,58 @@ static bool on_block_stop(struct anthropic_reply *reply, struct json event) {
     return true;
 }
 
-static void add_text(struct anthropic_reply *reply, struct json delta) {
-    anthropic_reply_tell(reply, REPLY_TEXT, json_find(delta, STR("text")));
+static void add_text(struct anthropic_reply *reply, struct json text) {
+    anthropic_reply_tell(reply, REPLY_TEXT, text);
 }
 
-static void add_thinking(struct anthropic_reply *reply, struct json delta) {
-    anthropic_reply_tell(reply, REPLY_THINKING, json_find(delta, STR("thinking")));
+static void add_thinking(struct anthropic_reply *reply, struct json text) {
+    anthropic_reply_tell(reply, REPLY_THINKING, text);
 }
 
-static void add_signature(struct anthropic_reply *reply, struct json delta) {
-    json_text(json_find(delta, STR("signature")), &reply->signature);
+static void add_signature(struct anthropic_reply *reply, struct json text) {
+    json_text(text, &reply->signature);
 }
 
-static void add_args(struct anthropic_reply *reply, struct json delta) {
-    json_text(json_find(delta, STR("partial_json")), &reply->args);
+static void add_args(struct anthropic_reply *reply, struct json text) {
+    json_text(text, &reply->args);
 }
 
 /* A delta counts only in a block of its own kind. Others (citations) are ignored. */
-static const struct {
+static const struct delta {
     struct str type;
     enum block kind;
-    void (*add)(struct anthropic_reply *reply, struct json delta);
+    struct str member; /* with the text to add */
+    void (*add)(struct anthropic_reply *reply, struct json text);
 } deltas[] = {
-    {STR_INIT("text_delta"), BLOCK_TEXT, add_text},
-    {STR_INIT("thinking_delta"), BLOCK_THINKING, add_thinking},
-    {STR_INIT("signature_delta"), BLOCK_THINKING, add_signature},
-    {STR_INIT("input_json_delta"), BLOCK_CALL, add_args},
+    {STR_INIT("text_delta"), BLOCK_TEXT, STR_INIT("text"), add_text},
+    {STR_INIT("thinking_delta"), BLOCK_THINKING, STR_INIT("thinking"), add_thinking},
+    {STR_INIT("signature_delta"), BLOCK_THINKING, STR_INIT("signature"), add_signature},
+    {STR_INIT("input_json_delta"), BLOCK_CALL, STR_INIT("partial_json"), add_args},
 };
 
-static bool on_block_delta(struct anthropic_reply *reply, struct json event) {
-    struct json delta = json_find(event, STR("delta"));
-    struct json type = json_find(delta, STR("type"));
+static const struct delta *delta_of(const struct anthropic_reply *reply, struct json type) {
     for (size_t i = 0; i < ARRAY_LEN(deltas); i++) {
-        if (reply->open == deltas[i].kind && json_is(type, deltas[i].type))
-            deltas[i].add(reply, delta);
+        if (reply->open == deltas[i].kind && json_is(type, deltas[i].type)) return &deltas[i];
     }
+    return NULL;
+}
+
+static bool on_block_delta(struct anthropic_reply *reply, struct json event) {
+    struct json object = json_find(event, STR("delta"));
+    const struct delta *delta = delta_of(reply, json_find(object, STR("type")));
+    if (!delta) return true;
+    struct json text = json_find(object, delta->member);
+    delta->add(reply, text);
+    reply->like = delta;
+    json_template_keep(&reply->base.like, event.raw, &text, 1);
+    return true;
+}
+
+/* An event that differs from the one before only in the text of its delta. */
+static bool take_like(struct anthropic_reply *reply, struct str data) {
+    struct json text;
+    if (!json_template_match(&reply->base.like, data, &text)) return false;
+    reply->like->add(reply, text);
     return true;
 }
 
@@ -420,6 +441,8 @@ static bool anthropic_reply_feed(struct reply *base, const struct sse_event *eve
     if (base->stopped || base->over || !is_for_us(event->type)) return true;
     base->over = str_equal(event->data, STR("[DONE]")); /* some gateways add it */
     if (base->over) return true;
+    if (take_like(reply, event->data)) return check_limits(reply);
+    json_template_forget(&base->like);
     if (!json_read(event->data, &json, &e))
         return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                           "Anthropic sent an event that is no JSON: %s", e.text);

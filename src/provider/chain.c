@@ -65,7 +65,7 @@ static struct str label(const struct provider_call *call, size_t at) {
     return call->model.len ? call->model : link->provider->name;
 }
 
-static void tell_hand_on(struct provider_call *call, struct str why) {
+static void report_fallback(struct provider_call *call, struct str why) {
     struct buf note;
     struct str failed = label(call, call->at), next = label(call, call->at + 1);
     struct str what = str_head(why, str_find(why, STR("; try again")));
@@ -97,7 +97,7 @@ static void chain_failed(struct provider_call *call, const struct reply_event *e
         chain_end(call, event);
         return;
     }
-    tell_hand_on(call, event->text);
+    report_fallback(call, event->text);
     if (call->over) return;
     call->at++;
     chain_ask(call);

@@ -27,6 +27,7 @@
 #include "client/http.h"
 #include "provider/provider.h"
 #include "wire/json.h"
+#include "wire/json_template.h"
 #include "wire/sse.h"
 
 /* What one configured provider adds to each of its requests. */
@@ -103,6 +104,9 @@ struct reply {
     bool over;              /* the end marker has arrived: anything after it is ignored */
     bool calls_passed_over; /* too many tool calls: the last ones were not reported */
     struct reply_failure failure;
+    /* The last event, if it only carried text and the next one may be like it: the dialect then
+     * takes the text and reads nothing else. Any other event empties it. */
+    struct json_template like;
 };
 
 struct dialect {

@@ -50,11 +50,19 @@ void gather_replace(struct buf *out, struct json string) {
     json_text(string, out);
 }
 
+/* The text of `string`: as it stands where nothing is escaped, else in the gather's buffer. */
+static struct str lent_text(struct gather *gather, struct json string) {
+    struct str inner = str_of(string.raw.at + 1, string.raw.len - 2);
+    if (inner.len <= GATHER_MAX_BYTES && str_find_byte(inner, '\\') == inner.len) return inner;
+    buf_clear(&gather->text);
+    return json_text(string, &gather->text) ? buf_str(&gather->text) : STR_EMPTY;
+}
+
 void gather_lend(struct gather *gather, struct reply *reply, enum reply_kind kind,
                  struct json string) {
-    buf_clear(&gather->text);
-    if (reply->stopped || !json_text(string, &gather->text) || !gather->text.len) return;
-    reply_tell(reply, &(struct reply_event){kind, .text = buf_str(&gather->text)});
+    if (reply->stopped || string.kind != JSON_STRING) return;
+    struct str text = lent_text(gather, string);
+    if (text.len) reply_tell(reply, &(struct reply_event){kind, .text = text});
 }
 
 int64_t gather_count(struct json object, const char *key) {

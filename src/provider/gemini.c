@@ -416,8 +416,8 @@ static bool write_config(struct json_writer *w, struct str model,
     return true;
 }
 
-static bool write_body(struct str model, const struct provider_request *request,
-                       const struct prompt *prompt, struct buf *out, struct err *e) {
+static bool gemini_write_body(struct str model, const struct provider_request *request,
+                              const struct prompt *prompt, struct buf *out, struct err *e) {
     static const struct model_options none = MODEL_OPTIONS_NONE;
     const struct model_options *options = request->options ? request->options : &none;
     bool in_words = request->schema.len && request->tool_count && is_older(model);
@@ -442,7 +442,8 @@ static bool gemini_body(const struct dialect_settings *settings,
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "no model is named; set one, 'gemini-2.5-flash' for example");
     if (!prompt_init(&prompt, request, STR("gemini"), e)) return false;
-    bool fine = can_carry(request, &prompt, e) && write_body(model, request, &prompt, out, e);
+    bool fine =
+        can_carry(request, &prompt, e) && gemini_write_body(model, request, &prompt, out, e);
     prompt_done(&prompt);
     return fine;
 }

@@ -127,7 +127,7 @@ static void on_response_created(struct live *live, const struct live_event *even
 static void on_text(struct live *live, const struct live_event *event) {
     if (!is_heard(live, event)) return;
     live->call->spoke = true;
-    live_call_tell(live, &(struct reply_event){REPLY_TEXT, .text = event->text});
+    live_call_report(live, &(struct reply_event){REPLY_TEXT, .text = event->text});
 }
 
 static void on_sound(struct live *live, const struct live_event *event) {
@@ -137,13 +137,13 @@ static void on_sound(struct live *live, const struct live_event *event) {
                                          .channels = 1,
                                          .bytes = event->text};
     if (is_heard(live, event) && live->session.out != LIVE_SOUND_NONE)
-        live_call_tell(live, &(struct reply_event){REPLY_ARTIFACT, .artifact = &sound});
+        live_call_report(live, &(struct reply_event){REPLY_ARTIFACT, .artifact = &sound});
 }
 
 static void on_call(struct live *live, const struct live_event *event) {
     if (is_heard(live, event))
-        live_call_tell(live, &(struct reply_event){REPLY_TOOL_CALL, .call_id = event->call_id,
-                                                   .tool = event->tool, .args = event->text});
+        live_call_report(live, &(struct reply_event){REPLY_TOOL_CALL, .call_id = event->call_id,
+                                                     .tool = event->tool, .args = event->text});
 }
 
 static void on_response_done(struct live *live, const struct live_event *event) {

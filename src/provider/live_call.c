@@ -8,7 +8,7 @@
 
 /* --- what its caller hears ---------------------------------------------------------------- */
 
-void live_call_tell(struct live *live, const struct reply_event *event) {
+void live_call_report(struct live *live, const struct reply_event *event) {
     struct provider_call *call = live->call;
     if (!call) return;
     bool ends = reply_event_ends(event);
@@ -26,10 +26,10 @@ void live_call_fail(struct live *live, struct reply_failure *failure) {
     failure_word(live_remote(live->model), reader, failure);
     const struct reply_event failed =
         reply_event_failed(&failure->why, str_from(failure->reason));
-    live_call_tell(live, &failed);
+    live_call_report(live, &failed);
 }
 
-static void tell_failed(struct live *live, const struct live_event *event) {
+static void report_failed(struct live *live, const struct live_event *event) {
     struct reply_failure failure = {.cut = false};
     if (event->status == LIVE_STATUS_FILTERED) {
         failure.reason = MODEL_REFUSED;
@@ -47,14 +47,15 @@ void live_call_done(struct live *live, const struct live_event *event) {
     usage.model = model;
     if (!live->call) return;
     if (event->text.len && !live->call->spoke && !live->call->interrupted)
-        live_call_tell(live, &(struct reply_event){REPLY_TEXT, .text = event->text});
-    live_call_tell(live, &(struct reply_event){REPLY_USAGE, .usage = &usage});
+        live_call_report(live, &(struct reply_event){REPLY_TEXT, .text = event->text});
+    live_call_report(live, &(struct reply_event){REPLY_USAGE, .usage = &usage});
     if (event->status == LIVE_STATUS_CUT)
-        live_call_tell(live, &(struct reply_event){REPLY_NOTE, .text = STR(PROVIDER_CUT_NOTE)});
+        live_call_report(live,
+                         &(struct reply_event){REPLY_NOTE, .text = STR(PROVIDER_CUT_NOTE)});
     if (event->status == LIVE_STATUS_FAILED || event->status == LIVE_STATUS_FILTERED)
-        tell_failed(live, event);
+        report_failed(live, event);
     else
-        live_call_tell(live, &(struct reply_event){REPLY_DONE, .model = model});
+        live_call_report(live, &(struct reply_event){REPLY_DONE, .model = model});
 }
 
 /* --- asking ------------------------------------------------------------------------------- */

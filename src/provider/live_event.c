@@ -12,7 +12,8 @@ static bool full(struct err *e) {
 }
 
 /* The text of a string; empty when it is none. */
-static bool read_text(struct json string, struct buf *room, struct str *ret, struct err *e) {
+static bool live_event_read_text(struct json string, struct buf *room, struct str *ret,
+                                 struct err *e) {
     size_t at = room->len;
     *ret = STR_EMPTY;
     if (string.kind != JSON_STRING) return true;
@@ -43,16 +44,17 @@ static bool read_created(struct json event, struct buf *room, struct live_event 
 
 static bool read_begun(struct json event, struct buf *room, struct live_event *ret,
                        struct err *e) {
-    return read_text(json_find(json_find(event, STR("response")), STR("id")), room,
-                     &ret->response, e);
+    return live_event_read_text(json_find(json_find(event, STR("response")), STR("id")), room,
+                                &ret->response, e);
 }
 
 static bool read_delta(struct json event, struct buf *room, struct live_event *ret,
                        struct err *e) {
     struct json delta = json_find(event, STR("delta"));
     if (delta.kind != JSON_STRING) ret->kind = LIVE_EVENT_OTHER;
-    return read_text(json_find(event, STR("response_id")), room, &ret->response, e) &&
-           read_text(delta, room, &ret->text, e);
+    return live_event_read_text(json_find(event, STR("response_id")), room, &ret->response,
+                                e) &&
+           live_event_read_text(delta, room, &ret->text, e);
 }
 
 static bool read_sound(struct json event, struct buf *room, struct live_event *ret,
@@ -70,10 +72,11 @@ static bool read_sound(struct json event, struct buf *room, struct live_event *r
 
 static bool read_call(struct json event, struct buf *room, struct live_event *ret,
                       struct err *e) {
-    return read_text(json_find(event, STR("response_id")), room, &ret->response, e) &&
-           read_text(json_find(event, STR("call_id")), room, &ret->call_id, e) &&
-           read_text(json_find(event, STR("name")), room, &ret->tool, e) &&
-           read_text(json_find(event, STR("arguments")), room, &ret->text, e);
+    return live_event_read_text(json_find(event, STR("response_id")), room, &ret->response,
+                                e) &&
+           live_event_read_text(json_find(event, STR("call_id")), room, &ret->call_id, e) &&
+           live_event_read_text(json_find(event, STR("name")), room, &ret->tool, e) &&
+           live_event_read_text(json_find(event, STR("arguments")), room, &ret->text, e);
 }
 
 /* --- its end ------------------------------------------------------------------------------ */
@@ -132,8 +135,8 @@ static bool read_done(struct json event, struct buf *room, struct live_event *re
 static bool read_error(struct json event, struct buf *room, struct live_event *ret,
                        struct err *e) {
     ret->error = event;
-    return read_text(json_find(json_find(event, STR("error")), STR("event_id")), room,
-                     &ret->event_id, e);
+    return live_event_read_text(json_find(json_find(event, STR("error")), STR("event_id")),
+                                room, &ret->event_id, e);
 }
 
 /* --- all of them -------------------------------------------------------------------------- */

@@ -98,7 +98,7 @@ extern const struct provider_kind live_kind;
 void live_call_go_on(struct live *live);
 
 /* What a call hears. `failure` is worded for it here. */
-void live_call_tell(struct live *live, const struct reply_event *event);
+void live_call_report(struct live *live, const struct reply_event *event);
 void live_call_done(struct live *live, const struct live_event *event);
 void live_call_fail(struct live *live, struct reply_failure *failure);
 

@@ -42,6 +42,9 @@ struct media_request {
     /* For embeddings. */
     const struct str *inputs;
     size_t input_count;
+    /* How many numbers a vector is to have, of models that can make shorter ones; 0: as many as
+     * the model makes. Other models make theirs all the same. */
+    int64_t dimensions;
     /* For transcripts. */
     struct str bytes, content_type;
     /* For images. */

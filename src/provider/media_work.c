@@ -37,7 +37,7 @@ void media_work_move(struct media_call *call, enum media_state next) {
 
 /* --- creation and release ----------------------------------------------------------------- */
 
-static void call_free(struct media_call *call) {
+static void media_work_call_free(struct media_call *call) {
     arena_free(call->arena);
     call->kind->free(call);
 }
@@ -48,7 +48,8 @@ void media_work_enter(struct media_call *call) {
 
 void media_work_leave(struct media_call *call) {
     call->inside--;
-    if (call->state == MEDIA_OVER && !call->inside && !call->working) call_free(call);
+    if (call->state == MEDIA_OVER && !call->inside && !call->working)
+        media_work_call_free(call);
 }
 
 static void media_work_finish(struct media_call *call) {
@@ -183,23 +184,23 @@ static bool is_over(const struct media_call *call) {
     return call->state == MEDIA_OVER;
 }
 
-static void media_work_tell(struct media_call *call, struct reply_event event) {
+static void media_work_report(struct media_call *call, struct reply_event event) {
     if (!is_over(call)) call->on_reply(&event, call->ctx);
 }
 
-static void tell_made(struct media_call *call) {
+static void report_made(struct media_call *call) {
     const struct media_made *made = &call->made;
     for (size_t i = 0; i < made->artifact_count; i++)
-        media_work_tell(call,
-                        (struct reply_event){REPLY_ARTIFACT, .artifact = &made->artifacts[i]});
+        media_work_report(
+            call, (struct reply_event){REPLY_ARTIFACT, .artifact = &made->artifacts[i]});
     if (made->text.at)
-        media_work_tell(call, (struct reply_event){REPLY_TEXT, .text = made->text});
+        media_work_report(call, (struct reply_event){REPLY_TEXT, .text = made->text});
     for (size_t i = 0; i < made->vector_count; i++) {
         struct reply_vector vector = {i, made->vectors[i].values, made->vectors[i].count};
-        media_work_tell(call, (struct reply_event){REPLY_VECTOR, .vector = &vector});
+        media_work_report(call, (struct reply_event){REPLY_VECTOR, .vector = &vector});
     }
     if (made->has_usage)
-        media_work_tell(call, (struct reply_event){REPLY_USAGE, .usage = &made->usage});
+        media_work_report(call, (struct reply_event){REPLY_USAGE, .usage = &made->usage});
 }
 
 static void on_shaped(void *ctx) {
@@ -209,7 +210,7 @@ static void on_shaped(void *ctx) {
     if (!is_over(call) && call->failure.reason) {
         media_work_fail(call);
     } else if (!is_over(call)) {
-        tell_made(call);
+        report_made(call);
     }
     if (!is_over(call)) {
         struct str model = call->made.model.len ? call->made.model : call->request.model;

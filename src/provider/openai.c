@@ -248,8 +248,9 @@ static void put_stream(struct json_writer *w, const struct dialect_settings *set
     json_close(w);
 }
 
-static bool write_body(const struct dialect_settings *settings,
-                       const struct provider_request *request, struct buf *out, struct err *e) {
+static bool openai_write_body(const struct dialect_settings *settings,
+                              const struct provider_request *request, struct buf *out,
+                              struct err *e) {
     struct json_writer w = json_writer(out);
     json_open_object(&w);
     json_member_str(&w, "model", body_model(settings, request));
@@ -278,6 +279,6 @@ const struct dialect openai_dialect = {
     .url = write_url,
     .key_header = "authorization",
     .key_prefix = "Bearer ",
-    .body = write_body,
+    .body = openai_write_body,
     .reader = &openai_reader,
 };

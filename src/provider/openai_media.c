@@ -125,11 +125,18 @@ static void write_speech(struct json_writer *w, const struct media_request *requ
     json_write_double(w, request->speed);
 }
 
+/* The models that take `dimensions`; others refuse the request or ignore it. */
+static bool can_shorten(struct str model) {
+    return str_starts(model, STR("text-embedding-3"));
+}
+
 static void write_inputs(struct json_writer *w, const struct media_request *request) {
     json_member_array(w, "input");
     for (size_t i = 0; i < request->input_count; i++) json_write_str(w, request->inputs[i]);
     json_close(w);
     json_member_str(w, "encoding_format", STR("float"));
+    if (request->dimensions && can_shorten(request->model))
+        json_member_i64(w, "dimensions", request->dimensions);
 }
 
 /* response_format is left out: newer models refuse it. Without it, older ones answer with URLs,

@@ -30,7 +30,7 @@ PRINTF_LIKE(2, 3) static bool broken(struct reading *at, const char *format, ...
     return err_set(&at->failure->why, ERR_UNAVAILABLE, "%s", text);
 }
 
-static bool too_large(struct reading *at) {
+static bool openai_media_read_too_large(struct reading *at) {
     at->failure->reason = PROVIDER_BROKEN;
     return err_set(&at->failure->why, ERR_TOO_LARGE, "its answer is larger than can be kept");
 }
@@ -95,7 +95,7 @@ static bool set_rate(struct reading *at, struct wave *wave, struct media_artifac
     wave->samples = STR_EMPTY;
     buf_done(&samples);
     buf_done(&file);
-    if (!fits) return too_large(at);
+    if (!fits) return openai_media_read_too_large(at);
     return made->bytes.len || broken(at, "its sound is empty");
 }
 
@@ -113,7 +113,7 @@ static bool read_sound(struct reading *at) {
         return false;
     }
     if (!made || !arena_str(at->arena, type_of_sound(at), &made->content_type))
-        return too_large(at);
+        return openai_media_read_too_large(at);
     made->bytes = at->body;
     made->uri = STR_EMPTY;
     at->made->artifacts = made;
@@ -182,7 +182,7 @@ static bool read_numbers(struct reading *at, size_t index, struct json numbers) 
                       numbers.kind == JSON_ARRAY ? "empty, or too long"
                                                  : json_kind_name(numbers.kind));
     double *values = arena_alloc(at->arena, count * sizeof(*values));
-    if (!values) return too_large(at);
+    if (!values) return openai_media_read_too_large(at);
     struct json_reader reader = json_enter(numbers);
     for (struct json number; json_next_item(&reader, &number); filled++) {
         if (!json_double(number, &values[filled]) || !isfinite(values[filled]))
@@ -214,7 +214,7 @@ static bool read_vectors(struct reading *at) {
         return broken(at, "it answered with %zu vectors for %zu inputs",
                       data.kind == JSON_ARRAY ? json_count(data) : 0, wanted);
     at->made->vectors = arena_alloc(at->arena, wanted * sizeof(struct media_vector));
-    if (!at->made->vectors) return too_large(at);
+    if (!at->made->vectors) return openai_media_read_too_large(at);
     struct json_reader reader = json_enter(data);
     for (struct json item; json_next_item(&reader, &item); place++) {
         if (!read_vector(at, place, item)) return false;
@@ -269,11 +269,11 @@ static void set_size(struct str size, struct media_artifact *ret) {
 static bool read_base64(struct reading *at, struct json text, struct media_artifact *ret) {
     struct str encoded;
     size_t len;
-    if (!json_str(text, at->arena, &encoded)) return too_large(at);
+    if (!json_str(text, at->arena, &encoded)) return openai_media_read_too_large(at);
     size_t max = base64_decoded_len(encoded.len);
-    if (max > MEDIA_ARTIFACT_MAX_BYTES) return too_large(at);
+    if (max > MEDIA_ARTIFACT_MAX_BYTES) return openai_media_read_too_large(at);
     char *room = arena_alloc(at->arena, max + 1);
-    if (!room) return too_large(at);
+    if (!room) return openai_media_read_too_large(at);
     if (!base64_decode(encoded, BASE64_STANDARD, BASE64_EITHER, room, &len) || len == 0)
         return broken(at, "an image of its answer is not base64");
     ret->bytes = str_of(room, len);
@@ -283,7 +283,7 @@ static bool read_base64(struct reading *at, struct json text, struct media_artif
 
 static bool read_url(struct reading *at, struct json text, struct media_artifact *ret) {
     struct str url;
-    if (!json_str(text, at->arena, &url)) return too_large(at);
+    if (!json_str(text, at->arena, &url)) return openai_media_read_too_large(at);
     bool good = url.len <= URL_MAX_BYTES &&
                 (str_starts(url, STR("https://")) || str_starts(url, STR("http://")));
     for (size_t i = 0; good && i < url.len; i++)
@@ -314,7 +314,7 @@ static bool read_images(struct reading *at) {
     if (count == 0 || count > wanted)
         return broken(at, "it answered with %zu images; %zu were asked for", count, wanted);
     at->made->artifacts = arena_alloc(at->arena, count * sizeof(struct media_artifact));
-    if (!at->made->artifacts) return too_large(at);
+    if (!at->made->artifacts) return openai_media_read_too_large(at);
     struct json_reader reader = json_enter(data);
     for (struct json item; json_next_item(&reader, &item); filled++) {
         if (!read_image(at, item, &at->made->artifacts[filled])) return false;
@@ -332,7 +332,7 @@ static bool read_transcript(struct reading *at) {
     if (!read_json(at, &body)) return false;
     struct json text = json_find(body, STR("text"));
     if (text.kind != JSON_STRING) return broken(at, "its answer holds no text");
-    if (!json_str(text, at->arena, &at->made->text)) return too_large(at);
+    if (!json_str(text, at->arena, &at->made->text)) return openai_media_read_too_large(at);
     read_usage(at, body);
     return true;
 }

@@ -11,6 +11,26 @@ struct openai_reply {
     struct buf reasoning;  /* reasoning_content so far */
     bool reasoning_seen;   /* it was a string, perhaps an empty one */
     struct buf details;    /* reasoning_details so far: items, each followed by a comma */
+    int64_t like_index;    /* of the call whose arguments the template carries */
+};
+
+/* What a chunk says, if it is nothing but texts: values that differ in the next such chunk. */
+enum {
+    LIKE_CONTENT,
+    LIKE_PLAIN,
+    LIKE_REASONING,
+    LIKE_ARGS,
+    LIKE_CREATED, /* two members that say nothing to us, and often differ */
+    LIKE_PADDING,
+    LIKE_VALUES
+};
+_Static_assert(LIKE_VALUES <= JSON_TEMPLATE_VALUES_MAX, "a template has room for them");
+
+struct likeness {
+    bool texts_only;
+    size_t choices;
+    struct json values[LIKE_VALUES];
+    int64_t call_index;
 };
 
 /* --- reasoning ---------------------------------------------------------------------------- */
@@ -104,6 +124,7 @@ static void take_reasoning(struct openai_reply *reply, struct json plain, struct
                            struct json details) {
     struct json detail;
     bool has_reasoning = plain.kind == JSON_STRING || content.kind == JSON_STRING;
+    if (!has_reasoning && details.kind != JSON_ARRAY) return;
     if (content.kind == JSON_STRING) {
         reply->reasoning_seen = true;
         json_text(content, &reply->reasoning);
@@ -202,22 +223,38 @@ static void take_call(struct openai_reply *reply, const struct fragment *fragmen
     }
 }
 
+static struct fragment fragment_of(struct json item) {
+    struct json function = json_find(item, STR("function"));
+    struct fragment fragment = {.index = CALL_INDEX_NONE,
+                                .id = json_find(item, STR("id")),
+                                .name = json_find(function, STR("name")),
+                                .args = json_find(function, STR("arguments"))};
+    int64_t index;
+    if (json_i64(json_find(item, STR("index")), &index) && index >= 0) fragment.index = index;
+    return fragment;
+}
+
+/* More arguments of one call are a text; all other calls are not. */
+static void compare_call(struct likeness *like, const struct fragment *fragment) {
+    bool more = !says(fragment->id) && !says(fragment->name);
+    bool first = like->values[LIKE_ARGS].kind == JSON_NONE;
+    like->texts_only &= more && first && fragment->args.kind == JSON_STRING;
+    like->values[LIKE_ARGS] = fragment->args;
+    like->call_index = fragment->index;
+}
+
 /* `old` is function_call, which the API had before a reply could have several calls. */
-static void take_calls(struct openai_reply *reply, struct json calls, struct json old) {
+static void take_calls(struct openai_reply *reply, struct json calls, struct json old,
+                       struct likeness *like) {
     struct json item;
     struct json_reader reader = json_enter(calls);
     while (calls.kind == JSON_ARRAY && json_next_item(&reader, &item)) {
-        struct json function = json_find(item, STR("function"));
-        struct fragment fragment = {.index = CALL_INDEX_NONE,
-                                    .id = json_find(item, STR("id")),
-                                    .name = json_find(function, STR("name")),
-                                    .args = json_find(function, STR("arguments"))};
-        int64_t index;
-        if (json_i64(json_find(item, STR("index")), &index) && index >= 0)
-            fragment.index = index;
+        struct fragment fragment = fragment_of(item);
         take_call(reply, &fragment);
+        compare_call(like, &fragment);
     }
     if (old.kind != JSON_OBJECT) return;
+    like->texts_only = false;
     take_call(reply, &(struct fragment){.index = CALL_INDEX_NONE,
                                         .name = json_find(old, STR("name")),
                                         .args = json_find(old, STR("arguments"))});
@@ -276,13 +313,19 @@ static const struct str delta_keys[DELTA_KEYS] = {
     /* clang-format on */
 };
 
-static void take_delta(struct openai_reply *reply, struct json delta) {
+static void take_delta(struct openai_reply *reply, struct json delta, struct likeness *like) {
     struct json at[DELTA_KEYS];
     json_find_each(delta, delta_keys, DELTA_KEYS, at);
     take_reasoning(reply, at[DELTA_PLAIN], at[DELTA_REASONING], at[DELTA_DETAILS]);
     take_content(reply, at[DELTA_CONTENT]);
     json_text(at[DELTA_REFUSAL], &reply->gather.refusal);
-    take_calls(reply, at[DELTA_CALLS], at[DELTA_OLD_CALL]);
+    like->texts_only &= at[DELTA_DETAILS].kind != JSON_ARRAY &&
+                        at[DELTA_CONTENT].kind != JSON_ARRAY &&
+                        at[DELTA_REFUSAL].kind != JSON_STRING;
+    like->values[LIKE_CONTENT] = at[DELTA_CONTENT];
+    like->values[LIKE_PLAIN] = at[DELTA_PLAIN];
+    like->values[LIKE_REASONING] = at[DELTA_REASONING];
+    take_calls(reply, at[DELTA_CALLS], at[DELTA_OLD_CALL], like);
 }
 
 enum { CHOICE_INDEX, CHOICE_DELTA, CHOICE_MESSAGE, CHOICE_FINISH, CHOICE_USAGE, CHOICE_KEYS };
@@ -296,15 +339,16 @@ static const struct str choice_keys[CHOICE_KEYS] = {
     /* clang-format on */
 };
 
-static bool take_choice(struct openai_reply *reply, struct json choice) {
+static bool take_choice(struct openai_reply *reply, struct json choice, struct likeness *like) {
     int64_t index;
     struct json at[CHOICE_KEYS];
     json_find_each(choice, choice_keys, CHOICE_KEYS, at);
     if (json_i64(at[CHOICE_INDEX], &index) && index != 0) return true;
     bool streamed = at[CHOICE_DELTA].kind == JSON_OBJECT;
-    take_delta(reply, at[streamed ? CHOICE_DELTA : CHOICE_MESSAGE]);
+    take_delta(reply, at[streamed ? CHOICE_DELTA : CHOICE_MESSAGE], like);
     take_usage(reply, at[CHOICE_USAGE]); /* Moonshot */
     struct json finish = at[CHOICE_FINISH];
+    like->texts_only &= at[CHOICE_USAGE].kind != JSON_OBJECT && !says(finish);
     if (json_is(finish, STR("error")))
         return reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_ERROR,
                           "the provider ended its answer with an error");
@@ -322,6 +366,8 @@ enum {
     CHUNK_GROQ,
     CHUNK_USAGE,
     CHUNK_CHOICES,
+    CHUNK_CREATED,
+    CHUNK_PADDING,
     CHUNK_KEYS
 };
 static const struct str chunk_keys[CHUNK_KEYS] = {
@@ -332,6 +378,8 @@ static const struct str chunk_keys[CHUNK_KEYS] = {
     [CHUNK_GROQ]    = STR_INIT("x_groq"),
     [CHUNK_USAGE]   = STR_INIT("usage"),
     [CHUNK_CHOICES] = STR_INIT("choices"),
+    [CHUNK_CREATED] = STR_INIT("created"),
+    [CHUNK_PADDING] = STR_INIT("obfuscation"), /* against guessing words from lengths */
     /* clang-format on */
 };
 
@@ -342,7 +390,8 @@ static bool is_error(struct str event, const struct json *at) {
            json_is(at[CHUNK_OBJECT], STR("error"));
 }
 
-static bool take_chunk(struct openai_reply *reply, struct str event, struct json chunk) {
+static bool take_chunk(struct openai_reply *reply, struct str event, struct json chunk,
+                       struct likeness *like) {
     struct json at[CHUNK_KEYS], choice;
     if (chunk.kind == JSON_ARRAY) chunk = json_at(chunk, 0); /* Gemini wraps its errors */
     json_find_each(chunk, chunk_keys, CHUNK_KEYS, at);
@@ -351,12 +400,40 @@ static bool take_chunk(struct openai_reply *reply, struct str event, struct json
         return false;
     }
     gather_replace(&reply->gather.model, at[CHUNK_MODEL]);
-    take_usage(reply, json_find(at[CHUNK_GROQ], STR("usage")));
+    struct json groq = json_find(at[CHUNK_GROQ], STR("usage"));
+    take_usage(reply, groq);
     take_usage(reply, at[CHUNK_USAGE]);
+    *like = (struct likeness){.texts_only = groq.kind != JSON_OBJECT &&
+                                            at[CHUNK_USAGE].kind != JSON_OBJECT};
+    like->values[LIKE_CREATED] = at[CHUNK_CREATED];
+    like->values[LIKE_PADDING] = at[CHUNK_PADDING];
     struct json_reader reader = json_enter(at[CHUNK_CHOICES]);
     while (at[CHUNK_CHOICES].kind == JSON_ARRAY && json_next_item(&reader, &choice)) {
-        if (!take_choice(reply, choice)) return false;
+        like->choices++;
+        if (!take_choice(reply, choice, like)) return false;
     }
+    return true;
+}
+
+/* Read a chunk that may be the template of the next ones. */
+static bool take_new_chunk(struct openai_reply *reply, struct str event, struct json chunk) {
+    struct likeness like;
+    if (!take_chunk(reply, event, chunk, &like)) return false;
+    if (!like.texts_only || like.choices != 1) return true;
+    json_template_keep(&reply->base.like, chunk.raw, like.values, LIKE_VALUES);
+    reply->like_index = like.call_index;
+    return true;
+}
+
+/* A chunk that differs from the one before only in its texts. */
+static bool take_like(struct openai_reply *reply, struct str data) {
+    static const struct json none = {.kind = JSON_NONE};
+    struct json at[LIKE_VALUES] = {{.kind = JSON_NONE}};
+    if (!json_template_match(&reply->base.like, data, at)) return false;
+    take_reasoning(reply, at[LIKE_PLAIN], at[LIKE_REASONING], none);
+    take_content(reply, at[LIKE_CONTENT]);
+    if (at[LIKE_ARGS].kind == JSON_STRING)
+        take_call(reply, &(struct fragment){.index = reply->like_index, .args = at[LIKE_ARGS]});
     return true;
 }
 
@@ -378,6 +455,7 @@ static void openai_reply_free(struct reply *base) {
     gather_done(&reply->gather);
     buf_done(&reply->reasoning);
     buf_done(&reply->details);
+    json_template_done(&base->like);
     free(reply);
 }
 
@@ -387,6 +465,9 @@ static bool openai_reply_feed(struct reply *base, const struct sse_event *event)
     struct json chunk;
     struct err e;
     if (base->over || data.len == 0) return true;
+    bool error = str_equal(event->type, STR("error"));
+    if (!error && take_like(reply, data)) return true;
+    json_template_forget(&base->like);
     if (str_equal(data, STR("[DONE]"))) {
         if (reply->state == GATHER_OPEN) reply->state = GATHER_FINISHED;
         base->over = true;
@@ -395,13 +476,14 @@ static bool openai_reply_feed(struct reply *base, const struct sse_event *event)
     if (!json_read(data, &chunk, &e))
         return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                           "the provider sent an event that is no JSON");
-    return take_chunk(reply, event->type, chunk);
+    return take_new_chunk(reply, event->type, chunk);
 }
 
 /* A whole answer is one chunk whose choices have messages instead of deltas. */
 static bool openai_reply_read(struct reply *base, struct json answer) {
     struct openai_reply *reply = (struct openai_reply *)base;
-    if (!take_chunk(reply, STR_EMPTY, answer)) return false;
+    struct likeness like;
+    if (!take_chunk(reply, STR_EMPTY, answer, &like)) return false;
     bool whole = json_count(json_find(answer, STR("choices"))) > 0;
     if (whole && reply->state == GATHER_OPEN) reply->state = GATHER_FINISHED;
     return true;

@@ -206,6 +206,36 @@ int64_t price_of(const struct price *price, const struct event_usage *usage) {
     return sum > INT64_MAX ? INT64_MAX : (int64_t)sum;
 }
 
+bool price_read_dollars(struct str text, int64_t *ret, struct err *e) {
+    int64_t nano = 0, unit = DOLLAR;
+    bool point = false, digits = false;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i];
+        if (c == '.' && !point) {
+            point = true;
+            continue;
+        }
+        bool fits = nano <= (INT64_MAX - 9 * DOLLAR) / 10;
+        if (c < '0' || c > '9' || !fits) goto refuse;
+        if (point && unit == 1) {
+            if (c == '0') continue;
+            goto refuse;
+        }
+        digits = true;
+        nano = point ? nano + (c - '0') * (unit /= 10) : nano * 10 + (c - '0') * DOLLAR;
+    }
+    if (!digits) goto refuse;
+    *ret = nano;
+    return true;
+
+refuse:
+    return err_set(e, ERR_INVALID_ARGUMENT,
+                   "'" STR_FMT
+                   "' is not an amount of dollars; write 2.50, with at most nine digits "
+                   "after the point",
+                   STR_ARG(str_head(text, 40)));
+}
+
 void price_append_dollars(struct buf *out, int64_t nano) {
     char digits[16];
     int64_t rest = nano % DOLLAR;

@@ -42,6 +42,10 @@ const struct price *price_find(const struct price_book *book, struct str model,
  * already include thoughts and tool prompts. */
 int64_t price_of(const struct price *price, const struct event_usage *usage);
 
+/* "2.50" dollars as nano-dollars, exactly.
+ * errors  ERR_INVALID_ARGUMENT not an amount, negative, or finer than a nano-dollar */
+MUST_CHECK bool price_read_dollars(struct str text, int64_t *ret, struct err *e);
+
 /* Append nano-dollars as dollars: "0.0125", "3.00". */
 void price_append_dollars(struct buf *out, int64_t nano);
 

@@ -98,8 +98,8 @@ static void add_reply(struct prompt *prompt, struct walk *walk) {
 /* --- messages of other agents ------------------------------------------------------------- */
 
 /* Append a line that describes `message`; nothing if there is nothing to describe. */
-static void provider_prompt_tell(const struct walk *walk, const struct message *message,
-                                 struct buf *out) {
+static void provider_prompt_report(const struct walk *walk, const struct message *message,
+                                   struct buf *out) {
     const struct provider_request *request = walk->request;
     const struct message *call = message;
     switch (message->role) {
@@ -155,7 +155,7 @@ static bool add_context(struct prompt *prompt, struct walk *walk, struct err *e)
     buf_append(&context, STR("For context:"));
     size_t heading = context.len;
     for (; more(walk) && !is_callers(walk) && !begins_reply(walk); walk->at++)
-        provider_prompt_tell(walk, &walk->request->messages[walk->at], &context);
+        provider_prompt_report(walk, &walk->request->messages[walk->at], &context);
 
     bool any = context.len > heading;
     bool fits =

@@ -88,7 +88,7 @@ static void remote_call_move(struct provider_call *call, enum remote_state next)
     call->state = next;
 }
 
-static void call_free(struct provider_call *call) {
+static void remote_call_free(struct provider_call *call) {
     timer_stop(&call->timer);
     task_cancel(&call->task);
     if (call->http) http_cancel(call->http);
@@ -104,14 +104,14 @@ static void call_free(struct provider_call *call) {
 }
 
 /* Encloses everything that can call the listener, which may cancel the call. The call is not
- * freed until leave(). */
-static void enter(struct provider_call *call) {
+ * freed until remote_call_leave(). */
+static void remote_call_enter(struct provider_call *call) {
     call->inside++;
 }
 
-static void leave(struct provider_call *call) {
+static void remote_call_leave(struct provider_call *call) {
     call->inside--;
-    if (call->state == REMOTE_OVER && !call->inside) call_free(call);
+    if (call->state == REMOTE_OVER && !call->inside) remote_call_free(call);
 }
 
 static void stop_http(struct provider_call *call) {
@@ -201,14 +201,14 @@ static void close_stream(struct provider_call *call);
 
 static void on_due(void *ctx) {
     struct provider_call *call = ctx;
-    enter(call);
+    remote_call_enter(call);
     if (call->state == REMOTE_STREAMING) {
         if (!call->ended) close_stream(call);
     } else {
         call->due = true;
         if (!call->gate.closed) ask_again(call);
     }
-    leave(call);
+    remote_call_leave(call);
 }
 
 /* --- no answer ---------------------------------------------------------------------------- */
@@ -420,7 +420,7 @@ static void whole_ended(struct provider_call *call, const struct err *failed,
 
 /* --- what the HTTP side reports ----------------------------------------------------------- */
 
-static void look(const struct provider_call *call, const struct http_head *head) {
+static void remote_call_look(const struct provider_call *call, const struct http_head *head) {
     const struct dialect *dialect = options_of(call)->dialect;
     struct remote *remote = call->remote;
     if (!dialect->check_head || atomic_load(&remote->looked)) return;
@@ -430,7 +430,7 @@ static void look(const struct provider_call *call, const struct http_head *head)
 static void on_head(const struct http_head *head, void *ctx) {
     struct provider_call *call = ctx;
     call->heard_ms = loop_now_ms(call->loop);
-    if (head->status == 200) look(call, head);
+    if (head->status == 200) remote_call_look(call, head);
     if (call->refused_stream && head->status == 200) atomic_store(&call->remote->whole, true);
     if (head->status == 200 && is_of_type(head->content_type, STR("text/event-stream"))) {
         begin_stream(call);
@@ -470,7 +470,7 @@ static void take_whole(struct provider_call *call, struct str bytes) {
 static void on_body(struct lent lent, void *ctx) {
     struct str bytes = lent_read(lent);
     struct provider_call *call = ctx;
-    enter(call);
+    remote_call_enter(call);
     if (call->state == REMOTE_STREAMING) {
         take_stream(call, bytes);
     } else {
@@ -481,13 +481,13 @@ static void on_body(struct lent lent, void *ctx) {
         stop_http(call);
         settle_late(call, HTTP_READING);
     }
-    leave(call);
+    remote_call_leave(call);
 }
 
 static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct provider_call *call = ctx;
     call->http = NULL;
-    enter(call);
+    remote_call_enter(call);
     if (call->state == REMOTE_STREAMING) {
         timer_stop(&call->timer);
         bool incomplete = !call->reply->over && !call->reply->finished;
@@ -503,7 +503,7 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     } else {
         unanswered(call, failed, stage);
     }
-    leave(call);
+    remote_call_leave(call);
 }
 
 static const struct http_sink http_sink = {on_head, on_body, on_end};
@@ -511,9 +511,9 @@ static const struct http_sink http_sink = {on_head, on_body, on_end};
 /* --- what the run does with a call -------------------------------------------------------- */
 
 /* Callbacks must not run before start() has returned, nor from inside resume(). */
-static void go_on(void *ctx) {
+static void remote_call_go_on(void *ctx) {
     struct provider_call *call = ctx;
-    enter(call);
+    remote_call_enter(call);
     gate_release(&call->gate);
     if (call->gate.over) remote_call_move(call, REMOTE_OVER);
     if (call->state != REMOTE_OVER && !call->gate.closed) {
@@ -525,7 +525,7 @@ static void go_on(void *ctx) {
             http_resume(call->http);
         }
     }
-    leave(call);
+    remote_call_leave(call);
 }
 
 /* A request that cannot be made ends the call in the first turn after its start. */
@@ -550,7 +550,7 @@ struct provider_call *remote_call_start(struct provider *provider, struct loop *
     attempts_init(&call->attempts, options_of(call), loop);
     call->model = request->model.len ? request->model : options_of(call)->settings.model;
     gate_init(&call->gate, on_reply, ctx);
-    task_init(&call->task, go_on, call);
+    task_init(&call->task, remote_call_go_on, call);
     timer_init(&call->timer, loop, on_due, call);
     buf_init(&call->url, URL_MAX_BYTES);
     buf_init(&call->body, BODY_MAX_BYTES);
@@ -587,5 +587,5 @@ void remote_call_cancel(struct provider_call *call) {
     timer_stop(&call->timer);
     task_cancel(&call->task);
     stop_http(call);
-    if (!call->inside) call_free(call);
+    if (!call->inside) remote_call_free(call);
 }

@@ -173,7 +173,7 @@ static void hide_secrets(const struct remote *remote, struct err *why) {
     }
 }
 
-static void tell_log(struct failure_reader reader, const struct reply_failure *failure) {
+static void report_log(struct failure_reader reader, const struct reply_failure *failure) {
     char who[40] = "";
     if (reader.run) snprintf(who, sizeof who, "run %" PRIu64 ": ", reader.run);
     log_often(LOG_WARNING, "%s%s (%s)", who, failure->why.text, failure->reason);
@@ -197,7 +197,7 @@ static void word_fully(const struct remote *remote, struct failure_reader reader
     err_add(&failure->why, "%s '" STR_FMT "'", remote_noun(&remote->options), STR_ARG(name));
     if (!party) add_advice(name, reader, failure);
     if (row) failure->reason = row->reason;
-    if (!reader.by_operator) tell_log(reader, failure);
+    if (!reader.by_operator) report_log(reader, failure);
 }
 
 /* What such a server says of its own failure may be shown to its callers. */

@@ -172,8 +172,9 @@ static bool put_schema(struct json_writer *w, struct str schema, struct err *e) 
     return true;
 }
 
-static bool write_body(const struct dialect_settings *settings,
-                       const struct provider_request *request, struct buf *out, struct err *e) {
+static bool responses_write_body(const struct dialect_settings *settings,
+                                 const struct provider_request *request, struct buf *out,
+                                 struct err *e) {
     struct json_writer w = json_writer(out);
     struct str model = body_model(settings, request);
     json_open_object(&w);
@@ -205,6 +206,6 @@ const struct dialect responses_dialect = {
     .url = write_url,
     .key_header = "authorization",
     .key_prefix = "Bearer ",
-    .body = write_body,
+    .body = responses_write_body,
     .reader = &responses_reader,
 };

@@ -5,6 +5,18 @@
 
 #include <stdlib.h>
 
+enum like { LIKE_TEXT, LIKE_THINKING, LIKE_ARGS };
+
+/* What differs from one delta to the next: its text, and two members that say nothing to us. */
+enum { DELTA_TEXT, DELTA_NUMBER, DELTA_PADDING, DELTA_VALUES };
+static const struct str delta_keys[DELTA_VALUES] = {
+    /* clang-format off */
+    [DELTA_TEXT]    = STR_INIT("delta"),
+    [DELTA_NUMBER]  = STR_INIT("sequence_number"),
+    [DELTA_PADDING] = STR_INIT("obfuscation"), /* against guessing words from lengths */
+    /* clang-format on */
+};
+
 struct responses_reply {
     struct reply base;
     struct gather gather;
@@ -14,6 +26,8 @@ struct responses_reply {
     bool item_done;        /* a complete item has arrived */
     bool encrypted;        /* there is reasoning to send back */
     struct buf items;      /* complete items so far, each followed by a comma */
+    enum like like;        /* what the template carries */
+    size_t like_call;      /* whose arguments */
 };
 
 /* --- text --------------------------------------------------------------------------------- */
@@ -24,8 +38,24 @@ static void lend_text(struct responses_reply *reply, struct json text) {
     gather_lend(&reply->gather, &reply->base, REPLY_TEXT, text);
 }
 
+static void lend_thinking(struct responses_reply *reply, struct json text) {
+    gather_lend(&reply->gather, &reply->base, REPLY_THINKING, text);
+}
+
+/* Make the event a template, and return the text of its delta. What it is must be in its own data
+ * and not only in the name before it. */
+static struct json keep_delta(struct responses_reply *reply, struct json event,
+                              enum like like) {
+    struct json at[DELTA_VALUES];
+    json_find_each(event, delta_keys, DELTA_VALUES, at);
+    reply->like = like;
+    if (json_find(event, STR("type")).kind == JSON_STRING)
+        json_template_keep(&reply->base.like, event.raw, at, DELTA_VALUES);
+    return at[DELTA_TEXT];
+}
+
 static bool on_text_delta(struct responses_reply *reply, struct json event) {
-    lend_text(reply, json_find(event, STR("delta")));
+    lend_text(reply, keep_delta(reply, event, LIKE_TEXT));
     return true;
 }
 
@@ -52,7 +82,7 @@ static bool on_refusal_done(struct responses_reply *reply, struct json event) {
 }
 
 static bool on_thinking_delta(struct responses_reply *reply, struct json event) {
-    gather_lend(&reply->gather, &reply->base, REPLY_THINKING, json_find(event, STR("delta")));
+    lend_thinking(reply, keep_delta(reply, event, LIKE_THINKING));
     return true;
 }
 
@@ -133,7 +163,9 @@ static struct gathered_call *call_in(struct responses_reply *reply, struct json 
 
 static bool on_args_delta(struct responses_reply *reply, struct json event) {
     struct gathered_call *call = call_in(reply, event);
-    if (call) json_text(json_find(event, STR("delta")), &call->args);
+    if (!call) return true;
+    reply->like_call = (size_t)(call - reply->gather.calls);
+    json_text(keep_delta(reply, event, LIKE_ARGS), &call->args);
     return true;
 }
 
@@ -260,6 +292,7 @@ static void responses_reply_free(struct reply *base) {
     if (!reply) return;
     gather_done(&reply->gather);
     buf_done(&reply->items);
+    json_template_done(&base->like);
     free(reply);
 }
 
@@ -275,6 +308,20 @@ static bool take_event(struct responses_reply *reply, struct str name, struct js
     return !error || on_error(reply, event); /* in the form that proxies use */
 }
 
+/* An event that differs from the one before only in its delta. */
+static bool take_like(struct responses_reply *reply, struct str data) {
+    struct json at[DELTA_VALUES] = {{.kind = JSON_NONE}};
+    if (!json_template_match(&reply->base.like, data, at)) return false;
+    switch (reply->like) {
+    case LIKE_TEXT: lend_text(reply, at[DELTA_TEXT]); break;
+    case LIKE_THINKING: lend_thinking(reply, at[DELTA_TEXT]); break;
+    case LIKE_ARGS:
+        json_text(at[DELTA_TEXT], &reply->gather.calls[reply->like_call].args);
+        break;
+    }
+    return true;
+}
+
 static bool responses_reply_feed(struct reply *base, const struct sse_event *event) {
     struct responses_reply *reply = (struct responses_reply *)base;
     struct str data = str_trim(event->data);
@@ -282,6 +329,8 @@ static bool responses_reply_feed(struct reply *base, const struct sse_event *eve
     struct err e;
     if (str_equal(data, STR("[DONE]"))) base->over = true;
     if (base->over || data.len == 0) return true;
+    if (take_like(reply, data)) return true;
+    json_template_forget(&base->like);
     if (!json_read(data, &value, &e))
         return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                           "the provider sent an event that is no JSON");

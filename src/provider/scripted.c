@@ -35,7 +35,7 @@ struct provider_call {
     uint64_t due_us;    /* due time of the last output */
     size_t turn_bytes;  /* passed to the listener in this turn */
     bool paused;
-    bool playing; /* play() is on the stack and will free the call */
+    bool playing; /* scripted_play() is on the stack and will free the call */
     bool over;    /* no more callbacks */
 
     const struct script_scene *scene;
@@ -102,7 +102,7 @@ static bool was_approved(const struct message *answer, const struct message *res
 
 /* An image becomes a line of text for the script: "[image/png, 67 bytes]" or
  * "[https://...]". */
-static void tell_picture(const struct part *part, struct buf *out) {
+static void report_picture(const struct part *part, struct buf *out) {
     if (out->len) buf_append(out, STR("\n\n"));
     buf_append_byte(out, '[');
     if (part->url.kind == JSON_STRING) {
@@ -122,7 +122,7 @@ static struct str input_of(struct provider_call *call, const struct message *mes
     if (message->parts.len == 0) return message->text;
     buf_append(&call->input, message->text);
     while (parts_next(&reader, &part)) {
-        if (part.kind == PART_IMAGE) tell_picture(&part, &call->input);
+        if (part.kind == PART_IMAGE) report_picture(&part, &call->input);
     }
     return buf_str(&call->input);
 }
@@ -152,7 +152,7 @@ static void find_reply(struct provider_call *call) {
 
 /* --- endings -------------------------------------------------------------------------- */
 
-static void call_free(struct provider_call *call) {
+static void provider_scripted_call_free(struct provider_call *call) {
     timer_stop(&call->timer);
     task_cancel(&call->task);
     buf_done(&call->filled);
@@ -192,8 +192,8 @@ static bool end_without_reply(struct provider_call *call) {
 
 /* --- text with holes ------------------------------------------------------------------ */
 
-static bool fill(struct provider_call *call, const struct script_text *text, struct buf *room,
-                 struct str *ret) {
+static bool scripted_fill(struct provider_call *call, const struct script_text *text,
+                          struct buf *room, struct str *ret) {
     if (script_text_literal(text, ret)) return true;
     buf_clear(room);
     if (!script_text_render(text, &call->values, room)) return false;
@@ -292,7 +292,7 @@ static void give_pieces(struct provider_call *call, const struct script_step *st
         call->ctx);
 }
 
-static bool comes_in_pieces(const struct provider_call *call, const struct script_step *step) {
+static bool is_in_pieces(const struct provider_call *call, const struct script_step *step) {
     return call->request->takes_pieces && step->kind == STEP_TEXT && step->pace.chunk &&
            step->pace.every_us == 0;
 }
@@ -307,11 +307,11 @@ static bool give_event(struct provider_call *call, const struct reply_event *eve
 /* Each of these plays part of a step. False: wait for the timer, or the call is over. */
 
 static bool play_text(struct provider_call *call, const struct script_step *step) {
-    if (!call->begun && !fill(call, &step->text, &call->filled, &call->text))
+    if (!call->begun && !scripted_fill(call, &step->text, &call->filled, &call->text))
         return end_too_large(call);
     call->begun = true;
     if (!has_turn(call) || !is_due(call, step->pace.every_us)) return false;
-    if (comes_in_pieces(call, step)) {
+    if (is_in_pieces(call, step)) {
         give_pieces(call, step);
         return true;
     }
@@ -325,7 +325,8 @@ static bool play_text(struct provider_call *call, const struct script_step *step
 
 static bool play_repeat(struct provider_call *call, const struct script_step *step) {
     if (!call->begun) {
-        if (!fill(call, &step->text, &call->filled, &call->text)) return end_too_large(call);
+        if (!scripted_fill(call, &step->text, &call->filled, &call->text))
+            return end_too_large(call);
         call->left = step->times;
         call->begun = true;
     }
@@ -342,15 +343,15 @@ static bool play_wait(struct provider_call *call, const struct script_step *step
 
 static bool play_tool_call(struct provider_call *call, const struct script_step *step) {
     struct str args;
-    if (!fill(call, &step->args, &call->args, &args)) return end_too_large(call);
+    if (!scripted_fill(call, &step->args, &call->args, &args)) return end_too_large(call);
     return give_event(call, &(struct reply_event){REPLY_TOOL_CALL, .call_id = step->id,
                                                   .tool = step->tool, .args = args});
 }
 
 static bool play_approval(struct provider_call *call, const struct script_step *step) {
     struct str args, question;
-    if (!fill(call, &step->args, &call->args, &args)) return end_too_large(call);
-    if (!fill(call, &step->text, &call->filled, &question)) return end_too_large(call);
+    if (!scripted_fill(call, &step->args, &call->args, &args)) return end_too_large(call);
+    if (!scripted_fill(call, &step->text, &call->filled, &question)) return end_too_large(call);
     return give_event(call, &(struct reply_event){REPLY_APPROVAL, .call_id = step->id,
                                                   .text = question, .tool = step->tool,
                                                   .args = args});
@@ -370,7 +371,7 @@ static bool play_model(struct provider_call *call, const struct script_step *ste
 static bool play_fail(struct provider_call *call, const struct script_step *step) {
     struct err why;
     struct str message;
-    if (!fill(call, &step->text, &call->filled, &message)) return end_too_large(call);
+    if (!scripted_fill(call, &step->text, &call->filled, &message)) return end_too_large(call);
     if (message.len == 0) message = STR("the provider failed, as its script says");
     err_set(&why, step->code, STR_FMT, STR_ARG(str_head(message, ERR_TEXT_BYTES)));
     return end_failed(call, &why, step->reason);
@@ -421,14 +422,14 @@ static bool play_next(struct provider_call *call) {
 
 /* Play until an output is not due, the listener pauses or cancels, or the call is over. A
  * callback may cause any of these, so each is checked before the next output. */
-static void play(void *ctx) {
+static void scripted_play(void *ctx) {
     struct provider_call *call = ctx;
     call->playing = true;
     call->turn_bytes = 0;
     while (!call->over && !call->paused && play_next(call)) {
     }
     call->playing = false;
-    if (call->over) call_free(call);
+    if (call->over) provider_scripted_call_free(call);
 }
 
 /* --- the provider --------------------------------------------------------------------- */
@@ -446,8 +447,8 @@ static struct provider_call *scripted_start(struct provider *provider, struct lo
     buf_init(&call->filled, RENDERED_MAX_BYTES);
     buf_init(&call->args, RENDERED_MAX_BYTES);
     buf_init(&call->input, RENDERED_MAX_BYTES);
-    task_init(&call->task, play, call);
-    timer_init(&call->timer, loop, play, call);
+    task_init(&call->task, scripted_play, call);
+    timer_init(&call->timer, loop, scripted_play, call);
     find_reply(call);
     loop_defer(loop, &call->task);
     return call;
@@ -467,7 +468,7 @@ static void scripted_resume(struct provider_call *call) {
 
 static void scripted_cancel(struct provider_call *call) {
     call->over = true;
-    if (!call->playing) call_free(call);
+    if (!call->playing) provider_scripted_call_free(call);
 }
 
 static void scripted_free(struct provider *provider) {

@@ -114,7 +114,7 @@ static bool ask_voices(struct speaker *speaker, struct listed *listed) {
     return listed->good;
 }
 
-static void *list(void *ctx) {
+static void *speaker_list(void *ctx) {
     struct speaker *speaker = ctx;
     struct voices *voices = NULL;
     struct listed listed = {.speaker = speaker, .loop = loop_new()};
@@ -143,7 +143,7 @@ static void begin_listing(struct speaker *speaker) {
     if (child_find(str_from(speaker->program), str_from(speaker->path), &file)) {
         speaker->file = str_dup(buf_str(&file));
         speaker->listing = LIST_RUNS;
-        speaker->threaded = pthread_create(&speaker->thread, NULL, list, speaker) == 0;
+        speaker->threaded = pthread_create(&speaker->thread, NULL, speaker_list, speaker) == 0;
         if (!speaker->threaded) {
             err_set(&speaker->why, ERR_UNAVAILABLE,
                     "no thread could be started to list voices");

@@ -33,7 +33,7 @@ struct provider_call {
     bool looked, paused, playing, over;
 };
 
-static void call_free(struct provider_call *call) {
+static void tape_play_call_free(struct provider_call *call) {
     timer_stop(&call->timer);
     task_cancel(&call->task);
     buf_done(&call->request);
@@ -50,7 +50,7 @@ static void player_failed(struct provider_call *call, const struct err *why,
     call->on_reply(&event, call->ctx);
 }
 
-static void player_tell(struct provider_call *call, const struct reply_event *event) {
+static void player_report(struct provider_call *call, const struct reply_event *event) {
     struct err why;
     if (event->kind == REPLY_FAILED) { /* its sentence may be longer than an error's */
         err_set(&why, event->code, STR_FMT, STR_ARG(event->text));
@@ -83,10 +83,10 @@ static void play(void *ctx) {
         }
         if (!is_due(call, event)) break;
         call->next++;
-        player_tell(call, &event->reply);
+        player_report(call, &event->reply);
     }
     call->playing = false;
-    if (call->over) call_free(call);
+    if (call->over) tape_play_call_free(call);
 }
 
 /* --- finding the recording ---------------------------------------------------------------- */
@@ -100,7 +100,7 @@ static void tape_play_look(void *ctx) {
 static void on_looked(void *ctx) {
     struct provider_call *call = ctx;
     if (call->over) {
-        call_free(call);
+        tape_play_call_free(call);
         return;
     }
     call->looked = true;
@@ -136,15 +136,15 @@ static void pause(struct provider_call *call) {
     task_cancel(&call->task);
 }
 
-static void resume(struct provider_call *call) {
+static void tape_play_resume(struct provider_call *call) {
     if (!call->paused) return;
     call->paused = false;
     if (call->looked && !call->playing) loop_defer(call->loop, &call->task);
 }
 
-static void cancel(struct provider_call *call) {
+static void tape_play_cancel(struct provider_call *call) {
     call->over = true;
-    if (!call->playing && job_cancel(&call->job)) call_free(call);
+    if (!call->playing && job_cancel(&call->job)) tape_play_call_free(call);
 }
 
 static void free_player(struct provider *provider) {
@@ -157,8 +157,8 @@ static const struct provider_kind playing_kind = {
     .name = "playing",
     .start = tape_play_start,
     .pause = pause,
-    .resume = resume,
-    .cancel = cancel,
+    .resume = tape_play_resume,
+    .cancel = tape_play_cancel,
     .free = free_player,
 };
 

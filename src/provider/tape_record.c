@@ -29,7 +29,7 @@ struct provider_call {
     struct reply_copy *ending; /* held back until then */
 };
 
-static void call_free(struct provider_call *call) {
+static void tape_record_call_free(struct provider_call *call) {
     task_cancel(&call->tell);
     take_done(&call->take);
     reply_copy_free(call->ending);
@@ -38,12 +38,12 @@ static void call_free(struct provider_call *call) {
 
 static void recorder_leave(struct provider_call *call) {
     call->inside--;
-    if (call->over && !call->inside) call_free(call);
+    if (call->over && !call->inside) tape_record_call_free(call);
 }
 
 /* --- the ending --------------------------------------------------------------------------- */
 
-static void tell_ending(void *ctx) {
+static void report_ending(void *ctx) {
     struct provider_call *call = ctx;
     call->over = true;
     call->inside++;
@@ -60,9 +60,9 @@ static void on_written(void *ctx) {
     struct provider_call *call = ctx;
     call->written = true;
     if (call->over) {
-        call_free(call);
+        tape_record_call_free(call);
     } else if (!call->paused) {
-        tell_ending(call);
+        report_ending(call);
     }
 }
 
@@ -96,7 +96,7 @@ static struct provider_call *tape_record_start(struct provider *provider, struct
     call->request = request;
     call->on_reply = on_reply;
     call->ctx = ctx;
-    task_init(&call->tell, tell_ending, call);
+    task_init(&call->tell, report_ending, call);
     take_begin(&call->take, call->recorder->tape, TAPE_MODEL, loop);
     call->inner = provider_call_start(call->recorder->inner, loop, request, on_heard, call);
     return call;
@@ -109,18 +109,18 @@ static void pause(struct provider_call *call) {
     if (call->inner) call->recorder->inner->kind->pause(call->inner);
 }
 
-static void resume(struct provider_call *call) {
+static void tape_record_resume(struct provider_call *call) {
     if (!call->paused) return;
     call->paused = false;
     if (call->inner) call->recorder->inner->kind->resume(call->inner);
     if (call->written) loop_defer(call->loop, &call->tell);
 }
 
-static void cancel(struct provider_call *call) {
+static void tape_record_cancel(struct provider_call *call) {
     call->over = true;
     if (call->inner) call->recorder->inner->kind->cancel(call->inner);
     call->inner = NULL;
-    if (!call->inside && job_cancel(&call->job)) call_free(call);
+    if (!call->inside && job_cancel(&call->job)) tape_record_call_free(call);
 }
 
 static void free_recorder(struct provider *provider) {
@@ -133,8 +133,8 @@ static const struct provider_kind recording_kind = {
     .name = "recording",
     .start = tape_record_start,
     .pause = pause,
-    .resume = resume,
-    .cancel = cancel,
+    .resume = tape_record_resume,
+    .cancel = tape_record_cancel,
     .free = free_recorder,
 };
 

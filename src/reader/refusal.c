@@ -34,7 +34,7 @@ bool reader_reason_can_help(struct str reason, int reason_code) {
 
 /* --- keeping ------------------------------------------------------------------------------ */
 
-static void keep(struct buf *into, struct str text) {
+static void refusal_keep(struct buf *into, struct str text) {
     buf_clear(into);
     buf_append(into, str_head(text, utf8_cut(text, into->max_bytes)));
 }
@@ -80,8 +80,8 @@ static bool read_object(struct reader *reader, struct json object) {
     bool found = is_reason(reason);
     if (found) {
         struct str said = text_of(object, STR("message"), STR("actionHint"), arena);
-        keep(&reader->reason, reason);
-        if (said.len) keep(&reader->message, said);
+        refusal_keep(&reader->reason, reason);
+        if (said.len) refusal_keep(&reader->message, said);
         if (json_bool(json_find(object, STR("retryable")), &reader->retryable))
             reader->stated = true;
     }
@@ -93,11 +93,11 @@ void reader_status_message(struct reader *reader, struct str message) {
     struct json object;
     struct str rest, head;
     if (settled(reader)) return;
-    if (!reader->message.len) keep(&reader->message, message);
+    if (!reader->message.len) refusal_keep(&reader->message, message);
     if (reader->reason.len) return;
     if (find_object(message, &object) && read_object(reader, object)) return;
     head = str_split(message, ':', &rest);
-    if (is_reason(head)) keep(&reader->reason, head);
+    if (is_reason(head)) refusal_keep(&reader->reason, head);
 }
 
 /* --- google.rpc.Status -------------------------------------------------------------------- */
@@ -149,7 +149,7 @@ static const struct pb_message details_table = {"google.rpc.Status",    details_
 
 static void read_info(struct reader *reader, const struct error_info *info) {
     if (!is_reason(info->reason)) return;
-    keep(&reader->reason, info->reason);
+    refusal_keep(&reader->reason, info->reason);
     for (size_t i = 0; i < info->metadata_count; i++) {
         if (!str_equal(info->metadata[i].key, STR("retryable"))) continue;
         reader->stated = true;
@@ -170,7 +170,7 @@ void reader_status_details(struct reader *reader, struct str bytes) {
             pb_decode_view(&error_info_table, any->value, arena, &info, &none))
             read_info(reader, &info);
     }
-    if (good && details.message.len) keep(&reader->message, details.message);
+    if (good && details.message.len) refusal_keep(&reader->message, details.message);
     arena_free(arena);
 }
 
@@ -196,10 +196,10 @@ static void read_http_error(struct reader *reader, struct str body) {
         struct str code = text_of(error, STR("code"), STR("code"), arena);
         struct str said = text_of(error, STR("message"), STR("message"), arena);
         if (!said.len) said = text_of(answer, STR("detail"), STR("error"), arena);
-        if (said.len) keep(&reader->message, said);
-        if (is_reason(code)) keep(&reader->reason, code);
+        if (said.len) refusal_keep(&reader->message, said);
+        if (is_reason(code)) refusal_keep(&reader->reason, code);
     }
-    if (!reader->message.len) keep(&reader->message, str_trim(body));
+    if (!reader->message.len) refusal_keep(&reader->message, str_trim(body));
     arena_free(arena);
 }
 
@@ -208,7 +208,7 @@ enum err_code reader_http_refusal(struct reader *reader, unsigned status, struct
     bool before = status / 100 == 4 || status == 501 || status == 503;
     if (!settled(reader)) {
         read_http_error(reader, body);
-        if (before && !reader->reason.len) keep(&reader->reason, STR("UNSPECIFIED"));
+        if (before && !reader->reason.len) refusal_keep(&reader->reason, STR("UNSPECIFIED"));
         if (!before) buf_clear(&reader->reason);
     }
     return code_of_http(status);

@@ -140,7 +140,7 @@ static void on_drained(struct exchange *exchange, void *ctx) {
         call->watch->drained(call->watch_ctx);
 }
 
-static void tell_left(struct route_call *call) {
+static void report_left(struct route_call *call) {
     route_answer_move(call, ANSWER_GONE);
     if (call->watch && call->watch->left) call->watch->left(call->watch_ctx);
 }
@@ -153,7 +153,7 @@ static void on_closed(struct exchange *exchange, enum exchange_close how, void *
     if (whole) {
         if (call->watch && call->watch->closed) call->watch->closed(call->watch_ctx);
     } else if (call->state != ANSWER_GONE) {
-        tell_left(call);
+        report_left(call);
     }
     route_answer_move(call, ANSWER_CLOSED);
     timer_stop(&call->slow);
@@ -197,7 +197,7 @@ void answer_say_stopping(struct route_call *call) {
 void answer_cut(struct route_call *call) {
     if (call->state != ANSWER_COLLECTING && !is_answering(call)) return;
     exchange_abort(call->exchange, ABORT_CANCEL);
-    tell_left(call);
+    report_left(call);
 }
 
 /* --- the head ---------------------------------------------------------------------------- */

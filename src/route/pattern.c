@@ -16,7 +16,7 @@ static bool is_hole(struct str segment) {
 }
 
 /* Most patterns are another path's: that is seen before their first hole. */
-bool pattern_matches(struct str pattern, struct str path) {
+bool pattern_matches_rest(struct str pattern, struct str path) {
     size_t same = 0;
     for (; same < pattern.len && pattern.at[same] != '{'; same++) {
         if (same == path.len || pattern.at[same] != path.at[same]) return false;
@@ -61,7 +61,7 @@ static bool decode_bytes(struct str text, char plus, struct buf *out) {
     return true;
 }
 
-static bool decode(struct str text, char plus, struct buf *out) {
+static bool pattern_decode(struct str text, char plus, struct buf *out) {
     size_t before = out->len;
     if (decode_bytes(text, plus, out) && utf8_valid(str_skip(buf_str(out), before)))
         return true;
@@ -70,7 +70,7 @@ static bool decode(struct str text, char plus, struct buf *out) {
 }
 
 bool segment_decode(struct str segment, struct buf *out) {
-    return decode(segment, '+', out);
+    return pattern_decode(segment, '+', out);
 }
 
 bool query_find(struct str query, struct str name, struct buf *out) {
@@ -78,7 +78,7 @@ bool query_find(struct str query, struct str name, struct buf *out) {
         struct str rest, value, pair = str_split(query, '&', &rest);
         struct str key = str_split(pair, '=', &value);
         query = rest;
-        if (str_equal(key, name)) return decode(value, ' ', out);
+        if (str_equal(key, name)) return pattern_decode(value, ' ', out);
     }
     return false;
 }

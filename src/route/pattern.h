@@ -15,7 +15,14 @@
 
 #include "base/buf.h"
 
-bool pattern_matches(struct str pattern, struct str path);
+bool pattern_matches_rest(struct str pattern, struct str path);
+
+/* Whether `path` is one of the pattern's. Most are not, and differ in the byte after the slash. */
+static inline bool pattern_matches(struct str pattern, struct str path) {
+    bool other = pattern.len > 1 && path.len > 1 && pattern.at[1] != path.at[1] &&
+                 pattern.at[0] != '{' && pattern.at[1] != '{';
+    return !other && pattern_matches_rest(pattern, path);
+}
 
 /* The value of parameter `{name}` in a path that matches; empty if the pattern has none of that
  * name. */

@@ -25,20 +25,8 @@ struct route_socket {
 
 /* --- writing ------------------------------------------------------------------------------- */
 
-bool route_socket_is_open(const struct route_socket *socket) {
-    return !socket->closing;
-}
-
 bool route_socket_lagged(const struct route_socket *socket) {
     return socket->lagged;
-}
-
-size_t route_socket_queued(const struct route_socket *socket) {
-    return route_queued(socket->call);
-}
-
-void route_socket_wake_at(struct route_socket *socket, size_t low) {
-    route_wake_at(socket->call, low);
 }
 
 void route_socket_cut(struct route_socket *socket) {
@@ -123,11 +111,6 @@ static void on_over(void *ctx) {
     free(socket);
 }
 
-static void on_drained(void *ctx) {
-    struct route_socket *socket = ctx;
-    if (socket->events->drained) socket->events->drained(socket->ctx);
-}
-
 static void on_stopping(void *ctx) {
     struct route_socket *socket = ctx;
     if (socket->events->stopping)
@@ -138,7 +121,6 @@ static void on_stopping(void *ctx) {
 
 static const struct route_watch watch = {
     .left = on_over,
-    .drained = on_drained,
     .stopping = on_stopping,
     .closed = on_over,
     .received = on_received,

@@ -26,7 +26,6 @@ struct route_socket_events {
     void (*message)(struct route_socket *socket, enum websocket_kind kind, struct str data,
                     void *ctx);  /* text or binary; borrowed */
     void (*stopping)(void *ctx); /* the daemon begins to stop; NULL: close with 1001 */
-    void (*drained)(void *ctx);  /* see route_socket_wake_at(); may be NULL */
     /* Last callback, exactly once: the code of the peer's close, of ours when we closed first,
      * or ROUTE_SOCKET_LOST. */
     void (*closed)(unsigned code, void *ctx);
@@ -57,12 +56,6 @@ void route_socket_close(struct route_socket *socket, unsigned code, struct str r
 
 /* Cut the connection; queued bytes are dropped. */
 void route_socket_cut(struct route_socket *socket);
-
-/* Whether messages can still be sent. */
-bool route_socket_is_open(const struct route_socket *socket);
-
-size_t route_socket_queued(const struct route_socket *socket);
-void route_socket_wake_at(struct route_socket *socket, size_t low);
 
 /* Whether it was cut because its queue was full. */
 bool route_socket_lagged(const struct route_socket *socket);

@@ -100,27 +100,27 @@ static void cut(struct rpc_call *call, enum rpc_cancel why) {
     intake_drop(call);
 }
 
-static void rpc_call_tell(struct rpc_call *call) {
+static void rpc_call_report(struct rpc_call *call) {
     const struct rpc_handler *handler = call->method->handler;
     rpc_call_move(call, CALL_CANCELLED);
     if (handler->cancelled) handler->cancelled(call, call->why, call->ctx);
 }
 
 /* End the call ourselves. Not from inside a handler's callback. */
-static void cancel(struct rpc_call *call, enum rpc_cancel why, enum err_code code,
-                   struct str message) {
+static void call_cancel(struct rpc_call *call, enum rpc_cancel why, enum err_code code,
+                        struct str message) {
     send_end(call, code, message);
     cut(call, why);
-    rpc_call_tell(call);
+    rpc_call_report(call);
 }
 
 void call_break(struct rpc_call *call, enum err_code code, struct str message) {
-    cancel(call, RPC_BROKEN, code, message);
+    call_cancel(call, RPC_BROKEN, code, message);
 }
 
 void call_stop(struct rpc_call *call) {
     if (call_is_live(call))
-        cancel(call, RPC_STOPPED, ERR_CANCELLED, STR("the server is stopping"));
+        call_cancel(call, RPC_STOPPED, ERR_CANCELLED, STR("the server is stopping"));
 }
 
 void call_say_stopping(struct rpc_call *call) {
@@ -148,7 +148,7 @@ static void on_deadline(void *ctx) {
         call_drained(call);
         return;
     }
-    cancel(call, RPC_DEADLINE, ERR_DEADLINE_EXCEEDED, STR("deadline exceeded"));
+    call_cancel(call, RPC_DEADLINE, ERR_DEADLINE_EXCEEDED, STR("deadline exceeded"));
 }
 
 /* Unread bytes are queued before any trailers, so trailers would not arrive. Reset the stream
@@ -158,7 +158,7 @@ static void reset_unread(struct rpc_call *call, enum exchange_abort code, enum r
     exchange_abort(call->exchange, code);
     if (!call_is_live(call)) return;
     cut(call, why);
-    rpc_call_tell(call);
+    rpc_call_report(call);
 }
 
 void rpc_hurry(struct rpc_call *call, uint64_t within_ms, struct str why) {
@@ -182,7 +182,7 @@ static uint64_t check_hurry(struct rpc_call *call) {
     if (exchange_queued(call->exchange) > 0) {
         reset_unread(call, ABORT_CANCEL, RPC_STOPPED);
     } else if (call_is_live(call)) {
-        cancel(call, RPC_STOPPED, ERR_CANCELLED, hurry->why);
+        call_cancel(call, RPC_STOPPED, ERR_CANCELLED, hurry->why);
     }
     return RPC_HURRY_PAUSE_MS;
 }
@@ -227,7 +227,7 @@ static void on_closed(struct exchange *exchange, enum exchange_close how, void *
     assert(call->magic == CALL_MAGIC && !call->intake.running);
     /* Nothing needs to be consumed any more; the server has done that itself. */
     if (call_is_live(call)) become_cut(call, RPC_PEER_LEFT);
-    if (call->state == CALL_CUT) rpc_call_tell(call);
+    if (call->state == CALL_CUT) rpc_call_report(call);
 
     bool opened = call->state != CALL_REFUSED;
     rpc_call_move(call, CALL_CLOSED);
@@ -249,7 +249,7 @@ static void on_later(void *ctx) {
     struct rpc_call *call = ctx;
     assert(call->magic == CALL_MAGIC);
     if (call->state == CALL_CUT) {
-        rpc_call_tell(call);
+        rpc_call_report(call);
     } else {
         intake_resume(call);
     }

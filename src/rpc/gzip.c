@@ -16,7 +16,7 @@ static voidpf allocate(voidpf ctx, uInt count, uInt size) {
     return mem_zero(count, size);
 }
 
-static void release(voidpf ctx, voidpf at) {
+static void gzip_release(voidpf ctx, voidpf at) {
     (void)ctx;
     free(at);
 }
@@ -25,7 +25,7 @@ static z_stream stream_over(struct str bytes) {
     assert(bytes.len <= UINT_MAX);
     return (z_stream){
         .zalloc = allocate,
-        .zfree = release,
+        .zfree = gzip_release,
         .next_in = (Bytef *)(uintptr_t)bytes.at,
         .avail_in = (uInt)bytes.len,
     };

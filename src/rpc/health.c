@@ -129,7 +129,7 @@ static const struct rpc_handler check = {.open = check_open, .message = check_me
 
 /* --- Watch ------------------------------------------------------------------------------- */
 
-static void publish(struct name *name) {
+static void rpc_health_publish(struct name *name) {
     struct grpc_health_check_response response = {.status = (int32_t)name->status};
     uint64_t sequence; /* the message has none */
     topic_publish(name->topic, &(struct topic_event){.type = &grpc_health_check_response_table,
@@ -153,7 +153,7 @@ static void watch_name(struct watcher *watcher, struct name *name) {
                                                         .max_bytes = KIB,
                                                         .max_frames = STATUSES_KEPT,
                                                         .first_sequence = 1});
-        publish(name);
+        rpc_health_publish(name);
     }
     topic_reader_start(&watcher->reader, name->topic, rpc_loop(watcher->call), TOPIC_LATEST, 0,
                        &wire, watcher);
@@ -256,7 +256,7 @@ void health_set(struct health *health, struct str service, enum health_status st
     struct name *name = name_get(health, service);
     if (name->status == status) return;
     name->status = status;
-    if (name->topic) publish(name);
+    if (name->topic) rpc_health_publish(name);
 }
 
 void health_set_all(struct health *health, enum health_status status) {

@@ -76,7 +76,7 @@ static void broken(struct rpc_call *call, const struct err *e) {
     call_break(call, e->code, err_text(e));
 }
 
-static void hand_over(struct rpc_call *call, struct str message) {
+static void intake_hand_over(struct rpc_call *call, struct str message) {
     intake_move(&call->intake, INTAKE_HANDED);
     if (!call->method->handler->message) return;
     struct text block;
@@ -108,7 +108,7 @@ static void hand_over_inflated(struct rpc_call *call, struct str bytes) {
     struct err e;
     buf_init(&message, call->intake.reader.max_bytes);
     if (gzip_inflate(bytes, &message, &e)) {
-        hand_over(call, buf_str(&message));
+        intake_hand_over(call, buf_str(&message));
     } else {
         broken(call, &e);
     }
@@ -128,7 +128,7 @@ static void accept(struct rpc_call *call, struct grpc_message message) {
     } else if (message.compressed) {
         hand_over_inflated(call, message.bytes);
     } else {
-        hand_over(call, message.bytes);
+        intake_hand_over(call, message.bytes);
     }
 }
 
@@ -166,7 +166,7 @@ static void intake_finish(struct rpc_call *call) {
             call_break(call, ERR_UNIMPLEMENTED, STR("no request message"));
             return;
         }
-        hand_over(call, buf_str(&intake->held));
+        intake_hand_over(call, buf_str(&intake->held));
         if (!call_is_live(call)) return;
         intake->has_request = false;
         buf_release(&intake->held);

@@ -89,7 +89,7 @@ static struct files all_files(const struct reflection *reflection, struct arena 
 /* --- symbols ------------------------------------------------------------------------------ */
 
 /* Whether `symbol` is "scope" itself or inside it; *ret is then the part after the scope. */
-static bool enter(struct str symbol, struct str scope, struct str *ret) {
+static bool reflection_enter(struct str symbol, struct str scope, struct str *ret) {
     if (!str_starts(symbol, scope)) return false;
     *ret = str_skip(symbol, scope.len);
     if (scope.len == 0 || ret->len == 0) return true;
@@ -108,7 +108,7 @@ static bool enum_has(const struct pb_enum_descriptor *type, struct str symbol) {
 
 static bool message_has(const struct pb_message_descriptor *type, struct str symbol) {
     struct str rest;
-    if (!enter(symbol, type->name, &rest)) return false;
+    if (!reflection_enter(symbol, type->name, &rest)) return false;
     if (rest.len == 0) return true;
     for (size_t i = 0; i < type->field_count; i++) {
         if (str_equal(rest, type->field[i].name)) return true;
@@ -127,7 +127,7 @@ static bool message_has(const struct pb_message_descriptor *type, struct str sym
 
 static bool service_has(const struct pb_service_descriptor *service, struct str symbol) {
     struct str rest;
-    if (!enter(symbol, service->name, &rest)) return false;
+    if (!reflection_enter(symbol, service->name, &rest)) return false;
     for (size_t i = 0; i < service->method_count; i++) {
         if (str_equal(rest, service->method[i].name)) return true;
     }
@@ -136,7 +136,7 @@ static bool service_has(const struct pb_service_descriptor *service, struct str 
 
 static bool file_has(const struct pb_file_descriptor *file, struct str symbol) {
     struct str rest;
-    if (!enter(symbol, file->package, &rest) || rest.len == 0) return false;
+    if (!reflection_enter(symbol, file->package, &rest) || rest.len == 0) return false;
     for (size_t i = 0; i < file->message_type_count; i++) {
         if (message_has(&file->message_type[i], rest)) return true;
     }
@@ -160,7 +160,7 @@ static bool is_message(const struct pb_message_descriptor *types, size_t count,
                        struct str name) {
     struct str rest;
     for (size_t i = 0; i < count; i++) {
-        if (!enter(name, types[i].name, &rest)) continue;
+        if (!reflection_enter(name, types[i].name, &rest)) continue;
         return rest.len == 0 ||
                is_message(types[i].nested_type, types[i].nested_type_count, rest);
     }
@@ -170,7 +170,7 @@ static bool is_message(const struct pb_message_descriptor *types, size_t count,
 static bool has_message(const struct files *files, struct str name) {
     const struct file *file = file_with(files, name);
     struct str rest;
-    return file && enter(name, file->descriptor->package, &rest) &&
+    return file && reflection_enter(name, file->descriptor->package, &rest) &&
            is_message(file->descriptor->message_type, file->descriptor->message_type_count,
                       rest);
 }
@@ -287,7 +287,7 @@ static void *on_open(struct rpc_call *call, void *service_ctx) {
     return service_ctx;
 }
 
-static void go_on(struct rpc_call *call) {
+static void reflection_go_on(struct rpc_call *call) {
     if (rpc_queued(call) > QUEUE_HIGH_BYTES) {
         rpc_wake_at(call, QUEUE_LOW_BYTES);
     } else {
@@ -310,7 +310,7 @@ static void on_message(struct rpc_call *call, struct lent message, void *ctx) {
         pb_encode(&grpc_server_reflection_response_table, &asked.response,
                   rpc_message_begin(call));
         rpc_message_end(call);
-        go_on(call);
+        reflection_go_on(call);
     } else {
         rpc_end(call, ERR_INTERNAL, err_text(&e));
     }

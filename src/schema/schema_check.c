@@ -4,8 +4,8 @@
 /* Nested nodes: levels of the value times schemas applied to the same value. */
 #define DEPTH_MAX 512
 
-static bool give_up(struct schema_check *check, const struct schema_place *place,
-                    const char *why) {
+static bool schema_check_give_up(struct schema_check *check, const struct schema_place *place,
+                                 const char *why) {
     check->gave_up = true;
     return schema_wrong(check, place, "%s", why);
 }
@@ -25,9 +25,11 @@ bool schema_check_node(struct schema_check *check, const struct schema_place *pl
                        const struct schema_node *node, const struct datum *value) {
     if (node->never) return schema_wrong(check, place, "no value is allowed here");
     if (check->steps_left == 0)
-        return give_up(check, place, "checking takes too many steps; simplify the schema");
+        return schema_check_give_up(check, place,
+                                    "checking takes too many steps; simplify the schema");
     if (check->depth == DEPTH_MAX)
-        return give_up(check, place, "the schema leads too deep here; simplify it");
+        return schema_check_give_up(check, place,
+                                    "the schema leads too deep here; simplify it");
     check->steps_left--;
     check->depth++;
     bool fits = check_clauses(check, place, node, value);

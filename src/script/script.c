@@ -70,7 +70,7 @@ static bool append_escaped(struct buf *out, struct str text) {
     return true;
 }
 
-static bool append(struct buf *out, struct str text, bool json) {
+static bool script_append(struct buf *out, struct str text, bool json) {
     return json ? append_escaped(out, text) : buf_append(out, text);
 }
 
@@ -82,11 +82,11 @@ static bool append_member(struct buf *out, struct str object, struct str key, bo
     if (!json_read(object, &root, &ignored)) return true;
     struct json member = json_find(root, key);
     if (member.kind == JSON_NONE) return true;
-    if (member.kind != JSON_STRING) return append(out, member.raw, json);
+    if (member.kind != JSON_STRING) return script_append(out, member.raw, json);
 
     struct buf text;
     buf_init(&text, member.raw.len);
-    bool done = json_text(member, &text) && append(out, buf_str(&text), json);
+    bool done = json_text(member, &text) && script_append(out, buf_str(&text), json);
     buf_done(&text);
     return done;
 }
@@ -122,7 +122,7 @@ bool script_text_render(const struct script_text *text, const struct script_valu
         } else if (piece->text.len) {
             done = append_member(out, value, piece->text, text->json);
         } else {
-            done = append(out, value, text->json);
+            done = script_append(out, value, text->json);
         }
         if (!done) return false;
     }

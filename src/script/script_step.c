@@ -50,8 +50,8 @@ bool script_pace_read(const struct yaml *node, struct script_pace *pace, struct 
 
 /* --- readers for each kind of step -------------------------------------------------------- */
 
-static bool read_text(const struct context *context, const struct yaml *node,
-                      struct script_step *step, struct err *e) {
+static bool script_step_read_text(const struct context *context, const struct yaml *node,
+                                  struct script_step *step, struct err *e) {
     (void)context;
     return script_text_read(node, HOLES_OF_REPLY, &step->text, e);
 }
@@ -274,8 +274,8 @@ static const struct step_kind {
     bool paced;
 } step_kinds[] = {
     /* clang-format off */
-    {"text",      STEP_TEXT,      read_text,      true},
-    {"thinking",  STEP_THINKING,  read_text,      true},
+    {"text",      STEP_TEXT,      script_step_read_text,      true},
+    {"thinking",  STEP_THINKING,  script_step_read_text,      true},
     {"repeat",    STEP_REPEAT,    read_repeat,    true},
     {"wait",      STEP_WAIT,      read_wait,      false},
     {"tool_call", STEP_TOOL_CALL, read_tool_call, false},
@@ -309,7 +309,7 @@ static bool read_step(const struct context *context, const struct yaml *node,
                       struct script_step *step, struct err *e) {
     *step = (struct script_step){.kind = STEP_TEXT, .pace = *context->pace};
     step->id = step->tool = step->model = step->reason = STR_EMPTY;
-    if (node->kind == YAML_SCALAR) return read_text(context, node, step, e);
+    if (node->kind == YAML_SCALAR) return script_step_read_text(context, node, step, e);
     if (node->kind != YAML_MAP)
         return yaml_err(e, node, "a step is a text or a map such as {wait: 1s}, not a list");
 

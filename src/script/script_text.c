@@ -22,20 +22,21 @@ struct builder {
     struct err *e;
 };
 
-static bool too_large(struct builder *builder) {
+static bool script_text_too_large(struct builder *builder) {
     return yaml_err(builder->e, builder->node, "this text is too large");
 }
 
 static bool add_piece(struct builder *builder, enum script_hole hole, struct str text) {
     struct script_piece piece = {.hole = hole};
     if (!arena_str(builder->node->document->arena, text, &piece.text))
-        return too_large(builder);
-    if (!buf_append(&builder->pieces, str_of(&piece, sizeof(piece)))) return too_large(builder);
+        return script_text_too_large(builder);
+    if (!buf_append(&builder->pieces, str_of(&piece, sizeof(piece))))
+        return script_text_too_large(builder);
     return true;
 }
 
 static bool end_literal(struct builder *builder) {
-    if (!buf_ok(&builder->literal)) return too_large(builder);
+    if (!buf_ok(&builder->literal)) return script_text_too_large(builder);
     if (builder->literal.len == 0) return true;
     bool done = add_piece(builder, HOLE_NONE, buf_str(&builder->literal));
     buf_clear(&builder->literal);
@@ -122,7 +123,7 @@ static bool take_pieces(struct builder *builder, struct script_text *ret) {
     if (!end_literal(builder)) return false;
     struct script_piece *pieces =
         arena_alloc(builder->node->document->arena, builder->pieces.len);
-    if (!pieces) return too_large(builder);
+    if (!pieces) return script_text_too_large(builder);
     if (builder->pieces.len) memcpy(pieces, builder->pieces.at, builder->pieces.len);
     *ret = (struct script_text){.pieces = pieces,
                                 .count = builder->pieces.len / sizeof(*pieces),
@@ -161,7 +162,7 @@ bool script_json_read(const struct yaml *node, unsigned allowed, struct script_t
     builder_init(&builder, node, allowed, true, e);
     e->code = ERR_NONE;
     bool written = yaml_to_json_with(node, &builder.literal, add_json_string, &builder);
-    if (!written && e->code == ERR_NONE) too_large(&builder);
+    if (!written && e->code == ERR_NONE) script_text_too_large(&builder);
     bool done = written && take_pieces(&builder, ret);
     builder_done(&builder);
     return done;

@@ -45,7 +45,7 @@ static struct address everywhere(uint16_t port) {
     return address;
 }
 
-static bool look_up(struct str host, const char *port, int flags, struct address *ret) {
+static bool address_look_up(struct str host, const char *port, int flags, struct address *ret) {
     char name[256];
     if (host.len >= sizeof(name)) return false;
     memcpy(name, host.at, host.len);
@@ -75,8 +75,9 @@ bool address_parse(struct str text, struct address *ret, struct err *e) {
     char service[8];
     snprintf(service, sizeof(service), "%u", (unsigned)port);
     /* Numeric addresses first: a name lookup loads more libraries. */
-    if (look_up(host, service, AI_NUMERICHOST, ret)) return true;
-    if (look_up(str_equal(host, STR("localhost")) ? STR("127.0.0.1") : host, service, 0, ret))
+    if (address_look_up(host, service, AI_NUMERICHOST, ret)) return true;
+    if (address_look_up(str_equal(host, STR("localhost")) ? STR("127.0.0.1") : host, service, 0,
+                        ret))
         return true;
     return err_set(e, ERR_INVALID_ARGUMENT,
                    "'" STR_FMT "': no host has the name '" STR_FMT "'; " EXAMPLES,

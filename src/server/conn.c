@@ -22,7 +22,7 @@
 
 #define HOME_REST_MS 5000
 
-#define SPARE_MIN_BYTES (2 * KIB)
+#define SPARE_MIN_BYTES 256 /* the room of a queue that sends a short event at a time */
 #define SPARE_MAX_BYTES (1 * MIB)
 
 static const struct str preface = STR_INIT("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -67,7 +67,7 @@ void home_init(struct home *home, struct loop *loop) {
     buf_init(&home->tls_out, HOME_GATHER_ROOM + HOME_TLS_ROOM);
 }
 
-static void release(struct home *home) {
+static void conn_release(struct home *home) {
     for (size_t i = 0; i < HOME_SPARES; i++) buf_done(&home->spares[i]);
     buf_release(&home->tls_plain);
     buf_release(&home->tls_out);
@@ -79,14 +79,15 @@ static void release(struct home *home) {
 void home_done(struct home *home) {
     assert(list_empty(&home->conns));
     timer_stop(&home->rest);
-    release(home);
+    conn_release(home);
     nghttp2_session_callbacks_del(home->callbacks);
     nghttp2_option_del(home->options);
 }
 
 static void on_rest(void *ctx) {
     struct home *home = ctx;
-    if (atomic_load_explicit(&home->exchange_count, memory_order_relaxed) == 0) release(home);
+    if (atomic_load_explicit(&home->exchange_count, memory_order_relaxed) == 0)
+        conn_release(home);
 }
 
 void home_settle(struct home *home) {
@@ -120,11 +121,21 @@ void home_lend_spare(struct home *home, struct buf *queue) {
     }
 }
 
+/* The spare to give up for a larger one: a free place, or the smallest. */
+static struct buf *least_spare(struct home *home) {
+    struct buf *least = &home->spares[0];
+    for (size_t i = 1; i < HOME_SPARES; i++) {
+        if (home->spares[i].room < least->room) least = &home->spares[i];
+    }
+    return least;
+}
+
 void home_take_spare(struct home *home, struct buf *queue) {
     bool worth = queue->room >= SPARE_MIN_BYTES && queue->room <= SPARE_MAX_BYTES;
-    for (size_t i = 0; worth && i < HOME_SPARES; i++) {
-        if (home->spares[i].at) continue;
-        home->spares[i] = (struct buf){.at = queue->at, .room = queue->room};
+    struct buf *least = least_spare(home);
+    if (worth && queue->room > least->room) {
+        buf_done(least);
+        *least = (struct buf){.at = queue->at, .room = queue->room};
         buf_init(queue, queue->max_bytes);
         return;
     }
@@ -270,7 +281,7 @@ static void use(struct conn *conn, const struct protocol *protocol, struct str s
 
 /* No HTTP/1 request can begin with the HTTP/2 preface. Matching bytes need not be stored,
  * because they equal the preface. */
-static struct str tell_apart(struct conn *conn, struct str bytes) {
+static struct str report_apart(struct conn *conn, struct str bytes) {
     size_t same = 0;
     while (same < bytes.len && conn->preface_seen < preface.len &&
            bytes.at[same] == preface.at[conn->preface_seen]) {
@@ -292,7 +303,7 @@ void conn_receive(struct conn *conn, struct str bytes) {
         if (conn->lingered_bytes > LINGER_MAX_BYTES) conn_cut(conn, EXCHANGE_ABORTED);
         return;
     }
-    if (!conn->protocol) bytes = tell_apart(conn, bytes);
+    if (!conn->protocol) bytes = report_apart(conn, bytes);
     if (bytes.len && conn->state == CONN_OPEN) conn->protocol->receive(conn, bytes);
     conn_watch(conn);
     conn_rearm(conn);

@@ -74,7 +74,7 @@ struct home {
     /* The same for TLS: decrypted and encrypted bytes. Allocated on first use. */
     struct buf tls_plain, tls_out;
 
-    /* Large blocks that queues returned, for the next queue that grows. */
+    /* Blocks that queues returned, the largest of them, for the next queue that grows. */
     struct buf spares[HOME_SPARES];
 
     /* Frees all of these after a while without requests. */

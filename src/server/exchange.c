@@ -1,6 +1,7 @@
 #include "server/exchange.h"
 
 #include "base/mem.h"
+#include "base/sixteen.h"
 #include "server/conn.h"
 
 #include <assert.h>
@@ -171,7 +172,13 @@ void exchange_authenticated(struct exchange *exchange) {
 
 /* Control bytes are never sent in a field, because they could end it and begin another one. */
 static void copy_value(char *to, struct str value) {
-    for (size_t i = 0; i < value.len; i++) {
+    size_t done = 0;
+    for (; done + 16 <= value.len; done += 16) {
+        sixteen c = sixteen_at(value.at + done);
+        if (sixteen_any((sixteen)((c < ' ') | (c == 127)))) break;
+        memcpy(to + done, &c, sizeof(c));
+    }
+    for (size_t i = done; i < value.len; i++) {
         uint8_t byte = (uint8_t)value.at[i];
         to[i] = (byte < ' ' && byte != '\t') || byte == 127 ? ' ' : (char)byte;
     }

@@ -17,7 +17,7 @@ static void pass_over(struct frames *frames, struct str *bytes) {
 }
 
 /* Collect `want` bytes of the frame header. False: not all of them are here yet. */
-static bool gather(struct frames *frames, size_t want, struct str *bytes) {
+static bool frames_gather(struct frames *frames, size_t want, struct str *bytes) {
     if (frames->have >= want) return true;
     struct str part = str_head(*bytes, want - frames->have);
     if (part.len) memcpy(frames->head + frames->have, part.at, part.len);
@@ -29,10 +29,10 @@ static bool gather(struct frames *frames, size_t want, struct str *bytes) {
 bool frames_next(struct frames *frames, struct str *bytes, struct frame_head *ret) {
     const uint8_t *head = frames->head;
     pass_over(frames, bytes);
-    if (!gather(frames, FRAMES_HEAD_BYTES, bytes)) return false;
+    if (!frames_gather(frames, FRAMES_HEAD_BYTES, bytes)) return false;
     uint32_t len = u32(head) >> 8;
     size_t more = head[3] == PRIORITY && len >= 4 ? 4 : 0;
-    if (!gather(frames, FRAMES_HEAD_BYTES + more, bytes)) return false;
+    if (!frames_gather(frames, FRAMES_HEAD_BYTES + more, bytes)) return false;
     *ret = (struct frame_head){
         .type = head[3],
         .stream = (int32_t)(u32(head + 5) & 0x7fffffff),

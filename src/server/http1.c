@@ -12,7 +12,6 @@
 #include "server/single.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Limit for body bytes that the owner has not consumed, and for pipelined bytes kept here;
@@ -275,7 +274,7 @@ static void http1_receive(struct conn *conn, struct str bytes) {
 }
 
 /* Parse the bytes kept after the last request: the next one, or the other protocol. */
-static void resume(struct http1 *http1) {
+static void http1_resume(struct http1 *http1) {
     bool reads = http1->step == HEAD || http1->step == RAW;
     if (!reads || http1->stash.len == 0) return;
     http1->stash_at += use_bytes(http1, str_skip(buf_str(&http1->stash), http1->stash_at));
@@ -305,22 +304,33 @@ static void http1_authenticated(struct conn *conn) {
 
 /* --- answers: the head -------------------------------------------------------------------- */
 
-static void put(struct gather *gather, struct str name, struct str value) {
-    gather_append(gather, name);
-    gather_append(gather, STR(": "));
-    gather_append(gather, value);
-    gather_append(gather, STR("\r\n"));
+static void http1_put(struct gather *gather, struct str name, struct str value) {
+    size_t len = name.len + 2 + value.len + 2;
+    char *at = gather->at + gather->len;
+    assert(len <= gather_room(gather));
+    memcpy(at, name.at, name.len);
+    memcpy(at + name.len, ": ", 2);
+    if (value.len) memcpy(at + name.len + 2, value.at, value.len);
+    memcpy(at + len - 2, "\r\n", 2);
+    gather->len += len;
 }
 
-static void put_number(struct gather *gather, const char *format, uint64_t number) {
-    char text[64];
-    int len = snprintf(text, sizeof(text), format, (unsigned long long)number);
-    gather_append(gather, str_of(text, (size_t)len));
+#define DIGITS_MAX 20 /* of 64 bits, in decimal */
+
+static void put_number(struct gather *gather, uint64_t number, unsigned base) {
+    char text[DIGITS_MAX];
+    size_t at = sizeof(text);
+    do {
+        text[--at] = "0123456789abcdef"[number % base];
+        number /= base;
+    } while (number);
+    gather_append(gather, str_of(text + at, sizeof(text) - at));
 }
 
 static void put_status(struct gather *gather, int status) {
     gather_append(gather, STR("HTTP/1.1 "));
-    put_number(gather, "%llu ", (uint64_t)status);
+    put_number(gather, (uint64_t)status, 10);
+    gather_append(gather, STR(" "));
     gather_append(gather, str_from(status_text(status)));
     gather_append(gather, STR("\r\n"));
 }
@@ -348,7 +358,7 @@ static struct owner_fields put_fields(struct http1 *http1, struct gather *gather
         if (str_equal(name, STR("content-length")) && str_to_u64(value, &length))
             http1->answer_left = length <= INT64_MAX ? (int64_t)length : -1;
         if (str_equal(name, STR("date"))) own.date = true;
-        put(gather, name, value);
+        http1_put(gather, name, value);
     }
     return own;
 }
@@ -361,10 +371,12 @@ static void put_framing(struct http1 *http1, struct gather *gather) {
     if (http1->answer_bodiless || http1->answer_left >= 0) return;
     if (exchange->ended && !(trails && modern)) {
         http1->answer_left = (int64_t)exchange_queued(exchange);
-        put_number(gather, "content-length: %llu\r\n", (uint64_t)http1->answer_left);
+        gather_append(gather, STR("content-length: "));
+        put_number(gather, (uint64_t)http1->answer_left, 10);
+        gather_append(gather, STR("\r\n"));
     } else if (modern) {
         http1->answer_chunked = true;
-        put(gather, STR("transfer-encoding"), STR("chunked"));
+        http1_put(gather, STR("transfer-encoding"), STR("chunked"));
     } else {
         http1->keeps_alive = false;
     }
@@ -374,23 +386,23 @@ static void put_framing(struct http1 *http1, struct gather *gather) {
 static void put_upgrade(struct http1 *http1, struct gather *gather) {
     http1->step = RAW;
     http1->keeps_alive = false;
-    put(gather, STR("connection"), STR("upgrade"));
+    http1_put(gather, STR("connection"), STR("upgrade"));
 }
 
 static void put_framed(struct http1 *http1, struct gather *gather,
                        const struct owner_fields *own) {
     const struct exchange *exchange = http1->exchange;
     put_framing(http1, gather);
-    if (!own->date) put(gather, STR("date"), home_date(http1->conn->home));
+    if (!own->date) http1_put(gather, STR("date"), home_date(http1->conn->home));
     bool cut_short = exchange->ended && !exchange->request_ended;
     if (cut_short || http1->conn->stopping || wants_close(own->connection))
         http1->keeps_alive = false;
     if (!http1->keeps_alive)
-        put(gather, STR("connection"), STR("close"));
+        http1_put(gather, STR("connection"), STR("close"));
     else if (exchange->http == EXCHANGE_HTTP_1_0)
-        put(gather, STR("connection"), STR("keep-alive"));
+        http1_put(gather, STR("connection"), STR("keep-alive"));
     else if (own->connection.len)
-        put(gather, STR("connection"), own->connection);
+        http1_put(gather, STR("connection"), own->connection);
 }
 
 static void put_head(struct http1 *http1, struct gather *gather) {
@@ -417,7 +429,8 @@ static void put_head(struct http1 *http1, struct gather *gather) {
 /* --- answers: the body -------------------------------------------------------------------- */
 
 static void put_chunk(struct gather *gather, struct str bytes) {
-    put_number(gather, "%llx\r\n", bytes.len);
+    put_number(gather, bytes.len, 16);
+    gather_append(gather, STR("\r\n"));
     gather_append(gather, bytes);
     gather_append(gather, STR("\r\n"));
 }
@@ -450,7 +463,7 @@ static void put_end(struct http1 *http1, struct gather *gather) {
     gather_append(gather, STR("0\r\n"));
     const struct section *trailers = exchange->wants_trailers ? exchange->trailers : NULL;
     for (size_t i = 0; trailers && i < trailers->count; i++)
-        put(gather, trailers->fields[i].name, trailers->fields[i].value);
+        http1_put(gather, trailers->fields[i].name, trailers->fields[i].value);
     gather_append(gather, STR("\r\n"));
 }
 
@@ -482,11 +495,11 @@ static void http1_gather(struct conn *conn, struct gather *gather) {
     gather_append(gather, buf_str(&http1->own));
     buf_release(&http1->own);
     while (conn->state == CONN_OPEN && !gather_full(gather)) {
-        if (!http1->exchange) resume(http1);
+        if (!http1->exchange) http1_resume(http1);
         if (!http1->exchange || !put_answer(http1, gather)) break;
         end_exchange(http1);
     }
-    if (http1->step == RAW) resume(http1);
+    if (http1->step == RAW) http1_resume(http1);
     /* The request may have been refused just now. */
     gather_append(gather, buf_str(&http1->own));
     buf_release(&http1->own);

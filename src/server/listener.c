@@ -46,8 +46,8 @@ static const char *explain_taken(const struct listener *listener, const struct a
     return text;
 }
 
-static bool explain(const struct listener *listener, const struct address *address, int reason,
-                    struct err *e) {
+static bool listener_explain(const struct listener *listener, const struct address *address,
+                             int reason, struct err *e) {
     struct str name = listener->options.name, where = listener->options.address;
     const char *why = uv_strerror(-reason);
     char text[256];
@@ -105,10 +105,10 @@ static int port_of(int fd) {
     return getsockname(fd, &own.as.any, &own.len) == 0 ? address_port(&own) : 0;
 }
 
-static void watch(struct listener *listener);
+static void listener_watch(struct listener *listener);
 
 static void stop_back_off(void *ctx) {
-    watch(ctx);
+    listener_watch(ctx);
 }
 
 static struct str listener_keep(struct text *own, struct str text) {
@@ -132,7 +132,7 @@ static void copy_options(struct listener *listener, const struct listener_option
 
 static bool bind_to(struct listener *listener, const struct address *address, struct err *e) {
     listener->fd = open_anywhere(address);
-    if (listener->fd < 0) return explain(listener, address, errno, e);
+    if (listener->fd < 0) return listener_explain(listener, address, errno, e);
     if (address_is_local(address))
         listener->path = str_dup(str_skip(listener->options.address, 5));
     listener->port = port_of(listener->fd);
@@ -171,7 +171,7 @@ bool listener_open(struct loop *loop, const struct listener_options *options,
     assert(failed == 0);
     (void)failed;
     listener->poll.data = listener;
-    watch(listener);
+    listener_watch(listener);
     *ret = listener;
     return true;
 }
@@ -309,7 +309,7 @@ static bool has_room(struct listener *listener) {
     atomic_store(&listener->full, true);
     /* A connection may have closed between the two checks, before `full` was set. */
     if (atomic_load(&listener->conn_count) >= listener->limits.connections_max) return false;
-    if (atomic_exchange(&listener->full, false)) watch(listener);
+    if (atomic_exchange(&listener->full, false)) listener_watch(listener);
     return false;
 }
 
@@ -347,7 +347,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events) {
         if (!has_room(listener) || !accept_one(listener)) return;
 }
 
-static void watch(struct listener *listener) {
+static void listener_watch(struct listener *listener) {
     uv_poll_start(&listener->poll, UV_READABLE, on_acceptable);
 }
 
@@ -358,5 +358,5 @@ bool listener_lost_one(struct listener *listener) {
 
 void listener_resume(void *ctx) {
     struct listener *listener = ctx;
-    if (listener->fd >= 0) watch(listener);
+    if (listener->fd >= 0) listener_watch(listener);
 }

@@ -115,7 +115,7 @@ static void all_stopped(void *ctx) {
     if (server->on_stopped) server->on_stopped(server->stopped_ctx);
 }
 
-static void release(struct server *server) {
+static void server_release(struct server *server) {
     if (atomic_fetch_sub(&server->alive, 1) == 1)
         loop_post(server->sides[0].home.loop, &server->stopped, all_stopped, server);
 }
@@ -153,7 +153,7 @@ static void lose_one(struct side *side, struct listener *listener, bool late) {
     if (listener_lost_one(listener) && phase_of(server) != CLOSING)
         loop_post(listener->loop, &listener->room, listener_resume, listener);
     if (!late) release_early(server);
-    release(server);
+    server_release(server);
 }
 
 static struct listener *listener_of(const struct listener_options *options) {
@@ -272,8 +272,8 @@ int server_port(const struct server *server, struct str name) {
 /* --- stopping ----------------------------------------------------------------------------- */
 
 /* Run `obey` on each side, which then releases the server. */
-static void tell_sides(struct server *server, struct mail *(*mail_of)(struct side *side),
-                       void (*obey)(void *side)) {
+static void report_sides(struct server *server, struct mail *(*mail_of)(struct side *side),
+                         void (*obey)(void *side)) {
     for (size_t i = 0; i < server->side_count; i++) {
         struct side *side = &server->sides[i];
         loop_post(side->home.loop, mail_of(side), obey, side);
@@ -285,14 +285,14 @@ static void shut_down_side(void *ctx) {
     home_shut_down(&side->home);
     LIST_EACH(&side->home.conns, link)
     conn_shut_down(CONTAINER_OF(link, struct conn, link));
-    release(side->server);
+    server_release(side->server);
 }
 
 static void cut_side(void *ctx) {
     struct side *side = ctx;
     LIST_EACH(&side->home.conns, link)
     conn_cut(CONTAINER_OF(link, struct conn, link), EXCHANGE_ABORTED);
-    release(side->server);
+    server_release(side->server);
 }
 
 static struct mail *stop_mail(struct side *side) {
@@ -314,7 +314,7 @@ static void stop_within(struct server *server, uint64_t within_ms) {
 }
 
 static void listener_closed(void *ctx) {
-    release(ctx);
+    server_release(ctx);
 }
 
 /* The earlier connections have closed, or their time is over. */
@@ -327,9 +327,9 @@ static void begin_close(void *ctx) {
         listener_close(CONTAINER_OF(link, struct listener, link), listener_closed);
     }
     atomic_fetch_add(&server->alive, server->side_count);
-    tell_sides(server, close_mail, shut_down_side);
+    report_sides(server, close_mail, shut_down_side);
     stop_within(server, LATE_MS);
-    release(server);
+    server_release(server);
 }
 
 static void cut_all(void *ctx) {
@@ -337,13 +337,13 @@ static void cut_all(void *ctx) {
     begin_close(server);
     if (server->cutting || !hold_if_alive(server, server->side_count)) return;
     server->cutting = true;
-    tell_sides(server, cut_mail, cut_side);
+    report_sides(server, cut_mail, cut_side);
 }
 
 static void begin_drain(struct server *server) {
     atomic_store(&server->phase, DRAINING);
     atomic_fetch_add(&server->alive, server->side_count);
-    tell_sides(server, stop_mail, shut_down_side);
+    report_sides(server, stop_mail, shut_down_side);
     release_early(server);
 }
 

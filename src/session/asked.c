@@ -26,8 +26,8 @@ static void asked_free(struct asked *asked) {
     free(asked);
 }
 
-static void asked_tell(struct asked *asked, enum asked_answer answer,
-                       const struct err *failed) {
+static void asked_report(struct asked *asked, enum asked_answer answer,
+                         const struct err *failed) {
     struct asked_result result = {answer, asked->run, asked->seq};
     asked_fn *on_answer = asked->options.on_answer;
     void *ctx = asked->options.ctx;
@@ -91,8 +91,8 @@ static void read_section(struct asked *asked, const struct store_section *sectio
         note_event(asked, &event, seq);
 }
 
-static void tell_question(struct asked *asked) {
-    asked_tell(asked, asked->seq ? ASKED_QUESTION : ASKED_NOTHING, NULL);
+static void report_question(struct asked *asked) {
+    asked_report(asked, asked->seq ? ASKED_QUESTION : ASKED_NOTHING, NULL);
 }
 
 static void ask_store(struct asked *asked, store_loaded_fn *on_loaded,
@@ -125,11 +125,11 @@ static void on_piece(struct store_load *load, const struct err *failed, void *ct
     bool more = load->more;
     arena_free(load->arena);
     if (failed) {
-        asked_tell(asked, ASKED_FAILED, failed);
+        asked_report(asked, ASKED_FAILED, failed);
     } else if (more && asked->read_to > before) {
         read_piece(asked);
     } else {
-        tell_question(asked);
+        report_question(asked);
     }
 }
 
@@ -143,11 +143,11 @@ static void read_piece(struct asked *asked) {
 
 static void read_run(struct asked *asked) {
     if (asked->several) {
-        asked_tell(asked, ASKED_SEVERAL, NULL);
+        asked_report(asked, ASKED_SEVERAL, NULL);
     } else if (asked->run == 0) {
-        asked_tell(asked, ASKED_NOTHING, NULL);
+        asked_report(asked, ASKED_NOTHING, NULL);
     } else if (read_live(asked) || !session_table_store(asked->options.sessions)) {
-        tell_question(asked);
+        report_question(asked);
     } else {
         read_piece(asked);
     }
@@ -162,13 +162,13 @@ static void on_threads(struct store_load *load, const struct err *failed, void *
         note_run(asked, load->sections[i].events, load->sections[i].run);
     arena_free(load->arena);
     if (failed) {
-        asked_tell(asked, ASKED_FAILED, failed);
+        asked_report(asked, ASKED_FAILED, failed);
     } else {
         read_run(asked);
     }
 }
 
-static void begin(void *ctx) {
+static void asked_begin(void *ctx) {
     struct asked *asked = ctx;
     const struct session_name *name = &asked->options.name;
     note_live(asked);
@@ -196,7 +196,7 @@ struct asked *asked_look(const struct asked_options *options) {
     asked->options = *options;
     keep_texts(asked);
     buf_init(&asked->user, 64 * KIB);
-    task_init(&asked->begin, begin, asked);
+    task_init(&asked->begin, asked_begin, asked);
     loop_defer(options->loop, &asked->begin);
     return asked;
 }

@@ -117,7 +117,7 @@ static bool is_of(const struct live *live, struct str workspace, struct str user
 }
 
 /* Insert in order; ids rise with time. */
-static void insert(struct session_runs *runs, uint64_t run) {
+static void directory_insert(struct session_runs *runs, uint64_t run) {
     if (runs->count == SESSION_RUNS_MAX) return;
     size_t at = runs->count++;
     for (; at > 0 && runs->runs[at - 1] > run; at--) runs->runs[at] = runs->runs[at - 1];
@@ -132,17 +132,17 @@ void directory_of_session(struct directory *directory, struct str workspace, str
         pthread_mutex_lock(&stripe->lock);
         LIST_EACH(&stripe->runs, link) {
             const struct live *live = CONTAINER_OF(link, struct live, link);
-            if (is_of(live, workspace, user, session)) insert(ret, live->run);
+            if (is_of(live, workspace, user, session)) directory_insert(ret, live->run);
         }
         pthread_mutex_unlock(&stripe->lock);
     }
 }
 
-static void leave(const struct live *live, const struct order *order) {
+static void session_directory_leave(const struct live *live, const struct order *order) {
     live->leave(order->leaving, order->text, live->ctx);
 }
 
-static void say(const struct live *live, const struct order *order) {
+static void session_directory_say(const struct live *live, const struct order *order) {
     if (live->say) live->say(order->text, live->ctx);
 }
 
@@ -174,13 +174,17 @@ static bool post(const struct order *what, struct str text) {
 
 bool directory_leave(struct directory *directory, uint64_t run, struct leaving leaving,
                      struct str why) {
-    return post(
-        &(struct order){.directory = directory, .run = run, .obey = leave, .leaving = leaving},
-        why);
+    return post(&(struct order){.directory = directory,
+                                .run = run,
+                                .obey = session_directory_leave,
+                                .leaving = leaving},
+                why);
 }
 
 void directory_say(struct directory *directory, uint64_t run, struct str words) {
-    (void)post(&(struct order){.directory = directory, .run = run, .obey = say}, words);
+    (void)post(
+        &(struct order){.directory = directory, .run = run, .obey = session_directory_say},
+        words);
 }
 
 bool directory_cancel(struct directory *directory, uint64_t run, struct str why) {

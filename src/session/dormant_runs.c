@@ -273,7 +273,7 @@ void dormant_runs_forget(struct dormant_runs *dormant, const struct run_host *ho
 /* --- searching ---------------------------------------------------------------------------- */
 
 /* Sorted, lowest first; the highest is dropped. */
-static size_t insert(uint64_t *runs, size_t count, size_t max, uint64_t run) {
+static size_t dormant_runs_insert(uint64_t *runs, size_t count, size_t max, uint64_t run) {
     size_t place = count;
     while (place > 0 && runs[place - 1] > run) place--;
     if (place == max) return count;
@@ -288,7 +288,8 @@ static size_t list_all(struct dormant_runs *dormant, const struct sought *sought
     size_t count = 0;
     for (uint32_t i = 0; i < dormant->block_count * BLOCK_RUNS; i++) {
         const struct entry *entry = at(dormant, i);
-        if (matches(entry, sought)) count = insert(ret_runs, count, max, entry->run);
+        if (matches(entry, sought))
+            count = dormant_runs_insert(ret_runs, count, max, entry->run);
     }
     return count;
 }

@@ -125,7 +125,7 @@ static struct turn_record *record_of(const struct recalled *run) {
 }
 
 /* The same as session_release(). */
-static void pass(struct recalling *all, const struct moment *moment) {
+static void history_read_pass(struct recalling *all, const struct moment *moment) {
     struct recalled *run = &all->runs[moment->run];
     struct recalled *lender = lender_of(all, run);
     if (run->ended) return; /* a log has one end per run */
@@ -146,7 +146,7 @@ static void assemble(struct recalling *all) {
     all->history = history_new();
     if (all->moment_count)
         qsort(all->moments, all->moment_count, sizeof(struct moment), by_row);
-    for (size_t i = 0; i < all->moment_count; i++) pass(all, &all->moments[i]);
+    for (size_t i = 0; i < all->moment_count; i++) history_read_pass(all, &all->moments[i]);
     for (size_t i = 0; i < all->count; i++) hand_up_inside(all, &all->runs[i], NULL);
 }
 

@@ -107,7 +107,7 @@ void idempotency_claims_remove(struct idempotency_claims *claims, struct claim *
 
 /* --- claims of answers -------------------------------------------------------------------- */
 
-static struct str put(char **at, struct str text) {
+static struct str idempotency_claims_put(char **at, struct str text) {
     char *here = *at;
     if (text.len) memcpy(here, text.at, text.len);
     *at += text.len;
@@ -119,10 +119,10 @@ struct claim *claim_new(const struct claim_name *name, struct str print) {
     struct claim *claim = mem_zero(1, sizeof(struct claim) + len);
     char *at = (char *)(claim + 1);
     list_init(&claim->link);
-    claim->name.workspace = put(&at, name->workspace);
-    claim->name.user = put(&at, name->user);
-    claim->name.key = put(&at, name->key);
-    claim->print = put(&at, print);
+    claim->name.workspace = idempotency_claims_put(&at, name->workspace);
+    claim->name.user = idempotency_claims_put(&at, name->user);
+    claim->name.key = idempotency_claims_put(&at, name->key);
+    claim->print = idempotency_claims_put(&at, print);
     return claim;
 }
 

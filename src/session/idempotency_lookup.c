@@ -28,9 +28,9 @@ static void idempotency_lookup_free(struct idempotency_lookup *lookup) {
     free(lookup);
 }
 
-static void idempotency_lookup_tell(struct idempotency_lookup *lookup,
-                                    enum idempotency_answer answer, uint64_t run, uint64_t seq,
-                                    const struct err *failed) {
+static void idempotency_lookup_report(struct idempotency_lookup *lookup,
+                                      enum idempotency_answer answer, uint64_t run,
+                                      uint64_t seq, const struct err *failed) {
     struct idempotency_lookup_result result = {answer, run, lookup->view.mark, seq};
     idempotency_lookup_fn *on_answer = lookup->options.on_answer;
     void *ctx = lookup->options.ctx;
@@ -45,15 +45,15 @@ static enum idempotency_answer same_or_other(const struct idempotency_lookup *lo
     return str_equal(print, lookup->options.print) ? IDEMPOTENCY_RUN : IDEMPOTENCY_OTHER;
 }
 
-static void tell_claimed(void *ctx) {
+static void report_claimed(void *ctx) {
     struct idempotency_lookup *lookup = ctx;
     struct str print = str_of(lookup->view.print, lookup->view.print_len);
-    idempotency_lookup_tell(lookup, same_or_other(lookup, print), lookup->view.run,
-                            lookup->view.seq, NULL);
+    idempotency_lookup_report(lookup, same_or_other(lookup, print), lookup->view.run,
+                              lookup->view.seq, NULL);
 }
 
-static void tell_free(void *ctx) {
-    idempotency_lookup_tell(ctx, IDEMPOTENCY_FREE, 0, 0, NULL);
+static void report_free(void *ctx) {
+    idempotency_lookup_report(ctx, IDEMPOTENCY_FREE, 0, 0, NULL);
 }
 
 /* Runs with the same key begin one after another, with rising ids. */
@@ -79,14 +79,14 @@ static void on_leased(struct lease_request *request, const struct err *failed, v
     if (lookup->cancelled) {
         idempotency_lookup_free(lookup);
     } else if (failed) {
-        idempotency_lookup_tell(lookup, IDEMPOTENCY_FAILED, 0, 0, failed);
+        idempotency_lookup_report(lookup, IDEMPOTENCY_FAILED, 0, 0, failed);
     } else if (request->held) {
         idempotency_lookup_load(lookup);
     } else if (loop_now_ms(lookup->options.loop) >= lookup->until_ms) {
         err_set(&late, ERR_UNAVAILABLE,
                 "replica '%s' has a request with this key under way; try again in a moment",
                 request->holder);
-        idempotency_lookup_tell(lookup, IDEMPOTENCY_FAILED, 0, 0, &late);
+        idempotency_lookup_report(lookup, IDEMPOTENCY_FAILED, 0, 0, &late);
     } else {
         timer_start(&lookup->again, AGAIN_MS);
     }
@@ -129,7 +129,7 @@ static void idempotency_lookup_on_loaded(struct store_load *load, const struct e
         ask_for_lease(lookup);
         return;
     }
-    idempotency_lookup_tell(lookup, answer, run, seq, failed);
+    idempotency_lookup_report(lookup, answer, run, seq, failed);
 }
 
 /* Copy the texts, because the request may end before the store answers. */
@@ -163,7 +163,7 @@ idempotency_lookup_start(const struct idempotency_lookup_options *options) {
     const struct claim_name *name = &lookup->options.name;
     idempotency_claims_look(session_table_claims(options->sessions), name, &lookup->view);
     if (lookup->view.run || !store) {
-        task_init(&lookup->tell, lookup->view.run ? tell_claimed : tell_free, lookup);
+        task_init(&lookup->tell, lookup->view.run ? report_claimed : report_free, lookup);
         loop_defer(options->loop, &lookup->tell);
         return lookup;
     }

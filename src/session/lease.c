@@ -33,26 +33,29 @@ void lease_move(struct lease *lease, enum lease_state next) {
     lease->state = next;
 }
 
-static void lease_tell_granted(void *ctx) {
+static void lease_report_granted(void *ctx) {
     struct lease *lease = ctx;
     lease->events->granted(lease->ctx);
 }
 
 void lease_post_granted(struct lease *lease) {
-    loop_post(lease->loop, &lease->mail, lease_tell_granted, lease);
+    loop_post(lease->loop, &lease->mail, lease_report_granted, lease);
 }
 
-static void lease_tell_refused(void *ctx) {
+static void lease_report_refused(void *ctx) {
     struct lease *lease = ctx;
-    struct err why = lease->refusal;
+    struct err why = *lease->refusal;
+    free(lease->refusal);
+    lease->refusal = NULL;
     lease->events->refused(&why, lease->ctx);
 }
 
 void lease_refuse(struct lease *lease, const struct err *why) {
     list_remove(&lease->link);
     lease_move(lease, LEASE_IDLE);
-    lease->refusal = *why;
-    loop_post(lease->loop, &lease->mail, lease_tell_refused, lease);
+    lease->refusal = MEM_NEW(struct err);
+    *lease->refusal = *why;
+    loop_post(lease->loop, &lease->mail, lease_report_refused, lease);
 }
 
 /* A mail to a lender whose children are done. The lender may be gone when it arrives. It
@@ -62,7 +65,7 @@ struct lease_note {
     struct lease *lease; /* NULL: gone */
 };
 
-static void lease_tell_children_done(void *ctx) {
+static void lease_report_children_done(void *ctx) {
     struct lease_note *note = ctx;
     struct lease *lease = note->lease;
     free(note);
@@ -75,7 +78,7 @@ void lease_post_children_done(struct lease *lender) {
     struct lease_note *note = MEM_NEW(struct lease_note);
     note->lease = lender;
     lender->note = note;
-    loop_post(lender->loop, &note->mail, lease_tell_children_done, note);
+    loop_post(lender->loop, &note->mail, lease_report_children_done, note);
 }
 
 void lease_drop_note(struct lease *lease) {

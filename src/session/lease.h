@@ -59,7 +59,7 @@ struct lease {
     struct turn_record **child_records;
     size_t child_record_count;
     struct mail mail;
-    struct err refusal;
+    struct err *refusal; /* on its way with the mail */
 };
 
 /* The only function that writes lease->state. */

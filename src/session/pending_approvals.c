@@ -272,7 +272,7 @@ static bool pending_approvals_copy(const struct pending_approval *parked, struct
     return true;
 }
 
-static bool fill(const struct pending_approval *parked, void *ctx) {
+static bool pending_approvals_fill(const struct pending_approval *parked, void *ctx) {
     struct listing *listing = ctx;
     size_t low = 0, high = listing->count;
     while (low < high) {
@@ -297,7 +297,7 @@ size_t pending_approvals_list(struct pending_approvals *approvals,
     *ret_more = false;
     if (count == 0) return 0;
     visit(approvals, filter, note, &listing);
-    visit(approvals, filter, fill, &listing);
+    visit(approvals, filter, pending_approvals_fill, &listing);
     for (size_t i = 0; i < listing.count; i++) { /* answered meanwhile: no text */
         if (ret[i].seq) ret[whole++] = ret[i];
     }

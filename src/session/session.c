@@ -294,7 +294,7 @@ static void hand_to_lender(struct lease *lender, struct turn_record *record) {
 }
 
 /* A lender that ends before its children passes them to its own lender. */
-static void bequeath(struct session *session, struct lease *gone) {
+static void pass_on_children(struct session *session, struct lease *gone) {
     LIST_EACH(&session->stack, link) {
         struct lease *lease = CONTAINER_OF(link, struct lease, link);
         if (lease->lender != gone) continue;
@@ -328,7 +328,7 @@ void session_release(struct lease *lease, struct turn_record *record) {
     pthread_mutex_lock(&stripe->lock);
     assert(lease->state == LEASE_HELD || lease->state == LEASE_LENT);
     struct lease *lender = lease->lender;
-    bequeath(session, lease);
+    pass_on_children(session, lease);
     list_remove(&lease->link);
     if (record) hand_up(session, lender, record);
     hand_up_children(session, lease);

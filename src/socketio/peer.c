@@ -8,6 +8,10 @@
 
 #define TO(state) (1u << (state))
 
+/* Packets in the body of one GET. python-engineio gives up a session that brings it more
+ * (Payload.max_decode_packets); the rest is for the next GET. */
+#define BODY_PACKETS_MAX 16
+
 /* Clients that do not come back pay first when memory is scarce. */
 #define SCARCE_PART 8
 
@@ -98,15 +102,20 @@ void peer_unref(struct peer *peer) {
     free(peer);
 }
 
+static size_t crate_bytes(const struct parcel *parcel) {
+    return parcel_frame(parcel).len + sizeof(struct crate);
+}
+
+static void drop_crate(struct peer *peer, struct crate *crate) {
+    list_remove(&crate->link);
+    peer->crate_bytes -= crate_bytes(crate->parcel);
+    parcel_unref(crate->parcel);
+    free(crate);
+}
+
 static void drop_crates(struct peer *peer) {
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left the list */
-    LIST_EACH(&peer->crates, link) {
-        struct crate *crate = CONTAINER_OF(link, struct crate, link);
-        list_remove(link);
-        parcel_unref(crate->parcel);
-        free(crate);
-    }
-    peer->crate_bytes = 0;
+    LIST_EACH(&peer->crates, link) drop_crate(peer, CONTAINER_OF(link, struct crate, link));
 }
 
 static struct str one_byte(char kind) {
@@ -172,11 +181,12 @@ void peer_sweep_soon(struct peer *peer) {
 static void answer_get(struct peer *peer) {
     struct buf body;
     buf_init(&body, peer->crate_bytes); /* which counts more than the texts */
-    LIST_EACH(&peer->crates, link) {
+    for (size_t i = 0; i < BODY_PACKETS_MAX && !list_empty(&peer->crates); i++) {
+        struct crate *crate = CONTAINER_OF(peer->crates.next, struct crate, link);
         if (body.len) buf_append_byte(&body, ENGINEIO_SEPARATOR);
-        buf_append(&body, parcel_text(CONTAINER_OF(link, struct crate, link)->parcel));
+        buf_append(&body, parcel_text(crate->parcel));
+        drop_crate(peer, crate);
     }
-    drop_crates(peer);
     drop_line(peer, &peer->line, buf_str(&body));
     buf_done(&body);
 }
@@ -200,7 +210,7 @@ static void sweep(void *ctx) {
 }
 
 static void keep(struct peer *peer, struct parcel *parcel) {
-    size_t bytes = parcel_frame(parcel).len + sizeof(struct crate);
+    size_t bytes = crate_bytes(parcel);
     size_t limit = options_of(peer)->queue_max_bytes / (mem_scarce() ? SCARCE_PART : 1);
     if (peer->crate_bytes > 0 && peer->crate_bytes + bytes > limit) {
         peer_end(peer, SOCKETIO_LAGGED);

@@ -3,12 +3,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <nettle/sha2.h>
 
-#define RECORDS_MAX_BYTES (16 * MIB) /* of one transaction */
-#define PRUNE_BLOCKS 512             /* per transaction: about a millisecond */
-#define SLACK 16                     /* pruning begins when this part too much is kept */
+/* A block that is not closed yet, and one record more. */
+#define BLOCK_ROOM_BYTES (AUDIT_BLOCK_BYTES + AUDIT_RECORD_ENCODED_BYTES)
+#define PRUNE_BLOCKS 512 /* per transaction: about a millisecond */
+#define SLACK 16         /* pruning begins when this part too much is kept */
 
 _Static_assert(SHA256_DIGEST_SIZE == AUDIT_HASH_BYTES, "a hash is a SHA-256");
 
@@ -99,7 +101,7 @@ static bool check_length(struct audit *audit, struct err *e) {
 
 bool audit_open(struct audit *audit, struct database *db, struct err *e) {
     *audit = (struct audit){.db = db, .limits = audit->limits, .oldest_ms = INT64_MAX};
-    buf_init(&audit->records, RECORDS_MAX_BYTES);
+    buf_init(&audit->records, BLOCK_ROOM_BYTES);
     audit_runs_init(&audit->runs);
     db->audit = audit;
     return read_head(audit, e) && check_length(audit, e) &&
@@ -131,11 +133,16 @@ void audit_close(struct audit *audit) {
 
 /* --- writing ------------------------------------------------------------------------------ */
 
+static void begin_block(struct audit *audit) {
+    audit->count = 0;
+    audit->said = (struct audit_said){.some = false};
+    buf_clear(&audit->records);
+}
+
 void audit_begin(struct audit *audit) {
     audit->next = audit->head;
     audit->now_ms = 0;
-    audit->count = 0;
-    buf_clear(&audit->records);
+    begin_block(audit);
 }
 
 static int64_t now_of(struct audit *audit) {
@@ -165,17 +172,20 @@ static bool write_block(struct audit *audit, struct err *e) {
     next->seq += audit->count;
     next->upto = block.upto;
     memcpy(next->hash, hash, AUDIT_HASH_BYTES);
-    if (audit->records.len > AUDIT_BLOCK_BYTES) buf_release(&audit->records);
-    buf_clear(&audit->records);
-    audit->count = 0;
+    begin_block(audit);
     return true;
+}
+
+/* Room for the next record. A block has all of its room from the first one on, because its
+ * records refer to those before them. */
+static bool make_room(struct audit *audit, struct err *e) {
+    return audit->count || buf_room(&audit->records, BLOCK_ROOM_BYTES) ||
+           err_set(e, ERR_RESOURCE_EXHAUSTED, "audit: a block has no room");
 }
 
 /* A record was appended to those of the next block. */
 static bool audit_counted(struct audit *audit, bool fits, struct err *e) {
-    if (!fits)
-        return err_set(e, ERR_RESOURCE_EXHAUSTED,
-                       "audit: one transaction has too many records");
+    assert(fits); /* a block is written before it is full */
     audit->count++;
     return audit->records.len < AUDIT_BLOCK_BYTES || write_block(audit, e);
 }
@@ -183,11 +193,8 @@ static bool audit_counted(struct audit *audit, bool fits, struct err *e) {
 bool audit_add(struct audit *audit, const struct audit_record *record, struct err *e) {
     struct audit_record dated = *record;
     if (!dated.at_ms) dated.at_ms = now_of(audit);
-    return audit_counted(audit, audit_record_encode(&dated, &audit->records), e);
-}
-
-static bool audit_append(struct audit *audit, struct str encoded, struct err *e) {
-    return audit_counted(audit, buf_append(&audit->records, encoded), e);
+    return make_room(audit, e) &&
+           audit_counted(audit, audit_record_encode(&dated, &audit->said, &audit->records), e);
 }
 
 bool audit_note(struct database *db, const struct audit_record *record, struct err *e) {
@@ -198,9 +205,8 @@ bool audit_note_all(struct database *db, struct str records, struct err *e) {
     struct audit *audit = db->audit;
     struct audit_record record;
     while (audit && records.len) {
-        struct str before = records;
-        if (!audit_record_decode(&records, &record, e)) return false;
-        if (!audit_append(audit, str_head(before, before.len - records.len), e)) return false;
+        if (!audit_record_decode(&records, NULL, &record, e)) return false;
+        if (!audit_add(audit, &record, e)) return false;
     }
     return true;
 }

@@ -60,6 +60,7 @@ struct audit {
     struct audit_head head; /* committed */
     struct audit_head next; /* in the open transaction */
     struct buf records;     /* of the next block */
+    struct audit_said said; /* by them */
     uint64_t count;         /* how many */
     int64_t now_ms;         /* of this transaction; 0: not asked yet */
     struct audit_runs runs; /* unfinished ones */

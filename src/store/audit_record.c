@@ -10,6 +10,15 @@
 
 #define NUMBER_TAGS 63 /* tags from here on are numbers */
 #define KIND_TAG 63    /* an index of `kinds`, in place of a domain and an operation */
+#define SAID_TAG 71    /* bits: what is as it was said last */
+
+/* The bits of SAID_TAG are on disk. A text's bit is its tag: those from AUDIT_WORKSPACE up to
+ * AUDIT_REASON have one. */
+#define SAID_TIME (UINT64_C(1) << 0)
+#define SAID_RUN (UINT64_C(1) << 1)
+#define SAID_TEXT(text) (UINT64_C(1) << texts[text].tag)
+#define SAID_FIRST AUDIT_WORKSPACE
+#define SAID_LAST AUDIT_REASON
 
 /* The indices are on disk: never change one. 0 is none of them. */
 static const struct {
@@ -95,36 +104,113 @@ static size_t kind_of(const struct audit_record *record) {
     return 0;
 }
 
-bool audit_record_encode(const struct audit_record *record, struct buf *out) {
-    char room[AUDIT_RECORD_MAX_BYTES + AUDIT_NUMBERS * (VARINT_MAX_BYTES + 1)], *at = room;
-    char detail_room[4 * AUDIT_DETAIL_MAX_BYTES], head[VARINT_MAX_BYTES];
+/* A record that is being written. */
+struct encoding {
+    const struct audit_record *record;
+    struct audit_said *said; /* NULL: it stands by itself */
+    char *room, *at;
+    uint64_t refers; /* bits of SAID_TAG */
+    size_t said_now; /* how many of its texts are said for those after it */
+    struct {
+        size_t text, place, len;
+    } says[SAID_LAST - SAID_FIRST + 1];
+};
+
+static void put_time(struct encoding *all) {
+    int64_t at_ms = all->record->at_ms > 0 ? all->record->at_ms : 0;
+    bool same = all->said && all->said->some && all->said->at_ms == at_ms;
+    if (same) all->refers |= SAID_TIME;
+    all->at += varint_put(all->at, same ? 0 : (uint64_t)at_ms);
+}
+
+/* A text that those after it may refer to, and that may refer itself. */
+static void put_said_text(struct encoding *all, size_t i, struct str text) {
+    if (all->said && str_equal(text, all->said->texts[i])) {
+        all->refers |= SAID_TEXT(i);
+        return;
+    }
+    all->at = put_text(all->at, texts[i].tag, text);
+    all->says[all->said_now].text = i;
+    all->says[all->said_now].place = (size_t)(all->at - all->room) - text.len;
+    all->says[all->said_now++].len = text.len;
+}
+
+static void put_detail(struct encoding *all) {
+    char detail_room[4 * AUDIT_DETAIL_MAX_BYTES];
     struct buf detail = {
         .at = detail_room, .room = sizeof(detail_room), .max_bytes = sizeof(detail_room)};
-    at += varint_put(at, (uint64_t)(record->at_ms > 0 ? record->at_ms : 0));
-    size_t kind = kind_of(record);
+    append_hidden(&detail, all->record->texts[AUDIT_DETAIL], AUDIT_DETAIL_MAX_BYTES);
+    all->at = put_text(all->at, texts[AUDIT_DETAIL].tag, buf_str(&detail));
+}
+
+static void put_texts(struct encoding *all, size_t kind) {
     for (size_t i = kind ? AUDIT_WORKSPACE : AUDIT_DOMAIN; i < AUDIT_DETAIL; i++) {
-        struct str text = cut_text(record, i);
-        if (text.len) at = put_text(at, texts[i].tag, text);
+        if (!all->record->texts[i].len) continue;
+        struct str text = cut_text(all->record, i);
+        if (i >= SAID_FIRST && i <= SAID_LAST)
+            put_said_text(all, i, text);
+        else
+            all->at = put_text(all->at, texts[i].tag, text);
     }
-    if (record->texts[AUDIT_DETAIL].len) {
-        append_hidden(&detail, record->texts[AUDIT_DETAIL], AUDIT_DETAIL_MAX_BYTES);
-        at = put_text(at, texts[AUDIT_DETAIL].tag, buf_str(&detail));
-    }
+    if (all->record->texts[AUDIT_DETAIL].len) put_detail(all);
+}
+
+static bool run_is_said(const struct encoding *all) {
+    return all->said && all->said->has_run && all->said->run == all->record->numbers[AUDIT_RUN];
+}
+
+static void put_numbers(struct encoding *all, size_t kind) {
     if (kind) {
-        *at++ = KIND_TAG;
-        *at++ = (char)kind;
+        *all->at++ = KIND_TAG;
+        *all->at++ = (char)kind;
     }
     for (size_t i = 0; i < AUDIT_NUMBERS; i++) {
-        if (!record->set[i]) continue;
-        *at++ = (char)numbers[i].tag;
-        at += varint_put(at, record->numbers[i]);
+        if (!all->record->set[i]) continue;
+        if (i == AUDIT_RUN && run_is_said(all)) {
+            all->refers |= SAID_RUN;
+            continue;
+        }
+        *all->at++ = (char)numbers[i].tag;
+        all->at += varint_put(all->at, all->record->numbers[i]);
     }
-    size_t len = (size_t)(at - room), head_len = varint_put(head, len);
+    if (!all->refers) return;
+    *all->at++ = SAID_TAG;
+    all->at += varint_put(all->at, all->refers);
+}
+
+/* `body`: the bytes of the record after its length. */
+static void say(const struct encoding *all, const char *body) {
+    struct audit_said *said = all->said;
+    said->some = true;
+    said->at_ms = all->record->at_ms > 0 ? all->record->at_ms : 0;
+    if (all->record->set[AUDIT_RUN]) {
+        said->has_run = true;
+        said->run = all->record->numbers[AUDIT_RUN];
+    }
+    for (size_t i = 0; i < all->said_now; i++)
+        said->texts[all->says[i].text] = str_of(body + all->says[i].place, all->says[i].len);
+}
+
+bool audit_record_encode(const struct audit_record *record, struct audit_said *said,
+                         struct buf *out) {
+    char room[AUDIT_RECORD_ENCODED_BYTES], head[VARINT_MAX_BYTES];
+    struct encoding all;
+    all.record = record; /* its list of texts begins without zeroes */
+    all.said = said;
+    all.room = all.at = room;
+    all.refers = 0;
+    all.said_now = 0;
+    size_t kind = kind_of(record);
+    put_time(&all);
+    put_texts(&all, kind);
+    put_numbers(&all, kind);
+    size_t len = (size_t)(all.at - room), head_len = varint_put(head, len);
     char *to = buf_room(out, head_len + len);
     if (!to) return false;
     memcpy(to, head, head_len);
     memcpy(to + head_len, room, len);
     buf_grew(out, head_len + len);
+    if (said) say(&all, to + head_len);
     return true;
 }
 
@@ -152,8 +238,29 @@ static void keep_kind(struct audit_record *record, uint64_t kind) {
     record->texts[AUDIT_OPERATION] = kinds[kind].operation;
 }
 
-static bool take_field(struct str *rest, unsigned char *last, struct audit_record *ret,
-                       struct err *e) {
+/* Take from `said` what `bits` name. False: it was not said, or the record says it itself. */
+static bool take_said(const struct audit_said *said, uint64_t bits, struct audit_record *ret) {
+    if (!bits || !said || !said->some) return false;
+    if (bits & SAID_TIME) {
+        if (ret->at_ms) return false;
+        ret->at_ms = said->at_ms;
+    }
+    if (bits & SAID_RUN) {
+        if (!said->has_run || ret->set[AUDIT_RUN]) return false;
+        audit_set(ret, AUDIT_RUN, said->run);
+    }
+    bits &= ~(SAID_TIME | SAID_RUN);
+    for (size_t i = SAID_FIRST; i <= SAID_LAST; i++) {
+        if (!(bits & SAID_TEXT(i))) continue;
+        if (!said->texts[i].len || ret->texts[i].len) return false;
+        ret->texts[i] = said->texts[i];
+        bits &= ~SAID_TEXT(i);
+    }
+    return bits == 0;
+}
+
+static bool take_field(struct str *rest, unsigned char *last, const struct audit_said *said,
+                       struct audit_record *ret, struct err *e) {
     unsigned char tag = (unsigned char)rest->at[0];
     uint64_t value;
     *rest = str_skip(*rest, 1);
@@ -164,6 +271,9 @@ static bool take_field(struct str *rest, unsigned char *last, struct audit_recor
         keep_kind(ret, value);
         return true;
     }
+    if (tag == SAID_TAG)
+        return take_said(said, value, ret) ||
+               audit_record_bad(e, "it refers to what no record before it says");
     if (tag >= NUMBER_TAGS) {
         keep_number(ret, tag, value);
         return true;
@@ -174,7 +284,20 @@ static bool take_field(struct str *rest, unsigned char *last, struct audit_recor
     return true;
 }
 
-bool audit_record_decode(struct str *bytes, struct audit_record *ret, struct err *e) {
+static void hear(struct audit_said *said, const struct audit_record *record) {
+    said->some = true;
+    said->at_ms = record->at_ms;
+    if (record->set[AUDIT_RUN]) {
+        said->has_run = true;
+        said->run = record->numbers[AUDIT_RUN];
+    }
+    for (size_t i = SAID_FIRST; i <= SAID_LAST; i++) {
+        if (record->texts[i].len) said->texts[i] = record->texts[i];
+    }
+}
+
+bool audit_record_decode(struct str *bytes, struct audit_said *said, struct audit_record *ret,
+                         struct err *e) {
     struct str after = *bytes, rest;
     struct audit_record record = {.seq = 0};
     unsigned char last = 0;
@@ -186,8 +309,9 @@ bool audit_record_decode(struct str *bytes, struct audit_record *ret, struct err
         return audit_record_bad(e, "it has no time");
     record.at_ms = (int64_t)at_ms;
     while (rest.len) {
-        if (!take_field(&rest, &last, &record, e)) return false;
+        if (!take_field(&rest, &last, said, &record, e)) return false;
     }
+    if (said) hear(said, &record);
     *ret = record;
     *bytes = str_skip(after, (size_t)len);
     return true;

@@ -8,7 +8,11 @@
  * bytes. Of what happens in every turn, domain and operation are one number (tag 63). A reader
  * skips tags that it does not know. The tags are on disk: never change one.
  *
- * Memory   a decoded record borrows the bytes.
+ * A record of a block need not repeat what records before it in the block said last: tag 71 is a
+ * set of bits, of what is as it was said (audit_said). So the end of a turn does not name its
+ * owner once more.
+ *
+ * Memory   a decoded record borrows the bytes, and with tag 71 those of records before it.
  * Threads  any; values only.
  */
 #ifndef WEIR_STORE_AUDIT_RECORD_H
@@ -50,6 +54,7 @@ enum audit_number {
 #define AUDIT_DETAIL_MAX_BYTES 1024
 #define AUDIT_RECORD_MAX_BYTES                                                                 \
     (AUDIT_DETAIL_MAX_BYTES + AUDIT_TEXTS * (AUDIT_TEXT_MAX_BYTES + 8))
+#define AUDIT_RECORD_ENCODED_BYTES (AUDIT_RECORD_MAX_BYTES + 128) /* with numbers and length */
 
 struct audit_record {
     uint64_t seq;  /* 1, 2, 3 ...; not in the bytes: it follows from the place */
@@ -80,13 +85,27 @@ struct audit_actor {
 const char *audit_text_name(enum audit_text text);
 const char *audit_number_name(enum audit_number number);
 
+/* What the records of a block said last, from its first one on; all zero: nothing yet. Borrows
+ * their bytes, which must not move. */
+struct audit_said {
+    bool some;
+    bool has_run;
+    int64_t at_ms;
+    uint64_t run;
+    struct str texts[AUDIT_TEXTS]; /* of those that may be referred to */
+};
+
 /* Append the record's bytes. Texts are cut to their limits, at a character; in AUDIT_DETAIL what
- * looks like a secret is hidden. False at the buffer's limit, and nothing is appended. */
-bool audit_record_encode(const struct audit_record *record, struct buf *out);
+ * looks like a secret is hidden. False at the buffer's limit, and nothing is appended.
+ * said  what the record may refer to, and to which it is added; NULL: it stands by itself */
+bool audit_record_encode(const struct audit_record *record, struct audit_said *said,
+                         struct buf *out);
 
 /* Read the first record of *bytes and move *bytes past it. `seq` is 0.
- * errors  ERR_DATA_LOSS truncated, or fields that are no fields */
-MUST_CHECK bool audit_record_decode(struct str *bytes, struct audit_record *ret, struct err *e);
+ * said    what the records before it in its block said; it is added. NULL: there is no block
+ * errors  ERR_DATA_LOSS truncated, fields that are no fields, or it refers to what was not said */
+MUST_CHECK bool audit_record_decode(struct str *bytes, struct audit_said *said,
+                                    struct audit_record *ret, struct err *e);
 
 /* A digest or a hash as text; `room` has two bytes for each of its AUDIT_DIGEST_BYTES. */
 #define AUDIT_DIGEST_BYTES 32

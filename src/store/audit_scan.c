@@ -8,7 +8,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define BLOCK_MAX_RECORDS (AUDIT_BLOCK_BYTES + AUDIT_RECORD_MAX_BYTES) /* one byte each */
+#define BLOCK_MAX_RECORDS                                                                      \
+    ((AUDIT_BLOCK_BYTES + AUDIT_RECORD_ENCODED_BYTES) / 2) /* two bytes each */
 
 /* --- filters ------------------------------------------------------------------------------ */
 
@@ -29,14 +30,15 @@ struct scan {
     audit_each_fn *each;
     void *ctx;
     struct audit_scanned *ret;
-    struct str *records; /* the bytes of a block's records, in order */
+    struct audit_record *records; /* of a block, in order; they borrow its bytes */
     size_t room, taken, looked_bytes;
     bool stopped;
 };
 
-/* The places of a block's records. */
-static bool cut_block(struct scan *scan, const struct audit_block *block, struct err *e) {
+/* The records of a block; each may refer to those before it. */
+static bool read_block(struct scan *scan, const struct audit_block *block, struct err *e) {
     struct str rest = block->bytes;
+    struct audit_said said = {.some = false};
     size_t count = 0;
     if (block->count > BLOCK_MAX_RECORDS || block->first > INT64_MAX)
         return err_set(e, ERR_DATA_LOSS,
@@ -47,10 +49,9 @@ static bool cut_block(struct scan *scan, const struct audit_block *block, struct
         scan->records = mem_resize(scan->records, scan->room * sizeof(*scan->records));
     }
     while (rest.len && count < block->count) {
-        struct audit_record record;
-        struct str before = rest;
-        if (!audit_record_decode(&rest, &record, e)) return false;
-        scan->records[count++] = str_head(before, before.len - rest.len);
+        struct audit_record *record = &scan->records[count];
+        if (!audit_record_decode(&rest, &said, record, e)) return false;
+        record->seq = block->first + count++;
     }
     if (count == block->count && rest.len == 0) return true;
     return err_set(e, ERR_DATA_LOSS,
@@ -59,10 +60,9 @@ static bool cut_block(struct scan *scan, const struct audit_block *block, struct
 }
 
 /* Whether the page goes on after this record. */
-static bool scan_record(struct scan *scan, uint64_t seq, struct str bytes) {
+static bool scan_record(struct scan *scan, const struct audit_record *record) {
     const struct audit_query *query = scan->query;
-    struct audit_record record;
-    struct err e;
+    uint64_t seq = record->seq;
     bool newest_first = query->order == AUDIT_NEWEST_FIRST;
     if (newest_first ? query->cursor && seq >= query->cursor : seq <= query->cursor)
         return true;
@@ -70,20 +70,19 @@ static bool scan_record(struct scan *scan, uint64_t seq, struct str bytes) {
         scan->ret->end = true;
         return false;
     }
-    if (scan->taken == query->limit || !audit_record_decode(&bytes, &record, &e)) return false;
+    if (scan->taken == query->limit) return false;
     scan->ret->cursor = seq;
-    if (!audit_filter_takes(&query->filter, &record)) return true;
-    record.seq = seq;
+    if (!audit_filter_takes(&query->filter, record)) return true;
     scan->taken++;
-    return scan->each(&record, scan->ctx);
+    return scan->each(record, scan->ctx);
 }
 
 static bool scan_block(struct scan *scan, const struct audit_block *block, struct err *e) {
-    if (!cut_block(scan, block, e)) return false;
+    if (!read_block(scan, block, e)) return false;
     for (size_t i = 0; i < block->count && !scan->stopped; i++) {
         size_t place =
             scan->query->order == AUDIT_NEWEST_FIRST ? (size_t)block->count - 1 - i : i;
-        scan->stopped = !scan_record(scan, block->first + place, scan->records[place]);
+        scan->stopped = !scan_record(scan, &scan->records[place]);
     }
     scan->looked_bytes += block->bytes.len;
     return true;

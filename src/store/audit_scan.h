@@ -12,7 +12,7 @@
 #include "store/audit_record.h"
 #include "store/store.h"
 
-#define AUDIT_SCAN_BYTES (512 * KIB)
+#define AUDIT_SCAN_BYTES (256 * KIB)
 #define AUDIT_PAGE_MAX 1000
 
 enum audit_order { AUDIT_NEWEST_FIRST, AUDIT_OLDEST_FIRST };

@@ -41,10 +41,11 @@ static void look_at_record(struct verify *verify, const struct audit_record *rec
 
 static void check_records(struct verify *verify, const struct audit_block *block) {
     struct str rest = block->bytes;
+    struct audit_said said = {.some = false};
     struct audit_record record;
     struct err e;
     uint64_t count = 0;
-    while (rest.len && audit_record_decode(&rest, &record, &e)) {
+    while (rest.len && audit_record_decode(&rest, &said, &record, &e)) {
         count++;
         look_at_record(verify, &record);
     }

@@ -73,7 +73,7 @@ static void tell_dropped(struct audit_writer *writer) {
     if (!writer->dropped) return;
     audit_set(&record, AUDIT_OUTCOME, ERR_RESOURCE_EXHAUSTED);
     audit_set(&record, AUDIT_COUNT, writer->dropped);
-    if (audit_record_encode(&record, &writer->waiting)) writer->dropped = 0;
+    if (audit_record_encode(&record, NULL, &writer->waiting)) writer->dropped = 0;
     writer->waiting.full = false;
 }
 
@@ -106,7 +106,7 @@ void audit_writer_add(struct audit_writer *writer, const struct audit_record *re
     if (!writer || writer->stopping) return;
     struct audit_record dated = *record;
     if (!dated.at_ms) dated.at_ms = clock_unix_ms();
-    if (!audit_record_encode(&dated, &writer->waiting)) {
+    if (!audit_record_encode(&dated, NULL, &writer->waiting)) {
         writer->waiting.full = false;
         writer->dropped++;
     }

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "store/audit.h"
 #include "store/bank_inner.h"
+#include "store/bank_vector.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -97,15 +98,22 @@ bool bank_find(struct database *db, const struct bank_where *where, struct bank_
                struct err *e) {
     struct prepared *find = NULL;
     bool row = false;
-    bool ok =
-        database_prepare(db, "SELECT id, records, words, bytes FROM bank" WHERE, &find, e);
+    bool ok = database_prepare(db,
+                               "SELECT id, records, words, bytes, dimension, space, newest"
+                               " FROM bank" WHERE,
+                               &find, e);
     if (ok) {
         bind_where(find, where);
         ok = database_row(db, find, &row, e);
     }
     if (ok && row)
-        *ret = (struct bank_sums){database_number_of(find, 0), database_number_of(find, 1),
-                                  database_number_of(find, 2), database_number_of(find, 3)};
+        *ret = (struct bank_sums){.id = database_number_of(find, 0),
+                                  .records = database_number_of(find, 1),
+                                  .words = database_number_of(find, 2),
+                                  .bytes = database_number_of(find, 3),
+                                  .dimension = database_number_of(find, 4),
+                                  .space = database_number_of(find, 5),
+                                  .newest = database_number_of(find, 6)};
     database_finalize(find);
     if (!ok || row) return ok;
     return bank_missing(e);
@@ -114,12 +122,14 @@ bool bank_find(struct database *db, const struct bank_where *where, struct bank_
 bool bank_note_sums(struct database *db, const struct bank_sums *sums, struct err *e) {
     struct prepared *note = NULL;
     bool ok = database_prepare(
-        db, "UPDATE bank SET records = ?, words = ?, bytes = ? WHERE id = ?", &note, e);
+        db, "UPDATE bank SET records = ?, words = ?, bytes = ?, newest = ? WHERE id = ?", &note,
+        e);
     if (ok) {
         database_bind_number(note, 1, sums->records);
         database_bind_number(note, 2, sums->words);
         database_bind_number(note, 3, sums->bytes);
-        database_bind_number(note, 4, sums->id);
+        database_bind_number(note, 4, sums->newest);
+        database_bind_number(note, 5, sums->id);
         ok = database_do(db, note, e);
     }
     database_finalize(note);
@@ -157,9 +167,7 @@ struct str bank_place(int64_t bank, char room[static BANK_PLACE_BYTES]) {
 
 /* --- create ------------------------------------------------------------------------------- */
 
-/* *ret_found: there is such a bank, and it is the answer. */
-static bool read_bank(struct database *db, struct bank_ask *ask, bool *ret_found,
-                      struct err *e) {
+bool bank_read(struct database *db, struct bank_ask *ask, bool *ret_found, struct err *e) {
     struct bank_item *item = bank_answer_begin(ask, 1, BANK_BODY_MAX_BYTES + KIB);
     struct prepared *find = NULL;
     bool ok = database_prepare(db, "SELECT name, body FROM bank" WHERE, &find, e);
@@ -196,14 +204,19 @@ static bool owner_has_room(struct database *db, const struct bank_ask *ask, stru
 
 static bool put_bank(struct database *db, const struct bank_ask *ask, struct err *e) {
     struct prepared *put = NULL;
+    int64_t space = 0;
+    if (ask->dimension && !bank_space_new(db, &space, e)) return false;
     bool ok = database_prepare(db,
-                               "INSERT INTO bank(app, subject, locator, name, body, state,"
-                               " records, words, bytes) VALUES(?1, ?2, ?3, ?4, ?5, 0, 0, 0, 0)",
+                               "INSERT INTO bank(app, subject, locator, name, body, dimension,"
+                               " space, state, records, words, bytes)"
+                               " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, 0, 0)",
                                &put, e);
     if (ok) {
         bind_where(put, &ask->where);
         database_bind(put, 4, ask->name);
         database_bind(put, 5, ask->body);
+        database_bind_number(put, 6, (int64_t)ask->dimension);
+        database_bind_number(put, 7, space);
         ok = database_do(db, put, e);
     }
     database_finalize(put);
@@ -213,7 +226,7 @@ static bool put_bank(struct database *db, const struct bank_ask *ask, struct err
 static bool run_create(struct database *db, void *ctx, struct err *e) {
     struct bank_ask *ask = ctx;
     bool found = false;
-    if (!read_bank(db, ask, &found, e)) return false;
+    if (!bank_read(db, ask, &found, e)) return false;
     if (found) return true;
     struct bank_item *item = bank_answer_begin(ask, 1, 0);
     *item = (struct bank_item){.name = ask->name, .body = ask->body};
@@ -228,13 +241,15 @@ static bool run_create(struct database *db, void *ctx, struct err *e) {
 
 struct bank_ask *bank_create_start(struct store *store, struct loop *loop,
                                    const struct bank_where *where, struct str name,
-                                   struct str body, const struct bank_event *event,
-                                   bank_done_fn *done, void *ctx) {
-    assert(body.len <= BANK_BODY_MAX_BYTES);
+                                   struct str body, size_t dimension,
+                                   const struct bank_event *event, bank_done_fn *done,
+                                   void *ctx) {
+    assert(body.len <= BANK_BODY_MAX_BYTES && dimension <= BANK_DIMENSION_MAX);
     struct bank_ask *ask =
         bank_ask_new(loop, where, body.len + event->bytes.len, done, ctx, run_create);
     ask->name = bank_keep(ask, name);
     ask->body = bank_keep(ask, body);
+    ask->dimension = dimension;
     ask->event = bank_keep_event(ask, event);
     store_run(store, &ask->task);
     return ask;
@@ -244,7 +259,7 @@ struct bank_ask *bank_create_start(struct store *store, struct loop *loop,
 
 static bool run_get(struct database *db, void *ctx, struct err *e) {
     bool found = false;
-    if (!read_bank(db, ctx, &found, e)) return false;
+    if (!bank_read(db, ctx, &found, e)) return false;
     return found || bank_missing(e);
 }
 
@@ -296,13 +311,13 @@ static bool run_delete(struct database *db, void *ctx, struct err *e) {
     struct bank_ask *ask = ctx;
     struct bank_sums sums;
     bool found = false;
-    if (!bank_find(db, &ask->where, &sums, e) || !read_bank(db, ask, &found, e)) return false;
+    if (!bank_find(db, &ask->where, &sums, e) || !bank_read(db, ask, &found, e)) return false;
     const struct event_log_entry entry = {.label = ask->event.label,
                                           .bytes = ask->event.bytes,
                                           .body = ask->answer.items[0].body};
     return database_run_with(db, "UPDATE bank SET state = 1, body = x'' WHERE id = ?1", sums.id,
                              e) &&
-           bank_append_events(db, ask, &entry, 1, e) &&
+           bank_space_end(db, sums.space, e) && bank_append_events(db, ask, &entry, 1, e) &&
            bank_audit(db, ask, STR("bank.delete"), (size_t)sums.records, e);
 }
 
@@ -340,6 +355,8 @@ static bool run_prune(struct database *db, void *ctx, struct err *e) {
     int64_t bank = 0;
     bool any = false;
     bank_answer_begin(ask, 0, 0);
+    if (!bank_space_prune(db, &ask->answer.more, e)) return false;
+    if (ask->answer.more) return true;
     if (!database_number(db, "SELECT id FROM bank WHERE state = 1 LIMIT 1", &bank, e))
         return false;
     ask->answer.more = bank != 0;

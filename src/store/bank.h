@@ -16,6 +16,13 @@
  *     score = sum of idf(w) * f * (k1 + 1) / (f + k1 * (1 - b + b * words / average))
  *     idf(w) = ln(1 + (N - n + 0.5) / (n + 0.5))      f times in the record, in n of N records
  *
+ * A bank with vectors (bank_vector.h) is searched by the vector of the query, too. Then each part
+ * has half of the score, which is at most 1:
+ *
+ *     score = (nearness + text) / 2
+ *     nearness = cosine of both vectors, or 1 / (1 + distance)      0: it has none yet
+ *     text = BM25 / (sum of idf(w) * (k1 + 1))                      0: it has none of the words
+ *
  * Memory   requests are copied. An answer is borrowed during the callback.
  * Threads  requests and answers are on the caller's loop; the work is on the store's thread, and
  *          of a recall on the reader's.
@@ -40,11 +47,15 @@
 
 /* --- requests ----------------------------------------------------------------------------- */
 
+/* What a recall found a record by: a set. */
+enum { BANK_BY_WORDS = 1, BANK_BY_VECTOR = 2 };
+
 /* One bank or record of an answer. */
 struct bank_item {
     struct str name, body;
     int64_t at_us;
     double score; /* of a recall */
+    unsigned by;  /* of a recall */
 };
 
 struct bank_answer {
@@ -52,6 +63,9 @@ struct bank_answer {
     size_t count;
     bool more; /* there are more after the last one */
     bool made; /* by a create: it was not there before */
+    /* Nothing was searched, because a vector is needed. The item is the bank. */
+    bool wants_vector;
+    int64_t space; /* then: of the bank's vectors */
 };
 
 /* Called once, on `loop`, never before the start function returns. failed is NULL on success,
@@ -73,11 +87,13 @@ struct bank_event {
     struct str label, bytes;
 };
 
-/* A bank that exists already is the answer, unchanged and without an event. */
+/* A bank that exists already is the answer, unchanged and without an event.
+ * dimension  of its vectors; 0: it has none */
 struct bank_ask *bank_create_start(struct store *store, struct loop *loop,
                                    const struct bank_where *where, struct str name,
-                                   struct str body, const struct bank_event *event,
-                                   bank_done_fn *done, void *ctx);
+                                   struct str body, size_t dimension,
+                                   const struct bank_event *event, bank_done_fn *done,
+                                   void *ctx);
 struct bank_ask *bank_get_start(struct store *store, struct loop *loop,
                                 const struct bank_where *where, bank_done_fn *done, void *ctx);
 
@@ -90,7 +106,8 @@ struct bank_ask *bank_delete_start(struct store *store, struct loop *loop,
                                    const struct bank_event *event, bank_done_fn *done,
                                    void *ctx);
 
-/* Delete some records of deleted banks; answer->more: there are some left. */
+/* Delete some records of deleted banks, or vectors that no bank has any more; answer->more: there
+ * may be some left. */
 struct bank_ask *bank_prune_start(struct store *store, struct loop *loop, bank_done_fn *done,
                                   void *ctx);
 
@@ -124,6 +141,12 @@ struct bank_query {
     size_t limit;            /* 1 to BANK_ANSWER_MAX */
     size_t max_bytes;        /* of names and bodies in the answer; one record always fits */
     struct str words;        /* of a recall */
+    /* Of a recall in a bank with vectors. */
+    bool by_words;       /* alone */
+    const float *vector; /* NULL: the answer says if one is needed (wants_vector) */
+    size_t dimension;
+    int64_t space; /* as the answer said. If the bank has another one now, words alone count */
+    bool by_distance; /* Euclidean; else by the angle */
     /* A history goes on after this record. */
     int64_t after_us;
     struct str after_name; /* empty: it begins */
@@ -136,7 +159,8 @@ struct bank_ask *bank_history_start(struct store *store, struct loop *loop,
                                     void *ctx);
 
 /* The best first; of equals the one that was retained last. It runs beside the store's thread, on
- * the reader's, in steps (reader.h). Records that come or go meanwhile may be missing from the
+ * the reader's, in steps (reader.h); on a server the words are its own work, and vectors are read
+ * in steps of the store's thread. Records that come or go meanwhile may be missing from the
  * answer. */
 struct bank_ask *bank_recall_start(struct store *store, struct loop *loop,
                                    const struct bank_where *where,

@@ -1,5 +1,6 @@
-/* A recall by a PostgreSQL server: it weighs and ranks by itself, in the time of the store's thread. */
-#include "store/bank_inner.h"
+/* A recall by a PostgreSQL server: it weighs and ranks words by itself, in the time of the store's
+ * thread. */
+#include "store/bank_search.h"
 #include "store/words.h"
 
 #include <assert.h>
@@ -43,13 +44,15 @@ static bool weigh(struct database *db, struct prepared *sum, struct str place,
     return ok;
 }
 
-static bool weigh_all(struct database *db, struct str place, struct wanted *wanted,
-                      double records, struct err *e) {
+bool bank_server_weigh(struct database *db, struct bank_search *search, struct err *e) {
+    char room[BANK_PLACE_BYTES];
+    struct str place = bank_place(search->sums.id, room);
+    struct wanted *wanted = &search->wanted;
     struct prepared *sum = NULL;
     bool ok =
         database_prepare(db, "SELECT count(*) FROM bank_words AS b WHERE" MATCHES, &sum, e);
     for (size_t i = 0; ok && i < wanted->count; i++)
-        ok = weigh(db, sum, place, wanted, i, records, e);
+        ok = weigh(db, sum, place, wanted, i, (double)search->sums.records, e);
     database_finalize(sum);
     return ok;
 }
@@ -70,54 +73,59 @@ static const char recall_sql[] = BEST("", "");
 static const char recall_some_sql[] =
     BEST(" JOIN bank_record AS r ON r.id = b.id", " AND" BANK_FITS);
 
-/* The server gets the numbers as text. `room` stays until the statement is reset. */
-static void bind_weights(struct prepared *rows, double average, const struct wanted *wanted,
-                         struct buf *room) {
-    buf_printf(room, "%.17g", average);
-    size_t end = room->len;
-    for (size_t i = 0; i < wanted->count; i++)
-        buf_printf(room, "%s%.17g", i ? " " : "", wanted->idf[i]);
-    database_bind_text(rows, 8, str_head(buf_str(room), end));
-    database_bind_text(rows, 9, str_skip(buf_str(room), end));
+/* The words and what they weigh, as the server gets them: as text. They stay in the search until
+ * the statement is reset. */
+static void bind_words(struct prepared *rows, struct bank_search *search) {
+    struct buf *weights = &search->weights;
+    char room[BANK_PLACE_BYTES];
+    buf_clear(&search->match);
+    put_list(&search->match, bank_place(search->sums.id, room), &search->wanted, 0,
+             search->wanted.count);
+    bind_match(rows, &search->match);
+    buf_clear(weights);
+    buf_printf(weights, "%.17g", bank_average(&search->sums));
+    size_t end = weights->len;
+    for (size_t i = 0; i < search->wanted.count; i++)
+        buf_printf(weights, "%s%.17g", i ? " " : "", search->wanted.idf[i]);
+    database_bind_text(rows, 8, str_head(buf_str(weights), end));
+    database_bind_text(rows, 9, str_skip(buf_str(weights), end));
 }
 
-static bool recall(struct database *db, struct bank_ask *ask, const struct bank_sums *sums,
-                   struct wanted *wanted, struct err *e) {
-    char room[BANK_PLACE_BYTES];
-    struct str place = bank_place(sums->id, room);
-    struct buf match;
+bool bank_server_recall(struct database *db, struct bank_ask *ask, struct err *e) {
     struct prepared *rows = NULL;
-    if (!weigh_all(db, place, wanted, (double)sums->records, e)) return false;
-    buf_init(&match, 2 * BANK_QUERY_MAX_BYTES + KIB);
-    put_list(&match, place, wanted, 0, wanted->count);
-    struct buf weights;
-    buf_init(&weights, 4 * KIB);
     bool ok = database_prepare(db, bank_has_filters(&ask->query) ? recall_some_sql : recall_sql,
                                &rows, e);
     if (ok) {
-        double average = (double)(sums->words ? sums->words : 1) / (double)sums->records;
-        bind_match(rows, &match);
-        bank_bind_query(rows, sums->id, &ask->query);
+        bind_words(rows, ask->search);
+        bank_bind_query(rows, ask->search->sums.id, &ask->query);
         database_bind_number(rows, 7, (int64_t)ask->query.limit + 1);
-        bind_weights(rows, average, wanted, &weights);
         ok = bank_read_rows(db, ask, rows, e);
     }
     database_finalize(rows);
-    buf_done(&weights);
-    buf_done(&match);
     return ok;
 }
 
-bool bank_recall_at_server(struct database *db, void *ctx, struct err *e) {
-    struct bank_ask *ask = ctx;
-    struct wanted wanted = {.count = 0};
-    struct bank_sums sums;
-    bank_answer_begin(ask, 0, 0);
-    if (!bank_find(db, &ask->where, &sums, e)) return false;
-    /* Folding can make a letter longer, at most by half. */
-    buf_init(&wanted.text, 2 * BANK_QUERY_MAX_BYTES);
-    bool ok = words_each(db, ask->query.words, bank_add_word, &wanted, e);
-    if (ok && sums.records && wanted.count) ok = recall(db, ask, &sums, &wanted, e);
-    buf_done(&wanted.text);
-    return ok;
+/* --- for a search by vectors, too ------------------------------------------------------------ */
+
+/* ?1, ?8 and ?9 as above, ?7 and ?10 the range, ?11 limit. */
+#define SCORED(from, where)                                                                    \
+    "SELECT b.id, bank_score(b.tokens, CAST(?8 AS FLOAT8), string_to_array(?1, ' '),"          \
+    " CAST(string_to_array(?9, ' ') AS FLOAT8[])) FROM bank_words AS b" from " WHERE" MATCHES  \
+    " AND b.id > ?7 AND b.id <= ?10" where " ORDER BY b.id LIMIT ?11"
+
+static const char scored_sql[] = SCORED("", "");
+static const char scored_some_sql[] =
+    SCORED(" JOIN bank_record AS r ON r.id = b.id", " AND" BANK_FITS);
+
+struct prepared *bank_server_text_rows(struct database *db, struct bank_ask *ask, int64_t upto,
+                                       struct err *e) {
+    struct prepared *rows = NULL;
+    const char *sql = bank_has_filters(&ask->query) ? scored_some_sql : scored_sql;
+    if (!database_prepare(db, sql, &rows, e)) return NULL;
+    bind_words(rows, ask->search);
+    bank_bind_query(rows, ask->search->sums.id, &ask->query);
+    database_bind_number(rows, 7, ask->search->last_id);
+    database_bind_number(rows, 10, upto);
+    database_bind_number(rows, 11, BANK_TEXT_ROWS);
+    return rows;
 }

@@ -1,8 +1,10 @@
 #include "base/mem.h"
 #include "store/bank_inner.h"
+#include "store/bank_vector.h"
 #include "store/words.h"
 
 #include <assert.h>
+#include <inttypes.h>
 
 /* --- retain ------------------------------------------------------------------------------- */
 
@@ -34,6 +36,7 @@ static bool put_record(struct database *db, const struct retaining *by,
     sums->records++;
     sums->words += words;
     sums->bytes += (int64_t)record->body.len;
+    sums->newest = *ret_id;
     return true;
 }
 
@@ -84,6 +87,12 @@ static bool bank_has_room(const struct bank_sums *sums, const struct bank_ask *a
         return err_set(e, ERR_RESOURCE_EXHAUSTED,
                        "memory: a bank may have %d records and %d MiB; delete some of them",
                        BANK_RECORDS_MAX, (int)(BANK_MAX_BYTES / MIB));
+    int64_t vectors = BANK_VECTORS_MAX_BYTES / (int64_t)sizeof(float);
+    if ((sums->records + (int64_t)ask->count) * sums->dimension > vectors)
+        return err_set(e, ERR_RESOURCE_EXHAUSTED,
+                       "memory: a bank with vectors of %" PRId64 " numbers may have %" PRId64
+                       " records; delete some of them",
+                       sums->dimension, vectors / sums->dimension);
     return true;
 }
 
@@ -163,6 +172,9 @@ bool bank_drop_record(struct database *db, struct prepared *row, struct bank_sum
     }
     database_finalize(unlearn);
     if (!ok || !database_run_with(db, "DELETE FROM bank_record WHERE id = ?1", id, e))
+        return false;
+    if (sums->space && !database_run_with(db, "DELETE FROM bank_vector WHERE place = ?1",
+                                          bank_vector_place(sums->space, id), e))
         return false;
     sums->records--;
     sums->words -= database_number_of(row, 1);

@@ -75,8 +75,9 @@ static bool inspect(struct core *core, int64_t *ret_version, struct err *e) {
     return row_open(&core->rows, db, e) &&
            database_number(db, "SELECT value FROM meta WHERE name = 'epoch'", &core->epoch,
                            e) &&
-           database_number(db, "SELECT value FROM meta WHERE name = 'projected'", &projected,
-                           e) &&
+           database_number(db,
+                           "SELECT min(value) FROM meta WHERE name IN ('projected', 'usage')",
+                           &projected, e) &&
            check_content(db, &core->rows, &core->mark, core->epoch, projected, e);
 }
 
@@ -465,15 +466,43 @@ static void core_drop(struct core *core) {
     project_drop(&core->project);
 }
 
-/* In a shared store others may have projected them meanwhile. */
+/* What is due, in the open transaction. */
+static bool project_due(struct core *core, struct err *e) {
+    struct project *project = &core->project;
+    bool rows = project_pending(project) > 0;
+    if (rows && !project_batch(project, PROJECT_ROWS, e)) return false;
+    bool settles = !rows || project_usage_is_due(project);
+    return !settles || !project_usage_is_read(project) || project_usage_settle(project, e);
+}
+
+static bool read_usage(struct core *core, struct err *e) {
+    while (!project_usage_is_read(&core->project)) {
+        if (!project_usage_read(&core->project, PROJECT_ROWS, e)) return false;
+    }
+    return true;
+}
+
+/* In a shared store others may have projected them meanwhile. No sums of usage wait: whoever
+ * projects a row writes its sums too, so that each has one writer. Rows between the two marks
+ * are those of a process that had the store alone. */
+static bool project_shared(struct core *core, struct err *e) {
+    struct project *project = &core->project;
+    if (core_pending(core) == 0) return true;
+    return read_usage(core, e) &&
+           (project_pending(project) == 0 || project_batch(project, PROJECT_ROWS, e)) &&
+           project_usage_settle(project, e);
+}
+
 static bool project_some(struct core *core, struct err *e) {
+    bool shared = core_is_shared(core);
     return core_open_transaction(core, e) &&
-           (core_pending(core) == 0 || project_batch(&core->project, PROJECT_ROWS, e)) &&
-           core_keep(core, e);
+           (shared ? project_shared(core, e) : project_due(core, e)) && core_keep(core, e);
 }
 
 bool core_project(struct core *core, struct err *e) {
     if (core_pending(core) == 0) return true;
+    if (!core_is_shared(core) && !project_usage_read(&core->project, PROJECT_ROWS, e))
+        return false;
     sync_commits(core, false);
     bool ok = project_some(core, e);
     if (!ok) core_drop(core);
@@ -490,11 +519,13 @@ static void answer_each(struct core *core, struct store_load *loads) {
 
 /* Project the rest and answer in one transaction. If it cannot be committed, the answer can
  * still be read. */
-static bool answer_within(struct core *core, struct store_load *loads, struct err *e) {
+static bool answer_within(struct core *core, struct store_load *loads, bool settles,
+                          struct err *e) {
     if (!database_do(&core->db, core->begin, e)) return false;
     while (core->project.reached < core->rows.newest) {
         if (!project_batch(&core->project, PROJECT_ROWS, e)) return false;
     }
+    if (settles && !project_usage_settle(&core->project, e)) return false;
     answer_each(core, loads);
     struct err unkept;
     if (!core_keep(core, &unkept)) {
@@ -504,7 +535,7 @@ static bool answer_within(struct core *core, struct store_load *loads, struct er
     return true;
 }
 
-static void fail_each(struct store_load *loads, const struct err *why) {
+static void fail_loads(struct store_load *loads, const struct err *why) {
     for (struct store_load *load = loads; load; load = load->next) load->failed = *why;
 }
 
@@ -516,26 +547,36 @@ static void answer_shared(struct core *core, struct store_load *loads) {
     while (ok && core_pending(core)) ok = core_project(core, &e);
     ok = ok && database_run(&core->db, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", &e);
     if (ok) answer_each(core, loads);
-    if (!ok) fail_each(loads, &e);
+    if (!ok) fail_loads(loads, &e);
     database_rollback(&core->db);
 }
 
+static bool asks_for_usage(const struct store_load *loads) {
+    while (loads && loads->question != STORE_USAGE) loads = loads->next;
+    return loads != NULL;
+}
+
 void core_answer(struct core *core, struct store_load *loads) {
+    struct project *project = &core->project;
     struct err e;
-    bool ok = true;
     if (core_is_shared(core)) {
         answer_shared(core, loads);
         return;
     }
-    while (ok && core_pending(core) > PROJECT_ROWS) ok = core_project(core, &e);
-    if (core_pending(core) == 0) {
+    bool ok = true, settles = asks_for_usage(loads);
+    if (settles && !read_usage(core, &e)) {
+        fail_loads(loads, &e);
+        return;
+    }
+    while (ok && project_pending(project) > PROJECT_ROWS) ok = core_project(core, &e);
+    if (settles ? core_pending(core) == 0 : project_pending(project) == 0) {
         answer_each(core, loads);
         return;
     }
     sync_commits(core, false);
-    if (!answer_within(core, loads, &e)) {
+    if (!answer_within(core, loads, settles, &e)) {
         core_drop(core);
-        fail_each(loads, &e);
+        fail_loads(loads, &e);
     }
     sync_commits(core, true);
 }

@@ -82,9 +82,9 @@ struct store_task *core_run(struct core *core, struct store_task *tasks);
 /* Remove deleted text from the write-ahead log. False: not possible now, try again later. */
 bool core_purge(struct core *core);
 
-/* Rows that are not in the tables yet. */
+/* Rows that are not in the tables yet; one more while sums of usage wait. */
 static inline int64_t core_pending(const struct core *core) {
-    return project_pending(&core->project);
+    return project_pending(&core->project) + !project_usage_is_settled(&core->project);
 }
 
 /* Project some of them, in a transaction that need not be on disk. */

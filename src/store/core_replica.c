@@ -98,6 +98,7 @@ bool core_replica_prepare(struct core *core, struct err *e) {
            database_prepare(db,
                             "SELECT coalesce((SELECT max(id) FROM log), 0),"
                             " (SELECT value FROM meta WHERE name = 'projected'),"
+                            " (SELECT value FROM meta WHERE name = 'usage'),"
                             " (SELECT count(*) FROM replica WHERE id = ? AND fenced = 0)",
                             &core->replica.look, e) &&
            database_prepare(db,
@@ -143,15 +144,26 @@ bool core_replica_resume(struct core *core, struct err *e) {
 
 /* --- transactions ------------------------------------------------------------------------- */
 
+/* How far the log and the tables are. */
+struct marks {
+    int64_t newest, projected, usage;
+};
+
 /* Others have written rows, or filled the tables from rows of ours: what is known of both is
  * old. */
-static bool catch_up(struct core *core, int64_t newest, int64_t projected, struct err *e) {
+static bool catch_up(struct core *core, const struct marks *now, struct err *e) {
     struct project *project = &core->project;
-    if (newest == core->rows.newest && projected == project->done) return true;
-    project_forget(project);
-    core->rows.newest = newest;
-    project->done = project->reached = projected;
+    if (now->newest == core->rows.newest && project_is_at(project, now->projected, now->usage))
+        return true;
+    core->rows.newest = now->newest;
+    project_move(project, now->projected, now->usage);
     return audit_reread(&core->audit, e);
+}
+
+static struct marks read_marks(struct prepared *statement) {
+    return (struct marks){.newest = database_number_of(statement, 0),
+                          .projected = database_number_of(statement, 1),
+                          .usage = database_number_of(statement, 2)};
 }
 
 static bool look(struct core *core, bool *ret_alive, struct err *e) {
@@ -159,11 +171,11 @@ static bool look(struct core *core, bool *ret_alive, struct err *e) {
     bool row = false;
     database_bind_number(statement, 1, core->epoch);
     bool ok = database_row(&core->db, statement, &row, e);
-    int64_t newest = ok && row ? database_number_of(statement, 0) : 0;
-    int64_t projected = ok && row ? database_number_of(statement, 1) : 0;
-    *ret_alive = ok && row && database_number_of(statement, 2) == 1;
+    struct marks now = {0};
+    if (ok && row) now = read_marks(statement);
+    *ret_alive = ok && row && database_number_of(statement, 3) == 1;
     database_reset(statement);
-    return ok && catch_up(core, newest, projected, e);
+    return ok && catch_up(core, &now, e);
 }
 
 static bool fenced(struct core *core, struct err *e) {

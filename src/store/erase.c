@@ -4,7 +4,6 @@
 #include "store/row.h"
 #include "store/run.h"
 #include "store/store.h"
-#include "store/sum.h"
 
 #include <stdlib.h>
 
@@ -128,7 +127,7 @@ static bool write_kept(struct eraser *eraser, int64_t id, uint64_t owner, struct
         return remove_by_id(eraser, eraser->remove, id, e);
     if (kept.len == 0) owner = 0;
     database_bind_number(eraser->rewrite, 1, (int64_t)owner);
-    database_bind_number(eraser->rewrite, 2, (int64_t)sum_of(owner, kept));
+    database_bind_number(eraser->rewrite, 2, (int64_t)row_sum(owner, kept));
     database_bind(eraser->rewrite, 3, kept);
     database_bind_number(eraser->rewrite, 4, id);
     return database_do(eraser->db, eraser->rewrite, e);

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "store/project_usage.h"
 #include "store/projection.h"
 #include "store/store.h"
 
@@ -57,11 +58,15 @@ bool project_open(struct project *project, struct database *db, struct rows *row
               database_number(db, "SELECT value FROM meta WHERE name = 'projected'",
                               &project->done, e);
     project->reached = project->done;
+    project->last_written = &project->written;
     return ok;
 }
 
+static void forget_written(struct project *project);
+
 void project_close(struct project *project) {
     project_forget(project);
+    forget_written(project);
     close_tables(project);
     database_finalize(project->note);
 }
@@ -72,12 +77,10 @@ void *project_table(const struct project *project, const struct projection *proj
     return project->tables[i];
 }
 
-void project_keep(struct project *project) {
-    project->done = project->reached;
-}
-
-void project_drop(struct project *project) {
-    project->reached = project->done;
+const void *batch_gathered(const struct batch *batch, const struct projection *projection) {
+    size_t i = 0;
+    while (projections[i] != projection) i++;
+    return batch->gathered[i];
 }
 
 /* --- a batch: what some rows change ------------------------------------------------------- */
@@ -98,13 +101,14 @@ static void end_gathering(struct batch *batch) {
     free(batch->gathered);
 }
 
-static struct batch *batch_new(struct project *project) {
+static struct batch *batch_new(struct project *project, int64_t from) {
     struct batch *batch = MEM_NEW(struct batch);
     *batch = (struct batch){
         .project = project,
         .arena = arena_new(ARENA_BYTES),
         .run_map = map_new(),
-        .reached = project->reached,
+        .from = from,
+        .reached = from,
     };
     batch->last_run = &batch->runs;
     buf_init(&batch->key, KEY_BYTES);
@@ -174,7 +178,8 @@ static struct run_change *run_of(struct batch *batch, const struct store_section
     *batch->last_run = run;
     batch->last_run = &run->next;
     batch->run_count++;
-    if (section->first_seq > 1 && !load_run(batch, run, e)) return NULL;
+    batch->cost++;
+    if ((section->first_seq > 1 || batch->again) && !load_run(batch, run, e)) return NULL;
     map_put(batch->run_map, key, run);
     return run;
 }
@@ -189,22 +194,67 @@ static bool runs_take(struct batch *batch, void *gathered, struct run_change *ru
     return true;
 }
 
+static void note_repeated(struct project *project, struct run_change *run) {
+    run->repeated = true;
+    log_warning("store %s: run %" PRIu64 " started a second time; the first one counts",
+                project->db->path, run->entry.id);
+}
+
 static bool write_run(struct project *project, struct run_change *run, struct err *e) {
-    if (!run->fresh) return run_update(project->runs, &run->entry, e);
-    bool is_new;
-    if (!run_insert(project->runs, &run->entry, &is_new, e)) return false;
-    run->repeated = !is_new;
-    if (run->repeated)
-        log_warning("store %s: run %" PRIu64 " started a second time; the first one counts",
-                    project->db->path, run->entry.id);
+    bool is_new = true;
+    bool ok = run->fresh ? run_insert(project->runs, &run->entry, &is_new, e)
+                         : run_update(project->runs, &run->entry, e);
+    if (ok && !is_new) note_repeated(project, run);
+    return ok;
+}
+
+/* The next fresh runs from *run on, RUN_MANY or none; the others before them are written. */
+static bool take_many(struct project *project, struct run_change **run,
+                      struct run_change *ret[RUN_MANY], size_t *ret_count, struct err *e) {
+    size_t count = 0;
+    struct run_change *next = *run;
+    for (; next && count < RUN_MANY; next = next->next) {
+        if (next->fresh)
+            ret[count++] = next;
+        else if (!write_run(project, next, e))
+            return false;
+    }
+    *run = next;
+    *ret_count = count;
+    return true;
+}
+
+static bool write_many(struct project *project, struct run_change *const runs[RUN_MANY],
+                       struct err *e) {
+    const struct run_entry *entries[RUN_MANY];
+    bool all_new, is_new;
+    for (size_t i = 0; i < RUN_MANY; i++) entries[i] = &runs[i]->entry;
+    if (!run_insert_many(project->runs, entries, &all_new, e)) return false;
+    for (size_t i = 0; i < RUN_MANY && !all_new; i++) {
+        if (!run_is(project->runs, entries[i], &is_new, e)) return false;
+        if (!is_new) note_repeated(project, runs[i]);
+    }
     return true;
 }
 
 static bool runs_write(struct batch *batch, const void *gathered, void *table, struct err *e) {
+    struct project *project = batch->project;
+    struct run_change *many[RUN_MANY], *run = batch->runs;
+    size_t count = 0;
     (void)gathered;
     (void)table;
-    for (struct run_change *run = batch->runs; run; run = run->next) {
-        if (!write_run(batch->project, run, e)) return false;
+    while (run) {
+        if (!run_inserts_many(project->runs)) {
+            if (!write_run(project, run, e)) return false;
+            run = run->next;
+            continue;
+        }
+        if (!take_many(project, &run, many, &count, e)) return false;
+        bool full = count == RUN_MANY;
+        if (full && !write_many(project, many, e)) return false;
+        for (size_t i = 0; i < count && !full; i++) {
+            if (!write_run(project, many[i], e)) return false;
+        }
     }
     return true;
 }
@@ -225,7 +275,7 @@ static bool add_event(struct batch *batch, struct run_change *run, const struct 
     run->begins = false;
     for (size_t i = 0; i < ARRAY_LEN(projections); i++) {
         const struct projection *one = projections[i];
-        if (!(one->takes & TAKES(event->kind))) continue;
+        if (!(one->takes & TAKES(event->kind)) || (batch->again && !one->lags)) continue;
         if (!one->take(batch, batch->gathered[i], run, event, e)) return false;
     }
     return true;
@@ -234,7 +284,7 @@ static bool add_event(struct batch *batch, struct run_change *run, const struct 
 static struct run_change *begin_section(struct batch *batch, const struct row *row,
                                         const struct store_section *section, struct err *e) {
     struct run_change *run = run_of(batch, section, e);
-    if (run) run_entry_add_place(&run->entry, row->id, row->run == 0);
+    if (run && !batch->again) run_entry_add_place(&run->entry, row->id, row->run == 0);
     return run;
 }
 
@@ -292,6 +342,10 @@ static bool add_row(struct batch *batch, const struct row *row, struct err *e) {
 
 static bool add_from_log(const struct row *row, void *ctx, struct err *e) {
     struct batch *batch = ctx;
+    if (batch->upto && row->id > batch->upto) {
+        batch->enough = true;
+        return false;
+    }
     if (!add_row(batch, row, e)) return false;
     batch->enough =
         row->last && (batch->bytes >= BATCH_BYTES || batch->run_count >= BATCH_RUNS);
@@ -301,7 +355,8 @@ static bool add_from_log(const struct row *row, void *ctx, struct err *e) {
 /* --- gathering while the rows are written ------------------------------------------------- */
 
 void project_watch(struct project *project) {
-    if (!project->seen && project_pending(project) == 0) project->seen = batch_new(project);
+    if (!project->seen && project_pending(project) == 0)
+        project->seen = batch_new(project, project->reached);
 }
 
 /* What was gathered lacks something, so it counts for nothing. */
@@ -341,8 +396,8 @@ size_t project_pending_bytes(const struct project *project) {
     return project->seen ? project->seen->bytes : 0;
 }
 
-size_t project_pending_runs(const struct project *project) {
-    return project->seen ? project->seen->run_count : 0;
+size_t project_pending_cost(const struct project *project) {
+    return project->seen ? project->seen->cost : 0;
 }
 
 void project_forget(struct project *project) {
@@ -355,7 +410,8 @@ void project_forget(struct project *project) {
 static bool write_batch(struct batch *batch, struct err *e) {
     struct project *project = batch->project;
     for (size_t i = 0; i < ARRAY_LEN(projections); i++) {
-        if (!projections[i]->write(batch, batch->gathered[i], project->tables[i], e))
+        const struct projection *one = projections[i];
+        if (one->write && !one->write(batch, batch->gathered[i], project->tables[i], e))
             return false;
     }
     database_bind_number(project->note, 1, batch->reached);
@@ -367,7 +423,8 @@ static bool gather(struct batch *batch, size_t count, struct err *e) {
     int64_t from = batch->reached;
     bool ok = row_each(project->rows, from, count, add_from_log, batch, e) || batch->enough;
     /* Ids may have holes; a batch that finds no row has reached the end. */
-    if (ok && batch->reached == from) batch->reached = project->rows->newest;
+    if (ok && batch->reached == from)
+        batch->reached = batch->upto ? batch->upto : project->rows->newest;
     return ok;
 }
 
@@ -375,9 +432,69 @@ bool project_batch(struct project *project, size_t count, struct err *e) {
     struct batch *batch = project->seen;
     project->seen = NULL; /* whatever the outcome: the log has it too */
     bool seen = batch != NULL;
-    if (!seen) batch = batch_new(project);
+    if (!seen) batch = batch_new(project, project->reached);
     bool ok = (seen || gather(batch, count, e)) && write_batch(batch, e);
-    if (ok) project->reached = batch->reached;
+    if (!ok) {
+        batch_free(batch);
+        return false;
+    }
+    project->reached = batch->reached;
+    *project->last_written = batch;
+    project->last_written = &batch->next;
+    return true;
+}
+
+/* --- after the transaction ---------------------------------------------------------------- */
+
+static void forget_written(struct project *project) {
+    for (struct batch *batch = project->written, *next; batch; batch = next) {
+        next = batch->next;
+        batch_free(batch);
+    }
+    project->written = NULL;
+    project->last_written = &project->written;
+}
+
+static void keep_batch(struct batch *batch) {
+    for (size_t i = 0; i < ARRAY_LEN(projections); i++) {
+        if (projections[i]->keep)
+            projections[i]->keep(batch, batch->gathered[i], batch->project->tables[i]);
+    }
+}
+
+void project_keep(struct project *project) {
+    project->done = project->reached;
+    bool settled = project_usage_kept(project);
+    for (struct batch *batch = project->written; batch && !settled; batch = batch->next)
+        keep_batch(batch);
+    forget_written(project);
+}
+
+void project_drop(struct project *project) {
+    project->reached = project->done;
+    project_usage_dropped(project);
+    forget_written(project);
+}
+
+bool project_usage_read(struct project *project, size_t count, struct err *e) {
+    if (project_usage_is_read(project)) return true;
+    struct batch *batch = batch_new(project, project_usage_seen(project));
+    batch->again = true;
+    batch->upto = project->done;
+    bool ok = gather(batch, count, e);
+    if (ok) keep_batch(batch);
     batch_free(batch);
     return ok;
+}
+
+/* --- where others left off ---------------------------------------------------------------- */
+
+bool project_is_at(const struct project *project, int64_t projected, int64_t usage) {
+    return projected == project->done && project_usage_is_at(project, projected, usage);
+}
+
+void project_move(struct project *project, int64_t projected, int64_t usage) {
+    project_forget(project);
+    project->done = project->reached = projected;
+    project_usage_move(project, projected, usage);
 }

@@ -33,10 +33,11 @@ struct project {
     struct runs *runs;
     struct session_filter *known;
     struct prepared *note;
-    void **tables;      /* of each projection; see projection.h */
-    struct batch *seen; /* gathered from every row after `done`, or NULL */
-    int64_t done;       /* rows up to here are in the tables */
-    int64_t reached;    /* like `done`, in the open transaction */
+    void **tables;                         /* of each projection; see projection.h */
+    struct batch *seen;                    /* gathered from every row after `done`, or NULL */
+    struct batch *written, **last_written; /* in the open transaction */
+    int64_t done;    /* rows up to here are in the tables, but for sums of usage that wait */
+    int64_t reached; /* like `done`, in the open transaction */
 };
 
 MUST_CHECK bool project_open(struct project *project, struct database *db, struct rows *rows,
@@ -62,9 +63,10 @@ void project_see_section_end(struct project *project, uint64_t seq);
 void project_see_end(struct project *project, const struct row *row, bool bad);
 void project_forget(struct project *project);
 
-/* The bytes of the rows that were seen and are pending, and how many runs they change. */
+/* The bytes of the rows that were seen and are pending, and what writing them takes: about as much
+ * as so many runs. */
 size_t project_pending_bytes(const struct project *project);
-size_t project_pending_runs(const struct project *project);
+size_t project_pending_cost(const struct project *project);
 
 /* Project pending rows within the caller's transaction: all that were seen, or else at most
  * `count`. After the transaction call project_keep(), or project_drop() if it was rolled
@@ -72,6 +74,24 @@ size_t project_pending_runs(const struct project *project);
 MUST_CHECK bool project_batch(struct project *project, size_t count, struct err *e);
 void project_keep(struct project *project);
 void project_drop(struct project *project);
+
+/* Sums of usage are written less often than the other tables (project_usage.c). Settled: all
+ * that `done` says are written. Read: those that are not are in memory, as always but after a
+ * crash. Due: enough wait to be written. */
+bool project_usage_is_settled(const struct project *project);
+bool project_usage_is_read(const struct project *project);
+bool project_usage_is_due(const struct project *project);
+
+/* Read some of the rows whose sums are neither in memory nor in the table. */
+MUST_CHECK bool project_usage_read(struct project *project, size_t count, struct err *e);
+
+/* Within a transaction like project_batch(), after it, once they are read: write all sums. */
+MUST_CHECK bool project_usage_settle(struct project *project, struct err *e);
+
+/* In a shared store (core_replica.h): whether the tables are where they were left, by the marks
+ * of the store; and go on from where others have left them. Forgets what was gathered. */
+bool project_is_at(const struct project *project, int64_t projected, int64_t usage);
+void project_move(struct project *project, int64_t projected, int64_t usage);
 
 /* The tables that are also read, through their own modules. */
 struct usage_table *project_usage(const struct project *project);

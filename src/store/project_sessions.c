@@ -113,6 +113,7 @@ static struct session_change *session_of(struct batch *batch,
     session->name = event->started.session;
     if (!load_session(batch, gathered, session, e)) return NULL;
     session_filter_add(batch->project->known, session->workspace, session->user, session->name);
+    batch->cost += SESSION_COST;
     *gathered->end = session;
     gathered->end = &session->next;
     map_put(gathered->map, buf_str(&batch->key), session);

@@ -36,11 +36,15 @@ int64_t run_change_time_ms(const struct run_change *run, const struct event *eve
 
 /* What projections share while rows are gathered. */
 struct batch {
+    struct batch *next; /* among those that were written in the open transaction */
     struct project *project;
+    int64_t from, upto; /* the rows after `from`; up to `upto`, or 0: as many as there are */
+    bool again; /* for a table that lags behind the others: their rows are in the tables */
     struct arena *arena;
     struct map *run_map;
     struct run_change *runs, **last_run;
     size_t run_count;
+    size_t cost;            /* of writing it: 1 for a run, SESSION_COST for a session */
     struct run_change *run; /* of the section that is being seen */
     struct buf key;         /* scratch for building a key */
     void **gathered;        /* of each projection */
@@ -49,6 +53,8 @@ struct batch {
     bool enough;
 };
 
+#define SESSION_COST 2
+
 #define TAKES(kind) (1u << (kind))
 
 struct projection {
@@ -56,6 +62,7 @@ struct projection {
     unsigned takes;     /* TAKES() of the kinds of events it receives */
     size_t table_bytes; /* the size of its table */
     size_t batch_bytes; /* the size of what it gathers */
+    bool lags;          /* it is written less often, and rows may be read for it again */
     /* Any of these may be NULL. `open` may fail halfway: `close` must accept that. */
     bool (*open)(void *table, struct database *db, struct err *e);
     void (*close)(void *table);
@@ -63,6 +70,8 @@ struct projection {
     bool (*take)(struct batch *batch, void *gathered, struct run_change *run,
                  const struct event *event, struct err *e);
     bool (*write)(struct batch *batch, const void *gathered, void *table, struct err *e);
+    /* What was written with this batch is committed; the batch goes. */
+    void (*keep)(const struct batch *batch, const void *gathered, void *table);
     void (*end)(void *gathered);
 };
 
@@ -70,6 +79,9 @@ extern const struct projection project_sessions, project_keys_of_requests, proje
 
 /* The table of a projection. */
 void *project_table(const struct project *project, const struct projection *projection);
+
+/* What a projection has gathered in a batch. */
+const void *batch_gathered(const struct batch *batch, const struct projection *projection);
 
 /* --- for projections ---------------------------------------------------------------------- */
 

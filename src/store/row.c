@@ -1,5 +1,6 @@
 #include "store/row.h"
 
+#include "store/crc64.h"
 #include "store/shorten.h"
 #include "store/store.h"
 #include "store/sum.h"
@@ -24,7 +25,7 @@ bool row_open(struct rows *rows, struct database *db, struct err *e) {
                             e) &&
            database_prepare(db,
                             "SELECT id, run, sum, bytes FROM log WHERE id > ? AND id <= ? "
-                            "AND run IN (0, -1, ?) ORDER BY id",
+                            "AND run IN (0, -1, -2, ?) ORDER BY id",
                             &rows->range, e) &&
            database_prepare(
                db, "SELECT id, run, sum, bytes FROM log WHERE id > ? ORDER BY id LIMIT ?",
@@ -90,10 +91,14 @@ static void pack(struct rows *rows, uint64_t run, struct str bytes,
     assert(buf_ok(packed)); /* any two rows that may be packed fit */
 }
 
+uint64_t row_sum(uint64_t run, struct str bytes) {
+    return run == ROW_PACKED ? crc64_of(bytes) : sum_of(run, bytes);
+}
+
 static bool insert(struct rows *rows, uint64_t run, struct str bytes, struct err *e) {
     database_bind_number(rows->append, 1, rows->next++);
     database_bind_number(rows->append, 2, (int64_t)run);
-    database_bind_number(rows->append, 3, (int64_t)sum_of(run, bytes));
+    database_bind_number(rows->append, 3, (int64_t)row_sum(run, bytes));
     database_bind(rows->append, 4, bytes);
     if (database_is_postgres(rows->db))
         database_bind_number(rows->append, 5, rows->db->replica);
@@ -146,7 +151,7 @@ bool row_place(struct rows *rows, size_t len, int64_t *ret_id, struct err *e) {
 
 bool row_put(struct rows *rows, uint64_t run, struct str bytes, const struct shorten_end *end,
              struct err *e) {
-    assert(run != ROW_PACKED);
+    assert(!row_is_packed(run));
     if (is_large(bytes.len)) return append_alone(rows, run, bytes, end, e);
     pack(rows, run, bytes, end);
     return true;
@@ -185,7 +190,7 @@ static bool take_stored(struct rows *rows, struct prepared *statement, struct st
     ret->id = database_number_of(statement, 0);
     ret->run = (uint64_t)database_number_of(statement, 1);
     ret->bytes = database_bytes(statement, 3);
-    if ((int64_t)sum_of(ret->run, ret->bytes) == database_number_of(statement, 2)) return true;
+    if ((int64_t)row_sum(ret->run, ret->bytes) == database_number_of(statement, 2)) return true;
     bool no_memory = sqlite3_errcode(rows->db->handle) == SQLITE_NOMEM;
     return no_memory ? database_fail(rows->db, e) : damaged(rows, ret->id, e);
 }
@@ -193,7 +198,7 @@ static bool take_stored(struct rows *rows, struct prepared *statement, struct st
 /* Cut the next part off the rest of a stored row. A row that is not packed has one part. */
 static bool next_part(struct rows *rows, struct stored *left, uint64_t *ret_run,
                       struct str *ret, struct err *e) {
-    if (left->run == ROW_PACKED)
+    if (row_is_packed(left->run))
         return take_part(&left->bytes, ret_run, ret) || damaged(rows, left->id, e);
     *ret_run = left->run;
     *ret = left->bytes;
@@ -222,7 +227,7 @@ struct walk {
 };
 
 static bool walk_stored(const struct walk *walk, struct stored left, struct err *e) {
-    bool packed = left.run == ROW_PACKED;
+    bool packed = row_is_packed(left.run);
     int64_t order = left.id * ORDER_PARTS;
     do {
         struct row row = {.id = left.id, .order = order};
@@ -328,7 +333,7 @@ bool row_without(struct rows *rows, int64_t id, uint64_t run, struct buf *kept,
         uint64_t owner;
         struct str part = {0};
         ok = next_part(rows, &left, &owner, &part, e) &&
-             keep_part(rows, id, owner, part, run, *ret_owner == ROW_PACKED, kept, ret_changed,
+             keep_part(rows, id, owner, part, run, row_is_packed(*ret_owner), kept, ret_changed,
                        e);
     }
     database_reset(rows->read);

@@ -1,7 +1,7 @@
 /* row: the rows of the log, appended and read back.
  *
  * What is appended in one transaction is packed: up to ROW_PACKED_BYTES of it share one stored
- * row, whose run column is ROW_PACKED:
+ * row, whose run column is ROW_PACKED (up to version 18 ROW_PACKED_OLD):
  *
  *     stored row = part+        part = run varint · length (4 bytes, lowest first) · bytes
  *
@@ -10,7 +10,8 @@
  * no difference: each part is passed to them as a row, with the id of the stored one.
  *
  * Each stored row carries a checksum of its bytes, so a page that the disk has corrupted
- * unnoticed is an error when it is read, never a wrong answer.
+ * unnoticed is an error when it is read, never a wrong answer. ROW_PACKED has crc64_of(), the
+ * others sum_of().
  *
  * A part that holds its text twice is stored shortened (shorten.h) and read back unchanged.
  *
@@ -22,8 +23,16 @@
 #include "base/buf.h"
 #include "store/database.h"
 
-/* In place of a run. No run has this number. */
-#define ROW_PACKED UINT64_MAX
+/* In place of a run. No run has these numbers. */
+#define ROW_PACKED_OLD UINT64_MAX
+#define ROW_PACKED (UINT64_MAX - 1)
+
+static inline bool row_is_packed(uint64_t run) {
+    return run >= ROW_PACKED;
+}
+
+/* The checksum of a stored row. */
+uint64_t row_sum(uint64_t run, struct str bytes);
 
 /* A reader of one run also reads the parts of other runs in the same stored row. */
 #define ROW_PACKED_BYTES (32 * KIB)

@@ -56,6 +56,22 @@ bool run_places_next(struct run_places *cursor) {
 
 /* --- the table ---------------------------------------------------------------------------- */
 
+#define INSERT                                                                                 \
+    "INTO run(session, previous, parent, state, started_ms, ended_ms, first_log, last_log,"    \
+    " last_seq, places, id, contract) VALUES"
+#define VALUES_1 "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+#define VALUES_4 VALUES_1 "," VALUES_1 "," VALUES_1 "," VALUES_1
+#define VALUES_16 VALUES_4 "," VALUES_4 "," VALUES_4 "," VALUES_4
+#define INSERT_VALUES 12
+
+/* OR IGNORE, because a statement that may fail halfway through several rows keeps copies of every
+ * page that it changes. A server gets them one by one: there a row's cost is not the statement. */
+static bool prepare_many(struct runs *runs, struct err *e) {
+    return database_is_postgres(runs->db) ||
+           database_prepare(runs->db, "INSERT OR IGNORE " INSERT VALUES_16, &runs->insert_many,
+                            e);
+}
+
 bool run_open(struct runs *runs, struct database *db, struct err *e) {
     *runs = (struct runs){.db = db};
     return database_prepare(db,
@@ -64,12 +80,9 @@ bool run_open(struct runs *runs, struct database *db, struct err *e) {
                             " FROM run LEFT JOIN session ON session.id = run.session"
                             " WHERE run.id = ?",
                             &runs->find, e) &&
-           database_prepare(db,
-                            "INSERT INTO run(session, previous, parent, state,"
-                            " started_ms, ended_ms, first_log, last_log, last_seq, places, id,"
-                            " contract) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-                            " ON CONFLICT(id) DO NOTHING",
+           database_prepare(db, "INSERT " INSERT VALUES_1 " ON CONFLICT(id) DO NOTHING",
                             &runs->insert, e) &&
+           prepare_many(runs, e) &&
            database_prepare(db,
                             "UPDATE run SET session = ?, previous = ?, parent = ?, state = ?,"
                             " started_ms = ?, ended_ms = ?, first_log = ?, last_log = ?,"
@@ -80,6 +93,7 @@ bool run_open(struct runs *runs, struct database *db, struct err *e) {
 void run_close(struct runs *runs) {
     database_finalize(runs->find);
     database_finalize(runs->insert);
+    database_finalize(runs->insert_many);
     database_finalize(runs->update);
 }
 
@@ -118,30 +132,55 @@ static void bind_some(struct prepared *statement, int place, int64_t number) {
     }
 }
 
-static void bind_entry(struct prepared *statement, const struct run_entry *entry) {
-    bind_some(statement, 1, entry->session);
-    bind_some(statement, 2, (int64_t)entry->previous);
-    bind_some(statement, 3, (int64_t)entry->parent);
-    database_bind_number(statement, 4, entry->state);
-    bind_some(statement, 5, entry->started_ms);
-    bind_some(statement, 6, entry->ended_ms);
-    database_bind_number(statement, 7, entry->first_log);
-    database_bind_number(statement, 8, entry->last_log);
-    database_bind_number(statement, 9, (int64_t)entry->last_seq);
-    database_bind(statement, 10, buf_str(&entry->places));
-    database_bind_number(statement, 11, (int64_t)entry->id);
+/* From the place after `before` on. */
+static void bind_entry(struct prepared *statement, int before, const struct run_entry *entry) {
+    bind_some(statement, before + 1, entry->session);
+    bind_some(statement, before + 2, (int64_t)entry->previous);
+    bind_some(statement, before + 3, (int64_t)entry->parent);
+    database_bind_number(statement, before + 4, entry->state);
+    bind_some(statement, before + 5, entry->started_ms);
+    bind_some(statement, before + 6, entry->ended_ms);
+    database_bind_number(statement, before + 7, entry->first_log);
+    database_bind_number(statement, before + 8, entry->last_log);
+    database_bind_number(statement, before + 9, (int64_t)entry->last_seq);
+    database_bind(statement, before + 10, buf_str(&entry->places));
+    database_bind_number(statement, before + 11, (int64_t)entry->id);
+}
+
+static void bind_new(struct prepared *statement, int before, const struct run_entry *entry) {
+    bind_entry(statement, before, entry);
+    database_bind(statement, before + 12, entry->contract);
 }
 
 bool run_insert(struct runs *runs, const struct run_entry *entry, bool *ret_new,
                 struct err *e) {
-    bind_entry(runs->insert, entry);
-    database_bind(runs->insert, 12, entry->contract);
+    bind_new(runs->insert, 0, entry);
     if (!database_do(runs->db, runs->insert, e)) return false;
     *ret_new = database_changes(runs->db) == 1;
     return true;
 }
 
+bool run_insert_many(struct runs *runs, const struct run_entry *const *entries, bool *ret_new,
+                     struct err *e) {
+    for (int i = 0; i < RUN_MANY; i++)
+        bind_new(runs->insert_many, i * INSERT_VALUES, entries[i]);
+    if (!database_do(runs->db, runs->insert_many, e)) return false;
+    *ret_new = database_changes(runs->db) == RUN_MANY;
+    return true;
+}
+
+bool run_is(struct runs *runs, const struct run_entry *entry, bool *ret, struct err *e) {
+    struct run_entry stored;
+    bool found;
+    run_entry_init(&stored, entry->id);
+    bool ok = run_find(runs, &stored, &found, e);
+    run_release(runs);
+    if (ok) *ret = found && stored.first_log == entry->first_log;
+    run_entry_done(&stored);
+    return ok;
+}
+
 bool run_update(struct runs *runs, const struct run_entry *entry, struct err *e) {
-    bind_entry(runs->update, entry);
+    bind_entry(runs->update, 0, entry);
     return database_do(runs->db, runs->update, e);
 }

@@ -11,7 +11,7 @@ static const char *const steps[] = {
     "CREATE TABLE log("
     " id INTEGER PRIMARY KEY,"
     " run INTEGER NOT NULL," /* 0: shared by several */
-    " sum INTEGER NOT NULL," /* sum_of(run, bytes) */
+    " sum INTEGER NOT NULL," /* row_sum() */
     " bytes BLOB NOT NULL);",
 
     /* 2: the tables filled from the log. Text columns are BLOBs, so that their bytes are not
@@ -218,6 +218,28 @@ static const char *const steps[] = {
     " received INTEGER NOT NULL, total INTEGER NOT NULL,"
     " created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL," /* Unix time */
     " retryable INTEGER NOT NULL);",
+
+    /* 19: records of the audit log may refer to those before them (audit_record.h), and packed rows
+     * have another checksum (row.h). Programs that know only version 18 cannot read them. The
+     * table of usage has a mark of its own (project_usage.c). */
+    "INSERT INTO meta SELECT 'usage', value FROM meta WHERE name = 'projected';",
+
+    /* 20: vectors of memory banks; see bank_vector.h. */
+    "CREATE TABLE bank_space("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " old INTEGER NOT NULL);" /* 1: of no bank any more, its vectors go next */
+    "CREATE INDEX bank_space_old ON bank_space(id) WHERE old = 1;"
+    "CREATE TABLE bank_vector("
+    " place INTEGER PRIMARY KEY," /* of space and record, bank_vector_place() */
+    " bytes BLOB NOT NULL);"
+    "ALTER TABLE bank ADD COLUMN dimension INTEGER NOT NULL DEFAULT 0;" /* 0: no vectors */
+    "ALTER TABLE bank ADD COLUMN space INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE bank ADD COLUMN newest INTEGER NOT NULL DEFAULT 0;"   /* record */
+    "ALTER TABLE bank ADD COLUMN embedded INTEGER NOT NULL DEFAULT 0;" /* up to this record */
+    "UPDATE bank SET newest ="
+    " coalesce((SELECT max(r.id) FROM bank_record AS r WHERE r.bank = bank.id), 0);"
+    "CREATE INDEX bank_behind ON bank(id)"
+    " WHERE state = 0 AND dimension > 0 AND embedded < newest;",
 };
 
 const int64_t schema_newest = ARRAY_LEN(steps);

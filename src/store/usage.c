@@ -121,6 +121,15 @@ void usage_sum_add(struct usage_sum *sum, const struct event_usage *call) {
         sum->estimate_cost_nano = usage_sum(sum->estimate_cost_nano, call->estimate_cost_nano);
 }
 
+void usage_sum_join(struct usage_sum *sum, const struct usage_sum *other) {
+    sum->calls += other->calls;
+    usage_add(&sum->known, &other->known);
+    usage_add(&sum->open, &other->open);
+    sum->estimated += other->estimated;
+    sum->estimate_tokens = usage_sum(sum->estimate_tokens, other->estimate_tokens);
+    sum->estimate_cost_nano = usage_sum(sum->estimate_cost_nano, other->estimate_cost_nano);
+}
+
 bool usage_write(struct usage_table *table, const struct usage_sum *sum, struct err *e) {
     struct usage_sum copy = *sum;
     struct column columns[COLUMNS_MAX];

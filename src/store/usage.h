@@ -22,6 +22,9 @@ struct usage_sum {
 /* Add one call. Sums saturate at the largest number. */
 void usage_sum_add(struct usage_sum *sum, const struct event_usage *call);
 
+/* Add another sum of the same key. */
+void usage_sum_join(struct usage_sum *sum, const struct usage_sum *other);
+
 struct usage_table {
     struct database *db;
     struct prepared *add, *of_one, *of_all;

@@ -21,13 +21,15 @@ static int add_word(void *ctx, int flags, const char *token, int len, int from, 
 bool words_api(struct database *db, fts5_api **ret, struct err *e) {
     sqlite3_stmt *ask = NULL;
     fts5_api *api = NULL;
-    if (sqlite3_prepare_v2(db->handle, "SELECT fts5(?1)", -1, &ask, NULL) == SQLITE_OK) {
-        sqlite3_bind_pointer(ask, 1, &api, "fts5_api_ptr", NULL);
+    if (sqlite3_prepare_v2(db->handle, "SELECT fts5(?1)", -1, &ask, NULL) == SQLITE_OK &&
+        sqlite3_bind_pointer(ask, 1, &api, "fts5_api_ptr", NULL) == SQLITE_OK)
         sqlite3_step(ask);
-    }
+    bool no_memory = sqlite3_errcode(db->handle) == SQLITE_NOMEM;
+    if (!api && no_memory) database_fail(db, e);
+    if (!api && !no_memory)
+        err_set(e, ERR_INTERNAL, "store %s: SQLite has no full-text search", db->path);
     sqlite3_finalize(ask);
     *ret = api;
-    if (!api) err_set(e, ERR_INTERNAL, "store %s: SQLite has no full-text search", db->path);
     return api != NULL;
 }
 

@@ -17,14 +17,14 @@ static bool decode_refuse(struct reading *reading, const char *what) {
     return err_set(reading->e, ERR_MALFORMED, "this is not a recording: %s", what);
 }
 
-static bool too_large(struct reading *reading) {
+static bool decode_too_large(struct reading *reading) {
     return err_set(reading->e, ERR_TOO_LARGE,
                    "the recording is too large to be kept in memory");
 }
 
 /* --- members ------------------------------------------------------------------------------ */
 
-static bool take_text(struct reading *reading, struct json value, struct str *ret) {
+static bool decode_take_text(struct reading *reading, struct json value, struct str *ret) {
     struct buf text;
     if (value.kind != JSON_STRING)
         return decode_refuse(reading, "a text is missing in 'heard'");
@@ -32,7 +32,7 @@ static bool take_text(struct reading *reading, struct json value, struct str *re
     json_text(value, &text);
     bool kept = arena_str(reading->arena, buf_str(&text), ret);
     buf_done(&text);
-    return kept || too_large(reading);
+    return kept || decode_too_large(reading);
 }
 
 static bool take_compact(struct reading *reading, struct str raw, struct str *ret) {
@@ -41,12 +41,13 @@ static bool take_compact(struct reading *reading, struct str raw, struct str *re
     json_compact(raw, &compact);
     bool kept = arena_str(reading->arena, buf_str(&compact), ret);
     buf_done(&compact);
-    return kept || too_large(reading);
+    return kept || decode_too_large(reading);
 }
 
 static bool take_value(struct reading *reading, struct json value, struct str *ret) {
     bool container = value.kind == JSON_OBJECT || value.kind == JSON_ARRAY;
-    return container ? take_compact(reading, value.raw, ret) : take_text(reading, value, ret);
+    return container ? take_compact(reading, value.raw, ret)
+                     : decode_take_text(reading, value, ret);
 }
 
 static bool take_members(struct reading *reading, struct json object,
@@ -58,8 +59,8 @@ static bool take_members(struct reading *reading, struct json object,
         struct str *field = tape_field(event, member);
         if (member->form == TAPE_AS_OPTION && value.kind == JSON_NONE) continue;
         bool is_value = member->form == TAPE_AS_VALUE || member->form == TAPE_AS_OPTION;
-        bool taken =
-            is_value ? take_value(reading, value, field) : take_text(reading, value, field);
+        bool taken = is_value ? take_value(reading, value, field)
+                              : decode_take_text(reading, value, field);
         if (!taken) return false;
     }
     return true;
@@ -67,7 +68,7 @@ static bool take_members(struct reading *reading, struct json object,
 
 static bool take_usage(struct reading *reading, struct json object, struct reply_event *event) {
     struct event_usage *usage = ARENA_NEW(reading->arena, struct event_usage);
-    if (!usage) return too_large(reading);
+    if (!usage) return decode_too_large(reading);
     *usage = USAGE_UNKNOWN;
     for (size_t i = 0; i < USAGE_FIELD_COUNT; i++) {
         const struct usage_field *field = &usage_fields[i];
@@ -78,12 +79,12 @@ static bool take_usage(struct reading *reading, struct json object, struct reply
             return decode_refuse(reading, "a count of 'usage' is not a whole number");
     }
     event->usage = usage;
-    return take_text(reading, json_find(object, STR("model")), &usage->model);
+    return decode_take_text(reading, json_find(object, STR("model")), &usage->model);
 }
 
 static bool take_code(struct reading *reading, struct json object, struct reply_event *event) {
     struct str name = STR_EMPTY;
-    if (!take_text(reading, json_find(object, STR("code")), &name)) return false;
+    if (!decode_take_text(reading, json_find(object, STR("code")), &name)) return false;
     event->code = err_code_named(name);
     return true;
 }
@@ -91,12 +92,12 @@ static bool take_code(struct reading *reading, struct json object, struct reply_
 /* --- events ------------------------------------------------------------------------------- */
 
 /* Old arrays stay in the arena; together they are no longer than the last one. */
-static bool make_room(struct reading *reading) {
+static bool decode_make_room(struct reading *reading) {
     if (reading->count < reading->room) return true;
-    if (reading->count == EVENTS_MAX) return too_large(reading);
+    if (reading->count == EVENTS_MAX) return decode_too_large(reading);
     size_t room = reading->room ? 2 * reading->room : 8;
     struct tape_event *events = arena_alloc(reading->arena, room * sizeof(*events));
-    if (!events) return too_large(reading);
+    if (!events) return decode_too_large(reading);
     if (reading->count) memcpy(events, reading->events, reading->count * sizeof(*events));
     reading->events = events;
     reading->room = room;
@@ -104,7 +105,7 @@ static bool make_room(struct reading *reading) {
 }
 
 static bool decode_add(struct reading *reading, const struct tape_event *event) {
-    if (!make_room(reading)) return false;
+    if (!decode_make_room(reading)) return false;
     reading->events[reading->count++] = *event;
     return true;
 }
@@ -112,10 +113,11 @@ static bool decode_add(struct reading *reading, const struct tape_event *event) 
 static bool take_coded(struct reading *reading, struct json object, struct str *ret) {
     struct json coded = json_find(object, STR("base64"));
     struct str text = STR_EMPTY;
-    if (coded.kind == JSON_NONE) return take_text(reading, json_find(object, STR("text")), ret);
-    if (!take_text(reading, coded, &text)) return false;
+    if (coded.kind == JSON_NONE)
+        return decode_take_text(reading, json_find(object, STR("text")), ret);
+    if (!decode_take_text(reading, coded, &text)) return false;
     char *room = arena_alloc(reading->arena, base64_decoded_len(text.len) + 1);
-    if (!room) return too_large(reading);
+    if (!room) return decode_too_large(reading);
     size_t len = 0;
     if (!base64_decode(text, BASE64_STANDARD, BASE64_EITHER, room, &len))
         return decode_refuse(reading, "its 'base64' is not base64");

@@ -76,7 +76,7 @@ static void swap(struct difference *at) {
     at->asked = recorded;
 }
 
-static bool step(struct difference *at) {
+static bool miss_step(struct difference *at) {
     if (at->recorded.kind != at->asked.kind) return false;
     if (at->recorded.kind == JSON_ARRAY) return step_array(at);
     if (at->recorded.kind != JSON_OBJECT) return false;
@@ -95,7 +95,7 @@ static size_t boundary(struct str text, size_t at) {
     return at;
 }
 
-static void show(struct json value, size_t from, struct buf *out) {
+static void miss_show(struct json value, size_t from, struct buf *out) {
     if (value.kind == JSON_NONE) {
         buf_append(out, STR("nothing"));
         return;
@@ -111,13 +111,13 @@ static void show(struct json value, size_t from, struct buf *out) {
 void miss_append(struct str recorded, struct str asked, struct buf *out) {
     struct difference at = {.recorded = json_of(recorded), .asked = json_of(asked)};
     buf_init(&at.path, 64 * KIB);
-    while (step(&at)) {
+    while (miss_step(&at)) {
     }
     size_t from = common_head(at.recorded.raw, at.asked.raw);
     struct str path = str_head(buf_str(&at.path), utf8_cut(buf_str(&at.path), PATH_MAX_BYTES));
     buf_printf(out, STR_FMT ": recorded ", STR_ARG(path.len ? path : STR("request")));
-    show(at.recorded, from, out);
+    miss_show(at.recorded, from, out);
     buf_append(out, STR(", asked "));
-    show(at.asked, from, out);
+    miss_show(at.asked, from, out);
     buf_done(&at.path);
 }

@@ -209,7 +209,7 @@ bool tape_play(const struct tape_options *options, struct tape **ret, struct err
 
 /* --- finding ------------------------------------------------------------------------------ */
 
-static const struct tape_call *serve(struct takes *take) {
+static const struct tape_call *tape_serve(struct takes *take) {
     size_t index = atomic_fetch_add(&take->served, 1);
     return &take->calls[index < take->count ? index : take->count - 1];
 }
@@ -260,7 +260,7 @@ bool tape_find(struct tape *tape, enum tape_kind kind, struct str request,
     key_of(kind, buf_str(&hidden), &key);
     struct takes *take = map_find(tape->takes, buf_str(&key));
     bool found = take || miss(tape, kind, buf_str(&hidden), e);
-    if (take) *ret = serve(take);
+    if (take) *ret = tape_serve(take);
     buf_done(&hidden);
     buf_done(&key);
     return found;

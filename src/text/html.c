@@ -153,8 +153,8 @@ static void begin_cell(struct page *page, struct inside *row) {
 }
 
 /* `outer` is the parent's state, which counts its items; `inside` is the element's own. */
-static void enter(struct page *page, const GumboNode *node, struct inside *outer,
-                  struct inside *inside) {
+static void html_enter(struct page *page, const GumboNode *node, struct inside *outer,
+                       struct inside *inside) {
     GumboTag tag = html_tag(node);
     switch (elements[tag].role) {
     case BLOCK:
@@ -226,8 +226,8 @@ static void leave_link(struct page *page, const GumboNode *node, const struct in
     flow_raw(&page->flow, STR(")"));
 }
 
-static void leave(struct page *page, const GumboNode *node, const struct inside *outer,
-                  const struct inside *inside) {
+static void html_leave(struct page *page, const GumboNode *node, const struct inside *outer,
+                       const struct inside *inside) {
     switch (elements[html_tag(node)].role) {
     case BLOCK:
     case PAGE_EDGE:
@@ -255,7 +255,7 @@ static void leave(struct page *page, const GumboNode *node, const struct inside 
     }
 }
 
-static void say(struct page *page, struct str characters, const struct inside *inside) {
+static void html_say(struct page *page, struct str characters, const struct inside *inside) {
     if (inside->verbatim) {
         flow_raw(&page->flow, characters);
     } else {
@@ -272,9 +272,9 @@ static void render(struct page *page, const GumboNode *root) {
     while (buf_ok(page->flow.out) && html_walk_next(&page->walk, &step)) {
         struct inside *outer = &page->inside[step.depth];
         struct str characters = html_characters(step.node);
-        if (characters.len) say(page, characters, outer);
+        if (characters.len) html_say(page, characters, outer);
         if (step.leaving) {
-            leave(page, step.node, outer, &page->inside[step.depth + 1]);
+            html_leave(page, step.node, outer, &page->inside[step.depth + 1]);
             continue;
         }
         enum role role = elements[html_tag(step.node)].role;
@@ -284,7 +284,7 @@ static void render(struct page *page, const GumboNode *root) {
         }
         if (step.depth >= HTML_DEPTH_MAX) continue; /* deeper nodes are not entered */
         page->inside[step.depth + 1] = *outer;
-        enter(page, step.node, outer, &page->inside[step.depth + 1]);
+        html_enter(page, step.node, outer, &page->inside[step.depth + 1]);
     }
 }
 
@@ -345,7 +345,7 @@ static void render_title(struct page *page, const GumboNode *root, struct buf *t
 }
 
 /* Put the title first, unless the text begins with a heading that repeats it. */
-static void join(struct str title, struct str text, struct buf *out) {
+static void html_join(struct str title, struct str text, struct buf *out) {
     struct str heading = str_starts(text, STR("# ")) ? str_skip(text, 2) : STR_EMPTY;
     if (title.len && !str_starts(heading, title)) {
         buf_append(out, title);
@@ -366,7 +366,7 @@ bool html_text(struct str source, const struct html_options *options, struct buf
     page->url = options->url;
     render_best(page, html_tree_root(tree), &text);
     render_title(page, html_tree_root(tree), &title);
-    join(buf_str(&title), buf_str(&text), out);
+    html_join(buf_str(&title), buf_str(&text), out);
     buf_done(&text);
     buf_done(&title);
     free(page);

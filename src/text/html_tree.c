@@ -87,8 +87,8 @@ static bool has_children(const GumboNode *node) {
     return node->type == GUMBO_NODE_ELEMENT || node->type == GUMBO_NODE_TEMPLATE;
 }
 
-static bool step(struct html_walk *walk, const GumboNode *node, bool leaving,
-                 struct html_step *ret) {
+static bool html_tree_step(struct html_walk *walk, const GumboNode *node, bool leaving,
+                           struct html_step *ret) {
     walk->last = (struct html_step){.node = node, .leaving = leaving, .depth = walk->open};
     *ret = walk->last;
     return true;
@@ -99,7 +99,7 @@ bool html_walk_next(struct html_walk *walk, struct html_step *ret) {
         if (!walk->last.node || walk->last.leaving) return false;
         walk->stack[walk->open].node = walk->last.node;
         walk->stack[walk->open].next = 0;
-        step(walk, walk->last.node, false, ret);
+        html_tree_step(walk, walk->last.node, false, ret);
         walk->open++;
         return true;
     }
@@ -108,11 +108,11 @@ bool html_walk_next(struct html_walk *walk, struct html_step *ret) {
     unsigned next = walk->stack[walk->open - 1].next;
     if (!has_children(parent) || next >= children->length) {
         walk->open--;
-        return step(walk, parent, true, ret);
+        return html_tree_step(walk, parent, true, ret);
     }
     walk->stack[walk->open - 1].next++;
     const GumboNode *child = children->data[next];
-    step(walk, child, false, ret);
+    html_tree_step(walk, child, false, ret);
     if (has_children(child) && walk->open < HTML_DEPTH_MAX) {
         walk->stack[walk->open].node = child;
         walk->stack[walk->open].next = 0;

@@ -48,7 +48,7 @@ static bool find_all(void *ssl, void *crypto) {
     return true;
 }
 
-static void load(void) {
+static void tls_openssl_load(void) {
     void *ssl, *crypto;
     bool good =
         open_library(LIBCRYPTO, &crypto) && open_library(LIBSSL, &ssl) && find_all(ssl, crypto);
@@ -56,7 +56,7 @@ static void load(void) {
 }
 
 bool openssl_load(const struct openssl **ret, struct err *e) {
-    pthread_once(&once, load);
+    pthread_once(&once, tls_openssl_load);
     if (failed.code != ERR_NONE) {
         *e = failed;
         return false;

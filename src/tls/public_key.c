@@ -23,7 +23,7 @@ bool public_key_need(struct err *e) {
 
 /* --- a key from its numbers --------------------------------------------------------------- */
 
-static struct public_key *make(const char *type, OSSL_PARAM *numbers, bool curve) {
+static struct public_key *public_key_make(const char *type, OSSL_PARAM *numbers, bool curve) {
     const struct openssl *ssl = openssl_loaded();
     EVP_PKEY_CTX *context = ssl->EVP_PKEY_CTX_new_from_name(NULL, type, NULL);
     EVP_PKEY *made = NULL;
@@ -53,7 +53,7 @@ struct public_key *public_key_rsa(struct str modulus, struct str exponent) {
     OSSL_PARAM numbers[] = {OSSL_PARAM_BN(OSSL_PKEY_PARAM_RSA_N, n, modulus.len),
                             OSSL_PARAM_BN(OSSL_PKEY_PARAM_RSA_E, e, exponent.len),
                             OSSL_PARAM_END};
-    return make("RSA", numbers, false);
+    return public_key_make("RSA", numbers, false);
 }
 
 struct public_key *public_key_p256(struct str x, struct str y) {
@@ -65,7 +65,7 @@ struct public_key *public_key_p256(struct str x, struct str y) {
     OSSL_PARAM numbers[] = {
         OSSL_PARAM_utf8_string(OSSL_PKEY_PARAM_GROUP_NAME, group, sizeof(group) - 1),
         OSSL_PARAM_octet_string(OSSL_PKEY_PARAM_PUB_KEY, point, sizeof(point)), OSSL_PARAM_END};
-    return make("EC", numbers, true);
+    return public_key_make("EC", numbers, true);
 }
 
 void public_key_free(struct public_key *key) {

@@ -42,7 +42,7 @@ static bool ticket_is_of(const struct ticket *ticket, struct str host, uint16_t 
 }
 
 /* Drop the oldest ticket of this server, or of all, if the limit is reached. */
-static void make_room(struct tickets *tickets, struct str host, uint16_t port) {
+static void tickets_make_room(struct tickets *tickets, struct str host, uint16_t port) {
     struct ticket *oldest = NULL;
     size_t count = 0;
     for (struct list *at = tickets->all.prev; at != &tickets->all; at = at->prev) {
@@ -67,7 +67,7 @@ static void drop_old(struct tickets *tickets, uint64_t now_ms) {
 void tickets_put(struct tickets *tickets, struct str host, uint16_t port, SSL_SESSION *session,
                  uint64_t now_ms) {
     drop_old(tickets, now_ms);
-    make_room(tickets, host, port);
+    tickets_make_room(tickets, host, port);
     struct ticket *ticket = MEM_NEW(struct ticket);
     ticket->host = text_copy(host);
     ticket->port = port;

@@ -77,7 +77,7 @@ static void command_unref(struct command *command) {
     free(command);
 }
 
-static void call_free(struct tool_call *call) {
+static void command_call_free(struct tool_call *call) {
     free(call->args);
     for (size_t i = 0; i < CALLER_COUNT; i++) free(call->callers[i]);
     buf_done(&call->output);
@@ -92,7 +92,7 @@ static void call_leave(struct tool_call *call) {
     task_cancel(&call->begin);
     if (call->child) child_kill(call->child);
     call->child = NULL;
-    if (slots_withdraw(&call->slot) || slots_leave(&call->slot)) call_free(call);
+    if (slots_withdraw(&call->slot) || slots_leave(&call->slot)) command_call_free(call);
 }
 
 /* The call must not be touched after `done`. */
@@ -210,7 +210,7 @@ static void start_program(void *ctx) {
 static void on_slot(void *ctx) {
     struct tool_call *call = ctx;
     if (call->abandoned) {
-        call_free(call);
+        command_call_free(call);
     } else {
         start_program(call);
     }

@@ -27,14 +27,14 @@ struct tool_call {
     void *ctx;
 };
 
-static void call_free(struct tool_call *call) {
+static void computed_call_free(struct tool_call *call) {
     buf_done(&call->result);
     arena_free(call->arena);
     free(call);
 }
 
 /* Runs on a worker. */
-static void work(void *ctx) {
+static void computed_work(void *ctx) {
     struct tool_call *call = ctx;
     struct json args;
     call->succeeded = local_args(call->args, &args, &call->why) &&
@@ -46,7 +46,7 @@ static void worked(void *ctx) {
     struct tool_call *call = ctx;
     if (!call->abandoned)
         call->done(buf_str(&call->result), call->succeeded ? NULL : &call->why, call->ctx);
-    call_free(call);
+    computed_call_free(call);
 }
 
 static struct tool_call *computed_start(struct tool *tool, struct loop *loop,
@@ -60,13 +60,13 @@ static struct tool_call *computed_start(struct tool *tool, struct loop *loop,
     buf_init(&call->result, LOCAL_RESULT_MAX_BYTES);
     call->done = done;
     call->ctx = ctx;
-    job_start(&call->job, loop, work, worked, call);
+    job_start(&call->job, loop, computed_work, worked, call);
     return call;
 }
 
 static void computed_cancel(struct tool_call *call) {
     call->abandoned = true;
-    if (job_cancel(&call->job)) call_free(call);
+    if (job_cancel(&call->job)) computed_call_free(call);
 }
 
 static void computed_free(struct tool *tool) {

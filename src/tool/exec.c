@@ -82,7 +82,7 @@ static void exec_unref(struct exec *exec) {
 }
 
 /* Once neither the slot's mail nor a worker comes any more. */
-static void settle(struct tool_call *call) {
+static void exec_settle(struct tool_call *call) {
     if (!call->abandoned || !call->slot_gone || call->working) return;
     free(call->command);
     free(call->folder);
@@ -103,7 +103,7 @@ static void call_leave(struct tool_call *call) {
     call->child = NULL;
     if (call->working && job_cancel(&call->job)) call->working = false;
     call->slot_gone = slots_withdraw(&call->slot) || slots_leave(&call->slot);
-    settle(call);
+    exec_settle(call);
 }
 
 /* `done` may look at nothing of the call afterwards. */
@@ -236,7 +236,7 @@ static void measured(void *ctx) {
     call->working = false;
     const char *ended = disk_reason(call);
     if (call->abandoned) {
-        settle(call);
+        exec_settle(call);
     } else if (ended) {
         answer_result(call, -1, ended);
     } else {
@@ -295,7 +295,7 @@ static void made(void *ctx) {
     struct err why;
     call->working = false;
     if (call->abandoned) {
-        settle(call);
+        exec_settle(call);
     } else if (!call->disk.made) {
         answer_error(call, &call->disk.why);
     } else if (!start_command(call, &why)) {
@@ -306,7 +306,7 @@ static void made(void *ctx) {
     }
 }
 
-static void begin(void *ctx) {
+static void exec_begin(void *ctx) {
     struct tool_call *call = ctx;
     call->working = true;
     job_start(&call->job, call->loop, make_work, made, call);
@@ -315,11 +315,11 @@ static void begin(void *ctx) {
 static void on_slot(void *ctx) {
     struct tool_call *call = ctx;
     if (!call->abandoned) {
-        begin(call);
+        exec_begin(call);
         return;
     }
     call->slot_gone = true;
-    settle(call);
+    exec_settle(call);
 }
 
 static void refuse_call(void *ctx) {
@@ -376,7 +376,7 @@ static struct tool_call *exec_start(struct tool *tool, struct loop *loop,
     if (good && answer == SLOTS_FULL)
         good = err_set(&call->disk.why, ERR_RESOURCE_EXHAUSTED, "%d calls wait already",
                        WAITING_MAX);
-    task_init(&call->begin, good ? begin : refuse_call, call);
+    task_init(&call->begin, good ? exec_begin : refuse_call, call);
     if (!good || answer != SLOTS_WAITING) loop_defer(loop, &call->begin);
     return call;
 }

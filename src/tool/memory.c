@@ -40,40 +40,40 @@ struct memory_deed {
 
 /* --- answers ------------------------------------------------------------------------------ */
 
-static void call_free(struct tool_call *call) {
+static void memory_call_free(struct tool_call *call) {
     memory_forget(call->ask);
     task_cancel(&call->refused);
     free(call);
 }
 
 /* Reporting the answer frees the call, so the answer must not be part of it. */
-static void tool_memory_tell(struct tool_call *call, const struct buf *result,
-                             const struct err *failed) {
+static void tool_memory_report(struct tool_call *call, const struct buf *result,
+                               const struct err *failed) {
     tool_done_fn *done = call->done;
     void *ctx = call->ctx;
     call->ask = NULL;
-    call_free(call);
+    memory_call_free(call);
     done(result ? buf_str(result) : STR_EMPTY, failed, ctx);
 }
 
-static void tell_refused(void *ctx) {
+static void report_refused(void *ctx) {
     struct tool_call *call = ctx;
     struct err why = call->why;
-    tool_memory_tell(call, NULL, &why);
+    tool_memory_report(call, NULL, &why);
 }
 
 /* The store's messages name files, so they are for the operator and not for the model. */
-static void tell_failed(struct tool_call *call, const struct err *failed) {
+static void report_failed(struct tool_call *call, const struct err *failed) {
     struct err why;
     log_often(LOG_WARNING, "memory: %s", failed->text);
     err_set(&why, failed->code, "memories cannot be reached now; try again later");
-    tool_memory_tell(call, NULL, &why);
+    tool_memory_report(call, NULL, &why);
 }
 
-static void tell_json(struct tool_call *call, const struct buf *result) {
+static void report_json(struct tool_call *call, const struct buf *result) {
     struct err e;
     bool whole = local_result(result, &e);
-    tool_memory_tell(call, result, whole ? NULL : &e);
+    tool_memory_report(call, result, whole ? NULL : &e);
 }
 
 static void write_entry(struct json_writer *json, const struct memory_entry *entry,
@@ -104,7 +104,7 @@ static size_t content_max_bytes(size_t count) {
 static void on_listed(const struct memory_answer *answer, const struct err *failed, void *ctx) {
     struct tool_call *call = ctx;
     if (failed) {
-        tell_failed(call, failed);
+        report_failed(call, failed);
         return;
     }
     struct buf result;
@@ -128,7 +128,7 @@ static void on_listed(const struct memory_answer *answer, const struct err *fail
     json_close(&json);
     json_member_bool(&json, "more", answer->more || written < answer->count);
     json_close(&json);
-    tell_json(call, &result);
+    report_json(call, &result);
     buf_done(&result);
 }
 
@@ -180,7 +180,7 @@ static void on_written(const struct memory_answer *answer, const struct err *fai
                        void *ctx) {
     struct tool_call *call = ctx;
     if (failed) {
-        tell_failed(call, failed);
+        report_failed(call, failed);
         return;
     }
     struct buf result;
@@ -191,7 +191,7 @@ static void on_written(const struct memory_answer *answer, const struct err *fai
     json_key(&json, STR("memory"));
     write_entry(&json, entry, local_fit(entry->content, content_max_bytes(1)));
     json_close(&json);
-    tell_json(call, &result);
+    report_json(call, &result);
     buf_done(&result);
 }
 
@@ -220,12 +220,12 @@ static void on_deleted(const struct memory_answer *answer, const struct err *fai
     struct tool_call *call = ctx;
     struct err why;
     if (failed) {
-        tell_failed(call, failed);
+        report_failed(call, failed);
         return;
     }
     if (answer->count == 0) {
         err_set(&why, ERR_NOT_FOUND, "there is no memory with this key; memory_list shows all");
-        tool_memory_tell(call, NULL, &why);
+        tool_memory_report(call, NULL, &why);
         return;
     }
     struct buf result;
@@ -234,7 +234,7 @@ static void on_deleted(const struct memory_answer *answer, const struct err *fai
     json_open_object(&json);
     json_member_u64(&json, "deleted", answer->count);
     json_close(&json);
-    tell_json(call, &result);
+    report_json(call, &result);
     buf_done(&result);
 }
 
@@ -316,7 +316,7 @@ static struct tool_call *memory_start(struct tool *tool, struct loop *loop,
     call->loop = loop;
     call->done = done;
     call->ctx = ctx;
-    task_init(&call->refused, tell_refused, call);
+    task_init(&call->refused, report_refused, call);
     bool asked = local_args(request->args, &args, &call->why) &&
                  memory_check_workspace(request->workspace, &call->why) &&
                  call->tool->deed->start(call, request, args, arena, &call->why);
@@ -333,7 +333,7 @@ static void memory_free(struct tool *tool) {
 static const struct tool_kind memory_kind = {
     .name = "memory",
     .start = memory_start,
-    .cancel = call_free,
+    .cancel = memory_call_free,
     .free = memory_free,
 };
 

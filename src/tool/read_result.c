@@ -22,7 +22,7 @@ struct tool_call {
     void *ctx;
 };
 
-static void call_free(struct tool_call *call) {
+static void read_result_call_free(struct tool_call *call) {
     artifact_forget(call->ask);
     free(call);
 }
@@ -72,7 +72,7 @@ static void on_read(const struct artifact *artifact, const struct err *failed, v
         err_set(&why, failed->code, "results cannot be reached now; try again later");
     }
     if (!failed && !local_result(&result, &why)) failed = &why;
-    call_free(call);
+    read_result_call_free(call);
     done(failed ? STR_EMPTY : buf_str(&result), failed ? &why : NULL, done_ctx);
     buf_done(&result);
 }
@@ -103,7 +103,7 @@ static void free_tool(struct tool *tool) {
 struct tool *read_result_tool_new(struct store *store) {
     static const struct tool_kind kind = {.name = "read_result",
                                           .start = read_result_start,
-                                          .cancel = call_free,
+                                          .cancel = read_result_call_free,
                                           .free = free_tool};
     struct reader *reader = MEM_NEW(struct reader);
     reader->store = store;

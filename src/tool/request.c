@@ -64,7 +64,7 @@ static void request_unref(struct request_tool *tool) {
     free(tool);
 }
 
-static void call_free(struct tool_call *call) {
+static void request_call_free(struct tool_call *call) {
     if (call->written) request_text_done(&call->text);
     request_unref(call->tool);
     free(call);
@@ -75,7 +75,7 @@ static void call_leave(struct tool_call *call) {
     call->abandoned = true;
     task_cancel(&call->begin);
     get_end(&call->get);
-    if (slots_withdraw(&call->slot) || slots_leave(&call->slot)) call_free(call);
+    if (slots_withdraw(&call->slot) || slots_leave(&call->slot)) request_call_free(call);
 }
 
 /* The call must not be touched after `done`. */
@@ -193,7 +193,7 @@ static void send_request(void *ctx) {
 static void on_slot(void *ctx) {
     struct tool_call *call = ctx;
     if (call->abandoned) {
-        call_free(call);
+        request_call_free(call);
     } else {
         send_request(call);
     }
@@ -206,7 +206,8 @@ static void on_refused(void *ctx) {
 }
 
 /* Write the request, and ask for a slot. */
-static enum slots_answer enter(struct tool_call *call, const struct tool_request *request) {
+static enum slots_answer request_enter(struct tool_call *call,
+                                       const struct tool_request *request) {
     const struct request_options *options = &call->tool->options;
     enum slots_answer answer = SLOTS_FULL;
     call->written = true;
@@ -231,7 +232,7 @@ static struct tool_call *request_start(struct tool *base, struct loop *loop,
     call->done = done;
     call->ctx = ctx;
     call->slot = (struct slot){.loop = loop, .granted = on_slot, .ctx = call};
-    enum slots_answer answer = enter(call, request);
+    enum slots_answer answer = request_enter(call, request);
     task_init(&call->begin, answer == SLOTS_FULL ? on_refused : send_request, call);
     if (answer != SLOTS_WAITING) loop_defer(loop, &call->begin);
     return call;
@@ -332,7 +333,7 @@ bool request_check(const struct request_options *options, struct err *e) {
 /* --- the tool ----------------------------------------------------------------------------- */
 
 /* Copy a text of the settings. The arena was sized for all of them. */
-static struct str keep(struct arena *arena, struct str text) {
+static struct str request_keep(struct arena *arena, struct str text) {
     struct str kept = STR_EMPTY;
     if (!arena_str(arena, text, &kept)) abort(); /* the arena was sized for it */
     return kept;
@@ -342,8 +343,8 @@ static const struct request_field *
 keep_fields(struct arena *arena, const struct request_field *fields, size_t count) {
     struct request_field *kept = arena_alloc(arena, (count + 1) * sizeof(*kept));
     for (size_t i = 0; i < count; i++)
-        kept[i] =
-            (struct request_field){keep(arena, fields[i].name), keep(arena, fields[i].value)};
+        kept[i] = (struct request_field){request_keep(arena, fields[i].name),
+                                         request_keep(arena, fields[i].value)};
     return kept;
 }
 
@@ -353,9 +354,10 @@ static void keep_secrets(struct arena *arena, const struct request_options *from
     struct tool_secret *kept = arena_alloc(arena, (from->secret_count + 1) * sizeof(*kept));
     size_t count = 0;
     for (; count < from->secret_count; count++)
-        kept[count] = (struct tool_secret){keep(arena, from->secrets[count].name),
-                                           keep(arena, from->secrets[count].value)};
-    if (from->key.len) kept[count++] = (struct tool_secret){STR_EMPTY, keep(arena, from->key)};
+        kept[count] = (struct tool_secret){request_keep(arena, from->secrets[count].name),
+                                           request_keep(arena, from->secrets[count].value)};
+    if (from->key.len)
+        kept[count++] = (struct tool_secret){STR_EMPTY, request_keep(arena, from->key)};
     to->secrets = kept;
     to->secret_count = count;
 }
@@ -378,14 +380,14 @@ static void keep_options(struct request_tool *tool, const struct request_options
     struct arena *arena = tool->arena = arena_new(bytes_of(from));
     struct request_options *to = &tool->options;
     *to = *from;
-    to->name = keep(arena, from->name);
-    to->description = keep(arena, from->description);
-    to->parameters = keep(arena, from->parameters);
-    to->method = keep(arena, from->method);
-    to->url = keep(arena, from->url);
-    to->body = keep(arena, from->body);
-    to->key = keep(arena, from->key);
-    to->pick = keep(arena, from->pick);
+    to->name = request_keep(arena, from->name);
+    to->description = request_keep(arena, from->description);
+    to->parameters = request_keep(arena, from->parameters);
+    to->method = request_keep(arena, from->method);
+    to->url = request_keep(arena, from->url);
+    to->body = request_keep(arena, from->body);
+    to->key = request_keep(arena, from->key);
+    to->pick = request_keep(arena, from->pick);
     to->query = keep_fields(arena, from->query, from->query_count);
     to->headers = keep_fields(arena, from->headers, from->header_count);
     keep_secrets(arena, from, to);

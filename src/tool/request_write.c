@@ -57,8 +57,8 @@ static void put_piece(const struct filling *filling, const struct template_piece
     }
 }
 
-static bool fill(const struct filling *filling, struct str text, struct buf *out,
-                 struct err *e) {
+static bool request_write_fill(const struct filling *filling, struct str text, struct buf *out,
+                               struct err *e) {
     struct template_piece piece;
     while (text.len) {
         if (!template_next(&text, &piece, e)) return false;
@@ -175,7 +175,7 @@ static bool put_query(const struct filling *filling, struct buf *out, struct err
             continue;
         }
         buf_init(&value, URL_MAX_BYTES);
-        bool filled = fill(filling, field->value, &value, e);
+        bool filled = request_write_fill(filling, field->value, &value, e);
         if (filled) put_parameter(field->name, buf_str(&value), out);
         out->full = out->full || value.full;
         buf_done(&value);
@@ -242,7 +242,7 @@ static bool write_headers(const struct filling *filling, struct request_text *re
     struct buf *room = &ret->header_text;
     for (; count < options->header_count && count < REQUEST_HEADERS_MAX - 4; count++) {
         starts[count] = room->len;
-        if (!fill(filling, options->headers[count].value, room, e)) return false;
+        if (!request_write_fill(filling, options->headers[count].value, room, e)) return false;
     }
     size_t end = room->len;
     if (options->key.len) {
@@ -287,7 +287,7 @@ static bool write_body_text(const struct filling *filling, struct json value,
         *ret_written = argument.kind != JSON_NONE;
         if (*ret_written) json_write_raw(w, argument.raw);
     } else {
-        done = fill(filling, buf_str(&text), &filled, e);
+        done = request_write_fill(filling, buf_str(&text), &filled, e);
         if (done) json_write_str(w, buf_str(&filled));
     }
     buf_done(&text);
@@ -357,7 +357,7 @@ static void write_others(const struct filling *filling, struct json_writer *w) {
     json_close(w);
 }
 
-static bool write_body(const struct filling *filling, struct buf *out, struct err *e) {
+static bool request_write_body(const struct filling *filling, struct buf *out, struct err *e) {
     const struct request_options *options = filling->options;
     struct json_writer w = json_writer(out);
     struct json body;
@@ -387,7 +387,7 @@ bool request_write(const struct request_options *options, const struct tool_requ
     buf_init(&ret->body, SIZE_MAX);
     buf_init(&ret->header_text, HEADERS_MAX_BYTES);
     return check_secrets(options, e) && write_url(&filling, &ret->url, e) &&
-           write_body(&filling, &ret->body, e) && write_headers(&filling, ret, e);
+           request_write_body(&filling, &ret->body, e) && write_headers(&filling, ret, e);
 }
 
 void request_text_done(struct request_text *text) {

@@ -246,7 +246,8 @@ static int wait_probe(struct probe *probe, bool ended) {
     return ended && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static bool explain(const struct sandbox *sandbox, const struct probe *probe, struct err *e) {
+static bool sandbox_explain(const struct sandbox *sandbox, const struct probe *probe,
+                            struct err *e) {
     struct str said = str_trim(buf_str(&probe->said));
     struct str line = str_head(said, str_find_byte(said, '\n'));
     bool unreachable = sandbox->drops && str_find(line, STR("source path")) < line.len;
@@ -272,7 +273,7 @@ bool sandbox_probe(const struct sandbox *sandbox, const char *folder, struct err
     if (output >= 0) close(output);
     if (started) code = wait_probe(&probe, read_probe(&probe));
     bool works = started && code == 0;
-    if (!works) explain(sandbox, &probe, e);
+    if (!works) sandbox_explain(sandbox, &probe, e);
     if (probe.filter >= 0) close(probe.filter);
     if (probe.output >= 0) close(probe.output);
     buf_done(&probe.said);

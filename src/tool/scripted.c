@@ -23,7 +23,7 @@ struct tool_call {
     void *ctx;
 };
 
-static void call_free(struct tool_call *call) {
+static void scripted_call_free(struct tool_call *call) {
     timer_stop(&call->timer);
     free(call);
 }
@@ -36,7 +36,7 @@ static bool render(const struct tool_call *call, struct buf *out, struct err *e)
                    (size_t)RESULT_MAX_BYTES);
 }
 
-static void answer(void *ctx) {
+static void scripted_answer(void *ctx) {
     struct tool_call *call = ctx;
     struct err why;
     struct buf result;
@@ -44,7 +44,8 @@ static void answer(void *ctx) {
     bool done = render(call, &result, &why);
     tool_done_fn *tell = call->done;
     void *tell_ctx = call->ctx;
-    call_free(call); /* free first: a cancel from inside the callback would be a mistake */
+    scripted_call_free(
+        call); /* free first: a cancel from inside the callback would be a mistake */
     tell(buf_str(&result), done ? NULL : &why, tell_ctx);
     buf_done(&result);
 }
@@ -65,7 +66,7 @@ static struct tool_call *scripted_start(struct tool *tool, struct loop *loop,
                                           .args = request->args};
     call->done = done;
     call->ctx = ctx;
-    timer_init(&call->timer, loop, answer, call);
+    timer_init(&call->timer, loop, scripted_answer, call);
     if (!call->answer->stall) timer_start(&call->timer, (call->answer->after_us + 999) / 1000);
     return call;
 }
@@ -79,7 +80,7 @@ static void scripted_free(struct tool *tool) {
 static const struct tool_kind scripted_kind = {
     .name = "scripted",
     .start = scripted_start,
-    .cancel = call_free,
+    .cancel = scripted_call_free,
     .free = scripted_free,
 };
 

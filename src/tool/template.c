@@ -15,7 +15,7 @@ static bool is_brace(char byte) {
     return byte == '{' || byte == '}';
 }
 
-static bool take_text(struct str *rest, struct template_piece *ret) {
+static bool template_take_text(struct str *rest, struct template_piece *ret) {
     size_t len = 0;
     while (len < rest->len && !is_brace(rest->at[len])) len++;
     *ret = (struct template_piece){TEMPLATE_TEXT, str_head(*rest, len)};
@@ -50,7 +50,7 @@ static bool take_place(struct str *rest, struct template_piece *ret, struct err 
 
 bool template_next(struct str *rest, struct template_piece *ret, struct err *e) {
     char first = rest->at[0];
-    if (!is_brace(first)) return take_text(rest, ret);
+    if (!is_brace(first)) return template_take_text(rest, ret);
     if (rest->len > 1 && rest->at[1] == first) {
         *ret = (struct template_piece){TEMPLATE_TEXT, str_head(*rest, 1)};
         *rest = str_skip(*rest, 2);

@@ -66,7 +66,7 @@ static bool moment_of(struct json args, struct arena *arena, int64_t *ret, struc
     return true;
 }
 
-static bool tell_time(struct json args, struct arena *arena, struct buf *out, struct err *e) {
+static bool report_time(struct json args, struct arena *arena, struct buf *out, struct err *e) {
     struct str zone;
     int64_t unix_s;
     int32_t offset_s = 0;
@@ -102,7 +102,7 @@ static const struct computed current_time = {
                  "now, with "
                  "its offset: 2026-03-01T12:00:00+01:00.\"}," LOCAL_DESCRIPTION "}}"),
     .idempotent = true,
-    .compute = tell_time,
+    .compute = report_time,
 };
 
 struct tool *time_tool_new(void) {

@@ -152,7 +152,7 @@ static bool refused_status(struct tool_call *call) {
 }
 
 /* Whether there is a page to convert. */
-static bool judge(struct tool_call *call, const struct err *failed) {
+static bool web_fetch_judge(struct tool_call *call, const struct err *failed) {
     struct str type = media_type(buf_str(&call->web.get.type));
     if (failed) {
         call->web.why = *failed;
@@ -169,11 +169,11 @@ static bool judge(struct tool_call *call, const struct err *failed) {
     return true;
 }
 
-static void call_free(struct tool_call *call) {
+static void web_fetch_call_free(struct tool_call *call) {
     free(call);
 }
 
-static const struct web_call_kind fetching = {judge, read_page, call_free};
+static const struct web_call_kind fetching = {web_fetch_judge, read_page, web_fetch_call_free};
 
 /* Check that the address can be requested and holds no secret. */
 static bool check_address(struct str url, struct err *e) {

@@ -187,7 +187,7 @@ static bool read_answer(struct tool_call *call) {
 
 /* ---- The call ---- */
 
-static void call_free(struct tool_call *call) {
+static void web_search_call_free(struct tool_call *call) {
     arena_free(call->arena);
     free(call);
 }
@@ -199,7 +199,7 @@ static bool unreachable(struct tool_call *call, const struct err *failed) {
     return err_set(&call->web.why, failed->code, "the search backend %s", what);
 }
 
-static bool judge(struct tool_call *call, const struct err *failed) {
+static bool web_search_judge(struct tool_call *call, const struct err *failed) {
     if (failed) return unreachable(call, failed);
     if (call->web.get.status >= 300)
         return err_set(&call->web.why, ERR_UNAVAILABLE, "the search backend answered %u; %s",
@@ -210,7 +210,8 @@ static bool judge(struct tool_call *call, const struct err *failed) {
                    "the search backend's answer is larger than %zu bytes", ANSWER_MAX_BYTES);
 }
 
-static const struct web_call_kind searching = {judge, read_answer, call_free};
+static const struct web_call_kind searching = {web_search_judge, read_answer,
+                                               web_search_call_free};
 
 static void put_url(const struct web_search *search, const struct tool_call *call,
                     struct buf *out) {

@@ -82,7 +82,7 @@ static void trip_over(struct trip *trip) {
 
 /* --- to the client ------------------------------------------------------------------------ */
 
-static void pass(struct toolserver_bridge *bridge, struct str message) {
+static void bridge_pass(struct toolserver_bridge *bridge, struct str message) {
     struct buf line;
     buf_init(&line, ANSWER_MAX_BYTES);
     json_compact(message, &line); /* without line breaks */
@@ -118,11 +118,11 @@ static void take_message(struct trip *trip, struct str text) {
         (trip->is_batch || str_equal(id.raw, trip->request.id.raw)))
         trip->answered = true;
     take_handshake(trip, message);
-    pass(trip->bridge, text);
+    bridge_pass(trip->bridge, text);
 }
 
 /* A request gets an answer, whatever became of it; anything else is not answered. */
-static void give_up(struct trip *trip, struct str why) {
+static void bridge_give_up(struct trip *trip, struct str why) {
     struct str id = trip->request.id.raw;
     if (!trip->answered && id.len) pass_error(trip->bridge, id, JSONRPC_INTERNAL_ERROR, why);
     trip_over(trip);
@@ -154,7 +154,7 @@ static void on_body(struct lent lent, void *ctx) {
     } else if (!sse_feed(trip->sse, lent_read(lent), &e)) {
         http_cancel(trip->call);
         trip->call = NULL;
-        give_up(trip, err_text(&e));
+        bridge_give_up(trip, err_text(&e));
     }
 }
 
@@ -193,9 +193,9 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     (void)stage;
     trip->call = NULL;
     if (failed) {
-        give_up(trip, err_text(failed));
+        bridge_give_up(trip, err_text(failed));
     } else if (trip->sse) {
-        give_up(trip, STR("the server ended the stream before it answered"));
+        bridge_give_up(trip, STR("the server ended the stream before it answered"));
     } else if (send_again(trip)) {
         return;
     } else if (trip->got.len && (trip->status < 300 || is_own_answer(trip))) {
@@ -204,7 +204,7 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     } else if (trip->status < 300) {
         trip_over(trip); /* accepted: a notification, or a call that was cancelled */
     } else {
-        give_up(trip, reason_of(trip));
+        bridge_give_up(trip, reason_of(trip));
     }
 }
 

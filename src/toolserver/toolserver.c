@@ -29,8 +29,8 @@ void toolserver_failure_body(const struct route_failure *failure, struct buf *ou
 /* --- refusals ----------------------------------------------------------------------------- */
 
 /* Always false, as the checks below answer. */
-static bool refuse(struct toolserver_exchange *exchange, int status, struct str id,
-                   int64_t code, struct str message) {
+static bool toolserver_refuse(struct toolserver_exchange *exchange, int status, struct str id,
+                              int64_t code, struct str message) {
     toolserver_exchange_refuse(exchange, status, id, code, message, STR_EMPTY);
     return false;
 }
@@ -39,7 +39,7 @@ static bool refuse_request(struct toolserver_exchange *exchange, int status,
                            const struct toolserver_request *request, int64_t code,
                            struct str message) {
     struct str id = request->id.raw.len ? request->id.raw : STR("null");
-    return refuse(exchange, status, id, code, message);
+    return toolserver_refuse(exchange, status, id, code, message);
 }
 
 /* --- what the headers say ----------------------------------------------------------------- */
@@ -61,20 +61,22 @@ static bool take_session(struct toolserver_exchange *exchange) {
     if (!id.len || !server->sessions) return true;
     if (!toolserver_sessions_use(server->sessions, id, &owner, loop_now_ms(server->loop),
                                  &exchange->version))
-        return refuse(exchange, 404, STR("null"), JSONRPC_INVALID_REQUEST,
-                      STR("there is no such session; begin a new one with initialize"));
+        return toolserver_refuse(
+            exchange, 404, STR("null"), JSONRPC_INVALID_REQUEST,
+            STR("there is no such session; begin a new one with initialize"));
     return arena_str(exchange->arena, id, &exchange->session) ||
-           refuse(exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
-                  STR("the request is larger than the server keeps"));
+           toolserver_refuse(exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
+                             STR("the request is larger than the server keeps"));
 }
 
 /* Without the header and without a session it is the version before the header. */
 static bool take_version(struct toolserver_exchange *exchange) {
     struct str version = header(exchange, VERSION_HEADER);
     if (version.len && !mcp_version_known(version))
-        return refuse(exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
-                      STR("MCP-Protocol-Version names a version that is not spoken here; "
-                          "2025-11-25 is, and the three before it, and 2026-07-28"));
+        return toolserver_refuse(
+            exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
+            STR("MCP-Protocol-Version names a version that is not spoken here; "
+                "2025-11-25 is, and the three before it, and 2026-07-28"));
     if (version.len && !exchange->version) exchange->version = mcp_version_known(version);
     if (!exchange->version) exchange->version = mcp_version_known(STR("2025-03-26"));
     return true;
@@ -348,22 +350,22 @@ static void call_tool(struct toolserver_exchange *exchange,
 
 /* --- messages ----------------------------------------------------------------------------- */
 
-static void cancel(struct toolserver_exchange *exchange,
-                   const struct toolserver_request *request) {
+static void toolserver_cancel(struct toolserver_exchange *exchange,
+                              const struct toolserver_request *request) {
     if (exchange->session.len)
         toolserver_sessions_cancel(exchange->server->sessions, exchange->session,
                                    request->cancels.raw);
 }
 
-static void serve(struct toolserver_exchange *exchange,
-                  const struct toolserver_request *request) {
+static void toolserver_serve(struct toolserver_exchange *exchange,
+                             const struct toolserver_request *request) {
     switch (request->method) {
     case TOOLSERVER_INITIALIZE: initialize(exchange, request); break;
     case TOOLSERVER_DISCOVER: discover(exchange, request); break;
     case TOOLSERVER_PING: toolserver_exchange_result(exchange, request->id, STR("{}")); break;
     case TOOLSERVER_LIST: list_tools(exchange, request); break;
     case TOOLSERVER_CALL: call_tool(exchange, request); break;
-    case TOOLSERVER_CANCELLED: cancel(exchange, request); break;
+    case TOOLSERVER_CANCELLED: toolserver_cancel(exchange, request); break;
     case TOOLSERVER_NOTE: break;
     case TOOLSERVER_UNKNOWN:
         toolserver_exchange_error(exchange, request->id, JSONRPC_METHOD_NOT_FOUND,
@@ -376,14 +378,14 @@ static void serve_one(struct toolserver_exchange *exchange, struct json value) {
     struct toolserver_request request;
     struct err e;
     if (!toolserver_request_read(value, &request, &e)) {
-        refuse(exchange, 400, toolserver_request_id(value), JSONRPC_INVALID_REQUEST,
-               err_text(&e));
+        toolserver_refuse(exchange, 400, toolserver_request_id(value), JSONRPC_INVALID_REQUEST,
+                          err_text(&e));
         return;
     }
     bool known = is_stateless(exchange, &request)
                      ? check_stateless(exchange, &request)
                      : take_session(exchange) && take_version(exchange);
-    if (known) serve(exchange, &request);
+    if (known) toolserver_serve(exchange, &request);
 }
 
 /* What is wrong with one of the messages is answered beside the answers to the others. */
@@ -394,7 +396,7 @@ static void serve_batch(struct toolserver_exchange *exchange, struct json batch)
     struct err e;
     while (json_next_item(&reader, &value)) {
         if (toolserver_request_read(value, &request, &e)) {
-            serve(exchange, &request);
+            toolserver_serve(exchange, &request);
         } else {
             toolserver_exchange_error(exchange, json_of(toolserver_request_id(value)),
                                       JSONRPC_INVALID_REQUEST, err_text(&e));
@@ -404,18 +406,20 @@ static void serve_batch(struct toolserver_exchange *exchange, struct json batch)
 
 static void take_batch(struct toolserver_exchange *exchange, struct json batch) {
     if (str_equal(header(exchange, VERSION_HEADER), STR(MCP_STATELESS_VERSION))) {
-        refuse(exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
-               STR("this version of the protocol has no batches; send one message at a time"));
+        toolserver_refuse(
+            exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
+            STR("this version of the protocol has no batches; send one message at a time"));
         return;
     }
     if (!take_session(exchange) || !take_version(exchange)) return;
     size_t count = json_count(batch);
     if (!str_equal(str_from(exchange->version), STR("2025-03-26"))) {
-        refuse(exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
-               STR("this version of the protocol has no batches; send one message at a time"));
+        toolserver_refuse(
+            exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
+            STR("this version of the protocol has no batches; send one message at a time"));
     } else if (count == 0 || count > BATCH_MAX) {
-        refuse(exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
-               STR("a batch has 1 to 100 messages"));
+        toolserver_refuse(exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
+                          STR("a batch has 1 to 100 messages"));
     } else {
         exchange->is_batch = true;
         serve_batch(exchange, batch);
@@ -427,10 +431,10 @@ static void read_body(struct toolserver_exchange *exchange) {
     struct str text;
     struct err e;
     if (!lent_keep(route_body(exchange->call), exchange->arena, &text)) {
-        refuse(exchange, 413, STR("null"), JSONRPC_INVALID_REQUEST,
-               STR("the message is larger than the server reads"));
+        toolserver_refuse(exchange, 413, STR("null"), JSONRPC_INVALID_REQUEST,
+                          STR("the message is larger than the server reads"));
     } else if (!json_read(text, &value, &e)) {
-        refuse(exchange, 400, STR("null"), JSONRPC_PARSE_ERROR, err_text(&e));
+        toolserver_refuse(exchange, 400, STR("null"), JSONRPC_PARSE_ERROR, err_text(&e));
     } else if (value.kind == JSON_ARRAY) {
         take_batch(exchange, value);
     } else {
@@ -448,18 +452,20 @@ static bool keep_caller(struct toolserver_exchange *exchange) {
            arena_str(exchange->arena, caller->conversation, &caller->conversation);
 }
 
-static struct toolserver_exchange *begin(struct toolserver *server, struct route_call *call,
-                                         const struct toolserver_caller *caller) {
+static struct toolserver_exchange *toolserver_begin(struct toolserver *server,
+                                                    struct route_call *call,
+                                                    const struct toolserver_caller *caller) {
     struct toolserver_exchange *exchange = toolserver_exchange_new(server, call, caller);
     exchange->accepts_events = accepts_events(exchange);
     if (keep_caller(exchange)) return exchange;
-    refuse(exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST, STR("its caller is too long"));
+    toolserver_refuse(exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
+                      STR("its caller is too long"));
     return NULL;
 }
 
 void toolserver_post(struct toolserver *server, struct route_call *call,
                      const struct toolserver_caller *caller) {
-    struct toolserver_exchange *exchange = begin(server, call, caller);
+    struct toolserver_exchange *exchange = toolserver_begin(server, call, caller);
     if (!exchange) return;
     read_body(exchange);
     exchange->reading = false;
@@ -469,7 +475,7 @@ void toolserver_post(struct toolserver *server, struct route_call *call,
 static void refuse_method(struct toolserver_exchange *exchange, struct str allowed,
                           struct str why) {
     route_field(exchange->call, STR("allow"), allowed);
-    refuse(exchange, 405, STR("null"), JSONRPC_INVALID_REQUEST, why);
+    toolserver_refuse(exchange, 405, STR("null"), JSONRPC_INVALID_REQUEST, why);
 }
 
 static struct str allowed_by(const struct toolserver *server) {
@@ -477,8 +483,8 @@ static struct str allowed_by(const struct toolserver *server) {
 }
 
 /* An exchange of its own answers the rest of the call. */
-static void resume(struct toolserver_exchange *exchange,
-                   const struct toolserver_cursor *cursor) {
+static void toolserver_resume(struct toolserver_exchange *exchange,
+                              const struct toolserver_cursor *cursor) {
     struct toolserver *server = exchange->server;
     struct toolserver_call *call = toolserver_call_new(exchange, cursor->id, cursor->token);
     call->resumes = true;
@@ -490,7 +496,7 @@ static void resume(struct toolserver_exchange *exchange,
 void toolserver_get(struct toolserver *server, struct route_call *call,
                     const struct toolserver_caller *caller) {
     struct toolserver_cursor cursor;
-    struct toolserver_exchange *exchange = begin(server, call, caller);
+    struct toolserver_exchange *exchange = toolserver_begin(server, call, caller);
     if (!exchange) return;
     struct str last = header(exchange, STR("last-event-id"));
     if (!last.len || !server->sessions || !server->table->resume) {
@@ -498,17 +504,18 @@ void toolserver_get(struct toolserver *server, struct route_call *call,
                       STR("the server sends nothing outside calls; a GET goes on with a call "
                           "whose stream broke, after its Last-Event-ID"));
     } else if (!exchange->accepts_events) {
-        refuse(exchange, 406, STR("null"), JSONRPC_INVALID_REQUEST,
-               STR("Accept must have text/event-stream"));
+        toolserver_refuse(exchange, 406, STR("null"), JSONRPC_INVALID_REQUEST,
+                          STR("Accept must have text/event-stream"));
     } else if (take_session(exchange) && take_version(exchange)) {
         if (!exchange->session.len) {
-            refuse(exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
-                   STR("Mcp-Session-Id is missing: only a call of a session can go on"));
+            toolserver_refuse(
+                exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
+                STR("Mcp-Session-Id is missing: only a call of a session can go on"));
         } else if (!toolserver_cursor_read(last, exchange->arena, &cursor)) {
-            refuse(exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
-                   STR("Last-Event-ID is not the id of an event of this server"));
+            toolserver_refuse(exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
+                              STR("Last-Event-ID is not the id of an event of this server"));
         } else {
-            resume(exchange, &cursor);
+            toolserver_resume(exchange, &cursor);
         }
     }
     exchange->reading = false;
@@ -517,18 +524,18 @@ void toolserver_get(struct toolserver *server, struct route_call *call,
 
 void toolserver_delete(struct toolserver *server, struct route_call *call,
                        const struct toolserver_caller *caller) {
-    struct toolserver_exchange *exchange = begin(server, call, caller);
+    struct toolserver_exchange *exchange = toolserver_begin(server, call, caller);
     if (!exchange) return;
     struct str id = header(exchange, SESSION_HEADER);
     struct toolserver_owner owner = owner_of(exchange);
     if (!server->sessions) {
         refuse_method(exchange, allowed_by(server), STR("the server has no sessions"));
     } else if (!id.len) {
-        refuse(exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
-               STR("Mcp-Session-Id is missing: which session is over?"));
+        toolserver_refuse(exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
+                          STR("Mcp-Session-Id is missing: which session is over?"));
     } else if (!toolserver_sessions_close(server->sessions, id, &owner)) {
-        refuse(exchange, 404, STR("null"), JSONRPC_INVALID_REQUEST,
-               STR("there is no such session"));
+        toolserver_refuse(exchange, 404, STR("null"), JSONRPC_INVALID_REQUEST,
+                          STR("there is no such session"));
     } else {
         toolserver_exchange_empty(exchange, 204);
     }

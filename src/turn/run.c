@@ -49,6 +49,7 @@ void run_unref(struct run *run) {
     model_round_done(&run->model_round);
     compaction_done(&run->compaction);
     guarded_done(&run->guarded);
+    spending_done(run);
     request_done(run);
     buf_done(&run->turns);
     record_done(&run->record);

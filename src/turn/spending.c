@@ -3,10 +3,12 @@
 #include "turn/spending.h"
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "budget/account.h"
 #include "turn/turn.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #define BYTES_A_TOKEN 4
 #define BUDGET_WAIT_MS (60 * 1000) /* at most, for calls that hold what is left of a budget */
@@ -83,11 +85,11 @@ static void on_answer(const struct err *refused, void *ctx) {
     run->spending.waits = false;
     timer_stop(&run->spending.limit);
     if (run->ending_begun) { /* cancelled while the answer was on its way */
-        ledger_settle(&run->spending.budget.reserved, (struct amount){0});
+        ledger_settle(&run->spending.budget->reserved, (struct amount){0});
     } else if (refused) {
         run_fail(run, refused->code, STR("BUDGET"), err_text(refused));
     } else {
-        hold(run, run->spending.budget.reserved);
+        hold(run, run->spending.budget->reserved);
         run_make_call(run);
     }
     run_unref(run);
@@ -129,12 +131,13 @@ bool run_reserve(struct run *run) {
         hold(run, (struct reservation){0});
         return true;
     }
-    run->spending.budget = (struct ledger_wait){.call = call_of(run),
-                                                .loop = run->record.host->loop,
-                                                .answered = on_answer,
-                                                .ctx = run};
-    switch (ledger_ask(ledger, &run->spending.budget, &e)) {
-    case LEDGER_GRANTED: hold(run, run->spending.budget.reserved); return true;
+    if (!run->spending.budget) run->spending.budget = MEM_NEW(struct ledger_wait);
+    *run->spending.budget = (struct ledger_wait){.call = call_of(run),
+                                                 .loop = run->record.host->loop,
+                                                 .answered = on_answer,
+                                                 .ctx = run};
+    switch (ledger_ask(ledger, run->spending.budget, &e)) {
+    case LEDGER_GRANTED: hold(run, run->spending.budget->reserved); return true;
     case LEDGER_REFUSED: run_fail(run, e.code, STR("BUDGET"), err_text(&e)); return false;
     case LEDGER_WAITS: wait_for_budget(run); return false;
     }
@@ -143,7 +146,7 @@ bool run_reserve(struct run *run) {
 
 void run_stop_reserving(struct run *run) {
     timer_stop(&run->spending.limit);
-    if (!run->spending.waits || !ledger_withdraw(&run->spending.budget)) return;
+    if (!run->spending.waits || !ledger_withdraw(run->spending.budget)) return;
     run->spending.waits = false;
     run_unref(run);
 }
@@ -156,6 +159,10 @@ static void reserved_too_late(void *ctx) {
 
 void spending_init(struct run *run) {
     timer_init(&run->spending.limit, run->record.host->loop, reserved_too_late, run);
+}
+
+void spending_done(struct run *run) {
+    free(run->spending.budget);
 }
 
 bool run_is_watched(const struct run *run) {

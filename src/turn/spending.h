@@ -22,21 +22,22 @@ struct run;
 
 struct spending {
     struct reservation reserved; /* for the call in flight */
-    struct ledger_wait budget;   /* its place in the queue for a budget, before the call */
-    bool waits;                  /* in that queue: holds a reference until the answer */
-    struct timer limit;          /* ends that wait */
-    size_t prompt_bytes;         /* of the call in flight, for estimates */
-    size_t output_bytes;         /* its reply and thinking so far */
-    size_t output_checked;       /* the part of them that the ledger was asked about */
-    struct amount spent;         /* by the turn's earlier calls */
-    struct turn_sums sums;       /* the known usage of all calls */
-    bool usage_due;              /* the call was made and has no usage event yet */
-    bool usage_noted;            /* its provider has counted: */
+    struct ledger_wait *budget; /* its place in the queue for a budget; NULL: none was needed */
+    bool waits;                 /* in that queue: holds a reference until the answer */
+    struct timer limit;         /* ends that wait */
+    size_t prompt_bytes;        /* of the call in flight, for estimates */
+    size_t output_bytes;        /* its reply and thinking so far */
+    size_t output_checked;      /* the part of them that the ledger was asked about */
+    struct amount spent;        /* by the turn's earlier calls */
+    struct turn_sums sums;      /* the known usage of all calls */
+    bool usage_due;             /* the call was made and has no usage event yet */
+    bool usage_noted;           /* its provider has counted: */
     struct event_usage usage;
 };
 
 /* Clears everything and sets up the timer. */
 void spending_init(struct run *run);
+void spending_done(struct run *run);
 
 /* Reserve what the call may cost. False: the run has failed because a budget is used up, or it
  * waits for other calls to end and run_make_call() follows. */

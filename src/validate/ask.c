@@ -130,7 +130,7 @@ static void on_late(void *ctx) {
 
 /* --- the request --------------------------------------------------------------------------- */
 
-static void write_body(const struct question *question, struct buf *out) {
+static void ask_write_body(const struct question *question, struct buf *out) {
     size_t half = question->body.len / 2;
     if (question->how == ASK_LENGTH) {
         buf_append(out, question->body);
@@ -251,7 +251,7 @@ void ask(struct asker *asker, const struct question *question, struct reply *ret
     buf_init(&body, question->body.len + 256);
     if (exchange_server_of(question->url, &server, &ret->failed)) {
         write_head(question, &server, &head);
-        write_body(question, &body);
+        ask_write_body(question, &body);
         exchange_blocking(&asking, question, &head, &body);
     }
     ret->end_ms = clock_mono_ms();

@@ -40,7 +40,8 @@ static void show_entry(const struct crawbl_memory_entry *entry, struct buf *out)
                entry->created_at && entry->updated_at ? "" : " without its times");
 }
 
-static void show(struct judge *judge, struct asked *asked, const char *path, bool is_list) {
+static void converse_memory_show(struct judge *judge, struct asked *asked, const char *path,
+                                 bool is_list) {
     const struct asker *asker = converse_of(judge)->target->asker;
     struct buf text;
     buf_init(&text, FINDING_SEEN_MAX_BYTES);
@@ -70,7 +71,7 @@ static void ask_memory(struct judge *judge, const char *path, const struct pb_me
     converse_call(converse_of(judge), path, buf_str(&bearer), buf_str(&bytes), &ret->talk);
     ret->decoded = ret->talk.count == 1 && pb_decode_view(reply_type, ret->talk.messages[0],
                                                           ret->arena, &ret->reply, &e);
-    show(judge, ret, path, reply_type == &crawbl_list_memories_response_table);
+    converse_memory_show(judge, ret, path, reply_type == &crawbl_list_memories_response_table);
     buf_done(&bytes);
     buf_done(&bearer);
 }
@@ -83,8 +84,8 @@ static void create(struct judge *judge, struct str workspace, const char *key,
         &crawbl_create_memory_response_table, ret);
 }
 
-static void list(struct judge *judge, struct str category, int32_t limit, int32_t offset,
-                 struct asked *ret) {
+static void converse_memory_list(struct judge *judge, struct str category, int32_t limit,
+                                 int32_t offset, struct asked *ret) {
     ask_memory(judge, LIST, &crawbl_list_memories_request_table,
                &(struct crawbl_list_memories_request){judge->options->workspace, category,
                                                       limit, offset},
@@ -97,7 +98,7 @@ static void delete (struct judge *judge, const char *key, struct asked *ret) {
                &crawbl_delete_memory_response_table, ret);
 }
 
-static void forget(struct judge *judge, const char *key) {
+static void converse_memory_forget(struct judge *judge, const char *key) {
     struct asked asked;
     delete (judge, key, &asked);
     asked_done(&asked);
@@ -149,7 +150,7 @@ void check_memory_create(struct judge *judge) {
                         "expected created_at and updated_at in the stored entry");
     }
     asked_done(&asked);
-    forget(judge, key);
+    converse_memory_forget(judge, key);
 }
 
 static int64_t nanos_of(const struct google_timestamp *at) {
@@ -159,11 +160,11 @@ static int64_t nanos_of(const struct google_timestamp *at) {
 void check_memory_upsert(struct judge *judge) {
     static const char key[] = "weir-validate-upsert";
     struct asked one, two, all;
-    forget(judge, key);
+    converse_memory_forget(judge, key);
     if (!remembers(judge, key, STR("one"), CATEGORY)) return;
     create(judge, judge->options->workspace, key, STR("one"), CATEGORY, &one);
     create(judge, judge->options->workspace, key, STR("two"), CATEGORY, &two);
-    list(judge, CATEGORY, 0, 0, &all);
+    converse_memory_list(judge, CATEGORY, 0, 0, &all);
     if (judge_status_of(judge, &two, ERR_NONE, "CreateMemory of a key that is there")) {
         size_t found = 0;
         for (size_t i = 0; all.decoded && i < all.reply.list.entries_count; i++)
@@ -180,7 +181,7 @@ void check_memory_upsert(struct judge *judge) {
     asked_done(&one);
     asked_done(&two);
     asked_done(&all);
-    forget(judge, key);
+    converse_memory_forget(judge, key);
 }
 
 /* --- list --------------------------------------------------------------------------------------- */
@@ -196,7 +197,8 @@ static bool store_three(struct judge *judge) {
 }
 
 static void forget_three(struct judge *judge) {
-    for (size_t i = 0; i < ARRAY_LEN(list_keys); i++) forget(judge, list_keys[i]);
+    for (size_t i = 0; i < ARRAY_LEN(list_keys); i++)
+        converse_memory_forget(judge, list_keys[i]);
 }
 
 /* updated_at descending, then key ascending. */
@@ -209,7 +211,7 @@ static bool is_ordered(const struct crawbl_memory_entry *a,
 void check_memory_list(struct judge *judge) {
     struct asked all;
     if (!store_three(judge)) return;
-    list(judge, LIST_CATEGORY, 0, 0, &all);
+    converse_memory_list(judge, LIST_CATEGORY, 0, 0, &all);
     if (judge_status_of(judge, &all, ERR_NONE, "ListMemories")) {
         const struct crawbl_list_memories_response *reply = &all.reply.list;
         if (reply->entries_count != ARRAY_LEN(list_keys))
@@ -228,9 +230,9 @@ void check_memory_list(struct judge *judge) {
 void check_memory_pages(struct judge *judge) {
     struct asked page, beyond, negative;
     if (!store_three(judge)) return;
-    list(judge, LIST_CATEGORY, 1, 1, &page);
-    list(judge, LIST_CATEGORY, 10, 1000, &beyond);
-    list(judge, LIST_CATEGORY, -1, 0, &negative);
+    converse_memory_list(judge, LIST_CATEGORY, 1, 1, &page);
+    converse_memory_list(judge, LIST_CATEGORY, 10, 1000, &beyond);
+    converse_memory_list(judge, LIST_CATEGORY, -1, 0, &negative);
     if (judge_status_of(judge, &page, ERR_NONE, "a page") && page.reply.list.entries_count != 1)
         judge_break(judge, &page.evidence, "expected 1 entry for limit 1 and offset 1, got %zu",
                     page.reply.list.entries_count);
@@ -250,7 +252,7 @@ void check_memory_category(struct judge *judge) {
     static const char key[] = "weir-validate-category";
     struct asked other;
     if (!remembers(judge, key, STR("x"), CATEGORY)) return;
-    list(judge, STR("WEIR-VALIDATE"), 0, 0, &other);
+    converse_memory_list(judge, STR("WEIR-VALIDATE"), 0, 0, &other);
     if (judge_status_of(judge, &other, ERR_NONE, "ListMemories of a category")) {
         for (size_t i = 0; i < other.reply.list.entries_count; i++) {
             if (str_equal(other.reply.list.entries[i].key, str_from(key)))
@@ -259,7 +261,7 @@ void check_memory_category(struct judge *judge) {
         }
     }
     asked_done(&other);
-    forget(judge, key);
+    converse_memory_forget(judge, key);
 }
 
 void check_memory_key(struct judge *judge) {
@@ -268,7 +270,7 @@ void check_memory_key(struct judge *judge) {
     create(judge, judge->options->workspace, "", STR("x"), CATEGORY, &asked);
     judge_status_of(judge, &asked, ERR_INVALID_ARGUMENT, "CreateMemory with an empty key");
     asked_done(&asked);
-    forget(judge, "weir-validate-key");
+    converse_memory_forget(judge, "weir-validate-key");
 }
 
 /* --- delete --------------------------------------------------------------------------------------- */
@@ -279,7 +281,7 @@ void check_memory_delete(struct judge *judge) {
     struct asked asked, all;
     if (!remembers(judge, key, STR("x"), CATEGORY)) return;
     delete (judge, key, &asked);
-    list(judge, STR_EMPTY, 0, 0, &all);
+    converse_memory_list(judge, STR_EMPTY, 0, 0, &all);
     if (judge_status_of(judge, &asked, ERR_NONE, "DeleteMemory")) {
         for (size_t i = 0; all.decoded && i < all.reply.list.entries_count; i++) {
             if (str_equal(all.reply.list.entries[i].key, str_from(key)))
@@ -294,7 +296,7 @@ void check_memory_missing(struct judge *judge) {
     static const char key[] = "weir-validate-missing";
     struct asked asked;
     if (!remembers(judge, key, STR("x"), CATEGORY)) return;
-    forget(judge, key);
+    converse_memory_forget(judge, key);
     delete (judge, "weir-validate-nowhere", &asked);
     judge_status_of(judge, &asked, ERR_NOT_FOUND, "DeleteMemory of a key that is not there");
     asked_done(&asked);
@@ -314,8 +316,8 @@ void check_memory_workspace(struct judge *judge) {
     judge_status_of(judge, &asked, ERR_PERMISSION_DENIED,
                     "a workspace that is not the token's");
     asked_done(&asked);
-    forget(judge, "weir-validate-own");
-    forget(judge, "weir-validate-foreign");
+    converse_memory_forget(judge, "weir-validate-own");
+    converse_memory_forget(judge, "weir-validate-foreign");
 }
 
 void check_memory_no_workspace(struct judge *judge) {
@@ -324,6 +326,6 @@ void check_memory_no_workspace(struct judge *judge) {
     create(judge, STR_EMPTY, "weir-validate-nobodys", STR("x"), CATEGORY, &asked);
     judge_status_of(judge, &asked, ERR_INVALID_ARGUMENT, "an empty workspace_id");
     asked_done(&asked);
-    forget(judge, "weir-validate-own");
-    forget(judge, "weir-validate-nobodys");
+    converse_memory_forget(judge, "weir-validate-own");
+    converse_memory_forget(judge, "weir-validate-nobodys");
 }

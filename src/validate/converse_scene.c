@@ -110,7 +110,8 @@ static void put_authorization(const struct converse *converse, enum scene_auth a
 
 /* --- requests -------------------------------------------------------------------------------------- */
 
-static void say(struct converse *converse, struct scene *scene, enum wrong wrong) {
+static void converse_scene_say(struct converse *converse, struct scene *scene,
+                               enum wrong wrong) {
     struct str user = converse->options->user, workspace = converse->options->workspace;
     struct crawbl_converse_request request = {.session_id = str_from(converse->session),
                                               .message = buf_str(&converse->message),
@@ -163,11 +164,12 @@ static bool has_event(const struct talk *talk, void *ctx) {
     return talk->count > 0;
 }
 
-static void play(struct converse *converse, struct scene *scene, const struct scene_row *row) {
+static void converse_scene_play(struct converse *converse, struct scene *scene,
+                                const struct scene_row *row) {
     uint64_t timeout_ms = converse->options->timeout_ms;
     bool in_time = true;
     for (size_t i = 0; i < row->requests && in_time && !scene->talk.ended; i++) {
-        say(converse, scene, i ? FINE : row->first);
+        converse_scene_say(converse, scene, i ? FINE : row->first);
         if (row->together) continue;
         size_t from = scene->began[i];
         in_time = talk_wait(&scene->talk, row->leave ? has_event : has_done, &from, timeout_ms);
@@ -182,7 +184,7 @@ static void play(struct converse *converse, struct scene *scene, const struct sc
     if (!in_time) converse->silent++;
 }
 
-static void decode(struct scene *scene) {
+static void converse_scene_decode(struct scene *scene) {
     const struct talk *talk = &scene->talk;
     struct err e;
     scene->arena = arena_new(SCENE_EVENTS_MAX_BYTES);
@@ -230,7 +232,7 @@ static void describe_event(const struct crawbl_converse_event *event, struct buf
     }
 }
 
-static void describe(const struct converse *converse, struct scene *scene) {
+static void converse_scene_describe(const struct converse *converse, struct scene *scene) {
     const struct asker *asker = converse->target->asker;
     struct buf text;
     buf_init(&text, 2 * FINDING_SEEN_MAX_BYTES);
@@ -283,13 +285,13 @@ const struct scene *converse_scene(struct judge *judge, enum scene_id id) {
     buf_init(&scene->seen_text, FINDING_SEEN_MAX_BYTES);
     if (converse->silent < SILENT_MAX) {
         open_scene(converse, scene, rows[id].auth);
-        play(converse, scene, &rows[id]);
+        converse_scene_play(converse, scene, &rows[id]);
     } else {
         not_played(scene);
         judge_skip(judge, NOT_PLAYED);
     }
-    decode(scene);
-    describe(converse, scene);
+    converse_scene_decode(scene);
+    converse_scene_describe(converse, scene);
     converse->played[id] = true;
     return scene;
 }

@@ -34,8 +34,8 @@ static void put_why(struct judge *judge, const char *format, va_list values) {
 }
 
 PRINTF_LIKE(4, 0)
-static void settle(struct judge *judge, enum verdict verdict, const struct evidence *evidence,
-                   const char *format, va_list values) {
+static void judge_settle(struct judge *judge, enum verdict verdict,
+                         const struct evidence *evidence, const char *format, va_list values) {
     struct finding *finding = judge->finding;
     finding->verdict = verdict;
     buf_clear(&finding->why);
@@ -52,7 +52,7 @@ bool judge_break(struct judge *judge, const struct evidence *evidence, const cha
     va_list values;
     if (judge->finding->ended) return false;
     va_start(values, format);
-    settle(judge, broken_verdict(judge), evidence, format, values);
+    judge_settle(judge, broken_verdict(judge), evidence, format, values);
     va_end(values);
     judge->finding->ended = true;
     return false;
@@ -64,7 +64,7 @@ bool judge_warn(struct judge *judge, const struct evidence *evidence, const char
     if (judge->finding->ended || judge->finding->verdict == VERDICT_WARN) return true;
     bool strict = judge->finding->check->level == LEVEL_STRICT && judge->options->strict;
     va_start(values, format);
-    settle(judge, strict ? VERDICT_FAIL : VERDICT_WARN, evidence, format, values);
+    judge_settle(judge, strict ? VERDICT_FAIL : VERDICT_WARN, evidence, format, values);
     va_end(values);
     return true;
 }
@@ -73,7 +73,7 @@ bool judge_skip(struct judge *judge, const char *format, ...) {
     va_list values;
     if (judge->finding->ended) return false;
     va_start(values, format);
-    settle(judge, VERDICT_SKIP, NULL, format, values);
+    judge_settle(judge, VERDICT_SKIP, NULL, format, values);
     va_end(values);
     judge->finding->ended = true;
     return false;

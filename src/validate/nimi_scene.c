@@ -155,7 +155,7 @@ static void add(struct headers *headers, struct str name, struct str value) {
     headers->at[headers->count++] = (struct grpc_metadata){name, value};
 }
 
-static void fill(struct buf *out, size_t len) {
+static void nimi_scene_fill(struct buf *out, size_t len) {
     while (out->len < len && buf_append_byte(out, 'x')) {
     }
 }
@@ -183,7 +183,7 @@ static void headers_init(struct nimi *nimi, enum wrong wrong, struct headers *re
     add(ret, STR("x-nimi-app-id"), app);
     add(ret, STR("x-nimi-idempotency-key"), buf_str(&ret->key));
     if (wrong != LONG_HEADER) return;
-    fill(&ret->filler, LONG_HEADER_BYTES);
+    nimi_scene_fill(&ret->filler, LONG_HEADER_BYTES);
     add(ret, STR("x-nimi-surface-id"), buf_str(&ret->filler));
 }
 
@@ -256,7 +256,7 @@ static void not_played(struct nimi_scene *scene) {
 
 /* --- what came of it ----------------------------------------------------------------------------- */
 
-static void decode(struct nimi_scene *scene) {
+static void nimi_scene_decode(struct nimi_scene *scene) {
     const struct talk *talk = &scene->talk;
     struct err e;
     bool good = true;
@@ -325,8 +325,8 @@ const char *nimi_end_of(const struct nimi_scene *scene, char room[NIMI_END_BYTES
     return room;
 }
 
-static void describe(const struct nimi *nimi, enum nimi_scene_id id, struct nimi_scene *scene,
-                     struct str frames) {
+static void nimi_scene_describe(const struct nimi *nimi, enum nimi_scene_id id,
+                                struct nimi_scene *scene, struct str frames) {
     const struct asker *asker = nimi->target->asker;
     struct buf text;
     buf_init(&text, 2 * FINDING_SEEN_MAX_BYTES);
@@ -364,9 +364,9 @@ void nimi_scene_end(struct judge *judge, enum nimi_scene_id id) {
     buf_init(&text, FINDING_SEEN_MAX_BYTES);
     talk_leave(&scene->talk);
     scene->frame = reply ? reply : method->frame;
-    decode(scene);
+    nimi_scene_decode(scene);
     feed(scene, method, &text);
-    describe(nimi, id, scene, buf_str(&text));
+    nimi_scene_describe(nimi, id, scene, buf_str(&text));
     buf_done(&text);
     nimi->played[id] = true;
 }

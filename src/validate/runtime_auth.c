@@ -105,7 +105,7 @@ static void check_open_path(struct judge *judge, enum probe probe) {
 }
 
 /* Forget the replies of the server with a token, so that they are asked for again. */
-static void forget(struct runtime *runtime, enum probe probe) {
+static void runtime_auth_forget(struct runtime *runtime, enum probe probe) {
     if (runtime->asked[probe]) reply_done(&runtime->replies[probe]);
     runtime->asked[probe] = false;
 }
@@ -125,7 +125,7 @@ void check_auth_open(struct judge *judge) {
         return;
     }
     for (size_t i = 0; i < ARRAY_LEN(open); i++) {
-        forget(runtime, open[i]);
+        runtime_auth_forget(runtime, open[i]);
         check_open_path(judge, open[i]);
     }
 }

@@ -140,7 +140,7 @@ static bool put_thread(const struct runtime *runtime, const struct reply *paused
     return json_put_str(out, str_from(runtime->other_session));
 }
 
-static void resume(struct judge *judge, const struct reply *paused) {
+static void runtime_errors_resume(struct judge *judge, const struct reply *paused) {
     struct runtime *runtime = runtime_of(judge);
     struct buf fields, body;
     struct reply reply;
@@ -177,5 +177,5 @@ void check_resume_hitl(struct judge *judge) {
                     "{\"required\":[\"metadata\"],\"properties\":{\"metadata\":{\"type\":"
                     "\"object\",\"required\":[\"interrupted\"],\"properties\":{"
                     "\"interrupted\":{\"const\":true}}}}}"))
-        resume(judge, paused);
+        runtime_errors_resume(judge, paused);
 }

@@ -153,7 +153,7 @@ static inline bool take_varint(struct str *bytes, uint64_t *ret) {
     return true;
 }
 
-static inline bool take_text(struct str *bytes, struct str *ret) {
+static inline bool wire_event_take_text(struct str *bytes, struct str *ret) {
     struct str rest = *bytes;
     uint64_t len;
     if (!take_varint(&rest, &len) || len > rest.len) return false;
@@ -301,7 +301,7 @@ bool event_encode(const struct event *event, struct buf *out) {
 
 static bool take_field(struct str *body, struct event *event, const struct field_row *row) {
     void *at = (char *)event + row->offset;
-    if (is_text(row)) return take_text(body, at);
+    if (is_text(row)) return wire_event_take_text(body, at);
     uint64_t bits;
     if (!take_varint(body, &bits)) return false;
     if (row->type == FIELD_FLAG) {
@@ -390,9 +390,9 @@ static __attribute__((noinline)) bool decode(struct str *bytes, struct event *re
     struct str rest = str_skip(*bytes, 1), body;
     assert(rest.len == 0 || rest.at);
     struct event event = {.seq = ret->seq, .kind = (enum event_kind)kind, .agent = STR_EMPTY};
-    if (!take_text(&rest, &body)) goto cut;
+    if (!wire_event_take_text(&rest, &body)) goto cut;
     uint64_t at_ms;
-    if (!take_text(&body, &event.agent) || !take_varint(&body, &at_ms)) goto cut;
+    if (!wire_event_take_text(&body, &event.agent) || !take_varint(&body, &at_ms)) goto cut;
     event.at_ms = unzigzag(at_ms);
     for (const struct field_row *row = fields[kind]; row->type != FIELD_END; row++) {
         if (body.len == 0) {
@@ -436,7 +436,7 @@ bool event_skip(struct str *bytes) {
     if (bytes->len == 0) return false;
     struct str rest = str_skip(*bytes, 1), body;
     assert(rest.len == 0 || rest.at);
-    if (!take_text(&rest, &body)) return false;
+    if (!wire_event_take_text(&rest, &body)) return false;
     *bytes = rest;
     return true;
 }
@@ -465,5 +465,6 @@ bool event_turn_append(struct buf *turns, struct str agent, struct str text) {
 }
 
 bool event_turn_next(struct str *turns, struct event_turn *ret) {
-    return turns->len && take_text(turns, &ret->agent) && take_text(turns, &ret->text);
+    return turns->len && wire_event_take_text(turns, &ret->agent) &&
+           wire_event_take_text(turns, &ret->text);
 }

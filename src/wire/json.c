@@ -298,6 +298,18 @@ static bool check_next(struct check *check) {
     return json_refuse(check, check->at, object ? "',' or '}'" : "',' or ']'");
 }
 
+const char *json_string_end(const char *at, const char *end) {
+    struct err ignored;
+    struct check check = {.start = at, .at = at, .end = end, .e = &ignored};
+    return at_byte(&check, '"', '"') && check_string(&check) ? check.at : NULL;
+}
+
+const char *json_number_end(const char *at, const char *end) {
+    struct err ignored;
+    struct check check = {.start = at, .at = at, .end = end, .e = &ignored};
+    return check_number(&check) ? check.at : NULL;
+}
+
 bool json_read_depth(struct str text, unsigned depth_max, struct json *ret, struct err *e) {
     assert(depth_max <= JSON_DEPTH_MAX);
     if (text.len == 0) text = STR_EMPTY;

@@ -58,6 +58,11 @@ MUST_CHECK bool json_read(struct str text, struct json *ret, struct err *e);
 MUST_CHECK bool json_read_depth(struct str text, unsigned depth_max, struct json *ret,
                                 struct err *e);
 
+/* The position after the valid string, or the number, that begins at `at`; NULL without one. What
+ * follows it is not looked at: of 01 the number is 0. */
+const char *json_string_end(const char *at, const char *end);
+const char *json_number_end(const char *at, const char *end);
+
 /* A slice that was accepted earlier and kept, as a value again. Not for unread text. */
 struct json json_of(struct str raw);
 
@@ -128,6 +133,10 @@ MUST_CHECK bool json_bool(struct json value, bool *ret);
 
 /* Append `text` as a JSON string with its quotes. Ill-formed UTF-8 becomes U+FFFD. */
 bool json_put_str(struct buf *out, struct str text);
+
+/* Copy `text` to `to`, and return whether the copy may stand between the quotes of a string: it is
+ * ASCII, and nothing in it must be escaped. If not, use json_put_str(). */
+MUST_CHECK bool json_copy_plain(char *to, struct str text);
 
 /* Append the shortest spelling that reads back as the same double; null when not finite. */
 bool json_put_double(struct buf *out, double number);

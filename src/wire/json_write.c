@@ -43,13 +43,45 @@ static void put_escape(struct buf *out, char c) {
     }
 }
 
+/* Copy sixteen bytes. Returns whether one of them must be escaped or is not ASCII; as signed
+ * numbers, the latter are below the control characters. */
+static inline sixteen copy_sixteen(char *to, const char *from) {
+    typedef signed char signs __attribute__((vector_size(16)));
+    sixteen c = sixteen_at(from);
+    memcpy(to, &c, sizeof(c));
+    return (sixteen)(((signs)c < 0x20) | (signs)((c == '"') | (c == '\\')));
+}
+
+/* Copy `text`, which has less than sixteen bytes. False: not all of it is plain ASCII. */
+static inline bool copy_few(char *to, struct str text) {
+    unsigned special = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        signed char c = (signed char)text.at[i];
+        special |= c < 0x20 || c == '"' || c == '\\';
+        to[i] = text.at[i];
+    }
+    return !special;
+}
+
+bool json_copy_plain(char *to, struct str text) {
+    if (text.len < 16) return copy_few(to, text);
+    sixteen special = copy_sixteen(to + text.len - 16, text.at + text.len - 16); /* twice */
+    size_t at = 0;
+    for (; at + 64 <= text.len; at += 64) {
+        special |= copy_sixteen(to + at, text.at + at);
+        special |= copy_sixteen(to + at + 16, text.at + at + 16);
+        special |= copy_sixteen(to + at + 32, text.at + at + 32);
+        special |= copy_sixteen(to + at + 48, text.at + at + 48);
+    }
+    for (; at + 16 < text.len; at += 16) special |= copy_sixteen(to + at, text.at + at);
+    return !sixteen_any(special);
+}
+
 bool json_put_str(struct buf *out, struct str text) {
-    if (plain_run(text) == text.len && utf8_valid(text)) { /* most are as they should be */
-        char *at = buf_room(out, text.len + 2);
-        if (!at) return false;
-        *at++ = '"';
-        if (text.len) memcpy(at, text.at, text.len);
-        at[text.len] = '"';
+    char *at = buf_room(out, text.len + 2); /* escapes only make it longer */
+    if (!at) return false;
+    if (json_copy_plain(at + 1, text)) {
+        at[0] = at[text.len + 1] = '"';
         buf_grew(out, text.len + 2);
         return true;
     }

@@ -6,7 +6,7 @@
 #define DEPTH_MAX 8
 #define EXPONENT_MAX_BYTES 8
 
-static bool decode(struct json value, struct arena *arena, struct str *ret) {
+static bool jwks_decode(struct json value, struct arena *arena, struct str *ret) {
     struct str text;
     size_t len;
     if (!json_str(value, arena, &text)) return false;
@@ -18,7 +18,7 @@ static bool decode(struct json value, struct arena *arena, struct str *ret) {
 
 /* A number without its leading zeros. */
 static bool decode_number(struct json value, struct arena *arena, struct str *ret) {
-    if (!decode(value, arena, ret)) return false;
+    if (!jwks_decode(value, arena, ret)) return false;
     while (ret->len && ret->at[0] == '\0') *ret = str_skip(*ret, 1);
     return ret->len > 0;
 }
@@ -48,9 +48,9 @@ static bool read_rsa(struct json from, struct arena *arena, struct jwk *ret) {
 static bool read_curve(struct json from, struct arena *arena, struct jwk *ret) {
     ret->algorithm = JWT_ES256;
     return json_is(json_find(from, STR("crv")), STR("P-256")) &&
-           decode(json_find(from, STR("x")), arena, &ret->x) &&
-           decode(json_find(from, STR("y")), arena, &ret->y) && ret->x.len == JWKS_P256_BYTES &&
-           ret->y.len == JWKS_P256_BYTES;
+           jwks_decode(json_find(from, STR("x")), arena, &ret->x) &&
+           jwks_decode(json_find(from, STR("y")), arena, &ret->y) &&
+           ret->x.len == JWKS_P256_BYTES && ret->y.len == JWKS_P256_BYTES;
 }
 
 /* Whether the key's own members allow checking signatures with it. */

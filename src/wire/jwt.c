@@ -26,7 +26,7 @@ static bool split(struct str token, struct parts *ret, struct err *e) {
     return true;
 }
 
-static bool decode(struct str text, struct arena *arena, struct str *ret, struct err *e) {
+static bool jwt_decode(struct str text, struct arena *arena, struct str *ret, struct err *e) {
     size_t len;
     char *room = arena_alloc(arena, base64_decoded_len(text.len) + 1);
     if (!room || !base64_decode(text, BASE64_URL, BASE64_UNPADDED, room, &len))
@@ -39,7 +39,7 @@ static bool decode_object(struct str text, struct arena *arena, struct json *ret
                           struct err *e) {
     struct str bytes;
     struct err why;
-    if (!decode(text, arena, &bytes, e)) return false;
+    if (!jwt_decode(text, arena, &bytes, e)) return false;
     if (!json_read_depth(bytes, DEPTH_MAX, ret, &why) || ret->kind != JSON_OBJECT)
         return malformed(e, "a part of the token is not a JSON object");
     return true;
@@ -114,7 +114,7 @@ bool jwt_read(struct str token, struct arena *arena, struct jwt *ret, struct err
     struct jwt jwt = {.key_id = STR_EMPTY};
     if (!split(token, &parts, e) || !decode_object(parts.header, arena, &header, e) ||
         !read_header(header, arena, &jwt, e) ||
-        !decode(parts.signature, arena, &jwt.signature, e) ||
+        !jwt_decode(parts.signature, arena, &jwt.signature, e) ||
         !decode_object(parts.claims, arena, &claims, e) || !read_claims(claims, arena, &jwt, e))
         return false;
     jwt.signed_text = str_head(token, parts.header.len + 1 + parts.claims.len);

@@ -288,8 +288,8 @@ static bool read_sub_message(struct reader *r, const struct pb_field *field, str
     return true;
 }
 
-static bool read_text(struct reader *r, const struct pb_field *field, struct str bytes,
-                      char *place) {
+static bool pb_decode_read_text(struct reader *r, const struct pb_field *field,
+                                struct str bytes, char *place) {
     if (field->kind == PB_STRING && !utf8_valid(bytes)) return refuse_text(r, field);
     *(struct str *)place = bytes;
     return true;
@@ -300,7 +300,7 @@ static bool read_delimited(struct reader *r, const struct pb_field *field, char 
     if (!read_bytes(r, &bytes)) return false;
     char *place = value_place(r, field, message);
     if (!place) return refuse_size(r);
-    if (field->kind != PB_MESSAGE) return read_text(r, field, bytes, place);
+    if (field->kind != PB_MESSAGE) return pb_decode_read_text(r, field, bytes, place);
     if (!read_sub_message(r, field, bytes, place)) return false;
     if (field->sub->map_entry && r->has_unknown) drop_entry(field, message, place);
     return true;

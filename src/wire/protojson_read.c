@@ -81,7 +81,7 @@ static bool read_double(struct reading *reading, struct json from, double *ret) 
 
 /* --- other single values ------------------------------------------------------------------ */
 
-static bool read_text(struct reading *reading, struct json from, struct str *ret) {
+static bool protojson_read_text(struct reading *reading, struct json from, struct str *ret) {
     if (from.kind != JSON_STRING) return expected(reading, "a string", from);
     return json_str(from, reading->arena, ret) || no_room(reading);
 }
@@ -89,7 +89,7 @@ static bool read_text(struct reading *reading, struct json from, struct str *ret
 static bool read_bytes(struct reading *reading, struct json from, struct str *ret) {
     struct str text;
     size_t len;
-    if (!read_text(reading, from, &text)) return false;
+    if (!protojson_read_text(reading, from, &text)) return false;
     char *room = arena_alloc(reading->arena, text.len + 1);
     if (!room) return no_room(reading);
     if (!base64_decode(text, BASE64_STANDARD, BASE64_EITHER, room, &len) &&
@@ -111,7 +111,7 @@ static bool read_enum(struct reading *reading, const struct pb_message *type,
         *ret = (int32_t)number;
         return true;
     }
-    if (!read_text(reading, from, &name)) return false;
+    if (!protojson_read_text(reading, from, &name)) return false;
     nearest_init(&nearest, name);
     for (size_t i = 0; named && i < named->value_count; i++) {
         nearest_offer(&nearest, named->value[i].name);
@@ -164,7 +164,7 @@ static bool read_value(struct reading *reading, const struct pb_message *type,
     case PB_FIXED64: return read_u64(reading, from, &VALUE(uint64_t));
     case PB_DOUBLE: return read_double(reading, from, &VALUE(double));
     case PB_ENUM: return read_enum(reading, type, field, from, &VALUE(int32_t));
-    case PB_STRING: return read_text(reading, from, &VALUE(struct str));
+    case PB_STRING: return protojson_read_text(reading, from, &VALUE(struct str));
     case PB_BYTES: return read_bytes(reading, from, &VALUE(struct str));
     case PB_MESSAGE: return read_message(reading, field->sub, from, at);
     case PB_KIND_COUNT: break;
@@ -231,7 +231,7 @@ static bool read_entry(struct reading *reading, const struct pb_message *type, s
     const struct pb_field *key_field = &type->fields[0], *value_field = &type->fields[1];
     char *at = entry + key_field->at;
     struct str text;
-    if (!read_text(reading, key, &text)) return false;
+    if (!protojson_read_text(reading, key, &text)) return false;
     if (key_field->kind == PB_BOOL)
         VALUE(bool) = str_equal(text, STR("true"));
     else if (!read_value(reading, type, key_field, key, at))

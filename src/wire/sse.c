@@ -23,6 +23,8 @@ struct sse {
     bool has_data; /* a data line came, perhaps empty */
     bool has_retry;
     uint64_t retry_ms;
+    bool whole_line; /* the line that is taken stands in the bytes that were fed */
+    struct str lent; /* the only data line, if it stands there; at NULL otherwise */
     struct buf line; /* the incomplete line */
     struct buf type, data;
     struct buf id;      /* set by the lines of this event */
@@ -31,15 +33,38 @@ struct sse {
 
 #define MARK_DONE SIZE_MAX
 
+/* 0xFF for each CR or LF. */
+static inline sixteen line_ends(const char *at) {
+    sixteen c = sixteen_at(at);
+    return (sixteen)((c == '\n') | (c == '\r'));
+}
+
+/* Whether one of the 64 bytes at `at` is a CR, an LF or another byte below these, of which texts
+ * have few. */
+static inline bool may_end_line(const char *at) {
+    sixteen head = sixteen_least(sixteen_at(at), sixteen_at(at + 16));
+    sixteen tail = sixteen_least(sixteen_at(at + 32), sixteen_at(at + 48));
+    return sixteen_any((sixteen)(sixteen_least(head, tail) <= '\r'));
+}
+
 /* Index of the first CR or LF, or bytes.len. Both are searched in one pass: separate searches
  * would rescan a stream that uses only CR. */
 static size_t find_line_end(struct str bytes) {
     size_t at = 0;
-    for (; at + 16 <= bytes.len; at += 16) {
-        sixteen c = sixteen_at(bytes.at + at);
-        if (sixteen_any((sixteen)((c == '\n') | (c == '\r')))) break;
+    const char *text = bytes.at;
+    while (at + 16 <= bytes.len) {
+        while (at + 64 <= bytes.len && !may_end_line(text + at)) at += 64;
+        if (at + 16 > bytes.len) break;
+        sixteen ends = line_ends(text + at);
+#ifdef SIXTEEN_BITS
+        unsigned bits = sixteen_bits(ends);
+        if (bits) return at + (size_t)__builtin_ctz(bits);
+#else
+        if (sixteen_any(ends)) break;
+#endif
+        at += 16;
     }
-    while (at < bytes.len && bytes.at[at] != '\n' && bytes.at[at] != '\r') at++;
+    while (at < bytes.len && text[at] != '\n' && text[at] != '\r') at++;
     return at;
 }
 
@@ -103,7 +128,20 @@ static void take_type(struct sse *sse, struct str value) {
     sse_set(&sse->type, value);
 }
 
+/* Copy the data line that was lent so far. */
+static void keep_lent(struct sse *sse) {
+    if (sse->lent.at) buf_append(&sse->data, sse->lent);
+    sse->lent.at = NULL;
+}
+
+/* Most events are one line, and arrive whole. */
 static void take_data(struct sse *sse, struct str value) {
+    if (!sse->has_data && sse->whole_line && utf8_valid(value)) {
+        sse->has_data = true;
+        sse->lent = value;
+        return;
+    }
+    keep_lent(sse);
     if (sse->has_data) buf_append_byte(&sse->data, '\n');
     utf8_append_repaired(&sse->data, value);
     sse->has_data = true;
@@ -129,10 +167,18 @@ static const struct {
     /* clang-format on */
 };
 
+static struct str skip_one_space(struct str value) {
+    return str_starts(value, STR(" ")) ? str_skip(value, 1) : value;
+}
+
 static void take_field(struct sse *sse, struct str line) {
     struct str value;
+    if (str_starts(line, STR("data:"))) { /* most are */
+        take_data(sse, skip_one_space(str_skip(line, 5)));
+        return;
+    }
     struct str name = str_split(line, ':', &value);
-    if (str_starts(value, STR(" "))) value = str_skip(value, 1);
+    value = skip_one_space(value);
     for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
         if (str_equal(name, fields[i].name)) fields[i].take(sse, value);
     }
@@ -145,7 +191,7 @@ static void dispatch(struct sse *sse) {
     if (sse->has_data && !sse->stopped) {
         struct sse_event event = {
             .type = sse->type.len ? buf_str(&sse->type) : STR("message"),
-            .data = buf_str(&sse->data),
+            .data = sse->lent.at ? sse->lent : buf_str(&sse->data),
             .id = buf_str(&sse->last_id),
         };
         sse->dispatching = true;
@@ -154,6 +200,7 @@ static void dispatch(struct sse *sse) {
     }
     empty(&sse->type);
     empty(&sse->data);
+    sse->lent.at = NULL;
     sse->has_data = false;
 }
 
@@ -179,7 +226,9 @@ static void sse_keep(struct sse *sse, struct str part) {
 static void end_line(struct sse *sse, struct str part) {
     bool whole = sse->line.len == 0 && part.len <= sse->line.max_bytes;
     if (whole && !sse->in_comment) {
+        sse->whole_line = true;
         take_line(sse, part);
+        sse->whole_line = false;
         return;
     }
     sse_keep(sse, part);
@@ -234,6 +283,7 @@ static struct str skip_mark(struct sse *sse, struct str bytes) {
 bool sse_feed(struct sse *sse, struct str bytes, struct err *e) {
     assert(!sse->dispatching);
     if (in_limits(sse)) take_lines(sse, skip_mark(sse, bytes));
+    keep_lent(sse);
     return in_limits(sse) ||
            err_set(e, ERR_TOO_LARGE, "an event is larger than %zu bytes", sse->line.max_bytes);
 }
@@ -242,6 +292,10 @@ bool sse_feed(struct sse *sse, struct str bytes, struct err *e) {
 
 static bool holds_line_break(struct str text) {
     return find_line_end(text) < text.len;
+}
+
+bool sse_is_line(struct str data) {
+    return !holds_line_break(data);
 }
 
 static void append_field(struct buf *out, struct str name, struct str value) {

@@ -51,6 +51,9 @@ bool sse_retry_ms(const struct sse *sse, uint64_t *ret);
  * False at the limit of the buffer. */
 bool sse_append(struct buf *out, struct str type, struct str id, struct str data);
 
+/* Whether `data` has no line break, so that "data: ", it and two line feeds are an event. */
+bool sse_is_line(struct str data);
+
 /* Append a comment that readers skip, ": text" and a blank line: the heartbeat. */
 bool sse_append_comment(struct buf *out, struct str text);
 

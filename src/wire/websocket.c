@@ -91,8 +91,8 @@ bool websocket_midway(const struct websocket *websocket) {
     return websocket->in_frame || websocket->held_bytes > 0 || websocket->opcode != OPCODE_NONE;
 }
 
-static bool fail(struct websocket *websocket, enum websocket_code fault, const char *why,
-                 struct err *e) {
+static bool websocket_fail(struct websocket *websocket, enum websocket_code fault,
+                           const char *why, struct err *e) {
     websocket->fault = fault;
     websocket->over = true;
     enum err_code code = fault == WEBSOCKET_TOO_LARGE ? ERR_TOO_LARGE : ERR_MALFORMED;
@@ -101,8 +101,8 @@ static bool fail(struct websocket *websocket, enum websocket_code fault, const c
 
 /* --- reading: frames to messages ----------------------------------------------------------- */
 
-static void report(struct websocket *websocket, enum websocket_kind kind, struct str data,
-                   unsigned code) {
+static void websocket_report(struct websocket *websocket, enum websocket_kind kind,
+                             struct str data, unsigned code) {
     const struct websocket_message message = {kind, data, code};
     websocket->on_message(&message, websocket->ctx);
 }
@@ -116,23 +116,26 @@ static bool is_code(unsigned code) {
 static bool take_close(struct websocket *websocket, struct str data, struct err *e) {
     unsigned code = WEBSOCKET_NO_CODE;
     if (data.len == 1)
-        return fail(websocket, WEBSOCKET_PROTOCOL_ERROR, "a close with half a code", e);
+        return websocket_fail(websocket, WEBSOCKET_PROTOCOL_ERROR, "a close with half a code",
+                              e);
     if (data.len >= 2) code = (unsigned)(uint8_t)data.at[0] << 8 | (uint8_t)data.at[1];
     if (data.len >= 2 && !is_code(code))
-        return fail(websocket, WEBSOCKET_PROTOCOL_ERROR, "a close with a code nobody may send",
-                    e);
+        return websocket_fail(websocket, WEBSOCKET_PROTOCOL_ERROR,
+                              "a close with a code nobody may send", e);
     struct str reason = str_skip(data, 2);
     if (!utf8_valid(reason))
-        return fail(websocket, WEBSOCKET_BAD_TEXT, "the reason of a close is not UTF-8", e);
+        return websocket_fail(websocket, WEBSOCKET_BAD_TEXT,
+                              "the reason of a close is not UTF-8", e);
     websocket->over = true;
-    report(websocket, WEBSOCKET_CLOSE, reason, code);
+    websocket_report(websocket, WEBSOCKET_CLOSE, reason, code);
     return true;
 }
 
 static bool take_control(struct websocket *websocket, uint8_t opcode, struct str data,
                          struct err *e) {
     if (opcode == WSLAY_CONNECTION_CLOSE) return take_close(websocket, data, e);
-    report(websocket, opcode == WSLAY_PING ? WEBSOCKET_PING : WEBSOCKET_PONG, data, 0);
+    websocket_report(websocket, opcode == WSLAY_PING ? WEBSOCKET_PING : WEBSOCKET_PONG, data,
+                     0);
     return true;
 }
 
@@ -140,8 +143,8 @@ static bool take_message(struct websocket *websocket, struct str data, struct er
     bool is_text = websocket->opcode == WSLAY_TEXT_FRAME;
     websocket->opcode = OPCODE_NONE;
     if (is_text && !utf8_valid(data))
-        return fail(websocket, WEBSOCKET_BAD_TEXT, "a text message is not UTF-8", e);
-    report(websocket, is_text ? WEBSOCKET_TEXT : WEBSOCKET_BINARY, data, 0);
+        return websocket_fail(websocket, WEBSOCKET_BAD_TEXT, "a text message is not UTF-8", e);
+    websocket_report(websocket, is_text ? WEBSOCKET_TEXT : WEBSOCKET_BINARY, data, 0);
     return true;
 }
 
@@ -171,7 +174,7 @@ static const char *judge_head(const struct websocket *websocket,
 static bool begin_frame(struct websocket *websocket, const struct wslay_frame_iocb *frame,
                         struct err *e) {
     const char *why = judge_head(websocket, frame);
-    if (why) return fail(websocket, WEBSOCKET_PROTOCOL_ERROR, why, e);
+    if (why) return websocket_fail(websocket, WEBSOCKET_PROTOCOL_ERROR, why, e);
     websocket->in_frame = true;
     websocket->frame_bytes = 0;
     if (is_control(frame->opcode)) return true;
@@ -224,10 +227,11 @@ bool websocket_feed(struct websocket *websocket, struct str bytes, struct err *e
         got = wslay_loaded()->wslay_frame_recv(websocket->frames, &frame);
         if (got == WSLAY_ERR_WANT_READ) break;
         if (got < 0)
-            return fail(websocket, WEBSOCKET_PROTOCOL_ERROR,
-                        "a frame's length is not minimal, or a control frame is long or in "
-                        "fragments",
-                        e);
+            return websocket_fail(
+                websocket, WEBSOCKET_PROTOCOL_ERROR,
+                "a frame's length is not minimal, or a control frame is long or in "
+                "fragments",
+                e);
         if (!take_frame(websocket, &frame, e)) return false;
     }
     websocket->input = STR_EMPTY;

@@ -40,14 +40,14 @@ static bool find_all(void *library) {
     return true;
 }
 
-static void load(void) {
+static void wire_wslay_load(void) {
     void *library;
     bool good = open_library(&library) && find_all(library);
     (void)good; /* the result is in `failed` */
 }
 
 bool wslay_load(struct err *e) {
-    pthread_once(&once, load);
+    pthread_once(&once, wire_wslay_load);
     if (failed.code == ERR_NONE) return true;
     *e = failed;
     return false;

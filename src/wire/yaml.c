@@ -62,7 +62,7 @@ static bool yaml_refuse(struct reader *reader, const yaml_mark_t *mark, struct e
     return false;
 }
 
-static bool too_large(struct reader *reader, struct err *e) {
+static bool yaml_too_large(struct reader *reader, struct err *e) {
     return err_set(e, ERR_TOO_LARGE, STR_FMT ": it takes more memory than a document may have",
                    STR_ARG(reader->document->file));
 }
@@ -128,7 +128,7 @@ static struct yaml *add_node(struct reader *reader, enum yaml_kind kind,
                              const yaml_mark_t *mark, struct err *e) {
     struct yaml *node = ARENA_NEW(reader->document->arena, struct yaml);
     if (!node) {
-        too_large(reader, e);
+        yaml_too_large(reader, e);
         return NULL;
     }
     *node = (struct yaml){.document = reader->document,
@@ -175,7 +175,8 @@ static bool take_key(struct reader *reader, const yaml_event_t *event, struct st
     if (map->count == YAML_KEYS_MAX)
         return yaml_refuse(reader, mark, e, "more than %d keys in one map; split it",
                            YAML_KEYS_MAX);
-    if (!arena_str(reader->document->arena, text, &reader->key)) return too_large(reader, e);
+    if (!arena_str(reader->document->arena, text, &reader->key))
+        return yaml_too_large(reader, e);
     reader->keyed = true;
     reader->key_line = (unsigned)mark->line + 1;
     reader->key_column = (unsigned)mark->column + 1;
@@ -190,7 +191,8 @@ static bool take_scalar(struct reader *reader, const yaml_event_t *event, struct
     if (!node) return false;
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): yaml_refuse() is always false */
     node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
-    if (!arena_str(reader->document->arena, text, &node->text)) return too_large(reader, e);
+    if (!arena_str(reader->document->arena, text, &node->text))
+        return yaml_too_large(reader, e);
     return true;
 }
 

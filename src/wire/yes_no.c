@@ -124,7 +124,7 @@ struct search {
     bool found;
 };
 
-static void compare(struct str entry, void *ctx) {
+static void yes_no_compare(struct str entry, void *ctx) {
     struct search *search = ctx;
     if (!search->found) search->found = is_plain(search->plain, entry);
 }
@@ -132,7 +132,7 @@ static void compare(struct str entry, void *ctx) {
 static bool is_in(const struct plain *plain, enum yes_no which,
                   const struct yes_no_words *more) {
     struct search search = {plain, false};
-    yes_no_each(which, more, compare, &search);
+    yes_no_each(which, more, yes_no_compare, &search);
     return search.found;
 }
 

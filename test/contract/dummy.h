@@ -99,8 +99,9 @@ static const struct setting dummy_settings[] = {
 };
 /* clang-format on */
 
-static const struct setting_rows dummy_rows = {dummy_settings, ARRAY_LEN(dummy_settings),
-                                               sizeof(struct dummy_values), NULL};
+static const struct setting_rows dummy_rows = {.rows = dummy_settings,
+                                               .count = ARRAY_LEN(dummy_settings),
+                                               .size = sizeof(struct dummy_values)};
 
 /* --- its life ----------------------------------------------------------------------------- */
 

@@ -84,6 +84,7 @@ class Runtime(runtime_pb2_grpc.AgentRuntimeServicer):
         self.dropped = threading.Event()  # the call of a turn that spoke after its end is over
         self.silent = set()  # turns that say no more and whose call is open
         self.together = threading.Barrier(100)
+        self.tool = None  # tool(request, name, arguments): a call of an orchestrator's tool
         self._streams = itertools.count(1)
         self._server = None
         self.port = free_port()
@@ -234,6 +235,33 @@ class Runtime(runtime_pb2_grpc.AgentRuntimeServicer):
         yield pb.ConverseEvent()  # of a later version
         yield chunk("known")
         yield done()
+
+    def asks(self, request, rest, context):
+        """asks eve something: another agent, over the orchestrator's tool"""
+        slug, _, text = rest.partition(" ")
+        agent = request.agent_id or "manager"
+        yield usage(7, 5)
+        yield call("send_message_to_agent", "c-1", agent, agent_slug=slug, message=text)
+        value = self.tool(request, "send_message_to_agent", {"agent_slug": slug, "message": text})
+        yield result("c-1", value, value.get("error", ""))
+        yield chunk(json.dumps(value), agent)
+        yield done("far-model", json.dumps(value))
+
+    def mute(self, request, rest, context):
+        """the same without a word about it"""
+        slug, _, text = rest.partition(" ")
+        value = self.tool(request, "send_message_to_agent", {"agent_slug": slug, "message": text})
+        yield chunk(json.dumps(value), request.agent_id or "manager")
+        yield done("far-model", json.dumps(value))
+
+    def The(self, request, rest, context):  # noqa: N802 - "The conversation so far: ..."
+        message = request.message.rpartition(":\n")[2]
+        way, _, rest = message.partition(" ")
+        for event in getattr(self, way)(request, rest, context):
+            kind = getattr(event, event.WhichOneof("event"))
+            if hasattr(kind, "agent_id"):
+                kind.agent_id = request.agent_id or "manager"
+            yield event
 
     def meet(self, request, rest, context):
         self.together.wait(PATIENCE)

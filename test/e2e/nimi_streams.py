@@ -8,6 +8,8 @@ A new streaming method is one more row of MODES: its name, how to open it, wheth
 before anything happens, and which event would be an end.
 """
 import itertools
+import os
+import resource
 import socket
 import threading
 import time
@@ -23,7 +25,8 @@ from nimi.runtime.v1 import workflow_pb2 as wf
 from nimi_client import common, pb
 from subscriptions import STOPPED
 
-PATIENCE = 600  # a busy machine opens and reads thousands of streams slowly
+PATIENCE = 3600  # a busy machine opens and reads thousands of streams slowly
+LASTS_MS = 300000  # the longest that a call of a model may last
 RECORDS = 2000  # in the audit log: much more than a reader that waits takes ahead
 # A connection of its own, whose client takes little ahead.
 OPTIONS = [
@@ -60,7 +63,7 @@ class Mute:
             "nimi: {slots: 0, slots_per_app: 0, allow_loopback_provider_endpoint: true,"
             " probe_interval: 0s}\n"
             # On a busy machine the first streams wait long for the last to be opened.
-            "limits: {connections: 2000, write_stall: 5m}\n"
+            "limits: {connections: 2000, write_stall: 1h}\n"
             "providers:\n  - {name: mute, kind: openai, key_env: MUTE_KEY,"
             f" base_url: 'http://127.0.0.1:{self.listener.getsockname()[1]}/v1'}}\n"
             "connectors:\n  - {id: mute, provider: mute}\n"
@@ -72,7 +75,7 @@ class Mute:
 
 
 def open_text(machine, client):
-    return client.open(nimi.request("for ever"), timeout=PATIENCE)
+    return client.open(nimi.request("for ever", timeout_ms=LASTS_MS), timeout=PATIENCE)
 
 
 def open_speech(machine, client):
@@ -82,7 +85,7 @@ def open_speech(machine, client):
         model_id="tts-1",
         route_policy=common.ROUTE_POLICY_CLOUD,
         subject_user_id="anna",
-        timeout_ms=300000,
+        timeout_ms=LASTS_MS,
     )
     asked = pb.StreamScenarioRequest(
         head=head,
@@ -181,7 +184,6 @@ def ends_scenario(event):
 
 MODES = [
     # name                how               an event first   what would be an end
-    ("A speech",          open_speech,          True,  ends_scenario),
     ("B jobs",            open_job,             True,  lambda e: e.event_type >= pb.SCENARIO_JOB_EVENT_COMPLETED),
     ("B workflows",       open_workflow,        True,  lambda e: e.event_type in WORKFLOW_ENDS),
     ("C export",          open_export,          True,  lambda e: e.eof),
@@ -191,7 +193,9 @@ MODES = [
     ("D account",         open_account,         True,  never),
     ("D grpc.health.v1",  open_watch,           True,  never),
     ("D realtime",        open_realtime,        True,  ends_realtime),
-    ("A text",            open_text,            True,  ends_scenario),  # last: it talks
+    # Last: one talks, the other hears no word of its provider, which ends it after a minute.
+    ("A text",            open_text,            True,  ends_scenario),
+    ("A speech",          open_speech,          True,  ends_scenario),
 ]
 
 
@@ -240,7 +244,7 @@ class Machine:
     @staticmethod
     def _submit_job(client):
         submitted = pb.SubmitScenarioJobRequest(
-            head=nimi.head(timeout_ms=300000),
+            head=nimi.head(timeout_ms=LASTS_MS),
             scenario_type=pb.SCENARIO_TYPE_TEXT_GENERATE,
             execution_mode=pb.EXECUTION_MODE_ASYNC_JOB,
             spec=nimi.text_spec("for ever"),
@@ -257,7 +261,7 @@ class Machine:
         submitted = wf.SubmitWorkflowRequest(
             app_id=nimi.APP,
             definition=wf.WorkflowDefinition(workflow_type="test", nodes=[ask]),
-            timeout_ms=300000,
+            timeout_ms=LASTS_MS,
         )
         stub = workflow_pb2_grpc.RuntimeWorkflowServiceStub(client.channel)
         return client.ask(stub.SubmitWorkflow, submitted)[0].task_id
@@ -281,23 +285,50 @@ class Machine:
     def stop(self):
         """SIGTERM: seconds until the last subscription had ended as its client sees it, and until
         the process was gone. No stream can have ended later than that. Exports are read after the
-        subscriptions: some of them still in time to read all."""
+        subscriptions: some of them still in time to read all. `over` becomes the number of streams
+        of each mode that had come to their own end before, and `cpu_s` what the stop cost the
+        daemon: the rest of the seconds is this client's, and what the machine did meanwhile."""
         exits = []
-        process, began = self.weir.process, time.monotonic()
+        cpu_s, before = cpu_seconds(self.weir.pid), children_cpu_seconds()
+        self.over = dict.fromkeys((name for name, *_ in MODES), 0)
+        process, began, signalled = self.weir.process, time.monotonic(), time.time()
         waits = threading.Thread(target=lambda: exits.append((process.wait(), time.monotonic())))
         self.weir.signal(15)
         waits.start()
         for name, call, _, ends in sorted(self.calls, key=lambda call: "DCAB".index(call[0][0])):
-            check_cancelled(name, call, ends, began)
+            self.over[name] += not check_cancelled(name, call, ends, began, signalled)
             if name.startswith("D"):
                 subscriptions = time.monotonic() - began
         waits.join()
         assert self.weir.wait() == 0
+        self.cpu_s = children_cpu_seconds() - before - cpu_s
         return subscriptions, exits[0][1] - began
 
 
-def check_cancelled(name, call, ends, began):
-    """CANCELLED and no end; an export may also have come to its real end (K-STREAM-010)."""
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def children_cpu_seconds():
+    """Of those that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class TooSlow(Exception):
+    """This client's own limit ended a call; it says nothing of the daemon."""
+
+
+def was_over(event, signalled):
+    """Whether this end was made before the signal: both times are of this machine's clock."""
+    return event.timestamp.seconds + event.timestamp.nanos / 1e9 < signalled
+
+
+def check_cancelled(name, call, ends, began, signalled):
+    """CANCELLED and no end; an export may also have come to its real end (K-STREAM-010). False: the
+    stream was over before the signal, with its real end."""
     events = []
     try:
         for event in call:
@@ -305,17 +336,23 @@ def check_cancelled(name, call, ends, began):
     except grpc.RpcError:
         pass
     said = (name, call.code(), call.details(), f"{time.monotonic() - began:.1f} s after SIGTERM")
+    if call.code() == grpc.StatusCode.DEADLINE_EXCEEDED:  # of `timeout`: no mode ends so
+        raise TooSlow(f"{said}: this client waited no longer")
     if name == "C export" and call.code() == grpc.StatusCode.OK:
         assert [event.eof for event in events] == [False] * (len(events) - 1) + [True]
         sequences = [event.sequence for event in events]
         assert sequences == list(range(sequences[0], sequences[0] + len(events)))
         lines = b"".join(event.chunk for event in events).count(b"\n")
         assert lines + 32768 // 200 > RECORDS, lines  # all but those of the first chunk
-        return
-    assert not any(ends(event) for event in events), f"{said}: an end was invented"
+        return True
+    if any(ends(event) for event in events):
+        assert ends(events[-1]) and was_over(events[-1], signalled), f"{said}: an end was invented"
+        assert call.code() == grpc.StatusCode.OK, said
+        return False
     assert call.code() == grpc.StatusCode.CANCELLED, said
     # Trailers would stand behind what an export's reader has not read, so its stream is reset.
     if name == "C export":
-        return
+        return True
     wanted = "the server is stopping" if name == "D grpc.health.v1" else STOPPED
     assert call.details() == wanted, said
+    return True

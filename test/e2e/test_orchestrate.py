@@ -111,8 +111,8 @@ def test_without_its_tables_it_serves_nobody_and_says_how_to_make_them(orchestra
     eventually(lambda: "weir orchestrate --migrate" in weir.log())
     assert weir.http().get("/v1/users/usage/summary").status_code == 503
     weir.stop()
-    assert "version 1 now, from 0" in weir.migrate()
-    assert "up to date: version 1" in weir.migrate()
+    assert "version 2 now, from 0" in weir.migrate()
+    assert "up to date: version 2" in weir.migrate()
     with weir:
         assert text_of(weir.say("hi")).startswith("Fake")
 
@@ -295,11 +295,13 @@ def test_a_runtime_that_says_nul_is_stored_without(orchestrate, runtime):
 
 
 def test_a_workspace_gets_a_runtime_of_its_own_which_ends_when_idle(orchestrate, tmp_path):
-    command = (f"{harness.BINARY} serve --grpc 127.0.0.1:{{port}} --http off --nimi-grpc off "
+    config = tmp_path / "runtime.yaml"
+    config.write_text(f"script: {harness.ROOT}/test/e2e/scripts/asks.yaml\n")
+    command = (f"{harness.BINARY} serve -c {config} --grpc 127.0.0.1:{{port}} --http off --nimi-grpc off "
                f"--nimi-http off --data {tmp_path}/runtime-{{workspace}}")
     weir = orchestrate(driver="child", runtime_command=command, runtime_idle="500ms")
     first = weir.say("hello")
-    assert first["status"] in ("delivered", "delegated")
+    assert first["status"] == "delivered"
     other = weir.say("hello", workspace="ws-2", user="user-2")
     assert other["status"] in ("delivered", "delegated")
     assert weir.log().count(" serves on ") == 2
@@ -326,6 +328,7 @@ def test_a_program_that_is_not_there_is_said_to_start(orchestrate):
 
 def test_pages_go_back_and_hold_each_message_once(orchestrate):
     weir = orchestrate(driver="fake")
+    assert weir.messages() == {"data": [], "pagination": {"hasNext": False}}
     for turn in range(6):
         weir.say(f"turn {turn}")
     whole = [m["id"] for m in weir.messages()["data"]]
@@ -338,6 +341,38 @@ def test_pages_go_back_and_hold_each_message_once(orchestrate):
             break
         scroll = {"scrollId": page["pagination"]["nextScrollId"]}
     assert paged == whole
+
+
+def all_pages(weir, path, **query):
+    found, sizes = [], []
+    with weir.http() as http:
+        while True:
+            answer = http.get(f"/v1/workspaces/ws-1/{path}", params=query)
+            assert answer.status_code == 200, answer.text
+            page = answer.json()
+            found += page["data"]
+            sizes.append(len(page["data"]))
+            if not page["pagination"]["hasNext"]:
+                return found, sizes
+            query["scrollId"] = page["pagination"]["nextScrollId"]
+            rows(weir, f"DELETE FROM conversations WHERE id = '{page['data'][-1]['id']}'")
+
+
+def test_long_lists_come_in_pages(orchestrate):
+    weir = orchestrate(driver="fake")
+    weir.swarm()
+    rows(weir, "INSERT INTO conversations (id, workspace_id, type, title) SELECT 'c-' || n, 'ws-1', 'agent', "
+               "'t-é ' || n % 50 FROM generate_series(1, 2500) n")
+    rows(weir, "INSERT INTO agents (id, workspace_id, name, role, slug, sort_order) SELECT 'a-' || n, 'ws-1', "
+               "'n', 'sub-agent', 's-' || n, n % 7 FROM generate_series(1, 450) n")
+    found, sizes = all_pages(weir, "conversations")
+    assert sizes == [200] * 12 + [103]
+    assert len({c["id"] for c in found}) == 2503 and found[0]["title"] == "My Swarm"
+    agents, sizes = all_pages(weir, "agents", limit=100)
+    assert sizes == [100] * 4 + [53] and len({a["slug"] for a in agents}) == 453
+    for bad in ("x", "1", "1-x-a", "1-99-a", "--", "-1"):
+        with weir.http() as http:
+            assert http.get("/v1/workspaces/ws-1/agents", params={"scrollId": bad}).status_code == 400
 
 
 def test_another_tenants_things_are_not_found_like_things_that_never_were(orchestrate):
@@ -428,6 +463,18 @@ def test_what_a_dead_process_left_is_ended(orchestrate, runtime):
     assert (last["status"], text_of(last)) == ("failed", "The assistant was interrupted")
 
 
+def test_however_many_a_dead_process_left_all_are_ended_at_the_start(orchestrate):
+    weir = orchestrate(driver="fake")
+    swarm = weir.swarm()
+    rows(weir, "INSERT INTO messages (id, conversation_id, role, content, status, updated_at) SELECT 'd-' || n, "
+               f"'{swarm}', 'agent', '{{\"type\":\"text\",\"text\":\"\"}}', 'pending', now() - interval '1 hour' "
+               "FROM generate_series(1, 1700) n")
+    weir.kill()
+    weir.start()
+    weir.ready()
+    eventually(lambda: rows(weir, "SELECT count(*) FROM messages WHERE status = 'failed'") == [["1700"]])
+
+
 def test_killed_at_any_moment_each_message_is_once_and_the_counters_are_the_sum(orchestrate,
                                                                                 runtime):
     weir = orchestrate(driver="address", runtime_address=runtime.address, stale="400ms")
@@ -506,9 +553,8 @@ class Client:
         self.client = socketio.Client(reconnection=False)
         self.client.on("*", self._hear, namespace="/v1")
         how.setdefault("auth", {"token": harness.token(user, workspace)})
-        self.client.connect(weir.base, namespaces=["/v1"], transports=["websocket"],
-                            wait_timeout=20,
-                            **how)
+        how.setdefault("transports", ["websocket"])
+        self.client.connect(weir.base, namespaces=["/v1"], wait_timeout=20, **how)
 
     def _hear(self, event, *data):
         self.heard.append((event, *data))
@@ -611,6 +657,17 @@ def test_delegation_and_thinking_are_told_apart(orchestrate, runtime, connect):
     assert text_of(weir.messages()["data"][-1]) == "thought"
 
 
+def test_by_polling_alone_every_chunk_is_heard(orchestrate, connect):
+    weir = orchestrate(driver="fake")
+    client = connect(weir, transports=["polling"])
+    client.subscribe("ws-1")
+    client.wait("workspace.subscribed")
+    text = " ".join(str(word) for word in range(300))
+    client.send(text, weir.swarm())
+    client.wait("message.done")
+    assert "".join(c["chunk"] for c in client.all("message.chunk")) == f"Fake runtime reply: {text} "
+
+
 def test_the_next_message_of_a_socket_cancels_its_turn(orchestrate, runtime, connect):
     weir = orchestrate(driver="address", runtime_address=runtime.address)
     client = connect(weir)
@@ -649,6 +706,39 @@ def test_events_go_to_the_owner_alone(orchestrate, runtime, connect):
     assert (failed["local_id"], failed["error"]) == (local, "message send failed")
     assert [event for event, _ in other.heard] == ["message.send.error"]
     assert len(runtime.asked) == 1
+
+
+def test_whoever_wants_an_acknowledgement_gets_the_answer_in_it(orchestrate, connect):
+    weir = orchestrate(driver="fake")
+    client = connect(weir)
+
+    def call(event, data):
+        return client.client.call(event, data, namespace="/v1", timeout=20)
+
+    assert call("workspace.subscribe", {"workspace_ids": ["ws-2"]}) == {"workspace_ids": []}
+    for _ in range(2):
+        assert call("workspace.subscribe", {"workspace_ids": ["ws-1"]}) == {"workspace_ids": ["ws-1"]}
+    body = {"workspace_id": "ws-1", "conversation_id": weir.swarm(), "local_id": "l-ack",
+            "content": {"type": "text", "text": "hello"}}
+    said = call("message.send", body)
+    assert said["status"] == "sent" and said == client.wait("message.send.ack")[0]
+    client.wait("message.done")
+    assert "error" in call("message.send", {**body, "conversation_id": "none"})
+
+
+def test_a_client_that_asks_without_end_is_cut_off(orchestrate, connect):
+    weir = orchestrate(driver="fake")
+    swarm, client, other = weir.swarm(), connect(weir), connect(weir)
+    locked = "SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted AND " \
+             f"relation = '{weir.schema}.conversations'::regclass"
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        pool.submit(rows, weir, "BEGIN; LOCK TABLE conversations; SELECT pg_sleep(2); COMMIT")
+        eventually(lambda: rows(weir, locked) == [["1"]])
+        for _ in range(70):  # the database answers none of them now
+            client.send("hello", swarm)
+        eventually(lambda: not client.client.connected)
+    other.send("hello", swarm)
+    other.wait("message.send.ack")
 
 
 def test_what_is_no_message_is_said_to_be_none(orchestrate, connect):

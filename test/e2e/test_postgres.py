@@ -9,8 +9,11 @@ import time
 
 import pytest
 
+import embeddings
 import harness
 import postgres
+import test_nimi_vectors as vectors
+from test_nimi_memory import Memory
 
 pytestmark = pytest.mark.skipif(not os.environ.get("WEIR_WITH_POSTGRES"),
                                 reason="needs PostgreSQL: WEIR_WITH_POSTGRES=1")
@@ -152,3 +155,27 @@ def test_no_acknowledged_turn_is_lost_or_doubled_when_connections_break(start_we
         begun = [e["event"]["text"] for e in events if e["event"]["type"] == "started"]
         assert 0 < count <= len(ends) <= asked[name]
         assert len(set(begun)) == len(begun)
+
+
+def test_a_bank_is_recalled_by_vectors(start_weir, store):
+    """More vectors than a step reads, with and without the word, also after a kill."""
+    maker = embeddings.Embeddings()
+    assert migrate(store).returncode == 0
+    weir = start_weir(script=SCRIPT, env={**store, "HOUSE_KEY": "k"}, config=maker.config)
+    anna = Memory(weir)
+    anna.create(embedding_profile=vectors.profile())
+    for first in range(0, 300, 100):
+        anna.retain(*[f"a tale of stone {n}" for n in range(first, first + 100)])
+    anna.retain("the automobile stands", "a car", "bread")
+    found = vectors.reasons(vectors.embedded(anna, "car", 200)[:2])
+    assert found == {"a car": "bm25+cosine", "the automobile stands": "cosine"}
+    weir.kill()
+    weir.restart()
+    anna = Memory(weir)
+    assert vectors.reasons(anna.recall("car", limit=2)) == found
+    anna.retain("wagon")
+    assert "wagon" in vectors.reasons(vectors.embedded(anna, "wagon", 200)[:1])
+    anna.drop()
+    anna.create(embedding_profile=vectors.profile())
+    assert anna.recall("car") == []
+    maker.end()

@@ -252,6 +252,52 @@ def test_a_session_by_polling_alone(server):
                                 for text in (f'42/v1,["echo",{i}]', f"43/v1,{i}[{i}]")]
 
 
+def test_a_get_brings_no_more_than_clients_of_python_take(server):
+    """engineio.payload.Payload.max_decode_packets: with 17 they give the session up."""
+    poller = Poller(server)
+    poller.post('40/v1,{"token":"good"}')
+    poller.packets()
+    count = 100
+    body = RECORD.join(f'42/v1,["echo",{i}]' for i in range(count))
+    assert poller.post(body).text == "ok"
+    bodies = [poller.packets() for _ in range(7)]
+    assert [len(packets) for packets in bodies] == [16] * 6 + [4]
+    assert [p for packets in bodies for p in packets] == [f'42/v1,["echo",{i}]' for i in range(count)]
+
+
+def test_posts_and_gets_at_once_lose_nothing():
+    """As python-engineio does it: a GET that always waits, POSTs beside it on a connection of their own,
+    pings answered from what the GETs bring, and never an upgrade."""
+    with Server(ping_ms=100, timeout_ms=20000) as server, server.joined() as other:
+        poller, heard, pings = Poller(server), [], []
+        poster = httpx.Client(base_url=server.url, timeout=20)
+
+        def post(body):
+            assert poster.post("/socket.io/", params=poller.params, content=body).text == "ok"
+
+        def read():
+            while len(heard) < 400 or len(pings) < 5:
+                packets = poller.packets()
+                assert len(packets) <= 16
+                for packet in packets:
+                    if packet == "2":
+                        pings.append(packet)
+                        post("3")
+                    elif packet.startswith('42/v1,["said",'):
+                        heard.append(json.loads(packet.removeprefix("42/v1,"))[1])
+
+        post('40/v1,{"token":"good"}' + RECORD + '42/v1,["join","both"]')
+        ask(other, 1, "join", "both")
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            reading = pool.submit(read)
+            for i in range(200):
+                ask(other, i + 2, "say", {"room": "both", "data": ["other", i]})
+                post(f'42/v1,["say",{{"room":"both","data":["own",{i}]}}]')
+            reading.result(30)
+        for name in ("other", "own"):
+            assert [i for who, i in heard if who == name] == list(range(200))
+
+
 def test_a_get_waits_for_an_event(server):
     poller = Poller(server)
     poller.post('40/v1,{"token":"good"}')
@@ -494,6 +540,20 @@ def test_the_python_client_agrees(server, transports):
         await client.disconnect()
 
     asyncio.run(asyncio.wait_for(talk(), 30))
+
+
+def test_the_python_client_hears_a_burst_by_polling_alone(server):
+    client = socketio.Client(reconnection=False)
+    heard = []
+    client.on("said", heard.append, namespace="/v1")
+    client.connect(server.url, namespaces=["/v1"], auth={"token": "good"}, transports=["polling"])
+    assert client.call("join", "burst", namespace="/v1") is True
+    with server.joined() as other:
+        for i in range(300):
+            other.send(f'42/v1,["say",{{"room":"burst","data":{i}}}]')
+        eventually(lambda: len(heard) == 300, seconds=30)
+    assert heard == list(range(300))
+    client.disconnect()
 
 
 def test_the_python_client_hears_why_it_is_refused(server):

@@ -16,7 +16,8 @@
  * Each input is replayed cut at every byte, and byte by byte. So are the same events with CRLF,
  * with CR, after a byte order mark, between comments, and with their data on many lines. A
  * reply that is stopped from inside a callback must not call back again. An input that is cut
- * off must not count as complete if the longer input does not.
+ * off must not count as complete if the longer input does not. Events that are nearly like the one
+ * before them say the same whether they are compared with it (json_template.h) or read.
  */
 #ifndef WEIR_TEST_HELPER_TRANSCRIPT_H
 #define WEIR_TEST_HELPER_TRANSCRIPT_H

@@ -252,7 +252,7 @@ static void progress_is_read_back_as_it_was_written(void **state) {
     run_job_queue(owner->job);
     run_job_run(owner->job);
     turns(&owner->f);
-    run_job_tell(owner->job, &(struct run_job_progress){40, 2, 5});
+    run_job_report(owner->job, &(struct run_job_progress){40, 2, 5});
     turns(&owner->f);
     assert_true(
         cursor_open(run_job_journal(owner->job), 5, owner->f.loop, NULL, NULL, &cursor, &e));

@@ -204,6 +204,35 @@ static void an_answer_of_nothing_is_silent(void **state) {
     }
 }
 
+#define ASK(slug, id, to, message)                                                             \
+    CALL(slug, id, "send_message_to_agent",                                                    \
+         "{\"agent_slug\":\"" to "\",\"message\":\"" message "\"}")
+
+static const char *claim(struct scene *scene, const char *to, const char *message) {
+    const struct turn_part *part = turn_claim(scene->turn, str_from(to), str_from(message));
+    return part ? part->agent->slug.at : "none";
+}
+
+static void what_an_agent_asks_another_is_found_once_while_it_is_asked(void **state) {
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene);
+    TAKE(&scene, ASK("manager", "c1", "eve", "a \\u00e9"), ASK("wally", "c2", "eve", "b"),
+         ASK("wally", "c3", "eve", "b"), ASK("wally", "c4", "eve", "over"), RESULT("c4", false),
+         CALL("wally", "c5", "send_message_to_agent", "no object"),
+         CALL("wally", "c6", "web_fetch", "{\"agent_slug\":\"eve\",\"message\":\"c\"}"));
+    assert_string_equal(claim(&scene, "eve", "b"), "wally");
+    assert_string_equal(claim(&scene, "eve", "a \u00e9"), "manager");
+    assert_string_equal(claim(&scene, "eve", "b"), "wally");
+    static const char *const gone[][2] = {
+        {"eve", "b"}, {"eve", "over"}, {"eve", "c"}, {"manager", "a"}, {"", ""}};
+    for (size_t i = 0; i < ARRAY_LEN(gone); i++)
+        assert_string_equal(claim(&scene, gone[i][0], gone[i][1]), "none");
+    TAKE(&scene, ASK("manager", "c7", "eve", "late"), DONE);
+    assert_string_equal(claim(&scene, "eve", "late"), "none");
+    scene_end(&scene);
+}
+
 static void thinking_is_no_part_of_the_message(void **state) {
     (void)state;
     struct scene scene;
@@ -314,6 +343,7 @@ int main(void) {
         cmocka_unit_test(a_handed_over_turn_has_a_message_for_each_agent),
         cmocka_unit_test(an_error_is_readable_and_comes_after_what_was_said),
         cmocka_unit_test(an_answer_of_nothing_is_silent),
+        cmocka_unit_test(what_an_agent_asks_another_is_found_once_while_it_is_asked),
         cmocka_unit_test(thinking_is_no_part_of_the_message),
         cmocka_unit_test(text_that_comes_only_with_the_end_is_taken_from_there),
         cmocka_unit_test(an_unknown_agent_speaks_as_the_one_who_was_asked),

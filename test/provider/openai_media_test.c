@@ -67,6 +67,30 @@ static void each_question_is_written_as_the_api_reads_it(void **state) {
           "--weir-form-00000000--\r\n");
 }
 
+static void only_models_that_can_shorten_vectors_are_asked_to(void **state) {
+    (void)state;
+    static const struct str input = STR_INIT("a");
+    struct media_request request = {.task = MEDIA_EMBEDDING,
+                                    .model = STR("text-embedding-3-small"),
+                                    .inputs = &input,
+                                    .input_count = 1,
+                                    .dimensions = 256};
+    struct err e;
+    struct buf type, out;
+    buf_init(&type, 256);
+    buf_init(&out, 4096);
+    assert_true(openai_media_body(&request, &type, &out, &e));
+    assert_str(buf_str(&out), "{\"model\":\"text-embedding-3-small\",\"input\":[\"a\"],"
+                              "\"encoding_format\":\"float\",\"dimensions\":256}");
+    buf_clear(&out);
+    request.model = STR("nomic");
+    assert_true(openai_media_body(&request, &type, &out, &e));
+    assert_str(buf_str(&out),
+               "{\"model\":\"nomic\",\"input\":[\"a\"],\"encoding_format\":\"float\"}");
+    buf_done(&type);
+    buf_done(&out);
+}
+
 static void a_type_that_breaks_its_line_is_not_sent(void **state) {
     (void)state;
     struct media_request request = {
@@ -341,6 +365,7 @@ static void every_truncation_of_an_answer_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_question_is_written_as_the_api_reads_it),
+        cmocka_unit_test(only_models_that_can_shorten_vectors_are_asked_to),
         cmocka_unit_test(a_type_that_breaks_its_line_is_not_sent),
         cmocka_unit_test(an_impossible_request_is_refused_with_the_choices),
         cmocka_unit_test(vectors_are_put_in_the_order_of_their_inputs),

@@ -221,14 +221,40 @@ static void a_sum_that_has_no_room_is_the_largest(void **state) {
 
 /* --- dollars as text ---------------------------------------------------------------------- */
 
-/* Billionths of a dollar, of digits with a point between them. */
-static int64_t nano_of(struct str text) {
-    struct str fraction, whole = str_split(text, '.', &fraction);
-    uint64_t nano = 0;
-    assert_true(str_to_u64(whole, &nano) && fraction.len <= 9);
-    for (size_t i = 0; i < 9; i++)
-        nano = nano * 10 + (i < fraction.len ? (uint64_t)(fraction.at[i] - '0') : 0);
-    return (int64_t)nano;
+static void assert_dollars(const char *text, int64_t nano) {
+    struct err e;
+    int64_t got = -1;
+    if (!price_read_dollars(str_from(text), &got, &e)) fail_msg("%s: %s", text, e.text);
+    assert_int_equal(got, nano);
+}
+
+static void dollars_are_read_to_the_last_nano(void **state) {
+    (void)state;
+    assert_dollars("0", 0);
+    assert_dollars("2.50", DOLLAR * 5 / 2);
+    assert_dollars("2.", 2 * DOLLAR);
+    assert_dollars(".5", DOLLAR / 2);
+    assert_dollars("007", 7 * DOLLAR);
+    assert_dollars("0.000000001", 1);
+    assert_dollars("1.000000000000", DOLLAR); /* more zeros change nothing */
+    assert_dollars("123456789.987654321", INT64_C(123456789987654321));
+    assert_dollars("9000000000", INT64_C(9000000000) * DOLLAR);
+}
+
+static void a_malformed_amount_is_refused_and_changes_nothing(void **state) {
+    (void)state;
+    static const char *const bad[] = {
+        "",      ".",   "-1",           "+1",          "1e3",
+        "1.2.3", "1,5", " 1",           "1 ",          "$1",
+        "0x10",  "nan", "0.0000000001", "10000000000", "99999999999999999999",
+        "1.5a"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct err e;
+        int64_t nano = 42;
+        if (price_read_dollars(str_from(bad[i]), &nano, &e)) fail_msg("'%s' was read", bad[i]);
+        assert_int_equal(e.code, ERR_INVALID_ARGUMENT);
+        assert_int_equal(nano, 42);
+    }
 }
 
 static void every_amount_reads_as_it_was_written(void **state) {
@@ -245,9 +271,12 @@ static void every_amount_reads_as_it_was_written(void **state) {
     amounts[count++] = INT64_C(123456789987654321);
     amounts[count++] = INT64_C(900000000000000009);
     for (size_t i = 0; i < count; i++) {
+        struct err e;
+        int64_t again = -1;
         buf_clear(&text);
         price_append_dollars(&text, amounts[i]);
-        assert_int_equal(nano_of(buf_str(&text)), amounts[i]);
+        if (!price_read_dollars(buf_str(&text), &again, &e)) fail_msg("%s", e.text);
+        assert_int_equal(again, amounts[i]);
     }
     buf_done(&text);
 }
@@ -285,6 +314,8 @@ int main(void) {
         cmocka_unit_test(a_part_of_a_nano_dollar_is_a_whole_one),
         cmocka_unit_test(uncounted_or_unpriced_usage_has_an_unknown_cost),
         cmocka_unit_test(a_sum_that_has_no_room_is_the_largest),
+        cmocka_unit_test(dollars_are_read_to_the_last_nano),
+        cmocka_unit_test(a_malformed_amount_is_refused_and_changes_nothing),
         cmocka_unit_test(every_amount_reads_as_it_was_written),
         cmocka_unit_test(dollars_are_written_with_two_digits_or_as_many_as_it_takes),
     };

@@ -7,6 +7,7 @@
 #include "store/audit_verify.h"
 #include "store/audit_writer.h"
 #include "store/task.h"
+#include "store/varint.h"
 
 /* --- helpers ------------------------------------------------------------------------------ */
 
@@ -116,9 +117,9 @@ static void a_record_reads_back_as_it_was_written(void **state) {
     struct err e;
     struct buf bytes;
     buf_init(&bytes, 4 * KIB);
-    assert_true(audit_record_encode(&record, &bytes));
+    assert_true(audit_record_encode(&record, NULL, &bytes));
     struct str rest = buf_str(&bytes);
-    assert_true(audit_record_decode(&rest, &read, &e));
+    assert_true(audit_record_decode(&rest, NULL, &read, &e));
     assert_int_equal(rest.len, 0);
     assert_true(read.at_ms == record.at_ms);
     for (size_t i = 0; i < AUDIT_TEXTS; i++)
@@ -127,7 +128,7 @@ static void a_record_reads_back_as_it_was_written(void **state) {
         assert_true(read.set[i] && read.numbers[i] == record.numbers[i]);
     for (size_t cut = 0; cut < bytes.len; cut++) {
         rest = str_head(buf_str(&bytes), cut);
-        assert_false(audit_record_decode(&rest, &read, &e));
+        assert_false(audit_record_decode(&rest, NULL, &read, &e));
         assert_int_equal(rest.len, cut);
     }
     buf_done(&bytes);
@@ -145,13 +146,100 @@ static void a_record_has_its_limits_and_no_secrets(void **state) {
         audit_set(&record, (enum audit_number)i, UINT64_MAX);
     record.texts[AUDIT_DETAIL] = STR("the key sk-proj-Ab12Cd34Ef56Gh78Ij90Kl12 was refused");
     buf_init(&bytes, 16 * KIB);
-    assert_true(audit_record_encode(&record, &bytes));
+    assert_true(audit_record_encode(&record, NULL, &bytes));
     assert_true(bytes.len <= AUDIT_RECORD_MAX_BYTES + 100);
     struct str rest = buf_str(&bytes);
-    assert_true(audit_record_decode(&rest, &read, &e));
+    assert_true(audit_record_decode(&rest, NULL, &read, &e));
     assert_int_equal(read.texts[AUDIT_USER].len, AUDIT_TEXT_MAX_BYTES);
     assert_true(str_equal(read.texts[AUDIT_DETAIL], STR("the key *** was refused")));
     buf_done(&bytes);
+}
+
+/* --- records that refer to those before them ---------------------------------------------- */
+
+#define BLOCK_RECORDS 40
+
+/* Owners, times and runs that are now as before, now not. */
+static struct audit_record nth_record(size_t n) {
+    static const struct str users[] = {STR_INIT("ana"), STR_INIT("bo"), STR_INIT("")};
+    static const struct str agents[] = {STR_INIT("manager"), STR_INIT("")};
+    struct audit_record record = {
+        .at_ms = 1700000000123 + (int64_t)(n / 3),
+        .texts = {[AUDIT_DOMAIN] = STR_INIT("runtime.run"),
+                  [AUDIT_OPERATION] = n % 2 ? STR("done") : STR("start"),
+                  [AUDIT_WORKSPACE] = n % 5 ? STR("mill") : STR("sea"),
+                  [AUDIT_USER] = users[n / 2 % ARRAY_LEN(users)],
+                  [AUDIT_CAPABILITY] = agents[n % ARRAY_LEN(agents)],
+                  [AUDIT_REASON] = n % 7 ? STR("") : STR("WHY"),
+                  [AUDIT_DETAIL] = n % 7 ? STR("") : STR("twice the same words")}};
+    if (n % 4) audit_set(&record, AUDIT_RUN, UINT64_MAX - n / 2);
+    if (n % 2) audit_set(&record, AUDIT_OUTCOME, ERR_NONE);
+    return record;
+}
+
+static void assert_same(const struct audit_record *one, const struct audit_record *other) {
+    assert_true(one->at_ms == other->at_ms);
+    for (size_t i = 0; i < AUDIT_TEXTS; i++)
+        assert_true(str_equal(one->texts[i], other->texts[i]));
+    for (size_t i = 0; i < AUDIT_NUMBERS; i++)
+        assert_true(audit_get(one, (enum audit_number)i) ==
+                    audit_get(other, (enum audit_number)i));
+}
+
+static void a_record_refers_to_those_before_it_in_its_block(void **state) {
+    (void)state;
+    struct audit_said said = {.some = false};
+    struct audit_record read;
+    struct buf block, apart;
+    struct err e;
+    buf_init(&block, 64 * KIB);
+    buf_init(&apart, 64 * KIB);
+    assert_non_null(buf_room(&block, 64 * KIB));
+    for (size_t i = 0; i < BLOCK_RECORDS; i++) {
+        struct audit_record record = nth_record(i);
+        assert_true(audit_record_encode(&record, &said, &block));
+        assert_true(audit_record_encode(&record, NULL, &apart));
+    }
+    assert_true(block.len < apart.len * 3 / 4);
+    said = (struct audit_said){.some = false};
+    struct str rest = buf_str(&block);
+    for (size_t i = 0; i < BLOCK_RECORDS; i++) {
+        struct audit_record record = nth_record(i);
+        assert_true(audit_record_decode(&rest, &said, &read, &e));
+        assert_same(&read, &record);
+    }
+    assert_int_equal(rest.len, 0);
+    buf_done(&block);
+    buf_done(&apart);
+}
+
+/* length · time 0 · tag 71 · bits */
+static void assert_refers_to_nothing(uint64_t bits, struct audit_said said) {
+    char bytes[16] = {0, 0, 71};
+    struct audit_record read;
+    struct err e;
+    size_t len = 3 + varint_put(bytes + 3, bits);
+    bytes[0] = (char)(len - 1);
+    struct str rest = str_of(bytes, len);
+    assert_false(audit_record_decode(&rest, &said, &read, &e));
+    assert_int_equal(e.code, ERR_DATA_LOSS);
+    assert_int_equal(rest.len, len);
+}
+
+static void what_was_not_said_cannot_be_referred_to(void **state) {
+    (void)state;
+    struct audit_said nothing = {.some = false};
+    struct audit_said little = {.some = true, .at_ms = 5, .texts = {[AUDIT_USER] = STR("ana")}};
+    for (unsigned bit = 0; bit < 64; bit++) {
+        assert_refers_to_nothing(UINT64_C(1) << bit, nothing);
+        if (bit != 0 && bit != 4) assert_refers_to_nothing(UINT64_C(1) << bit, little);
+    }
+    assert_refers_to_nothing(0, little);
+    /* By itself no record refers to anything. */
+    struct str rest = STR("\x04\x00\x47\x01\x00");
+    struct audit_record read;
+    struct err e;
+    assert_false(audit_record_decode(&rest, NULL, &read, &e));
 }
 
 static void a_record_is_one_json_object(void **state) {
@@ -562,6 +650,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_record_reads_back_as_it_was_written),
         cmocka_unit_test(a_record_has_its_limits_and_no_secrets),
+        cmocka_unit_test(a_record_refers_to_those_before_it_in_its_block),
+        cmocka_unit_test(what_was_not_said_cannot_be_referred_to),
         cmocka_unit_test(a_record_is_one_json_object),
         TEST(a_run_is_in_it_with_what_a_human_was_asked_and_said),
         TEST(a_run_that_waited_is_in_it_as_one_that_did_not),

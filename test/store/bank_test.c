@@ -53,8 +53,8 @@ static const struct bank_event plain = {STR_INIT("l"), STR_INIT("e")};
 
 static bool create(struct fixture *f, struct bank_where at, const char *name) {
     struct seen seen = seen_by(f);
-    bank_create_start(f->store, f->loop, &at, str_from(name), str_from(name), &plain, on_answer,
-                      &seen);
+    bank_create_start(f->store, f->loop, &at, str_from(name), str_from(name), 0, &plain,
+                      on_answer, &seen);
     loop_run(f->loop);
     buf_done(&seen.text);
     return f->failed.code == ERR_NONE && seen.made;

@@ -120,12 +120,12 @@ static uint64_t check_runs(struct fixture *f, uint64_t newest, enum notes notes)
 }
 
 static const char *const steps[] = {
-    "schema 1",         "schema 2",   "schema 3",       "schema 4",  "schema 5",    "schema 6",
-    "schema 7",         "schema 8",   "schema 9",       "schema 10", "schema 11",   "schema 12",
-    "schema 13",        "schema 14",  "schema 15",      "schema 16", "schema 17",   "schema 18",
-    "schema committed", "new filled", "new named",      "epoch",     "epoch noted", "commit",
-    "rows appended",    "tasks done", "tasks answered", "committed", "noted",       "answered",
-    "tables filled",    "projected",
+    "schema 1",    "schema 2",  "schema 3",         "schema 4",   "schema 5",       "schema 6",
+    "schema 7",    "schema 8",  "schema 9",         "schema 10",  "schema 11",      "schema 12",
+    "schema 13",   "schema 14", "schema 15",        "schema 16",  "schema 17",      "schema 18",
+    "schema 19",   "schema 20", "schema committed", "new filled", "new named",      "epoch",
+    "epoch noted", "commit",    "rows appended",    "tasks done", "tasks answered", "committed",
+    "noted",       "answered",  "tables filled",    "projected",
 };
 
 static void nothing_acknowledged_is_lost_at_any_step(void **state) {
@@ -180,10 +180,11 @@ static void fifty_crashes_in_a_row_leave_a_small_write_ahead_log(void **state) {
 
 static void a_migration_resumes_where_it_died(void **state) {
     struct fixture *f = *state;
-    static const char *const at[] = {
-        "schema 2",  "schema 3",  "schema 4",  "schema 5",  "schema 6",  "schema 7",
-        "schema 8",  "schema 9",  "schema 10", "schema 11", "schema 12", "schema 13",
-        "schema 14", "schema 15", "schema 16", "schema 17", "schema 18", "schema committed"};
+    static const char *const at[] = {"schema 2",  "schema 3",  "schema 4",  "schema 5",
+                                     "schema 6",  "schema 7",  "schema 8",  "schema 9",
+                                     "schema 10", "schema 11", "schema 12", "schema 13",
+                                     "schema 14", "schema 15", "schema 16", "schema 17",
+                                     "schema 18", "schema 19", "schema 20", "schema committed"};
     for (size_t i = 0; i < ARRAY_LEN(at); i++) {
         fixture_open(f);
         write_pair(f, 1);
@@ -191,10 +192,11 @@ static void a_migration_resumes_where_it_died(void **state) {
         /* Back to version 1, which had the log alone. */
         fixture_sql(f, "DROP TABLE session; DROP TABLE run; DROP TABLE usage;"
                        "DROP TABLE memory; DROP TABLE memory_words; DROP TABLE artifact;"
+                       "DROP TABLE bank_vector; DROP TABLE bank_space;"
                        "DROP TABLE agent; DROP TABLE bank_words; DROP TABLE bank_record;"
                        "DROP TABLE bank; DROP TABLE event_log_entry; DROP TABLE event_log;"
                        "DROP TABLE kept; DROP TABLE download; DROP TABLE audit;"
-                       "DELETE FROM meta WHERE name = 'audit';"
+                       "DELETE FROM meta WHERE name IN ('audit', 'usage');"
                        "DROP TABLE keyed; DROP TABLE upload; DROP TABLE upload_piece;"
                        "DROP TABLE artifact_token; DROP TABLE usual;"
                        "DELETE FROM meta WHERE name = 'projected';"

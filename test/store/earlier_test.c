@@ -1,10 +1,13 @@
-/* A store that an earlier version wrote, one row per turn (schema 13), opens with all its data,
- * also if its process died. test/store/earlier/schema13.tar.gz is such a folder: its
- * write-ahead log is not folded in, and its tables are behind.
+/* A store that an earlier version wrote opens with all its data, also if its process died. Those of
+ * test/store/earlier are such folders: their write-ahead logs are not folded in, and their tables
+ * are behind. Schema 13 has one row per turn; 18 has packed rows and an audit log whose records
+ * stand each by itself.
  *
  * `WEIR_MAKE_EARLIER=FOLDER store/earlier_test` makes such a folder with today's store, for a
  * later version. */
 #include "fixture.h"
+
+#include "store/audit_verify.h"
 
 #define TURNS 60 /* of three sessions; every fifth streamed, and so shortened */
 
@@ -108,16 +111,15 @@ static void assert_all(struct fixture *f) {
 
 /* --- opening it --------------------------------------------------------------------------- */
 
-static void unpack(struct fixture *f) {
+static void unpack(struct fixture *f, const char *schema) {
     char command[256];
-    snprintf(command, sizeof(command), "tar -xzf test/store/earlier/schema13.tar.gz -C %s",
+    snprintf(command, sizeof(command), "tar -xzf test/store/earlier/%s.tar.gz -C %s", schema,
              f->folder);
     assert_int_equal(system(command), 0);
 }
 
-static void a_store_of_an_earlier_version_opens_with_all_its_data(void **state) {
-    struct fixture *f = *state;
-    unpack(f);
+static void opens_with_all_its_data(struct fixture *f, const char *schema) {
+    unpack(f, schema);
     for (int life = 0; life < 2; life++) {
         fixture_open(f);
         assert_all(f);
@@ -125,10 +127,26 @@ static void a_store_of_an_earlier_version_opens_with_all_its_data(void **state) 
     }
 }
 
+static void note_fault(uint64_t seq, const char *what, void *ctx) {
+    (void)ctx;
+    fail_msg("record %llu: %s", (unsigned long long)seq, what);
+}
+
+/* At least this many runs are in it, each with its start and its end. */
+static void assert_audit_whole(const struct fixture *f, uint64_t runs) {
+    struct audit_verdict verdict;
+    struct database db;
+    struct err e;
+    fixture_database(f, &db);
+    if (!audit_verify(&db, NULL, note_fault, NULL, &verdict, &e)) fail_msg("%s", e.text);
+    assert_int_equal(verdict.faults, 0);
+    assert_true(verdict.head.seq >= 2 * runs);
+    database_close(&db);
+}
+
 /* What this version adds stands beside it, in one chain of runs. */
-static void it_is_written_on(void **state) {
-    struct fixture *f = *state;
-    unpack(f);
+static void is_written_on(struct fixture *f, const char *schema) {
+    unpack(f, schema);
     fixture_open(f);
     struct store_row rows[6];
     for (uint64_t i = 0; i < 6; i++) rows[i] = whole_run(201 + i, session_of(i), "new");
@@ -143,18 +161,45 @@ static void it_is_written_on(void **state) {
     assert_int_equal(load.sections[TURNS / 3].run, 201);
     assert_int_equal(load.sections[TURNS / 3 + 1].run, 204);
     arena_free(load.arena);
+    fixture_close(f);
+    assert_audit_whole(f, 6);
 }
 
 /* The tables can be filled anew from both kinds of rows. */
-static void its_tables_can_be_filled_anew(void **state) {
-    struct fixture *f = *state;
-    unpack(f);
+static void tables_can_be_filled_anew(struct fixture *f, const char *schema) {
+    unpack(f, schema);
     fixture_open(f);
     fixture_close(f);
     fixture_sql(f, "DELETE FROM run; DELETE FROM session; DELETE FROM usage; DELETE FROM keyed;"
                    "UPDATE meta SET value = 0 WHERE name = 'projected'");
     fixture_open(f);
     assert_all(f);
+}
+
+static void a_store_of_schema_13_opens_with_all_its_data(void **state) {
+    opens_with_all_its_data(*state, "schema13");
+}
+
+static void a_store_of_schema_18_opens_with_all_its_data(void **state) {
+    opens_with_all_its_data(*state, "schema18");
+    assert_audit_whole(*state, TURNS);
+}
+
+static void a_store_of_schema_13_is_written_on(void **state) {
+    is_written_on(*state, "schema13");
+}
+
+static void a_store_of_schema_18_is_written_on(void **state) {
+    is_written_on(*state, "schema18");
+    assert_audit_whole(*state, TURNS + 6);
+}
+
+static void the_tables_of_schema_13_can_be_filled_anew(void **state) {
+    tables_can_be_filled_anew(*state, "schema13");
+}
+
+static void the_tables_of_schema_18_can_be_filled_anew(void **state) {
+    tables_can_be_filled_anew(*state, "schema18");
 }
 
 /* --- making it ---------------------------------------------------------------------------- */
@@ -174,11 +219,18 @@ int main(void) {
     const char *folder = getenv("WEIR_MAKE_EARLIER");
     if (folder) return make(folder);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_store_of_an_earlier_version_opens_with_all_its_data,
+        cmocka_unit_test_setup_teardown(a_store_of_schema_13_opens_with_all_its_data,
                                         fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(it_is_written_on, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(its_tables_can_be_filled_anew, fixture_setup,
+        cmocka_unit_test_setup_teardown(a_store_of_schema_18_opens_with_all_its_data,
+                                        fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_store_of_schema_13_is_written_on, fixture_setup,
                                         fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_store_of_schema_18_is_written_on, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_tables_of_schema_13_can_be_filled_anew,
+                                        fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_tables_of_schema_18_can_be_filled_anew,
+                                        fixture_setup, fixture_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,7 @@
 
 /* What the steps of the schema after 8 did, undone. */
 #define FIXTURE_BACK_TO_8                                                                      \
+    "DROP TABLE bank_vector; DROP TABLE bank_space;"                                           \
     "DROP TABLE agent; DROP TABLE bank_words; DROP TABLE bank_record; DROP TABLE bank;"        \
     "DROP TABLE event_log_entry; DROP TABLE event_log;"                                        \
     "ALTER TABLE keyed DROP COLUMN seq;"                                                       \
@@ -32,7 +33,7 @@
     "ALTER TABLE usage DROP COLUMN estimate_tokens;"                                           \
     "ALTER TABLE usage DROP COLUMN estimate_cost_nano;"                                        \
     "DROP TABLE kept; DROP TABLE download;"                                                    \
-    "DROP TABLE audit; DELETE FROM meta WHERE name = 'audit';"                                 \
+    "DROP TABLE audit; DELETE FROM meta WHERE name IN ('audit', 'usage');"                     \
     "DROP TABLE usual;"                                                                        \
     "DROP TABLE artifact_token;"                                                               \
     "ALTER TABLE memory RENAME COLUMN created_us TO created_ms;"                               \

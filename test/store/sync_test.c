@@ -15,7 +15,7 @@
 #define ROOM 64  /* for what the child tells */
 #define NOTE 100 /* a memory's number: its round, and this */
 #define BIG_BYTES 700000
-#define REOPEN_MS 100 /* as in store/sqlite.c */
+#define REOPEN_MS 100 /* as in store/serve.c */
 
 enum end { KILLED, POWER_GOES, CLOSED, END_COUNT };
 

@@ -3,6 +3,7 @@
 #include "helper/assert_str.h"
 
 #include <inttypes.h>
+#include <sys/wait.h>
 
 #define DAY_MS INT64_C(86400000)
 #define DAY INT64_C(20000)
@@ -88,6 +89,88 @@ static void make_some_calls(struct fixture *f) {
     "w/wally/m 0: 1(0,0) 1+1=2 $1"
 
 /* --- tests -------------------------------------------------------------------------------- */
+
+/* Sums wait while the other tables are filled. If the process dies then, the rows are read again
+ * for the sums alone, and each call counts once. */
+enum { CALLS = 700 }; /* more than fill the tables */
+
+static void make_many_calls(struct fixture *f) {
+    for (uint64_t run = 1; run <= CALLS; run++)
+        make_call(f, run,
+                  (struct call){run % 2 ? "w" : "x", "manager", "m", DAY, 2, 1, (int64_t)run});
+}
+
+static void die_with_waiting_sums(struct fixture *f) {
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct fixture own = *f;
+        own.loop = loop_new(); /* the parent's is not for a child */
+        fixture_open(&own);
+        make_many_calls(&own);
+        _exit(0);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+#define ODD_CALLS "w/manager/m 0: 350(0,0) 700+350=1050 $122500"
+#define EVEN_CALLS "x/manager/m 0: 350(0,0) 700+350=1050 $122850"
+
+static void sums_that_waited_when_the_process_died_are_gathered_again(void **state) {
+    FIXTURE_SQLITE_ONLY();
+    struct fixture *f = *state;
+    f->durability = STORE_NORMAL;
+    die_with_waiting_sums(f);
+    assert_sql(f,
+               "SELECT (SELECT value FROM meta WHERE name = 'usage') <"
+               " (SELECT value FROM meta WHERE name = 'projected')",
+               "1 ");
+    for (int life = 0; life < 2; life++) {
+        fixture_open(f);
+        assert_usage(f, usage_load("", DAY, DAY), ODD_CALLS "; " EVEN_CALLS);
+        fixture_close(f);
+    }
+}
+
+/* The same if new calls come before the old rows are read, and without any question. */
+static void new_sums_wait_for_those_that_are_read_again(void **state) {
+    FIXTURE_SQLITE_ONLY();
+    struct fixture *f = *state;
+    f->durability = STORE_NORMAL;
+    die_with_waiting_sums(f);
+    fixture_open(f);
+    make_call(f, 1000, (struct call){"w", "manager", "m", DAY, 2, 1, 0});
+    make_call(f, 1001, (struct call){"y", "manager", "m", DAY, 1, 1, 1});
+    fixture_close(f);
+    assert_sql(f, "SELECT CAST(workspace AS TEXT), calls, prompt, cost_nano FROM usage",
+               "w 351 702 122500 x 350 700 122850 y 1 1 1 ");
+    assert_sql(f,
+               "SELECT (SELECT value FROM meta WHERE name = 'usage') ="
+               " (SELECT value FROM meta WHERE name = 'projected')",
+               "1 ");
+}
+
+/* Somebody set one mark back and died before the tables were full. */
+static void a_mark_of_usage_beyond_the_tables_is_set_back(void **state) {
+    FIXTURE_SQLITE_ONLY();
+    struct fixture *f = *state;
+    fixture_open(f);
+    make_some_calls(f);
+    fixture_close(f);
+    fixture_sql(f, "DELETE FROM session; DELETE FROM run; DELETE FROM usage;"
+                   "UPDATE meta SET value = 0 WHERE name = 'projected'");
+    f->durability = STORE_NORMAL;
+    die_with_waiting_sums(
+        f); /* runs 1 to 7 begin twice; the first start counts for the tables */
+    fixture_open(f);
+    struct store_load load = fixture_load(f, usage_load("w", DAY, DAY + 1));
+    int64_t calls = 0;
+    for (size_t i = 0; i < load.usage_count; i++) calls += load.usages[i].calls;
+    assert_true(calls >= 350 + 6);
+    arena_free(load.arena);
+}
 
 static void estimated_usage_is_summed_apart(void **state) {
     struct fixture *f = *state;
@@ -214,6 +297,9 @@ int main(void) {
         TEST(sums_that_have_no_room_stay_at_the_largest),
         TEST(an_answer_that_is_too_large_is_refused_whole),
         TEST(a_store_of_an_earlier_version_is_summed_from_its_log),
+        TEST(sums_that_waited_when_the_process_died_are_gathered_again),
+        TEST(new_sums_wait_for_those_that_are_read_again),
+        TEST(a_mark_of_usage_beyond_the_tables_is_set_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

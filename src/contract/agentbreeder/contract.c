@@ -28,6 +28,7 @@ static struct runtime_settings runtime_of(const struct contract_source *from) {
         .heartbeat_ms = limits->heartbeat_ms,
         .on_disconnect = options->on_disconnect,
         .keys_kept_ms = limits->idempotency_ms,
+        .behind_sidecar = options->sidecar,
         .keyed_outlives = true,
     };
 }

@@ -230,7 +230,7 @@ static void ask_again(struct turn *turn, const struct pending_view *view) {
         return;
     }
     outcome_address(&turn->outcome, turn->resume.thread, turn->resume.wants_text, true);
-    turn_tell_run(turn, view->run);
+    turn_report_run(turn, view->run);
     buf_init(&body, REPLY_MAX_BYTES);
     outcome_write(&turn->outcome, &event, &body);
     turn_reply(turn, buf_str(&body));
@@ -384,8 +384,8 @@ bool decide_compare(struct turn *turn, const struct event *event) {
     return repeat->differs;
 }
 
-void decide_tell_difference(const struct turn *turn, struct str *ret_code,
-                            struct str *ret_message, int *ret_status) {
+void decide_report_difference(const struct turn *turn, struct str *ret_code,
+                              struct str *ret_message, int *ret_status) {
     *ret_status = turn->repeat.differs ? 409 : 404;
     *ret_code = turn->repeat.differs ? STR("ALREADY_DECIDED") : STR("THREAD_NOT_FOUND");
     *ret_message = turn->repeat.differs

@@ -1,6 +1,9 @@
 #include "contract/agentbreeder/frames.h"
 
+#include "wire/sse.h"
+
 #define RESULT_MAX_BYTES (64 * MIB)
+#define ROOM_MAX_BYTES (1 * MIB) /* that is made at once for a result */
 
 void frame_object(struct route_call *call, struct str name, const char *key, struct str text) {
     struct buf data;
@@ -13,17 +16,33 @@ void frame_object(struct route_call *call, struct str name, const char *key, str
     buf_done(&data);
 }
 
+static const struct str delta_head = STR_INIT("data: {\"delta\":"),
+                        delta_tail = STR_INIT("}\n\n");
+
+static void put_delta(struct buf *out, struct str text) {
+    size_t len = delta_head.len + text.len + 2 + delta_tail.len;
+    char *at = buf_room(out, len);
+    if (!at) return;
+    char *quoted = at + delta_head.len;
+    if (json_copy_plain(quoted + 1, text)) {
+        memcpy(at, delta_head.at, delta_head.len);
+        quoted[0] = quoted[text.len + 1] = '"';
+        memcpy(quoted + text.len + 2, delta_tail.at, delta_tail.len);
+        buf_grew(out, len);
+        return;
+    }
+    buf_append(out, delta_head);
+    json_put_str(out, text);
+    buf_append(out, delta_tail);
+}
+
 /* The same bytes as frame_object() sends, without a document between. */
 void frame_deltas(struct route_call *call, struct str texts) {
     struct buf *out = route_sse_out(call);
     struct str agent, text;
     if (!out) return;
     size_t begin = out->len;
-    while (event_next_text(&texts, &agent, &text)) {
-        buf_append(out, STR("data: {\"delta\":"));
-        json_put_str(out, text);
-        buf_append(out, STR("}\n\n"));
-    }
+    while (event_next_text(&texts, &agent, &text)) put_delta(out, text);
     route_sse_wrote(call, begin);
 }
 
@@ -72,11 +91,28 @@ void frame_approval(struct route_call *call, const struct outcome *outcome,
     buf_done(&asked);
 }
 
+/* What is written is mostly one line, so it is written where it is sent from. An argument that a
+ * model wrote on several lines makes it more: such data is taken back, and cut at its lines. */
 void frame_result(struct route_call *call, const struct outcome *outcome,
                   const struct event *event) {
-    struct buf data;
-    buf_init(&data, RESULT_MAX_BYTES);
-    outcome_write(outcome, event, &data);
-    route_sse_event(call, STR("result"), STR_EMPTY, buf_str(&data));
-    buf_done(&data);
+    struct buf *out = route_sse_out(call);
+    if (!out) return;
+    size_t begin = out->len;
+    buf_append(out, STR("event: result\ndata: "));
+    size_t data_at = out->len;
+    if (event->kind == EVENT_DONE && event->done.turns.len < ROOM_MAX_BYTES)
+        (void)buf_room(out, event->done.turns.len + KIB);
+    outcome_write(outcome, event, out);
+    struct str data = str_skip(buf_str(out), data_at);
+    if (sse_is_line(data)) {
+        buf_append(out, STR("\n\n"));
+        route_sse_wrote(call, begin);
+        return;
+    }
+    struct buf lines;
+    buf_init(&lines, data.len);
+    buf_append(&lines, data);
+    out->len = begin;
+    route_sse_event(call, STR("result"), STR_EMPTY, buf_str(&lines));
+    buf_done(&lines);
 }

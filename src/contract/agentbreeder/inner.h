@@ -82,7 +82,7 @@ void turn_established(struct turn *turn);
  * after `after_seq`. */
 void turn_attach(struct turn *turn, uint64_t run, uint64_t after_seq);
 
-void turn_tell_run(struct turn *turn, uint64_t run);
+void turn_report_run(struct turn *turn, uint64_t run);
 
 /* Wake the runs that `answer` may be for, then look again from the beginning. */
 void turn_wake(struct turn *turn, const struct pending_answer *answer);
@@ -92,6 +92,14 @@ void turn_look_up(struct turn *turn);
 
 /* Watch for the peer leaving during a lookup. */
 void turn_watch(struct turn *turn);
+
+/* The stream ended early; the cause decides what happens to the run. A run that an earlier
+ * request started is not changed. */
+void turn_leave_run(struct turn *turn, enum close_cause cause);
+
+/* --- turn_answer.c: the events of a run as an answer -------------------------------------- */
+
+extern const struct stream_wire turn_invoke_wire, turn_stream_wire;
 
 /* --- decisions.c: a request that is a human's decision ------------------------------------ */
 
@@ -120,7 +128,7 @@ void decide_again(struct turn *turn, uint64_t run, uint64_t seq);
 bool decide_compare(struct turn *turn, const struct event *event);
 
 /* Say why the comparison ended the answer. */
-void decide_tell_difference(const struct turn *turn, struct str *ret_code,
-                            struct str *ret_message, int *ret_status);
+void decide_report_difference(const struct turn *turn, struct str *ret_code,
+                              struct str *ret_message, int *ret_status);
 
 #endif

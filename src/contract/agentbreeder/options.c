@@ -40,7 +40,7 @@ static const struct setting rows[] = {
      .env = {"WEIR_HTTP_SIDECAR", "AGENTBREEDER_SIDECAR_ACTIVE"}, BOOL(sidecar),
      .preset = "false",
      .help = "a sidecar stands in front and keeps its client's Host: without a token any "
-             "name is answered"},
+             "name is answered; answers tell it their usage, in metadata.usage"},
     {.key = "http.workspace", .flag = "http-workspace", .env = {"WEIR_HTTP_WORKSPACE"},
      ID(workspace), .preset = "default",
      .help = "the workspace of callers of the Runtime Contract"},

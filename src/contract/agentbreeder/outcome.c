@@ -27,6 +27,7 @@ void outcome_done(struct outcome *outcome) {
     for (size_t i = 0; i < outcome->open_call_count; i++) free(outcome->open_calls[i].room);
     free(outcome->open_calls);
     text_done(&outcome->session);
+    text_done(&outcome->usage.model);
     buf_done(&outcome->history);
 }
 
@@ -45,7 +46,7 @@ void outcome_address(struct outcome *outcome, struct str session, bool wants_tex
 
 /* --- the tools of a run, for `history` ---------------------------------------------------- */
 
-static struct str put(char **at, struct str text) {
+static struct str outcome_put(char **at, struct str text) {
     char *here = *at;
     if (text.len) memcpy(here, text.at, text.len);
     *at += text.len;
@@ -57,9 +58,9 @@ static void open_call(struct outcome *outcome, struct str call_id, struct str to
     struct open_call opened = {.room = mem_alloc(call_id.len + tool.len + args.len + 1),
                                .at_ms = at_ms};
     char *at = opened.room;
-    opened.call_id = put(&at, call_id);
-    opened.tool = put(&at, tool);
-    opened.args = put(&at, args);
+    opened.call_id = outcome_put(&at, call_id);
+    opened.tool = outcome_put(&at, tool);
+    opened.args = outcome_put(&at, args);
     size_t size = (outcome->open_call_count + 1) * sizeof(struct open_call);
     outcome->open_calls = mem_resize(outcome->open_calls, size);
     outcome->open_calls[outcome->open_call_count++] = opened;
@@ -135,6 +136,40 @@ static void close_call(struct outcome *outcome, const struct event *event) {
     open_decided(outcome, event);
 }
 
+/* --- usage, for a sidecar ------------------------------------------------------------------- */
+
+static int64_t add_tokens(int64_t sum, int64_t more) {
+    if (sum == TOKENS_UNKNOWN || more == TOKENS_UNKNOWN) return TOKENS_UNKNOWN;
+    return usage_sum(sum, more);
+}
+
+/* A sum with an unknown part is unknown. */
+static void note_usage(struct outcome *outcome, const struct event_usage *more) {
+    if (!outcome->usage.known)
+        outcome->usage.prompt = outcome->usage.completion = outcome->usage.total = 0;
+    outcome->usage.known = true;
+    outcome->usage.prompt = add_tokens(outcome->usage.prompt, more->prompt);
+    outcome->usage.completion = add_tokens(outcome->usage.completion, more->completion);
+    outcome->usage.total = add_tokens(outcome->usage.total, more->total);
+    text_done(&outcome->usage.model);
+    outcome->usage.model = text_copy(more->model);
+}
+
+static void write_count(struct json_writer *json, const char *name, int64_t tokens) {
+    if (tokens != TOKENS_UNKNOWN) json_member_i64(json, name, tokens);
+}
+
+static void write_usage(const struct outcome *outcome, struct json_writer *json) {
+    if (!outcome->tells_usage || !outcome->usage.known) return;
+    json_member_object(json, "usage");
+    write_count(json, "input_tokens", outcome->usage.prompt);
+    write_count(json, "output_tokens", outcome->usage.completion);
+    write_count(json, "total_tokens", outcome->usage.total);
+    if (outcome->usage.model.len)
+        json_member_str(json, "model", text_str(outcome->usage.model));
+    json_close(json);
+}
+
 void outcome_note(struct outcome *outcome, const struct event *event) {
     /* A reader that joined later has not seen this event. */
     if (event->kind == EVENT_STARTED) {
@@ -148,12 +183,12 @@ void outcome_note(struct outcome *outcome, const struct event *event) {
         open_call(outcome, event->tool_call.call_id, event->tool_call.tool,
                   event->tool_call.args, event->at_ms);
     if (event->kind == EVENT_TOOL_RESULT) close_call(outcome, event);
+    if (event->kind == EVENT_USAGE && outcome->tells_usage) note_usage(outcome, &event->usage);
 }
 
 /* --- the response object ------------------------------------------------------------------ */
 
-/* Write the final replies in order, with a blank line between two agents. */
-static void write_output(struct str turns, struct json_writer *json) {
+static void write_joined(struct str turns, struct json_writer *json) {
     struct buf text;
     buf_init(&text, OUTPUT_MAX_BYTES);
     struct event_turn turn;
@@ -163,6 +198,17 @@ static void write_output(struct str turns, struct json_writer *json) {
     }
     json_member_str(json, "output", buf_str(&text));
     buf_done(&text);
+}
+
+/* Write the final replies in order, with a blank line between two agents. Mostly there is one. */
+static void write_output(struct str turns, struct json_writer *json) {
+    struct event_turn only;
+    struct str rest = turns;
+    bool first = event_turn_next(&rest, &only);
+    if (first && rest.len == 0 && only.text.len <= OUTPUT_MAX_BYTES)
+        json_member_str(json, "output", only.text);
+    else
+        write_joined(turns, json);
 }
 
 static void write_awaiting(const struct event *event, struct json_writer *json) {
@@ -230,6 +276,7 @@ void outcome_write(const struct outcome *outcome, const struct event *event, str
         write_approval(outcome, event, &json);
         json_close(&json);
     }
+    write_usage(outcome, &json);
     json_close(&json);
     json_key(&json, STR("history"));
     json_open_array(&json);

@@ -25,6 +25,12 @@ struct outcome {
     struct buf history; /* the tools of this run, items of a JSON array */
     struct open_call *open_calls;
     size_t open_call_count;
+    bool tells_usage; /* a sidecar is in front: it counts by what the answer says */
+    struct {
+        bool known;
+        struct text model;                 /* of the last call */
+        int64_t prompt, completion, total; /* sums, or TOKENS_UNKNOWN */
+    } usage;
 };
 
 void outcome_init(struct outcome *outcome);
@@ -35,7 +41,7 @@ void outcome_done(struct outcome *outcome);
 void outcome_address(struct outcome *outcome, struct str session, bool wants_text,
                      bool names_thread);
 
-/* Add `event` to the history. Call it with every event. */
+/* Add `event` to the history, and to the usage. Call it with every event. */
 void outcome_note(struct outcome *outcome, const struct event *event);
 
 /* Write the question to a human (EVENT_APPROVAL) as an object. */

@@ -12,7 +12,7 @@
 
 #define UUID_LEN 36
 
-static bool too_large(struct err *e) {
+static bool agentbreeder_request_too_large(struct err *e) {
     return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
 }
 
@@ -95,7 +95,7 @@ static bool take_session(const struct fields *fields, struct str header, struct 
                            json_kind_name(value.kind));
         }
         struct str session;
-        if (!json_str(value, arena, &session)) return too_large(e);
+        if (!json_str(value, arena, &session)) return agentbreeder_request_too_large(e);
         if (session.len == 0) continue;
         ret->session = session;
         ret->names_session = true;
@@ -107,7 +107,7 @@ static bool take_session(const struct fields *fields, struct str header, struct 
         ret->names_session = true;
         return id_check("X-Session-Id", header, e);
     }
-    return new_uuid(arena, &ret->session) || too_large(e);
+    return new_uuid(arena, &ret->session) || agentbreeder_request_too_large(e);
 }
 
 /* --- input -------------------------------------------------------------------------------- */
@@ -192,7 +192,8 @@ static bool take_list(struct json list, struct json input, struct arena *arena,
     struct import import;
     if (!import_read(list, arena, &import, e)) return false;
     struct message *asked = last_of_user(&import);
-    if (!add_beside(input, STR("messages"), asked, arena)) return too_large(e);
+    if (!add_beside(input, STR("messages"), asked, arena))
+        return agentbreeder_request_too_large(e);
     ret->messages = import.messages;
     ret->message_count = import.count;
     ret->text = asked->text;
@@ -218,7 +219,7 @@ static bool take_input(struct json body, struct json input, struct arena *arena,
     struct json list = list_of(input);
     bool is_body = input.raw.at == body.raw.at;
     if (list.kind == JSON_ARRAY) return take_list(list, is_body ? list : input, arena, ret, e);
-    return take_words(input, arena, &ret->text) || too_large(e);
+    return take_words(input, arena, &ret->text) || agentbreeder_request_too_large(e);
 }
 
 /* The member `input`, or one of the other names that callers use for it. */
@@ -246,7 +247,7 @@ static bool take_user(const struct fields *fields, struct arena *arena,
     struct json user = fields->inner[INNER_USER];
     ret->user = STR("anonymous");
     if (user.kind != JSON_STRING || json_is(user, STR(""))) return true;
-    if (!json_str(user, arena, &ret->user)) return too_large(e);
+    if (!json_str(user, arena, &ret->user)) return agentbreeder_request_too_large(e);
     return id_check("config.configurable.user_id", ret->user, e);
 }
 
@@ -381,8 +382,9 @@ bool runtime_request_parse(struct str text, struct str header_session, bool keye
     if (!take_schema(fields.config[OUTPUT_SCHEMA], ret, e)) return false;
     ret->wants_text = input.kind == JSON_STRING;
     if (!take_user(&fields, arena, ret, e)) return false;
-    if (!take_extras(&fields, arena, ret)) return too_large(e);
-    return !keyed || take_print(fields.body[CONFIG], input, arena, ret) || too_large(e);
+    if (!take_extras(&fields, arena, ret)) return agentbreeder_request_too_large(e);
+    return !keyed || take_print(fields.body[CONFIG], input, arena, ret) ||
+           agentbreeder_request_too_large(e);
 }
 
 /* --- /resume ------------------------------------------------------------------------------ */
@@ -406,5 +408,5 @@ bool resume_request_parse(struct str text, struct arena *arena, struct resume_re
     bool fits = ret->wants_text ? json_str(words, arena, &ret->text)
                                 : json_compact_copy(words, arena, &ret->text);
     /* An invalid thread id cannot exist, so it is answered like an unknown one (404). */
-    return (fits && json_str(thread, arena, &ret->thread)) || too_large(e);
+    return (fits && json_str(thread, arena, &ret->thread)) || agentbreeder_request_too_large(e);
 }

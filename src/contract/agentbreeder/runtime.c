@@ -105,7 +105,7 @@ static void failure_body(const struct route_failure *failure, struct buf *out) {
 
 /* --- open routes -------------------------------------------------------------------------- */
 
-static void reply(struct route_call *call, const struct buf *body) {
+static void agentbreeder_runtime_reply(struct route_call *call, const struct buf *body) {
     route_reply(call, 200, STR("application/json"), buf_str(body));
 }
 
@@ -122,7 +122,7 @@ static void health(struct route_call *call, void *ctx) {
     json_member_str(&json, "version", settings->agent_version);
     if (settings->framework.len) json_member_str(&json, "framework", settings->framework);
     json_close(&json);
-    reply(call, &body);
+    agentbreeder_runtime_reply(call, &body);
     buf_done(&body);
 }
 
@@ -137,8 +137,8 @@ static void write_card(const struct runtime_instance *instance, struct buf *out)
     describe_card(instance->table, instance->settings, out);
 }
 
-static void describe(struct route_call *call, const struct runtime_instance *instance,
-                     describe_fn *write) {
+static void runtime_describe(struct route_call *call, const struct runtime_instance *instance,
+                             describe_fn *write) {
     struct route_failure failure;
     if (!speaks_version(call, &failure)) {
         route_fail(call, &failure);
@@ -147,16 +147,16 @@ static void describe(struct route_call *call, const struct runtime_instance *ins
     struct buf body;
     buf_init(&body, DESCRIPTION_MAX_BYTES);
     write(instance, &body);
-    reply(call, &body);
+    agentbreeder_runtime_reply(call, &body);
     buf_done(&body);
 }
 
 static void document(struct route_call *call, void *ctx) {
-    describe(call, ctx, write_document);
+    runtime_describe(call, ctx, write_document);
 }
 
 static void card(struct route_call *call, void *ctx) {
-    describe(call, ctx, write_card);
+    runtime_describe(call, ctx, write_card);
 }
 
 /* --- the table ---------------------------------------------------------------------------- */

@@ -30,6 +30,7 @@ struct runtime_settings {
     uint64_t stall_ms, heartbeat_ms; /* of /stream */
     struct leaving on_disconnect;    /* default for requests that do not set it */
     uint64_t keys_kept_ms;           /* how long an idempotency key leads to its run */
+    bool behind_sidecar;             /* answers tell it their usage */
     bool keyed_outlives; /* a request with a key, and a decision, continue without their caller;
                             a failure without side effects frees the key (K28) */
 };

@@ -69,6 +69,12 @@ static const struct field_schema fields[] = {
     {"Metadata", "interrupted", REQUIRED, "boolean", "the turn waits for a human"},
     {"Metadata", "awaiting",    OPTIONAL, "[string]", "for whose sake"},
     {"Metadata", "approval",    OPTIONAL, "Approval", "what it is asked"},
+    {"Metadata", "usage",       OPTIONAL, "Usage", "for a sidecar in front, which counts"},
+
+    {"Usage", "input_tokens",  OPTIONAL, "integer", NULL},
+    {"Usage", "output_tokens", OPTIONAL, "integer", NULL},
+    {"Usage", "total_tokens",  OPTIONAL, "integer", NULL},
+    {"Usage", "model",         OPTIONAL, "string", "of the last call"},
 
     {"Approval", "approval_id", REQUIRED, "string", "answers it at /weir/v1/approvals/{id}, too"},
     {"Approval", "question",    REQUIRED, "string", NULL},

@@ -1,19 +1,16 @@
 #include "contract/agentbreeder/turn.h"
 
 #include "base/mem.h"
-#include "contract/agentbreeder/frames.h"
 #include "contract/agentbreeder/idempotency_key.h"
 #include "contract/agentbreeder/inner.h"
 #include "contract/agentbreeder/refusal.h"
 #include "contract/agentbreeder/request.h"
-#include "provider/dialect.h"
 #include "session/directory.h"
 #include "session/waiting.h"
 
 #include <stdlib.h>
 
 #define ARENA_MAX_BYTES (32 * MIB)
-#define RESULT_MAX_BYTES (64 * MIB)
 #define UNTIL_UNREAD_MS 1 /* so that a run ends soon after its last reader leaves */
 
 /* --- creation and release ----------------------------------------------------------------- */
@@ -24,6 +21,7 @@ static struct turn *turn_new(struct route_call *call, struct runtime_instance *i
     turn->call = call;
     turn->instance = instance;
     outcome_init(&turn->outcome);
+    turn->outcome.tells_usage = instance->settings->behind_sidecar;
     return turn;
 }
 
@@ -44,25 +42,6 @@ static void turn_free(struct turn *turn) {
 
 struct session_table *turn_sessions(const struct turn *turn) {
     return turn->instance->host->engine->sessions;
-}
-
-static enum stream_verdict judge(const struct event *event, void *ctx) {
-    struct turn *turn = ctx;
-    if (decide_compare(turn, event))
-        return turn->repeat.differs || turn->repeat.over ? STREAM_FAILS : STREAM_GOES_ON;
-    return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
-}
-
-static size_t queued(void *ctx) {
-    return route_queued(((struct turn *)ctx)->call);
-}
-
-static void wake_at(size_t low, void *ctx) {
-    route_wake_at(((struct turn *)ctx)->call, low);
-}
-
-static uint64_t stalled_ms(void *ctx) {
-    return route_stalled_ms(((struct turn *)ctx)->call);
 }
 
 /* A repeated request with the same key may still be reading. */
@@ -86,9 +65,7 @@ static struct leaving leaving_of(struct turn *turn) {
     return turn->leaving;
 }
 
-/* The stream ended early; the cause decides what happens to the run. A run that an earlier
- * request started is not changed. */
-static void leave_run(struct turn *turn, enum close_cause cause) {
+void turn_leave_run(struct turn *turn, enum close_cause cause) {
     struct leaving leaving = {.how = LEAVING_CANCELS}; /* default: the daemon stops */
     struct str why =
         cause == CAUSE_LEFT ? STR("the caller left") : STR("the call was cut short");
@@ -129,151 +106,6 @@ void turn_watch(struct turn *turn) {
     route_watch(turn->call, &watch, turn);
 }
 
-/* --- /invoke and /resume ------------------------------------------------------------------ */
-
-static void invoke_project(const struct event *event, enum close_frame frame, void *ctx) {
-    struct turn *turn = ctx;
-    if (turn->repeat.seq) return;
-    outcome_note(&turn->outcome, event);
-    if (frame != FRAME_REPLY) return;
-    struct buf body;
-    buf_init(&body, RESULT_MAX_BYTES);
-    outcome_write(&turn->outcome, event, &body);
-    route_reply(turn->call, 200, STR("application/json"), buf_str(&body));
-    buf_done(&body);
-}
-
-static void refuse_repeat(struct turn *turn) {
-    struct route_failure failure = {.details = STR_EMPTY};
-    decide_tell_difference(turn, &failure.code, &failure.message, &failure.status);
-    route_fail(turn->call, &failure);
-}
-
-static void invoke_ended(struct close_ending ending, enum close_cause cause,
-                         const struct event *last, void *ctx) {
-    struct turn *turn = ctx;
-    if (ending.status == ERR_NONE) return;
-    leave_run(turn, cause);
-    if (turn->gone) return;
-    if (turn->repeat.differs || turn->repeat.over) {
-        refuse_repeat(turn);
-    } else if (last && last->kind == EVENT_FAILED) {
-        refusal_of_run(turn->call, last->failed.code, last->failed.reason,
-                       last->failed.message);
-    } else {
-        refusal_of_run(turn->call, cause == CAUSE_STOPPING ? ERR_UNAVAILABLE : ending.status,
-                       err_name(ending.status), STR("the turn was cut short"));
-    }
-}
-
-static const struct stream_wire invoke_wire = {
-    .judge = judge,
-    .project = invoke_project,
-    .queued = queued,
-    .wake_at = wake_at,
-    .stalled_ms = stalled_ms,
-    .ended = invoke_ended,
-};
-
-/* --- /stream ------------------------------------------------------------------------------ */
-
-/* The stream had begun before the decisions could be compared. */
-static void tell_difference(struct turn *turn) {
-    struct str code, message;
-    int status;
-    if (!turn->repeat.differs && !turn->repeat.over) return;
-    decide_tell_difference(turn, &code, &message, &status);
-    frame_error(turn->call, ERR_ABORTED, message);
-}
-
-static void stream_project(const struct event *event, enum close_frame frame, void *ctx) {
-    struct turn *turn = ctx;
-    struct route_call *call = turn->call;
-    (void)frame;
-    if (turn->repeat.seq) {
-        tell_difference(turn);
-        return;
-    }
-    outcome_note(&turn->outcome, event);
-    if (seam_before(&turn->seam, event, SEAM_OF_STREAM))
-        frame_object(call, STR_EMPTY, "delta", STR(SEAM_TEXT));
-    switch (event->kind) {
-    case EVENT_TEXT: frame_object(call, STR_EMPTY, "delta", event->text.text); break;
-    case EVENT_TOOL_CALL: frame_tool_call(call, event); break;
-    case EVENT_TOOL_RESULT:
-        frame_step(call, event->agent,
-                   event->tool_result.error ? STR("tool failed") : STR("tool answered"),
-                   event->tool_result.result);
-        break;
-    case EVENT_STEP:
-        frame_step(call, event->agent, event->step.description, event->step.result);
-        break;
-    case EVENT_APPROVAL:
-        frame_approval(call, &turn->outcome, event);
-        frame_result(call, &turn->outcome, event);
-        break;
-    case EVENT_DONE: frame_result(call, &turn->outcome, event); break;
-    case EVENT_FAILED: frame_error(call, event->failed.code, event->failed.message); break;
-    case EVENT_CANCELLED: frame_error(call, ERR_CANCELLED, event->cancelled.message); break;
-    case EVENT_STARTED:
-    case EVENT_THINKING:
-    case EVENT_USAGE:
-    case EVENT_AUDIO:
-    case EVENT_ITEM:
-    case EVENT_KIND_COUNT: break; /* not sent in this contract */
-    }
-}
-
-/* A stretch of texts contains no seam, because other events come between two replies. */
-static void stream_project_texts(struct str texts, size_t count, void *ctx) {
-    struct turn *turn = ctx;
-    struct event first = {.kind = EVENT_TEXT};
-    struct str rest = texts;
-    (void)count;
-    if (turn->repeat.seq) {
-        tell_difference(turn);
-        return;
-    }
-    if (!event_take_text(&rest, &first.agent, &first.text.text)) return;
-    outcome_note(&turn->outcome, &first);
-    if (seam_before(&turn->seam, &first, SEAM_OF_STREAM))
-        frame_object(turn->call, STR_EMPTY, "delta", STR(SEAM_TEXT));
-    frame_deltas(turn->call, texts);
-}
-
-static void heartbeat(void *ctx) {
-    route_sse_comment(((struct turn *)ctx)->call, STR("keep-alive"));
-}
-
-/* This contract's stream always ends with `[DONE]`, after success and after failure. */
-static void stream_ended(struct close_ending ending, enum close_cause cause,
-                         const struct event *last, void *ctx) {
-    struct turn *turn = ctx;
-    (void)last; /* a failure has been sent as an event already */
-    if (ending.status != ERR_NONE) leave_run(turn, cause);
-    if (turn->gone) return;
-    if (cause == CAUSE_STALLED) {
-        route_cut(turn->call);
-        return;
-    }
-    if (ending.status != ERR_NONE) {
-        frame_error(turn->call, ending.status, STR("the turn was cut short"));
-    }
-    route_sse_event(turn->call, STR_EMPTY, STR_EMPTY, STR("[DONE]"));
-    route_sse_end(turn->call);
-}
-
-static const struct stream_wire stream_wire = {
-    .judge = judge,
-    .project = stream_project,
-    .project_texts = stream_project_texts,
-    .queued = queued,
-    .wake_at = wake_at,
-    .stalled_ms = stalled_ms,
-    .heartbeat = heartbeat,
-    .ended = stream_ended,
-};
-
 /* --- starting ----------------------------------------------------------------------------- */
 
 /* Read what the request wants to happen when its caller leaves. */
@@ -286,7 +118,7 @@ static bool take_leaving(struct turn *turn, struct err *e) {
     return err_add(e, "X-Weir-On-Disconnect");
 }
 
-void turn_tell_run(struct turn *turn, uint64_t run) {
+void turn_report_run(struct turn *turn, uint64_t run) {
     char digits[24];
     struct buf id = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
     buf_append_u64(&id, run);
@@ -297,7 +129,7 @@ void turn_tell_run(struct turn *turn, uint64_t run) {
 /* Stream the journal (borrowed) to the caller, with the run's id in a header. */
 bool turn_follow(struct turn *turn, struct journal *journal, uint64_t after_seq,
                  struct err *e) {
-    turn_tell_run(turn, journal_run(journal));
+    turn_report_run(turn, journal_run(journal));
     struct stream_options options = {.loop = route_loop(turn->call),
                                      .journal = journal,
                                      .after_seq = after_seq,
@@ -308,7 +140,7 @@ bool turn_follow(struct turn *turn, struct journal *journal, uint64_t after_seq,
                                      .wire = turn->wire,
                                      .ctx = turn};
     if (stream_open(&options, &turn->stream, e)) return true;
-    leave_run(turn, CAUSE_STOPPING);
+    turn_leave_run(turn, CAUSE_STOPPING);
     return false;
 }
 
@@ -377,7 +209,7 @@ static void on_missing(const struct err *failed, void *ctx) {
 }
 
 void turn_attach(struct turn *turn, uint64_t run, uint64_t after_seq) {
-    turn_tell_run(turn, run);
+    turn_report_run(turn, run);
     struct follow_options options = {.loop = route_loop(turn->call),
                                      .directory = session_table_directory(turn_sessions(turn)),
                                      .store = session_table_store(turn_sessions(turn)),
@@ -394,7 +226,7 @@ void turn_attach(struct turn *turn, uint64_t run, uint64_t after_seq) {
 }
 
 /* Attach to the run that an earlier request with this key began, or to its decision. */
-static void join(struct turn *turn, uint64_t run, uint64_t seq) {
+static void turn_join(struct turn *turn, uint64_t run, uint64_t seq) {
     if (seq) {
         decide_again(turn, run, seq);
         return;
@@ -444,7 +276,7 @@ static void on_key_known(const struct idempotency_lookup_result *result,
     turn->lookup = NULL;
     switch (result->answer) {
     case IDEMPOTENCY_FREE: agentbreeder_turn_begin(turn, result->mark); break;
-    case IDEMPOTENCY_RUN: join(turn, result->run, result->seq); break;
+    case IDEMPOTENCY_RUN: turn_join(turn, result->run, result->seq); break;
     case IDEMPOTENCY_OTHER: refuse_other(turn); break;
     case IDEMPOTENCY_FAILED: turn_give_up(turn, failed); break;
     }
@@ -484,7 +316,7 @@ static bool read_request(struct turn *turn, struct err *e) {
 }
 
 /* Look the key up first, if there is one. */
-static void enter(struct turn *turn) {
+static void turn_enter(struct turn *turn) {
     if (!turn->key.len) {
         agentbreeder_turn_begin(turn, 0);
         return;
@@ -499,7 +331,7 @@ static void on_awake(const struct err *failed, void *ctx) {
     if (failed) {
         turn_give_up(turn, failed);
     } else {
-        enter(turn);
+        turn_enter(turn);
     }
 }
 
@@ -508,7 +340,7 @@ void turn_wake(struct turn *turn, const struct pending_answer *answer) {
     turn_watch(turn);
     turn->wake = dormant_wake_start(session_table_directory(turn_sessions(turn)), &filter,
                                     DORMANT_WAKE_MAX, route_loop(turn->call), on_awake, turn);
-    if (!turn->wake) enter(turn); /* the runs woke up meanwhile */
+    if (!turn->wake) turn_enter(turn); /* the runs woke up meanwhile */
 }
 
 static void begin_call(struct route_call *call, struct runtime_instance *instance,
@@ -518,18 +350,18 @@ static void begin_call(struct route_call *call, struct runtime_instance *instanc
     turn->mode = mode;
     turn->wire = wire;
     if (read_request(turn, &e)) {
-        enter(turn);
+        turn_enter(turn);
     } else {
         turn_give_up(turn, &e);
     }
 }
 
 void turn_invoke(struct route_call *call, void *ctx) {
-    begin_call(call, ctx, CLOSE_SINGLE, &invoke_wire);
+    begin_call(call, ctx, CLOSE_SINGLE, &turn_invoke_wire);
 }
 
 void turn_stream(struct route_call *call, void *ctx) {
-    begin_call(call, ctx, CLOSE_DONE, &stream_wire);
+    begin_call(call, ctx, CLOSE_DONE, &turn_stream_wire);
 }
 
 static bool read_resume(struct turn *turn, struct err *e) {
@@ -542,10 +374,10 @@ void turn_resume(struct route_call *call, void *ctx) {
     struct turn *turn = turn_new(call, ctx);
     struct err e;
     turn->mode = CLOSE_SINGLE;
-    turn->wire = &invoke_wire;
+    turn->wire = &turn_invoke_wire;
     turn->resumes = true;
     if (read_resume(turn, &e)) {
-        enter(turn);
+        turn_enter(turn);
     } else {
         turn_give_up(turn, &e);
     }

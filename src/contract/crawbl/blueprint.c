@@ -14,22 +14,22 @@ struct reading {
     struct err *e;
 };
 
-static bool too_large(struct err *e) {
+static bool blueprint_too_large(struct err *e) {
     return err_set(e, ERR_TOO_LARGE,
                    "the blueprint is larger than 1 MiB, or has more than %d agents",
                    BLUEPRINT_AGENTS_MAX);
 }
 
 /* An absent member and null are read as empty. */
-static bool read_text(struct reading *reading, struct json agent, const char *member,
-                      struct str *ret) {
+static bool blueprint_read_text(struct reading *reading, struct json agent, const char *member,
+                                struct str *ret) {
     struct json value = json_find(agent, str_from(member));
     *ret = STR_EMPTY;
     if (value.kind == JSON_NONE || value.kind == JSON_NULL) return true;
     if (value.kind != JSON_STRING)
         return err_set(reading->e, ERR_MALFORMED, "the blueprint's %s is %s, not a string",
                        member, json_kind_name(value.kind));
-    return json_str(value, reading->arena, ret) || too_large(reading->e);
+    return json_str(value, reading->arena, ret) || blueprint_too_large(reading->e);
 }
 
 /* --- tools -------------------------------------------------------------------------------- */
@@ -52,14 +52,14 @@ static bool read_tools(struct reading *reading, struct json list,
                        json_kind_name(list.kind));
     if (!count) return true;
     struct str *tools = arena_alloc(reading->arena, count * sizeof(*tools));
-    if (!tools) return too_large(reading->e);
+    if (!tools) return blueprint_too_large(reading->e);
     struct json_reader reader = json_enter(list);
     while (json_next_item(&reader, &item)) {
         if (item.kind != JSON_STRING)
             return err_set(reading->e, ERR_MALFORMED,
                            "the blueprint's allowed_tools hold %s, not a name",
                            json_kind_name(item.kind));
-        if (!json_str(item, reading->arena, &name)) return too_large(reading->e);
+        if (!json_str(item, reading->arena, &name)) return blueprint_too_large(reading->e);
         tools[agent->tool_count++] = known_name(name);
     }
     agent->tools = tools;
@@ -118,12 +118,13 @@ static bool read_agent(struct reading *reading, struct json from) {
     if (from.kind != JSON_OBJECT)
         return err_set(reading->e, ERR_MALFORMED, "an agent of the blueprint is %s",
                        json_kind_name(from.kind));
-    if (reading->count == BLUEPRINT_AGENTS_MAX) return too_large(reading->e);
-    if (!read_text(reading, from, "slug", &agent.slug) || !check_slug(reading, agent.slug) ||
-        !read_text(reading, from, "role", &role) ||
-        !read_text(reading, from, "system_prompt", &agent.prompt) ||
-        !read_text(reading, from, "description", &agent.description) ||
-        !read_text(reading, from, "model", &agent.model) ||
+    if (reading->count == BLUEPRINT_AGENTS_MAX) return blueprint_too_large(reading->e);
+    if (!blueprint_read_text(reading, from, "slug", &agent.slug) ||
+        !check_slug(reading, agent.slug) ||
+        !blueprint_read_text(reading, from, "role", &role) ||
+        !blueprint_read_text(reading, from, "system_prompt", &agent.prompt) ||
+        !blueprint_read_text(reading, from, "description", &agent.description) ||
+        !blueprint_read_text(reading, from, "model", &agent.model) ||
         !read_tools(reading, json_find(from, STR("allowed_tools")), &agent) ||
         !read_thinking(reading, json_find(from, STR("thinking")), &agent))
         return false;
@@ -161,9 +162,10 @@ bool blueprint_read(struct str text, struct str workspace, struct arena *arena,
     struct reading reading = {.arena = arena, .e = e};
     struct json document;
     struct str kept;
-    if (text.len > BLUEPRINT_MAX_BYTES || !arena_str(arena, text, &kept)) return too_large(e);
+    if (text.len > BLUEPRINT_MAX_BYTES || !arena_str(arena, text, &kept))
+        return blueprint_too_large(e);
     reading.agents = arena_alloc(arena, BLUEPRINT_AGENTS_MAX * sizeof(*reading.agents));
-    if (!reading.agents) return too_large(e);
+    if (!reading.agents) return blueprint_too_large(e);
     if (!json_read(kept, &document, e)) return err_add(e, "the blueprint");
     if (!check_workspace(&reading, document, workspace) ||
         !read_agents(&reading, json_find(document, STR("agents"))))

@@ -34,8 +34,8 @@ static void refuse_store(struct memory_call *memory, const struct err *why) {
             STR("memory: the store cannot do that now; try again later"));
 }
 
-static void reply(struct memory_call *memory, const struct pb_message *type,
-                  const void *message) {
+static void memory_reply(struct memory_call *memory, const struct pb_message *type,
+                         const void *message) {
     pb_encode(type, message, rpc_message_begin(memory->call));
     rpc_message_end(memory->call);
     rpc_end(memory->call, ERR_NONE, STR_EMPTY);
@@ -100,7 +100,7 @@ static void on_listed(const struct memory_answer *answer, const struct err *fail
         entries[i] = entry_of(&answer->entries[i], &times[2 * i]);
     struct crawbl_list_memories_response response = {.entries = entries,
                                                      .entries_count = answer->count};
-    reply(memory, &crawbl_list_memories_response_table, &response);
+    memory_reply(memory, &crawbl_list_memories_response_table, &response);
     free(times);
     free(entries);
 }
@@ -129,7 +129,7 @@ static void on_put(const struct memory_answer *answer, const struct err *failed,
     struct google_timestamp times[2];
     struct crawbl_memory_entry entry = entry_of(&answer->entries[0], times);
     struct crawbl_create_memory_response response = {.entry = &entry};
-    reply(memory, &crawbl_create_memory_response_table, &response);
+    memory_reply(memory, &crawbl_create_memory_response_table, &response);
 }
 
 static bool start_create(struct memory_call *memory, const void *message, struct err *e) {
@@ -160,7 +160,7 @@ static void on_removed(const struct memory_answer *answer, const struct err *fai
         return;
     }
     struct crawbl_delete_memory_response response = {0};
-    reply(memory, &crawbl_delete_memory_response_table, &response);
+    memory_reply(memory, &crawbl_delete_memory_response_table, &response);
 }
 
 static bool start_delete(struct memory_call *memory, const void *message, struct err *e) {

@@ -19,7 +19,7 @@ static void on_engine(struct engine *engine, void *ctx) {
     answer(engine, answer_ctx);
 }
 
-static void leave(struct contract_ask *head) {
+static void restored_turn_leave(struct contract_ask *head) {
     struct restored_turn *restored_turn = CONTAINER_OF(head, struct restored_turn, head);
     workspace_agents_leave(&restored_turn->ask);
     free(restored_turn);
@@ -30,8 +30,8 @@ struct engine *restored_turn_find(struct workspace_agents *workspace_agents,
                                   void *answer_ctx, struct contract_ask **ret_ask) {
     const struct mcp_caller caller = {name->user, name->workspace, name->session};
     struct restored_turn *restored_turn = MEM_NEW(struct restored_turn);
-    *restored_turn =
-        (struct restored_turn){.head = {leave}, .answer = answer, .ctx = answer_ctx};
+    *restored_turn = (struct restored_turn){
+        .head = {restored_turn_leave}, .answer = answer, .ctx = answer_ctx};
     struct engine *engine = workspace_agents_find(
         workspace_agents, &caller, &restored_turn->ask, on_engine, restored_turn);
     if (engine) {

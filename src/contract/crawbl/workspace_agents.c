@@ -105,7 +105,7 @@ static struct known *known_new(struct workspace_agents *workspace_agents,
 }
 
 /* At the limit, forget the least recently used workspace without a running fetch. */
-static void make_room(struct workspace_agents *workspace_agents) {
+static void workspace_agents_make_room(struct workspace_agents *workspace_agents) {
     if (map_count(workspace_agents->by_workspace) < WORKSPACE_AGENTS_MAX) return;
     for (struct list *link = workspace_agents->known.prev; link != &workspace_agents->known;
          link = link->prev) {
@@ -120,7 +120,7 @@ static struct known *known_get(struct workspace_agents *workspace_agents,
                                struct str workspace) {
     struct known *known = map_find(workspace_agents->by_workspace, workspace);
     if (!known) {
-        make_room(workspace_agents);
+        workspace_agents_make_room(workspace_agents);
         return known_new(workspace_agents, workspace);
     }
     list_remove(&known->link);

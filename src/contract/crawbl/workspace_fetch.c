@@ -48,7 +48,7 @@ static void on_listed(const struct err *failed, void *ctx) {
 
 /* --- the blueprint ------------------------------------------------------------------------ */
 
-static bool judge(struct workspace_fetch *fetch, const struct err *failed) {
+static bool workspace_fetch_judge(struct workspace_fetch *fetch, const struct err *failed) {
     struct err *e = &fetch->blueprint_failed;
     struct blueprint blueprint;
     if (failed)
@@ -77,7 +77,7 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     (void)stage;
     fetch->call = NULL;
     fetch->wants_agents = false;
-    if (!judge(fetch, failed)) buf_release(&fetch->blueprint);
+    if (!workspace_fetch_judge(fetch, failed)) buf_release(&fetch->blueprint);
     go_home_if_done(fetch);
 }
 

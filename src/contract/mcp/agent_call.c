@@ -129,8 +129,8 @@ struct agent_call *agent_call_new(struct toolserver_call *call, struct mcp_insta
 
 /* --- progress ----------------------------------------------------------------------------- */
 
-static void report(struct agent_call *agent_call, const char *kind, struct str agent,
-                   struct str message) {
+static void agent_call_report(struct agent_call *agent_call, const char *kind, struct str agent,
+                              struct str message) {
     struct buf meta;
     if (agent_call->seq <= agent_call->after_seq) return;
     buf_init(&meta, 4 * KIB);
@@ -156,7 +156,8 @@ static void report_tool(struct agent_call *agent_call, const struct event *event
         buf_append(&text, event->tool_result.error ? STR("the tool failed")
                                                    : STR("the tool answered"));
     }
-    report(agent_call, begins ? "tool_call" : "tool_result", event->agent, buf_str(&text));
+    agent_call_report(agent_call, begins ? "tool_call" : "tool_result", event->agent,
+                      buf_str(&text));
     buf_done(&text);
 }
 
@@ -176,15 +177,16 @@ static void take_started(struct agent_call *agent_call, const struct event *even
     toolserver_call_resumed(agent_call->call);
 }
 
-static void project(const struct event *event, enum close_frame frame, void *ctx) {
+static void agent_call_project(const struct event *event, enum close_frame frame, void *ctx) {
     struct agent_call *agent_call = ctx;
     (void)frame;
     agent_call->seq = event->seq;
     if (event->kind == EVENT_STARTED) take_started(agent_call, event);
     if (agent_call->follow && !agent_call->known) return;
-    if (event->kind == EVENT_TEXT) report(agent_call, "text", event->agent, event->text.text);
+    if (event->kind == EVENT_TEXT)
+        agent_call_report(agent_call, "text", event->agent, event->text.text);
     if (event->kind == EVENT_STEP)
-        report(agent_call, "step", event->agent, event->step.description);
+        agent_call_report(agent_call, "step", event->agent, event->step.description);
     if (event->kind == EVENT_TOOL_CALL || event->kind == EVENT_TOOL_RESULT)
         report_tool(agent_call, event);
 }
@@ -201,12 +203,12 @@ static void project_texts(struct str texts, size_t count, void *ctx) {
         if (agent_call->seq > agent_call->after_seq) buf_append(&joined, text);
     }
     if (joined.len && (!agent_call->follow || agent_call->known))
-        report(agent_call, "text", agent, buf_str(&joined));
+        agent_call_report(agent_call, "text", agent, buf_str(&joined));
     buf_done(&joined);
 }
 
 /* A question that the client has seen and that was answered since ends nothing. */
-static enum stream_verdict judge(const struct event *event, void *ctx) {
+static enum stream_verdict agent_call_judge(const struct event *event, void *ctx) {
     const struct agent_call *agent_call = ctx;
     bool foreign = agent_call->follow && !agent_call->known && event->seq > 1;
     if (foreign) return STREAM_FAILS;
@@ -218,15 +220,15 @@ static struct route_call *route_of(void *ctx) {
     return toolserver_call_route(((struct agent_call *)ctx)->call);
 }
 
-static size_t queued(void *ctx) {
+static size_t agent_call_queued(void *ctx) {
     return route_queued(route_of(ctx));
 }
 
-static void wake_at(size_t low, void *ctx) {
+static void agent_call_wake_at(size_t low, void *ctx) {
     route_wake_at(route_of(ctx), low);
 }
 
-static uint64_t stalled_ms(void *ctx) {
+static uint64_t agent_call_stalled_ms(void *ctx) {
     return route_stalled_ms(route_of(ctx));
 }
 
@@ -270,8 +272,8 @@ void agent_call_refuse(struct agent_call *agent_call) {
     agent_call_free(agent_call);
 }
 
-static void ended(struct close_ending ending, enum close_cause cause, const struct event *last,
-                  void *ctx) {
+static void agent_call_ended(struct close_ending ending, enum close_cause cause,
+                             const struct event *last, void *ctx) {
     struct agent_call *agent_call = ctx;
     struct buf result;
     (void)ending;
@@ -293,14 +295,14 @@ static void ended(struct close_ending ending, enum close_cause cause, const stru
 }
 
 const struct stream_wire agent_call_wire = {
-    .judge = judge,
-    .project = project,
+    .judge = agent_call_judge,
+    .project = agent_call_project,
     .project_texts = project_texts,
-    .queued = queued,
-    .wake_at = wake_at,
-    .stalled_ms = stalled_ms,
+    .queued = agent_call_queued,
+    .wake_at = agent_call_wake_at,
+    .stalled_ms = agent_call_stalled_ms,
     .heartbeat = heartbeat,
-    .ended = ended,
+    .ended = agent_call_ended,
 };
 
 /* --- reading ------------------------------------------------------------------------------ */

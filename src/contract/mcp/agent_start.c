@@ -119,7 +119,7 @@ static bool may_answer(const struct agent_call *agent_call) {
     return own;
 }
 
-static void settle(struct agent_call *agent_call) {
+static void agent_start_settle(struct agent_call *agent_call) {
     struct err e = {.code = ERR_NONE};
     struct words words = {agent_call->message, &e};
     struct pending_answer answer = answer_of(agent_call);
@@ -152,7 +152,7 @@ void agent_call_begin(struct agent_call *agent_call) {
                  (agent_call->approval_run ||
                   session_has_pending(agent_call_sessions(agent_call), &agent_call->name));
     if (waits) {
-        settle(agent_call);
+        agent_start_settle(agent_call);
     } else {
         start_run(agent_call);
     }

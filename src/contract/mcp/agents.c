@@ -15,7 +15,7 @@
 
 #define ANNOTATIONS "{\"readOnlyHint\":false,\"idempotentHint\":false,\"openWorldHint\":true}"
 
-static bool describe(const struct agent *agent, struct arena *arena, struct str *ret) {
+static bool agents_describe(const struct agent *agent, struct arena *arena, struct str *ret) {
     struct buf text;
     if (agent->description.len) return arena_str(arena, agent->description, ret);
     buf_init(&text, 4 * KIB);
@@ -41,7 +41,7 @@ static bool agents_at(size_t index, const struct toolserver_caller *caller, stru
                                    .lasts = true};
     struct str schema = agent_call_schema(agent);
     if (!arena_str(arena, agent->slug, &tool.name) ||
-        !describe(agent, arena, &tool.description) ||
+        !agents_describe(agent, arena, &tool.description) ||
         (schema.len && !arena_str(arena, schema, &tool.output_schema)))
         return false;
     *ret = tool;

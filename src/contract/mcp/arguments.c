@@ -2,8 +2,8 @@
 #include "base/id.h"
 #include "contract/mcp/agent_call.h"
 
-static bool read_text(struct json arguments, const char *key, struct arena *arena,
-                      struct str *ret, struct err *e) {
+static bool arguments_read_text(struct json arguments, const char *key, struct arena *arena,
+                                struct str *ret, struct err *e) {
     struct json value = json_find(arguments, str_from(key));
     *ret = STR_EMPTY;
     if (value.kind == JSON_NONE || value.kind == JSON_NULL) return true;
@@ -46,9 +46,9 @@ bool agent_call_read(struct json arguments, struct arena *arena, struct agent_ca
                      struct err *e) {
     struct str approval = STR_EMPTY;
     if (!check_keys(arguments, e) ||
-        !read_text(arguments, "message", arena, &ret->message, e) ||
-        !read_text(arguments, "session", arena, &ret->name.session, e) ||
-        !read_text(arguments, "approval", arena, &approval, e))
+        !arguments_read_text(arguments, "message", arena, &ret->message, e) ||
+        !arguments_read_text(arguments, "session", arena, &ret->name.session, e) ||
+        !arguments_read_text(arguments, "approval", arena, &approval, e))
         return false;
     if (ret->message.len == 0)
         return err_set(e, ERR_INVALID_ARGUMENT,

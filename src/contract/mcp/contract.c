@@ -110,7 +110,8 @@ typedef void served_fn(struct toolserver *server, struct route_call *call,
                        const struct toolserver_caller *caller);
 
 /* Ask again when the body has arrived: keys may have changed, or the stop may have begun. */
-static void enter(struct route_call *call, struct mcp_instance *instance, served_fn *serve) {
+static void contract_enter(struct route_call *call, struct mcp_instance *instance,
+                           served_fn *serve) {
     struct contract_caller found;
     struct route_failure failure;
     if (is_shut(call, instance, &failure) ||
@@ -127,15 +128,15 @@ static void enter(struct route_call *call, struct mcp_instance *instance, served
 }
 
 static void post(struct route_call *call, void *ctx) {
-    enter(call, ctx, toolserver_post);
+    contract_enter(call, ctx, toolserver_post);
 }
 
 static void get(struct route_call *call, void *ctx) {
-    enter(call, ctx, toolserver_get);
+    contract_enter(call, ctx, toolserver_get);
 }
 
 static void delete (struct route_call *call, void *ctx) {
-    enter(call, ctx, toolserver_delete);
+    contract_enter(call, ctx, toolserver_delete);
 }
 
 static const struct route rows[] = {

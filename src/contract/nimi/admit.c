@@ -293,7 +293,7 @@ static bool connector_may_be_used(struct steps *at, struct fault *fault) {
 
 /* --- step 7: where it goes (step 8 is for inline endpoints) ------------------------------- */
 
-static bool connector_goes_to_a_safe_place(struct steps *at, struct fault *fault) {
+static bool connector_endpoint_is_safe(struct steps *at, struct fault *fault) {
     const struct nimi_connector *connector = at->found.connector;
     if (!connector || connector->endpoint.len == 0) return true; /* the vendor's own endpoint */
     return endpoint_is_safe(connector->endpoint, at->settings->allow_loopback
@@ -423,7 +423,7 @@ static step_fn *const chain[] = {
     subject_is_there,
     connector_exists,
     connector_may_be_used,
-    connector_goes_to_a_safe_place,
+    connector_endpoint_is_safe,
     model_is_one,
     local_model_is_there,
     model_can_do_it,
@@ -431,17 +431,9 @@ static step_fn *const chain[] = {
 
 /* The steps of a conversation: its messages come later. */
 static step_fn *const session_chain[] = {
-    has_head,
-    extensions_are_known,
-    app_is_clear,
-    key_source_is_clear,
-    subject_is_there,
-    connector_exists,
-    connector_may_be_used,
-    connector_goes_to_a_safe_place,
-    model_is_one,
-    local_model_is_there,
-    model_can_do_it,
+    has_head,         extensions_are_known, app_is_clear,          key_source_is_clear,
+    subject_is_there, connector_exists,     connector_may_be_used, connector_endpoint_is_safe,
+    model_is_one,     local_model_is_there, model_can_do_it,
 };
 
 /* The steps that only look for the model. */
@@ -449,8 +441,8 @@ static step_fn *const model_chain[] = {
     app_is_clear,          key_source_is_clear, subject_is_there,    connector_exists,
     connector_may_be_used, model_is_one,        local_model_is_there};
 
-static bool climb(struct steps *at, step_fn *const *steps, size_t count, struct admission *ret,
-                  struct fault *fault) {
+static bool take_steps(struct steps *at, step_fn *const *steps, size_t count,
+                       struct admission *ret, struct fault *fault) {
     for (size_t i = 0; i < count; i++) {
         if (!steps[i](at, fault)) return false;
     }
@@ -463,7 +455,7 @@ bool admit_scenario(const struct nimi_settings *settings, const struct envelope 
                     const struct scenario *asked, enum admit_by by, struct admission *ret,
                     struct fault *fault) {
     struct steps at = {.settings = settings, .envelope = envelope, .asked = asked, .by = by};
-    return climb(&at, chain, ARRAY_LEN(chain), ret, fault);
+    return take_steps(&at, chain, ARRAY_LEN(chain), ret, fault);
 }
 
 bool admit_model(const struct nimi_settings *settings, const struct envelope *envelope,
@@ -471,7 +463,7 @@ bool admit_model(const struct nimi_settings *settings, const struct envelope *en
                  struct admission *ret, struct fault *fault) {
     const struct scenario asked = {.head = head, .scenario_type = scenario_type};
     struct steps at = {.settings = settings, .envelope = envelope, .asked = &asked};
-    return climb(&at, model_chain, ARRAY_LEN(model_chain), ret, fault);
+    return take_steps(&at, model_chain, ARRAY_LEN(model_chain), ret, fault);
 }
 
 bool admit_session(const struct nimi_settings *settings, const struct envelope *envelope,
@@ -483,5 +475,5 @@ bool admit_session(const struct nimi_settings *settings, const struct envelope *
                                    .extensions = extensions,
                                    .extension_count = extension_count};
     struct steps at = {.settings = settings, .envelope = envelope, .asked = &asked};
-    return climb(&at, session_chain, ARRAY_LEN(session_chain), ret, fault);
+    return take_steps(&at, session_chain, ARRAY_LEN(session_chain), ret, fault);
 }

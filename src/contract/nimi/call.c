@@ -197,7 +197,7 @@ enum reply_found nimi_once(struct nimi_call *call, const uint8_t *print, struct 
                         clock_mono_ms(), stored);
 }
 
-static void hand_over(struct nimi_call *call, const void *request, struct arena *arena) {
+static void call_hand_over(struct nimi_call *call, const void *request, struct arena *arena) {
     bool once = call->row->facts & NIMI_ONCE && call->envelope.idempotency_key.len;
     if (call->work) {
         call->work->message(request, arena, call->work_ctx);
@@ -226,7 +226,7 @@ static void take_message(struct nimi_call *call, struct lent message) {
                !(bearer_bind(call, request, &fault) && grant_use_bind(call, request, &fault))) {
         nimi_refuse(call, &fault);
     } else {
-        hand_over(call, request, arena);
+        call_hand_over(call, request, arena);
     }
     arena_free(arena);
 }
@@ -283,7 +283,7 @@ static void note_host(struct nimi_call *call) {
 }
 
 /* Pass the interceptors that are left, until one refuses the call or lets it wait. */
-static void pass(struct nimi_call *call) {
+static void call_pass(struct nimi_call *call) {
     struct fault fault = {.reason = 0};
     while (call->passed < ARRAY_LEN(interceptors)) {
         if (!interceptors[call->passed++].enter(call, &fault)) {
@@ -296,7 +296,7 @@ static void pass(struct nimi_call *call) {
 }
 
 void nimi_resume(struct nimi_call *call, const struct buf *message, bool half_closed) {
-    pass(call);
+    call_pass(call);
     if (!call->over && message) take_message(call, lent_of(buf_str(message)));
     if (half_closed) take_end(call);
 }
@@ -312,7 +312,7 @@ static void *on_open(struct rpc_call *rpc, void *service_ctx) {
     note_host(call);
     call->peer = rpc_keep(rpc, fetch_host(exchange_peer(rpc_exchange(rpc))));
     call->opened_ms = loop_now_ms(call->loop);
-    pass(call);
+    call_pass(call);
     return call;
 }
 

@@ -2,11 +2,15 @@
 
 #include "base/mem.h"
 
+static const struct nimi_work no_work = {.closed = NULL};
+
 /* The call is over, or its caller has left; the store answers the work all the same. */
 static void on_call_over(void *ctx) {
     struct kept_call *kept = ctx;
+    kept->call->work = &no_work; /* the work may end now, before the call's last callback */
     kept->call = NULL;
     if (kept->search) bank_give_up(kept->search);
+    if (kept->left) kept->left(kept);
 }
 
 static void on_call_cancelled(enum close_cause why, void *ctx) {
@@ -15,7 +19,6 @@ static void on_call_cancelled(enum close_cause why, void *ctx) {
 }
 
 static const struct nimi_work hold = {.cancelled = on_call_cancelled, .closed = on_call_over};
-static const struct nimi_work no_work = {.closed = NULL};
 
 bool kept_call_begin(struct kept_call *kept, struct nimi_call *call, enum event_log_kind kind,
                      struct str app, struct str subject, struct str name) {
@@ -52,7 +55,7 @@ struct nimi_call *kept_call_answered(struct kept_call *kept, const struct err *f
                                      bool wrote) {
     kept->search = NULL;
     if (wrote || (failed && failed->code == ERR_OUTCOME_UNKNOWN))
-        log_topics_tell(kept->topics, &kept->log);
+        log_topics_report(kept->topics, &kept->log);
     if (!kept->call || kept->call->over) return NULL;
     if (!failed) return kept->call;
     owner_refuse(kept->call, failed);

@@ -25,6 +25,9 @@ struct kept_call {
     struct event_log_key log; /* of the events; its owner is whose the request is */
     struct buf texts;         /* owns those of `log` */
     struct bank_ask *search;  /* is given up when the call is over; NULL: none */
+    /* Before the store has it: called when the call is over, to end the work. NULL: nothing is
+     * under way. */
+    void (*left)(struct kept_call *kept);
 };
 
 /* Take over the call. `app` and `subject` are those that the request names, `name` is that of the

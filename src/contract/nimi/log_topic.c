@@ -157,7 +157,7 @@ static void log_topic_wake(struct log_topic *source, bool closing) {
 
 /* --- the table ---------------------------------------------------------------------------- */
 
-void log_topics_tell(struct log_topics *topics, const struct event_log_key *key) {
+void log_topics_report(struct log_topics *topics, const struct event_log_key *key) {
     struct buf name;
     buf_init(&name, KEY_MAX_BYTES);
     put_name(&name, key);

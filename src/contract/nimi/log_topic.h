@@ -46,7 +46,7 @@ struct log_topics *log_topics_ref(struct log_topics *topics);
 void log_topics_unref(struct log_topics *topics); /* NULL is fine */
 
 /* Something was appended to this log, and is committed. */
-void log_topics_tell(struct log_topics *topics, const struct event_log_key *key);
+void log_topics_report(struct log_topics *topics, const struct event_log_key *key);
 
 struct log_topic;
 

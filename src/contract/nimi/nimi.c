@@ -40,6 +40,7 @@ struct nimi_runtime {
     struct realtime_table *realtime;
     struct downloads *downloads;
     struct log_topics *logs;
+    struct embed_turn embed_turn;
 };
 
 /* Enough for a minute of samples, and for each provider. */
@@ -86,6 +87,7 @@ struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
     runtime->realtime = realtime_table_new();
     runtime->downloads = downloads_new();
     runtime->logs = log_topics_new();
+    embed_turn_init(&runtime->embed_turn);
     return runtime;
 }
 
@@ -103,6 +105,7 @@ void nimi_runtime_free(struct nimi_runtime *runtime) {
     realtime_table_free(runtime->realtime);
     downloads_free(runtime->downloads);
     log_topics_unref(runtime->logs);
+    embed_turn_done(&runtime->embed_turn);
     topic_unref(runtime->health.runtime);
     topic_unref(runtime->health.providers);
     pthread_mutex_destroy(&runtime->health.lock);
@@ -149,9 +152,9 @@ static bool probed_differs(const struct nimi_probed *one, const struct nimi_prob
 }
 
 /* Publish the ones that are not among `before`. */
-static void tell_of_probed(struct nimi_runtime *runtime, const struct nimi_probed *probed,
-                           size_t count, const struct nimi_probed *before,
-                           size_t before_count) {
+static void report_of_probed(struct nimi_runtime *runtime, const struct nimi_probed *probed,
+                             size_t count, const struct nimi_probed *before,
+                             size_t before_count) {
     for (size_t i = 0; i < count; i++) {
         bool known = false;
         for (size_t j = 0; j < before_count && !known; j++)
@@ -180,7 +183,7 @@ bool nimi_runtime_probed(struct nimi_runtime *runtime, const struct nimi_probed 
     }
     bool moved = runtime->state != before;
     pthread_mutex_unlock(&runtime->lock);
-    tell_of_probed(runtime, probed, count, probed_before, count_before);
+    report_of_probed(runtime, probed, count, probed_before, count_before);
     if (moved) health_publish(runtime);
     return moved;
 }
@@ -230,6 +233,10 @@ struct log_topics *nimi_runtime_logs(struct nimi_runtime *runtime) {
     return runtime->logs;
 }
 
+struct embed_turn *nimi_runtime_embed_turn(struct nimi_runtime *runtime) {
+    return &runtime->embed_turn;
+}
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime) {
     return runtime->scheduler;
 }
@@ -272,6 +279,7 @@ void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settin
     list_init(&instance->realtime);
     list_init(&instance->downloads);
     pruner_init(&instance->pruner, host->loop);
+    embedder_init(&instance->embedder, instance);
     health_beat_init(instance);
     grant_uses_init(instance);
     account_share_init(instance);
@@ -283,6 +291,7 @@ void nimi_instance_serving(struct nimi_instance *instance) {
     downloads_load(instance->runtime->downloads, instance);
     pruner_start(&instance->pruner, store);
     bank_pruner_start(&instance->bank_pruner, instance->host->loop, store);
+    embedder_start(&instance->embedder, store);
 }
 
 void nimi_instance_stopping(struct nimi_instance *instance) {
@@ -291,6 +300,7 @@ void nimi_instance_stopping(struct nimi_instance *instance) {
     downloads_leave(instance);
     pruner_stop(&instance->pruner);
     bank_pruner_stop(&instance->bank_pruner);
+    embedder_stop(&instance->embedder);
 }
 
 void nimi_instance_leave(struct nimi_instance *instance) {
@@ -310,6 +320,7 @@ void nimi_instance_done(struct nimi_instance *instance) {
            list_empty(&instance->realtime) && list_empty(&instance->downloads));
     pruner_stop(&instance->pruner);
     bank_pruner_stop(&instance->bank_pruner);
+    embedder_stop(&instance->embedder);
     nimi_methods_free(instance->methods);
     account_share_leave(instance);
     health_beat_stop(instance);

@@ -19,6 +19,7 @@
 #include "contract/nimi/lifecycle.h"
 #include "contract/nimi/log_topic.h"
 #include "contract/nimi/memory/bank_pruner.h"
+#include "contract/nimi/memory/embedder.h"
 #include "contract/nimi/replies.h"
 #include "contract/nimi/scheduler.h"
 #include "contract/nimi/upload/pruner.h"
@@ -152,6 +153,9 @@ struct downloads *nimi_runtime_downloads(struct nimi_runtime *runtime);
 /* Events of memory and agents, for those who subscribe to them. */
 struct log_topics *nimi_runtime_logs(struct nimi_runtime *runtime);
 
+/* Which loop makes the vectors of memory banks. */
+struct embed_turn *nimi_runtime_embed_turn(struct nimi_runtime *runtime);
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
 struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* for uploads */
 struct scheduler *nimi_runtime_workflows(struct nimi_runtime *runtime);
@@ -202,8 +206,9 @@ struct nimi_instance {
     struct list realtime;  /* sessions whose home this is: realtime/session.h */
     struct pruner pruner;  /* deletes expired uploads */
     struct bank_pruner bank_pruner;
-    struct timer grant_uses; /* while a stream lasts that brought a grant: grant/use.h */
-    struct timer beat;       /* while someone watches the runtime's health: watch.h */
+    struct embedder embedder; /* makes the vectors of memory banks */
+    struct timer grant_uses;  /* while a stream lasts that brought a grant: grant/use.h */
+    struct timer beat;        /* while someone watches the runtime's health: watch.h */
 };
 
 void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settings *settings,

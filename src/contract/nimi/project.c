@@ -86,8 +86,8 @@ static void send_usage(struct projection *projection) {
 
 typedef void send_fn(struct projection *projection, struct str piece);
 
-static void gather(struct projection *projection, struct pieces *pieces, struct str text,
-                   send_fn *send_piece) {
+static void project_gather(struct projection *projection, struct pieces *pieces,
+                           struct str text, send_fn *send_piece) {
     pieces_put(pieces, text);
     for (struct str piece; (piece = pieces_ready(pieces)).len;) {
         send_piece(projection, piece);
@@ -190,10 +190,13 @@ void projection_send(struct projection *projection, const struct event *event) {
     }
     switch (event->kind) {
     case EVENT_STARTED: send_started(projection); break;
-    case EVENT_TEXT: gather(projection, &projection->text, event->text.text, send_text); break;
+    case EVENT_TEXT:
+        project_gather(projection, &projection->text, event->text.text, send_text);
+        break;
     case EVENT_THINKING:
         if (projection->shows_thinking)
-            gather(projection, &projection->thinking, event->thinking.text, send_thinking);
+            project_gather(projection, &projection->thinking, event->thinking.text,
+                           send_thinking);
         break;
     case EVENT_AUDIO: send_audio(projection, event->audio.type, event->audio.bytes); break;
     case EVENT_USAGE:

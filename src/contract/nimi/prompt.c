@@ -8,7 +8,7 @@
 
 #define PROMPT_MAX_BYTES (16 * MIB)
 
-static bool too_large(struct fault *fault) {
+static bool prompt_too_large(struct fault *fault) {
     return fault_set(fault, NIMI_AI_INPUT_INVALID,
                      "the request is longer than a call may hold");
 }
@@ -66,7 +66,7 @@ static bool put_artifact(struct reading *reading, size_t part,
                            "an artifact is referred to by the artifact_id that UploadArtifact "
                            "answered");
     if (!arena_str(reading->arena, from->artifact_id, &artifact->id))
-        return too_large(reading->fault);
+        return prompt_too_large(reading->fault);
     reading->prompt->artifact_count++;
     put_reference(&reading->writer, artifact->id);
     return true;
@@ -115,7 +115,8 @@ static bool read_content(struct reading *reading, struct message *message) {
     struct arena *arena = reading->arena;
     message->parts = STR_EMPTY;
     if (from->parts_count == 0)
-        return arena_str(arena, from->content, &message->text) || too_large(reading->fault);
+        return arena_str(arena, from->content, &message->text) ||
+               prompt_too_large(reading->fault);
     buf_init(&reading->text, PROMPT_MAX_BYTES);
     buf_init(&reading->parts, PROMPT_MAX_BYTES);
     reading->writer = json_writer(&reading->parts);
@@ -125,7 +126,7 @@ static bool read_content(struct reading *reading, struct message *message) {
             buf_ok(&reading->text) && buf_ok(&reading->parts) &&
             arena_str(arena, buf_str(&reading->text), &message->text) &&
             (!reading->pictures || arena_str(arena, buf_str(&reading->parts), &message->parts));
-        if (!fine) too_large(reading->fault);
+        if (!fine) prompt_too_large(reading->fault);
     }
     buf_done(&reading->text);
     buf_done(&reading->parts);
@@ -184,7 +185,8 @@ static bool add_message(struct reading *reading, struct message *messages) {
                          reading->index, STR_ARG(str_head(reading->from->role, 40)));
     if (!read_content(reading, message)) return false;
     if (message->role == MESSAGE_SYSTEM && request->message_count == 0)
-        return add_system(reading->arena, message->text, &request->system) || too_large(fault);
+        return add_system(reading->arena, message->text, &request->system) ||
+               prompt_too_large(fault);
     if (message->text.len == 0 && message->parts.len == 0) return true;
     if (message->role == MESSAGE_USER) {
         request->turn_start = request->message_count;
@@ -244,7 +246,7 @@ bool prompt_build(const struct nimi_text_generate_scenario_spec *spec, struct st
     if (!messages || !ret->artifacts ||
         !arena_str(arena, spec->system_prompt, &request->system) ||
         !arena_str(arena, model, &request->model))
-        return too_large(fault);
+        return prompt_too_large(fault);
     request->messages = messages;
     if (!add_messages(spec, arena, messages, ret, fault)) return false;
     set_options(spec, &ret->options);
@@ -282,14 +284,14 @@ bool prompt_attach(const struct prompt_artifact *artifact, struct str media_type
     struct str type = str_head(media_type, str_find_byte(media_type, ';'));
     bool fine = false;
     if (!buf_ok(&data)) {
-        too_large(fault);
+        prompt_too_large(fault);
     } else if (!replace(message->parts, buf_str(&reference), type, buf_str(&data), &parts,
                         &e)) {
         fault_set(fault, NIMI_AI_MODALITY_NOT_SUPPORTED, "the artifact '" STR_FMT "': %s",
                   STR_ARG(str_head(artifact->id, 80)), e.text);
     } else {
         fine = buf_ok(&parts) && arena_str(arena, buf_str(&parts), &message->parts);
-        if (!fine) too_large(fault);
+        if (!fine) prompt_too_large(fault);
     }
     buf_done(&reference);
     buf_done(&data);

@@ -145,14 +145,14 @@ static const struct reason reasons[] = {
     /* clang-format on */
 };
 
-static int compare(const void *key, const void *row) {
+static int reason_compare(const void *key, const void *row) {
     int number = *(const int *)key, other = ((const struct reason *)row)->number;
     return number < other ? -1 : number > other;
 }
 
 const struct reason *reason_get(int number) {
     const struct reason *reason =
-        bsearch(&number, reasons, ARRAY_LEN(reasons), sizeof(reasons[0]), compare);
+        bsearch(&number, reasons, ARRAY_LEN(reasons), sizeof(reasons[0]), reason_compare);
     return reason ? reason : &reasons[0];
 }
 

@@ -92,7 +92,7 @@ enum reply_found replies_find(struct replies *replies, struct str key, const uin
     return found;
 }
 
-static struct str put(char **at, struct str text) {
+static struct str replies_put(char **at, struct str text) {
     struct str here = {*at, text.len};
     if (text.len) memcpy(*at, text.at, text.len);
     *at += text.len;
@@ -105,8 +105,8 @@ void replies_keep(struct replies *replies, struct str key, const uint8_t *digest
     if (bytes > replies->bytes_max || replies->count_max == 0) return;
     struct entry *entry = mem_zero(1, sizeof(struct entry) + bytes);
     char *at = entry->bytes;
-    entry->key = put(&at, key);
-    entry->reply = put(&at, reply);
+    entry->key = replies_put(&at, key);
+    entry->reply = replies_put(&at, reply);
     entry->until_ms = now_ms + REPLIES_KEPT_MS;
     memcpy(entry->digest, digest, REPLIES_DIGEST_BYTES);
     list_init(&entry->link);
@@ -175,15 +175,15 @@ static struct reply_making *making_new(struct replies *replies,
     char *at = making->bytes;
     making->replies = replies;
     making->loop = question->loop;
-    making->key = put(&at, question->key);
+    making->key = replies_put(&at, question->key);
     memcpy(making->digest, question->digest, REPLIES_DIGEST_BYTES);
     list_init(&making->asks);
     map_put(replies->makings, making->key, making);
     return making;
 }
 
-static struct reply_ask *join(struct reply_making *making,
-                              const struct reply_question *question) {
+static struct reply_ask *replies_join(struct reply_making *making,
+                                      const struct reply_question *question) {
     struct reply_ask *ask = MEM_NEW(struct reply_ask);
     ask->replies = making->replies;
     ask->making = making;
@@ -201,7 +201,7 @@ static enum reply_found find_made_now(struct replies *replies,
     enum reply_found found = making ? REPLY_WAITS : REPLY_NEW;
     if (making && !same(making->digest, question->digest)) return REPLY_CONFLICT;
     if (!making) making = making_new(replies, question);
-    *ret = join(making, question);
+    *ret = replies_join(making, question);
     return found;
 }
 
@@ -272,7 +272,7 @@ static struct answer *answer_new(const struct write_outcome *outcome) {
     struct answer *answer = mem_zero(1, sizeof(struct answer) + outcome->reply.len);
     char *at = answer->bytes;
     answer->outcome = *outcome;
-    answer->outcome.reply = put(&at, outcome->reply);
+    answer->outcome.reply = replies_put(&at, outcome->reply);
     if (outcome->fault) {
         answer->fault = *outcome->fault;
         answer->outcome.fault = &answer->fault;
@@ -294,7 +294,7 @@ static void on_made(void *mail_ctx) {
 }
 
 /* Called with the lock held: post a mail to each asker. */
-static void tell_all(struct reply_making *making, struct answer *answer) {
+static void report_all(struct reply_making *making, struct answer *answer) {
     LIST_EACH(&making->asks, link) {
         struct reply_ask *ask = CONTAINER_OF(link, struct reply_ask, link);
         list_remove(&ask->link);
@@ -314,7 +314,7 @@ void replies_made(struct reply_making *making, const struct write_outcome *outco
         replies_keep(replies, making->key, making->digest, now_ms, outcome->reply);
     pthread_mutex_lock(&replies->lock);
     if (!list_empty(&making->asks)) map_remove(replies->makings, making->key);
-    tell_all(making, answer);
+    report_all(making, answer);
     bool unread = answer->readers == 0;
     bool posted = making->posted;
     making->made = true;

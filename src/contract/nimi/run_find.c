@@ -37,7 +37,7 @@ void run_find_free(struct run_find *find) {
     if (!find->loading) free(find);
 }
 
-static void run_find_tell(struct run_find *find, const struct err *failed) {
+static void run_find_report(struct run_find *find, const struct err *failed) {
     run_found_fn *on_found = find->options.on_found;
     void *ctx = find->options.ctx;
     free(find);
@@ -62,7 +62,7 @@ static bool read_live(struct run_find *find) {
     return opened;
 }
 
-static void look(void *ctx);
+static void run_find_look(void *ctx);
 
 static void run_find_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
     struct run_find *find = ctx;
@@ -78,9 +78,9 @@ static void run_find_on_loaded(struct store_load *load, const struct err *failed
     bool whole = !failed && run_fold_sections(kind, fold, load->sections, load->section_count);
     arena_free(load->arena);
     if (whole && !kind->done(fold) && kind->seq(fold) > before) {
-        look(find);
+        run_find_look(find);
     } else {
-        run_find_tell(find, failed);
+        run_find_report(find, failed);
     }
 }
 
@@ -96,11 +96,11 @@ static void read_store(struct run_find *find, struct store *store) {
     store_load(store, &find->load);
 }
 
-static void look(void *ctx) {
+static void run_find_look(void *ctx) {
     struct run_find *find = ctx;
     struct store *store = session_table_store(find->options.sessions);
     if (!find->options.run || read_live(find) || !store) {
-        run_find_tell(find, NULL);
+        run_find_report(find, NULL);
     } else {
         read_store(find, store);
     }
@@ -109,7 +109,7 @@ static void look(void *ctx) {
 struct run_find *run_find_new(const struct run_find_options *options) {
     struct run_find *find = MEM_NEW(struct run_find);
     find->options = *options;
-    task_init(&find->look, look, find);
+    task_init(&find->look, run_find_look, find);
     loop_defer(options->loop, &find->look);
     return find;
 }

@@ -28,8 +28,8 @@ static const struct media_voice *voices_of(struct media *media, struct str model
 
 /* --- describing a voice ------------------------------------------------------------------- */
 
-static struct nimi_voice_preset_descriptor describe(const struct media_voice *voice,
-                                                    struct arena *arena) {
+static struct nimi_voice_preset_descriptor voices_describe(const struct media_voice *voice,
+                                                           struct arena *arena) {
     struct nimi_voice_preset_descriptor said = {
         .voice_id = voice->id,
         .name = voice->name.len ? voice->name : voice->id,
@@ -83,7 +83,7 @@ void voices_list(struct nimi_call *call, const void *request, struct arena *aren
         nimi_end(call, ERR_RESOURCE_EXHAUSTED, STR("these are too many voices for one reply"));
         return;
     }
-    for (size_t i = 0; i < count; i++) said[i] = describe(&voices[i], arena);
+    for (size_t i = 0; i < count; i++) said[i] = voices_describe(&voices[i], arena);
     say_headers(call, found.connector, voices, count);
     nimi_reply(call, &nimi_list_preset_voices_response_table,
                &(struct nimi_list_preset_voices_response){.voices = said,

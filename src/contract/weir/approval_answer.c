@@ -182,11 +182,11 @@ static enum pending_found give_if_live(struct api_request *request,
     return found;
 }
 
-static void tell_found(enum pending_found found, struct api_request *request,
-                       struct api_instance *instance, const struct api_late *late, uint64_t run,
-                       uint64_t seq, const struct verdict *verdict) {
+static void report_found(enum pending_found found, struct api_request *request,
+                         struct api_instance *instance, const struct api_late *late,
+                         uint64_t run, uint64_t seq, const struct verdict *verdict) {
     switch (found) {
-    case PENDING_TAKEN: approval_tell_taken(request->call, run, seq, STR("running")); break;
+    case PENDING_TAKEN: approval_report_taken(request->call, run, seq, STR("running")); break;
     case PENDING_REFUSED:
     case PENDING_UNDECIDED: api_request_refuse(request, 422, "%s", verdict->why.text); break;
     case PENDING_SEVERAL:
@@ -210,8 +210,8 @@ static void on_answering_awake(const struct err *failed, void *ctx) {
     if (take_verdict(request, lent_of(body), &verdict)) {
         enum pending_found found = give_if_live(request, answering->instance, answering->run,
                                                 answering->seq, &verdict);
-        tell_found(found, request, answering->instance, &answering->late, answering->run,
-                   answering->seq, &verdict);
+        report_found(found, request, answering->instance, &answering->late, answering->run,
+                     answering->seq, &verdict);
     }
     answering_over(answering);
 }
@@ -245,7 +245,7 @@ static bool answer(struct api_request *request, struct api_instance *instance,
     bool missed = found == PENDING_NONE || found == PENDING_ASLEEP;
     if (missed && answer_awake(request, instance, late, run, seq)) return false;
     if (missed) found = give_if_live(request, instance, run, seq, &verdict);
-    tell_found(found, request, instance, late, run, seq, &verdict);
+    report_found(found, request, instance, late, run, seq, &verdict);
     return true;
 }
 

@@ -43,7 +43,7 @@ void api_write_approval(struct json_writer *json, const struct pending_view *vie
     json_close(json);
 }
 
-static void reply(struct route_call *call, const struct buf *body) {
+static void approvals_reply(struct route_call *call, const struct buf *body) {
     route_reply(call, 200, STR("application/json"), buf_str(body));
 }
 
@@ -72,7 +72,7 @@ struct look {
     struct api_late late; /* the refusal: no such approval */
 };
 
-static void look_over(void *ctx) {
+static void look_free(void *ctx) {
     struct look *look = ctx;
     api_late_stop(&look->late);
     timer_stop(&look->again);
@@ -82,7 +82,7 @@ static void look_over(void *ctx) {
     free(look);
 }
 
-static const struct route_watch look_watch = {.left = look_over, .closed = look_over};
+static const struct route_watch look_watch = {.left = look_free, .closed = look_free};
 
 /* A text that does not fit is left out; the arena holds more than any run. */
 static struct str look_keep(struct look *look, struct str text) {
@@ -111,7 +111,7 @@ static void look_at(const struct event *event, uint64_t seq, void *ctx) {
         look->answer = look_keep(look, event->tool_result.result);
 }
 
-static void look_tell(struct look *look, const char *state) {
+static void look_report(struct look *look, const char *state) {
     const struct run_summary *summary = &look->summary;
     struct buf body;
     look->view.name =
@@ -119,12 +119,12 @@ static void look_tell(struct look *look, const char *state) {
     buf_init(&body, APPROVAL_BODY_MAX_BYTES);
     struct json_writer json = json_writer(&body);
     api_write_approval(&json, &look->view, state, look->answer);
-    reply(look->call, &body);
+    approvals_reply(look->call, &body);
     buf_done(&body);
 }
 
-void approval_tell_taken(struct route_call *call, uint64_t run, uint64_t seq,
-                         struct str state) {
+void approval_report_taken(struct route_call *call, uint64_t run, uint64_t seq,
+                           struct str state) {
     struct buf body;
     buf_init(&body, KIB);
     struct json_writer json = json_writer(&body);
@@ -133,18 +133,18 @@ void approval_tell_taken(struct route_call *call, uint64_t run, uint64_t seq,
     api_write_id(&json, "run_id", run);
     json_member_str(&json, "state", state);
     json_close(&json);
-    reply(call, &body);
+    approvals_reply(call, &body);
     buf_done(&body);
 }
 
 /* It has been answered: the same decision gets the same reply again. */
-static void tell_answered(struct look *look) {
+static void report_answered(struct look *look) {
     const struct run_summary *summary = &look->summary;
     const struct yes_no_words *more = &look->instance->settings->decision_words;
     struct str said = look->view.asked.guards.len ? look->said.decision : look->said.words;
     if (look->answer.len && decision_repeats(look->answer, said, more)) {
-        approval_tell_taken(look->call, look->view.run, look->view.seq,
-                            run_summary_state(summary));
+        approval_report_taken(look->call, look->view.run, look->view.seq,
+                              run_summary_state(summary));
         return;
     }
     api_refuse(look->call, 409, STR("ALREADY_ANSWERED"), "%s",
@@ -163,8 +163,8 @@ static bool look_again(struct look *look) {
     return true;
 }
 
-static bool tell_waiting(struct route_call *call, struct api_instance *instance,
-                         const struct api_caller *caller, uint64_t run, uint64_t seq);
+static bool report_waiting(struct route_call *call, struct api_instance *instance,
+                           const struct api_caller *caller, uint64_t run, uint64_t seq);
 
 /* The run waits, and not here. */
 static bool is_elsewhere(const struct look *look) {
@@ -172,18 +172,18 @@ static bool is_elsewhere(const struct look *look) {
 }
 
 /* The deadline is in the list of dormant runs. A run that was woken meanwhile is in memory. */
-static void tell_what_it_is(struct look *look) {
+static void report_state(struct look *look) {
     struct dormant_runs *dormant = directory_dormant(look->instance->directory);
     struct dormant_run sleeper;
     if (!look->waits) {
         bool ended = look->summary.ended_ms && look->answer.len == 0;
-        look_tell(look, ended ? "over" : "answered");
+        look_report(look, ended ? "over" : "answered");
     } else if (dormant_runs_find(dormant, look->view.run, &sleeper)) {
         look->view.asked.deadline_unix_ms = sleeper.deadline_unix_ms;
-        look_tell(look, "waiting");
-    } else if (!tell_waiting(look->call, look->instance, &look->caller, look->view.run,
-                             look->view.seq)) {
-        look_tell(look, is_elsewhere(look) ? "waiting" : "answered" /* just now */);
+        look_report(look, "waiting");
+    } else if (!report_waiting(look->call, look->instance, &look->caller, look->view.run,
+                               look->view.seq)) {
+        look_report(look, is_elsewhere(look) ? "waiting" : "answered" /* just now */);
     }
 }
 
@@ -203,9 +203,9 @@ static void looked(const struct err *failed, void *ctx) {
         api_refuse(look->call, 503, STR("UNAVAILABLE"),
                    "the run waits at another replica; send the answer there");
     } else if (look->answers) {
-        tell_answered(look);
+        report_answered(look);
     } else {
-        tell_what_it_is(look);
+        report_state(look);
     }
 }
 
@@ -260,8 +260,8 @@ bool approval_take_id(struct route_call *call, uint64_t *ret_run, uint64_t *ret_
 /* --- GET /weir/v1/approvals/{id} ---------------------------------------------------------- */
 
 /* False: it does not wait, or belongs to another caller. */
-static bool tell_waiting(struct route_call *call, struct api_instance *instance,
-                         const struct api_caller *caller, uint64_t run, uint64_t seq) {
+static bool report_waiting(struct route_call *call, struct api_instance *instance,
+                           const struct api_caller *caller, uint64_t run, uint64_t seq) {
     struct pending_view view;
     struct buf body;
     bool more;
@@ -274,7 +274,7 @@ static bool tell_waiting(struct route_call *call, struct api_instance *instance,
         buf_init(&body, APPROVAL_BODY_MAX_BYTES);
         struct json_writer json = json_writer(&body);
         api_write_approval(&json, &view, "waiting", STR_EMPTY);
-        reply(call, &body);
+        approvals_reply(call, &body);
         buf_done(&body);
     }
     arena_free(arena);
@@ -288,6 +288,6 @@ void api_get_approval(struct route_call *call, void *ctx) {
     struct api_late late;
     if (!api_identify(call, instance, &caller) || !approval_take_id(call, &run, &seq)) return;
     api_late_begin(&late);
-    if (!tell_waiting(call, instance, &caller, run, seq))
+    if (!report_waiting(call, instance, &caller, run, seq))
         approval_look_up(call, instance, &caller, &late, run, seq, NULL);
 }

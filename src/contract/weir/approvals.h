@@ -25,7 +25,8 @@ void approval_look_up(struct route_call *call, struct api_instance *instance,
                       uint64_t run, uint64_t seq, const struct approval_words *said);
 
 /* Reply that the answer was taken. state: of its run. */
-void approval_tell_taken(struct route_call *call, uint64_t run, uint64_t seq, struct str state);
+void approval_report_taken(struct route_call *call, uint64_t run, uint64_t seq,
+                           struct str state);
 
 /* Read the id in the path. False: it is invalid, and a refusal has been sent. */
 MUST_CHECK bool approval_take_id(struct route_call *call, uint64_t *ret_run, uint64_t *ret_seq);

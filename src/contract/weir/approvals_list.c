@@ -65,7 +65,7 @@ static void merge(struct listing *listing, const uint64_t *asleep, size_t asleep
 }
 
 /* False: a run may have left memory between the two look-ups, and is in neither list. */
-static bool look(struct listing *listing, uint64_t *asleep, size_t *ret_asleep) {
+static bool approvals_list_look(struct listing *listing, uint64_t *asleep, size_t *ret_asleep) {
     const struct pending_approvals_filter *filter = &listing->filter;
     const struct dormant_filter sleepers = {filter->workspace, filter->user, filter->session,
                                             filter->run};
@@ -84,7 +84,8 @@ static void find_runs(struct listing *listing) {
     uint64_t *asleep = mem_zero(listing->limit + 1, sizeof(*asleep));
     size_t count = 0;
     listing->views = mem_zero(listing->limit, sizeof(*listing->views));
-    for (unsigned looks = 0; looks < LOOKS_MAX && !look(listing, asleep, &count); looks++) {
+    for (unsigned looks = 0; looks < LOOKS_MAX && !approvals_list_look(listing, asleep, &count);
+         looks++) {
     }
     merge(listing, asleep, count);
     free(asleep);
@@ -92,7 +93,7 @@ static void find_runs(struct listing *listing) {
 
 /* --- what one of them asks ----------------------------------------------------------------- */
 
-static bool keep(struct listing *listing, struct str text, struct str *ret) {
+static bool approvals_list_keep(struct listing *listing, struct str text, struct str *ret) {
     return arena_str(listing->texts, text, ret);
 }
 
@@ -106,11 +107,11 @@ static void note_event(const struct event *event, uint64_t seq, void *ctx) {
     listing->texts = arena_new(RUN_MAX_BYTES);
     listing->found = (struct pending_view){.run = listing->summary.run, .seq = seq};
     asked->asked_unix_ms = listing->summary.started_ms + event->at_ms;
-    listing->waits = keep(listing, event->agent, &asked->agent) &&
-                     keep(listing, event->approval.question, &asked->question) &&
-                     keep(listing, event->approval.tool, &asked->tool) &&
-                     keep(listing, event->approval.args, &asked->args) &&
-                     keep(listing, event->approval.guards, &asked->guards);
+    listing->waits = approvals_list_keep(listing, event->agent, &asked->agent) &&
+                     approvals_list_keep(listing, event->approval.question, &asked->question) &&
+                     approvals_list_keep(listing, event->approval.tool, &asked->tool) &&
+                     approvals_list_keep(listing, event->approval.args, &asked->args) &&
+                     approvals_list_keep(listing, event->approval.guards, &asked->guards);
 }
 
 static bool is_meant(const struct listing *listing) {
@@ -162,7 +163,7 @@ static void take_found(struct listing *listing) {
 
 /* --- the answer ---------------------------------------------------------------------------- */
 
-static void answer(struct listing *listing) {
+static void approvals_list_answer(struct listing *listing) {
     struct buf body;
     buf_init(&body, BODY_MAX_BYTES);
     struct json_writer json = json_writer(&body);
@@ -199,7 +200,7 @@ static void read_next(struct listing *listing) {
     listing->waits = false;
     if (listing->next == listing->count) {
         run_summary_init(&listing->summary, 0);
-        answer(listing);
+        approvals_list_answer(listing);
         return;
     }
     run_summary_init(&listing->summary, listing->views[listing->next].run);

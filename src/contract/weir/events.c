@@ -91,15 +91,15 @@ static void send(struct str bytes, void *ctx) {
     route_piece(((struct watching *)ctx)->call, bytes);
 }
 
-static size_t queued(void *ctx) {
+static size_t events_queued(void *ctx) {
     return route_queued(((struct watching *)ctx)->call);
 }
 
-static void wake_at(size_t low, void *ctx) {
+static void events_wake_at(size_t low, void *ctx) {
     route_wake_at(((struct watching *)ctx)->call, low);
 }
 
-static uint64_t stalled_ms(void *ctx) {
+static uint64_t events_stalled_ms(void *ctx) {
     return route_stalled_ms(((struct watching *)ctx)->call);
 }
 
@@ -109,7 +109,7 @@ static void heartbeat(void *ctx) {
 
 /* The body ends after the run's last event. If it was cut short, the client reconnects with its
  * last id and continues. */
-static void ended(enum close_cause cause, void *ctx) {
+static void events_ended(enum close_cause cause, void *ctx) {
     struct watching *watching = ctx;
     if (watching->gone) return;
     if (cause == CAUSE_STALLED) {
@@ -146,14 +146,14 @@ static const struct share_wire wire = {
     .begun = on_begun,
     .missing = on_missing,
     .send = send,
-    .queued = queued,
-    .wake_at = wake_at,
-    .stalled_ms = stalled_ms,
+    .queued = events_queued,
+    .wake_at = events_wake_at,
+    .stalled_ms = events_stalled_ms,
     .heartbeat = heartbeat,
-    .ended = ended,
+    .ended = events_ended,
 };
 
-static void follow(struct watching *watching, uint64_t after_seq) {
+static void events_follow(struct watching *watching, uint64_t after_seq) {
     const struct api_settings *settings = watching->instance->settings;
     share_close(watching->reader);
     watching->reader =
@@ -177,7 +177,7 @@ static void reset(struct watching *watching, uint64_t after_seq) {
     buf_append(&data, STR("\"}"));
     begin_stream(watching);
     route_sse_event(watching->call, STR("reset"), id, buf_str(&data));
-    follow(watching, after_seq);
+    events_follow(watching, after_seq);
 }
 
 static void events_refuse(struct watching *watching) {
@@ -202,8 +202,8 @@ static void on_end_known(struct watching *watching, const struct run_summary *su
         summary->interrupted && other_epoch ? summary->last_seq - 1 : summary->last_seq;
     bool elsewhere = !summary->ended_ms && store_is_shared(watching->instance->store);
     if (elsewhere) {
-        follow(watching,
-               watching->from.seq); /* what the client has seen may not be stored yet */
+        /* What the client has seen may not be stored yet. */
+        events_follow(watching, watching->from.seq);
     } else if (watching->from.seq > kept) {
         reset(watching, kept);
     } else if (watching->from.seq == summary->last_seq && summary->ended_ms) {
@@ -215,7 +215,7 @@ static void on_end_known(struct watching *watching, const struct run_summary *su
         route_sse_end(watching->call);
     } else {
         watching->looked_again = true;
-        follow(watching, watching->from.seq);
+        events_follow(watching, watching->from.seq);
     }
 }
 
@@ -365,7 +365,7 @@ void api_run_events(struct route_call *call, void *ctx) {
     if (live && !allowed) {
         events_refuse(watching);
     } else if (live && within) {
-        follow(watching, watching->from.seq); /* a live run is from this epoch */
+        events_follow(watching, watching->from.seq); /* a live run is from this epoch */
     } else {
         look_for_end(watching); /* also checks access and the position */
     }

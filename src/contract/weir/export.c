@@ -40,11 +40,11 @@ static void export_over(void *ctx) {
     if (!export->loading) export_free(export);
 }
 
-static void go_on(struct export *export);
+static void export_go_on(struct export *export);
 
 static void on_drained(void *ctx) {
     struct export *export = ctx;
-    if (!export->loading) go_on(export);
+    if (!export->loading) export_go_on(export);
 }
 
 static const struct route_watch watch = {
@@ -67,11 +67,11 @@ static void export_on_loaded(struct store_load *load, const struct err *failed, 
     } else {
         export->section = 0;
         export->rest = STR_EMPTY;
-        go_on(export);
+        export_go_on(export);
     }
 }
 
-static void load(struct export *export) {
+static void export_load(struct export *export) {
     arena_free(export->load.arena);
     export->loading = true;
     export->load = (struct store_load){.question = STORE_RUN,
@@ -133,7 +133,7 @@ static bool send_line(struct export *export) {
     return true;
 }
 
-static void go_on(struct export *export) {
+static void export_go_on(struct export *export) {
     bool bad = false;
     while (send_line(export)) {
         if (next_line(export, &bad)) continue;
@@ -148,7 +148,7 @@ static void go_on(struct export *export) {
             export->seq = 0;
         }
         if (export->next < export->run_count) {
-            load(export);
+            export_load(export);
         } else {
             export_end(export);
         }
@@ -175,7 +175,7 @@ static void on_runs(const struct sessions_answer *answer, const struct err *fail
     export->run_count = answer->run_count;
     route_pieces_begin(export->call, STR("application/x-ndjson"));
     if (export->run_count) {
-        load(export);
+        export_load(export);
     } else {
         export_end(export);
     }

@@ -81,7 +81,7 @@ static void write_entry(struct json_writer *json, const struct memory_entry *ent
     json_close(json);
 }
 
-static void reply(struct route_call *call, const struct buf *body) {
+static void memories_reply(struct route_call *call, const struct buf *body) {
     route_reply(call, 200, STR("application/json"), buf_str(body));
 }
 
@@ -99,7 +99,7 @@ static void on_listed(const struct memory_answer *answer, const struct err *fail
     json_close(&json);
     json_member_bool(&json, "more", answer->more);
     json_close(&json);
-    reply(call, &body);
+    memories_reply(call, &body);
     buf_done(&body);
 }
 
@@ -143,7 +143,7 @@ static void on_put(const struct memory_answer *answer, const struct err *failed,
     json_key(&json, STR("memory"));
     write_entry(&json, &answer->entries[0]);
     json_close(&json);
-    reply(call, &body);
+    memories_reply(call, &body);
     buf_done(&body);
 }
 
@@ -213,7 +213,7 @@ static void on_removed(const struct memory_answer *answer, const struct err *fai
     json_open_object(&json);
     json_member_u64(&json, "deleted", answer->count);
     json_close(&json);
-    reply(call, &body);
+    memories_reply(call, &body);
     buf_done(&body);
 }
 

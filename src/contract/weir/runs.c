@@ -76,7 +76,7 @@ static const struct route_watch get_watch = {.left = get_over, .closed = get_ove
 
 /* The request is posted to the run's loop; a run that has ended meanwhile ignores it. False: it
  * is known to have ended. */
-static bool cancel(const struct get *get) {
+static bool runs_cancel(const struct get *get) {
     return !get->summary.ended_ms &&
            directory_cancel(get->instance->directory, get->summary.run,
                             STR("it was cancelled by request"));
@@ -91,7 +91,7 @@ static void on_awake(const struct err *failed, void *ctx) {
 }
 
 /* A run that waits for a human must be in memory to be cancelled. */
-static bool wake(struct get *get) {
+static bool runs_wake(struct get *get) {
     const struct dormant_filter filter = {.run = get->summary.run};
     get->wake = dormant_wake_start(get->instance->directory, &filter, 1, get->instance->loop,
                                    on_awake, get);
@@ -110,7 +110,7 @@ static void get_answer(const struct err *failed, void *ctx) {
         api_late_refuse(&get->late, get->instance->loop, get->call, api_refuse_unknown_run);
         return;
     }
-    if (get->cancels && !cancel(get) && !wake(get) && !cancel(get)) {
+    if (get->cancels && !runs_cancel(get) && !runs_wake(get) && !runs_cancel(get)) {
         api_refuse(get->call, 409, STR("RUN_ENDED"),
                    "this run has ended: there is nothing to cancel");
         return;

@@ -169,7 +169,7 @@ static void end_busy(struct erasing *erasing, const char *why) {
     if (call) api_refuse(call, 409, STR("SESSION_BUSY"), "%s", why);
 }
 
-static void tell_erased(struct route_call *call, size_t runs) {
+static void report_erased(struct route_call *call, size_t runs) {
     struct buf body;
     buf_init(&body, KIB);
     struct json_writer json = json_writer(&body);
@@ -190,7 +190,7 @@ static void on_erased(const struct sessions_answer *answer, const struct err *fa
     erasing_free(erasing);
     if (!call) return;
     if (!failed) {
-        tell_erased(call, answer->run_count);
+        report_erased(call, answer->run_count);
     } else if (failed->code == ERR_NOT_FOUND) {
         api_refuse(call, 404, STR("SESSION_NOT_FOUND"), "there is no such session");
     } else if (failed->code == ERR_FAILED_PRECONDITION) {

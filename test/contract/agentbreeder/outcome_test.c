@@ -62,6 +62,34 @@ static void a_run_without_words_has_an_empty_output(void **state) {
     outcome_done(&outcome);
 }
 
+static void used(struct outcome *outcome, const char *model, int64_t prompt,
+                 int64_t completion) {
+    struct event_usage usage = USAGE_UNKNOWN;
+    usage.model = str_from(model);
+    usage.prompt = prompt;
+    usage.completion = completion;
+    outcome_note(outcome, &(struct event){.kind = EVENT_USAGE, .usage = usage});
+}
+
+static void a_sidecar_is_told_what_was_used(void **state) {
+    (void)state;
+    struct outcome outcome;
+    for (int tells = 0; tells < 2; tells++) {
+        outcome_init(&outcome);
+        outcome.tells_usage = tells;
+        outcome_address(&outcome, STR("s"), true, false);
+        used(&outcome, "small", 3, 4);
+        used(&outcome, "large", 5, TOKENS_UNKNOWN);
+        assert_written(&outcome, &(struct event){.kind = EVENT_DONE},
+                       tells ? "{\"output\":\"\",\"session_id\":\"s\",\"metadata\":{"
+                               "\"interrupted\":false,\"usage\":{\"input_tokens\":8,\"model\":"
+                               "\"large\"}},\"history\":[]}"
+                             : "{\"output\":\"\",\"session_id\":\"s\",\"metadata\":{"
+                               "\"interrupted\":false},\"history\":[]}");
+        outcome_done(&outcome);
+    }
+}
+
 /* --- tools -------------------------------------------------------------------------------- */
 
 static void call(struct outcome *outcome, const char *id, const char *tool, int64_t at_ms) {
@@ -147,6 +175,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_question_is_text_for_text_and_an_object_for_the_rest),
         cmocka_unit_test(a_run_without_words_has_an_empty_output),
+        cmocka_unit_test(a_sidecar_is_told_what_was_used),
         cmocka_unit_test(tools_are_listed_in_the_order_of_their_answers),
         cmocka_unit_test(a_reader_that_joins_in_the_middle_still_knows_the_time),
         cmocka_unit_test(a_history_that_is_full_stays_a_list),

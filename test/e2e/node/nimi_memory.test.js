@@ -67,6 +67,32 @@ test("what is retained is recalled, listed, heard and deleted", async () => {
   assert.equal((await late.ended).code, nimi.grpc.status.CANCELLED);
 });
 
+test("a bank with a profile is recalled by parts of words, and says so", async () => {
+  const named = { account_id: "acc", workspace_id: "vectors" };
+  const at = { ...bank, workspace_private: named };
+  const embedding_profile = {
+    provider: "local", model_id: "hash-256", dimension: 256,
+    distance_metric: "MEMORY_DISTANCE_METRIC_COSINE",
+    migration_policy: "MEMORY_MIGRATION_POLICY_REINDEX",
+  };
+  const asked = { context, locator: { workspace_private: named }, embedding_profile };
+  const created = await nimi.ask(memory, "CreateBank", asked);
+  assert.equal(created.error, null);
+  assert.equal(created.reply.bank.embedding_profile.dimension, 256);
+  const records = [{ episodic: { summary: "wagonwheels roll" } }, { episodic: { summary: "it rains" } }];
+  await nimi.ask(memory, "Retain", { context, bank: at, records });
+  const query = { query: "wagonwheel", limit: 1 };
+  let hits = [];
+  for (const end = Date.now() + 30000; hits.length === 0 && Date.now() < end; )
+    ({ hits } = (await nimi.ask(memory, "Recall", { context, bank: at, query })).reply);
+  assert.equal(hits[0].record.episodic.summary, "wagonwheels roll");
+  assert.equal(hits[0].match_reason, "cosine");
+  assert.ok(hits[0].relevance_score > 0 && hits[0].relevance_score <= 0.5);
+  const wrong = { ...asked, embedding_profile: { ...embedding_profile, dimension: 128 } };
+  const { error } = await nimi.ask(memory, "CreateBank", wrong);
+  assert.equal(error.code, nimi.grpc.status.INVALID_ARGUMENT);
+});
+
 test("another subject finds nothing, as if nothing were there", async () => {
   const ben = { ...context, subject_user_id: "ben" };
   const answers = await Promise.all(

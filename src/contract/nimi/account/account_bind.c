@@ -7,7 +7,7 @@
 #define STALE NIMI_ACCOUNT_REASON_CODE_BINDING_STALE
 #define NOT_FOUND NIMI_ACCOUNT_REASON_CODE_BINDING_NOT_FOUND
 
-static void show(const struct binding *binding, struct buf *ret) {
+static void account_bind_show(const struct binding *binding, struct buf *ret) {
     pb_encode(&nimi_scoped_app_binding_relation_table, &binding->relation, ret);
 }
 
@@ -52,7 +52,7 @@ static int bind(struct nimi_account *account,
     supersede(account, binding, now);
     binding_move(binding, BINDING_ACTIVE, DONE);
     account_publish(account, NIMI_ACCOUNT_EVENT_TYPE_BINDING_ACTIVATED, DONE, binding, now);
-    show(binding, ret);
+    account_bind_show(binding, ret);
     return DONE;
 }
 
@@ -82,7 +82,7 @@ int account_unbind(struct nimi_account *account, struct str id, struct str app,
     bool found = is_of(binding, app, app_instance) && !account_is_foreign(account, now->by);
     if (found) {
         binding_move(binding, BINDING_REVOKED, reason);
-        show(binding, ret);
+        account_bind_show(binding, ret);
         account_publish(account, NIMI_ACCOUNT_EVENT_TYPE_BINDING_REVOKED, reason, binding, now);
         account_keep_binding(account, binding, true, now);
         bindings_remove(&account->bindings, binding);

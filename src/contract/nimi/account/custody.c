@@ -123,7 +123,8 @@ bool account_wants(struct str label, const void *ctx) {
     return !filter->subject.len || !subject.len || str_equal(subject, filter->subject);
 }
 
-static void publish(struct nimi_account *account, struct nimi_account_session_event *event) {
+static void custody_publish(struct nimi_account *account,
+                            struct nimi_account_session_event *event) {
     struct buf label;
     buf_init(&label, 4 * KIB);
     put_label(event, &label);
@@ -155,7 +156,7 @@ void account_publish(struct nimi_account *account, enum nimi_account_event_type 
         event.binding_id = str_of(binding->id, ULID_LEN);
         event.binding_relation = &binding->relation;
     }
-    publish(account, &event);
+    custody_publish(account, &event);
     keep_event(account, &event, now);
 }
 
@@ -167,7 +168,8 @@ void account_publish_status(struct nimi_account *account, int reason,
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-static struct str find(const struct kept_record *records, size_t count, const char *key) {
+static struct str custody_find(const struct kept_record *records, size_t count,
+                               const char *key) {
     for (size_t i = 0; i < count; i++) {
         if (records[i].space == KEPT_ACCOUNT && str_equal(records[i].key, str_from(key)))
             return records[i].bytes;
@@ -184,7 +186,7 @@ static void restore_event(struct nimi_account *account, const struct kept_record
     if (number_of(record->key, &number) && number > topic_last(account->topic) &&
         pb_decode_view(&nimi_account_session_event_table, record->bytes, arena, &event, &e)) {
         topic_skip(account->topic, number - 1);
-        publish(account, &event);
+        custody_publish(account, &event);
         count_event(account, number);
     } else {
         log_warning("nimi account: an event in the store cannot be read");
@@ -238,10 +240,11 @@ static enum account_state restore_state(struct nimi_account *account,
                                         const struct kept_record *records, size_t count,
                                         account_trusts_fn *trusts, const void *ctx,
                                         const struct account_now *now) {
-    struct str subject = find(records, count, "subject");
-    struct str issuer = find(records, count, "issuer");
+    struct str subject = custody_find(records, count, "subject");
+    struct str issuer = custody_find(records, count, "issuer");
     uint64_t expires_ms;
-    if (!trusts || !subject.len || !str_to_u64(find(records, count, "expires_ms"), &expires_ms))
+    if (!trusts || !subject.len ||
+        !str_to_u64(custody_find(records, count, "expires_ms"), &expires_ms))
         return ACCOUNT_ANONYMOUS;
     account->subject = text_copy(subject);
     account->issuer = text_copy(issuer);

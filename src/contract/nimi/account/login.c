@@ -35,7 +35,7 @@ struct shown {
 };
 
 /* The state as it is now, for who made the change. */
-static void show(struct nimi_call *call, int reason, struct shown *ret) {
+static void login_show(struct nimi_call *call, int reason, struct shown *ret) {
     account_status(account_of(call), &ret->status);
     ret->accepted = reason == ACCOUNT_DONE;
     ret->projection =
@@ -45,7 +45,7 @@ static void show(struct nimi_call *call, int reason, struct shown *ret) {
 #define REPLY_WITH_ACCOUNT(function, message)                                                  \
     static void function(struct nimi_call *call, int reason) {                                 \
         struct shown shown;                                                                    \
-        show(call, reason, &shown);                                                            \
+        login_show(call, reason, &shown);                                                      \
         bool told = shown.accepted && shown.projection.account_id.len;                         \
         nimi_reply(call, &message##_table,                                                     \
                    &(struct message){.accepted = shown.accepted,                               \
@@ -61,7 +61,7 @@ REPLY_WITH_ACCOUNT(reply_switch, nimi_switch_account_response)
 
 static void reply_logout(struct nimi_call *call, int reason) {
     struct shown shown;
-    show(call, reason, &shown);
+    login_show(call, reason, &shown);
     nimi_reply(call, &nimi_logout_response_table,
                &(struct nimi_logout_response){.accepted = shown.accepted,
                                               .state = (int32_t)shown.status.state,
@@ -359,8 +359,8 @@ void account_refresh(struct nimi_call *call, const void *request, struct arena *
     change_begin(change_new(call, ACCOUNT_REFRESH, &material, STR_EMPTY));
 }
 
-static void leave(struct nimi_call *call, const struct nimi_account_caller *caller,
-                  enum account_act act) {
+static void login_leave(struct nimi_call *call, const struct nimi_account_caller *caller,
+                        enum account_act act) {
     int reason;
     if (!account_admit(call, caller, ACCOUNT_WISH_ANY, &reason)) return;
     if (reason == ACCOUNT_DONE) {
@@ -378,7 +378,7 @@ void account_logout(struct nimi_call *call, const void *request, struct arena *a
     (void)arena;
     account_status(account_of(call), &status);
     if (status.state != ACCOUNT_ANONYMOUS) {
-        leave(call, from->caller, ACCOUNT_LOGOUT);
+        login_leave(call, from->caller, ACCOUNT_LOGOUT);
     } else if (account_admit(call, from->caller, ACCOUNT_WISH_ANY, &reason)) {
         reply_logout(call, reason);
     }
@@ -388,7 +388,7 @@ void account_logout(struct nimi_call *call, const void *request, struct arena *a
 void account_switch(struct nimi_call *call, const void *request, struct arena *arena) {
     const struct nimi_switch_account_request *from = request;
     (void)arena;
-    leave(call, from->caller, ACCOUNT_SWITCH);
+    login_leave(call, from->caller, ACCOUNT_SWITCH);
 }
 
 /* --- GetAccessToken ----------------------------------------------------------------------- */

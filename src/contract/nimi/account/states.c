@@ -57,6 +57,10 @@ static const struct state binding_states[BINDING_STATE_COUNT] = {
     [BINDING_SUPERSEDED] = {"superseded", 0},
 };
 
+struct str binding_state_name(enum binding_state state) {
+    return str_from(binding_states[state].name);
+}
+
 bool binding_may_become(enum binding_state state, enum binding_state next) {
     return (binding_states[state].may_become & TO(next)) != 0;
 }

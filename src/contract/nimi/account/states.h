@@ -47,6 +47,7 @@ enum binding_state {
     BINDING_STATE_COUNT,
 };
 
+struct str binding_state_name(enum binding_state state);
 bool binding_may_become(enum binding_state state, enum binding_state next);
 
 #endif

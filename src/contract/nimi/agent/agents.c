@@ -177,8 +177,9 @@ void agent_update_state(struct nimi_call *call, const void *request, struct aren
     start_change(work, &change, on_updated);
 }
 
-static void look_up(struct nimi_call *call, const struct nimi_agent_request_context *context,
-                    struct str agent, agents_done_fn *done) {
+static void agents_look_up(struct nimi_call *call,
+                           const struct nimi_agent_request_context *context, struct str agent,
+                           agents_done_fn *done) {
     struct agent_work *work = work_new(call, context, agent);
     struct fault fault;
     if (!work) return;
@@ -193,13 +194,13 @@ static void look_up(struct nimi_call *call, const struct nimi_agent_request_cont
 void agent_get(struct nimi_call *call, const void *request, struct arena *arena) {
     const struct nimi_get_agent_request *from = request;
     (void)arena;
-    look_up(call, from->context, from->agent_id, on_agent);
+    agents_look_up(call, from->context, from->agent_id, on_agent);
 }
 
 void agent_get_state(struct nimi_call *call, const void *request, struct arena *arena) {
     const struct nimi_get_agent_state_request *from = request;
     (void)arena;
-    look_up(call, from->context, from->agent_id, on_state);
+    agents_look_up(call, from->context, from->agent_id, on_state);
 }
 
 /* --- all of them -------------------------------------------------------------------------- */

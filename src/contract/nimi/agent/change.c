@@ -331,7 +331,7 @@ static bool mutate(struct changing *changing, const struct nimi_agent_state_muta
 }
 
 /* The protocol has an event for the status text only. */
-static bool tell_status_text(struct changing *changing, struct str previous, struct err *e) {
+static bool report_status_text(struct changing *changing, struct str previous, struct err *e) {
     const struct nimi_agent_state_event_detail detail = {
         .family = NIMI_AGENT_STATE_EVENT_FAMILY_STATUS_TEXT_CHANGED,
         .current_status_text = changing->state.status_text,
@@ -355,7 +355,7 @@ static bool update(struct changing *changing,
     for (size_t i = 0; i < from->mutations_count; i++) {
         if (!mutate(changing, &from->mutations[i], e)) return false;
     }
-    return tell_status_text(changing, previous, e) && store_changed(changing, e);
+    return report_status_text(changing, previous, e) && store_changed(changing, e);
 }
 
 bool change_update(struct str before, struct agent_after *after, const void *ctx,

@@ -86,8 +86,8 @@ static void put_label(struct buf *out, struct str from, struct str subject) {
     buf_append(out, subject);
 }
 
-static void publish(struct topic *topic, struct nimi_app_message_event *event,
-                    enum nimi_app_message_event_type type) {
+static void app_publish(struct topic *topic, struct nimi_app_message_event *event,
+                        enum nimi_app_message_event_type type) {
     struct buf label;
     buf_init(&label, 2 * KIB);
     put_label(&label, event->from_app_id, event->subject_user_id);
@@ -122,8 +122,8 @@ void app_send(struct nimi_call *call, const void *request, struct arena *arena) 
                                            .timestamp = &now};
     struct nimi_apps *apps = nimi_runtime_apps(call->instance->runtime);
     struct topic *topic = topics_get(apps->topics, from->to_app_id);
-    publish(topic, &event, NIMI_APP_MESSAGE_EVENT_RECEIVED);
-    if (from->require_ack) publish(topic, &event, NIMI_APP_MESSAGE_EVENT_ACKED);
+    app_publish(topic, &event, NIMI_APP_MESSAGE_EVENT_RECEIVED);
+    if (from->require_ack) app_publish(topic, &event, NIMI_APP_MESSAGE_EVENT_ACKED);
     topic_unref(topic);
     nimi_reply(call, &nimi_send_app_message_response_table,
                &(struct nimi_send_app_message_response){.message_id = str_of(id, ULID_LEN),

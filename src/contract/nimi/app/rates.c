@@ -108,8 +108,8 @@ static struct str pair_key(struct buf *out, struct str from, struct str to) {
     return buf_str(out);
 }
 
-static enum rates_verdict judge(struct rates *rates, struct str from, struct str pair_name,
-                                int way, uint64_t now_ms) {
+static enum rates_verdict rates_judge(struct rates *rates, struct str from,
+                                      struct str pair_name, int way, uint64_t now_ms) {
     struct counted *pair = counted_get(&rates->pairs, pair_name, RATES_PAIR_MAX);
     struct counted *sender = counted_get(&rates->senders, from, RATES_SENDER_MAX);
     if (now_ms < pair->broken_until_ms) return RATES_LOOP;
@@ -131,7 +131,7 @@ enum rates_verdict rates_send(struct rates *rates, struct str from, struct str t
     buf_init(&name, KEY_MAX_BYTES);
     struct str pair_name = pair_key(&name, from, to);
     pthread_mutex_lock(&rates->lock);
-    enum rates_verdict verdict = judge(rates, from, pair_name, way_of(from, to), now_ms);
+    enum rates_verdict verdict = rates_judge(rates, from, pair_name, way_of(from, to), now_ms);
     pthread_mutex_unlock(&rates->lock);
     buf_done(&name);
     return verdict;

@@ -124,7 +124,7 @@ static void add_record(struct export *export, const struct audit_record *record)
 }
 
 /* Read on as fast as the caller does. */
-static void go_on(struct export *export) {
+static void audit_export_go_on(struct export *export) {
     if (rpc_queued(export->call->rpc) >= QUEUED_MAX_BYTES) {
         rpc_wake_at(export->call->rpc, QUEUED_LOW_BYTES);
     } else {
@@ -154,7 +154,7 @@ static void on_page(const struct audit_page *page, const struct err *failed, voi
     }
     if (export->zip) deflate_text(export, Z_NO_FLUSH);
     send_some(export);
-    go_on(export);
+    audit_export_go_on(export);
 }
 
 static void read_page(struct export *export) {
@@ -166,7 +166,7 @@ static void read_page(struct export *export) {
 
 static void on_drained(void *ctx) {
     struct export *export = ctx;
-    if (!export->ask && !export->call->over) go_on(export);
+    if (!export->ask && !export->call->over) audit_export_go_on(export);
 }
 
 /* K3: no eof is invented. */

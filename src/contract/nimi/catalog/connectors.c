@@ -18,7 +18,7 @@ static int category_of(const struct nimi_connector *from) {
 }
 
 /* The settings do not say when a connector was made, so both times are 0. */
-static struct nimi_wire_connector describe(const struct nimi_connector *from) {
+static struct nimi_wire_connector connectors_describe(const struct nimi_connector *from) {
     return (struct nimi_wire_connector){
         .connector_id = from->id,
         .kind = from->local ? NIMI_WIRE_CONNECTOR_KIND_LOCAL_MODEL
@@ -61,7 +61,7 @@ void catalog_get_connector(struct nimi_call *call, const void *request, struct a
         find_or_refuse(call, from->connector_id, from->owner_id);
     (void)arena;
     if (!found) return;
-    const struct nimi_wire_connector connector = describe(found);
+    const struct nimi_wire_connector connector = connectors_describe(found);
     nimi_reply(call, &nimi_wire_get_connector_response_table,
                &(struct nimi_wire_get_connector_response){.connector = &connector});
 }
@@ -97,7 +97,8 @@ void catalog_list_connectors(struct nimi_call *call, const void *request, struct
         return;
     }
     for (size_t i = first; i < settings->connector_count; i++) {
-        const struct nimi_wire_connector connector = describe(&settings->connectors[i]);
+        const struct nimi_wire_connector connector =
+            connectors_describe(&settings->connectors[i]);
         if (!offered_to(&settings->connectors[i], from->owner_id) ||
             !is_wanted(&connector, from))
             continue;

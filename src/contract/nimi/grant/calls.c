@@ -194,8 +194,8 @@ struct verdict {
     const char *hint;
 };
 
-static struct verdict judge(const struct grant *grant,
-                            const struct nimi_validate_app_access_token_request *from) {
+static struct verdict calls_judge(const struct grant *grant,
+                                  const struct nimi_validate_app_access_token_request *from) {
     if (!grant) return (struct verdict){NIMI_APP_GRANT_INVALID, "reauthorize"};
     if (grant->revoked) return (struct verdict){NIMI_APP_TOKEN_REVOKED, "reauthorize"};
     if (from->subject_user_id.len && !str_equal(from->subject_user_id, grant->subject))
@@ -236,7 +236,7 @@ void grant_validate(struct nimi_call *call, const void *request, struct arena *a
     grants_lock(grants);
     const struct grant *grant =
         grants_find(grants, from->token_id, from->app_id, clock_unix_ms());
-    reply_judged(call, grant, judge(grant, from));
+    reply_judged(call, grant, calls_judge(grant, from));
     grants_unlock(grants);
 }
 

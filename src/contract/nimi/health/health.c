@@ -46,7 +46,7 @@ void health_list_providers(struct nimi_call *call, const void *request, struct a
 
 /* --- HTTP --------------------------------------------------------------------------------- */
 
-static void reply(struct route_call *call, int status, const struct buf *body) {
+static void health_reply(struct route_call *call, int status, const struct buf *body) {
     route_reply(call, status, STR("application/json"), buf_str(body));
 }
 
@@ -78,7 +78,7 @@ static void readyz(struct route_call *call, void *ctx) {
     json_member_str(&json, "reason", str_from(now.why));
     member_time(&json, "sampled_at", now.unix_ms);
     json_close(&json);
-    reply(call, status_of(&now), &body);
+    health_reply(call, status_of(&now), &body);
     buf_done(&body);
 }
 
@@ -119,7 +119,7 @@ static void runtime_health(struct route_call *call, void *ctx) {
     member_time(&json, "sampled_at", now.unix_ms);
     write_providers(&json, ((struct nimi_instance *)ctx)->runtime);
     json_close(&json);
-    reply(call, status_of(&now), &body);
+    health_reply(call, status_of(&now), &body);
     buf_done(&body);
 }
 

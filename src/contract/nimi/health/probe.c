@@ -191,7 +191,7 @@ static struct nimi_probed known(const struct target *before, size_t count, struc
     return ret;
 }
 
-static void fill(struct prober *prober) {
+static void probe_fill(struct prober *prober) {
     const struct nimi_settings *settings = prober->options.settings;
     struct target before[NIMI_PROBED_MAX];
     size_t before_count = prober->count;
@@ -218,7 +218,7 @@ void prober_use(struct prober *prober, const struct nimi_settings *settings) {
         if (prober->targets[i].call) http_cancel(prober->targets[i].call);
         prober->targets[i].call = NULL;
     }
-    fill(prober);
+    probe_fill(prober);
     probe_look(prober);
     if (prober->count && settings->probe_ms) on_time(prober);
 }

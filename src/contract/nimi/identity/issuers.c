@@ -181,8 +181,8 @@ static bool is_stale(const struct issuers *issuers, const struct issuer *issuer,
 }
 
 /* Find the keys, and what to do without the one that is needed. */
-static struct key_set *look(struct issuers *issuers, size_t index, uint64_t now_ms,
-                            bool *ret_stale, bool *ret_wait) {
+static struct key_set *issuers_look(struct issuers *issuers, size_t index, uint64_t now_ms,
+                                    bool *ret_stale, bool *ret_wait) {
     struct issuer *issuer = &issuers->issuers[index];
     issuers_lock(issuers);
     struct key_set *set = key_set_ref(issuer->set);
@@ -209,7 +209,7 @@ enum token_state issuers_check(struct issuers *issuers, struct str token, int64_
     if (!jwt_read(token, arena, &jwt, e) ||
         !claims_are_right(issuers, &jwt, now_unix_s, &ret->issuer, e))
         return TOKEN_REFUSED;
-    struct key_set *set = look(issuers, ret->issuer, now_ms, &ret->stale, &wait);
+    struct key_set *set = issuers_look(issuers, ret->issuer, now_ms, &ret->stale, &wait);
     const struct issuer_key *key = find_key(set, &jwt);
     bool has_keys = set != NULL;
     bool good = key && public_key_signed(key->key, jwt.signed_text, jwt.signature);

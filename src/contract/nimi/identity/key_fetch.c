@@ -41,7 +41,7 @@ static void wait_post(struct key_wait *wait) {
     loop_post(wait->loop, &wait->mail, on_mail, wait);
 }
 
-static void tell_all(struct issuers *issuers, size_t issuer) {
+static void report_all(struct issuers *issuers, size_t issuer) {
     struct list *waiting = issuers_waiting(issuers, issuer);
     issuers_lock(issuers);
     while (!list_empty(waiting)) wait_post(CONTAINER_OF(waiting->next, struct key_wait, link));
@@ -75,7 +75,7 @@ static void fetch_end(struct key_fetch *fetch, struct str text, const char *why)
     get_end(&fetch->get);
     list_remove(&fetch->link);
     free(fetch);
-    tell_all(issuers, issuer);
+    report_all(issuers, issuer);
     issuers_unref(issuers);
 }
 

@@ -33,7 +33,7 @@ static void put_free(struct put *put) {
     free(put);
 }
 
-static void give_up(struct job_work *work, const struct err *why) {
+static void job_media_give_up(struct job_work *work, const struct err *why) {
     job_fail(work, why->code, STR(MEDIA_RUN_UNUSABLE), err_text(why));
 }
 
@@ -70,12 +70,12 @@ static size_t pieces_of(const struct media_request *request) {
     return request->task == MEDIA_IMAGE && request->count > 1 ? (size_t)request->count : 1;
 }
 
-static void job_media_tell(void *ctx) {
+static void job_media_report(void *ctx) {
     struct job_work *work = ctx;
     size_t pieces = pieces_of(&work->spec.media);
     size_t made = work->made_count < pieces ? work->made_count : pieces;
-    run_job_tell(work->job, &(struct run_job_progress){(int64_t)(made * PERCENT / pieces),
-                                                       (int64_t)made, (int64_t)pieces});
+    run_job_report(work->job, &(struct run_job_progress){(int64_t)(made * PERCENT / pieces),
+                                                         (int64_t)made, (int64_t)pieces});
 }
 
 /* Count one more finished piece. */
@@ -109,7 +109,7 @@ static bool note_artifact(struct put *put, uint64_t number) {
     if (!fits) {
         struct err e;
         err_set(&e, ERR_INTERNAL, "the provider's artifact has an address that is too long");
-        give_up(work, &e);
+        job_media_give_up(work, &e);
         return false;
     }
     count_piece(work);
@@ -121,7 +121,7 @@ static void on_put(const struct artifact *artifact, const struct err *failed, vo
     struct put *put = ctx;
     put->ask = NULL;
     if (failed) {
-        give_up(put->work, failed); /* this also frees `put` */
+        job_media_give_up(put->work, failed); /* this also frees `put` */
     } else {
         (void)note_artifact(put, (uint64_t)artifact->id);
     }
@@ -173,7 +173,7 @@ static bool keep_artifact(struct job_work *work, const struct media_artifact *ar
     struct put *put = put_new(work, artifact);
     if (artifact->bytes.len == 0) return note_artifact(put, 0);
     if (keep_bytes(put, artifact, &e)) return true;
-    give_up(work, &e);
+    job_media_give_up(work, &e);
     return false;
 }
 
@@ -196,7 +196,7 @@ static void on_vector(const struct reply_event *event, void *ctx) {
     if (!kept) {
         err_set(&e, ERR_RESOURCE_EXHAUSTED,
                 "the vectors are longer than a job may hold; ask for fewer at once");
-        give_up(work, &e);
+        job_media_give_up(work, &e);
         return;
     }
     memcpy(kept, vector->values, vector->count * sizeof(double));
@@ -242,13 +242,13 @@ static void on_reply(const struct reply_event *event, void *ctx) {
 
 /* --- the request -------------------------------------------------------------------------- */
 
-static bool ask(struct job_work *work, struct err *e) {
+static bool job_media_ask(struct job_work *work, struct err *e) {
     struct run_host *host = work->instance->host;
     size_t inputs = work->spec.media.input_count;
     work->made = arena_new(MADE_MAX_BYTES);
     work->made_count = 0;
     work->made_all = false;
-    task_init(&work->tell, job_media_tell, work);
+    task_init(&work->tell, job_media_report, work);
     work->vectors = arena_alloc(work->made, (inputs + 1) * sizeof(*work->vectors));
     if (!work->vectors)
         return err_set(e, ERR_RESOURCE_EXHAUSTED, "there are more inputs than a job may have");
@@ -280,4 +280,4 @@ static void job_media_stop(struct job_work *work, struct str why) {
     work->made = NULL;
 }
 
-const struct job_asked job_asks_media = {ask, job_media_stop};
+const struct job_asked job_asks_media = {job_media_ask, job_media_stop};

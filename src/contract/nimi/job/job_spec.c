@@ -11,8 +11,9 @@
 typedef bool read_fn(const struct nimi_scenario_spec *spec, const struct admission *admission,
                      struct arena *arena, struct job_spec *ret, struct fault *fault);
 
-static bool read_text(const struct nimi_scenario_spec *spec, const struct admission *admission,
-                      struct arena *arena, struct job_spec *ret, struct fault *fault) {
+static bool job_spec_read_text(const struct nimi_scenario_spec *spec,
+                               const struct admission *admission, struct arena *arena,
+                               struct job_spec *ret, struct fault *fault) {
     ret->is_text = true;
     if (!prompt_build(spec->text_generate, admission->model, arena, &ret->prompt, fault))
         return false;
@@ -63,7 +64,7 @@ static const struct {
     uint64_t total_ms;
 } types[] = {
     /* clang-format off */
-    [NIMI_SCENARIO_TYPE_TEXT_GENERATE]     = {read_text,       120000},
+    [NIMI_SCENARIO_TYPE_TEXT_GENERATE]     = {job_spec_read_text,       120000},
     [NIMI_SCENARIO_TYPE_TEXT_EMBED]        = {read_vectors,    120000},
     [NIMI_SCENARIO_TYPE_IMAGE_GENERATE]    = {read_image,      120000},
     [NIMI_SCENARIO_TYPE_SPEECH_SYNTHESIZE] = {read_speech,      45000},

@@ -77,7 +77,7 @@ void job_complete(struct job_work *work, const struct nimi_scenario_output *outp
 
 /* --- callbacks of the job ----------------------------------------------------------------- */
 
-static void tell_kept(struct job_work *work, uint64_t run) {
+static void report_kept(struct job_work *work, uint64_t run) {
     job_kept_fn *on_kept = work->on_kept;
     work->on_kept = NULL;
     if (on_kept) on_kept(run, work->ctx);
@@ -85,7 +85,7 @@ static void tell_kept(struct job_work *work, uint64_t run) {
 
 static void on_job_kept(void *ctx) {
     struct job_work *work = ctx;
-    tell_kept(work, run_job_id(work->job));
+    report_kept(work, run_job_id(work->job));
     run_job_queue(work->job);
     job_slot_run(&work->slot, work->job);
 }
@@ -103,7 +103,7 @@ static void on_job_cancel(struct str why, void *ctx) {
     struct job_work *work = ctx;
     run_job_cancel(work->job, why);
     job_work_stop(work, STR("the job was cancelled"));
-    tell_kept(work, 0);
+    report_kept(work, 0);
 }
 
 static void on_job_over(void *ctx) {
@@ -234,7 +234,7 @@ enum job_begun job_work_begin(const struct job_ask *ask, struct job_work **ret,
 
 /* --- after a restart ---------------------------------------------------------------------- */
 
-static void resume(struct job_work *work, const struct job_fold *fold, uint64_t run) {
+static void job_work_resume(struct job_work *work, const struct job_fold *fold, uint64_t run) {
     const struct run_job_left left = {.run = run,
                                       .last_seq = fold->seq,
                                       .started_ms = fold->started_ms,
@@ -272,7 +272,7 @@ void job_work_take(uint64_t run, const struct store_section *sections, size_t co
         bool kept = keep_request(work, fold.request, &request, &fault) && work->request.head;
         assert(kept); /* it was decoded before */
         (void)kept;
-        resume(work, &fold, run);
+        job_work_resume(work, &fold, run);
     }
     job_fold_done(&fold);
 }

@@ -192,7 +192,7 @@ static void on_cancel_begun(void *ctx) {
 }
 
 /* Reply only when the end is on disk, so that the state shown is final. */
-static void cancel(struct job_open *open, struct job_fold *fold) {
+static void job_jobs_cancel(struct job_open *open, struct job_fold *fold) {
     struct watch *watch = watch_of(open);
     struct session_table *sessions = open->call->instance->host->engine->sessions;
     if (job_fold_is_over(fold)) {
@@ -209,7 +209,7 @@ static const struct nimi_work cancel_events = {
 
 void jobs_cancel(struct nimi_call *call, const void *request, struct arena *arena) {
     const struct nimi_cancel_scenario_job_request *from = request;
-    struct watch *watch = watch_new(call, cancel, &cancel_events);
+    struct watch *watch = watch_new(call, job_jobs_cancel, &cancel_events);
     struct str reason = str_head(from->reason, utf8_cut(from->reason, REASON_MAX_BYTES));
     (void)arena;
     watch->reason = nimi_keep(call, reason);

@@ -65,7 +65,7 @@ static bool take_known(struct workflow_fold *fold, struct str bytes) {
 }
 
 /* Keep a text unless it is there already: notes repeat them. */
-static bool keep(struct workflow_fold *fold, struct str *into, struct str text) {
+static bool workflow_fold_keep(struct workflow_fold *fold, struct str *into, struct str text) {
     return str_equal(*into, text) || arena_str(fold->arena, text, into);
 }
 
@@ -79,7 +79,8 @@ static bool merge_note(struct workflow_fold *fold, struct workflow_note *node,
     merged.error = node->error;
     merged.callback = STR_EMPTY;
     merged.output = STR_EMPTY;
-    if (!keep(fold, &merged.job, note->job) || !keep(fold, &merged.error, note->error) ||
+    if (!workflow_fold_keep(fold, &merged.job, note->job) ||
+        !workflow_fold_keep(fold, &merged.error, note->error) ||
         (output.len && !arena_str(fold->arena, output, &merged.output)))
         return false;
     *node = merged;

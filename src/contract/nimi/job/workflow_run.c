@@ -36,7 +36,7 @@ static void node_move(struct node_run *node, enum node_state next) {
 /* --- notes -------------------------------------------------------------------------------- */
 
 /* Note the node's state; subscribers see it, as `event`, once it is on disk. */
-static void node_tell(struct node_run *node, int32_t event) {
+static void node_report(struct node_run *node, int32_t event) {
     struct workflow_note note = node->note;
     struct buf bytes;
     buf_init(&bytes, NOTE_MAX_BYTES);
@@ -207,8 +207,8 @@ static void node_fail(struct node_run *node, int reason, struct str why) {
     set_error(node, why);
     node->note.reason = reason;
     node_move(node, NODE_FAILED);
-    if (graph_of(node)->external) node_tell(node, NIMI_WORKFLOW_EVENT_NODE_EXTERNAL_FAILED);
-    node_tell(node, NIMI_WORKFLOW_EVENT_NODE_COMPLETED);
+    if (graph_of(node)->external) node_report(node, NIMI_WORKFLOW_EVENT_NODE_EXTERNAL_FAILED);
+    node_report(node, NIMI_WORKFLOW_EVENT_NODE_COMPLETED);
     if (workflow_may_recover(&work->graph, index_of(node))) {
         advance_later(work);
     } else {
@@ -234,8 +234,9 @@ static void node_complete(struct node_run *node, struct str output) {
     node_move(node, NODE_COMPLETED);
     node->note.percent = 100;
     node->note.output = output;
-    if (graph_of(node)->external) node_tell(node, NIMI_WORKFLOW_EVENT_NODE_EXTERNAL_COMPLETED);
-    node_tell(node, NIMI_WORKFLOW_EVENT_NODE_COMPLETED);
+    if (graph_of(node)->external)
+        node_report(node, NIMI_WORKFLOW_EVENT_NODE_EXTERNAL_COMPLETED);
+    node_report(node, NIMI_WORKFLOW_EVENT_NODE_COMPLETED);
     node->note.output = STR_EMPTY;
     keep_output(node, value.raw);
     release_outputs(work);
@@ -245,7 +246,7 @@ static void node_complete(struct node_run *node, struct str output) {
 static void node_skip(struct node_run *node, enum node_skip why) {
     node->note.skip = node->work->views[index_of(node)].skip = why;
     node_move(node, NODE_SKIPPED);
-    node_tell(node, NIMI_WORKFLOW_EVENT_NODE_SKIPPED);
+    node_report(node, NIMI_WORKFLOW_EVENT_NODE_SKIPPED);
 }
 
 /* --- AI nodes ----------------------------------------------------------------------------- */
@@ -264,7 +265,7 @@ static void attempt_failed(struct node_run *node, int reason, struct str why) {
     node->note.percent = 0;
     node->note.next_ms = clock_unix_ms() + (int64_t)wait_ms;
     node_move(node, NODE_RETRYING);
-    node_tell(node, NIMI_WORKFLOW_EVENT_NODE_PROGRESS);
+    node_report(node, NIMI_WORKFLOW_EVENT_NODE_PROGRESS);
     timer_start(&node->retry, wait_ms);
 }
 
@@ -276,15 +277,15 @@ static void on_job_changed(const struct job_fold *job, void *ctx) {
     if (!str_equal(text_str(node->job), job->job.job_id)) {
         text_done(&node->job);
         node->job = text_copy(job->job.job_id);
-        node_tell(node, external ? NIMI_WORKFLOW_EVENT_NODE_EXTERNAL_SUBMITTED : 0);
+        node_report(node, external ? NIMI_WORKFLOW_EVENT_NODE_EXTERNAL_SUBMITTED : 0);
     }
     if (external && runs && !node->external_runs) {
         node->external_runs = true;
-        node_tell(node, NIMI_WORKFLOW_EVENT_NODE_EXTERNAL_RUNNING);
+        node_report(node, NIMI_WORKFLOW_EVENT_NODE_EXTERNAL_RUNNING);
     }
     if (runs && job->job.progress_percent > node->note.percent) {
         node->note.percent = job->job.progress_percent;
-        node_tell(node, NIMI_WORKFLOW_EVENT_NODE_PROGRESS);
+        node_report(node, NIMI_WORKFLOW_EVENT_NODE_PROGRESS);
     }
 }
 
@@ -409,7 +410,7 @@ static void node_start(struct node_run *node) {
     text_done(&node->job);
     text_done(&node->error);
     node_move(node, NODE_RUNNING);
-    node_tell(node, NIMI_WORKFLOW_EVENT_NODE_STARTED);
+    node_report(node, NIMI_WORKFLOW_EVENT_NODE_STARTED);
     node_do(node);
 }
 

@@ -177,7 +177,7 @@ static bool ordered(enum comparison is, int order) {
 }
 
 /* Values of different kinds are unequal and have no order. */
-static bool compare(const struct condition *condition, struct json value) {
+static bool workflow_value_compare(const struct condition *condition, struct json value) {
     struct json literal = {.kind = JSON_STRING};
     struct buf left, right;
     double a, b;
@@ -215,12 +215,13 @@ bool workflow_condition_holds(struct str text, struct json value) {
     struct condition condition;
     if (!condition_read(text, &condition)) return false;
     struct json found = unwrapped(workflow_path_at(value, condition.path));
-    return condition.is == IS_TRUE ? is_true(found) : compare(&condition, found);
+    return condition.is == IS_TRUE ? is_true(found) : workflow_value_compare(&condition, found);
 }
 
 /* --- Struct ------------------------------------------------------------------------------- */
 
-static bool fill(struct json from, struct arena *arena, struct google_value *ret);
+static bool workflow_value_fill(struct json from, struct arena *arena,
+                                struct google_value *ret);
 
 static const struct google_struct *object_of(struct json from, struct arena *arena) {
     struct google_struct *ret = ARENA_NEW(arena, struct google_struct);
@@ -233,7 +234,8 @@ static const struct google_struct *object_of(struct json from, struct arena *are
     if (!ret || !fields || !values) return NULL;
     for (size_t i = 0; json_next_member(&reader, &key, &value); i++) {
         fields[i].value = &values[i];
-        if (!json_str(key, arena, &fields[i].key) || !fill(value, arena, &values[i]))
+        if (!json_str(key, arena, &fields[i].key) ||
+            !workflow_value_fill(value, arena, &values[i]))
             return NULL;
     }
     *ret = (struct google_struct){fields, count};
@@ -248,14 +250,15 @@ static const struct google_list_value *list_of(struct json from, struct arena *a
     struct json item;
     if (!ret || !values) return NULL;
     for (size_t i = 0; json_next_item(&reader, &item); i++) {
-        if (!fill(item, arena, &values[i])) return NULL;
+        if (!workflow_value_fill(item, arena, &values[i])) return NULL;
     }
     *ret = (struct google_list_value){values, count};
     return ret;
 }
 
 /* The depth is bounded by JSON_DEPTH_MAX. */
-static bool fill(struct json from, struct arena *arena, struct google_value *ret) {
+static bool workflow_value_fill(struct json from, struct arena *arena,
+                                struct google_value *ret) {
     switch (from.kind) {
     case JSON_OBJECT:
         ret->which_kind = GOOGLE_VALUE_STRUCT_VALUE;
@@ -284,7 +287,7 @@ const struct google_struct *workflow_struct(struct json value, struct arena *are
     struct google_struct_fields_entry *field =
         ARENA_NEW(arena, struct google_struct_fields_entry);
     struct google_value *inner = ARENA_NEW(arena, struct google_value);
-    if (!ret || !field || !inner || !fill(value, arena, inner)) return NULL;
+    if (!ret || !field || !inner || !workflow_value_fill(value, arena, inner)) return NULL;
     *field = (struct google_struct_fields_entry){STR("value"), inner};
     *ret = (struct google_struct){field, 1};
     return ret;

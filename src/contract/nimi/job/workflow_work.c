@@ -40,7 +40,7 @@ void workflow_fail(struct workflow_work *work, int reason, struct str message) {
 
 /* --- callbacks of the job ----------------------------------------------------------------- */
 
-static void tell_kept(struct workflow_work *work, uint64_t run) {
+static void report_kept(struct workflow_work *work, uint64_t run) {
     workflow_kept_fn *tell = work->on_kept;
     work->on_kept = NULL;
     if (tell) tell(run, work->ctx);
@@ -55,7 +55,7 @@ static void begin_when_ready(struct workflow_work *work) {
 
 static void on_job_kept(void *ctx) {
     struct workflow_work *work = ctx;
-    tell_kept(work, run_job_id(work->job));
+    report_kept(work, run_job_id(work->job));
     begin_when_ready(work);
 }
 
@@ -67,7 +67,7 @@ static void on_job_cancel(struct str why, void *ctx) {
     struct workflow_work *work = ctx;
     run_job_cancel(work->job, why);
     work_stop(work, STR("the workflow was cancelled"));
-    tell_kept(work, 0);
+    report_kept(work, 0);
 }
 
 static void on_job_over(void *ctx) {
@@ -157,7 +157,8 @@ bool workflow_work_begin(const struct workflow_begin *begin, struct workflow_wor
 
 /* --- after a restart ---------------------------------------------------------------------- */
 
-static void resume(struct workflow_work *work, const struct workflow_fold *fold, uint64_t run) {
+static void workflow_work_resume(struct workflow_work *work, const struct workflow_fold *fold,
+                                 uint64_t run) {
     const struct run_job_left left = {.run = run,
                                       .last_seq = fold->seq,
                                       .started_ms = fold->started_ms,
@@ -205,7 +206,7 @@ static void on_rest_read(const struct err *failed, void *ctx) {
         work_free(work);
         return;
     }
-    resume(work, &work->fold, run);
+    workflow_work_resume(work, &work->fold, run);
 }
 
 /* The rest of its events is read from the store, one piece after the other. */
@@ -232,7 +233,7 @@ bool workflow_work_take(uint64_t run, const struct store_section *sections, size
         log_error("workflow %llu cannot be read, and is left as it is",
                   (unsigned long long)run);
     } else if (whole) {
-        resume(work_of(&fold, bytes_of(sections, count), instance), &fold, run);
+        workflow_work_resume(work_of(&fold, bytes_of(sections, count), instance), &fold, run);
     } else {
         read_rest(work_of(&fold, bytes_of(sections, count), instance), run);
     }

@@ -166,7 +166,8 @@ static const struct stream_wire canceller = {
     .project = fold_event, .queued = watch_nothing_queued, .ended = on_cancel_ended};
 
 /* Reply only when the end is on disk, so that what was acknowledged stays true. */
-static void cancel(struct workflow_open *open, const struct workflow_fold *found) {
+static void job_workflows_cancel(struct workflow_open *open,
+                                 const struct workflow_fold *found) {
     struct session_table *sessions = open->call->instance->host->engine->sessions;
     if (!found) {
         reply_ack(open->call, false, NIMI_WF_TASK_NOT_FOUND, "there is no such workflow");
@@ -185,5 +186,5 @@ static const struct nimi_work cancel_events = {
 void workflows_cancel(struct nimi_call *call, const void *request, struct arena *arena) {
     const struct nimi_cancel_workflow_request *from = request;
     (void)arena;
-    about_start(call, from->task_id, cancel, &cancel_events);
+    about_start(call, from->task_id, job_workflows_cancel, &cancel_events);
 }

@@ -1,113 +1,14 @@
-#include "base/clock.h"
 #include "base/mem.h"
 #include "contract/nimi/memory/memory.h"
 #include "contract/nimi/memory/work.h"
-#include "contract/nimi/moment.h"
 #include "proto/nimi.pb.h"
 
 #include <stdio.h>
 
-#define NAME_MAX_BYTES 256 /* of a display name */
 #define EVENT_MAX_BYTES (4 * KIB)
 #define LIST_REPLY_BYTES (3 * MIB)
 
 static const struct nimi_ack done = {.ok = true, .reason_code = NIMI_ACTION_EXECUTED};
-
-/* --- what is stored ----------------------------------------------------------------------- */
-
-/* The store's bytes as a message, or an empty one: nothing but our own code writes them. */
-static void bank_of(const struct bank_item *item, struct arena *arena,
-                    struct nimi_memory_bank *ret) {
-    struct err e;
-    if (!pb_decode_view(&nimi_memory_bank_table, item->body, arena, ret, &e))
-        *ret = (struct nimi_memory_bank){.bank_id = item->name};
-}
-
-/* --- create ------------------------------------------------------------------------------- */
-
-/* Recall goes by words alone, so a bank with vectors would be a promise that is not kept. */
-static bool has_no_profile(const struct nimi_memory_embedding_profile *profile,
-                           struct fault *fault) {
-    if (!profile) return true;
-    if (!profile->provider.len || !profile->model_id.len || profile->dimension <= 0)
-        return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
-                         "embedding_profile needs provider, model_id and dimension");
-    return fault_set(fault, NIMI_KNOWLEDGE_EMBEDDING_PROFILE_UNAVAILABLE,
-                     "this runtime recalls by words and keeps no vectors; create the bank "
-                     "without embedding_profile");
-}
-
-/* An app may not put its banks where another app would look for its own. */
-static bool app_is_own(const struct memory_work *work, struct fault *fault) {
-    const struct nimi_memory_bank_locator *at = &work->locator.message;
-    if (at->which_owner != NIMI_MEMORY_BANK_LOCATOR_APP_PRIVATE ||
-        str_equal(at->app_private->app_id, work->kept.log.owner.app))
-        return true;
-    return fault_set(fault, NIMI_PROTOCOL_DOMAIN_FIELD_CONFLICT,
-                     "the locator's app_id is not the app of the request");
-}
-
-static bool encode_bank(const struct memory_work *work,
-                        const struct nimi_create_bank_request *from, struct str id,
-                        struct buf *out, struct fault *fault) {
-    const struct google_timestamp now = nimi_moment(clock_unix_ms());
-    const struct nimi_memory_bank bank = {.bank_id = id,
-                                          .locator = &work->locator.message,
-                                          .display_name = from->display_name,
-                                          .public_api_writable = true,
-                                          .metadata = from->metadata,
-                                          .created_at = &now,
-                                          .updated_at = &now};
-    if (from->display_name.len > NAME_MAX_BYTES)
-        return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
-                         "display_name has %zu bytes, at most %d are allowed",
-                         from->display_name.len, NAME_MAX_BYTES);
-    return pb_encode(&nimi_memory_bank_table, &bank, out) ||
-           fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
-                     "the bank's metadata is too long; a bank has %d KiB",
-                     (int)(BANK_BODY_MAX_BYTES / KIB));
-}
-
-static void on_created(const struct bank_answer *answer, const struct err *failed, void *ctx) {
-    struct memory_work *work = ctx;
-    struct nimi_call *call = kept_call_answered(&work->kept, failed, !failed && answer->made);
-    if (call) {
-        struct arena *arena = arena_new(MIB);
-        struct nimi_memory_bank bank;
-        bank_of(&answer->items[0], arena, &bank);
-        nimi_reply(call, &nimi_create_bank_response_table,
-                   &(struct nimi_create_bank_response){.bank = &bank});
-        arena_free(arena);
-    }
-    memory_work_end(work);
-}
-
-void memory_create_bank(struct nimi_call *call, const void *request, struct arena *arena) {
-    const struct nimi_create_bank_request *from = request;
-    struct memory_work *work = memory_work_new(call, from->context);
-    char id[ULID_LEN + 1];
-    struct buf body, event;
-    struct fault fault;
-    (void)arena;
-    if (!work) return;
-    buf_init(&body, BANK_BODY_MAX_BYTES);
-    buf_init(&event, EVENT_MAX_BYTES);
-    ulid_new(id);
-    if (!locator_read_public(from->locator, &work->locator, &fault) ||
-        !app_is_own(work, &fault) || !has_no_profile(from->embedding_profile, &fault) ||
-        !encode_bank(work, from, str_of(id, ULID_LEN), &body, &fault)) {
-        memory_work_refuse(work, &fault);
-    } else {
-        const struct bank_where where = memory_where(work);
-        memory_event_put(&event, NIMI_MEMORY_EVENT_TYPE_BANK_CREATED, &work->locator,
-                         (struct nimi_memory_event){.sequence = 0});
-        bank_create_start(
-            work->kept.store, call->loop, &where, str_of(id, ULID_LEN), buf_str(&body),
-            &(struct bank_event){work->locator.key, buf_str(&event)}, on_created, work);
-    }
-    buf_done(&event);
-    buf_done(&body);
-}
 
 /* --- get ---------------------------------------------------------------------------------- */
 
@@ -117,7 +18,7 @@ static void on_got(const struct bank_answer *answer, const struct err *failed, v
     if (call) {
         struct arena *arena = arena_new(MIB);
         struct nimi_memory_bank bank;
-        bank_of(&answer->items[0], arena, &bank);
+        memory_bank_of(&answer->items[0], arena, &bank);
         nimi_reply(call, &nimi_get_bank_response_table,
                    &(struct nimi_get_bank_response){.bank = &bank});
         arena_free(arena);
@@ -158,7 +59,7 @@ static void reply_list(const struct memory_work *work, struct nimi_call *call,
     struct buf next = {.at = token, .room = sizeof(token), .max_bytes = sizeof(token)};
     size_t count = 0, bytes = 0;
     for (size_t i = 0; i < answer->count; i++) {
-        bank_of(&answer->items[i], arena, &banks[count]);
+        memory_bank_of(&answer->items[i], arena, &banks[count]);
         if (!is_on_page(work, &answer->items[i], &banks[count])) continue;
         bytes += answer->items[i].body.len;
         if (count == work->page.size || (count && bytes > LIST_REPLY_BYTES)) {

@@ -1,8 +1,11 @@
 /* memory: what apps remember (RuntimeCognitionService).
  *
- *     banks.c     banks come and go
+ *     create.c    a bank is created, or gets another embedding profile
+ *     banks.c     banks are found, and go
  *     records.c   records are retained and deleted
- *     recall.c    records are found: by words, or by time
+ *     recall.c    records are found: by words and vectors, or by time
+ *     embed.c     a model makes vectors
+ *     embedder.c  it makes those of the records
  *     events.c    what happens to both, for subscribers
  *     locator.c   where a bank is
  *

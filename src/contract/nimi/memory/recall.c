@@ -1,3 +1,5 @@
+#include "base/log.h"
+#include "contract/nimi/memory/embed.h"
 #include "contract/nimi/memory/memory.h"
 #include "contract/nimi/memory/record.h"
 #include "contract/nimi/memory/work.h"
@@ -9,6 +11,7 @@
 #define LIMIT_COMMON 20           /* hits, when the request names no limit */
 #define REPLY_MAX_BYTES (3 * MIB) /* of records in one reply */
 #define ARENA_BYTES (64 * MIB)    /* to decode them */
+#define EMBED_MS 5000             /* for the vector of a query */
 
 /* --- filters ------------------------------------------------------------------------------ */
 
@@ -122,25 +125,106 @@ void memory_history(struct nimi_call *call, const void *request, struct arena *a
 
 /* --- recall ------------------------------------------------------------------------------- */
 
+static struct str match_reason(const struct memory_work *work, unsigned by) {
+    bool far = work->query.by_distance;
+    if (by == BANK_BY_WORDS) return STR("bm25");
+    if (by == BANK_BY_VECTOR) return far ? STR("euclidean") : STR("cosine");
+    return far ? STR("bm25+euclidean") : STR("bm25+cosine");
+}
+
+static void reply_hits(const struct memory_work *work, struct nimi_call *call,
+                       const struct bank_answer *answer) {
+    struct nimi_memory_record records[BANK_ANSWER_MAX];
+    struct nimi_memory_recall_hit hits[BANK_ANSWER_MAX];
+    struct arena *arena = arena_new(ARENA_BYTES);
+    for (size_t i = 0; i < answer->count; i++) {
+        record_of(&answer->items[i], arena, &records[i]);
+        hits[i] = (struct nimi_memory_recall_hit){.record = &records[i],
+                                                  .relevance_score = answer->items[i].score,
+                                                  .match_reason =
+                                                      match_reason(work, answer->items[i].by)};
+    }
+    nimi_reply(call, &nimi_recall_response_table,
+               &(struct nimi_recall_response){.hits = hits, .hits_count = answer->count});
+    arena_free(arena);
+}
+
+static void embed_query(struct memory_work *work, const struct bank_answer *answer);
+
 static void on_recalled(const struct bank_answer *answer, const struct err *failed, void *ctx) {
     struct memory_work *work = ctx;
     struct nimi_call *call = kept_call_answered(&work->kept, failed, false);
-    if (call) {
-        struct nimi_memory_record records[BANK_ANSWER_MAX];
-        struct nimi_memory_recall_hit hits[BANK_ANSWER_MAX];
-        struct arena *arena = arena_new(ARENA_BYTES);
-        for (size_t i = 0; i < answer->count; i++) {
-            record_of(&answer->items[i], arena, &records[i]);
-            hits[i] = (struct nimi_memory_recall_hit){.record = &records[i],
-                                                      .relevance_score = answer->items[i].score,
-                                                      .match_reason = STR("bm25")};
-        }
-        nimi_reply(call, &nimi_recall_response_table,
-                   &(struct nimi_recall_response){.hits = hits, .hits_count = answer->count});
-        arena_free(arena);
+    if (call && answer->wants_vector) {
+        embed_query(work, answer);
+        return;
     }
+    if (call) reply_hits(work, call, answer);
     memory_work_end(work);
 }
+
+static void search(struct memory_work *work) {
+    const struct bank_where where = memory_where(work);
+    work->kept.search = bank_recall_start(work->kept.store, work->kept.call->loop, &where,
+                                          &work->query, on_recalled, work);
+}
+
+/* --- the vector of a query ---------------------------------------------------------------- */
+
+/* A recall that no model helps is better than none; its hits say that they match by words. */
+static void search_by_words(struct memory_work *work, const char *why) {
+    log_often(LOG_WARNING, "a memory bank is searched by words alone: %s", why);
+    work->query.by_words = true;
+    search(work);
+}
+
+static void on_query_embedded(enum embed_end how, const float *values, const struct err *failed,
+                              void *ctx) {
+    struct memory_work *work = ctx;
+    work->embed = NULL;
+    work->kept.left = NULL;
+    if (how != EMBED_OK) {
+        search_by_words(work, failed->text);
+        return;
+    }
+    work->query.vector = values;
+    search(work);
+    work->query.vector = NULL; /* only lent */
+}
+
+static void on_left(struct kept_call *kept) {
+    memory_work_end(CONTAINER_OF(kept, struct memory_work, kept));
+}
+
+static void embed_query(struct memory_work *work, const struct bank_answer *answer) {
+    struct arena *arena = arena_new(MIB);
+    struct nimi_memory_bank bank;
+    struct fault fault = {.why.text = "the bank's profile is damaged"};
+    memory_bank_of(&answer->items[0], arena, &bank);
+    const struct nimi_memory_embedding_profile *profile = bank.embedding_profile;
+    if (profile) {
+        work->query.dimension = (size_t)profile->dimension;
+        work->query.space = answer->space;
+        work->query.by_distance =
+            profile->distance_metric == NIMI_MEMORY_DISTANCE_METRIC_EUCLIDEAN;
+        work->embed = embed_start(&(struct embed_options){.instance = work->instance,
+                                                          .profile = profile,
+                                                          .owner = work->kept.log.owner,
+                                                          .texts = &work->query.words,
+                                                          .count = 1,
+                                                          .total_ms = EMBED_MS,
+                                                          .done = on_query_embedded,
+                                                          .ctx = work},
+                                  &fault);
+    }
+    arena_free(arena);
+    if (work->embed) {
+        work->kept.left = on_left;
+    } else {
+        search_by_words(work, fault.why.text);
+    }
+}
+
+/* --- its request -------------------------------------------------------------------------- */
 
 static bool choose_recall(const struct nimi_memory_recall_query *by, struct bank_query *ret,
                           struct fault *fault) {
@@ -166,16 +250,15 @@ static bool choose_recall(const struct nimi_memory_recall_query *by, struct bank
 void memory_recall(struct nimi_call *call, const void *request, struct arena *arena) {
     const struct nimi_recall_request *from = request;
     struct memory_work *work = memory_work_new(call, from->context);
-    struct bank_query query = {.words = STR_EMPTY};
     struct fault fault;
     (void)arena;
     if (!work) return;
     if (!locator_read(from->bank, &work->locator, &fault) ||
-        !choose_recall(from->query, &query, &fault)) {
+        !choose_recall(from->query, &work->query, &fault)) {
         memory_work_refuse(work, &fault);
         return;
     }
-    const struct bank_where where = memory_where(work);
-    work->kept.search =
-        bank_recall_start(work->kept.store, call->loop, &where, &query, on_recalled, work);
+    buf_append(&work->words, work->query.words); /* as long as is allowed, at most */
+    work->query.words = buf_str(&work->words);
+    search(work);
 }

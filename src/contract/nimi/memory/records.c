@@ -53,6 +53,7 @@ static void on_retained(const struct bank_answer *answer, const struct err *fail
     struct memory_work *work = ctx;
     struct nimi_call *call = kept_call_answered(&work->kept, failed, !failed);
     (void)answer;
+    if (!failed) embedder_wake(&work->instance->embedder);
     if (call) nimi_reply_again(call, buf_str(&work->reply));
     memory_work_end(work);
 }

@@ -2,12 +2,17 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "contract/nimi/memory/embed.h"
 #include "contract/nimi/moment.h"
+#include "proto/nimi.pb.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 static void work_free(struct memory_work *work) {
+    embed_cancel(work->embed);
+    memory_creating_free(work->creating);
+    buf_done(&work->words);
     buf_done(&work->reply);
     free(work->filter);
     free(work);
@@ -22,7 +27,9 @@ struct memory_work *memory_work_new(struct nimi_call *call,
         free(work);
         return NULL;
     }
+    work->instance = call->instance;
     buf_init(&work->reply, 4 * MIB);
+    buf_init(&work->words, BANK_QUERY_MAX_BYTES);
     return work;
 }
 
@@ -38,6 +45,13 @@ void memory_work_refuse(struct memory_work *work, const struct fault *fault) {
 
 struct bank_where memory_where(const struct memory_work *work) {
     return (struct bank_where){work->kept.log.owner, work->locator.key};
+}
+
+void memory_bank_of(const struct bank_item *item, struct arena *arena,
+                    struct nimi_memory_bank *ret) {
+    struct err e;
+    if (!pb_decode_view(&nimi_memory_bank_table, item->body, arena, ret, &e))
+        *ret = (struct nimi_memory_bank){.bank_id = item->name};
 }
 
 void memory_event_put(struct buf *out, int32_t type, const struct locator *locator,

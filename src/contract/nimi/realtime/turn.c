@@ -292,7 +292,7 @@ static void on_attached(const struct fault *fault, void *ctx) {
     }
 }
 
-static void gather(struct realtime_turn *turn) {
+static void turn_gather(struct realtime_turn *turn) {
     const struct realtime_session *session = turn->session;
     const struct attach_options options = {.loop = session->instance->host->loop,
                                            .store = turn->engine->store,
@@ -394,7 +394,7 @@ static void turn_begin(struct realtime_session *session, struct realtime_input *
     buf_init(&turn->reply, turn->engine->limits.reply_max_bytes);
     realtime_turn_speech_init(turn);
     if (admit(turn, &fault) && build(turn, &fault)) {
-        gather(turn);
+        turn_gather(turn);
     } else {
         realtime_turn_fail(turn, &fault);
     }

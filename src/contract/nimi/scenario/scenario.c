@@ -81,7 +81,7 @@ static void on_ended(struct close_ending ending, enum close_cause cause,
 
 /* --- the wire ----------------------------------------------------------------------------- */
 
-static void project(const struct event *event, enum close_frame frame, void *ctx) {
+static void scenario_project(const struct event *event, enum close_frame frame, void *ctx) {
     struct work *work = ctx;
     (void)frame; /* the event itself says whether it is the last */
     if (!is_unary(work)) {
@@ -92,23 +92,23 @@ static void project(const struct event *event, enum close_frame frame, void *ctx
     if (event->kind == EVENT_TEXT) buf_append(&work->reply, event->text.text);
 }
 
-static size_t queued(void *ctx) {
+static size_t scenario_queued(void *ctx) {
     return rpc_queued(((struct work *)ctx)->call->rpc);
 }
 
-static void wake_at(size_t low, void *ctx) {
+static void scenario_wake_at(size_t low, void *ctx) {
     rpc_wake_at(((struct work *)ctx)->call->rpc, low);
 }
 
-static uint64_t stalled_ms(void *ctx) {
+static uint64_t scenario_stalled_ms(void *ctx) {
     return rpc_stalled_ms(((struct work *)ctx)->call->rpc);
 }
 
 static const struct stream_wire wire = {
-    .project = project,
-    .queued = queued,
-    .wake_at = wake_at,
-    .stalled_ms = stalled_ms,
+    .project = scenario_project,
+    .queued = scenario_queued,
+    .wake_at = scenario_wake_at,
+    .stalled_ms = scenario_stalled_ms,
     .ended = on_ended,
 };
 
@@ -119,14 +119,14 @@ static size_t nothing_queued(void *ctx) {
 }
 
 static const struct stream_wire unary_wire = {
-    .project = project,
+    .project = scenario_project,
     .queued = nothing_queued,
     .ended = on_ended,
 };
 
 /* --- the request -------------------------------------------------------------------------- */
 
-static bool follow(struct work *work, struct journal *journal, struct err *e) {
+static bool scenario_follow(struct work *work, struct journal *journal, struct err *e) {
     struct nimi_call *call = work->call;
     struct stream_options options = {.loop = call->loop,
                                      .journal = journal,
@@ -146,7 +146,7 @@ static void scenario_start(struct work *work) {
     timer_stop(&work->wait);
     work->granted = true;
     work->waited_ms = ticket_waited_ms(work->ticket);
-    if (!work->kind->ask(work, &journal, &e) || !follow(work, journal, &e)) {
+    if (!work->kind->ask(work, &journal, &e) || !scenario_follow(work, journal, &e)) {
         stop_work(work, STR("the call could not be followed"));
         fault_set_code(&fault, NIMI_AI_PROVIDER_RATE_LIMITED, e.code, "%s", e.text);
         nimi_refuse(work->call, &fault);
@@ -202,7 +202,7 @@ static void on_attached(const struct fault *fault, void *ctx) {
 }
 
 /* Read uploaded pictures before the call is accepted. */
-static void gather(struct work *work) {
+static void scenario_gather(struct work *work) {
     const struct attach_options options = {.loop = work->call->loop,
                                            .store = work->engine->store,
                                            .app = work->app,
@@ -299,7 +299,8 @@ static void set_clocks(struct work *work, const struct nimi_scenario_request_hea
     if (is_unary(work)) clocks->first_ms = clocks->idle_ms = clocks->total_ms;
 }
 
-static bool prepare(struct work *work, const struct scenario *asked, struct fault *fault) {
+static bool scenario_prepare(struct work *work, const struct scenario *asked,
+                             struct fault *fault) {
     struct nimi_call *call = work->call;
     const struct nimi_scenario_request_head *head = asked->head;
     struct str subject = head->subject_user_id.len ? head->subject_user_id : STR("anonymous");
@@ -329,8 +330,8 @@ static void scenario_begin(struct nimi_call *call, const struct scenario *asked,
     nimi_work(call, &events, work);
     if (admit_scenario(instance->settings, &call->envelope, asked, by, &work->admission,
                        &fault) &&
-        prepare(work, asked, &fault)) {
-        gather(work);
+        scenario_prepare(work, asked, &fault)) {
+        scenario_gather(work);
     } else {
         nimi_refuse(call, &fault);
     }

@@ -19,7 +19,7 @@ static void on_failed(const struct reply_event *event, void *ctx) {
 }
 
 /* The result cannot be kept or sent: cancel the request and fail. */
-static void give_up(struct work *work, const struct err *why) {
+static void scenario_media_give_up(struct work *work, const struct err *why) {
     struct reply_event failed = reply_event_failed(why, STR(MEDIA_RUN_UNUSABLE));
     media_run_cancel(work->media_run, failed.text);
     on_failed(&failed, work);
@@ -45,7 +45,7 @@ static void on_artifact(const struct reply_event *event, void *ctx) {
                                                  "the provider made no sound but an address; "
                                                  "ask for it as a job");
     if (usable && feed_put(work->feed, artifact->content_type, artifact->bytes, &e)) return;
-    give_up(work, &e);
+    scenario_media_give_up(work, &e);
 }
 
 static void on_vector(const struct reply_event *event, void *ctx) {
@@ -56,7 +56,7 @@ static void on_vector(const struct reply_event *event, void *ctx) {
     if (!kept) {
         err_set(&e, ERR_RESOURCE_EXHAUSTED,
                 "the vectors are longer than a call may hold; ask for fewer at once");
-        give_up(work, &e);
+        scenario_media_give_up(work, &e);
         return;
     }
     memcpy(kept, vector->values, vector->count * sizeof(double));

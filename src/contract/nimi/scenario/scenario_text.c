@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-static bool prepare(struct work *work, const struct scenario *asked, struct fault *fault) {
+static bool scenario_text_prepare(struct work *work, const struct scenario *asked,
+                                  struct fault *fault) {
     const struct nimi_text_generate_scenario_spec *spec = asked->spec->text_generate;
     work->projection.shows_thinking =
         spec->reasoning && spec->reasoning->trace_mode == NIMI_REASONING_TRACE_MODE_SEPARATE;
@@ -36,7 +37,7 @@ static void scenario_text_stop(struct work *work, struct str why) {
     if (work->model) model_call_cancel(work->model, why);
 }
 
-static void reply(struct work *work, struct str model) {
+static void scenario_text_reply(struct work *work, struct str model) {
     const struct nimi_text_generate_output text = {.text = buf_str(&work->reply)};
     work_reply(work,
                &(struct nimi_scenario_output){
@@ -44,5 +45,6 @@ static void reply(struct work *work, struct str model) {
                model);
 }
 
-const struct scenario_kind scenario_text = {offsetof(struct nimi_settings, text), prepare,
-                                            scenario_text_ask, scenario_text_stop, reply};
+const struct scenario_kind scenario_text = {offsetof(struct nimi_settings, text),
+                                            scenario_text_prepare, scenario_text_ask,
+                                            scenario_text_stop, scenario_text_reply};

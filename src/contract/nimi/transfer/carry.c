@@ -83,11 +83,11 @@ static const char *phase_of(struct str status) {
     return "install";
 }
 
-static void carry_tell(struct download_carry *carry, uint64_t now_ms) {
+static void carry_report(struct download_carry *carry, uint64_t now_ms) {
     const struct pull *pull = &carry->pull;
     int64_t speed = speed_now(&carry->speed, now_ms, pull->received);
     carry->told_ms = now_ms;
-    download_tell(
+    download_report(
         carry->download,
         &(struct download_news){.phase = str_from(phase_of(str_from(pull->text))),
                                 .message = str_from(pull->text),
@@ -99,7 +99,7 @@ static void carry_tell(struct download_carry *carry, uint64_t now_ms) {
 
 static void on_later(void *ctx) {
     struct download_carry *carry = ctx;
-    carry_tell(carry, loop_now_ms(carry->download->home->host->loop));
+    carry_report(carry, loop_now_ms(carry->download->home->host->loop));
 }
 
 /* At once, or when enough time has passed since the last event: then with what is known then. */
@@ -109,7 +109,7 @@ static void note_progress(struct download_carry *carry, uint64_t now_ms) {
     if (carry->told_ms && now_ms < carry->told_ms + TELL_MS) {
         timer_start(&carry->later, carry->told_ms + TELL_MS - now_ms);
     } else {
-        carry_tell(carry, now_ms);
+        carry_report(carry, now_ms);
     }
 }
 
@@ -122,10 +122,10 @@ static bool look_at_outcome(struct download_carry *carry) {
         return false;
     }
     if (pull->outcome == PULL_GOES_ON) return true;
-    download_tell(download, &(struct download_news){.phase = STR("install"),
-                                                    .message = str_from(pull->text),
-                                                    .received = pull->total,
-                                                    .total = pull->total});
+    download_report(download, &(struct download_news){.phase = STR("install"),
+                                                      .message = str_from(pull->text),
+                                                      .received = pull->total,
+                                                      .total = pull->total});
     download_finish(download, &(struct download_end){DOWNLOAD_COMPLETED,
                                                      STR("the model is installed"), 0, false});
     download_carry_stop(download);

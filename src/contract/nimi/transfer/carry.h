@@ -1,6 +1,6 @@
 /* carry: the request to the local model server that downloads a model.
  *
- *     POST {base}/api/pull {"model":…,"stream":true} ─▶ pull.h ─▶ download_tell(), _finish()
+ *     POST {base}/api/pull {"model":…,"stream":true} ─▶ pull.h ─▶ download_report(), _finish()
  *
  * To stop is to close the connection: the server keeps what it has. A server that says nothing
  * for nimi.transfer_silence, or what cannot be true, ends the download as failed.

@@ -270,7 +270,7 @@ static void on_mail(void *ctx) {
     pthread_mutex_unlock(&downloads->lock);
 }
 
-void download_tell(struct download *download, const struct download_news *news) {
+void download_report(struct download *download, const struct download_news *news) {
     pthread_mutex_lock(&download->table->lock);
     if (download->state == DOWNLOAD_RUNNING) {
         set_text(download->phase, sizeof(download->phase), news->phase);

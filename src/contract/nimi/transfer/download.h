@@ -130,7 +130,7 @@ struct download_news {
 };
 
 /* Note and publish how far it is. Nothing unless it runs. */
-void download_tell(struct download *download, const struct download_news *news);
+void download_report(struct download *download, const struct download_news *news);
 
 struct download_end {
     enum download_state state; /* COMPLETED or FAILED */

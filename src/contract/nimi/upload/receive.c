@@ -99,7 +99,7 @@ static void put_hex(struct str bytes, struct buf *out) {
     }
 }
 
-static void reply(struct receipt *receipt) {
+static void receive_reply(struct receipt *receipt) {
     struct nimi_call *call = receipt->call;
     char hex[2 * UPLOAD_SUM_BYTES];
     struct buf sum = {.at = hex, .room = sizeof(hex), .max_bytes = sizeof(hex)};
@@ -129,7 +129,7 @@ static void on_whole(const struct upload *upload, const struct err *failed, void
         return;
     }
     receipt_release(receipt, true);
-    reply(receipt);
+    receive_reply(receipt);
 }
 
 static void put_last(struct receipt *receipt) {
@@ -243,7 +243,7 @@ static void write_piece(struct receipt *receipt) {
                          UPLOAD_GOES_ON, now_ms(receipt), on_kept, receipt);
 }
 
-static void go_on(struct receipt *receipt) {
+static void receive_go_on(struct receipt *receipt) {
     if (not_taken(receipt).len >= UPLOAD_PIECE_BYTES) {
         write_piece(receipt);
     } else {
@@ -258,7 +258,7 @@ static void on_kept(const struct upload *upload, const struct err *failed, void 
     if (failed) {
         refuse_by_store(receipt, failed);
     } else {
-        go_on(receipt);
+        receive_go_on(receipt);
     }
 }
 
@@ -309,7 +309,7 @@ static void on_chunk(const void *message, struct arena *arena, void *ctx) {
     bool fits = buf_append(&receipt->gathered, request->chunk->bytes);
     assert(fits); /* less than one piece was held */
     (void)fits;
-    go_on(receipt);
+    receive_go_on(receipt);
 }
 
 static void on_idle(void *ctx) {

@@ -503,6 +503,25 @@ static void tables_that_were_emptied_are_filled_again_from_the_log(void **state)
     buf_done(&after);
 }
 
+/* Among many that are written together: the first start counts, and the others are there. */
+static void a_run_that_starts_again_changes_nothing(void **state) {
+    FIXTURE_SQLITE_ONLY();
+    struct fixture *f = *state;
+    enum { COUNT = 50 };
+    fixture_open(f);
+    fixture_write(f, whole_run(5, "first", "x"));
+    fixture_write(f, whole_run(40, "first", "y"));
+    fixture_close(f);
+    fixture_open(f);
+    struct store_row rows[COUNT];
+    for (uint64_t i = 0; i < COUNT; i++) rows[i] = whole_run(i + 1, "second", "z");
+    assert_true(fixture_try_write(f, rows, COUNT));
+    assert_answer(f, session_load("first"), "5:1 started x done;40:1 started y done");
+    fixture_close(f);
+    assert_sql(f, "SELECT count(*), sum(first_log = 1), sum(first_log = 2) FROM run",
+               "50 1 1 ");
+}
+
 static void sessions_of_an_earlier_start_are_known_again(void **state) {
     struct fixture *f = *state;
     enum { COUNT = 2500 };
@@ -687,6 +706,7 @@ int main(void) {
         TEST(unfinished_runs_are_listed_with_their_last_number),
         TEST(usage_is_summed_by_day_and_unknown_counts_apart),
         TEST(tables_that_were_emptied_are_filled_again_from_the_log),
+        TEST(a_run_that_starts_again_changes_nothing),
         TEST(sessions_of_an_earlier_start_are_known_again),
         TEST(texts_of_any_bytes_come_back_as_they_were),
         TEST(a_second_store_on_the_folder_is_refused_with_the_process_id),

@@ -1,0 +1,3 @@
+module weir/bench/peers/proxy
+
+go 1.22

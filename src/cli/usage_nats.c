@@ -1,0 +1,207 @@
+#include "cli/usage_nats.h"
+
+#include "cli/arguments.h"
+#include "cli/cli.h"
+#include "orchestrator/usage_writer.h"
+#include "wire/json.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char usage[] =
+    "weir usage --from nats [--by day,user,workspace,agent,model] [--since DAY] [--to DAY]\n"
+    "           [--user ID] [--workspace ID] [--agent SLUG] [--model NAME] [--json]\n"
+    "weir usage --from nats --follow\n\n"
+    "Take what orchestrators have published to NATS (orchestrator.nats) into the tables "
+    "llm_usage\n"
+    "and llm_usage_daily of the orchestrator's database, each event once, and print the sums: "
+    "this\n"
+    "month by day, or the days named (UTC). With --follow it goes on taking and prints "
+    "nothing. "
+    "It\n"
+    "may be ended at any time, and run more than once at a time. Exit code 0: printed; 1: NATS "
+    "or\n"
+    "the database cannot be reached; 2: wrong usage.\n";
+
+#define ANSWER_MAX_BYTES (64 * MIB)
+#define NAME_MAX_BYTES (64 * KIB)
+
+/* --- arguments -------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *member;
+    unsigned bit;
+} dimensions[] = {{"day", "day", USAGE_BY_DAY},
+                  {"user", "user_id", USAGE_BY_USER},
+                  {"workspace", "workspace_id", USAGE_BY_WORKSPACE},
+                  {"agent", "agent_id", USAGE_BY_AGENT},
+                  {"model", "model", USAGE_BY_MODEL}};
+
+struct nats_arguments {
+    struct arguments all;
+    const char *from, *by, *since, *until, *user, *workspace, *agent, *model;
+    bool json, follow;
+    unsigned bits;
+};
+
+bool usage_is_from_nats(int arg_count, const char *const *args) {
+    for (int i = 0; i < arg_count; i++) {
+        if (strcmp(args[i], "--from=nats") == 0) return true;
+        if (i + 1 < arg_count && strcmp(args[i], "--from") == 0 &&
+            strcmp(args[i + 1], "nats") == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool add_dimension(struct str name, unsigned *bits) {
+    for (size_t i = 0; i < ARRAY_LEN(dimensions); i++) {
+        if (!str_equal(name, str_from(dimensions[i].name))) continue;
+        *bits |= dimensions[i].bit;
+        return true;
+    }
+    fprintf(stderr,
+            "weir: error: --by knows no '%.*s': it is day, user, workspace, agent or model, or "
+            "some of them with commas\n",
+            STR_ARG(name));
+    return false;
+}
+
+static bool read_by(struct nats_arguments *arguments) {
+    struct str rest = str_from(arguments->by ? arguments->by : "day");
+    while (rest.at) {
+        struct str name = str_split(rest, ',', &rest);
+        if (!add_dimension(name, &arguments->bits)) return false;
+    }
+    return true;
+}
+
+/* False: wrong usage. */
+static bool read_arguments(int arg_count, const char *const *args, struct nats_arguments *ret) {
+    const struct argument_flag flags[] = {{.name = "from", .value = &ret->from},
+                                          {.name = "by", .value = &ret->by},
+                                          {.name = "since", .value = &ret->since},
+                                          {.name = "to", .value = &ret->until},
+                                          {.name = "user", .value = &ret->user},
+                                          {.name = "workspace", .value = &ret->workspace},
+                                          {.name = "agent", .value = &ret->agent},
+                                          {.name = "model", .value = &ret->model},
+                                          {.name = "json", .given = &ret->json},
+                                          {.name = "follow", .given = &ret->follow},
+                                          {.name = NULL}};
+    if (!arguments_read(arg_count, args, NULL, flags, usage, &ret->all)) return false;
+    if (read_by(ret)) return true;
+    arguments_done(&ret->all);
+    return false;
+}
+
+/* --- as a table --------------------------------------------------------------------------------- */
+
+/* Control characters become blanks. */
+static void put_cell(struct json line, const char *member, int width, struct buf *out) {
+    struct buf text;
+    struct json value = json_find(line, str_from(member));
+    buf_init(&text, NAME_MAX_BYTES);
+    if (value.kind == JSON_STRING)
+        (void)json_text(value, &text);
+    else
+        buf_append(&text, value.raw);
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.at[i];
+        if (c < 0x20 || c == 0x7F) text.at[i] = ' ';
+    }
+    if (!text.len) buf_append_byte(&text, '-');
+    buf_printf(out, "%*.*s ", width, STR_ARG(buf_str(&text)));
+    buf_done(&text);
+}
+
+static void put_line(struct json line, unsigned bits, struct buf *out) {
+    for (size_t i = 0; i < ARRAY_LEN(dimensions); i++) {
+        if (bits & dimensions[i].bit) put_cell(line, dimensions[i].member, -20, out);
+    }
+    put_cell(line, "calls", 8, out);
+    put_cell(line, "prompt_tokens", 12, out);
+    put_cell(line, "completion_tokens", 12, out);
+    put_cell(line, "cost_usd", 12, out);
+    out->len--;
+    buf_append_byte(out, '\n');
+}
+
+static bool show(struct str body, unsigned bits, struct buf *out, struct err *e) {
+    struct json answer, line;
+    if (!json_read(body, &answer, e)) return err_add(e, "read the sums");
+    struct json_reader reader = json_enter(json_find(answer, STR("usage")));
+    for (size_t i = 0; i < ARRAY_LEN(dimensions); i++) {
+        if (bits & dimensions[i].bit) buf_printf(out, "%-20s ", dimensions[i].name);
+    }
+    buf_printf(out, "%8s %12s %12s %12s\n", "calls", "in", "out", "cost");
+    while (json_next_item(&reader, &line)) put_line(line, bits, out);
+    struct json total = json_find(answer, STR("total"));
+    if (json_count(json_find(answer, STR("usage"))) > 1) put_line(total, bits, out);
+    return true;
+}
+
+/* --- the command -------------------------------------------------------------------------------- */
+
+static struct str given(const char *value) {
+    return value ? str_from(value) : STR_EMPTY;
+}
+
+static bool answer(const struct orchestrator_options *options,
+                   const struct nats_arguments *arguments, struct buf *out, struct err *e) {
+    const struct usage_writer_question question = {.by = arguments->bits,
+                                                   .user = given(arguments->user),
+                                                   .workspace = given(arguments->workspace),
+                                                   .agent = given(arguments->agent),
+                                                   .model = given(arguments->model),
+                                                   .since = given(arguments->since),
+                                                   .until = given(arguments->until)};
+    struct buf body;
+    buf_init(&body, ANSWER_MAX_BYTES);
+    bool good = usage_writer_ask(options, &question, &body, e);
+    if (good && arguments->json)
+        buf_printf(out, STR_FMT "\n", STR_ARG(buf_str(&body)));
+    else if (good)
+        good = show(buf_str(&body), arguments->bits, out, e);
+    buf_done(&body);
+    return good;
+}
+
+static int take_and_answer(const struct config *config,
+                           const struct nats_arguments *arguments) {
+    const struct orchestrator_options *options = orchestrator_options(config);
+    struct usage_writer_result written;
+    struct buf out;
+    struct err e;
+    sigset_t held;
+    cli_held_signals(&held);
+    pthread_sigmask(SIG_UNBLOCK, &held, NULL); /* they may end it anywhere */
+    if (!options->database.len || !options->nats.len) {
+        err_set(&e, ERR_INVALID_ARGUMENT,
+                "which NATS, and which database? Set CRAWBL_NATS_URL=nats://host:4222 and "
+                "WEIR_ORCHESTRATOR_DATABASE=postgres://user@host/name");
+        return cli_fail(EXIT_USAGE, &e);
+    }
+    buf_init(&out, ANSWER_MAX_BYTES);
+    bool good = usage_writer_run(options, arguments->follow, &written, &e) &&
+                answer(options, arguments, &out, &e);
+    if (good) printf(STR_FMT, STR_ARG(buf_str(&out)));
+    buf_done(&out);
+    return good ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
+}
+
+int usage_from_nats(int arg_count, const char *const *args) {
+    struct nats_arguments arguments = {.from = NULL};
+    struct config *config;
+    int code = EXIT_USAGE;
+    if (!read_arguments(arg_count, args, &arguments)) return EXIT_USAGE;
+    if (cli_config(arguments.all.rest_count, arguments.all.rest, false, usage,
+                   arguments.all.names, &config, &code)) {
+        code = config->operand_count ? EXIT_USAGE : take_and_answer(config, &arguments);
+        if (config->operand_count) fprintf(stderr, "%s", usage);
+        config_free(config);
+    }
+    arguments_done(&arguments.all);
+    return code;
+}

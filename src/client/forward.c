@@ -1,0 +1,294 @@
+#include "client/forward.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "client/dial.h"
+#include "client/link.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* Of a request's body that waits for the connection. */
+#define WAITING_MAX_BYTES (128 * MIB)
+
+/* At most this much is handed to the connection at once. */
+#define WRITE_BYTES (64 * KIB)
+
+struct forward {
+    struct place *place;
+    struct text url_text;
+    struct url url; /* views into url_text */
+    struct buf out; /* of the request: not handed to the connection yet */
+    struct text head, body;
+    bool is_head, open;
+    struct forward_sink sink;
+    void *ctx;
+    uint64_t connect_ms, first_byte_ms, stall_ms, total_ms;
+    struct timer connect, first_byte, stall, total;
+    struct task begin;
+    struct dial *dial;
+    struct link *link; /* NULL: not connected */
+    bool ready;        /* the head was sent */
+    bool informs;      /* the head that comes is an informational one */
+    bool headed, paused;
+    unsigned inside; /* events on the stack */
+    bool over;
+};
+
+/* --- the end ------------------------------------------------------------------------------ */
+
+static void forward_free(struct forward *forward) {
+    text_wipe(&forward->head);
+    text_done(&forward->url_text);
+    text_done(&forward->body);
+    buf_done(&forward->out);
+    free(forward);
+}
+
+static void forward_leave(struct forward *forward) {
+    struct link *link = forward->link;
+    forward->over = true;
+    forward->link = NULL;
+    timer_stop(&forward->connect);
+    timer_stop(&forward->first_byte);
+    timer_stop(&forward->stall);
+    timer_stop(&forward->total);
+    task_cancel(&forward->begin);
+    dial_cancel(forward->dial);
+    forward->dial = NULL;
+    if (link) link_leave(link);
+}
+
+/* Call after a callback. False: the forward is over, and may be gone. */
+static bool forward_came_back(struct forward *forward) {
+    forward->inside--;
+    if (!forward->over) return true;
+    if (!forward->inside) forward_free(forward);
+    return false;
+}
+
+static enum http_stage stage_of(const struct forward *forward) {
+    if (forward->headed) return HTTP_READING;
+    return forward->ready ? HTTP_WAITING : HTTP_CONNECTING;
+}
+
+static void forward_end(struct forward *forward, const struct err *why) {
+    if (forward->over) return;
+    enum http_stage stage = why ? stage_of(forward) : HTTP_COMPLETE;
+    struct err kept = why ? *why : (struct err){0};
+    forward_leave(forward);
+    forward->inside++;
+    forward->sink.on_end(why ? &kept : NULL, stage, forward->ctx);
+    (void)forward_came_back(forward);
+}
+
+void forward_cancel(struct forward *forward) {
+    if (forward->over) return; /* inside its on_end */
+    forward_leave(forward);
+    if (!forward->inside) forward_free(forward);
+}
+
+/* --- time --------------------------------------------------------------------------------- */
+
+static void forward_late(struct forward *forward, uint64_t limit_ms, const char *what) {
+    struct buf limit;
+    struct err why;
+    buf_init(&limit, 64);
+    units_append_duration(&limit, limit_ms * 1000);
+    err_set(&why, ERR_DEADLINE_EXCEEDED, "%s within " STR_FMT, what, STR_ARG(buf_str(&limit)));
+    buf_done(&limit);
+    forward_end(forward, &why);
+}
+
+static void on_connect_late(void *ctx) {
+    struct forward *forward = ctx;
+    forward_late(forward, forward->connect_ms, "no connection");
+}
+
+static void on_first_byte_late(void *ctx) {
+    struct forward *forward = ctx;
+    forward_late(forward, forward->first_byte_ms, "no answer");
+}
+
+static void on_stall(void *ctx) {
+    struct forward *forward = ctx;
+    forward_late(forward, forward->stall_ms, "nothing more of the answer came");
+}
+
+static void on_total_late(void *ctx) {
+    struct forward *forward = ctx;
+    forward_late(forward, forward->total_ms, "the whole answer did not come");
+}
+
+static void watch(struct timer *timer, uint64_t limit_ms) {
+    if (limit_ms) timer_start(timer, limit_ms);
+}
+
+/* --- events of the link -------------------------------------------------------------------- */
+
+/* Informational heads (1xx) come before the head that counts. */
+static void note_head(struct forward *forward, struct str line) {
+    if (str_starts(line, STR("HTTP/"))) forward->informs = str_find(line, STR(" 1")) < line.len;
+    if (forward->headed || forward->informs || line.len) return;
+    timer_stop(&forward->first_byte);
+    watch(&forward->stall, forward->stall_ms);
+    forward->headed = true;
+}
+
+static enum http1_go forward_on_line(struct str line, void *ctx) {
+    struct forward *forward = ctx;
+    note_head(forward, line);
+    forward->inside++;
+    forward->sink.on_line(line, forward->ctx);
+    if (!forward_came_back(forward)) return HTTP1_STOP;
+    return forward->paused ? HTTP1_PAUSE : HTTP1_GO;
+}
+
+static enum http1_go forward_on_body(struct str bytes, void *ctx) {
+    struct forward *forward = ctx;
+    watch(&forward->stall, forward->stall_ms);
+    forward->inside++;
+    forward->sink.on_body(bytes, forward->ctx);
+    if (!forward_came_back(forward)) return HTTP1_STOP;
+    return forward->paused ? HTTP1_PAUSE : HTTP1_GO;
+}
+
+/* Hand as much of the body to the connection as it takes now. */
+static void forward_push(struct forward *forward) {
+    while (forward->ready && forward->out.len && link_unsent(forward->link) < WRITE_BYTES) {
+        struct str part = str_head(buf_str(&forward->out), WRITE_BYTES);
+        if (!link_write(forward->link, part)) return;
+        buf_drop(&forward->out, part.len);
+    }
+}
+
+static void forward_on_ready(void *ctx) {
+    struct forward *forward = ctx;
+    timer_stop(&forward->connect);
+    forward->ready = true;
+    link_send(forward->link, text_str(forward->head), text_str(forward->body),
+              forward->is_head);
+    forward_push(forward);
+}
+
+static void forward_on_sent(void *ctx) {
+    struct forward *forward = ctx;
+    forward_push(forward);
+    if (forward->out.len || link_unsent(forward->link)) return;
+    forward->inside++;
+    forward->sink.on_sent(forward->ctx);
+    (void)forward_came_back(forward);
+}
+
+static void forward_on_end(const struct err *why, bool lost, void *ctx) {
+    struct forward *forward = ctx;
+    (void)lost; /* it may have been read nevertheless */
+    forward->link = NULL;
+    forward_end(forward, why);
+}
+
+static const struct link_events link_events = {
+    .response = {forward_on_line, forward_on_body},
+    .on_ready = forward_on_ready,
+    .on_end = forward_on_end,
+    .on_sent = forward_on_sent,
+};
+
+/* --- the connection ------------------------------------------------------------------------ */
+
+static void forward_on_dialled(int fd, const struct err *why, void *ctx) {
+    struct forward *forward = ctx;
+    forward->dial = NULL;
+    if (fd < 0) {
+        forward_end(forward, why);
+        return;
+    }
+    forward->link =
+        link_new(forward->place, fd, &forward->url, HTTP_ANYWHERE, &link_events, forward);
+}
+
+static void forward_begin(void *ctx) {
+    struct forward *forward = ctx;
+    watch(&forward->first_byte, forward->first_byte_ms);
+    watch(&forward->total, forward->total_ms);
+    watch(&forward->connect, forward->connect_ms);
+    forward->dial = dial_new(forward->place, forward->url.host, forward->url.port,
+                             HTTP_ANYWHERE, forward_on_dialled, forward);
+}
+
+static void init_times(struct forward *forward, struct loop *loop,
+                       const struct forward_request *request) {
+    forward->connect_ms = request->connect_ms;
+    forward->first_byte_ms = request->first_byte_ms;
+    forward->stall_ms = request->stall_ms;
+    forward->total_ms = request->total_ms;
+    timer_init(&forward->connect, loop, on_connect_late, forward);
+    timer_init(&forward->first_byte, loop, on_first_byte_late, forward);
+    timer_init(&forward->stall, loop, on_stall, forward);
+    timer_init(&forward->total, loop, on_total_late, forward);
+}
+
+bool forward_start(struct http_pool *pool, struct loop *loop,
+                   const struct forward_request *request, const struct forward_sink *sink,
+                   void *ctx, struct forward **ret, struct err *e) {
+    struct forward_server server;
+    if (!forward_server_of(request->url, &server, e)) return false;
+    struct forward *forward = MEM_NEW(struct forward);
+    forward->place = http_place_of(pool, loop);
+    forward->url_text = text_copy(request->url);
+    forward->head = text_copy(request->head);
+    forward->body = text_copy(request->body);
+    forward->open = request->open;
+    forward->is_head = request->is_head;
+    forward->sink = *sink;
+    forward->ctx = ctx;
+    buf_init(&forward->out, WAITING_MAX_BYTES);
+    enum url_kind kind = url_read(text_str(forward->url_text), &forward->url);
+    assert(kind == URL_FINE);
+    (void)kind;
+    init_times(forward, loop, request);
+    task_init(&forward->begin, forward_begin, forward);
+    loop_defer(loop, &forward->begin);
+    *ret = forward;
+    return true;
+}
+
+/* --- between the callbacks ------------------------------------------------------------------ */
+
+void forward_write(struct forward *forward, struct str bytes) {
+    assert(forward->open && !forward->body.len);
+    buf_append(&forward->out, bytes);
+    forward_push(forward);
+}
+
+size_t forward_unsent(const struct forward *forward) {
+    return forward->out.len + (forward->link ? link_unsent(forward->link) : 0);
+}
+
+void forward_pause(struct forward *forward) {
+    if (forward->over || forward->paused) return;
+    forward->paused = true;
+    timer_stop(&forward->stall);
+    if (forward->link) link_pause(forward->link);
+}
+
+/* Not from inside one of its callbacks. */
+void forward_resume(struct forward *forward) {
+    if (forward->over || !forward->paused) return;
+    forward->paused = false;
+    if (forward->headed) watch(&forward->stall, forward->stall_ms);
+    if (forward->link) link_resume(forward->link);
+}
+
+bool forward_server_of(struct str url, struct forward_server *ret, struct err *e) {
+    struct url parts;
+    if (url_read(url, &parts) != URL_FINE)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "'" STR_FMT "' is no URL; it should look like http://127.0.0.1:8081",
+                       STR_ARG(str_head(url, 200)));
+    if (parts.user.at)
+        return err_set(e, ERR_INVALID_ARGUMENT, "a URL that names a user is not asked");
+    *ret = (struct forward_server){parts.authority, parts.path, parts.query};
+    return true;
+}

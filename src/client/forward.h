@@ -1,0 +1,76 @@
+/* forward: one request passed on to another server, and its response as it comes.
+ *
+ * For a proxy: the head is written by the caller, the body is sent whole or in pieces, and the
+ * response comes line by line and piece by piece, without redirects, decompression or retries.
+ * Each request has a connection of its own, so it never arrives twice.
+ *
+ *     start ─▶ dialling ─▶ sending ─▶ reading ─▶ on_end      (on_line, on_body in their order)
+ *
+ * Memory   a forward frees itself after on_end, or by forward_cancel().
+ * Lends    lines and bytes to the callbacks.
+ * Threads  the loop's.
+ */
+#ifndef WEIR_CLIENT_FORWARD_H
+#define WEIR_CLIENT_FORWARD_H
+
+#include "base/err.h"
+#include "client/http.h"
+
+struct forward;
+
+struct forward_request {
+    struct str url;         /* the server: http: or https:; its path does not matter */
+    struct str head;        /* request line, fields and the empty line; copied */
+    struct str body;        /* what follows the head at once; copied */
+    bool open;              /* more of the body follows with forward_write() */
+    bool is_head;           /* the method is HEAD: the response has no body */
+    uint64_t connect_ms;    /* 0: no limit */
+    uint64_t first_byte_ms; /* from the start to the head of the response; 0: no limit */
+    uint64_t stall_ms;      /* without a byte of the body, pauses not counted; 0: no limit */
+    uint64_t total_ms;      /* 0: no limit */
+};
+
+/* None runs before forward_start() has returned. The forward may be paused, written to and
+ * cancelled inside each. */
+struct forward_sink {
+    /* "HTTP/1.1 200", "name: value", and an empty line at the end of a head. A response with a
+     * status below 200 is followed by another head. After the body: trailers. */
+    void (*on_line)(struct str line, void *ctx);
+    void (*on_body)(struct str bytes, void *ctx); /* without the framing of chunks */
+    void (*on_sent)(void *ctx); /* all that was written is sent: there is room */
+    /* why    NULL: the response is complete
+     * stage  how far it came; before HTTP_WAITING nothing of the request was sent
+     * errors  ERR_UNAVAILABLE no connection, cut short, or not HTTP; ERR_DEADLINE_EXCEEDED;
+     *         ERR_TOO_LARGE its head */
+    void (*on_end)(const struct err *why, enum http_stage stage, void *ctx);
+};
+
+/* errors  ERR_INVALID_ARGUMENT the URL */
+MUST_CHECK bool forward_start(struct http_pool *pool, struct loop *loop,
+                              const struct forward_request *request,
+                              const struct forward_sink *sink, void *ctx, struct forward **ret,
+                              struct err *e);
+
+/* Send more of the body. `bytes` wait until there is a connection. */
+void forward_write(struct forward *forward, struct str bytes);
+
+/* Bytes that were written and are not sent yet. */
+size_t forward_unsent(const struct forward *forward);
+
+/* Stop reading the response, or continue; the latter not inside a callback. */
+void forward_pause(struct forward *forward);
+void forward_resume(struct forward *forward);
+
+/* The connection closes at once; no more callbacks. */
+void forward_cancel(struct forward *forward);
+
+/* Check that a URL can be forwarded to, and view its parts.
+ * errors  ERR_INVALID_ARGUMENT no http: or https: URL, or it names a user */
+struct forward_server {
+    struct str authority; /* host and port as written */
+    struct str path;      /* may be empty */
+    struct str query;     /* with '?', may be empty */
+};
+MUST_CHECK bool forward_server_of(struct str url, struct forward_server *ret, struct err *e);
+
+#endif

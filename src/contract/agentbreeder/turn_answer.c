@@ -1,0 +1,170 @@
+/* The events of a run as the answer of /invoke and /resume, and as the stream of /stream. */
+#include "contract/agentbreeder/frames.h"
+#include "contract/agentbreeder/inner.h"
+#include "contract/agentbreeder/refusal.h"
+
+#define RESULT_MAX_BYTES (64 * MIB)
+
+static enum stream_verdict turn_judge(const struct event *event, void *ctx) {
+    struct turn *turn = ctx;
+    if (decide_compare(turn, event))
+        return turn->repeat.differs || turn->repeat.over ? STREAM_FAILS : STREAM_GOES_ON;
+    return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
+}
+
+static size_t turn_queued(void *ctx) {
+    return route_queued(((struct turn *)ctx)->call);
+}
+
+static void turn_wake_at(size_t low, void *ctx) {
+    route_wake_at(((struct turn *)ctx)->call, low);
+}
+
+static uint64_t turn_stalled_ms(void *ctx) {
+    return route_stalled_ms(((struct turn *)ctx)->call);
+}
+
+/* --- /invoke and /resume ------------------------------------------------------------------ */
+
+static void invoke_project(const struct event *event, enum close_frame frame, void *ctx) {
+    struct turn *turn = ctx;
+    if (turn->repeat.seq) return;
+    outcome_note(&turn->outcome, event);
+    if (frame != FRAME_REPLY) return;
+    struct buf body;
+    buf_init(&body, RESULT_MAX_BYTES);
+    outcome_write(&turn->outcome, event, &body);
+    route_reply(turn->call, 200, STR("application/json"), buf_str(&body));
+    buf_done(&body);
+}
+
+static void refuse_repeat(struct turn *turn) {
+    struct route_failure failure = {.details = STR_EMPTY};
+    decide_report_difference(turn, &failure.code, &failure.message, &failure.status);
+    route_fail(turn->call, &failure);
+}
+
+static void invoke_ended(struct close_ending ending, enum close_cause cause,
+                         const struct event *last, void *ctx) {
+    struct turn *turn = ctx;
+    if (ending.status == ERR_NONE) return;
+    turn_leave_run(turn, cause);
+    if (turn->gone) return;
+    if (turn->repeat.differs || turn->repeat.over) {
+        refuse_repeat(turn);
+    } else if (last && last->kind == EVENT_FAILED) {
+        refusal_of_run(turn->call, last->failed.code, last->failed.reason,
+                       last->failed.message);
+    } else {
+        refusal_of_run(turn->call, cause == CAUSE_STOPPING ? ERR_UNAVAILABLE : ending.status,
+                       err_name(ending.status), STR("the turn was cut short"));
+    }
+}
+
+const struct stream_wire turn_invoke_wire = {
+    .judge = turn_judge,
+    .project = invoke_project,
+    .queued = turn_queued,
+    .wake_at = turn_wake_at,
+    .stalled_ms = turn_stalled_ms,
+    .ended = invoke_ended,
+};
+
+/* --- /stream ------------------------------------------------------------------------------ */
+
+/* The stream had begun before the decisions could be compared. */
+static void report_difference(struct turn *turn) {
+    struct str code, message;
+    int status;
+    if (!turn->repeat.differs && !turn->repeat.over) return;
+    decide_report_difference(turn, &code, &message, &status);
+    frame_error(turn->call, ERR_ABORTED, message);
+}
+
+static void stream_project(const struct event *event, enum close_frame frame, void *ctx) {
+    struct turn *turn = ctx;
+    struct route_call *call = turn->call;
+    (void)frame;
+    if (turn->repeat.seq) {
+        report_difference(turn);
+        return;
+    }
+    outcome_note(&turn->outcome, event);
+    if (seam_before(&turn->seam, event, SEAM_OF_STREAM))
+        frame_object(call, STR_EMPTY, "delta", STR(SEAM_TEXT));
+    switch (event->kind) {
+    case EVENT_TEXT: frame_object(call, STR_EMPTY, "delta", event->text.text); break;
+    case EVENT_TOOL_CALL: frame_tool_call(call, event); break;
+    case EVENT_TOOL_RESULT:
+        frame_step(call, event->agent,
+                   event->tool_result.error ? STR("tool failed") : STR("tool answered"),
+                   event->tool_result.result);
+        break;
+    case EVENT_STEP:
+        frame_step(call, event->agent, event->step.description, event->step.result);
+        break;
+    case EVENT_APPROVAL:
+        frame_approval(call, &turn->outcome, event);
+        frame_result(call, &turn->outcome, event);
+        break;
+    case EVENT_DONE: frame_result(call, &turn->outcome, event); break;
+    case EVENT_FAILED: frame_error(call, event->failed.code, event->failed.message); break;
+    case EVENT_CANCELLED: frame_error(call, ERR_CANCELLED, event->cancelled.message); break;
+    case EVENT_STARTED:
+    case EVENT_THINKING:
+    case EVENT_USAGE:
+    case EVENT_AUDIO:
+    case EVENT_ITEM:
+    case EVENT_KIND_COUNT: break; /* not sent in this contract */
+    }
+}
+
+/* A stretch of texts contains no seam, because other events come between two replies. */
+static void stream_project_texts(struct str texts, size_t count, void *ctx) {
+    struct turn *turn = ctx;
+    struct event first = {.kind = EVENT_TEXT};
+    struct str rest = texts;
+    (void)count;
+    if (turn->repeat.seq) {
+        report_difference(turn);
+        return;
+    }
+    if (!event_take_text(&rest, &first.agent, &first.text.text)) return;
+    outcome_note(&turn->outcome, &first);
+    if (seam_before(&turn->seam, &first, SEAM_OF_STREAM))
+        frame_object(turn->call, STR_EMPTY, "delta", STR(SEAM_TEXT));
+    frame_deltas(turn->call, texts);
+}
+
+static void heartbeat(void *ctx) {
+    route_sse_comment(((struct turn *)ctx)->call, STR("keep-alive"));
+}
+
+/* This contract's stream always ends with `[DONE]`, after success and after failure. */
+static void stream_ended(struct close_ending ending, enum close_cause cause,
+                         const struct event *last, void *ctx) {
+    struct turn *turn = ctx;
+    (void)last; /* a failure has been sent as an event already */
+    if (ending.status != ERR_NONE) turn_leave_run(turn, cause);
+    if (turn->gone) return;
+    if (cause == CAUSE_STALLED) {
+        route_cut(turn->call);
+        return;
+    }
+    if (ending.status != ERR_NONE) {
+        frame_error(turn->call, ending.status, STR("the turn was cut short"));
+    }
+    route_sse_event(turn->call, STR_EMPTY, STR_EMPTY, STR("[DONE]"));
+    route_sse_end(turn->call);
+}
+
+const struct stream_wire turn_stream_wire = {
+    .judge = turn_judge,
+    .project = stream_project,
+    .project_texts = stream_project_texts,
+    .queued = turn_queued,
+    .wake_at = turn_wake_at,
+    .stalled_ms = turn_stalled_ms,
+    .heartbeat = heartbeat,
+    .ended = stream_ended,
+};

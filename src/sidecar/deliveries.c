@@ -1,0 +1,451 @@
+#include "sidecar/deliveries.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "loop/job.h"
+#include "sidecar/delivery_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SEND_MS 5000 /* as the published sidecar */
+#define BATCH_MAX_BYTES (8 * MIB)
+#define SLACK_BYTES (1 * MIB) /* of lines that no longer count */
+
+struct delivery {
+    struct list link;
+    uint64_t id;
+    struct text path, body;
+};
+
+/* A call of deliveries_put() whose events are not on disk yet. */
+struct put {
+    struct list link;
+    delivery_kept_fn *kept;
+    void *ctx;
+    struct list events;
+    size_t count;
+};
+
+struct deliveries {
+    struct loop *loop;
+    struct http_pool *pool;
+    struct text url, authorization;
+    struct list kept; /* in the order of their ids */
+    size_t kept_count, put_count;
+    uint64_t kept_bytes, next_id;
+    struct list puts, writing; /* writing: those of the batch on the other thread */
+    struct task turn;          /* reports what is kept in memory */
+    struct delivery_counts counts;
+    /* the one that is being sent: the first one kept */
+    struct http_call *call;
+    unsigned status;
+    struct timer again;
+    uint64_t wait_ms;
+    bool stopping;
+    void (*stopped)(void *ctx);
+    void *stopped_ctx;
+    struct {
+        struct delivery_file file;
+        struct job job;
+        struct buf batch; /* lines to append; of the job while it runs */
+        struct buf sent;  /* lines of what was delivered, for the next batch */
+        bool replaces;
+        bool used, busy, good;
+        struct err why;
+    } disk;
+};
+
+/* --- events ----------------------------------------------------------------------------------- */
+
+static struct delivery *delivery_new(struct deliveries *deliveries, struct str path,
+                                     struct str body, uint64_t id) {
+    struct delivery *delivery = MEM_NEW(struct delivery);
+    delivery->id = id;
+    delivery->path = text_copy(path);
+    delivery->body = text_copy(body);
+    if (id >= deliveries->next_id) deliveries->next_id = id + 1;
+    return delivery;
+}
+
+static void delivery_free(struct delivery *delivery) {
+    text_done(&delivery->path);
+    text_done(&delivery->body);
+    free(delivery);
+}
+
+static void send_next(struct deliveries *deliveries);
+static void write_batch(struct deliveries *deliveries);
+
+static void keep_event(struct deliveries *deliveries, struct delivery *delivery) {
+    list_append(&deliveries->kept, &delivery->link);
+    deliveries->kept_count++;
+    deliveries->kept_bytes += delivery->body.len + delivery->path.len;
+}
+
+/* Report a put, and keep its events unless it failed. */
+static void end_put(struct deliveries *deliveries, struct put *put, const struct err *failed) {
+    struct list *link;
+    while ((link = list_pop(&put->events))) {
+        struct delivery *delivery = CONTAINER_OF(link, struct delivery, link);
+        if (failed)
+            delivery_free(delivery);
+        else
+            keep_event(deliveries, delivery);
+    }
+    deliveries->put_count -= put->count;
+    delivery_kept_fn *kept = put->kept;
+    void *ctx = put->ctx;
+    free(put);
+    if (kept) kept(failed, ctx);
+}
+
+static void end_puts(struct deliveries *deliveries, struct list *puts,
+                     const struct err *failed) {
+    struct list *link;
+    while ((link = list_pop(puts)))
+        end_put(deliveries, CONTAINER_OF(link, struct put, link), failed);
+}
+
+void deliveries_put(struct deliveries *deliveries, const struct delivery_event *events,
+                    size_t count, delivery_kept_fn *kept, void *ctx) {
+    struct put *put = MEM_NEW(struct put);
+    *put = (struct put){.kept = kept, .ctx = ctx, .count = count};
+    list_init(&put->events);
+    for (size_t i = 0; i < count; i++) {
+        struct delivery *delivery =
+            delivery_new(deliveries, events[i].path, events[i].body, deliveries->next_id);
+        list_append(&put->events, &delivery->link);
+    }
+    deliveries->put_count += count;
+    list_append(&deliveries->puts, &put->link);
+    loop_defer(deliveries->loop, &deliveries->turn);
+}
+
+static void forget_in(struct list *puts, const void *ctx) {
+    LIST_EACH(puts, link) {
+        struct put *put = CONTAINER_OF(link, struct put, link);
+        if (put->ctx == ctx) put->kept = NULL;
+    }
+}
+
+void deliveries_forget(struct deliveries *deliveries, void *ctx) {
+    forget_in(&deliveries->puts, ctx);
+    forget_in(&deliveries->writing, ctx);
+}
+
+/* Refuse what is too much. */
+static void refuse_surplus(struct deliveries *deliveries) {
+    struct err full;
+    struct list refused;
+    size_t count = deliveries->kept_count + deliveries->put_count;
+    list_init(&refused);
+    while (count > DELIVERIES_MAX && !list_empty(&deliveries->puts)) {
+        struct list *last = deliveries->puts.prev;
+        count -= CONTAINER_OF(last, struct put, link)->count;
+        list_remove(last);
+        list_append(&refused, last);
+    }
+    err_set(&full, ERR_RESOURCE_EXHAUSTED, "%d events wait for the platform already",
+            DELIVERIES_MAX);
+    end_puts(deliveries, &refused, &full);
+}
+
+static void on_turn(void *ctx) {
+    struct deliveries *deliveries = ctx;
+    refuse_surplus(deliveries);
+    if (deliveries->disk.used) {
+        write_batch(deliveries);
+        return;
+    }
+    end_puts(deliveries, &deliveries->puts, NULL);
+    send_next(deliveries);
+}
+
+/* --- the file --------------------------------------------------------------------------------- */
+
+static void put_line(const struct delivery *delivery, struct buf *out) {
+    delivery_line_write(&(struct delivery_line){delivery->id, text_str(delivery->path),
+                                                text_str(delivery->body)},
+                        out);
+}
+
+static void work(void *ctx) {
+    struct deliveries *deliveries = ctx;
+    struct str lines = buf_str(&deliveries->disk.batch);
+    struct delivery_file *file = &deliveries->disk.file;
+    deliveries->disk.good = deliveries->disk.replaces
+                                ? delivery_file_replace(file, lines, &deliveries->disk.why)
+                                : delivery_file_append(file, lines, &deliveries->disk.why);
+}
+
+static void check_stopped(struct deliveries *deliveries) {
+    if (!deliveries->stopping || deliveries->disk.busy || !deliveries->stopped) return;
+    void (*stopped)(void *) = deliveries->stopped;
+    deliveries->stopped = NULL;
+    stopped(deliveries->stopped_ctx);
+}
+
+static void on_written(void *ctx) {
+    struct deliveries *deliveries = ctx;
+    deliveries->disk.busy = false;
+    if (!deliveries->disk.good) log_often(LOG_ERROR, "%s", deliveries->disk.why.text);
+    end_puts(deliveries, &deliveries->writing,
+             deliveries->disk.good ? NULL : &deliveries->disk.why);
+    write_batch(deliveries);
+    send_next(deliveries);
+    check_stopped(deliveries);
+}
+
+/* Whether most of the file no longer counts. */
+static bool wants_replacing(const struct deliveries *deliveries) {
+    return deliveries->disk.file.bytes > 4 * deliveries->kept_bytes + SLACK_BYTES;
+}
+
+static void gather_kept(struct deliveries *deliveries) {
+    buf_clear(&deliveries->disk.sent);
+    LIST_EACH(&deliveries->kept, link)
+    put_line(CONTAINER_OF(link, struct delivery, link), &deliveries->disk.batch);
+}
+
+static void gather_puts(struct deliveries *deliveries) {
+    while (!list_empty(&deliveries->puts) && deliveries->disk.batch.len < BATCH_MAX_BYTES) {
+        struct list *first = list_pop(&deliveries->puts);
+        struct put *put = CONTAINER_OF(first, struct put, link);
+        LIST_EACH(&put->events, link)
+        put_line(CONTAINER_OF(link, struct delivery, link), &deliveries->disk.batch);
+        list_append(&deliveries->writing, first);
+    }
+}
+
+/* Lines of what was delivered wait for the next event: if they are lost, it is sent again. */
+static void write_batch(struct deliveries *deliveries) {
+    if (deliveries->disk.busy) return;
+    deliveries->disk.replaces = wants_replacing(deliveries);
+    if (list_empty(&deliveries->puts) && !deliveries->disk.replaces &&
+        !(deliveries->stopping && deliveries->disk.sent.len))
+        return;
+    buf_clear(&deliveries->disk.batch);
+    if (deliveries->disk.replaces) gather_kept(deliveries);
+    buf_append(&deliveries->disk.batch, buf_str(&deliveries->disk.sent));
+    buf_clear(&deliveries->disk.sent);
+    gather_puts(deliveries);
+    deliveries->disk.busy = true;
+    job_start(&deliveries->disk.job, deliveries->loop, work, on_written, deliveries);
+}
+
+/* --- sending ---------------------------------------------------------------------------------- */
+
+static struct delivery *first_of(const struct deliveries *deliveries) {
+    if (list_empty(&deliveries->kept)) return NULL;
+    return CONTAINER_OF(deliveries->kept.next, struct delivery, link);
+}
+
+static void drop_first(struct deliveries *deliveries) {
+    struct delivery *first = first_of(deliveries);
+    list_remove(&first->link);
+    deliveries->kept_count--;
+    deliveries->kept_bytes -= first->body.len + first->path.len;
+    if (deliveries->disk.used)
+        delivery_line_write(&(struct delivery_line){.id = first->id, .path = STR_EMPTY},
+                            &deliveries->disk.sent);
+    delivery_free(first);
+    if (deliveries->disk.used) write_batch(deliveries);
+}
+
+static void on_head(const struct http_head *head, void *ctx) {
+    struct deliveries *deliveries = ctx;
+    deliveries->status = head->status;
+}
+
+static void on_body(struct lent bytes, void *ctx) {
+    (void)bytes;
+    (void)ctx;
+}
+
+/* The platform could not take it now: it may be able to later. */
+static bool may_help(unsigned status) {
+    return status == 0 || status >= 500 || status == 408 || status == 429 || status == 401 ||
+           status == 403;
+}
+
+static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+    struct deliveries *deliveries = ctx;
+    (void)stage;
+    deliveries->call = NULL;
+    unsigned status = failed ? 0 : deliveries->status;
+    if (may_help(status)) {
+        deliveries->counts.failed++;
+        log_often(LOG_WARNING, "the platform did not take an event: %s, status %u",
+                  failed ? failed->text : "refused", status);
+        timer_start(&deliveries->again, deliveries->wait_ms);
+        deliveries->wait_ms *= 2;
+        if (deliveries->wait_ms > DELIVERY_LAST_WAIT_MS)
+            deliveries->wait_ms = DELIVERY_LAST_WAIT_MS;
+        return;
+    }
+    if (status < 300)
+        deliveries->counts.sent++;
+    else
+        deliveries->counts.refused++;
+    if (status >= 300)
+        log_often(LOG_WARNING, "the platform refused an event with status %u: it is dropped",
+                  status);
+    deliveries->wait_ms = DELIVERY_FIRST_WAIT_MS;
+    drop_first(deliveries);
+    send_next(deliveries);
+}
+
+static const struct http_sink sink = {on_head, on_body, on_end};
+
+static void send_next(struct deliveries *deliveries) {
+    struct delivery *first = first_of(deliveries);
+    struct buf url;
+    char id[32];
+    if (!first || deliveries->call || deliveries->stopping || timer_waits(&deliveries->again))
+        return;
+    snprintf(id, sizeof(id), "weir-%llu", (unsigned long long)first->id);
+    buf_init(&url, 8 * KIB);
+    buf_append(&url, text_str(deliveries->url));
+    buf_append(&url, text_str(first->path));
+    const struct http_header headers[] = {
+        {STR("Content-Type"), STR("application/json")},
+        {STR("Idempotency-Key"), str_from(id)},
+        {STR("Authorization"), text_str(deliveries->authorization)}};
+    const struct http_request request = {.method = STR("POST"),
+                                         .url = buf_str(&url),
+                                         .headers = headers,
+                                         .header_count = deliveries->authorization.len ? 3 : 2,
+                                         .body = text_str(first->body),
+                                         .total_ms = SEND_MS,
+                                         .body_max_bytes = 1 * MIB};
+    deliveries->status = 0;
+    deliveries->call =
+        http_start(deliveries->pool, deliveries->loop, &request, &sink, deliveries);
+    buf_done(&url);
+}
+
+static void on_again(void *ctx) {
+    send_next(ctx);
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static bool was_sent(struct deliveries *deliveries, uint64_t id) {
+    LIST_EACH(&deliveries->kept, link) {
+        struct delivery *delivery = CONTAINER_OF(link, struct delivery, link);
+        if (delivery->id != id) continue;
+        list_remove(link);
+        deliveries->kept_count--;
+        deliveries->kept_bytes -= delivery->body.len + delivery->path.len;
+        delivery_free(delivery);
+        return true;
+    }
+    return false;
+}
+
+/* Events are delivered in order, so the line of a delivered one is found at once. */
+static void load(struct deliveries *deliveries, struct str text) {
+    while (text.len) {
+        struct delivery_line read;
+        struct str line = str_split(text, '\n', &text);
+        if (!text.at || !delivery_line_read(line, &read)) continue;
+        if (read.path.len)
+            keep_event(deliveries, delivery_new(deliveries, read.path, read.body, read.id));
+        else
+            (void)was_sent(deliveries, read.id);
+        if (read.id >= deliveries->next_id) deliveries->next_id = read.id + 1;
+    }
+    if (deliveries->kept_count)
+        log_info("%zu events of an earlier process wait for the platform",
+                 deliveries->kept_count);
+}
+
+static bool open_file(struct deliveries *deliveries, struct str path, struct err *e) {
+    struct buf text;
+    deliveries->disk.file.fd = -1;
+    if (!path.len) return true;
+    buf_init(&text, DELIVERY_FILE_MAX_BYTES);
+    bool good = delivery_file_open(&deliveries->disk.file, path, &text, e);
+    deliveries->disk.used = good;
+    if (good) load(deliveries, buf_str(&text));
+    buf_done(&text);
+    /* A line that was cut must not swallow the next one. */
+    return good && (!deliveries->disk.file.bytes ||
+                    delivery_file_append(&deliveries->disk.file, STR("\n"), e));
+}
+
+bool deliveries_new(const struct deliveries_options *options, struct deliveries **ret,
+                    struct err *e) {
+    struct deliveries *deliveries = MEM_NEW(struct deliveries);
+    struct str url = options->url;
+    struct buf authorization;
+    deliveries->loop = options->loop;
+    deliveries->pool = options->pool;
+    while (str_ends(url, STR("/"))) url = str_head(url, url.len - 1);
+    deliveries->url = text_copy(url);
+    buf_init(&authorization, 64 * KIB);
+    if (options->token.len) {
+        buf_append(&authorization, STR("Bearer "));
+        buf_append(&authorization, options->token);
+    }
+    deliveries->authorization = text_copy(buf_str(&authorization));
+    buf_done(&authorization);
+    deliveries->next_id = (uint64_t)clock_unix_us(); /* no earlier process had it */
+    deliveries->wait_ms = DELIVERY_FIRST_WAIT_MS;
+    list_init(&deliveries->kept);
+    list_init(&deliveries->puts);
+    list_init(&deliveries->writing);
+    buf_init(&deliveries->disk.batch, 2 * DELIVERY_FILE_MAX_BYTES);
+    buf_init(&deliveries->disk.sent, DELIVERY_FILE_MAX_BYTES);
+    task_init(&deliveries->turn, on_turn, deliveries);
+    timer_init(&deliveries->again, options->loop, on_again, deliveries);
+    if (!open_file(deliveries, options->file, e)) {
+        deliveries_free(deliveries);
+        return false;
+    }
+    loop_defer(options->loop, &deliveries->turn);
+    if (deliveries->kept_count) timer_start(&deliveries->again, 0);
+    *ret = deliveries;
+    return true;
+}
+
+struct delivery_counts deliveries_counts(const struct deliveries *deliveries) {
+    struct delivery_counts counts = deliveries->counts;
+    counts.waiting = deliveries->kept_count + deliveries->put_count;
+    return counts;
+}
+
+void deliveries_stop(struct deliveries *deliveries, void (*stopped)(void *ctx), void *ctx) {
+    deliveries->stopping = true;
+    deliveries->stopped = stopped;
+    deliveries->stopped_ctx = ctx;
+    timer_stop(&deliveries->again);
+    if (deliveries->call) http_cancel(deliveries->call);
+    deliveries->call = NULL;
+    if (deliveries->disk.used)
+        write_batch(deliveries);
+    else if (deliveries->kept_count)
+        log_warning("%zu events for the platform are lost: they waited in memory",
+                    deliveries->kept_count);
+    check_stopped(deliveries);
+}
+
+void deliveries_free(struct deliveries *deliveries) {
+    struct list *link;
+    struct err gone;
+    if (!deliveries) return;
+    task_cancel(&deliveries->turn);
+    timer_stop(&deliveries->again);
+    err_set(&gone, ERR_UNAVAILABLE, "the sidecar stops");
+    end_puts(deliveries, &deliveries->puts, &gone);
+    while ((link = list_pop(&deliveries->kept)))
+        delivery_free(CONTAINER_OF(link, struct delivery, link));
+    delivery_file_close(&deliveries->disk.file);
+    buf_done(&deliveries->disk.batch);
+    buf_done(&deliveries->disk.sent);
+    text_wipe(&deliveries->authorization);
+    text_done(&deliveries->url);
+    free(deliveries);
+}

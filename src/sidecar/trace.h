@@ -1,0 +1,42 @@
+/* trace: the trace id of one request through the sidecar.
+ *
+ *     X-Trace-Id, if it is a trace id  ─▶  traceparent  ─▶  a new one
+ *
+ * The agent gets it as X-Trace-Id and as traceparent with a span id of ours, so that usage which
+ * it reports can be assigned to the request.
+ *
+ * Memory   a plain value.
+ * Threads  any.
+ * Source   contracts/agentbreeder.md 4.6; W3C Trace Context, "traceparent".
+ */
+#ifndef WEIR_SIDECAR_TRACE_H
+#define WEIR_SIDECAR_TRACE_H
+
+#include "base/str.h"
+
+#define TRACE_ID_BYTES 32
+#define TRACE_SPAN_BYTES 16
+#define TRACE_PARENT_BYTES 55 /* 00-<trace>-<span>-<flags> */
+
+struct trace {
+    char id[TRACE_ID_BYTES + 1];
+    char span[TRACE_SPAN_BYTES + 1];   /* of this request */
+    char parent[TRACE_SPAN_BYTES + 1]; /* the caller's span; empty: none */
+    bool sampled;
+};
+
+/* `trace_id` and `traceparent` are the request's headers, or empty. What is not valid is treated
+ * as absent. */
+void trace_begin(struct trace *trace, struct str trace_id, struct str traceparent);
+
+static inline struct str trace_id(const struct trace *trace) {
+    return str_of(trace->id, TRACE_ID_BYTES);
+}
+
+/* The traceparent for what this request asks. */
+void trace_write_parent(const struct trace *trace, char ret[static TRACE_PARENT_BYTES + 1]);
+
+/* 32 lower-case hexadecimal digits, not all zero. */
+bool trace_id_ok(struct str text);
+
+#endif

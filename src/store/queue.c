@@ -1,0 +1,153 @@
+#include "store/queue.h"
+
+#include "store/reader.h"
+#include "store/reply.h"
+
+#include <assert.h>
+#include <time.h>
+
+/* --- asking, on any loop ------------------------------------------------------------------ */
+
+static void wake(struct store *store, bool asleep) {
+    if (asleep) pthread_cond_signal(&store->shared.changed);
+}
+
+void store_write(struct store *store, struct store_write *write) {
+    assert(store->magic == STORE_MAGIC && write->home && write->on_written);
+    write->next = NULL;
+    write->failed.code = ERR_NONE;
+    pthread_mutex_lock(&store->shared.lock);
+    assert(!store->shared.closing);
+    *store->shared.last_write = write;
+    store->shared.last_write = &write->next;
+    bool asleep = store->shared.asleep;
+    store->shared.asleep = false;
+    pthread_mutex_unlock(&store->shared.lock);
+    wake(store, asleep);
+}
+
+/* Whether the session was never written. The answer is then empty and needs neither the thread
+ * nor the disk. */
+static bool surely_empty(const struct store *store, const struct store_load *load) {
+    return (load->question == STORE_SESSION || load->question == STORE_SESSION_RUNS) &&
+           atomic_load_explicit(&store->knows_all, memory_order_acquire) &&
+           !session_filter_perhaps(store->known, load->workspace, load->user, load->session);
+}
+
+void store_load(struct store *store, struct store_load *load) {
+    assert(store->magic == STORE_MAGIC && load->home && load->on_loaded);
+    load->next = NULL;
+    load->failed.code = ERR_NONE;
+    load->arena = NULL;
+    load->sections = NULL;
+    load->section_count = 0;
+    load->more = false;
+    load->open = false;
+    if (surely_empty(store, load)) {
+        reply_loads(load);
+        return;
+    }
+    pthread_mutex_lock(&store->shared.lock);
+    assert(!store->shared.closing);
+    *store->shared.last_load = load;
+    store->shared.last_load = &load->next;
+    bool asleep = store->shared.asleep;
+    store->shared.asleep = false;
+    pthread_mutex_unlock(&store->shared.lock);
+    wake(store, asleep);
+}
+
+void store_run(struct store *store, struct store_task *task) {
+    assert(store->magic == STORE_MAGIC && task->home && task->fn && task->on_done);
+    task->next = NULL;
+    task->failed.code = ERR_NONE;
+    pthread_mutex_lock(&store->shared.lock);
+    assert(!store->shared.closing);
+    *store->shared.last_task = task;
+    store->shared.last_task = &task->next;
+    bool asleep = store->shared.asleep;
+    store->shared.asleep = false;
+    pthread_mutex_unlock(&store->shared.lock);
+    wake(store, asleep);
+}
+
+void store_ask(struct store *store, struct reader_task *task) {
+    assert(store->magic == STORE_MAGIC && !store_is_server(store));
+    reader_ask(store->reader, task);
+}
+
+void store_keep_keys(struct store *store, uint64_t kept_ms) {
+    assert(store->magic == STORE_MAGIC);
+    atomic_store(&store->keys_kept_ms, kept_ms);
+    pthread_mutex_lock(&store->shared.lock);
+    bool asleep = store->shared.asleep;
+    store->shared.asleep = false;
+    pthread_mutex_unlock(&store->shared.lock);
+    wake(store, asleep);
+}
+
+void store_keep_audit(struct store *store, uint64_t kept_ms, uint64_t kept_bytes) {
+    assert(store->magic == STORE_MAGIC);
+    atomic_store(&store->audit.keep_ms, kept_ms);
+    atomic_store(&store->audit.keep_bytes, kept_bytes);
+}
+
+/* --- taking, on the store's thread ------------------------------------------------------- */
+
+static struct timespec time_in(int64_t ms) {
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += ms / 1000;
+    at.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000;
+    }
+    return at;
+}
+
+static void sleep_until_asked(struct store *store, int64_t pause_ms) {
+    struct timespec until = time_in(pause_ms);
+    store->shared.asleep = true;
+    int timed_out = 0;
+    while (store->shared.asleep && !store->shared.closing && !timed_out) {
+        pthread_cond_t *changed = &store->shared.changed;
+        timed_out = pause_ms == FOR_EVER
+                        ? pthread_cond_wait(changed, &store->shared.lock)
+                        : pthread_cond_timedwait(changed, &store->shared.lock, &until);
+    }
+    store->shared.asleep = false;
+}
+
+bool queue_take(struct store *store, struct work *work) {
+    pthread_mutex_lock(&store->shared.lock);
+    bool idle =
+        !work->writes && !store->shared.writes && !store->shared.loads && !store->shared.tasks;
+    if (idle && work->pause_ms != NO_SLEEP) sleep_until_asked(store, work->pause_ms);
+    if (store->shared.writes) {
+        *work->last_write = store->shared.writes;
+        work->last_write = store->shared.last_write;
+        store->shared.writes = NULL;
+        store->shared.last_write = &store->shared.writes;
+    }
+    work->loads = store->shared.loads;
+    store->shared.loads = NULL;
+    store->shared.last_load = &store->shared.loads;
+    work->tasks = store->shared.tasks;
+    store->shared.tasks = NULL;
+    store->shared.last_task = &store->shared.tasks;
+    work->closing = store->shared.closing;
+    pthread_mutex_unlock(&store->shared.lock);
+    return work->writes || work->loads || work->tasks || !work->closing;
+}
+
+bool queue_wait_for_close(struct store *store, int64_t at_most_ms) {
+    struct timespec until = time_in(at_most_ms);
+    int timed_out = 0;
+    pthread_mutex_lock(&store->shared.lock);
+    while (!store->shared.closing && !timed_out)
+        timed_out = pthread_cond_timedwait(&store->shared.changed, &store->shared.lock, &until);
+    bool closing = store->shared.closing;
+    pthread_mutex_unlock(&store->shared.lock);
+    return !closing;
+}

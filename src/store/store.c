@@ -1,0 +1,167 @@
+#include "store/store.h"
+
+#include "base/mem.h"
+#include "store/changes.h"
+#include "store/reader.h"
+#include "store/replica_watch.h"
+#include "store/serve.h"
+#include "store/store_inner.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The report that the store is open. It is dropped if store_close() comes first. */
+struct opening {
+    struct mail mail;
+    struct store *store; /* NULL: the store was closed meanwhile */
+    bool ok;
+    struct err failed;
+};
+
+static void tell_opened(void *ctx) {
+    struct opening *opening = ctx;
+    struct store *store = opening->store;
+    if (store) {
+        store->opening = NULL;
+        store->options.on_open(opening->ok ? NULL : &opening->failed, store->options.ctx);
+    }
+    free(opening);
+}
+
+/* --- other replicas ----------------------------------------------------------------------- */
+
+static void on_changed(unsigned what, void *ctx) {
+    changes_tell(((struct store *)ctx)->changes, what);
+}
+
+static void on_other_died(void *ctx) {
+    const struct store *store = ctx;
+    if (store->options.on_died) store->options.on_died(store->options.ctx);
+}
+
+static void on_fenced(void *ctx) {
+    const struct store *store = ctx;
+    if (store->options.on_lost) store->options.on_lost(store->options.ctx);
+}
+
+static void watch_others(struct store *store) {
+    const struct store_options *options = &store->options;
+    if (!store_is_shared(store)) return;
+    store->watch =
+        replica_watch_start(&(struct replica_watch_options){.url = options->postgres,
+                                                            .schema = options->schema,
+                                                            .replica = store->core.epoch,
+                                                            .lease_ms = options->lease_ms,
+                                                            .changed = on_changed,
+                                                            .died = on_other_died,
+                                                            .lost = on_fenced,
+                                                            .ctx = store});
+}
+
+/* --- opening and closing ------------------------------------------------------------------ */
+
+static void *work(void *ctx) {
+    struct store *store = ctx;
+    struct opening *opening = store->opening;
+    struct err e;
+    opening->ok = core_open(&store->core, &store->options, store->known, store->reader, &e);
+    if (!opening->ok) {
+        opening->failed = e;
+        core_close(&store->core);
+    }
+    bool ok = opening->ok;
+    store->core.audit.limits = &store->audit;
+    store->epoch = (uint64_t)store->core.epoch;
+    if (ok) watch_others(store);
+    loop_post(store->options.loop, &opening->mail, tell_opened, opening);
+    if (!ok) {
+        reader_refuse(store->reader, &e);
+        serve_refuse(store, &e);
+        return NULL;
+    }
+    reader_resume(store->reader, READER_CLOSED);
+    serve_requests(store);
+    reader_pause(store->reader, READER_CLOSED);
+    core_close(&store->core);
+    return NULL;
+}
+
+struct store *store_open(const struct store_options *options) {
+    struct store *store = MEM_NEW(struct store);
+    store->magic = STORE_MAGIC;
+    store->options = *options;
+    store->folder = str_dup(options->folder);
+    store->options.folder = str_from(store->folder);
+    store->url = str_dup(options->postgres);
+    store->options.postgres = str_from(store->url);
+    store->schema = str_dup(options->schema);
+    store->options.schema = str_from(store->schema);
+    store->replica = str_dup(options->replica);
+    store->options.replica = str_from(store->replica);
+    store->changes = changes_new();
+    store->known = session_filter_new();
+    char *path = mem_alloc(store->options.folder.len + sizeof("/weir.db"));
+    sprintf(path, STR_FMT "/weir.db", STR_ARG(store->options.folder));
+    store->reader = reader_new(str_from(path));
+    free(path);
+    store->opening = MEM_NEW(struct opening);
+    store->opening->store = store;
+    store->shared.last_write = &store->shared.writes;
+    store->shared.last_load = &store->shared.loads;
+    store->shared.last_task = &store->shared.tasks;
+    pthread_mutex_init(&store->shared.lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&store->shared.changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    int failed = pthread_create(&store->thread, NULL, work, store);
+    assert(!failed);
+    (void)failed;
+    return store;
+}
+
+void store_close(struct store *store) {
+    if (!store) return;
+    assert(store->magic == STORE_MAGIC);
+    pthread_mutex_lock(&store->shared.lock);
+    store->shared.closing = true;
+    pthread_cond_signal(&store->shared.changed);
+    pthread_mutex_unlock(&store->shared.lock);
+    pthread_join(store->thread, NULL);
+    replica_watch_stop(store->watch);
+    changes_free(store->changes);
+    reader_free(store->reader);
+    if (store->opening) store->opening->store = NULL;
+    pthread_cond_destroy(&store->shared.changed);
+    pthread_mutex_destroy(&store->shared.lock);
+    session_filter_free(store->known);
+    free(store->folder);
+    free(store->url);
+    free(store->schema);
+    free(store->replica);
+    store->magic = 0;
+    free(store);
+}
+
+uint64_t store_epoch(const struct store *store) {
+    assert(store->magic == STORE_MAGIC);
+    return store->epoch;
+}
+
+bool store_is_shared(const struct store *store) {
+    return store->options.replica.len > 0;
+}
+
+unsigned store_slot(const struct store *store) {
+    return store->core.replica.slot;
+}
+
+struct changes *store_changes(struct store *store) {
+    return store->changes;
+}
+
+bool store_is_server(const struct store *store) {
+    return store->options.postgres.len > 0;
+}
