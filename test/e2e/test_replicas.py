@@ -127,6 +127,23 @@ def test_one_daemon_and_replicas_exclude_each_other(replicas, start_weir):
     assert turn(replicas.start(), "s").status_code == 200
 
 
+def test_usage_that_a_lone_daemon_left_behind_is_counted_once(replicas, start_weir):
+    """Its sums may wait when it dies, while the other tables are filled."""
+    weir = start_weir(script=SCRIPT, env={**replicas.env, "WEIR_STORE_REPLICA": None})
+    for i in range(3):
+        assert turn(weir, f"c{2 * i}").status_code == 200
+        exported(weir, f"c{2 * i}")  # fills the tables
+    weir.kill()
+    replicas.sql("UPDATE usage SET calls = 0, prompt = 0, completion = 0")  # as if none was kept
+    replicas.sql("UPDATE meta SET value = 0 WHERE name = 'usage'")
+    replicas.start(2)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(turn, replicas.all, ["c0", "c2"]))
+    assert [answer.status_code for answer in answers] == [200, 200]
+    check_usage(replicas, range(0, 5, 2))
+    assert replicas.sql("SELECT sum(calls) FROM usage") == "5"
+
+
 def test_replicas_do_not_serve_a_contract_whose_state_is_in_its_process(replicas, start_weir):
     with pytest.raises(AssertionError, match="replicas do not serve nimi"):
         start_weir(script=SCRIPT, env={**replicas.env, "WEIR_STORE_REPLICA": "n"})
@@ -289,19 +306,37 @@ class Talk:
             thread.join()
 
 
-def turns_of(replica, n):
-    """The texts of a conversation's turns, and of those that ended well, as the store has them."""
+def events_of(replica, n):
+    """The events of a conversation, as the store has them."""
     headers = HEADERS if not n % 2 else {"Authorization": f"Bearer {harness.token()}"}
     with replica.http(headers=headers) as http:
         lines = http.get(f"/weir/v1/sessions/c{n}/export").text.splitlines()
+    return [json.loads(line)["event"] for line in lines]
+
+
+def turns_of(replica, n):
+    """The texts of a conversation's turns, and of those that ended well."""
     begun, done = [], []
-    for line in lines:
-        event = json.loads(line)["event"]
+    for event in events_of(replica, n):
         if event["type"] == "started":
             begun.append(event["text"])
         if event["type"] == "done":
             done.append(begun[-1])
     return begun, done
+
+
+def check_usage(replicas, conversations):
+    """Each call is in the sums once, whoever has written them."""
+    kinds = [e["type"] for n in conversations for e in events_of(replicas.all[-1], n)]
+    calls = kinds.count("usage")
+    assert calls >= kinds.count("done") > 0
+    for replica in replicas.all:  # each has its own view of how far the sums are
+        with replica.http(headers=HEADERS) as http:
+            assert http.get("/weir/v1/usage").status_code == 200
+    sums = replicas.sql("SELECT sum(calls), sum(prompt), sum(completion) FROM usage")
+    assert sums == f"{calls}|{calls * 7}|{calls * 11}"  # of quick.yaml
+    marks = "SELECT count(DISTINCT value) FROM meta WHERE name IN ('usage', 'projected')"
+    assert replicas.sql(marks) == "1"
 
 
 def check_talk(replicas, talk, callers):
@@ -317,6 +352,7 @@ def check_talk(replicas, talk, callers):
         "SELECT count(*) FROM run a JOIN run b ON a.session = b.session AND a.id < b.id"
         " AND b.first_log < a.first_log")
     assert overlaps == "0"
+    check_usage(replicas, range(callers))
 
 
 def test_no_turn_is_lost_or_doubled_when_replicas_die_are_cut_off_or_stand_still(replicas):
