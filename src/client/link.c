@@ -184,7 +184,8 @@ static bool leads_to(const struct link *link, const struct url *url) {
 
 /* Newest first, because it is the least likely to have been closed. */
 struct link *link_find_fresh(struct place *place, const struct url *url, enum http_reach reach,
-                             uint64_t idle_max_ms, const struct link_events *events, void *ctx) {
+                             uint64_t idle_max_ms, const struct link_events *events,
+                             void *ctx) {
     uint64_t now_ms = loop_now_ms(place->loop);
     for (struct list *at = place->idle.prev; at != &place->idle; at = at->prev) {
         struct link *link = CONTAINER_OF(at, struct link, idle);
