@@ -5,7 +5,11 @@
  *
  * A row of this table costs four times what one of the others does, and most batches add to the same
  * sums. So they wait in memory, over several batches, and are written together with a mark of their
- * own. After a crash the rows between the two marks are read once more, for this table alone. */
+ * own. After a crash the rows between the two marks are read once more, for this table alone.
+ *
+ * In a store that replicas share nothing waits: core_project() writes the sums with the rows, so
+ * that both marks move together, under the lock of all writers. A replica that finds them moved
+ * by another one goes on from there (project_usage_move()). */
 #include "store/project_usage.h"
 
 #include "base/mem.h"
