@@ -67,8 +67,8 @@ static void any_other_text_is_to_be_read(void **state) {
         "{\"id\":\"c-1\",\"made\":17,\"say\":[{\"text\":\"\\ud800\",\"end\":null}]}",
         "{\"id\":\"c-1\",\"made\":17,\"say\":[{\"text\":\"\xC3(\",\"end\":null}]}",
         "{\"id\":\"c-1\",\"made\":17,\"say\":[{\"text\":\"\x01\",\"end\":null}]}",
-        "{\"id\":\"c-1\",\"made\":17,\"say\":[{\"text\":\"Hel\",\"text\":\"lo\",\"end\":null}]"
-        "}",
+        ("{\"id\":\"c-1\",\"made\":17,\"say\":[{\"text\":\"Hel\",\"text\":\"lo\",\"end\":null}]"
+         "}"),
         "",
     };
     struct json_template template = {0};

@@ -84,7 +84,7 @@ test("a bank with a profile is recalled by parts of words, and says so", async (
   const query = { query: "wagonwheel", limit: 1 };
   let hits = [];
   for (const end = Date.now() + 30000; hits.length === 0 && Date.now() < end; )
-    ({ hits } = (await nimi.ask(memory, "Recall", { context, bank: at, query })).reply);
+    ({ hits = [] } = (await nimi.ask(memory, "Recall", { context, bank: at, query })).reply);
   assert.equal(hits[0].record.episodic.summary, "wagonwheels roll");
   assert.equal(hits[0].match_reason, "cosine");
   assert.ok(hits[0].relevance_score > 0 && hits[0].relevance_score <= 0.5);
