@@ -252,6 +252,25 @@ static struct str find_file(struct config *config, const struct config_input *in
 
 #define SCHEMA_MAX_BYTES 63 /* of a name of PostgreSQL */
 
+#define REPLICA_MAX_BYTES 63
+#define LEASE_MIN_MS 1000
+#define LEASE_MAX_MS (60 * 60 * 1000)
+
+static bool check_replica(const struct config *config, struct err *e) {
+    struct str name = config->store.replica;
+    uint64_t lease_ms = config->store.lease_ms;
+    if (!str_is_plain(name, "_-.") || name.len > REPLICA_MAX_BYTES)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "store.replica: '" STR_FMT "' is no name of letters, digits, _ - and .",
+                       STR_ARG(name));
+    if (lease_ms < LEASE_MIN_MS || lease_ms > LEASE_MAX_MS)
+        return err_set(e, ERR_INVALID_ARGUMENT, "store.lease: it may be 1s to 1h");
+    if (name.len == 0 || config->store.url.len) return true;
+    return err_set(e, ERR_INVALID_ARGUMENT,
+                   "store.replica: several daemons can share a store only in PostgreSQL; set "
+                   "WEIR_STORE_URL, or leave the name out");
+}
+
 /* The schema becomes part of SQL. */
 static bool check_store(const struct config *config, struct err *e) {
     struct str url = config->store.url, schema = config->store.schema;
@@ -261,6 +280,7 @@ static bool check_store(const struct config *config, struct err *e) {
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "store.schema: '" STR_FMT "' is no name of a-z, 0-9 and _",
                        STR_ARG(schema));
+    if (!check_replica(config, e)) return false;
     if (url.len == 0 || str_starts(url, STR("postgres://")) ||
         str_starts(url, STR("postgresql://")))
         return true;

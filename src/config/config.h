@@ -48,8 +48,10 @@ struct config {
     } tls;
     struct str data; /* folder of the store */
     struct {
-        struct str url;    /* of a PostgreSQL server; empty: SQLite, in `data` */
-        struct str schema; /* where its tables are; empty: as the server has it */
+        struct str url;     /* of a PostgreSQL server; empty: SQLite, in `data` */
+        struct str schema;  /* where its tables are; empty: as the server has it */
+        struct str replica; /* this process's name among several; empty: it is alone */
+        uint64_t lease_ms;
     } store;
     struct {
         struct str endpoint, bucket, region, access_key, secret_key; /* all, or none */

@@ -19,6 +19,7 @@
 
 #include <assert.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -48,7 +49,7 @@ struct daemon {
     struct contract_process resources; /* of the contracts */
     struct listening *listenings;
     size_t listening_count;
-    struct recovery *recovery; /* before it serves */
+    struct recovery *recovery; /* before it serves, and when another replica has died */
     struct server *server;
     struct worker *workers;
     size_t worker_count;
@@ -60,6 +61,8 @@ struct daemon {
     bool remake_again;   /* the tools of an MCP server changed when it could not be handled */
     bool reload_again;   /* SIGHUP came when it could not be handled */
     uint64_t stopped_ms; /* when the first signal came */
+    struct mail died, lost; /* of replicas: from the store's thread, one at a time */
+    atomic_bool died_posted;
     uv_signal_t signals[3];
     struct err failed; /* why it never served */
 };
@@ -240,6 +243,7 @@ static void on_audited(void *ctx) {
 
 static void order_finish(struct worker *worker) {
     worker_finish(worker);
+    session_table_leave(worker->daemon->sessions, worker->loop);
     audit_writer_stop(worker->audit, on_audited, worker);
 }
 
@@ -335,15 +339,7 @@ static const char *listener_of_jobs(const struct contract_table *contracts) {
     return "http";
 }
 
-static void on_recovered(const struct recovered *found, const struct err *failed, void *ctx) {
-    struct daemon *daemon = ctx;
-    struct err e;
-    daemon->recovery = NULL;
-    if (failed) {
-        daemon_fail(daemon, failed);
-        return;
-    }
-    if (daemon->phase == PHASE_STOPPING) return;
+static void log_recovered(const struct daemon *daemon, const struct recovered *found) {
     if (found->interrupted) {
         log_warning("%zu turns were interrupted when the last process ended",
                     found->interrupted);
@@ -359,6 +355,18 @@ static void on_recovered(const struct recovered *found, const struct err *failed
         log_warning("%zu jobs wait for a process that serves them: set listen.%s",
                     found->jobs_left, listener_of_jobs(daemon->options->contracts));
     }
+}
+
+static void on_recovered(const struct recovered *found, const struct err *failed, void *ctx) {
+    struct daemon *daemon = ctx;
+    struct err e;
+    daemon->recovery = NULL;
+    if (failed) {
+        daemon_fail(daemon, failed);
+        return;
+    }
+    if (daemon->phase == PHASE_STOPPING) return;
+    log_recovered(daemon, found);
     if (!ports_write(daemon->config->ports_file, daemon->server, daemon->listenings,
                      daemon->listening_count, &e)) {
         daemon_fail(daemon, &e);
@@ -375,23 +383,84 @@ static void on_recovered(const struct recovered *found, const struct err *failed
     catch_up(daemon);
 }
 
+static void recover(struct daemon *daemon, recovered_fn *done) {
+    struct worker *first = &daemon->workers[0];
+    const struct recover_helpers helpers = {.jobs = worker_jobs(first),
+                                            .agents = restored_agents(first)};
+    daemon->recovery = recover_start(daemon->store, &first->host, &helpers, done, daemon);
+}
+
+/* --- replicas ----------------------------------------------------------------------------- */
+
+static void on_taken_over(const struct recovered *found, const struct err *failed, void *ctx) {
+    struct daemon *daemon = ctx;
+    daemon->recovery = NULL;
+    if (!failed)
+        log_recovered(daemon, found);
+    else if (!found->inherited)
+        log_warning("what a replica left cannot be taken over now: %s", failed->text);
+    else if (daemon->phase != PHASE_STOPPING)
+        daemon_fail(daemon, failed); /* for another one to take it up */
+}
+
+static void take_over(void *ctx) {
+    struct daemon *daemon = ctx;
+    atomic_store(&daemon->died_posted, false);
+    if (daemon->phase != PHASE_SERVING || daemon->recovery) return; /* it is said again */
+    log_info("a replica has ended: its turns are taken over");
+    recover(daemon, on_taken_over);
+}
+
+static void on_died(void *ctx) {
+    struct daemon *daemon = ctx;
+    if (!atomic_exchange(&daemon->died_posted, true))
+        loop_post(home(daemon), &daemon->died, take_over, daemon);
+}
+
+static void on_fenced(void *ctx) {
+    struct daemon *daemon = ctx;
+    struct err e;
+    if (daemon->phase == PHASE_STOPPING) return;
+    err_set(
+        &e, ERR_UNAVAILABLE,
+        "this replica was silent for longer than store.lease, and another one has taken its "
+        "place; start it again");
+    daemon_fail(daemon, &e);
+}
+
+/* The last word of the store's thread. */
+static void on_lost(void *ctx) {
+    struct daemon *daemon = ctx;
+    loop_post(home(daemon), &daemon->lost, on_fenced, daemon);
+}
+
+/* Of what a contract keeps in its process the other replicas would know nothing. */
+static bool may_share(const struct daemon *daemon, struct err *e) {
+    for (size_t i = 0; daemon->config->store.replica.len && i < daemon->presences.count; i++) {
+        const struct presence *presence = &daemon->presences.all[i];
+        if (!presence->wanted || !presence->contract->alone) continue;
+        return err_set(e, ERR_FAILED_PRECONDITION,
+                       "store.replica: replicas do not serve " STR_FMT
+                       ", whose state is in its process; leave out its listeners, or serve it "
+                       "from one daemon without store.replica",
+                       STR_ARG(presence->contract->name));
+    }
+    return true;
+}
+
 static void on_open(const struct err *failed, void *ctx) {
     struct daemon *daemon = ctx;
     if (daemon->phase == PHASE_STOPPING) return; /* it may be closed already */
     if (failed) {
         daemon_fail(daemon, failed);
     } else {
-        struct worker *first = &daemon->workers[0];
         char pid[32];
         snprintf(pid, sizeof(pid), "pid %ld", (long)getpid());
         daemon_audit(daemon, LIFECYCLE, "start", ERR_NONE, pid);
         if (daemon->bucket)
             daemon->sweep = sweep_start(daemon->store, daemon->bucket, home(daemon),
                                         daemon->config->s3.sweep_ms);
-        const struct recover_helpers helpers = {.jobs = worker_jobs(first),
-                                                .agents = restored_agents(first)};
-        daemon->recovery =
-            recover_start(daemon->store, &first->host, &helpers, on_recovered, daemon);
+        recover(daemon, on_recovered);
     }
 }
 
@@ -422,7 +491,8 @@ static void make_workers(struct daemon *daemon) {
 /* --- memory ------------------------------------------------------------------------------- */
 
 #define SESSION_UNUSED_MS 30000 /* then its history leaves memory; the store has it */
-#define OVER_PART 4             /* of the machine's memory, if no limit is set */
+#define LEASES_WAITED 3 /* so many leases a turn waits for a session of another replica */
+#define OVER_PART 4     /* of the machine's memory, if no limit is set */
 
 static void shed(size_t bytes, void *ctx) {
     struct daemon *daemon = ctx;
@@ -460,20 +530,25 @@ static bool open_bucket(struct daemon *daemon, struct err *e) {
 }
 
 static void open_store(struct daemon *daemon) {
-    daemon->store = store_open(&(struct store_options){.folder = daemon->config->data,
-                                                       .postgres = daemon->config->store.url,
-                                                       .schema = daemon->config->store.schema,
-                                                       .durability = daemon->config->durability,
-                                                       .bucket = daemon->bucket,
-                                                       .loop = home(daemon),
-                                                       .on_open = on_open,
-                                                       .ctx = daemon});
+    daemon->store =
+        store_open(&(struct store_options){.folder = daemon->config->data,
+                                           .postgres = daemon->config->store.url,
+                                           .schema = daemon->config->store.schema,
+                                           .replica = daemon->config->store.replica,
+                                           .lease_ms = daemon->config->store.lease_ms,
+                                           .on_died = on_died,
+                                           .on_lost = on_lost,
+                                           .durability = daemon->config->durability,
+                                           .loop = home(daemon),
+                                           .on_open = on_open,
+                                           .ctx = daemon});
     store_keep_keys(daemon->store, daemon->config->limits.idempotency_ms);
     store_keep_audit(daemon->store, daemon->config->audit.keep_ms,
                      daemon->config->audit.keep_bytes);
     for (size_t i = 0; i < daemon->worker_count; i++)
         worker_audit(&daemon->workers[i], daemon->store);
     daemon->sessions = session_table_new(daemon->store);
+    session_table_wait(daemon->sessions, LEASES_WAITED * daemon->config->store.lease_ms);
     daemon->ledger = ledger_new(daemon->store, home(daemon));
     mem_shed_with(shed, daemon);
     watch_heap(daemon);
@@ -581,7 +656,8 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
                                                           .processes = daemon->processes,
                                                           .mcp = daemon->mcp,
                                                           .store = daemon->store}};
-    if (!bucket || !config_snapshot_new(&first, &daemon->snapshot, e) ||
+    if (!bucket || !may_share(daemon, e) ||
+        !config_snapshot_new(&first, &daemon->snapshot, e) ||
         !listen_on_all(daemon, e)) {
         daemon_give_up(daemon);
         return false;

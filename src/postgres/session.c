@@ -184,6 +184,35 @@ bool postgres_session_run(struct postgres_session *session, const char *sql, str
     return true;
 }
 
+static bool take_notifications(struct postgres_session *session,
+                               postgres_session_notified_fn *fn, void *ctx) {
+    PGnotify *notice;
+    bool any = false;
+    while ((notice = session->pq->PQnotifies(session->conn))) {
+        any = true;
+        fn(str_from(notice->relname), str_from(notice->extra), ctx);
+        session->pq->PQfreemem(notice);
+    }
+    return any;
+}
+
+/* Some may have come with the answer to a statement. */
+bool postgres_session_wait(struct postgres_session *session, uint64_t for_ms, int other,
+                           postgres_session_notified_fn *fn, void *ctx, struct err *e) {
+    struct pollfd wait_for[] = {
+        {.fd = session->pq->PQsocket(session->conn), .events = POLLIN},
+        {.fd = other, .events = POLLIN}, /* poll() skips what is below 0 */
+    };
+    if (session->broken) return session_break(session, "the connection is lost", e);
+    if (take_notifications(session, fn, ctx)) return true;
+    int ready = poll(wait_for, ARRAY_LEN(wait_for), (int)for_ms);
+    if (ready < 0 && errno != EINTR) return session_break(session, "waiting failed", e);
+    if (ready > 0 && wait_for[0].revents && !session->pq->PQconsumeInput(session->conn))
+        return session_break(session, NULL, e);
+    take_notifications(session, fn, ctx);
+    return true;
+}
+
 void postgres_session_free_rows(struct postgres_rows *rows) {
     /* libpq takes what it frees without const. */
     if (rows->result) libpq_loaded()->PQclear((PGresult *)(uintptr_t)rows->result);

@@ -46,6 +46,16 @@ bool postgres_session_lost(struct postgres_session *session);
 /* Whether a transaction is open, failed or not. */
 bool postgres_session_in_transaction(const struct postgres_session *session);
 
+/* NOTIFY on a channel that LISTEN named. Both texts are lent. */
+typedef void postgres_session_notified_fn(struct str channel, struct str payload, void *ctx);
+
+/* Wait for notifications, at most `for_ms` or until `other` (a file descriptor, or -1) can be
+ * read, and call fn for each.
+ * errors  ERR_UNAVAILABLE the connection broke */
+MUST_CHECK bool postgres_session_wait(struct postgres_session *session, uint64_t for_ms,
+                                      int other, postgres_session_notified_fn *fn, void *ctx,
+                                      struct err *e);
+
 /* "host:port/database", for messages. */
 struct str postgres_session_name(const struct postgres_session *session);
 

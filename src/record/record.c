@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #define COUNTER_BITS 20 /* the low bits of an id */
+#define SLOT_BITS 8     /* the lowest, among replicas */
 
 #define TO(state) (1u << (state))
 
@@ -41,11 +42,25 @@ static void record_move(struct record *record, enum record_state next) {
 
 /* --- numbers ------------------------------------------------------------------------------ */
 
+static uint64_t next_id_of_slot(_Atomic uint64_t *last_run, uint64_t now, unsigned slot) {
+    uint64_t last = atomic_load_explicit(last_run, memory_order_relaxed), id;
+    now |= slot;
+    do {
+        id = last >= now ? last + (1u << SLOT_BITS) : now;
+    } while (!atomic_compare_exchange_weak_explicit(last_run, &last, id, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return id;
+}
+
 /* Ids rise with time, so that the newest rows of a table are adjacent: milliseconds of Unix
- * time, then a counter. */
+ * time, then a counter. Of replicas that share a store each has its own part of the counter's
+ * low bits. */
 uint64_t record_next_id(struct engine *engine) {
+    struct store *store = session_table_store(engine->sessions);
     _Atomic uint64_t *last_run = session_table_last_run(engine->sessions);
     uint64_t now = (uint64_t)clock_unix_ms() << COUNTER_BITS;
+    if (store && store_is_shared(store))
+        return next_id_of_slot(last_run, now, store_slot(store));
     uint64_t last = atomic_load_explicit(last_run, memory_order_relaxed), id;
     do {
         id = last >= now ? last + 1 : now;

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "session/key_leases.h"
 
 #include <stdlib.h>
 
@@ -11,10 +12,18 @@ struct idempotency_lookup {
     struct claim_view view;
     struct task tell; /* reports the answer when the store is not needed */
     struct store_load load;
-    bool loading, cancelled;
+    /* Among replicas. */
+    struct lease_request lease;
+    struct timer again;
+    uint64_t until_ms;
+    bool leased;
+    bool loading, cancelled; /* the store was asked */
 };
 
+#define AGAIN_MS 50
+
 static void idempotency_lookup_free(struct idempotency_lookup *lookup) {
+    timer_stop(&lookup->again);
     buf_done(&lookup->texts);
     free(lookup);
 }
@@ -56,6 +65,49 @@ static bool stands_for_run(const struct idempotency_lookup *lookup,
     return means->run > lookup->view.given_back && (!back || means->acted) && young;
 }
 
+/* --- among replicas ----------------------------------------------------------------------- */
+
+static void idempotency_lookup_load(void *ctx);
+
+/* Found free: whoever has the lease may begin. The store is asked again, because another replica
+ * may have begun meanwhile. */
+static void on_leased(struct lease_request *request, const struct err *failed, void *ctx) {
+    struct idempotency_lookup *lookup = ctx;
+    struct err late;
+    lookup->loading = false;
+    lookup->leased = request->held;
+    if (lookup->cancelled) {
+        idempotency_lookup_free(lookup);
+    } else if (failed) {
+        idempotency_lookup_report(lookup, IDEMPOTENCY_FAILED, 0, 0, failed);
+    } else if (request->held) {
+        idempotency_lookup_load(lookup);
+    } else if (loop_now_ms(lookup->options.loop) >= lookup->until_ms) {
+        err_set(&late, ERR_UNAVAILABLE,
+                "replica '%s' has a request with this key under way; try again in a moment",
+                request->holder);
+        idempotency_lookup_report(lookup, IDEMPOTENCY_FAILED, 0, 0, &late);
+    } else {
+        timer_start(&lookup->again, AGAIN_MS);
+    }
+}
+
+static void ask_for_lease(struct idempotency_lookup *lookup) {
+    const struct idempotency_lookup_options *options = &lookup->options;
+    struct session_table *sessions = options->sessions;
+    if (!lookup->until_ms)
+        lookup->until_ms = loop_now_ms(options->loop) + session_table_wait_ms(sessions);
+    lookup->loading = true;
+    lookup->lease =
+        (struct lease_request){.key = key_leases_keep(session_table_key_leases(sessions),
+                                                      &options->name, options->loop),
+                               .on_done = on_leased,
+                               .ctx = lookup};
+    lease_ask(session_table_store(sessions), options->loop, &lookup->lease);
+}
+
+/* --- the store ---------------------------------------------------------------------------- */
+
 static void idempotency_lookup_on_loaded(struct store_load *load, const struct err *failed,
                                          void *ctx) {
     struct idempotency_lookup *lookup = ctx;
@@ -72,6 +124,11 @@ static void idempotency_lookup_on_loaded(struct store_load *load, const struct e
                                               : IDEMPOTENCY_FREE;
     uint64_t run = stands ? means->run : 0, seq = stands ? means->seq : 0;
     arena_free(load->arena);
+    if (answer == IDEMPOTENCY_FREE && !lookup->leased &&
+        session_table_key_leases(lookup->options.sessions)) {
+        ask_for_lease(lookup);
+        return;
+    }
     idempotency_lookup_report(lookup, answer, run, seq, failed);
 }
 
@@ -82,11 +139,26 @@ static void keep_texts(struct idempotency_lookup *lookup) {
     buf_keep_texts(&lookup->texts, texts, ARRAY_LEN(texts));
 }
 
+static void idempotency_lookup_load(void *ctx) {
+    struct idempotency_lookup *lookup = ctx;
+    const struct claim_name *name = &lookup->options.name;
+    lookup->loading = true;
+    lookup->load = (struct store_load){.question = STORE_KEY,
+                                       .workspace = name->workspace,
+                                       .user = name->user,
+                                       .key = name->key,
+                                       .home = lookup->options.loop,
+                                       .on_loaded = idempotency_lookup_on_loaded,
+                                       .ctx = lookup};
+    store_load(session_table_store(lookup->options.sessions), &lookup->load);
+}
+
 struct idempotency_lookup *
 idempotency_lookup_start(const struct idempotency_lookup_options *options) {
     struct idempotency_lookup *lookup = MEM_NEW(struct idempotency_lookup);
     struct store *store = session_table_store(options->sessions);
     lookup->options = *options;
+    timer_init(&lookup->again, options->loop, idempotency_lookup_load, lookup);
     keep_texts(lookup);
     const struct claim_name *name = &lookup->options.name;
     idempotency_claims_look(session_table_claims(options->sessions), name, &lookup->view);
@@ -95,15 +167,7 @@ idempotency_lookup_start(const struct idempotency_lookup_options *options) {
         loop_defer(options->loop, &lookup->tell);
         return lookup;
     }
-    lookup->loading = true;
-    lookup->load = (struct store_load){.question = STORE_KEY,
-                                       .workspace = name->workspace,
-                                       .user = name->user,
-                                       .key = name->key,
-                                       .home = options->loop,
-                                       .on_loaded = idempotency_lookup_on_loaded,
-                                       .ctx = lookup};
-    store_load(store, &lookup->load);
+    idempotency_lookup_load(lookup);
     return lookup;
 }
 

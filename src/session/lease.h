@@ -52,6 +52,7 @@ struct lease {
     struct list link; /* in the session's waiters, or on its stack */
     struct lease *lender;
     unsigned depth;
+    bool impatient;          /* it is refused rather than wait for another replica */
     size_t children;         /* granted and not yet released */
     bool wants_back;         /* session_reclaim() returned false */
     struct lease_note *note; /* children_done, on its way */

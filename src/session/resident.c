@@ -2,14 +2,25 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "session/directory.h"
+#include "session/dormant_runs.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #define STRIPE_RESIDENT_MAX (SESSIONS_RESIDENT_MAX / SESSION_STRIPE_COUNT)
 
+/* The writes of its turns are in front of this in the store's queue. */
+static void resident_give_back(struct session *session) {
+    const struct session_table *table = session->stripe->table;
+    if (!session->held_by || atomic_load(&table->leaving)) return;
+    lease_give_back(table->store, session->held_by, &session->lease);
+    session->held_by = NULL;
+}
+
 void resident_free(struct session *session) {
     assert(list_empty(&session->stack) && list_empty(&session->waiters));
+    resident_give_back(session);
     list_remove(&session->idle);
     for (size_t i = 0; i < session->late_count; i++) turn_record_unref(session->late[i]);
     free(session->late);
@@ -43,6 +54,17 @@ void resident_discard(struct session *session) {
     resident_free(session);
 }
 
+/* Whether a run of it waits here for a human, in memory or not. */
+static bool resident_waits(const struct session *session) {
+    const struct session_table *table = session->stripe->table;
+    const struct session_name *name = &session->name;
+    const struct dormant_filter filter = {
+        .workspace = name->workspace, .user = name->user, .session = name->session};
+    struct dormant_runs *dormant = directory_dormant(table->directory);
+    return pending_approvals_has(table->approvals, name) ||
+           dormant_runs_has(dormant, &filter) || pending_approvals_has(table->approvals, name);
+}
+
 void resident_rest(struct session *session) {
     struct session_stripe *stripe = session->stripe;
     if (!list_empty(&session->stack) || !list_empty(&session->waiters)) return;
@@ -50,12 +72,26 @@ void resident_rest(struct session *session) {
     session->idle_since_ms = clock_mono_ms();
     list_append(&stripe->idle, &session->idle);
     stripe->idle_count++;
+    if (stripe->table->holdings) {
+        if (!resident_waits(session)) resident_forget(session);
+        return;
+    }
     struct session *oldest = resident_oldest(stripe);
     if (oldest && stripe->idle_count > STRIPE_RESIDENT_MAX) resident_forget(oldest);
 }
 
+/* The names are at the end of the key. */
+static struct session_name names_in(struct str key, const struct session_name *like) {
+    size_t len = like->workspace.len + like->user.len + like->session.len;
+    struct str names = str_skip(key, key.len - len);
+    struct str rest = str_skip(names, like->workspace.len);
+    return (struct session_name){str_head(names, like->workspace.len),
+                                 str_head(rest, like->user.len),
+                                 str_skip(rest, like->user.len)};
+}
+
 struct session *resident_find_or_add(struct session_stripe *stripe, struct str key,
-                                     bool *ret_new) {
+                                     const struct session_name *name, bool *ret_new) {
     struct session *session = map_find(stripe->sessions, key);
     *ret_new = session == NULL;
     if (session) {
@@ -65,6 +101,7 @@ struct session *resident_find_or_add(struct session_stripe *stripe, struct str k
     session = MEM_NEW(struct session);
     session->stripe = stripe;
     session->key = text_copy(key);
+    session->name = names_in(text_str(session->key), name);
     session->loaded = stripe->table->store == NULL;
     session->history = history_ref(stripe->table->empty);
     list_init(&session->stack);

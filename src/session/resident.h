@@ -15,8 +15,10 @@
 #include "session/history.h"
 #include "session/lease.h"
 #include "session/session_table.h"
+#include "store/lease.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define SESSION_STRIPE_COUNT 64
 
@@ -24,6 +26,9 @@
 struct session {
     struct session_stripe *stripe;
     struct text key;
+    struct session_name name;  /* in `key` */
+    struct lease_key lease;    /* among replicas */
+    struct loop *held_by;      /* the lease is this replica's, and given back from that loop */
     bool loaded;               /* the history was read from the store */
     struct turn_record **late; /* records that arrived before that */
     size_t late_count;
@@ -49,16 +54,20 @@ struct session_table {
     struct slots *turns; /* turns at once, per workspace */
     struct pending_approvals *approvals;
     _Atomic uint64_t last_run;
+    struct holdings *holdings; /* NULL: the store is not shared with other replicas */
+    struct key_leases *keys;   /* the same */
+    uint64_t wait_ms;
+    atomic_bool leaving; /* what is held is given back when the store is closed */
     struct history *empty;
     struct striped *stripes;
 };
 
 /* Find the session, or add it: *ret_new. It is not idle any more. */
 struct session *resident_find_or_add(struct session_stripe *stripe, struct str key,
-                                     bool *ret_new);
+                                     const struct session_name *name, bool *ret_new);
 
 /* If no lease holds it, make it idle. The least recently used idle sessions are forgotten
- * first. */
+ * first; among replicas all at once, but those of which a run waits here for a human. */
 void resident_rest(struct session *session);
 
 /* The least recently used idle session, or NULL. */

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "session/holding.h"
 #include "session/resident.h"
 #include "session/session_load.h"
 
@@ -94,12 +95,90 @@ static void session_on_loaded(struct history *history, const struct err *why, vo
     pthread_mutex_unlock(&stripe->lock);
 }
 
+/* --- among replicas ----------------------------------------------------------------------- */
+
+/* One that asks the other replicas. */
+struct claiming {
+    struct session *session;
+    struct loop *loop;
+    bool recovers; /* for a run that waits here, not for a turn */
+};
+
+static void refuse_impatient(struct session *session) {
+    struct err busy;
+    err_set(&busy, ERR_ABORTED,
+            "another turn of this session is running; wait for it to end, then ask again");
+    LIST_EACH(&session->waiters, link) {
+        struct lease *lease = CONTAINER_OF(link, struct lease, link);
+        if (lease->impatient) lease_refuse(lease, &busy);
+    }
+}
+
+/* Another replica holds the session. */
+static bool waits_for_holder(const struct err *busy, void *ctx) {
+    const struct claiming *claiming = ctx;
+    struct session *session = claiming->session;
+    (void)busy;
+    pthread_mutex_lock(&session->stripe->lock);
+    refuse_impatient(session);
+    bool waits = claiming->recovers || !list_empty(&session->waiters);
+    pthread_mutex_unlock(&session->stripe->lock);
+    return waits;
+}
+
+static void on_held(const struct err *failed, void *ctx) {
+    struct claiming claiming = *(struct claiming *)ctx;
+    struct session *session = claiming.session;
+    free(ctx);
+    if (failed) {
+        session_on_loaded(NULL, failed, session);
+        return;
+    }
+    session->held_by = claiming.loop;
+    session_load(session->stripe->table->store, &session->name, claiming.loop,
+                 session_on_loaded, session);
+}
+
+static void claim(struct session_table *table, struct session *session, struct loop *loop,
+                  bool recovers) {
+    struct claiming *claiming = MEM_NEW(struct claiming);
+    const struct session_name *name = &session->name;
+    const struct str names[] = {name->workspace, name->user, name->session};
+    *claiming = (struct claiming){session, loop, recovers};
+    session->lease = lease_key(LEASE_OF_SESSION, names, ARRAY_LEN(names));
+    holding_start(&(struct holding_options){.all = table->holdings,
+                                            .store = table->store,
+                                            .loop = loop,
+                                            .key = session->lease,
+                                            .recovers = recovers,
+                                            .wait_ms = table->wait_ms,
+                                            .waits = waits_for_holder,
+                                            .on_end = on_held,
+                                            .ctx = claiming});
+}
+
+void session_hold(struct session_table *table, const struct session_name *name,
+                  struct loop *loop) {
+    struct buf key;
+    if (!table->holdings) return;
+    buf_init(&key, KEY_MAX_BYTES);
+    append_key(&key, name);
+    struct session_stripe *stripe = striped_lock(table->stripes, buf_str(&key));
+    bool is_new = !map_find(stripe->sessions, buf_str(&key));
+    struct session *session =
+        is_new ? resident_find_or_add(stripe, buf_str(&key), name, &is_new) : NULL;
+    pthread_mutex_unlock(&stripe->lock);
+    buf_done(&key);
+    if (session) claim(table, session, loop, true);
+}
+
 /* --- leases ------------------------------------------------------------------------------- */
 
 static enum session_answer session_ask(struct session *session, enum session_policy policy,
                                        struct lease *lease, struct err *e) {
     struct lease *lender;
     lease->session = session;
+    lease->impatient = policy == SESSION_REJECT;
     if (list_empty(&session->waiters) && is_free(session, &lender)) {
         session_give(session, lease, lender);
         return SESSION_GRANTED;
@@ -136,13 +215,16 @@ enum session_answer session_acquire(struct session_table *table,
     lease->stripe = stripe;
     pthread_mutex_lock(&stripe->lock);
     bool is_new;
-    struct session *session = resident_find_or_add(stripe, buf_str(&key), &is_new);
+    struct session *session = resident_find_or_add(stripe, buf_str(&key), name, &is_new);
     enum session_answer answer = session_ask(session, policy, lease, e);
     if (answer == SESSION_REFUSED) resident_rest(session);
     bool must_load = is_new && !session->loaded;
     pthread_mutex_unlock(&stripe->lock);
     buf_done(&key);
-    if (must_load) session_load(table->store, name, lease->loop, session_on_loaded, session);
+    if (must_load && table->holdings)
+        claim(table, session, lease->loop, false);
+    else if (must_load)
+        session_load(table->store, name, lease->loop, session_on_loaded, session);
     return answer;
 }
 
@@ -273,6 +355,7 @@ void session_remember(struct session_table *table, const struct session_name *na
     struct session *session = map_find(stripe->sessions, buf_str(&key));
     if (session && session->loaded) {
         resident_remember(session, record);
+        if (table->holdings) resident_rest(session);
     } else if (session) {
         resident_remember_later(session, record);
     } else {

@@ -8,6 +8,9 @@
  * A run that waits for a human parks: it releases the lease and leaves its journal here, so
  * that the session's next message finds it. Later it may be only in the store (dormant_wake.h).
  *
+ * Where several replicas share the store, a session is first acquired from them, as a lease that
+ * is given back when no turn needs it; its history is then read anew.
+ *
  * A session's history is read from the store when it is first needed, and dropped from memory
  * when it has been unused for long. The store keeps it.
  *
@@ -63,6 +66,11 @@ void session_release(struct lease *lease, struct turn_record *record);
  * human. */
 void session_remember(struct session_table *table, const struct session_name *name,
                       struct turn_record *record);
+
+/* Among replicas: the session is kept from the others as long as a run of it waits here for a
+ * human, so that its next message comes here. `loop` is the caller's own. */
+void session_hold(struct session_table *table, const struct session_name *name,
+                  struct loop *loop);
 
 /* Drop everything the session remembers. Only while it is held. */
 void session_forget(struct lease *lease);

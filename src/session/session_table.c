@@ -4,7 +4,9 @@
 #include "base/mem.h"
 #include "loop/slots.h"
 #include "session/directory.h"
+#include "session/holding.h"
 #include "session/idempotency_claims.h"
+#include "session/key_leases.h"
 #include "session/resident.h"
 
 #include <stdlib.h>
@@ -15,6 +17,10 @@ struct session_table *session_table_new(struct store *store) {
     table->empty = history_new();
     table->directory = directory_new();
     table->claims = idempotency_claims_new();
+    if (store && store_is_shared(store)) {
+        table->holdings = holdings_new();
+        table->keys = key_leases_new(store, table->claims);
+    }
     table->turns =
         slots_new(&(struct slots_limits){.all = SLOTS_NO_LIMIT, .queue_max = SIZE_MAX});
     table->approvals = pending_approvals_new();
@@ -40,11 +46,32 @@ void session_table_free(struct session_table *table) {
     }
     striped_free(table->stripes);
     history_unref(table->empty);
+    holdings_free(table->holdings);
+    key_leases_free(table->keys);
     directory_free(table->directory);
     idempotency_claims_free(table->claims);
     slots_free(table->turns);
     pending_approvals_free(table->approvals);
     free(table);
+}
+
+void session_table_wait(struct session_table *table, uint64_t wait_ms) {
+    table->wait_ms = wait_ms;
+}
+
+uint64_t session_table_wait_ms(const struct session_table *table) {
+    return table->wait_ms;
+}
+
+void session_table_leave(struct session_table *table, const struct loop *loop) {
+    if (!table->holdings) return;
+    atomic_store(&table->leaving, true);
+    holdings_leave(table->holdings, loop);
+    key_leases_leave(table->keys, loop);
+}
+
+struct key_leases *session_table_key_leases(struct session_table *table) {
+    return table->keys;
 }
 
 struct pending_approvals *session_table_approvals(struct session_table *table) {
@@ -79,7 +106,8 @@ size_t session_table_shed(struct session_table *table, size_t bytes) {
         struct session_stripe *stripe;
         for (size_t i = 0; shed < bytes && (stripe = striped_at(table->stripes, i)); i++) {
             pthread_mutex_lock(&stripe->lock);
-            struct session *oldest = resident_oldest(stripe);
+            /* Among replicas only those are idle whose runs wait for a human. */
+            struct session *oldest = table->holdings ? NULL : resident_oldest(stripe);
             if (oldest) shed += resident_forget(oldest);
             any = any || oldest;
             pthread_mutex_unlock(&stripe->lock);
@@ -96,7 +124,11 @@ size_t session_table_tidy(struct session_table *table, uint64_t unused_ms) {
         pthread_mutex_lock(&stripe->lock);
         struct session *oldest = resident_oldest(stripe);
         while (oldest && now_ms - oldest->idle_since_ms >= unused_ms) {
-            resident_forget(oldest);
+            if (table->holdings) {
+                resident_rest(oldest); /* it stays if a run of it still waits for a human */
+            } else {
+                resident_forget(oldest);
+            }
             count++;
             oldest = resident_oldest(stripe);
         }

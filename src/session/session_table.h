@@ -14,6 +14,7 @@
 
 struct directory;
 struct idempotency_claims;
+struct key_leases;
 struct session_table;
 struct slots;
 
@@ -31,6 +32,18 @@ size_t session_table_shed(struct session_table *table, size_t bytes);
 /* Forget the sessions that the store has and that were unused for `unused_ms`. Returns how
  * many. */
 size_t session_table_tidy(struct session_table *table, uint64_t unused_ms);
+
+/* How long a turn waits for a session that another replica holds (holding.h), at most. Only of a
+ * shared store, and before the first turn. */
+void session_table_wait(struct session_table *table, uint64_t wait_ms);
+uint64_t session_table_wait_ms(const struct session_table *table);
+
+/* A loop ends: its turns get no more sessions from other replicas. Call on that loop, and on all
+ * of them before the store is closed. */
+void session_table_leave(struct session_table *table, const struct loop *loop);
+
+/* Keys among replicas; NULL: the store is not shared. */
+struct key_leases *session_table_key_leases(struct session_table *table);
 
 /* The live runs. Lives as long as the table. */
 struct directory *session_table_directory(struct session_table *table);

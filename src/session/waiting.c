@@ -31,6 +31,7 @@ static void deliver_answer(void *ctx) {
 
 void session_park(struct session_table *table, struct pending_approval *parked) {
     pending_approvals_add(session_table_approvals(table), parked);
+    session_hold(table, &parked->name, parked->loop);
 }
 
 /* Answer a run that was removed from the table. The run may free `parked` from now on. */

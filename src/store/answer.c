@@ -298,6 +298,7 @@ static bool answer_run(struct answer *answer, struct gather *gather, struct err 
     bool ok = run_find(answer->runs, &entry, &found, e);
     run_release(answer->runs);
     gather->run = entry.id;
+    gather->load->open = ok && found && entry.state == 0;
     if (ok && found) ok = walk_run(answer, &entry, take_after, gather, e);
     gather->load->more = gather->cut;
     run_entry_done(&entry);

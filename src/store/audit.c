@@ -114,6 +114,11 @@ bool audit_open(struct audit *audit, struct database *db, struct err *e) {
            database_prepare(db, "DELETE FROM audit WHERE first < ?", &audit->remove, e);
 }
 
+bool audit_reread(struct audit *audit, struct err *e) {
+    audit->oldest_ms = INT64_MAX;
+    return read_head(audit, e);
+}
+
 void audit_close(struct audit *audit) {
     if (!audit->db) return;
     database_finalize(audit->append);

@@ -75,6 +75,9 @@ struct audit {
 MUST_CHECK bool audit_open(struct audit *audit, struct database *db, struct err *e);
 void audit_close(struct audit *audit);
 
+/* Outside a transaction's records: another process has written to the chain. */
+MUST_CHECK bool audit_reread(struct audit *audit, struct err *e);
+
 /* Within a transaction: audit_begin(); records; audit_finish() writes what is not written yet.
  * Then audit_kept() after the commit, or audit_undone(). */
 void audit_begin(struct audit *audit);

@@ -5,6 +5,7 @@
 #include "store/bank_inner.h"
 #include "store/check.h"
 #include "store/core_postgres.h"
+#include "store/core_replica.h"
 #include "store/create.h"
 #include "store/lock.h"
 #include "store/look.h"
@@ -141,20 +142,32 @@ static bool open_folder(struct core *core, const char *folder, struct err *e) {
     return core->open || could_not_sync(core, e);
 }
 
+static bool become_ours(struct core *core, const struct store_options *options, struct err *e) {
+    if (!core_is_shared(core)) return prepare(core, e) && raise_epoch(core, e);
+    return core_replica_register(core, options, e) && prepare(core, e) &&
+           core_replica_prepare(core, e);
+}
+
 /* The tables are there: `weir migrate` has made them. */
 static bool open_server(struct core *core, const struct store_options *options, struct err *e) {
+    core->replica.shared = options->replica.len > 0;
     if (!core_postgres_connect(core, options, e) || !row_open(&core->rows, &core->db, e) ||
-        !prepare(core, e) || !raise_epoch(core, e))
+        !become_ours(core, options, e))
         return false;
     core->opened_with = core->rows.newest;
     core->open = true;
     return true;
 }
 
+/* Whether a replica was fenced meanwhile is seen by its next transaction. */
 static bool open_server_again(struct core *core, const struct store_options *options,
                               struct err *e) {
-    return core_postgres_connect(core, options, e) && core_postgres_is_ours(core, e) &&
-           row_open(&core->rows, &core->db, e) && prepare(core, e);
+    if (!core_postgres_connect(core, options, e)) return false;
+    if (core_is_shared(core))
+        return core_replica_resume(core, e) && row_open(&core->rows, &core->db, e) &&
+               prepare(core, e) && core_replica_prepare(core, e);
+    return core_postgres_is_ours(core, e) && row_open(&core->rows, &core->db, e) &&
+           prepare(core, e);
 }
 
 static bool copy_folder(const struct store_options *options, char folder[static PATH_MAX],
@@ -184,6 +197,7 @@ static void close_files(struct core *core) {
     database_finalize(core->begin);
     database_finalize(core->commit);
     database_finalize(core->learn);
+    core_replica_close(core);
     answer_close(&core->answer);
     audit_close(&core->audit);
     project_close(&core->project);
@@ -268,9 +282,15 @@ static bool append(struct core *core, const struct store_write *write, struct er
     return true;
 }
 
+/* Begin a transaction that writes. */
+static bool core_open_transaction(struct core *core, struct err *e) {
+    return core_is_shared(core) ? core_replica_begin(core, e)
+                                : database_do(&core->db, core->begin, e);
+}
+
 static bool core_begin(struct core *core, struct err *e) {
     core->doubted = INT64_MAX; /* not committed yet, so it cannot be on disk */
-    if (!database_do(&core->db, core->begin, e)) return false;
+    if (!core_open_transaction(core, e)) return false;
     project_watch(&core->project);
     row_start(&core->rows);
     audit_begin(&core->audit);
@@ -280,6 +300,10 @@ static bool core_begin(struct core *core, struct err *e) {
 /* When this returns, everything up to row `newest` is on disk. */
 static bool core_finish(struct core *core, int64_t newest, struct err *e) {
     core->doubted = newest;
+    if (core_is_shared(core) && !core_replica_count(core, newest > core->rows.newest, e)) {
+        core->doubted = INT64_MAX;
+        return false;
+    }
     if (!database_do(&core->db, core->commit, e)) return false;
     database_reached(&core->db, "committed");
     core->rows.newest = newest;
@@ -324,13 +348,16 @@ static bool stamp(struct core *core, int64_t *ret_newest, struct err *e) {
 static bool run_together(struct core *core, struct store_task *first,
                          const struct store_task *end, struct err *e) {
     int64_t newest;
-    bool purges = false;
+    bool purges = false, light = true;
     if (!core_begin(core, e)) return false;
     for (struct store_task *task = first; task != end; task = task->next) {
         if (!task->fn(&core->db, task->ctx, e)) return undo(core);
         purges = purges || task->purges;
+        light = light && task->light;
     }
-    if (!stamp(core, &newest, e) || !audit_finish(&core->audit, e)) return undo(core);
+    if (!(light ? row_finish(&core->rows, &newest, e) : stamp(core, &newest, e)) ||
+        !audit_finish(&core->audit, e))
+        return undo(core);
     if (purges && !database_run(&core->db,
                                 "INSERT INTO meta VALUES('purge', 1)"
                                 " ON CONFLICT(name) DO NOTHING",
@@ -374,6 +401,7 @@ static bool may_join(const struct store_task *task) {
 }
 
 static bool fill_tables(struct core *core, struct err *e) {
+    if (core_is_shared(core) && !core_replica_look(core, e)) return false;
     while (core_pending(core)) {
         if (!core_project(core, e)) return false;
     }
@@ -439,7 +467,7 @@ static void core_drop(struct core *core) {
 }
 
 /* What is due, in the open transaction. */
-static bool project_some(struct core *core, struct err *e) {
+static bool project_due(struct core *core, struct err *e) {
     struct project *project = &core->project;
     bool rows = project_pending(project) > 0;
     if (rows && !project_batch(project, PROJECT_ROWS, e)) return false;
@@ -447,12 +475,36 @@ static bool project_some(struct core *core, struct err *e) {
     return !settles || !project_usage_is_read(project) || project_usage_settle(project, e);
 }
 
+static bool read_usage(struct core *core, struct err *e) {
+    while (!project_usage_is_read(&core->project)) {
+        if (!project_usage_read(&core->project, PROJECT_ROWS, e)) return false;
+    }
+    return true;
+}
+
+/* In a shared store others may have projected them meanwhile. No sums of usage wait: whoever
+ * projects a row writes its sums too, so that each has one writer. Rows between the two marks
+ * are those of a process that had the store alone. */
+static bool project_shared(struct core *core, struct err *e) {
+    struct project *project = &core->project;
+    if (core_pending(core) == 0) return true;
+    return read_usage(core, e) &&
+           (project_pending(project) == 0 || project_batch(project, PROJECT_ROWS, e)) &&
+           project_usage_settle(project, e);
+}
+
+static bool project_some(struct core *core, struct err *e) {
+    bool shared = core_is_shared(core);
+    return core_open_transaction(core, e) &&
+           (shared ? project_shared(core, e) : project_due(core, e)) && core_keep(core, e);
+}
+
 bool core_project(struct core *core, struct err *e) {
     if (core_pending(core) == 0) return true;
-    if (!project_usage_read(&core->project, PROJECT_ROWS, e)) return false;
+    if (!core_is_shared(core) && !project_usage_read(&core->project, PROJECT_ROWS, e))
+        return false;
     sync_commits(core, false);
-    bool ok =
-        database_do(&core->db, core->begin, e) && project_some(core, e) && core_keep(core, e);
+    bool ok = project_some(core, e);
     if (!ok) core_drop(core);
     sync_commits(core, true);
     return ok;
@@ -483,25 +535,34 @@ static bool answer_within(struct core *core, struct store_load *loads, bool sett
     return true;
 }
 
+static void fail_loads(struct store_load *loads, const struct err *why) {
+    for (struct store_load *load = loads; load; load = load->next) load->failed = *why;
+}
+
+/* Project the rest, then answer without holding up the other writers. All reads of the
+ * transaction see one moment. */
+static void answer_shared(struct core *core, struct store_load *loads) {
+    struct err e;
+    bool ok = core_replica_look(core, &e);
+    while (ok && core_pending(core)) ok = core_project(core, &e);
+    ok = ok && database_run(&core->db, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", &e);
+    if (ok) answer_each(core, loads);
+    if (!ok) fail_loads(loads, &e);
+    database_rollback(&core->db);
+}
+
 static bool asks_for_usage(const struct store_load *loads) {
     while (loads && loads->question != STORE_USAGE) loads = loads->next;
     return loads != NULL;
 }
 
-static bool read_usage(struct core *core, struct err *e) {
-    while (!project_usage_is_read(&core->project)) {
-        if (!project_usage_read(&core->project, PROJECT_ROWS, e)) return false;
-    }
-    return true;
-}
-
-static void fail_loads(struct store_load *loads, const struct err *why) {
-    for (struct store_load *load = loads; load; load = load->next) load->failed = *why;
-}
-
 void core_answer(struct core *core, struct store_load *loads) {
     struct project *project = &core->project;
     struct err e;
+    if (core_is_shared(core)) {
+        answer_shared(core, loads);
+        return;
+    }
     bool ok = true, settles = asks_for_usage(loads);
     if (settles && !read_usage(core, &e)) {
         fail_loads(loads, &e);
@@ -526,7 +587,10 @@ bool core_prune(struct core *core, uint64_t kept_ms, bool *ret_end, struct err *
     int64_t before_ms = clock_unix_ms() - (int64_t)kept_ms;
     bool end;
     sync_commits(core, false);
-    bool ok = key_prune(project_keys(&core->project), before_ms, &end, e);
+    bool shared = core_is_shared(core), ok = !shared || core_replica_begin(core, e);
+    ok = ok && key_prune(project_keys(&core->project), before_ms, &end, e) &&
+         (!shared || database_do(&core->db, core->commit, e));
+    if (!ok && shared) database_rollback(&core->db);
     sync_commits(core, true);
     if (!ok) return false;
     if (end) database_reached(&core->db, "keys pruned");

@@ -27,8 +27,17 @@ struct core {
     struct checkpoint *checkpoint;
     struct reader *reader; /* borrowed like `known`; NULL: none */
     struct prepared *begin, *commit, *learn;
+    struct {
+        bool shared;           /* the store has other processes: core_replica.h */
+        bool lost;             /* this one was fenced: nothing can be written any more */
+        bool gone;             /* and its count of commits is not there any more */
+        uint64_t lease_ms;     /* how long it is alive without a renewal */
+        unsigned slot;         /* a number that no other living replica has, below 256 */
+        int64_t commits, kept; /* counted here; found on the server when it was opened again */
+        struct prepared *look, *count;
+    } replica;
     bool open;           /* core_open() or core_reopen() succeeded */
-    int64_t doubted;     /* the newest row of the last transaction */
+    int64_t doubted;     /* the newest row of the last transaction; shared: its count */
     int wal_pages;       /* after the latest commit */
     bool purging;        /* deleted text may still be in the write-ahead log */
     int64_t learned;     /* sessions up to this id are in `known` */
@@ -55,7 +64,8 @@ MUST_CHECK bool core_reopen(struct core *core, const struct store_options *optio
 
 /* After core_reopen(): whether the transaction whose commit stopped the store is there. */
 static inline bool core_kept_doubted(const struct core *core) {
-    return core->rows.newest >= core->doubted;
+    int64_t kept = core->replica.shared ? core->replica.kept : core->rows.newest;
+    return kept >= core->doubted;
 }
 
 /* Commit the rows of the writes from `first` up to `end` (not included) in one transaction: all

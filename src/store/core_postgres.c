@@ -12,20 +12,25 @@
 /* "weir" in ASCII; the schema tells stores of one database apart. */
 #define TAKE_STORE "SELECT pg_try_advisory_lock(1935764850, hashtext(current_schema()))"
 
+/* Replicas have it together, and a process that does not share it with none of them. */
+#define JOIN_STORE "SELECT pg_try_advisory_lock_shared(1935764850, hashtext(current_schema()))"
+
 /* The server ends a session a moment after its client has left, and with it the lock of the
  * process before. */
-static bool take_store(struct database *db, struct err *e) {
+static bool take_store(struct core *core, struct err *e) {
+    struct database *db = &core->db;
+    const char *take = core->replica.shared ? JOIN_STORE : TAKE_STORE;
     int64_t taken = 0;
     uint64_t until_ms = clock_mono_ms() + TAKE_MS;
     for (;;) {
-        if (!database_number(db, TAKE_STORE, &taken, e)) return false;
+        if (!database_number(db, take, &taken, e)) return false;
         if (taken) return true;
         if (clock_mono_ms() >= until_ms) break;
         nanosleep(&(struct timespec){.tv_nsec = TAKE_AGAIN_NS}, NULL);
     }
     return err_set(e, ERR_FAILED_PRECONDITION,
-                   "store %s: another weir has it; end that one, or name another schema with "
-                   "store.schema",
+                   "store %s: another weir has it; end that one, name another schema with "
+                   "store.schema, or give all that share it a name with store.replica",
                    db->path);
 }
 
@@ -41,9 +46,9 @@ bool core_postgres_connect(struct core *core, const struct store_options *option
     const struct postgres_session_options session = {
         .url = options->postgres, .schema = options->schema, .timeout_ms = STATEMENT_MS};
     if (!database_open_postgres(db, &session, e) || !schema_postgres_check(db, e) ||
-        !take_store(db, e) || !set_durability(core, e))
+        !take_store(core, e) || !set_durability(core, e))
         return false;
-    if (core->epoch) return true;
+    if (core->epoch || core->replica.shared) return true;
     return database_number(db, "SELECT value FROM meta WHERE name = 'epoch'", &core->epoch, e);
 }
 

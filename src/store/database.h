@@ -25,6 +25,8 @@ struct database {
     struct postgres_session *postgres; /* NULL: SQLite */
     struct map *texts;                 /* its statements, by the text they come from */
     int64_t changes;                   /* of its latest statement */
+    int64_t replica; /* who writes to PostgreSQL: core_replica.h; 0: the only process */
+    bool gave_back;  /* a task of the open transaction gave a lease back */
     /* Called at each named step that reaches the disk; may be NULL. Tests kill the process
      * there. */
     void (*at_step)(const char *step, void *ctx);

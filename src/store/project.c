@@ -486,3 +486,15 @@ bool project_usage_read(struct project *project, size_t count, struct err *e) {
     batch_free(batch);
     return ok;
 }
+
+/* --- where others left off ---------------------------------------------------------------- */
+
+bool project_is_at(const struct project *project, int64_t projected, int64_t usage) {
+    return projected == project->done && project_usage_is_at(project, projected, usage);
+}
+
+void project_move(struct project *project, int64_t projected, int64_t usage) {
+    project_forget(project);
+    project->done = project->reached = projected;
+    project_usage_move(project, projected, usage);
+}

@@ -88,6 +88,11 @@ MUST_CHECK bool project_usage_read(struct project *project, size_t count, struct
 /* Within a transaction like project_batch(), after it, once they are read: write all sums. */
 MUST_CHECK bool project_usage_settle(struct project *project, struct err *e);
 
+/* In a shared store (core_replica.h): whether the tables are where they were left, by the marks
+ * of the store; and go on from where others have left them. Forgets what was gathered. */
+bool project_is_at(const struct project *project, int64_t projected, int64_t usage);
+void project_move(struct project *project, int64_t projected, int64_t usage);
+
 /* The tables that are also read, through their own modules. */
 struct usage_table *project_usage(const struct project *project);
 struct key_table *project_keys(const struct project *project);

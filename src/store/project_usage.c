@@ -5,7 +5,11 @@
  *
  * A row of this table costs four times what one of the others does, and most batches add to the same
  * sums. So they wait in memory, over several batches, and are written together with a mark of their
- * own. After a crash the rows between the two marks are read once more, for this table alone. */
+ * own. After a crash the rows between the two marks are read once more, for this table alone.
+ *
+ * In a store that replicas share nothing waits: core_project() writes the sums with the rows, so
+ * that both marks move together, under the lock of all writers. A replica that finds them moved
+ * by another one goes on from there (project_usage_move()). */
 #include "store/project_usage.h"
 
 #include "base/mem.h"
@@ -71,7 +75,8 @@ static bool sums_open(void *at, struct database *db, struct err *e) {
         database_bind_number(sums->note, 1, projected);
     }
     sums->seen = sums->done;
-    return !ahead || database_do(db, sums->note, e);
+    /* Among replicas the mark moves under their lock, with the next sums. */
+    return !ahead || db->replica || database_do(db, sums->note, e);
 }
 
 static void sums_close(void *at) {
@@ -240,6 +245,21 @@ bool project_usage_is_settled(const struct project *project) {
 bool project_usage_is_due(const struct project *project) {
     const struct sums *sums = sums_of(project);
     return sums->count >= WAITING_SUMS || sums->bytes >= WAITING_BYTES;
+}
+
+/* A mark that is ahead of the other counts as the other: see sums_open(). */
+static int64_t usage_mark(int64_t projected, int64_t usage) {
+    return usage < projected ? usage : projected;
+}
+
+bool project_usage_is_at(const struct project *project, int64_t projected, int64_t usage) {
+    return sums_of(project)->done == usage_mark(projected, usage);
+}
+
+void project_usage_move(struct project *project, int64_t projected, int64_t usage) {
+    struct sums *sums = sums_of(project);
+    forget_waiting(sums);
+    sums->done = sums->seen = usage_mark(projected, usage);
 }
 
 const struct projection project_usage_sums = {

@@ -17,4 +17,9 @@ int64_t project_usage_seen(const struct project *project);
 bool project_usage_kept(struct project *project);
 void project_usage_dropped(struct project *project);
 
+/* The marks of a shared store: whether `usage` is where it was left; and go on from it, after
+ * others have written sums. What waits is forgotten, because it may be among those. */
+bool project_usage_is_at(const struct project *project, int64_t projected, int64_t usage);
+void project_usage_move(struct project *project, int64_t projected, int64_t usage);
+
 #endif

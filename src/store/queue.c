@@ -42,6 +42,7 @@ void store_load(struct store *store, struct store_load *load) {
     load->sections = NULL;
     load->section_count = 0;
     load->more = false;
+    load->open = false;
     if (surely_empty(store, load)) {
         reply_loads(load);
         return;

@@ -12,12 +12,15 @@
 #define ROW_MAX_BYTES (256 * MIB) /* more than any row written */
 #define SCRATCH_BYTES (64 * KIB)  /* kept between rows */
 
+#define APPEND "INSERT INTO log(id, run, sum, bytes) VALUES(?, ?, ?, ?)"
+#define APPEND_OF_REPLICA "INSERT INTO log(id, run, sum, bytes, replica) VALUES(?, ?, ?, ?, ?)"
+
 bool row_open(struct rows *rows, struct database *db, struct err *e) {
     *rows = (struct rows){.db = db};
     buf_init(&rows->scratch, ROW_MAX_BYTES);
     buf_init(&rows->packed, 2 * ROW_PACKED_BYTES);
-    return database_prepare(db, "INSERT INTO log(id, run, sum, bytes) VALUES(?, ?, ?, ?)",
-                            &rows->append, e) &&
+    return database_prepare(db, database_sql(db, APPEND, APPEND_OF_REPLICA), &rows->append,
+                            e) &&
            database_prepare(db, "SELECT id, run, sum, bytes FROM log WHERE id = ?", &rows->read,
                             e) &&
            database_prepare(db,
@@ -97,6 +100,8 @@ static bool insert(struct rows *rows, uint64_t run, struct str bytes, struct err
     database_bind_number(rows->append, 2, (int64_t)run);
     database_bind_number(rows->append, 3, (int64_t)row_sum(run, bytes));
     database_bind(rows->append, 4, bytes);
+    if (database_is_postgres(rows->db))
+        database_bind_number(rows->append, 5, rows->db->replica);
     return database_do(rows->db, rows->append, e);
 }
 

@@ -152,6 +152,16 @@ static const char *const steps[] = {
     "CREATE TABLE object_doomed(object BYTEA PRIMARY KEY, due_ms BIGINT NOT NULL,"
     " flags BIGINT NOT NULL);"
     "CREATE INDEX object_doomed_due ON object_doomed(due_ms);",
+
+    /* 6: replicas (core_replica.h). Who wrote a row of the log; 0: a store's only process. */
+    "ALTER TABLE log ADD COLUMN replica BIGINT NOT NULL DEFAULT 0;"
+    "CREATE TABLE replica(id BIGINT PRIMARY KEY, name BYTEA NOT NULL, slot BIGINT NOT NULL,"
+    " until TIMESTAMPTZ NOT NULL, fenced BIGINT NOT NULL, commits BIGINT NOT NULL, pid BIGINT,"
+    " begun TIMESTAMPTZ);"
+    "INSERT INTO replica VALUES(0, '', 0, '-infinity', 1, 0, NULL, NULL);"
+    "CREATE TABLE lease(key BYTEA PRIMARY KEY, holder BIGINT NOT NULL);"
+    "CREATE INDEX lease_holder ON lease(holder);"
+    "CREATE TABLE moved(run BIGINT PRIMARY KEY, holder BIGINT NOT NULL);",
 };
 
 const int64_t schema_postgres_newest = ARRAY_LEN(steps);

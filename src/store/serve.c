@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "store/core_replica.h"
 #include "store/queue.h"
 #include "store/reader.h"
 #include "store/reply.h"
@@ -173,6 +174,10 @@ static bool recover(struct store *store, struct work *work) {
     err_set(&why, ERR_UNAVAILABLE,
             "store " STR_FMT ": a sync failed and nothing of this was kept; check the disk",
             STR_ARG(store->options.folder));
+    if (store->core.replica.gone)
+        err_set(&why, ERR_OUTCOME_UNKNOWN,
+                "store: this replica has lost its lease, and whether this was kept cannot be "
+                "seen; repeat it with the same key");
     answer_doubted(work, core_kept_doubted(&store->core) ? NULL : &why);
     return true;
 }
@@ -234,7 +239,8 @@ static int64_t tidy(struct store *store, struct work *work, bool idle, bool *lea
 void serve_requests(struct store *store) {
     struct work work = {.pause_ms = NO_SLEEP};
     work.last_write = &work.writes;
-    bool learned = false;
+    /* What others write is not in `known`, so it is never complete. */
+    bool learned = core_is_shared(&store->core);
     while (queue_take(store, &work)) {
         bool idle = !work.writes && !work.loads && !work.tasks;
         bool open = is_open(store, &work);
@@ -254,6 +260,9 @@ void serve_requests(struct store *store) {
     while (!core_stopped(&store->core) && core_pending(&store->core) &&
            core_project(&store->core, &e))
         continue;
+    if (core_is_shared(&store->core) && !core_stopped(&store->core) &&
+        !store->core.replica.lost && !core_replica_leave(&store->core, &e))
+        log_warning("what this replica held is free when its lease is over: %s", e.text);
 }
 
 void serve_refuse(struct store *store, const struct err *why) {

@@ -1,7 +1,9 @@
 #include "store/store.h"
 
 #include "base/mem.h"
+#include "store/changes.h"
 #include "store/reader.h"
+#include "store/replica_watch.h"
 #include "store/serve.h"
 #include "store/store_inner.h"
 
@@ -27,6 +29,38 @@ static void tell_opened(void *ctx) {
     free(opening);
 }
 
+/* --- other replicas ----------------------------------------------------------------------- */
+
+static void on_changed(unsigned what, void *ctx) {
+    changes_tell(((struct store *)ctx)->changes, what);
+}
+
+static void on_other_died(void *ctx) {
+    const struct store *store = ctx;
+    if (store->options.on_died) store->options.on_died(store->options.ctx);
+}
+
+static void on_fenced(void *ctx) {
+    const struct store *store = ctx;
+    if (store->options.on_lost) store->options.on_lost(store->options.ctx);
+}
+
+static void watch_others(struct store *store) {
+    const struct store_options *options = &store->options;
+    if (!store_is_shared(store)) return;
+    store->watch =
+        replica_watch_start(&(struct replica_watch_options){.url = options->postgres,
+                                                            .schema = options->schema,
+                                                            .replica = store->core.epoch,
+                                                            .lease_ms = options->lease_ms,
+                                                            .changed = on_changed,
+                                                            .died = on_other_died,
+                                                            .lost = on_fenced,
+                                                            .ctx = store});
+}
+
+/* --- opening and closing ------------------------------------------------------------------ */
+
 static void *work(void *ctx) {
     struct store *store = ctx;
     struct opening *opening = store->opening;
@@ -39,6 +73,7 @@ static void *work(void *ctx) {
     bool ok = opening->ok;
     store->core.audit.limits = &store->audit;
     store->epoch = (uint64_t)store->core.epoch;
+    if (ok) watch_others(store);
     loop_post(store->options.loop, &opening->mail, tell_opened, opening);
     if (!ok) {
         reader_refuse(store->reader, &e);
@@ -66,6 +101,9 @@ struct store *store_open(const struct store_options *options) {
     store->options.postgres = str_from(store->url);
     store->schema = str_dup(options->schema);
     store->options.schema = str_from(store->schema);
+    store->replica = str_dup(options->replica);
+    store->options.replica = str_from(store->replica);
+    store->changes = changes_new();
     store->known = session_filter_new();
     char *path = mem_alloc(store->options.folder.len + sizeof("/weir.db"));
     sprintf(path, STR_FMT "/weir.db", STR_ARG(store->options.folder));
@@ -96,6 +134,8 @@ void store_close(struct store *store) {
     pthread_cond_signal(&store->shared.changed);
     pthread_mutex_unlock(&store->shared.lock);
     pthread_join(store->thread, NULL);
+    replica_watch_stop(store->watch);
+    changes_free(store->changes);
     reader_free(store->reader);
     if (store->opening) store->opening->store = NULL;
     pthread_cond_destroy(&store->shared.changed);
@@ -104,6 +144,7 @@ void store_close(struct store *store) {
     free(store->folder);
     free(store->url);
     free(store->schema);
+    free(store->replica);
     store->magic = 0;
     free(store);
 }
@@ -111,6 +152,18 @@ void store_close(struct store *store) {
 uint64_t store_epoch(const struct store *store) {
     assert(store->magic == STORE_MAGIC);
     return store->epoch;
+}
+
+bool store_is_shared(const struct store *store) {
+    return store->options.replica.len > 0;
+}
+
+unsigned store_slot(const struct store *store) {
+    return store->core.replica.slot;
+}
+
+struct changes *store_changes(struct store *store) {
+    return store->changes;
 }
 
 bool store_is_server(const struct store *store) {

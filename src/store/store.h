@@ -35,6 +35,7 @@
 
 struct bucket;
 struct store;
+struct changes;
 
 enum store_durability {
     STORE_FULL,   /* acknowledged means on disk: fsync in every commit */
@@ -50,6 +51,15 @@ struct store_options {
      * tables that `weir migrate` has made, and nothing is in the folder. Empty: SQLite. */
     struct str postgres;
     struct str schema; /* where its tables are, one name; empty: the server's search path */
+    /* The name of this process among several that share the store (core_replica.h); empty: it
+     * is the only one. Only with `postgres`. */
+    struct str replica;
+    uint64_t lease_ms; /* how long what it holds stays its own without a word from it */
+    /* Of a replica, and called on a thread of the store's, which must not be held up: a replica
+     * has died (takeover.h; again until one has taken over), and this one was fenced: nothing
+     * can be written any more. The context is `ctx`. */
+    void (*on_died)(void *ctx);
+    void (*on_lost)(void *ctx);
     enum store_durability durability;
     struct bucket *bucket; /* has the bytes of artifacts; NULL: the database. Outlives it */
     struct loop *loop;     /* where on_open is called */
@@ -80,6 +90,14 @@ uint64_t store_epoch(const struct store *store);
 
 /* As in the options. Any loop. */
 struct bucket *store_bucket(const struct store *store);
+
+/* Whether other processes write to the store, too; and, valid after on_open, a number below 256
+ * that no other living one of them has. */
+bool store_is_shared(const struct store *store);
+unsigned store_slot(const struct store *store);
+
+/* Tell when others have written (changes.h). Of a store that is not shared: never. */
+struct changes *store_changes(struct store *store);
 
 /* Delete idempotency keys older than `kept_ms`, in small steps, now and once an hour. With 0,
  * and until this is called, they stay. Any loop. */
@@ -152,7 +170,8 @@ enum store_question {
     STORE_SESSION_RUNS, /* the ids of those runs, and of unfinished ones, whatever their size:
                            one section each, without events, oldest first */
     STORE_RUN, /* every section of one run after `after_seq`, in order, at most max_bytes:
-                  the first and last are cut between events, but one event always fits */
+                  the first and last are cut between events, but one event always fits. `open`
+                  says whether the run is there and has no end */
     STORE_UNFINISHED, /* one entry for each run without a terminal event: run id, last seq */
     STORE_USAGE,      /* sums of model calls, ordered by workspace, agent, model and day. All of
                          them, or none with ERR_RESOURCE_EXHAUSTED: an incomplete sum is wrong */
@@ -206,6 +225,7 @@ struct store_load {
     struct store_section *sections; /* STORE_UNFINISHED: first_seq is the last seq on disk */
     size_t section_count;
     bool more; /* cut at max_bytes or runs_max */
+    bool open; /* STORE_RUN */
     struct store_usage *usages;
     size_t usage_count;
     struct store_key key_means;

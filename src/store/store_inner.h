@@ -19,12 +19,16 @@
 #define STORE_MAGIC 0x65726f74u
 
 struct opening;
+struct replica_watch;
 
 struct store {
     unsigned magic;
     struct store_options options; /* `folder` is our own copy */
     char *folder;
-    char *url, *schema;      /* of a server */
+    char *url, *schema;          /* of a server */
+    char *replica;               /* the name of this process among several */
+    struct replica_watch *watch; /* NULL: the store is this process's alone */
+    struct changes *changes;
     struct opening *opening; /* set until it was reported */
     pthread_t thread;
     struct session_filter *known;

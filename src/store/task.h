@@ -22,6 +22,9 @@ struct store_task {
     struct err failed;       /* the store's */
     bool reads_only;         /* it needs no transaction */
     bool needs_tables;       /* project all rows of the log before it */
+    /* It writes nothing whose loss the mark (mark.h) should tell; its commit adds no row to the
+     * log. */
+    bool light;
     /* What it deletes must not be left in the files: once it is durable, the write-ahead log is
      * folded in and truncated, at once or as soon as possible. */
     bool purges;

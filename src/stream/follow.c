@@ -1,6 +1,7 @@
 #include "stream/follow.h"
 
 #include "base/mem.h"
+#include "store/changes.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -9,17 +10,26 @@
 
 struct follow {
     struct follow_options options;
-    uint64_t seq;              /* of the last event passed to the wire */
-    struct stream *stream;     /* on a live journal or on a piece of a stored one */
-    struct journal *piece;     /* events from the store, while they are read */
-    struct task go_on;         /* looks for the next events */
-    struct store_load load;    /* while `loading` */
-    struct dormant_wake *wake; /* the run waits for a human and is not in memory */
+    uint64_t seq;                    /* of the last event passed to the wire */
+    struct stream *stream;           /* on a live journal or on a piece of a stored one */
+    struct journal *piece;           /* events from the store, while they are read */
+    struct task go_on;               /* looks for the next events */
+    struct store_load load;          /* while `loading` */
+    struct dormant_wake *wake;       /* the run waits for a human and is not in memory */
+    struct changes_watcher *watcher; /* of a store that other replicas write to */
+    struct timer beat;               /* while the run goes on at one of them */
+    bool changed, waits;             /* since the store was asked; for a change */
     bool begun, loading, freed;
     bool over; /* the last callback has been made */
 };
 
 static void follow_look(void *ctx);
+
+static void leave_changes(struct follow *follow) {
+    changes_leave(follow->watcher);
+    follow->watcher = NULL;
+    timer_stop(&follow->beat);
+}
 
 /* --- the wire ----------------------------------------------------------------------------- */
 
@@ -70,6 +80,7 @@ static void ended(struct close_ending ending, enum close_cause cause, const stru
                   void *ctx) {
     struct follow *follow = ctx;
     follow->over = true;
+    leave_changes(follow);
     task_cancel(&follow->go_on);
     follow->options.wire->ended(ending, cause, last, follow->options.ctx);
 }
@@ -142,6 +153,7 @@ static struct journal *piece_of(const struct follow *follow) {
 
 static void tell_missing(struct follow *follow, const struct err *failed) {
     follow->over = true;
+    leave_changes(follow);
     if (follow->begun) {
         /* It existed a moment ago, so all that can be reported is that the stream broke off. */
         follow->options.wire->ended((struct close_ending){FRAME_NONE, ERR_UNAVAILABLE},
@@ -149,6 +161,40 @@ static void tell_missing(struct follow *follow, const struct err *failed) {
     } else {
         follow->options.missing(failed, follow->options.ctx);
     }
+}
+
+/* --- a run of another replica ------------------------------------------------------------- */
+
+static void on_written(void *ctx) {
+    struct follow *follow = ctx;
+    follow->changed = true;
+    if (follow->waits) loop_defer(follow->options.loop, &follow->go_on);
+}
+
+/* Heard from before the store is asked, so that nothing is missed in between. */
+static void hear_changes(struct follow *follow) {
+    struct store *store = follow->options.store;
+    follow->changed = false;
+    follow->waits = false;
+    if (!follow->watcher && store_is_shared(store))
+        follow->watcher = changes_watch(store_changes(store), CHANGE_WRITTEN,
+                                        follow->options.loop, on_written, follow);
+}
+
+static void on_beat(void *ctx) {
+    struct follow *follow = ctx;
+    if (follow->waits) heartbeat(follow);
+    timer_start(&follow->beat, follow->options.heartbeat_ms);
+}
+
+/* It goes on there: what it has committed so far was read. */
+static void wait_for_more(struct follow *follow) {
+    follow->waits = true;
+    follow_begin(follow);
+    if (follow->over || follow->freed) return;
+    if (follow->options.heartbeat_ms && !timer_waits(&follow->beat))
+        timer_start(&follow->beat, follow->options.heartbeat_ms);
+    if (follow->changed) loop_defer(follow->options.loop, &follow->go_on);
 }
 
 static void follow_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
@@ -169,7 +215,10 @@ static void follow_on_loaded(struct store_load *load, const struct err *failed, 
         return;
     }
     journal_unref(piece);
-    tell_missing(follow, failed);
+    if (!failed && load->open && follow->watcher)
+        wait_for_more(follow);
+    else
+        tell_missing(follow, failed);
 }
 
 static void read_store(struct follow *follow) {
@@ -177,6 +226,7 @@ static void read_store(struct follow *follow) {
         tell_missing(follow, NULL);
         return;
     }
+    hear_changes(follow);
     follow->loading = true;
     follow->load = (struct store_load){.question = STORE_RUN,
                                        .run = follow->options.run,
@@ -230,12 +280,14 @@ struct follow *follow_new(const struct follow_options *options) {
     follow->options = *options;
     follow->seq = options->after_seq;
     task_init(&follow->go_on, follow_look, follow);
+    timer_init(&follow->beat, options->loop, on_beat, follow);
     loop_defer(options->loop, &follow->go_on);
     return follow;
 }
 
 void follow_free(struct follow *follow) {
     if (!follow) return;
+    leave_changes(follow);
     task_cancel(&follow->go_on);
     dormant_wake_cancel(follow->wake);
     drop_stream(follow);
@@ -253,6 +305,7 @@ void follow_end(struct follow *follow, enum close_cause cause) {
     enum err_code status = cause == CAUSE_DEADLINE  ? ERR_DEADLINE_EXCEEDED
                            : cause == CAUSE_STALLED ? ERR_RESOURCE_EXHAUSTED
                                                     : ERR_CANCELLED;
+    leave_changes(follow);
     task_cancel(&follow->go_on);
     dormant_wake_cancel(follow->wake);
     follow->wake = NULL;

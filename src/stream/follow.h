@@ -9,6 +9,9 @@
  *                     ▼                                     │ piece is read: look again
  *                  a piece from the store ─▶ stream on the piece
  *
+ * A run that goes on at another replica of a shared store is read from the store as well: each
+ * stretch once it is committed, when the replicas hear of it.
+ *
  * Memory   opaque; follow_free() at any time, also from inside a callback.
  * Threads  belongs to one loop.
  * Source   design.md "The journal" and "Slow readers": observers never pace.

@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "store/changes.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static const struct {
     [SHARE_QUEUED] = {"queued", TO(SHARE_TAIL) | TO(SHARE_FULL) | TO(SHARE_LOAD) | TO(SHARE_OVER)},
     [SHARE_TAIL]   = {"tail",   TO(SHARE_QUEUED) | TO(SHARE_OVER)},
     [SHARE_FULL]   = {"full",   TO(SHARE_QUEUED) | TO(SHARE_OVER)},
-    [SHARE_LOAD]   = {"load",   TO(SHARE_QUEUED) | TO(SHARE_OVER)},
+    [SHARE_LOAD]   = {"load",   TO(SHARE_QUEUED) | TO(SHARE_TAIL) | TO(SHARE_OVER)},
     [SHARE_OVER]   = {"over",   0},
     /* clang-format on */
 };
@@ -68,6 +69,7 @@ struct share {
     struct list waiting_loads;
     struct buf scratch, encoded;
     struct timer rest;
+    struct changes_watcher *watcher; /* of a store that other replicas write to */
     size_t sent_bytes;
     bool freed;
 };
@@ -242,6 +244,25 @@ static bool put_loaded(struct audience *audience) {
     return next > load->after_seq + 1;
 }
 
+/* --- runs of other replicas --------------------------------------------------------------- */
+
+/* Something was written: perhaps more of these runs. */
+static void on_written(void *ctx) {
+    const struct share *share = ctx;
+    size_t cursor = 0;
+    struct str key;
+    void *value;
+    while (map_next(share->audiences, &cursor, &key, &value)) {
+        struct audience *audience = value;
+        if (!audience->journal) wake_all(&audience->tail);
+    }
+}
+
+/* Nothing more of it is committed; it goes on. */
+static void wait_at_tail(struct share_reader *reader) {
+    if (begin(reader)) share_move(reader, SHARE_TAIL);
+}
+
 /* It was brought to memory after the load had begun. */
 static bool came_back(struct share_reader *reader) {
     struct audience *audience = reader->audience;
@@ -260,6 +281,7 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
     }
     bool current = audience->generation == pages_generation(share->options.pages);
     bool more = !failed && (put_loaded(audience) || !current);
+    bool goes_on = !failed && load->open && share->watcher;
     arena_free(load->arena);
     audience->readers++; /* it stays while its readers are called */
     struct list waiting;
@@ -269,6 +291,8 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
         struct share_reader *reader = CONTAINER_OF(waiting.next, struct share_reader, link);
         if (!failed && (more || reader->place.seq < load->after_seq || came_back(reader))) {
             share_move(reader, SHARE_QUEUED);
+        } else if (goes_on) {
+            wait_at_tail(reader);
         } else {
             tell_missing(reader, failed);
         }
@@ -459,6 +483,9 @@ struct share *share_new(const struct share_options *options) {
     task_init(&share->pass, on_pass, share);
     timer_init(&share->next_pass, options->loop, on_pass, share);
     timer_init(&share->rest, options->loop, on_rest, share);
+    if (options->store && store_is_shared(options->store))
+        share->watcher = changes_watch(store_changes(options->store), CHANGE_WRITTEN,
+                                       options->loop, on_written, share);
     return share;
 }
 
@@ -495,6 +522,8 @@ static void audience_free_if_left(struct audience *audience) {
 void share_free(struct share *share) {
     if (!share) return;
     share->freed = true;
+    changes_leave(share->watcher);
+    share->watcher = NULL;
     task_cancel(&share->pass);
     timer_stop(&share->next_pass);
     timer_stop(&share->rest);

@@ -9,6 +9,9 @@
  *                ▼
  *             live journal, else store ─▶ encode ─▶ pages
  *
+ * Of a run that goes on at another replica of a shared store, readers get each stretch once it is
+ * committed: they wait at its tail, and the store is asked again when something was written.
+ *
  * Readers take turns. In one turn a reader gets at most SHARE_TURN_BYTES, and the loop goes back to
  * its sockets after SHARE_PASS_BYTES, so that no reader starves and other calls are not kept
  * waiting.

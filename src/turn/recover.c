@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "job/run_job.h"
+#include "store/takeover.h"
 #include "turn/lost_calls.h"
 #include "turn/restore_run.h"
 
@@ -18,6 +19,7 @@ struct recovery {
     recovered_fn *done;
     void *ctx;
     struct recovered found;
+    struct takeover takeover;     /* of a shared store: the runs of the dead are ours */
     struct store_load unfinished; /* the answer: one section per run */
     size_t next;                  /* index of the current run */
     struct store_load load;       /* the events of that run */
@@ -49,6 +51,7 @@ static void recovery_free(struct recovery *recovery) {
     }
     free(recovery->write.rows);
     arena_free(recovery->unfinished.arena);
+    takeover_done(&recovery->takeover);
     free(recovery);
 }
 
@@ -83,6 +86,8 @@ static void recover_finish(struct recovery *recovery, const struct err *failed) 
     struct recovered found = recovery->found;
     recovered_fn *done = recovery->done;
     void *ctx = recovery->ctx;
+    if (!failed && store_is_shared(recovery->store))
+        takeover_free_leases(recovery->store, recovery->host->loop);
     recovery_free(recovery);
     done(&found, failed ? &why : NULL, ctx);
 }
@@ -272,6 +277,34 @@ static void on_unfinished(struct store_load *load, const struct err *failed, voi
     look_at_next(recovery);
 }
 
+/* --- runs of replicas that died ----------------------------------------------------------- */
+
+static void on_taken_over(struct takeover *takeover, const struct err *failed, void *ctx) {
+    struct recovery *recovery = ctx;
+    struct store_load *list = &recovery->unfinished;
+    if (is_stopped(recovery)) return;
+    recovery->found.inherited = !failed && takeover->run_count > 0;
+    size_t count = takeover->run_count, size = (count + 1) * sizeof(struct store_section);
+    if (!failed) {
+        list->arena = arena_new(size + KIB);
+        list->sections = arena_alloc(list->arena, size);
+        list->section_count = count;
+        assert(list->sections);
+    }
+    for (size_t i = 0; !failed && i < count; i++)
+        list->sections[i] = (struct store_section){.run = takeover->runs[i].run,
+                                                   .first_seq = takeover->runs[i].last_seq,
+                                                   .events = STR_EMPTY};
+    recovery->store_busy = true; /* as after a load */
+    on_unfinished(list, failed, recovery);
+}
+
+static void take_over(struct recovery *recovery) {
+    recovery->takeover = (struct takeover){.on_done = on_taken_over, .ctx = recovery};
+    recovery->store_busy = true;
+    takeover_start(recovery->store, recovery->host->loop, &recovery->takeover);
+}
+
 struct recovery *recover_start(struct store *store, struct run_host *host,
                                const struct recover_helpers *helpers, recovered_fn *done,
                                void *ctx) {
@@ -279,6 +312,10 @@ struct recovery *recover_start(struct store *store, struct run_host *host,
     *recovery = (struct recovery){.store = store, .host = host, .done = done, .ctx = ctx};
     if (helpers) recovery->helpers = *helpers;
     list_init(&recovery->candidates);
+    if (store_is_shared(store)) {
+        take_over(recovery);
+        return recovery;
+    }
     recovery->unfinished = (struct store_load){.question = STORE_UNFINISHED,
                                                .max_bytes = SIZE_MAX,
                                                .home = host->loop,

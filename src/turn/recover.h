@@ -1,7 +1,8 @@
 /* recover: take up the runs of a dead process.
  *
  * A run that waited for a human waits again. A job is handed to the contract that serves jobs;
- * without one it is left as it is. Every other unfinished run is recorded as interrupted.
+ * without one it is left as it is. Every other unfinished run is recorded as interrupted. Where
+ * replicas share the store, only the runs of those that died are taken up (store/takeover.h).
  *
  * Memory   owns what it needs until `done` has run, or until it is stopped.
  * Threads  the host's loop.
@@ -15,6 +16,7 @@ struct recovered {
     size_t interrupted, waiting; /* runs */
     size_t jobs;                 /* that were taken up */
     size_t jobs_left;            /* without a contract that serves them */
+    bool inherited;              /* there were runs of replicas that died */
     size_t effects_unknown;      /* calls of these runs that were made but not answered */
 };
 

@@ -464,6 +464,21 @@ bool store_is_server(const struct store *store) {
     return false;
 }
 
+bool store_is_shared(const struct store *store) {
+    (void)store;
+    return false;
+}
+
+unsigned store_slot(const struct store *store) {
+    (void)store;
+    return 0;
+}
+
+struct changes *store_changes(struct store *store) {
+    (void)store;
+    return NULL;
+}
+
 /* At once, all steps of it. */
 void store_ask(struct store *store, struct reader_task *task) {
     bool more = true, ok = true;

@@ -282,6 +282,7 @@ const struct contract nimi_contract = {
     .routes_count = ARRAY_LEN(routes),
     .wanted = nimi_wanted,
     .asks_media = true,
+    .alone = true,
     .settings = {.read = nimi_read, .drop = nimi_drop},
     .process = {.open = nimi_open,
                 .ready = nimi_ready,

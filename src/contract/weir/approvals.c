@@ -166,6 +166,11 @@ static bool look_again(struct look *look) {
 static bool report_waiting(struct route_call *call, struct api_instance *instance,
                            const struct api_caller *caller, uint64_t run, uint64_t seq);
 
+/* The run waits, and not here. */
+static bool is_elsewhere(const struct look *look) {
+    return look->waits && store_is_shared(look->instance->store);
+}
+
 /* The deadline is in the list of dormant runs. A run that was woken meanwhile is in memory. */
 static void report_state(struct look *look) {
     struct dormant_runs *dormant = directory_dormant(look->instance->directory);
@@ -178,7 +183,7 @@ static void report_state(struct look *look) {
         look_report(look, "waiting");
     } else if (!report_waiting(look->call, look->instance, &look->caller, look->view.run,
                                look->view.seq)) {
-        look_report(look, "answered"); /* just now */
+        look_report(look, is_elsewhere(look) ? "waiting" : "answered" /* just now */);
     }
 }
 
@@ -193,6 +198,10 @@ static void looked(const struct err *failed, void *ctx) {
         api_late_refuse(&look->late, look->instance->loop, look->call, refuse_unknown);
     } else if (look_again(look)) {
         return;
+    } else if (look->answers && is_elsewhere(look)) {
+        route_field(look->call, STR("retry-after"), STR("1"));
+        api_refuse(look->call, 503, STR("UNAVAILABLE"),
+                   "the run waits at another replica; send the answer there");
     } else if (look->answers) {
         report_answered(look);
     } else {

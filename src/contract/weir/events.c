@@ -200,7 +200,11 @@ static void on_end_known(struct watching *watching, const struct run_summary *su
     bool other_epoch = watching->from.epoch != watching->epoch;
     uint64_t kept =
         summary->interrupted && other_epoch ? summary->last_seq - 1 : summary->last_seq;
-    if (watching->from.seq > kept) {
+    bool elsewhere = !summary->ended_ms && store_is_shared(watching->instance->store);
+    if (elsewhere) {
+        /* What the client has seen may not be stored yet. */
+        events_follow(watching, watching->from.seq);
+    } else if (watching->from.seq > kept) {
         reset(watching, kept);
     } else if (watching->from.seq == summary->last_seq && summary->ended_ms) {
         /* 204 makes an EventSource stop reconnecting. */

@@ -1,0 +1,118 @@
+#include "store/lease.h"
+
+#include "base/mem.h"
+#include "store/core_replica.h"
+
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- keys --------------------------------------------------------------------------------- */
+
+struct lease_key lease_key(enum lease_of of, const struct str *texts, size_t count) {
+    struct sha256_ctx hash;
+    struct lease_key key;
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    sha256_init(&hash);
+    for (size_t i = 0; i < count; i++) {
+        uint8_t len[8];
+        for (size_t n = 0; n < sizeof(len); n++)
+            len[n] = (uint8_t)((uint64_t)texts[i].len >> (8 * n));
+        sha256_update(&hash, sizeof(len), len);
+        if (texts[i].len) sha256_update(&hash, texts[i].len, (const uint8_t *)texts[i].at);
+    }
+    sha256_digest(&hash, sizeof(digest), digest);
+    key.bytes[0] = (char)of;
+    memcpy(key.bytes + 1, digest, sizeof(digest));
+    return key;
+}
+
+static struct str key_of(const struct lease_request *request) {
+    return str_of(request->key.bytes, LEASE_KEY_BYTES);
+}
+
+/* --- asking ------------------------------------------------------------------------------- */
+
+/* Its holder keeps it, also when that one is dead: who takes over frees it. */
+static const char take[] =
+    "INSERT INTO lease(key, holder) VALUES(?1, ?2) ON CONFLICT(key) DO UPDATE"
+    " SET holder = excluded.holder WHERE lease.holder = excluded.holder OR"
+    " (lease.holder = -excluded.holder AND ?3 > 0)";
+
+static const char who[] =
+    "SELECT name FROM lease JOIN replica ON replica.id = abs(lease.holder) WHERE key = ?1";
+
+static bool find_holder(struct database *db, struct lease_request *request, struct err *e) {
+    struct prepared *statement = NULL;
+    bool row = false, ok = database_prepare(db, who, &statement, e);
+    if (ok) {
+        database_bind(statement, 1, key_of(request));
+        ok = database_row(db, statement, &row, e);
+    }
+    if (ok && row)
+        snprintf(request->holder, sizeof(request->holder), STR_FMT,
+                 STR_ARG(database_bytes(statement, 0)));
+    database_finalize(statement);
+    return ok;
+}
+
+static bool take_lease(struct database *db, void *ctx, struct err *e) {
+    struct lease_request *request = ctx;
+    struct prepared *statement = NULL;
+    bool ok = database_prepare(db, take, &statement, e);
+    if (ok) {
+        database_bind(statement, 1, key_of(request));
+        database_bind_number(statement, 2, request->replica);
+        database_bind_number(statement, 3, request->recovers);
+        ok = database_do(db, statement, e);
+    }
+    database_finalize(statement);
+    if (ok) request->held = database_changes(db) == 1;
+    request->holder[0] = '\0';
+    return ok && (request->held || find_holder(db, request, e));
+}
+
+static void on_asked(struct store_task *task, const struct err *failed, void *ctx) {
+    struct lease_request *request = ctx;
+    (void)task;
+    request->on_done(request, failed, request->ctx);
+}
+
+void lease_ask(struct store *store, struct loop *home, struct lease_request *request) {
+    request->replica = (int64_t)store_epoch(store);
+    request->task = (struct store_task){
+        .light = true, .fn = take_lease, .home = home, .on_done = on_asked, .ctx = request};
+    store_run(store, &request->task);
+}
+
+/* --- giving back -------------------------------------------------------------------------- */
+
+static bool give_lease(struct database *db, void *ctx, struct err *e) {
+    struct lease_request *request = ctx;
+    struct prepared *statement = NULL;
+    bool ok =
+        database_prepare(db, "DELETE FROM lease WHERE key = ?1 AND holder = ?2", &statement, e);
+    if (ok) {
+        database_bind(statement, 1, key_of(request));
+        database_bind_number(statement, 2, request->replica);
+        ok = database_do(db, statement, e);
+    }
+    database_finalize(statement);
+    db->gave_back = true;
+    return ok;
+}
+
+/* One that could not be given back is free when this replica ends. */
+static void on_given(struct store_task *task, const struct err *failed, void *ctx) {
+    (void)task, (void)failed;
+    free(ctx);
+}
+
+void lease_give_back(struct store *store, struct loop *home, const struct lease_key *key) {
+    struct lease_request *request = MEM_NEW(struct lease_request);
+    request->key = *key;
+    request->replica = (int64_t)store_epoch(store);
+    request->task = (struct store_task){
+        .light = true, .fn = give_lease, .home = home, .on_done = on_given, .ctx = request};
+    store_run(store, &request->task);
+}

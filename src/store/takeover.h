@@ -1,0 +1,43 @@
+/* takeover: what a dead replica held becomes this one's.
+ *
+ *     its time is over ─▶ fenced; its leases wait ─▶ the tables have all its rows
+ *         ─▶ its unfinished runs are ours ─▶ they are ended, or wait here ─▶ its leases are free
+ *
+ * A lease that waits has the number of this replica below zero.
+ *
+ * An unfinished run belongs to the replica that wrote its last row, unless the table `moved`
+ * names another one. Of several replicas that take over at once, one gets all runs.
+ *
+ * Memory   the caller keeps the struct until on_done has run, then ends it with
+ *          takeover_done().
+ * Threads  the caller's loop.
+ */
+#ifndef WEIR_STORE_TAKEOVER_H
+#define WEIR_STORE_TAKEOVER_H
+
+#include "store/task.h"
+
+struct takeover_run {
+    uint64_t run, last_seq;
+};
+
+struct takeover;
+typedef void takeover_fn(struct takeover *takeover, const struct err *failed, void *ctx);
+
+struct takeover {
+    struct store_task task;
+    struct store *store;
+    takeover_fn *on_done;
+    void *ctx;
+    int64_t replica;
+    struct takeover_run *runs; /* the answer */
+    size_t run_count;
+};
+
+void takeover_start(struct store *store, struct loop *home, struct takeover *takeover);
+void takeover_done(struct takeover *takeover);
+
+/* The runs were taken up: free the leases that wait. */
+void takeover_free_leases(struct store *store, struct loop *home);
+
+#endif

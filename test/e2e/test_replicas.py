@@ -1,0 +1,394 @@
+"""Several daemons on one store in PostgreSQL (T5 to T7). They run in `make check` and not in
+`make test`: WEIR_WITH_POSTGRES=1 scripts/e2e test/e2e/test_replicas.py."""
+import concurrent.futures
+import json
+import os
+import random
+import signal
+import threading
+import time
+
+import grpc
+import httpx
+import pytest
+
+import harness
+import postgres
+from replicas import HEADERS, SCRIPT, Replicas, exported, size, turn
+
+pytestmark = pytest.mark.skipif(not os.environ.get("WEIR_WITH_POSTGRES"),
+                                reason="needs PostgreSQL: WEIR_WITH_POSTGRES=1")
+
+
+@pytest.fixture(scope="module")
+def server():
+    with postgres.Cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def replicas(server, tmp_path, request):
+    schema = "r_" + "".join(c for c in request.node.name.lower() if c.isalnum())[:50]
+    replicas = Replicas(tmp_path, server, schema)
+    yield replicas
+    replicas.close()
+
+
+FOR_EVER = {"input": "for ever", "session_id": "s"}
+
+
+def eventually(holds, seconds=30):
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def kept(replicas):
+    """The first turn of all is on disk."""
+    eventually(lambda: replicas.sql("SELECT count(*) FROM log WHERE run <> 0") != "0")
+
+
+def test_a_conversation_goes_on_at_any_replica(replicas):
+    replicas.start(3)
+    for i in range(12):
+        assert turn(replicas.all[i % 3], "s", f"turn {i}").status_code == 200
+    begun = [e["event"]["text"] for e in exported(replicas.all[0], "s")
+             if e["event"]["type"] == "started"]
+    assert begun == [f"turn {i}" for i in range(12)]
+    assert replicas.sql("SELECT count(*) FROM lease") == "0"
+
+
+def test_a_dead_replica_s_sessions_are_taken_over_and_its_turns_ended(replicas):
+    replicas.start(2, script="test/e2e/scripts/slow.yaml")
+    first, second = replicas.all
+    with first.http(headers=HEADERS) as http, \
+            http.stream("POST", "/stream", json=FOR_EVER):
+        kept(replicas)
+        first.kill()
+    assert turn(second, "s", "again").status_code == 200
+    kinds = [e["event"]["type"] for e in exported(second, "s")]
+    assert kinds.count("started") == 2 and kinds.count("failed") == 1 and kinds.count("done") == 1
+    assert kinds.index("failed") < kinds.index("started", 1)  # the next turn sees what was said
+    second.said("1 turns were interrupted")
+
+
+def test_a_replica_that_stood_still_writes_nothing_any_more_and_ends(replicas):
+    replicas.start(2, script="test/e2e/scripts/slow.yaml")
+    first, second = replicas.all
+    with first.http(headers=HEADERS) as http, \
+            http.stream("POST", "/stream", json=FOR_EVER):
+        kept(replicas)
+        first.signal(signal.SIGSTOP)
+        assert turn(second, "s", "again").status_code == 200  # waits for the lease to be over
+        before = exported(second, "s")
+        first.signal(signal.SIGCONT)
+        assert first.wait() != 0
+    assert "silent for longer than store.lease" in first.log()
+    assert exported(second, "s") == before
+    kinds = [e["event"]["type"] for e in before]
+    assert kinds.count("started") == 2 and kinds.count("failed") == 1 and kinds.count("done") == 1
+
+
+def test_a_turn_that_another_replica_runs_is_waited_for(replicas):
+    replicas.start(2, script="test/e2e/scripts/slow.yaml")
+    first, second = replicas.all
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        one = pool.submit(turn, first, "s", "one")
+        eventually(lambda: replicas.sql("SELECT count(*) FROM lease") == "1")
+        two = pool.submit(turn, second, "s", "two")
+        assert one.result().status_code == two.result().status_code == 200
+    kinds = [e["event"]["type"] for e in exported(second, "s")]
+    assert [kind for kind in kinds if kind in ("started", "done")] == ["started", "done"] * 2
+
+
+def test_a_replica_gives_all_back_when_it_stops(replicas):
+    replicas.start(2)
+    first, second = replicas.all
+    assert turn(first, "s").status_code == 200
+    first.stop()
+    begun = time.monotonic()
+    assert turn(second, "s").status_code == 200
+    assert time.monotonic() - begun < 30
+    eventually(lambda: replicas.sql("SELECT count(*) FROM replica WHERE id > 0") == "1")
+
+
+def test_one_daemon_and_replicas_exclude_each_other(replicas, start_weir):
+    alone = {**replicas.env, "WEIR_STORE_REPLICA": None}
+    replicas.start()
+    with pytest.raises(AssertionError, match="store.replica"):
+        start_weir(script=SCRIPT, env=alone)
+    replicas.all[0].stop()
+    weir = start_weir(script=SCRIPT, env=alone)
+    assert turn(weir, "s").status_code == 200
+    with pytest.raises(AssertionError, match="another weir has it"):
+        replicas.start()
+    weir.kill()
+    assert turn(replicas.start(), "s").status_code == 200
+
+
+def test_usage_that_a_lone_daemon_left_behind_is_counted_once(replicas, start_weir):
+    """Its sums may wait when it dies, while the other tables are filled."""
+    weir = start_weir(script=SCRIPT, env={**replicas.env, "WEIR_STORE_REPLICA": None})
+    for i in range(3):
+        assert turn(weir, f"c{2 * i}").status_code == 200
+        exported(weir, f"c{2 * i}")  # fills the tables
+    weir.kill()
+    replicas.sql("UPDATE usage SET calls = 0, prompt = 0, completion = 0")  # as if none was kept
+    replicas.sql("UPDATE meta SET value = 0 WHERE name = 'usage'")
+    replicas.start(2)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(turn, replicas.all, ["c0", "c2"]))
+    assert [answer.status_code for answer in answers] == [200, 200]
+    check_usage(replicas, range(0, 5, 2))
+    assert replicas.sql("SELECT sum(calls) FROM usage") == "5"
+
+
+def test_replicas_do_not_serve_a_contract_whose_state_is_in_its_process(replicas, start_weir):
+    with pytest.raises(AssertionError, match="replicas do not serve nimi"):
+        start_weir(script=SCRIPT, env={**replicas.env, "WEIR_STORE_REPLICA": "n"})
+
+
+def run_of(replica, session):
+    with replica.http(headers=HEADERS) as http:
+        runs = http.get("/weir/v1/runs", params={"session_id": session}).json()["runs"]
+    return runs[-1]["id"] if runs else None
+
+
+def events(lines):
+    """The ids and kinds of server-sent events, as they come."""
+    seq = None
+    for line in lines:
+        if line.startswith("id:"):
+            seq = int(line.rsplit("-", 1)[1])
+        if line.startswith("event:"):
+            kind = line.split(":", 1)[1].strip()
+        if not line and seq:
+            yield seq, kind
+            seq = None
+
+
+def read(replica, run, after=None):
+    headers = {**HEADERS, **({"Last-Event-ID": after} if after else {})}
+    with replica.http(headers=headers) as http, \
+            http.stream("GET", f"/weir/v1/runs/{run}/events") as answer:
+        assert answer.status_code == 200
+        yield from events(answer.iter_lines())
+
+
+def test_a_run_is_read_at_any_replica_while_it_goes_on_at_another(replicas):
+    replicas.start(2, script="test/e2e/scripts/slow.yaml")
+    first, second = replicas.all
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(turn, first, "s", "take your time")
+        kept(replicas)
+        seen = list(read(second, run_of(first, "s")))
+        assert asked.result().status_code == 200
+    assert [seq for seq, _ in seen] == list(range(1, len(seen) + 1))
+    assert seen[0][1] == "started" and seen[-1][1] == "done"
+
+
+def test_a_reader_goes_on_at_another_replica_when_its_own_dies(replicas):
+    replicas.start(3, script="test/e2e/scripts/slow.yaml")
+    first, second, third = replicas.all
+    with first.http(headers=HEADERS) as http, http.stream("POST", "/stream", json=FOR_EVER):
+        kept(replicas)
+        run = run_of(first, "s")
+        reading = read(second, run)
+        for _ in range(5):
+            last, _ = next(reading)
+        second.kill()
+        begun = time.monotonic()
+        resumed = read(third, run, f"1-{last}")
+        seq, _ = next(resumed)
+        print(f"resumed after {time.monotonic() - begun:.3f} s")
+        assert seq == last + 1
+        first.kill()  # the run's own: it is ended by another, and the reader hears of it
+        rest = list(resumed)
+    assert rest[-1][1] == "failed"
+
+
+def test_a_key_stands_for_one_run_at_all_replicas(replicas):
+    replicas.start(3)
+    with concurrent.futures.ThreadPoolExecutor(9) as pool:
+        for i in range(5):
+            asked = [pool.submit(turn, replicas.all[n % 3], f"k{i}", "once", f"key-{i}")
+                     for n in range(9)]
+            answers = {(a.result().status_code, a.result().json()["output"]) for a in asked}
+            assert len(answers) == 1 and answers.pop()[0] == 200
+            kinds = [e["event"]["type"] for e in exported(replicas.all[0], f"k{i}")]
+            assert kinds.count("started") == kinds.count("done") == 1
+    eventually(lambda: replicas.sql("SELECT count(*) FROM lease") == "0")
+
+
+def waiting(replica):
+    with replica.http(headers=HEADERS) as http:
+        return http.get("/weir/v1/approvals").json()["approvals"]
+
+
+def decide(replica, approval, answer="yes"):
+    with replica.http(headers=HEADERS) as http:
+        return http.post(f"/weir/v1/approvals/{approval}", json={"answer": answer})
+
+
+def test_a_run_that_waits_is_answered_where_it_is_and_moves_when_that_dies(replicas):
+    replicas.start(2, script="test/e2e/scripts/slow.yaml")
+    first, second = replicas.all
+    turn(first, "s", "ask")
+    eventually(lambda: waiting(first))
+    approval = waiting(first)[0]["id"]
+    refused = decide(second, approval)
+    assert refused.status_code == 503 and refused.headers["retry-after"]
+    refused = turn(second, "s", "yes")  # no new turn begins beside the one that waits
+    assert refused.status_code == 503 and "replica 'a'" in refused.text
+    first.kill()
+    eventually(lambda: waiting(second))
+    assert decide(second, approval).status_code == 200
+    eventually(lambda: [e["event"]["type"] for e in exported(second, "s")][-1:] == ["done"])
+    kinds = [e["event"]["type"] for e in exported(second, "s")]
+    assert kinds.count("started") == kinds.count("done") == 1
+
+
+class Talk:
+    """Callers that each hold a conversation, by HTTP or Converse, at whatever replica answers.
+
+    A turn that fails in a way that leaves its outcome open is repeated with its key, elsewhere.
+    """
+
+    def __init__(self, replicas, callers):
+        self.replicas, self.over, self.done = replicas, threading.Event(), {}
+        self.threads = [threading.Thread(target=self.hold, args=(n,)) for n in range(callers)]
+        for thread in self.threads:
+            thread.start()
+
+    def hold(self, n):
+        name, count = f"c{n}", 0
+        ask = self.converse if n % 2 else self.invoke
+        self.done[name] = 0
+        while not self.over.is_set():
+            for attempt in range(200):
+                replica = self.replicas.all[(n + count + attempt) % len(self.replicas.all)]
+                if ask(replica, name, f"turn {count}"):
+                    self.done[name] += 1
+                    break
+                if not n % 2:
+                    time.sleep(0.05)
+                    continue
+                break  # Converse has no key: the turn may be there
+            count += 1
+
+    @staticmethod
+    def invoke(replica, name, text):
+        try:
+            answer = turn(replica, name, text, key=f"{name} {text}", timeout=20)
+        except httpx.HTTPError:
+            return False
+        return answer.status_code == 200
+
+    @staticmethod
+    def converse(replica, name, text):
+        from agentruntime.v1 import runtime_pb2, runtime_pb2_grpc
+
+        request = runtime_pb2.ConverseRequest(session_id=name, message=text, workspace_id="ws-1",
+                                              user_id="user-1")
+        try:
+            with grpc.insecure_channel(replica.target) as channel:
+                call = runtime_pb2_grpc.AgentRuntimeStub(channel).Converse(
+                    iter([request]), metadata=replica.metadata(), timeout=20)
+                return any(event.WhichOneof("event") == "done" and
+                           not event.done.model.startswith("ERROR:") for event in call)
+        except (grpc.RpcError, ValueError):
+            return False
+
+    def end(self):
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def events_of(replica, n):
+    """The events of a conversation, as the store has them."""
+    headers = HEADERS if not n % 2 else {"Authorization": f"Bearer {harness.token()}"}
+    with replica.http(headers=headers) as http:
+        lines = http.get(f"/weir/v1/sessions/c{n}/export").text.splitlines()
+    return [json.loads(line)["event"] for line in lines]
+
+
+def turns_of(replica, n):
+    """The texts of a conversation's turns, and of those that ended well."""
+    begun, done = [], []
+    for event in events_of(replica, n):
+        if event["type"] == "started":
+            begun.append(event["text"])
+        if event["type"] == "done":
+            done.append(begun[-1])
+    return begun, done
+
+
+def check_usage(replicas, conversations):
+    """Each call is in the sums once, whoever has written them."""
+    kinds = [e["type"] for n in conversations for e in events_of(replicas.all[-1], n)]
+    calls = kinds.count("usage")
+    assert calls >= kinds.count("done") > 0
+    for replica in replicas.all:  # each has its own view of how far the sums are
+        with replica.http(headers=HEADERS) as http:
+            assert http.get("/weir/v1/usage").status_code == 200
+    sums = replicas.sql("SELECT sum(calls), sum(prompt), sum(completion) FROM usage")
+    assert sums == f"{calls}|{calls * 7}|{calls * 11}"  # of quick.yaml
+    marks = "SELECT count(DISTINCT value) FROM meta WHERE name IN ('usage', 'projected')"
+    assert replicas.sql(marks) == "1"
+
+
+def check_talk(replicas, talk, callers):
+    """No acknowledged turn lost or doubled; each turn saw the one before."""
+    for n in range(callers):
+        begun, done = turns_of(replicas.all[-1], n)
+        assert talk.done[f"c{n}"] > 0
+        assert len(done) >= talk.done[f"c{n}"], f"c{n}: {done}"
+        assert len(set(done)) == len(done), f"c{n}: {done}"
+        order = [int(text.split()[1]) for text in done]
+        assert order == sorted(order)
+    overlaps = replicas.sql(
+        "SELECT count(*) FROM run a JOIN run b ON a.session = b.session AND a.id < b.id"
+        " AND b.first_log < a.first_log")
+    assert overlaps == "0"
+    check_usage(replicas, range(callers))
+
+
+def test_no_turn_is_lost_or_doubled_when_replicas_die_are_cut_off_or_stand_still(replicas):
+    replicas.start(3)
+    callers, rounds = 6, size("WEIR_REPLICA_ROUNDS", 2)
+    talk = Talk(replicas, callers)
+    try:
+        for i in range(rounds):
+            killed, cut, still = (replicas.all[(i + n) % 3] for n in range(3))
+            time.sleep(0.5)
+            killed.kill()
+            time.sleep(0.5)
+            replicas.cut(cut)
+            killed.start()
+            time.sleep(0.5)
+            still.signal(signal.SIGSTOP)
+            time.sleep(3.5)  # longer than its lease
+            still.signal(signal.SIGCONT)
+            assert still.wait() != 0
+            still.start()
+    finally:
+        talk.end()
+    print(f"turns acknowledged: {sum(talk.done.values())}")
+    check_talk(replicas, talk, callers)
+
+
+def test_a_commit_whose_answer_was_lost_counts_once(replicas):
+    """T6: connections are cut at any moment, often while COMMIT is under way."""
+    replicas.start(2)
+    callers, cuts = 4, size("WEIR_REPLICA_CUTS", 20)
+    talk = Talk(replicas, callers)
+    try:
+        for _ in range(cuts):
+            time.sleep(random.uniform(0.05, 0.25))
+            replicas.cut(random.choice([None, *replicas.all]))
+    finally:
+        talk.end()
+    print(f"turns acknowledged: {sum(talk.done.values())}")
+    check_talk(replicas, talk, callers)
