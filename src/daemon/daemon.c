@@ -657,8 +657,7 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
                                                           .mcp = daemon->mcp,
                                                           .store = daemon->store}};
     if (!bucket || !may_share(daemon, e) ||
-        !config_snapshot_new(&first, &daemon->snapshot, e) ||
-        !listen_on_all(daemon, e)) {
+        !config_snapshot_new(&first, &daemon->snapshot, e) || !listen_on_all(daemon, e)) {
         daemon_give_up(daemon);
         return false;
     }

@@ -1024,11 +1024,11 @@ static void an_agent_can_be_a_server(void **state) {
         "false,\n"
         "     headers: {x-team: blue}, config: {n: 1}, metadata: {t: [a]}, history: input}\n"
         "  - {slug: b, kind: openai, url: 'http://h/v1', model: m, key_env: K}\n",
-        NOTHING, LIST("K=secret"));
+        NOTHING, LIST("K=a-canary"));
     const struct config_agent *agent = &config->agents[0];
     assert_ptr_equal(agent->kind, agent_kind_find(STR("http")));
     assert_str(agent->url, "https://h/x");
-    assert_str(agent->key, "secret");
+    assert_str(agent->key, "a-canary");
     assert_int_equal(agent->silence_ms, 7000);
     assert_false(agent->streams);
     assert_int_equal(agent->header_count, 1);
@@ -1050,7 +1050,7 @@ static void an_agent_can_be_a_server(void **state) {
     assert_true(str_find(buf_str(&shown),
                          STR("agents.a.url = https://h/x (http, no stream), header x-team set, "
                              "key set (K)\n")) < shown.len);
-    assert_true(str_find(buf_str(&shown), STR("secret")) == shown.len);
+    assert_true(str_find(buf_str(&shown), STR("a-canary")) == shown.len);
     buf_done(&shown);
     config_free(config);
 }
@@ -1063,12 +1063,12 @@ static void an_agent_can_be_a_runtime_elsewhere(void **state) {
                                  "'agents.example:4000', key_env: K, silence: 7s,\n"
                                  "     remote_agent: wally, stream_per_turn: true, tls: true}\n"
                                  "  - {slug: b, kind: converse, address: '[::1]'}\n",
-                                 NOTHING, LIST("K=secret"));
+                                 NOTHING, LIST("K=a-canary"));
     const struct config_agent *agent = &config->agents[0];
     assert_ptr_equal(agent->kind, agent_kind_find(STR("converse")));
     assert_str(agent->address, "agents.example:4000");
     assert_str(agent->remote_agent, "wally");
-    assert_str(agent->key, "secret");
+    assert_str(agent->key, "a-canary");
     assert_int_equal(agent->silence_ms, 7000);
     assert_true(agent->stream_per_turn && agent->tls);
     assert_false(config->agents[1].stream_per_turn);
@@ -1083,7 +1083,7 @@ static void an_agent_can_be_a_runtime_elsewhere(void **state) {
                      "each turn, agent wally), key set (K)\n")) < shown.len);
     assert_true(str_find(buf_str(&shown), STR("agents.b.address = [::1] (converse)\n")) <
                 shown.len);
-    assert_true(str_find(buf_str(&shown), STR("secret")) == shown.len);
+    assert_true(str_find(buf_str(&shown), STR("a-canary")) == shown.len);
     buf_done(&shown);
     config_free(config);
 }
