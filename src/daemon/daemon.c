@@ -538,6 +538,7 @@ static void open_store(struct daemon *daemon) {
                                            .lease_ms = daemon->config->store.lease_ms,
                                            .on_died = on_died,
                                            .on_lost = on_lost,
+                                           .bucket = daemon->bucket,
                                            .durability = daemon->config->durability,
                                            .loop = home(daemon),
                                            .on_open = on_open,
