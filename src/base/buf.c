@@ -48,7 +48,7 @@ static void buf_move(struct buf *buf, size_t room) {
         recount(buf->room, room);
     } else {
         char *at = pool ? pool_take(pool) : mem_alloc(room);
-        if (buf->len) memcpy(at, buf->at, buf->len);
+        if (buf->at) memcpy(at, buf->at, buf->len);
         give_back(buf);
         buf->at = at;
         recount(0, room);
