@@ -36,6 +36,7 @@ static void refuse(const char *payload, const char *why) {
     buf_append(&out, STR("before"));
     assert_false(usage_event_copy(str_from(payload), &out, &e));
     assert_str(buf_str(&out), "before");
+    buf_done(&out);
     if (str_find(err_text(&e), str_from(why)) < str_from(e.text).len) return;
     print_error("%s: %s\n", payload, e.text);
     fail();
