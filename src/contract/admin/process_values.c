@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,16 +18,25 @@ static void append_cpu(struct buf *out) {
                          (double)used.tv_sec + (double)used.tv_nsec / NS_A_S);
 }
 
-static void append_memory(struct buf *out) {
+/* The first line of /proc/self/statm: pages of the address space, then those in memory. */
+static bool read_pages(unsigned long *ret_all, unsigned long *ret_resident) {
+    char line[256];
     FILE *file = fopen("/proc/self/statm", "re");
-    unsigned long pages, resident;
-    if (!file) return;
-    bool read = fscanf(file, "%lu %lu", &pages, &resident) == 2;
-    fclose(file);
-    if (!read) return;
+    bool there = file && fgets(line, sizeof(line), file);
+    if (file) fclose(file);
+    if (!there) return false;
+    char *end;
+    *ret_all = strtoul(line, &end, 10);
+    *ret_resident = strtoul(end, NULL, 10);
+    return *ret_resident > 0;
+}
+
+static void append_memory(struct buf *out) {
+    unsigned long all, resident;
+    if (!read_pages(&all, &resident)) return;
     double page = (double)sysconf(_SC_PAGESIZE);
     metrics_append_value(out, "process_virtual_memory_bytes", METRIC_GAUGE,
-                         "Address space of this process.", "", (double)pages * page);
+                         "Address space of this process.", "", (double)all * page);
     metrics_append_value(out, "process_resident_memory_bytes", METRIC_GAUGE,
                          "Memory of this process that is in use.", "", (double)resident * page);
 }
@@ -35,8 +45,10 @@ static void append_files(struct buf *out) {
     DIR *folder = opendir("/proc/self/fd");
     size_t count = 0;
     if (!folder) return;
-    for (const struct dirent *entry; (entry = readdir(folder));)
+    const struct dirent *entry;
+    while ((entry = readdir(folder))) { /* NOLINT(concurrency-mt-unsafe): our own list */
         count += entry->d_name[0] != '.';
+    }
     closedir(folder);
     metrics_append_value(out, "process_open_fds", METRIC_GAUGE, "Open file descriptors.", "",
                          (double)(count - 1)); /* without the one that reads the folder */

@@ -223,7 +223,7 @@ static bool ask(struct embed *embed, const struct embed_options *options, struct
 }
 
 struct embed *embed_start(const struct embed_options *options, struct fault *fault) {
-    struct admission found;
+    struct admission found = {0};
     struct fault why;
     assert(options->count > 0 && options->count <= BANK_BEHIND_MAX);
     struct embed *embed = MEM_NEW(struct embed);
@@ -234,6 +234,7 @@ struct embed *embed_start(const struct embed_options *options, struct fault *fau
         embed_free(embed);
         return NULL;
     }
+    assert(found.connector);
     embed->engine = engine_ref(options->instance->host->engine);
     keep_request(embed, options, found.model);
     if (ask(embed, options, found.connector->media, fault)) return embed;
