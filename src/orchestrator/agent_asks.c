@@ -212,12 +212,14 @@ static void look(void *ctx) {
 }
 
 static void fail_unknown(struct agent_ask *ask) {
+    const struct workspace *workspace = ask->workspace;
+    size_t count = workspace->agents ? workspace->agent_count : 0;
     struct buf text;
     buf_init(&text, 64 * KIB);
     buf_printf(&text, "there is no agent '" STR_FMT "'; there are:",
                STR_ARG(str_head(text_str(ask->slug), 100)));
-    for (size_t i = 0; i < ask->workspace->agent_count; i++)
-        buf_printf(&text, "%s " STR_FMT, i ? "," : "", STR_ARG(ask->workspace->agents[i].slug));
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&text, "%s " STR_FMT, i ? "," : "", STR_ARG(workspace->agents[i].slug));
     agent_ask_fail(ask, buf_str(&text));
     buf_done(&text);
 }

@@ -309,9 +309,11 @@ static void http1_put(struct gather *gather, struct str name, struct str value) 
     char *at = gather->at + gather->len;
     assert(len <= gather_room(gather));
     memcpy(at, name.at, name.len);
-    memcpy(at + name.len, ": ", 2);
+    at[name.len] = ':';
+    at[name.len + 1] = ' ';
     if (value.len) memcpy(at + name.len + 2, value.at, value.len);
-    memcpy(at + len - 2, "\r\n", 2);
+    at[len - 2] = '\r';
+    at[len - 1] = '\n';
     gather->len += len;
 }
 
