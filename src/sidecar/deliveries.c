@@ -86,8 +86,7 @@ static void keep_event(struct deliveries *deliveries, struct delivery *delivery)
 
 /* Report a put, and keep its events unless it failed. */
 static void end_put(struct deliveries *deliveries, struct put *put, const struct err *failed) {
-    struct list *link;
-    while ((link = list_pop(&put->events))) {
+    LIST_EACH(&put->events, link) {
         struct delivery *delivery = CONTAINER_OF(link, struct delivery, link);
         if (failed)
             delivery_free(delivery);
@@ -103,9 +102,12 @@ static void end_put(struct deliveries *deliveries, struct put *put, const struct
 
 static void end_puts(struct deliveries *deliveries, struct list *puts,
                      const struct err *failed) {
-    struct list *link;
-    while ((link = list_pop(puts)))
+    struct list ended; /* what is told of it may put more */
+    list_init(&ended);
+    list_move(puts, &ended);
+    LIST_EACH(&ended, link) {
         end_put(deliveries, CONTAINER_OF(link, struct put, link), failed);
+    }
 }
 
 void deliveries_put(struct deliveries *deliveries, const struct delivery_event *events,
@@ -239,6 +241,7 @@ static void write_batch(struct deliveries *deliveries) {
 
 static struct delivery *first_of(const struct deliveries *deliveries) {
     if (list_empty(&deliveries->kept)) return NULL;
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left the list */
     return CONTAINER_OF(deliveries->kept.next, struct delivery, link);
 }
 
@@ -434,15 +437,15 @@ void deliveries_stop(struct deliveries *deliveries, void (*stopped)(void *ctx), 
 }
 
 void deliveries_free(struct deliveries *deliveries) {
-    struct list *link;
     struct err gone;
     if (!deliveries) return;
     task_cancel(&deliveries->turn);
     timer_stop(&deliveries->again);
     err_set(&gone, ERR_UNAVAILABLE, "the sidecar stops");
     end_puts(deliveries, &deliveries->puts, &gone);
-    while ((link = list_pop(&deliveries->kept)))
+    LIST_EACH(&deliveries->kept, link) {
         delivery_free(CONTAINER_OF(link, struct delivery, link));
+    }
     delivery_file_close(&deliveries->disk.file);
     buf_done(&deliveries->disk.batch);
     buf_done(&deliveries->disk.sent);

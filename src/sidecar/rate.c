@@ -56,7 +56,6 @@ static void sweep(struct rate *rate, uint64_t now_ms) {
         size_t cursor = 0;
         struct str key;
         void *value;
-        found = false;
         struct bucket *old[64];
         size_t count = 0;
         while (count < ARRAY_LEN(old) && map_next(rate->buckets, &cursor, &key, &value)) {
