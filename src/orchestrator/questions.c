@@ -188,7 +188,7 @@ static void card_found(struct tool_use *use) {
     const struct turn_agent *agent = asker(use);
     struct uuid id = uuid_new();
     struct buf content;
-    struct err e;
+    struct err e = {0};
     buf_init(&content, CONTENT_MAX_BYTES);
     bool good = put_card(use, &content, &e);
     if (good && !arena_str(use->arena, uuid_str(&id), &use->id))

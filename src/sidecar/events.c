@@ -255,7 +255,8 @@ static bool take_done(struct events *events, struct json object) {
 
 static bool take_object(struct events *events, const struct sse_frame *frame,
                         struct json object) {
-    struct json text = frame->event.len ? (struct json){0} : text_of(object);
+    struct json text = {0};
+    if (!frame->event.len) text = text_of(object);
     bool result = str_equal(frame->event, STR("result"));
     bool error = str_equal(frame->event, STR("error")) ||
                  (!frame->event.len && json_find(object, STR("error")).kind != JSON_NONE);

@@ -208,6 +208,7 @@ bool audit_record_encode(const struct audit_record *record, struct audit_said *s
     char *to = buf_room(out, head_len + len);
     if (!to) return false;
     memcpy(to, head, head_len);
+    /* cppcheck-suppress uninitvar; the put functions wrote there */
     memcpy(to + head_len, room, len);
     buf_grew(out, head_len + len);
     if (said) say(&all, to + head_len);
