@@ -427,6 +427,10 @@ static struct runtimes_need *cluster_need(void *ctx, struct str workspace, struc
         own = own_new(cluster, buf_str(&name), workspace, user, KUBE_RUNTIME_CREATING);
     else if (is_new)
         own_move(own, KUBE_RUNTIME_CREATING);
+    if (user.len && !text_str(own->user).len) { /* taken over: its Deployment does not say */
+        text_done(&own->user);
+        own->user = text_copy(user);
+    }
     buf_done(&name);
     need->own = own;
     list_append(&own->needs, &need->link);

@@ -149,6 +149,8 @@ static void conversations_found(struct tool_use *use) {
     tool_use_ask(use, query, on_json);
 }
 
+#define SEARCH_QUERY_MAX_BYTES 512
+
 /* Messages of the newest 20,000 that have every word. */
 static const char select_matches[] =
     "SELECT json_build_object('messages', coalesce(json_agg(json_build_object('id', m.id, "
@@ -191,10 +193,13 @@ static void list_conversations(struct orchestrator_call *call,
 
 static void search_past_messages(struct orchestrator_call *call,
                                  const struct orchestrator_call_view *view, void *ctx) {
-    if (id_ok(view->conversation))
-        tool_use_start(call, view, ctx, view->conversation, search_found);
-    else
+    struct json query = json_find(view->arguments, STR("query"));
+    if (!id_ok(view->conversation))
         orchestrator_call_fail(call, STR("conversation_id is required"));
+    else if (query.raw.len > SEARCH_QUERY_MAX_BYTES)
+        orchestrator_call_fail(call, STR("query is too long: a few words find a message"));
+    else
+        tool_use_start(call, view, ctx, view->conversation, search_found);
 }
 
 /* --- other agents ------------------------------------------------------------------------------- */

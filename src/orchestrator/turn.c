@@ -182,16 +182,24 @@ static void store(struct turn *turn) {
     emit(turn, &(struct turn_effect){.kind = TURN_STORE});
 }
 
-static void end_in_order(struct turn *turn, const struct converse_event *done) {
-    /* A runtime that does not stream has its text only here. */
-    if (turn->text_bytes == 0) {
-        for (size_t i = 0; i < done->turn_count; i++) {
-            const struct converse_event text = {.kind = CONVERSE_TEXT,
-                                                .agent = done->turns[i].agent_id,
-                                                .text = done->turns[i].text};
-            turn_take(turn, &text);
-        }
+static void take_said(struct turn *turn, struct str agent, struct str said) {
+    const struct converse_event text = {.kind = CONVERSE_TEXT, .agent = agent, .text = said};
+    turn_take(turn, &text);
+}
+
+/* A runtime that does not stream has its text only here. What one agent said in several turns
+ * stands apart by a blank line. */
+static void take_turns(struct turn *turn, const struct converse_event *done) {
+    for (size_t i = 0; i < done->turn_count; i++) {
+        struct str agent = done->turns[i].agent_id;
+        if (i && str_equal(agent, done->turns[i - 1].agent_id))
+            take_said(turn, agent, STR("\n\n"));
+        take_said(turn, agent, done->turns[i].text);
     }
+}
+
+static void end_in_order(struct turn *turn, const struct converse_event *done) {
+    if (turn->text_bytes == 0) take_turns(turn, done);
     if (turn_ended(turn)) return;
     settle(turn, MESSAGE_DELIVERED);
     store(turn);

@@ -82,26 +82,37 @@ static const char insert_batch[] =
     "SELECT count(*) FROM taken";
 /* clang-format on */
 
+#define FORGET_ROWS 10000 /* of one statement */
+#define FORGET_EVERY_MS (60 * 60 * 1000)
+
+/* How many it forgot. */
 static const char forget_events[] =
-    "DELETE FROM llm_usage WHERE event_id IN (SELECT event_id FROM llm_usage WHERE "
-    "event_time < now() - interval '13 months' ORDER BY event_time LIMIT 10000)";
+    "WITH old AS (DELETE FROM llm_usage WHERE event_id IN (SELECT event_id FROM llm_usage "
+    "WHERE "
+    "event_time < now() - interval '13 months' ORDER BY event_time LIMIT $1::bigint) "
+    "RETURNING 1) SELECT count(*) FROM old";
 static const char forget_days[] =
     "DELETE FROM llm_usage_daily WHERE day < (now() - interval '25 months')::date";
 
+/* Fetching blocks, so the loop's time is old after it. What comes next is another turn of the
+ * loop: deadlines of queries count from a time that is now. */
 struct usage_writer {
     struct asking asking;
+    struct timer fetch, put; /* the next fetch; what was fetched is written */
     struct usage_stream *stream;
     bool follow;
     struct usage_writer_result written;
+    struct str messages[USAGE_BATCH_MAX];
     size_t taken; /* of this batch */
+    uint64_t forgot_ms;
 };
 
 static void writer_end(struct usage_writer *writer, const struct err *failed) {
+    timer_stop(&writer->fetch);
+    timer_stop(&writer->put);
     usage_stream_close(writer->stream);
     asking_close(&writer->asking, failed);
 }
-
-static void go_on(struct usage_writer *writer);
 
 static void on_batch(const struct postgres_request *rows, const struct err *failed, void *ctx) {
     struct usage_writer *writer = ctx;
@@ -112,18 +123,17 @@ static void on_batch(const struct postgres_request *rows, const struct err *fail
     writer->written.taken += writer->taken;
     writer->written.counted += (uint64_t)postgres_number(postgres_rows(rows, 0), 0, 0);
     usage_stream_done(writer->stream);
-    go_on(writer);
+    timer_start(&writer->fetch, 0);
 }
 
-static size_t put_batch(struct usage_writer *writer, const struct str *messages, size_t count,
-                        struct buf *out) {
+static size_t put_batch(struct usage_writer *writer, struct buf *out) {
     size_t kept = 0;
     buf_append_byte(out, '[');
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < writer->taken; i++) {
         size_t before = out->len;
         struct err e;
         if (kept) buf_append_byte(out, ',');
-        if (usage_event_copy(messages[i], out, &e)) {
+        if (usage_event_copy(writer->messages[i], out, &e)) {
             kept++;
             continue;
         }
@@ -135,32 +145,12 @@ static size_t put_batch(struct usage_writer *writer, const struct str *messages,
     return kept;
 }
 
-/* False: it has ended. */
-static bool take_batch(struct usage_writer *writer, struct str *messages) {
-    struct err e;
-    bool read = false;
-    writer->taken = 0;
-    while (!writer->taken) {
-        if (!usage_stream_take(writer->stream, messages, &writer->taken, &e) ||
-            (!writer->taken && !writer->follow &&
-             !usage_stream_is_read(writer->stream, &read, &e))) {
-            writer_end(writer, &e);
-            return false;
-        }
-        if (!read) continue;
-        writer_end(writer, NULL);
-        return false;
-    }
-    return true;
-}
-
-static void go_on(struct usage_writer *writer) {
-    struct str messages[USAGE_BATCH_MAX];
+static void put(void *ctx) {
+    struct usage_writer *writer = ctx;
     struct buf batch;
-    if (!take_batch(writer, messages)) return;
     struct query *query = query_new();
     buf_init(&batch, BATCH_MAX_BYTES);
-    (void)put_batch(writer, messages, writer->taken, &batch);
+    (void)put_batch(writer, &batch);
     QUERY_STEP(query, insert_batch, postgres_text(buf_str(&batch)));
     /* It notices what it has counted already. */
     query_ask(query, &writer->asking.database,
@@ -168,25 +158,54 @@ static void go_on(struct usage_writer *writer) {
     buf_done(&batch);
 }
 
+static void forget(struct usage_writer *writer);
+
 static void on_forgotten(const struct postgres_request *rows, const struct err *failed,
                          void *ctx) {
     struct usage_writer *writer = ctx;
-    (void)rows;
-    if (failed)
+    if (failed) {
         writer_end(writer, failed);
-    else
-        go_on(writer);
+    } else if (postgres_number(postgres_rows(rows, 0), 0, 0) >= FORGET_ROWS) {
+        forget(writer);
+    } else {
+        writer->forgot_ms = loop_now_ms(writer->asking.loop);
+        timer_start(&writer->fetch, 0);
+    }
+}
+
+static void forget(struct usage_writer *writer) {
+    struct query *query = query_new();
+    QUERY_STEP(query, forget_events, postgres_int(FORGET_ROWS));
+    query_step(query, forget_days, NULL, 0);
+    query_ask(query, &writer->asking.database,
+              writer->follow ? QUERY_STEADFAST : QUERY_REPEATABLE, on_forgotten, writer);
+}
+
+static void fetch(void *ctx) {
+    struct usage_writer *writer = ctx;
+    struct err e;
+    bool read = false;
+    if (loop_now_ms(writer->asking.loop) - writer->forgot_ms > FORGET_EVERY_MS) {
+        forget(writer);
+    } else if (!usage_stream_take(writer->stream, writer->messages, &writer->taken, &e) ||
+               (!writer->taken && !writer->follow &&
+                !usage_stream_is_read(writer->stream, &read, &e))) {
+        writer_end(writer, &e);
+    } else if (read) {
+        writer_end(writer, NULL);
+    } else {
+        timer_start(writer->taken ? &writer->put : &writer->fetch, 0);
+    }
 }
 
 bool usage_writer_run(const struct orchestrator_options *options, bool follow,
                       struct usage_writer_result *ret, struct err *e) {
     struct usage_writer writer = {.follow = follow};
     if (!usage_stream_open(options->nats, &writer.stream, e)) return false;
-    struct query *query = query_new();
     asking_open(&writer.asking, options);
-    query_step(query, forget_events, NULL, 0);
-    query_step(query, forget_days, NULL, 0);
-    query_ask(query, &writer.asking.database, QUERY_REPEATABLE, on_forgotten, &writer);
+    timer_init(&writer.fetch, writer.asking.loop, fetch, &writer);
+    timer_init(&writer.put, writer.asking.loop, put, &writer);
+    forget(&writer);
     bool good = asking_end(&writer.asking, e);
     *ret = writer.written;
     return good;
