@@ -8,13 +8,13 @@
  *                    (struct str[]){STR("chat"), provider, model, answered_by, STR("input")});
  *
  * Names follow the OpenTelemetry conventions for generative AI, in the form that Prometheus
- * gives them, as of METRICS_CONVENTIONS; those of our own begin with weir_. Users, sessions and
- * workspaces are never labels. Models may name themselves, so the number of series has a limit:
- * beyond METRICS_SERIES_MAX every label of a new series becomes "other".
+ * gives them, as of the release METRICS_CONVENTIONS; those of our own begin with weir_. Users,
+ * sessions and workspaces are never labels. Models may name themselves, so the number of series
+ * has a limit: beyond METRICS_SERIES_MAX every label of a new series becomes "other".
  *
  * Memory   owns the series: at most METRICS_SERIES_MAX, some 500 bytes each.
  * Threads  metrics_start() and metrics_stop(): before and after all other threads. Others: any.
- * Source   opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics;
+ * Source   open-telemetry/semantic-conventions-genai, docs/gen-ai;
  *          prometheus.io/docs/instrumenting/exposition_formats (text format 0.0.4).
  */
 #ifndef WEIR_METRICS_METRICS_H
@@ -24,9 +24,12 @@
 
 #include <stdatomic.h>
 
-#define METRICS_CONVENTIONS "1.37.0"
-#define METRICS_SERIES_MAX 4096
-#define METRICS_LABEL_BYTES 128 /* longer values are cut */
+#define METRICS_CONVENTIONS "0.1.0" /* of semantic-conventions-genai */
+#define METRICS_SERIES_MAX 2048
+#define METRICS_LABEL_BYTES 64 /* longer values are cut */
+
+/* The longest text of them: all series are histograms with the longest labels. */
+#define METRICS_TEXT_MAX_BYTES (32 * MIB)
 
 enum metric {
     METRIC_MODEL_DURATION,    /* microseconds; operation, provider, model, answered by, error */

@@ -73,8 +73,7 @@ static bool same_version(struct object_get *get, struct str etag) {
     return str_equal(etag, text_str(get->etag));
 }
 
-/* Of a 200 without a range: it is the whole object, which a storage may send although a range
- * was asked for. */
+/* A range is always asked for: a 200 would be the whole object, of any size. */
 static bool read_place(struct object_get *get, const struct object_answer *answer,
                        struct object_found *ret) {
     uint64_t from, count, size;
@@ -124,7 +123,8 @@ static bool is_empty(struct object_get *get, const struct err *failed,
     if (!failed || failed->code != ERR_OUT_OF_RANGE || get->headed) return false;
     if (!object_range_read(answer->range, &from, &count, &size)) size = get->from;
     if (get->from < size) return false;
-    const struct object_found found = {size, 0, answer->content_type, answer->etag};
+    const struct object_found found = {size, 0, STR_EMPTY,
+                                       STR_EMPTY}; /* the type is a refusal's */
     get->headed = true;
     get->count = 0;
     if (get->reader.on_head) get->reader.on_head(&found, get->ctx);

@@ -6,10 +6,13 @@
 
 #include <stdlib.h>
 
+#define ABORTS_MAX 100 /* uploads of one key */
+
 struct object_remove {
     struct bucket *bucket;
     struct loop *loop;
     struct text key, upload; /* upload: the one that is aborted */
+    size_t aborts;
     struct object_list *list;
     struct object_ask *ask;
     object_removed_fn *done;
@@ -70,8 +73,8 @@ static void abort_upload(struct object_remove *remove, struct str upload) {
                                    &sink, remove);
 }
 
-/* One upload at a time: the list gets shorter. A storage that lists what was aborted must not
- * hold us here, so the same one is not aborted twice in a row. */
+/* One upload at a time: the list gets shorter. A storage that goes on listing what was aborted
+ * must not hold us here: the same one is not aborted twice in a row, and ABORTS_MAX are all. */
 static void on_page(const struct object_page *page, const struct err *failed, void *ctx) {
     struct object_remove *remove = ctx;
     remove->list = NULL;
@@ -83,6 +86,7 @@ static void on_page(const struct object_page *page, const struct err *failed, vo
         const struct object_entry *entry = &page->entries[i];
         if (!str_equal(entry->key, text_str(remove->key))) continue;
         if (remove->upload.at && str_equal(entry->upload, text_str(remove->upload))) continue;
+        if (remove->aborts++ == ABORTS_MAX) break;
         text_done(&remove->upload);
         remove->upload = text_copy(entry->upload);
         abort_upload(remove, entry->upload);

@@ -102,7 +102,7 @@ static bool was_approved(const struct message *answer, const struct message *res
 
 /* An image becomes a line of text for the script: "[image/png, 67 bytes]" or
  * "[https://...]". */
-static void report_picture(const struct part *part, struct buf *out) {
+static void append_picture(const struct part *part, struct buf *out) {
     if (out->len) buf_append(out, STR("\n\n"));
     buf_append_byte(out, '[');
     if (part->url.kind == JSON_STRING) {
@@ -122,7 +122,7 @@ static struct str input_of(struct provider_call *call, const struct message *mes
     if (message->parts.len == 0) return message->text;
     buf_append(&call->input, message->text);
     while (parts_next(&reader, &part)) {
-        if (part.kind == PART_IMAGE) report_picture(&part, &call->input);
+        if (part.kind == PART_IMAGE) append_picture(&part, &call->input);
     }
     return buf_str(&call->input);
 }

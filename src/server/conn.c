@@ -281,7 +281,7 @@ static void use(struct conn *conn, const struct protocol *protocol, struct str s
 
 /* No HTTP/1 request can begin with the HTTP/2 preface. Matching bytes need not be stored,
  * because they equal the preface. */
-static struct str report_apart(struct conn *conn, struct str bytes) {
+static struct str take_preface(struct conn *conn, struct str bytes) {
     size_t same = 0;
     while (same < bytes.len && conn->preface_seen < preface.len &&
            bytes.at[same] == preface.at[conn->preface_seen]) {
@@ -303,7 +303,7 @@ void conn_receive(struct conn *conn, struct str bytes) {
         if (conn->lingered_bytes > LINGER_MAX_BYTES) conn_cut(conn, EXCHANGE_ABORTED);
         return;
     }
-    if (!conn->protocol) bytes = report_apart(conn, bytes);
+    if (!conn->protocol) bytes = take_preface(conn, bytes);
     if (bytes.len && conn->state == CONN_OPEN) conn->protocol->receive(conn, bytes);
     conn_watch(conn);
     conn_rearm(conn);

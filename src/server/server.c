@@ -272,8 +272,8 @@ int server_port(const struct server *server, struct str name) {
 /* --- stopping ----------------------------------------------------------------------------- */
 
 /* Run `obey` on each side, which then releases the server. */
-static void report_sides(struct server *server, struct mail *(*mail_of)(struct side *side),
-                         void (*obey)(void *side)) {
+static void post_to_sides(struct server *server, struct mail *(*mail_of)(struct side *side),
+                          void (*obey)(void *side)) {
     for (size_t i = 0; i < server->side_count; i++) {
         struct side *side = &server->sides[i];
         loop_post(side->home.loop, mail_of(side), obey, side);
@@ -327,7 +327,7 @@ static void begin_close(void *ctx) {
         listener_close(CONTAINER_OF(link, struct listener, link), listener_closed);
     }
     atomic_fetch_add(&server->alive, server->side_count);
-    report_sides(server, close_mail, shut_down_side);
+    post_to_sides(server, close_mail, shut_down_side);
     stop_within(server, LATE_MS);
     server_release(server);
 }
@@ -337,13 +337,13 @@ static void cut_all(void *ctx) {
     begin_close(server);
     if (server->cutting || !hold_if_alive(server, server->side_count)) return;
     server->cutting = true;
-    report_sides(server, cut_mail, cut_side);
+    post_to_sides(server, cut_mail, cut_side);
 }
 
 static void begin_drain(struct server *server) {
     atomic_store(&server->phase, DRAINING);
     atomic_fetch_add(&server->alive, server->side_count);
-    report_sides(server, stop_mail, shut_down_side);
+    post_to_sides(server, stop_mail, shut_down_side);
     release_early(server);
 }
 

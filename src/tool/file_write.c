@@ -15,6 +15,14 @@ static bool write_result(const struct file_request *request, struct str type, st
     return buf_ok(out);
 }
 
+/* A bucket gets it as a header, which is signed. */
+static bool is_header_text(struct str text) {
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] < ' ' || text.at[i] > '~') return false;
+    }
+    return true;
+}
+
 static bool prepare(const struct file_request *request, struct file_content *ret,
                     struct buf *out, struct err *e) {
     struct str content, type = STR("text/plain; charset=utf-8");
@@ -24,6 +32,9 @@ static bool prepare(const struct file_request *request, struct file_content *ret
     if (given.kind == JSON_STRING && !json_str(given, request->arena, &type))
         return err_set(e, ERR_INVALID_ARGUMENT, "the content type is too long");
     if (type.len == 0) type = STR("text/plain; charset=utf-8");
+    if (!is_header_text(type))
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "the content type may have printable characters of ASCII only");
 
     /* Write the result first: if it failed after the file was written, the call would look like
      * a failure. */

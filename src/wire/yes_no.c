@@ -185,5 +185,3 @@ enum yes_no yes_no_of(struct str answer, const struct yes_no_words *more) {
     if (json.kind == JSON_STRING) return read_string(json, more);
     return yes_no_read(answer, more); /* "true" and "false" are entries too */
 }
-
-/* --- listing entries ---------------------------------------------------------------------- */

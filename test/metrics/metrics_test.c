@@ -110,6 +110,23 @@ static void the_number_of_series_has_a_limit(void **state) {
     free(text);
 }
 
+/* Each label as long as it may be, of characters that are escaped, on the metric with most of them. */
+static void the_longest_text_fits(void **state) {
+    (void)state;
+    char name[METRICS_LABEL_BYTES + 1];
+    struct buf out;
+    for (size_t i = 0; i < METRICS_SERIES_MAX + 9; i++) {
+        memset(name, '"', sizeof(name));
+        snprintf(name, sizeof(name), "%05zu", i);
+        name[strlen(name)] = '"';
+        struct str label = str_of(name, METRICS_LABEL_BYTES);
+        metrics_report(METRIC_TOKENS, 5, (struct str[]){label, label, label, label, label});
+    }
+    buf_init(&out, METRICS_TEXT_MAX_BYTES);
+    assert_true(metrics_append(&out));
+    buf_done(&out);
+}
+
 #define REPORTS 20000
 
 static void *report_much(void *ctx) {
@@ -141,6 +158,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_label_is_escaped_and_cut_between_characters, begin,
                                         end),
         cmocka_unit_test_setup_teardown(the_number_of_series_has_a_limit, begin, end),
+        cmocka_unit_test_setup_teardown(the_longest_text_fits, begin, end),
         cmocka_unit_test_setup_teardown(threads_report_and_read_at_once, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

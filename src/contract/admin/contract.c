@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #define METRICS_TYPE STR("text/plain; version=0.0.4; charset=utf-8")
-#define METRICS_MAX_BYTES (32 * MIB)
+#define METRICS_MAX_BYTES (METRICS_TEXT_MAX_BYTES + MIB)
 #define MS_A_S 1000.0
 
 struct admin_process {
