@@ -41,9 +41,8 @@ struct own {
     bool second;          /* of the two objects: the Deployment */
     bool ready;           /* what the watch has said last of the one that is there */
     unsigned failures;
-    bool listed;          /* by the list that is being read */
-    struct timer timer;   /* the next try, or SERVING: idle */
-    struct timer give_up; /* while turns wait */
+    bool listed;        /* by the list that is being read */
+    struct timer timer; /* the next try, or SERVING: idle */
     struct list needs;
     size_t need_count;
     struct task told;
@@ -53,6 +52,7 @@ struct need {
     struct runtimes_need base;
     struct list link; /* in own->needs */
     struct own *own;
+    struct timer give_up; /* until it is told */
     bool told;
 };
 
@@ -97,8 +97,8 @@ static void own_free(struct own *own) {
     (void)map_remove(own->cluster->by_name, text_str(own->name));
     if (own->ask) kube_cancel(own->ask);
     timer_stop(&own->timer);
-    timer_stop(&own->give_up);
     task_cancel(&own->told);
+    LIST_EACH(&own->needs, link) timer_stop(&CONTAINER_OF(link, struct need, link)->give_up);
     list_remove(&own->link);
     text_done(&own->name);
     text_done(&own->workspace);
@@ -108,13 +108,16 @@ static void own_free(struct own *own) {
 }
 
 /* A need may be left inside, also the last one: the caller holds a count. */
+static void tell_need(struct need *need, const struct err *failed) {
+    if (need->told) return;
+    need->told = true;
+    timer_stop(&need->give_up);
+    need->base.found(text_str(need->own->address), failed, need->base.ctx);
+}
+
 static void tell(struct own *own, const struct err *failed) {
-    timer_stop(&own->give_up);
     LIST_EACH(&own->needs, link) {
-        struct need *need = CONTAINER_OF(link, struct need, link);
-        if (need->told) continue;
-        need->told = true;
-        need->base.found(text_str(own->address), failed, need->base.ctx);
+        tell_need(CONTAINER_OF(link, struct need, link), failed);
     }
 }
 
@@ -133,10 +136,14 @@ static void tell_found(void *ctx) {
 }
 
 static void on_give_up(void *ctx) {
-    struct own *own = ctx;
+    struct need *need = ctx;
+    struct own *own = need->own;
     struct err e;
     err_set(&e, ERR_UNAVAILABLE, "Assistant is still starting");
-    tell_and_rest(own, &e);
+    own->need_count++;
+    tell_need(need, &e);
+    own->need_count--;
+    rest(own);
 }
 
 static bool is_waited_for(const struct own *own) {
@@ -293,7 +300,6 @@ static void on_timer(void *ctx) {
 /* Nobody needs it: it goes when it is gone, or ends when it has been idle for long enough. */
 static void rest(struct own *own) {
     if (own->need_count) return;
-    timer_stop(&own->give_up);
     if (own->state == KUBE_RUNTIME_GONE)
         own_free(own);
     else if ((own->state == KUBE_RUNTIME_STARTING || own->state == KUBE_RUNTIME_SERVING) &&
@@ -326,7 +332,6 @@ static struct own *own_new(struct cluster *cluster, struct str name, struct str 
     list_init(&own->needs);
     list_append(&cluster->all, &own->link);
     timer_init(&own->timer, cluster->options.loop, on_timer, own);
-    timer_init(&own->give_up, cluster->options.loop, on_give_up, own);
     task_init(&own->told, tell_found, own);
     (void)map_put(cluster->by_name, name, own);
     return own;
@@ -405,14 +410,14 @@ static bool cluster_open(const struct runtimes_options *options, void **ret, str
     return true;
 }
 
-static void own_need(struct own *own) {
+static void own_need(struct own *own, struct need *need) {
     struct cluster *cluster = own->cluster;
     if (own->state == KUBE_RUNTIME_STARTING || own->state == KUBE_RUNTIME_SERVING)
         timer_stop(&own->timer);
     if (own->state == KUBE_RUNTIME_SERVING)
         loop_defer(cluster->options.loop, &own->told);
-    else if (!timer_waits(&own->give_up))
-        timer_start(&own->give_up, cluster->options.start_ms);
+    else
+        timer_start(&need->give_up, cluster->options.start_ms);
 }
 
 static struct runtimes_need *cluster_need(void *ctx, struct str workspace, struct str user) {
@@ -433,6 +438,7 @@ static struct runtimes_need *cluster_need(void *ctx, struct str workspace, struc
     }
     buf_done(&name);
     need->own = own;
+    timer_init(&need->give_up, cluster->options.loop, on_give_up, need);
     list_append(&own->needs, &need->link);
     own->need_count++;
     if (is_new) {
@@ -440,7 +446,7 @@ static struct runtimes_need *cluster_need(void *ctx, struct str workspace, struc
         own->failures = 0;
         timer_start(&own->timer, 0);
     }
-    own_need(own);
+    own_need(own, need);
     return &need->base;
 }
 
@@ -448,6 +454,7 @@ static void cluster_leave(struct runtimes_need *base) {
     struct need *need = CONTAINER_OF(base, struct need, base);
     struct own *own = need->own;
     list_remove(&need->link);
+    timer_stop(&need->give_up);
     free(need);
     own->need_count--;
     rest(own);
