@@ -8,11 +8,14 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define STRIPES 16
 #define LABELS_MAX 5
 #define BUCKETS_MAX 16
-#define KEY_MAX_BYTES (4 * METRICS_LABEL_BYTES * LABELS_MAX)
+#define KEY_MAX_BYTES (1 + LABELS_MAX * (1 + METRICS_LABEL_BYTES))
+#define LABELS_TEXT_MAX_BYTES (LABELS_MAX * (2 * METRICS_LABEL_BYTES + 64))
+#define CACHED 64 /* series of a thread; a power of two */
 
 /* --- the metrics -------------------------------------------------------------------------- */
 
@@ -107,9 +110,14 @@ static const struct {
 
 /* --- the registry ------------------------------------------------------------------------- */
 
+/* A series is made once and stays until metrics_stop(), so its counts need no lock. Its key is the
+ * metric in one byte, then each label behind a byte with its length. */
 struct series {
-    uint64_t count, sum;
-    uint64_t in_bucket[BUCKETS_MAX]; /* observations up to each bound, not added up */
+    _Atomic uint64_t sum;
+    _Atomic uint64_t
+        in_bucket[BUCKETS_MAX + 1]; /* up to each bound, not added up; then the rest */
+    size_t key_len;
+    char key[];
 };
 
 struct stripe {
@@ -121,12 +129,20 @@ atomic_bool metrics_are_on;
 static struct striped *stripes;
 static atomic_size_t series_count;
 
+/* What a thread reported before is found here without a lock, and without a strong hash. */
+static atomic_uint generation; /* changes when series are freed */
+static _Thread_local struct {
+    unsigned generation;
+    struct series *series[CACHED];
+} cache;
+
 void metrics_start(void) {
     assert(!stripes);
     stripes = STRIPED_NEW(STRIPES, struct stripe);
     for (size_t i = 0; i < STRIPES; i++)
         ((struct stripe *)striped_at(stripes, i))->series = map_new();
     atomic_store(&series_count, 0);
+    atomic_fetch_add(&generation, 1);
     atomic_store(&metrics_are_on, true);
 }
 
@@ -153,58 +169,79 @@ static size_t labels_of(enum metric metric) {
     return count;
 }
 
-static void append_escaped(struct buf *out, struct str value) {
-    for (size_t i = 0; i < value.len; i++) {
-        char c = value.at[i];
-        if (c == '\\' || c == '"') buf_append_byte(out, '\\');
-        if (c == '\n') {
-            buf_append(out, STR("\\n"));
-        } else {
-            buf_append_byte(out, c);
-        }
-    }
+/* Not in the middle of a character. */
+static struct str cut_label(struct str label) {
+    struct str cut = str_head(label, METRICS_LABEL_BYTES);
+    while (cut.len < label.len && cut.len && ((unsigned char)label.at[cut.len] & 0xC0) == 0x80)
+        cut.len--;
+    return cut;
 }
 
-/* The key of a series: its metric in one byte, then its labels as they stand in the text. */
-static void append_key(struct buf *key, enum metric metric, const struct str *labels) {
-    size_t count = labels_of(metric);
-    buf_append_byte(key, (char)metric);
+static struct str make_key(enum metric metric, const struct str *labels,
+                           char room[static KEY_MAX_BYTES]) {
+    size_t count = labels_of(metric), len = 0;
+    room[len++] = (char)metric;
     for (size_t i = 0; i < count; i++) {
-        struct str value = str_head(labels[i], METRICS_LABEL_BYTES);
-        while (value.len < labels[i].len && value.len &&
-               ((unsigned char)labels[i].at[value.len] & 0xC0) == 0x80)
-            value.len--; /* not in the middle of a character */
-        if (value.len == 0) continue;
-        if (key->len > 1) buf_append_byte(key, ',');
-        buf_append(key, str_from(metrics[metric].labels[i]));
-        buf_append(key, STR("=\""));
-        append_escaped(key, value);
-        buf_append_byte(key, '"');
+        struct str label = cut_label(labels[i]);
+        room[len++] = (char)label.len;
+        if (label.len) memcpy(room + len, label.at, label.len);
+        len += label.len;
     }
+    return str_of(room, len);
+}
+
+/* The place of a key in the cache: two labels that differ seldom share one. */
+static size_t place_of(struct str key) {
+    uint64_t sum = key.len, word = 0;
+    size_t i = 0;
+    for (; i + sizeof(word) <= key.len; i += sizeof(word)) {
+        memcpy(&word, key.at + i, sizeof(word));
+        sum = (sum ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    }
+    for (; i < key.len; i++) sum = (sum ^ (unsigned char)key.at[i]) * UINT64_C(0x100000001B3);
+    return (size_t)(sum >> 58) & (CACHED - 1);
+}
+
+static struct series *series_new(struct str key) {
+    struct series *series = mem_zero(1, sizeof(*series) + key.len);
+    series->key_len = key.len;
+    memcpy(series->key, key.at, key.len);
+    return series;
+}
+
+/* NULL: the series is not there, and no more may be made. */
+static struct series *find_shared(struct str key, bool always) {
+    struct stripe *stripe = striped_lock(stripes, key);
+    struct series *series = map_find(stripe->series, key);
+    if (!series && (always || atomic_load(&series_count) < METRICS_SERIES_MAX)) {
+        series = series_new(key);
+        map_put(stripe->series, key, series);
+        atomic_fetch_add(&series_count, 1);
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    return series;
+}
+
+static struct series *find(struct str key) {
+    unsigned now = atomic_load_explicit(&generation, memory_order_relaxed);
+    if (cache.generation != now) {
+        memset(&cache, 0, sizeof(cache));
+        cache.generation = now;
+    }
+    struct series **cached = &cache.series[place_of(key)], *series = *cached;
+    if (series && str_equal(str_of(series->key, series->key_len), key)) return series;
+    series = find_shared(key, false);
+    if (series) *cached = series;
+    return series;
 }
 
 static void observe(struct series *series, enum metric metric, uint64_t value) {
     const struct buckets *buckets = metrics[metric].buckets;
-    series->count++;
-    series->sum += value;
+    atomic_fetch_add_explicit(&series->sum, value, memory_order_relaxed);
     if (!buckets) return;
     size_t i = 0;
     while (i < buckets->count && value > buckets->bounds[i]) i++;
-    if (i < buckets->count) series->in_bucket[i]++;
-}
-
-/* False: the series is not there, and no more may be made. */
-static bool report(struct str key, enum metric metric, uint64_t value, bool always) {
-    struct stripe *stripe = striped_lock(stripes, key);
-    struct series *series = map_find(stripe->series, key);
-    if (!series && (always || atomic_load(&series_count) < METRICS_SERIES_MAX)) {
-        series = MEM_NEW(struct series);
-        map_put(stripe->series, key, series);
-        atomic_fetch_add(&series_count, 1);
-    }
-    if (series) observe(series, metric, value);
-    pthread_mutex_unlock(&stripe->lock);
-    return series != NULL;
+    atomic_fetch_add_explicit(&series->in_bucket[i], 1, memory_order_relaxed);
 }
 
 static const struct str others[LABELS_MAX] = {STR_INIT("other"), STR_INIT("other"),
@@ -212,16 +249,11 @@ static const struct str others[LABELS_MAX] = {STR_INIT("other"), STR_INIT("other
                                               STR_INIT("other")};
 
 void metrics_report(enum metric metric, uint64_t value, const struct str *labels) {
-    struct buf key;
+    char room[KEY_MAX_BYTES];
     if (!metrics_wanted()) return;
-    buf_init(&key, KEY_MAX_BYTES);
-    append_key(&key, metric, labels);
-    if (!report(buf_str(&key), metric, value, false)) {
-        buf_clear(&key);
-        append_key(&key, metric, others);
-        report(buf_str(&key), metric, value, true);
-    }
-    buf_done(&key);
+    struct series *series = find(make_key(metric, labels, room));
+    if (!series) series = find_shared(make_key(metric, others, room), true);
+    observe(series, metric, value);
 }
 
 /* --- text --------------------------------------------------------------------------------- */
@@ -239,6 +271,32 @@ static void append_amount(struct buf *out, uint64_t amount, unsigned decimals) {
     for (unsigned i = 0; i < decimals; i++) one *= 10;
     buf_printf(out, "%" PRIu64, amount / one);
     if (amount % one) buf_printf(out, ".%0*" PRIu64, (int)decimals, amount % one);
+}
+
+static void append_escaped(struct buf *out, struct str value) {
+    for (size_t i = 0; i < value.len; i++) {
+        char c = value.at[i];
+        if (c == '\\' || c == '"') buf_append_byte(out, '\\');
+        if (c == '\n') {
+            buf_append(out, STR("\\n"));
+        } else {
+            buf_append_byte(out, c);
+        }
+    }
+}
+
+/* The labels of a key that are not empty, as they stand in braces. */
+static void append_labels(struct buf *out, enum metric metric, struct str key) {
+    size_t count = labels_of(metric), at = 1;
+    for (size_t i = 0; i < count; i++) {
+        struct str label = str_of(key.at + at + 1, (unsigned char)key.at[at]);
+        at += 1 + label.len;
+        if (!label.len) continue;
+        if (out->len) buf_append_byte(out, ',');
+        buf_printf(out, "%s=\"", metrics[metric].labels[i]);
+        append_escaped(out, label);
+        buf_append_byte(out, '"');
+    }
 }
 
 static void append_name(struct buf *out, enum metric metric, const char *suffix,
@@ -263,17 +321,18 @@ static void append_bucket(struct buf *out, enum metric metric, struct str labels
 static void append_histogram(struct buf *out, enum metric metric, struct str labels,
                              const struct series *series) {
     const struct buckets *buckets = metrics[metric].buckets;
-    uint64_t sum = 0;
-    for (size_t i = 0; i < buckets->count; i++) {
-        sum += series->in_bucket[i];
-        append_bucket(out, metric, labels, &buckets->bounds[i], sum);
+    uint64_t count = 0;
+    for (size_t i = 0; i <= buckets->count; i++) {
+        count += atomic_load_explicit(&series->in_bucket[i], memory_order_relaxed);
+        append_bucket(out, metric, labels, i < buckets->count ? &buckets->bounds[i] : NULL,
+                      count);
     }
-    append_bucket(out, metric, labels, NULL, series->count);
     append_name(out, metric, "_sum", labels);
-    append_amount(out, series->sum, metrics[metric].decimals);
+    append_amount(out, atomic_load_explicit(&series->sum, memory_order_relaxed),
+                  metrics[metric].decimals);
     buf_append_byte(out, '\n');
     append_name(out, metric, "_count", labels);
-    buf_printf(out, "%" PRIu64 "\n", series->count);
+    buf_printf(out, "%" PRIu64 "\n", count);
 }
 
 static void append_series(struct buf *out, enum metric metric, struct str labels,
@@ -283,7 +342,8 @@ static void append_series(struct buf *out, enum metric metric, struct str labels
         return;
     }
     append_name(out, metric, "", labels);
-    append_amount(out, series->sum, metrics[metric].decimals);
+    append_amount(out, atomic_load_explicit(&series->sum, memory_order_relaxed),
+                  metrics[metric].decimals);
     buf_append_byte(out, '\n');
 }
 
@@ -294,12 +354,17 @@ static void append_metric(struct buf *out, enum metric metric) {
         size_t cursor = 0;
         struct str key;
         void *series;
+        struct buf labels;
+        buf_init(&labels, LABELS_TEXT_MAX_BYTES);
         pthread_mutex_lock(&stripe->lock);
         while (map_next(stripe->series, &cursor, &key, &series)) {
             if (key.at[0] != (char)metric) continue;
-            append_series(out, metric, str_of(key.at + 1, key.len - 1), series);
+            buf_clear(&labels);
+            append_labels(&labels, metric, key);
+            append_series(out, metric, buf_str(&labels), series);
         }
         pthread_mutex_unlock(&stripe->lock);
+        buf_done(&labels);
     }
 }
 
