@@ -22,14 +22,14 @@ static struct runtime_settings runtime_of(const struct contract_source *from) {
         .body_max_bytes = limits->body_bytes,
         .body_stretch_ms = from->body_stretch_ms,
         .body_stretch_bytes = from->body_stretch_bytes,
-        .busy = config->session.busy,
+        .rules = {.busy = config->session.busy,
+                  .stall_ms = limits->server.write_stall_ms,
+                  .heartbeat_ms = limits->heartbeat_ms,
+                  .keys_kept_ms = limits->idempotency_ms,
+                  .on_disconnect = options->on_disconnect,
+                  .keyed_outlives = true},
         .brought = options->history,
-        .stall_ms = limits->server.write_stall_ms,
-        .heartbeat_ms = limits->heartbeat_ms,
-        .on_disconnect = options->on_disconnect,
-        .keys_kept_ms = limits->idempotency_ms,
         .behind_sidecar = options->sidecar,
-        .keyed_outlives = true,
     };
 }
 
@@ -71,8 +71,7 @@ static void *agentbreeder_init(const struct contract_loop *loop, const void *ctx
 }
 
 static void agentbreeder_use(void *ctx, const void *settings) {
-    struct runtime_instance *instance = ctx;
-    instance->settings = &((const struct agentbreeder_settings *)settings)->runtime;
+    runtime_instance_use(ctx, &((const struct agentbreeder_settings *)settings)->runtime);
 }
 
 static void agentbreeder_serving(void *ctx) {

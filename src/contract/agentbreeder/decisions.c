@@ -11,14 +11,13 @@
 #include "contract/agentbreeder/inner.h"
 #include "session/decision.h"
 #include "session/directory.h"
-#include "session/waiting.h"
 #include "wire/digest.h"
 
 #define QUESTIONS_MAX 20 /* named in one refusal */
 #define REPLY_MAX_BYTES (64 * MIB)
 
 static const struct yes_no_words *words_of(const struct turn *turn) {
-    return &turn->instance->host->engine->limits.decision_words;
+    return &turn->http.site->host->engine->limits.decision_words;
 }
 
 /* --- the body of /resume ------------------------------------------------------------------ */
@@ -33,7 +32,7 @@ static bool take_user(struct turn *turn, struct json body, struct err *e) {
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "config.configurable.user_id must be a string, not %s",
                        json_kind_name(user.kind));
-    if (!json_str(user, turn->arena, &turn->request.user))
+    if (!json_str(user, turn->http.arena, &turn->request.user))
         return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
     return id_check("config.configurable.user_id", turn->request.user, e);
 }
@@ -44,7 +43,7 @@ static bool take_approval(struct turn *turn, struct json body, struct err *e) {
     struct json id = json_find(body, STR("approval_id"));
     struct str text, seq;
     if (id.kind == JSON_NONE || id.kind == JSON_NULL) return true;
-    if (!json_str(id, turn->arena, &text))
+    if (!json_str(id, turn->http.arena, &text))
         return err_set(e, ERR_INVALID_ARGUMENT, "approval_id must be a string, not %s",
                        json_kind_name(id.kind));
     if (text.len == 0) return true;
@@ -62,40 +61,17 @@ static bool take_print(struct turn *turn, struct err *e) {
                                 str_of(approval, sizeof(approval))};
     uint8_t digest[DIGEST_BYTES];
     digest_parts(parts, ARRAY_LEN(parts), digest);
-    return arena_str(turn->arena, str_of(digest, sizeof(digest)), &turn->request.print) ||
+    return arena_str(turn->http.arena, str_of(digest, sizeof(digest)), &turn->request.print) ||
            err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
 }
 
 bool decide_read(struct turn *turn, struct err *e) {
     struct json body;
     struct str text;
-    return turn_keep(turn, route_body(turn->call), &text, e) &&
-           resume_request_parse(text, turn->arena, &turn->resume, e) &&
+    return http_turn_keep(&turn->http, route_body(turn->http.call), &text, e) &&
+           resume_request_parse(text, turn->http.arena, &turn->resume, e) &&
            json_read(text, &body, e) && take_user(turn, body, e) &&
            take_approval(turn, body, e) && take_print(turn, e);
-}
-
-/* --- giving the answer -------------------------------------------------------------------- */
-
-/* The part that both ways of answering share. */
-static struct pending_answer answer_of(struct turn *turn, struct str text, uint64_t key_mark) {
-    const struct runtime_request *request = &turn->request;
-    return (struct pending_answer){
-        .name = {turn->instance->settings->workspace, request->user, request->session},
-        .text = text,
-        .key = turn->key,
-        .key_user = request->user,
-        .print = request->print,
-        .key_mark = key_mark,
-        .arena = turn->arena};
-}
-
-/* The run continues with the decision, and this request now reads it. */
-static bool read_on(struct turn *turn, const struct pending_answered *answered, struct err *e) {
-    turn->resumed = journal_run(answered->journal);
-    bool followed = turn_follow(turn, answered->journal, answered->seq, e);
-    journal_unref(answered->journal);
-    return followed;
 }
 
 /* --- refusals ----------------------------------------------------------------------------- */
@@ -151,8 +127,9 @@ static void refuse_several(struct turn *turn, const struct pending_answer *answe
                                               .session = answer->name.session};
     struct arena *arena = arena_new(REPLY_MAX_BYTES);
     bool more;
-    size_t count = pending_approvals_list(session_table_approvals(turn_sessions(turn)), &filter,
-                                          QUESTIONS_MAX, arena, views, &more);
+    size_t count =
+        pending_approvals_list(session_table_approvals(http_turn_sessions(&turn->http)),
+                               &filter, QUESTIONS_MAX, arena, views, &more);
     refuse_with(turn, code, message, views, count);
     arena_free(arena);
 }
@@ -166,7 +143,7 @@ static void refuse_ambiguous(struct turn *turn, const struct pending_answer *ans
 /* The edit does not fit the call; nothing was decided. */
 static void refuse_misfit(struct turn *turn, struct err *e) {
     err_add(e, "the question stays open");
-    turn_give_up(turn, e);
+    http_turn_give_up(&turn->http, e);
 }
 
 /* --- /invoke and /stream ------------------------------------------------------------------ */
@@ -192,30 +169,32 @@ static void refuse_words(struct turn *turn, const struct pending_view *view) {
     buf_done(&message);
 }
 
-enum settling decide_by_turn(struct turn *turn, uint64_t key_mark, struct err *e) {
-    struct pending_answer answer = answer_of(turn, turn->request.text, key_mark);
-    struct words words = {answer.text, e};
+bool decide_by_turn(struct turn *turn, uint64_t key_mark) {
+    const struct runtime_request *request = &turn->request;
+    struct err e = {.code = ERR_NONE};
+    struct words words = {request->text, &e};
+    struct pending_answer answer = {
+        .name = {turn->http.workspace, request->user, request->session},
+        .text = request->text,
+        .rule = PENDING_ONLY_ONE,
+        .check = decisions_check,
+        .check_ctx = &words};
     struct pending_answered answered;
-    answer.rule = PENDING_ONLY_ONE;
-    answer.check = decisions_check;
-    answer.check_ctx = &words;
-    if (!session_has_pending(turn_sessions(turn), &answer.name)) return SETTLES_NOTHING;
-    switch (session_settle(turn_sessions(turn), &answer, &answered, e)) {
-    case PENDING_NONE: return SETTLES_NOTHING;
-    case PENDING_ASLEEP: turn_wake(turn, &answer); return SETTLES_OTHER;
-    case PENDING_CLAIMED: return SETTLES_AGAIN;
-    case PENDING_TAKEN: break;
-    case PENDING_REFUSED: refuse_misfit(turn, e); return SETTLES_OTHER;
-    case PENDING_UNDECIDED: refuse_words(turn, &answered.stays); return SETTLES_OTHER;
-    case PENDING_SEVERAL:
+    enum pending_found found;
+    if (!session_has_pending(http_turn_sessions(&turn->http), &answer.name)) return false;
+    outcome_address(&turn->outcome, request->session, request->wants_text,
+                    request->used_thread_id);
+    if (http_turn_settle(&turn->http, &answer, key_mark, &found, &answered, &e)) return true;
+    if (found == PENDING_REFUSED) {
+        refuse_misfit(turn, &e);
+    } else if (found == PENDING_UNDECIDED) {
+        refuse_words(turn, &answered.stays);
+    } else if (found == PENDING_SEVERAL) {
         refuse_several(turn, &answer, STR("SESSION_WAITING"),
                        STR("several runs of this session wait for a human's answer; send it "
                            "to /resume with the approval_id of one"));
-        return SETTLES_OTHER;
     }
-    outcome_address(&turn->outcome, turn->request.session, turn->request.wants_text,
-                    turn->request.used_thread_id);
-    return read_on(turn, &answered, e) ? SETTLES : SETTLES_FAILED;
+    return found != PENDING_NONE;
 }
 
 /* --- /resume ------------------------------------------------------------------------------ */
@@ -224,12 +203,11 @@ enum settling decide_by_turn(struct turn *turn, uint64_t key_mark, struct err *e
 static void ask_again(struct turn *turn, const struct pending_view *view) {
     struct event event;
     struct buf body;
-    if (!decision_ask_again(view, turn->arena, &event)) {
+    if (!decision_ask_again(view, turn->http.arena, &event)) {
         turn_fail(turn, 422, STR("INVALID_INPUT"),
                   STR("the question is too long to be returned"), STR_EMPTY);
         return;
     }
-    outcome_address(&turn->outcome, turn->resume.thread, turn->resume.wants_text, true);
     turn_report_run(turn, view->run);
     buf_init(&body, REPLY_MAX_BYTES);
     outcome_write(&turn->outcome, &event, &body);
@@ -242,18 +220,18 @@ static void refuse_unknown(struct turn *turn) {
     err_set(&e, ERR_NOT_FOUND,
             "no run of this thread waits for a human: it is unknown here, done, or was "
             "cancelled");
-    turn_give_up(turn, &e);
+    http_turn_give_up(&turn->http, &e);
 }
 
-static struct pending_answer resume_of(struct turn *turn, uint64_t key_mark) {
-    struct pending_answer answer = answer_of(turn, turn->resume.text, key_mark);
-    answer.name.session = turn->resume.thread;
-    if (!turn->names_user) answer.name.user = ANY_USER;
-    answer.rule = PENDING_OF_ONE_USER;
-    answer.run = turn->approval_run;
-    answer.seq = turn->approval_seq;
-    answer.asks_again = true;
-    return answer;
+static struct pending_answer resume_of(struct turn *turn) {
+    return (struct pending_answer){.name = {turn->http.workspace,
+                                            turn->names_user ? turn->request.user : ANY_USER,
+                                            turn->resume.thread},
+                                   .text = turn->resume.text,
+                                   .rule = PENDING_OF_ONE_USER,
+                                   .run = turn->approval_run,
+                                   .seq = turn->approval_seq,
+                                   .asks_again = true};
 }
 
 /* Find the question in the thread's newest run: the one that was named, or the last one. */
@@ -269,13 +247,13 @@ static void find_question(struct turn *turn, const struct asked_result *result) 
 
 static void on_asked(const struct asked_result *result, const struct err *failed, void *ctx) {
     struct turn *turn = ctx;
-    struct pending_answer answer = resume_of(turn, 0);
+    struct pending_answer answer = resume_of(turn);
     turn->asked = NULL;
     switch (result->answer) {
     case ASKED_QUESTION: find_question(turn, result); break;
     case ASKED_SEVERAL: refuse_ambiguous(turn, &answer); break;
     case ASKED_NOTHING: refuse_unknown(turn); break;
-    case ASKED_FAILED: turn_give_up(turn, failed); break;
+    case ASKED_FAILED: http_turn_give_up(&turn->http, failed); break;
     }
 }
 
@@ -285,32 +263,30 @@ static void look_back(struct turn *turn, const struct pending_answer *answer) {
         refuse_unknown(turn);
         return;
     }
-    turn_watch(turn);
-    turn->asked = asked_look(&(struct asked_options){.loop = route_loop(turn->call),
-                                                     .sessions = turn_sessions(turn),
-                                                     .name = answer->name,
-                                                     .on_answer = on_asked,
-                                                     .ctx = turn});
+    http_turn_watch(&turn->http);
+    turn->asked =
+        asked_look(&(struct asked_options){.loop = route_loop(turn->http.call),
+                                           .sessions = http_turn_sessions(&turn->http),
+                                           .name = answer->name,
+                                           .on_answer = on_asked,
+                                           .ctx = turn});
 }
 
 void decide_by_resume(struct turn *turn, uint64_t key_mark) {
-    struct pending_answer answer = resume_of(turn, key_mark);
+    struct pending_answer answer = resume_of(turn);
     struct pending_answered answered;
-    struct err e;
-    switch (session_settle(turn_sessions(turn), &answer, &answered, &e)) {
-    case PENDING_TAKEN: break;
-    case PENDING_REFUSED: refuse_misfit(turn, &e); return;
-    case PENDING_UNDECIDED: ask_again(turn, &answered.stays); return;
-    case PENDING_SEVERAL: refuse_ambiguous(turn, &answer); return;
-    case PENDING_NONE: look_back(turn, &answer); return;
-    case PENDING_ASLEEP: turn_wake(turn, &answer); return;
-    case PENDING_CLAIMED: turn_look_up(turn); return;
-    }
+    enum pending_found found;
+    struct err e = {.code = ERR_NONE};
     outcome_address(&turn->outcome, turn->resume.thread, turn->resume.wants_text, true);
-    if (read_on(turn, &answered, &e)) {
-        turn_established(turn);
+    if (http_turn_settle(&turn->http, &answer, key_mark, &found, &answered, &e)) return;
+    if (found == PENDING_REFUSED) {
+        refuse_misfit(turn, &e);
+    } else if (found == PENDING_UNDECIDED) {
+        ask_again(turn, &answered.stays);
+    } else if (found == PENDING_SEVERAL) {
+        refuse_ambiguous(turn, &answer);
     } else {
-        turn_give_up(turn, &e);
+        look_back(turn, &answer);
     }
 }
 
@@ -339,8 +315,8 @@ static void compare_from(struct turn *turn, uint64_t run, uint64_t seq) {
 static bool answer_after_all(struct turn *turn, uint64_t run, uint64_t seq) {
     struct live_view view;
     struct err e;
-    if (!turn->key.len ||
-        !directory_find(session_table_directory(turn_sessions(turn)), run, &view))
+    if (!turn->http.key.len ||
+        !directory_find(session_table_directory(http_turn_sessions(&turn->http)), run, &view))
         return false;
     struct words words = {words_said(turn), &e};
     const struct pending_answer answer = {.name = {view.workspace, view.user, view.session},
@@ -350,19 +326,15 @@ static bool answer_after_all(struct turn *turn, uint64_t run, uint64_t seq) {
                                           .check = decisions_check,
                                           .check_ctx = &words};
     struct pending_answered answered;
-    bool taken = session_settle(turn_sessions(turn), &answer, &answered, &e) == PENDING_TAKEN;
+    bool taken = session_settle(http_turn_sessions(&turn->http), &answer, &answered, &e) ==
+                 PENDING_TAKEN;
     if (taken)
         outcome_address(&turn->outcome, view.session,
                         turn->resumes ? turn->resume.wants_text : turn->request.wants_text,
                         turn->resumes || turn->request.used_thread_id);
     live_view_done(&view);
-    if (!taken) return false;
-    if (read_on(turn, &answered, &e)) {
-        turn_established(turn);
-    } else {
-        turn_give_up(turn, &e);
-    }
-    return true;
+    if (taken) http_turn_read_on(&turn->http, answered.journal, answered.seq);
+    return taken;
 }
 
 void decide_again(struct turn *turn, uint64_t run, uint64_t seq) {

@@ -197,8 +197,15 @@ const struct refusal_form runtime_refusal = {.content_type = STR_INIT("applicati
 
 void runtime_instance_init(struct runtime_instance *instance,
                            const struct runtime_settings *settings, struct run_host *host) {
-    *instance = (struct runtime_instance){.settings = settings, .host = host};
-    list_init(&instance->calls);
+    *instance = (struct runtime_instance){.settings = settings};
+    http_turn_site_init(&instance->site, host);
+    runtime_instance_use(instance, settings);
+}
+
+void runtime_instance_use(struct runtime_instance *instance,
+                          const struct runtime_settings *settings) {
+    instance->settings = settings;
+    instance->site.rules = settings->rules;
 }
 
 void runtime_sign(struct route_table *table) {
@@ -221,5 +228,5 @@ void runtime_table(struct runtime_instance *instance, struct route_table *ret) {
 }
 
 void runtime_instance_cut(struct runtime_instance *instance) {
-    turn_cut_all(instance);
+    http_turn_site_cut(&instance->site);
 }

@@ -14,9 +14,8 @@
 #ifndef WEIR_CONTRACT_AGENTBREEDER_RUNTIME_H
 #define WEIR_CONTRACT_AGENTBREEDER_RUNTIME_H
 
-#include "route/route.h"
+#include "contract/http_turn.h"
 #include "server/server.h"
-#include "turn/run.h"
 
 struct runtime_settings {
     struct str token;     /* AGENT_AUTH_TOKEN, trimmed; empty: no token is required */
@@ -25,27 +24,25 @@ struct runtime_settings {
     size_t body_max_bytes;
     uint64_t body_stretch_ms; /* see struct route_table */
     size_t body_stretch_bytes;
-    enum session_policy busy;        /* what to do with a second turn of a session */
-    enum brought_policy brought;     /* how to treat a caller's message list */
-    uint64_t stall_ms, heartbeat_ms; /* of /stream */
-    struct leaving on_disconnect;    /* default for requests that do not set it */
-    uint64_t keys_kept_ms;           /* how long an idempotency key leads to its run */
-    bool behind_sidecar;             /* answers tell it their usage */
-    bool keyed_outlives; /* a request with a key, and a decision, continue without their caller;
-                            a failure without side effects frees the key (K28) */
+    struct http_turn_rules rules;
+    enum brought_policy brought; /* how to treat a caller's message list */
+    bool behind_sidecar;         /* answers tell it their usage */
 };
 
 /* One loop's share. */
 struct runtime_instance {
     const struct runtime_settings *settings;
-    struct run_host *host;
+    struct http_turn_site site;
     bool loaded;                     /* false: /health says loading, turns are refused 503 */
-    struct list calls;               /* established turns that are still open */
     const struct route_table *table; /* the table in use; /openapi.json describes it */
 };
 
 void runtime_instance_init(struct runtime_instance *instance,
                            const struct runtime_settings *settings, struct run_host *host);
+
+/* New requests use these settings. */
+void runtime_instance_use(struct runtime_instance *instance,
+                          const struct runtime_settings *settings);
 
 /* Fill the table of this contract. It borrows `instance`, and the instance keeps a pointer to
  * it. Call this again when the instance has new settings. */

@@ -14,7 +14,4 @@
 
 route_fn turn_invoke, turn_stream, turn_resume;
 
-/* End every open turn of the instance as CANCELLED. */
-void turn_cut_all(struct runtime_instance *instance);
-
 #endif

@@ -12,16 +12,9 @@ static enum stream_verdict turn_judge(const struct event *event, void *ctx) {
     return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
 }
 
-static size_t turn_queued(void *ctx) {
-    return route_queued(((struct turn *)ctx)->call);
-}
-
-static void turn_wake_at(size_t low, void *ctx) {
-    route_wake_at(((struct turn *)ctx)->call, low);
-}
-
-static uint64_t turn_stalled_ms(void *ctx) {
-    return route_stalled_ms(((struct turn *)ctx)->call);
+static void turn_note(struct turn *turn, const struct event *event) {
+    turn->outcome.run = turn->http.run_id;
+    outcome_note(&turn->outcome, event);
 }
 
 /* --- /invoke and /resume ------------------------------------------------------------------ */
@@ -29,34 +22,35 @@ static uint64_t turn_stalled_ms(void *ctx) {
 static void invoke_project(const struct event *event, enum close_frame frame, void *ctx) {
     struct turn *turn = ctx;
     if (turn->repeat.seq) return;
-    outcome_note(&turn->outcome, event);
+    turn_note(turn, event);
     if (frame != FRAME_REPLY) return;
     struct buf body;
     buf_init(&body, RESULT_MAX_BYTES);
     outcome_write(&turn->outcome, event, &body);
-    route_reply(turn->call, 200, STR("application/json"), buf_str(&body));
+    route_reply(turn->http.call, 200, STR("application/json"), buf_str(&body));
     buf_done(&body);
 }
 
 static void refuse_repeat(struct turn *turn) {
     struct route_failure failure = {.details = STR_EMPTY};
     decide_report_difference(turn, &failure.code, &failure.message, &failure.status);
-    route_fail(turn->call, &failure);
+    route_fail(turn->http.call, &failure);
 }
 
 static void invoke_ended(struct close_ending ending, enum close_cause cause,
                          const struct event *last, void *ctx) {
     struct turn *turn = ctx;
     if (ending.status == ERR_NONE) return;
-    turn_leave_run(turn, cause);
-    if (turn->gone) return;
+    http_turn_leave_run(&turn->http, cause);
+    if (turn->http.gone) return;
     if (turn->repeat.differs || turn->repeat.over) {
         refuse_repeat(turn);
     } else if (last && last->kind == EVENT_FAILED) {
-        refusal_of_run(turn->call, last->failed.code, last->failed.reason,
+        refusal_of_run(turn->http.call, last->failed.code, last->failed.reason,
                        last->failed.message);
     } else {
-        refusal_of_run(turn->call, cause == CAUSE_STOPPING ? ERR_UNAVAILABLE : ending.status,
+        refusal_of_run(turn->http.call,
+                       cause == CAUSE_STOPPING ? ERR_UNAVAILABLE : ending.status,
                        err_name(ending.status), STR("the turn was cut short"));
     }
 }
@@ -64,9 +58,9 @@ static void invoke_ended(struct close_ending ending, enum close_cause cause,
 const struct stream_wire turn_invoke_wire = {
     .judge = turn_judge,
     .project = invoke_project,
-    .queued = turn_queued,
-    .wake_at = turn_wake_at,
-    .stalled_ms = turn_stalled_ms,
+    .queued = http_turn_queued,
+    .wake_at = http_turn_wake_at,
+    .stalled_ms = http_turn_stalled_ms,
     .ended = invoke_ended,
 };
 
@@ -78,18 +72,18 @@ static void report_difference(struct turn *turn) {
     int status;
     if (!turn->repeat.differs && !turn->repeat.over) return;
     decide_report_difference(turn, &code, &message, &status);
-    frame_error(turn->call, ERR_ABORTED, message);
+    frame_error(turn->http.call, ERR_ABORTED, message);
 }
 
 static void stream_project(const struct event *event, enum close_frame frame, void *ctx) {
     struct turn *turn = ctx;
-    struct route_call *call = turn->call;
+    struct route_call *call = turn->http.call;
     (void)frame;
     if (turn->repeat.seq) {
         report_difference(turn);
         return;
     }
-    outcome_note(&turn->outcome, event);
+    turn_note(turn, event);
     if (seam_before(&turn->seam, event, SEAM_OF_STREAM))
         frame_object(call, STR_EMPTY, "delta", STR(SEAM_TEXT));
     switch (event->kind) {
@@ -130,14 +124,10 @@ static void stream_project_texts(struct str texts, size_t count, void *ctx) {
         return;
     }
     if (!event_take_text(&rest, &first.agent, &first.text.text)) return;
-    outcome_note(&turn->outcome, &first);
+    turn_note(turn, &first);
     if (seam_before(&turn->seam, &first, SEAM_OF_STREAM))
-        frame_object(turn->call, STR_EMPTY, "delta", STR(SEAM_TEXT));
-    frame_deltas(turn->call, texts);
-}
-
-static void heartbeat(void *ctx) {
-    route_sse_comment(((struct turn *)ctx)->call, STR("keep-alive"));
+        frame_object(turn->http.call, STR_EMPTY, "delta", STR(SEAM_TEXT));
+    frame_deltas(turn->http.call, texts);
 }
 
 /* This contract's stream always ends with `[DONE]`, after success and after failure. */
@@ -145,26 +135,26 @@ static void stream_ended(struct close_ending ending, enum close_cause cause,
                          const struct event *last, void *ctx) {
     struct turn *turn = ctx;
     (void)last; /* a failure has been sent as an event already */
-    if (ending.status != ERR_NONE) turn_leave_run(turn, cause);
-    if (turn->gone) return;
+    if (ending.status != ERR_NONE) http_turn_leave_run(&turn->http, cause);
+    if (turn->http.gone) return;
     if (cause == CAUSE_STALLED) {
-        route_cut(turn->call);
+        route_cut(turn->http.call);
         return;
     }
     if (ending.status != ERR_NONE) {
-        frame_error(turn->call, ending.status, STR("the turn was cut short"));
+        frame_error(turn->http.call, ending.status, STR("the turn was cut short"));
     }
-    route_sse_event(turn->call, STR_EMPTY, STR_EMPTY, STR("[DONE]"));
-    route_sse_end(turn->call);
+    route_sse_event(turn->http.call, STR_EMPTY, STR_EMPTY, STR("[DONE]"));
+    route_sse_end(turn->http.call);
 }
 
 const struct stream_wire turn_stream_wire = {
     .judge = turn_judge,
     .project = stream_project,
     .project_texts = stream_project_texts,
-    .queued = turn_queued,
-    .wake_at = turn_wake_at,
-    .stalled_ms = turn_stalled_ms,
-    .heartbeat = heartbeat,
+    .queued = http_turn_queued,
+    .wake_at = http_turn_wake_at,
+    .stalled_ms = http_turn_stalled_ms,
+    .heartbeat = http_turn_heartbeat,
     .ended = stream_ended,
 };

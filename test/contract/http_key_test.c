@@ -1,5 +1,5 @@
 /* The idempotency key of a request, in its headers. */
-#include "contract/agentbreeder/idempotency_key.h"
+#include "contract/http_key.h"
 
 #include "fake/exchange_fake.h"
 #include "helper/assert_str.h"
@@ -15,7 +15,7 @@ static void take(struct route_call *call, void *ctx) {
     struct err e;
     struct arena *arena = arena_new(KIB);
     buf_clear(&taken);
-    if (key_take(call, arena, &key, &e)) {
+    if (http_key_take(call, arena, &key, &e)) {
         buf_printf(&taken, "<" STR_FMT ">", STR_ARG(key));
     } else {
         assert_int_equal(e.code, ERR_MALFORMED);
