@@ -237,9 +237,14 @@ static bool add_call(struct conversation *c, const struct event *event, struct s
 
 static bool take_call(struct conversation *c, const struct event *event,
                       enum conversation_texts texts) {
-    return end_reply(c, event->agent, event->tool_call.said, texts) &&
-           add_call(c, event, event->tool_call.call_id, event->tool_call.tool,
-                    event->tool_call.args, texts);
+    if (!end_reply(c, event->agent, event->tool_call.said, texts) ||
+        !add_call(c, event, event->tool_call.call_id, event->tool_call.tool,
+                  event->tool_call.args, texts))
+        return false;
+    if (!event->tool_call.callers) return true;
+    c->messages[c->count - 1].callers = true;
+    c->open_calls--; /* it stays without a result */
+    return true;
 }
 
 static bool take_approval(struct conversation *c, const struct event *event,
@@ -329,7 +334,7 @@ static bool take_result(struct conversation *c, const struct event *event,
 static void close_calls(struct conversation *c) {
     for (size_t i = c->own_from; i < c->count && c->open_calls; i++) {
         struct message call = c->messages[i];
-        if (!conversation_is_open(c, i)) continue;
+        if (call.callers || !conversation_is_open(c, i)) continue;
         struct message result = {.role = MESSAGE_TOOL_RESULT,
                                  .error = true,
                                  .agent = call.agent,

@@ -10,7 +10,8 @@
  *     text, text, ... and what     AGENT: one message for each reply of the model. A reply ends
  *     ends the reply               with its first call, its question to a human, or the turn
  *     item OPAQUE                  OPAQUE, before the reply that it belongs to
- *     tool_call, approval          TOOL_CALL (a question to a human is one, too)
+ *     tool_call, approval          TOOL_CALL (a question to a human is one, too). One that the
+ *                                  caller makes has no result in its own turn
  *     tool_result                  TOOL_RESULT; after a human's answer the words, as USER
  *     item ASIDE                   USER, as soon as no call of the reply is open
  *     item REPAIR                  AGENT and USER: an answer of the wrong shape, and why

@@ -411,6 +411,18 @@ static void write_system(struct json_writer *w, struct str system,
     json_close(w);
 }
 
+/* With thinking, the API refuses to be told which tool to call. */
+static void write_tool_choice(struct json_writer *w, const struct provider_request *request) {
+    struct str choice = request->tool_choice;
+    bool any = str_equal(choice, STR(TOOL_CHOICE_REQUIRED));
+    bool thinks = request->options && request->options->thinking_tokens;
+    if (choice.len == 0 || thinks) return;
+    json_member_object(w, "tool_choice");
+    json_member_str(w, "type", any ? STR("any") : STR("tool"));
+    if (!any) json_member_str(w, "name", choice);
+    json_close(w);
+}
+
 static bool write_tools(struct json_writer *w, const struct provider_request *request,
                         struct err *e) {
     if (request->tool_count == 0) return true;
@@ -423,6 +435,7 @@ static bool write_tools(struct json_writer *w, const struct provider_request *re
         json_close(w);
     }
     json_close(w);
+    write_tool_choice(w, request);
     return true;
 }
 

@@ -355,6 +355,20 @@ static bool write_parameters(struct json_writer *w, const struct tool_offer *too
            body_schema(w, "parametersJsonSchema", tool->parameters, tool->name, e);
 }
 
+static void write_tool_choice(struct json_writer *w, struct str choice) {
+    if (choice.len == 0) return;
+    json_member_object(w, "toolConfig");
+    json_member_object(w, "functionCallingConfig");
+    json_member_str(w, "mode", STR("ANY"));
+    if (!str_equal(choice, STR(TOOL_CHOICE_REQUIRED))) {
+        json_member_array(w, "allowedFunctionNames");
+        json_write_str(w, choice);
+        json_close(w);
+    }
+    json_close(w);
+    json_close(w);
+}
+
 static bool write_tools(struct json_writer *w, const struct provider_request *request,
                         struct err *e) {
     if (request->tool_count == 0) return true;
@@ -372,6 +386,7 @@ static bool write_tools(struct json_writer *w, const struct provider_request *re
     json_close(w);
     json_close(w);
     json_close(w);
+    write_tool_choice(w, request->tool_choice);
     return true;
 }
 

@@ -189,6 +189,20 @@ static bool put_messages(struct json_writer *w, const struct dialect_settings *s
 
 /* --- tools and options -------------------------------------------------------------------- */
 
+static void put_tool_choice(struct json_writer *w, struct str choice) {
+    if (choice.len == 0) return;
+    if (str_equal(choice, STR(TOOL_CHOICE_REQUIRED))) {
+        json_member_str(w, "tool_choice", STR("required"));
+        return;
+    }
+    json_member_object(w, "tool_choice");
+    json_member_str(w, "type", STR("function"));
+    json_member_object(w, "function");
+    json_member_str(w, "name", choice);
+    json_close(w);
+    json_close(w);
+}
+
 static bool put_tools(struct json_writer *w, const struct provider_request *request,
                       struct err *e) {
     if (request->tool_count == 0) return true;
@@ -203,6 +217,7 @@ static bool put_tools(struct json_writer *w, const struct provider_request *requ
         json_close(w);
     }
     json_close(w);
+    put_tool_choice(w, request->tool_choice);
     return true;
 }
 

@@ -33,7 +33,8 @@ enum message_role {
 /* One entry of a conversation, oldest first. */
 struct message {
     enum message_role role;
-    bool error; /* in a tool result: the call failed; in a user message: its turn failed */
+    bool error;   /* in a tool result: the call failed; in a user message: its turn failed */
+    bool callers; /* in a tool call: its result comes with a later turn, or never */
     struct str agent, text, call_id, tool;
     /* Content beyond plain text: the whole content as one JSON array, as conversation/import.h
      * writes it, with `text` holding its text parts joined by blank lines. Or empty. */
@@ -56,6 +57,8 @@ struct model_options {
 
 #define MODEL_OPTIONS_NONE ((struct model_options){.temperature = -1, .top_p = -1})
 
+#define TOOL_CHOICE_REQUIRED "*" /* no tool has this name */
+
 struct provider_request {
     struct str agent;  /* slug of the calling agent */
     struct str model;  /* as configured; the provider may report a longer name */
@@ -65,6 +68,9 @@ struct provider_request {
     size_t turn_start; /* index in messages of the user message that this turn answers */
     const struct tool_offer *tools;
     size_t tool_count;
+    struct str
+        tool_choice; /* empty: the model decides; TOOL_CHOICE_REQUIRED: it must call one of
+                               them; else the name of the one that it must call */
     const struct model_options *options; /* NULL: nothing is set */
     struct str schema; /* JSON Schema that the reply's text must match, or empty */
     struct str

@@ -72,6 +72,7 @@ static void put_tools(struct json_writer *writer, const struct provider_request 
         json_close(writer);
     }
     json_close(writer);
+    if (request->tool_choice.len) json_member_str(writer, "tool_choice", request->tool_choice);
 }
 
 static void put_double(struct json_writer *writer, const char *key, double number) {

@@ -46,7 +46,7 @@ bool run_take_brought(struct run *run) {
     size_t known = import_known(history, c->own_from, import->messages, import->count);
     import->messages += known;
     import->count -= known;
-    return true;
+    return run_check_results(run);
 }
 
 void run_append_brought(struct run *run) {

@@ -37,6 +37,7 @@ static bool is_harmless(const struct event *event) {
 }
 
 static void lost_calls_add(struct lost_calls *calls, const struct event *event) {
+    if (event->tool_call.callers) return; /* it was not made here */
     if (calls->count == calls->room) {
         calls->room = calls->room ? calls->room * 2 : 8;
         calls->calls = mem_resize(calls->calls, calls->room * sizeof(struct lost_call));

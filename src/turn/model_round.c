@@ -301,10 +301,10 @@ static void on_done(const struct reply_event *event, void *ctx) {
 
 void run_end_reply(struct run *run) {
     if (!shape_reply(run) || !add_turn(run)) return;
-    if (run->calls.count) {
-        run_work(run);
-    } else {
+    if (run->calls.count == 0) {
         run_done(run);
+    } else if (!run_hand_over_calls(run)) {
+        run_work(run);
     }
 }
 
@@ -436,6 +436,7 @@ void run_ask(struct run *run) {
         .extras = run->request.extras,
     };
     if (engine->offers && !add_offer(run, offers_of(engine->offers, agent), &request)) return;
+    if (!run_offer_caller_tools(run, &request)) return;
     run_start_call(run, &request, on_answer);
 }
 

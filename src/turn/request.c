@@ -24,6 +24,7 @@ bool run_keep_request(struct run *run, const struct run_request *from, struct er
     to->addressed = run->agent != &run->record.engine->agents[0];
     if (!copy_texts(run, from))
         return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
+    if (!run_keep_caller_tools(run, from, e)) return false;
     if (to->schema_text.len && !schema_read(to->schema_text, &to->schema, e))
         return err_add(e, "the schema of the answer");
     return true;

@@ -23,7 +23,7 @@ struct turn_request {
 
 /* Copy `from`, and its key into the record's claim.
  * errors  ERR_RESOURCE_EXHAUSTED it is larger than a run may hold; ERR_INVALID_ARGUMENT its
- *         schema is not supported */
+ *         schema is not supported, or as run_keep_caller_tools() */
 MUST_CHECK bool run_keep_request(struct run *run, const struct run_request *from,
                                  struct err *e);
 void request_done(struct run *run);

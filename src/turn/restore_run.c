@@ -73,6 +73,7 @@ static struct turn_call *add_call(struct restoring *restoring) {
 
 static bool take_tool_call(struct restoring *restoring, const struct event *event) {
     restoring->run->calls.total++;
+    if (event->tool_call.callers) return true; /* it was not made here */
     if (!event->tool_call.idempotent && !event->tool_call.held)
         restoring->run->calls.acted = true;
     add_call(restoring)->asks = event->tool_call.held;

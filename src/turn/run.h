@@ -44,8 +44,15 @@ struct run_request {
     const struct message *messages;
     size_t message_count;
     enum brought_policy brought;
-    struct str schema;   /* JSON Schema that the final answer must match, instead of the agent's
+    struct str schema; /* JSON Schema that the final answer must match, instead of the agent's
                             own; or empty */
+    /* Tools of the caller's own (caller_tools.h): a call of one ends the turn, and the caller brings
+     * the result with its next one. */
+    const struct tool_offer *tools;
+    size_t tool_count;
+    struct str
+        tool_choice;     /* as struct provider_request has it: empty, TOOL_CHOICE_REQUIRED, or
+                               the name of one of them */
     struct str system;   /* overrides the agent's instructions for this turn, not stored */
     struct str extras;   /* a JSON object for agents that are programs or servers, with the
                             members config and metadata as the caller sent them; or empty */
@@ -60,7 +67,8 @@ struct run_request {
 /* Start a turn. The result has one reference for the caller. Its journal can be read at once;
  * the first event comes when the run has its session.
  * errors  ERR_ALREADY_EXISTS the key was taken since the look-up: look again; ERR_NOT_FOUND no
- *         such agent; ERR_INVALID_ARGUMENT, ERR_ABORTED, ERR_RESOURCE_EXHAUSTED as
+ *         such agent; ERR_INVALID_ARGUMENT a schema or a tool of the caller's is wrong;
+ *         ERR_INVALID_ARGUMENT, ERR_ABORTED, ERR_RESOURCE_EXHAUSTED as
  *         session_acquire() */
 MUST_CHECK bool run_start(struct run_host *host, const struct run_request *request,
                           struct run **ret, struct err *e);

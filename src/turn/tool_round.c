@@ -22,7 +22,6 @@ static void make_calls(struct run *run);
 
 /* --- answers ------------------------------------------------------------------------------ */
 
-/* Record one answer; `result` is a JSON object. */
 void run_answer(struct turn_call *call, struct str result, const struct err *failed) {
     struct run *run = call->run;
     measure_tool_ends(call, failed);
@@ -34,8 +33,7 @@ void run_answer(struct turn_call *call, struct str result, const struct err *fai
     run_append(run, &event);
 }
 
-/* Answer with {"error":"..."}, which the model reads. */
-static void answer_error(struct turn_call *call, const struct err *why) {
+void run_answer_error(struct turn_call *call, const struct err *why) {
     struct buf result;
     buf_init(&result, 8 * KIB);
     struct json_writer json = json_writer(&result);
@@ -69,7 +67,7 @@ static void transfer(struct turn_call *call) {
     struct err e;
     if (!json_str(member, run->arena, &target)) {
         err_set(&e, ERR_INVALID_ARGUMENT, "transfer_to_agent needs agent_name, a string");
-        answer_error(call, &e);
+        run_answer_error(call, &e);
         return;
     }
     const struct agent *agent = engine_agent(run->record.engine, target);
@@ -78,7 +76,7 @@ static void transfer(struct turn_call *call) {
     if (!agent || !may) {
         err_set(&e, ERR_NOT_FOUND, "no agent '" STR_FMT "' to hand this to",
                 STR_ARG(str_head(target, 80)));
-        answer_error(call, &e);
+        run_answer_error(call, &e);
         return;
     }
     if (run->calls.transfers == run->record.engine->limits.transfers_max) {
@@ -98,7 +96,7 @@ static void answer_failed(struct turn_call *call, const struct err *why) {
     if (why->code == ERR_EFFECT_UNKNOWN && !call->kind->idempotent) {
         answer_effect(call, EFFECT_UNKNOWN, err_text(why));
     } else {
-        answer_error(call, why);
+        run_answer_error(call, why);
     }
 }
 
@@ -182,7 +180,7 @@ static void start_tool(struct turn_call *call) {
     struct run *run = call->run;
     struct err e;
     if (!check_call(call, &e)) {
-        answer_error(call, &e);
+        run_answer_error(call, &e);
         return;
     }
     turn_call_move(call, TURN_CALL_OUT);
@@ -273,7 +271,7 @@ static void go_on_decided(struct run *run) {
                 decision.reason.len ? ": " : "",
                 (int)(decision.reason.len < 400 ? decision.reason.len : 400),
                 decision.reason.at);
-        answer_error(call, &e);
+        run_answer_error(call, &e);
     }
     if (run->record.in_memory && !run->ending_begun) make_calls(run);
 }

@@ -28,6 +28,9 @@ void run_stop_tool_round(struct run *run);
 /* Record one answer; `result` is a JSON object. */
 void run_answer(struct turn_call *call, struct str result, const struct err *failed);
 
+/* Answer with {"error":"..."}, which the model reads. */
+void run_answer_error(struct turn_call *call, const struct err *why);
+
 /* A call was answered: make the next ones, or continue the turn. */
 void run_calls_continue(struct run *run);
 

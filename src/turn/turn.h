@@ -15,6 +15,7 @@
 #include "turn/admission.h"
 #include "turn/approval.h"
 #include "turn/await_tools.h"
+#include "turn/caller_tools.h"
 #include "turn/calls.h"
 #include "turn/compaction.h"
 #include "turn/detached.h"
@@ -48,6 +49,7 @@ struct run {
 
     /* Its parts. */
     struct turn_request request;
+    struct caller_tools caller_tools;
     struct admission admission;
     struct guarded guarded;
     struct await_tools await_tools;

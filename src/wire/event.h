@@ -68,6 +68,7 @@ struct event {
             bool held;                      /* waits for a human's approval */
             bool idempotent;                /* making it twice does no harm */
             struct str said; /* of a reply's first call: the reply's text as it streamed */
+            bool callers;    /* the caller makes it, after the turn: no result follows here */
         } tool_call;
         struct {
             struct str call_id, result; /* result: one JSON object */

@@ -88,6 +88,7 @@ static void write_fields(struct json_writer *json, const struct event *event) {
         json_member_str(json, "tool", event->tool_call.tool);
         write_document(json, "args", event->tool_call.args);
         if (event->tool_call.held) json_member_bool(json, "held", true);
+        if (event->tool_call.callers) json_member_bool(json, "callers", true);
         break;
     case EVENT_TOOL_RESULT:
         json_member_str(json, "call_id", event->tool_result.call_id);

@@ -285,6 +285,19 @@ static void a_tool_round_begun_without_thinking_ends_without(void **state) {
                   "thinking", budget);
 }
 
+static void a_choice_of_tools_is_sent(void **state) {
+    (void)state;
+    static const struct tool_offer tool = {.name = STR_INIT("now")};
+    assert_member(&anthropic_dialect,
+                  ASKING(hello, MODEL, .tools = &tool, .tool_count = 1,
+                         .tool_choice = STR(TOOL_CHOICE_REQUIRED)),
+                  "tool_choice", "{'type':'any'}");
+    assert_member(
+        &anthropic_dialect,
+        ASKING(hello, MODEL, .tools = &tool, .tool_count = 1, .tool_choice = STR("now")),
+        "tool_choice", "{'type':'tool','name':'now'}");
+}
+
 static void an_impossible_request_is_refused_with_the_fix(void **state) {
     (void)state;
     assert_refused(&anthropic_dialect, ASKING(hello, .model = STR_EMPTY),
@@ -340,6 +353,7 @@ int main(void) {
         cmocka_unit_test(an_effort_is_a_budget_for_older_models),
         cmocka_unit_test(newer_models_get_the_effort_itself),
         cmocka_unit_test(a_tool_round_begun_without_thinking_ends_without),
+        cmocka_unit_test(a_choice_of_tools_is_sent),
         cmocka_unit_test(an_impossible_request_is_refused_with_the_fix),
         cmocka_unit_test(the_base_may_name_the_version_or_not),
         cmocka_unit_test(it_is_found_by_its_name_and_says_its_version),

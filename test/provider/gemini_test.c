@@ -224,6 +224,19 @@ static void an_older_model_with_tools_gets_the_shape_in_words(void **state) {
                   "{\\'type\\':\\'object\\'}'}]}");
 }
 
+static void a_choice_of_tools_is_sent(void **state) {
+    (void)state;
+    assert_member(&gemini_dialect,
+                  ASKING(hello, NEWER, .tools = tools, .tool_count = 1,
+                         .tool_choice = STR(TOOL_CHOICE_REQUIRED)),
+                  "toolConfig", "{'functionCallingConfig':{'mode':'ANY'}}");
+    assert_member(
+        &gemini_dialect,
+        ASKING(hello, NEWER, .tools = tools, .tool_count = 1, .tool_choice = STR("now")),
+        "toolConfig",
+        "{'functionCallingConfig':{'mode':'ANY','allowedFunctionNames':['now']}}");
+}
+
 static void an_impossible_request_is_refused_with_the_fix(void **state) {
     (void)state;
     assert_refused(&gemini_dialect, ASKING(hello, .model = STR_EMPTY),
@@ -273,6 +286,7 @@ int main(void) {
         cmocka_unit_test(an_effort_is_a_budget_or_a_level),
         cmocka_unit_test(an_answer_can_be_given_a_shape),
         cmocka_unit_test(an_older_model_with_tools_gets_the_shape_in_words),
+        cmocka_unit_test(a_choice_of_tools_is_sent),
         cmocka_unit_test(an_impossible_request_is_refused_with_the_fix),
         cmocka_unit_test(the_model_stands_in_the_url),
         cmocka_unit_test(it_is_found_by_its_name),

@@ -164,6 +164,21 @@ static void tools_are_offered_with_their_schemas(void **state) {
                 "\"parameters\":{\"type\":\"object\",\"properties\":{}}}}]," STREAM);
 }
 
+static void a_choice_of_tools_is_sent(void **state) {
+    (void)state;
+    static const struct tool_offer tool = {.name = STR_INIT("now")};
+    struct provider_request request = {.tools = &tool, .tool_count = 1};
+#define NOW                                                                                    \
+    "{\"model\":\"small\",\"messages\":[],\"tools\":[{\"type\":\"function\",\"function\":{"    \
+    "\"name\":\"now\",\"parameters\":{\"type\":\"object\",\"properties\":{}}}}],"
+    request.tool_choice = STR(TOOL_CHOICE_REQUIRED);
+    assert_body(&here, &request, NOW "\"tool_choice\":\"required\"," STREAM);
+    request.tool_choice = STR("now");
+    assert_body(&here, &request,
+                NOW "\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":"
+                    "\"now\"}}," STREAM);
+}
+
 static void a_schema_that_is_no_object_is_refused(void **state) {
     (void)state;
     static const struct {
@@ -310,6 +325,7 @@ int main(void) {
         cmocka_unit_test(acts_of_other_agents_stay_apart_from_the_users_words),
         cmocka_unit_test(kept_reasoning_goes_back_with_its_reply),
         cmocka_unit_test(tools_are_offered_with_their_schemas),
+        cmocka_unit_test(a_choice_of_tools_is_sent),
         cmocka_unit_test(a_schema_that_is_no_object_is_refused),
         cmocka_unit_test(options_that_are_set_are_sent),
         cmocka_unit_test(the_limit_of_a_reply_is_named_as_its_server_knows_it),

@@ -142,6 +142,19 @@ static void tools_and_options_are_sent(void **state) {
         "\"schema\":{\"type\":\"string\"}}}" END);
 }
 
+static void a_choice_of_tools_is_sent(void **state) {
+    (void)state;
+    const struct tool_offer tool = {.name = STR("now")};
+    struct provider_request request = {.tools = &tool, .tool_count = 1};
+#define NOW                                                                                    \
+    "{\"model\":\"gpt-4.1\",\"input\":[],\"tools\":[{\"type\":\"function\",\"name\":\"now\","  \
+    "\"parameters\":{\"type\":\"object\",\"properties\":{}},\"strict\":false}],"
+    request.tool_choice = STR(TOOL_CHOICE_REQUIRED);
+    assert_body(&request, NOW "\"tool_choice\":\"required\"" END);
+    request.tool_choice = STR("now");
+    assert_body(&request, NOW "\"tool_choice\":{\"type\":\"function\",\"name\":\"now\"}" END);
+}
+
 static void only_models_that_reason_are_asked_for_their_reasoning(void **state) {
     (void)state;
     static const struct {
@@ -219,6 +232,7 @@ int main(void) {
         cmocka_unit_test(kept_bytes_that_are_no_items_are_passed_over),
         cmocka_unit_test(a_call_id_of_64_bytes_stays_and_a_longer_one_is_hashed),
         cmocka_unit_test(tools_and_options_are_sent),
+        cmocka_unit_test(a_choice_of_tools_is_sent),
         cmocka_unit_test(only_models_that_reason_are_asked_for_their_reasoning),
         cmocka_unit_test(a_schema_that_is_no_object_is_refused),
         cmocka_unit_test(the_url_is_the_base_and_its_path),

@@ -16,7 +16,7 @@ static const struct event events[] = {
      .at_ms = 70000,
      .agent = STR_INIT("a"),
      .tool_call = {STR_INIT("id"), STR_INIT("search"), STR_INIT("{\"q\":1}"), true, true,
-                   STR_INIT("so")}},
+                   STR_INIT("so"), true}},
     {.kind = EVENT_TOOL_RESULT,
      .agent = STR_INIT(""),
      .tool_result = {STR_INIT("id"), STR_INIT("{}"), true, STR_INIT("broken")}},
