@@ -1,5 +1,9 @@
 #include "engine/engine.h"
 
+#include "base/nearest.h"
+
+#include <stdio.h>
+
 const struct run_limits run_limits_default = {
     .model_calls_max = 25,
     .tool_calls_max = 100,
@@ -57,6 +61,27 @@ const struct agent *engine_agent(const struct engine *engine, struct str slug) {
         if (str_equal(engine->agents[i].slug, slug)) return &engine->agents[i];
     }
     return NULL;
+}
+
+/* A caller that mistypes a name, or guesses, learns which there are. */
+bool engine_refuse_agent(const struct engine *engine, struct str name, struct err *e) {
+    struct nearest nearest;
+    char hint[NEAREST_HINT_BYTES], names[ERR_TEXT_BYTES / 2];
+    size_t len = 0;
+    nearest_init(&nearest, name);
+    for (size_t i = 0; i < engine->agent_count; i++) {
+        struct str slug = engine->agents[i].slug;
+        nearest_offer(&nearest, slug);
+        if (len + slug.len + 8 >= sizeof(names)) {
+            len += (size_t)snprintf(names + len, sizeof(names) - len, ", ...");
+            break;
+        }
+        len += (size_t)snprintf(names + len, sizeof(names) - len, "%s" STR_FMT, i ? ", " : "",
+                                STR_ARG(slug));
+    }
+    return err_set(e, ERR_NOT_FOUND, "no agent named '" STR_FMT "'; there %s: %s%s",
+                   STR_ARG(str_head(name, 80)), engine->agent_count == 1 ? "is" : "are", names,
+                   nearest_hint(&nearest, hint));
 }
 
 struct tool *engine_agent_tool(const struct engine *engine, const struct agent *agent,

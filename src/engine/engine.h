@@ -131,6 +131,8 @@ void engine_unref(struct engine *engine); /* NULL is fine */
 void engine_derive(const struct engine *base, struct engine *ret);
 
 const struct agent *engine_agent(const struct engine *engine, struct str slug);
+/* ERR_NOT_FOUND for a name that no agent has, with the names there are. Returns false. */
+bool engine_refuse_agent(const struct engine *engine, struct str name, struct err *e);
 /* Whether `from` may hand the turn to `target`: to its delegates, to the agents that have it as
  * a delegate, to their other delegates, and to the Manager. */
 bool engine_may_transfer(const struct engine *engine, const struct agent *from,

@@ -2,7 +2,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/nearest.h"
 #include "base/pool.h"
 #include "record/unkept.h"
 #include "session/waiting.h"
@@ -340,16 +339,7 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
     assert(engine->agents);
     const struct agent *agent =
         request->agent.len ? engine_agent(engine, request->agent) : &engine->agents[0];
-    if (!agent) {
-        struct nearest nearest;
-        char hint[NEAREST_HINT_BYTES];
-        nearest_init(&nearest, request->agent);
-        for (size_t i = 0; i < engine->agent_count; i++) {
-            nearest_offer(&nearest, engine->agents[i].slug);
-        }
-        return err_set(e, ERR_NOT_FOUND, "no agent named '" STR_FMT "'%s",
-                       STR_ARG(str_head(request->agent, 80)), nearest_hint(&nearest, hint));
-    }
+    if (!agent) return engine_refuse_agent(engine, request->agent, e);
     if (!mem_check(RUN_BYTES + COPIES_OF_TEXT * request->text.len, e)) return false;
     struct run *run = run_new(host, engine, agent, (struct run_left){.state = RUN_QUEUED});
     if (!run_keep_request(run, request, e)) {
