@@ -11,26 +11,32 @@ struct route_failure contract_caller_unknown(void) {
                                   STR_EMPTY};
 }
 
-bool contract_caller_find(struct route_call *call, const struct contract_callers *callers,
-                          struct contract_caller *ret, struct route_failure *ret_failure) {
-    struct str header = lent_read(route_header(call, STR("authorization")));
-    struct str given, scheme = str_split(header, ' ', &given);
-    given = str_trim(given);
+bool contract_caller_of(struct route_call *call, const struct contract_callers *callers,
+                        struct str token, struct contract_caller *ret,
+                        struct route_failure *ret_failure) {
     bool secured = callers->secured(callers->ctx);
-    bool bearer = str_equal_nocase(scheme, STR("bearer")) && given.len > 0;
     if (!secured && !exchange_peer_is_loopback(route_exchange(call))) {
         return caller_refuse(
             ret_failure, 403, STR("FORBIDDEN"),
             STR("without a token these routes answer only peers on this machine; set "
                 "AGENT_AUTH_TOKEN"));
     }
-    if (secured && !bearer) {
+    if (secured && !token.len) {
         route_field(call, STR("www-authenticate"), STR("Bearer realm=\"weir\""));
         return caller_refuse(ret_failure, 401, STR("UNAUTHORIZED"),
                              STR("Missing bearer token"));
     }
-    ret->proved = bearer && callers->identify(given, &ret->identity, callers->ctx);
+    ret->proved = token.len && callers->identify(token, &ret->identity, callers->ctx);
     if (ret->proved || !secured) return true;
     *ret_failure = contract_caller_unknown();
     return false;
+}
+
+bool contract_caller_find(struct route_call *call, const struct contract_callers *callers,
+                          struct contract_caller *ret, struct route_failure *ret_failure) {
+    struct str header = lent_read(route_header(call, STR("authorization")));
+    struct str given, scheme = str_split(header, ' ', &given);
+    bool bearer = str_equal_nocase(scheme, STR("bearer"));
+    return contract_caller_of(call, callers, bearer ? str_trim(given) : STR_EMPTY, ret,
+                              ret_failure);
 }

@@ -24,6 +24,12 @@ MUST_CHECK bool contract_caller_find(struct route_call *call,
                                      struct contract_caller *ret,
                                      struct route_failure *ret_failure);
 
+/* The same with a token that came in another way; empty: none did. */
+MUST_CHECK bool contract_caller_of(struct route_call *call,
+                                   const struct contract_callers *callers, struct str token,
+                                   struct contract_caller *ret,
+                                   struct route_failure *ret_failure);
+
 /* The refusal of a token that nobody knows. */
 struct route_failure contract_caller_unknown(void);
 

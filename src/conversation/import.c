@@ -124,17 +124,6 @@ static bool read_call_parts(struct import_reading *reading, struct json content,
 
 /* --- messages ----------------------------------------------------------------------------- */
 
-static bool read_user(struct import_reading *reading, struct json from) {
-    struct message message = {.parts = STR_EMPTY};
-    if (!import_take_content(reading, json_find(from, STR("content")), STR("\n\n"),
-                             PICTURES_READ, &message))
-        return false;
-    struct import_entry *entry = push(reading, MESSAGE_USER);
-    entry->message.text = message.text;
-    entry->message.parts = message.parts;
-    return true;
-}
-
 static bool read_system(struct import_reading *reading, struct json from) {
     struct message message;
     if (!import_take_content(reading, json_find(from, STR("content")), STR("\n\n"),
@@ -204,12 +193,12 @@ static bool wrap_result(struct import_reading *reading, struct message *result) 
     return fits || import_too_large(reading);
 }
 
-static bool read_result(struct import_reading *reading, struct json from) {
-    struct message result = {.error = json_is(json_find(from, STR("status")), STR("error"))};
-    if (!take_name(reading, json_find(from, STR("tool_call_id")), "tool_call_id",
-                   &result.call_id) ||
-        !import_take_content(reading, json_find(from, STR("content")), STR("\n\n"),
-                             PICTURES_REFUSED, &result) ||
+/* `id_name` is what the id is called in this form of a result. */
+static bool take_result(struct import_reading *reading, struct json id, const char *id_name,
+                        struct json content, bool error) {
+    struct message result = {.error = error, .text = STR_EMPTY};
+    if (!take_name(reading, id, id_name, &result.call_id) ||
+        !import_take_content(reading, content, STR("\n\n"), PICTURES_REFUSED, &result) ||
         !wrap_result(reading, &result))
         return false;
     struct import_entry *call = first_open_call(reading, result.call_id);
@@ -223,6 +212,49 @@ static bool read_result(struct import_reading *reading, struct json from) {
     message->text = result.text;
     message->error = result.error;
     message->tool = tool;
+    return true;
+}
+
+static bool read_result(struct import_reading *reading, struct json from) {
+    return take_result(reading, json_find(from, STR("tool_call_id")), "tool_call_id",
+                       json_find(from, STR("content")),
+                       json_is(json_find(from, STR("status")), STR("error")));
+}
+
+/* --- users -------------------------------------------------------------------------------- */
+
+/* Anthropic puts results into the next message of the user. */
+static bool read_result_parts(struct import_reading *reading, struct json content) {
+    struct json_reader reader = json_enter(content);
+    struct json part;
+    if (content.kind != JSON_ARRAY) return true;
+    for (size_t i = 0; json_next_item(&reader, &part); i++) {
+        struct json result = json_find(part, STR("content"));
+        if (!json_is(json_find(part, STR("type")), STR("tool_result"))) continue;
+        import_in_item(reading, "content", i);
+        if (import_is_absent(result)) result = json_of(STR("\"\""));
+        if (!take_result(reading, json_find(part, STR("tool_use_id")), "tool_use_id", result,
+                         json_find(part, STR("is_error")).kind == JSON_TRUE))
+            return false;
+    }
+    import_in_message(reading);
+    return true;
+}
+
+static bool read_user(struct import_reading *reading, struct json from) {
+    struct message message = {.parts = STR_EMPTY};
+    struct json content = json_find(from, STR("content"));
+    size_t before = reading->count;
+    if (!read_result_parts(reading, content)) return false;
+    reading->results = true;
+    bool fine = import_take_content(reading, content, STR("\n\n"), PICTURES_READ, &message);
+    reading->results = false;
+    bool only_results =
+        fine && reading->count > before && !message.text.len && !message.parts.len;
+    if (!fine || only_results) return fine;
+    struct import_entry *entry = push(reading, MESSAGE_USER);
+    entry->message.text = message.text;
+    entry->message.parts = message.parts;
     return true;
 }
 

@@ -172,7 +172,15 @@ static bool add_part(struct import_reading *reading, struct content *content, st
     return refuse_type(reading, type);
 }
 
-/* Read a string, or an array of parts. Parts that are calls are read elsewhere. */
+/* Anthropic's calls, results and reasoning. The last is for its own server, which may refuse what
+ * is incomplete, and nothing asks for it. */
+static bool is_elsewhere(const struct import_reading *reading, struct json type) {
+    return json_is(type, STR("tool_use")) || json_is(type, STR("thinking")) ||
+           json_is(type, STR("redacted_thinking")) ||
+           (reading->results && json_is(type, STR("tool_result")));
+}
+
+/* Read a string, or an array of parts. */
 static bool add_content(struct import_reading *reading, struct content *content,
                         struct json value, enum pictures pictures) {
     struct json_reader reader = json_enter(value);
@@ -182,7 +190,7 @@ static bool add_content(struct import_reading *reading, struct content *content,
         return import_refuse(reading, "content must be a string or an array of parts, not %s",
                              json_kind_name(value.kind));
     for (size_t i = 0; json_next_item(&reader, &part); i++) {
-        if (json_is(json_find(part, STR("type")), STR("tool_use"))) continue;
+        if (is_elsewhere(reading, json_find(part, STR("type")))) continue;
         import_in_item(reading, "content", i);
         if (!add_part(reading, content, part, pictures)) return false;
     }

@@ -24,6 +24,7 @@ struct import_reading {
     size_t count, room;
     size_t index;  /* of the current message */
     char part[32]; /* ".content[1]", or empty */
+    bool results;  /* the content may hold results, which are read elsewhere */
 };
 
 /* Refuse the current message or part. Always false. */
@@ -42,7 +43,8 @@ static inline bool import_is_absent(struct json value) {
 enum pictures { PICTURES_REFUSED, PICTURES_READ };
 
 /* Read a string, or an array of parts: ret->text has the texts with `between` between them, and
- * ret->parts all parts in our form where there is an image. Parts that are calls are left out.
+ * ret->parts all parts in our form where there is an image. Parts that are
+ * calls, results or reasoning are left out.
  * Both are copied to the arena. */
 MUST_CHECK bool import_take_content(struct import_reading *reading, struct json value,
                                     struct str between, enum pictures pictures,

@@ -115,6 +115,20 @@ static const struct {
      "{\"type\":\"image\",\"url\":\"https://a.example/\"},"
      "{\"type\":\"image\",\"media_type\":\"image/webp\",\"data\":\"aGk=\"},"
      "{\"type\":\"image\",\"media_type\":\"image/gif\",\"data\":\"aGk=\"}]|"},
+    {"[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":[{\"type\":"
+     "\"thinking\",\"thinking\":\"hm\",\"signature\":\"s\"},{\"type\":\"tool_use\",\"id\":"
+     "\"x\","
+     "\"name\":\"find\",\"input\":{}},{\"type\":\"tool_use\",\"id\":\"y\",\"name\":\"now\","
+     "\"input\":{}}]},{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\","
+     "\"tool_use_id\":\"x\",\"content\":[{\"type\":\"text\",\"text\":\"r\"}]},{\"type\":"
+     "\"tool_result\",\"tool_use_id\":\"y\",\"is_error\":true},{\"type\":\"text\",\"text\":"
+     "\"and?\"}]}]",
+     "U q|C x=find {}|C y=now {}|R x=find {\"result\":\"r\"}|R! y=now {\"error\":\"\"}|"
+     "U and?|"},
+    {"[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":[{\"type\":"
+     "\"tool_use\",\"id\":\"x\",\"name\":\"find\",\"input\":{}}]},{\"role\":\"user\","
+     "\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"x\",\"content\":\"r\"}]}]",
+     "U q|C x=find {}|R x=find {\"result\":\"r\"}|"},
     /* one id twice, within a reply and in two */
     {"[{\"role\":\"user\",\"content\":\"q\"},{\"type\":\"ai\",\"tool_calls\":[{\"id\":\"x\","
      "\"name\":\"a\"},{\"id\":\"x\",\"name\":\"b\"}]},{\"role\":\"tool\",\"tool_call_id\":"

@@ -1,0 +1,59 @@
+/* guest: what contracts share that serve the agents on the listener "http" beside its owner.
+ *
+ * Their callers present a token of any contract, or are on this machine where the operator set
+ * none. They share the rules of turns, and answer 503 while the daemon starts or stops.
+ *
+ * Memory   struct guest is the first member of a contract's instance; the settings are the
+ *          snapshot's.
+ * Threads  one loop's.
+ * Source   checks.md K6, K23; conventions.md b10.
+ */
+#ifndef WEIR_CONTRACT_GUEST_H
+#define WEIR_CONTRACT_GUEST_H
+
+#include "contract/caller.h"
+#include "contract/http_turn.h"
+
+struct guest_settings {
+    struct str workspace; /* of callers without a token */
+    struct http_turn_rules rules;
+    size_t body_max_bytes;
+    uint64_t body_stretch_ms; /* as in struct route_table */
+    size_t body_stretch_bytes;
+    bool takes_api_key; /* the token may stand in x-api-key */
+};
+
+/* From the daemon's settings, and these two of the contract's own. */
+struct guest_settings guest_settings_of(const struct contract_source *from,
+                                        struct str workspace, struct leaving on_disconnect);
+
+struct guest {
+    const struct guest_settings *settings;
+    struct contract_callers callers;
+    struct http_turn_site site;
+    bool loaded, stopping;
+};
+
+void guest_init(struct guest *guest, const struct contract_loop *loop,
+                const struct guest_settings *settings);
+
+/* For a contract's row, where the instance begins with a guest and its settings with
+ * guest_settings. */
+void guest_use(void *guest, const void *settings);
+void guest_serving(void *guest);
+void guest_stopping(void *guest);
+void guest_cut(void *guest);
+
+/* A table of guarded routes, whose ctx is the guest. */
+void guest_table(struct guest *guest, const struct route *rows, size_t count,
+                 void (*failure_body)(const struct route_failure *failure, struct buf *out),
+                 struct route_table *ret);
+
+/* Who calls; asked again when the body has come, because keys may have changed and the stop may
+ * have begun. False: the call has been refused. */
+MUST_CHECK bool guest_enter(struct route_call *call, const struct guest *guest,
+                            struct contract_caller *ret);
+
+struct str guest_workspace(const struct guest *guest, const struct contract_caller *caller);
+
+#endif

@@ -1,0 +1,247 @@
+#include "contract/guest_turn.h"
+
+#include "base/id.h"
+#include "session/decision.h"
+#include "toolserver/sessions.h"
+#include "wire/digest.h"
+
+#define NO_USER STR("anonymous")
+
+static const struct http_turn_kind guest_kind;
+
+static struct guest_turn *guest_turn_of(struct http_turn *http) {
+    return CONTAINER_OF(http, struct guest_turn, http);
+}
+
+static void guest_turn_free(struct http_turn *http) {
+    struct guest_turn *turn = guest_turn_of(http);
+    http_turn_done(http);
+    text_done(&turn->session);
+    turn->form->free(turn);
+}
+
+/* --- refusals ----------------------------------------------------------------------------- */
+
+static void guest_turn_refuse(struct http_turn *http, const struct err *why) {
+    struct guest_turn *turn = guest_turn_of(http);
+    turn->form->refuse(turn, why);
+}
+
+static void refuse_for(struct guest_turn *turn, enum guest_refusal why) {
+    turn->form->refuse_for(turn, why);
+    http_turn_end(&turn->http);
+}
+
+static void guest_turn_refuse_key(struct http_turn *http) {
+    refuse_for(guest_turn_of(http), GUEST_KEY_REUSED);
+}
+
+static bool too_large(struct err *e) {
+    return err_set(e, ERR_TOO_LARGE, "the request is larger than a turn may hold");
+}
+
+/* --- starting ----------------------------------------------------------------------------- */
+
+/* A conversation of its own, unless the caller names one. */
+static bool name_session(struct guest_turn *turn, struct str *ret, struct err *e) {
+    char id[TOOLSERVER_SESSION_BYTES];
+    *ret = turn->request.session;
+    if (ret->len) return true;
+    return toolserver_random_id(id, e) &&
+           (arena_str(turn->http.arena, str_from(id), ret) || too_large(e));
+}
+
+static void show_session(struct guest_turn *turn, struct str session) {
+    text_done(&turn->session);
+    turn->session = text_copy(session);
+    route_field(turn->http.call, STR("x-session-id"), session);
+}
+
+static void start_run(struct guest_turn *turn, uint64_t mark) {
+    const struct guest_request *request = &turn->request;
+    struct str session;
+    struct err e;
+    if (!name_session(turn, &session, &e)) {
+        http_turn_give_up(&turn->http, &e);
+        return;
+    }
+    struct run_request asked = {
+        .name = {turn->http.workspace, turn->http.user, session},
+        .agent = request->agent,
+        .text = request->text,
+        .messages = request->messages,
+        .message_count = request->message_count,
+        .brought = request->brought,
+        .schema = request->schema,
+        .system = request->system,
+        .tools = request->tools,
+        .tool_count = request->tool_count,
+        .tool_choice = request->tool_choice,
+        .extras = request->extras,
+        .contract = turn->form->contract,
+    };
+    show_session(turn, session);
+    http_turn_start(&turn->http, &asked, mark);
+}
+
+/* --- decisions ---------------------------------------------------------------------------- */
+
+static void ask_again(struct guest_turn *turn, const struct pending_view *view) {
+    struct event event;
+    struct err e;
+    if (!decision_ask_again(view, turn->http.arena, &event)) {
+        err_set(&e, ERR_TOO_LARGE, "the question is too long to be asked again");
+        http_turn_give_up(&turn->http, &e);
+        return;
+    }
+    http_turn_name_run(&turn->http, view->run);
+    turn->form->ask_again(turn, &event);
+    http_turn_end(&turn->http);
+}
+
+/* The question must be of this caller's session: the id of another's finds a run as well. */
+static bool may_answer(const struct guest_turn *turn, const struct session_name *name) {
+    struct live_view view;
+    uint64_t run = turn->request.approval_run;
+    struct directory *directory = session_table_directory(http_turn_sessions(&turn->http));
+    if (!run || !directory_find(directory, run, &view)) return true;
+    bool own = str_equal(view.workspace, name->workspace) && str_equal(view.user, name->user) &&
+               str_equal(view.session, name->session);
+    live_view_done(&view);
+    return own;
+}
+
+/* Words that decide nothing are kept for the model, and the question is asked again. */
+static void settle(struct guest_turn *turn, const struct session_name *name, uint64_t mark) {
+    const struct guest_request *request = &turn->request;
+    struct err e = {.code = ERR_NONE};
+    struct pending_answer answer = {.name = *name,
+                                    .text = request->text,
+                                    .rule = PENDING_ONLY_ONE,
+                                    .run = request->approval_run,
+                                    .seq = request->approval_seq,
+                                    .asks_again = true};
+    struct pending_answered answered;
+    enum pending_found found;
+    show_session(turn, name->session);
+    if (http_turn_settle(&turn->http, &answer, mark, &found, &answered, &e)) return;
+    if (found == PENDING_UNDECIDED) {
+        ask_again(turn, &answered.stays);
+    } else if (found == PENDING_REFUSED) {
+        err_add(&e, "the question stays open");
+        http_turn_give_up(&turn->http, &e);
+    } else if (found == PENDING_SEVERAL) {
+        refuse_for(turn, GUEST_SEVERAL);
+    } else if (request->decides) {
+        refuse_for(turn, GUEST_NO_QUESTION);
+    } else {
+        start_run(turn, mark);
+    }
+}
+
+static void guest_turn_begin(struct http_turn *http, uint64_t mark) {
+    struct guest_turn *turn = guest_turn_of(http);
+    const struct guest_request *request = &turn->request;
+    const struct session_name name = {http->workspace, http->user, request->session};
+    bool waits = request->session.len &&
+                 (request->decides || session_has_pending(http_turn_sessions(http), &name));
+    if (!waits) {
+        start_run(turn, mark);
+    } else if (may_answer(turn, &name)) {
+        settle(turn, &name, mark);
+    } else {
+        refuse_for(turn, GUEST_NO_QUESTION);
+    }
+}
+
+/* A decision made before: what the run did after it. */
+static void guest_turn_join(struct http_turn *http, uint64_t run, uint64_t seq) {
+    http_turn_attach(http, run, seq);
+}
+
+static const struct http_turn_kind guest_kind = {.begin = guest_turn_begin,
+                                                 .join = guest_turn_join,
+                                                 .refuse_key = guest_turn_refuse_key,
+                                                 .refuse = guest_turn_refuse,
+                                                 .free = guest_turn_free};
+
+/* --- the request -------------------------------------------------------------------------- */
+
+static bool take_caller(struct guest_turn *turn, const struct contract_caller *caller,
+                        struct err *e) {
+    struct http_turn *http = &turn->http;
+    struct str user = turn->request.user;
+    if (caller->proved && caller->identity.user.len) user = caller->identity.user;
+    if (!user.len) user = NO_USER;
+    return id_check("user", user, e) &&
+           ((arena_str(http->arena, user, &http->user) &&
+             arena_str(http->arena, guest_workspace(turn->guest, caller), &http->workspace)) ||
+            too_large(e));
+}
+
+static bool take_print(struct guest_turn *turn, struct str body, struct err *e) {
+    uint8_t digest[DIGEST_BYTES];
+    const struct str parts[] = {turn->form->contract, body, turn->request.session};
+    if (!turn->http.key.len) return true;
+    digest_parts(parts, ARRAY_LEN(parts), digest);
+    return arena_str(turn->http.arena, str_of(digest, sizeof(digest)), &turn->http.print) ||
+           too_large(e);
+}
+
+static bool read_turn(struct guest_turn *turn, const struct contract_caller *caller,
+                      struct err *e) {
+    struct http_turn *http = &turn->http;
+    struct str body;
+    return http_turn_read_headers(http, e) &&
+           http_turn_keep(http, route_body(http->call), &body, e) &&
+           turn->form->read(turn, body, &turn->request, e) && take_caller(turn, caller, e) &&
+           take_print(turn, body, e);
+}
+
+void guest_turn_serve(struct guest_turn *turn, struct route_call *call, struct guest *guest,
+                      const struct guest_form *form, const struct contract_caller *caller) {
+    struct err e;
+    turn->guest = guest;
+    turn->form = form;
+    http_turn_init(&turn->http, &guest_kind, &guest->site, call, CLOSE_SINGLE, form->whole);
+    if (!read_turn(turn, caller, &e)) {
+        http_turn_give_up(&turn->http, &e);
+        return;
+    }
+    if (turn->request.streams) {
+        turn->http.mode = CLOSE_DONE;
+        turn->http.wire = form->stream;
+    }
+    http_turn_enter(&turn->http);
+}
+
+/* --- for the forms ------------------------------------------------------------------------ */
+
+bool guest_turn_shows(const struct guest_turn *turn, const struct event *event) {
+    const struct agent *agent = engine_agent(turn->http.site->host->engine, event->agent);
+    return agent && agent->shows_thinking;
+}
+
+enum stream_verdict guest_turn_judge(const struct event *event, void *ctx) {
+    (void)ctx;
+    return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
+}
+
+enum err_code guest_turn_failure(enum close_cause cause, enum err_code status,
+                                 const struct event *last, struct str *ret_reason,
+                                 struct str *ret_message) {
+    if (last && last->kind == EVENT_FAILED) {
+        *ret_reason = last->failed.reason;
+        *ret_message = last->failed.message;
+        return last->failed.code;
+    }
+    if (last && last->kind == EVENT_CANCELLED) {
+        *ret_reason = STR("CANCELLED");
+        *ret_message = last->cancelled.message;
+        return ERR_CANCELLED;
+    }
+    *ret_reason = cause == CAUSE_STOPPING ? STR("STOPPING") : err_name(status);
+    *ret_message = cause == CAUSE_STOPPING ? STR("the server stops; try again")
+                                           : STR("the turn was cut short");
+    return cause == CAUSE_STOPPING ? ERR_UNAVAILABLE : status;
+}

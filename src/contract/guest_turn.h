@@ -1,0 +1,85 @@
+/* guest_turn: one request to a guest that runs an agent.
+ *
+ * Who asks, the session, a run that begins or a decision that one waits for: the same in every
+ * such contract. A form is what differs.
+ *
+ *     request ─▶ its session is named, and a run of it waits ─▶ the text decides ──┐
+ *        │                        └─▶ it decides nothing: the question again       ▼
+ *        └─▶ a new run ───────────────────────────────────────────────▶ events ─▶ answer
+ *
+ * Memory   the first member of the contract's own struct, which form->free frees; it lives from its
+ *          request until its answer is out or its caller is gone.
+ * Threads  the guest's loop.
+ */
+#ifndef WEIR_CONTRACT_GUEST_TURN_H
+#define WEIR_CONTRACT_GUEST_TURN_H
+
+#include "base/text.h"
+#include "contract/guest.h"
+
+struct guest_turn;
+
+/* What a form reads of a request; texts in the turn's arena. */
+struct guest_request {
+    struct str agent;               /* empty: the first one */
+    struct str user;                /* if the token names none; empty: "anonymous" */
+    struct str session;             /* empty: a conversation of its own */
+    struct str text;                /* what the user says last; a decision, if a run waits */
+    const struct message *messages; /* the caller's list; NULL: only `text` */
+    size_t message_count;
+    enum brought_policy brought;
+    struct str schema, system, extras; /* as struct run_request has them */
+    const struct tool_offer *tools;    /* likewise */
+    size_t tool_count;
+    struct str tool_choice;
+    uint64_t approval_run, approval_seq; /* the question that it answers; 0: none is named */
+    bool decides; /* it must be a decision: without a question it is refused */
+    bool streams;
+};
+
+/* A refusal that no struct err tells. */
+enum guest_refusal {
+    GUEST_KEY_REUSED,  /* its idempotency key was used for another request */
+    GUEST_SEVERAL,     /* several runs of the session wait; the request names none */
+    GUEST_NO_QUESTION, /* no run waits with the question that it names */
+};
+
+struct guest_form {
+    struct str contract; /* recorded with the runs */
+    MUST_CHECK bool (*read)(struct guest_turn *turn, struct str body, struct guest_request *ret,
+                            struct err *e);
+    const struct stream_wire *whole, *stream;
+    /* Answer a request that was refused before a run was read: as it has been, or by a rule. */
+    void (*refuse)(struct guest_turn *turn, const struct err *why);
+    void (*refuse_for)(struct guest_turn *turn, enum guest_refusal why);
+    /* Answer at once with a question (EVENT_APPROVAL) that is still open. */
+    void (*ask_again)(struct guest_turn *turn, const struct event *question);
+    void (*free)(struct guest_turn *turn); /* after guest_turn_done() */
+};
+
+struct guest_turn {
+    struct http_turn http;
+    struct guest *guest;
+    const struct guest_form *form;
+    struct guest_request request; /* valid until it is established */
+    struct text session;          /* where the conversation goes on */
+};
+
+/* Take the call: read its request in this form, and begin. `turn` is zeroed but for what is the
+ * form's own. */
+void guest_turn_serve(struct guest_turn *turn, struct route_call *call, struct guest *guest,
+                      const struct guest_form *form, const struct contract_caller *caller);
+
+/* Whether the reasoning of this event's agent is shown. */
+bool guest_turn_shows(const struct guest_turn *turn, const struct event *event);
+
+/* For a wire: a question ends the answer as well. */
+enum stream_verdict guest_turn_judge(const struct event *event, void *ctx);
+
+/* The code and the sentence of an end without an answer. `last` is NULL if its cause was outside the
+ * run. */
+enum err_code guest_turn_failure(enum close_cause cause, enum err_code status,
+                                 const struct event *last, struct str *ret_reason,
+                                 struct str *ret_message);
+
+#endif
