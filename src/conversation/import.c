@@ -227,7 +227,7 @@ static bool read_result(struct import_reading *reading, struct json from) {
 static bool read_result_parts(struct import_reading *reading, struct json content) {
     struct json_reader reader = json_enter(content);
     struct json part;
-    if (content.kind != JSON_ARRAY) return true;
+    if (!reading->blocks || content.kind != JSON_ARRAY) return true;
     for (size_t i = 0; json_next_item(&reader, &part); i++) {
         struct json result = json_find(part, STR("content"));
         if (!json_is(json_find(part, STR("type")), STR("tool_result"))) continue;
@@ -245,10 +245,8 @@ static bool read_user(struct import_reading *reading, struct json from) {
     struct message message = {.parts = STR_EMPTY};
     struct json content = json_find(from, STR("content"));
     size_t before = reading->count;
-    if (!read_result_parts(reading, content)) return false;
-    reading->results = true;
-    bool fine = import_take_content(reading, content, STR("\n\n"), PICTURES_READ, &message);
-    reading->results = false;
+    bool fine = read_result_parts(reading, content) &&
+                import_take_content(reading, content, STR("\n\n"), PICTURES_READ, &message);
     bool only_results =
         fine && reading->count > before && !message.text.len && !message.parts.len;
     if (!fine || only_results) return fine;
@@ -374,11 +372,22 @@ static bool import_hand_over(struct import_reading *reading, struct import *ret)
     return true;
 }
 
+static bool import_read_list(struct import_reading *reading, struct json list,
+                             struct import *ret) {
+    bool fine = read_all(reading, list) && import_hand_over(reading, ret);
+    free(reading->entries);
+    return fine;
+}
+
 bool import_read(struct json list, struct arena *arena, struct import *ret, struct err *e) {
     struct import_reading reading = {.arena = arena, .e = e};
-    bool fine = read_all(&reading, list) && import_hand_over(&reading, ret);
-    free(reading.entries);
-    return fine;
+    return import_read_list(&reading, list, ret);
+}
+
+bool import_read_blocks(struct json list, struct arena *arena, struct import *ret,
+                        struct err *e) {
+    struct import_reading reading = {.arena = arena, .e = e, .blocks = true};
+    return import_read_list(&reading, list, ret);
 }
 
 bool import_add_text(struct message *message, struct str text, struct arena *arena) {

@@ -46,6 +46,11 @@ struct import {
 MUST_CHECK bool import_read(struct json list, struct arena *arena, struct import *ret,
                             struct err *e);
 
+/* The same for a list in Anthropic's form: results stand in the content of a user's message, and an
+ * assistant's may hold reasoning, which is left out. */
+MUST_CHECK bool import_read_blocks(struct json list, struct arena *arena, struct import *ret,
+                                   struct err *e);
+
 /* Append a block of text to a message, in the arena. False: the arena is full. */
 MUST_CHECK bool import_add_text(struct message *message, struct str text, struct arena *arena);
 
@@ -64,6 +69,11 @@ MUST_CHECK bool import_decode(struct str bytes, struct arena *arena, struct impo
  * or may not have that turn. */
 size_t import_known(const struct message *history, size_t history_count,
                     const struct message *brought, size_t brought_count);
+
+/* Where the list brings results of calls that the session left open, because the caller makes them:
+ * everything before is known. brought_count: it brings none. */
+size_t import_results(const struct message *history, size_t history_count,
+                      const struct message *brought, size_t brought_count);
 
 /* Whether the list has a different past than the session: it has earlier turns, and the session
  * knows none of them. `http.history: strict` refuses that. */

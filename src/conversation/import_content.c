@@ -175,9 +175,10 @@ static bool add_part(struct import_reading *reading, struct content *content, st
 /* Anthropic's calls, results and reasoning. The last is for its own server, which may refuse what
  * is incomplete, and nothing asks for it. */
 static bool is_elsewhere(const struct import_reading *reading, struct json type) {
-    return json_is(type, STR("tool_use")) || json_is(type, STR("thinking")) ||
-           json_is(type, STR("redacted_thinking")) ||
-           (reading->results && json_is(type, STR("tool_result")));
+    return json_is(type, STR("tool_use")) ||
+           (reading->blocks &&
+            (json_is(type, STR("tool_result")) || json_is(type, STR("thinking")) ||
+             json_is(type, STR("redacted_thinking"))));
 }
 
 /* Read a string, or an array of parts. */

@@ -24,7 +24,7 @@ struct import_reading {
     size_t count, room;
     size_t index;  /* of the current message */
     char part[32]; /* ".content[1]", or empty */
-    bool results;  /* the content may hold results, which are read elsewhere */
+    bool blocks;   /* the list is in Anthropic's own form */
 };
 
 /* Refuse the current message or part. Always false. */

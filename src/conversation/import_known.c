@@ -110,6 +110,27 @@ size_t import_known(const struct message *history, size_t history_count,
     return known;
 }
 
+/* The newest call with this id has no result yet. */
+static bool is_open_call(const struct message *history, size_t count, struct str call_id) {
+    for (size_t i = count; i-- > 0;) {
+        if (!str_equal(history[i].call_id, call_id)) continue;
+        if (history[i].role == MESSAGE_TOOL_RESULT) return false;
+        if (history[i].role == MESSAGE_TOOL_CALL) return true;
+    }
+    return false;
+}
+
+size_t import_results(const struct message *history, size_t history_count,
+                      const struct message *brought, size_t brought_count) {
+    size_t first = brought_count;
+    for (size_t i = brought_count; i-- > 0;) {
+        bool result = brought[i].role == MESSAGE_TOOL_RESULT;
+        if (result && is_open_call(history, history_count, brought[i].call_id)) first = i;
+        if (!result && first < brought_count) break; /* those of one reply stand together */
+    }
+    return first;
+}
+
 bool import_forks(const struct message *history, size_t history_count,
                   const struct message *brought, size_t brought_count) {
     size_t held_turns, brought_turns;

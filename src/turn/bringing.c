@@ -43,7 +43,10 @@ bool run_take_brought(struct run *run) {
                      "turns, or only what is new"));
         return false;
     }
-    size_t known = import_known(history, c->own_from, import->messages, import->count);
+    size_t results = import_results(history, c->own_from, import->messages, import->count);
+    size_t known = results < import->count
+                       ? results
+                       : import_known(history, c->own_from, import->messages, import->count);
     import->messages += known;
     import->count -= known;
     return run_check_results(run);

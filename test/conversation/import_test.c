@@ -115,20 +115,6 @@ static const struct {
      "{\"type\":\"image\",\"url\":\"https://a.example/\"},"
      "{\"type\":\"image\",\"media_type\":\"image/webp\",\"data\":\"aGk=\"},"
      "{\"type\":\"image\",\"media_type\":\"image/gif\",\"data\":\"aGk=\"}]|"},
-    {"[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":[{\"type\":"
-     "\"thinking\",\"thinking\":\"hm\",\"signature\":\"s\"},{\"type\":\"tool_use\",\"id\":"
-     "\"x\","
-     "\"name\":\"find\",\"input\":{}},{\"type\":\"tool_use\",\"id\":\"y\",\"name\":\"now\","
-     "\"input\":{}}]},{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\","
-     "\"tool_use_id\":\"x\",\"content\":[{\"type\":\"text\",\"text\":\"r\"}]},{\"type\":"
-     "\"tool_result\",\"tool_use_id\":\"y\",\"is_error\":true},{\"type\":\"text\",\"text\":"
-     "\"and?\"}]}]",
-     "U q|C x=find {}|C y=now {}|R x=find {\"result\":\"r\"}|R! y=now {\"error\":\"\"}|"
-     "U and?|"},
-    {"[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":[{\"type\":"
-     "\"tool_use\",\"id\":\"x\",\"name\":\"find\",\"input\":{}}]},{\"role\":\"user\","
-     "\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"x\",\"content\":\"r\"}]}]",
-     "U q|C x=find {}|R x=find {\"result\":\"r\"}|"},
     /* one id twice, within a reply and in two */
     {"[{\"role\":\"user\",\"content\":\"q\"},{\"type\":\"ai\",\"tool_calls\":[{\"id\":\"x\","
      "\"name\":\"a\"},{\"id\":\"x\",\"name\":\"b\"}]},{\"role\":\"tool\",\"tool_call_id\":"
@@ -150,6 +136,42 @@ static void every_form_reads_as_the_same_messages(void **state) {
         buf_init(&out, 64 * KIB);
         write_messages(import.messages, import.count, &out);
         assert_str(buf_str(&out), lists[i].read);
+        buf_done(&out);
+    }
+}
+
+static void a_list_in_blocks_has_results_and_reasoning_in_its_content(void **state) {
+    (void)state;
+    static const struct {
+        const char *list, *read;
+    } cases[] = {
+        {"[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":[{"
+         "\"type\":"
+         "\"thinking\",\"thinking\":\"hm\",\"signature\":\"s\"},{\"type\":\"tool_use\",\"id\":"
+         "\"x\","
+         "\"name\":\"find\",\"input\":{}},{\"type\":\"tool_use\",\"id\":\"y\",\"name\":\"now\","
+         "\"input\":{}}]},{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\","
+         "\"tool_use_id\":\"x\",\"content\":[{\"type\":\"text\",\"text\":\"r\"}]},{\"type\":"
+         "\"tool_result\",\"tool_use_id\":\"y\",\"is_error\":true},{\"type\":\"text\",\"text\":"
+         "\"and?\"}]}]",
+         "U q|C x=find {}|C y=now {}|R x=find {\"result\":\"r\"}|R! y=now {\"error\":\"\"}|"
+         "U and?|"},
+        {"[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":[{"
+         "\"type\":"
+         "\"tool_use\",\"id\":\"x\",\"name\":\"find\",\"input\":{}}]},{\"role\":\"user\","
+         "\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"x\",\"content\":\"r\"}]}]",
+         "U q|C x=find {}|R x=find {\"result\":\"r\"}|"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct import import;
+        struct json list;
+        struct err e;
+        struct buf out;
+        assert_true(json_read(str_from(cases[i].list), &list, &e));
+        if (!import_read_blocks(list, arena, &import, &e)) fail_msg("%s", e.text);
+        buf_init(&out, 64 * KIB);
+        write_messages(import.messages, import.count, &out);
+        assert_str(buf_str(&out), cases[i].read);
         buf_done(&out);
     }
 }
@@ -535,6 +557,7 @@ static void bubbles_of_failed_and_silent_turns_are_stripped_too(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_reads_as_the_same_messages),
+        cmocka_unit_test(a_list_in_blocks_has_results_and_reasoning_in_its_content),
         cmocka_unit_test(a_nul_and_other_characters_arrive_as_they_are),
         cmocka_unit_test(what_cannot_be_taken_is_refused_with_its_place),
         cmocka_unit_test(every_arena_that_is_too_small_is_an_error),

@@ -70,6 +70,45 @@ static void a_call_of_one_ends_the_turn_and_its_result_comes_with_the_next(void 
     }
 }
 
+/* The caller sends the whole conversation again, with the results at its end, or behind them the next
+ * question. */
+static void what_the_session_has_is_not_taken_twice(void **state) {
+    (void)state;
+    static const struct message list[] = {
+        {.role = MESSAGE_USER, .text = STR_INIT("x")},
+        {.role = MESSAGE_TOOL_CALL,
+         .call_id = STR_INIT("w1"),
+         .tool = STR_INIT("get_weather"),
+         .text = STR_INIT("{}")},
+        {.role = MESSAGE_TOOL_RESULT,
+         .call_id = STR_INIT("w1"),
+         .tool = STR_INIT("get_weather"),
+         .text = STR_INIT("{\"c\":1}")},
+        {.role = MESSAGE_USER, .text = STR_INIT("and tomorrow?")}};
+    for (size_t count = 3; count <= 4; count++) {
+        struct fixture f;
+        struct turn turn;
+        fixture_init(&f, false);
+        ask_with(&turn, &f, "x", NULL, 0);
+        fake_tool_call(asked(&f), "w1", "get_weather", "{}");
+        fake_done(asked(&f), "m-1");
+        end(&turn);
+        ask_with(&turn, &f, count == 3 ? "" : "and tomorrow?", list, count);
+        const struct provider_request *request = fake_request(asked(&f));
+        struct buf out;
+        buf_init(&out, KIB);
+        for (size_t i = 0; i < request->message_count; i++)
+            write_message(&out, &request->messages[i]);
+        assert_str(buf_str(&out), count == 3 ? "user=x call/get_weather={} result={\"c\":1}"
+                                             : "user=x call/get_weather={} result={\"c\":1} "
+                                               "user=and tomorrow?");
+        buf_done(&out);
+        reply(&f, "y");
+        end(&turn);
+        fixture_done(&f);
+    }
+}
+
 static void a_call_that_is_never_answered_stays_open(void **state) {
     struct fixture *f = *state;
     struct turn turn;
@@ -185,6 +224,7 @@ static void bad_tools_are_refused_with_their_place(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_of_one_ends_the_turn_and_its_result_comes_with_the_next),
+        cmocka_unit_test(what_the_session_has_is_not_taken_twice),
         TURN_TEST(a_call_that_is_never_answered_stays_open),
         TURN_TEST(a_reply_that_mixes_makes_none_of_the_agents_calls),
         TURN_TEST(the_agents_own_calls_are_made_as_usual),
