@@ -2,6 +2,8 @@
 
 #include "contract/admin/contract.h"
 #include "contract/agentbreeder/contract.h"
+#include "contract/agui/contract.h"
+#include "contract/anthropic/contract.h"
 #include "contract/crawbl/contract.h"
 #include "contract/mcp/contract.h"
 #include "contract/nimi/contract.h"
@@ -10,8 +12,9 @@
 
 /* In the order in which they listen and appear in the ports file. */
 static const struct contract *const rows[] = {
-    &weir_contract, &mcp_contract,   &agentbreeder_contract, &crawbl_contract,
-    &nimi_contract, &admin_contract, &orchestrator_contract,
+    &weir_contract, &mcp_contract,          &anthropic_contract,
+    &agui_contract, &agentbreeder_contract, &crawbl_contract,
+    &nimi_contract, &admin_contract,        &orchestrator_contract,
 };
 
 #define SERVED (ARRAY_LEN(rows) - 1)

@@ -133,8 +133,9 @@ static bool read_system(struct import_reading *reading, struct json from) {
     return true;
 }
 
-static struct json calls_of(struct json from) {
-    struct json calls = json_find(from, STR("tool_calls"));
+static struct json calls_of(const struct import_reading *reading, struct json from) {
+    bool agui = reading->form == IMPORT_AGUI;
+    struct json calls = json_find(from, agui ? STR("toolCalls") : STR("tool_calls"));
     if (!import_is_absent(calls) && (calls.kind != JSON_ARRAY || json_count(calls)))
         return calls;
     return json_find(json_find(from, STR("additional_kwargs")), STR("tool_calls"));
@@ -142,7 +143,7 @@ static struct json calls_of(struct json from) {
 
 static bool read_agent(struct import_reading *reading, struct json from) {
     struct json content = json_find(from, STR("content"));
-    struct json calls = calls_of(from);
+    struct json calls = calls_of(reading, from);
     struct message message = {.text = STR_EMPTY};
     if (json_count(json_find(from, STR("invalid_tool_calls"))))
         return import_refuse(reading, "invalid_tool_calls cannot be taken; leave them out");
@@ -216,9 +217,12 @@ static bool take_result(struct import_reading *reading, struct json id, const ch
 }
 
 static bool read_result(struct import_reading *reading, struct json from) {
-    return take_result(reading, json_find(from, STR("tool_call_id")), "tool_call_id",
-                       json_find(from, STR("content")),
-                       json_is(json_find(from, STR("status")), STR("error")));
+    bool agui = reading->form == IMPORT_AGUI;
+    bool failed = json_is(json_find(from, STR("status")), STR("error")) ||
+                  (agui && !import_is_absent(json_find(from, STR("error"))));
+    return take_result(reading, json_find(from, agui ? STR("toolCallId") : STR("tool_call_id")),
+                       agui ? "toolCallId" : "tool_call_id", json_find(from, STR("content")),
+                       failed);
 }
 
 /* --- users -------------------------------------------------------------------------------- */
@@ -227,7 +231,7 @@ static bool read_result(struct import_reading *reading, struct json from) {
 static bool read_result_parts(struct import_reading *reading, struct json content) {
     struct json_reader reader = json_enter(content);
     struct json part;
-    if (!reading->blocks || content.kind != JSON_ARRAY) return true;
+    if (reading->form != IMPORT_BLOCKS || content.kind != JSON_ARRAY) return true;
     for (size_t i = 0; json_next_item(&reader, &part); i++) {
         struct json result = json_find(part, STR("content"));
         if (!json_is(json_find(part, STR("type")), STR("tool_result"))) continue;
@@ -257,6 +261,12 @@ static bool read_user(struct import_reading *reading, struct json from) {
 }
 
 /* --- roles -------------------------------------------------------------------------------- */
+
+/* AG-UI's messages about the run itself, which no model is shown. */
+static bool is_aside(const struct import_reading *reading, struct str role) {
+    return reading->form == IMPORT_AGUI &&
+           (str_equal(role, STR("reasoning")) || str_equal(role, STR("activity")));
+}
 
 static const struct {
     struct str name, class; /* LangChain's class, without "Chunk" */
@@ -305,6 +315,7 @@ static bool read_message(struct import_reading *reading, struct json from) {
     if (!import_is_absent(role) && !json_str(role, reading->arena, &name))
         return import_too_large(reading);
     if (name.len == 0) name = STR("user");
+    if (is_aside(reading, name)) return true;
     for (size_t i = 0; i < ARRAY_LEN(roles); i++) {
         if (is_role(name, i)) return roles[i].read(reading, message);
     }
@@ -319,6 +330,8 @@ static bool check_answered(struct import_reading *reading) {
     for (size_t i = 0; i < reading->count; i++) {
         const struct import_entry *entry = &reading->entries[i];
         if (entry->message.role != MESSAGE_TOOL_CALL || entry->answered) continue;
+        if (reading->form == IMPORT_AGUI)
+            continue; /* a person was asked, and said something else */
         reading->index = entry->index;
         import_in_item(reading, "tool_calls", entry->item);
         return import_refuse(reading, "the call '" STR_FMT "' has no result in the list",
@@ -335,7 +348,7 @@ static bool check_last(struct import_reading *reading, size_t list_count) {
         any_user = any_user || reading->entries[i].message.role == MESSAGE_USER;
     reading->index = list_count - 1;
     import_in_message(reading);
-    if (!last || last->index != reading->index)
+    if (!last || (last->index != reading->index && reading->form != IMPORT_AGUI))
         return import_refuse(reading, "the last message says nothing");
     if (last->message.role == MESSAGE_SYSTEM)
         return import_refuse(reading,
@@ -386,7 +399,13 @@ bool import_read(struct json list, struct arena *arena, struct import *ret, stru
 
 bool import_read_blocks(struct json list, struct arena *arena, struct import *ret,
                         struct err *e) {
-    struct import_reading reading = {.arena = arena, .e = e, .blocks = true};
+    struct import_reading reading = {.arena = arena, .e = e, .form = IMPORT_BLOCKS};
+    return import_read_list(&reading, list, ret);
+}
+
+bool import_read_agui(struct json list, struct arena *arena, struct import *ret,
+                      struct err *e) {
+    struct import_reading reading = {.arena = arena, .e = e, .form = IMPORT_AGUI};
     return import_read_list(&reading, list, ret);
 }
 

@@ -51,6 +51,11 @@ MUST_CHECK bool import_read(struct json list, struct arena *arena, struct import
 MUST_CHECK bool import_read_blocks(struct json list, struct arena *arena, struct import *ret,
                                    struct err *e);
 
+/* The same for a list in AG-UI's form: other names of members, and messages of roles that no model is
+ * shown. A call may lack its result: it is left out of what the model sees. */
+MUST_CHECK bool import_read_agui(struct json list, struct arena *arena, struct import *ret,
+                                 struct err *e);
+
 /* Append a block of text to a message, in the arena. False: the arena is full. */
 MUST_CHECK bool import_add_text(struct message *message, struct str text, struct arena *arena);
 

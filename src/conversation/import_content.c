@@ -119,10 +119,21 @@ static bool image_url_part(struct import_reading *reading, struct content *conte
     return add_url(reading, content, url, json_find(holder, STR("detail")));
 }
 
+/* AG-UI's {"source":{"type":"data","value","mimeType"}} or {"type":"url","value"}. */
+static bool agui_image_part(struct import_reading *reading, struct content *content,
+                            struct json part) {
+    struct json source = json_find(part, STR("source")),
+                value = json_find(source, STR("value"));
+    if (json_is(json_find(source, STR("type")), STR("url")))
+        return add_url(reading, content, value, (struct json){0});
+    return add_base64(reading, content, json_find(source, STR("mimeType")), value);
+}
+
 /* Anthropic's {"source":{"type":"base64","media_type","data"}} or {"type":"url","url"};
  * LangChain's own {"base64"|"data","mime_type"} or {"url"}. */
 static bool image_part(struct import_reading *reading, struct content *content,
                        struct json part) {
+    if (reading->form == IMPORT_AGUI) return agui_image_part(reading, content, part);
     struct json source = json_find(part, STR("source"));
     struct json holder = source.kind == JSON_OBJECT ? source : part;
     struct json url = json_find(holder, STR("url"));
@@ -176,7 +187,7 @@ static bool add_part(struct import_reading *reading, struct content *content, st
  * is incomplete, and nothing asks for it. */
 static bool is_elsewhere(const struct import_reading *reading, struct json type) {
     return json_is(type, STR("tool_use")) ||
-           (reading->blocks &&
+           (reading->form == IMPORT_BLOCKS &&
             (json_is(type, STR("tool_result")) || json_is(type, STR("thinking")) ||
              json_is(type, STR("redacted_thinking"))));
 }

@@ -15,6 +15,9 @@
 /* Bytes of the caller's input that an error quotes. */
 #define IMPORT_SHOWN_BYTES 40
 
+/* Whose form a list is in, where it matters. */
+enum import_form { IMPORT_USUAL, IMPORT_BLOCKS, IMPORT_AGUI };
+
 struct import_entry;
 
 struct import_reading {
@@ -24,7 +27,7 @@ struct import_reading {
     size_t count, room;
     size_t index;  /* of the current message */
     char part[32]; /* ".content[1]", or empty */
-    bool blocks;   /* the list is in Anthropic's own form */
+    enum import_form form;
 };
 
 /* Refuse the current message or part. Always false. */

@@ -58,9 +58,19 @@ static uint64_t now_us(const struct provider_call *call) {
 
 /* --- choosing the reply ------------------------------------------------------------------- */
 
+/* Calls that the caller brought back with their results name no agent: they are of this one. */
 static bool is_reply_of(const struct message *message, struct str agent) {
+    if (message->role == MESSAGE_TOOL_CALL && message->agent.len == 0) return true;
     if (message->role != MESSAGE_AGENT && message->role != MESSAGE_TOOL_CALL) return false;
     return str_equal(message->agent, agent);
+}
+
+/* The user message that is answered. A turn that only brings results of the caller's tools goes
+ * on with the one before it. */
+static size_t asked_at(const struct provider_request *request) {
+    size_t at = request->turn_start;
+    while (at > 0 && request->messages[at].role != MESSAGE_USER) at--;
+    return at;
 }
 
 /* Number of replies of this agent's model in this turn. Text and the tool calls after it are
@@ -68,7 +78,7 @@ static bool is_reply_of(const struct message *message, struct str agent) {
 static size_t replies_so_far(const struct provider_request *request) {
     size_t count = 0;
     bool inside = false;
-    for (size_t i = request->turn_start + 1; i < request->message_count; i++) {
+    for (size_t i = asked_at(request) + 1; i < request->message_count; i++) {
         bool reply = is_reply_of(&request->messages[i], request->agent);
         if (reply && !inside) count++;
         inside = reply;
@@ -78,7 +88,7 @@ static size_t replies_so_far(const struct provider_request *request) {
 
 /* What a person said after the turn began: the answer to an approval request. */
 static const struct message *newest_answer(const struct provider_request *request) {
-    for (size_t i = request->message_count; i-- > request->turn_start + 1;) {
+    for (size_t i = request->message_count; i-- > asked_at(request) + 1;) {
         if (request->messages[i].role == MESSAGE_USER) return &request->messages[i];
     }
     return NULL;
@@ -86,7 +96,7 @@ static const struct message *newest_answer(const struct provider_request *reques
 
 /* The newest result of a tool. A transfer is a call as well, but has no useful result. */
 static const struct message *newest_result(const struct provider_request *request) {
-    for (size_t i = request->message_count; i-- > request->turn_start + 1;) {
+    for (size_t i = request->message_count; i-- > asked_at(request) + 1;) {
         const struct message *message = &request->messages[i];
         if (message->role != MESSAGE_TOOL_RESULT) continue;
         if (!str_equal(message->tool, STR("transfer_to_agent"))) return message;
@@ -135,7 +145,7 @@ static void find_reply(struct provider_call *call) {
     assert(request->turn_start < request->message_count);
 
     call->values = (struct script_values){
-        .input = input_of(call, &request->messages[request->turn_start]),
+        .input = input_of(call, &request->messages[asked_at(request)]),
         .result = result ? result->text : STR_EMPTY,
         .answer = answer ? answer->text : STR_EMPTY,
         .agent = request->agent,

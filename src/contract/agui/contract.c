@@ -1,0 +1,54 @@
+#include "contract/agui/contract.h"
+
+#include "base/mem.h"
+#include "contract/agui/agent_run.h"
+#include "contract/agui/options.h"
+#include "contract/guest.h"
+
+#include <stdlib.h>
+
+static bool agui_wanted(const struct config *config) {
+    return agui_options(config)->enabled;
+}
+
+static bool agui_read(const struct contract_source *from, void **ret, struct err *e) {
+    const struct agui_options *options = agui_options(from->config);
+    struct guest_settings *settings = MEM_NEW(struct guest_settings);
+    (void)e;
+    *settings = guest_settings_of(from, options->workspace, options->on_disconnect);
+    *ret = settings;
+    return true;
+}
+
+static void *agui_init(const struct contract_loop *loop, const void *settings, void *state) {
+    struct guest *guest = MEM_NEW(struct guest);
+    (void)state;
+    guest_init(guest, loop, settings);
+    return guest;
+}
+
+static const struct route rows[] = {
+    {STR_INIT("POST"), STR_INIT("/agui"), agent_run, ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("POST"), STR_INIT("/agui/{agent}"), agent_run, ROUTE_GUARDED, ROUTE_JSON},
+};
+
+static void agui_routes(void *guest, struct route_table *ret) {
+    guest_table(guest, rows, ARRAY_LEN(rows), NULL, ret);
+}
+
+static const struct contract_routes routes[] = {{"http", agui_routes}};
+
+const struct contract agui_contract = {
+    .name = STR_INIT(AGUI_CONTRACT),
+    .rows = &agui_rows,
+    .wanted = agui_wanted,
+    .routes = routes,
+    .routes_count = ARRAY_LEN(routes),
+    .settings = {.read = agui_read, .drop = free},
+    .instance = {.init = agui_init,
+                 .use = guest_use,
+                 .serving = guest_serving,
+                 .stopping = guest_stopping,
+                 .cut = guest_cut,
+                 .done = free},
+};

@@ -1,0 +1,29 @@
+#include "contract/agui/options.h"
+
+#include "config/rows.h"
+
+#define ROW_OF struct agui_options
+
+/* clang-format off */
+static const struct setting rows[] = {
+    {.group = "AG-UI", .key = "agui.enabled", .flag = "agui",
+     .env = {"WEIR_AGUI"}, BOOL(enabled), .preset = "true", .fixed = true,
+     .help = "serve the agents to clients of AG-UI, at /agui and /agui/AGENT on the HTTP listener"},
+    {.key = "agui.workspace", .flag = "agui-workspace",
+     .env = {"WEIR_AGUI_WORKSPACE"}, ID(workspace), .preset = "default",
+     .help = "the workspace of callers of AG-UI without a token"},
+    {.key = "agui.on_disconnect", .flag = "agui-on-disconnect",
+     .env = {"WEIR_AGUI_ON_DISCONNECT"}, LEAVING(on_disconnect), .preset = "cancel",
+     .help = "a caller of AG-UI who leaves: cancel, detach or detach-for=30s; a request "
+             "may say it itself, in X-Weir-On-Disconnect"},
+};
+/* clang-format on */
+
+const struct setting_rows agui_rows = {
+    .rows = rows, .count = ARRAY_LEN(rows), .size = sizeof(struct agui_options)};
+
+const struct agui_options *agui_options(const struct config *config) {
+    static const struct agui_options none = {.workspace = STR_INIT("")};
+    const struct agui_options *options = config_values(config, &agui_rows);
+    return options ? options : &none;
+}

@@ -1,0 +1,336 @@
+#include "contract/agui/run_events.h"
+
+#include "conversation/conversation.h"
+#include "wire/json.h"
+
+#define EVENT_MAX_BYTES (64 * MIB)
+#define PENDING_MAX_BYTES (1 * MIB)
+#define USAGE_MAX_BYTES (1 * MIB)
+#define MESSAGE_ID_BYTES 64
+
+void run_events_init(struct run_events *events, struct route_call *call) {
+    *events = (struct run_events){.call = call};
+    buf_init(&events->pending, PENDING_MAX_BYTES);
+    buf_init(&events->usage, USAGE_MAX_BYTES);
+}
+
+void run_events_done(struct run_events *events) {
+    text_done(&events->thread);
+    text_done(&events->run);
+    text_done(&events->step);
+    text_done(&events->transfer);
+    buf_done(&events->pending);
+    buf_done(&events->usage);
+}
+
+/* --- one event ---------------------------------------------------------------------------- */
+
+struct writing {
+    struct buf data;
+    struct json_writer json;
+};
+
+static void open_event(struct writing *writing, const char *type) {
+    buf_init(&writing->data, EVENT_MAX_BYTES);
+    writing->json = json_writer(&writing->data);
+    json_open_object(&writing->json);
+    json_member_str(&writing->json, "type", str_from(type));
+}
+
+static void send_event(struct run_events *events, struct writing *writing) {
+    json_close(&writing->json);
+    if (buf_ok(&writing->data))
+        route_sse_event(events->call, STR_EMPTY, STR_EMPTY, buf_str(&writing->data));
+    buf_done(&writing->data);
+}
+
+/* An event with one member more; a NULL key: none. */
+static void send_with(struct run_events *events, const char *type, const char *key,
+                      struct str text) {
+    struct writing writing;
+    open_event(&writing, type);
+    if (key) json_member_str(&writing.json, key, text);
+    send_event(events, &writing);
+}
+
+static void write_run(const struct run_events *events, struct json_writer *json) {
+    json_member_str(json, "threadId", text_str(events->thread));
+    json_member_str(json, "runId", text_str(events->run));
+}
+
+/* --- messages and steps ------------------------------------------------------------------- */
+
+/* The id of the newest message. */
+static struct str message_id(const struct run_events *events, char room[MESSAGE_ID_BYTES]) {
+    struct buf id = {.at = room, .room = MESSAGE_ID_BYTES, .max_bytes = MESSAGE_ID_BYTES};
+    buf_append(&id, STR("msg-"));
+    buf_append_u64(&id, events->run_id);
+    buf_append_byte(&id, '-');
+    buf_append_u64(&id, events->messages);
+    return buf_str(&id);
+}
+
+static void close_message(struct run_events *events) {
+    char room[MESSAGE_ID_BYTES];
+    struct str id = message_id(events, room);
+    if (events->open == MESSAGE_OF_TEXT) {
+        send_with(events, "TEXT_MESSAGE_END", "messageId", id);
+    } else if (events->open == MESSAGE_OF_REASONING) {
+        send_with(events, "REASONING_MESSAGE_END", "messageId", id);
+        send_with(events, "REASONING_END", "messageId", id);
+    }
+    events->open = MESSAGE_CLOSED;
+}
+
+static void close_step(struct run_events *events) {
+    close_message(events);
+    if (events->step.len)
+        send_with(events, "STEP_FINISHED", "stepName", text_str(events->step));
+    text_done(&events->step);
+}
+
+static void enter_step(struct run_events *events, struct str agent) {
+    if (!agent.len || str_equal(agent, text_str(events->step))) return;
+    close_step(events);
+    events->step = text_copy(agent);
+    send_with(events, "STEP_STARTED", "stepName", agent);
+}
+
+static void open_message(struct run_events *events, enum open_message kind) {
+    char room[MESSAGE_ID_BYTES];
+    struct writing writing;
+    if (events->open == kind) return;
+    close_message(events);
+    events->open = kind;
+    events->messages++;
+    struct str id = message_id(events, room);
+    if (kind == MESSAGE_OF_REASONING) send_with(events, "REASONING_START", "messageId", id);
+    open_event(&writing,
+               kind == MESSAGE_OF_TEXT ? "TEXT_MESSAGE_START" : "REASONING_MESSAGE_START");
+    json_member_str(&writing.json, "messageId", id);
+    json_member_str(&writing.json, "role",
+                    kind == MESSAGE_OF_TEXT ? STR("assistant") : STR("reasoning"));
+    if (kind == MESSAGE_OF_TEXT && events->step.len)
+        json_member_str(&writing.json, "name", text_str(events->step));
+    send_event(events, &writing);
+}
+
+static void add_to_message(struct run_events *events, enum open_message kind, struct str text) {
+    char room[MESSAGE_ID_BYTES];
+    struct writing writing;
+    open_message(events, kind);
+    open_event(&writing,
+               kind == MESSAGE_OF_TEXT ? "TEXT_MESSAGE_CONTENT" : "REASONING_MESSAGE_CONTENT");
+    json_member_str(&writing.json, "messageId", message_id(events, room));
+    json_member_str(&writing.json, "delta", text);
+    send_event(events, &writing);
+}
+
+/* --- calls -------------------------------------------------------------------------------- */
+
+static bool is_transfer(const struct event *event) {
+    return str_equal(event->tool_call.tool, STR(TRANSFER_TOOL));
+}
+
+static void show_call(struct run_events *events, const struct event *event) {
+    struct str id = event->tool_call.call_id;
+    struct writing writing;
+    close_message(events);
+    if (is_transfer(event)) { /* a step begins with the other agent's words */
+        text_done(&events->transfer);
+        events->transfer = text_copy(id);
+        return;
+    }
+    open_event(&writing, "TOOL_CALL_START");
+    json_member_str(&writing.json, "toolCallId", id);
+    json_member_str(&writing.json, "toolCallName", event->tool_call.tool);
+    send_event(events, &writing);
+    open_event(&writing, "TOOL_CALL_ARGS");
+    json_member_str(&writing.json, "toolCallId", id);
+    json_member_str(&writing.json, "delta", event->tool_call.args);
+    send_event(events, &writing);
+    send_with(events, "TOOL_CALL_END", "toolCallId", id);
+    if (!event->tool_call.callers) return;
+    if (events->pending.len) buf_append_byte(&events->pending, ',');
+    json_put_str(&events->pending, id);
+}
+
+/* The result of a transfer, and a person's decision, are none of a call that was shown. */
+static void show_result(struct run_events *events, const struct event *event) {
+    char room[MESSAGE_ID_BYTES];
+    struct writing writing;
+    bool hidden = str_starts(event->tool_result.call_id, STR(EVENT_APPROVAL_ID)) ||
+                  str_equal(event->tool_result.call_id, text_str(events->transfer));
+    close_message(events);
+    if (hidden) return;
+    events->messages++;
+    open_event(&writing, "TOOL_CALL_RESULT");
+    json_member_str(&writing.json, "messageId", message_id(events, room));
+    json_member_str(&writing.json, "toolCallId", event->tool_result.call_id);
+    json_member_str(&writing.json, "content", event->tool_result.result);
+    json_member_str(&writing.json, "role", STR("tool"));
+    send_event(events, &writing);
+}
+
+/* --- others ------------------------------------------------------------------------------- */
+
+static void show_note(struct run_events *events, const struct event *event) {
+    struct writing writing;
+    open_event(&writing, "CUSTOM");
+    json_member_str(&writing.json, "name", STR("weir.step"));
+    json_member_object(&writing.json, "value");
+    json_member_str(&writing.json, "description", event->step.description);
+    if (event->step.result.len) {
+        json_key(&writing.json, STR("result"));
+        json_compact(event->step.result, &writing.data);
+    }
+    json_close(&writing.json);
+    send_event(events, &writing);
+}
+
+static void write_tokens(struct json_writer *json, const char *key, int64_t tokens) {
+    if (tokens != TOKENS_UNKNOWN) json_member_i64(json, key, tokens);
+}
+
+static void note_usage(struct run_events *events, const struct event_usage *usage) {
+    struct json_writer json = json_writer(&events->usage);
+    if (events->usage.len) buf_append_byte(&events->usage, ',');
+    json_open_object(&json);
+    if (usage->model.len) json_member_str(&json, "model", usage->model);
+    write_tokens(&json, "inputTokens", usage->prompt);
+    write_tokens(&json, "outputTokens", usage->completion);
+    write_tokens(&json, "totalTokens", usage->total);
+    write_tokens(&json, "reasoningTokens", usage->thoughts);
+    write_tokens(&json, "cachedInputTokens", usage->cached);
+    json_close(&json);
+}
+
+void run_events_start(struct run_events *events) {
+    struct writing writing;
+    if (events->started) return;
+    events->started = true;
+    open_event(&writing, "RUN_STARTED");
+    write_run(events, &writing.json);
+    json_member_str(&writing.json, "protocolVersion", STR("1.0"));
+    send_event(events, &writing);
+}
+
+void run_events_show(struct run_events *events, const struct event *event) {
+    run_events_start(events);
+    switch (event->kind) {
+    case EVENT_TEXT:
+        enter_step(events, event->agent);
+        add_to_message(events, MESSAGE_OF_TEXT, event->text.text);
+        break;
+    case EVENT_THINKING:
+        enter_step(events, event->agent);
+        add_to_message(events, MESSAGE_OF_REASONING, event->thinking.text);
+        break;
+    case EVENT_TOOL_CALL:
+        enter_step(events, event->agent);
+        show_call(events, event);
+        break;
+    case EVENT_TOOL_RESULT: show_result(events, event); break;
+    case EVENT_STEP: show_note(events, event); break;
+    case EVENT_USAGE:
+        close_message(events);
+        note_usage(events, &event->usage);
+        break;
+    case EVENT_STARTED:
+    case EVENT_AUDIO:
+    case EVENT_ITEM:
+    case EVENT_APPROVAL:
+    case EVENT_DONE:
+    case EVENT_FAILED:
+    case EVENT_CANCELLED:
+    case EVENT_KIND_COUNT: break; /* not shown, or by run_events_finish() */
+    }
+}
+
+void run_events_show_texts(struct run_events *events, struct str texts) {
+    struct str agent, text;
+    run_events_start(events);
+    while (event_next_text(&texts, &agent, &text)) {
+        enter_step(events, agent);
+        add_to_message(events, MESSAGE_OF_TEXT, text);
+    }
+}
+
+/* --- the end ------------------------------------------------------------------------------ */
+
+static void write_usage(const struct run_events *events, struct json_writer *json) {
+    if (!events->usage.len || !buf_ok(&events->usage)) return;
+    json_member_array(json, "usage");
+    json_write_raw(json, buf_str(&events->usage));
+    json_close(json);
+}
+
+static void write_interrupt(const struct run_events *events, const struct event *event,
+                            struct json_writer *json) {
+    char room[MESSAGE_ID_BYTES];
+    struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    struct str guarded = event->approval.guards;
+    buf_append_u64(&id, events->run_id);
+    buf_append_byte(&id, '-');
+    buf_append_u64(&id, event->seq);
+    json_open_object(json);
+    json_member_str(json, "id", buf_str(&id));
+    json_member_str(json, "reason", guarded.len ? STR("tool_call") : STR("input_required"));
+    json_member_str(json, "message", event->approval.question);
+    if (guarded.len) {
+        json_member_str(json, "toolCallId", guarded);
+        json_member_raw(json, "responseSchema",
+                        STR("{\"type\":\"object\",\"properties\":{\"approved\":{\"type\":"
+                            "\"boolean\"}},\"required\":[\"approved\"]}"));
+    }
+    if (event->approval.tool.len) {
+        json_member_object(json, "metadata");
+        json_member_str(json, "tool", event->approval.tool);
+        if (event->approval.args.len) json_member_raw(json, "args", event->approval.args);
+        json_close(json);
+    }
+    json_close(json);
+}
+
+static void write_outcome(const struct run_events *events, const struct event *last,
+                          struct json_writer *json) {
+    json_member_object(json, "outcome");
+    if (last->kind == EVENT_APPROVAL) {
+        json_member_str(json, "type", STR("interrupt"));
+        json_member_array(json, "interrupts");
+        write_interrupt(events, last, json);
+        json_close(json);
+    } else if (last->kind == EVENT_CANCELLED) {
+        json_member_str(json, "type", STR("cancelled"));
+    } else {
+        json_member_str(json, "type", STR("success"));
+        if (events->pending.len) {
+            json_member_array(json, "pendingToolCallIds");
+            json_write_raw(json, buf_str(&events->pending));
+            json_close(json);
+        }
+    }
+    json_close(json);
+}
+
+void run_events_finish(struct run_events *events, const struct event *last) {
+    struct writing writing;
+    run_events_start(events);
+    close_step(events);
+    open_event(&writing, "RUN_FINISHED");
+    write_run(events, &writing.json);
+    write_outcome(events, last, &writing.json);
+    write_usage(events, &writing.json);
+    send_event(events, &writing);
+}
+
+void run_events_fail(struct run_events *events, struct str code, struct str message) {
+    struct writing writing;
+    run_events_start(events);
+    close_step(events);
+    open_event(&writing, "RUN_ERROR");
+    json_member_str(&writing.json, "message", message);
+    json_member_str(&writing.json, "code", code);
+    write_usage(events, &writing.json);
+    send_event(events, &writing);
+}

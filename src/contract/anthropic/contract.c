@@ -1,0 +1,61 @@
+#include "contract/anthropic/contract.h"
+
+#include "base/mem.h"
+#include "contract/anthropic/message_error.h"
+#include "contract/anthropic/messages.h"
+#include "contract/anthropic/options.h"
+#include "contract/guest.h"
+
+#include <stdlib.h>
+
+static bool anthropic_wanted(const struct config *config) {
+    return anthropic_options(config)->enabled;
+}
+
+static bool anthropic_read(const struct contract_source *from, void **ret, struct err *e) {
+    const struct anthropic_options *options = anthropic_options(from->config);
+    struct guest_settings *settings = MEM_NEW(struct guest_settings);
+    (void)e;
+    *settings = guest_settings_of(from, options->workspace, options->on_disconnect);
+    settings->takes_api_key = true;
+    *ret = settings;
+    return true;
+}
+
+static void *anthropic_init(const struct contract_loop *loop, const void *settings,
+                            void *state) {
+    struct guest *guest = MEM_NEW(struct guest);
+    (void)state;
+    guest_init(guest, loop, settings);
+    return guest;
+}
+
+/* --- routes ------------------------------------------------------------------------------- */
+
+static const struct route rows[] = {
+    /* clang-format off */
+    {STR_INIT("POST"), STR_INIT("/v1/messages"),              messages_create,       ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("POST"), STR_INIT("/v1/messages/count_tokens"), messages_count_tokens, ROUTE_GUARDED, ROUTE_JSON},
+    /* clang-format on */
+};
+
+static void anthropic_routes(void *guest, struct route_table *ret) {
+    guest_table(guest, rows, ARRAY_LEN(rows), message_error_failure_body, ret);
+}
+
+static const struct contract_routes routes[] = {{"http", anthropic_routes}};
+
+const struct contract anthropic_contract = {
+    .name = STR_INIT(ANTHROPIC_CONTRACT),
+    .rows = &anthropic_rows,
+    .wanted = anthropic_wanted,
+    .routes = routes,
+    .routes_count = ARRAY_LEN(routes),
+    .settings = {.read = anthropic_read, .drop = free},
+    .instance = {.init = anthropic_init,
+                 .use = guest_use,
+                 .serving = guest_serving,
+                 .stopping = guest_stopping,
+                 .cut = guest_cut,
+                 .done = free},
+};

@@ -1,0 +1,99 @@
+#include "contract/anthropic/message_error.h"
+
+#include "provider/dialect.h"
+#include "turn/guarded.h"
+
+#define CANCELLED_STATUS 499
+
+/* What is not listed is a 500. */
+static const struct {
+    enum err_code code;
+    struct message_error error;
+} by_code[] = {
+    {ERR_MALFORMED, {400, false}},
+    {ERR_INVALID_ARGUMENT, {400, false}},
+    {ERR_OUT_OF_RANGE, {400, false}},
+    {ERR_UNIMPLEMENTED, {400, false}},
+    {ERR_UNAUTHENTICATED, {401, false}},
+    {ERR_PERMISSION_DENIED, {403, false}},
+    {ERR_NOT_FOUND, {404, false}},
+    {ERR_ABORTED, {409, true}},
+    {ERR_ALREADY_EXISTS, {409, true}},
+    {ERR_FAILED_PRECONDITION, {409, false}},
+    {ERR_TOO_LARGE, {413, false}},
+    {ERR_RESOURCE_EXHAUSTED, {429, true}},
+    {ERR_CANCELLED, {CANCELLED_STATUS, false}},
+    {ERR_UNAVAILABLE, {503, true}},
+    {ERR_OUT_OF_MEMORY, {503, true}},
+    {ERR_DEADLINE_EXCEEDED, {504, true}},
+};
+
+/* Where the request is at fault although its run began. */
+static const struct {
+    struct str reason;
+    struct message_error error;
+} by_reason[] = {
+    {STR_INIT(MODEL_CANNOT_CARRY), {400, false}},
+    {STR_INIT("UNKNOWN_CALL"), {400, false}},
+    {STR_INIT(GUARDRAIL_BLOCKED), {403, false}},
+    {STR_INIT("BUDGET"), {429, false}},
+};
+
+static const struct {
+    int status;
+    struct str type;
+} types[] = {
+    {401, STR_INIT("authentication_error")}, {403, STR_INIT("permission_error")},
+    {404, STR_INIT("not_found_error")},      {413, STR_INIT("request_too_large")},
+    {429, STR_INIT("rate_limit_error")},     {503, STR_INIT("overloaded_error")},
+    {504, STR_INIT("timeout_error")},
+};
+
+struct message_error message_error_of_code(enum err_code code) {
+    for (size_t i = 0; i < ARRAY_LEN(by_code); i++) {
+        if (by_code[i].code == code) return by_code[i].error;
+    }
+    return (struct message_error){500, false};
+}
+
+struct message_error message_error_of_failure(enum err_code code, struct str reason,
+                                              bool acted) {
+    for (size_t i = 0; i < ARRAY_LEN(by_reason); i++) {
+        if (str_equal(reason, by_reason[i].reason)) return by_reason[i].error;
+    }
+    struct message_error error = message_error_of_code(code);
+    bool by_caller =
+        error.status < 500 && code != ERR_RESOURCE_EXHAUSTED && code != ERR_CANCELLED;
+    if (by_caller) error = (struct message_error){500, false};
+    if (acted) error.retry = false;
+    return error;
+}
+
+static struct str type_of(int status) {
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        if (types[i].status == status) return types[i].type;
+    }
+    return status < 500 ? STR("invalid_request_error") : STR("api_error");
+}
+
+void message_error_write(int status, struct str message, struct buf *out) {
+    struct json_writer json = json_writer(out);
+    json_open_object(&json);
+    json_member_str(&json, "type", STR("error"));
+    json_member_object(&json, "error");
+    json_member_str(&json, "type", type_of(status));
+    json_member_str(&json, "message", message);
+    json_close(&json);
+    json_close(&json);
+}
+
+void message_error_answer(struct route_call *call, struct message_error error,
+                          struct str message) {
+    route_field(call, STR("x-should-retry"), error.retry ? STR("true") : STR("false"));
+    if (error.status == 503) route_field(call, STR("retry-after"), STR("1"));
+    route_fail(call, &(struct route_failure){error.status, STR_EMPTY, message, STR_EMPTY});
+}
+
+void message_error_failure_body(const struct route_failure *failure, struct buf *out) {
+    message_error_write(failure->status, failure->message, out);
+}
