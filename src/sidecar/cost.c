@@ -186,8 +186,8 @@ static void deliver(struct sidecar *sidecar, struct route_call *call,
         write_audit(event, &second);
     }
     const struct delivery_event events[] = {
-        {platform ? STR("/api/v1/costs/events") : STR("/api/v1/costs"), buf_str(&first)},
-        {STR("/api/v1/audit"), buf_str(&second)}};
+        {platform ? STR("/api/v1/costs/events") : STR("/api/v1/costs"), buf_str(&first), false},
+        {STR("/api/v1/audit"), buf_str(&second), true}};
     route_watch(call, &watch, cost);
     deliveries_put(sidecar->deliveries, events, platform ? 1 : 2, on_kept, cost);
     buf_done(&second);

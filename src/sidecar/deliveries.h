@@ -1,13 +1,14 @@
 /* deliveries: events on their way to the platform.
  *
  * Events are sent one after the other, each until the platform has taken it: at least once, with
- * a number that stays the same. Nothing waits for the platform. With a file, an event is kept
+ * an id that stays the same and that no other process gives. An event that is sent once is
+ * dropped when the platform cannot take it. Nothing waits for the platform. With a file, an event is kept
  * once it is on disk, and the events of an earlier process are sent first; without one, it is
  * kept in memory, and lost when the process ends.
  *
  *     put ─▶ on disk ─▶ kept ─▶ sent         (400 and the like: dropped, and counted)
  *
- * Memory   owns the events, DELIVERIES_MAX at most.
+ * Memory   owns the events, DELIVERIES_MAX and DELIVERIES_MAX_BYTES at most.
  * Threads  one loop's; the file is written on another thread.
  * Source   contracts/agentbreeder.md 4.4 and 4.10.
  */
@@ -17,6 +18,7 @@
 #include "client/http.h"
 
 #define DELIVERIES_MAX 10000
+#define DELIVERIES_MAX_BYTES (16 * MIB) /* of their lines in the file */
 #define DELIVERY_FIRST_WAIT_MS 500
 #define DELIVERY_LAST_WAIT_MS 30000
 
@@ -32,6 +34,7 @@ struct deliveries_options {
 struct delivery_event {
     struct str path; /* "/api/v1/costs" */
     struct str body; /* a JSON object */
+    bool once;       /* best effort: dropped after one attempt that failed */
 };
 
 /* Called once, never before deliveries_put() has returned: the events are kept, or why not. */
@@ -49,7 +52,7 @@ void deliveries_put(struct deliveries *deliveries, const struct delivery_event *
 void deliveries_forget(struct deliveries *deliveries, void *ctx);
 
 struct delivery_counts {
-    uint64_t waiting, sent, refused, failed; /* failed: attempts */
+    uint64_t waiting, sent, refused, dropped, failed; /* failed: attempts */
 };
 struct delivery_counts deliveries_counts(const struct deliveries *deliveries);
 

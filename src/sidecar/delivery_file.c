@@ -53,6 +53,9 @@ static bool write_all(int fd, struct str bytes) {
 
 /* A part of the lines may have been written: it is cut off again. */
 bool delivery_file_append(struct delivery_file *file, struct str lines, struct err *e) {
+    if (file->bytes + lines.len > DELIVERY_FILE_MAX_BYTES)
+        return err_set(e, ERR_RESOURCE_EXHAUSTED, "outbox " STR_FMT ": it is full",
+                       STR_ARG(text_str(file->path)));
     if (write_all(file->fd, lines)) {
         file->bytes += lines.len;
         return true;
@@ -92,23 +95,28 @@ bool delivery_file_replace(struct delivery_file *file, struct str lines, struct 
 
 /* --- lines ------------------------------------------------------------------------------------ */
 
+/* An id's spelling in JSON is its text. One that is a number was written by an earlier version. */
+static bool read_id(struct json value, struct str *ret) {
+    bool number = value.kind == JSON_NUMBER;
+    if (!number && value.kind != JSON_STRING) return false;
+    *ret = number ? value.raw : str_of(value.raw.at + 1, value.raw.len - 2);
+    return ret->len > 0 && ret->len <= DELIVERY_ID_MAX_BYTES;
+}
+
 bool delivery_line_read(struct str line, struct delivery_line *ret) {
     struct json json, path, body;
     struct err e;
-    int64_t id = 0;
     *ret = (struct delivery_line){.path = STR_EMPTY, .body = STR_EMPTY};
     if (!json_read(line, &json, &e) || json.kind != JSON_OBJECT) return false;
-    if (json_i64(json_find(json, STR("sent")), &id) && id > 0) {
-        ret->id = (uint64_t)id;
-        return true;
-    }
+    if (read_id(json_find(json, STR("sent")), &ret->id)) return true;
     path = json_find(json, STR("path"));
     body = json_find(json, STR("body"));
-    if (!json_i64(json_find(json, STR("id")), &id) || id <= 0 || path.kind != JSON_STRING ||
+    if (!read_id(json_find(json, STR("id")), &ret->id) || path.kind != JSON_STRING ||
         body.kind != JSON_OBJECT)
         return false;
-    *ret = (struct delivery_line){(uint64_t)id, str_of(path.raw.at + 1, path.raw.len - 2),
-                                  body.raw};
+    ret->path = str_of(path.raw.at + 1, path.raw.len - 2);
+    ret->body = body.raw;
+    ret->once = json_find(json, STR("once")).kind == JSON_TRUE;
     return ret->path.len > 0;
 }
 
@@ -117,11 +125,12 @@ void delivery_line_write(const struct delivery_line *line, struct buf *out) {
     struct json_writer json = json_writer(out);
     json_open_object(&json);
     if (line->path.len) {
-        json_member_u64(&json, "id", line->id);
+        json_member_str(&json, "id", line->id);
         json_member_str(&json, "path", line->path);
+        if (line->once) json_member_bool(&json, "once", true);
         json_member_raw(&json, "body", line->body);
     } else {
-        json_member_u64(&json, "sent", line->id);
+        json_member_str(&json, "sent", line->id);
     }
     json_close(&json);
     buf_append_byte(out, '\n');

@@ -3,10 +3,12 @@
  * Lines are appended: an event with its number, or the number of one that was delivered. What
  * is read back are the events without such a line. A line that was cut by a crash is ignored;
  * its event was never acknowledged. When the file has grown far beyond what waits, it is
- * written anew beside itself and renamed.
+ * written anew beside itself and renamed. It never grows past DELIVERY_FILE_MAX_BYTES, so the
+ * next process can always load it.
  *
- *     {"id":7,"path":"/api/v1/costs","body":{...}}
- *     {"sent":7}
+ *     {"id":"5f0c...-7","path":"/api/v1/costs","body":{...}}
+ *     {"id":"5f0c...-8","path":"/api/v1/audit","once":true,"body":{...}}
+ *     {"sent":"5f0c...-7"}
  *
  * Memory   the caller's buffers.
  * Threads  any, one at a time; everything here blocks.
@@ -21,6 +23,10 @@
 
 #define DELIVERY_FILE_MAX_BYTES (64 * MIB)
 
+/* What a line needs beside the path and the body of its event, at most. */
+#define DELIVERY_LINE_MORE_BYTES 128
+#define DELIVERY_ID_MAX_BYTES 40
+
 struct delivery_file {
     int fd; /* -1: none */
     struct text path;
@@ -28,9 +34,10 @@ struct delivery_file {
 };
 
 struct delivery_line {
-    uint64_t id;
+    struct str id;   /* letters, digits and hyphens */
     struct str path; /* empty: `id` was delivered */
     struct str body; /* JSON */
+    bool once;       /* it is dropped after one attempt that failed */
 };
 
 /* Open or make the file, lock it, and read it whole into `text`.
@@ -40,7 +47,7 @@ MUST_CHECK bool delivery_file_open(struct delivery_file *file, struct str path,
 void delivery_file_close(struct delivery_file *file);
 
 /* Append lines and sync. After a failure nothing of them may count.
- * errors  ERR_UNAVAILABLE the disk is full, or broken */
+ * errors  ERR_UNAVAILABLE the disk is full, or broken; ERR_RESOURCE_EXHAUSTED the file is */
 MUST_CHECK bool delivery_file_append(struct delivery_file *file, struct str lines,
                                      struct err *e);
 

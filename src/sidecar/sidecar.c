@@ -70,6 +70,7 @@ static void write_counts(const struct sidecar *sidecar, struct json_writer *json
         json_member_u64(json, "events_waiting", events.waiting);
         json_member_u64(json, "events_sent", events.sent);
         json_member_u64(json, "events_refused", events.refused);
+        json_member_u64(json, "events_dropped", events.dropped);
         json_member_u64(json, "event_attempts_failed", events.failed);
     }
     json_close(json);
