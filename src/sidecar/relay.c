@@ -229,12 +229,37 @@ static bool has_rules(const struct relay *relay) {
     return relay->target.is_agent && relay->sidecar->request_rules.count > 0;
 }
 
+/* Whether the agent reads the body as JSON. */
+static bool must_be_json(const struct relay *relay) {
+    size_t count;
+    const struct field *fields = exchange_fields(relay->exchange, &count);
+    if (relay->target.kind == RELAY_TURN || relay->target.kind == RELAY_STREAM) return true;
+    for (size_t i = 0; i < count; i++) {
+        if (str_equal(fields[i].name, STR("content-type")) &&
+            proxy_is_json(str_trim(fields[i].value)))
+            return true;
+    }
+    return false;
+}
+
+/* An agent's reader may accept what ours refuses: NaN, a byte order mark, UTF-16. The rules
+ * would read such a body as one text, with its escapes. False: it was refused. */
+static bool check_json(struct relay *relay) {
+    struct json json;
+    struct err e;
+    if (!relay->body.len || !must_be_json(relay)) return true;
+    if (json_read(buf_str(&relay->body), &json, &e)) return true;
+    relay_refuse(relay, 400, STR("INVALID_INPUT"), err_text(&e), false);
+    return false;
+}
+
 /* False: it was refused. */
 static bool pass_rules(struct relay *relay) {
     struct sidecar *sidecar = relay->sidecar;
     struct filter_result result;
     struct buf passed;
     if (!has_rules(relay)) return true;
+    if (!check_json(relay)) return false;
     buf_init(&passed, 2 * sidecar->options->body_max_bytes + MIB);
     bool good = filter_json(sidecar->request_rules, buf_str(&relay->body), &passed, &result);
     bool changed = good && result.redacted > 0, fits = buf_ok(&passed);
@@ -392,18 +417,30 @@ static bool may_have_body(struct str method) {
            str_equal(method, STR("PATCH"));
 }
 
+/* In several fields a coding may be hidden from who reads the first one. */
+static bool is_coded(const struct exchange *exchange) {
+    size_t count;
+    const struct field *fields = exchange_fields(exchange, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct str value = str_trim(fields[i].value);
+        if (str_equal(fields[i].name, STR("content-encoding")) && value.len &&
+            !str_equal_nocase(value, STR("identity")))
+            return true;
+    }
+    return false;
+}
+
 static bool check_request(struct relay *relay) {
     const struct sidecar_options *options = relay->sidecar->options;
     struct err e;
     int64_t length = exchange_content_length(relay->exchange);
-    struct str coding = header(relay->exchange, STR("content-encoding"));
     if (!read_key(relay, &e)) {
         relay_refuse(relay, 400, STR("INVALID_INPUT"), err_text(&e), false);
         return false;
     }
     relay->collects =
         (has_rules(relay) || relay->key.len) && may_have_body(exchange_method(relay->exchange));
-    if (relay->collects && coding.len && !str_equal_nocase(coding, STR("identity"))) {
+    if (relay->collects && is_coded(relay->exchange)) {
         relay_refuse(relay, 415, STR("UNSUPPORTED_MEDIA_TYPE"),
                      STR("a compressed request cannot be read by the guardrails"), false);
         return false;

@@ -269,8 +269,13 @@ static void begin_passing(struct relay *relay) {
 }
 
 static bool is_plain(const struct relay *relay) {
-    struct str coding = proxy_response_find(&relay->response, STR("content-encoding"));
-    return !coding.len || str_equal_nocase(coding, STR("identity"));
+    for (size_t i = 0; i < relay->response.count; i++) {
+        const struct field *field = &relay->response.fields[i];
+        if (str_equal(field->name, STR("content-encoding")) && field->value.len &&
+            !str_equal_nocase(field->value, STR("identity")))
+            return false;
+    }
+    return true;
 }
 
 /* Whether the rules must read this answer, or we write something into it. */

@@ -574,10 +574,32 @@ def test_text_that_may_still_become_a_match_comes_when_it_cannot(strict, agent):
     assert deltas([e for e in events(seen) if e[0] is None]) == "number 123-45-x"
 
 
-def test_a_compressed_request_is_refused_where_rules_must_read_it(plain, agent):
-    with plain.http() as http:
-        answer = http.post("/invoke", content=b"\x1f\x8b", headers={"content-encoding": "gzip"})
+@pytest.mark.parametrize("codings", [["gzip"], ["identity", "gzip"], ["", "br"], ["identity, gzip"]])
+def test_a_compressed_request_is_refused_where_rules_must_read_it(plain, agent, codings):
+    headers = [("authorization", f"Bearer {TOKEN}"), *(("content-encoding", coding) for coding in codings)]
+    with plain.http(headers={}) as http:
+        answer = http.post("/invoke", content=b"\x1f\x8b", headers=headers)
     assert answer.status_code == 415 and not agent.asked
+
+
+SECRET = '{"input": "b\\u006fmb", "x": %s}'
+HIDDEN = {
+    "a number that is none": (SECRET % "NaN").encode(),
+    "a byte order mark": (SECRET % "1").encode("utf-8-sig"),
+    "UTF-16": (SECRET % "1").encode("utf-16"),
+    "UTF-32": (SECRET % "1").encode("utf-32-le"),
+}
+
+
+@pytest.mark.parametrize("how", HIDDEN)
+def test_json_that_only_the_agent_would_read_is_refused(strict, agent, how):
+    body = HIDDEN[how]
+    assert json.loads(body)["input"] == "bomb"
+    with strict.http() as http:
+        for path, kind in [("/invoke", ""), ("/stream", "text/plain"), ("/resume", ""), ("/own", "application/x+json; a=b")]:
+            answer = http.post(path, content=body, headers={"content-type": kind})
+            assert answer.status_code == 400 and answer.json()["error"]["code"] == "INVALID_INPUT", path
+    assert not agent.asked
 
 
 def test_a_request_that_is_too_large_is_413(tmp_path, agent):
@@ -615,6 +637,10 @@ BROKEN = {
     "is a list": lambda link: link.answer([1]),
     "is empty": lambda link: link.answer(b""),
     "is compressed": lambda link: link.answer(b"\x1f\x8b\x08", content_encoding="gzip"),
+    "is compressed, it says later": lambda link: link.send(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: identity\r\n"
+        "content-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}"
+    ),
     "has too many headers": lambda link: link.answer({"output": 1}, **{f"x{i}": "1" for i in range(80)}),
 }
 
