@@ -9,6 +9,7 @@
 
 struct account {
     unsigned requests;
+    bool shared; /* by two requests at once: what was posted belongs to one of them */
     struct text trace_id;
     struct spent spent;
 };
@@ -39,6 +40,7 @@ struct account *accounts_open(struct accounts *accounts, struct str trace_id) {
         spent_init(&account->spent);
         map_put(accounts->open, trace_id, account);
     }
+    account->shared |= account->requests > 0;
     account->requests++;
     return account;
 }
@@ -56,10 +58,6 @@ bool accounts_post(struct accounts *accounts, struct str trace_id,
     struct account *account = map_find(accounts->open, trace_id);
     if (account) spent_post(&account->spent, usage);
     return account != NULL;
-}
-
-void accounts_find(struct account *account, const struct spent_usage *usage) {
-    spent_find(&account->spent, usage);
 }
 
 static const struct price *price_for(const struct price_book *prices, struct str model,
@@ -84,11 +82,12 @@ int64_t accounts_cost(const struct accounts *accounts, const struct spent_usage 
 }
 
 struct spent_usage accounts_read(const struct accounts *accounts, const struct account *account,
-                                 int64_t unix_ms) {
-    const struct spent *spent = &account->spent;
+                                 const struct spent *found, int64_t unix_ms) {
+    bool posted = account->spent.posted && !account->shared;
+    const struct spent *spent = posted ? &account->spent : found;
     struct spent_usage usage = {text_str(spent->model), spent->input, spent->output,
                                 spent->total, spent->cost_nano};
-    if (!spent->posted && usage.cost_nano == TOKENS_UNKNOWN)
+    if (!posted && usage.cost_nano == TOKENS_UNKNOWN)
         usage.cost_nano = accounts_cost(accounts, &usage, unix_ms);
     return usage;
 }

@@ -2,7 +2,10 @@
  *
  * A request opens an account when it is passed on and closes it when its answer is complete.
  * Usage that is posted to the cost helper meanwhile, with the same trace id, is added to it.
- * Requests in flight with one trace id, which a caller chose, share one account.
+ * A caller chooses the trace id, so two requests in flight may have the same. Nobody knows then
+ * whose the posts are: they count for none of them, and no caller is told what another one has
+ * spent. What the answer of a request says of its own usage is that request's, and not kept
+ * here.
  *
  * Memory   owns the accounts.
  * Threads  one loop's.
@@ -28,12 +31,11 @@ void accounts_close(struct accounts *accounts, struct account *account); /* acce
 bool accounts_post(struct accounts *accounts, struct str trace_id,
                    const struct spent_usage *usage);
 
-/* Note what the answer itself says. */
-void accounts_find(struct account *account, const struct spent_usage *usage);
-
-/* What is known by now. The cost is what was posted, else that of the price table. */
+/* What is known by now: what was posted for this request alone, else what its answer said
+ * (`found`). The cost is what was posted, else that of the price table. Texts live as long as
+ * both. */
 struct spent_usage accounts_read(const struct accounts *accounts, const struct account *account,
-                                 int64_t unix_ms);
+                                 const struct spent *found, int64_t unix_ms);
 
 /* The cost of one call by the price table, or TOKENS_UNKNOWN. Upstream spells versions with a
  * dot or with a hyphen (claude-sonnet-4.6); both are found. */

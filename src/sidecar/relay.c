@@ -66,6 +66,7 @@ static void relay_free(struct relay *relay) {
     text_done(&relay->request);
     text_wipe(&relay->head);
     proxy_response_done(&relay->response);
+    spent_done(&relay->found);
     if (relay->has_events) events_done(&relay->events);
     free(relay);
 }
@@ -466,6 +467,7 @@ void relay_start(struct sidecar *sidecar, struct exchange *exchange,
     buf_init(&relay->body, sidecar->options->body_max_bytes);
     buf_init(&relay->answer, sidecar->options->answer_max_bytes);
     proxy_response_init(&relay->response);
+    spent_init(&relay->found);
     timer_init(&relay->slow, sidecar->loop, on_slow, relay);
     timer_init(&relay->heartbeat, sidecar->loop, relay_beat, relay);
     replay_waiter_init(&relay->waiter);

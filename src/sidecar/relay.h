@@ -82,7 +82,8 @@ struct relay {
 
     /* the answer */
     struct forward *forward; /* NULL: the agent is not asked, or any more */
-    struct account *account;
+    struct account *account; /* what was posted meanwhile under its trace id */
+    struct spent found;      /* what the answer says of its own usage */
     struct proxy_response response;
     struct buf answer;    /* while collecting */
     struct events events; /* in RELAY_EVENTS */

@@ -25,7 +25,7 @@ static bool is_turn(const struct relay *relay) {
 static struct reserved reserved_of(const struct relay *relay) {
     const struct sidecar *sidecar = relay->sidecar;
     struct spent_usage usage =
-        accounts_read(sidecar->accounts, relay->account, clock_unix_ms());
+        accounts_read(sidecar->accounts, relay->account, &relay->found, clock_unix_ms());
     return (struct reserved){.trace_id = trace_id(&relay->trace),
                              .model = usage.model,
                              .input = usage.input,
@@ -38,13 +38,13 @@ static struct reserved reserved_of(const struct relay *relay) {
 
 /* Usage that the agent tells in its answer. */
 static void find_usage(struct json object, void *ctx) {
-    const struct relay *relay = ctx;
+    struct relay *relay = ctx;
     struct spent_usage usage;
     bool tells = json_find(object, STR("usage")).kind == JSON_OBJECT ||
                  json_find(object, STR("metadata")).kind == JSON_OBJECT;
-    if (!tells || !relay->account) return;
+    if (!tells) return;
     struct arena *arena = arena_new(USAGE_MAX_BYTES);
-    if (spent_read(object, arena, &usage)) accounts_find(relay->account, &usage);
+    if (spent_read(object, arena, &usage)) spent_find(&relay->found, &usage);
     arena_free(arena);
 }
 
@@ -169,14 +169,17 @@ static void pace(struct relay *relay) {
 }
 
 static void take_events(struct relay *relay, struct str bytes) {
-    bool more = events_feed(&relay->events, bytes, exchange_out(relay->exchange));
-    relay->sent_ms = loop_now_ms(relay->sidecar->loop);
+    struct buf *out = exchange_out(relay->exchange);
+    size_t before = out->len;
+    bool more = events_feed(&relay->events, bytes, out);
+    bool wrote = out->len > before; /* text that is held back leaves the client in silence */
+    if (wrote) relay->sent_ms = loop_now_ms(relay->sidecar->loop);
     if (!more) {
         relay->drains = events_ended_well(&relay->events);
         end_events(relay);
         return;
     }
-    exchange_touch(relay->exchange);
+    if (wrote) exchange_touch(relay->exchange);
     pace(relay);
 }
 
@@ -251,7 +254,9 @@ static void end_collected(struct relay *relay) {
     bool turn = relay->target.kind == RELAY_TURN && relay->response.status == 200;
     buf_init(&passed, 2 * relay->sidecar->options->answer_max_bytes);
     if (pass_rules(relay, &passed)) {
-        if (turn)
+        if (!buf_ok(&passed))
+            fail_nonsense(relay, "the agent's answer is too large once it is redacted");
+        else if (turn)
             end_turn(relay, buf_str(&passed));
         else
             end_other(relay, buf_str(&passed));

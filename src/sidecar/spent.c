@@ -44,8 +44,6 @@ void spent_post(struct spent *spent, const struct spent_usage *usage) {
 }
 
 void spent_find(struct spent *spent, const struct spent_usage *usage) {
-    if (spent->posted) return;
-    spent->found = true;
     set(spent, usage);
 }
 

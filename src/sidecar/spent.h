@@ -1,7 +1,7 @@
 /* spent: what one request has spent: tokens, money, and with which model.
  *
- * Counts come from posts to the cost helper, or from what the agent's answer says. A post is a
- * measurement, so what posts say wins. Unknown stays unknown: a sum with an unknown part is
+ * Counts come from posts to the cost helper, which are summed, or from what the agent's answer
+ * says, where the last word counts. Unknown stays unknown: a sum with an unknown part is
  * unknown, and no count is estimated.
  *
  * Memory   owns the model's name.
@@ -23,7 +23,7 @@ struct spent_usage {
 };
 
 struct spent {
-    bool posted, found;
+    bool posted;
     struct text model;
     int64_t input, output, total, cost_nano;
 };
@@ -34,7 +34,7 @@ void spent_done(struct spent *spent);
 /* Add what was posted to the cost helper. */
 void spent_post(struct spent *spent, const struct spent_usage *usage);
 
-/* Note what an answer says of its own usage. The last one wins, and none wins over posts. */
+/* Note what an answer says of its own usage. The last one wins. */
 void spent_find(struct spent *spent, const struct spent_usage *usage);
 
 /* Read `usage` of an answer, or of an event of a stream: a member `usage` of the object or of its

@@ -409,6 +409,33 @@ def test_unknown_usage_stays_unknown_in_a_sum(usual, agent):
     assert answer["tokens"] == {"input": 10} and "cost_usd" not in answer
 
 
+def test_usage_in_an_answer_is_not_that_of_another_request_with_the_same_trace(usual, agent):
+    go = threading.Event()
+
+    def way(link):
+        if link.asked.json["input"] == "first":
+            link.stream(event({"description": "x", "usage": {"input_tokens": 7, "output_tokens": 8}}, "step"), end=False)
+            assert go.wait(PATIENCE)
+            link.piece(DONE)
+            link.send("0\r\n\r\n")
+        else:
+            link.answer({"output": "x"})
+
+    agent.way = way
+    trace = {"x-trace-id": TRACE}
+    with usual.http() as http, http.stream("POST", "/stream", json={"input": "first"}, headers=trace) as first:
+        pieces = first.iter_text()
+        seen = next(pieces)
+        while "usage" not in seen:
+            seen += next(pieces)
+        second = http.post("/invoke", json={"input": "second"}, headers=trace).json()
+        go.set()
+        seen += "".join(pieces)
+    assert second["trace_id"] == TRACE and not {"tokens", "cost_usd", "model"} & set(second)
+    name, done = events(seen)[-2]
+    assert name == "done" and done["tokens"] == {"input": 7, "output": 8, "total": 15}
+
+
 def test_the_form_of_tokens_can_be_chosen(tmp_path, agent):
     agent.way = lambda link: link.answer({"output": "x", "usage": {"input_tokens": 2, "output_tokens": 3}})
     for form, expected in (("total", 5), ("off", None)):
@@ -552,6 +579,31 @@ def test_a_blocked_stream_ends_as_the_contract_says_and_the_agent_is_left(strict
     assert found[-3][1]["code"] == "GUARDRAIL_BLOCKED"
     assert "bomb" not in text.replace("bombs", "") and deltas(found[:-3]) == "this is a "
     assert agent.link().closed.wait(PATIENCE)
+
+
+def test_an_answer_that_grows_past_the_limit_is_502_and_not_cut(tmp_path, agent):
+    rules = [{"name": "grow", "type": "keyword", "pattern": "x", "replace": "y" * 100}]
+    settings = {"guardrails": rules, "scan_answers": True, "answer_max": "10KiB"}
+    agent.way = lambda link: link.answer(b"x" * 9000, kind="text/plain")
+    with running(tmp_path, agent, settings) as sidecar, sidecar.http() as http:
+        answer = http.get("/page")
+    assert answer.status_code == 502 and answer.json()["error"]["code"] == "UPSTREAM_INVALID"
+
+
+def test_text_that_is_held_back_does_not_pass_for_a_heartbeat(tmp_path, agent):
+    def way(link):
+        link.stream(event({"delta": "call "}), end=False)
+        for digit in "123-45-67":  # one every 60 ms, each of them held back
+            time.sleep(0.06)
+            link.piece(event({"delta": digit}))
+        link.piece(DONE)
+        link.send("0\r\n\r\n")
+
+    agent.way = way
+    with running(tmp_path, agent, {"scan_answers": True, "heartbeat": "100ms"}) as sidecar, sidecar.http() as http:
+        text = http.post("/stream", json={"input": "x"}).text
+    assert text.count(": \n\n") >= 2
+    assert deltas([e for e in events(text) if e[0] is None]) == "call 123-45-67"
 
 
 def test_text_that_may_still_become_a_match_comes_when_it_cannot(strict, agent):
