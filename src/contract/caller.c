@@ -1,5 +1,7 @@
 #include "contract/caller.h"
 
+#include "wire/token.h"
+
 static bool caller_refuse(struct route_failure *ret, int status, struct str code,
                           struct str message) {
     *ret = (struct route_failure){status, code, message, STR_EMPTY};
@@ -34,9 +36,6 @@ bool contract_caller_of(struct route_call *call, const struct contract_callers *
 
 bool contract_caller_find(struct route_call *call, const struct contract_callers *callers,
                           struct contract_caller *ret, struct route_failure *ret_failure) {
-    struct str header = lent_read(route_header(call, STR("authorization")));
-    struct str given, scheme = str_split(header, ' ', &given);
-    bool bearer = str_equal_nocase(scheme, STR("bearer"));
-    return contract_caller_of(call, callers, bearer ? str_trim(given) : STR_EMPTY, ret,
-                              ret_failure);
+    struct str token = bearer_token(lent_read(route_header(call, STR("authorization"))));
+    return contract_caller_of(call, callers, token, ret, ret_failure);
 }

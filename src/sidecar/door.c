@@ -4,6 +4,7 @@
 #include "sidecar/helpers.h"
 #include "sidecar/programs.h"
 #include "sidecar/relay.h"
+#include "wire/token.h"
 
 #include <stdio.h>
 
@@ -55,12 +56,10 @@ static struct str bearer_of(const struct exchange *exchange) {
     struct str value = {NULL, 0};
     for (size_t i = 0; i < count; i++) {
         if (!str_equal(fields[i].name, STR("authorization"))) continue;
-        value = str_trim(fields[i].value);
+        value = fields[i].value;
         found++;
     }
-    bool bearer =
-        found == 1 && value.len > 6 && str_equal_nocase(str_head(value, 7), STR("bearer "));
-    return bearer ? str_trim(str_skip(value, 7)) : (struct str){NULL, 0};
+    return found == 1 ? bearer_token(value) : (struct str){NULL, 0};
 }
 
 /* False: it was refused. */

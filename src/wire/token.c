@@ -232,15 +232,25 @@ bool token_check(const struct token_keys *keys, struct str token, int64_t now_un
 
 /* ---- The header ---- */
 
+static bool is_bearer(struct str header, struct str *ret_rest) {
+    return str_equal_nocase(str_split(header, ' ', ret_rest), STR("bearer"));
+}
+
+struct str bearer_token(struct str header) {
+    struct str token;
+    bool bearer = is_bearer(str_trim(header), &token);
+    token = str_trim(token);
+    return bearer && token.len ? token : (struct str){NULL, 0};
+}
+
 bool bearer_token_from_header(struct str value, size_t count, struct str *ret, struct err *e) {
     if (count == 0 || (count == 1 && value.len == 0))
         return err_set(e, ERR_UNAUTHENTICATED, "Request unauthenticated with bearer");
     if (count > 1) return err_set(e, ERR_UNAUTHENTICATED, "Bad authorization string");
     struct str token;
-    struct str scheme = str_split(value, ' ', &token);
+    bool bearer = is_bearer(value, &token);
     if (!token.at) return err_set(e, ERR_UNAUTHENTICATED, "Bad authorization string");
-    if (!str_equal_nocase(scheme, STR("bearer")))
-        return err_set(e, ERR_UNAUTHENTICATED, "Request unauthenticated with bearer");
+    if (!bearer) return err_set(e, ERR_UNAUTHENTICATED, "Request unauthenticated with bearer");
     if (token.len == 0) return err_set(e, ERR_UNAUTHENTICATED, "empty bearer token");
     *ret = token;
     return true;

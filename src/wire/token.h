@@ -87,8 +87,13 @@ MUST_CHECK bool token_check(const struct token_keys *keys, struct str token, int
                             char room[static TOKEN_PAYLOAD_BYTES], struct token *ret,
                             struct err *e);
 
+/* The token of an `authorization` header, "Bearer" in any case, without the blanks around it; a
+ * view of `header`. at == NULL: there is no header, another scheme, or no token. */
+struct str bearer_token(struct str header);
+
 /* Find the token in the `authorization` header of a call; the result is a view of `value`. The
- * header must occur exactly once (count) and hold "Bearer" in any case, a space and a token.
+ * header must occur exactly once (count) and hold "Bearer" in any case, a space and a token. A
+ * blank too many is part of the token.
  * errors  ERR_UNAUTHENTICATED with the message that clients of the contract expect */
 MUST_CHECK bool bearer_token_from_header(struct str value, size_t count, struct str *ret,
                                          struct err *e);

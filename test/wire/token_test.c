@@ -531,6 +531,19 @@ static void the_header_is_refused_in_the_words_of_the_contract(void **state) {
     }
 }
 
+static void a_bearer_token_is_found_without_the_blanks_around_it(void **state) {
+    (void)state;
+    static const char *const right[] = {"Bearer t", "bearer t", "BEARER   t  ", " Bearer t"};
+    static const char *const wrong[] = {"",  "Bearer",  "Bearer ", "Bearer   ", "Bearert t",
+                                        "t", "Basic t", " ",       "Bearer\tt"};
+    for (size_t i = 0; i < ARRAY_LEN(right); i++)
+        assert_str(bearer_token(str_from(right[i])), "t");
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+        assert_null(bearer_token(str_from(wrong[i])).at);
+    assert_null(bearer_token((struct str){NULL, 0}).at);
+    assert_str(bearer_token(STR("Bearer a b")), "a b");
+}
+
 /* A1: a space too many before or after the token makes it another token. */
 static void a_header_says_who_calls(void **state) {
     (void)state;
@@ -585,6 +598,7 @@ int main(void) {
         cmocka_unit_test(every_flipped_bit_and_every_truncation_is_refused),
         cmocka_unit_test(a_signature_does_not_fit_another_payload),
         cmocka_unit_test(the_header_is_refused_in_the_words_of_the_contract),
+        cmocka_unit_test(a_bearer_token_is_found_without_the_blanks_around_it),
         cmocka_unit_test(a_header_says_who_calls),
         cmocka_unit_test(each_verdict_has_a_name_for_the_audit),
     };

@@ -5,6 +5,7 @@
 #include "contract/agentbreeder/describe.h"
 #include "contract/agentbreeder/turn.h"
 #include "wire/json.h"
+#include "wire/token.h"
 
 #define VERSION_HEADER STR_INIT("x-runtime-contract-version")
 #define VERSION "1"
@@ -27,11 +28,8 @@ static void note_refusal(struct route_call *call, const char *why) {
 
 static bool may_enter(struct route_call *call, const struct runtime_settings *settings,
                       struct route_failure *ret) {
-    struct str header = lent_read(route_header(call, STR("authorization")));
-    struct str given;
-    struct str scheme = str_split(header, ' ', &given);
-    given = str_trim(given);
-    if (!header.at || !str_equal_nocase(scheme, STR("bearer")) || given.len == 0) {
+    struct str given = bearer_token(lent_read(route_header(call, STR("authorization"))));
+    if (!given.at) {
         note_refusal(call, "missing");
         route_field(call, STR("www-authenticate"), STR("Bearer realm=\"weir\""));
         return runtime_refuse(ret, 401, STR("UNAUTHORIZED"), STR("Missing bearer token"));

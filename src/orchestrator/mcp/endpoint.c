@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "orchestrator/mcp/inner.h"
 #include "orchestrator/mcp/serve.h"
+#include "wire/token.h"
 
 #include <stdlib.h>
 
@@ -87,11 +88,10 @@ static bool find_caller(struct route_call *call, const struct orchestrator_endpo
 static bool find_reader(struct route_call *call, const struct orchestrator_endpoint *endpoint,
                         struct pod *ret, struct route_failure *ret_failure) {
     struct str header = str_trim(lent_read(route_header(call, STR("authorization"))));
-    struct str rest, scheme = str_split(header, ' ', &rest);
-    bool bearer = rest.at && str_equal_nocase(scheme, STR("bearer"));
+    struct str token = bearer_token(header);
     if (!endpoint->keys || !endpoint->blueprint)
         return pod_refuse(ret_failure, 503, STR("no signing key is set"));
-    if (verify(endpoint, bearer ? str_trim(rest) : header, ret)) return true;
+    if (verify(endpoint, token.at ? token : header, ret)) return true;
     return pod_refuse(ret_failure, 401, STR("unauthorized"));
 }
 
