@@ -36,6 +36,7 @@
 #include "route/answer.h"
 #include "rpc/call.h"
 #include "server/conn.h"
+#include "sidecar/programs.h"
 #include "sidecar/relay.h"
 #include "socketio/inner.h"
 #include "stream/close.h"
@@ -59,6 +60,7 @@
 MACHINE(kube_runtime)
 MACHINE(object_put)
 MACHINE(record)
+MACHINE(program)
 MACHINE(relay)
 MACHINE(admission)
 MACHINE(turn_call)
@@ -185,6 +187,9 @@ static const struct machine {
     {"A request through the sidecar", "src/sidecar/relay.c",
      "On its way to the agent, and its answer on the way back.", RELAY_STATE_COUNT, relay_moves,
      relay_name},
+    {"An MCP program behind the sidecar", "src/sidecar/programs.c",
+     "One that has ended is started and initialized again with the next request.",
+     PROGRAM_STATE_COUNT, program_moves, program_name},
     {"A model call",      "src/provider/remote_call.c", "One question to a vendor's API.",
      REMOTE_STATE_COUNT, remote_moves, remote_name},
     {"A media call",      "src/provider/media_work.c", "One question to a media provider.",

@@ -179,7 +179,7 @@ struct conn *conn_new(const struct conn_options *options) {
         options->listener->limits ? options->listener->limits : &server_limits_default;
     conn->peer_is_loopback = options->peer_is_loopback;
     conn->late = options->late;
-    conn->stranger = options->stranger;
+    conn->owner = conn->stranger = options->owner;
     struct str peer = str_head(options->peer, CONN_PEER_BYTES - 1);
     memcpy(conn->peer, peer.at, peer.len);
 

@@ -225,7 +225,8 @@ struct conn {
     bool peer_ended;      /* there is nothing left to read */
     bool authenticated;
     bool peer_is_loopback;
-    struct address_owner stranger; /* its owner, until it has sent a whole request */
+    struct address_owner owner;    /* of its peer's address */
+    struct address_owner stranger; /* the same, until it has sent a whole request */
     char peer[CONN_PEER_BYTES];
 };
 
@@ -235,8 +236,8 @@ struct conn_options {
     const struct listener_options *listener; /* with limits; borrowed until the conn is gone */
     struct str peer;
     bool peer_is_loopback;
-    bool late;                     /* it arrives while the server stops; passed to on_gone */
-    struct address_owner stranger; /* empty: not counted */
+    bool late;                  /* it arrives while the server stops; passed to on_gone */
+    struct address_owner owner; /* empty: not counted */
 };
 
 struct conn *conn_new(const struct conn_options *options);

@@ -138,6 +138,11 @@ struct str exchange_peer(const struct exchange *exchange) {
     return str_from(exchange->conn->peer);
 }
 
+struct str exchange_peer_owner(const struct exchange *exchange) {
+    const struct address_owner *owner = &exchange->conn->owner;
+    return str_of(owner->bytes, owner->len);
+}
+
 bool exchange_peer_is_loopback(const struct exchange *exchange) {
     return exchange->conn->peer_is_loopback;
 }

@@ -88,6 +88,10 @@ int64_t exchange_content_length(const struct exchange *exchange);
 
 /* "127.0.0.1:51234", "[::1]:51234", "unix". Valid as long as the exchange. */
 struct str exchange_peer(const struct exchange *exchange);
+
+/* Bytes that name the host at the other end, whatever its port: see struct address_owner. Empty
+ * for unix sockets. Valid as long as the exchange. */
+struct str exchange_peer_owner(const struct exchange *exchange);
 bool exchange_peer_is_loopback(const struct exchange *exchange); /* unix sockets are, too */
 enum exchange_reach exchange_reach(const struct exchange *exchange);
 

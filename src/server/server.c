@@ -196,7 +196,7 @@ static void settle_in(void *ctx) {
             .peer = str_from(peer),
             .peer_is_loopback = address_is_loopback(&arrival->peer),
             .late = arrival->late,
-            .stranger = owner,
+            .owner = owner,
         };
         socket_serve(arrival->fd, arrival->tls, &options);
     }

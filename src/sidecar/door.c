@@ -102,14 +102,6 @@ static bool take_rate(struct sidecar *sidecar, struct exchange *exchange, struct
     return false;
 }
 
-/* The peer's address without its port. */
-static struct str address_of(const struct exchange *exchange) {
-    struct str peer = exchange_peer(exchange);
-    size_t end = peer.len;
-    while (end > 0 && peer.at[end - 1] != ':') end--;
-    return end ? str_head(peer, end - 1) : peer;
-}
-
 /* The agent has one version of the contract. */
 static bool check_version(struct exchange *exchange) {
     const struct field *field = exchange_field(exchange, STR("x-runtime-contract-version"));
@@ -182,7 +174,7 @@ void door_on_request(struct exchange *exchange, void *ctx) {
         answer_health(sidecar, exchange);
         return;
     }
-    if (!take_rate(sidecar, exchange, sidecar->by_address, address_of(exchange),
+    if (!take_rate(sidecar, exchange, sidecar->by_address, exchange_peer_owner(exchange),
                    "from this address"))
         return;
     if (!path.open && !let_in(sidecar, exchange)) return;

@@ -15,6 +15,7 @@
 #include "sidecar/accounts.h"
 #include "sidecar/agent_health.h"
 #include "sidecar/deliveries.h"
+#include "sidecar/held.h"
 #include "sidecar/options.h"
 #include "sidecar/rate.h"
 #include "sidecar/replays.h"
@@ -22,7 +23,7 @@
 struct tool_program;
 
 struct sidecar_counts {
-    uint64_t requests, refused, limited, blocked, replayed, unreachable, late;
+    uint64_t requests, refused, limited, blocked, replayed, unreachable, late, full;
 };
 
 struct sidecar {
@@ -44,6 +45,7 @@ struct sidecar {
     const struct route_table *helper_tables[1]; /* that one */
     struct route_site *helpers;
     struct list relays;
+    struct held held;
     struct sidecar_counts counts;
     bool stopping;
 };

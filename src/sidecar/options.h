@@ -75,7 +75,8 @@ struct sidecar_options {
     uint64_t heartbeat_ms;                                  /* 0: none */
     uint64_t stop_ms;
     uint64_t body_max_bytes, answer_max_bytes;
-    uint64_t idempotency_ms; /* 0: keys are only passed on */
+    uint64_t bodies_max_bytes; /* of all that are kept at once */
+    uint64_t idempotency_ms;   /* 0: keys are only passed on */
     struct sidecar_rate rate_token, rate_agent, rate_address;
 };
 

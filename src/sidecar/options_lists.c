@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "client/forward.h"
 #include "wire/json.h"
 #include "wire/moment.h"
 
@@ -134,12 +135,16 @@ static bool read_server(struct sidecar_options *options, const struct yaml *node
     struct tool_texts texts = {.url = STR_EMPTY};
     struct sidecar_tools tools = {.name = node->key, .url = STR_EMPTY};
     if (!yaml_fields(node, "an MCP server", fields, ARRAY_LEN(fields), &texts, e)) return false;
+    struct forward_server server;
+    struct err why;
     bool http = is_http(texts.transport), stdio = str_equal(texts.transport, STR("stdio"));
     if (!http && !stdio)
         return yaml_err(e, node, "an MCP server's transport is stdio, http or sse");
     if (http && !texts.url.len) return yaml_err(e, node, "transport %s needs a url", "http");
     if (stdio && !texts.command.len)
         return yaml_err(e, node, "transport %s needs a command", "stdio");
+    if (http && !forward_server_of(texts.url, &server, &why))
+        return yaml_err(e, node, "url: %s", why.text);
     if (http) tools.url = texts.url;
     if (stdio && !read_args(options, &texts, node, &tools.args, e)) return false;
     *tools_named(options, node->key) = tools;
@@ -227,7 +232,7 @@ static bool read_price(struct sidecar_options *options, const struct yaml *node,
 
 typedef bool entry_fn(struct sidecar_options *options, const struct yaml *node, struct err *e);
 
-static const struct list {
+static const struct option_list {
     struct str key;
     enum yaml_kind kind;
     const char *what;
@@ -249,7 +254,7 @@ static const struct list {
 
 bool sidecar_read_list(struct sidecar_options *options, const struct yaml *node,
                        bool *ret_known, struct err *e) {
-    const struct list *list = lists;
+    const struct option_list *list = lists;
     while (list < lists + ARRAY_LEN(lists) && !str_equal(node->key, list->key)) list++;
     *ret_known = list < lists + ARRAY_LEN(lists);
     if (!*ret_known) return true;

@@ -7,17 +7,35 @@
 #include "sidecar/refusal.h"
 #include "wire/jsonrpc.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define MESSAGE_MAX_BYTES PIPE_LINE_MAX_BYTES
 
+#define TO(state) (1u << (state))
+
+/* clang-format off */
+static const struct {
+    struct str name;
+    unsigned may_become;
+} states[PROGRAM_STATE_COUNT] = {
+    [PROGRAM_COLD]     = {STR_INIT("cold"),     TO(PROGRAM_GREETING)},
+    [PROGRAM_GREETING] = {STR_INIT("greeting"), TO(PROGRAM_READY) | TO(PROGRAM_COLD)},
+    [PROGRAM_READY]    = {STR_INIT("ready"),    TO(PROGRAM_COLD)},
+};
+/* clang-format on */
+
 struct tool_program {
     struct tool_program_options options;
     struct mcp_pipe *pipe;
+    enum program_state state;
     struct list asks;
     uint64_t last_id;
-    struct text greeting; /* the result of `initialize`; no text: it was not greeted */
-    bool initialized;     /* it was told that its greeting was received */
+    struct text hello;    /* the params of the last `initialize` that it took; or no text */
+    struct text trying;   /* those of the one under way */
+    uint64_t greeting_id; /* ours, of that one */
+    struct text greeting; /* its result */
 };
 
 /* One request of a client. */
@@ -29,14 +47,32 @@ struct ask {
     struct text id; /* the client's, as JSON */
     uint64_t ours;  /* 0: the program does not have it */
     bool greets, answered;
+    bool waits;       /* until the program is initialized */
+    struct text line; /* what it is sent then */
+    struct holding holding;
     struct timer late;
 };
+
+struct str program_state_name(enum program_state state) {
+    return states[state].name;
+}
+
+bool program_may_become(enum program_state state, enum program_state next) {
+    return states[state].may_become & TO(next);
+}
+
+/* The only function that writes program->state. */
+static void program_move(struct tool_program *program, enum program_state next) {
+    assert(program_may_become(program->state, next));
+    program->state = next;
+}
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
 static void ask_end(struct ask *ask) {
     timer_stop(&ask->late);
     ask->ours = 0;
+    ask->waits = false;
     ask->answered = true;
 }
 
@@ -49,8 +85,14 @@ static void answer(struct ask *ask, int status, struct str body) {
 static void refuse(struct ask *ask, int status, struct str code, struct str message) {
     ask_end(ask);
     if (ask->exchange)
-        refusal_send(ask->exchange,
-                     &(struct refusal){.status = status, .code = code, .message = message});
+        refusal_send(ask->exchange, &(struct refusal){.status = status,
+                                                      .code = code,
+                                                      .message = message,
+                                                      .retry_after_s = status == 503 ? 1 : 0});
+}
+
+static void refuse_down(struct ask *ask, struct str why) {
+    refuse(ask, 502, STR("UPSTREAM_UNREACHABLE"), why);
 }
 
 static void answer_error(struct ask *ask, int64_t code, const char *message) {
@@ -91,12 +133,6 @@ static struct ask *ask_of(const struct tool_program *program, struct json id) {
     return NULL;
 }
 
-static void keep_greeting(struct tool_program *program, struct json message) {
-    struct json result = json_find(message, STR("result"));
-    if (result.kind != JSON_OBJECT || program->greeting.len) return;
-    program->greeting = text_copy(result.raw);
-}
-
 /* What a program asks its client: there is none that it could reach. */
 static void answer_program(struct tool_program *program, const struct jsonrpc *message) {
     struct buf out;
@@ -110,96 +146,213 @@ static void answer_program(struct tool_program *program, const struct jsonrpc *m
     buf_done(&out);
 }
 
+/* Append a message for the program; `id` 0 for a notification. A line has no line breaks. */
+static void write_line(struct buf *out, struct str method, struct str params, uint64_t id) {
+    struct json_writer json = json_writer(out);
+    json_open_object(&json);
+    json_member_str(&json, "jsonrpc", STR("2.0"));
+    if (id) json_member_u64(&json, "id", id);
+    json_member_raw(&json, "method", method);
+    if (params.len) {
+        struct buf compact;
+        buf_init(&compact, MESSAGE_MAX_BYTES);
+        json_compact(params, &compact);
+        json_member_raw(&json, "params", buf_str(&compact));
+        buf_done(&compact);
+    }
+    json_close(&json);
+}
+
+static bool tell(struct tool_program *program, struct str method, struct str params,
+                 uint64_t id) {
+    struct buf line;
+    buf_init(&line, 2 * MESSAGE_MAX_BYTES);
+    write_line(&line, method, params, id);
+    bool sent = pipe_send(program->pipe, buf_str(&line));
+    buf_done(&line);
+    return sent;
+}
+
+/* --- initializing ----------------------------------------------------------------------------- */
+
+static bool greet(struct tool_program *program, struct str params, struct err *e) {
+    struct text trying = text_copy(params);
+    if (!pipe_start(program->pipe, e)) {
+        text_done(&trying);
+        return false;
+    }
+    text_done(&program->trying);
+    program->trying = trying;
+    program->greeting_id = ++program->last_id;
+    program_move(program, PROGRAM_GREETING);
+    if (!tell(program, STR("\"initialize\""), text_str(trying), program->greeting_id))
+        pipe_fail(program->pipe, "reads no more");
+    return program->state == PROGRAM_GREETING ||
+           err_set(e, ERR_UNAVAILABLE, "the MCP server takes no more");
+}
+
+static void answer_greeting(struct ask *ask) {
+    struct buf out;
+    buf_init(&out, 2 * MESSAGE_MAX_BYTES);
+    jsonrpc_write_result(&out, text_str(ask->id), text_str(ask->program->greeting));
+    answer(ask, 200, buf_str(&out));
+    buf_done(&out);
+}
+
+/* What has waited goes on. */
+static void release(struct ask *ask) {
+    ask->waits = false;
+    if (ask->greets)
+        answer_greeting(ask);
+    else if (!pipe_send(ask->program->pipe, text_str(ask->line)))
+        refuse_down(ask, STR("the MCP server takes no more"));
+    text_done(&ask->line);
+}
+
+static void end_greeting(struct tool_program *program, struct json message) {
+    struct json result = json_find(message, STR("result"));
+    bool good = result.kind == JSON_OBJECT;
+    program_move(program, good ? PROGRAM_READY : PROGRAM_COLD);
+    if (good) {
+        text_done(&program->hello);
+        program->hello = program->trying;
+        program->trying = (struct text){0};
+        text_done(&program->greeting);
+        program->greeting = text_copy(result.raw);
+        if (!tell(program, STR("\"notifications/initialized\""), STR_EMPTY, 0))
+            log_debug("an MCP server was not told that it is initialized");
+    }
+    LIST_EACH(&program->asks, link) {
+        struct ask *ask = CONTAINER_OF(link, struct ask, link);
+        if (!ask->waits) continue;
+        if (good)
+            release(ask);
+        else if (ask->greets)
+            answer_with(ask, message);
+        else
+            refuse_down(ask, STR("the MCP server was started again, and refused `initialize`"));
+    }
+}
+
 static void on_message(struct json value, void *ctx) {
     struct tool_program *program = ctx;
     struct jsonrpc message;
     struct err e;
+    int64_t id;
     if (!jsonrpc_read(value, &message, &e)) return;
     if (message.kind == JSONRPC_REQUEST) {
         answer_program(program, &message);
         return;
     }
-    struct ask *ask = message.kind == JSONRPC_NOTIFICATION ? NULL : ask_of(program, message.id);
-    if (!ask) return;
-    if (ask->greets) keep_greeting(program, value);
-    answer_with(ask, value);
-}
-
-static void fail_all(struct tool_program *program, const struct err *why) {
-    LIST_EACH(&program->asks, link) {
-        struct ask *ask = CONTAINER_OF(link, struct ask, link);
-        if (ask->ours) refuse(ask, 502, STR("UPSTREAM_UNREACHABLE"), err_text(why));
+    if (message.kind == JSONRPC_NOTIFICATION) return;
+    if (program->state == PROGRAM_GREETING && json_i64(message.id, &id) &&
+        id == (int64_t)program->greeting_id) {
+        end_greeting(program, value);
+        return;
     }
+    struct ask *ask = ask_of(program, message.id);
+    if (ask && !ask->waits) answer_with(ask, value);
 }
 
 static void on_down(const struct err *why, void *ctx) {
     struct tool_program *program = ctx;
-    text_done(&program->greeting);
-    program->initialized = false;
-    fail_all(program, why);
-}
-
-/* Send a message of a client: `id` 0 for a notification. */
-static bool tell(struct tool_program *program, const struct jsonrpc *message, uint64_t id) {
-    struct buf out;
-    buf_init(&out, 2 * MESSAGE_MAX_BYTES);
-    struct json_writer json = json_writer(&out);
-    json_open_object(&json);
-    json_member_str(&json, "jsonrpc", STR("2.0"));
-    if (id) json_member_u64(&json, "id", id);
-    json_member_raw(&json, "method", message->method.raw);
-    if (message->params.kind != JSON_NONE) {
-        struct buf params;
-        buf_init(&params, MESSAGE_MAX_BYTES);
-        json_compact(message->params.raw, &params); /* a line has no line breaks */
-        json_member_raw(&json, "params", buf_str(&params));
-        buf_done(&params);
+    if (program->state != PROGRAM_COLD) program_move(program, PROGRAM_COLD);
+    LIST_EACH(&program->asks, link) {
+        struct ask *ask = CONTAINER_OF(link, struct ask, link);
+        if (ask->ours) refuse_down(ask, err_text(why));
     }
-    json_close(&json);
-    bool sent = pipe_send(program->pipe, buf_str(&out));
-    buf_done(&out);
-    return sent;
 }
 
 /* --- messages of clients ---------------------------------------------------------------------- */
 
+/* The program need not answer it any more. */
+static void cancel(const struct ask *ask, const char *why) {
+    struct buf out;
+    if (!ask->ours || ask->waits) return;
+    buf_init(&out, 2 * KIB);
+    buf_printf(&out, "{\"requestId\":%llu,\"reason\":\"%s\"}", (unsigned long long)ask->ours,
+               why);
+    if (!tell(ask->program, STR("\"notifications/cancelled\""), buf_str(&out), 0))
+        log_debug("an MCP server was not told of a cancellation");
+    buf_done(&out);
+}
+
+/* A program that does not initialize in time is ended, so that the next request starts another
+ * one. */
 static void on_late(void *ctx) {
     struct ask *ask = ctx;
+    struct tool_program *program = ask->program;
+    bool waited = ask->waits;
+    cancel(ask, "it took too long");
     refuse(ask, 504, STR("UPSTREAM_TIMEOUT"), STR("the MCP server did not answer in time"));
+    if (waited && program->state == PROGRAM_GREETING)
+        pipe_fail(program->pipe, "did not answer `initialize` in time");
+}
+
+static void refuse_full(struct ask *ask) {
+    refuse(ask, 503, STR("UNAVAILABLE"), STR("too much is in memory now: bodies_max"));
+}
+
+/* Keep a request until the program is initialized. */
+static void wait(struct ask *ask, struct str line) {
+    ask->waits = true;
+    if (ask->greets) return;
+    if (holding_add(&ask->holding, line.len))
+        ask->line = text_copy(line);
+    else
+        refuse_full(ask);
+}
+
+/* What the program must be initialized with before it gets this request; at == NULL: it is, or
+ * its clients do without. */
+static struct str hello_for(const struct ask *ask, const struct jsonrpc *message) {
+    const struct tool_program *program = ask->program;
+    if (program->state != PROGRAM_COLD) return (struct str){NULL, 0};
+    if (ask->greets) return message->params.raw.len ? message->params.raw : STR("{}");
+    return program->hello.len ? text_str(program->hello) : (struct str){NULL, 0};
+}
+
+static void pass(struct ask *ask, struct str line, struct str hello) {
+    struct tool_program *program = ask->program;
+    struct err e;
+    bool good = hello.at ? greet(program, hello, &e) : pipe_start(program->pipe, &e);
+    if (!good)
+        refuse_down(ask, err_text(&e));
+    else if (program->state == PROGRAM_GREETING)
+        wait(ask, line);
+    else if (!pipe_send(program->pipe, line))
+        refuse_down(ask, STR("the MCP server takes no more"));
 }
 
 static void request(struct ask *ask, const struct jsonrpc *message) {
     struct tool_program *program = ask->program;
-    struct err e;
+    struct buf line;
     ask->id = text_copy(message->id.raw);
     ask->greets = json_is(message->method, STR("initialize"));
-    if (ask->greets && program->greeting.len) {
-        struct buf out;
-        buf_init(&out, 2 * MESSAGE_MAX_BYTES);
-        jsonrpc_write_result(&out, text_str(ask->id), text_str(program->greeting));
-        answer(ask, 200, buf_str(&out));
-        buf_done(&out);
-        return;
-    }
-    if (!pipe_start(program->pipe, &e)) {
-        refuse(ask, 502, STR("UPSTREAM_UNREACHABLE"), err_text(&e));
+    if (ask->greets && program->state == PROGRAM_READY) {
+        answer_greeting(ask);
         return;
     }
     ask->ours = ++program->last_id;
     if (program->options.answer_ms) timer_start(&ask->late, program->options.answer_ms);
-    if (!tell(program, message, ask->ours))
-        refuse(ask, 502, STR("UPSTREAM_UNREACHABLE"), STR("the MCP server takes no more"));
+    buf_init(&line, 2 * MESSAGE_MAX_BYTES);
+    write_line(&line, message->method.raw, message->params.raw, ask->ours);
+    pass(ask, buf_str(&line), hello_for(ask, message));
+    buf_done(&line);
 }
 
-/* The ids in a client's cancellation are not the program's; a client cancels by leaving. */
+/* The ids in a client's cancellation are not the program's; a client cancels by leaving. That the
+ * program is initialized it has heard from us. What concerns a program that has ended does not
+ * concern the next one. */
 static void notify(struct ask *ask, const struct jsonrpc *message) {
     struct tool_program *program = ask->program;
     struct err e;
-    bool initialized = json_is(message->method, STR("notifications/initialized"));
     bool wanted = !json_is(message->method, STR("notifications/cancelled")) &&
-                  !(initialized && program->initialized);
-    program->initialized |= initialized;
-    if (wanted && pipe_start(program->pipe, &e)) (void)tell(program, message, 0);
+                  !json_is(message->method, STR("notifications/initialized"));
+    bool knows = program->state == PROGRAM_READY ||
+                 (program->state == PROGRAM_COLD && !program->hello.len);
+    if (wanted && knows && pipe_start(program->pipe, &e))
+        (void)tell(program, message->method.raw, message->params.raw, 0);
     answer(ask, 202, STR_EMPTY);
 }
 
@@ -226,7 +379,12 @@ static void on_body(struct exchange *exchange, struct lent bytes, void *ctx) {
     struct ask *ask = ctx;
     struct str read = lent_read(bytes);
     exchange_consumed(exchange, read.len);
-    if (ask->answered || buf_append(&ask->body, read)) return;
+    if (ask->answered) return;
+    if (!holding_add(&ask->holding, read.len)) {
+        refuse_full(ask);
+        return;
+    }
+    if (buf_append(&ask->body, read)) return;
     refuse(ask, 413, STR("PAYLOAD_TOO_LARGE"), STR("the message is too large"));
 }
 
@@ -237,30 +395,17 @@ static void on_body_end(struct exchange *exchange, void *ctx) {
     buf_release(&ask->body);
 }
 
-static void cancel(const struct ask *ask) {
-    struct buf params;
-    if (!ask->ours || ask->greets) return;
-    buf_init(&params, 1 * KIB);
-    buf_printf(&params, "{\"requestId\":%llu,\"reason\":\"the client left\"}",
-               (unsigned long long)ask->ours);
-    struct buf out;
-    buf_init(&out, 2 * KIB);
-    jsonrpc_write_notification(&out, "notifications/cancelled", buf_str(&params));
-    bool sent = pipe_send(ask->program->pipe, buf_str(&out));
-    if (!sent) log_debug("an MCP server was not told that its client left");
-    buf_done(&out);
-    buf_done(&params);
-}
-
 static void on_closed(struct exchange *exchange, enum exchange_close how, void *ctx) {
     struct ask *ask = ctx;
     (void)exchange;
     (void)how;
     ask->exchange = NULL;
-    cancel(ask);
+    cancel(ask, "the client left");
     timer_stop(&ask->late);
     list_remove(&ask->link);
     text_done(&ask->id);
+    text_done(&ask->line);
+    holding_end(&ask->holding);
     buf_done(&ask->body);
     free(ask);
 }
@@ -270,6 +415,7 @@ void program_ask(struct tool_program *program, struct exchange *exchange) {
     struct ask *ask = MEM_NEW(struct ask);
     ask->program = program;
     ask->exchange = exchange;
+    ask->holding.held = program->options.held;
     buf_init(&ask->body, MESSAGE_MAX_BYTES);
     timer_init(&ask->late, program->options.loop, on_late, ask);
     list_append(&program->asks, &ask->link);
@@ -296,6 +442,8 @@ struct tool_program *program_new(const struct tool_program_options *options) {
 void program_free(struct tool_program *program) {
     if (!program) return;
     pipe_free(program->pipe);
+    text_done(&program->hello);
+    text_done(&program->trying);
     text_done(&program->greeting);
     free(program);
 }

@@ -2,8 +2,9 @@
  *
  * Clients POST JSON-RPC messages; the program reads and writes lines. Several clients share one
  * program, so each request gets a number of ours on its way in, and its own id back on its way
- * out. The program is greeted once: a later `initialize` gets the first one's result. What the
- * program asks its client is refused, except `ping`, and what it notifies is dropped, because no
+ * out. The program is initialized once, and a later `initialize` gets the first one's result. A
+ * program that has ended is started and initialized again before it gets the next request, because
+ * its clients do not know that it is another one. What the program asks its client is refused, except `ping`, and what it notifies is dropped, because no
  * client keeps a stream open. A client that leaves cancels its request.
  *
  * Memory   owns the program and the requests that wait for it.
@@ -15,6 +16,17 @@
 
 #include "loop/loop.h"
 #include "server/exchange.h"
+#include "sidecar/held.h"
+
+enum program_state {
+    PROGRAM_COLD,     /* it does not run, or its clients have not sent `initialize` */
+    PROGRAM_GREETING, /* it has `initialize`; requests wait */
+    PROGRAM_READY,
+    PROGRAM_STATE_COUNT,
+};
+
+struct str program_state_name(enum program_state state);
+bool program_may_become(enum program_state state, enum program_state next);
 
 struct tool_program;
 
@@ -24,6 +36,7 @@ struct tool_program_options {
     const char *const *args;        /* the program and its arguments; ends with NULL */
     const char *const *environment; /* "NAME=value"; ends with NULL */
     uint64_t answer_ms;             /* for one request; 0: no limit */
+    struct held *held;              /* borrowed */
 };
 
 /* The texts of the options are borrowed. */

@@ -138,14 +138,18 @@ static void put_framing(int64_t body, struct buf *out) {
         buf_printf(out, "Content-Length: %lld\r\n", (long long)body);
 }
 
-static void put_target(const struct proxy_request *request, struct str base, struct buf *out) {
+/* The server's path and query come before the request's. */
+static void put_target(const struct proxy_request *request, const struct forward_server *server,
+                       struct buf *out) {
     struct str query = exchange_query(request->exchange), path = request->path;
+    struct str base = server->path;
     while (str_ends(base, STR("/"))) base = str_head(base, base.len - 1);
     buf_append(out, base);
     if (!path.len && !base.len) path = STR("/");
     buf_append(out, path);
+    buf_append(out, server->query);
     if (!query.at) return;
-    buf_append_byte(out, '?');
+    buf_append_byte(out, server->query.len ? '&' : '?');
     buf_append(out, query);
 }
 
@@ -156,7 +160,7 @@ bool proxy_write_request(const struct proxy_request *request, struct buf *out, s
     if (!forward_server_of(request->base_url, &server, e)) return false;
     buf_append(out, exchange_method(exchange));
     buf_append_byte(out, ' ');
-    put_target(request, server.path, out);
+    put_target(request, &server, out);
     buf_append(out, STR(" HTTP/1.1\r\n"));
     put(out, STR("Host"), host.len && request->keeps_authorization ? host : server.authority);
     put_fields(request, out);

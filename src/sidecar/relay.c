@@ -67,6 +67,7 @@ static void relay_free(struct relay *relay) {
     text_wipe(&relay->head);
     proxy_response_done(&relay->response);
     spent_done(&relay->found);
+    holding_end(&relay->holding);
     if (relay->has_events) events_done(&relay->events);
     free(relay);
 }
@@ -119,6 +120,19 @@ void relay_refuse(struct relay *relay, int status, struct str code, struct str m
                                   .message = message,
                                   .trace_id = trace_id(&relay->trace)},
                 keep_key);
+}
+
+bool relay_hold(struct relay *relay, size_t bytes, bool keep_key) {
+    if (holding_add(&relay->holding, bytes)) return true;
+    relay->sidecar->counts.full++;
+    end_refused(relay,
+                &(struct refusal){.status = 503,
+                                  .code = STR("UNAVAILABLE"),
+                                  .message = STR("too much is in memory now: bodies_max"),
+                                  .trace_id = trace_id(&relay->trace),
+                                  .retry_after_s = 1},
+                keep_key);
+    return false;
 }
 
 /* A run whose answer was blocked may have had an effect. */
@@ -211,17 +225,19 @@ static bool read_key(struct relay *relay, struct err *e) {
     return true;
 }
 
-/* What makes it the same request: where it goes and what it says. */
-static void note_request(struct relay *relay) {
+/* What makes it the same request: where it goes and what it says. False: it was refused. */
+static bool note_request(struct relay *relay) {
     struct buf request;
     struct str path = exchange_path(relay->exchange);
-    if (!relay->key.len) return;
+    if (!relay->key.len) return true;
+    if (!relay_hold(relay, relay->body.len, false)) return false;
     buf_init(&request, relay->body.len + path.len + 1);
     buf_append(&request, path);
     buf_append_byte(&request, '\n');
     buf_append(&request, buf_str(&relay->body));
     relay->request = text_copy(buf_str(&request));
     buf_done(&request);
+    return true;
 }
 
 /* --- the request ------------------------------------------------------------------------------ */
@@ -269,6 +285,7 @@ static bool pass_rules(struct relay *relay) {
         relay->body = passed;
         passed = old;
     }
+    size_t more = changed && relay->body.len > passed.len ? relay->body.len - passed.len : 0;
     buf_done(&passed);
     if (!good) {
         relay_block(relay, &result, RELAY_REQUEST);
@@ -277,7 +294,7 @@ static bool pass_rules(struct relay *relay) {
     if (changed && !fits)
         relay_refuse(relay, 413, STR("PAYLOAD_TOO_LARGE"),
                      STR("the request is too large once its personal data is replaced"), false);
-    return !changed || fits;
+    return (!changed || fits) && relay_hold(relay, more, false);
 }
 
 static bool write_head(struct relay *relay, int64_t length, struct err *e) {
@@ -304,14 +321,17 @@ static bool write_head(struct relay *relay, int64_t length, struct err *e) {
 static bool prepare(struct relay *relay, int64_t length) {
     struct err e;
     if (write_head(relay, length, &e)) return true;
-    relay_refuse(relay, 431, STR("HEADERS_TOO_LARGE"), err_text(&e), false);
+    if (e.code == ERR_TOO_LARGE)
+        relay_refuse(relay, 431, STR("HEADERS_TOO_LARGE"), err_text(&e), false);
+    else
+        relay_refuse(relay, 502, STR("UPSTREAM_UNREACHABLE"), err_text(&e), false);
     return false;
 }
 
 /* The body of a collected request is complete. */
 static void begin_whole(struct relay *relay) {
-    note_request(relay);
-    if (pass_rules(relay) && prepare(relay, (int64_t)relay->body.len)) claim(relay);
+    if (note_request(relay) && pass_rules(relay) && prepare(relay, (int64_t)relay->body.len))
+        claim(relay);
 }
 
 /* The body of another one begins, or there is none. */
@@ -339,7 +359,7 @@ static void pass_body(struct relay *relay, struct str bytes) {
 
 static void collect(struct relay *relay, struct str bytes) {
     exchange_consumed(relay->exchange, bytes.len);
-    if (buf_append(&relay->body, bytes)) return;
+    if (!relay_hold(relay, bytes.len, false) || buf_append(&relay->body, bytes)) return;
     relay_refuse(relay, 413, STR("PAYLOAD_TOO_LARGE"), STR("the request is too large"), false);
 }
 
@@ -468,6 +488,7 @@ void relay_start(struct sidecar *sidecar, struct exchange *exchange,
     buf_init(&relay->answer, sidecar->options->answer_max_bytes);
     proxy_response_init(&relay->response);
     spent_init(&relay->found);
+    relay->holding.held = &sidecar->held;
     timer_init(&relay->slow, sidecar->loop, on_slow, relay);
     timer_init(&relay->heartbeat, sidecar->loop, relay_beat, relay);
     replay_waiter_init(&relay->waiter);

@@ -78,6 +78,7 @@ struct relay {
     struct text request; /* what makes it the same request, while it waits */
     struct replay *run;  /* NULL: its key is not claimed by it */
     struct replay_waiter waiter;
+    struct holding holding; /* the bodies here */
     struct text head; /* of the request to the agent, written while the exchange is there */
 
     /* the answer */
@@ -108,6 +109,10 @@ void relay_move(struct relay *relay, enum relay_state next);
 /* Answer with a failure and end. keep_key: a retry must not run again. */
 void relay_refuse(struct relay *relay, int status, struct str code, struct str message,
                   bool keep_key);
+
+/* Note that so many more bytes of a body are kept. False: there is no room, and it was
+ * refused. */
+MUST_CHECK bool relay_hold(struct relay *relay, size_t bytes, bool keep_key);
 
 /* The same with what a guardrail found in the request, or in the answer of a run. */
 enum relay_text { RELAY_REQUEST, RELAY_ANSWER };

@@ -336,7 +336,7 @@ static void on_body(struct str bytes, void *ctx) {
     switch (relay->state) {
     case RELAY_EVENTS: take_events(relay, bytes); return;
     case RELAY_COLLECTING:
-        if (!buf_append(&relay->answer, bytes))
+        if (relay_hold(relay, bytes.len, true) && !buf_append(&relay->answer, bytes))
             fail_nonsense(relay, "the agent's answer is too large");
         return;
     case RELAY_PASSING:

@@ -65,6 +65,8 @@ static void write_counts(const struct sidecar *sidecar, struct json_writer *json
     json_member_u64(json, "replayed", counts->replayed);
     json_member_u64(json, "agent_unreachable", counts->unreachable);
     json_member_u64(json, "agent_late", counts->late);
+    json_member_u64(json, "bodies_full", counts->full);
+    json_member_u64(json, "bodies_bytes", sidecar->held.bytes);
     if (sidecar->deliveries) {
         struct delivery_counts events = deliveries_counts(sidecar->deliveries);
         json_member_u64(json, "events_waiting", events.waiting);
@@ -90,7 +92,7 @@ void sidecar_write_health(const struct sidecar *sidecar, bool counts, struct buf
     json_member_str(&json, "agent_version", options->agent_version);
     json_member_str(&json, "agent_url", options->agent_url);
     write_rules(sidecar, &json);
-    json_member_bool(&json, "otel_enabled", options->otlp_endpoint.len > 0);
+    json_member_bool(&json, "otel_enabled", false); /* none are sent */
     json_member_bool(&json, "cost_enabled", options->api_url.len > 0);
     write_names(options, &json);
     if (counts) write_counts(sidecar, &json);
@@ -126,12 +128,15 @@ static bool make_rules(struct sidecar *sidecar, struct err *e) {
     return true;
 }
 
-static bool is_our_token(const char *entry) {
-    static const char *const names[] = {"AGENT_AUTH_TOKEN=", "AGENTBREEDER_API_TOKEN="};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (str_starts(str_from(entry), str_from(names[i]))) return true;
+/* Our tokens, and what may hold one: the arguments of other MCP servers, headers of telemetry. */
+static bool is_ours(const char *entry) {
+    static const char *const prefixes[] = {"AGENT_AUTH_TOKEN=", "AGENTBREEDER_",
+                                           "WEIR_SIDECAR_"};
+    struct str value, name = str_split(str_from(entry), '=', &value);
+    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
+        if (str_starts(str_from(entry), str_from(prefixes[i]))) return true;
     }
-    return false;
+    return str_starts(name, STR("OTEL_")) && str_ends(name, STR("_HEADERS"));
 }
 
 static void make_environment(struct process *process) {
@@ -140,7 +145,7 @@ static void make_environment(struct process *process) {
     while (from[count]) count++;
     process->environment = mem_zero(count + 1, sizeof(*process->environment));
     for (size_t i = 0; i < count; i++) {
-        if (!is_our_token(from[i])) process->environment[kept++] = from[i];
+        if (!is_ours(from[i])) process->environment[kept++] = from[i];
     }
 }
 
@@ -157,6 +162,7 @@ static void make_programs(struct process *process) {
                                                        .name = tools->name,
                                                        .args = tools->args,
                                                        .environment = process->environment,
+                                                       .held = &sidecar->held,
                                                        .answer_ms = options->first_byte_ms});
     }
 }
@@ -175,6 +181,7 @@ static bool make_deliveries(struct sidecar *sidecar, struct err *e) {
 static void make_parts(struct process *process) {
     struct sidecar *sidecar = &process->sidecar;
     const struct sidecar_options *options = sidecar->options;
+    sidecar->held.max_bytes = options->bodies_max_bytes;
     sidecar->prices = price_book_new(options->prices, options->price_count);
     sidecar->accounts = accounts_new(sidecar->prices);
     sidecar->by_token = rate_new(options->rate_token);
@@ -328,6 +335,8 @@ bool sidecar_run(const struct sidecar_run *run, struct err *e) {
     sidecar->server = server_new(&sidecar->loop, 1);
     list_init(&sidecar->relays);
     bool good = start(&process, e);
+    if (sidecar->options->otlp_endpoint.len)
+        log_warning("otlp_endpoint is set, but the sidecar sends no spans");
     if (good) {
         make_parts(&process);
         watch_signals(&process);

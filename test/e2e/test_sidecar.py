@@ -5,7 +5,6 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import threading
 import time
 
@@ -163,6 +162,7 @@ def test_another_version_of_the_contract_is_400(plain, agent):
         ({}, {"guardrails": [{"name": "x", "type": "regex", "pattern": "("}]}, "guardrail 'x'"),
         ({}, {"rate_token": "many"}, "10/s"),
         ({"AGENTBREEDER_SIDECAR_AGENT_URL": "nowhere"}, {}, "agent_url"),
+        ({}, {"mcp_servers": {"a": {"transport": "http", "url": "nowhere"}}}, "'nowhere' is no URL"),
     ],
 )
 def test_wrong_settings_end_it_with_1_and_say_why(tmp_path, env, settings, said):
@@ -181,6 +181,12 @@ def test_it_can_be_disabled(tmp_path, word):
 def test_settings_it_does_not_know_are_ignored_with_a_warning(tmp_path, agent):
     with running(tmp_path, agent, {"gaurdrails": [], "mcp_servers": {}}) as sidecar:
         sidecar.said("'gaurdrails' is no setting")
+
+
+def test_health_does_not_claim_spans_that_are_not_sent(tmp_path, agent):
+    with running(tmp_path, agent, {"otlp_endpoint": "http://127.0.0.1:9"}) as sidecar, sidecar.http() as http:
+        assert http.get("/health").json()["otel_enabled"] is False
+        sidecar.said("sends no spans")
 
 
 # --- what passes --------------------------------------------------------------------------------
@@ -811,6 +817,36 @@ def test_a_silent_stream_has_heartbeats(plain, agent):
         assert http.post("/stream", json={"input": "x"}).text.count(": \n\n") >= 1
 
 
+def test_bodies_in_flight_are_bounded_together(tmp_path, agent):
+    go = threading.Event()
+    large = {"input": "x" * 40000}
+
+    def way(link):
+        if link.asked.json["input"] == "answer":
+            link.answer({"output": "x" * 70000})
+            return
+        assert go.wait(PATIENCE)
+        link.answer({"output": "done"})
+
+    agent.way = way
+    with running(tmp_path, agent, {"bodies_max": "64KiB"}) as sidecar, sidecar.http() as http:
+        first = []
+        thread = threading.Thread(target=lambda: first.append(http.post("/invoke", json=large)))
+        thread.start()
+        eventually(lambda: agent.asked)
+        refused = http.post("/invoke", json=large)
+        assert refused.status_code == 503 and refused.headers["retry-after"] == "1"
+        assert len(agent.asked) == 1
+        go.set()
+        thread.join(PATIENCE)
+        assert first[0].json()["output"] == "done"
+        assert http.post("/invoke", json=large).status_code == 200
+        assert http.post("/invoke", json={"input": "answer"}).status_code == 503
+        counts = sidecar.counts()
+        assert counts["bodies_full"] == 2
+        eventually(lambda: sidecar.counts()["bodies_bytes"] == 0)
+
+
 # --- rates and repeats --------------------------------------------------------------------------
 
 
@@ -825,6 +861,17 @@ def test_too_many_requests_are_429_and_say_when(tmp_path, agent):
             assert statuses[-1].json()["error"]["code"] == "RATE_LIMITED"
             assert http.get("/health").status_code == 200
         assert len(agent.asked) == 3 * (number + 1)
+
+
+def test_each_address_has_a_rate_of_its_own_whatever_its_ports(tmp_path, agent):
+    with running(tmp_path, agent, {"rate_address": "2/h"}) as sidecar:
+        for address in ("127.0.0.1", "127.0.0.2"):
+            found = []
+            for _ in range(3):
+                transport = httpx.HTTPTransport(local_address=address, verify=harness.NO_TLS)
+                with sidecar.http(transport=transport) as http:
+                    found.append(http.post("/invoke", json={"input": "x"}).status_code)
+            assert found == [200, 200, 429]
 
 
 def test_a_request_with_a_key_runs_once(usual, agent):
@@ -915,13 +962,14 @@ def test_help_says_every_setting():
 
 
 def test_the_file_can_be_named_as_the_published_sidecar_does(tmp_path, agent):
-    sidecar = Sidecar(tmp_path, agent.url)
+    sidecar = Sidecar(tmp_path, agent.url, {"guardrails": [{"name": "of-the-file", "type": "keyword", "pattern": "x"}]})
     command = sidecar.command()
     command[command.index("-c")] = "-config"
     sidecar.command = lambda: command
     sidecar.start()
+    with sidecar.http() as http:
+        assert "of-the-file" in http.get("/health").json()["guardrails"]
     sidecar.stop()
-    assert sys.platform  # it started, and ended
 
 
 def test_the_page_says_every_setting_and_its_default():

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 
+import httpx
 import pytest
 from raw_agent import Agent, event
 from sidecar import Sidecar
@@ -241,26 +242,31 @@ def test_an_mcp_server_over_http_is_passed_through_as_it_is(tmp_path):
 
     with Agent() as server:
         server.way = way
-        servers = {"files": {"transport": "streamable_http", "url": f"{server.url}/mcp"}}
+        servers = {"files": {"transport": "streamable_http", "url": f"{server.url}/mcp?key=k%20"}}
         env = {"AGENTBREEDER_SIDECAR_MCP_SERVERS": json.dumps(servers)}
         with running(tmp_path, env=env) as sidecar, sidecar.helper("mcp") as helper:
             headers = {"mcp-session-id": "s1", "authorization": "Bearer for-us", "accept": "application/json, text/event-stream"}
             answer = helper.post("/mcp/files", json={"jsonrpc": "2.0", "id": 1, "method": "x"}, headers=headers)
             assert answer.headers["content-type"] == "text/event-stream"
             assert answer.text == event({"jsonrpc": "2.0", "id": 1, "result": {}})
-            assert server.last.target == "/mcp" and server.last.header("mcp-session-id") == "s1"
+            assert server.last.target == "/mcp?key=k%20" and server.last.header("mcp-session-id") == "s1"
             assert server.last.header("authorization") is None
             assert server.last.header("host") == f"127.0.0.1:{server.port}"
             gone = helper.delete("/mcp/files?x=1")
             assert gone.status_code == 404 and gone.headers["mcp-session-id"] == "s2"
-            assert server.last.target == "/mcp?x=1"
+            assert server.last.target == "/mcp?key=k%20&x=1"
+
+
+OUR_VARIABLES = ("AGENTBREEDER_API_TOKEN", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "WEIR_SIDECAR_TEAM")
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     folder = tmp_path_factory.mktemp("program")
     server = {"transport": "stdio", "command": sys.executable, "args": [str(HERE / "mcp_server.py"), str(folder), "silent"]}
-    env = {"AGENTBREEDER_API_TOKEN": "secret"}
+    env = {name: "secret" for name in OUR_VARIABLES} | {"PASSED_ON": "yes"}
+    env["AGENTBREEDER_SIDECAR_MCP_SERVERS"] = json.dumps({"other": {"transport": "http", "url": "http://h/?key=secret"}})
+    env["OTEL_EXPORTER_OTLP_HEADERS"] = "authorization=secret"
     with running(folder, {"mcp_servers": {"tools": server}, "first_byte": "1s"}, env) as sidecar:
         yield sidecar
 
@@ -299,15 +305,70 @@ def test_a_program_is_an_mcp_server_for_many_clients(program):
     assert heard.count('"initialize"') == 1
 
 
-def test_a_program_that_ends_is_502_and_comes_back(program):
-    rpc(program, "initialize", HELLO)
-    assert rpc(program, "tools/call", {"name": "crash", "arguments": {"text": "x"}}).status_code == 502
-    eventually(lambda: rpc(program, "initialize", HELLO).status_code == 200)
+def heard(program):
+    return [json.loads(line) for line in (program.folder / "heard").read_text().splitlines()]
 
 
-def test_a_program_that_hangs_is_504_and_a_client_that_leaves_cancels(program):
+def call(program, tool, text="x", **more):
+    return rpc(program, "tools/call", {"name": tool, "arguments": {"text": text}}, **more)
+
+
+def test_a_program_gets_none_of_our_secrets(program):
     eventually(lambda: rpc(program, "initialize", HELLO).status_code == 200)
-    assert rpc(program, "tools/call", {"name": "hang", "arguments": {"text": "x"}}).status_code == 504
+    pid = (program.folder / "pids").read_text().split()[-1]
+    environment = pathlib.Path(f"/proc/{pid}/environ").read_text()
+    assert "PASSED_ON=yes" in environment and "PATH=" in environment
+    assert "secret" not in environment and "side-token" not in environment
+
+
+def test_a_program_that_ends_is_502_and_is_initialized_again_before_the_next_call(program):
+    eventually(lambda: rpc(program, "initialize", HELLO).status_code == 200)
+    assert call(program, "crash").status_code == 502
+    before = len(heard(program))
+    eventually(lambda: call(program, "say", "again").status_code == 200)
+    hello, told, asked = heard(program)[before : before + 3]
+    assert (hello["method"], hello["params"]) == ("initialize", HELLO)
+    assert told["method"] == "notifications/initialized"
+    assert asked["method"] == "tools/call"
+    again = rpc(program, "initialize", HELLO).json()  # its client need not know
+    assert again["result"]["serverInfo"] and len(heard(program)) == before + 3
+
+
+def test_many_clients_wait_for_one_program_that_is_initialized(program):
+    eventually(lambda: rpc(program, "initialize", HELLO).status_code == 200)
+    assert call(program, "crash").status_code == 502
+    before, found = len(heard(program)), []
+
+    def ask():
+        eventually(lambda: call(program, "say", "many").status_code == 200)
+        found.append(1)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    methods = [message["method"] for message in heard(program)[before:]]
+    assert len(found) == 8 and methods == ["initialize", "notifications/initialized"] + ["tools/call"] * 8
+
+
+def cancelled(program, why):
+    return [m for m in heard(program) if m["method"] == "notifications/cancelled" and m["params"]["reason"] == why]
+
+
+def test_a_program_that_hangs_is_504_and_is_told(program):
+    eventually(lambda: rpc(program, "initialize", HELLO).status_code == 200)
+    assert call(program, "hang").status_code == 504
+    eventually(lambda: len(cancelled(program, "it took too long")) == 1)
+
+
+def test_a_client_that_leaves_cancels_its_call(program):
+    eventually(lambda: rpc(program, "initialize", HELLO).status_code == 200)
+    with pytest.raises(httpx.ReadTimeout):
+        call(program, "hang", "left", timeout=0.2)
+    eventually(lambda: len(cancelled(program, "the client left")) == 1)
+    asked = next(m for m in heard(program) if m.get("params", {}).get("arguments") == {"text": "left"})
+    assert cancelled(program, "the client left")[0]["params"]["requestId"] == asked["id"]
 
 
 @pytest.mark.parametrize("body, code", [(b"{", -32700), (b"[1]", -32600), (b'{"jsonrpc":"2.0"}', -32600)])

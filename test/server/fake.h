@@ -76,7 +76,8 @@ static inline void fake_open(struct fake *fake, exchange_start_fn *on_request, v
                                                  .transport = &fake->transport,
                                                  .listener = &fake->listener,
                                                  .peer = STR("127.0.0.1:1"),
-                                                 .peer_is_loopback = true});
+                                                 .peer_is_loopback = true,
+                                                 .owner = {4, {127, 0, 0, 1}}});
 }
 
 static inline void fake_shut(struct fake *fake) {

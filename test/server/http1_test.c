@@ -217,6 +217,7 @@ static void the_parts_of_a_request_can_be_read(void **state) {
     assert_int_equal(exchange_content_length(exchange), 3);
     assert_int_equal(exchange_http(exchange), EXCHANGE_HTTP_1_1);
     assert_true(str_equal(exchange_peer(exchange), STR("127.0.0.1:1")));
+    assert_true(str_equal(exchange_peer_owner(exchange), STR("\177\0\0\1")));
     assert_true(exchange_peer_is_loopback(exchange));
     size_t count;
     const struct field *fields = exchange_fields(exchange, &count);
