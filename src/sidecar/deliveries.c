@@ -411,6 +411,7 @@ static void on_again(void *ctx) {
 /* --- life ------------------------------------------------------------------------------------- */
 
 static void forget_sent(struct deliveries *deliveries, struct str id) {
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left the list */
     LIST_EACH(&deliveries->kept, link) {
         struct delivery *delivery = CONTAINER_OF(link, struct delivery, link);
         if (!str_equal(text_str(delivery->id), id)) continue;
