@@ -9,6 +9,9 @@ export interface Turn {
   /** What the caller sent along; {} where there is none. */
   readonly config: Record<string, unknown>;
   readonly metadata: Record<string, unknown>;
+  /** The caller's W3C trace context, where it has one. */
+  readonly traceparent?: string;
+  readonly tracestate?: string;
   readonly agent: string;
   readonly model: string;
   readonly session: string;

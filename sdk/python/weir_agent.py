@@ -32,7 +32,7 @@ class ToolError(Exception):
 
 class Turn:
     """What is asked (input, messages, instructions, tools, agent, session, user, workspace, model,
-    and the caller's config and metadata), and the ways to answer."""
+    the caller's config and metadata, and its traceparent and tracestate), and the ways to answer."""
 
     def __init__(self, wire, line):
         self._wire, self._id, self._recorded, self._calls = wire, line["turn"], line["calls"], 0
@@ -40,6 +40,7 @@ class Turn:
         self.instructions, self.agent, self.model = line["instructions"], line["agent"], line["model"]
         self.session, self.user, self.workspace = line["session"], line["user"], line["workspace"]
         self.config, self.metadata = line.get("config", {}), line.get("metadata", {})
+        self.traceparent, self.tracestate = line.get("traceparent", ""), line.get("tracestate", "")
 
     def say(self, text):
         """A piece of the answer."""

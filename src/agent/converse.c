@@ -55,6 +55,7 @@ static void write_question(struct provider_call *call) {
         .system = request->system,
         .workspace = or_else(request->workspace, "default"),
         .user = or_else(request->user, "anonymous"),
+        .trace = request->trace,
     };
 }
 

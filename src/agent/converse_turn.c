@@ -68,6 +68,11 @@ static void converse_turn_move(struct converse_turn *turn, enum converse_turn_st
 
 /* --- who asks about what ------------------------------------------------------------------ */
 
+/* Whether its stream serves no other turn. */
+static bool is_alone(const struct converse_turn *turn) {
+    return turn->target->per_turn || turn->question->trace;
+}
+
 /* A stream serves one conversation of one user. Ids contain no line break. */
 static void append_stream_name(const struct converse_turn *turn, struct buf *out) {
     const struct converse_question *question = turn->question;
@@ -118,7 +123,7 @@ static void leave_stream(struct converse_turn *turn) {
     const struct converse_target *target = turn->target;
     struct grpc_call *stream = turn->stream;
     turn->stream = NULL;
-    if (target->per_turn) {
+    if (is_alone(turn)) {
         grpc_keep_end(target->http, turn->loop, stream);
         return;
     }
@@ -238,19 +243,33 @@ static bool sign(const struct converse_turn *turn, struct buf *out, struct err *
                       clock_unix_ms() / 1000, out, e);
 }
 
+#define METADATA_MAX 3
+
 static bool open_stream(struct converse_turn *turn, struct err *e) {
     const struct converse_target *target = turn->target;
+    const struct trace_context *trace = turn->question->trace;
     char room[4 * 1024];
     struct buf token = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     bool has_token = target->keys != NULL;
     if (has_token && !sign(turn, &token, e)) return false;
-    const struct grpc_metadata authorization = {STR("authorization"), buf_str(&token)};
+    char parent[TRACE_PARENT_BYTES + 1];
+    struct grpc_metadata metadata[METADATA_MAX];
+    size_t count = 0;
+    if (has_token)
+        metadata[count++] = (struct grpc_metadata){STR("authorization"), buf_str(&token)};
+    if (trace) {
+        trace_context_write(trace, parent);
+        metadata[count++] = (struct grpc_metadata){STR("traceparent"), str_from(parent)};
+    }
+    if (trace && trace->state_len)
+        metadata[count++] =
+            (struct grpc_metadata){STR("tracestate"), trace_context_state(trace)};
     const struct grpc_call_request request = {.host = target->host,
                                               .port = target->port,
                                               .secure = target->secure,
                                               .path = STR(METHOD),
-                                              .metadata = &authorization,
-                                              .metadata_count = has_token ? 1 : 0};
+                                              .metadata = metadata,
+                                              .metadata_count = count};
     bool opened =
         grpc_call_start(target->http, turn->loop, &request, &call_sink, turn, &turn->stream, e);
     explicit_bzero(room, sizeof(room));
@@ -275,14 +294,14 @@ static bool send_request(struct converse_turn *turn, struct err *e) {
     bool sent = append_request(turn->question, &message, e) &&
                 grpc_call_send(turn->stream, buf_str(&message), e);
     buf_done(&message);
-    if (sent && turn->target->per_turn) grpc_call_finish(turn->stream);
+    if (sent && is_alone(turn)) grpc_call_finish(turn->stream);
     return sent;
 }
 
 static void converse_turn_ask(void *ctx) {
     struct converse_turn *turn = ctx;
     struct err why;
-    turn->stream = take_kept(turn);
+    turn->stream = is_alone(turn) ? NULL : take_kept(turn);
     turn->kept = turn->stream != NULL;
     timer_start(&turn->timer, turn->target->stall_ms);
     if ((!turn->stream && !open_stream(turn, &why)) || !send_request(turn, &why)) {

@@ -5,7 +5,8 @@
  * One stream serves a conversation over many turns and is kept open between them
  * (client/grpc_keep.h), or each turn has a stream of its own. All streams of a loop to one
  * runtime share a connection. Each stream opens with a token that is signed for it. Turns of one
- * conversation that run at once have a stream each.
+ * conversation that run at once have a stream each. A turn of a trace has its own stream: the
+ * trace is metadata of the stream.
  *
  * A request is sent again only if the runtime provably never saw it: it could not be reached,
  * or refused the stream. What was written to a stream may have run.
@@ -21,6 +22,7 @@
 #include "agent/converse_event.h"
 #include "client/http.h"
 #include "wire/token.h"
+#include "wire/trace_context.h"
 
 struct converse_turn;
 
@@ -38,6 +40,9 @@ struct converse_target {
 
 struct converse_question {
     struct str session, message, agent, system, workspace, user;
+    const struct trace_context
+        *trace; /* goes with the stream, which then serves one turn; NULL:
+                                          there is none */
 };
 
 struct converse_failure {

@@ -119,6 +119,13 @@ static bool close_line(struct json_writer *json, struct buf *out) {
     return buf_append_byte(out, '\n');
 }
 
+static void write_trace(struct json_writer *json, const struct trace_context *trace) {
+    char parent[TRACE_PARENT_BYTES + 1];
+    trace_context_write(trace, parent);
+    json_member_str(json, "traceparent", str_from(parent));
+    if (trace->state_len) json_member_str(json, "tracestate", trace_context_state(trace));
+}
+
 bool process_turn_append(const struct provider_request *request, struct str turn,
                          struct buf *out) {
     struct json_writer json = open_line(out, "turn", turn);
@@ -127,6 +134,7 @@ bool process_turn_append(const struct provider_request *request, struct str turn
     json_member_str(&json, "workspace", request->workspace);
     json_member_str(&json, "user", request->user);
     json_member_str(&json, "session", request->session);
+    if (request->trace) write_trace(&json, request->trace);
     json_member_str(&json, "model", request->model);
     json_member_str(&json, "instructions", request->system);
     json_member_str(&json, "input",

@@ -1,7 +1,10 @@
 #include "contract/http_turn.h"
 
 #include "contract/http_key.h"
+#include "server/exchange_trace.h"
 #include "session/directory.h"
+
+#include <stdlib.h>
 
 #define ARENA_MAX_BYTES (32 * MIB)
 #define UNTIL_UNREAD_MS 1 /* so that a run ends soon after its last reader leaves */
@@ -32,6 +35,7 @@ void http_turn_init(struct http_turn *turn, const struct http_turn_kind *kind,
                                .mode = mode,
                                .wire = wire,
                                .leaving = site->rules.on_disconnect,
+                               .trace = exchange_trace(route_exchange(call)),
                                .arena = arena_new(ARENA_MAX_BYTES)};
     list_init(&turn->link);
 }
@@ -43,6 +47,7 @@ void http_turn_done(struct http_turn *turn) {
     follow_free(turn->follow);
     stream_free(turn->stream);
     arena_free(turn->arena);
+    free(turn->trace);
     run_unref(turn->run);
 }
 
@@ -264,6 +269,7 @@ void http_turn_start(struct http_turn *turn, struct run_request *asked, uint64_t
     asked->key = turn->key;
     asked->print = turn->print;
     asked->key_mark = mark;
+    asked->trace = turn->trace;
     if (run_start(turn->site->host, asked, &turn->run, &e)) {
         http_turn_follow(turn, run_journal(turn->run), 0);
     } else if (e.code == ERR_ALREADY_EXISTS) {

@@ -80,7 +80,8 @@ struct http_turn {
     bool gone;         /* the peer has left; nothing more is sent */
     /* Valid until it is established. Of the key, the length stays valid. */
     struct arena *arena;
-    struct str workspace, user; /* of the key */
+    struct str workspace, user;  /* of the key */
+    struct trace_context *trace; /* of the request; NULL: it has none */
     struct str key, print;
     /* Pending. */
     struct idempotency_lookup *lookup;

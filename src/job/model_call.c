@@ -326,6 +326,15 @@ static bool copy_options(struct arena *arena, const struct provider_request *fro
     return arena_str(arena, from->options->effort, &options->effort);
 }
 
+static bool copy_trace(struct arena *arena, const struct provider_request *from,
+                       struct provider_request *to) {
+    if (!from->trace) return true;
+    struct trace_context *trace = ARENA_NEW(arena, struct trace_context);
+    if (trace) *trace = *from->trace;
+    to->trace = trace;
+    return trace != NULL;
+}
+
 static bool copy_request(struct model_call *call, const struct provider_request *from) {
     struct provider_request *to = &call->request;
     struct arena *arena = call->arena;
@@ -334,7 +343,8 @@ static bool copy_request(struct model_call *call, const struct provider_request 
            arena_str(arena, from->model, &to->model) &&
            arena_str(arena, from->system, &to->system) &&
            arena_str(arena, from->schema, &to->schema) && copy_messages(arena, from, to) &&
-           copy_tools(arena, from, to) && copy_options(arena, from, to);
+           copy_tools(arena, from, to) && copy_options(arena, from, to) &&
+           copy_trace(arena, from, to);
 }
 
 static size_t prompt_bytes(const struct provider_request *request) {

@@ -40,6 +40,22 @@ static void write_identity(struct json_writer *w, enum mcp_elicitation elicitati
     json_close(w);
 }
 
+static void copy_member(struct json key, struct json value, struct buf *out) {
+    buf_append(out, key.raw);
+    buf_append_byte(out, ':');
+    buf_append(out, value.raw);
+}
+
+/* What the call itself says there, such as its trace. */
+static void copy_meta(struct json meta, struct buf *out) {
+    struct json key, value;
+    struct json_reader members = json_enter(meta);
+    while (meta.kind == JSON_OBJECT && json_next_member(&members, &key, &value)) {
+        buf_append_byte(out, ',');
+        copy_member(key, value, out);
+    }
+}
+
 /* The members are copied unchanged after `_meta`. */
 void mcp_write_params(enum mcp_generation generation, enum mcp_elicitation elicitation,
                       struct str params, uint64_t token, struct buf *out) {
@@ -55,12 +71,12 @@ void mcp_write_params(enum mcp_generation generation, enum mcp_elicitation elici
     json_member_object(&w, "_meta");
     if (stateless) write_identity(&w, elicitation);
     if (token) json_member_u64(&w, "progressToken", token);
+    copy_meta(json_find(json_of(params), STR("_meta")), out);
     json_close(&w);
     while (json_next_member(&members, &key, &value)) {
+        if (json_is(key, STR("_meta"))) continue;
         buf_append_byte(out, ',');
-        buf_append(out, key.raw);
-        buf_append_byte(out, ':');
-        buf_append(out, value.raw);
+        copy_member(key, value, out);
     }
     buf_append_byte(out, '}');
 }

@@ -31,7 +31,8 @@ const char *mcp_known_version(struct json version);
  * may send it as well. data: of the error */
 enum mcp_generation mcp_generation_of_error(int64_t code, struct json data);
 
-/* Append `params` (an object, or empty) with the `_meta` of a request. token: of its progress;
+/* Append `params` (an object, or empty) with the `_meta` of a request, to which a `_meta` of their
+ * own is added. token: of its progress;
  * 0: none is wanted */
 void mcp_write_params(enum mcp_generation generation, enum mcp_elicitation elicitation,
                       struct str params, uint64_t token, struct buf *out);

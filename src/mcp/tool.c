@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/param_headers.h"
+#include "wire/trace_context.h"
 
 #include <stdlib.h>
 
@@ -106,11 +107,23 @@ static void on_progress(struct json params, void *ctx) {
     buf_done(&text);
 }
 
-static void write_params(const struct mcp_tool *tool, struct str args, struct buf *out) {
+/* Its headers would be those of a connection, and a program has none. */
+static void write_trace(const struct trace_context *trace, struct json_writer *w) {
+    char parent[TRACE_PARENT_BYTES + 1];
+    trace_context_write(trace, parent);
+    json_member_object(w, "_meta");
+    json_member_str(w, "traceparent", str_from(parent));
+    if (trace->state_len) json_member_str(w, "tracestate", trace_context_state(trace));
+    json_close(w);
+}
+
+static void write_params(const struct mcp_tool *tool, const struct tool_request *request,
+                         struct buf *out) {
     struct json_writer w = json_writer(out);
     json_open_object(&w);
+    if (request->trace) write_trace(request->trace, &w);
     json_member_str(&w, "name", str_from(tool->remote_name));
-    json_member_raw(&w, "arguments", args);
+    json_member_raw(&w, "arguments", request->args);
     json_close(&w);
 }
 
@@ -122,7 +135,7 @@ static struct tool_call *mcp_tool_start(struct tool *base, struct loop *loop,
     struct buf params;
     *call = (struct tool_call){.progress = request->progress, .done = done, .ctx = ctx};
     buf_init(&params, SIZE_MAX);
-    write_params(tool, request->args, &params);
+    write_params(tool, request, &params);
     struct mcp_request asked = {
         .caller = {request->user, request->workspace, request->session},
         .method = "tools/call",

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "loop/loop.h"
 #include "wire/reply_event.h"
+#include "wire/trace_context.h"
 
 enum message_role {
     MESSAGE_USER,        /* text: what a person said */
@@ -78,6 +79,7 @@ struct provider_request {
                           with the members config and metadata where it has them; or empty */
     uint64_t run; /* the calling run, for the log; 0: unknown */
     struct str workspace, user, session; /* of that run, or empty */
+    const struct trace_context *trace;   /* to pass on; NULL: there is none */
     bool takes_pieces; /* texts that came in several pieces may be reported at once */
     /* The caller is the operator: a failure contains all details and the remedy. Otherwise it
      * contains what a caller may read, and the rest goes to the log. */

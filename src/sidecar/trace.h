@@ -7,16 +7,12 @@
  *
  * Memory   a plain value.
  * Threads  any.
- * Source   contracts/agentbreeder.md 4.6; W3C Trace Context, "traceparent".
+ * Source   contracts/agentbreeder.md 4.6; wire/trace_context.h.
  */
 #ifndef WEIR_SIDECAR_TRACE_H
 #define WEIR_SIDECAR_TRACE_H
 
-#include "base/str.h"
-
-#define TRACE_ID_BYTES 32
-#define TRACE_SPAN_BYTES 16
-#define TRACE_PARENT_BYTES 55 /* 00-<trace>-<span>-<flags> */
+#include "wire/trace_context.h"
 
 struct trace {
     char id[TRACE_ID_BYTES + 1];

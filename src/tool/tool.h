@@ -14,6 +14,7 @@
 #include "schema/schema.h"
 
 struct tool;
+struct trace_context;
 struct tool_call; /* defined by each kind */
 
 /* How far a call got, in words; as often as the tool says it. With the ctx of the call, on its
@@ -24,7 +25,8 @@ typedef void tool_progress_fn(struct str text, void *ctx);
 struct tool_request {
     struct str call_id, args; /* args: one JSON object */
     struct str agent, workspace, user, session;
-    tool_progress_fn *progress; /* NULL: not wanted */
+    const struct trace_context *trace; /* to pass on; NULL: there is none; borrowed as args */
+    tool_progress_fn *progress;        /* NULL: not wanted */
 };
 
 /* Called once, on the call's loop, never before tool_call_start() has returned. `result` is

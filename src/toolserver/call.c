@@ -118,6 +118,10 @@ struct loop *toolserver_call_loop(const struct toolserver_call *call) {
     return call->exchange->server->loop;
 }
 
+struct json toolserver_call_meta(const struct toolserver_call *call) {
+    return call->meta;
+}
+
 struct arena *toolserver_call_arena(const struct toolserver_call *call) {
     return call->exchange->arena;
 }

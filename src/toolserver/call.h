@@ -56,6 +56,9 @@ const struct toolserver_caller *toolserver_call_caller(const struct toolserver_c
 struct route_call *toolserver_call_route(const struct toolserver_call *call);
 struct loop *toolserver_call_loop(const struct toolserver_call *call);
 
+/* `_meta` of its request; JSON_NONE: it has none. Valid until the handler returns. */
+struct json toolserver_call_meta(const struct toolserver_call *call);
+
 /* Memory that lives as long as the call. */
 struct arena *toolserver_call_arena(const struct toolserver_call *call);
 

@@ -43,6 +43,7 @@ struct toolserver_call {
     uint8_t state; /* enum toolserver_call_state; written by call_move() only */
     bool resumes;  /* it began in another exchange */
     struct json id, token;
+    struct json meta; /* `_meta` of its request, or JSON_NONE */
     struct toolserver_tool tool;
     uint64_t run, seq; /* 0: it has no run; of the last event that was reported */
     struct toolserver_entry entry;

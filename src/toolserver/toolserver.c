@@ -343,6 +343,7 @@ static void call_tool(struct toolserver_exchange *exchange,
         struct toolserver_call *call =
             toolserver_call_new(exchange, request->id, request->token);
         call->tool = tool;
+        call->meta = json_find(request->params, STR("_meta"));
         server->table->call(call, &call->tool, arguments, server->table_ctx);
         toolserver_call_started(call);
     }

@@ -387,6 +387,7 @@ void run_start_call(struct run *run, const struct provider_request *request,
     run->model_round.request.workspace = run->request.name.workspace;
     run->model_round.request.user = run->request.name.user;
     run->model_round.request.session = run->request.name.session;
+    run->model_round.request.trace = run->request.trace;
     run->model_round.request.takes_pieces = on_reply == on_answer;
     run->model_round.on_reply = on_reply;
     if (!run_guard_prompt(run, &run->model_round.request)) return;

@@ -2,6 +2,29 @@
 
 #include "turn/turn.h"
 
+bool run_keep_trace(struct run *run, const struct trace_context *trace) {
+    if (!trace || !trace_context_known(trace)) return true;
+    run->request.trace = ARENA_NEW(run->arena, struct trace_context);
+    if (run->request.trace) *run->request.trace = *trace;
+    return run->request.trace != NULL;
+}
+
+bool run_restore_trace(struct run *run, struct str text) {
+    struct trace_context trace;
+    return !trace_context_take(text, &trace) || run_keep_trace(run, &trace);
+}
+
+bool run_trace_text(struct run *run, struct str *ret) {
+    struct buf text;
+    *ret = STR_EMPTY;
+    if (!run->request.trace) return true;
+    buf_init(&text, KIB);
+    trace_context_put(run->request.trace, &text);
+    bool kept = run_keep(run, buf_str(&text), ret);
+    buf_done(&text);
+    return kept;
+}
+
 static bool copy_texts(struct run *run, const struct run_request *from) {
     struct turn_request *to = &run->request;
     struct claim *claim = &run->record.claim;
@@ -13,7 +36,8 @@ static bool copy_texts(struct run *run, const struct run_request *from) {
            arena_str(arena, from->system, &to->system) &&
            arena_str(arena, from->contract, &to->contract) &&
            arena_str(arena, from->extras, &to->extras) &&
-           arena_str(arena, from->schema, &to->schema_text) && run_keep_brought(run, from) &&
+           arena_str(arena, from->schema, &to->schema_text) &&
+           run_keep_trace(run, from->trace) && run_keep_brought(run, from) &&
            arena_str(arena, from->key, &claim->name.key) &&
            arena_str(arena, from->print, &claim->print);
 }

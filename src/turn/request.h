@@ -14,6 +14,7 @@ struct schema;
 struct turn_request {
     struct session_name name;
     struct str text, system, contract, extras;
+    struct trace_context *trace; /* of the caller; NULL: it has none */
     struct brought brought;
     struct schema *schema;  /* that the answer must match; NULL: the agent's */
     struct str schema_text; /* the same as text */
@@ -27,5 +28,12 @@ struct turn_request {
 MUST_CHECK bool run_keep_request(struct run *run, const struct run_request *from,
                                  struct err *e);
 void request_done(struct run *run);
+
+/* Keep the trace. False: the run's memory is full. */
+MUST_CHECK bool run_keep_trace(struct run *run, const struct trace_context *trace);
+
+/* The same from EVENT_STARTED, and its text for that event. */
+MUST_CHECK bool run_restore_trace(struct run *run, struct str text);
+MUST_CHECK bool run_trace_text(struct run *run, struct str *ret);
 
 #endif

@@ -53,6 +53,7 @@ static bool take_started(struct run *run, const struct event *event) {
            run_keep(run, event->started.session, &run->request.name.session) &&
            run_keep(run, event->started.text, &run->request.text) &&
            run_keep(run, event->started.extras, &run->request.extras) &&
+           run_restore_trace(run, event->started.trace) &&
            run_keep(run, event->started.contract, &run->request.contract);
 }
 

@@ -256,6 +256,7 @@ static void append_started(struct run *run) {
         record_started(&run->record, run->request.text, run->request.contract);
     started.started.parent = run->admission.lease.parent;
     started.started.extras = run->request.extras;
+    if (!run_trace_text(run, &started.started.trace)) return;
     run_append_kept(run, &started);
     measure_turn_begins(run);
 }

@@ -23,6 +23,7 @@
 #include "session/leaving.h"
 #include "session/session.h"
 #include "turn/host.h"
+#include "wire/trace_context.h"
 
 struct run;
 
@@ -57,6 +58,7 @@ struct run_request {
     struct str extras;   /* a JSON object for agents that are programs or servers, with the
                             members config and metadata as the caller sent them; or empty */
     struct str contract; /* the contract it came in by */
+    const struct trace_context *trace; /* of the caller; NULL: it has none */
     enum session_policy policy;
     bool sticky;       /* the session's last speaker takes the turn, if it still exists */
     struct str key;    /* the caller's idempotency key, at most CLAIM_KEY_MAX_BYTES; or empty */

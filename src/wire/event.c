@@ -36,7 +36,7 @@ struct str event_kind_name(enum event_kind kind) {
 enum field_type {
     FIELD_END,
     FIELD_TEXT,
-    FIELD_MORE, /* a text that comes last; omitted if empty */
+    FIELD_MORE, /* a text at the end; omitted if it and those after it are empty */
     FIELD_NUMBER,
     FIELD_TOKENS,
     FIELD_FLAG,
@@ -62,7 +62,8 @@ static const struct field_row fields[EVENT_KIND_COUNT][FIELDS_MAX + 1] = {
                        {FIELD_NUMBER, AT(started.unix_ms)},
                        {FIELD_TEXT, AT(started.key)},
                        {FIELD_TEXT, AT(started.print)},
-                       {FIELD_MORE, AT(started.extras)}},
+                       {FIELD_MORE, AT(started.extras)},
+                       {FIELD_MORE, AT(started.trace)}},
     [EVENT_TEXT] = {{FIELD_TEXT, AT(text.text)}},
     [EVENT_THINKING] = {{FIELD_TEXT, AT(thinking.text)}},
     [EVENT_TOOL_CALL] = {{FIELD_TEXT, AT(tool_call.call_id)},
@@ -180,10 +181,18 @@ static bool is_text(const struct field_row *row) {
     return row->type == FIELD_TEXT || row->type == FIELD_MORE;
 }
 
+/* Nothing is written from here to the end. */
+static bool is_omitted(const struct event *event, const struct field_row *row) {
+    for (; row->type == FIELD_MORE; row++) {
+        if (((const struct str *)field_at(event, row))->len) return false;
+    }
+    return row->type == FIELD_END;
+}
+
 static size_t field_len(const struct event *event, const struct field_row *row) {
     if (!is_text(row)) return varint_len(field_number(event, row));
     size_t len = ((const struct str *)field_at(event, row))->len;
-    return row->type == FIELD_MORE && !len ? 0 : varint_len(len) + len;
+    return !len && is_omitted(event, row) ? 0 : varint_len(len) + len;
 }
 
 static size_t body_len(const struct event *event) {
@@ -217,7 +226,7 @@ void event_put(const struct event *event, size_t body, char *at) {
     for (const struct field_row *row = fields[event->kind]; row->type != FIELD_END; row++) {
         if (is_text(row)) {
             struct str text = *(const struct str *)field_at(event, row);
-            if (text.len || row->type == FIELD_TEXT) at = put_text(at, text);
+            if (text.len || !is_omitted(event, row)) at = put_text(at, text);
         } else {
             at = put_varint(at, field_number(event, row));
         }

@@ -59,6 +59,7 @@ struct event {
             struct str key;      /* the caller's idempotency key, or empty */
             struct str print;    /* with a key: the request's fingerprint */
             struct str extras;   /* a JSON object that the caller sent, or empty */
+            struct str trace;    /* as trace_context_put() writes it, or empty */
         } started;
         struct {
             struct str text; /* never empty, valid UTF-8, no character cut */

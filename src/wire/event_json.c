@@ -80,6 +80,7 @@ static void write_fields(struct json_writer *json, const struct event *event) {
         if (event->started.parent) write_id(json, "parent", event->started.parent);
         json_member_i64(json, "unix_ms", event->started.unix_ms);
         if (event->started.extras.len) write_document(json, "extras", event->started.extras);
+        if (event->started.trace.len) json_member_str(json, "trace", event->started.trace);
         break;
     case EVENT_TEXT: json_member_str(json, "text", event->text.text); break;
     case EVENT_THINKING: json_member_str(json, "text", event->thinking.text); break;

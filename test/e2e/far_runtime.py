@@ -26,7 +26,7 @@ from agentruntime.v1 import runtime_pb2_grpc
 
 PATIENCE = 20
 
-Asked = collections.namedtuple("Asked", "request stream peer token")
+Asked = collections.namedtuple("Asked", "request stream peer token metadata")
 
 
 def free_port():
@@ -120,10 +120,11 @@ class Runtime(runtime_pb2_grpc.AgentRuntimeServicer):
 
     def Converse(self, requests, context):  # noqa: N802 - the contract's name
         stream = next(self._streams)
-        token = dict(context.invocation_metadata()).get("authorization")
+        metadata = dict(context.invocation_metadata())
+        token = metadata.get("authorization")
         context.requests = requests
         for request in requests:
-            self.asked.append(Asked(request, stream, context.peer(), token))
+            self.asked.append(Asked(request, stream, context.peer(), token, metadata))
             way, _, rest = request.message.partition(" ")
             yield from getattr(self, way)(request, rest, context)
             if way == "nodone":

@@ -302,6 +302,29 @@ static void a_schema_that_names_headers_wrongly_is_refused(void **state) {
         if (param_headers_check(read_as_json(bad[i]), &e)) fail_msg("%s was taken", bad[i]);
 }
 
+static void what_a_call_says_in_meta_stays_there(void **state) {
+    (void)state;
+    struct str params = STR("{\"_meta\":{\"traceparent\":\"00-t\"},\"name\":\"x\"}");
+    struct json read, meta;
+    struct err e;
+    struct buf out;
+    buf_init(&out, 4 * KIB);
+    mcp_write_params(MCP_HANDSHAKE, MCP_ELICITATION_CANCEL, params, 0, &out);
+    assert_str(buf_str(&out), "{\"_meta\":{\"traceparent\":\"00-t\"},\"name\":\"x\"}");
+    buf_clear(&out);
+    mcp_write_params(MCP_HANDSHAKE, MCP_ELICITATION_CANCEL, params, 7, &out);
+    assert_str(buf_str(&out),
+               "{\"_meta\":{\"progressToken\":7,\"traceparent\":\"00-t\"},\"name\":\"x\"}");
+    buf_clear(&out);
+    mcp_write_params(MCP_STATELESS, MCP_ELICITATION_CANCEL, params, 0, &out);
+    assert_true(json_read(buf_str(&out), &read, &e));
+    assert_int_equal(json_count(read), 2);
+    meta = json_find(read, STR("_meta"));
+    assert_int_equal(json_count(meta), 4);
+    assert_true(json_is(json_find(meta, STR("traceparent")), STR("00-t")));
+    buf_done(&out);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROBED(a_stateless_server_is_asked_without_a_handshake),
@@ -315,6 +338,7 @@ int main(void) {
         PROBED(a_server_that_asks_for_more_than_there_is_is_refused),
         TEST(progress_reaches_the_call_whose_token_it_names),
         PROBED(arguments_go_as_headers_where_the_schema_says_so),
+        cmocka_unit_test(what_a_call_says_in_meta_stays_there),
         cmocka_unit_test(a_value_goes_as_it_is_or_encoded),
         cmocka_unit_test(a_schema_that_names_headers_wrongly_is_refused),
     };

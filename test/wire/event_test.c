@@ -9,7 +9,8 @@ static const struct event events[] = {
      .agent = STR_INIT("manager"),
      .started = {STR_INIT("w"), STR_INIT("u"), STR_INIT("s"), STR_INIT("hello"),
                  STR_INIT("crawbl"), UINT64_C(0xFFFFFFFFFFFFFFFF), INT64_C(1767225600000),
-                 STR_INIT("k-1"), STR_INIT("\0\xFFp"), STR_INIT("{\"config\":{}}")}},
+                 STR_INIT("k-1"), STR_INIT("\0\xFFp"), STR_INIT("{\"config\":{}}"),
+                 STR_INIT("00-t a=1")}},
     {.kind = EVENT_TEXT, .at_ms = 1, .agent = STR_INIT("a"), .text = {STR_INIT("text")}},
     {.kind = EVENT_THINKING, .at_ms = 200, .agent = STR_INIT("a"), .thinking = {STR_INIT("t")}},
     {.kind = EVENT_TOOL_CALL,
@@ -105,6 +106,26 @@ static void the_fields_of_a_read_event_are_where_they_belong(void **state) {
     assert_true(event_decode(&bytes, &event, &e));
     assert_true(event.cancelled.left);
     buf_done(&room);
+}
+
+static void a_text_at_the_end_is_left_out_only_with_those_after_it(void **state) {
+    (void)state;
+    static const struct str texts[] = {STR_INIT(""), STR_INIT("{}"), STR_INIT("00-t")};
+    size_t plain = 0;
+    for (size_t i = 0; i < 9; i++) {
+        struct event event = events[EVENT_STARTED - 1], again;
+        struct err e;
+        struct buf room;
+        event.started.extras = texts[i % 3];
+        event.started.trace = texts[i / 3];
+        struct str bytes = encoded(&event, &room);
+        if (i == 0) plain = bytes.len;
+        if (i < 3) assert_int_equal(bytes.len - plain, i ? texts[i].len + 1 : 0);
+        assert_true(event_decode(&bytes, &again, &e));
+        assert_true(str_equal(again.started.extras, texts[i % 3]));
+        assert_true(str_equal(again.started.trace, texts[i / 3]));
+        buf_done(&room);
+    }
 }
 
 static void an_event_cut_at_any_byte_is_refused(void **state) {
@@ -455,6 +476,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_reads_back_as_it_was_written),
         cmocka_unit_test(the_fields_of_a_read_event_are_where_they_belong),
+        cmocka_unit_test(a_text_at_the_end_is_left_out_only_with_those_after_it),
         cmocka_unit_test(an_event_cut_at_any_byte_is_refused),
         cmocka_unit_test(a_body_cut_at_any_byte_lacks_fields_or_is_refused),
         cmocka_unit_test(missing_fields_are_empty_zero_or_unknown),

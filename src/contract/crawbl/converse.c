@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "contract/crawbl/project.h"
 #include "proto/runtime.pb.h"
+#include "server/exchange_trace.h"
 #include "session/decision.h"
 #include "session/directory.h"
 #include "session/waiting.h"
@@ -36,6 +37,7 @@ struct converse {
     struct workspace_agents_ask ask;
     struct dormant_wake *wake;   /* brings back runs that may wait for this message */
     struct converse_shown shown; /* of the answer that is being sent */
+    struct trace_context *trace; /* of the stream, and so of its turns; NULL: it has none */
 };
 
 /* --- the end of a turn -------------------------------------------------------------------- */
@@ -320,6 +322,7 @@ static bool start_turn(struct converse *converse, const struct crawbl_converse_r
         .text = request->message,
         .system = request->system_prompt,
         .contract = STR("crawbl"),
+        .trace = converse->trace,
         .policy = converse->instance->settings->busy,
         .sticky =
             converse->instance->settings->sticky && asks_manager(converse, request->agent_id),
@@ -415,6 +418,7 @@ static void *on_open(struct rpc_call *call, void *service_ctx) {
     struct converse *converse = MEM_NEW(struct converse);
     converse->call = call;
     converse->instance = service_ctx;
+    converse->trace = exchange_trace(rpc_exchange(call));
     return converse;
 }
 
@@ -462,6 +466,7 @@ static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) 
 static void on_closed(void *ctx) {
     struct converse *converse = ctx;
     assert(!converse->stream && !converse->arena);
+    free(converse->trace);
     free(converse);
 }
 

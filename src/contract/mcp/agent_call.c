@@ -1,6 +1,7 @@
 #include "contract/mcp/agent_call.h"
 
 #include "base/mem.h"
+#include "server/exchange_trace.h"
 #include "turn/run.h"
 
 #include <stdlib.h>
@@ -116,6 +117,25 @@ static void on_drained(void *ctx) {
 static const struct toolserver_call_watch watch = {
     .cancelled = on_cancelled, .left = on_left, .cut = on_cut, .drained = on_drained};
 
+/* MCP has it in `_meta`, for the transport's headers may be those of a gateway; else they say
+ * it. */
+static void read_trace(struct agent_call *agent_call) {
+    struct toolserver_call *call = agent_call->call;
+    struct json meta = toolserver_call_meta(call);
+    struct arena *arena = toolserver_call_arena(call);
+    struct str parent, state;
+    if (json_str(json_find(meta, STR("traceparent")), arena, &parent)) {
+        (void)trace_context_read(parent, &agent_call->trace);
+        if (trace_context_known(&agent_call->trace) &&
+            json_str(json_find(meta, STR("tracestate")), arena, &state))
+            trace_context_add_state(&agent_call->trace, state);
+        return;
+    }
+    struct trace_context *trace = exchange_trace(route_exchange(toolserver_call_route(call)));
+    if (trace) agent_call->trace = *trace;
+    free(trace);
+}
+
 struct agent_call *agent_call_new(struct toolserver_call *call, struct mcp_instance *instance) {
     struct agent_call *agent_call = MEM_NEW(struct agent_call);
     const struct toolserver_caller *caller = toolserver_call_caller(call);
@@ -123,6 +143,7 @@ struct agent_call *agent_call_new(struct toolserver_call *call, struct mcp_insta
     agent_call->instance = instance;
     agent_call->name.workspace = caller->workspace;
     agent_call->name.user = caller->user;
+    read_trace(agent_call);
     toolserver_call_watch(call, &watch, agent_call);
     return agent_call;
 }

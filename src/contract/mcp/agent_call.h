@@ -16,6 +16,7 @@
 #include "contract/mcp/agents.h"
 #include "stream/follow.h"
 #include "toolserver/call.h"
+#include "wire/trace_context.h"
 
 struct agent_call {
     struct toolserver_call *call;
@@ -24,6 +25,7 @@ struct agent_call {
     struct str agent, message;
     struct str schema; /* what the answer must match, and has as structured content; or empty */
     uint64_t approval_run, approval_seq; /* the question that is answered; 0: none is named */
+    struct trace_context trace;          /* of the call; unknown: it has none */
     struct run *run; /* started by this call; NULL: it reads another call's */
     uint64_t run_id;
     struct stream *stream; /* of a live run; or ... */

@@ -32,6 +32,7 @@ static void start_run(struct agent_call *agent_call) {
                                       .text = agent_call->message,
                                       .schema = agent_call->schema,
                                       .contract = STR("mcp"),
+                                      .trace = &agent_call->trace,
                                       .policy = instance->settings->busy};
     if (run_start(instance->host, &asked, &agent_call->run, &e)) {
         agent_call_read_journal(agent_call, run_journal(agent_call->run), 0);

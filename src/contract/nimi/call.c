@@ -9,6 +9,7 @@
 #include "contract/nimi/fetch.h"
 #include "contract/nimi/grant/use.h"
 #include "contract/nimi/once.h"
+#include "server/exchange_trace.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -312,6 +313,7 @@ static void *on_open(struct rpc_call *rpc, void *service_ctx) {
     note_host(call);
     call->peer = rpc_keep(rpc, fetch_host(exchange_peer(rpc_exchange(rpc))));
     call->opened_ms = loop_now_ms(call->loop);
+    call->caller_trace = exchange_trace(rpc_exchange(rpc));
     call_pass(call);
     return call;
 }
@@ -363,6 +365,7 @@ static void on_closed(void *ctx) {
         call->instance->call_count--;
     }
     free(call->grant);
+    free(call->caller_trace);
     free(call);
 }
 

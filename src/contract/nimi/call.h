@@ -18,6 +18,7 @@
 #include "contract/nimi/nimi.h"
 #include "contract/nimi/ulid.h"
 #include "stream/close.h"
+#include "wire/trace_context.h"
 
 struct grant_use;
 struct nimi_call;
@@ -103,6 +104,8 @@ struct nimi_call {
     bool over;               /* its status has been sent */
     bool audited;
     char trace[ULID_LEN + 1];
+    struct trace_context
+        *caller_trace; /* that of the caller's own tracing; NULL: it has none */
     uint64_t opened_ms;
     const struct nimi_work *work;
     void *work_ctx;

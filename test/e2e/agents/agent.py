@@ -50,6 +50,8 @@ def answer(turn):
         if rest:
             turn.ask("May I go on?")
         return json.dumps([turn.config, turn.metadata])
+    if what == "trace":
+        return json.dumps([turn.traceparent, turn.tracestate])
     if what == "pid":
         return str(os.getpid())
     if what == "slow":

@@ -16,6 +16,7 @@ static bool scenario_text_prepare(struct work *work, const struct scenario *aske
  * agents. */
 static bool scenario_text_ask(struct work *work, struct journal **ret_journal, struct err *e) {
     work->prompt.request.agent = work->engine->agents[0].slug;
+    work->prompt.request.trace = work->call->caller_trace;
     struct model_call_options options = {.host = work->call->instance->host,
                                          .engine = work->engine,
                                          .provider = work->admission.connector->provider,
