@@ -108,6 +108,7 @@ static const struct route rows[] = {
     {STR_INIT("GET"),    STR_INIT("/weir/v1/approvals/{id}"),   api_get_approval,    ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("POST"),   STR_INIT("/weir/v1/approvals/{id}"),   api_answer_approval, ROUTE_GUARDED, ROUTE_JSON},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/usage"),            api_get_usage,     ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/agents"),           api_list_agents,   ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/audit"),            api_list_audit,    ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/sessions"),         api_list_sessions,   ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("DELETE"), STR_INIT("/weir/v1/sessions/{id}"),    api_erase_session,   ROUTE_GUARDED, ROUTE_PLAIN},

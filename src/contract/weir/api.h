@@ -24,6 +24,9 @@
  *     GET    /weir/v1/sessions/{id}/export?workspace=&user=     its events as JSON lines
  *     DELETE /weir/v1/sessions/{id}?workspace=&user=            erase it, also from the files
  *
+ *     GET    /weir/v1/agents                  each agent: its model, its tools and where they come
+ *                                            from, its delegates; the first is the default
+ *
  *     GET    /weir/v1/memories?category=&q=&limit=&offset=&workspace=
  *     POST   /weir/v1/memories               {"key","content","category"}
  *     DELETE /weir/v1/memories/{key}         remove it from every category
@@ -54,6 +57,9 @@
 #include "stream/share.h"
 #include "turn/dormant_wake.h"
 
+struct config;
+struct team;
+
 #define API_NAMES_BYTES 1024
 
 /* Whose runs a caller may see. A plain value that holds its own text. */
@@ -69,6 +75,8 @@ struct api_caller {
 bool api_caller_set(struct api_caller *caller, struct str workspace, struct str user);
 
 struct api_settings {
+    const struct config *config; /* these two live as long as the settings */
+    const struct team *team;
     uint64_t stall_ms, heartbeat_ms; /* of event streams */
     uint64_t body_stretch_ms;        /* as in struct route_table */
     size_t body_stretch_bytes;

@@ -11,7 +11,9 @@ static bool weir_read(const struct contract_source *from, void **ret, struct err
     const struct config *config = from->config;
     struct api_settings *settings = MEM_NEW(struct api_settings);
     (void)e;
-    *settings = (struct api_settings){.stall_ms = config->limits.server.write_stall_ms,
+    *settings = (struct api_settings){.config = config,
+                                      .team = from->team,
+                                      .stall_ms = config->limits.server.write_stall_ms,
                                       .heartbeat_ms = config->limits.heartbeat_ms,
                                       .body_stretch_ms = from->body_stretch_ms,
                                       .body_stretch_bytes = from->body_stretch_bytes,

@@ -138,7 +138,7 @@ void run_scan_cancel(struct run_scan *scan); /* NULL is fine */
 
 route_fn api_list_runs, api_get_run, api_cancel_run, api_run_events;
 route_fn api_list_approvals, api_get_approval, api_answer_approval;
-route_fn api_get_usage, api_list_audit;
+route_fn api_get_usage, api_list_audit, api_list_agents;
 route_fn api_list_sessions, api_export_session, api_erase_session;
 route_fn api_list_memories, api_put_memory, api_remove_memory;
 

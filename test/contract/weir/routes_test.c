@@ -207,6 +207,18 @@ static void an_erased_session_is_gone_with_its_runs(void **state) {
     assert_int_equal(ask("GET", TRIP "/export", NULL), 404);
 }
 
+static void agents_are_listed_with_what_they_get(void **state) {
+    (void)state;
+    assert_int_equal(ask("GET", "/weir/v1/agents", NULL), 200);
+    assert_says("{\"agents\":[{\"name\":\"manager\",\"description\":");
+    assert_says("\"kind\":\"llm\",\"model\":\"scripted\"");
+    assert_says("\"from\":\"script\"");
+    assert_says("\"delegates\":[\"");
+    assert_says("\"default\":true}");
+    assert_says("\"default\":false}");
+    assert_int_equal(ask("GET", "/weir/v1/agents?name=x", NULL), 400);
+}
+
 /* As all that the listener carries. */
 static void answers_say_which_contract_the_listener_speaks(void **state) {
     (void)state;
@@ -226,6 +238,7 @@ int main(void) {
         cmocka_unit_test(usage_is_summed_by_what_is_asked_for),
         cmocka_unit_test(a_memory_is_put_found_and_removed),
         cmocka_unit_test(an_erased_session_is_gone_with_its_runs),
+        cmocka_unit_test(agents_are_listed_with_what_they_get),
         cmocka_unit_test(answers_say_which_contract_the_listener_speaks),
     };
     return cmocka_run_group_tests(tests, start, stop);
