@@ -149,3 +149,19 @@ function(weir_embed name input header)
 endfunction()
 
 weir_embed(demo_script examples/demo.yaml provider/scripted.h)
+
+# --- the web console: its files, compressed --------------------------------------------------
+
+find_package(ZLIB REQUIRED)
+weir_tool(embed_site)
+target_link_libraries(embed_site PRIVATE ZLIB::ZLIB)
+
+file(GLOB console_files CONFIGURE_DEPENDS src/contract/console/web/*)
+set(console_out ${WEIR_GENERATED_DIR}/gen/console_files.c)
+add_custom_command(
+    OUTPUT ${console_out}
+    COMMAND embed_site ${console_out} contract/console/files.h ${console_files}
+    DEPENDS embed_site ${console_files}
+    COMMENT "Embedding the console"
+    VERBATIM)
+list(APPEND WEIR_GENERATED ${console_out})

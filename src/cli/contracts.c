@@ -4,6 +4,7 @@
 #include "contract/agentbreeder/contract.h"
 #include "contract/agui/contract.h"
 #include "contract/anthropic/contract.h"
+#include "contract/console/contract.h"
 #include "contract/crawbl/contract.h"
 #include "contract/mcp/contract.h"
 #include "contract/nimi/contract.h"
@@ -12,9 +13,18 @@
 
 /* In the order in which they listen and appear in the ports file. */
 static const struct contract *const rows[] = {
-    &weir_contract, &mcp_contract,          &anthropic_contract,
-    &agui_contract, &agentbreeder_contract, &crawbl_contract,
-    &nimi_contract, &admin_contract,        &orchestrator_contract,
+    /* clang-format off */
+    &weir_contract,
+    &console_contract,
+    &mcp_contract,
+    &anthropic_contract,
+    &agui_contract,
+    &agentbreeder_contract,
+    &crawbl_contract,
+    &nimi_contract,
+    &admin_contract,
+    &orchestrator_contract,
+    /* clang-format on */
 };
 
 #define SERVED (ARRAY_LEN(rows) - 1)

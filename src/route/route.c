@@ -130,7 +130,16 @@ static bool table_lists(const struct route_call *call, struct str origin) {
     return origin.at && table->lists_origin && table->lists_origin(origin, table->ctx);
 }
 
-static bool check_page(struct route_call *call) {
+/* A person follows a link or opens a bookmark: the browser shows the answer in a window of its own,
+ * and the page with the link cannot read it. A frame is not a visit. */
+static bool is_visit(const struct route_call *call, const struct route *row) {
+    return (row->needs & ROUTE_VISIT) && !header(call, STR("origin")).at &&
+           str_equal(header(call, STR("sec-fetch-mode")), STR("navigate")) &&
+           str_equal(header(call, STR("sec-fetch-dest")), STR("document"));
+}
+
+/* row  NULL: a preflight */
+static bool check_page(struct route_call *call, const struct route *row) {
     const struct exchange *exchange = call->exchange;
     struct page_question asked = {
         .reach = exchange_reach(exchange),
@@ -140,6 +149,7 @@ static bool check_page(struct route_call *call) {
         .site = header(call, STR("sec-fetch-site")),
     };
     if (table_lists(call, asked.origin)) asked.origin.at = asked.site.at = NULL;
+    if (row && is_visit(call, row)) asked.site.at = NULL;
     switch (page_judge(rules_of(call), &asked)) {
     case PAGE_FINE: return true;
     case PAGE_FOREIGN_HOST: return refuse_host(call, &asked);
@@ -215,7 +225,7 @@ static void refuse_method(struct route_call *call, struct str path, struct str m
         answer_preflight(call, buf_str(&allowed));
         return;
     }
-    if (is_preflight(call) && guarded && !check_page(call)) return;
+    if (is_preflight(call) && guarded && !check_page(call, NULL)) return;
     route_field(call, STR("allow"), buf_str(&allowed));
     answer_refuse(call, 405, STR("METHOD_NOT_ALLOWED"),
                   STR_FMT " does not take " STR_FMT "; it takes " STR_FMT,
@@ -249,7 +259,7 @@ static bool check_guard(struct route_call *call, const struct route *row) {
     if (row->door == ROUTE_OPEN) return true;
     switch (table->guard(call, row, table->ctx, &failure)) {
     case ENTRY_PROVED: return true;
-    case ENTRY_TRUSTED: return check_page(call);
+    case ENTRY_TRUSTED: return check_page(call, row);
     case ENTRY_REFUSED: break;
     }
     if (call->site->refused) call->site->refused(row, &failure, call->site->refused_ctx);

@@ -35,9 +35,11 @@ enum route_door {
 
 enum route_needs {
     ROUTE_PLAIN = 0,
-    ROUTE_JSON = 1, /* has a JSON body; its type (400) and size (413) are checked */
-    ROUTE_HEAD = 2, /* HEAD is answered as GET without the body */
-    ROUTE_BODY = 4, /* has a body of another type; its size and its pace are checked */
+    ROUTE_JSON = 1,  /* has a JSON body; its type (400) and size (413) are checked */
+    ROUTE_HEAD = 2,  /* HEAD is answered as GET without the body */
+    ROUTE_BODY = 4,  /* has a body of another type; its size and its pace are checked */
+    ROUTE_VISIT = 8, /* a page for people: a link on another site may lead a browser's window
+                        here. It changes nothing and may not be framed */
 };
 
 struct route {

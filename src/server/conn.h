@@ -91,7 +91,7 @@ struct home {
 
     /* Read by any thread. */
     atomic_size_t conn_count, exchange_count;
-    atomic_uint_fast64_t accepted, requests;
+    atomic_uint_fast64_t accepted, requests, slow_cut;
 
     /* on_known: a connection has sent its first whole request, or closed without one.
      * sends_away: whether a connection that has not must be closed. NULL: not counted. */

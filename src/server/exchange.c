@@ -276,6 +276,8 @@ void exchange_abort(struct exchange *exchange, enum exchange_abort why) {
     if (exchange->aborted) return;
     exchange->aborted = true;
     exchange->abort_code = why;
+    if (why == ABORT_ENHANCE_CALM)
+        atomic_fetch_add_explicit(&exchange->conn->home->slow_cut, 1, memory_order_relaxed);
     exchange_mark(exchange);
 }
 

@@ -9,23 +9,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-const struct server_limits server_limits_default = {
-    .fields_max = 100,
-    .fields_max_bytes = 16 * KIB,
-    .target_max_bytes = 8 * KIB,
-    .streams_max = 1000,
-    .streams_max_stranger = 100,
-    .connections_max = 1024,
-    .connection_max_bytes = 1 * MIB,
-    .header_timeout_ms = 10 * 1000,
-    .write_stall_ms = 30 * 1000,
-    .answer_bytes_per_s = 1 * KIB,
-    .idle_timeout_ms = 300 * 1000,
-    .keepalive_ms = 30 * 1000,
-    .keepalive_timeout_ms = 10 * 1000,
-    .ping_apart_ms = 15 * 1000,
-};
-
 /* Time for connections that arrived during the stop, once all earlier ones have closed. */
 #define LATE_MS 300
 
@@ -269,6 +252,18 @@ int server_port(const struct server *server, struct str name) {
     return 0;
 }
 
+size_t server_listeners(const struct server *server, struct server_listener *ret, size_t max) {
+    size_t count = 0;
+    LIST_EACH(&server->listeners, link) {
+        const struct listener *listener = CONTAINER_OF(link, struct listener, link);
+        const struct listener_options *options = &listener->options;
+        if (count == max) break;
+        ret[count++] = (struct server_listener){options->name, options->address, listener->port,
+                                                options->tls != NULL};
+    }
+    return count;
+}
+
 /* --- stopping ----------------------------------------------------------------------------- */
 
 /* Run `obey` on each side, which then releases the server. */
@@ -366,6 +361,7 @@ struct server_counts server_counts(const struct server *server) {
         counts.exchanges += atomic_load_explicit(&home->exchange_count, memory_order_relaxed);
         counts.accepted += atomic_load_explicit(&home->accepted, memory_order_relaxed);
         counts.requests += atomic_load_explicit(&home->requests, memory_order_relaxed);
+        counts.slow_cut += atomic_load_explicit(&home->slow_cut, memory_order_relaxed);
     }
     return counts;
 }

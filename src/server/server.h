@@ -82,6 +82,16 @@ MUST_CHECK bool server_reload_tls(struct server *server, struct err *e);
 /* The port a listener is bound to (0 for unix sockets and unknown names). */
 int server_port(const struct server *server, struct str name);
 
+/* A listener as it is bound. The texts are the server's. */
+struct server_listener {
+    struct str name, address;
+    int port; /* 0: a unix socket */
+    bool tls;
+};
+
+/* All listeners, in the order in which they were opened, `max` at most. */
+size_t server_listeners(const struct server *server, struct server_listener *ret, size_t max);
+
 /* Send GOAWAY and close idle connections. Let exchanges finish for up to `within_ms`, then cut
  * the rest. Connections that arrive meanwhile are served; the owner of the requests decides
  * which ones it still answers. Once all earlier connections have closed, no more are accepted,
@@ -93,6 +103,7 @@ void server_stop(struct server *server, uint64_t within_ms, void (*on_stopped)(v
 struct server_counts {
     size_t connections, exchanges;
     uint64_t accepted, requests; /* since start */
+    uint64_t slow_cut;           /* requests cut because their peer did not read */
 };
 
 /* Any thread; a snapshot. */

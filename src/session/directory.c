@@ -138,6 +138,29 @@ void directory_of_session(struct directory *directory, struct str workspace, str
     }
 }
 
+/* Insert in order, newest first; the oldest falls out of a full list. */
+static void insert_newest(uint64_t *runs, size_t *count, size_t max, uint64_t run) {
+    size_t at = *count < max ? (*count)++ : max;
+    if (at == max && (max == 0 || runs[--at] > run)) return;
+    for (; at > 0 && runs[at - 1] < run; at--) runs[at] = runs[at - 1];
+    runs[at] = run;
+}
+
+size_t directory_newest(struct directory *directory, uint64_t before, size_t max,
+                        uint64_t *ret_runs) {
+    size_t count = 0;
+    struct run_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(directory->stripes, i)); i++) {
+        pthread_mutex_lock(&stripe->lock);
+        LIST_EACH(&stripe->runs, link) {
+            const struct live *live = CONTAINER_OF(link, struct live, link);
+            if (live->run < before) insert_newest(ret_runs, &count, max, live->run);
+        }
+        pthread_mutex_unlock(&stripe->lock);
+    }
+    return count;
+}
+
 static void session_directory_leave(const struct live *live, const struct order *order) {
     live->leave(order->leaving, order->text, live->ctx);
 }

@@ -66,6 +66,10 @@ struct session_runs {
 void directory_of_session(struct directory *directory, struct str workspace, struct str user,
                           struct str session, struct session_runs *ret);
 
+/* The ids of live runs below `before`, newest first, `max` at most. */
+size_t directory_newest(struct directory *directory, uint64_t before, size_t max,
+                        uint64_t *ret_runs);
+
 /* Have a live run left as `leaving` says. `why` is copied. False: it is not alive. */
 bool directory_leave(struct directory *directory, uint64_t run, struct leaving leaving,
                      struct str why);

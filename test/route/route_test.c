@@ -96,6 +96,8 @@ static const struct route first_rows[] = {
     {STR_INIT("POST"), STR_INIT("/invoke"), echo,  ROUTE_GUARDED, ROUTE_JSON},
     {STR_INIT("POST"), STR_INIT("/later"),  later, ROUTE_OPEN,    ROUTE_JSON},
     {STR_INIT("GET"),  STR_INIT("/later"),  later, ROUTE_OPEN,    ROUTE_PLAIN},
+    {STR_INIT("GET"),  STR_INIT("/page/"),  echo,  ROUTE_GUARDED, ROUTE_HEAD | ROUTE_VISIT},
+    {STR_INIT("GET"),  STR_INIT("/part"),   echo,  ROUTE_GUARDED, ROUTE_HEAD},
 };
 static const struct route last_rows[] = {
     {STR_INIT("GET"),  STR_INIT("/admin"),  echo,  ROUTE_OPEN,    ROUTE_PLAIN},
@@ -363,6 +365,42 @@ static void a_caller_with_a_token_and_an_open_row_take_any_page(void **state) {
     start(x);
     finished(x);
     seen_is("echo");
+}
+
+/* A person follows a link; a page that fetches or frames the same is no visit. */
+static void a_link_from_another_site_may_lead_to_a_page(void **state) {
+    (void)state;
+    static const struct {
+        const char *path, *origin, *mode, *destination;
+        int status;
+    } rows[] = {
+        {"/page/", NULL, "navigate", "document", 200},
+        {"/page/", NULL, "navigate", "iframe", 403},
+        {"/page/", NULL, "cors", "empty", 403},
+        {"/page/", NULL, "no-cors", "document", 403},
+        {"/page/", "http://evil.example", "navigate", "document", 403},
+        {"/part", NULL, "navigate", "document", 403},
+    };
+    guard_says = ENTRY_TRUSTED;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct exchange *x = from_page("GET", rows[i].path, rows[i].origin);
+        fake_field(x, "sec-fetch-site", "cross-site");
+        fake_field(x, "sec-fetch-mode", rows[i].mode);
+        fake_field(x, "sec-fetch-dest", rows[i].destination);
+        start(x);
+        fake_body_end(x);
+        assert_int_equal(fake_status(x), rows[i].status);
+        done(x);
+    }
+    struct exchange *x = request("GET", "/page/"); /* the name must be ours still */
+    fake_listener(x, REACH_LOOPBACK, "evil.example");
+    fake_field(x, "sec-fetch-mode", "navigate");
+    fake_field(x, "sec-fetch-dest", "document");
+    start(x);
+    fake_body_end(x);
+    assert_int_equal(fake_status(x), 403);
+    done(x);
+    buf_clear(&seen);
 }
 
 static const struct str studio = STR_INIT("https://studio.example");
@@ -974,6 +1012,7 @@ int main(void) {
         TEST(a_page_of_another_place_is_refused_where_no_token_was_asked_for),
         TEST(a_name_that_is_not_ours_is_refused_there_too),
         TEST(a_caller_with_a_token_and_an_open_row_take_any_page),
+        TEST(a_link_from_another_site_may_lead_to_a_page),
         TEST(a_listed_page_is_answered_so_that_its_browser_shows_it),
         TEST(a_table_may_list_pages_of_its_own),
         TEST(a_preflight_of_a_listed_page_needs_no_token),

@@ -74,6 +74,30 @@ static void a_cancel_reaches_the_run_on_its_own_loop_if_it_is_still_there(void *
     loop_free(loop);
 }
 
+static void the_newest_runs_are_listed_first(void **state) {
+    (void)state;
+    static struct live lives[RUNS];
+    uint64_t runs[5];
+    loop = loop_new_fake();
+    struct directory *directory = directory_new();
+    struct journal *journal = new_journal();
+    assert_int_equal(directory_newest(directory, UINT64_MAX, 5, runs), 0);
+    for (uint64_t i = 0; i < RUNS; i++) {
+        lives[i] = (struct live){.run = 1 + i * 7 % RUNS, .journal = journal, .loop = loop};
+        list_init(&lives[i].link);
+        directory_add(directory, &lives[i]);
+    }
+    assert_int_equal(directory_newest(directory, UINT64_MAX, 5, runs), 5);
+    for (uint64_t i = 0; i < 5; i++) assert_int_equal(runs[i], RUNS - i);
+    assert_int_equal(directory_newest(directory, 4, 5, runs), 3);
+    for (uint64_t i = 0; i < 3; i++) assert_int_equal(runs[i], 3 - i);
+    assert_int_equal(directory_newest(directory, UINT64_MAX, 0, runs), 0);
+    for (uint64_t i = 0; i < RUNS; i++) directory_remove(directory, &lives[i]);
+    journal_unref(journal);
+    directory_free(directory);
+    loop_free(loop);
+}
+
 static void hear(struct str words, void *ctx) {
     assert_str(words, "why?");
     (*(size_t *)ctx)++;
@@ -142,6 +166,7 @@ static void a_thread_may_be_several_users(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_newest_runs_are_listed_first),
         cmocka_unit_test(a_run_is_found_from_its_start_to_its_end_and_not_after),
         cmocka_unit_test(a_cancel_reaches_the_run_on_its_own_loop_if_it_is_still_there),
         cmocka_unit_test(an_answer_reaches_a_run_that_can_wait_for_it),

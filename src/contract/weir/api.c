@@ -101,6 +101,7 @@ bool api_run_id(struct route_call *call, uint64_t *ret) {
 static const struct route rows[] = {
     /* clang-format off */
     {STR_INIT("GET"),    STR_INIT("/weir/v1/runs"),             api_list_runs,     ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("POST"),   STR_INIT("/weir/v1/runs"),             api_start_run,     ROUTE_GUARDED, ROUTE_JSON},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/runs/{id}"),        api_get_run,       ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("POST"),   STR_INIT("/weir/v1/runs/{id}/cancel"), api_cancel_run,    ROUTE_GUARDED, ROUTE_PLAIN},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/runs/{id}/events"), api_run_events,    ROUTE_GUARDED, ROUTE_PLAIN},
@@ -109,6 +110,9 @@ static const struct route rows[] = {
     {STR_INIT("POST"),   STR_INIT("/weir/v1/approvals/{id}"),   api_answer_approval, ROUTE_GUARDED, ROUTE_JSON},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/usage"),            api_get_usage,     ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/agents"),           api_list_agents,   ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/budgets"),          api_list_budgets,  ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/health"),           api_get_health,    ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/settings"),         api_get_settings,  ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/audit"),            api_list_audit,    ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/sessions"),         api_list_sessions,   ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("DELETE"), STR_INIT("/weir/v1/sessions/{id}"),    api_erase_session,   ROUTE_GUARDED, ROUTE_PLAIN},

@@ -1,8 +1,14 @@
 /* api: our own routes under /weir/v1/. They show the runs of this daemon from every protocol,
  * the questions that wait for a human, the usage of its models and the memories of its agents.
  *
+ *     GET /weir/v1/runs?workspace=&user=&session=&agent=&contract=&state=&limit=&before=
+ *                                            runs of every session, newest first; `next` of a
+ *                                            page is `before` of the one after it
  *     GET /weir/v1/runs?session_id=S         the runs of a session, newest last;
  *                                            finished runs as far as they fit in 4 MiB
+ *     POST /weir/v1/runs                     {"input" or "messages","session_id","agent",
+ *                                            "workspace","user"}: begin a turn; 202 and its id.
+ *                                            It goes on whether or not its events are read
  *     GET /weir/v1/runs/{id}                 one run
  *     GET /weir/v1/runs/{id}/events          its events, as server-sent events
  *     POST /weir/v1/runs/{id}/cancel         end it: 202 and the run, 409 when it has ended
@@ -26,6 +32,12 @@
  *
  *     GET    /weir/v1/agents                  each agent: its model, its tools and where they come
  *                                            from, its delegates; the first is the default
+ *
+ *     GET    /weir/v1/budgets                 each budget that the caller may see; what is used of
+ *                                            it is in the usage of its period
+ *     GET    /weir/v1/health                  version, listeners, memory, store, providers
+ *     GET    /weir/v1/settings                as `weir config print --json`; both of these only
+ *                                            for callers who may see every user
  *
  *     GET    /weir/v1/memories?category=&q=&limit=&offset=&workspace=
  *     POST   /weir/v1/memories               {"key","content","category"}
@@ -74,18 +86,32 @@ struct api_caller {
  * the names are too long. */
 bool api_caller_set(struct api_caller *caller, struct str workspace, struct str user);
 
+/* What one process of the daemon has; every loop reads it. */
+#define API_LISTENERS_MAX 16
+struct api_process {
+    struct pages *pages; /* the events of runs as they are sent */
+    const struct server *server;
+    struct server_counts (*counts)(const struct server *server);
+    struct server_listener listeners[API_LISTENERS_MAX];
+    size_t listener_count;
+    int64_t started_unix_ms;
+};
+
 struct api_settings {
     const struct config *config; /* these two live as long as the settings */
     const struct team *team;
     uint64_t stall_ms, heartbeat_ms; /* of event streams */
     uint64_t body_stretch_ms;        /* as in struct route_table */
     size_t body_stretch_bytes;
+    enum session_policy busy;           /* a second turn of a session */
     struct yes_no_words decision_words; /* in addition to the built-in ones */
 };
 
 struct api_instance {
     const struct api_settings *settings;
+    const struct api_process *process;
     struct loop *loop;
+    struct run_host *host; /* begins runs */
     struct session_table *sessions;
     struct directory *directory; /* of those sessions */
     struct store *store;

@@ -22,6 +22,9 @@ MUST_CHECK bool api_request_begin(struct api_request *request, struct route_call
 PRINTF_LIKE(3, 4)
 bool api_request_refuse(struct api_request *request, int status, const char *format, ...);
 
+/* Whether the query has this parameter, whatever its value. */
+bool api_query_has(struct route_call *call, struct str name);
+
 /* Read a query parameter; empty or 0 when it is absent. */
 MUST_CHECK bool api_request_value(struct api_request *request, struct str name,
                                   struct str *ret);
@@ -134,11 +137,18 @@ struct run_scan;
 typedef void run_scanned_fn(const struct err *failed, void *ctx);
 struct run_scan *run_scan_start(struct api_instance *instance, struct run_summary *summary,
                                 run_scanned_fn *done, void *ctx);
+/* Read the beginning of a run alone: who asked which agent for what. */
+struct run_scan *run_head_start(struct api_instance *instance, struct run_summary *summary,
+                                run_scanned_fn *done, void *ctx);
 void run_scan_cancel(struct run_scan *scan); /* NULL is fine */
 
-route_fn api_list_runs, api_get_run, api_cancel_run, api_run_events;
+/* All runs that the caller may see, newest first: GET /weir/v1/runs without a session. */
+void api_list_newest_runs(struct route_call *call, struct api_instance *instance);
+
+route_fn api_list_runs, api_start_run, api_get_run, api_cancel_run, api_run_events;
 route_fn api_list_approvals, api_get_approval, api_answer_approval;
 route_fn api_get_usage, api_list_audit, api_list_agents;
+route_fn api_list_budgets, api_get_health, api_get_settings;
 route_fn api_list_sessions, api_export_session, api_erase_session;
 route_fn api_list_memories, api_put_memory, api_remove_memory;
 

@@ -46,7 +46,7 @@ bool api_request_begin(struct api_request *request, struct route_call *call,
     return false;
 }
 
-static bool query_names(struct route_call *call, struct str name) {
+bool api_query_has(struct route_call *call, struct str name) {
     struct str rest = exchange_query(route_exchange(call));
     while (rest.len) {
         struct str value;
@@ -58,7 +58,7 @@ static bool query_names(struct route_call *call, struct str name) {
 bool api_request_value(struct api_request *request, struct str name, struct str *ret) {
     struct buf value;
     *ret = STR_EMPTY;
-    if (!query_names(request->call, name)) return true;
+    if (!api_query_has(request->call, name)) return true;
     buf_init(&value, VALUE_MAX_BYTES);
     bool ok = route_query(request->call, name, &value) &&
               arena_str(request->arena, buf_str(&value), ret);

@@ -289,6 +289,10 @@ static struct str take_name(struct list_call *list, struct str name, struct str 
 void api_list_runs(struct route_call *call, void *ctx) {
     struct api_instance *instance = ctx;
     struct api_caller caller;
+    if (!api_query_has(call, STR("session_id"))) {
+        api_list_newest_runs(call, instance);
+        return;
+    }
     if (!api_identify(call, instance, &caller)) return;
     struct list_call *list = MEM_NEW(struct list_call);
     *list = (struct list_call){.instance = instance, .call = call};

@@ -6,6 +6,7 @@
 
 #define NAMES_MAX_BYTES (8 * MIB)
 #define PIECE_MAX_BYTES (1 * MIB)
+#define HEAD_MAX_BYTES (4 * KIB) /* a first event that is longer comes whole */
 
 /* --- summaries ---------------------------------------------------------------------------- */
 
@@ -116,6 +117,8 @@ void run_summary_add_section(struct run_summary *summary, const struct store_sec
 struct run_scan {
     struct api_instance *instance;
     struct run_summary *summary; /* NULL once cancelled */
+    size_t piece_max_bytes;
+    bool head; /* the first piece alone */
     run_scanned_fn *done;
     void *ctx;
     struct store_load load;
@@ -132,7 +135,7 @@ static void on_piece(struct store_load *load, const struct err *failed, void *ct
     }
     bool more = load->more;
     arena_free(load->arena);
-    if (summary && !failed && more && summary->last_seq > before) {
+    if (summary && !failed && more && !scan->head && summary->last_seq > before) {
         load_piece(scan);
         return;
     }
@@ -148,20 +151,37 @@ static void load_piece(struct run_scan *scan) {
     scan->load = (struct store_load){.question = STORE_RUN,
                                      .run = scan->summary->run,
                                      .after_seq = scan->summary->last_seq,
-                                     .max_bytes = PIECE_MAX_BYTES,
+                                     .max_bytes = scan->piece_max_bytes,
                                      .home = scan->instance->loop,
                                      .on_loaded = on_piece,
                                      .ctx = scan};
     store_load(scan->instance->store, &scan->load);
 }
 
-struct run_scan *run_scan_start(struct api_instance *instance, struct run_summary *summary,
-                                run_scanned_fn *done, void *ctx) {
+static struct run_scan *scan_new(const struct run_scan *options) {
     struct run_scan *scan = MEM_NEW(struct run_scan);
-    *scan =
-        (struct run_scan){.instance = instance, .summary = summary, .done = done, .ctx = ctx};
+    *scan = *options;
     load_piece(scan);
     return scan;
+}
+
+struct run_scan *run_scan_start(struct api_instance *instance, struct run_summary *summary,
+                                run_scanned_fn *done, void *ctx) {
+    return scan_new(&(struct run_scan){.instance = instance,
+                                       .summary = summary,
+                                       .piece_max_bytes = PIECE_MAX_BYTES,
+                                       .done = done,
+                                       .ctx = ctx});
+}
+
+struct run_scan *run_head_start(struct api_instance *instance, struct run_summary *summary,
+                                run_scanned_fn *done, void *ctx) {
+    return scan_new(&(struct run_scan){.instance = instance,
+                                       .summary = summary,
+                                       .piece_max_bytes = HEAD_MAX_BYTES,
+                                       .head = true,
+                                       .done = done,
+                                       .ctx = ctx});
 }
 
 void run_scan_cancel(struct run_scan *scan) {

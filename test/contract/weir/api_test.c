@@ -241,7 +241,10 @@ static void what_cannot_be_meant_is_refused_with_its_reason(void **state) {
         {"PUT", RUNS, NULL, 405, "METHOD_NOT_ALLOWED"},
         {"GET", "/weir/v1/nothing", NULL, 404, "NOT_FOUND"},
 
-        {"GET", RUNS, NULL, 400, "say whose runs"},
+        {"GET", RUNS "?state=happy", NULL, 422, "state must be queued"},
+        {"GET", RUNS "?before=yesterday", NULL, 400, "before must be the `next`"},
+        {"GET", RUNS "?workspace=other", NULL, 403, "another workspace"},
+        {"GET", RUNS "?colour=red", NULL, 400, "there is no parameter 'colour' here"},
         {"GET", RUNS "?session_id=", NULL, 400, "say whose runs"},
         {"GET", RUNS "/0", NULL, 404, "RUN_NOT_FOUND"},
         {"GET", RUNS "/-1", NULL, 404, "RUN_NOT_FOUND"},

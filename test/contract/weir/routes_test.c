@@ -219,6 +219,85 @@ static void agents_are_listed_with_what_they_get(void **state) {
     assert_int_equal(ask("GET", "/weir/v1/agents?name=x", NULL), 400);
 }
 
+static void runs_of_all_sessions_are_listed_newest_first(void **state) {
+    (void)state;
+    char first[32], second[32], next[32];
+    assert_int_equal(ask("POST", "/weir/v1/runs",
+                         "{\"input\":\"plan a day in Nara\",\"session_id\":\"one\"}"),
+                     202);
+    take(STR("id"), first, sizeof(first));
+    assert_int_equal(ask("GET", at(RUN "/events", first), NULL), 200); /* to its end */
+    assert_says("event: done");
+    assert_int_equal(ask("POST", "/weir/v1/runs",
+                         "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},"
+                         "{\"role\":\"assistant\",\"content\":\"hello\"},"
+                         "{\"role\":\"user\",\"content\":\"and Nara?\"}],"
+                         "\"session_id\":\"two\",\"user\":\"ann\",\"agent\":\"manager\"}"),
+                     202);
+    take(STR("id"), second, sizeof(second));
+    assert_int_equal(ask("GET", at(RUN "/events", second), NULL), 200);
+    assert_int_equal(ask("GET", "/weir/v1/runs?limit=1", NULL), 200);
+    assert_says(second);
+    assert_says("\"session_id\":\"two\"");
+    assert_says("\"text\":\"and Nara?\",\"text_cut\":false");
+    assert_says("\"contract\":\"weir\"");
+    assert_says("\"more\":true");
+    take(STR("next"), next, sizeof(next));
+    assert_int_equal(ask("GET", at("/weir/v1/runs?limit=1&before=%s", next), NULL), 200);
+    assert_says(first);
+    assert_int_equal(ask("GET", "/weir/v1/runs?user=ann&state=done&agent=manager", NULL), 200);
+    assert_says(second);
+    assert_false(says(first));
+    assert_int_equal(ask("GET", "/weir/v1/runs?state=waiting", NULL), 200);
+    assert_string_equal(it.body, "{\"runs\":[],\"more\":false}");
+}
+
+static void a_turn_that_cannot_begin_says_why(void **state) {
+    (void)state;
+    static const struct {
+        const char *body;
+        int status;
+        const char *says;
+    } rows[] = {
+        {"[]", 422, "send {"},
+        {"{", 400, "INVALID_INPUT"},
+        {"{\"session_id\":\"s\"}", 400, "either input or messages"},
+        {"{\"input\":\"a\"}", 400, "session_id is missing"},
+        {"{\"input\":1,\"session_id\":\"s\"}", 422, "input must be a string"},
+        {"{\"messages\":1,\"session_id\":\"s\"}", 422, "messages"},
+        {"{\"input\":\"a\",\"session_id\":\"s\",\"agent\":\"nobody\"}", 404, "nobody"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        assert_int_equal(ask("POST", "/weir/v1/runs", rows[i].body), rows[i].status);
+        assert_says(rows[i].says);
+    }
+    assert_int_equal(ask("POST", "/weir/v1/runs",
+                         "{\"input\":\"book the trip to Kyoto\",\"session_id\":\"waits\"}"),
+                     202);
+    take(STR("id"), run, sizeof(run));
+    do { /* each answer takes the daemon a turn of its loop */
+        assert_int_equal(ask("GET", "/weir/v1/approvals?session_id=waits", NULL), 200);
+    } while (!says("\"state\":\"waiting\""));
+    assert_int_equal(
+        ask("POST", "/weir/v1/runs", "{\"input\":\"hello\",\"session_id\":\"waits\"}"), 409);
+    assert_says("SESSION_WAITING");
+    assert_int_equal(ask("GET", "/weir/v1/runs?state=waiting", NULL), 200);
+    assert_says(run);
+    assert_int_equal(ask("POST", at(RUN "/cancel", run), NULL), 202);
+}
+
+static void the_daemon_shows_itself(void **state) {
+    (void)state;
+    assert_int_equal(ask("GET", "/weir/v1/health", NULL), 200);
+    assert_says("\"status\":\"ok\"");
+    assert_says("\"listeners\":[{\"name\":\"http\",\"address\":\"127.0.0.1:0\",\"port\":");
+    assert_says("\"store\":{\"kind\":\"sqlite\"");
+    assert_int_equal(ask("GET", "/weir/v1/settings", NULL), 200);
+    assert_says("{\"settings\":[{\"key\":");
+    assert_int_equal(ask("GET", "/weir/v1/budgets", NULL), 200);
+    assert_string_equal(it.body, "{\"budgets\":[]}");
+}
+
 /* As all that the listener carries. */
 static void answers_say_which_contract_the_listener_speaks(void **state) {
     (void)state;
@@ -239,6 +318,9 @@ int main(void) {
         cmocka_unit_test(a_memory_is_put_found_and_removed),
         cmocka_unit_test(an_erased_session_is_gone_with_its_runs),
         cmocka_unit_test(agents_are_listed_with_what_they_get),
+        cmocka_unit_test(runs_of_all_sessions_are_listed_newest_first),
+        cmocka_unit_test(a_turn_that_cannot_begin_says_why),
+        cmocka_unit_test(the_daemon_shows_itself),
         cmocka_unit_test(answers_say_which_contract_the_listener_speaks),
     };
     return cmocka_run_group_tests(tests, start, stop);
