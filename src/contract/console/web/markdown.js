@@ -1,0 +1,141 @@
+// markdown: a text of a model as nodes. Only the elements below are ever made, each text stays a
+// text node, and an address is a link only where it is http, https or mailto. There is no raw
+// HTML, no picture and no attribute from the text besides that address.
+
+import { h } from "./dom.js";
+
+const MOST = 65536; // longer texts are shown as they are
+const SPAN = 500; // between two marks of one line
+const NESTED = 6;
+
+const BULLET = /^ {0,3}[-*+] +/;
+const NUMBER = /^ {0,3}\d{1,9}[.)] +/;
+const FENCE = /^ {0,3}(```+|~~~+)/;
+const RULE = /^ {0,3}([-*_])( *\1){2,} *$/;
+
+export function markdown(text, target) {
+  const node = target || h("div", { class: "markdown" });
+  text = String(text);
+  if (text.length > MOST) node.append(h("pre", null, text));
+  else node.append(...blocks(text.split(/\r?\n/), 0));
+  return node;
+}
+
+function blocks(lines, depth) {
+  const out = [];
+  let i = 0;
+  const take = (test) => {
+    const taken = [];
+    while (i < lines.length && test(lines[i])) taken.push(lines[i++]);
+    return taken;
+  };
+  while (i < lines.length) {
+    const text = lines[i];
+    const fence = FENCE.exec(text);
+    const heading = /^ {0,3}(#{1,6}) +(.*)$/.exec(text);
+    if (!text.trim()) i++;
+    else if (fence) {
+      i++;
+      const code = take((line) => !line.trim().startsWith(fence[1]));
+      i++;
+      out.push(h("pre", { tabindex: "0" }, h("code", null, code.join("\n"))));
+    } else if (heading) {
+      i++;
+      out.push(h("p", { class: "heading" }, inline(heading[2].replace(/ +#+ *$/, ""), 0)));
+    } else if (RULE.test(text)) {
+      i++;
+      out.push(h("hr"));
+    } else if (depth < NESTED && /^ {0,3}>/.test(text)) {
+      out.push(h("blockquote", null, blocks(take((line) => /^ {0,3}>/.test(line)).map((line) =>
+        line.replace(/^ {0,3}> ?/, "")), depth + 1)));
+    } else if (depth < NESTED && (BULLET.test(text) || NUMBER.test(text))) {
+      out.push(listOf(lines, i, depth, (end) => { i = end; }));
+    } else if (text.includes("|") && /^[\s|:-]+$/.test(lines[i + 1] || "") && (lines[i + 1] || "").includes("-")) {
+      out.push(tableOf(take((line) => line.includes("|"))));
+    } else {
+      out.push(h("p", null, inline(take((line, first = line === text) => line.trim() && (first ||
+        !(FENCE.test(line) || BULLET.test(line) || /^ {0,3}(>|#{1,6} )/.test(line)))).join("\n"), 0)));
+      if (lines[i] === text) i++;
+    }
+  }
+  return out;
+}
+
+function listOf(lines, from, depth, ended) {
+  const mark = BULLET.test(lines[from]) ? BULLET : NUMBER;
+  const items = [];
+  let i = from;
+  while (i < lines.length) {
+    if (mark.test(lines[i])) items.push([lines[i].replace(mark, "")]);
+    else if (/^ {2,}\S/.test(lines[i]) && items.length) items.at(-1).push(lines[i].replace(/^ {2,4}/, ""));
+    else break;
+    i++;
+  }
+  ended(i);
+  return h(mark === BULLET ? "ul" : "ol", null, items.map((item) =>
+    h("li", null, item.length === 1 ? inline(item[0], 0) : blocks(item, depth + 1))));
+}
+
+function tableOf(lines) {
+  const cells = (text) => text.replace(/^\s*\||\|\s*$/g, "").split("|").map((cell) => inline(cell.trim(), 0));
+  const [head, , ...rows] = lines;
+  return h("div", { class: "scroll", tabindex: "0" }, h("table", null,
+    h("thead", null, h("tr", null, cells(head).map((cell) => h("th", { scope: "col" }, cell)))),
+    h("tbody", null, rows.map((row) => h("tr", null, cells(row).map((cell) => h("td", null, cell)))))));
+}
+
+/** From `at`, what stands before the next `mark`; null where there is none. */
+function until(text, at, mark) {
+  const len = text.slice(at, at + SPAN).indexOf(mark);
+  return len > 0 ? { inner: text.slice(at, at + len), next: at + len + mark.length } : null;
+}
+
+export function safeAddress(text) {
+  const address = text.trim();
+  return /^(https?:\/\/|mailto:)[^\s\u0000-\u001f]+$/i.test(address) ? address : null;
+}
+
+function linkAt(text, at) {
+  const label = until(text, at + 1, "](");
+  if (!label || label.inner.includes("\n\n")) return null;
+  const target = until(text, label.next, ")");
+  const address = target && safeAddress(target.inner.split(/\s/)[0]);
+  return address ? { label: label.inner, address, next: target.next } : null;
+}
+
+function anchor(address, content) {
+  return h("a", { href: address, rel: "noopener noreferrer nofollow", target: "_blank" }, content);
+}
+
+function inline(text, depth) {
+  const out = [];
+  let plain = "";
+  const flush = () => { if (plain) out.push(plain); plain = ""; };
+  const put = (node, next) => { flush(); out.push(node); at = next; };
+  let at = 0;
+  while (at < text.length) {
+    const c = text[at], rest = text.slice(at, at + 8);
+    let found = null;
+    if (c === "\\" && /[\\`*_[\]()#>~|-]/.test(text[at + 1] || "")) {
+      plain += text[at + 1];
+      at += 2;
+    } else if (c === "`" && (found = until(text, at + 1, "`"))) {
+      put(h("code", null, found.inner), found.next);
+    } else if (depth < NESTED && text.startsWith("**", at) && (found = until(text, at + 2, "**"))) {
+      put(h("strong", null, inline(found.inner, depth + 1)), found.next);
+    } else if (depth < NESTED && c === "*" && /\S/.test(text[at + 1] || "") && (found = until(text, at + 1, "*"))) {
+      put(h("em", null, inline(found.inner, depth + 1)), found.next);
+    } else if (depth < NESTED && text.startsWith("~~", at) && (found = until(text, at + 2, "~~"))) {
+      put(h("s", null, inline(found.inner, depth + 1)), found.next);
+    } else if (c === "[" && (found = linkAt(text, at))) {
+      put(anchor(found.address, inline(found.label.replaceAll("[", ""), NESTED)), found.next);
+    } else if ((rest.startsWith("http://") || rest.startsWith("https://")) && (found = /^https?:\/\/[^\s<>"'`\])]+/.exec(text.slice(at, at + 2000)))) {
+      put(anchor(found[0], found[0]), at + found[0].length);
+    } else {
+      plain += c;
+      at++;
+    }
+  }
+  flush();
+  return out;
+}

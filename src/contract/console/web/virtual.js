@@ -1,0 +1,110 @@
+// virtual: a list of any length of which only what is on the screen stands in the document.
+//
+// Rows have one height. The list is one stop for the keyboard: arrows, Page Up and Down, Home and
+// End move the chosen row, and a screen reader hears which of how many it is.
+
+import { h } from "./dom.js";
+
+const SPARE = 8; // rows above and below the screen
+const MOST = 150;
+
+let lists = 0;
+
+export class VirtualList {
+  /** render(index) makes the content of a row; chosen(index) is told of each choice. */
+  constructor({ label, rowHeight = 30, render, chosen }) {
+    this.rowHeight = rowHeight;
+    this.render = render;
+    this.chosen = chosen;
+    this.count = 0;
+    this.index = -1;
+    this.first = this.end = 0;
+    this.id = "list" + ++lists;
+    this.frame = 0;
+    this.sticky = true; // at the end, and stays there while rows come
+    this.space = h("div", { class: "space", role: "presentation" });
+    this.node = h("div", {
+      class: "virtual", role: "listbox", tabindex: "0", "aria-label": label,
+      on: {
+        scroll: () => this.#scrolled(), keydown: (event) => this.#key(event),
+        click: (event) => this.#click(event),
+      },
+    }, this.space);
+    this.observer = new ResizeObserver(() => this.draw(true));
+    this.observer.observe(this.node);
+  }
+
+  close() {
+    this.observer.disconnect();
+    cancelAnimationFrame(this.frame);
+  }
+
+  /** There are `count` rows now; those that are shown are drawn anew. */
+  update(count) {
+    this.count = count;
+    if (this.index >= count) this.index = -1;
+    if (!this.frame) this.frame = requestAnimationFrame(() => { this.frame = 0; this.draw(true); });
+  }
+
+  choose(index, quiet) {
+    if (index < 0 || index >= this.count) return;
+    this.index = index;
+    this.sticky = false;
+    const top = index * this.rowHeight, view = this.node.clientHeight;
+    if (top < this.node.scrollTop) this.node.scrollTop = top;
+    if (top + this.rowHeight > this.node.scrollTop + view) this.node.scrollTop = top + this.rowHeight - view;
+    this.draw(true);
+    if (!quiet) this.chosen?.(index);
+  }
+
+  draw(anew) {
+    const height = this.node.clientHeight;
+    this.space.style.height = this.count * this.rowHeight + "px";
+    if (this.sticky && this.count) this.node.scrollTop = this.count * this.rowHeight;
+    const first = Math.max(0, Math.floor(this.node.scrollTop / this.rowHeight) - SPARE);
+    const end = Math.min(this.count, first + Math.min(MOST, Math.ceil(height / this.rowHeight) + 2 * SPARE));
+    if (!anew && first === this.first && end === this.end) return;
+    this.first = first;
+    this.end = end;
+    const rows = [];
+    for (let i = first; i < end; i++) rows.push(this.#row(i));
+    this.space.replaceChildren(...rows);
+    const active = this.index >= first && this.index < end;
+    if (active) this.node.setAttribute("aria-activedescendant", this.id + "-" + this.index);
+    else this.node.removeAttribute("aria-activedescendant");
+  }
+
+  #row(i) {
+    const row = h("div", {
+      class: "row", role: "option", id: this.id + "-" + i, "data-index": i,
+      "aria-selected": i === this.index ? "true" : "false",
+      "aria-posinset": i + 1, "aria-setsize": this.count,
+    }, this.render(i));
+    row.style.top = i * this.rowHeight + "px";
+    row.style.height = this.rowHeight + "px";
+    return row;
+  }
+
+  #scrolled() {
+    const left = this.node.scrollHeight - this.node.scrollTop - this.node.clientHeight;
+    this.sticky = this.index < 0 && left < this.rowHeight;
+    this.draw(false);
+  }
+
+  #click(event) {
+    const row = event.target.closest("[data-index]");
+    if (row) this.choose(Number(row.dataset.index));
+  }
+
+  #key(event) {
+    const page = Math.max(1, Math.floor(this.node.clientHeight / this.rowHeight) - 1);
+    const to = {
+      ArrowDown: this.index + 1, ArrowUp: this.index < 0 ? this.count - 1 : this.index - 1,
+      PageDown: Math.min(this.count - 1, this.index + page), PageUp: Math.max(0, this.index - page),
+      Home: 0, End: this.count - 1,
+    }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    this.choose(Math.max(0, Math.min(this.count - 1, to)));
+  }
+}
