@@ -114,6 +114,7 @@ static const struct route rows[] = {
     {STR_INIT("GET"),    STR_INIT("/weir/v1/health"),           api_get_health,    ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/settings"),         api_get_settings,  ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/audit"),            api_list_audit,    ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/audit/chain"),      api_get_audit_chain, ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/sessions"),         api_list_sessions,   ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("DELETE"), STR_INIT("/weir/v1/sessions/{id}"),    api_erase_session,   ROUTE_GUARDED, ROUTE_PLAIN},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/sessions/{id}/export"), api_export_session, ROUTE_GUARDED, ROUTE_PLAIN},

@@ -30,6 +30,8 @@
  *     GET    /weir/v1/sessions/{id}/export?workspace=&user=     its events as JSON lines
  *     DELETE /weir/v1/sessions/{id}?workspace=&user=            erase it, also from the files
  *
+ *     GET    /weir/v1/audit/chain            whether that log is whole; for operators
+ *
  *     GET    /weir/v1/agents                  each agent: its model, its tools and where they come
  *                                            from, its delegates; the first is the default
  *

@@ -12,9 +12,8 @@ static void view_reply(struct route_call *call, const struct buf *body) {
     route_reply(call, 200, STR("application/json"), buf_str(body));
 }
 
-/* The daemon as a whole is shown to its operators: not to the token of a single user. */
-static bool view_begin(struct api_request *request, struct route_call *call,
-                       struct api_instance *instance) {
+bool api_view_begin(struct api_request *request, struct route_call *call,
+                    struct api_instance *instance) {
     static const char *const names[] = {NULL};
     if (!api_request_begin(request, call, instance, names)) return false;
     if (request->caller.all_users) return true;
@@ -87,7 +86,7 @@ void api_get_health(struct route_call *call, void *ctx) {
     const struct config *config = instance->settings->config;
     struct api_request request;
     struct buf body;
-    if (!view_begin(&request, call, instance)) return;
+    if (!api_view_begin(&request, call, instance)) return;
     buf_init(&body, BODY_MAX_BYTES);
     struct json_writer json = json_writer(&body);
     json_open_object(&json);
@@ -113,7 +112,7 @@ void api_get_settings(struct route_call *call, void *ctx) {
     struct api_instance *instance = ctx;
     struct api_request request;
     struct buf body;
-    if (!view_begin(&request, call, instance)) return;
+    if (!api_view_begin(&request, call, instance)) return;
     buf_init(&body, BODY_MAX_BYTES);
     config_print_json(instance->settings->config, &body);
     view_reply(call, &body);

@@ -18,6 +18,11 @@ struct api_request {
 MUST_CHECK bool api_request_begin(struct api_request *request, struct route_call *call,
                                   struct api_instance *instance, const char *const *names);
 
+/* The same for what shows the daemon as a whole: its operators may see it, not the token of a single
+ * user. There are no parameters. */
+MUST_CHECK bool api_view_begin(struct api_request *request, struct route_call *call,
+                               struct api_instance *instance);
+
 /* Always false. */
 PRINTF_LIKE(3, 4)
 bool api_request_refuse(struct api_request *request, int status, const char *format, ...);
@@ -148,7 +153,7 @@ void api_list_newest_runs(struct route_call *call, struct api_instance *instance
 route_fn api_list_runs, api_start_run, api_get_run, api_cancel_run, api_run_events;
 route_fn api_list_approvals, api_get_approval, api_answer_approval;
 route_fn api_get_usage, api_list_audit, api_list_agents;
-route_fn api_list_budgets, api_get_health, api_get_settings;
+route_fn api_list_budgets, api_get_health, api_get_settings, api_get_audit_chain;
 route_fn api_list_sessions, api_export_session, api_erase_session;
 route_fn api_list_memories, api_put_memory, api_remove_memory;
 

@@ -176,6 +176,14 @@ static void a_token_of_a_user_shows_that_user_alone(void **state) {
     fake_free(x);
 }
 
+static void the_daemon_is_not_shown_to_a_single_user(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/weir/v1/health", "/weir/v1/settings",
+                                        "/weir/v1/audit/chain"};
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+        assert_refused("GET", paths[i], "acme:ann", NULL, 403, "shows the whole daemon");
+}
+
 static void names_that_are_too_long_are_no_callers(void **state) {
     (void)state;
     struct api_caller caller;
@@ -332,6 +340,7 @@ int main(void) {
         TEST(a_token_that_was_not_required_narrows_the_view),
         TEST(a_token_opens_its_workspace_and_no_other),
         TEST(a_token_of_a_user_shows_that_user_alone),
+        TEST(the_daemon_is_not_shown_to_a_single_user),
         TEST(names_that_are_too_long_are_no_callers),
         TEST(while_it_starts_nothing_is_served),
         TEST(while_it_stops_only_reading_is_served),

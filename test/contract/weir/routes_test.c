@@ -294,6 +294,9 @@ static void the_daemon_shows_itself(void **state) {
     assert_says("\"store\":{\"kind\":\"sqlite\"");
     assert_int_equal(ask("GET", "/weir/v1/settings", NULL), 200);
     assert_says("{\"settings\":[{\"key\":");
+    assert_int_equal(ask("GET", "/weir/v1/audit/chain", NULL), 200);
+    assert_says("{\"verified\":true,\"first\":1,");
+    assert_says("\"faults\":[]}");
     assert_int_equal(ask("GET", "/weir/v1/budgets", NULL), 200);
     assert_string_equal(it.body, "{\"budgets\":[]}");
 }

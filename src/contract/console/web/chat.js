@@ -110,6 +110,7 @@ class Turn {
     try {
       const approval = await get("/approvals/" + this.id + "-" + event.seq);
       if (approval.state === "waiting") place.append(answerForm(approval, () => tell("Answered.")));
+      if (this.acts.live(this)) place.scrollIntoView({ block: "end" });
     } catch (error) { place.append(problem(error)); }
   }
 
@@ -137,7 +138,7 @@ export async function chat(main, params, signal) {
   }, { disabled: true });
   const retry = button("Retry", () => say(all.at(-1)?.text), { disabled: true });
   const busy = (yes) => { stop.disabled = !yes; retry.disabled = yes || !all.length; };
-  const acts = { over: (turn) => { if (turn === current) { current = null; busy(false); } }, fork };
+  const acts = { live: (turn) => turn === current, over: (turn) => { if (turn === current) { current = null; busy(false); } }, fork };
 
   /** A session of its own that begins with this conversation, up to and with `turn`. */
   function fork(turn) {

@@ -69,7 +69,7 @@ export async function usage(main, params, signal) {
   const total = days.total;
   fill(main, h("h1", null, "Usage"), h("form", { class: "filters", on: { submit: (event) => { event.preventDefault(); go("/usage", { from: from.value, to: to.value, workspace: workspace.value.trim(), show: what.value }); } } },
     field("From", from), field("To", to), field("Workspace", workspace), field("Show", what), h("button", { type: "submit" }, "Show")),
-  h("p", null, `${count(total.calls)} calls, ${count(total.total_tokens)} tokens, ${total.cost}`,
+  h("p", null, `${count(total.calls)} calls, ${count(total.total_tokens)} tokens, cost ${total.cost}`,
     total.calls_tokens_unknown > 0 && `; ${count(total.calls_tokens_unknown)} calls of unknown size`),
   dayChart(days.usage, days.from, days.to, measure), shares("Agent", byAgent.usage, "agent", measure),
   shares("Model", byModel.usage, "model", measure), shares("Day", days.usage, "day", measure), left);
