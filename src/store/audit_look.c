@@ -42,7 +42,7 @@ static bool audit_look_run(struct database *db, void *ctx, struct err *e) {
                          " - (SELECT upto FROM audit ORDER BY first LIMIT 1), 0)",
                          &bytes, e))
         return false;
-    if (bytes > AUDIT_LOOK_MAX_BYTES) return true;
+    if (bytes > (int64_t)AUDIT_LOOK_MAX_BYTES) return true;
     ask->looked.looked = true;
     return audit_verify(db, NULL, audit_look_fault, &ask->looked, &ask->looked.verdict, e);
 }
