@@ -1,4 +1,5 @@
 """The console in a real browser: Debian's chromium, without a window, on pages of this machine."""
+import contextlib
 import importlib.util
 import os
 import pathlib
@@ -17,16 +18,20 @@ PATIENCE_MS = 60_000  # generous; nothing should ever come near it
 TOKEN = "console-secret"
 
 
-def pytest_configure():
-    """The stubs of Converse, as the other tests make them."""
+def make_stubs():
+    """Those of Converse, as the other tests make them."""
     spec = importlib.util.spec_from_file_location("e2e_conftest", E2E / "conftest.py")
     other = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(other)
     other.generate_stubs()
 
 
-@pytest.fixture(scope="session")
-def browser():
+def pytest_configure():
+    make_stubs()
+
+
+@contextlib.contextmanager
+def chromium():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -34,6 +39,12 @@ def browser():
         flags = ["--no-sandbox"] if os.geteuid() == 0 else []
         with playwright.chromium.launch(executable_path=CHROMIUM, args=flags) as browser:
             yield browser
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with chromium() as browser:
+        yield browser
 
 
 class Visit:
