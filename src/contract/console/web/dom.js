@@ -87,8 +87,15 @@ export function problem(error) {
 export function when(ms) {
   if (!ms) return "";
   const date = new Date(ms);
-  return h("time", { datetime: date.toISOString(), title: date.toISOString() }, date.toLocaleString());
+  return h("time", { datetime: date.toISOString(), title: date.toISOString() }, localTime(date));
 }
+
+// Written by hand: what a browser loads to format the first date or number takes it a tenth of a
+// second.
+const two = (n) => String(n).padStart(2, "0");
+const localTime = (date) => `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ` +
+  `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+const grouped = (n) => String(n).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 
 export function took(ms) {
   if (ms === null || ms === undefined || Number.isNaN(ms)) return "";
@@ -106,7 +113,7 @@ export function bytes(n) {
   return (i ? n.toFixed(1) : n) + " " + units[i];
 }
 
-export const count = (n) => (n === null || n === undefined ? "unknown" : n.toLocaleString());
+export const count = (n) => (n === null || n === undefined ? "unknown" : grouped(n));
 export const dollars = (nano) => "$" + (nano / 1e9).toFixed(nano % 1e7 ? 6 : 2);
 
 /** One line of a text, cut. */

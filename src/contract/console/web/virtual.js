@@ -30,7 +30,11 @@ export class VirtualList {
         click: (event) => this.#click(event),
       },
     }, this.space);
-    this.observer = new ResizeObserver(() => this.draw(true));
+    this.top = this.height = 0; // as last seen: to ask the browser makes it lay out the page
+    this.observer = new ResizeObserver(() => {
+      this.height = this.node.clientHeight;
+      this.draw(true);
+    });
     this.observer.observe(this.node);
   }
 
@@ -50,19 +54,30 @@ export class VirtualList {
     if (index < 0 || index >= this.count) return;
     this.index = index;
     this.sticky = false;
-    const top = index * this.rowHeight, view = this.node.clientHeight;
-    if (top < this.node.scrollTop) this.node.scrollTop = top;
-    if (top + this.rowHeight > this.node.scrollTop + view) this.node.scrollTop = top + this.rowHeight - view;
-    this.draw(true);
+    const top = index * this.rowHeight;
+    let to = this.top;
+    if (top < to) to = top;
+    if (top + this.rowHeight > to + this.height) to = top + this.rowHeight - this.height;
+    this.#show(to);
     if (!quiet) this.chosen?.(index);
   }
 
+  /** Draw what stands at `top`, then scroll there. */
+  #show(top) {
+    this.top = Math.max(0, Math.min(top, this.count * this.rowHeight - this.height));
+    this.#rows(true);
+    this.node.scrollTop = this.top;
+  }
+
   draw(anew) {
-    const height = this.node.clientHeight;
+    if (this.sticky && this.count) this.#show(this.count * this.rowHeight);
+    else this.#rows(anew);
+  }
+
+  #rows(anew) {
+    const first = Math.max(0, Math.floor(this.top / this.rowHeight) - SPARE);
+    const end = Math.min(this.count, first + Math.min(MOST, Math.ceil(this.height / this.rowHeight) + 2 * SPARE));
     this.space.style.height = this.count * this.rowHeight + "px";
-    if (this.sticky && this.count) this.node.scrollTop = this.count * this.rowHeight;
-    const first = Math.max(0, Math.floor(this.node.scrollTop / this.rowHeight) - SPARE);
-    const end = Math.min(this.count, first + Math.min(MOST, Math.ceil(height / this.rowHeight) + 2 * SPARE));
     if (!anew && first === this.first && end === this.end) return;
     this.first = first;
     this.end = end;
@@ -86,9 +101,9 @@ export class VirtualList {
   }
 
   #scrolled() {
-    const left = this.node.scrollHeight - this.node.scrollTop - this.node.clientHeight;
-    this.sticky = this.index < 0 && left < this.rowHeight;
-    this.draw(false);
+    this.top = this.node.scrollTop;
+    this.sticky = this.index < 0 && this.count * this.rowHeight - this.top - this.height < this.rowHeight;
+    this.#rows(false);
   }
 
   #click(event) {
@@ -97,7 +112,7 @@ export class VirtualList {
   }
 
   #key(event) {
-    const page = Math.max(1, Math.floor(this.node.clientHeight / this.rowHeight) - 1);
+    const page = Math.max(1, Math.floor(this.height / this.rowHeight) - 1);
     const to = {
       ArrowDown: this.index + 1, ArrowUp: this.index < 0 ? this.count - 1 : this.index - 1,
       PageDown: Math.min(this.count - 1, this.index + page), PageUp: Math.max(0, this.index - page),
