@@ -167,9 +167,11 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
     print_models(config);
     if (team_is_demo(config)) model_discovery_keys(demo->input, print_found, NULL);
     log_print("  agents   " STR_FMT "\n", STR_ARG(buf_str(&agents)));
-    if (http)
-        log_print("  http     %s://127.0.0.1:%d   /health /invoke /stream\n",
-                  config->tls.cert.len ? "https" : "http", http);
+    if (http) {
+        const char *scheme = config->tls.cert.len ? "https" : "http";
+        log_print("  look     %s://127.0.0.1:%d/weir/   the console\n", scheme, http);
+        log_print("  http     %s://127.0.0.1:%d   /health /invoke /stream\n", scheme, http);
+    }
     if (grpc) {
         log_print("  grpc     127.0.0.1:%d   crawbl.agentruntime.v1.AgentRuntime/Converse\n",
                   grpc);
