@@ -8,11 +8,7 @@
 
 extern char **environ;
 
-static const struct {
-    const char *name;
-    command_fn *run;
-    const char *what;
-} commands[] = {
+static const struct command commands[] = {
     /* clang-format off */
     {"serve",   command_serve,   "serve agents: weir serve [-c weir.yaml]"},
     {"orchestrate", command_orchestrate, "drive runtimes for clients: weir orchestrate [--migrate]"},
@@ -35,6 +31,7 @@ static const struct {
     {"validate", command_validate, "does a server keep its contract: weir validate URL | -- ./server --port {port}"},
     {"validate-contract", command_validate, "the same, under upstream's name"},
     {"version", command_version, "which weir this is [--json]"},
+    {"help",    command_help,    "what the commands do: weir help [COMMAND]"},
     /* clang-format on */
 };
 
@@ -43,14 +40,25 @@ int cli_fail(enum exit_code code, const struct err *why) {
     return (int)code;
 }
 
-static void help(FILE *to) {
-    fprintf(to, "weir runs AI agents and speaks the wire contracts of agent runtimes.\n\n"
-                "  weir                      the offline demo, in the foreground\n");
+const struct command *cli_commands(size_t *ret_count) {
+    *ret_count = ARRAY_LEN(commands);
+    return commands;
+}
+
+const struct command *cli_command_find(const char *name) {
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        fprintf(to, "  weir %-8s             %s\n", commands[i].name, commands[i].what);
+        if (strcmp(name, commands[i].name) == 0) return &commands[i];
     }
-    fprintf(to,
-            "\nweir COMMAND --help says more. Exit code: 0 done, 1 failed, 2 wrong usage.\n");
+    return NULL;
+}
+
+void cli_help(struct buf *out) {
+    buf_printf(out, "weir runs AI agents and speaks the wire contracts of agent runtimes.\n\n"
+                    "  weir                      the offline demo, in the foreground\n");
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        buf_printf(out, "  weir %-20s %s\n", commands[i].name, commands[i].what);
+    buf_printf(out, "\nweir COMMAND --help says more. Exit code: 0 done, 1 failed, 2 wrong "
+                    "usage.\n");
 }
 
 /* A daemon handles signals in its loop, including signals during its start. Every other
@@ -76,7 +84,7 @@ void cli_held_signals(sigset_t *ret) {
     sigaddset(ret, SIGHUP);
 }
 
-static int refuse_command(const char *name) {
+int cli_refuse_command(const char *name) {
     char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, str_from(name));
@@ -93,19 +101,12 @@ int cli_main(int arg_count, const char *const *args) {
         return run_daemon(command_demo, arg_count - 1, args + 1);
     }
     if (strcmp(args[1], "--version") == 0) return command_version(0, NULL);
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        if (strcmp(args[1], commands[i].name) == 0) {
-            bool serves = commands[i].run == command_serve ||
-                          commands[i].run == command_orchestrate ||
-                          commands[i].run == command_sidecar;
-            return (serves ? run_daemon : run_briefly)(commands[i].run, arg_count - 2,
-                                                       args + 2);
-        }
-    }
-    bool asked = args[1][0] == '-' || strcmp(args[1], "help") == 0;
-    if (!asked) return refuse_command(args[1]);
-    help(stdout);
-    return EXIT_DONE;
+    if (args[1][0] == '-') return command_help(0, NULL);
+    const struct command *command = cli_command_find(args[1]);
+    if (!command) return cli_refuse_command(args[1]);
+    bool serves = command->run == command_serve || command->run == command_orchestrate ||
+                  command->run == command_sidecar;
+    return (serves ? run_daemon : run_briefly)(command->run, arg_count - 2, args + 2);
 }
 
 /* --- configuration ------------------------------------------------------------------------ */

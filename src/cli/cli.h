@@ -27,7 +27,25 @@ command_fn command_demo, command_serve, command_orchestrate, command_run, comman
     command_provider, command_approvals, command_sessions, command_usage, command_audit,
     command_agent, command_tool, command_token, command_config, command_doctor,
     command_validate, command_sidecar, command_version, command_watch, command_mcp,
-    command_migrate;
+    command_migrate, command_help;
+
+struct command {
+    const char *name;
+    command_fn *run;
+    const char *what; /* one line: what it is for, and an example after ": weir " */
+};
+
+/* All commands, in the order of weir --help. */
+const struct command *cli_commands(size_t *ret_count);
+
+/* NULL: there is none of this name. */
+const struct command *cli_command_find(const char *name);
+
+/* Report on stderr that there is no such command, and the nearest one. Returns EXIT_USAGE. */
+int cli_refuse_command(const char *name);
+
+/* Append what weir --help prints. */
+void cli_help(struct buf *out);
 
 /* The signals that a daemon handles. Block them before anything else, so that none ends the
  * program during its start. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 static const char usage[] =
-    "weir migrate [settings]\n\n"
+    "weir migrate [SETTINGS]\n\n"
     "Make the tables of a store in PostgreSQL (store.url_file or WEIR_STORE_URL), or bring "
     "them\n"
     "up to what this weir needs: all of it or nothing, in one transaction. A daemon never "

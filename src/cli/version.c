@@ -4,7 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char usage[] = "weir version [--json]\n\n"
+                            "Which weir this is; --json adds the compiler that built it.\n";
+
 int command_version(int arg_count, const char *const *args) {
+    if (arg_count == 1 && (!strcmp(args[0], "--help") || !strcmp(args[0], "-h"))) {
+        printf("%s", usage);
+        return EXIT_DONE;
+    }
     bool json = arg_count == 1 && strcmp(args[0], "--json") == 0;
     if (arg_count > (json ? 1 : 0)) {
         fprintf(stderr, "weir: error: weir version takes only --json\n");

@@ -14,9 +14,9 @@ static void append_names(const struct setting *setting, const char *between, str
 }
 
 static void append_padding(struct buf *out, size_t line_start) {
-    size_t used = out->len - line_start;
+    buf_append_byte(out, ' '); /* two at least: they end the name */
     do buf_append_byte(out, ' ');
-    while (++used < HELP_COLUMN);
+    while (out->len - line_start < HELP_COLUMN);
 }
 
 static const struct setting *rows_of(const struct config *config, size_t *ret_count) {
