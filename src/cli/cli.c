@@ -28,6 +28,7 @@ static const struct command commands[] = {
     {"config",  command_config,  "is it right, and what counts: weir config check FILE | print"},
     {"migrate", command_migrate, "make or change the tables of a store in PostgreSQL"},
     {"doctor",  command_doctor,  "what keeps weir from serving well on this machine [--json]"},
+    {"health",  command_health,  "does the daemon serve: for the checks of containers"},
     {"validate", command_validate, "does a server keep its contract: weir validate URL | -- ./server --port {port}"},
     {"validate-contract", command_validate, "the same, under upstream's name"},
     {"version", command_version, "which weir this is [--json]"},
