@@ -12,7 +12,7 @@ P ?=
 SECONDS_EACH ?= 30
 
 .DEFAULT_GOAL := build
-.PHONY: build run test check fmt lint fuzz bench install docs proof help clean
+.PHONY: build run test check fmt lint fuzz bench install tarball deb image docs proof help clean
 
 build: ## the release binary build/weir (optimised, asserts on, hardened)
 	@scripts/setup build
@@ -43,9 +43,21 @@ bench: build ## numbers beside the last ones kept
 	@JOBS=$(JOBS) scripts/build $(BUILD) benches
 	@BUILD=$(BUILD) bench/run.sh
 
-install: build ## honours PREFIX and DESTDIR
-	@JOBS=$(JOBS) scripts/build $(BUILD) client_library
+install: build ## program, unit, manual pages, completion, examples, client library; PREFIX, DESTDIR
+	@JOBS=$(JOBS) scripts/build $(BUILD) "manuals client_library"
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)" --strip
+
+tarball: build ## build/weir-VERSION-linux-ARCH.tar.gz: a program that needs libc alone
+	@JOBS=$(JOBS) scripts/build $(BUILD) manuals
+	@BUILD=$(BUILD) scripts/tarball
+
+deb: build ## build/weir_VERSION_ARCH.deb, a package for Debian 12
+	@scripts/setup package
+	@JOBS=$(JOBS) scripts/build $(BUILD) manuals
+	@BUILD=$(BUILD) scripts/deb
+
+image: tarball ## build/image/root: the files of a container; with buildah, podman or docker the image too
+	@BUILD=$(BUILD) scripts/image
 
 docs: ## the state drawings and the list of pages, written under docs/
 	@BUILD=$(BUILD) JOBS=$(JOBS) scripts/docs

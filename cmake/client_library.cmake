@@ -97,13 +97,13 @@ add_custom_target(client_library DEPENDS ${archive} weir_client)
 # --- installing -------------------------------------------------------------------------------
 
 # The prefix is known only when it is installed: `cmake --install --prefix`.
-install(TARGETS weir_client LIBRARY DESTINATION lib OPTIONAL)
-install(FILES ${archive} DESTINATION lib OPTIONAL)
-install(FILES include/weir/client.h DESTINATION include/weir)
+install(TARGETS weir_client LIBRARY DESTINATION lib COMPONENT client OPTIONAL)
+install(FILES ${archive} DESTINATION lib COMPONENT client OPTIONAL)
+install(FILES include/weir/client.h DESTINATION include/weir COMPONENT client)
 set(pc_in ${CMAKE_SOURCE_DIR}/cmake/weir-client.pc.in)
 set(pc_out ${CMAKE_BINARY_DIR}/lib/weir-client.pc)
 install(CODE "
     get_filename_component(prefix \"\${CMAKE_INSTALL_PREFIX}\" ABSOLUTE)
     set(version \"${WEIR_CLIENT_VERSION}\")
-    configure_file(\"${pc_in}\" \"${pc_out}\" @ONLY)")
-install(FILES ${pc_out} DESTINATION lib/pkgconfig)
+    configure_file(\"${pc_in}\" \"${pc_out}\" @ONLY)" COMPONENT client)
+install(FILES ${pc_out} DESTINATION lib/pkgconfig COMPONENT client)
