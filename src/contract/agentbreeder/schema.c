@@ -6,7 +6,8 @@
 
 /* The notation of a field's `type`:
  *
- *     string|null          any of these JSON types; string+ must not be empty
+ *     string|null          any of these JSON types; string+ must not be empty. Without null it is
+ *                          written as oneOf, which makers of clients understand
  *     =healthy|loading     one of these strings
  *     Entry                an object of that schema
  *     [string], [Entry]    an array of them
@@ -129,6 +130,22 @@ static void write_id_bounds(struct json_writer *json) {
     json_member_str(json, "pattern", STR("^[^\\u0000-\\u001f\\u007f-\\u009f]*$"));
 }
 
+/* Each type as a schema of its own. */
+static void write_one_of(struct json_writer *json, struct str types) {
+    json_member_array(json, "oneOf");
+    while (types.len) {
+        struct str type = str_split(types, '|', &types);
+        json_open_object(json);
+        json_member_str(json, "type", type);
+        if (str_equal(type, STR("array"))) {
+            json_member_object(json, "items");
+            json_close(json);
+        }
+        json_close(json);
+    }
+    json_close(json);
+}
+
 static void write_types(struct json_writer *json, struct str types) {
     bool is_id = str_starts(types, STR("id")) && (types.len == 2 || types.at[2] == '|');
     bool several = str_find_byte(types, '|') < types.len, filled = false;
@@ -170,6 +187,8 @@ static void write_type(struct json_writer *json, struct str type) {
     }
     if (type.at[0] >= 'A' && type.at[0] <= 'Z') {
         write_ref(json, type);
+    } else if (str_find_byte(type, '|') < type.len && !str_ends(type, STR("|null"))) {
+        write_one_of(json, type);
     } else {
         write_types(json, type);
     }
