@@ -56,7 +56,7 @@ deb: build ## build/weir_VERSION_ARCH.deb, a package for Debian 12
 	@JOBS=$(JOBS) scripts/build $(BUILD) manuals
 	@BUILD=$(BUILD) scripts/deb
 
-image: build ## build/image/root: the files of a container; with buildah, podman or docker the image too
+image: build ## the container image weir:VERSION, with buildah, podman or docker; without a network
 	@BUILD=$(BUILD) scripts/image
 
 docs: ## the state drawings and the list of pages, written under docs/

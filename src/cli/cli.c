@@ -130,8 +130,8 @@ struct config_input cli_input(int arg_count, const char *const *args, bool demo)
                                  .more_ctx = &setting_contracts};
 }
 
-bool cli_config(int arg_count, const char *const *args, bool demo, const char *usage,
-                const char *const *own_flags, struct config **ret, int *ret_code) {
+bool cli_config_quiet(int arg_count, const char *const *args, bool demo, const char *usage,
+                      const char *const *own_flags, struct config **ret, int *ret_code) {
     struct config_input input = cli_input(arg_count, args, demo);
     input.own_flags = own_flags;
     struct config *config;
@@ -146,7 +146,13 @@ bool cli_config(int arg_count, const char *const *args, bool demo, const char *u
         *ret_code = EXIT_DONE;
         return false;
     }
-    config_log(config);
     *ret = config;
+    return true;
+}
+
+bool cli_config(int arg_count, const char *const *args, bool demo, const char *usage,
+                const char *const *own_flags, struct config **ret, int *ret_code) {
+    if (!cli_config_quiet(arg_count, args, demo, usage, own_flags, ret, ret_code)) return false;
+    config_log(*ret);
     return true;
 }

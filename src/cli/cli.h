@@ -69,6 +69,11 @@ struct config_input cli_input(int arg_count, const char *const *args, bool demo)
 MUST_CHECK bool cli_config(int arg_count, const char *const *args, bool demo, const char *usage,
                            const char *const *own_flags, struct config **ret, int *ret_code);
 
+/* The same without the warnings: the daemon has printed them. */
+MUST_CHECK bool cli_config_quiet(int arg_count, const char *const *args, bool demo,
+                                 const char *usage, const char *const *own_flags,
+                                 struct config **ret, int *ret_code);
+
 /* Read the demo's signing key from the data folder.
  * errors  ERR_NOT_FOUND none was made yet; those of reading the file */
 MUST_CHECK bool demo_key_find(struct str data_folder, struct buf *out, struct err *e);
