@@ -616,12 +616,14 @@ static void stop_home(void *ctx) {
     loop_stop(ctx);
 }
 
-/* The daemon never served, so no worker thread runs yet. Mail that the store sent before it was
- * closed is delivered, but has no effect. */
+/* The daemon never served, so no worker thread runs yet, and a client that has connected to one
+ * of the listeners is not served. Mail that the store sent before it was closed is delivered, but
+ * has no effect. */
 static void daemon_give_up(struct daemon *daemon) {
     struct mail last;
     heap_rest_stop(daemon->heap_rest);
     daemon->phase = PHASE_STOPPING;
+    if (daemon->server) server_unlisten(daemon->server);
     mcp_hub_stop(daemon->mcp);
     store_close(daemon->store);
     loop_post(home(daemon), &last, stop_home, home(daemon));

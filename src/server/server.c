@@ -81,12 +81,16 @@ void server_free(struct server *server) {
     if (!server) return;
     assert(atomic_load(&server->alive) == (phase_of(server) == SERVING ? 1 : 0));
     timer_stop(&server->deadline);
-    struct list *link;
-    while ((link = list_pop(&server->listeners)))
-        listener_free(CONTAINER_OF(link, struct listener, link));
+    server_unlisten(server);
     for (size_t i = 0; i < server->side_count; i++) home_done(&server->sides[i].home);
     free(server->sides);
     free(server);
+}
+
+void server_unlisten(struct server *server) {
+    struct list *link;
+    while ((link = list_pop(&server->listeners)))
+        listener_free(CONTAINER_OF(link, struct listener, link));
 }
 
 /* --- references --------------------------------------------------------------------------- */

@@ -92,6 +92,11 @@ struct server_listener {
 /* All listeners, in the order in which they were opened, `max` at most. */
 size_t server_listeners(const struct server *server, struct server_listener *ret, size_t max);
 
+/* Close the listeners of a server that is not to serve after all, because the start failed later
+ * on: no connection is accepted any more, and server_free() may follow. On loops[0], before it
+ * runs. */
+void server_unlisten(struct server *server);
+
 /* Send GOAWAY and close idle connections. Let exchanges finish for up to `within_ms`, then cut
  * the rest. Connections that arrive meanwhile are served; the owner of the requests decides
  * which ones it still answers. Once all earlier connections have closed, no more are accepted,

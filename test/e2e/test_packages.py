@@ -102,7 +102,8 @@ def in_container(root, port, *command):
     words = ["bwrap", "--die-with-parent", "--ro-bind", root, "/", "--tmpfs", "/data", "--tmpfs", "/tmp", "--proc", "/proc"]
     words += ["--dev", "/dev", "--unshare-user", "--uid", "65532", "--gid", "65532", "--clearenv"]
     for name, value in (("HOME", "/tmp"), ("WEIR_DATA", "/data"), ("PORT", port),
-                        ("WEIR_CONFIG", "/etc/weir/weir.yaml"), ("AGENT_AUTH_TOKEN", "t")):
+                        ("WEIR_CONFIG", "/etc/weir/weir.yaml"), ("AGENT_AUTH_TOKEN", "t"),
+                        ("WEIR_GRPC", "off")):
         words += ["--setenv", name, value]
     return [str(word) for word in [*words, *command]]
 

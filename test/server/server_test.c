@@ -241,6 +241,26 @@ static void a_taken_address_is_explained(void **state) {
     finish(town);
 }
 
+static void a_server_that_is_not_to_serve_accepts_no_one_who_waits(void **state) {
+    (void)state;
+    struct town *town = build_town();
+    struct err e;
+    char byte;
+    assert_true(listen_on(town, STR("one"), STR("127.0.0.1:0"), &e));
+    int fd = dial(server_port(town->server, STR("one")));
+    say(fd, GET);
+    server_unlisten(town->server);
+    loop_post(town->loops[0], &town->halt[0], halt, town->loops[0]);
+    loop_run(town->loops[0]);
+    assert_true(recv(fd, &byte, 1, 0) <= 0);
+    close(fd);
+    server_free(town->server);
+    for (size_t i = 0; i < LOOPS; i++) loop_free(town->loops[i]);
+    sem_destroy(&town->left);
+    sem_destroy(&town->held);
+    free(town);
+}
+
 static void a_peer_that_leaves_is_noticed_while_nothing_is_said(void **state) {
     (void)state;
     struct town *town = build_town();
@@ -355,6 +375,7 @@ int main(void) {
         cmocka_unit_test(connections_on_every_loop_are_served),
         cmocka_unit_test(a_unix_socket_is_served_and_its_file_removed),
         cmocka_unit_test(a_taken_address_is_explained),
+        cmocka_unit_test(a_server_that_is_not_to_serve_accepts_no_one_who_waits),
         cmocka_unit_test(a_peer_that_leaves_is_noticed_while_nothing_is_said),
         cmocka_unit_test(stopping_cuts_what_does_not_end),
         cmocka_unit_test(a_late_connection_is_served_while_others_are_busy),
