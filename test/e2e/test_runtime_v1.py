@@ -128,6 +128,23 @@ def test_invoke_answers_with_output_a_new_session_and_the_tools_that_were_used(w
     assert body["history"] == []
 
 
+def test_a_caller_may_name_the_agent_and_a_wrong_name_is_refused(weir):
+    """An extra field that the contract allows; without it the first agent answers."""
+    assert output(weir, {**BODY, "agent": "eve"}) == "eve heard: hello"
+    assert output(weir, {**BODY, "agent": None}) == "manager heard: hello"
+    assert output(weir, {**BODY, "agent": ""}) == "manager heard: hello"
+    assert stream(weir, {**BODY, "agent": "wally"}).text.count("wally heard: hello") > 0
+    for path in ("/invoke", "/stream"):
+        with weir.http() as http:
+            answer = http.post(path, json={**BODY, "agent": "wallly"})
+            kind = http.post(path, json={**BODY, "agent": 7})
+        assert answer.status_code == 404 and kind.status_code == 422
+        error = answer.json()["error"]
+        assert error["code"] == "AGENT_NOT_FOUND"
+        said = "no agent named 'wallly'; there are: manager, wally, eve; did you mean 'wally'?"
+        assert error["message"] == said
+
+
 def test_an_agent_leaves_the_reserved_fields_to_the_sidecar(weir):
     """1.7"""
     reserved = {"trace_id", "tokens", "cost_usd", "model", "latency_ms"}

@@ -26,7 +26,7 @@ static const struct about abouts[] = {
      .description = "Answers 200 as long as the process lives; `status` says whether turns are "
                     "taken. Asks for no token and looks at no version."},
     {.path = "/invoke", .id = "invokeAgent", .card = "invoke", .request = "InvokeRequest",
-     .response = "InvokeResponse", .refuses = {409, 422, 500}, .runs = true,
+     .response = "InvokeResponse", .refuses = {404, 409, 422, 500}, .runs = true,
      .takes_session = true,
      .summary = "One turn, answered when it is done",
      .description = "Closing the connection cancels the turn, unless it has an idempotency key, or "
@@ -37,7 +37,7 @@ static const struct about abouts[] = {
                     "may also say `input_message` or `messages` for `input`, and `thread_id` for "
                     "`session_id`."},
     {.path = "/stream", .id = "streamAgent", .card = "stream", .request = "InvokeRequest",
-     .refuses = {409, 422, 500}, .runs = true, .takes_session = true,
+     .refuses = {404, 409, 422, 500}, .runs = true, .takes_session = true,
      .summary = "One turn, told while it happens",
      .description = "Server-sent events: unnamed ones carry `delta`, a piece of the answer; "
                     "`tool_call`, `step`, `result` and `error` are named. The last event is "
@@ -64,7 +64,7 @@ static const struct {
     {400, "No JSON, no input, a content type that is not JSON, or another contract version", NULL},
     {401, "A token is needed and none was given", "www-authenticate"},
     {403, "The token is not the agent's", NULL},
-    {404, "No run of this thread waits for a human", NULL},
+    {404, "No agent has this name, or no run of this thread waits for a human", NULL},
     {408, "The body came too slowly", NULL},
     {409, "The session is busy, waits for a human's answer, was answered otherwise, or is several "
           "users'; or the key was for another request", NULL},

@@ -31,12 +31,13 @@ enum body_key {
     CONFIG,
     METADATA,
     CONTEXT,
+    AGENT,
     BODY_KEYS
 };
 static const struct str body_keys[BODY_KEYS] = {
     STR_INIT("input"),      STR_INIT("input_message"), STR_INIT("messages"),
     STR_INIT("session_id"), STR_INIT("thread_id"),     STR_INIT("config"),
-    STR_INIT("metadata"),   STR_INIT("context")};
+    STR_INIT("metadata"),   STR_INIT("context"),       STR_INIT("agent")};
 
 enum config_key { CONFIG_THREAD, CONFIG_SESSION, CONFIGURABLE, OUTPUT_SCHEMA, CONFIG_KEYS };
 static const struct str config_keys[CONFIG_KEYS] = {
@@ -251,6 +252,17 @@ static bool take_user(const struct fields *fields, struct arena *arena,
     return id_check("config.configurable.user_id", ret->user, e);
 }
 
+static bool take_agent(const struct fields *fields, struct arena *arena,
+                       struct runtime_request *ret, struct err *e) {
+    struct json agent = fields->body[AGENT];
+    ret->agent = STR_EMPTY;
+    if (is_absent(agent)) return true;
+    if (agent.kind != JSON_STRING)
+        return err_set(e, ERR_INVALID_ARGUMENT, "agent must be a string, not %s",
+                       json_kind_name(agent.kind));
+    return json_str(agent, arena, &ret->agent) || agentbreeder_request_too_large(e);
+}
+
 /* --- the fingerprint of a request --------------------------------------------------------- */
 
 /* Fingerprint the request, without insignificant white space. A session id that was generated
@@ -259,7 +271,7 @@ static bool take_print(struct json config, struct json input, struct arena *aren
                        struct runtime_request *ret) {
     struct buf inputs, configs;
     uint8_t digest[DIGEST_BYTES];
-    struct str parts[3];
+    struct str parts[5];
     size_t count = 0;
     buf_init(&inputs, input.raw.len + 1);
     buf_init(&configs, config.raw.len + 1);
@@ -268,6 +280,10 @@ static bool take_print(struct json config, struct json input, struct arena *aren
     parts[count++] = buf_str(&inputs);
     if (!is_absent(config)) parts[count++] = buf_str(&configs);
     parts[count++] = ret->names_session ? ret->session : STR_EMPTY;
+    if (ret->agent.len) { /* two parts, so that it is not taken for a session */
+        parts[count++] = STR("agent");
+        parts[count++] = ret->agent;
+    }
     digest_parts(parts, count, digest);
     buf_done(&inputs);
     buf_done(&configs);
@@ -279,7 +295,7 @@ static bool take_print(struct json config, struct json input, struct arena *aren
 static bool check_keys(struct json body, struct err *e) {
     static const char *const outer[] = {
         "input",    "input_message", "messages",    "session_id",  "thread_id", "config",
-        "metadata", "context",       "human_input", "approval_id", NULL};
+        "metadata", "context",       "human_input", "approval_id", "agent",     NULL};
     static const char *const middle[] = {"thread_id", "session_id", "configurable",
                                          "output_schema", NULL};
     static const char *const inner[] = {"thread_id", "user_id", NULL};
@@ -381,7 +397,7 @@ bool runtime_request_parse(struct str text, struct str header_session, bool keye
     if (!take_input(body, input, arena, ret, e)) return false;
     if (!take_schema(fields.config[OUTPUT_SCHEMA], ret, e)) return false;
     ret->wants_text = input.kind == JSON_STRING;
-    if (!take_user(&fields, arena, ret, e)) return false;
+    if (!take_user(&fields, arena, ret, e) || !take_agent(&fields, arena, ret, e)) return false;
     if (!take_extras(&fields, arena, ret)) return agentbreeder_request_too_large(e);
     return !keyed || take_print(fields.body[CONFIG], input, arena, ret) ||
            agentbreeder_request_too_large(e);

@@ -24,7 +24,8 @@ struct runtime_request {
     bool names_session;  /* it came from the request */
     bool used_thread_id; /* the request says thread_id; the response repeats it */
     struct str user;     /* config.configurable.user_id, or "anonymous" */
-    struct str print;    /* with a key: of the input, the config and the named session */
+    struct str agent;    /* whom the caller addresses; empty: the first agent */
+    struct str print;    /* with a key: of the input, the config, the named session and agent */
 };
 
 /* Parse the body of an /invoke or /stream. `header_session` is X-Session-Id, at == NULL when

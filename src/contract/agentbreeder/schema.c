@@ -30,6 +30,7 @@ static const struct field_schema fields[] = {
 
     {"InvokeRequest", "input",      REQUIRED, "string|object|array", "what the turn is about: a text, {\"messages\":[...]} or the list alone in OpenAI's or LangChain's form, or any other JSON"},
     {"InvokeRequest", "session_id", OPTIONAL, "id|null", "the conversation; a new one when it is missing"},
+    {"InvokeRequest", "agent",      OPTIONAL, "string|null", "who takes the turn, by name; the first agent when it is missing"},
     {"InvokeRequest", "config",     OPTIONAL, "object|null", "config.configurable.user_id names the user; config.output_schema is a JSON Schema that the answer follows"},
     {"InvokeRequest", "metadata",   OPTIONAL, "object|null", "the caller's own"},
 

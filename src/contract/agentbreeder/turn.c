@@ -34,7 +34,14 @@ static void turn_free(struct http_turn *http) {
 
 /* --- answers before a run is read --------------------------------------------------------- */
 
+/* What a new turn does not find is its agent; what a decision does not find is its thread. */
 static void turn_refuse(struct http_turn *http, const struct err *why) {
+    const struct turn *turn = CONTAINER_OF(http, struct turn, http);
+    if (why->code == ERR_NOT_FOUND && !turn->resumes) {
+        route_fail(http->call, &(struct route_failure){404, STR("AGENT_NOT_FOUND"),
+                                                       err_text(why), STR_EMPTY});
+        return;
+    }
     refusal_of_request(http->call, why);
 }
 
@@ -71,6 +78,7 @@ static void start_turn(struct turn *turn, uint64_t mark) {
     const struct runtime_request *request = &turn->request;
     struct run_request asked = {
         .name = {turn->http.workspace, request->user, request->session},
+        .agent = request->agent,
         .text = request->text,
         .messages = request->messages,
         .message_count = request->message_count,

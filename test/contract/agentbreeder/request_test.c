@@ -306,6 +306,20 @@ static void a_request_beyond_the_arena_is_refused(void **state) {
     }
 }
 
+static void a_caller_may_name_the_agent(void **state) {
+    (void)state;
+    struct runtime_request request;
+    assert_int_equal(ask("{\"input\":\"a\",\"agent\":\"wri\\u0074er\"}", NULL, &request),
+                     ERR_NONE);
+    assert_str(request.agent, "writer");
+    assert_int_equal(ask("{\"input\":\"a\",\"agent\":null}", NULL, &request), ERR_NONE);
+    assert_int_equal(request.agent.len, 0);
+    assert_int_equal(ask("{\"input\":\"a\",\"agent\":1}", NULL, &request),
+                     ERR_INVALID_ARGUMENT);
+    assert_int_equal(ask("{\"input\":\"a\",\"agent\":\"x\",\"agent\":\"y\"}", NULL, &request),
+                     ERR_MALFORMED);
+}
+
 /* --- fingerprints ------------------------------------------------------------------------- */
 
 static const struct {
@@ -320,6 +334,8 @@ static const struct {
     {"{\"input\":\"b\",\"session_id\":\"s\"}", NULL, false},
     {"{\"input\":[\"a\"],\"session_id\":\"s\"}", NULL, false},
     {"{\"input\":\"a\",\"session_id\":\"t\"}", NULL, false},
+    {"{\"input\":\"a\",\"session_id\":\"s\",\"agent\":null}", NULL, true},
+    {"{\"input\":\"a\",\"session_id\":\"s\",\"agent\":\"x\"}", NULL, false},
     {"{\"input\":\"a\"}", NULL, false},
 };
 
@@ -394,6 +410,7 @@ int main(void) {
         cmocka_unit_test(what_is_missing_is_malformed_and_what_is_wrong_is_invalid),
         cmocka_unit_test(a_human_may_answer_with_any_json),
         cmocka_unit_test(an_answer_without_its_thread_or_its_words_is_refused),
+        cmocka_unit_test(a_caller_may_name_the_agent),
         cmocka_unit_test(a_fingerprint_is_of_what_is_asked_and_not_of_how),
         cmocka_unit_test(config_and_metadata_are_passed_on_whole),
         cmocka_unit_test(every_truncation_is_refused),
