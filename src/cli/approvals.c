@@ -1,6 +1,7 @@
 #include "cli/arguments.h"
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
+#include "cli/show.h"
 #include "wire/json.h"
 
 #include <stdio.h>
@@ -26,31 +27,18 @@ struct approvals_arguments {
 
 /* --- list --------------------------------------------------------------------------------- */
 
-/* A member's text for display: control characters become blanks. */
-static void add_member(struct json object, const char *name, struct buf *out) {
-    struct json member = json_find(object, str_from(name));
-    struct arena *arena = arena_new(TEXT_MAX_BYTES);
-    struct str text = member.raw;
-    if (member.kind == JSON_STRING && !json_str(member, arena, &text)) text = STR("...");
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        buf_append_byte(out, c < 0x20 || c == 0x7F ? ' ' : (char)c);
-    }
-    arena_free(arena);
-}
-
 static void list_text(struct json answer, struct buf *out) {
     struct json_reader reader = json_enter(json_find(answer, STR("approvals")));
     struct json approval;
     size_t count = 0;
     for (; json_next_item(&reader, &approval); count++) {
-        add_member(approval, "id", out);
+        show_member(approval, "id", out);
         buf_append(out, STR("  "));
-        add_member(approval, "agent", out);
+        show_member(approval, "agent", out);
         buf_append(out, STR("  session "));
-        add_member(approval, "session_id", out);
+        show_member(approval, "session_id", out);
         buf_append(out, STR("\n    "));
-        add_member(approval, "question", out);
+        show_member(approval, "question", out);
         buf_append_byte(out, '\n');
     }
     if (count == 0) buf_append(out, STR("nothing waits for a human\n"));

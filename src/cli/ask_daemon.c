@@ -1,7 +1,9 @@
 #include "cli/ask_daemon.h"
 
-#include "client/http.h"
+#include "cli/daemon_process.h"
+#include "config/build.h"
 #include "contract/agentbreeder/options.h"
+#include "text/terminal_text.h"
 #include "wire/json.h"
 
 #include <stdlib.h>
@@ -55,13 +57,88 @@ bool daemon_write_base(const struct config *config, const struct daemon_listener
     return buf_ok(out) || err_set(e, ERR_INVALID_ARGUMENT, "the address is too long");
 }
 
-static bool write_url(const struct config *config, struct str path, struct buf *out,
-                      struct err *e) {
-    const struct daemon_listener http = {agentbreeder_options(config)->listen, "HTTP",
-                                         "listen.http", "--http"};
-    if (!daemon_write_base(config, &http, out, e)) return false;
-    return buf_append(out, path) ||
-           err_set(e, ERR_INVALID_ARGUMENT, "the question is too long");
+/* --- whom to ask -------------------------------------------------------------------------- */
+
+static struct daemon_listener http_listener(const struct config *config) {
+    return (struct daemon_listener){agentbreeder_options(config)->listen, "HTTP", "listen.http",
+                                    "--http"};
+}
+
+/* Whether the settings name a port. By default they name one that any daemon may have. */
+static bool names_port(const struct config *config) {
+    const struct str *listen = &agentbreeder_options(config)->listen;
+    return config_is_set(config, listen) && !str_ends(*listen, STR(":0"));
+}
+
+/* The address of the daemon that has the data folder. */
+static bool write_resident(const struct config *config, struct buf *out) {
+    struct daemon_process process;
+    struct err e;
+    int64_t port;
+    if (names_port(config) || !daemon_process_find(config->data, &process, &e)) return false;
+    daemon_process_done(&process);
+    if (!daemon_process_port(config->data, STR("http"), &port)) return false;
+    buf_printf(out, "%s://127.0.0.1:%lld", config->tls.cert.len ? "https" : "http",
+               (long long)port);
+    return buf_ok(out);
+}
+
+void daemon_target_init(struct daemon_target *target, const struct config *config) {
+    target->trust = config->tls.trust;
+    buf_init(&target->base, TEXT_MAX_BYTES);
+    buf_init(&target->authorization, TEXT_MAX_BYTES);
+}
+
+void daemon_target_done(struct daemon_target *target) {
+    buf_done(&target->base);
+    buf_done(&target->authorization);
+}
+
+void daemon_target_authorize(struct daemon_target *target, struct str token) {
+    buf_clear(&target->authorization);
+    if (!token.len) return;
+    buf_append(&target->authorization, STR("Bearer "));
+    buf_append(&target->authorization, token);
+}
+
+/* The token is for this machine: a proxy must not see it. */
+static void ask_without_proxy(void) {
+    /* NOLINTBEGIN(concurrency-mt-unsafe): a command has one thread */
+    setenv("no_proxy", "*", 1);
+    setenv("NO_PROXY", "*", 1);
+    /* NOLINTEND(concurrency-mt-unsafe) */
+}
+
+static bool take_url(struct str url, struct buf *out, struct err *e) {
+    while (str_ends(url, STR("/"))) url.len--;
+    bool known = str_starts(url, STR("http://")) || str_starts(url, STR("https://"));
+    if (!known)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "--url must be the address of a daemon, http://HOST:PORT");
+    return buf_append(out, url) || err_set(e, ERR_INVALID_ARGUMENT, "the URL is too long");
+}
+
+bool daemon_target_find(const struct config *config, const char *url, const char *token,
+                        struct daemon_target *ret, struct err *e) {
+    const struct daemon_listener http = http_listener(config);
+    daemon_target_init(ret, config);
+    daemon_target_authorize(ret, token ? str_from(token) : agentbreeder_options(config)->token);
+    if (!url) url = getenv("WEIR_URL"); /* NOLINT(concurrency-mt-unsafe) */
+    if (url && url[0]) return take_url(str_from(url), &ret->base, e);
+    ask_without_proxy();
+    return write_resident(config, &ret->base) ||
+           daemon_write_base(config, &http, &ret->base, e);
+}
+
+size_t daemon_target_headers(const struct daemon_target *target, struct str body,
+                             struct http_header ret[2]) {
+    size_t count = 0;
+    if (target->authorization.len)
+        ret[count++] =
+            (struct http_header){STR("authorization"), buf_str(&target->authorization)};
+    if (body.len)
+        ret[count++] = (struct http_header){STR("content-type"), STR("application/json")};
+    return count;
 }
 
 /* --- the answer --------------------------------------------------------------------------- */
@@ -83,25 +160,30 @@ static void on_body(struct lent lent, void *ctx) {
 static enum err_code code_of(unsigned status) {
     if (status == 404) return ERR_NOT_FOUND;
     if (status == 409) return ERR_ABORTED;
+    if (status == 503) return ERR_UNAVAILABLE;
     return status < 500 ? ERR_INVALID_ARGUMENT : ERR_INTERNAL;
 }
 
-/* Report the daemon's own message: {"error":{"message":"..."}}. */
-static bool ask_daemon_refuse(const struct asking *asking) {
-    struct json body;
+/* {"error":{"message":"..."}} */
+bool daemon_refused(unsigned status, struct str body, struct err *e) {
+    struct json answer;
     struct err none;
+    struct buf shown;
     struct arena *arena = arena_new(REFUSAL_MAX_BYTES);
     struct str message = STR("it gave no reason");
-    if (json_read(buf_str(&asking->refusal), &body, &none)) {
-        struct json said = json_find(json_find(body, STR("error")), STR("message"));
+    buf_init(&shown, ERR_TEXT_BYTES);
+    if (json_read(body, &answer, &none)) {
+        struct json said = json_find(json_find(answer, STR("error")), STR("message"));
         if (said.kind == JSON_STRING && !json_str(said, arena, &message))
             message = STR("its reason is too long");
     }
-    err_set(asking->e, code_of(asking->status), "the daemon answered %u: " STR_FMT "%s",
-            asking->status, STR_ARG(message),
-            asking->status == 401 || asking->status == 403
+    if (terminal_text_append(&shown, message, TERMINAL_ONE_LINE)) message = buf_str(&shown);
+    err_set(e, code_of(status), "the daemon answered %u: " STR_FMT "%s", status,
+            STR_ARG(message),
+            status == 401 || status == 403
                 ? " (the token is AGENT_AUTH_TOKEN, or tokens.auth_token_file of the settings)"
                 : "");
+    buf_done(&shown);
     arena_free(arena);
     return false;
 }
@@ -113,7 +195,8 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
         *asking->e = *failed;
         err_add(asking->e, "ask the daemon (is it running with these settings?)");
     } else {
-        asking->ok = asking->status < 300 || ask_daemon_refuse(asking);
+        asking->ok = asking->status < 300 ||
+                     daemon_refused(asking->status, buf_str(&asking->refusal), asking->e);
     }
     loop_stop(asking->loop);
 }
@@ -123,15 +206,10 @@ static const struct http_sink sink = {on_head, on_body, on_end};
 /* --- the request -------------------------------------------------------------------------- */
 
 static bool ask_daemon_start(struct asking *asking, struct http_pool *pool,
-                             const struct config *config, struct str url,
-                             struct str authorization) {
+                             const struct daemon_target *target, struct str url) {
     struct http_header headers[2];
-    size_t count = 0;
     struct str body = asking->question->body;
-    if (agentbreeder_options(config)->token.len)
-        headers[count++] = (struct http_header){STR("authorization"), authorization};
-    if (body.len)
-        headers[count++] = (struct http_header){STR("content-type"), STR("application/json")};
+    size_t count = daemon_target_headers(target, body, headers);
     if (!http_pool_need(pool, asking->e)) return false;
     http_start(pool, asking->loop,
                &(struct http_request){.method = asking->question->method,
@@ -146,39 +224,49 @@ static bool ask_daemon_start(struct asking *asking, struct http_pool *pool,
     return asking->ok;
 }
 
-bool ask_daemon(const struct config *config, const struct daemon_question *question,
+bool ask_target(const struct daemon_target *target, const struct daemon_question *question,
                 struct err *e) {
     struct asking asking = {.question = question, .e = e};
-    struct buf url, authorization;
-    buf_init(&url, TEXT_MAX_BYTES);
-    buf_init(&authorization, TEXT_MAX_BYTES);
-    buf_init(&asking.refusal, REFUSAL_MAX_BYTES);
-    buf_append(&authorization, STR("Bearer "));
-    buf_append(&authorization, agentbreeder_options(config)->token);
-    /* The token is for this machine: a proxy must not see it. */
-    /* NOLINTBEGIN(concurrency-mt-unsafe): a command has one thread */
-    setenv("no_proxy", "*", 1);
-    setenv("NO_PROXY", "*", 1);
-    /* NOLINTEND(concurrency-mt-unsafe) */
+    struct buf url;
     bool ok = false;
-    if (write_url(config, question->path, &url, e)) {
+    buf_init(&url, TEXT_MAX_BYTES);
+    buf_init(&asking.refusal, REFUSAL_MAX_BYTES);
+    buf_append(&url, buf_str(&target->base));
+    if (!buf_append(&url, question->path)) {
+        err_set(e, ERR_INVALID_ARGUMENT, "the question is too long");
+    } else {
         struct http_pool *pool = http_pool_new();
-        http_pool_trust(pool, config->tls.trust);
+        http_pool_trust(pool, target->trust);
         asking.loop = loop_new();
         http_pool_add(pool, asking.loop);
-        ok = ask_daemon_start(&asking, pool, config, buf_str(&url), buf_str(&authorization));
+        ok = ask_daemon_start(&asking, pool, target, buf_str(&url));
         http_pool_leave(pool, asking.loop);
         loop_free(asking.loop);
         http_pool_free(pool);
     }
     buf_done(&asking.refusal);
-    buf_done(&authorization);
     buf_done(&url);
     return ok;
 }
 
 static void ask_daemon_keep(struct str bytes, void *ctx) {
     buf_append(ctx, bytes);
+}
+
+bool ask_target_whole(const struct daemon_target *target, struct str method, struct str path,
+                      struct str body, struct buf *out, struct err *e) {
+    struct daemon_question question = {method, path, body, ask_daemon_keep, out};
+    if (!ask_target(target, &question, e)) return false;
+    return buf_ok(out) || err_set(e, ERR_TOO_LARGE, "the daemon's answer is too long");
+}
+
+bool ask_daemon(const struct config *config, const struct daemon_question *question,
+                struct err *e) {
+    struct daemon_target target;
+    bool ok =
+        daemon_target_find(config, NULL, NULL, &target, e) && ask_target(&target, question, e);
+    daemon_target_done(&target);
+    return ok;
 }
 
 bool ask_daemon_whole(const struct config *config, struct str method, struct str path,

@@ -1,8 +1,14 @@
-/* ask_daemon: send one request to the daemon that runs with these settings.
+/* ask_daemon: send one request to a running daemon.
  *
- * For commands that show or change the state of a running daemon. The request goes to its HTTP
- * listener on this machine, at the configured address, with AGENT_AUTH_TOKEN
- * (tokens.auth_token_file) as the token and without a proxy. The call blocks.
+ * For commands that show or change the state of a running daemon. Where it is:
+ *
+ *     --url (WEIR_URL)                     that one
+ *     listen.http is set, with a port      there, on this machine
+ *     otherwise                            where the daemon listens that has the data folder;
+ *                                          without such a daemon, at listen.http
+ *
+ * The token is AGENT_AUTH_TOKEN (tokens.auth_token_file), and a daemon on this machine is asked
+ * without a proxy. The calls block.
  *
  * Memory   see each function.
  * Threads  the main thread.
@@ -11,6 +17,7 @@
 #ifndef WEIR_CLI_ASK_DAEMON_H
 #define WEIR_CLI_ASK_DAEMON_H
 
+#include "client/http.h"
 #include "config/config.h"
 
 struct daemon_question {
@@ -35,13 +42,49 @@ MUST_CHECK bool daemon_write_base(const struct config *config,
                                   const struct daemon_listener *listener, struct buf *out,
                                   struct err *e);
 
+/* --- whom to ask -------------------------------------------------------------------------- */
+
+struct daemon_target {
+    struct buf base;          /* "http://127.0.0.1:8080" */
+    struct buf authorization; /* "Bearer ...", or empty */
+    struct str trust;         /* borrowed of the settings */
+};
+
+/* url, token: what the command line names, or NULL. The target refers to `config`; end it with
+ * daemon_target_done(), also after a failure.
+ * errors  ERR_FAILED_PRECONDITION the settings do not say where the daemon is;
+ *         ERR_INVALID_ARGUMENT the URL */
+MUST_CHECK bool daemon_target_find(const struct config *config, const char *url,
+                                   const char *token, struct daemon_target *ret, struct err *e);
+void daemon_target_init(struct daemon_target *target, const struct config *config);
+void daemon_target_done(struct daemon_target *target);
+
+/* Set the token, if it is not empty. */
+void daemon_target_authorize(struct daemon_target *target, struct str token);
+
+/* The headers of a request to it. Returns how many: at most 2. */
+size_t daemon_target_headers(const struct daemon_target *target, struct str body,
+                             struct http_header ret[2]);
+
+/* Fill *e from a refusal: the status, and the daemon's own message in the body. False. */
+bool daemon_refused(unsigned status, struct str body, struct err *e);
+
+/* --- asking ------------------------------------------------------------------------------- */
+
 /* False: there was no successful answer. A refusal carries the daemon's own message.
- * errors  ERR_UNAVAILABLE no daemon listens there; ERR_NOT_FOUND 404; ERR_ABORTED 409;
- *         ERR_INVALID_ARGUMENT another 4xx; ERR_INTERNAL 5xx */
+ * errors  ERR_UNAVAILABLE no daemon listens there, or 503; ERR_NOT_FOUND 404; ERR_ABORTED 409;
+ *         ERR_INVALID_ARGUMENT another 4xx; ERR_INTERNAL another 5xx */
+MUST_CHECK bool ask_target(const struct daemon_target *target,
+                           const struct daemon_question *question, struct err *e);
+
+/* The answer is appended to `out`. */
+MUST_CHECK bool ask_target_whole(const struct daemon_target *target, struct str method,
+                                 struct str path, struct str body, struct buf *out,
+                                 struct err *e);
+
+/* The same with the daemon of the settings. */
 MUST_CHECK bool ask_daemon(const struct config *config, const struct daemon_question *question,
                            struct err *e);
-
-/* The same; the answer is appended to `out`. */
 MUST_CHECK bool ask_daemon_whole(const struct config *config, struct str method,
                                  struct str path, struct str body, struct buf *out,
                                  struct err *e);

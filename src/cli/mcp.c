@@ -217,7 +217,9 @@ static bool find_target(const struct config *config, struct mcp_target *target,
     if (find_daemon(config, &target->url)) {
         append_bearer(&target->authorization, token);
     } else {
-        if (!own_daemon_start(own, all->rest_count, all->rest, &target->url, e)) return false;
+        const struct own_daemon_options options = {
+            .arg_count = all->rest_count, .args = all->rest, .more = {"--mcp-server=true"}};
+        if (!own_daemon_start(own, &options, &target->url, e)) return false;
         append_bearer(&target->authorization, own_daemon_token(own));
     }
     return buf_append(&target->url, STR("/mcp"));

@@ -32,6 +32,7 @@ struct str own_daemon_token(const struct own_daemon *own) {
 /* Only asynchronous-signal-safe functions may be called here. stdout is the command's. */
 static void become_daemon(char *const *arguments, char *const *environment, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    setpgid(0, 0); /* Ctrl-C is for the command */
     if (getppid() != parent) _exit(1);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -43,24 +44,26 @@ static void become_daemon(char *const *arguments, char *const *environment, pid_
 static bool make_folder(struct own_daemon *own, struct err *e) {
     const char *parent = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe) */
     if (!parent || !parent[0] || strlen(parent) > 40) parent = "/tmp";
-    snprintf(own->folder, sizeof(own->folder), "%s/weir-mcp-XXXXXX", parent);
+    snprintf(own->folder, sizeof(own->folder), "%s/weir-own-XXXXXX", parent);
     if (mkdtemp(own->folder)) return true;
     own->folder[0] = '\0';
     return err_set(e, ERR_UNAVAILABLE, "no folder can be made in %s (errno %d)", parent, errno);
 }
 
-/* The command's settings, then what this daemon needs: the last flag counts. */
-static const char **arguments_of(int arg_count, const char *const *args, const char *ports) {
-    const char *const flags[] = {"--http",       "127.0.0.1:0", "--grpc",
-                                 "off",          "--nimi-grpc", "off",
-                                 "--nimi-http",  "off",         "--mcp-server=true",
-                                 "--ports-file", ports};
-    size_t count = (size_t)arg_count;
-    const char **all = mem_zero(count + ARRAY_LEN(flags) + 3, sizeof(*all));
-    all[0] = "weir";
-    all[1] = "serve";
-    for (size_t i = 0; i < count; i++) all[2 + i] = args[i];
-    for (size_t i = 0; i < ARRAY_LEN(flags); i++) all[2 + count + i] = flags[i];
+/* What the command prefers, its settings, then what this daemon needs: the last flag counts. */
+static const char **arguments_of(const struct own_daemon_options *options, const char *ports) {
+    const char *const flags[] = {"--http",      "127.0.0.1:0", "--grpc",       "off",
+                                 "--nimi-grpc", "off",         "--nimi-http",  "off",
+                                 "--admin",     "off",         "--ports-file", ports};
+    size_t count = 0;
+    const char **all = mem_zero(
+        (size_t)options->arg_count + ARRAY_LEN(flags) + 3 + OWN_MORE_MAX, sizeof(*all));
+    all[count++] = "weir";
+    all[count++] = "serve";
+    for (size_t i = 0; i < OWN_MORE_MAX && options->more[i]; i++)
+        all[count++] = options->more[i];
+    for (int i = 0; i < options->arg_count; i++) all[count++] = options->args[i];
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++) all[count++] = flags[i];
     return all;
 }
 
@@ -123,13 +126,13 @@ static bool wait_for_port(struct own_daemon *own, const char *path, int64_t *ret
     return err_set(e, ERR_UNAVAILABLE, "the daemon for this client is not ready yet");
 }
 
-bool own_daemon_start(struct own_daemon *own, int arg_count, const char *const *args,
+bool own_daemon_start(struct own_daemon *own, const struct own_daemon_options *options,
                       struct buf *url, struct err *e) {
     char ports[96];
     int64_t port;
     if (!make_folder(own, e)) return false;
     snprintf(ports, sizeof(ports), "%s/ports.json", own->folder);
-    const char **arguments = arguments_of(arg_count, args, ports);
+    const char **arguments = arguments_of(options, ports);
     bool ready = start_process(own, arguments, e) && wait_for_port(own, ports, &port, e);
     free(arguments);
     if (!ready) return false;

@@ -23,10 +23,20 @@ struct own_daemon {
 
 void own_daemon_init(struct own_daemon *own);
 
+#define OWN_MORE_MAX 4
+
+struct own_daemon_options {
+    int arg_count; /* the command's settings */
+    const char *const *args;
+    const char
+        *more[OWN_MORE_MAX]; /* what the command prefers, if these do not say otherwise */
+};
+
 /* Start it with these settings, and append its base URL, "http://127.0.0.1:40123".
  * errors  ERR_UNAVAILABLE it did not start; it has said why on stderr */
-MUST_CHECK bool own_daemon_start(struct own_daemon *own, int arg_count, const char *const *args,
-                                 struct buf *url, struct err *e);
+MUST_CHECK bool own_daemon_start(struct own_daemon *own,
+                                 const struct own_daemon_options *options, struct buf *url,
+                                 struct err *e);
 
 /* The token that it asks for. */
 struct str own_daemon_token(const struct own_daemon *own);

@@ -4,12 +4,14 @@
 #include "cli/cli.h"
 #include "cli/contracts.h"
 #include "cli/looking.h"
+#include "cli/show.h"
 #include "daemon/config_snapshot.h"
 #include "session/waiting.h"
 #include "stream/stream.h"
 #include "wire/event_json.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 static const char usage[] =
     "weir run \"plan two days in Kyoto\"\n\n"
@@ -38,42 +40,57 @@ static void end_line(struct once *once) {
     fflush(stdout);
 }
 
-static void show_json(const struct event *event) {
+static void run_show_json(const struct event *event) {
     struct buf line;
     buf_init(&line, 64 * MIB);
     event_to_json(event, &line);
-    buf_append_byte(&line, '\n');
-    fwrite(line.at, 1, line.len, stdout);
+    show_json(stdout, buf_str(&line));
     fflush(stdout);
     buf_done(&line);
 }
 
-static void show_text(struct once *once, struct str text) {
-    fwrite(text.at, 1, text.len, stdout);
+/* A program that reads stdout gets the text as it is. */
+static void run_show_text(struct once *once, struct str text) {
+    if (isatty(STDOUT_FILENO)) {
+        show_text(stdout, text, TERMINAL_LINES);
+    } else {
+        fwrite(text.at, 1, text.len, stdout);
+    }
     once->in_line = text.len && text.at[text.len - 1] != '\n';
     fflush(stdout);
 }
 
+/* "[agent] name {...}" on stderr. */
+static void run_show_line(struct str agent, struct str name, struct str text) {
+    struct buf line;
+    buf_init(&line, 64 * MIB);
+    if (agent.len) buf_printf(&line, "[" STR_FMT "] ", STR_ARG(agent));
+    buf_append(&line, name);
+    if (name.len) buf_append_byte(&line, ' ');
+    buf_append(&line, text);
+    show_text(stderr, buf_str(&line), TERMINAL_ONE_LINE);
+    fputc('\n', stderr);
+    buf_done(&line);
+}
+
 static void run_show(struct once *once, const struct event *event) {
     switch (event->kind) {
-    case EVENT_TEXT: show_text(once, event->text.text); break;
+    case EVENT_TEXT: run_show_text(once, event->text.text); break;
     case EVENT_TOOL_CALL:
         end_line(once);
-        fprintf(stderr, "[" STR_FMT "] " STR_FMT " " STR_FMT "\n", STR_ARG(event->agent),
-                STR_ARG(event->tool_call.tool), STR_ARG(event->tool_call.args));
+        run_show_line(event->agent, event->tool_call.tool, event->tool_call.args);
         break;
     case EVENT_TOOL_RESULT:
-        fprintf(stderr, "  %s " STR_FMT "\n", event->tool_result.error ? "failed" : "->",
-                STR_ARG(str_head(event->tool_result.result, 500)));
+        run_show_line(STR_EMPTY, event->tool_result.error ? STR("  failed") : STR("  ->"),
+                      str_head(event->tool_result.result, 500));
         break;
     case EVENT_APPROVAL:
         end_line(once);
-        fprintf(stderr, "[" STR_FMT "] " STR_FMT "\n", STR_ARG(event->agent),
-                STR_ARG(event->approval.question));
+        run_show_line(event->agent, STR_EMPTY, event->approval.question);
         break;
     case EVENT_FAILED:
         end_line(once);
-        fprintf(stderr, "weir: error: " STR_FMT "\n", STR_ARG(event->failed.message));
+        run_show_line(STR_EMPTY, STR("weir: error:"), event->failed.message);
         break;
     default: break;
     }
@@ -91,7 +108,7 @@ static void run_project(const struct event *event, enum close_frame frame, void 
     struct once *once = ctx;
     (void)frame;
     if (once->json) {
-        show_json(event);
+        run_show_json(event);
     } else {
         run_show(once, event);
     }

@@ -1,6 +1,7 @@
 #include "cli/arguments.h"
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
+#include "cli/show.h"
 #include "wire/json.h"
 
 #include <stdio.h>
@@ -51,17 +52,18 @@ static bool write_path(const struct sessions_arguments *arguments, struct str id
 
 /* --- list --------------------------------------------------------------------------------- */
 
-/* A member's text for display: control characters become blanks. */
-static void show_member(struct json object, const char *name) {
-    struct json member = json_find(object, str_from(name));
-    struct arena *arena = arena_new(ANSWER_MAX_BYTES);
-    struct str text = STR_EMPTY;
-    if (member.kind == JSON_STRING && !json_str(member, arena, &text)) text = STR("...");
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        putchar(c < 0x20 || c == 0x7F ? ' ' : c);
-    }
-    arena_free(arena);
+static void show_row(struct json session) {
+    struct buf line;
+    buf_init(&line, ANSWER_MAX_BYTES);
+    show_member(session, "session_id", &line);
+    buf_append(&line, STR("  workspace "));
+    show_member(session, "workspace", &line);
+    buf_append(&line, STR("  user "));
+    show_member(session, "user", &line);
+    buf_append(&line, STR("  "));
+    show_member(session, "state", &line);
+    printf(STR_FMT "\n", STR_ARG(buf_str(&line)));
+    buf_done(&line);
 }
 
 static void show_page(struct json page, bool as_json) {
@@ -69,17 +71,10 @@ static void show_page(struct json page, bool as_json) {
     struct json session;
     while (json_next_item(&reader, &session)) {
         if (as_json) {
-            printf(STR_FMT "\n", STR_ARG(session.raw));
-            continue;
+            show_json(stdout, session.raw);
+        } else {
+            show_row(session);
         }
-        show_member(session, "session_id");
-        printf("  workspace ");
-        show_member(session, "workspace");
-        printf("  user ");
-        show_member(session, "user");
-        printf("  ");
-        show_member(session, "state");
-        putchar('\n');
     }
 }
 

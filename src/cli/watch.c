@@ -2,6 +2,7 @@
 #include "cli/arguments.h"
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
+#include "cli/show.h"
 #include "contract/agentbreeder/options.h"
 #include "contract/crawbl/options.h"
 #include "contract/nimi/options.h"
@@ -235,13 +236,9 @@ static void write_text(const struct weir_outcome *outcome, struct buf *out) {
         buf_printf(out, "; first fetch the state: %s", outcome->snapshot);
 }
 
-/* What a server says must not move the cursor of a terminal. */
-static void print_line(struct buf *line) {
-    for (size_t i = 0; i < line->len; i++) {
-        unsigned char c = (unsigned char)line->at[i];
-        if (c < 0x20 || c == 0x7F) line->at[i] = ' ';
-    }
-    fprintf(stderr, STR_FMT "\n", STR_ARG(buf_str(line)));
+static void print_line(const struct buf *line) {
+    show_text(stderr, buf_str(line), TERMINAL_ONE_LINE);
+    fputc('\n', stderr);
 }
 
 static int print_outcome(struct weir_stream *stream, bool json) {

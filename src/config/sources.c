@@ -219,7 +219,9 @@ void config_warn_of_slips(struct config *config, const struct config_input *inpu
     for (const char *const *entry = input->environment; entry && *entry; entry++) {
         struct str rest;
         struct str name = str_split(str_from(*entry), '=', &rest);
-        if (!str_starts(name, STR("WEIR_")) || str_equal(name, STR("WEIR_CONFIG"))) continue;
+        if (!str_starts(name, STR("WEIR_")) || str_equal(name, STR("WEIR_CONFIG")) ||
+            str_equal(name, STR("WEIR_URL"))) /* of the commands that ask a daemon */
+            continue;
         struct nearest nearest;
         nearest_init(&nearest, name);
         nearest_offer(&nearest, STR("WEIR_CONFIG"));

@@ -357,6 +357,12 @@ static void log_recovered(const struct daemon *daemon, const struct recovered *f
     }
 }
 
+/* With a store elsewhere the data folder is not this process's alone. */
+static void leave_ports(struct daemon *daemon, size_t count) {
+    if (!daemon->config->store.url.len)
+        ports_leave(daemon->config->data, daemon->server, daemon->listenings, count);
+}
+
 static void on_recovered(const struct recovered *found, const struct err *failed, void *ctx) {
     struct daemon *daemon = ctx;
     struct err e;
@@ -372,6 +378,7 @@ static void on_recovered(const struct recovered *found, const struct err *failed
         daemon_fail(daemon, &e);
         return;
     }
+    leave_ports(daemon, daemon->listening_count);
     daemon->phase = PHASE_SERVING;
     daemon_audit(daemon, LIFECYCLE, "ready", ERR_NONE, "");
     audit_config(daemon, "start");
@@ -457,6 +464,7 @@ static void on_open(const struct err *failed, void *ctx) {
         char pid[32];
         snprintf(pid, sizeof(pid), "pid %ld", (long)getpid());
         daemon_audit(daemon, LIFECYCLE, "start", ERR_NONE, pid);
+        leave_ports(daemon, 0); /* those of the process before it */
         if (daemon->bucket)
             daemon->sweep = sweep_start(daemon->store, daemon->bucket, home(daemon),
                                         daemon->config->s3.sweep_ms);

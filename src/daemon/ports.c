@@ -1,5 +1,6 @@
 #include "daemon/ports.h"
 
+#include "base/log.h"
 #include "wire/json.h"
 
 #include <errno.h>
@@ -43,4 +44,15 @@ bool ports_write(struct str path, const struct server *server,
     buf_done(&next);
     buf_done(&text);
     return written;
+}
+
+void ports_leave(struct str folder, const struct server *server,
+                 const struct listening *listenings, size_t count) {
+    struct buf path;
+    struct err e;
+    buf_init(&path, folder.len + 32);
+    buf_append(&path, folder);
+    buf_append(&path, STR("/" PORTS_NAME));
+    if (!ports_write(buf_str(&path), server, listenings, count, &e)) log_warning("%s", e.text);
+    buf_done(&path);
 }

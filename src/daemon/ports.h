@@ -14,4 +14,10 @@
 MUST_CHECK bool ports_write(struct str path, const struct server *server,
                             const struct listening *listenings, size_t count, struct err *e);
 
+/* The same as ports.json in the data folder, for the commands that ask the daemon which has that
+ * folder. A failure is only logged: such a command needs the address then. */
+#define PORTS_NAME "ports.json"
+void ports_leave(struct str folder, const struct server *server,
+                 const struct listening *listenings, size_t count);
+
 #endif

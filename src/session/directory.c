@@ -116,6 +116,18 @@ static bool is_of(const struct live *live, struct str workspace, struct str user
            (!user.at || str_equal(live->user, user));
 }
 
+void directory_each(struct directory *directory,
+                    void (*each)(const struct live *live, void *ctx), void *ctx) {
+    struct run_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(directory->stripes, i)); i++) {
+        pthread_mutex_lock(&stripe->lock);
+        LIST_EACH(&stripe->runs, link) {
+            each(CONTAINER_OF(link, struct live, link), ctx);
+        }
+        pthread_mutex_unlock(&stripe->lock);
+    }
+}
+
 /* Insert in order; ids rise with time. */
 static void directory_insert(struct session_runs *runs, uint64_t run) {
     if (runs->count == SESSION_RUNS_MAX) return;

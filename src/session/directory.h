@@ -70,6 +70,10 @@ void directory_of_session(struct directory *directory, struct str workspace, str
 size_t directory_newest(struct directory *directory, uint64_t before, size_t max,
                         uint64_t *ret_runs);
 
+/* Show every live run. `each` runs under a lock: it must not block, nor call this module. */
+void directory_each(struct directory *directory,
+                    void (*each)(const struct live *live, void *ctx), void *ctx);
+
 /* Have a live run left as `leaving` says. `why` is copied. False: it is not alive. */
 bool directory_leave(struct directory *directory, uint64_t run, struct leaving leaving,
                      struct str why);

@@ -109,6 +109,7 @@ static const struct route rows[] = {
     {STR_INIT("GET"),    STR_INIT("/weir/v1/approvals/{id}"),   api_get_approval,    ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("POST"),   STR_INIT("/weir/v1/approvals/{id}"),   api_answer_approval, ROUTE_GUARDED, ROUTE_JSON},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/usage"),            api_get_usage,     ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/status"),           api_get_status,    ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/agents"),           api_list_agents,   ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/budgets"),          api_list_budgets,  ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/health"),           api_get_health,    ROUTE_GUARDED, ROUTE_HEAD},

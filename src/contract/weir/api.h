@@ -40,6 +40,8 @@
  *     GET    /weir/v1/health                  version, listeners, memory, store, providers
  *     GET    /weir/v1/settings                as `weir config print --json`; both of these only
  *                                            for callers who may see every user
+ *     GET    /weir/v1/status                 which weir this is, serving or stopping, and how many
+ *                                            live runs the caller may see, by state
  *
  *     GET    /weir/v1/memories?category=&q=&limit=&offset=&workspace=
  *     POST   /weir/v1/memories               {"key","content","category"}

@@ -152,7 +152,7 @@ void api_list_newest_runs(struct route_call *call, struct api_instance *instance
 
 route_fn api_list_runs, api_start_run, api_get_run, api_cancel_run, api_run_events;
 route_fn api_list_approvals, api_get_approval, api_answer_approval;
-route_fn api_get_usage, api_list_audit, api_list_agents;
+route_fn api_get_usage, api_list_audit, api_list_agents, api_get_status;
 route_fn api_list_budgets, api_get_health, api_get_settings, api_get_audit_chain;
 route_fn api_list_sessions, api_export_session, api_erase_session;
 route_fn api_list_memories, api_put_memory, api_remove_memory;

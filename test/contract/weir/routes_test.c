@@ -301,6 +301,15 @@ static void the_daemon_shows_itself(void **state) {
     assert_string_equal(it.body, "{\"budgets\":[]}");
 }
 
+static void the_status_says_which_weir_and_what_it_does(void **state) {
+    (void)state;
+    assert_int_equal(ask("GET", "/weir/v1/status", NULL), 200);
+    assert_says("{\"name\":\"weir\",\"version\":\"");
+    assert_says(
+        "\"state\":\"serving\",\"runs\":{\"queued\":0,\"asking\":0,\"working\":0,\"waiting\":");
+    assert_int_equal(ask("GET", "/weir/v1/status?all=1", NULL), 400);
+}
+
 /* As all that the listener carries. */
 static void answers_say_which_contract_the_listener_speaks(void **state) {
     (void)state;
@@ -324,6 +333,7 @@ int main(void) {
         cmocka_unit_test(runs_of_all_sessions_are_listed_newest_first),
         cmocka_unit_test(a_turn_that_cannot_begin_says_why),
         cmocka_unit_test(the_daemon_shows_itself),
+        cmocka_unit_test(the_status_says_which_weir_and_what_it_does),
         cmocka_unit_test(answers_say_which_contract_the_listener_speaks),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -1,0 +1,42 @@
+#include "cli/show.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TEXT_MAX_BYTES (64 * MIB)
+
+void show_member(struct json object, const char *name, struct buf *out) {
+    struct json member = json_find(object, str_from(name));
+    struct arena *arena = arena_new(TEXT_MAX_BYTES);
+    struct str text = member.kind == JSON_NONE ? STR_EMPTY : member.raw;
+    if (member.kind == JSON_STRING && !json_str(member, arena, &text)) text = STR("...");
+    terminal_text_append(out, text, TERMINAL_ONE_LINE);
+    arena_free(arena);
+}
+
+void show_text(FILE *to, struct str text, enum terminal_lines lines) {
+    struct buf shown;
+    buf_init(&shown, TEXT_MAX_BYTES);
+    terminal_text_append(&shown, text, lines);
+    fwrite(shown.at, 1, shown.len, to);
+    buf_done(&shown);
+}
+
+void show_json(FILE *to, struct str json) {
+    struct buf shown;
+    buf_init(&shown, TEXT_MAX_BYTES);
+    terminal_text_append_json(&shown, json);
+    buf_append_byte(&shown, '\n');
+    fwrite(shown.at, 1, shown.len, to);
+    buf_done(&shown);
+}
+
+bool show_colors(FILE *to, const char *asked) {
+    /* NOLINTBEGIN(concurrency-mt-unsafe): nothing changes the environment meanwhile */
+    const char *terminal = getenv("TERM"), *none = getenv("NO_COLOR");
+    /* NOLINTEND(concurrency-mt-unsafe) */
+    if (asked && strcmp(asked, "auto") != 0) return strcmp(asked, "on") == 0;
+    return isatty(fileno(to)) && !(none && none[0]) && terminal && terminal[0] &&
+           strcmp(terminal, "dumb") != 0;
+}

@@ -1,0 +1,28 @@
+/* show: what others said, printed by a command.
+ *
+ * Nothing is printed as it came: see text/terminal_text.h.
+ *
+ * Memory   appends to the caller's buffers, or prints.
+ * Threads  the main thread.
+ */
+#ifndef WEIR_CLI_SHOW_H
+#define WEIR_CLI_SHOW_H
+
+#include "text/terminal_text.h"
+#include "wire/json.h"
+
+#include <stdio.h>
+
+/* A member's text on one line; of another kind its JSON; nothing if it is absent. */
+void show_member(struct json object, const char *name, struct buf *out);
+
+void show_text(FILE *to, struct str text, enum terminal_lines lines);
+
+/* A line of JSON. */
+void show_json(FILE *to, struct str json);
+
+/* Whether to use colours there: a terminal, and neither NO_COLOR nor TERM=dumb.
+ * asked: what --color says: auto, on or off; NULL: auto. */
+bool show_colors(FILE *to, const char *asked);
+
+#endif
