@@ -27,7 +27,8 @@ command_fn command_demo, command_serve, command_orchestrate, command_run, comman
     command_provider, command_approvals, command_sessions, command_usage, command_audit,
     command_agent, command_tool, command_token, command_config, command_doctor,
     command_validate, command_sidecar, command_version, command_watch, command_mcp,
-    command_migrate, command_help, command_health;
+    command_migrate, command_help, command_health, command_runs, command_logs, command_agents,
+    command_status, command_stop, command_chat;
 
 struct command {
     const char *name;

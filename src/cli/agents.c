@@ -1,0 +1,96 @@
+/* weir agents: who takes turns at a running daemon. */
+#include "cli/arguments.h"
+#include "cli/ask_daemon.h"
+#include "cli/cli.h"
+#include "cli/show.h"
+
+static const char usage[] =
+    "weir agents [--json] [--url URL] [--token TOKEN]\n\n"
+    "The agents of a running daemon: the names that --agent, and a member `agent` of /invoke "
+    "and\n"
+    "/stream, may have, with their models, tools and delegates. The one marked * takes turns\n"
+    "that name none. weir agent list shows those of the settings, without a daemon. Exit code "
+    "0:\n"
+    "done; 1: refused, or no daemon answers; 2: wrong usage.\n";
+
+#define ANSWER_MAX_BYTES (64 * MIB)
+
+struct agents_arguments {
+    struct arguments all;
+    const char *url, *token;
+    bool json;
+};
+
+/* "  tools: a, b", of strings or of objects with a name; nothing if there are none. */
+static void append_names(struct json list, const char *what, struct buf *out) {
+    struct json_reader reader = json_enter(list);
+    struct json item;
+    bool any = false;
+    while (json_next_item(&reader, &item)) {
+        struct json name = item.kind == JSON_OBJECT ? json_find(item, STR("name")) : item;
+        struct arena *arena = arena_new(64 * KIB);
+        struct str text = STR("...");
+        if (name.kind == JSON_STRING && !json_str(name, arena, &text)) text = STR("...");
+        buf_printf(out, any ? ", " : "\n    %s: ", what);
+        terminal_text_append(out, text, TERMINAL_ONE_LINE);
+        arena_free(arena);
+        any = true;
+    }
+}
+
+static void show_agent(struct json agent) {
+    struct buf line;
+    buf_init(&line, ANSWER_MAX_BYTES);
+    show_member(agent, "name", &line);
+    if (json_find(agent, STR("default")).kind == JSON_TRUE) buf_append(&line, STR(" *"));
+    buf_append(&line, STR("  "));
+    show_member(agent, "model", &line);
+    buf_append(&line, STR("\n    "));
+    show_member(agent, "description", &line);
+    append_names(json_find(agent, STR("tools")), "tools", &line);
+    append_names(json_find(agent, STR("delegates")), "delegates to", &line);
+    printf(STR_FMT "\n", STR_ARG(buf_str(&line)));
+    buf_done(&line);
+}
+
+static int agents_show(const struct config *config, const struct agents_arguments *arguments) {
+    struct daemon_target target;
+    struct buf body;
+    struct json answer, agent;
+    struct err e;
+    buf_init(&body, ANSWER_MAX_BYTES);
+    bool ok =
+        daemon_target_find(config, arguments->url, arguments->token, &target, &e) &&
+        ask_target_whole(&target, STR("GET"), STR("/weir/v1/agents"), STR_EMPTY, &body, &e) &&
+        json_read(buf_str(&body), &answer, &e);
+    if (ok && arguments->json) show_json(stdout, answer.raw);
+    struct json_reader reader =
+        json_enter(ok ? json_find(answer, STR("agents")) : (struct json){0});
+    while (!arguments->json && json_next_item(&reader, &agent)) show_agent(agent);
+    buf_done(&body);
+    daemon_target_done(&target);
+    return ok ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
+}
+
+int command_agents(int arg_count, const char *const *args) {
+    struct agents_arguments arguments = {.json = false};
+    const struct argument_flag flags[] = {{.name = "json", .given = &arguments.json},
+                                          {.name = "url", .value = &arguments.url},
+                                          {.name = "token", .value = &arguments.token},
+                                          {.name = NULL}};
+    struct config *config;
+    int code;
+    if (!arguments_read(arg_count, args, NULL, flags, usage, &arguments.all)) return EXIT_USAGE;
+    if (cli_config(arguments.all.rest_count, arguments.all.rest, true, usage,
+                   arguments.all.names, &config, &code)) {
+        code = EXIT_USAGE;
+        if (config->operand_count == 0) {
+            code = agents_show(config, &arguments);
+        } else {
+            fprintf(stderr, "%s", usage);
+        }
+        config_free(config);
+    }
+    arguments_done(&arguments.all);
+    return code;
+}
