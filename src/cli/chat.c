@@ -1,6 +1,253 @@
-#include "cli/cli.h"
+#include "cli/chat.h"
+
+#include "cli/arguments.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "weir chat [AGENT] [--session NAME | --continue] [--user U] [--json] [--alone]\n"
+    "          [--thinking shown|folded|hidden] [--color auto|on|off]\n"
+    "          [--url URL] [--token TOKEN]\n\n"
+    "A conversation in the terminal. The running daemon is asked (of --url, else of the data\n"
+    "folder, else at listen.http); if there is none, or with --alone, one is started with "
+    "these\n"
+    "settings and their store for as long as the command runs. --session goes on with a "
+    "session,\n"
+    "or begins one of that name; --continue goes on with the newest. Answers go to stdout; "
+    "tools,\n"
+    "their results and thinking to stderr. A call that needs approval is shown with all of "
+    "its\n"
+    "arguments: y, n, n REASON, or e and other arguments. /help lists what lines with a slash "
+    "do.\n"
+    "Ctrl-C cancels the turn, a second one leaves; Ctrl-D leaves.\n\n"
+    "Lines may also come from a pipe. With --json each event is a line of JSON on stdout, and "
+    "an\n"
+    "input line may be {\"text\":\"...\"}, or {\"decision\":\"approve\"} while a turn waits. "
+    "Exit "
+    "code\n"
+    "0: done; 1: a turn failed or waits for an answer; 2: wrong usage; 130: left with "
+    "Ctrl-C.\n";
+
+#define EXIT_INTERRUPTED 130
+
+/* --- messages ----------------------------------------------------------------------------- */
+
+static void tell_program(const struct err *problem) {
+    struct buf line;
+    buf_init(&line, 64 * KIB);
+    struct json_writer json = json_writer(&line);
+    json_open_object(&json);
+    json_member_str(&json, "type", STR("error"));
+    json_member_str(&json, "code", err_name(problem->code));
+    json_member_str(&json, "message", err_text(problem));
+    json_close(&json);
+    show_json(stdout, buf_str(&line));
+    fflush(stdout);
+    buf_done(&line);
+}
+
+void chat_report(struct chat *chat, const struct err *problem) {
+    if (chat->options->json) {
+        tell_program(problem);
+    } else {
+        event_show_end_line(&chat->show);
+        fprintf(stderr, "weir: error: ");
+        show_text(stderr, err_text(problem), TERMINAL_ONE_LINE);
+        fputc('\n', stderr);
+    }
+}
+
+static bool greets(const struct chat *chat) {
+    return chat->input.terminal && !chat->options->json && !chat->options->once.len;
+}
+
+static void greet(const struct chat *chat) {
+    if (!greets(chat)) return;
+    if (chat->alone) {
+        fprintf(stderr, "weir by itself, data " STR_FMT, STR_ARG(chat->options->config->data));
+    } else {
+        fprintf(stderr, "weir at " STR_FMT, STR_ARG(buf_str(&chat->target.base)));
+    }
+    fprintf(stderr, ", session ");
+    show_text(stderr, buf_str(&chat->session), TERMINAL_ONE_LINE);
+    fprintf(stderr, "   /help, Ctrl-D leaves\n");
+}
+
+static void part(const struct chat *chat) {
+    if (!greets(chat)) return;
+    fprintf(stderr, "\nto go on: weir chat --session ");
+    show_text(stderr, buf_str(&chat->session), TERMINAL_ONE_LINE);
+    fputc('\n', stderr);
+}
+
+/* --- turns -------------------------------------------------------------------------------- */
+
+/* Until the run ends, whatever it asks meanwhile. */
+static void chat_end_turn(struct chat *chat, enum chat_end end, struct chat_question *question,
+                          struct err *e) {
+    while (end == CHAT_ASKS) {
+        if (chat_ask(chat, question) == CHAT_UNANSWERED) {
+            chat->leaves = true;
+            chat->code = EXIT_FAILED;
+            return;
+        }
+        end = chat_turn_go_on(chat, question, e);
+    }
+    if (end == CHAT_BROKEN) chat_report(chat, e);
+    if (end == CHAT_BROKEN || end == CHAT_FAILED) chat->code = EXIT_FAILED;
+    if (end == CHAT_LEFT || (end == CHAT_CANCELLED && !chat->input.terminal)) {
+        chat->leaves = true;
+        chat->code = EXIT_INTERRUPTED;
+    }
+}
+
+static void say(struct chat *chat, struct str text) {
+    struct chat_question question;
+    struct err e;
+    chat_question_init(&question);
+    chat_end_turn(chat, chat_turn_say(chat, text, &question, &e), &question, &e);
+    chat_question_done(&question);
+}
+
+/* A turn of before may wait for an answer, and then the session takes no other. */
+static void settle_first(struct chat *chat) {
+    struct chat_question question;
+    struct err e;
+    if (!chat->options->session && !chat->options->resumes) return;
+    chat_question_init(&question);
+    if (chat_find_question(chat, &question)) chat_end_turn(chat, CHAT_ASKS, &question, &e);
+    chat_question_done(&question);
+}
+
+/* --- lines -------------------------------------------------------------------------------- */
+
+/* {"text":"..."} of a program; any other line is the text itself. */
+static void say_of_program(struct chat *chat, struct str line) {
+    struct json object, text;
+    struct err e;
+    struct str said = line;
+    struct arena *arena = arena_new(2 * line.len + KIB);
+    if (json_read(line, &object, &e) && object.kind == JSON_OBJECT) {
+        text = json_find(object, STR("text"));
+        if (text.kind == JSON_STRING && !json_str(text, arena, &said)) said = line;
+    }
+    say(chat, said);
+    arena_free(arena);
+}
+
+static void take_line(struct chat *chat, struct str line) {
+    struct buf kept; /* the input's buffer is for the answers to questions then */
+    if (str_trim(line).len == 0) return;
+    buf_init(&kept, line.len + 1);
+    buf_append(&kept, line);
+    line = buf_str(&kept);
+    if (chat->options->json) {
+        say_of_program(chat, line);
+    } else if (!chat_order(chat, line)) {
+        say(chat, str_skip(line, str_starts(line, STR("//")) ? 1 : 0));
+    }
+    buf_done(&kept);
+}
+
+/* Ctrl-C where nothing runs. True: to be left. */
+static bool leaves_at_prompt(const struct chat *chat, bool again) {
+    if (again || !chat->input.terminal) return true;
+    fprintf(stderr, "\n(Ctrl-C again or Ctrl-D leaves)\n");
+    return false;
+}
+
+int chat_talk(struct chat *chat) {
+    bool interrupted = false;
+    struct str line;
+    greet(chat);
+    settle_first(chat);
+    if (chat->options->once.len && !chat->leaves) say(chat, chat->options->once);
+    if (chat->options->once.len) return chat->code;
+    while (!chat->leaves) {
+        enum chat_line came =
+            chat_input_line(&chat->input, chat->options->json ? "" : "> ", &line);
+        if (came == CHAT_OVER) break;
+        if (came == CHAT_INTERRUPTED) {
+            if (!leaves_at_prompt(chat, interrupted)) {
+                interrupted = true;
+                continue;
+            }
+            chat->code = EXIT_INTERRUPTED;
+            break;
+        }
+        interrupted = false;
+        take_line(chat, line);
+    }
+    part(chat);
+    return chat->code;
+}
+
+/* --- the command -------------------------------------------------------------------------- */
+
+int chat_run(const struct chat_options *options) {
+    struct chat chat;
+    struct err e;
+    int code = chat_open(&chat, options, &e) ? chat_talk(&chat) : cli_fail(EXIT_FAILED, &e);
+    chat_close(&chat);
+    return code;
+}
+
+static bool chat_fits(const struct chat_options *options) {
+    const char *color = options->color;
+    return options->config->operand_count <= 1 && !(options->session && options->resumes) &&
+           !(options->alone && options->url) &&
+           (!color || strcmp(color, "auto") == 0 || strcmp(color, "on") == 0 ||
+            strcmp(color, "off") == 0);
+}
+
+/* A daemon of our own takes the settings, and no operand. */
+static int without_operand(const struct config *config, const char **settings, int count) {
+    int kept = 0;
+    for (int i = 0; i < count; i++) {
+        bool is_agent = config->operand_count && (size_t)i == config->operand_at;
+        if (!is_agent && strcmp(settings[i], "--") != 0) settings[kept++] = settings[i];
+    }
+    return kept;
+}
+
+static int cli_chat_run(struct chat_options *options, const struct arguments *all) {
+    struct config *config;
+    char *agent = NULL;
+    int code = EXIT_USAGE;
+    if (!cli_config(all->rest_count, all->rest, false, usage, all->names, &config, &code))
+        return code;
+    options->config = config;
+    if (config->operand_count) options->agent = agent = str_dup(config->operands[0]);
+    options->args = all->rest;
+    options->arg_count = without_operand(config, all->rest, all->rest_count);
+    if (chat_fits(options)) {
+        code = chat_run(options);
+    } else {
+        fprintf(stderr, "%s", usage);
+        code = EXIT_USAGE;
+    }
+    free(agent);
+    config_free(config);
+    return code;
+}
+
 int command_chat(int arg_count, const char *const *args) {
-    (void)arg_count;
-    (void)args;
-    return 0;
+    struct chat_options options = {.json = false};
+    struct arguments all;
+    const struct argument_flag flags[] = {{.name = "json", .given = &options.json},
+                                          {.name = "continue", .given = &options.resumes},
+                                          {.name = "alone", .given = &options.alone},
+                                          {.name = "session", .value = &options.session},
+                                          {.name = "user", .value = &options.user},
+                                          {.name = "thinking", .value = &options.thinking},
+                                          {.name = "color", .value = &options.color},
+                                          {.name = "url", .value = &options.url},
+                                          {.name = "token", .value = &options.token},
+                                          {.name = NULL}};
+    if (!arguments_read(arg_count, args, NULL, flags, usage, &all)) return EXIT_USAGE;
+    int code = cli_chat_run(&options, &all);
+    arguments_done(&all);
+    return code;
 }

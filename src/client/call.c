@@ -189,11 +189,11 @@ static bool tell_head(struct http_call *call) {
     call->headed = true;
     timer_stop(&call->first_byte);
     watch_stall(call);
-    struct http_head head = {call->head.status,         head_content_type(&call->head),
-                             call->head.retry_after_ms, call->carrier->url(call),
-                             head_session(&call->head), head_version(&call->head),
-                             head_etag(&call->head),    head_range(&call->head),
-                             head_region(&call->head),  call->head.date_ms};
+    struct http_head head = {
+        call->head.status,        head_content_type(&call->head), call->head.retry_after_ms,
+        call->carrier->url(call), head_session(&call->head),      head_version(&call->head),
+        head_etag(&call->head),   head_range(&call->head),        head_region(&call->head),
+        call->head.date_ms,       head_run(&call->head)};
     call->sink.on_head(&head, call->ctx);
     return !call->over;
 }

@@ -35,6 +35,7 @@ KEEPS(read_version, version)
 KEEPS(read_etag, etag)
 KEEPS(read_range, range)
 KEEPS(read_region, region)
+KEEPS(read_run, run)
 
 /* The three forms of RFC 9110 5.6.7; senders write the first. */
 static const char *const date_forms[] = {
@@ -99,6 +100,7 @@ static const struct {
     {STR_INIT("etag"), read_etag},
     {STR_INIT("content-range"), read_range},
     {STR_INIT("x-amz-bucket-region"), read_region},
+    {STR_INIT("x-weir-run-id"), read_run},
     {STR_INIT("date"), read_server_date},
 };
 

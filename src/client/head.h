@@ -31,6 +31,8 @@ struct head {
     size_t range_len;
     char region[64]; /* x-amz-bucket-region */
     size_t region_len;
+    char run[32]; /* X-Weir-Run-Id */
+    size_t run_len;
     int64_t date_ms;        /* Unix time of the server; 0: absent */
     int64_t retry_after_ms; /* -1: absent */
     enum coding coding;
@@ -59,6 +61,10 @@ static inline struct str head_range(const struct head *head) {
 
 static inline struct str head_region(const struct head *head) {
     return str_of(head->region, head->region_len);
+}
+
+static inline struct str head_run(const struct head *head) {
+    return str_of(head->run, head->run_len);
 }
 
 static inline struct str head_content_type(const struct head *head) {

@@ -73,6 +73,7 @@ struct http_head {
     struct str range;       /* Content-Range, or empty */
     struct str region;      /* x-amz-bucket-region, or empty */
     int64_t date_ms;        /* Date, as Unix time; 0: absent */
+    struct str run;         /* X-Weir-Run-Id, or empty */
 };
 
 enum http_stage { HTTP_CONNECTING, HTTP_WAITING, HTTP_READING, HTTP_COMPLETE };

@@ -124,6 +124,7 @@ struct config {
     bool data_in_memory;        /* `data` belongs to this process: remove it at exit */
     const struct str *operands; /* arguments that are not flags */
     size_t operand_count;
+    size_t operand_at;          /* where the first one is in the input's arguments */
     const struct str *warnings; /* sentences to log once there is a log */
     size_t warning_count;
     const struct str *problems; /* if collected: every mistake, with its place */

@@ -104,7 +104,7 @@ bool config_scan_flags(struct config *config, const struct config_input *input,
         } else if (flags_over || arg[0] != '-' || arg[1] == '\0') {
             if (!arena_str(config->arena, str_from(arg), &operands[config->operand_count]))
                 return err_set(e, ERR_TOO_LARGE, "the arguments are too long");
-            config->operand_count++;
+            if (config->operand_count++ == 0) config->operand_at = i;
         } else if (is_help(arg)) {
             config->help = true;
             return true;

@@ -39,11 +39,13 @@ static void the_head_of_a_stored_object_describes_it(void **state) {
     assert_int_equal(feed(&head, "HTTP/1.1 206 Partial Content\r\nETag: \"a-2\"\r\n"
                                  "Content-Range: bytes 0-9/44\r\n"
                                  "x-amz-bucket-region: eu-west-1\r\n"
+                                 "X-Weir-Run-Id: 1882887048451325952\r\n"
                                  "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n"),
                      1);
     assert_str(head_etag(&head), "\"a-2\"");
     assert_str(head_range(&head), "bytes 0-9/44");
     assert_str(head_region(&head), "eu-west-1");
+    assert_str(head_run(&head), "1882887048451325952");
     assert_int_equal(head.date_ms, NOW_MS);
     assert_int_equal(feed(&head, "HTTP/1.1 200\r\nDate: soon\r\n\r\n"), 1);
     assert_str(head_etag(&head), "");
