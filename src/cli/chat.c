@@ -186,6 +186,16 @@ int chat_talk(struct chat *chat) {
 
 /* --- the command -------------------------------------------------------------------------- */
 
+/* A daemon of our own takes the settings, and no operand. */
+int chat_settings(const struct config *config, const char **args, int count) {
+    int kept = 0;
+    for (int i = 0; i < count; i++) {
+        bool is_operand = config->operand_count && (size_t)i == config->operand_at;
+        if (!is_operand && strcmp(args[i], "--") != 0) args[kept++] = args[i];
+    }
+    return kept;
+}
+
 int chat_run(const struct chat_options *options) {
     struct chat chat;
     struct err e;
@@ -202,16 +212,6 @@ static bool chat_fits(const struct chat_options *options) {
             strcmp(color, "off") == 0);
 }
 
-/* A daemon of our own takes the settings, and no operand. */
-static int without_operand(const struct config *config, const char **settings, int count) {
-    int kept = 0;
-    for (int i = 0; i < count; i++) {
-        bool is_agent = config->operand_count && (size_t)i == config->operand_at;
-        if (!is_agent && strcmp(settings[i], "--") != 0) settings[kept++] = settings[i];
-    }
-    return kept;
-}
-
 static int cli_chat_run(struct chat_options *options, const struct arguments *all) {
     struct config *config;
     char *agent = NULL;
@@ -221,7 +221,7 @@ static int cli_chat_run(struct chat_options *options, const struct arguments *al
     options->config = config;
     if (config->operand_count) options->agent = agent = str_dup(config->operands[0]);
     options->args = all->rest;
-    options->arg_count = without_operand(config, all->rest, all->rest_count);
+    options->arg_count = chat_settings(config, all->rest, all->rest_count);
     if (chat_fits(options)) {
         code = chat_run(options);
     } else {

@@ -87,6 +87,10 @@ int chat_talk(struct chat *chat);
 /* The command, from its options on: open, talk, close. */
 int chat_run(const struct chat_options *options);
 
+/* Take the first operand out of a command's arguments, in place: what is left are the settings.
+ * Returns how many. */
+int chat_settings(const struct config *config, const char **args, int count);
+
 void chat_new_session(struct chat *chat);
 
 /* Say `problem`: to a person, or as {"type":"error"}. */

@@ -1,6 +1,7 @@
 #include "turn/run.h"
 #include "base/clock.h"
 #include "cli/arguments.h"
+#include "cli/chat.h"
 #include "cli/cli.h"
 #include "cli/contracts.h"
 #include "cli/looking.h"
@@ -8,16 +9,22 @@
 #include "daemon/config_snapshot.h"
 #include "session/waiting.h"
 #include "stream/stream.h"
+#include "tool/catalogue.h"
 #include "wire/event_json.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
 static const char usage[] =
-    "weir run \"plan two days in Kyoto\"\n\n"
+    "weir run \"plan two days in Kyoto\" [--agent NAME] [--json]\n"
+    "weir run \"and for the third day?\" --session NAME [--url URL] [--token TOKEN]\n\n"
     "One turn, in this process, kept nowhere. The answer goes to stdout, what the agents do\n"
     "to stderr; --json writes every event as a line of JSON instead. --agent NAME asks that\n"
-    "agent directly. Exit code 1: the turn failed.\n";
+    "agent directly. With --session the turn goes on with a session of the store, as in weir\n"
+    "chat: the running daemon takes it, or one that is started for as long as it lasts. So it "
+    "is\n"
+    "with agents whose tools keep memories. Exit code 1: the turn failed, or waits for an "
+    "answer.\n";
 
 /* One turn of this command. */
 struct once {
@@ -187,9 +194,37 @@ static bool run_play(struct once *once, const struct run_request *request, struc
 
 struct run_arguments {
     struct arguments all;
-    const char *agent; /* "": the first */
+    const char *agent;                 /* "": the first */
+    const char *session, *url, *token; /* NULL: not given */
     bool json;
 };
+
+/* Whether an agent of these settings has a tool that needs the store. */
+static bool keeps_memories(const struct config *config) {
+    for (size_t i = 0; i < config->agent_count; i++) {
+        const struct config_agent *agent = &config->agents[i];
+        for (size_t k = 0; k < agent->tool_count; k++) {
+            const struct catalogue_row *row = catalogue_find(agent->tools[k].name);
+            if (row && str_equal(row->category, STR("memory"))) return true;
+        }
+    }
+    return false;
+}
+
+static int run_with_store(const struct config *config, const struct run_arguments *arguments) {
+    const char **settings = arguments->all.rest;
+    int kept = chat_settings(config, settings, arguments->all.rest_count);
+    return chat_run(
+        &(struct chat_options){.config = config,
+                               .args = settings,
+                               .arg_count = kept,
+                               .url = arguments->url,
+                               .token = arguments->token,
+                               .session = arguments->session,
+                               .agent = arguments->agent[0] ? arguments->agent : NULL,
+                               .once = config->operands[0],
+                               .json = arguments->json});
+}
 
 static void stop_loop(void *ctx) {
     loop_stop(ctx);
@@ -275,6 +310,9 @@ int command_run(int arg_count, const char *const *args) {
     struct run_arguments arguments = {.agent = ""};
     const struct argument_flag flags[] = {{.name = "json", .given = &arguments.json},
                                           {.name = "agent", .value = &arguments.agent},
+                                          {.name = "session", .value = &arguments.session},
+                                          {.name = "url", .value = &arguments.url},
+                                          {.name = "token", .value = &arguments.token},
                                           {.name = NULL}};
     struct config *config;
     int code;
@@ -282,7 +320,8 @@ int command_run(int arg_count, const char *const *args) {
     if (cli_config(arguments.all.rest_count, arguments.all.rest, true, usage,
                    arguments.all.names, &config, &code)) {
         if (config->operand_count == 1 && config->operands[0].len) {
-            code = run_once(config, &arguments);
+            bool stored = arguments.session || arguments.url || keeps_memories(config);
+            code = stored ? run_with_store(config, &arguments) : run_once(config, &arguments);
         } else {
             fprintf(stderr, "%s", usage);
             code = EXIT_USAGE;
