@@ -184,14 +184,13 @@ static void tell_program(const struct chat_turn *turn) {
     buf_done(&line);
 }
 
-/* From here on the run is read from its journal. */
+/* From here on the run is read from its journal. The request stays open beside it: a daemon that
+ * stops waits for the turns that somebody has asked for. */
 static void post_head(const struct http_head *head, void *ctx) {
     struct chat_turn *turn = ctx;
     turn->status = head->status;
     if (head->status >= 300 || !head->run.len) return;
     buf_append(&turn->question->run, head->run);
-    http_cancel(turn->post);
-    turn->post = NULL;
     if (turn->chat->options->json) tell_program(turn);
     turn_follow_run(turn, STR_EMPTY);
 }
@@ -205,6 +204,7 @@ static void post_end(const struct err *failed, enum http_stage stage, void *ctx)
     struct chat_turn *turn = ctx;
     (void)stage;
     turn->post = NULL;
+    if (turn->follow) return; /* which knows more */
     if (failed) {
         *turn->e = *failed;
         err_add(turn->e, "ask the daemon");

@@ -1,6 +1,7 @@
 #include "cli/event_show.h"
 
 #include "base/utf8.h"
+#include "wire/event.h"
 
 #include <string.h>
 
@@ -125,6 +126,9 @@ static void show_tool_call(struct event_show *show, struct json event, struct ar
 }
 
 static void show_tool_result(struct event_show *show, struct json event, struct arena *arena) {
+    struct str call = member_text(event, "call_id", arena);
+    if (str_starts(call, STR(EVENT_APPROVAL_ID)) && !show->tells_more)
+        return; /* the decision of the person who sees this */
     bool failed = json_find(event, STR("error")).kind == JSON_TRUE;
     struct str message = member_text(event, "message", arena);
     struct str result = json_find(event, STR("result")).raw;
