@@ -8,6 +8,7 @@
 #include "contract/crawbl/contract.h"
 #include "contract/mcp/contract.h"
 #include "contract/nimi/contract.h"
+#include "contract/openai/contract.h"
 #include "contract/weir/contract.h"
 #include "orchestrator/contract.h"
 
@@ -17,6 +18,7 @@ static const struct contract *const rows[] = {
     &weir_contract,
     &console_contract,
     &mcp_contract,
+    &openai_contract,
     &anthropic_contract,
     &agui_contract,
     &agentbreeder_contract,

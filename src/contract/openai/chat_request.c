@@ -1,0 +1,111 @@
+#include "contract/openai/request.h"
+#include "conversation/import.h"
+
+enum chat_key {
+    MODEL,
+    MESSAGES,
+    STREAM,
+    STREAM_OPTIONS,
+    N,
+    RESPONSE_FORMAT,
+    TOOLS,
+    TOOL_CHOICE,
+    USER,
+    SAFETY_IDENTIFIER,
+    METADATA,
+    FUNCTIONS,
+    FUNCTION_CALL,
+    MODALITIES,
+    LOGPROBS,
+    CHAT_KEYS
+};
+
+static const struct str keys[CHAT_KEYS] = {
+    STR_INIT("model"),           STR_INIT("messages"),
+    STR_INIT("stream"),          STR_INIT("stream_options"),
+    STR_INIT("n"),               STR_INIT("response_format"),
+    STR_INIT("tools"),           STR_INIT("tool_choice"),
+    STR_INIT("user"),            STR_INIT("safety_identifier"),
+    STR_INIT("metadata"),        STR_INIT("functions"),
+    STR_INIT("function_call"),   STR_INIT("modalities"),
+    STR_INIT("logprobs")};
+
+/* Read twice by two readers they would mean two things. */
+static const char *const once[] = {"model", "messages", "stream",   "response_format",
+                                   "tools", "user",     "metadata", NULL};
+
+/* What no answer of an agent has: better refused than left out. */
+static bool check_unsupported(struct request_reading *reading, const struct json *found) {
+    int64_t n = 1;
+    bool logprobs = false;
+    struct json_reader reader = json_enter(found[MODALITIES]);
+    struct json modality;
+    if (!request_is_absent(found[N]) && (!json_i64(found[N], &n) || n != 1))
+        return request_refuse(reading, "n", "an agent gives one answer; leave it out or send 1");
+    if (!request_is_absent(found[FUNCTIONS]) || !request_is_absent(found[FUNCTION_CALL]))
+        return request_refuse(
+            reading, request_is_absent(found[FUNCTIONS]) ? "function_call" : "functions",
+            "is the old form of tools; send tools and tool_choice");
+    if (!request_take_bool(reading, found[LOGPROBS], "logprobs", &logprobs)) return false;
+    if (logprobs)
+        return request_refuse(reading, "logprobs", "agents report none; leave it out");
+    while (json_next_item(&reader, &modality)) {
+        if (!json_is(modality, STR("text")))
+            return request_refuse(reading, "modalities", "an agent answers in text alone");
+    }
+    return true;
+}
+
+static bool take_messages(struct request_reading *reading, struct json list,
+                          struct openai_request *ret) {
+    struct import import;
+    reading->param = STR("messages");
+    if (list.kind == JSON_NONE)
+        return request_refuse(reading, "messages", "is missing; send the conversation");
+    if (!import_read(list, reading->arena, &import, reading->e)) {
+        if (reading->e->code == ERR_RESOURCE_EXHAUSTED) reading->e->code = ERR_TOO_LARGE;
+        return false;
+    }
+    size_t i = import.count - 1;
+    while (i > 0 && import.messages[i].role != MESSAGE_USER) i--;
+    ret->messages = import.messages;
+    ret->message_count = import.count;
+    ret->text = import.messages[i].text;
+    reading->param = STR_EMPTY;
+    return true;
+}
+
+static bool take_stream(struct request_reading *reading, const struct json *found,
+                        struct openai_request *ret) {
+    struct json options = found[STREAM_OPTIONS];
+    if (!request_take_bool(reading, found[STREAM], "stream", &ret->streams)) return false;
+    if (request_is_absent(options)) return true;
+    if (options.kind != JSON_OBJECT)
+        return request_refuse(reading, "stream_options", "must be an object, not %s",
+                              json_kind_name(options.kind));
+    return request_take_bool(reading, json_find(options, STR("include_usage")),
+                             "stream_options.include_usage", &ret->wants_usage);
+}
+
+bool chat_request_parse(struct request_reading *reading, struct str body,
+                        struct str header_session, struct openai_request *ret) {
+    struct json whole, found[CHAT_KEYS];
+    *ret = (struct openai_request){.model = STR_EMPTY,
+                                   .session = STR_EMPTY,
+                                   .user = STR_EMPTY,
+                                   .schema = STR_EMPTY,
+                                   .extras = STR_EMPTY,
+                                   .tool_choice = STR_EMPTY};
+    if (!request_read_body(reading, body, once, &whole)) return false;
+    json_find_each(whole, keys, CHAT_KEYS, found);
+    return request_take_text(reading, found[MODEL], "model", &ret->model) &&
+           take_stream(reading, found, ret) && check_unsupported(reading, found) &&
+           request_take_text(reading, found[SAFETY_IDENTIFIER], "safety_identifier",
+                             &ret->user) &&
+           request_take_text(reading, found[USER], "user", &ret->user) &&
+           request_take_metadata(reading, found[METADATA], header_session, ret) &&
+           request_take_format(reading, found[RESPONSE_FORMAT], "response_format",
+                               &ret->schema) &&
+           request_take_tools(reading, found[TOOLS], found[TOOL_CHOICE], ret) &&
+           take_messages(reading, found[MESSAGES], ret);
+}

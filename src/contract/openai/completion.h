@@ -1,0 +1,59 @@
+/* completion: what a run comes to, gathered from its events for both forms of OpenAI's API.
+ *
+ * Memory   owns its texts; completion_done() ends it.
+ * Threads  none.
+ */
+#ifndef WEIR_CONTRACT_OPENAI_COMPLETION_H
+#define WEIR_CONTRACT_OPENAI_COMPLETION_H
+
+#include "base/text.h"
+#include "conversation/seam.h"
+#include "wire/event.h"
+#include "wire/json.h"
+
+#define COMPLETION_TEXT_MAX_BYTES (64 * MIB)
+
+struct completion {
+    uint64_t run;
+    struct text model;   /* as the caller named it, or the agent that was asked */
+    struct text session; /* where the conversation goes on */
+    bool shaped;         /* the text must follow a schema: it is shown when it is whole */
+    bool keeps_text;     /* for an answer in one piece */
+    struct seam seam;
+    struct buf reply;     /* the text of the reply that goes on */
+    struct buf reasoning; /* of the turn, where it is shown */
+    struct buf calls;     /* of the caller's tools: items of a JSON array, as Chat has them */
+    size_t call_count;
+    bool cut; /* the newest reply was cut at its token limit */
+    bool usage_known;
+    struct event_usage usage; /* sums; TOKENS_UNKNOWN if one is */
+};
+
+void completion_init(struct completion *completion);
+void completion_done(struct completion *completion);
+
+/* Note an event. True: it is text, and a blank line comes before it in a stream. */
+bool completion_note(struct completion *completion, const struct event *event);
+
+/* Whether this call (EVENT_TOOL_CALL) is one that the caller makes. */
+bool completion_is_for_caller(const struct event *event);
+
+/* Append the text of the whole answer: of a run that is done, or whose caller has to make calls,
+ * or that waits for a person (EVENT_APPROVAL). */
+void completion_append_text(const struct completion *completion, const struct event *last,
+                        struct buf *out);
+
+/* What a person is asked. */
+void completion_append_question(const struct event *event, struct buf *out);
+
+/* "stop", "length", "tool_calls", "content_filter" */
+struct str completion_finish_reason(const struct completion *completion, const struct event *last);
+
+/* Whether a guardrail ended the run, which is an answer and not a failure. */
+bool completion_is_filtered(const struct event *last);
+
+/* "weir":{"run","session","approval":{...}}; `last` may be NULL. */
+void completion_write_weir(const struct completion *completion, const struct event *last,
+                       struct json_writer *json);
+
+#endif

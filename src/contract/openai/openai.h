@@ -1,0 +1,44 @@
+/* openai: one loop's share of this contract, and its calls. Private to it.
+ *
+ * Memory   the instance is its contract's.
+ * Threads  one loop's.
+ * Source   OpenAI API reference; conventions.md b2, b10.
+ */
+#ifndef WEIR_CONTRACT_OPENAI_OPENAI_H
+#define WEIR_CONTRACT_OPENAI_OPENAI_H
+
+#include "contract/caller.h"
+#include "contract/http_turn.h"
+
+#define OPENAI_CONTRACT "openai" /* recorded with the runs */
+
+struct openai_settings {
+    struct str workspace; /* of callers without a token */
+    struct http_turn_rules rules;
+    size_t body_max_bytes;
+    uint64_t body_stretch_ms; /* as in struct route_table */
+    size_t body_stretch_bytes;
+};
+
+struct openai_instance {
+    const struct openai_settings *settings;
+    struct contract_callers callers;
+    struct http_turn_site site;
+    bool loaded, stopping;
+    int64_t started_unix_s; /* when its models began to exist, for show */
+};
+
+/* Who calls; asked again when the body has come. False: the call has been refused. */
+MUST_CHECK bool openai_enter(struct route_call *call, const struct openai_instance *instance,
+                             struct contract_caller *ret);
+
+struct str openai_workspace(const struct openai_instance *instance,
+                            const struct contract_caller *caller);
+
+/* models.c */
+route_fn openai_list_models, openai_get_model;
+
+/* chat.c */
+route_fn openai_chat;
+
+#endif

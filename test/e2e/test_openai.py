@@ -1,0 +1,281 @@
+"""The agents as models of OpenAI's API, as its official libraries and two chat servers meet them."""
+import json
+
+import harness
+import openai
+import pydantic
+import pytest
+
+CONFIG = """
+agents:
+  - {slug: manager, description: Answers., thinking: true, tools: {pay: ask, look_up: allow}}
+  - {slug: writer, description: Writes.}
+openai_api: {on_disconnect: cancel}
+"""
+PATIENCE = 60
+
+
+@pytest.fixture(scope="module")
+def weir(tmp_path_factory):
+    """One daemon for all tests here: each has conversations of its own."""
+    daemon = harness.Daemon(
+        tmp_path_factory.mktemp("openai"), script="test/e2e/scripts/openai.yaml", config=CONFIG
+    ).start()
+    yield daemon
+    daemon.stop()
+    assert not daemon.sanitizer_log()
+
+
+def client_of(weir, key=None, **options):
+    return openai.OpenAI(
+        base_url=weir.url + "/v1",
+        api_key=key or harness.token(),
+        timeout=PATIENCE,
+        http_client=openai.DefaultHttpxClient(trust_env=False, verify=harness.NO_TLS),
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def client(weir):
+    with client_of(weir) as client:
+        yield client
+
+
+def say(text):
+    return [{"role": "user", "content": text}]
+
+
+def events_of(weir, run):
+    """The same run as /weir/v1 shows it."""
+    headers = {"authorization": "Bearer " + harness.token()}
+    with weir.http() as http:
+        body = http.get(f"/weir/v1/runs/{run}/events", headers=headers).text
+    data = [line[6:] for line in body.splitlines() if line.startswith("data: ")]
+    return [json.loads(text) for text in data]
+
+
+def text_of(events):
+    return "".join(event["text"] for event in events if event["type"] == "text")
+
+
+# --- models ---------------------------------------------------------------------------------
+
+
+def test_each_agent_is_a_model(client):
+    assert [model.id for model in client.models.list()] == ["manager", "writer"]
+    assert client.models.retrieve("writer").owned_by == "weir"
+
+
+def test_an_unknown_model_is_not_found_and_the_known_ones_are_named(client):
+    for ask in (
+        lambda: client.models.retrieve("gpt-4o"),
+        lambda: client.chat.completions.create(model="gpt-4o", messages=say("hi")),
+    ):
+        with pytest.raises(openai.NotFoundError, match="manager, writer") as caught:
+            ask()
+        assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
+
+
+def test_a_wrong_key_is_an_authentication_error(weir):
+    with client_of(weir, key="wrong") as client, pytest.raises(openai.AuthenticationError):
+        client.models.list()
+
+
+# --- chat completions -----------------------------------------------------------------------
+
+
+def test_a_completion_is_a_turn(client):
+    said = client.chat.completions.create(model="manager", messages=say("count"))
+    (choice,) = said.choices
+    assert choice.message.content == "One, two, three, four."
+    assert (choice.message.role, choice.finish_reason, said.model) == (
+        "assistant",
+        "stop",
+        "manager",
+    )
+    assert (said.object, said.id[:9]) == ("chat.completion", "chatcmpl-")
+    usage = said.usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (12, 20, 32)
+    assert usage.prompt_tokens_details.cached_tokens == 4
+    assert usage.completion_tokens_details.reasoning_tokens == 5
+
+
+def test_chunks_say_the_same_as_the_run_and_end_with_usage(weir, client):
+    raw = client.chat.completions.with_raw_response.create(
+        model="manager",
+        messages=say("count"),
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    chunks = list(raw.parse())
+    assert chunks[0].choices[0].delta.role == "assistant"
+    text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
+    assert text == text_of(events_of(weir, raw.headers["x-weir-run-id"]))
+    assert [c.choices[0].finish_reason for c in chunks if c.choices][-1] == "stop"
+    assert len({chunk.id for chunk in chunks}) == 1
+    assert (chunks[-1].choices, chunks[-1].usage.total_tokens) == ([], 32)
+
+
+def test_the_streaming_helper_accumulates_the_answer(client):
+    with client.chat.completions.stream(model="writer", messages=say("a poem")) as stream:
+        deltas = [event.delta for event in stream if event.type == "content.delta"]
+        final = stream.get_final_completion()
+    assert "".join(deltas) == final.choices[0].message.content == "written: a poem"
+    assert len(deltas) > 1
+
+
+def test_the_whole_list_is_the_conversation(client):
+    list_ = say("first") + [{"role": "assistant", "content": "yes"}] + say("second")
+    said = client.chat.completions.create(model="manager", messages=list_)
+    assert said.choices[0].message.content == "heard: second"
+
+
+def test_the_agents_own_tools_are_not_the_callers(client):
+    said = client.chat.completions.create(model="manager", messages=say("look"))
+    assert said.choices[0].message.tool_calls is None
+    assert said.choices[0].message.content == "Found 42."
+    with client.chat.completions.stream(model="manager", messages=say("look")) as stream:
+        final = stream.get_final_completion().choices[0].message
+    assert (final.content, final.tool_calls) == ("I look.\n\nFound 42.", None)
+
+
+def test_reasoning_is_shown_of_an_agent_that_shows_it(client):
+    said = client.chat.completions.create(model="manager", messages=say("think"))
+    assert said.choices[0].message.reasoning_content == "Hm hm."
+    stream = client.chat.completions.create(model="manager", messages=say("think"), stream=True)
+    thought = [getattr(c.choices[0].delta, "reasoning_content", None) or "" for c in stream]
+    assert "".join(thought) == "Hm hm."
+
+
+class Trip(pydantic.BaseModel):
+    city: str
+    days: int
+
+
+def test_a_shaped_answer_is_parsed(client):
+    said = client.chat.completions.parse(
+        model="manager", messages=say("shape"), response_format=Trip
+    )
+    assert said.choices[0].message.parsed == Trip(city="Kyoto", days=2)
+    with client.chat.completions.stream(
+        model="manager", messages=say("shape"), response_format=Trip
+    ) as stream:
+        assert stream.get_final_completion().choices[0].message.parsed.days == 2
+    said = client.chat.completions.create(
+        model="manager", messages=say("shape"), response_format={"type": "json_object"}
+    )
+    assert json.loads(said.choices[0].message.content)["city"] == "Kyoto"
+
+
+def test_a_picture_is_taken(client):
+    dot = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg"
+    dot += "YGBgAAAABQABh6FO1AAAAABJRU5ErkJggg=="
+    parts = [
+        {"type": "text", "text": "what is this"},
+        {"type": "image_url", "image_url": {"url": dot}},
+    ]
+    said = client.chat.completions.create(
+        model="manager", messages=[{"role": "user", "content": parts}]
+    )
+    assert said.choices[0].message.content == "heard: what is this\n\n[image/png, 70 bytes]"
+
+
+# --- sessions and decisions -----------------------------------------------------------------
+
+
+def test_an_approval_is_a_question_that_the_next_message_answers(client):
+    named = {"model": "manager", "extra_headers": {"x-session-id": "pays"}}
+    asked = client.chat.completions.create(messages=say("pay"), **named)
+    (choice,) = asked.choices
+    waits = asked.model_extra["weir"]
+    assert choice.finish_reason == "stop"
+    assert choice.message.content.endswith("Answer yes or no.")
+    assert (waits["session"], waits["approval"]["tool"]) == ("pays", "pay")
+    assert waits["approval"]["id"].startswith(waits["run"] + "-")
+    again = client.chat.completions.create(messages=say("hm"), **named)
+    assert again.model_extra["weir"]["approval"]["id"] == waits["approval"]["id"]
+    last = list(client.chat.completions.create(messages=say("maybe"), stream=True, **named))
+    assert last[-1].model_extra["weir"]["approval"]["id"] == waits["approval"]["id"]
+    done = client.chat.completions.create(messages=say("yes"), **named)
+    assert done.choices[0].message.content == "Paid 300."
+    assert "approval" not in done.model_extra["weir"]
+
+
+def test_a_streamed_approval_ends_with_the_question(client):
+    list_ = say("pay")
+    metadata = {"session_id": "streamed"}
+    chunks = list(
+        client.chat.completions.create(
+            model="manager", messages=list_, metadata=metadata, stream=True
+        )
+    )
+    text = "".join(c.choices[0].delta.content or "" for c in chunks)
+    assert text.endswith("Answer yes or no.")
+    assert chunks[-1].choices[0].finish_reason == "stop"
+    chunks = client.chat.completions.create(
+        model="manager",
+        messages=list_ + [{"role": "assistant", "content": text}] + say("yes"),
+        metadata=metadata,
+        stream=True,
+    )
+    assert "".join(c.choices[0].delta.content or "" for c in chunks) == "Paid 300."
+
+
+# --- refusals and failures ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "param,more",
+    [
+        ("n", {"n": 2}),
+        ("logprobs", {"logprobs": True}),
+        ("modalities", {"modalities": ["text", "audio"]}),
+        ("functions", {"functions": [{"name": "f"}]}),
+        ("tools", {"tools": [{"type": "web_search"}]}),
+        ("response_format", {"response_format": {"type": "xml"}}),
+        ("messages", {"messages": []}),
+        ("messages", {"messages": [{"role": "robot", "content": "hi"}]}),
+        ("stream_options", {"stream_options": 5}),
+        ("metadata", {"metadata": "x"}),
+    ],
+)
+def test_what_cannot_be_had_is_a_bad_request_that_names_it(client, param, more):
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.chat.completions.create(
+            **{"model": "manager", "messages": say("hi"), "extra_body": more}
+        )
+    assert caught.value.param == param
+    assert caught.value.type == "invalid_request_error"
+
+
+def test_a_failed_run_raises(client):
+    fresh = client.with_options(max_retries=0)
+    with pytest.raises(openai.InternalServerError, match="the model is away") as caught:
+        fresh.chat.completions.create(model="manager", messages=say("broken"))
+    assert caught.value.status_code == 503
+    stream = fresh.chat.completions.create(model="manager", messages=say("broken"), stream=True)
+    text = ""
+    with pytest.raises(openai.APIError, match="the model is away"):
+        for chunk in stream:
+            text += chunk.choices[0].delta.content or ""
+    assert text == "So far."
+
+
+def test_a_caller_who_leaves_cancels_the_run(weir, client):
+    raw = client.chat.completions.with_raw_response.create(
+        model="manager", messages=say("slow"), stream=True
+    )
+    run = raw.headers["x-weir-run-id"]
+    with raw.parse() as stream:
+        next(iter(stream))
+    assert events_of(weir, run)[-1]["type"] == "cancelled"
+
+
+def test_two_streams_at_once_do_not_mix(client):
+    one = client.chat.completions.create(model="writer", messages=say("one"), stream=True)
+    two = client.chat.completions.create(model="writer", messages=say("two"), stream=True)
+    pairs = list(zip(one, two, strict=True))
+    for which, name in enumerate(("one", "two")):
+        text = "".join(pair[which].choices[0].delta.content or "" for pair in pairs)
+        assert text == f"written: {name}"
