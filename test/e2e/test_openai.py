@@ -181,6 +181,91 @@ def test_a_picture_is_taken(client):
     assert said.choices[0].message.content == "heard: what is this\n\n[image/png, 70 bytes]"
 
 
+# --- tools of the caller's own --------------------------------------------------------------
+
+
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "description": "The weather of a city.",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+            "additionalProperties": False,
+        },
+        "strict": True,
+    },
+}
+
+
+def results_of(message, say="dry"):
+    calls = [call.model_dump(include={"id", "type", "function"}) for call in message.tool_calls]
+    asked = {"role": "assistant", "content": message.content, "tool_calls": calls}
+    answers = [{"role": "tool", "tool_call_id": c["id"], "content": say} for c in calls]
+    return [asked, *answers]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_tool_of_the_caller_is_called_by_the_caller(client, streams):
+    list_ = say("weather")
+    asked = {"model": "manager", "messages": list_, "tools": [WEATHER]}
+    if streams:
+        with client.chat.completions.stream(**asked) as stream:
+            names = [event.type for event in stream]
+            (choice,) = stream.get_final_completion().choices
+        assert names.count("tool_calls.function.arguments.done") == 2
+    else:
+        (choice,) = client.chat.completions.create(**asked).choices
+    assert (choice.finish_reason, choice.message.content) == ("tool_calls", "I ask you.")
+    first, second = choice.message.tool_calls
+    assert (first.function.name, json.loads(first.function.arguments)) == (
+        "weather",
+        {"city": "Kyoto"},
+    )
+    assert first.id != second.id
+    list_ += results_of(choice.message)
+    (choice,) = client.chat.completions.create(**asked).choices
+    assert (choice.finish_reason, choice.message.content) == ("stop", "It is dry.")
+
+
+def test_results_come_with_the_list_of_a_session(client):
+    named = {"model": "manager", "tools": [WEATHER], "extra_headers": {"x-session-id": "tools"}}
+    (choice,) = client.chat.completions.create(messages=say("weather"), **named).choices
+    list_ = say("weather") + results_of(choice.message)
+    (choice,) = client.chat.completions.create(messages=list_, **named).choices
+    assert choice.message.content == "It is dry."
+
+
+def test_the_agents_calls_beside_the_callers_are_not_shown(client):
+    asked = {"model": "manager", "messages": say("both"), "tools": [WEATHER]}
+    (choice,) = client.chat.completions.create(**asked).choices
+    assert [call.function.name for call in choice.message.tool_calls] == ["weather"]
+
+
+@pytest.mark.parametrize(
+    "param,more",
+    [
+        ("tool_choice", {"tool_choice": "sometimes"}),
+        ("tool_choice", {"tool_choice": "required", "tools": []}),
+        (None, {"tool_choice": {"type": "function", "function": {"name": "other"}}}),
+        (None, {"tools": [{"type": "function", "function": {"name": "pay"}}]}),
+    ],
+)
+def test_a_wrong_offer_of_tools_is_a_bad_request(client, param, more):
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.chat.completions.create(
+            **{"model": "manager", "messages": say("hi"), "tools": [WEATHER], **more}
+        )
+    assert caught.value.param == param
+
+
+def test_tool_choice_none_offers_none(client):
+    asked = {"model": "writer", "messages": say("hi"), "tools": [WEATHER], "tool_choice": "none"}
+    assert client.chat.completions.create(**asked).choices[0].finish_reason == "stop"
+
+
 # --- sessions and decisions -----------------------------------------------------------------
 
 

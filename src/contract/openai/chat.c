@@ -261,7 +261,7 @@ static void put_event(struct turn *turn, const struct event *event, bool seam,
             put_delta(turn, STR("reasoning_content"), event->thinking.text, out);
         break;
     case EVENT_TOOL_CALL:
-        if (completion_is_for_caller(event)) put_call(turn, event, out);
+        if (event->tool_call.callers) put_call(turn, event, out);
         break;
     case EVENT_APPROVAL:
     case EVENT_DONE: put_finish(turn, event, out); break;

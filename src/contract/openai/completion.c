@@ -42,11 +42,6 @@ static void note_usage(struct completion *completion, const struct event_usage *
     add_details(&sums->thoughts, more->thoughts);
 }
 
-bool completion_is_for_caller(const struct event *event) {
-    (void)event;
-    return false;
-}
-
 static void note_call(struct completion *completion, const struct event *event) {
     struct json_writer json = json_writer(&completion->calls);
     if (completion->call_count++) buf_append_byte(&completion->calls, ',');
@@ -82,7 +77,7 @@ bool completion_note(struct completion *completion, const struct event *event) {
         if (completion->keeps_text) buf_append(&completion->reasoning, event->thinking.text);
         break;
     case EVENT_TOOL_CALL:
-        if (completion_is_for_caller(event)) note_call(completion, event);
+        if (event->tool_call.callers) note_call(completion, event);
         break;
     case EVENT_STEP:
         if (str_equal(event->step.description, STR(PROVIDER_CUT_NOTE))) completion->cut = true;

@@ -35,9 +35,6 @@ void completion_done(struct completion *completion);
 /* Note an event. True: it is text, and a blank line comes before it in a stream. */
 bool completion_note(struct completion *completion, const struct event *event);
 
-/* Whether this call (EVENT_TOOL_CALL) is one that the caller makes. */
-bool completion_is_for_caller(const struct event *event);
-
 /* Append the text of the whole answer: of a run that is done, or whose caller has to make calls,
  * or that waits for a person (EVENT_APPROVAL). */
 void completion_append_text(const struct completion *completion, const struct event *last,

@@ -143,7 +143,7 @@ static bool take_choice(struct request_reading *reading, struct json choice,
         return true;
     }
     if (json_is(choice, STR("required"))) {
-        ret->tool_choice = STR("*");
+        ret->tool_choice = STR(TOOL_CHOICE_REQUIRED);
         return ret->tool_count ||
                request_refuse(reading, "tool_choice", "required, but there are no tools");
     }

@@ -78,6 +78,9 @@ static void turn_start(struct turn *turn, uint64_t mark) {
         .message_count = request->message_count,
         .brought = request->session.len ? BROUGHT_MERGE : BROUGHT_WHOLE,
         .schema = request->schema,
+        .tools = request->tools,
+        .tool_count = request->tool_count,
+        .tool_choice = request->tool_choice,
         .extras = request->extras,
         .contract = STR(OPENAI_CONTRACT),
     };
