@@ -203,11 +203,11 @@ static bool take_result(struct import_reading *reading, struct json id, const ch
         !wrap_result(reading, &result))
         return false;
     struct import_entry *call = first_open_call(reading, result.call_id);
-    if (!call)
+    if (!call && !reading->goes_on)
         return import_refuse(reading, "no call '" STR_FMT "' before it waits for a result",
                              STR_ARG(str_head(result.call_id, IMPORT_SHOWN_BYTES)));
-    call->answered = true;
-    struct str tool = call->message.tool;
+    struct str tool = call ? call->message.tool : STR_EMPTY;
+    if (call) call->answered = true;
     struct message *message = &push(reading, MESSAGE_TOOL_RESULT)->message;
     message->call_id = result.call_id;
     message->text = result.text;
@@ -354,7 +354,7 @@ static bool check_last(struct import_reading *reading, size_t list_count) {
         return import_refuse(reading,
                              "the last message is a system message; the last one is what is "
                              "asked");
-    if (!any_user)
+    if (!any_user && !reading->goes_on)
         return err_set(reading->e, ERR_INVALID_ARGUMENT, "messages: none is of a user");
     return true;
 }
@@ -406,6 +406,12 @@ bool import_read_blocks(struct json list, struct arena *arena, struct import *re
 bool import_read_agui(struct json list, struct arena *arena, struct import *ret,
                       struct err *e) {
     struct import_reading reading = {.arena = arena, .e = e, .form = IMPORT_AGUI};
+    return import_read_list(&reading, list, ret);
+}
+
+bool import_read_next(struct json list, struct arena *arena, struct import *ret,
+                      struct err *e) {
+    struct import_reading reading = {.arena = arena, .e = e, .goes_on = true};
     return import_read_list(&reading, list, ret);
 }
 

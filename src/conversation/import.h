@@ -56,6 +56,11 @@ MUST_CHECK bool import_read_blocks(struct json list, struct arena *arena, struct
 MUST_CHECK bool import_read_agui(struct json list, struct arena *arena, struct import *ret,
                                  struct err *e);
 
+/* The same of messages that a session goes on with: a result may answer a call that the session
+ * has, and none needs to be a user's. */
+MUST_CHECK bool import_read_next(struct json list, struct arena *arena, struct import *ret,
+                                 struct err *e);
+
 /* Append a block of text to a message, in the arena. False: the arena is full. */
 MUST_CHECK bool import_add_text(struct message *message, struct str text, struct arena *arena);
 

@@ -25,6 +25,7 @@ struct import_reading {
     struct err *e;
     struct import_entry *entries;
     size_t count, room;
+    bool goes_on;  /* the list is the rest of a conversation */
     size_t index;  /* of the current message */
     char part[32]; /* ".content[1]", or empty */
     enum import_form form;

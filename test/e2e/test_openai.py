@@ -230,11 +230,15 @@ def test_a_tool_of_the_caller_is_called_by_the_caller(client, streams):
     assert (choice.finish_reason, choice.message.content) == ("stop", "It is dry.")
 
 
-def test_results_come_with_the_list_of_a_session(client):
+def test_results_of_a_session_come_with_the_list_or_alone(client):
     named = {"model": "manager", "tools": [WEATHER], "extra_headers": {"x-session-id": "tools"}}
     (choice,) = client.chat.completions.create(messages=say("weather"), **named).choices
     list_ = say("weather") + results_of(choice.message)
     (choice,) = client.chat.completions.create(messages=list_, **named).choices
+    assert choice.message.content == "It is dry."
+    (choice,) = client.chat.completions.create(messages=say("weather"), **named).choices
+    alone = results_of(choice.message)[1:]
+    (choice,) = client.chat.completions.create(messages=alone, **named).choices
     assert choice.message.content == "It is dry."
 
 
@@ -364,3 +368,186 @@ def test_two_streams_at_once_do_not_mix(client):
     for which, name in enumerate(("one", "two")):
         text = "".join(pair[which].choices[0].delta.content or "" for pair in pairs)
         assert text == f"written: {name}"
+
+
+# --- responses ------------------------------------------------------------------------------
+
+OUTPUT = [
+    "response.created",
+    "response.in_progress",
+    "response.output_item.added",
+    "response.content_part.added",
+    "response.output_text.delta",
+    "response.output_text.done",
+    "response.content_part.done",
+    "response.output_item.done",
+    "response.completed",
+]
+
+
+def without_repeats(names):
+    return [name for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
+
+
+def test_a_response_is_a_turn_and_can_be_read_again(client):
+    made = client.responses.create(model="manager", input="count", metadata={"a": "b"})
+    assert (made.output_text, made.status, made.model) == (
+        "One, two, three, four.",
+        "completed",
+        "manager",
+    )
+    assert (made.usage.input_tokens, made.usage.total_tokens) == (12, 32)
+    assert made.usage.input_tokens_details.cached_tokens == 4
+    assert made.usage.output_tokens_details.reasoning_tokens == 5
+    again = client.responses.retrieve(made.id)
+    assert again == made
+    assert again.metadata == {"a": "b"}
+
+
+def test_the_events_of_a_response_come_in_their_order(weir, client):
+    raw = client.responses.with_raw_response.create(model="manager", input="count", stream=True)
+    events = list(raw.parse())
+    assert without_repeats([event.type for event in events]) == OUTPUT
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    text = "".join(e.delta for e in events if e.type == "response.output_text.delta")
+    assert text == text_of(events_of(weir, raw.headers["x-weir-run-id"]))
+    assert text == events[-1].response.output_text
+    assert len({e.item_id for e in events if hasattr(e, "item_id")}) == 1
+    again = list(client.responses.retrieve(events[-1].response.id, stream=True))
+    assert again == events
+    rest = client.responses.retrieve(events[-1].response.id, stream=True, starting_after=4)
+    assert list(rest) == events[5:]
+
+
+def test_the_streaming_helper_of_responses_accumulates(client):
+    with client.responses.stream(model="writer", input="a poem") as stream:
+        for event in stream:
+            pass
+        final = stream.get_final_response()
+    assert final.output_text == "written: a poem"
+
+
+def test_the_agents_own_tools_are_shown_as_items_that_nobody_executes(client):
+    with client.responses.stream(model="manager", input="look") as stream:
+        names = [event.type for event in stream]
+        output = stream.get_final_response().output
+    assert [item.type for item in output] == ["message", "mcp_call", "message"]
+    call = output[1]
+    assert (call.name, json.loads(call.output), call.error) == ("look_up", {"found": "42"}, None)
+    assert [output[0].content[0].text, output[2].content[0].text] == ["I look.", "Found 42."]
+    assert "response.mcp_call.completed" in names
+    assert client.responses.create(model="manager", input="look").output_text.endswith("Found 42.")
+
+
+def test_a_conversation_goes_on_from_its_newest_response(weir, client):
+    first = client.responses.create(model="writer", input="one")
+    second = client.responses.create(input="two", previous_response_id=first.id)
+    assert (second.output_text, second.model) == ("written: two", "writer")
+    assert second.previous_response_id == first.id
+    assert second.model_extra["weir"]["session"] == first.model_extra["weir"]["session"]
+    with pytest.raises(openai.BadRequestError, match="newest") as caught:
+        client.responses.create(input="other", previous_response_id=first.id)
+    assert caught.value.code == "previous_response_superseded"
+
+
+def test_a_function_of_the_caller_is_called_by_the_caller(client):
+    tool = {"type": "function", **WEATHER["function"]}
+    with client.responses.stream(model="manager", input="weather", tools=[tool]) as stream:
+        names = [event.type for event in stream]
+        asked = stream.get_final_response()
+    assert names.count("response.function_call_arguments.done") == 2
+    calls = [item for item in asked.output if item.type == "function_call"]
+    assert [json.loads(call.arguments)["city"] for call in calls] == ["Kyoto", "Nara"]
+    results = [
+        {"type": "function_call_output", "call_id": call.call_id, "output": "dry"}
+        for call in calls
+    ]
+    done = client.responses.create(input=results, previous_response_id=asked.id, tools=[tool])
+    assert done.output_text == "It is dry."
+    whole = [{"role": "user", "content": "weather"}, *asked.output, *results]
+    done = client.responses.create(model="manager", input=whole, tools=[tool], store=False)
+    assert done.output_text == "It is dry."
+
+
+def test_a_shaped_response_is_parsed(client):
+    made = client.responses.parse(model="manager", input="shape", text_format=Trip)
+    assert made.output_parsed == Trip(city="Kyoto", days=2)
+    with client.responses.stream(model="manager", input="shape", text_format=Trip) as stream:
+        assert stream.get_final_response().output_parsed.days == 2
+
+
+def test_an_approval_of_a_response_is_asked_for_and_given(client):
+    asked = client.responses.create(model="manager", input="pay")
+    request = asked.output[-1]
+    assert (request.type, request.name) == ("mcp_approval_request", "pay")
+    assert asked.output_text.endswith("Answer yes or no.")
+    answer = {
+        "type": "mcp_approval_response",
+        "approval_request_id": request.id,
+        "approve": True,
+    }
+    done = client.responses.create(input=[answer], previous_response_id=asked.id)
+    assert done.output_text == "Paid 300."
+    assert done.id != asked.id
+    assert client.responses.retrieve(done.id).output_text == "Paid 300."
+    asked = client.responses.create(model="manager", input="pay")
+    events = list(
+        client.responses.create(input="yes", previous_response_id=asked.id, stream=True)
+    )
+    assert events[-1].response.output_text == "Paid 300."
+
+
+def test_a_background_response_is_polled_and_cancelled(client):
+    made = client.responses.create(model="manager", input="slow", background=True)
+    assert (made.status, made.background) == ("in_progress", True)
+    assert client.responses.retrieve(made.id).status == "in_progress"
+    done = client.responses.cancel(made.id)
+    assert done.status == "cancelled"
+    assert client.responses.retrieve(made.id).status == "cancelled"
+
+
+def test_a_failed_response_raises_and_is_kept(client):
+    fresh = client.with_options(max_retries=0)
+    with pytest.raises(openai.InternalServerError, match="the model is away"):
+        fresh.responses.create(model="manager", input="broken")
+    events = list(fresh.responses.create(model="manager", input="broken", stream=True))
+    assert events[-1].type == "response.failed"
+    assert "the model is away" in events[-1].response.error.message
+    kept = client.responses.retrieve(events[-1].response.id)
+    assert (kept.status, kept.output_text) == ("failed", "So far.")
+
+
+def test_what_is_not_stored_or_not_there_is_not_found(weir, client):
+    unkept = client.responses.create(model="manager", input="hi", store=False)
+    for name in (unkept.id, "resp_1", "resp_999999999999", "nonsense"):
+        with pytest.raises(openai.NotFoundError):
+            client.responses.retrieve(name)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.create(input="hi", previous_response_id=unkept.id)
+    kept = client.responses.create(model="manager", input="hi")
+    with client_of(weir, key=harness.token("user-2", "ws-2")) as stranger:
+        with pytest.raises(openai.NotFoundError):
+            stranger.responses.retrieve(kept.id)
+        with pytest.raises(openai.NotFoundError):
+            stranger.responses.create(input="hi", previous_response_id=kept.id)
+    with pytest.raises(openai.BadRequestError, match="session"):
+        client.responses.delete(kept.id)
+
+
+@pytest.mark.parametrize(
+    "param,more",
+    [
+        ("input", {"input": 5}),
+        ("input", {"input": [{"type": "item_reference", "id": "x"}]}),
+        ("input", {"input": []}),
+        ("conversation", {"conversation": "conv_1"}),
+        ("previous_response_id", {"previous_response_id": "nonsense"}),
+        ("background", {"background": True, "store": False}),
+        ("text.format", {"text": {"format": {"type": "grammar"}}}),
+        ("tools", {"tools": [{"type": "web_search"}]}),
+    ],
+)
+def test_what_a_response_cannot_be_is_a_bad_request(client, param, more):
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.responses.create(**{"model": "manager", "input": "hi", "extra_body": more})
+    assert caught.value.param == param

@@ -3,7 +3,7 @@
  * Both are written from the same events. The calls that an agent makes of its own tools are not
  * shown: a client would take them for calls that it has to make. */
 #include "base/mem.h"
-#include "contract/openai/turn.h"
+#include "contract/openai/api_turn.h"
 #include "record/record.h"
 #include "stream/stream.h"
 
@@ -11,11 +11,11 @@
 
 /* --- parts of both ------------------------------------------------------------------------ */
 
-static void chat_write_head(const struct turn *turn, const char *object,
+static void chat_write_head(const struct api_turn *turn, const char *object,
                             struct json_writer *json) {
     char room[48];
     struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
-    turn_write_id(turn, "chatcmpl-", &id);
+    api_turn_write_id(turn, "chatcmpl-", &id);
     json_member_str(json, "id", buf_str(&id));
     json_member_str(json, "object", str_from(object));
     json_member_i64(json, "created", record_numbered_ms(turn->completion.run) / 1000);
@@ -24,9 +24,7 @@ static void chat_write_head(const struct turn *turn, const char *object,
 
 static void chat_write_usage(const struct completion *completion, struct json_writer *json) {
     const struct event_usage *usage = &completion->usage;
-    bool known = completion->usage_known && usage->prompt != TOKENS_UNKNOWN &&
-                 usage->completion != TOKENS_UNKNOWN;
-    if (!known) {
+    if (!completion_knows_usage(completion)) {
         json_member_null(json, "usage");
         return;
     }
@@ -45,7 +43,7 @@ static void chat_write_usage(const struct completion *completion, struct json_wr
 
 /* --- one body ----------------------------------------------------------------------------- */
 
-static void chat_write_message(const struct turn *turn, const struct event *last,
+static void chat_write_message(const struct api_turn *turn, const struct event *last,
                                struct json_writer *json) {
     const struct completion *completion = &turn->completion;
     struct buf text;
@@ -74,7 +72,7 @@ static void chat_write_message(const struct turn *turn, const struct event *last
     buf_done(&text);
 }
 
-static void chat_reply(const struct turn *turn, const struct event *last) {
+static void chat_reply(const struct api_turn *turn, const struct event *last) {
     struct buf body;
     buf_init(&body, CHAT_MAX_BYTES);
     struct json_writer json = json_writer(&body);
@@ -101,14 +99,14 @@ static enum stream_verdict chat_judge(const struct event *event, void *ctx) {
 }
 
 static void whole_project(const struct event *event, enum close_frame frame, void *ctx) {
-    struct turn *turn = ctx;
-    turn_note(turn, event);
+    struct api_turn *turn = ctx;
+    api_turn_note(turn, event);
     if (frame == FRAME_REPLY) chat_reply(turn, event);
 }
 
 static void whole_ended(struct close_ending ending, enum close_cause cause,
                         const struct event *last, void *ctx) {
-    struct turn *turn = ctx;
+    struct api_turn *turn = ctx;
     struct str message;
     if (ending.status == ERR_NONE) return;
     http_turn_leave_run(&turn->http, cause);
@@ -117,7 +115,7 @@ static void whole_ended(struct close_ending ending, enum close_cause cause,
         chat_reply(turn, last);
         return;
     }
-    struct api_error refusal = turn_failure(cause, ending.status, last, &message);
+    struct api_error refusal = api_turn_failure(cause, ending.status, last, &message);
     api_error_answer(turn->http.call, &refusal, message, STR_EMPTY);
 }
 
@@ -135,7 +133,7 @@ static const struct stream_wire whole_wire = {
 #define DELTA_TAIL ",\"logprobs\":null,\"finish_reason\":null}]"
 
 /* data: {"id":...,"choices":[{"index":0,"delta": */
-static struct str chunk_head(struct turn *turn) {
+static struct str chunk_head(struct api_turn *turn) {
     struct buf head;
     if (turn->head.len) return text_str(turn->head);
     buf_init(&head, 4 * KIB);
@@ -152,12 +150,12 @@ static struct str chunk_head(struct turn *turn) {
     return text_str(turn->head);
 }
 
-static struct str chunk_tail(const struct turn *turn) {
+static struct str chunk_tail(const struct api_turn *turn) {
     return turn->wants_usage ? STR(DELTA_TAIL ",\"usage\":null}\n\n") : STR(DELTA_TAIL "}\n\n");
 }
 
 /* A chunk whose delta is {"key":"text"}. */
-static void put_delta(struct turn *turn, struct str key, struct str text, struct buf *out) {
+static void put_delta(struct api_turn *turn, struct str key, struct str text, struct buf *out) {
     buf_append(out, chunk_head(turn));
     buf_append(out, STR("{\""));
     buf_append(out, key);
@@ -168,7 +166,7 @@ static void put_delta(struct turn *turn, struct str key, struct str text, struct
 }
 
 /* The first chunk says who speaks. */
-static void put_begin(struct turn *turn, struct buf *out) {
+static void put_begin(struct api_turn *turn, struct buf *out) {
     if (turn->begun) return;
     turn->begun = true;
     buf_append(out, chunk_head(turn));
@@ -176,7 +174,7 @@ static void put_begin(struct turn *turn, struct buf *out) {
     buf_append(out, chunk_tail(turn));
 }
 
-static void put_call(struct turn *turn, const struct event *event, struct buf *out) {
+static void put_call(struct api_turn *turn, const struct event *event, struct buf *out) {
     buf_append(out, chunk_head(turn));
     struct json_writer json = json_writer(out);
     json_open_object(&json);
@@ -195,12 +193,12 @@ static void put_call(struct turn *turn, const struct event *event, struct buf *o
     buf_append(out, chunk_tail(turn));
 }
 
-static void put_text(struct turn *turn, struct str text, struct buf *out) {
+static void put_text(struct api_turn *turn, struct str text, struct buf *out) {
     put_delta(turn, STR("content"), text, out);
 }
 
 /* What is only known at the end: a shaped answer, a question, why a guardrail spoke. */
-static void put_last_text(struct turn *turn, const struct event *last, struct buf *out) {
+static void put_last_text(struct api_turn *turn, const struct event *last, struct buf *out) {
     struct buf text;
     buf_init(&text, COMPLETION_TEXT_MAX_BYTES);
     if (last->kind == EVENT_APPROVAL) {
@@ -215,7 +213,7 @@ static void put_last_text(struct turn *turn, const struct event *last, struct bu
     buf_done(&text);
 }
 
-static void put_usage(struct turn *turn, struct buf *out) {
+static void put_usage(struct api_turn *turn, struct buf *out) {
     if (!turn->wants_usage) return;
     buf_append(out, STR("data: "));
     struct json_writer json = json_writer(out);
@@ -229,7 +227,7 @@ static void put_usage(struct turn *turn, struct buf *out) {
 }
 
 /* The chunk with the reason of the end has our own member too. */
-static void put_finish(struct turn *turn, const struct event *last, struct buf *out) {
+static void put_finish(struct api_turn *turn, const struct event *last, struct buf *out) {
     put_last_text(turn, last, out);
     buf_append(out, chunk_head(turn));
     buf_append(out, STR("{},\"logprobs\":null,\"finish_reason\":"));
@@ -248,7 +246,7 @@ static void put_finish(struct turn *turn, const struct event *last, struct buf *
     buf_append(out, STR("data: [DONE]\n\n"));
 }
 
-static void put_event(struct turn *turn, const struct event *event, bool seam,
+static void put_event(struct api_turn *turn, const struct event *event, bool seam,
                       struct buf *out) {
     switch (event->kind) {
     case EVENT_TEXT:
@@ -257,7 +255,7 @@ static void put_event(struct turn *turn, const struct event *event, bool seam,
         put_text(turn, event->text.text, out);
         break;
     case EVENT_THINKING:
-        if (turn_shows(turn, event))
+        if (api_turn_shows(turn, event))
             put_delta(turn, STR("reasoning_content"), event->thinking.text, out);
         break;
     case EVENT_TOOL_CALL:
@@ -280,8 +278,8 @@ static void put_event(struct turn *turn, const struct event *event, bool seam,
 }
 
 static void chunks_project(const struct event *event, enum close_frame frame, void *ctx) {
-    struct turn *turn = ctx;
-    bool seam = turn_note(turn, event);
+    struct api_turn *turn = ctx;
+    bool seam = api_turn_note(turn, event);
     struct buf *out = route_sse_out(turn->http.call);
     (void)frame;
     if (!out) return;
@@ -293,12 +291,12 @@ static void chunks_project(const struct event *event, enum close_frame frame, vo
 
 /* A stretch of texts contains no seam, because other events come between two replies. */
 static void chunks_project_texts(struct str texts, size_t count, void *ctx) {
-    struct turn *turn = ctx;
+    struct api_turn *turn = ctx;
     struct event first = {.kind = EVENT_TEXT};
     struct str rest = texts, agent, text;
     (void)count;
     if (!event_take_text(&rest, &first.agent, &first.text.text)) return;
-    bool seam = turn_note(turn, &first);
+    bool seam = api_turn_note(turn, &first);
     struct buf *out = route_sse_out(turn->http.call);
     if (!out || turn->completion.shaped) return;
     size_t begin = out->len;
@@ -309,10 +307,10 @@ static void chunks_project_texts(struct str texts, size_t count, void *ctx) {
 }
 
 /* The libraries raise what they find under "error". */
-static void chunks_fail(struct turn *turn, enum close_cause cause, enum err_code status,
+static void chunks_fail(struct api_turn *turn, enum close_cause cause, enum err_code status,
                         const struct event *last) {
     struct str message;
-    struct api_error refusal = turn_failure(cause, status, last, &message);
+    struct api_error refusal = api_turn_failure(cause, status, last, &message);
     struct buf data;
     buf_init(&data, 6 * message.len + KIB);
     struct json_writer json = json_writer(&data);
@@ -326,7 +324,7 @@ static void chunks_fail(struct turn *turn, enum close_cause cause, enum err_code
 
 static void chunks_ended(struct close_ending ending, enum close_cause cause,
                          const struct event *last, void *ctx) {
-    struct turn *turn = ctx;
+    struct api_turn *turn = ctx;
     if (ending.status != ERR_NONE) http_turn_leave_run(&turn->http, cause);
     if (turn->http.gone) return;
     if (cause == CAUSE_STALLED) {
@@ -351,7 +349,7 @@ static const struct stream_wire chunks_wire = {
 
 /* --- the form ----------------------------------------------------------------------------- */
 
-static bool chat_read(struct turn *turn, struct str body, struct str header_session,
+static bool chat_read(struct api_turn *turn, struct str body, struct str header_session,
                       struct err *e) {
     struct request_reading reading = {.arena = turn->http.arena, .e = e, .param = STR_EMPTY};
     bool reads = chat_request_parse(&reading, body, header_session, &turn->request);
@@ -359,7 +357,7 @@ static bool chat_read(struct turn *turn, struct str body, struct str header_sess
     return reads;
 }
 
-static void chat_ask_again(struct turn *turn, const struct event *question) {
+static void chat_ask_again(struct api_turn *turn, const struct event *question) {
     if (turn->http.mode == CLOSE_SINGLE) {
         chat_reply(turn, question);
         return;
@@ -369,11 +367,11 @@ static void chat_ask_again(struct turn *turn, const struct event *question) {
     route_sse_end(turn->http.call);
 }
 
-static const struct turn_form chat_form = {.read = chat_read,
+static const struct api_turn_form chat_form = {.read = chat_read,
                                            .whole = &whole_wire,
                                            .stream = &chunks_wire,
                                            .ask_again = chat_ask_again};
 
 void openai_chat(struct route_call *call, void *ctx) {
-    turn_serve(call, ctx, &chat_form);
+    api_turn_serve(call, ctx, &chat_form);
 }

@@ -1,5 +1,4 @@
 #include "contract/openai/request.h"
-#include "conversation/import.h"
 
 enum chat_key {
     MODEL,
@@ -58,21 +57,9 @@ static bool check_unsupported(struct request_reading *reading, const struct json
 
 static bool take_messages(struct request_reading *reading, struct json list,
                           struct openai_request *ret) {
-    struct import import;
-    reading->param = STR("messages");
     if (list.kind == JSON_NONE)
         return request_refuse(reading, "messages", "is missing; send the conversation");
-    if (!import_read(list, reading->arena, &import, reading->e)) {
-        if (reading->e->code == ERR_RESOURCE_EXHAUSTED) reading->e->code = ERR_TOO_LARGE;
-        return false;
-    }
-    size_t i = import.count - 1;
-    while (i > 0 && import.messages[i].role != MESSAGE_USER) i--;
-    ret->messages = import.messages;
-    ret->message_count = import.count;
-    ret->text = import.messages[i].text;
-    reading->param = STR_EMPTY;
-    return true;
+    return request_take_messages(reading, list, "messages", ret->session.len > 0, ret);
 }
 
 static bool take_stream(struct request_reading *reading, const struct json *found,
@@ -90,12 +77,7 @@ static bool take_stream(struct request_reading *reading, const struct json *foun
 bool chat_request_parse(struct request_reading *reading, struct str body,
                         struct str header_session, struct openai_request *ret) {
     struct json whole, found[CHAT_KEYS];
-    *ret = (struct openai_request){.model = STR_EMPTY,
-                                   .session = STR_EMPTY,
-                                   .user = STR_EMPTY,
-                                   .schema = STR_EMPTY,
-                                   .extras = STR_EMPTY,
-                                   .tool_choice = STR_EMPTY};
+    *ret = OPENAI_REQUEST_NONE;
     if (!request_read_body(reading, body, once, &whole)) return false;
     json_find_each(whole, keys, CHAT_KEYS, found);
     return request_take_text(reading, found[MODEL], "model", &ret->model) &&

@@ -95,6 +95,11 @@ bool completion_note(struct completion *completion, const struct event *event) {
     return seam;
 }
 
+bool completion_knows_usage(const struct completion *completion) {
+    return completion->usage_known && completion->usage.prompt != TOKENS_UNKNOWN &&
+           completion->usage.completion != TOKENS_UNKNOWN;
+}
+
 /* --- the end ------------------------------------------------------------------------------ */
 
 void completion_append_question(const struct event *event, struct buf *out) {
@@ -151,13 +156,25 @@ static void write_id(struct json_writer *json, const char *key, uint64_t run, ui
     json_member_str(json, key, buf_str(&id));
 }
 
+/* On one line, as a frame is. */
+static void write_compact(struct json_writer *json, struct str raw) {
+    struct buf out;
+    buf_init(&out, raw.len + 1);
+    json_compact(raw, &out);
+    json_write_raw(json, buf_str(&out));
+    buf_done(&out);
+}
+
 static void write_approval(const struct completion *completion, const struct event *event,
                            struct json_writer *json) {
     json_member_object(json, "approval");
     write_id(json, "id", completion->run, event->seq);
     json_member_str(json, "question", event->approval.question);
     if (event->approval.tool.len) json_member_str(json, "tool", event->approval.tool);
-    if (event->approval.args.len) json_member_raw(json, "args", event->approval.args);
+    if (event->approval.args.len) {
+        json_key(json, STR("args"));
+        write_compact(json, event->approval.args);
+    }
     json_close(json);
 }
 

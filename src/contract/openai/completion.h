@@ -49,6 +49,9 @@ struct str completion_finish_reason(const struct completion *completion, const s
 /* Whether a guardrail ended the run, which is an answer and not a failure. */
 bool completion_is_filtered(const struct event *last);
 
+/* Whether the sums of usage are complete. */
+bool completion_knows_usage(const struct completion *completion);
+
 /* "weir":{"run","session","approval":{...}}; `last` may be NULL. */
 void completion_write_weir(const struct completion *completion, const struct event *last,
                        struct json_writer *json);

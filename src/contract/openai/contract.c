@@ -117,9 +117,13 @@ struct str openai_workspace(const struct openai_instance *instance,
 
 static const struct route rows[] = {
     /* clang-format off */
-    {STR_INIT("GET"),  STR_INIT("/v1/models"),           openai_list_models, ROUTE_GUARDED, ROUTE_HEAD},
-    {STR_INIT("GET"),  STR_INIT("/v1/models/{model}"),   openai_get_model,   ROUTE_GUARDED, ROUTE_HEAD},
-    {STR_INIT("POST"), STR_INIT("/v1/chat/completions"), openai_chat,        ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("GET"),    STR_INIT("/v1/models"),                openai_list_models,     ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("GET"),    STR_INIT("/v1/models/{model}"),        openai_get_model,       ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("POST"),   STR_INIT("/v1/chat/completions"),      openai_chat,            ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("POST"),   STR_INIT("/v1/responses"),             openai_create_response, ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("GET"),    STR_INIT("/v1/responses/{id}"),        openai_get_response,    ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("DELETE"), STR_INIT("/v1/responses/{id}"),        openai_delete_response, ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("POST"),   STR_INIT("/v1/responses/{id}/cancel"), openai_cancel_response, ROUTE_GUARDED, ROUTE_PLAIN},
     /* clang-format on */
 };
 

@@ -41,4 +41,8 @@ route_fn openai_list_models, openai_get_model;
 /* chat.c */
 route_fn openai_chat;
 
+/* responses.c, responses_stored.c */
+route_fn openai_create_response, openai_get_response, openai_cancel_response,
+    openai_delete_response;
+
 #endif

@@ -1,6 +1,7 @@
 #include "contract/openai/request.h"
 
 #include "base/id.h"
+#include "conversation/import.h"
 #include "schema/schema.h"
 
 #include <stdarg.h>
@@ -186,4 +187,25 @@ bool request_take_metadata(struct request_reading *reading, struct json metadata
     }
     if (ret->session.len == 0 && header_session.len) ret->session = header_session;
     return ret->session.len == 0 || id_check("session_id", ret->session, reading->e);
+}
+
+/* --- messages ----------------------------------------------------------------------------- */
+
+bool request_take_messages(struct request_reading *reading, struct json list,
+                           const char *param, bool goes_on, struct openai_request *ret) {
+    struct import import;
+    bool reads = goes_on ? import_read_next(list, reading->arena, &import, reading->e)
+                         : import_read(list, reading->arena, &import, reading->e);
+    if (!reads) {
+        reading->param = str_from(param);
+        if (reading->e->code == ERR_RESOURCE_EXHAUSTED) reading->e->code = ERR_TOO_LARGE;
+        return false;
+    }
+    size_t i = import.count - 1;
+    while (i > 0 && import.messages[i].role != MESSAGE_USER) i--;
+    bool said = import.messages[i].role == MESSAGE_USER;
+    ret->messages = import.messages;
+    ret->message_count = import.count;
+    ret->text = said ? import.messages[i].text : STR_EMPTY;
+    return true;
 }

@@ -27,6 +27,15 @@ struct openai_request {
     bool streams, wants_usage;
 };
 
+#define OPENAI_REQUEST_NONE                                                                    \
+    ((struct openai_request){.model = STR_EMPTY,                                               \
+                             .session = STR_EMPTY,                                             \
+                             .user = STR_EMPTY,                                                \
+                             .text = STR_EMPTY,                                                \
+                             .schema = STR_EMPTY,                                              \
+                             .extras = STR_EMPTY,                                              \
+                             .tool_choice = STR_EMPTY})
+
 /* A request while it is read. */
 struct request_reading {
     struct arena *arena;
@@ -62,6 +71,12 @@ MUST_CHECK bool request_take_tools(struct request_reading *reading, struct json 
  * metadata as extras. */
 MUST_CHECK bool request_take_metadata(struct request_reading *reading, struct json metadata,
                                       struct str header_session, struct openai_request *ret);
+
+/* Read a list of messages of Chat Completions; `param` is the member that it came in. `goes_on`:
+ * a session has what was before it. */
+MUST_CHECK bool request_take_messages(struct request_reading *reading, struct json list,
+                                      const char *param, bool goes_on,
+                                      struct openai_request *ret);
 
 /* Read one JSON object. `keys` must not come twice; it ends with NULL. */
 MUST_CHECK bool request_read_body(struct request_reading *reading, struct str text,

@@ -1,0 +1,310 @@
+/* responses: a turn as a response, whole, as typed events, or in the background. */
+#include "contract/openai/responses.h"
+
+#include "base/mem.h"
+#include "contract/openai/responses_request.h"
+#include "session/asked.h"
+#include "stream/stream.h"
+
+#include <stdlib.h>
+
+#define RESPONSE_MAX_BYTES (192 * MIB)
+
+/* --- its own part of a turn --------------------------------------------------------------- */
+
+static struct responding *responding_of(const struct api_turn *turn) {
+    return turn->own;
+}
+
+void responding_open(struct api_turn *turn) {
+    struct responding *own = MEM_NEW(struct responding);
+    response_init(&own->response, &turn->completion);
+    turn->own = own;
+}
+
+void responding_free(struct api_turn *turn) {
+    struct responding *own = responding_of(turn);
+    run_head_cancel(own->head);
+    asked_cancel(own->asked);
+    response_done(&own->response);
+    free(own);
+}
+
+/* What a later request has to know of this one, beside the caller's metadata. */
+static bool keep_extras(struct api_turn *turn, const struct responses_request *request,
+                        struct err *e) {
+    struct buf out;
+    bool metadata = request->metadata.len > 0;
+    buf_init(&out, 2 * request->metadata.len + 4 * KIB);
+    struct json_writer json = json_writer(&out);
+    json_open_object(&json);
+    if (metadata) json_member_raw(&json, "metadata", request->metadata);
+    json_member_object(&json, OPENAI_CONTRACT);
+    json_member_bool(&json, "store", request->store);
+    json_member_bool(&json, "shaped", request->common.schema.len > 0);
+    json_member_bool(&json, "background", request->background);
+    if (request->previous.len) json_member_str(&json, "previous", request->previous);
+    json_close(&json);
+    json_close(&json);
+    struct json whole = {0};
+    bool fits = buf_ok(&out) && json_read(buf_str(&out), &whole, e) &&
+                json_compact_copy(whole, turn->http.arena, &turn->request.extras);
+    buf_done(&out);
+    return fits || err_set(e, ERR_TOO_LARGE, "the request is larger than a turn may hold");
+}
+
+static bool responses_read(struct api_turn *turn, struct str body, struct str header_session,
+                           struct err *e) {
+    struct request_reading reading = {.arena = turn->http.arena, .e = e, .param = STR_EMPTY};
+    struct responding *own = responding_of(turn);
+    struct responses_request request;
+    bool reads = responses_request_parse(&reading, body, header_session, &request);
+    turn->param = reading.param;
+    if (!reads) return false;
+    turn->request = request.common;
+    own->previous_run = request.previous_run;
+    own->response.background = request.background;
+    own->response.previous = text_copy(request.previous);
+    own->response.metadata = text_copy(request.metadata);
+    if (request.background) turn->http.leaving = (struct leaving){.how = LEAVING_DETACHES};
+    return keep_extras(turn, &request, e);
+}
+
+/* --- the response before it --------------------------------------------------------------- */
+
+bool responding_owns(const struct api_turn *turn, const struct event *started) {
+    const struct http_turn *http = &turn->http;
+    struct json extras = json_of(started->started.extras);
+    struct json own = json_find(extras, STR(OPENAI_CONTRACT));
+    struct json store = json_find(own, STR("store"));
+    return str_equal(started->started.workspace, http->workspace) &&
+           (!turn->user_proved || str_equal(started->started.user, http->user)) &&
+           str_equal(started->started.contract, STR(OPENAI_CONTRACT)) &&
+           store.kind == JSON_TRUE;
+}
+
+static void refuse_previous(struct api_turn *turn) {
+    api_turn_refuse_as(turn, 404, STR("previous_response_not_found"),
+                   STR("there is no such response to go on from; it was not stored, or belongs "
+                       "to another caller"),
+                   STR("previous_response_id"));
+}
+
+static void on_newest(const struct asked_result *result, const struct err *failed, void *ctx) {
+    struct api_turn *turn = ctx;
+    struct responding *own = responding_of(turn);
+    own->asked = NULL;
+    if (failed) {
+        http_turn_give_up(&turn->http, failed);
+    } else if (result->run > own->previous_run) {
+        api_turn_refuse_as(turn, 400, STR("previous_response_superseded"),
+                       STR("the conversation went on after this response; go on from its "
+                           "newest one, or send the whole list as input"),
+                       STR("previous_response_id"));
+    } else {
+        api_turn_go_on(turn, own->mark);
+    }
+}
+
+/* The conversation of the earlier response goes on, with the agent that it asked. */
+static bool take_previous(struct api_turn *turn, const struct event *started) {
+    struct arena *arena = turn->http.arena;
+    struct openai_request *request = &turn->request;
+    if (!request->model.len && started->agent.len) {
+        if (!arena_str(arena, started->agent, &request->model)) return false;
+        turn->completion.model = text_copy(started->agent);
+    }
+    return arena_str(arena, started->started.session, &request->session) &&
+           arena_str(arena, started->started.user, &turn->http.user);
+}
+
+static void on_previous(const struct event *started, const struct err *failed, void *ctx) {
+    struct api_turn *turn = ctx;
+    struct responding *own = responding_of(turn);
+    own->head = NULL;
+    if (failed) {
+        http_turn_give_up(&turn->http, failed);
+    } else if (!started || !responding_owns(turn, started)) {
+        refuse_previous(turn);
+    } else if (!take_previous(turn, started)) {
+        api_turn_refuse_as(turn, 413, STR("request_too_large"),
+                       STR("the request is larger than a turn may hold"), STR_EMPTY);
+    } else {
+        own->asked = asked_look(
+            &(struct asked_options){.loop = route_loop(turn->http.call),
+                                    .sessions = http_turn_sessions(&turn->http),
+                                    .name = {turn->http.workspace, turn->http.user,
+                                             turn->request.session},
+                                    .on_answer = on_newest,
+                                    .ctx = turn});
+    }
+}
+
+static void responses_begin(struct api_turn *turn, uint64_t mark) {
+    struct responding *own = responding_of(turn);
+    if (!own->previous_run) {
+        api_turn_go_on(turn, mark);
+        return;
+    }
+    own->mark = mark;
+    http_turn_watch(&turn->http);
+    own->head = run_head_look(http_turn_sessions(&turn->http), route_loop(turn->http.call),
+                              own->previous_run, on_previous, turn);
+}
+
+/* --- one body ----------------------------------------------------------------------------- */
+
+void responding_reply(const struct api_turn *turn, const struct event *last) {
+    struct buf body;
+    buf_init(&body, RESPONSE_MAX_BYTES);
+    struct json_writer json = json_writer(&body);
+    response_write(&responding_of(turn)->response, last, &json);
+    route_reply(turn->http.call, 200, STR("application/json"), buf_str(&body));
+    buf_done(&body);
+}
+
+enum stream_verdict responding_judge(const struct event *event, void *ctx) {
+    (void)ctx;
+    return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
+}
+
+void responding_note(struct api_turn *turn, const struct event *event) {
+    struct responding *own = responding_of(turn);
+    api_turn_note(turn, event);
+    if (!own->seen) own->response.after_seq = event->seq - 1;
+    own->seen = true;
+    response_fold(&own->response, event, api_turn_shows(turn, event));
+}
+
+/* A background response is answered as soon as its run has begun, and goes on alone. */
+static void answer_early(struct api_turn *turn) {
+    struct responding *own = responding_of(turn);
+    own->answered = true;
+    http_turn_leave_run(&turn->http, CAUSE_LEFT);
+    responding_reply(turn, NULL);
+}
+
+static void responses_project(const struct event *event, enum close_frame frame, void *ctx) {
+    struct api_turn *turn = ctx;
+    struct responding *own = responding_of(turn);
+    if (own->answered) return;
+    responding_note(turn, event);
+    if (frame == FRAME_REPLY) {
+        responding_reply(turn, event);
+    } else if (own->response.background) {
+        answer_early(turn);
+    }
+}
+
+static void responses_ended(struct close_ending ending, enum close_cause cause,
+                            const struct event *last, void *ctx) {
+    struct api_turn *turn = ctx;
+    struct str message;
+    if (ending.status == ERR_NONE || responding_of(turn)->answered) return;
+    http_turn_leave_run(&turn->http, cause);
+    if (turn->http.gone) return;
+    if (completion_is_filtered(last)) {
+        responding_note(turn, last);
+        responding_reply(turn, last);
+        return;
+    }
+    struct api_error error = api_turn_failure(cause, ending.status, last, &message);
+    api_error_answer(turn->http.call, &error, message, STR_EMPTY);
+}
+
+static const struct stream_wire whole_wire = {
+    .judge = responding_judge,
+    .project = responses_project,
+    .queued = http_turn_queued,
+    .wake_at = http_turn_wake_at,
+    .stalled_ms = http_turn_stalled_ms,
+    .ended = responses_ended,
+};
+
+/* --- typed events ------------------------------------------------------------------------- */
+
+static void events_project(const struct event *event, enum close_frame frame, void *ctx) {
+    struct api_turn *turn = ctx;
+    struct responding *own = responding_of(turn);
+    (void)frame;
+    own->response.out = route_sse_out(turn->http.call);
+    size_t begin = own->response.out ? own->response.out->len : 0;
+    responding_note(turn, event);
+    if (own->response.out) route_sse_wrote(turn->http.call, begin);
+    own->response.out = NULL;
+}
+
+static void events_project_texts(struct str texts, size_t count, void *ctx) {
+    struct api_turn *turn = ctx;
+    struct responding *own = responding_of(turn);
+    struct str agent, text;
+    (void)count;
+    own->response.out = route_sse_out(turn->http.call);
+    size_t begin = own->response.out ? own->response.out->len : 0;
+    while (event_next_text(&texts, &agent, &text)) response_fold_text(&own->response, text);
+    if (own->response.out) route_sse_wrote(turn->http.call, begin);
+    own->response.out = NULL;
+}
+
+static void events_fail(struct api_turn *turn, enum close_cause cause, enum err_code status) {
+    struct responding *own = responding_of(turn);
+    struct str message;
+    struct api_error error = api_turn_failure(cause, status, NULL, &message);
+    own->response.out = route_sse_out(turn->http.call);
+    if (!own->response.out) return;
+    size_t begin = own->response.out->len;
+    response_fail(&own->response, error.code, message);
+    route_sse_wrote(turn->http.call, begin);
+    own->response.out = NULL;
+}
+
+static void events_ended(struct close_ending ending, enum close_cause cause,
+                         const struct event *last, void *ctx) {
+    struct api_turn *turn = ctx;
+    if (ending.status != ERR_NONE) http_turn_leave_run(&turn->http, cause);
+    if (turn->http.gone) return;
+    if (cause == CAUSE_STALLED) {
+        route_cut(turn->http.call);
+        return;
+    }
+    if (!last) events_fail(turn, cause, ending.status);
+    route_sse_end(turn->http.call);
+}
+
+const struct stream_wire responding_events_wire = {
+    .judge = responding_judge,
+    .project = events_project,
+    .project_texts = events_project_texts,
+    .queued = http_turn_queued,
+    .wake_at = http_turn_wake_at,
+    .stalled_ms = http_turn_stalled_ms,
+    .heartbeat = http_turn_heartbeat,
+    .ended = events_ended,
+};
+
+static void responses_ask_again(struct api_turn *turn, const struct event *question) {
+    struct responding *own = responding_of(turn);
+    bool streams = turn->http.mode != CLOSE_SINGLE;
+    own->response.after_seq = question->seq - 1;
+    own->seen = true;
+    if (streams) {
+        route_sse_begin(turn->http.call);
+        events_project(question, FRAME_DONE, turn);
+        route_sse_end(turn->http.call);
+    } else {
+        responding_note(turn, question);
+        responding_reply(turn, question);
+    }
+}
+
+static const struct api_turn_form responses_form = {.open = responding_open,
+                                                .free = responding_free,
+                                                .read = responses_read,
+                                                .begin = responses_begin,
+                                                .whole = &whole_wire,
+                                                .stream = &responding_events_wire,
+                                                .ask_again = responses_ask_again};
+
+void openai_create_response(struct route_call *call, void *ctx) {
+    api_turn_serve(call, ctx, &responses_form);
+}
