@@ -30,6 +30,10 @@ connectors:
 """,
     },
     "nimi_jobs.test.js": {"script": "test/e2e/scripts/nimi.yaml"},
+    "openai.test.js": {
+        "script": "test/e2e/scripts/openai.yaml",
+        "config": "agents: [{slug: manager, tools: {pay: ask, look_up: allow}}, {slug: writer}]\n",
+    },
     "nimi.test.js": {
         "script": "test/e2e/scripts/nimi.yaml",
         "env": {"HOUSE_KEY": "key"},
