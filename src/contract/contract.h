@@ -152,8 +152,9 @@ struct contract {
      * not see: such a daemon refuses to start with it. */
     bool alone;
 
-    /* Whether it asks media providers (struct team). They are only made if it is wanted. */
-    bool asks_media;
+    /* Whether it asks media providers (struct team). They are only made if it is wanted. NULL:
+     * never. */
+    bool (*asks_media)(const struct config *config);
 
     /* Its own settings, in addition to the daemon's. NULL: it has none. */
     const struct setting_rows *rows;

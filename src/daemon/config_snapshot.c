@@ -84,7 +84,8 @@ static struct team_resources resources_of(const struct config_snapshot_options *
     struct team_resources resources = options->resources;
     for (size_t i = 0; options->contracts && i < options->contracts->count; i++) {
         const struct contract *contract = options->contracts->rows[i];
-        resources.media |= contract->asks_media && contract_is_wanted(contract, config);
+        resources.media |= contract->asks_media && contract_is_wanted(contract, config) &&
+                           contract->asks_media(config);
     }
     return resources;
 }

@@ -1,5 +1,6 @@
 """The agents as models of OpenAI's API, as its official libraries and two chat servers meet them."""
 import json
+import shutil
 
 import harness
 import openai
@@ -10,7 +11,7 @@ CONFIG = """
 agents:
   - {slug: manager, description: Answers., thinking: true, tools: {pay: ask, look_up: allow}}
   - {slug: writer, description: Writes.}
-openai_api: {on_disconnect: cancel}
+openai_api: {media: true}
 """
 PATIENCE = 60
 
@@ -551,3 +552,108 @@ def test_what_a_response_cannot_be_is_a_bad_request(client, param, more):
     with pytest.raises(openai.BadRequestError) as caught:
         client.responses.create(**{"model": "manager", "input": "hi", "extra_body": more})
     assert caught.value.param == param
+
+
+def test_a_response_outlives_the_process(start_weir):
+    weir = start_weir(script="test/e2e/scripts/openai.yaml")
+    with client_of(weir) as client:
+        made = client.responses.create(model="writer", input="one")
+    weir.restart()
+    with client_of(weir) as client:
+        assert client.responses.retrieve(made.id) == made
+        said = client.responses.create(input="two", previous_response_id=made.id)
+        assert said.output_text == "written: two"
+        with pytest.raises(openai.BadRequestError, match="openai_api.media"):
+            client.embeddings.create(model="hash-256", input="a")
+
+
+# --- vectors and sound ----------------------------------------------------------------------
+
+
+def test_vectors_are_made_as_numbers_or_bytes(client):
+    texts = ["a red fox", "a red fox", "winter"]
+    made = client.embeddings.create(model="hash-256", input=texts)  # base64, the library's choice
+    numbers = client.embeddings.create(model="hash-256", input=texts, encoding_format="float")
+    assert [item.index for item in made.data] == [0, 1, 2]
+    for item, other in zip(made.data, numbers.data, strict=True):
+        assert len(item.embedding) == len(other.embedding) == 256
+        assert item.embedding == pytest.approx(other.embedding, abs=1e-6)
+    assert made.data[0].embedding == made.data[1].embedding != made.data[2].embedding
+    assert client.embeddings.create(model="local/hash-256", input="a").data
+
+
+@pytest.mark.parametrize(
+    "param,more", [("input", {"input": [[1, 2]]}), ("input", {"input": []}), ("dimensions", {"dimensions": "x"})]
+)
+def test_wrong_vectors_are_a_bad_request(client, param, more):
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.embeddings.create(
+            **{"model": "hash-256", "input": "a", "encoding_format": "float", "extra_body": more}
+        )
+    assert caught.value.param == param
+
+
+def test_sound_is_made_where_there_is_a_program_for_it(client):
+    asked = {"model": "espeak-ng", "voice": "", "input": "hello", "response_format": "wav"}
+    fresh = client.with_options(max_retries=0)
+    if shutil.which("espeak-ng"):
+        assert fresh.audio.speech.create(**asked).content[:4] == b"RIFF"
+    else:
+        with pytest.raises(openai.APIStatusError, match="espeak-ng"):
+            fresh.audio.speech.create(**asked)
+    with pytest.raises(openai.BadRequestError) as caught:
+        fresh.audio.speech.create(**{**asked, "speed": 9})
+    assert caught.value.param == "speed"
+
+
+# --- chat servers ---------------------------------------------------------------------------
+
+OPEN_WEBUI = {  # as its backend asks: the chat, and then its title, tags and follow-ups
+    "headers": {"X-OpenWebUI-User-Name": "Ann", "X-OpenWebUI-User-Id": "5f0c"},
+    "chat": {"stream": True, "model": "manager", "messages": say("count")},
+    "title": {
+        "model": "manager",
+        "messages": say("### Task:\nGenerate a title as JSON.\nshape"),
+        "stream": False,
+        "max_completion_tokens": 1000,
+    },
+}
+LIBRECHAT = {  # as its OpenAI client asks for a custom endpoint
+    "headers": {"X-Stainless-Lang": "js"},
+    "chat": {
+        "model": "manager",
+        "user": "65f1c2",
+        "temperature": 1,
+        "top_p": 1,
+        "presence_penalty": 0,
+        "frequency_penalty": 0,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "messages": [{"role": "system", "content": "Be short."}, *say("count")],
+    },
+    "title": {
+        "model": "manager",
+        "temperature": 0.2,
+        "max_tokens": 16,
+        "presence_penalty": 0,
+        "frequency_penalty": 0,
+        "messages": say("Provide a concise title for: shape"),
+    },
+}
+
+
+@pytest.mark.parametrize("server", [OPEN_WEBUI, LIBRECHAT], ids=["Open WebUI", "LibreChat"])
+def test_a_chat_server_lists_streams_and_asks_for_a_title(weir, server):
+    headers = {"authorization": "Bearer " + harness.token(), **server["headers"]}
+    with weir.http(headers=headers) as http:
+        models = http.get("/v1/models").json()
+        assert models["object"] == "list" and models["data"][0]["id"] == "manager"
+        with http.stream("POST", "/v1/chat/completions", json=server["chat"]) as answer:
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            lines = [line for line in answer.iter_lines() if line]
+        assert lines[-1] == "data: [DONE]" and all(line[:6] == "data: " for line in lines)
+        chunks = [json.loads(line[6:]) for line in lines[:-1]]
+        deltas = [c["choices"][0]["delta"] for c in chunks if c["choices"]]
+        assert "".join(d.get("content", "") for d in deltas) == "One, two, three, four."
+        title = http.post("/v1/chat/completions", json=server["title"]).json()
+        assert json.loads(title["choices"][0]["message"]["content"])["city"] == "Kyoto"

@@ -23,6 +23,11 @@ static bool nimi_wanted(const struct config *config) {
     return options->grpc.len || options->http.len;
 }
 
+static bool nimi_asks_media(const struct config *config) {
+    (void)config;
+    return true;
+}
+
 static bool nimi_read(const struct contract_source *from, void **ret, struct err *e) {
     struct nimi_settings *settings = MEM_NEW(struct nimi_settings);
     nimi_settings_init(settings, from->config, from->team);
@@ -281,7 +286,7 @@ const struct contract nimi_contract = {
     .routes = routes,
     .routes_count = ARRAY_LEN(routes),
     .wanted = nimi_wanted,
-    .asks_media = true,
+    .asks_media = nimi_asks_media,
     .alone = true,
     .settings = {.read = nimi_read, .drop = nimi_drop},
     .process = {.open = nimi_open,

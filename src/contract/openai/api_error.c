@@ -54,8 +54,8 @@ struct api_error api_error_of_failure(enum err_code code, struct str reason, boo
         if (str_equal(reason, reasons[i].reason)) return reasons[i].refusal;
     }
     struct api_error refusal = api_error_of_code(code);
-    bool by_caller = refusal.status < 500 && code != ERR_RESOURCE_EXHAUSTED &&
-                     code != ERR_CANCELLED;
+    bool by_caller =
+        refusal.status < 500 && code != ERR_RESOURCE_EXHAUSTED && code != ERR_CANCELLED;
     if (by_caller) refusal = (struct api_error){500, SERVER, STR("internal_error"), false};
     if (acted) refusal.retry = false;
     return refusal;
@@ -69,8 +69,8 @@ static void member_or_null(struct json_writer *json, const char *key, struct str
     }
 }
 
-void api_error_write(struct json_writer *json, const struct api_error *refusal, struct str message,
-                   struct str param) {
+void api_error_write(struct json_writer *json, const struct api_error *refusal,
+                     struct str message, struct str param) {
     json_open_object(json);
     json_member_str(json, "message", message);
     json_member_str(json, "type", refusal->type);
@@ -79,8 +79,8 @@ void api_error_write(struct json_writer *json, const struct api_error *refusal, 
     json_close(json);
 }
 
-void api_error_answer(struct route_call *call, const struct api_error *refusal, struct str message,
-                    struct str param) {
+void api_error_answer(struct route_call *call, const struct api_error *refusal,
+                      struct str message, struct str param) {
     struct buf quoted;
     buf_init(&quoted, 4 * KIB);
     if (param.len) json_put_str(&quoted, param);

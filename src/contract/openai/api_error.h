@@ -31,12 +31,12 @@ struct api_error api_error_of_code(enum err_code code);
 struct api_error api_error_of_failure(enum err_code code, struct str reason, bool acted);
 
 /* {"message","type","param","code"} */
-void api_error_write(struct json_writer *json, const struct api_error *refusal, struct str message,
-                   struct str param);
+void api_error_write(struct json_writer *json, const struct api_error *refusal,
+                     struct str message, struct str param);
 
 /* Answer a call with it. */
-void api_error_answer(struct route_call *call, const struct api_error *refusal, struct str message,
-                    struct str param);
+void api_error_answer(struct route_call *call, const struct api_error *refusal,
+                      struct str message, struct str param);
 
 /* Refuse a request; `param` names the member at fault, or is empty. */
 void api_error_of_request(struct route_call *call, const struct err *why, struct str param);

@@ -35,14 +35,15 @@ static void api_turn_refuse(struct http_turn *http, const struct err *why) {
     }
 }
 
-static void api_turn_refuse_with(struct api_turn *turn, enum err_code code, const char *message) {
+static void api_turn_refuse_with(struct api_turn *turn, enum err_code code,
+                                 const char *message) {
     struct err e;
     err_set(&e, code, "%s", message);
     http_turn_give_up(&turn->http, &e);
 }
 
 void api_turn_refuse_as(struct api_turn *turn, int status, struct str code, struct str message,
-                    struct str param) {
+                        struct str param) {
     const struct api_error error = {status, STR("invalid_request_error"), code, false};
     route_watch(turn->http.call, NULL, NULL);
     api_error_answer(turn->http.call, &error, message, param);
@@ -50,10 +51,11 @@ void api_turn_refuse_as(struct api_turn *turn, int status, struct str code, stru
 }
 
 static void api_turn_refuse_key(struct http_turn *http) {
-    api_turn_refuse_as(api_turn_of(http), 409, STR("idempotency_key_reused"),
-                   STR("this idempotency key was used for another request; send a new key, or "
-                       "the same body as then"),
-                   STR_EMPTY);
+    api_turn_refuse_as(
+        api_turn_of(http), 409, STR("idempotency_key_reused"),
+        STR("this idempotency key was used for another request; send a new key, or "
+            "the same body as then"),
+        STR_EMPTY);
 }
 
 /* --- starting ----------------------------------------------------------------------------- */
@@ -131,9 +133,10 @@ static void api_turn_settle(struct api_turn *turn, uint64_t mark) {
         err_add(&e, "the question stays open");
         http_turn_give_up(&turn->http, &e);
     } else if (found == PENDING_SEVERAL) {
-        api_turn_refuse_with(turn, ERR_FAILED_PRECONDITION,
-                         "several runs of this session wait for a person's answer; give it at "
-                         "/weir/v1/approvals, where each has an id");
+        api_turn_refuse_with(
+            turn, ERR_FAILED_PRECONDITION,
+            "several runs of this session wait for a person's answer; give it at "
+            "/weir/v1/approvals, where each has an id");
     } else {
         text_done(&turn->completion.session);
         api_turn_start(turn, mark);
@@ -164,15 +167,15 @@ static void api_turn_join(struct http_turn *http, uint64_t run, uint64_t seq) {
 }
 
 static const struct http_turn_kind api_turn_kind = {.begin = api_turn_begin,
-                                                .join = api_turn_join,
-                                                .refuse_key = api_turn_refuse_key,
-                                                .refuse = api_turn_refuse,
-                                                .free = api_turn_free};
+                                                    .join = api_turn_join,
+                                                    .refuse_key = api_turn_refuse_key,
+                                                    .refuse = api_turn_refuse,
+                                                    .free = api_turn_free};
 
 /* --- the request -------------------------------------------------------------------------- */
 
 bool api_turn_take_caller(struct api_turn *turn, const struct contract_caller *caller,
-                      struct err *e) {
+                          struct err *e) {
     struct http_turn *http = &turn->http;
     struct str user = turn->request.user;
     turn->user_proved = caller->proved && caller->identity.user.len;
@@ -197,7 +200,8 @@ static bool take_print(struct api_turn *turn, struct str body, struct err *e) {
            err_set(e, ERR_TOO_LARGE, "the request is larger than a turn may hold");
 }
 
-static bool api_turn_read(struct api_turn *turn, const struct contract_caller *caller, struct err *e) {
+static bool api_turn_read(struct api_turn *turn, const struct contract_caller *caller,
+                          struct err *e) {
     struct http_turn *http = &turn->http;
     struct str body, session;
     return http_turn_read_headers(http, e) &&
@@ -208,20 +212,21 @@ static bool api_turn_read(struct api_turn *turn, const struct contract_caller *c
 }
 
 struct api_turn *api_turn_new(struct route_call *call, struct openai_instance *instance,
-                      const struct api_turn_form *form) {
+                              const struct api_turn_form *form) {
     struct api_turn *turn = MEM_NEW(struct api_turn);
     turn->instance = instance;
     turn->form = form;
     turn->param = STR_EMPTY;
     turn->request = OPENAI_REQUEST_NONE;
-    http_turn_init(&turn->http, &api_turn_kind, &instance->site, call, CLOSE_SINGLE, form->whole);
+    http_turn_init(&turn->http, &api_turn_kind, &instance->site, call, CLOSE_SINGLE,
+                   form->whole);
     completion_init(&turn->completion);
     if (form->open) form->open(turn);
     return turn;
 }
 
 void api_turn_serve(struct route_call *call, struct openai_instance *instance,
-                const struct api_turn_form *form) {
+                    const struct api_turn_form *form) {
     struct contract_caller caller;
     struct err e;
     if (!openai_enter(call, instance, &caller)) return;
@@ -256,7 +261,7 @@ bool api_turn_note(struct api_turn *turn, const struct event *event) {
 }
 
 struct api_error api_turn_failure(enum close_cause cause, enum err_code status,
-                            const struct event *last, struct str *ret_message) {
+                                  const struct event *last, struct str *ret_message) {
     if (last && last->kind == EVENT_FAILED) {
         *ret_message = last->failed.message;
         return api_error_of_failure(last->failed.code, last->failed.reason, last->failed.acted);

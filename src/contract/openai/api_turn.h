@@ -13,9 +13,9 @@
 #ifndef WEIR_CONTRACT_OPENAI_API_TURN_H
 #define WEIR_CONTRACT_OPENAI_API_TURN_H
 
+#include "contract/openai/api_error.h"
 #include "contract/openai/completion.h"
 #include "contract/openai/openai.h"
-#include "contract/openai/api_error.h"
 #include "contract/openai/request.h"
 
 struct api_turn;
@@ -39,32 +39,32 @@ struct api_turn {
     struct openai_request request; /* valid until it is established */
     struct str param;              /* likewise: what a refusal is about, or empty */
     struct completion completion;
-    void *own; /* the form's */
-    struct text head;       /* the beginning of each chunk */
-    bool user_proved;       /* the token names the user */
-    bool begun;             /* a chunk has been sent */
+    void *own;        /* the form's */
+    struct text head; /* the beginning of each chunk */
+    bool user_proved; /* the token names the user */
+    bool begun;       /* a chunk has been sent */
     bool wants_usage;
 };
 
 /* A turn that answers `call` in this form, before its request is read. */
 struct api_turn *api_turn_new(struct route_call *call, struct openai_instance *instance,
-                      const struct api_turn_form *form);
+                              const struct api_turn_form *form);
 
 /* Whose it is: the token's user, else the one that the request names.
  * errors  ERR_INVALID_ARGUMENT; ERR_TOO_LARGE the arena's limit */
-MUST_CHECK bool api_turn_take_caller(struct api_turn *turn, const struct contract_caller *caller,
-                                 struct err *e);
+MUST_CHECK bool api_turn_take_caller(struct api_turn *turn,
+                                     const struct contract_caller *caller, struct err *e);
 
 /* Read the call's request and begin it in this form. */
 void api_turn_serve(struct route_call *call, struct openai_instance *instance,
-                const struct api_turn_form *form);
+                    const struct api_turn_form *form);
 
 /* Begin the run, or give the message to the one that waits. */
 void api_turn_go_on(struct api_turn *turn, uint64_t mark);
 
 /* Refuse the request with a code of its own, and end the turn. */
 void api_turn_refuse_as(struct api_turn *turn, int status, struct str code, struct str message,
-                    struct str param);
+                        struct str param);
 
 /* Note an event of the run; as completion_note(). */
 bool api_turn_note(struct api_turn *turn, const struct event *event);
@@ -74,7 +74,7 @@ bool api_turn_shows(const struct api_turn *turn, const struct event *event);
 
 /* How a run's end without an answer is shown. `last` is NULL if the cause was outside it. */
 struct api_error api_turn_failure(enum close_cause cause, enum err_code status,
-                            const struct event *last, struct str *ret_message);
+                                  const struct event *last, struct str *ret_message);
 
 /* Begin a frame: this answer's id and time. */
 void api_turn_write_id(const struct api_turn *turn, const char *prefix, struct buf *out);

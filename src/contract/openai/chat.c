@@ -204,7 +204,8 @@ static void put_last_text(struct api_turn *turn, const struct event *last, struc
     if (last->kind == EVENT_APPROVAL) {
         if (turn->completion.seam.speaker_count) buf_append(&text, STR(SEAM_TEXT));
         completion_append_question(last, &text);
-    } else if (turn->completion.shaped && last->kind == EVENT_DONE && !turn->completion.call_count) {
+    } else if (turn->completion.shaped && last->kind == EVENT_DONE &&
+               !turn->completion.call_count) {
         completion_append_text(&turn->completion, last, &text);
     }
     if (text.len) put_text(turn, buf_str(&text), out);
@@ -368,9 +369,9 @@ static void chat_ask_again(struct api_turn *turn, const struct event *question) 
 }
 
 static const struct api_turn_form chat_form = {.read = chat_read,
-                                           .whole = &whole_wire,
-                                           .stream = &chunks_wire,
-                                           .ask_again = chat_ask_again};
+                                               .whole = &whole_wire,
+                                               .stream = &chunks_wire,
+                                               .ask_again = chat_ask_again};
 
 void openai_chat(struct route_call *call, void *ctx) {
     api_turn_serve(call, ctx, &chat_form);

@@ -19,15 +19,21 @@ enum chat_key {
     CHAT_KEYS
 };
 
-static const struct str keys[CHAT_KEYS] = {
-    STR_INIT("model"),           STR_INIT("messages"),
-    STR_INIT("stream"),          STR_INIT("stream_options"),
-    STR_INIT("n"),               STR_INIT("response_format"),
-    STR_INIT("tools"),           STR_INIT("tool_choice"),
-    STR_INIT("user"),            STR_INIT("safety_identifier"),
-    STR_INIT("metadata"),        STR_INIT("functions"),
-    STR_INIT("function_call"),   STR_INIT("modalities"),
-    STR_INIT("logprobs")};
+static const struct str keys[CHAT_KEYS] = {STR_INIT("model"),
+                                           STR_INIT("messages"),
+                                           STR_INIT("stream"),
+                                           STR_INIT("stream_options"),
+                                           STR_INIT("n"),
+                                           STR_INIT("response_format"),
+                                           STR_INIT("tools"),
+                                           STR_INIT("tool_choice"),
+                                           STR_INIT("user"),
+                                           STR_INIT("safety_identifier"),
+                                           STR_INIT("metadata"),
+                                           STR_INIT("functions"),
+                                           STR_INIT("function_call"),
+                                           STR_INIT("modalities"),
+                                           STR_INIT("logprobs")};
 
 /* Read twice by two readers they would mean two things. */
 static const char *const once[] = {"model", "messages", "stream",   "response_format",
@@ -40,7 +46,8 @@ static bool check_unsupported(struct request_reading *reading, const struct json
     struct json_reader reader = json_enter(found[MODALITIES]);
     struct json modality;
     if (!request_is_absent(found[N]) && (!json_i64(found[N], &n) || n != 1))
-        return request_refuse(reading, "n", "an agent gives one answer; leave it out or send 1");
+        return request_refuse(reading, "n",
+                              "an agent gives one answer; leave it out or send 1");
     if (!request_is_absent(found[FUNCTIONS]) || !request_is_absent(found[FUNCTION_CALL]))
         return request_refuse(
             reading, request_is_absent(found[FUNCTIONS]) ? "function_call" : "functions",

@@ -109,7 +109,8 @@ void completion_append_question(const struct event *event, struct buf *out) {
 
 /* The final replies, with a blank line between two agents. Of a shaped answer the last one is
  * the JSON. */
-static void append_turns(const struct completion *completion, struct str turns, struct buf *out) {
+static void append_turns(const struct completion *completion, struct str turns,
+                         struct buf *out) {
     struct event_turn turn;
     size_t begin = out->len;
     while (event_turn_next(&turns, &turn)) {
@@ -120,7 +121,7 @@ static void append_turns(const struct completion *completion, struct str turns, 
 }
 
 void completion_append_text(const struct completion *completion, const struct event *last,
-                        struct buf *out) {
+                            struct buf *out) {
     if (last->kind == EVENT_APPROVAL) {
         if (completion->reply.len) {
             buf_append(out, buf_str(&completion->reply));
@@ -139,7 +140,8 @@ bool completion_is_filtered(const struct event *last) {
            str_equal(last->failed.reason, STR(GUARDRAIL_BLOCKED));
 }
 
-struct str completion_finish_reason(const struct completion *completion, const struct event *last) {
+struct str completion_finish_reason(const struct completion *completion,
+                                    const struct event *last) {
     if (completion_is_filtered(last)) return STR("content_filter");
     if (last->kind == EVENT_DONE && completion->call_count) return STR("tool_calls");
     return last->kind == EVENT_DONE && completion->cut ? STR("length") : STR("stop");
@@ -179,7 +181,7 @@ static void write_approval(const struct completion *completion, const struct eve
 }
 
 void completion_write_weir(const struct completion *completion, const struct event *last,
-                       struct json_writer *json) {
+                           struct json_writer *json) {
     json_member_object(json, "weir");
     write_id(json, "run", completion->run, 0);
     json_member_str(json, "session", text_str(completion->session));

@@ -38,13 +38,14 @@ bool completion_note(struct completion *completion, const struct event *event);
 /* Append the text of the whole answer: of a run that is done, or whose caller has to make calls,
  * or that waits for a person (EVENT_APPROVAL). */
 void completion_append_text(const struct completion *completion, const struct event *last,
-                        struct buf *out);
+                            struct buf *out);
 
 /* What a person is asked. */
 void completion_append_question(const struct event *event, struct buf *out);
 
 /* "stop", "length", "tool_calls", "content_filter" */
-struct str completion_finish_reason(const struct completion *completion, const struct event *last);
+struct str completion_finish_reason(const struct completion *completion,
+                                    const struct event *last);
 
 /* Whether a guardrail ended the run, which is an answer and not a failure. */
 bool completion_is_filtered(const struct event *last);
@@ -54,6 +55,6 @@ bool completion_knows_usage(const struct completion *completion);
 
 /* "weir":{"run","session","approval":{...}}; `last` may be NULL. */
 void completion_write_weir(const struct completion *completion, const struct event *last,
-                       struct json_writer *json);
+                           struct json_writer *json);
 
 #endif

@@ -2,9 +2,9 @@
 
 #include "base/mem.h"
 #include "config/config.h"
+#include "contract/openai/api_error.h"
 #include "contract/openai/openai.h"
 #include "contract/openai/options.h"
-#include "contract/openai/api_error.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -15,6 +15,10 @@ static bool openai_wanted(const struct config *config) {
     return openai_options(config)->enabled;
 }
 
+static bool openai_asks_media(const struct config *config) {
+    return openai_options(config)->media;
+}
+
 static bool openai_read(const struct contract_source *from, void **ret, struct err *e) {
     const struct config *config = from->config;
     const struct openai_options *options = openai_options(config);
@@ -22,6 +26,8 @@ static bool openai_read(const struct contract_source *from, void **ret, struct e
     (void)e;
     *settings = (struct openai_settings){
         .workspace = options->workspace,
+        .config = config,
+        .team = options->media ? from->team : NULL,
         .rules = {.busy = config->session.busy,
                   .stall_ms = config->limits.server.write_stall_ms,
                   .heartbeat_ms = config->limits.heartbeat_ms,
@@ -72,11 +78,11 @@ static bool contract_is_shut(struct route_call *call, const struct openai_instan
                              struct route_failure *ret) {
     if (instance->loaded && !instance->stopping) return false;
     route_field(call, STR("retry-after"), STR("1"));
-    *ret = (struct route_failure){
-        503, STR("unavailable"),
-        instance->stopping ? STR("the server is stopping; try again")
-                           : STR("the store is being opened; try again"),
-        STR_EMPTY};
+    *ret =
+        (struct route_failure){503, STR("unavailable"),
+                               instance->stopping ? STR("the server is stopping; try again")
+                                                  : STR("the store is being opened; try again"),
+                               STR_EMPTY};
     return true;
 }
 
@@ -124,6 +130,8 @@ static const struct route rows[] = {
     {STR_INIT("GET"),    STR_INIT("/v1/responses/{id}"),        openai_get_response,    ROUTE_GUARDED, ROUTE_PLAIN},
     {STR_INIT("DELETE"), STR_INIT("/v1/responses/{id}"),        openai_delete_response, ROUTE_GUARDED, ROUTE_PLAIN},
     {STR_INIT("POST"),   STR_INIT("/v1/responses/{id}/cancel"), openai_cancel_response, ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("POST"),   STR_INIT("/v1/embeddings"),            openai_embed,           ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("POST"),   STR_INIT("/v1/audio/speech"),          openai_speak,           ROUTE_GUARDED, ROUTE_JSON},
     /* clang-format on */
 };
 
@@ -145,6 +153,7 @@ const struct contract openai_contract = {
     .name = STR_INIT(OPENAI_CONTRACT),
     .rows = &openai_rows,
     .wanted = openai_wanted,
+    .asks_media = openai_asks_media,
     .routes = routes,
     .routes_count = ARRAY_LEN(routes),
     .settings = {.read = openai_read, .drop = free},

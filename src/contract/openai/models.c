@@ -1,6 +1,6 @@
 /* models: each agent is a model. */
-#include "contract/openai/openai.h"
 #include "contract/openai/api_error.h"
+#include "contract/openai/openai.h"
 #include "wire/json.h"
 
 #define LIST_MAX_BYTES (8 * MIB)

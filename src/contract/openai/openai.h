@@ -12,8 +12,13 @@
 
 #define OPENAI_CONTRACT "openai" /* recorded with the runs */
 
+struct config;
+struct team;
+
 struct openai_settings {
     struct str workspace; /* of callers without a token */
+    const struct config *config;
+    const struct team *team; /* NULL: no media */
     struct http_turn_rules rules;
     size_t body_max_bytes;
     uint64_t body_stretch_ms; /* as in struct route_table */
@@ -40,6 +45,9 @@ route_fn openai_list_models, openai_get_model;
 
 /* chat.c */
 route_fn openai_chat;
+
+/* media.c */
+route_fn openai_embed, openai_speak;
 
 /* responses.c, responses_stored.c */
 route_fn openai_create_response, openai_get_response, openai_cancel_response,

@@ -9,6 +9,10 @@ static const struct setting rows[] = {
     {.group = "OpenAI API", .key = "openai_api.enabled", .flag = "openai-api",
      .env = {"WEIR_OPENAI_API"}, BOOL(enabled), .preset = "true", .fixed = true,
      .help = "serve the agents as models of OpenAI's API, at /v1 on the HTTP listener"},
+    {.key = "openai_api.media", .flag = "openai-api-media", .env = {"WEIR_OPENAI_API_MEDIA"},
+     BOOL(media), .preset = "false", .fixed = true,
+     .help = "also serve /v1/embeddings and /v1/audio/speech, with the models of `connectors`, "
+             "or those of this machine"},
     {.key = "openai_api.workspace", .flag = "openai-api-workspace",
      .env = {"WEIR_OPENAI_API_WORKSPACE"}, ID(workspace), .preset = "default",
      .help = "the workspace of callers of OpenAI's API without a token"},

@@ -11,6 +11,7 @@
 
 struct openai_options {
     bool enabled;
+    bool media;           /* embeddings and speech are served */
     struct str workspace; /* of callers without a token */
     struct leaving on_disconnect;
 };

@@ -106,10 +106,9 @@ static bool take_tool(struct request_reading *reading, struct json value,
     parameters = json_find(holder, STR("parameters"));
     if (request_is_absent(parameters)) return true;
     if (parameters.kind != JSON_OBJECT)
-        return request_refuse(reading, "tools",
-                              "the parameters of '" STR_FMT "' must be an object, not %s",
-                              STR_ARG(str_head(ret->name, SHOWN_BYTES)),
-                              json_kind_name(parameters.kind));
+        return request_refuse(
+            reading, "tools", "the parameters of '" STR_FMT "' must be an object, not %s",
+            STR_ARG(str_head(ret->name, SHOWN_BYTES)), json_kind_name(parameters.kind));
     ret->parameters = parameters.raw;
     return true;
 }
@@ -191,8 +190,8 @@ bool request_take_metadata(struct request_reading *reading, struct json metadata
 
 /* --- messages ----------------------------------------------------------------------------- */
 
-bool request_take_messages(struct request_reading *reading, struct json list,
-                           const char *param, bool goes_on, struct openai_request *ret) {
+bool request_take_messages(struct request_reading *reading, struct json list, const char *param,
+                           bool goes_on, struct openai_request *ret) {
     struct import import;
     bool reads = goes_on ? import_read_next(list, reading->arena, &import, reading->e)
                          : import_read(list, reading->arena, &import, reading->e);

@@ -1,3 +1,5 @@
+#include "contract/openai/response.h"
+
 #include "contract/openai/response_item.h"
 #include "record/record.h"
 

@@ -25,7 +25,8 @@ struct response {
     struct completion *completion; /* the turn's own; its run, model and usage */
     uint64_t after_seq;            /* of the run, where this response begins */
     bool background;
-    struct text previous, metadata; /* the id of the response before it; a JSON object; or empty */
+    struct text previous,
+        metadata; /* the id of the response before it; a JSON object; or empty */
     struct response_item *items;
     size_t item_count, item_room;
     bool begun; /* response.created is out */

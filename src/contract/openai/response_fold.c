@@ -115,8 +115,7 @@ static bool grows(const struct response *response, enum response_item_kind kind)
     return item && item->open && item->kind == kind;
 }
 
-static void add_text(struct response *response, enum response_item_kind kind,
-                     struct str text) {
+static void add_text(struct response *response, enum response_item_kind kind, struct str text) {
     if (!grows(response, kind)) {
         close_text(response);
         response_item_add(response, kind);

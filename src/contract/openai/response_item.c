@@ -14,8 +14,8 @@ struct response_item *response_item_add(struct response *response,
                                         enum response_item_kind kind) {
     if (response->item_count == response->item_room) {
         response->item_room = response->item_room ? 2 * response->item_room : 4;
-        response->items = mem_resize(response->items,
-                                     response->item_room * sizeof(struct response_item));
+        response->items =
+            mem_resize(response->items, response->item_room * sizeof(struct response_item));
     }
     struct response_item *item = &response->items[response->item_count++];
     *item = (struct response_item){.kind = kind, .open = true};

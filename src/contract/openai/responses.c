@@ -84,10 +84,11 @@ bool responding_owns(const struct api_turn *turn, const struct event *started) {
 }
 
 static void refuse_previous(struct api_turn *turn) {
-    api_turn_refuse_as(turn, 404, STR("previous_response_not_found"),
-                   STR("there is no such response to go on from; it was not stored, or belongs "
-                       "to another caller"),
-                   STR("previous_response_id"));
+    api_turn_refuse_as(
+        turn, 404, STR("previous_response_not_found"),
+        STR("there is no such response to go on from; it was not stored, or belongs "
+            "to another caller"),
+        STR("previous_response_id"));
 }
 
 static void on_newest(const struct asked_result *result, const struct err *failed, void *ctx) {
@@ -98,9 +99,9 @@ static void on_newest(const struct asked_result *result, const struct err *faile
         http_turn_give_up(&turn->http, failed);
     } else if (result->run > own->previous_run) {
         api_turn_refuse_as(turn, 400, STR("previous_response_superseded"),
-                       STR("the conversation went on after this response; go on from its "
-                           "newest one, or send the whole list as input"),
-                       STR("previous_response_id"));
+                           STR("the conversation went on after this response; go on from its "
+                               "newest one, or send the whole list as input"),
+                           STR("previous_response_id"));
     } else {
         api_turn_go_on(turn, own->mark);
     }
@@ -128,15 +129,14 @@ static void on_previous(const struct event *started, const struct err *failed, v
         refuse_previous(turn);
     } else if (!take_previous(turn, started)) {
         api_turn_refuse_as(turn, 413, STR("request_too_large"),
-                       STR("the request is larger than a turn may hold"), STR_EMPTY);
+                           STR("the request is larger than a turn may hold"), STR_EMPTY);
     } else {
-        own->asked = asked_look(
-            &(struct asked_options){.loop = route_loop(turn->http.call),
-                                    .sessions = http_turn_sessions(&turn->http),
-                                    .name = {turn->http.workspace, turn->http.user,
-                                             turn->request.session},
-                                    .on_answer = on_newest,
-                                    .ctx = turn});
+        own->asked = asked_look(&(struct asked_options){
+            .loop = route_loop(turn->http.call),
+            .sessions = http_turn_sessions(&turn->http),
+            .name = {turn->http.workspace, turn->http.user, turn->request.session},
+            .on_answer = on_newest,
+            .ctx = turn});
     }
 }
 
@@ -298,12 +298,12 @@ static void responses_ask_again(struct api_turn *turn, const struct event *quest
 }
 
 static const struct api_turn_form responses_form = {.open = responding_open,
-                                                .free = responding_free,
-                                                .read = responses_read,
-                                                .begin = responses_begin,
-                                                .whole = &whole_wire,
-                                                .stream = &responding_events_wire,
-                                                .ask_again = responses_ask_again};
+                                                    .free = responding_free,
+                                                    .read = responses_read,
+                                                    .begin = responses_begin,
+                                                    .whole = &whole_wire,
+                                                    .stream = &responding_events_wire,
+                                                    .ask_again = responses_ask_again};
 
 void openai_create_response(struct route_call *call, void *ctx) {
     api_turn_serve(call, ctx, &responses_form);

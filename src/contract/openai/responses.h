@@ -6,9 +6,9 @@
 #ifndef WEIR_CONTRACT_OPENAI_RESPONSES_H
 #define WEIR_CONTRACT_OPENAI_RESPONSES_H
 
+#include "contract/openai/api_turn.h"
 #include "contract/openai/response.h"
 #include "contract/openai/run_head.h"
-#include "contract/openai/api_turn.h"
 
 struct asked;
 
@@ -17,8 +17,8 @@ struct responding {
     struct run_head *head; /* while it is looked up */
     struct asked *asked;
     uint64_t previous_run, mark; /* of a new one */
-    bool seen;     /* an event has been seen */
-    bool answered; /* in the background: the rest is not sent */
+    bool seen;                   /* an event has been seen */
+    bool answered;               /* in the background: the rest is not sent */
     /* Of a stored one. */
     uint64_t run;
     enum responding_wish { WISH_READ, WISH_STREAM, WISH_CANCEL, WISH_DELETE } wish;

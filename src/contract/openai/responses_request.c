@@ -45,8 +45,8 @@ static const struct str keys[RESPONSES_KEYS] = {
     STR_INIT("prompt"),
 };
 
-static const char *const once[] = {
-    "model", "input", "instructions", "stream", "text", "tools", "previous_response_id", NULL};
+static const char *const once[] = {"model", "input", "instructions",         "stream",
+                                   "text",  "tools", "previous_response_id", NULL};
 
 /* --- items as messages -------------------------------------------------------------------- */
 
@@ -69,8 +69,8 @@ static bool write_said(struct request_reading *reading, size_t index, struct jso
     return true;
 }
 
-static bool write_function_call(struct request_reading *reading, size_t index,
-                                struct json item, struct json_writer *json) {
+static bool write_function_call(struct request_reading *reading, size_t index, struct json item,
+                                struct json_writer *json) {
     (void)reading;
     (void)index;
     json_open_object(json);

@@ -14,10 +14,11 @@ static struct responding *stored_of(const struct api_turn *turn) {
 }
 
 static void refuse_unknown(struct api_turn *turn) {
-    api_turn_refuse_as(turn, 404, STR("response_not_found"),
-                   STR("there is no such response; it was not stored, or belongs to another "
-                       "caller"),
-                   STR("response_id"));
+    api_turn_refuse_as(
+        turn, 404, STR("response_not_found"),
+        STR("there is no such response; it was not stored, or belongs to another "
+            "caller"),
+        STR("response_id"));
 }
 
 /* --- from the store, or until its end ------------------------------------------------------- */
@@ -103,10 +104,11 @@ static void take_head(struct api_turn *turn, const struct event *started) {
 }
 
 static void refuse_delete(struct api_turn *turn) {
-    api_turn_refuse_as(turn, 400, STR("unsupported"),
-                   STR("a response is part of its conversation, which is deleted as a whole: "
-                       "DELETE /weir/v1/sessions/{id}, with the session in its member weir"),
-                   STR_EMPTY);
+    api_turn_refuse_as(
+        turn, 400, STR("unsupported"),
+        STR("a response is part of its conversation, which is deleted as a whole: "
+            "DELETE /weir/v1/sessions/{id}, with the session in its member weir"),
+        STR_EMPTY);
 }
 
 static void grant(struct api_turn *turn) {

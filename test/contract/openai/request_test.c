@@ -76,8 +76,8 @@ static const struct {
     {"{\"model\":\"a\",\"model\":\"b\"," HI "}", "", ERR_MALFORMED},
     {"{}", "messages", ERR_INVALID_ARGUMENT},
     {"{\"messages\":5}", "messages", ERR_INVALID_ARGUMENT},
-    {"{\"messages\":[{\"role\":\"tool\",\"tool_call_id\":\"x\",\"content\":\"y\"}]}", "messages",
-     ERR_INVALID_ARGUMENT},
+    {"{\"messages\":[{\"role\":\"tool\",\"tool_call_id\":\"x\",\"content\":\"y\"}]}",
+     "messages", ERR_INVALID_ARGUMENT},
     {"{\"model\":5," HI "}", "model", ERR_INVALID_ARGUMENT},
     {"{\"stream\":\"yes\"," HI "}", "stream", ERR_INVALID_ARGUMENT},
     {"{\"n\":2," HI "}", "n", ERR_INVALID_ARGUMENT},
@@ -86,8 +86,8 @@ static const struct {
     {"{\"modalities\":[\"audio\"]," HI "}", "modalities", ERR_INVALID_ARGUMENT},
     {"{\"response_format\":{\"type\":\"json_schema\"}," HI "}", "response_format",
      ERR_INVALID_ARGUMENT},
-    {"{\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":{\"type\":7}}},"
-     HI "}",
+    {"{\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":{\"type\":7}}}"
+     "," HI "}",
      "response_format", ERR_INVALID_ARGUMENT},
     {"{\"tools\":{}," HI "}", "tools", ERR_INVALID_ARGUMENT},
     {"{\"tools\":[{\"type\":\"web_search\"}]," HI "}", "tools", ERR_INVALID_ARGUMENT},
@@ -111,8 +111,9 @@ static void what_cannot_be_had_is_refused_by_its_name(void **state) {
 
 static void a_response_request_is_read(void **state) {
     (void)state;
-    assert_true(reads_response("{\"model\":\"m\",\"input\":\"hi\",\"instructions\":\"be short\","
-                               "\"metadata\":{\"a\":\"b\"},\"stream\":true}"));
+    assert_true(
+        reads_response("{\"model\":\"m\",\"input\":\"hi\",\"instructions\":\"be short\","
+                       "\"metadata\":{\"a\":\"b\"},\"stream\":true}"));
     assert_str(response.common.text, "hi");
     assert_int_equal(response.common.message_count, 2);
     assert_int_equal(response.common.messages[0].role, MESSAGE_SYSTEM);
@@ -124,7 +125,8 @@ static void a_response_request_is_read(void **state) {
 static void its_items_become_messages(void **state) {
     (void)state;
     assert_true(reads_response(
-        "{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"}]},"
+        "{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"}]}"
+        ","
         "{\"type\":\"reasoning\",\"summary\":[]},{\"type\":\"mcp_call\"},"
         "{\"type\":\"message\",\"role\":\"assistant\",\"content\":"
         "[{\"type\":\"output_text\",\"text\":\"b\"}]},"
@@ -170,8 +172,8 @@ static void an_id_reads_back(void **state) {
     assert_true(response_read_id(buf_str(&id), &run, &seq));
     assert_int_equal(run, 12);
     assert_int_equal(seq, 7);
-    static const char *const bad[] = {"", "resp_", "resp_0", "resp_x", "chat_1", "resp_1_x",
-                                      "resp_99999999999999999999999"};
+    static const char *const bad[] = {
+        "", "resp_", "resp_0", "resp_x", "chat_1", "resp_1_x", "resp_99999999999999999999999"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         assert_false(response_read_id(str_from(bad[i]), &run, &seq));
     buf_done(&id);
