@@ -33,6 +33,16 @@ struct openai_instance {
     int64_t started_unix_s; /* when its models began to exist, for show */
 };
 
+void openai_instance_init(struct openai_instance *instance,
+                          const struct openai_settings *settings, struct run_host *host,
+                          const struct contract_callers *callers);
+
+/* New turns use these settings. */
+void openai_instance_use(struct openai_instance *instance,
+                         const struct openai_settings *settings);
+
+void openai_table(struct openai_instance *instance, struct route_table *ret);
+
 /* Who calls; asked again when the body has come. False: the call has been refused. */
 MUST_CHECK bool openai_enter(struct route_call *call, const struct openai_instance *instance,
                              struct contract_caller *ret);
