@@ -554,8 +554,30 @@ static void bubbles_of_failed_and_silent_turns_are_stripped_too(void **state) {
         "four");
 }
 
+/* What a session goes on with may be results alone; a call in the list still needs its own. */
+static void the_rest_of_a_conversation_may_bring_results_alone(void **state) {
+    (void)state;
+    static const char *const results =
+        "[{\"role\":\"tool\",\"tool_call_id\":\"c\",\"content\":\"dry\"}]";
+    struct import import;
+    struct json list;
+    struct err e;
+    assert_true(json_read(str_from(results), &list, &e));
+    assert_false(import_read(list, arena, &import, &e));
+    assert_true(import_read_next(list, arena, &import, &e));
+    assert_int_equal(import.count, 1);
+    assert_int_equal(import.messages[0].role, MESSAGE_TOOL_RESULT);
+    assert_str(import.messages[0].call_id, "c");
+    static const char *const open =
+        "[{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"c\",\"function\":"
+        "{\"name\":\"f\",\"arguments\":\"{}\"}}]}]";
+    assert_true(json_read(str_from(open), &list, &e));
+    assert_false(import_read_next(list, arena, &import, &e));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_rest_of_a_conversation_may_bring_results_alone),
         cmocka_unit_test(every_form_reads_as_the_same_messages),
         cmocka_unit_test(a_list_in_blocks_has_results_and_reasoning_in_its_content),
         cmocka_unit_test(a_nul_and_other_characters_arrive_as_they_are),
