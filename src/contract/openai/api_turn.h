@@ -13,8 +13,8 @@
 #ifndef WEIR_CONTRACT_OPENAI_API_TURN_H
 #define WEIR_CONTRACT_OPENAI_API_TURN_H
 
+#include "contract/completion.h"
 #include "contract/openai/api_error.h"
-#include "contract/openai/completion.h"
 #include "contract/openai/openai.h"
 #include "contract/openai/request.h"
 

@@ -17,7 +17,7 @@
 #ifndef WEIR_CONTRACT_OPENAI_RESPONSE_H
 #define WEIR_CONTRACT_OPENAI_RESPONSE_H
 
-#include "contract/openai/completion.h"
+#include "contract/completion.h"
 
 struct response_item;
 
