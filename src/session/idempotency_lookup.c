@@ -162,8 +162,8 @@ idempotency_lookup_start(const struct idempotency_lookup_options *options) {
     keep_texts(lookup);
     const struct claim_name *name = &lookup->options.name;
     idempotency_claims_look(session_table_claims(options->sessions), name, &lookup->view);
+    task_init(&lookup->tell, lookup->view.run ? report_claimed : report_free, lookup);
     if (lookup->view.run || !store) {
-        task_init(&lookup->tell, lookup->view.run ? report_claimed : report_free, lookup);
         loop_defer(options->loop, &lookup->tell);
         return lookup;
     }

@@ -1,6 +1,7 @@
 #include "fake/store_fake.h"
 
 #include "base/mem.h"
+#include "store/changes.h"
 #include "store/reader.h"
 #include "store/schema.h"
 
@@ -22,6 +23,7 @@ struct store {
     struct store_row rows[ROWS_MAX];
     size_t row_count;
     struct bucket *bucket;
+    struct changes *changes; /* NULL: it is not shared */
 };
 
 struct bucket *store_bucket(const struct store *store) {
@@ -40,6 +42,7 @@ void fake_store_free(struct store *store) {
     if (!store) return;
     assert(store->write_count == 0 && store->load_count == 0 && store->task_count == 0);
     database_close(&store->db);
+    changes_free(store->changes);
     for (size_t i = 0; i < store->row_count; i++) buf_done(&store->rows[i].bytes);
     free(store);
 }
@@ -465,8 +468,7 @@ bool store_is_server(const struct store *store) {
 }
 
 bool store_is_shared(const struct store *store) {
-    (void)store;
-    return false;
+    return store->changes != NULL;
 }
 
 unsigned store_slot(const struct store *store) {
@@ -475,8 +477,27 @@ unsigned store_slot(const struct store *store) {
 }
 
 struct changes *store_changes(struct store *store) {
-    (void)store;
-    return NULL;
+    return store->changes;
+}
+
+void fake_store_share(struct store *store) {
+    struct err e;
+    open_tables(store);
+    bool ok = database_run(&store->db,
+                           "CREATE TABLE replica(id INTEGER PRIMARY KEY, name BLOB);"
+                           "INSERT INTO replica VALUES(1, 'this'), (2, 'other');"
+                           "CREATE TABLE lease(key BLOB PRIMARY KEY, holder INTEGER NOT NULL)",
+                           &e);
+    assert(ok);
+    (void)ok;
+    store->changes = changes_new();
+}
+
+void fake_store_sql(struct store *store, const char *sql) {
+    struct err e;
+    bool ok = database_run(&store->db, sql, &e);
+    assert(ok);
+    (void)ok;
 }
 
 /* At once, all steps of it. */

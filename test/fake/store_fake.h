@@ -15,6 +15,13 @@
 struct store *fake_store_new(void);
 void fake_store_free(struct store *store); /* nothing may wait */
 
+/* From now on another replica writes to it as well, and holds what the test puts into the table
+ * `lease` for number 2. This one is number 1. */
+void fake_store_share(struct store *store);
+
+/* Run this on the tables of its tasks. */
+void fake_store_sql(struct store *store, const char *sql);
+
 /* What store_bucket() answers; NULL until set. */
 void fake_store_bucket(struct store *store, struct bucket *bucket);
 

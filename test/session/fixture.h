@@ -6,7 +6,7 @@
 #include "fake/store_fake.h"
 #include "session/session.h"
 
-enum fixture_store { NO_STORE, WITH_STORE };
+enum fixture_store { NO_STORE, WITH_STORE, WITH_SHARED_STORE };
 
 struct sessions {
     struct loop *loop;
@@ -15,8 +15,9 @@ struct sessions {
 };
 
 static inline struct sessions sessions_open(enum fixture_store with) {
-    struct store *store = with == WITH_STORE ? fake_store_new() : NULL;
+    struct store *store = with == NO_STORE ? NULL : fake_store_new();
     if (store) fake_store_always_commit(store);
+    if (with == WITH_SHARED_STORE) fake_store_share(store);
     return (struct sessions){loop_new_fake(), store, session_table_new(store)};
 }
 

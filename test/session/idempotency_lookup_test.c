@@ -239,6 +239,46 @@ static void a_cancelled_look_up_has_no_callback(void **state) {
     idempotency_lookup_cancel(NULL);
 }
 
+/* --- among replicas ----------------------------------------------------------------------- */
+
+#define LEASES "SELECT count(*) FROM lease WHERE holder = 1"
+
+/* The store knows nothing of the key, so this replica asks for the lease. */
+static struct idempotency_lookup *look_and_ask(struct scene *scene) {
+    struct idempotency_lookup *lookup = look(scene, "k", "p");
+    fake_store_answer(scene->s.store, 0);
+    loop_turn(scene->s.loop);
+    loop_turn(scene->s.loop);
+    return lookup;
+}
+
+static void give_all_to_the_other(struct scene *scene) {
+    fake_store_sql(scene->s.store, "UPDATE lease SET holder = 2");
+}
+
+static void one_that_waits_for_another_replica_may_be_cancelled(void **state) {
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, WITH_SHARED_STORE);
+    session_table_wait(scene.s.table, 30000);
+    struct idempotency_lookup *first = look_and_ask(&scene); /* it knows the lease's key */
+    assert_int_equal(fake_store_number(scene.s.store, LEASES), 1);
+    give_all_to_the_other(&scene);
+    struct idempotency_lookup *second = look(&scene, "k", "p");
+    fake_store_answer(scene.s.store, 1);
+    loop_turn(scene.s.loop);
+    loop_turn(scene.s.loop);
+    assert_int_equal(fake_store_number(scene.s.store, LEASES), 0);
+    assert_int_equal(fake_store_loads(scene.s.store), 1); /* the first one's */
+    idempotency_lookup_cancel(second);
+    idempotency_lookup_cancel(first);
+    fake_store_answer(scene.s.store, 0);
+    loop_advance(scene.s.loop, 1000);
+    assert_int_equal(scene.answers, 0);
+    session_table_leave(scene.s.table, scene.s.loop);
+    sessions_shut(&scene.s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_unused_key_is_free_and_brings_the_mark),
@@ -249,6 +289,7 @@ int main(void) {
         cmocka_unit_test(the_key_of_an_answer_says_which_question_it_answered),
         cmocka_unit_test(a_store_that_cannot_say_is_no_free_key),
         cmocka_unit_test(a_cancelled_look_up_has_no_callback),
+        cmocka_unit_test(one_that_waits_for_another_replica_may_be_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
