@@ -14,13 +14,29 @@ struct idempotency_lookup {
     struct store_load load;
     /* Among replicas. */
     struct lease_request lease;
+    struct lease_key key; /* while `keeps` */
     struct timer again;
     uint64_t until_ms;
-    bool leased;
+    bool keeps, leased;
     bool loading, cancelled; /* the store was asked */
 };
 
 #define AGAIN_MS 50
+
+/* The lease is not given back while a look-up needs it. */
+static void keep_lease(struct idempotency_lookup *lookup) {
+    const struct idempotency_lookup_options *options = &lookup->options;
+    struct key_leases *leases = session_table_key_leases(options->sessions);
+    if (lookup->keeps) return;
+    lookup->key = key_leases_keep(leases, &options->name, options->loop);
+    lookup->keeps = true;
+}
+
+static void let_lease(struct idempotency_lookup *lookup) {
+    if (!lookup->keeps) return;
+    key_leases_let(session_table_key_leases(lookup->options.sessions), &lookup->key);
+    lookup->keeps = false;
+}
 
 static void idempotency_lookup_free(struct idempotency_lookup *lookup) {
     timer_stop(&lookup->again);
@@ -36,6 +52,7 @@ static void idempotency_lookup_report(struct idempotency_lookup *lookup,
     void *ctx = lookup->options.ctx;
     struct err why; /* a copy; the load's own is freed with it */
     if (failed) why = *failed;
+    let_lease(lookup);
     idempotency_lookup_free(lookup);
     on_answer(&result, failed ? &why : NULL, ctx);
 }
@@ -97,12 +114,10 @@ static void ask_for_lease(struct idempotency_lookup *lookup) {
     struct session_table *sessions = options->sessions;
     if (!lookup->until_ms)
         lookup->until_ms = loop_now_ms(options->loop) + session_table_wait_ms(sessions);
+    keep_lease(lookup);
     lookup->loading = true;
     lookup->lease =
-        (struct lease_request){.key = key_leases_keep(session_table_key_leases(sessions),
-                                                      &options->name, options->loop),
-                               .on_done = on_leased,
-                               .ctx = lookup};
+        (struct lease_request){.key = lookup->key, .on_done = on_leased, .ctx = lookup};
     lease_ask(session_table_store(sessions), options->loop, &lookup->lease);
 }
 
@@ -174,6 +189,7 @@ idempotency_lookup_start(const struct idempotency_lookup_options *options) {
 void idempotency_lookup_cancel(struct idempotency_lookup *lookup) {
     if (!lookup) return;
     lookup->cancelled = true;
+    let_lease(lookup);
     if (lookup->loading) return; /* the store's answer frees it */
     task_cancel(&lookup->tell);
     idempotency_lookup_free(lookup);

@@ -23,7 +23,8 @@ struct key_entry_of {
     struct buf texts;
     struct loop *loop;
     struct timer timer;
-    bool wanted; /* again, since the last look */
+    size_t lookups; /* that are open */
+    bool wanted;    /* since the last look */
 };
 
 struct key_leases *key_leases_new(struct store *store, struct idempotency_claims *claims) {
@@ -53,7 +54,7 @@ static bool give_back(struct key_entry_of *entry) {
     bool wanted = entry->wanted;
     entry->wanted = false;
     idempotency_claims_look(entry->leases->claims, &entry->name, &view);
-    if (wanted || view.run) return false;
+    if (entry->lookups || wanted || view.run) return false;
     list_remove(&entry->link);
     lease_give_back(entry->leases->store, entry->loop, &entry->key);
     return true;
@@ -102,8 +103,20 @@ struct lease_key key_leases_keep(struct key_leases *leases, const struct claim_n
     struct key_entry_of *entry = find_entry(leases, &key);
     if (!entry) entry = add_entry(leases, &key, name, loop);
     entry->wanted = true;
+    entry->lookups++;
     pthread_mutex_unlock(&leases->lock);
     return key;
+}
+
+/* What it found free may begin now: the lease stays a few seconds more. */
+void key_leases_let(struct key_leases *leases, const struct lease_key *key) {
+    pthread_mutex_lock(&leases->lock);
+    struct key_entry_of *entry = find_entry(leases, key);
+    if (entry) {
+        entry->wanted = true;
+        entry->lookups--;
+    }
+    pthread_mutex_unlock(&leases->lock);
 }
 
 /* The store gives back all that the replica holds. */

@@ -7,7 +7,8 @@
  *                 ▲                   └─▶ another has it: wait a moment ─┐
  *                 └──────────────────────────────────────────────────────┘
  *
- * A lease is kept while a live run has the key (idempotency_claims.h), and a few seconds more.
+ * A lease is kept while a look-up is open or a live run has the key (idempotency_claims.h), and
+ * a few seconds more.
  *
  * Memory   owns its entries.
  * Threads  any; an entry belongs to the loop that made it.
@@ -23,9 +24,12 @@ struct key_leases;
 struct key_leases *key_leases_new(struct store *store, struct idempotency_claims *claims);
 void key_leases_free(struct key_leases *leases); /* NULL is fine; every loop has left */
 
-/* Before the lease is asked for: from now on it is kept, or given back when it is not needed. */
+/* Before a look-up asks for the lease: it is not given back before key_leases_let(). */
 struct lease_key key_leases_keep(struct key_leases *leases, const struct claim_name *name,
                                  struct loop *loop);
+
+/* The look-up has ended: the lease is given back when it is not needed any more. */
+void key_leases_let(struct key_leases *leases, const struct lease_key *key);
 
 /* The loop ends. Call on it. */
 void key_leases_leave(struct key_leases *leases, const struct loop *loop);

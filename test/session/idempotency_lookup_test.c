@@ -279,6 +279,26 @@ static void one_that_waits_for_another_replica_may_be_cancelled(void **state) {
     sessions_shut(&scene.s);
 }
 
+/* However long the store takes: what is found free must still be this replica's. */
+static void a_lease_is_kept_while_a_look_up_needs_it(void **state) {
+    (void)state;
+    struct scene scene;
+    open_scene(&scene, WITH_SHARED_STORE);
+    look_and_ask(&scene);
+    for (size_t i = 0; i < 10; i++) loop_advance(scene.s.loop, 10000);
+    assert_int_equal(fake_store_number(scene.s.store, LEASES), 1);
+    fake_store_answer(scene.s.store, 0); /* nor does it know it now */
+    loop_turn(scene.s.loop);
+    assert_int_equal(scene.answers, 1);
+    assert_int_equal(scene.result.answer, IDEMPOTENCY_FREE);
+    loop_advance(scene.s.loop, 4000); /* time to begin */
+    assert_int_equal(fake_store_number(scene.s.store, LEASES), 1);
+    for (size_t i = 0; i < 3; i++) loop_advance(scene.s.loop, 10000);
+    assert_int_equal(fake_store_number(scene.s.store, LEASES), 0);
+    loop_turn(scene.s.loop);
+    sessions_shut(&scene.s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_unused_key_is_free_and_brings_the_mark),
@@ -290,6 +310,7 @@ int main(void) {
         cmocka_unit_test(a_store_that_cannot_say_is_no_free_key),
         cmocka_unit_test(a_cancelled_look_up_has_no_callback),
         cmocka_unit_test(one_that_waits_for_another_replica_may_be_cancelled),
+        cmocka_unit_test(a_lease_is_kept_while_a_look_up_needs_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
