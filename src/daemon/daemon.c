@@ -653,6 +653,10 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
     daemon->phase = PHASE_STARTING;
     bound_memory(daemon->config);
     presences_init(&daemon->presences, options->contracts, daemon->config);
+    if (!may_share(daemon, e)) { /* asked first: opening the store ends one of the same name */
+        free_daemon(daemon);
+        return false;
+    }
     make_workers(daemon);
     timer_init(&daemon->cut, home(daemon), on_cut, daemon);
     bool bucket = open_bucket(daemon, e);
@@ -667,8 +671,8 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
                                                           .processes = daemon->processes,
                                                           .mcp = daemon->mcp,
                                                           .store = daemon->store}};
-    if (!bucket || !may_share(daemon, e) ||
-        !config_snapshot_new(&first, &daemon->snapshot, e) || !listen_on_all(daemon, e)) {
+    if (!bucket || !config_snapshot_new(&first, &daemon->snapshot, e) ||
+        !listen_on_all(daemon, e)) {
         daemon_give_up(daemon);
         return false;
     }
