@@ -12,23 +12,27 @@ static bool fence_dead(struct database *db, void *ctx, struct err *e) {
     return database_run_with(db,
                              "UPDATE replica SET fenced = 1 WHERE until < clock_timestamp()"
                              " AND fenced = 0 AND id <> ?1",
-                             takeover->replica, e) &&
-           database_run_with(db,
-                             "UPDATE lease SET holder = -?1 WHERE abs(holder) IN"
-                             " (SELECT id FROM replica WHERE fenced = 1)",
                              takeover->replica, e);
 }
 
-/* --- their runs --------------------------------------------------------------------------- */
+/* --- what they held ----------------------------------------------------------------------- */
 
-/* Of all that are fenced: none of them can add to its runs any more, and the tables have what
- * they wrote. */
+/* The fenced, which add nothing to their runs any more, and whose rows are all in the tables.
+ * One that was fenced after the tables had been filled is left for the next round, which comes
+ * for as long as its row is there (replica_watch.h). */
+#define TAKEN                                                                                  \
+    "(SELECT id FROM replica WHERE fenced = 1 AND NOT EXISTS (SELECT 1 FROM log WHERE"         \
+    " log.replica = replica.id AND log.id >"                                                   \
+    " (SELECT value FROM meta WHERE name = 'projected')))"
+
 static const char move_runs[] =
     "INSERT INTO moved(run, holder) SELECT run.id, ?1 FROM run JOIN log ON log.id ="
     " run.last_log LEFT JOIN moved ON moved.run = run.id WHERE run.state = 0 AND"
-    " coalesce(moved.holder, log.replica) IN (SELECT id FROM replica WHERE fenced = 1)"
+    " coalesce(moved.holder, log.replica) IN " TAKEN
     " ON CONFLICT(run) DO UPDATE SET holder = excluded.holder RETURNING run,"
     " (SELECT last_seq FROM run WHERE id = moved.run)";
+
+static const char move_leases[] = "UPDATE lease SET holder = -?1 WHERE abs(holder) IN " TAKEN;
 
 static void add_run(struct takeover *takeover, uint64_t run, uint64_t last_seq) {
     size_t size = (takeover->run_count + 1) * sizeof(*takeover->runs);
@@ -36,7 +40,7 @@ static void add_run(struct takeover *takeover, uint64_t run, uint64_t last_seq) 
     takeover->runs[takeover->run_count++] = (struct takeover_run){run, last_seq};
 }
 
-static bool move(struct database *db, struct takeover *takeover, struct err *e) {
+static bool take_runs(struct database *db, struct takeover *takeover, struct err *e) {
     struct prepared *statement = NULL;
     bool row, ok = database_prepare(db, move_runs, &statement, e);
     takeover->run_count = 0;
@@ -48,10 +52,13 @@ static bool move(struct database *db, struct takeover *takeover, struct err *e) 
     return ok;
 }
 
-static bool take_runs(struct database *db, void *ctx, struct err *e) {
-    return move(db, ctx, e) &&
+/* In one transaction, so that the one that frees the leases is the one that ends the runs. */
+static bool take_all(struct database *db, void *ctx, struct err *e) {
+    struct takeover *takeover = ctx;
+    return take_runs(db, takeover, e) && database_run_with(db, move_leases, takeover->replica, e) &&
            database_run(db,
-                        "DELETE FROM replica WHERE fenced = 1 AND id > 0;"
+                        "DELETE FROM replica WHERE id > 0 AND id IN " TAKEN
+                        ";"
                         "DELETE FROM moved USING run WHERE run.id = moved.run AND"
                         " run.state <> 0",
                         e);
@@ -72,7 +79,7 @@ static void on_fenced(struct store_task *task, const struct err *failed, void *c
         return;
     }
     *task = (struct store_task){.needs_tables = true,
-                                .fn = take_runs,
+                                .fn = take_all,
                                 .home = task->home,
                                 .on_done = on_taken,
                                 .ctx = takeover};

@@ -1,12 +1,15 @@
 /* takeover: what a dead replica held becomes this one's.
  *
- *     its time is over ─▶ fenced; its leases wait ─▶ the tables have all its rows
- *         ─▶ its unfinished runs are ours ─▶ they are ended, or wait here ─▶ its leases are free
+ *     its time is over ─▶ fenced ─▶ the tables have all its rows
+ *         ─▶ its unfinished runs are ours, its leases wait, its row is gone: one transaction
+ *         ─▶ its runs are ended, or wait here ─▶ its leases are free
  *
- * A lease that waits has the number of this replica below zero.
+ * A lease that waits has the number of this replica below zero. A replica that was fenced after
+ * the tables were filled keeps its row, and with it all it held, until the next takeover.
  *
  * An unfinished run belongs to the replica that wrote its last row, unless the table `moved`
- * names another one. Of several replicas that take over at once, one gets all runs.
+ * names another one. Of several replicas that take over at once, one gets
+ * all that a dead replica held.
  *
  * Memory   the caller keeps the struct until on_done has run, then ends it with
  *          takeover_done().
