@@ -21,6 +21,7 @@ enum change {
     CHANGE_WRITTEN = 1, /* there are new rows in the log */
     CHANGE_FREED = 2,   /* a lease was given back */
     CHANGE_ANY = 3,
+    CHANGE_LEFT = 4, /* a replica has ended in order: for replica_watch.h alone */
 };
 
 /* `what`: one of them, or both. */

@@ -214,13 +214,14 @@ bool core_replica_look(struct core *core, struct err *e) {
     return look(core, &alive, e);
 }
 
+/* Its leases stay until another replica has taken its runs, some of which may wait for a person:
+ * their sessions must not be free before. */
 bool core_replica_leave(struct core *core, struct err *e) {
     char sql[512];
     snprintf(sql, sizeof(sql),
              BEGIN_LOCKED "; UPDATE replica SET fenced = 1, until = '-infinity' WHERE id ="
-                          " %" PRId64 "; DELETE FROM lease WHERE holder = %" PRId64
-                          "; SELECT pg_notify(" REPLICA_CHANNEL ", '2'); COMMIT",
-             core->epoch, core->epoch);
+                          " %" PRId64 "; SELECT pg_notify(" REPLICA_CHANNEL ", '%d'); COMMIT",
+             core->epoch, CHANGE_LEFT);
     bool ok = database_run(&core->db, sql, e);
     if (!ok) database_rollback(&core->db);
     return ok;

@@ -2,8 +2,8 @@
  *
  * A lease is a row: its key and the number of its holder. It is the holder's for as long as the
  * holder is not fenced (core_replica.h), which needs no renewal of its own, and which every
- * commit of the holder proves. A replica that ends gives all its leases back; those of a dead one
- * are free once its turns have been ended (takeover.h).
+ * commit of the holder proves. Those of a replica that died, or ended in order, are free once
+ * another one has ended its turns (takeover.h).
  *
  * Memory   the caller keeps a request until on_done has run.
  * Threads  the caller's loop.

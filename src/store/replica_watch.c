@@ -122,7 +122,7 @@ static bool watch_open(struct replica_watch *watch) {
 static void on_notified(struct str channel, struct str payload, void *ctx) {
     uint64_t what;
     (void)channel;
-    *(unsigned *)ctx |= str_to_u64(payload, &what) ? (unsigned)what & CHANGE_ANY : CHANGE_ANY;
+    *(unsigned *)ctx |= str_to_u64(payload, &what) ? (unsigned)what : CHANGE_ANY;
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b) {
@@ -143,6 +143,8 @@ static bool watch_turn(struct replica_watch *watch) {
     if (!postgres_session_wait(watch->session, until_ms > now_ms ? until_ms - now_ms : 0,
                                watch->stop, on_notified, &changed, &e))
         return false;
+    if (changed & CHANGE_LEFT) watch->look_ms = 0;
+    changed &= CHANGE_ANY;
     if (changed) watch->options.changed(changed, watch->options.ctx);
     return true;
 }

@@ -6,7 +6,7 @@
  *
  *     every lease / 3:  renew ─▶ fenced? ─▶ lost
  *                       any whose time is over? end its connection ─▶ died
- *     NOTIFY:           changed
+ *     NOTIFY:           changed; another one has ended in order ─▶ died
  *
  * A replica whose time is over may stand still within a transaction, with the lock that others
  * wait for; so its connection is ended first.

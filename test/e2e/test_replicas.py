@@ -113,6 +113,31 @@ def test_a_replica_gives_all_back_when_it_stops(replicas):
     eventually(lambda: replicas.sql("SELECT count(*) FROM replica WHERE id > 0") == "1")
 
 
+def test_a_session_that_waits_is_not_free_when_its_replica_stops(replicas):
+    """Its lease stays until another replica has the run that waits."""
+    replicas.start(script="test/e2e/scripts/slow.yaml", WEIR_STORE_LEASE="60s")
+    first = replicas.all[0]
+    turn(first, "s", "ask")
+    eventually(lambda: waiting(first))
+    approval = waiting(first)[0]["id"]
+    first.stop()
+    assert replicas.sql("SELECT count(*) FROM lease WHERE holder > 0") == "1"
+    second = replicas.start(script="test/e2e/scripts/slow.yaml", WEIR_STORE_LEASE="60s")
+    eventually(lambda: waiting(second))
+    assert decide(second, approval).status_code == 200
+    eventually(lambda: [e["event"]["type"] for e in exported(second, "s")][-1:] == ["done"])
+    eventually(lambda: replicas.sql("SELECT count(*) FROM lease") == "0")
+
+
+def test_a_run_that_waits_moves_at_once_when_its_replica_stops(replicas):
+    replicas.start(2, script="test/e2e/scripts/slow.yaml", WEIR_STORE_LEASE="60s")
+    first, second = replicas.all
+    turn(first, "s", "ask")
+    eventually(lambda: waiting(first))
+    first.stop()
+    eventually(lambda: waiting(second), seconds=10)
+
+
 def test_one_daemon_and_replicas_exclude_each_other(replicas, start_weir):
     alone = {**replicas.env, "WEIR_STORE_REPLICA": None}
     replicas.start()
