@@ -8,7 +8,9 @@
 
 #define SLOTS 256 /* as record.c has room for in the ids of runs */
 
-#define BEGIN_LOCKED "BEGIN; SELECT " REPLICA_LOCK
+/* Each statement after the lock sees what the one before it committed, whatever the server's
+ * default is. */
+#define BEGIN_LOCKED "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT " REPLICA_LOCK
 
 /* --- becoming one ------------------------------------------------------------------------- */
 
