@@ -39,9 +39,11 @@ static bool run_with(struct database *db, const char *sql, struct str text, int6
     " WHERE name = $1 AND id > 0 AND id < $2 AND $3::BIGINT IS NOT NULL"                       \
     " AND $4::BIGINT IS NOT NULL"
 
+/* From this replica's number on, so that a slot rests before it is used again. */
 #define FREE_SLOT                                                                              \
-    "SELECT min(slot) FROM generate_series(0, 255) AS slot WHERE slot NOT IN"                  \
-    " (SELECT slot FROM replica WHERE id > 0)"
+    "SELECT slot FROM generate_series(0, 255) AS slot, meta WHERE meta.name = 'epoch'"         \
+    " AND slot NOT IN (SELECT slot FROM replica WHERE id > 0)"                                 \
+    " ORDER BY (slot - meta.value) & 255 LIMIT 1"
 
 #define ADD                                                                                    \
     "INSERT INTO replica(id, name, slot, until, fenced, commits, pid, begun)"                  \
