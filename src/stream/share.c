@@ -45,6 +45,7 @@ struct audience {
     struct store_load load;
     uint64_t generation;
     bool loading;
+    bool changed; /* the store, since it was asked: what it answers may be old */
 };
 
 struct share_reader {
@@ -254,13 +255,16 @@ static void on_written(void *ctx) {
     void *value;
     while (map_next(share->audiences, &cursor, &key, &value)) {
         struct audience *audience = value;
-        if (!audience->journal) wake_all(&audience->tail);
+        if (audience->journal) continue;
+        audience->changed = true;
+        wake_all(&audience->tail);
     }
 }
 
-/* Nothing more of it is committed; it goes on. */
-static void wait_at_tail(struct share_reader *reader) {
-    if (begin(reader)) share_move(reader, SHARE_TAIL);
+/* Nothing more of it was committed when the store was asked; it goes on. */
+static void wait_for_more(struct share_reader *reader) {
+    const struct audience *audience = reader->audience;
+    if (begin(reader)) share_move(reader, audience->changed ? SHARE_QUEUED : SHARE_TAIL);
 }
 
 /* It was brought to memory after the load had begun. */
@@ -292,7 +296,7 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
         if (!failed && (more || reader->place.seq < load->after_seq || came_back(reader))) {
             share_move(reader, SHARE_QUEUED);
         } else if (goes_on) {
-            wait_at_tail(reader);
+            wait_for_more(reader);
         } else {
             tell_missing(reader, failed);
         }
@@ -311,6 +315,7 @@ static void start_loads(struct share *share) {
             CONTAINER_OF(audience->loads.next, struct share_reader, link);
         share->loads++;
         audience->loading = true;
+        audience->changed = false;
         audience->generation = pages_generation(share->options.pages);
         audience->load = (struct store_load){.question = STORE_RUN,
                                              .run = audience->run,

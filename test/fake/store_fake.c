@@ -272,9 +272,13 @@ static void cut_section(struct store_load *load, size_t *used, struct store_sect
 static void answer_run(const struct store *store, struct store_load *load) {
     struct walk walk = {0};
     size_t used = 0;
+    bool known = false;
     while (!load->more && walk_section(store, &walk)) {
-        if (walk.section.run == load->run) cut_section(load, &used, walk.section);
+        if (walk.section.run != load->run) continue;
+        known = true;
+        cut_section(load, &used, walk.section);
     }
+    load->open = store->changes && known && !is_over(store, load->run);
 }
 
 static void note_unfinished(struct store_load *load, const struct store_section *section) {

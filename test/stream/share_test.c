@@ -5,6 +5,7 @@
 #include "helper/assert_str.h"
 #include "helper/moves.h"
 #include "one_run.h"
+#include "store/changes.h"
 
 #define READERS 200
 #define STALL_MS 30000
@@ -118,9 +119,10 @@ static const struct share_wire wire = {.begun = begun,
 
 static struct scene *scene; /* too large for a stack */
 
-static void scene_begin(size_t pages_bytes) {
+static void scene_begin_with(bool shared, size_t pages_bytes) {
     scene = MEM_NEW(struct scene);
     one_run_init(&scene->run);
+    if (shared) fake_store_share(scene->run.store);
     scene->pages = pages_new(pages_bytes);
     scene->share = share_new(&(struct share_options){.loop = scene->run.loop,
                                                      .directory = scene->run.directory,
@@ -128,6 +130,10 @@ static void scene_begin(size_t pages_bytes) {
                                                      .pages = scene->pages,
                                                      .encode = encode,
                                                      .ctx = &scene});
+}
+
+static void scene_begin(size_t pages_bytes) {
+    scene_begin_with(false, pages_bytes);
 }
 
 static void scene_end(void) {
@@ -301,6 +307,50 @@ static void a_journal_that_begins_late_is_read_after_the_stored_events(void **st
         assert_true(str_ends(buf_str(&heard->got), STR("<11:11>")));
         scene_end();
     }
+}
+
+/* --- a run of another replica -------------------------------------------------------------- */
+
+static void tell_changed(void) {
+    changes_tell(store_changes(scene->run.store), CHANGE_WRITTEN);
+    loop_turn(scene->run.loop);
+}
+
+static void a_run_of_another_replica_is_read_as_it_is_committed(void **state) {
+    (void)state;
+    scene_begin_with(true, MIB);
+    one_run_store(&scene->run, 1, 3, EVENT_TEXT, 10);
+    struct heard *heard = read_from(0, 0);
+    settle();
+    assert_heard(heard, 3, EVENT_TEXT, 10);
+    one_run_store(&scene->run, 4, 6, EVENT_TEXT, 10);
+    tell_changed();
+    settle();
+    assert_heard(heard, 6, EVENT_TEXT, 10);
+    one_run_store(&scene->run, 7, 9, EVENT_DONE, 10);
+    tell_changed();
+    settle();
+    assert_heard(heard, 9, EVENT_DONE, 10);
+    assert_int_equal(heard->cause, CAUSE_FINISHED);
+    scene_end();
+}
+
+/* The answer was read before the commit, and the commit is heard of before the answer. */
+static void a_commit_while_the_store_is_asked_is_not_missed(void **state) {
+    (void)state;
+    scene_begin_with(true, MIB);
+    one_run_store(&scene->run, 1, 3, EVENT_TEXT, 10);
+    struct heard *heard = read_from(0, 0);
+    settle();
+    tell_changed();
+    while (!fake_store_loads(scene->run.store)) loop_turn(scene->run.loop);
+    tell_changed();
+    fake_store_answer(scene->run.store, 0);
+    one_run_store(&scene->run, 4, 6, EVENT_DONE, 10);
+    settle();
+    assert_heard(heard, 6, EVENT_DONE, 10);
+    assert_int_equal(heard->cause, CAUSE_FINISHED);
+    scene_end();
 }
 
 /* --- turns -------------------------------------------------------------------------------- */
@@ -501,6 +551,8 @@ int main(void) {
         cmocka_unit_test(live_readers_share_what_is_encoded_once),
         cmocka_unit_test(late_readers_of_a_live_run_catch_up),
         cmocka_unit_test(a_journal_that_begins_late_is_read_after_the_stored_events),
+        cmocka_unit_test(a_run_of_another_replica_is_read_as_it_is_committed),
+        cmocka_unit_test(a_commit_while_the_store_is_asked_is_not_missed),
         cmocka_unit_test(readers_take_turns),
         cmocka_unit_test(a_peer_that_does_not_read_holds_only_its_queue),
         cmocka_unit_test(a_peer_that_stalls_is_ended),
