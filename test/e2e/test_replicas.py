@@ -1,5 +1,6 @@
 """Several daemons on one store in PostgreSQL (T5 to T7). They run in `make check` and not in
 `make test`: WEIR_WITH_POSTGRES=1 scripts/e2e test/e2e/test_replicas.py."""
+import collections
 import concurrent.futures
 import json
 import os
@@ -103,14 +104,17 @@ def test_a_turn_that_another_replica_runs_is_waited_for(replicas):
 
 
 def test_a_replica_gives_all_back_when_it_stops(replicas):
-    replicas.start(2, WEIR_STORE_LEASE="60s")
+    """Also the session of a turn that is cut short, an hour before its lease is over."""
+    replicas.start(2, script="test/e2e/scripts/slow.yaml", WEIR_STORE_LEASE="1h")
     first, second = replicas.all
-    assert turn(first, "s").status_code == 200
-    first.stop()
-    begun = time.monotonic()
-    assert turn(second, "s").status_code == 200
-    assert time.monotonic() - begun < 10
+    with first.http(headers=HEADERS) as http, \
+            http.stream("POST", "/stream", json=FOR_EVER):
+        kept(replicas)
+        assert replicas.sql("SELECT count(*) FROM lease") == "1"
+        first.stop()
+    assert turn(second, "s", "quick").status_code == 200
     eventually(lambda: replicas.sql("SELECT count(*) FROM replica WHERE id > 0") == "1")
+    eventually(lambda: replicas.sql("SELECT count(*) FROM lease") == "0")
 
 
 def test_a_session_that_waits_is_not_free_when_its_replica_stops(replicas):
@@ -363,9 +367,14 @@ def check_usage(replicas, conversations):
     kinds = [e["type"] for n in conversations for e in events_of(replicas.all[-1], n)]
     calls = kinds.count("usage")
     assert calls >= kinds.count("done") > 0
+    expected = {"calls": calls, "prompt_tokens": calls * 7, "completion_tokens": calls * 11}
     for replica in replicas.all:  # each has its own view of how far the sums are
-        with replica.http(headers=HEADERS) as http:
-            assert http.get("/weir/v1/usage").status_code == 200
+        seen = collections.Counter()
+        for headers in (HEADERS, {"Authorization": f"Bearer {harness.token()}"}):
+            with replica.http(headers=headers) as http:  # of this caller's workspace
+                total = http.get("/weir/v1/usage").json()["total"]
+            seen.update({key: total[key] for key in expected})
+        assert {key: seen[key] for key in expected} == expected, replica.name
     sums = replicas.sql("SELECT sum(calls), sum(prompt), sum(completion) FROM usage")
     assert sums == f"{calls}|{calls * 7}|{calls * 11}"  # of quick.yaml
     marks = "SELECT count(DISTINCT value) FROM meta WHERE name IN ('usage', 'projected')"
