@@ -112,7 +112,7 @@ struct lease_key key_leases_keep(struct key_leases *leases, const struct claim_n
 void key_leases_let(struct key_leases *leases, const struct lease_key *key) {
     pthread_mutex_lock(&leases->lock);
     struct key_entry_of *entry = find_entry(leases, key);
-    if (entry) {
+    if (entry && entry->lookups) { /* none: the loop of the first one has left */
         entry->wanted = true;
         entry->lookups--;
     }

@@ -16,7 +16,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define RENEWALS 3   /* within a lease */
+#define RENEWALS 3   /* within a lease; no statement takes longer than the time between two */
 #define AGAIN_MS 200 /* pause after a failed connection */
 #define LOOK_MS 1000 /* a lost notification is made up for */
 
@@ -41,9 +41,10 @@ struct replica_watch {
     " ON a.pid = r.pid AND a.backend_start = r.begun"                                          \
     " WHERE r.until < clock_timestamp() AND r.id <> $1 AND $2::BIGINT > 0"
 
+/* Leases of the dead that could not be freed count as well: they are freed by the next takeover. */
 #define COUNT_DEAD                                                                             \
-    "SELECT count(*) FROM replica WHERE until < clock_timestamp() AND id > 0"                  \
-    " AND id <> $1 AND $2::BIGINT > 0"
+    "SELECT count(*) + (SELECT count(*) FROM lease WHERE holder = -$1) FROM replica"           \
+    " WHERE until < clock_timestamp() AND id > 0 AND id <> $1 AND $2::BIGINT > 0"
 
 /* False when the connection broke, or the server refused. */
 static bool watch_ask(struct replica_watch *watch, const char *sql, struct postgres_rows *ret) {
@@ -105,7 +106,8 @@ static bool watch_open(struct replica_watch *watch) {
     struct err e;
     const struct postgres_session_options session = {.url = watch->options.url,
                                                      .schema = watch->options.schema,
-                                                     .timeout_ms = watch->options.lease_ms};
+                                                     .timeout_ms =
+                                                         watch->options.lease_ms / RENEWALS};
     if (!postgres_session_open(&session, &watch->session, &e)) {
         log_often(LOG_WARNING, "replica: %s", e.text);
         watch->session = NULL;

@@ -69,6 +69,7 @@ static bool take_all(struct database *db, void *ctx, struct err *e) {
 static void on_taken(struct store_task *task, const struct err *failed, void *ctx) {
     struct takeover *takeover = ctx;
     (void)task;
+    takeover->doubted = failed && failed->code == ERR_OUTCOME_UNKNOWN;
     takeover->on_done(takeover, failed, takeover->ctx);
 }
 

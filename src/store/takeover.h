@@ -33,8 +33,10 @@ struct takeover {
     takeover_fn *on_done;
     void *ctx;
     int64_t replica;
-    struct takeover_run *runs; /* the answer */
+    /* The answer. */
+    struct takeover_run *runs;
     size_t run_count;
+    bool doubted; /* it failed, and still they may be this replica's now: nobody knows */
 };
 
 void takeover_start(struct store *store, struct loop *home, struct takeover *takeover);
