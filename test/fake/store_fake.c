@@ -484,12 +484,21 @@ struct changes *store_changes(struct store *store) {
     return store->changes;
 }
 
+/* PostgreSQL's; by this one all have time left. */
+static void clock_timestamp(sqlite3_context *context, int count, sqlite3_value **values) {
+    (void)count, (void)values;
+    sqlite3_result_int(context, 0);
+}
+
 void fake_store_share(struct store *store) {
     struct err e;
     open_tables(store);
+    sqlite3_create_function(store->db.handle, "clock_timestamp", 0, SQLITE_UTF8, NULL,
+                            clock_timestamp, NULL, NULL);
     bool ok = database_run(&store->db,
-                           "CREATE TABLE replica(id INTEGER PRIMARY KEY, name BLOB);"
-                           "INSERT INTO replica VALUES(1, 'this'), (2, 'other');"
+                           "CREATE TABLE replica(id INTEGER PRIMARY KEY, name BLOB,"
+                           " until INTEGER, fenced INTEGER);"
+                           "INSERT INTO replica VALUES(1, 'this', 1, 0), (2, 'other', 1, 0);"
                            "CREATE TABLE lease(key BLOB PRIMARY KEY, holder INTEGER NOT NULL)",
                            &e);
     assert(ok);

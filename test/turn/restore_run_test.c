@@ -419,6 +419,28 @@ static void a_deadline_wakes_it(void **state) {
     assert_int_equal(dormant_runs_count(dormant_of(f)), 0);
 }
 
+/* --- the runs of another replica ---------------------------------------------------------- */
+
+/* Whether they are this one's now is not known. It must end, so that another one takes them. */
+static void a_takeover_that_failed_says_whether_they_may_be_ours(void **state) {
+    struct fixture *f = *state;
+    static const enum err_code codes[] = {ERR_UNAVAILABLE, ERR_OUTCOME_UNKNOWN};
+    fake_store_share(f->store);
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+        struct recovery_seen seen = {0};
+        fake_store_ask_me(f->store);
+        recover_start(f->store, &f->host, NULL, on_recovered, &seen);
+        fake_store_run(f->store, 0); /* it fences the dead */
+        loop_turn(f->loop);
+        fake_store_fail(f->store, 0, codes[i]);
+        loop_turn(f->loop);
+        assert_int_equal(seen.times, 1);
+        assert_true(seen.failed);
+        assert_int_equal(seen.found.inherited, codes[i] == ERR_OUTCOME_UNKNOWN);
+    }
+    fake_store_always_commit(f->store);
+}
+
 /* --- how often, and when not -------------------------------------------------------------- */
 
 static void it_waits_through_any_number_of_restarts(void **state) {
@@ -791,6 +813,7 @@ int main(void) {
         STORED_TURN_TEST(it_is_brought_back_once_for_all_callers),
         STORED_TURN_TEST(an_answer_finds_that_it_sleeps),
         STORED_TURN_TEST(a_deadline_wakes_it),
+        STORED_TURN_TEST(a_takeover_that_failed_says_whether_they_may_be_ours),
         STORED_TURN_TEST(it_waits_through_any_number_of_restarts),
         STORED_TURN_TEST(it_waits_again_before_its_session_is_read),
         STORED_TURN_TEST(without_its_agent_it_was_interrupted),
