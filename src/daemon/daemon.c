@@ -16,6 +16,7 @@
 #include "server/server.h"
 #include "store/sweep.h"
 #include "store/task.h"
+#include "turn/answer_box.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -56,6 +57,7 @@ struct daemon {
     size_t pending; /* workers that have not reported */
     struct timer cut;
     struct heap_rest *heap_rest;
+    struct answer_box *answers; /* among replicas */
     struct reload reload;
     bool forced;         /* the shutdown deadline came before everything had ended */
     bool remake_again;   /* the tools of an MCP server changed when it could not be handled */
@@ -275,6 +277,8 @@ static void daemon_stop(struct daemon *daemon, uint64_t within_ms) {
     daemon->phase = PHASE_STOPPING;
     recover_stop(daemon->recovery);
     daemon->recovery = NULL;
+    answer_box_stop(daemon->answers);
+    daemon->answers = NULL;
     presences_stopping(&daemon->presences);
     daemon_audit(daemon, LIFECYCLE, "stopping", daemon->failed.code, daemon->failed.text);
     notify_stopping();
@@ -382,6 +386,7 @@ static void on_recovered(const struct recovered *found, const struct err *failed
     daemon->phase = PHASE_SERVING;
     daemon_audit(daemon, LIFECYCLE, "ready", ERR_NONE, "");
     audit_config(daemon, "start");
+    daemon->answers = answer_box_start(daemon->sessions, home(daemon));
     heap_rest_start(daemon->heap_rest);
     presences_ready(&daemon->presences, daemon->snapshot);
     report_workers(daemon, worker_serving);

@@ -98,6 +98,10 @@ _Atomic uint64_t *session_table_last_run(struct session_table *table) {
     return &table->last_run;
 }
 
+int64_t session_table_number_posted(struct session_table *table) {
+    return atomic_fetch_add(&table->posted, 1) + 1;
+}
+
 /* Forgets one session of each stripe in turn, which is nearly the order of last use. */
 size_t session_table_shed(struct session_table *table, size_t bytes) {
     size_t shed = 0;

@@ -57,6 +57,9 @@ struct slots *session_table_slots(struct session_table *table);
 /* The last id given to a run. All hosts that share the table share this counter. */
 _Atomic uint64_t *session_table_last_run(struct session_table *table);
 
+/* A number for an answer that is posted (posted_answer.h): no other one of this process has it. */
+int64_t session_table_number_posted(struct session_table *table);
+
 /* The parked runs, for pending_approvals_list(). */
 struct pending_approvals *session_table_approvals(struct session_table *table);
 

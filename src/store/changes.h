@@ -20,11 +20,12 @@ void changes_free(struct changes *changes); /* watchers may be left: they hear n
 enum change {
     CHANGE_WRITTEN = 1, /* there are new rows in the log */
     CHANGE_FREED = 2,   /* a lease was given back */
-    CHANGE_ANY = 3,
-    CHANGE_LEFT = 4, /* a replica has ended in order: for replica_watch.h alone */
+    CHANGE_POSTED = 4,  /* an answer was posted, or refused: posted.h */
+    CHANGE_ANY = 7,
+    CHANGE_LEFT = 8, /* a replica has ended in order: for replica_watch.h alone */
 };
 
-/* `what`: one of them, or both. */
+/* `what`: one of them, or several. */
 struct changes_watcher *changes_watch(struct changes *changes, unsigned what, struct loop *loop,
                                       task_fn *fn, void *ctx);
 void changes_leave(struct changes_watcher *watcher); /* no call afterwards; NULL is fine */

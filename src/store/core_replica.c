@@ -194,7 +194,7 @@ static bool fenced(struct core *core, struct err *e) {
 
 bool core_replica_begin(struct core *core, struct err *e) {
     bool alive = false;
-    core->db.gave_back = false;
+    core->db.changed = 0;
     if (!database_run(&core->db, BEGIN_LOCKED, e)) return false;
     database_reached(&core->db, "locked");
     if (look(core, &alive, e) && (alive || fenced(core, e))) return true;
@@ -204,7 +204,7 @@ bool core_replica_begin(struct core *core, struct err *e) {
 
 bool core_replica_count(struct core *core, bool wrote, struct err *e) {
     struct prepared *count = core->replica.count;
-    int64_t what = (wrote ? CHANGE_WRITTEN : 0) | (core->db.gave_back ? CHANGE_FREED : 0);
+    int64_t what = (wrote ? CHANGE_WRITTEN : 0) | (int64_t)core->db.changed;
     database_bind_number(count, 3, what);
     database_bind_number(count, 1, core->replica.commits + 1);
     database_bind_number(count, 2, core->epoch);

@@ -49,8 +49,8 @@ void core_replica_close(struct core *core);
  * errors  ERR_UNAVAILABLE also when this replica was fenced: core->replica.lost */
 MUST_CHECK bool core_replica_begin(struct core *core, struct err *e);
 
-/* The last step before COMMIT: count it, and tell all replicas if it `wrote` to the log or gave
- * something back. */
+/* The last step before COMMIT: count it, and tell all replicas if it `wrote` to the log or its
+ * tasks changed what they wait for. */
 MUST_CHECK bool core_replica_count(struct core *core, bool wrote, struct err *e);
 
 /* Without a transaction: see how far the log and the tables are. */

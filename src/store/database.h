@@ -26,7 +26,7 @@ struct database {
     struct map *texts;                 /* its statements, by the text they come from */
     int64_t changes;                   /* of its latest statement */
     int64_t replica; /* who writes to PostgreSQL: core_replica.h; 0: the only process */
-    bool gave_back;  /* a task of the open transaction gave a lease back */
+    unsigned changed; /* by tasks of the open transaction, for other replicas: enum change */
     /* Called at each named step that reaches the disk; may be NULL. Tests kill the process
      * there. */
     void (*at_step)(const char *step, void *ctx);

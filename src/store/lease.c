@@ -1,6 +1,7 @@
 #include "store/lease.h"
 
 #include "base/mem.h"
+#include "store/changes.h"
 #include "store/core_replica.h"
 
 #include <nettle/sha2.h>
@@ -98,7 +99,7 @@ static bool give_lease(struct database *db, void *ctx, struct err *e) {
         ok = database_do(db, statement, e);
     }
     database_finalize(statement);
-    db->gave_back = true;
+    db->changed |= CHANGE_FREED;
     return ok;
 }
 

@@ -162,6 +162,12 @@ static const char *const steps[] = {
     "CREATE TABLE lease(key BYTEA PRIMARY KEY, holder BIGINT NOT NULL);"
     "CREATE INDEX lease_holder ON lease(holder);"
     "CREATE TABLE moved(run BIGINT PRIMARY KEY, holder BIGINT NOT NULL);",
+
+    /* 7: answers on their way to the replica that has the run (posted.h). */
+    "CREATE TABLE posted(sender BIGINT NOT NULL, number BIGINT NOT NULL, run BIGINT NOT NULL,"
+    " seq BIGINT NOT NULL, words BYTEA NOT NULL, key BYTEA NOT NULL, key_user BYTEA NOT NULL,"
+    " print BYTEA NOT NULL, given BIGINT NOT NULL DEFAULT 0, refused BYTEA,"
+    " PRIMARY KEY(sender, number));",
 };
 
 const int64_t schema_postgres_newest = ARRAY_LEN(steps);

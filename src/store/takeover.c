@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "store/changes.h"
 
 #include <stdlib.h>
 
@@ -55,8 +56,11 @@ static bool take_runs(struct database *db, struct takeover *takeover, struct err
 /* In one transaction, so that the one that frees the leases is the one that ends the runs. */
 static bool take_all(struct database *db, void *ctx, struct err *e) {
     struct takeover *takeover = ctx;
+    db->changed |= CHANGE_POSTED; /* answers for these runs are for this one to read */
     return take_runs(db, takeover, e) && database_run_with(db, move_leases, takeover->replica, e) &&
            database_run(db,
+                        "DELETE FROM posted WHERE sender IN " TAKEN
+                        ";"
                         "DELETE FROM replica WHERE id > 0 AND id IN " TAKEN
                         ";"
                         "DELETE FROM moved USING run WHERE run.id = moved.run AND"
@@ -110,7 +114,7 @@ struct freeing {
 
 static bool free_leases(struct database *db, void *ctx, struct err *e) {
     const struct freeing *freeing = ctx;
-    db->gave_back = true;
+    db->changed |= CHANGE_FREED;
     return database_run_with(db, "DELETE FROM lease WHERE holder = -?1", freeing->replica, e);
 }
 

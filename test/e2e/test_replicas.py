@@ -268,22 +268,78 @@ def decide(replica, approval, answer="yes"):
         return http.post(f"/weir/v1/approvals/{approval}", json={"answer": answer})
 
 
+def ask(replica, session="s"):
+    """A turn that asks a question; the id of its approval."""
+    turn(replica, session, "ask")
+    eventually(lambda: waiting(replica))
+    return waiting(replica)[-1]["id"]
+
+
+def check_answered_once(replicas, replica, session="s"):
+    """The run went on, with one decision, and nothing of the answers is left."""
+    eventually(lambda: exported(replica, session)[-1]["event"]["type"] == "done")
+    kinds = [e["event"]["type"] for e in exported(replica, session)]
+    assert kinds.count("started") == kinds.count("tool_result") == kinds.count("done") == 1
+    eventually(lambda: replicas.sql("SELECT count(*) FROM posted") == "0")
+    eventually(lambda: replicas.sql("SELECT count(*) FROM lease") == "0")
+
+
+def test_an_approval_is_answered_at_any_replica(replicas):
+    replicas.start(3, script="test/e2e/scripts/slow.yaml", WEIR_APPROVALS_IN_MEMORY="0s")
+    for asked, answered in [(0, 1), (2, 1), (1, 0)]:
+        session = f"s{asked}{answered}"
+        at, other = replicas.all[asked], replicas.all[answered]
+        approval = ask(at, session)
+        with other.http(headers=HEADERS) as http:
+            refused = http.post(f"/weir/v1/approvals/{approval}",
+                                json={"decision": "edit", "args": {}})
+            assert refused.status_code == 422 and "no" in refused.text
+            assert http.get(f"/weir/v1/approvals/{approval}").json()["state"] == "waiting"
+        assert decide(other, approval).status_code == 200
+        assert decide(other, approval).status_code == 200  # the same answer again
+        assert decide(other, approval, "no").status_code == 409
+        check_answered_once(replicas, other, session)
+
+
+def test_of_answers_at_several_replicas_at_once_one_counts(replicas):
+    replicas.start(3, script="test/e2e/scripts/slow.yaml")
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        for i in range(4):
+            approval = ask(replicas.all[i % 3], f"s{i}")
+            words = ["yes", "no", "perhaps"]
+            codes = [answer.status_code for answer in
+                     pool.map(decide, replicas.all, [approval] * 3, words)]
+            assert sorted(codes) == [200, 409, 409]
+            check_answered_once(replicas, replicas.all[0], f"s{i}")
+            said = [e["event"]["result"] for e in exported(replicas.all[1], f"s{i}")
+                    if e["event"]["type"] == "tool_result"]
+            assert said == [{"answer": words[codes.index(200)]}]
+
+
+def test_an_answer_outlives_the_replica_that_has_the_run(replicas):
+    """It was posted, and not given yet."""
+    replicas.start(3, script="test/e2e/scripts/slow.yaml")
+    first, second, third = replicas.all
+    approval = ask(first)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        first.signal(signal.SIGSTOP)
+        answers = [pool.submit(decide, replica, approval) for replica in (second, third)]
+        eventually(lambda: replicas.sql("SELECT count(*) FROM posted") == "2")
+        first.kill()
+        assert [answer.result().status_code for answer in answers] == [200, 200]
+    check_answered_once(replicas, second)
+
+
 def test_a_run_that_waits_is_answered_where_it_is_and_moves_when_that_dies(replicas):
     replicas.start(2, script="test/e2e/scripts/slow.yaml")
     first, second = replicas.all
-    turn(first, "s", "ask")
-    eventually(lambda: waiting(first))
-    approval = waiting(first)[0]["id"]
-    refused = decide(second, approval)
-    assert refused.status_code == 503 and refused.headers["retry-after"]
+    approval = ask(first)
     refused = turn(second, "s", "yes")  # no new turn begins beside the one that waits
     assert refused.status_code == 503 and "replica 'a'" in refused.text
     first.kill()
     eventually(lambda: waiting(second))
     assert decide(second, approval).status_code == 200
-    eventually(lambda: [e["event"]["type"] for e in exported(second, "s")][-1:] == ["done"])
-    kinds = [e["event"]["type"] for e in exported(second, "s")]
-    assert kinds.count("started") == kinds.count("done") == 1
+    check_answered_once(replicas, second)
 
 
 class Talk:

@@ -89,8 +89,7 @@ static enum pending_found check_verdict(const struct pending_question *asked, vo
     if (!verdict->decides) return decision_fits(asked, verdict->answer, &verdict->why);
     if (verdict->kind != DECISION_EDIT) return PENDING_TAKEN;
     if (asked->guards.len == 0) {
-        err_set(&verdict->why, ERR_INVALID_ARGUMENT,
-                "this is a question, not a call that could be edited; send an answer");
+        err_set(&verdict->why, ERR_INVALID_ARGUMENT, APPROVAL_NO_CALL);
         return PENDING_REFUSED;
     }
     return decision_args_fit(asked, verdict->args, &verdict->why) ? PENDING_TAKEN
@@ -143,7 +142,9 @@ static void look_back(struct api_request *request, struct api_instance *instance
     write_words(verdict, true, &decision);
     write_words(verdict, false, &words);
     approval_look_up(request->call, instance, &request->caller, late, run, seq,
-                     &(struct approval_words){buf_str(&decision), buf_str(&words)});
+                     &(struct approval_words){buf_str(&decision), buf_str(&words),
+                                              verdict->decides &&
+                                                  verdict->kind == DECISION_EDIT});
     buf_done(&decision);
     buf_done(&words);
 }

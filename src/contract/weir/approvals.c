@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "session/decision.h"
+#include "session/posted_answer.h"
 
 #include <stdlib.h>
 
@@ -64,6 +65,7 @@ struct look {
     struct str call_id, answer;
     bool answers;               /* the request is an answer */
     struct approval_words said; /* the answer, if so */
+    struct posted_answer *posted; /* to the replica that has the run */
     struct api_instance *instance;
     struct timer again;  /* for the next look */
     unsigned looks_left; /* before giving up on the decision */
@@ -76,6 +78,7 @@ static void look_free(void *ctx) {
     struct look *look = ctx;
     api_late_stop(&look->late);
     timer_stop(&look->again);
+    posted_answer_end(look->posted);
     run_scan_cancel(look->scan);
     run_summary_done(&look->summary);
     arena_free(look->arena);
@@ -171,6 +174,52 @@ static bool is_elsewhere(const struct look *look) {
     return look->waits && store_is_shared(look->instance->store);
 }
 
+/* Nothing will come of it. */
+static void on_posted_refused(const struct err *why, void *ctx) {
+    struct look *look = ctx;
+    timer_stop(&look->again);
+    run_scan_cancel(look->scan);
+    look->scan = NULL;
+    if (why->code == ERR_INVALID_ARGUMENT) {
+        api_refuse(look->call, 422, STR("INVALID_INPUT"), "%s", why->text);
+        return;
+    }
+    route_field(look->call, STR("retry-after"), STR("1"));
+    api_refuse(look->call, 503, STR("UNAVAILABLE"), "%s", why->text);
+}
+
+static void post(struct look *look) {
+    bool guards = look->view.asked.guards.len > 0;
+    look->posted = posted_answer_start(&(struct posted_answer_options){
+        .loop = look->instance->loop,
+        .sessions = look->instance->sessions,
+        .words = {.run = look->view.run,
+                  .seq = look->view.seq,
+                  .text = guards ? look->said.decision : look->said.words},
+        .on_refused = on_posted_refused,
+        .ctx = look});
+}
+
+static bool is_live(const struct look *look) {
+    struct live_view view;
+    bool live = directory_find(look->instance->directory, look->view.run, &view);
+    if (live) live_view_done(&view);
+    return live;
+}
+
+/* True: the replica that has the run gets the answer, and the log will say what came of it. */
+static bool answer_elsewhere(struct look *look) {
+    if (!look->answers || !is_elsewhere(look)) return false;
+    if (!look->posted && is_live(look)) return false;
+    if (look->said.edits && !look->view.asked.guards.len) {
+        api_refuse(look->call, 422, STR("INVALID_INPUT"), APPROVAL_NO_CALL);
+        return true;
+    }
+    if (!look->posted) post(look);
+    timer_start(&look->again, LOOK_AGAIN_MS);
+    return true;
+}
+
 /* The deadline is in the list of dormant runs. A run that was woken meanwhile is in memory. */
 static void report_state(struct look *look) {
     struct dormant_runs *dormant = directory_dormant(look->instance->directory);
@@ -196,12 +245,8 @@ static void looked(const struct err *failed, void *ctx) {
     } else if (!summary->known || !look->seen ||
                !api_may_see(&look->caller, summary->workspace, summary->user)) {
         api_late_refuse(&look->late, look->instance->loop, look->call, refuse_unknown);
-    } else if (look_again(look)) {
+    } else if (answer_elsewhere(look) || look_again(look)) {
         return;
-    } else if (look->answers && is_elsewhere(look)) {
-        route_field(look->call, STR("retry-after"), STR("1"));
-        api_refuse(look->call, 503, STR("UNAVAILABLE"),
-                   "the run waits at another replica; send the answer there");
     } else if (look->answers) {
         report_answered(look);
     } else {
@@ -240,8 +285,9 @@ void approval_look_up(struct route_call *call, struct api_instance *instance,
                           .late = *late,
                           .looks_left = LOOKS_MAX};
     look->arena = arena_new(2 * APPROVAL_TEXT_MAX_BYTES);
-    if (said) look->said.decision = look_keep(look, said->decision);
-    if (said) look->said.words = look_keep(look, said->words);
+    if (said)
+        look->said = (struct approval_words){look_keep(look, said->decision),
+                                             look_keep(look, said->words), said->edits};
     look->view = (struct pending_view){.run = run, .seq = seq};
     timer_init(&look->again, instance->loop, look_once, look);
     run_summary_init(&look->summary, run);

@@ -13,9 +13,12 @@
 #define APPROVAL_TEXT_MAX_BYTES (32 * MIB) /* of one, the most that a run can hold */
 #define APPROVAL_BODY_MAX_BYTES (64 * MIB)
 
+#define APPROVAL_NO_CALL "this is a question, not a call that could be edited; send an answer"
+
 /* An answer in two forms: as a decision about a call, and as the answer to a plain question. */
 struct approval_words {
     struct str decision, words;
+    bool edits; /* it changes the arguments of a call, so it is no answer to a plain question */
 };
 
 /* Read the run and reply with what the approval came to. `said`: the answer in the request; it
