@@ -14,6 +14,7 @@ struct asked {
     bool has_user, several;
     uint64_t run;     /* the newest run so far; 0: none */
     uint64_t seq;     /* of its last question */
+    bool waits;       /* that was the last event */
     uint64_t read_to; /* seq of the last event examined */
     struct task begin;
     struct store_load load;
@@ -28,7 +29,7 @@ static void asked_free(struct asked *asked) {
 
 static void asked_report(struct asked *asked, enum asked_answer answer,
                          const struct err *failed) {
-    struct asked_result result = {answer, asked->run, asked->seq};
+    struct asked_result result = {answer, asked->run, asked->seq, asked->waits};
     asked_fn *on_answer = asked->options.on_answer;
     void *ctx = asked->options.ctx;
     struct err why; /* a copy; the load's own is freed with it */
@@ -62,6 +63,8 @@ static void note_live(struct asked *asked) {
 /* --- the last question -------------------------------------------------------------------- */
 
 static void note_event(struct asked *asked, const struct event *event, uint64_t seq) {
+    if (event->kind != EVENT_ITEM) /* as restore_run_waits() */
+        asked->waits = event->kind == EVENT_APPROVAL;
     if (event->kind == EVENT_APPROVAL) asked->seq = seq;
     asked->read_to = seq;
 }

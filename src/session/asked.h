@@ -30,6 +30,7 @@ enum asked_answer {
 struct asked_result {
     enum asked_answer answer;
     uint64_t run, seq;
+    bool waits; /* nothing has followed the question */
 };
 
 typedef void asked_fn(const struct asked_result *result, const struct err *failed, void *ctx);

@@ -97,6 +97,11 @@ static void session_on_loaded(struct history *history, const struct err *why, vo
 
 /* --- among replicas ----------------------------------------------------------------------- */
 
+struct lease_key session_lease_key(const struct session_name *name) {
+    const struct str names[] = {name->workspace, name->user, name->session};
+    return lease_key(LEASE_OF_SESSION, names, ARRAY_LEN(names));
+}
+
 /* One that asks the other replicas. */
 struct claiming {
     struct session *session;
@@ -142,10 +147,8 @@ static void on_held(const struct err *failed, void *ctx) {
 static void claim(struct session_table *table, struct session *session, struct loop *loop,
                   bool recovers) {
     struct claiming *claiming = MEM_NEW(struct claiming);
-    const struct session_name *name = &session->name;
-    const struct str names[] = {name->workspace, name->user, name->session};
     *claiming = (struct claiming){session, loop, recovers};
-    session->lease = lease_key(LEASE_OF_SESSION, names, ARRAY_LEN(names));
+    session->lease = session_lease_key(&session->name);
     holding_start(&(struct holding_options){.all = table->holdings,
                                             .store = table->store,
                                             .loop = loop,

@@ -72,6 +72,9 @@ void session_remember(struct session_table *table, const struct session_name *na
 void session_hold(struct session_table *table, const struct session_name *name,
                   struct loop *loop);
 
+/* The lease (store/lease.h) of a session among replicas. */
+struct lease_key session_lease_key(const struct session_name *name);
+
 /* Drop everything the session remembers. Only while it is held. */
 void session_forget(struct lease *lease);
 

@@ -86,6 +86,33 @@ void lease_ask(struct store *store, struct loop *home, struct lease_request *req
     store_run(store, &request->task);
 }
 
+static const char is_ours[] = "SELECT count(*) FROM lease WHERE key = ?1 AND holder = ?2";
+
+static bool look_at_lease(struct database *db, void *ctx, struct err *e) {
+    struct lease_request *request = ctx;
+    struct prepared *statement = NULL;
+    bool row = false, ok = database_prepare(db, is_ours, &statement, e);
+    if (ok) {
+        database_bind(statement, 1, key_of(request));
+        database_bind_number(statement, 2, request->replica);
+        ok = database_row(db, statement, &row, e);
+    }
+    request->held = ok && row && database_number_of(statement, 0) == 1;
+    request->holder[0] = '\0';
+    database_finalize(statement);
+    return ok && (request->held || find_holder(db, request, e));
+}
+
+void lease_look(struct store *store, struct loop *home, struct lease_request *request) {
+    request->replica = (int64_t)store_epoch(store);
+    request->task = (struct store_task){.reads_only = true,
+                                        .fn = look_at_lease,
+                                        .home = home,
+                                        .on_done = on_asked,
+                                        .ctx = request};
+    store_run(store, &request->task);
+}
+
 /* --- giving back -------------------------------------------------------------------------- */
 
 static bool give_lease(struct database *db, void *ctx, struct err *e) {

@@ -43,6 +43,9 @@ struct lease_request {
 /* Ask for the lease. Harmless if this replica has it. */
 void lease_ask(struct store *store, struct loop *home, struct lease_request *request);
 
+/* Only look: `held`, or whose it is; an empty name when it is free. */
+void lease_look(struct store *store, struct loop *home, struct lease_request *request);
+
 /* Give it back; the others hear of it. Frees itself. */
 void lease_give_back(struct store *store, struct loop *home, const struct lease_key *key);
 

@@ -330,12 +330,36 @@ def test_an_answer_outlives_the_replica_that_has_the_run(replicas):
     check_answered_once(replicas, second)
 
 
-def test_a_run_that_waits_is_answered_where_it_is_and_moves_when_that_dies(replicas):
+def test_the_next_words_of_a_session_are_the_answer_at_any_replica(replicas):
+    replicas.start(2, script="test/e2e/scripts/slow.yaml")
+    first, second = replicas.all
+    ask(first)
+    refused = turn(second, "s", "what?")
+    assert refused.status_code == 409 and "SESSION_WAITING" in refused.text
+    answers = [turn(second, "s", "yes", key="k") for _ in range(2)]  # the second is repeated
+    for answer in answers:
+        assert answer.status_code == 200 and answer.json()["output"] == "Then I did."
+    check_answered_once(replicas, second)
+    assert turn(second, "s", "quick").json()["output"] == "Here you are."
+
+
+def test_a_resume_reaches_the_run_at_any_replica(replicas):
     replicas.start(2, script="test/e2e/scripts/slow.yaml")
     first, second = replicas.all
     approval = ask(first)
-    refused = turn(second, "s", "yes")  # no new turn begins beside the one that waits
-    assert refused.status_code == 503 and "replica 'a'" in refused.text
+    with second.http(headers=HEADERS) as http:
+        for answer in ["maybe", "maybe", "no"]:  # the same again, and another one
+            body = {"thread_id": "s", "approval_id": approval, "human_input": answer}
+            resumed = http.post("/resume", json=body)
+            assert resumed.status_code == (409 if answer == "no" else 200), resumed.text
+            assert answer == "no" or "Then I did." in resumed.text
+    check_answered_once(replicas, second)
+
+
+def test_a_run_that_waits_moves_when_its_replica_dies(replicas):
+    replicas.start(2, script="test/e2e/scripts/slow.yaml")
+    first, second = replicas.all
+    approval = ask(first)
     first.kill()
     eventually(lambda: waiting(second))
     assert decide(second, approval).status_code == 200

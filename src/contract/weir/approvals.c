@@ -78,7 +78,7 @@ static void look_free(void *ctx) {
     struct look *look = ctx;
     api_late_stop(&look->late);
     timer_stop(&look->again);
-    posted_answer_end(look->posted);
+    posted_answer_cancel(look->posted);
     run_scan_cancel(look->scan);
     run_summary_done(&look->summary);
     arena_free(look->arena);
@@ -174,18 +174,19 @@ static bool is_elsewhere(const struct look *look) {
     return look->waits && store_is_shared(look->instance->store);
 }
 
-/* Nothing will come of it. */
-static void on_posted_refused(const struct err *why, void *ctx) {
+static void look_once(void *ctx);
+
+static void on_posted(const struct err *refused, void *ctx) {
     struct look *look = ctx;
-    timer_stop(&look->again);
-    run_scan_cancel(look->scan);
-    look->scan = NULL;
-    if (why->code == ERR_INVALID_ARGUMENT) {
-        api_refuse(look->call, 422, STR("INVALID_INPUT"), "%s", why->text);
-        return;
+    look->posted = NULL;
+    if (!refused) {
+        look_once(look); /* another answer may have been first */
+    } else if (refused->code == ERR_INVALID_ARGUMENT) {
+        api_refuse(look->call, 422, STR("INVALID_INPUT"), "%s", refused->text);
+    } else {
+        route_field(look->call, STR("retry-after"), STR("1"));
+        api_refuse(look->call, 503, STR("UNAVAILABLE"), "%s", refused->text);
     }
-    route_field(look->call, STR("retry-after"), STR("1"));
-    api_refuse(look->call, 503, STR("UNAVAILABLE"), "%s", why->text);
 }
 
 static void post(struct look *look) {
@@ -196,7 +197,7 @@ static void post(struct look *look) {
         .words = {.run = look->view.run,
                   .seq = look->view.seq,
                   .text = guards ? look->said.decision : look->said.words},
-        .on_refused = on_posted_refused,
+        .on_end = on_posted,
         .ctx = look});
 }
 
@@ -210,13 +211,12 @@ static bool is_live(const struct look *look) {
 /* True: the replica that has the run gets the answer, and the log will say what came of it. */
 static bool answer_elsewhere(struct look *look) {
     if (!look->answers || !is_elsewhere(look)) return false;
-    if (!look->posted && is_live(look)) return false;
+    if (is_live(look)) return false;
     if (look->said.edits && !look->view.asked.guards.len) {
         api_refuse(look->call, 422, STR("INVALID_INPUT"), APPROVAL_NO_CALL);
         return true;
     }
-    if (!look->posted) post(look);
-    timer_start(&look->again, LOOK_AGAIN_MS);
+    post(look);
     return true;
 }
 
