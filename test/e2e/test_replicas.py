@@ -281,7 +281,8 @@ def check_answered_once(replicas, replica, session="s"):
     kinds = [e["event"]["type"] for e in exported(replica, session)]
     assert kinds.count("started") == kinds.count("tool_result") == kinds.count("done") == 1
     eventually(lambda: replicas.sql("SELECT count(*) FROM posted") == "0")
-    eventually(lambda: replicas.sql("SELECT count(*) FROM lease") == "0")
+    sessions = "SELECT count(*) FROM lease WHERE get_byte(key, 0) = ascii('s')"
+    eventually(lambda: replicas.sql(sessions) == "0")
 
 
 def test_an_approval_is_answered_at_any_replica(replicas):
@@ -341,6 +342,38 @@ def test_the_next_words_of_a_session_are_the_answer_at_any_replica(replicas):
         assert answer.status_code == 200 and answer.json()["output"] == "Then I did."
     check_answered_once(replicas, second)
     assert turn(second, "s", "quick").json()["output"] == "Here you are."
+
+
+def converse(replica, session, words):
+    """The kinds of events of one turn over Converse, and its text."""
+    from agentruntime.v1 import runtime_pb2, runtime_pb2_grpc
+
+    request = runtime_pb2.ConverseRequest(session_id=session, message=words,
+                                          workspace_id="ws-1", user_id="user-1")
+    with grpc.insecure_channel(replica.target) as channel:
+        call = runtime_pb2_grpc.AgentRuntimeStub(channel).Converse(
+            iter([request]), metadata=replica.metadata(), timeout=60)
+        events = list(call)
+    return ([event.WhichOneof("event") for event in events],
+            "".join(event.chunk.text for event in events if event.HasField("chunk")))
+
+
+def test_the_next_message_of_converse_is_the_answer_at_any_replica(replicas):
+    replicas.start(2, script="test/e2e/scripts/slow.yaml")
+    first, second = replicas.all
+    kinds, text = converse(first, "s", "ask")
+    print(kinds, text)
+    kinds, text = converse(second, "s", "yes")
+    assert kinds[-1] == "done" and "Then I did." in text
+    begun, done = [], 0
+    with second.http(headers={"Authorization": f"Bearer {harness.token()}"}) as http:
+        for line in http.get("/weir/v1/sessions/s/export").text.splitlines():
+            event = json.loads(line)["event"]
+            begun += [event["text"]] if event["type"] == "started" else []
+            done += event["type"] == "done"
+    assert begun == ["ask"] and done == 1
+    kinds, text = converse(second, "s", "quick")
+    assert kinds[-1] == "done" and text == "Here you are."
 
 
 def test_a_resume_reaches_the_run_at_any_replica(replicas):

@@ -7,7 +7,9 @@
 #include "server/exchange_trace.h"
 #include "session/decision.h"
 #include "session/directory.h"
+#include "session/elsewhere.h"
 #include "session/waiting.h"
+#include "stream/follow.h"
 #include "stream/stream.h"
 #include "turn/dormant_wake.h"
 
@@ -23,6 +25,7 @@ struct converse {
     struct rpc_call *call;
     struct converse_instance *instance;
     struct stream *stream;      /* of the running turn; NULL: idle */
+    struct follow *follow;      /* the same, of a run at another replica */
     struct run *run;            /* started by this call, or NULL */
     uint64_t answered;          /* the waiting run that this message answered, or 0 */
     bool stopping;              /* the daemon stops: no further turn */
@@ -36,6 +39,8 @@ struct converse {
     struct crawbl_converse_request request; /* in the arena */
     struct workspace_agents_ask ask;
     struct dormant_wake *wake;   /* brings back runs that may wait for this message */
+    struct elsewhere *elsewhere; /* finds one that waits for it at another replica */
+    bool looked_elsewhere;
     struct converse_shown shown; /* of the answer that is being sent */
     struct trace_context *trace; /* of the stream, and so of its turns; NULL: it has none */
 };
@@ -45,6 +50,8 @@ struct converse {
 static void drop_turn(struct converse *converse) {
     stream_free(converse->stream);
     converse->stream = NULL;
+    follow_free(converse->follow);
+    converse->follow = NULL;
     run_unref(converse->run);
     converse->run = NULL;
     converse->answered = 0;
@@ -312,6 +319,23 @@ static bool answer_pending(struct converse *converse, const struct session_name 
     return true;
 }
 
+static void on_elsewhere(const struct elsewhere_result *result, const struct err *why,
+                         void *ctx);
+
+/* True: whether a run waits at another replica is looked at first. */
+static bool look_elsewhere(struct converse *converse, const struct run_request *turn) {
+    if (converse->looked_elsewhere) return false;
+    converse->looked_elsewhere = true;
+    converse->elsewhere = elsewhere_start(
+        &(struct elsewhere_options){.loop = rpc_loop(converse->call),
+                                    .sessions = converse->instance->host->engine->sessions,
+                                    .name = turn->name,
+                                    .text = turn->text,
+                                    .on_end = on_elsewhere,
+                                    .ctx = converse});
+    return converse->elsewhere != NULL;
+}
+
 static bool start_turn(struct converse *converse, const struct crawbl_converse_request *request,
                        struct err *e) {
     struct run_request turn = {
@@ -329,6 +353,7 @@ static bool start_turn(struct converse *converse, const struct crawbl_converse_r
     };
     bool followed;
     if (answer_pending(converse, &turn.name, turn.text, &followed, e)) return followed;
+    if (look_elsewhere(converse, &turn)) return true;
     if (!run_start(converse->instance->host, &turn, &converse->run, e)) return false;
     if (follow(converse, run_journal(converse->run), 0, true, e)) return true;
     run_cancel(converse->run, STR("the turn could not be followed"));
@@ -346,6 +371,9 @@ static void drop_request(struct converse *converse) {
     workspace_agents_leave(&converse->ask);
     dormant_wake_cancel(converse->wake);
     converse->wake = NULL;
+    elsewhere_cancel(converse->elsewhere);
+    converse->elsewhere = NULL;
+    converse->looked_elsewhere = false;
     arena_free(converse->arena);
     converse->arena = NULL;
     converse->request = (struct crawbl_converse_request){.message = STR_EMPTY};
@@ -355,7 +383,7 @@ static void drop_request(struct converse *converse) {
 static void converse_start(struct converse *converse) {
     struct err e;
     bool started = start_turn(converse, &converse->request, &e);
-    if (converse->wake) return; /* on_awake() continues */
+    if (converse->wake || converse->elsewhere) return; /* on_awake(), on_elsewhere() */
     drop_request(converse);
     if (started && converse->stream) return;
     drop_turn(converse);
@@ -377,6 +405,59 @@ static void on_awake(const struct err *failed, void *ctx) {
     drop_turn(converse);
     crawbl_converse_refuse(converse, failed);
 }
+
+/* --- a run at another replica ------------------------------------------------------------- */
+
+static void on_begun(void *ctx) {
+    (void)ctx;
+}
+
+static void refuse_turn(struct converse *converse, const struct err *why) {
+    struct err e = *why;
+    drop_request(converse);
+    drop_turn(converse);
+    crawbl_converse_refuse(converse, &e);
+}
+
+static void on_missing(const struct err *failed, void *ctx) {
+    struct err e;
+    err_set(&e, ERR_UNAVAILABLE, "converse: this turn cannot be read: %s",
+            failed ? failed->text : "what became of it is not known yet; try again");
+    refuse_turn(ctx, &e);
+}
+
+/* From the decision on, as the log has it. */
+static void follow_elsewhere(struct converse *converse, uint64_t run, uint64_t seq) {
+    struct session_table *sessions = converse->instance->host->engine->sessions;
+    drop_request(converse);
+    converse->shown = (struct converse_shown){0};
+    converse->follow = follow_new(
+        &(struct follow_options){.loop = rpc_loop(converse->call),
+                                 .directory = session_table_directory(sessions),
+                                 .store = session_table_store(sessions),
+                                 .run = run,
+                                 .after_seq = seq,
+                                 .mode = rpc_method(converse->call)->ends,
+                                 .stall_ms = converse->instance->settings->stall_ms,
+                                 .wire = &wire,
+                                 .begun = on_begun,
+                                 .missing = on_missing,
+                                 .ctx = converse});
+}
+
+static void on_elsewhere(const struct elsewhere_result *result, const struct err *why,
+                         void *ctx) {
+    struct converse *converse = ctx;
+    converse->elsewhere = NULL;
+    if (why)
+        refuse_turn(converse, why);
+    else if (result->found == ELSEWHERE_DECIDED)
+        follow_elsewhere(converse, result->run, result->seq);
+    else
+        converse_start(converse);
+}
+
+/* --- beginning ---------------------------------------------------------------------------- */
 
 static void on_engine(struct engine *engine, void *ctx) {
     struct converse *converse = ctx;
@@ -426,7 +507,7 @@ static void *on_open(struct rpc_call *call, void *service_ctx) {
 static void on_half_closed(struct rpc_call *call, void *ctx) {
     struct converse *converse = ctx;
     (void)call;
-    assert(!converse->stream && !converse->arena);
+    assert(!converse->stream && !converse->follow && !converse->arena);
     end_call(converse, ERR_NONE, STR_EMPTY);
 }
 
@@ -435,6 +516,8 @@ static void on_drained(struct rpc_call *call, void *ctx) {
     (void)call;
     if (converse->stream)
         stream_drained(converse->stream);
+    else if (converse->follow)
+        follow_drained(converse->follow);
     else if (converse->holds)
         go_on_when_read(converse);
 }
@@ -443,7 +526,7 @@ static void on_stopping(struct rpc_call *call, void *ctx) {
     struct converse *converse = ctx;
     (void)call;
     converse->stopping = true;
-    if (!converse->stream && !converse->arena) go_on(converse);
+    if (!converse->stream && !converse->follow && !converse->arena) go_on(converse);
 }
 
 static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) {
@@ -458,6 +541,8 @@ static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) 
     drop_request(converse);
     if (converse->stream) {
         stream_end(converse->stream, causes[why]);
+    } else if (converse->follow) {
+        follow_end(converse->follow, causes[why]);
     } else {
         drop_turn(converse); /* one that has not begun */
     }
@@ -465,7 +550,7 @@ static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) 
 
 static void on_closed(void *ctx) {
     struct converse *converse = ctx;
-    assert(!converse->stream && !converse->arena);
+    assert(!converse->stream && !converse->follow && !converse->arena);
     free(converse->trace);
     free(converse);
 }
