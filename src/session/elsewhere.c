@@ -99,10 +99,10 @@ static void on_holder(struct lease_request *request, const struct err *failed, v
 
 static void keep_texts(struct elsewhere *elsewhere) {
     struct elsewhere_options *options = &elsewhere->options;
-    struct str *texts[] = {&options->name.workspace, &options->name.user,
-                           &options->name.session,   &options->text,
-                           &options->key,            &options->key_user,
-                           &options->print};
+    struct str *texts[] = {
+        &options->name.workspace, &options->name.user, &options->name.session,
+        &options->text,           &options->key,       &options->key_user,
+        &options->print};
     buf_keep_texts(&elsewhere->texts, texts, ARRAY_LEN(texts));
 }
 

@@ -150,11 +150,10 @@ struct posted_answer *posted_answer_start(const struct posted_answer_options *op
     struct str *texts[] = {&words->text, &words->key, &words->key_user, &words->print};
     buf_keep_texts(&posted->texts, texts, ARRAY_LEN(texts));
     posted->read_to = words->seq;
-    posted->posting =
-        (struct posting){.words = *words,
-                         .number = session_table_number_posted(options->sessions),
-                         .on_done = on_sent,
-                         .ctx = posted};
+    posted->posting = (struct posting){.words = *words,
+                                       .number = session_table_number_posted(options->sessions),
+                                       .on_done = on_sent,
+                                       .ctx = posted};
     posted->watcher = changes_watch(store_changes(store), CHANGE_POSTED | CHANGE_WRITTEN,
                                     options->loop, look, posted);
     timer_init(&posted->late, options->loop, on_late, posted);

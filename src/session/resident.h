@@ -54,7 +54,7 @@ struct session_table {
     struct slots *turns; /* turns at once, per workspace */
     struct pending_approvals *approvals;
     _Atomic uint64_t last_run;
-    _Atomic int64_t posted; /* answers to runs of other replicas */
+    _Atomic int64_t posted;    /* answers to runs of other replicas */
     struct holdings *holdings; /* NULL: the store is not shared with other replicas */
     struct key_leases *keys;   /* the same */
     uint64_t wait_ms;

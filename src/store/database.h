@@ -25,7 +25,7 @@ struct database {
     struct postgres_session *postgres; /* NULL: SQLite */
     struct map *texts;                 /* its statements, by the text they come from */
     int64_t changes;                   /* of its latest statement */
-    int64_t replica; /* who writes to PostgreSQL: core_replica.h; 0: the only process */
+    int64_t replica;  /* who writes to PostgreSQL: core_replica.h; 0: the only process */
     unsigned changed; /* by tasks of the open transaction, for other replicas: enum change */
     /* Called at each named step that reaches the disk; may be NULL. Tests kill the process
      * there. */

@@ -57,12 +57,11 @@ static bool take_runs(struct database *db, struct takeover *takeover, struct err
 static bool take_all(struct database *db, void *ctx, struct err *e) {
     struct takeover *takeover = ctx;
     db->changed |= CHANGE_POSTED; /* answers for these runs are for this one to read */
-    return take_runs(db, takeover, e) && database_run_with(db, move_leases, takeover->replica, e) &&
+    return take_runs(db, takeover, e) &&
+           database_run_with(db, move_leases, takeover->replica, e) &&
            database_run(db,
-                        "DELETE FROM posted WHERE sender IN " TAKEN
-                        ";"
-                        "DELETE FROM replica WHERE id > 0 AND id IN " TAKEN
-                        ";"
+                        "DELETE FROM posted WHERE sender IN " TAKEN ";"
+                        "DELETE FROM replica WHERE id > 0 AND id IN " TAKEN ";"
                         "DELETE FROM moved USING run WHERE run.id = moved.run AND"
                         " run.state <> 0",
                         e);

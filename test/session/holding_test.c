@@ -1,8 +1,8 @@
 #include "session/holding.h"
 
+#include "base/mem.h"
 #include "fake/store_fake.h" /* named here: the build links it */
 #include "fixture.h"
-#include "base/mem.h"
 #include "helper/assert_str.h"
 #include "store/changes.h"
 

@@ -1,8 +1,8 @@
 #include "session/key_leases.h"
 
+#include "base/mem.h"
 #include "fake/store_fake.h" /* named here: the build links it */
 #include "fixture.h"
-#include "base/mem.h"
 #include "helper/assert_str.h"
 
 #include <stdio.h>
@@ -54,8 +54,7 @@ static struct lease_key keep(struct scene *scene, const char *name) {
     const struct claim_name of = named(text);
     struct lease_key key = key_leases_keep(scene->leases, &of, scene->s.loop);
     memset(text, '?', sizeof(text));
-    scene->request =
-        (struct lease_request){.key = key, .on_done = on_asked, .ctx = scene};
+    scene->request = (struct lease_request){.key = key, .on_done = on_asked, .ctx = scene};
     lease_ask(scene->s.store, scene->s.loop, &scene->request);
     loop_turn(scene->s.loop);
     assert_true(scene->request.held);

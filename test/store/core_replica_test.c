@@ -36,7 +36,8 @@ static void the_last_free_slot_is_found_and_no_other(void **state) {
     REPLICAS_NEED_A_SERVER();
     struct fixture *f = *state;
     struct replica last, more;
-    server_run(f, "INSERT INTO replica SELECT 1000 + slot, CAST('r' || slot AS BYTEA), slot, 'infinity', 0, 0,"
+    server_run(f, "INSERT INTO replica SELECT 1000 + slot, CAST('r' || slot AS BYTEA), slot, "
+                  "'infinity', 0, 0,"
                   " NULL, NULL FROM generate_series(0, 255) AS slot WHERE slot <> 77");
     replica_open(f, &last, "last");
     assert_int_equal(store_slot(last.store), 77);
@@ -165,7 +166,9 @@ static void a_commit_is_counted_once_when_its_connection_is_cut(void **state) {
     replica_open(f, &a, "a");
     size_t kept = 0;
     for (uint64_t run = 1; run <= 20; run++) {
-        server_run(f, "SELECT pg_terminate_backend(CAST(pid AS INTEGER)) FROM replica WHERE name = 'a'");
+        server_run(
+            f,
+            "SELECT pg_terminate_backend(CAST(pid AS INTEGER)) FROM replica WHERE name = 'a'");
         kept += replica_try_write(&a, whole_run(run, "s", "said"));
         if (f->failed.code) assert_int_equal(f->failed.code, ERR_UNAVAILABLE);
     }

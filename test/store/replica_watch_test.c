@@ -99,7 +99,8 @@ static void begin(struct scene *scene) {
                                                   .ctx = &scene->heard};
     size_t freed = scene->heard.freed;
     scene->watch = replica_watch_start(&options);
-    await(&scene->heard, &scene->heard.freed, freed + 1); /* it listens, and missed what came before */
+    await(&scene->heard, &scene->heard.freed,
+          freed + 1); /* it listens, and missed what came before */
 }
 
 static int tear_down(void **state) {

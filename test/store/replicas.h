@@ -135,10 +135,8 @@ __attribute__((unused)) static struct lease_key key_named(const char *name) {
 __attribute__((unused)) static bool lease_is_given(struct replica *replica, const char *name,
                                                    bool recovers) {
     struct asking asking = {.f = replica->f};
-    asking.request = (struct lease_request){.key = key_named(name),
-                                            .recovers = recovers,
-                                            .on_done = asking_done,
-                                            .ctx = &asking};
+    asking.request = (struct lease_request){
+        .key = key_named(name), .recovers = recovers, .on_done = asking_done, .ctx = &asking};
     lease_ask(replica->store, replica->f->loop, &asking.request);
     loop_run(replica->f->loop);
     if (replica->f->failed.code) fail_msg("%s", replica->f->failed.text);

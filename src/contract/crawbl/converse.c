@@ -431,18 +431,18 @@ static void follow_elsewhere(struct converse *converse, uint64_t run, uint64_t s
     struct session_table *sessions = converse->instance->host->engine->sessions;
     drop_request(converse);
     converse->shown = (struct converse_shown){0};
-    converse->follow = follow_new(
-        &(struct follow_options){.loop = rpc_loop(converse->call),
-                                 .directory = session_table_directory(sessions),
-                                 .store = session_table_store(sessions),
-                                 .run = run,
-                                 .after_seq = seq,
-                                 .mode = rpc_method(converse->call)->ends,
-                                 .stall_ms = converse->instance->settings->stall_ms,
-                                 .wire = &wire,
-                                 .begun = on_begun,
-                                 .missing = on_missing,
-                                 .ctx = converse});
+    converse->follow =
+        follow_new(&(struct follow_options){.loop = rpc_loop(converse->call),
+                                            .directory = session_table_directory(sessions),
+                                            .store = session_table_store(sessions),
+                                            .run = run,
+                                            .after_seq = seq,
+                                            .mode = rpc_method(converse->call)->ends,
+                                            .stall_ms = converse->instance->settings->stall_ms,
+                                            .wire = &wire,
+                                            .begun = on_begun,
+                                            .missing = on_missing,
+                                            .ctx = converse});
 }
 
 static void on_elsewhere(const struct elsewhere_result *result, const struct err *why,

@@ -141,10 +141,10 @@ static void look_back(struct api_request *request, struct api_instance *instance
     buf_init(&words, APPROVAL_BODY_MAX_BYTES);
     write_words(verdict, true, &decision);
     write_words(verdict, false, &words);
-    approval_look_up(request->call, instance, &request->caller, late, run, seq,
-                     &(struct approval_words){buf_str(&decision), buf_str(&words),
-                                              verdict->decides &&
-                                                  verdict->kind == DECISION_EDIT});
+    approval_look_up(
+        request->call, instance, &request->caller, late, run, seq,
+        &(struct approval_words){buf_str(&decision), buf_str(&words),
+                                 verdict->decides && verdict->kind == DECISION_EDIT});
     buf_done(&decision);
     buf_done(&words);
 }

@@ -63,8 +63,8 @@ struct look {
     bool seen;  /* the run has such an approval */
     bool waits; /* no question and no answer has followed it */
     struct str call_id, answer;
-    bool answers;               /* the request is an answer */
-    struct approval_words said; /* the answer, if so */
+    bool answers;                 /* the request is an answer */
+    struct approval_words said;   /* the answer, if so */
     struct posted_answer *posted; /* to the replica that has the run */
     struct api_instance *instance;
     struct timer again;  /* for the next look */
