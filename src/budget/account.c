@@ -129,7 +129,7 @@ static void ask_totals(struct spend_totals *totals) {
 }
 
 void account_ask(struct account *account) {
-    assert(account->past == PAST_UNREAD);
+    assert(account->past != PAST_ASKED);
     account->past = PAST_ASKED;
     ask_totals(&account->all);
     for (struct agent_totals *agent_totals = account->agents; agent_totals;

@@ -9,7 +9,8 @@
  *
  * The store's sums are added once. They include what was spent here before the store was asked,
  * and nothing spent after. `known` holds that first part, so nothing counts twice, even when
- * the store fails to answer and is asked again.
+ * the store fails to answer and is asked again. Among replicas they are read again now and then,
+ * for what the others have spent.
  *
  * Memory   an account owns its totals, which do not move while it lives.
  * Threads  none of its own: the ledger locks. */
@@ -48,6 +49,7 @@ struct account {
     struct spend_totals all;
     struct agent_totals *agents;
     enum account_past past;
+    int64_t asked_ms; /* when the store was asked, Unix time */
     size_t calls_out;
     struct list waiting; /* calls waiting for room, oldest first */
     struct list link;    /* the ledger's: ordered by last use */

@@ -18,6 +18,7 @@
 #define STRIPES 16
 #define STRIPE_ACCOUNTS 256 /* more are kept only while they are used */
 #define REST_MS 5000        /* after this time a call's usage is certain to be in the store */
+#define READ_AGAIN_MS 1000  /* among replicas */
 #define LOOK_AT 8           /* accounts to check for one to forget */
 #define DAY_MS (INT64_C(24) * 60 * 60 * 1000)
 #define ANSWER_MAX_BYTES (16 * MIB)
@@ -120,10 +121,23 @@ static void ledger_on_loaded(struct store_load *load, const struct err *failed, 
     free(ask);
 }
 
+static bool is_shared(const struct ledger *ledger) {
+    return ledger->store && store_is_shared(ledger->store);
+}
+
+/* Other replicas have spent meanwhile. */
+static bool is_old(const struct ledger *ledger, const struct account_stripe *stripe,
+                   const struct account *account) {
+    return account->past == PAST_READ && is_shared(ledger) &&
+           stripe->now_ms - account->asked_ms >= READ_AGAIN_MS;
+}
+
 /* Locked. The answer includes everything written by now, and nothing later. */
 static void ask_store(struct ledger *ledger, struct account_stripe *stripe,
                       struct account *account) {
-    if (!ledger->store || account->past != PAST_UNREAD) return;
+    if (!ledger->store) return;
+    if (account->past != PAST_UNREAD && !is_old(ledger, stripe, account)) return;
+    account->asked_ms = stripe->now_ms;
     struct ask *ask = MEM_NEW(struct ask);
     ask->stripe = stripe;
     ask->account = account;
@@ -197,6 +211,21 @@ static bool fits(const struct budget *budget, const struct spend_totals *totals,
         amount_add(amount_add(totals->periods[budget->period].spent, held), more);
     return (budget->cost_nano_max == 0 || all.cost_nano <= budget->cost_nano_max) &&
            (budget->tokens_max == 0 || all.tokens <= budget->tokens_max);
+}
+
+static int64_t times(int64_t amount, size_t count) {
+    int64_t product;
+    return __builtin_mul_overflow(amount, (int64_t)count, &product) ? INT64_MAX : product;
+}
+
+/* What is reserved elsewhere is not known here, so each replica reserves an equal share of what
+ * is left at most. */
+static bool fits_share(const struct ledger *ledger, const struct budget *budget,
+                       const struct spend_totals *totals, struct amount more) {
+    size_t count = is_shared(ledger) ? store_living(ledger->store) : 1;
+    struct amount ours = amount_add(totals->held, more);
+    return fits(budget, totals, (struct amount){0},
+                (struct amount){times(ours.cost_nano, count), times(ours.tokens, count)});
 }
 
 static bool ledger_refuse(const struct budget *budget, struct err *e) {
@@ -420,7 +449,7 @@ static enum ledger_answer ledger_judge(const struct reservation *reservation,
             ledger_refuse(budget, e);
             return LEDGER_REFUSED;
         }
-        bool fits_beside = fits(budget, totals, totals->held, wish.beside);
+        bool fits_beside = fits_share(reservation->ledger, budget, totals, wish.beside);
         if (totals->calls_out == 0 && !fits_beside) *ret_held = wish.alone;
         if (totals->calls_out == 0) continue;
         waits = waits || !fits_beside || (wish.only_alone && measures(budget, call));

@@ -17,6 +17,11 @@
  * call that does not fit beside what is already spent is refused at once; one that will fit
  * when others end waits for them.
  *
+ * Replicas of one store read each other's spending again after a second at most, and each
+ * reserves an equal share of what is left, or one call. So they exceed a budget together by
+ * what they spend within that second and the dearest call of each beside the first. Calls that
+ * do not wait (ledger_reserve) know nothing of shares.
+ *
  * Workspaces without a budget are not counted. When a workspace gets its first budget, its
  * earlier spending this month is read from the store. A turn's call waits a few milliseconds
  * for that. The sum may miss a little, and never counts twice: it lacks calls whose usage was

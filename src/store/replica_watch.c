@@ -46,6 +46,10 @@ struct replica_watch {
     "SELECT count(*) + (SELECT count(*) FROM lease WHERE holder = -$1) FROM replica"           \
     " WHERE until < clock_timestamp() AND id > 0 AND id <> $1 AND $2::BIGINT > 0"
 
+#define COUNT_LIVING                                                                           \
+    "SELECT count(*) FROM replica WHERE id > 0 AND fenced = 0 AND $1::BIGINT IS NOT NULL"      \
+    " AND $2::BIGINT IS NOT NULL"
+
 /* False when the connection broke, or the server refused. */
 static bool watch_ask(struct replica_watch *watch, const char *sql, struct postgres_rows *ret) {
     struct err e;
@@ -67,14 +71,23 @@ static bool renew(struct replica_watch *watch) {
     return true;
 }
 
+static bool watch_count(struct replica_watch *watch, const char *sql, int64_t *ret) {
+    struct postgres_rows rows;
+    if (!watch_ask(watch, sql, &rows)) return false;
+    *ret = postgres_number(rows, 0, 0);
+    postgres_session_free_rows(&rows);
+    return true;
+}
+
 static bool look_for_dead(struct replica_watch *watch) {
     struct postgres_rows rows;
+    int64_t dead, living;
     if (!watch_ask(watch, END_DEAD, &rows)) return false;
     postgres_session_free_rows(&rows);
-    if (!watch_ask(watch, COUNT_DEAD, &rows)) return false;
-    bool any = postgres_number(rows, 0, 0) > 0;
-    postgres_session_free_rows(&rows);
-    if (any) watch->options.died(watch->options.ctx);
+    if (!watch_count(watch, COUNT_DEAD, &dead) || !watch_count(watch, COUNT_LIVING, &living))
+        return false;
+    watch->options.living((size_t)living, watch->options.ctx);
+    if (dead > 0) watch->options.died(watch->options.ctx);
     uint64_t every_ms = watch->options.lease_ms / RENEWALS;
     watch->look_ms = clock_mono_ms() + (every_ms < LOOK_MS ? every_ms : LOOK_MS);
     return true;

@@ -6,6 +6,7 @@
  *
  *     every lease / 3:  renew ─▶ fenced? ─▶ lost
  *                       any whose time is over? end its connection ─▶ died
+ *                       how many are there? ─▶ living
  *     NOTIFY:           changed; another one has ended in order ─▶ died
  *
  * A replica whose time is over may stand still within a transaction, with the lock that others
@@ -28,6 +29,7 @@ struct replica_watch_options {
     int64_t replica;        /* its number */
     uint64_t lease_ms;
     void (*changed)(unsigned what, void *ctx); /* enum change: others, or this one */
+    void (*living)(size_t count, void *ctx);   /* now and then: replicas, this one too */
     void (*died)(void *ctx); /* a replica's time is over; again until another has taken over */
     void (*lost)(void *ctx); /* this one was fenced. The last call */
     void *ctx;

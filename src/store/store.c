@@ -35,6 +35,10 @@ static void on_changed(unsigned what, void *ctx) {
     changes_tell(((struct store *)ctx)->changes, what);
 }
 
+static void on_living(size_t count, void *ctx) {
+    atomic_store(&((struct store *)ctx)->living, count);
+}
+
 static void on_other_died(void *ctx) {
     const struct store *store = ctx;
     if (store->options.on_died) store->options.on_died(store->options.ctx);
@@ -54,6 +58,7 @@ static void watch_others(struct store *store) {
                                                             .replica = store->core.epoch,
                                                             .lease_ms = options->lease_ms,
                                                             .changed = on_changed,
+                                                            .living = on_living,
                                                             .died = on_other_died,
                                                             .lost = on_fenced,
                                                             .ctx = store});
@@ -156,6 +161,11 @@ uint64_t store_epoch(const struct store *store) {
 
 bool store_is_shared(const struct store *store) {
     return store->options.replica.len > 0;
+}
+
+size_t store_living(const struct store *store) {
+    size_t living = atomic_load(&store->living);
+    return living ? living : 1;
 }
 
 unsigned store_slot(const struct store *store) {

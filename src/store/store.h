@@ -96,6 +96,9 @@ struct bucket *store_bucket(const struct store *store);
 bool store_is_shared(const struct store *store);
 unsigned store_slot(const struct store *store);
 
+/* How many of them there are, this one included, a moment ago; at least 1. Any thread. */
+size_t store_living(const struct store *store);
+
 /* Tell when others have written (changes.h). Of a store that is not shared: never. */
 struct changes *store_changes(struct store *store);
 

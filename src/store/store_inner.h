@@ -29,6 +29,7 @@ struct store {
     char *replica;               /* the name of this process among several */
     struct replica_watch *watch; /* NULL: the store is this process's alone */
     struct changes *changes;
+    _Atomic size_t living;   /* replicas; 0: not counted yet */
     struct opening *opening; /* set until it was reported */
     pthread_t thread;
     struct session_filter *known;

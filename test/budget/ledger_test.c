@@ -29,6 +29,18 @@ void store_load(struct store *store, struct store_load *load) {
     asked[asked_count++] = load;
 }
 
+static size_t living; /* replicas; 0: the store is not shared */
+
+bool store_is_shared(const struct store *store) {
+    assert_non_null(store);
+    return living > 0;
+}
+
+size_t store_living(const struct store *store) {
+    assert_non_null(store);
+    return living;
+}
+
 /* It keeps nothing of what calls usually cost, and says so when all is over. */
 static struct store_task *tasks[8];
 static size_t task_count;
@@ -93,6 +105,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
     (void)state;
+    living = 0;
     ledger_free(ledger);
     fail_tasks();
     return 0;
@@ -833,6 +846,65 @@ static void threads_together_never_spend_more_than_there_is(void **state) {
     assert_int_equal(ledger_accounts(ledger), 33);
 }
 
+/* --- among replicas ----------------------------------------------------------------------- */
+
+static void what_other_replicas_spend_is_read_a_second_later(void **state) {
+    (void)state;
+    const struct budget day = money("", "", BUDGET_DAY, 100);
+    living = 2;
+    with_store();
+    assert_int_equal(room(&day, NOON), 100);
+    answer_with((struct store_usage[]){usage("a", DAY, 20, 0)}, 1);
+    spend(&day, NOON, 7);
+    assert_int_equal(room(&day, NOON + 999), 73);
+    assert_int_equal(asked_count, 0);
+    assert_int_equal(room(&day, NOON + 1000), 73);
+    assert_int_equal(asked_count, 1);
+    spend(&day, NOON + 1500, 1);
+    answer_with((struct store_usage[]){usage("a", DAY, 57, 0)}, 1); /* 30 are another's */
+    assert_int_equal(room(&day, NOON + 1999), 42);
+    assert_int_equal(asked_count, 0);
+    assert_int_equal(room(&day, NOON + 2000), 42);
+    refuse_answer(); /* nothing is forgotten, and it is asked again */
+    assert_int_equal(room(&day, NOON + 2001), 42);
+    answer_with((struct store_usage[]){usage("a", DAY, 58, 0)}, 1);
+    assert_int_equal(room(&day, NOON + 2001), 42);
+}
+
+static void alone_the_store_is_asked_once(void **state) {
+    (void)state;
+    const struct budget day = money("", "", BUDGET_DAY, 100);
+    with_store();
+    assert_int_equal(room(&day, NOON), 100);
+    answer_with((struct store_usage[]){usage("a", DAY, 20, 0)}, 1);
+    assert_int_equal(room(&day, NOON + 60000), 80);
+    assert_int_equal(asked_count, 0);
+}
+
+/* Each of four may reserve a quarter of what is left, or one call. */
+static void each_replica_reserves_its_share(void **state) {
+    (void)state;
+    const struct budget budget = money("", "", BUDGET_DAY, 100);
+    living = 4;
+    with_store();
+    struct caller *one = ask(0, &budget, 20), *two = ask(1, &budget, 5),
+                  *three = ask(2, &budget, 1);
+    assert_false(is_out(one)); /* what was spent before is not known yet */
+    answer_with(NULL, 0);
+    assert_true(is_out(one) && is_out(two)); /* 25 of 100 */
+    assert_false(is_out(three));
+    end_call(two, 1);
+    assert_true(is_out(three));
+    end_call(one, 20);
+    end_call(three, 1);
+    struct caller *dear = ask(3, &budget, 70), *cheap = ask(4, &budget, 1);
+    assert_true(is_out(dear)); /* it is the only one of this replica */
+    assert_false(is_out(cheap));
+    end_call(dear, 10);
+    assert_true(is_out(cheap));
+    end_call(cheap, 1);
+}
+
 static void a_wait_makes_only_the_moves_of_its_table(void **state) {
     (void)state;
     static const char *const rows[LEDGER_WAIT_STATE_COUNT] = {
@@ -883,6 +955,9 @@ int main(void) {
         LINE(no_more_than_so_many_wait),
         LINE(a_model_without_a_price_does_not_wait_for_money),
         LINE(the_worst_overshoot_is_what_the_formula_says),
+        TEST(what_other_replicas_spend_is_read_a_second_later),
+        TEST(alone_the_store_is_asked_once),
+        LINE(each_replica_reserves_its_share),
         TEST(random_calls_are_judged_as_a_simple_model_judges_them),
         TEST(threads_together_never_spend_more_than_there_is),
     };

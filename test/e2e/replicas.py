@@ -32,14 +32,14 @@ class Replicas:
                               env={**harness.clean_environment({}), **self.env})
         assert done.returncode == 0, done.stderr
 
-    def start(self, count=1, script=SCRIPT, **more):
+    def start(self, count=1, script=SCRIPT, config="", **more):
         """Start so many more; the last of them."""
         for _ in range(count):
             name = chr(ord("a") + next(self._names))
             folder = self.folder / name
             folder.mkdir()
             env = {**self.env, "WEIR_STORE_REPLICA": name, **more}
-            replica = Replica(folder, script=script, env=env)
+            replica = Replica(folder, script=script, config=config, env=env)
             replica.name = name
             self.all.append(replica)
             replica.start()

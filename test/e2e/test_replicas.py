@@ -399,6 +399,22 @@ def test_a_run_that_waits_moves_when_its_replica_dies(replicas):
     check_answered_once(replicas, second)
 
 
+def test_a_budget_is_that_of_all_replicas(replicas):
+    """Each reads what the others have spent a second later."""
+    replicas.start(2, config="budgets:\n  - {day: 180 tokens}\n")
+    first, second = replicas.all
+    assert turn(second, "s").status_code == 200  # it has read that nothing was spent
+    begun, sessions = time.monotonic(), (f"s{n}" for n in range(100000))
+    while turn(first, next(sessions)).status_code == 200:
+        pass
+    spent = "SELECT coalesce(sum(prompt + completion), 0) FROM usage"
+    eventually(lambda: 90 <= int(replicas.sql(spent)) <= 180)
+    while time.monotonic() < begun + 1.1:
+        assert "budget" in turn(first, next(sessions)).text
+    refused = turn(second, next(sessions))
+    assert refused.status_code != 200 and "budget" in refused.text
+
+
 class Talk:
     """Callers that each hold a conversation, by HTTP or Converse, at whatever replica answers.
 

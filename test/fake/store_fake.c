@@ -475,6 +475,10 @@ bool store_is_shared(const struct store *store) {
     return store->changes != NULL;
 }
 
+size_t store_living(const struct store *store) {
+    return store->changes ? 2 : 1;
+}
+
 unsigned store_slot(const struct store *store) {
     (void)store;
     return 0;

@@ -14,7 +14,7 @@
 struct heard {
     pthread_mutex_t lock;
     pthread_cond_t more;
-    size_t written, freed, died, lost;
+    size_t written, freed, died, lost, living;
 };
 
 static void hear(struct heard *heard, size_t *count) {
@@ -29,6 +29,14 @@ static void on_changed(unsigned what, void *ctx) {
     assert_false(what & ~(unsigned)CHANGE_ANY);
     if (what & CHANGE_WRITTEN) hear(heard, &heard->written);
     if (what & CHANGE_FREED) hear(heard, &heard->freed);
+}
+
+static void on_living(size_t count, void *ctx) {
+    struct heard *heard = ctx;
+    pthread_mutex_lock(&heard->lock);
+    heard->living = count;
+    pthread_cond_broadcast(&heard->more);
+    pthread_mutex_unlock(&heard->lock);
 }
 
 static void on_died(void *ctx) {
@@ -94,6 +102,7 @@ static void begin(struct scene *scene) {
                                                   .replica = 7,
                                                   .lease_ms = LEASE_MS,
                                                   .changed = on_changed,
+                                                  .living = on_living,
                                                   .died = on_died,
                                                   .lost = on_lost,
                                                   .ctx = &scene->heard};
@@ -185,6 +194,18 @@ static void a_dead_one_is_told_of_until_another_has_taken_over(void **state) {
     assert_int_equal(scene->heard.died, died);
 }
 
+static void the_living_are_counted(void **state) {
+    NEEDS_A_SERVER();
+    struct scene *scene = *state;
+    run(scene, "INSERT INTO replica VALUES(8, '', 1, 'infinity', 0, 0, NULL, NULL),"
+               " (9, '', 2, 'infinity', 1, 0, NULL, NULL)");
+    begin(scene);
+    await(&scene->heard, &scene->heard.living, 2);
+    run(scene, "INSERT INTO replica VALUES(10, '', 3, 'infinity', 0, 0, NULL, NULL)");
+    await(&scene->heard, &scene->heard.living, 3);
+    assert_int_equal(scene->heard.living, 3);
+}
+
 static void leases_that_wait_here_for_nothing_are_told_of(void **state) {
     NEEDS_A_SERVER();
     struct scene *scene = *state;
@@ -230,6 +251,7 @@ int main(void) {
         TEST(a_connection_that_breaks_is_made_again_and_all_is_looked_at),
         TEST(one_that_was_fenced_hears_so_once_and_renews_no_more),
         TEST(a_dead_one_is_told_of_until_another_has_taken_over),
+        TEST(the_living_are_counted),
         TEST(leases_that_wait_here_for_nothing_are_told_of),
         TEST(one_that_ends_in_order_is_looked_for_at_once),
         TEST(the_connection_of_a_dead_one_is_ended),
