@@ -153,7 +153,7 @@ static void put_row(const struct str *cells, size_t count, struct buf *out) {
 }
 
 void manual_write_settings(struct str tables, struct buf *out) {
-    struct str line, cells[CELLS_MAX];
+    struct str line, cells[CELLS_MAX] = {STR_EMPTY};
     put_begin(STR("weir.yaml"), "5", STR("settings of weir"), out);
     buf_append(
         out, STR(".SH DESCRIPTION\nweir reads its settings from a YAML file, from the "
