@@ -135,21 +135,27 @@ static bool is_heading_row(const struct str *cells, struct str line) {
            str_equal(cells[0], STR("file key"));
 }
 
-/* Three cells are an entry of a list: key, form, meaning. Five are a setting. */
+/* What stands before a cell between the first and the last. Three cells are an entry of a list:
+ * key, form, meaning. Others are a setting. */
+static struct str before_cell(size_t index, size_t count, bool first) {
+    if (count == 3) return STR("value: ");
+    if (first) return STR_EMPTY;
+    return index == 3 ? STR("; default ") : STR("; ");
+}
+
 static void put_row(const struct str *cells, size_t count, struct buf *out) {
+    bool first = true;
     buf_append(out, STR(".TP\n.B "));
     put_line(cells[0], out);
     put_line(cells[count - 1], out);
-    bool any = false;
     for (size_t i = 1; i + 1 < count; i++) {
-        static const char *const before[] = {"", "", "; ", "; default "};
         if (!cells[i].len) continue;
-        if (!any) buf_append(out, STR(".br\n"));
-        buf_append(out, str_from(count == 3 ? "value: " : before[any ? i : 1]));
+        if (first) buf_append(out, STR(".br\n"));
+        buf_append(out, before_cell(i, count, first));
         put_text(cells[i], out);
-        any = true;
+        first = false;
     }
-    if (any) buf_append_byte(out, '\n');
+    if (!first) buf_append_byte(out, '\n');
 }
 
 void manual_write_settings(struct str tables, struct buf *out) {
