@@ -29,7 +29,7 @@ def a_release_build():
 def package():
     if not (shutil.which("dpkg-deb") and shutil.which("dpkg-shlibdeps")):
         pytest.skip("there is no dpkg-dev here")
-    return script("deb")
+    return script("deb", COMPRESSION="gzip")
 
 
 def files_below(folder):
@@ -72,7 +72,7 @@ def test_the_package_is_installed_keeps_data_when_removed_and_leaves_nothing_whe
 
 def test_the_same_sources_make_the_same_package(package):
     before = pathlib.Path(package).read_bytes()
-    assert script("deb").read_bytes() == before
+    assert script("deb", COMPRESSION="gzip").read_bytes() == before
 
 
 # --- the image of a container -----------------------------------------------------------------
