@@ -10,9 +10,10 @@ static struct said said;
 static void help_is_data_and_names_every_command(void **state) {
     (void)state;
     static const char *const asks[] = {"--help", "-h", "help"};
-    static const char *const names[] = {"serve",  "run",      "init",  "provider",  "tool",
-                                        "usage",  "sessions", "token", "approvals", "config",
-                                        "doctor", "version",  "agent", "validate"};
+    static const char *const names[] = {"serve",  "run",      "init",   "provider",  "tool",
+                                        "usage",  "sessions", "token",  "approvals", "config",
+                                        "doctor", "version",  "agent",  "validate",  "chat",
+                                        "runs",   "logs",     "agents", "status",    "stop"};
     for (size_t i = 0; i < ARRAY_LEN(asks); i++) {
         weir(&said, NULL, asks[i]);
         assert_int_equal(said.code, EXIT_DONE);
@@ -27,9 +28,10 @@ static void help_is_data_and_names_every_command(void **state) {
 
 static void every_command_explains_itself(void **state) {
     (void)state;
-    static const char *const names[] = {"serve",  "run",      "init",    "provider",  "tool",
-                                        "usage",  "sessions", "token",   "approvals", "config",
-                                        "doctor", "agent",    "validate"};
+    static const char *const names[] = {"serve",  "run",      "init",     "provider",  "tool",
+                                        "usage",  "sessions", "token",    "approvals", "config",
+                                        "doctor", "agent",    "validate", "chat",      "runs",
+                                        "logs",   "agents",   "status",   "stop"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         char first[32];
         weir(&said, NULL, names[i], "--help");
