@@ -154,7 +154,7 @@ def test_runs_are_shown_only_to_their_own_user_and_workspace(weir):
 
 def test_questions_without_an_answer_are_refused_with_words(weir):
     http = client(weir)
-    assert http.get("/weir/v1/runs").status_code == 400
+    assert http.get("/weir/v1/runs", params={"session_id": ""}).status_code == 400
     for run in ("0", "x", "123", "99999999999999999999999"):
         answer = http.get(f"/weir/v1/runs/{run}")
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "RUN_NOT_FOUND")
