@@ -163,6 +163,8 @@ def test_runs_are_begun_for_oneself_and_listed_whatever_their_wire(secured):
 def test_a_long_text_is_cut_in_the_list_between_two_characters(bare):
     with bare.http() as http:
         run = http.post("/weir/v1/runs", json={"input": "ä" * 1000, "session_id": "long"}).json()["id"]
+        with http.stream("GET", f"/weir/v1/runs/{run}/events") as events:
+            next(events.iter_lines())  # it has begun: before that it is queued, and says nothing
         (listed,) = http.get("/weir/v1/runs", params={"session": "long"}).json()["runs"]
         assert listed["id"] == run and listed["text_cut"] is True and set(listed["text"]) == {"ä"}
         assert json.dumps(listed)
