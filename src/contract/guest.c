@@ -59,8 +59,8 @@ static bool guest_is_shut(struct route_call *call, const struct guest *guest,
     return true;
 }
 
-static bool guest_find(struct route_call *call, const struct guest *guest,
-                       struct contract_caller *ret, struct route_failure *ret_failure) {
+bool guest_find(struct route_call *call, const struct guest *guest, struct contract_caller *ret,
+                struct route_failure *ret_failure) {
     struct str key = STR_EMPTY;
     if (guest_is_shut(call, guest, ret_failure)) return false;
     if (guest->settings->takes_api_key) key = lent_read(route_header(call, STR("x-api-key")));

@@ -44,6 +44,10 @@ void guest_serving(void *guest);
 void guest_stopping(void *guest);
 void guest_cut(void *guest);
 
+/* Who calls, for a guard. False: *ret_failure says why the call is refused. */
+MUST_CHECK bool guest_find(struct route_call *call, const struct guest *guest,
+                           struct contract_caller *ret, struct route_failure *ret_failure);
+
 /* A table of guarded routes, whose ctx is the guest. */
 void guest_table(struct guest *guest, const struct route *rows, size_t count,
                  void (*failure_body)(const struct route_failure *failure, struct buf *out),

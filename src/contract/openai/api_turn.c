@@ -186,7 +186,7 @@ bool api_turn_take_caller(struct api_turn *turn, const struct contract_caller *c
         return false;
     }
     return (arena_str(http->arena, user, &http->user) &&
-            arena_str(http->arena, openai_workspace(turn->instance, caller),
+            arena_str(http->arena, guest_workspace(&turn->instance->guest, caller),
                       &http->workspace)) ||
            err_set(e, ERR_TOO_LARGE, "the request is larger than a turn may hold");
 }
@@ -218,7 +218,7 @@ struct api_turn *api_turn_new(struct route_call *call, struct openai_instance *i
     turn->form = form;
     turn->param = STR_EMPTY;
     turn->request = OPENAI_REQUEST_NONE;
-    http_turn_init(&turn->http, &api_turn_kind, &instance->site, call, CLOSE_SINGLE,
+    http_turn_init(&turn->http, &api_turn_kind, &instance->guest.site, call, CLOSE_SINGLE,
                    form->whole);
     completion_init(&turn->completion);
     if (form->open) form->open(turn);

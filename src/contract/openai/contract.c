@@ -1,5 +1,6 @@
 #include "contract/openai/contract.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "config/config.h"
 #include "contract/openai/openai.h"
@@ -23,18 +24,9 @@ static bool openai_read(const struct contract_source *from, void **ret, struct e
     struct openai_settings *settings = MEM_NEW(struct openai_settings);
     (void)e;
     *settings = (struct openai_settings){
-        .workspace = options->workspace,
+        .guest = guest_settings_of(from, options->workspace, options->on_disconnect),
         .config = config,
         .team = options->media ? from->team : NULL,
-        .rules = {.busy = config->session.busy,
-                  .stall_ms = config->limits.server.write_stall_ms,
-                  .heartbeat_ms = config->limits.heartbeat_ms,
-                  .keys_kept_ms = config->limits.idempotency_ms,
-                  .on_disconnect = options->on_disconnect,
-                  .keyed_outlives = true},
-        .body_max_bytes = config->limits.body_bytes,
-        .body_stretch_ms = from->body_stretch_ms,
-        .body_stretch_bytes = from->body_stretch_bytes,
     };
     *ret = settings;
     return true;
@@ -42,27 +34,12 @@ static bool openai_read(const struct contract_source *from, void **ret, struct e
 
 /* --- an instance -------------------------------------------------------------------------- */
 
-static void openai_use(void *ctx, const void *settings) {
-    openai_instance_use(ctx, settings);
-}
-
 static void *openai_init(const struct contract_loop *loop, const void *settings, void *state) {
     struct openai_instance *instance = MEM_NEW(struct openai_instance);
     (void)state;
-    openai_instance_init(instance, settings, loop->host, &loop->callers);
+    guest_init(&instance->guest, loop, settings);
+    instance->started_unix_s = clock_unix_ms() / 1000;
     return instance;
-}
-
-static void openai_serving(void *ctx) {
-    ((struct openai_instance *)ctx)->loaded = true;
-}
-
-static void openai_stopping(void *ctx) {
-    ((struct openai_instance *)ctx)->stopping = true;
-}
-
-static void openai_cut(void *ctx) {
-    http_turn_site_cut(&((struct openai_instance *)ctx)->site);
 }
 
 /* --- routes ------------------------------------------------------------------------------- */
@@ -82,9 +59,9 @@ const struct contract openai_contract = {
     .routes_count = ARRAY_LEN(routes),
     .settings = {.read = openai_read, .drop = free},
     .instance = {.init = openai_init,
-                 .use = openai_use,
-                 .serving = openai_serving,
-                 .stopping = openai_stopping,
-                 .cut = openai_cut,
+                 .use = guest_use,
+                 .serving = guest_serving,
+                 .stopping = guest_stopping,
+                 .cut = guest_cut,
                  .done = free},
 };

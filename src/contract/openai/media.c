@@ -151,8 +151,8 @@ static void choose_format(struct media_answer *answer, struct media *media) {
 
 static bool media_begin(struct media_answer *answer, struct openai_instance *instance,
                         const struct contract_caller *caller, struct err *e) {
-    const struct openai_settings *settings = instance->settings;
-    struct run_host *host = instance->site.host;
+    const struct openai_settings *settings = openai_settings(instance);
+    struct run_host *host = instance->guest.site.host;
     struct str user = answer->ask.user;
     if (caller->proved && caller->identity.user.len) user = caller->identity.user;
     if (!settings->team)
@@ -165,21 +165,21 @@ static bool media_begin(struct media_answer *answer, struct openai_instance *ins
                        "no connector of the settings makes this; add one to `connectors`");
     if (user.len && !id_check("user", user, e)) return false;
     choose_format(answer, media);
-    const struct media_run_options options = {.host = host,
-                                              .engine = host->engine,
-                                              .media = media,
-                                              .request = &answer->ask.request,
-                                              .record = MEDIA_RUN_RECORDED,
-                                              .workspace = openai_workspace(instance, caller),
-                                              .user = user.len ? user : STR("anonymous"),
-                                              .text = answer->ask.request.task == MEDIA_SPEECH
-                                                          ? answer->ask.request.text
-                                                          : answer->ask.request.inputs[0],
-                                              .contract = STR(OPENAI_CONTRACT),
-                                              .asked_ms = loop_now_ms(host->loop),
-                                              .clocks = {.total_ms = MEDIA_TOTAL_MS},
-                                              .on_reply = on_media_reply,
-                                              .ctx = answer};
+    const struct media_run_options options = {
+        .host = host,
+        .engine = host->engine,
+        .media = media,
+        .request = &answer->ask.request,
+        .record = MEDIA_RUN_RECORDED,
+        .workspace = guest_workspace(&instance->guest, caller),
+        .user = user.len ? user : STR("anonymous"),
+        .text = answer->ask.request.task == MEDIA_SPEECH ? answer->ask.request.text
+                                                         : answer->ask.request.inputs[0],
+        .contract = STR(OPENAI_CONTRACT),
+        .asked_ms = loop_now_ms(host->loop),
+        .clocks = {.total_ms = MEDIA_TOTAL_MS},
+        .on_reply = on_media_reply,
+        .ctx = answer};
     return media_check(media, &answer->ask.request, e) &&
            media_run_start(&options, &answer->run, e);
 }

@@ -23,7 +23,7 @@ static void models_reply(struct route_call *call, const struct buf *body) {
 
 void openai_list_models(struct route_call *call, void *ctx) {
     const struct openai_instance *instance = ctx;
-    const struct engine *engine = instance->site.host->engine;
+    const struct engine *engine = instance->guest.site.host->engine;
     struct buf body;
     buf_init(&body, LIST_MAX_BYTES);
     struct json_writer json = json_writer(&body);
@@ -40,7 +40,7 @@ void openai_list_models(struct route_call *call, void *ctx) {
 
 void openai_get_model(struct route_call *call, void *ctx) {
     const struct openai_instance *instance = ctx;
-    const struct engine *engine = instance->site.host->engine;
+    const struct engine *engine = instance->guest.site.host->engine;
     struct buf out;
     struct err e;
     buf_init(&out, LIST_MAX_BYTES);

@@ -38,17 +38,20 @@ static int setup(void **state) {
     f.agents[0].tools = writing_asks;
     f.agents[0].tool_count = 1;
     secured = false;
-    settings = (struct openai_settings){.workspace = STR("w"),
-                                        .body_max_bytes = 64 * KIB,
-                                        .rules = {.busy = SESSION_REJECT,
-                                                  .stall_ms = STALL_MS,
-                                                  .heartbeat_ms = HEARTBEAT_MS,
-                                                  .on_disconnect = {.how = LEAVING_CANCELS},
-                                                  .keys_kept_ms = 60000,
-                                                  .keyed_outlives = true}};
-    static const struct contract_callers callers = {is_secured, identify, NULL};
-    openai_instance_init(&instance, &settings, &f.host, &callers);
-    instance.loaded = true;
+    settings =
+        (struct openai_settings){.guest = {.workspace = STR("w"),
+                                           .body_max_bytes = 64 * KIB,
+                                           .rules = {.busy = SESSION_REJECT,
+                                                     .stall_ms = STALL_MS,
+                                                     .heartbeat_ms = HEARTBEAT_MS,
+                                                     .on_disconnect = {.how = LEAVING_CANCELS},
+                                                     .keys_kept_ms = 60000,
+                                                     .keyed_outlives = true}}};
+    const struct contract_loop loop = {
+        .loop = f.loop, .host = &f.host, .callers = {is_secured, identify, NULL}};
+    instance = (struct openai_instance){.started_unix_s = 1};
+    guest_init(&instance.guest, &loop, &settings.guest);
+    guest_serving(&instance);
     openai_table(&instance, &table);
     assert_true(route_table_ok(&table));
     site = route_site_new(f.loop, tables, 1);
@@ -58,7 +61,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     (void)state;
     turns(&f);
-    assert_true(list_empty(&instance.site.turns));
+    assert_true(list_empty(&instance.guest.site.turns));
     route_site_free(site);
     fixture_done(&f);
     return 0;
@@ -358,9 +361,9 @@ static void a_stop_that_waits_no_longer_ends_each_answer_in_its_own_way(void **s
     (void)state;
     struct exchange *whole = ask(CHAT, HI), *chunks = ask(CHAT, STREAMED),
                     *events = ask(RESPONSES, EVENTS);
-    instance.stopping = true;
+    guest_stopping(&instance);
     assert_refused(ask(CHAT, HI), 503, "the server is stopping");
-    http_turn_site_cut(&instance.site);
+    guest_cut(&instance);
     turns(&f);
     assert_says(chunks, "data: {\"error\":{\"message\":\"the answer was cut short");
     assert_events(events, "created in_progress failed");
