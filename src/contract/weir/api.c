@@ -90,6 +90,11 @@ void api_refuse_unknown_run(struct route_call *call) {
     api_refuse(call, 404, STR("RUN_NOT_FOUND"), "there is no such run");
 }
 
+void api_refuse_unknown_run_late(struct route_call *call, void *ctx) {
+    (void)ctx;
+    api_refuse_unknown_run(call);
+}
+
 bool api_run_id(struct route_call *call, uint64_t *ret) {
     if (str_to_u64(lent_read(route_parameter(call, STR("id"))), ret) && *ret > 0) return true;
     api_refuse_unknown_run(call);

@@ -134,7 +134,7 @@ static enum pending_found give_verdict(struct api_instance *instance,
 
 /* It does not wait: look for the earlier answer. */
 static void look_back(struct api_request *request, struct api_instance *instance,
-                      const struct api_late *late, uint64_t run, uint64_t seq,
+                      const struct late *late, uint64_t run, uint64_t seq,
                       const struct verdict *verdict) {
     struct buf decision, words;
     buf_init(&decision, APPROVAL_BODY_MAX_BYTES);
@@ -153,7 +153,7 @@ static void look_back(struct api_request *request, struct api_instance *instance
 struct answering {
     struct api_request request;
     struct api_instance *instance;
-    struct api_late late;
+    struct late late;
     uint64_t run, seq;
     char *body;
     size_t body_len;
@@ -184,8 +184,8 @@ static enum pending_found give_if_live(struct api_request *request,
 }
 
 static void report_found(enum pending_found found, struct api_request *request,
-                         struct api_instance *instance, const struct api_late *late,
-                         uint64_t run, uint64_t seq, const struct verdict *verdict) {
+                         struct api_instance *instance, const struct late *late, uint64_t run,
+                         uint64_t seq, const struct verdict *verdict) {
     switch (found) {
     case PENDING_TAKEN: approval_report_taken(request->call, run, seq, STR("running")); break;
     case PENDING_REFUSED:
@@ -219,7 +219,7 @@ static void on_answering_awake(const struct err *failed, void *ctx) {
 
 /* True: the request waits until its run is back in memory. */
 static bool answer_awake(struct api_request *request, struct api_instance *instance,
-                         const struct api_late *late, uint64_t run, uint64_t seq) {
+                         const struct late *late, uint64_t run, uint64_t seq) {
     const struct dormant_filter sleeper = {.run = run};
     struct answering *answering = MEM_NEW(struct answering);
     struct str body = lent_read(route_body(request->call));
@@ -239,7 +239,7 @@ static bool answer_awake(struct api_request *request, struct api_instance *insta
 
 /* True: the request has been handled. */
 static bool answer(struct api_request *request, struct api_instance *instance,
-                   const struct api_late *late, uint64_t run, uint64_t seq) {
+                   const struct late *late, uint64_t run, uint64_t seq) {
     struct verdict verdict;
     if (!take_verdict(request, route_body(request->call), &verdict)) return true;
     enum pending_found found = give_if_live(request, instance, run, seq, &verdict);
@@ -256,8 +256,8 @@ void api_answer_approval(struct route_call *call, void *ctx) {
     struct api_request request;
     uint64_t run, seq;
     if (!api_request_begin(&request, call, instance, names)) return;
-    struct api_late late;
-    api_late_begin(&late);
+    struct late late;
+    late_begin(&late);
     bool done =
         !approval_take_id(call, &run, &seq) || answer(&request, instance, &late, run, seq);
     if (done) arena_free(request.arena);

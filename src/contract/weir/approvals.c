@@ -52,6 +52,11 @@ static void refuse_unknown(struct route_call *call) {
     api_refuse(call, 404, STR("APPROVAL_NOT_FOUND"), "there is no such approval");
 }
 
+static void refuse_unknown_late(struct route_call *call, void *ctx) {
+    (void)ctx;
+    refuse_unknown(call);
+}
+
 /* --- one approval, wherever it stands ----------------------------------------------------- */
 
 /* The run is read from its journal or the store until the approval's outcome is known. */
@@ -71,12 +76,12 @@ struct look {
     unsigned looks_left; /* before giving up on the decision */
     struct run_summary summary;
     struct run_scan *scan;
-    struct api_late late; /* the refusal: no such approval */
+    struct late late; /* the refusal: no such approval */
 };
 
 static void look_free(void *ctx) {
     struct look *look = ctx;
-    api_late_stop(&look->late);
+    late_stop(&look->late);
     timer_stop(&look->again);
     posted_answer_cancel(look->posted);
     run_scan_cancel(look->scan);
@@ -244,7 +249,7 @@ static void looked(const struct err *failed, void *ctx) {
         api_refuse(look->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
     } else if (!summary->known || !look->seen ||
                !api_may_see(&look->caller, summary->workspace, summary->user)) {
-        api_late_refuse(&look->late, look->instance->loop, look->call, refuse_unknown);
+        late_refuse(&look->late, look->instance->loop, look->call, refuse_unknown_late, NULL);
     } else if (answer_elsewhere(look) || look_again(look)) {
         return;
     } else if (look->answers) {
@@ -270,13 +275,14 @@ static void look_once(void *ctx) {
     if (whole) {
         looked(NULL, look);
     } else {
-        look->scan = run_scan_start(look->instance, &look->summary, looked, look);
+        look->scan = run_scan_start(look->instance->loop, look->instance->store, &look->summary,
+                                    looked, look);
     }
 }
 
 void approval_look_up(struct route_call *call, struct api_instance *instance,
-                      const struct api_caller *caller, const struct api_late *late,
-                      uint64_t run, uint64_t seq, const struct approval_words *said) {
+                      const struct api_caller *caller, const struct late *late, uint64_t run,
+                      uint64_t seq, const struct approval_words *said) {
     struct look *look = MEM_NEW(struct look);
     *look = (struct look){.call = call,
                           .instance = instance,
@@ -331,9 +337,9 @@ void api_get_approval(struct route_call *call, void *ctx) {
     struct api_instance *instance = ctx;
     struct api_caller caller;
     uint64_t run, seq;
-    struct api_late late;
+    struct late late;
     if (!api_identify(call, instance, &caller) || !approval_take_id(call, &run, &seq)) return;
-    api_late_begin(&late);
+    late_begin(&late);
     if (!report_waiting(call, instance, &caller, run, seq))
         approval_look_up(call, instance, &caller, &late, run, seq, NULL);
 }

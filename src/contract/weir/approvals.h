@@ -24,8 +24,8 @@ struct approval_words {
 /* Read the run and reply with what the approval came to. `said`: the answer in the request; it
  * gets the same reply as the same answer before. NULL: the request only reads. */
 void approval_look_up(struct route_call *call, struct api_instance *instance,
-                      const struct api_caller *caller, const struct api_late *late,
-                      uint64_t run, uint64_t seq, const struct approval_words *said);
+                      const struct api_caller *caller, const struct late *late, uint64_t run,
+                      uint64_t seq, const struct approval_words *said);
 
 /* Reply that the answer was taken. state: of its run. */
 void approval_report_taken(struct route_call *call, uint64_t run, uint64_t seq,

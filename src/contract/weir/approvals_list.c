@@ -206,7 +206,8 @@ static void read_next(struct listing *listing) {
     run_summary_init(&listing->summary, listing->views[listing->next].run);
     listing->summary.each = note_event;
     listing->summary.each_ctx = listing;
-    listing->scan = run_scan_start(listing->instance, &listing->summary, on_read, listing);
+    listing->scan = run_scan_start(listing->instance->loop, listing->instance->store,
+                                   &listing->summary, on_read, listing);
 }
 
 /* --- the request --------------------------------------------------------------------------- */

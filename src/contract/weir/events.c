@@ -23,8 +23,8 @@ struct watching {
     uint64_t run, epoch;
     struct place from;
     struct share_reader *reader;
-    struct list link;     /* while it waits for a stored run to be read */
-    struct api_late late; /* the refusal: no such run */
+    struct list link; /* while it waits for a stored run to be read */
+    struct late late; /* the refusal: no such run */
     bool streaming;
     bool looked_again; /* it was followed twice, and the stored run has no end */
     bool stopping;     /* the daemon is */
@@ -181,8 +181,8 @@ static void reset(struct watching *watching, uint64_t after_seq) {
 }
 
 static void events_refuse(struct watching *watching) {
-    api_late_refuse(&watching->late, watching->instance->loop, watching->call,
-                    api_refuse_unknown_run);
+    late_refuse(&watching->late, watching->instance->loop, watching->call,
+                api_refuse_unknown_run_late, NULL);
 }
 
 /* The stored run has been read to its end. */
@@ -291,7 +291,8 @@ static struct run_end *scan_end(struct watching *watching) {
     list_init(&end->waiting);
     list_prepend(&end->instance->ends, &end->link);
     run_summary_init(&end->summary, watching->run);
-    end->scan = run_scan_start(end->instance, &end->summary, on_scanned, end);
+    end->scan = run_scan_start(end->instance->loop, end->instance->store, &end->summary,
+                               on_scanned, end);
     return end;
 }
 
@@ -308,7 +309,7 @@ static void look_for_end(struct watching *watching) {
 /* --- callbacks of the call ---------------------------------------------------------------- */
 
 static void watching_free(struct watching *watching) {
-    api_late_stop(&watching->late);
+    late_stop(&watching->late);
     if (list_linked(&watching->link)) list_remove(&watching->link);
     share_close(watching->reader);
     free(watching);
@@ -351,7 +352,7 @@ void api_run_events(struct route_call *call, void *ctx) {
                                   .caller = caller,
                                   .run = run,
                                   .epoch = store_epoch(instance->store)};
-    api_late_begin(&watching->late);
+    late_begin(&watching->late);
     list_init(&watching->link);
     if (!take_place(watching)) {
         watching_free(watching);

@@ -2,6 +2,8 @@
 #ifndef WEIR_CONTRACT_WEIR_INNER_H
 #define WEIR_CONTRACT_WEIR_INNER_H
 
+#include "contract/late.h"
+#include "contract/run_summary.h"
 #include "contract/weir/api.h"
 #include "store/audit_record.h"
 #include "wire/json.h"
@@ -77,53 +79,11 @@ void api_refuse(struct route_call *call, int status, struct str code, const char
 /* Refuse a run that does not exist or that this caller may not see, with the same answer. */
 void api_refuse_unknown_run(struct route_call *call);
 
-/* A refusal whose timing does not reveal its reason (late.c). Begin it as soon as the caller is
- * known and stop it when the request is over. It must not move in between. */
-typedef void api_refuse_fn(struct route_call *call);
-
-struct api_late {
-    uint64_t began_us;
-    struct alarm *alarm; /* NULL: no refusal is waiting */
-    struct route_call *call;
-    api_refuse_fn *refuse;
-};
-
-void api_late_begin(struct api_late *late);
-void api_late_refuse(struct api_late *late, struct loop *loop, struct route_call *call,
-                     api_refuse_fn *refuse);
-void api_late_stop(struct api_late *late); /* harmless when none is waiting */
+/* The same, after a search whose length would reveal which of the two it was (late.h). */
+late_refuse_fn api_refuse_unknown_run_late;
 
 /* Read the run id in the path. False: it is not one, and the refusal has been sent. */
 MUST_CHECK bool api_run_id(struct route_call *call, uint64_t *ret);
-
-/* A summary of one run, built from its events. */
-struct run_summary {
-    void (*each)(const struct event *event, uint64_t seq,
-                 void *ctx); /* gets each event; or NULL */
-    void *each_ctx;
-    bool known;   /* false: nothing is known of the run */
-    bool started; /* false: the run waits for its session */
-    uint64_t run, last_seq, parent;
-    int64_t started_ms, ended_ms; /* Unix time; ended_ms 0: not ended */
-    enum event_kind last_kind;
-    bool interrupted; /* ended because its process died */
-    struct buf names; /* owns the text below */
-    struct str workspace, user, session, agent, text, contract, model;
-    struct event_usage usage; /* sums; an unknown count stays unknown */
-};
-/* "running", "waiting", "done" ... */
-struct str run_summary_state(const struct run_summary *summary);
-
-void run_summary_init(struct run_summary *summary, uint64_t run);
-void run_summary_done(struct run_summary *summary);
-void run_summary_add(struct run_summary *summary, const struct event *event, uint64_t seq);
-
-/* Fill the summary of a live run that has no events yet. */
-void run_summary_queued(struct run_summary *summary, const struct live_view *view);
-
-/* Add the events in a live run's journal. False: its first events have left the window. */
-MUST_CHECK bool run_summary_add_live(struct run_summary *summary, const struct live_view *view,
-                                     struct loop *loop);
 
 /* What a run asks, as one JSON object. answer: one JSON value, or empty. */
 void api_write_approval(struct json_writer *json, const struct pending_view *view,
@@ -131,21 +91,6 @@ void api_write_approval(struct json_writer *json, const struct pending_view *vie
 
 /* Write an id as a string, because ids exceed the number range of some JSON readers. */
 void api_write_id(struct json_writer *json, const char *key, uint64_t id);
-
-/* Add all events of a store's section. */
-void run_summary_add_section(struct run_summary *summary, const struct store_section *section);
-
-/* Read a whole run from the store, piece by piece. `done` is called once, never before this
- * returns. The caller owns the summary throughout. After run_scan_cancel() `done` is not
- * called. */
-struct run_scan;
-typedef void run_scanned_fn(const struct err *failed, void *ctx);
-struct run_scan *run_scan_start(struct api_instance *instance, struct run_summary *summary,
-                                run_scanned_fn *done, void *ctx);
-/* Read the beginning of a run alone: who asked which agent for what. */
-struct run_scan *run_head_start(struct api_instance *instance, struct run_summary *summary,
-                                run_scanned_fn *done, void *ctx);
-void run_scan_cancel(struct run_scan *scan); /* NULL is fine */
 
 /* All runs that the caller may see, newest first: GET /weir/v1/runs without a session. */
 void api_list_newest_runs(struct route_call *call, struct api_instance *instance);

@@ -60,12 +60,12 @@ struct get {
     struct run_summary summary;
     struct run_scan *scan;
     struct dormant_wake *wake; /* the run waits for a human and is not in memory */
-    struct api_late late;      /* the refusal: no such run */
+    struct late late;          /* the refusal: no such run */
 };
 
 static void get_over(void *ctx) {
     struct get *get = ctx;
-    api_late_stop(&get->late);
+    late_stop(&get->late);
     run_scan_cancel(get->scan);
     dormant_wake_cancel(get->wake);
     run_summary_done(&get->summary);
@@ -107,7 +107,8 @@ static void get_answer(const struct err *failed, void *ctx) {
         return;
     }
     if (!summary->known || !api_may_see(&get->caller, summary->workspace, summary->user)) {
-        api_late_refuse(&get->late, get->instance->loop, get->call, api_refuse_unknown_run);
+        late_refuse(&get->late, get->instance->loop, get->call, api_refuse_unknown_run_late,
+                    NULL);
         return;
     }
     if (get->cancels && !runs_cancel(get) && !runs_wake(get) && !runs_cancel(get)) {
@@ -130,7 +131,7 @@ static void get_run(struct route_call *call, struct api_instance *instance, bool
     uint64_t run;
     if (!api_identify(call, instance, &caller) || !api_run_id(call, &run)) return;
     struct get *get = MEM_NEW(struct get);
-    api_late_begin(&get->late);
+    late_begin(&get->late);
     get->call = call;
     get->instance = instance;
     get->cancels = cancels;
@@ -145,7 +146,8 @@ static void get_run(struct route_call *call, struct api_instance *instance, bool
     if (whole) {
         get_answer(NULL, get);
     } else {
-        get->scan = run_scan_start(instance, &get->summary, get_answer, get);
+        get->scan =
+            run_scan_start(instance->loop, instance->store, &get->summary, get_answer, get);
     }
 }
 
@@ -253,7 +255,8 @@ static void list_go_on(struct list_call *list) {
             live_view_done(&view);
         }
         if (!whole) {
-            list->scan = run_scan_start(list->instance, &list->summary, list_scanned, list);
+            list->scan = run_scan_start(list->instance->loop, list->instance->store,
+                                        &list->summary, list_scanned, list);
             return;
         }
         write_run(&list->json, &list->summary);

@@ -187,7 +187,8 @@ static void newest_go_on(struct newest *newest) {
         run_summary_done(&newest->summary);
         run_summary_init(&newest->summary, run);
         if (newest->stored[newest->next] || !read_live(newest, run)) {
-            newest->scan = run_head_start(newest->instance, &newest->summary, on_head, newest);
+            newest->scan = run_head_start(newest->instance->loop, newest->instance->store,
+                                          &newest->summary, on_head, newest);
             return;
         }
         write_newest(newest);

@@ -1,4 +1,4 @@
-#include "contract/weir/inner.h"
+#include "contract/run_summary.h"
 
 #include "base/mem.h"
 
@@ -115,7 +115,8 @@ void run_summary_add_section(struct run_summary *summary, const struct store_sec
 /* --- reading a whole run ------------------------------------------------------------------ */
 
 struct run_scan {
-    struct api_instance *instance;
+    struct loop *loop;
+    struct store *store;
     struct run_summary *summary; /* NULL once cancelled */
     size_t piece_max_bytes;
     bool head; /* the first piece alone */
@@ -152,10 +153,10 @@ static void load_piece(struct run_scan *scan) {
                                      .run = scan->summary->run,
                                      .after_seq = scan->summary->last_seq,
                                      .max_bytes = scan->piece_max_bytes,
-                                     .home = scan->instance->loop,
+                                     .home = scan->loop,
                                      .on_loaded = on_piece,
                                      .ctx = scan};
-    store_load(scan->instance->store, &scan->load);
+    store_load(scan->store, &scan->load);
 }
 
 static struct run_scan *scan_new(const struct run_scan *options) {
@@ -165,18 +166,20 @@ static struct run_scan *scan_new(const struct run_scan *options) {
     return scan;
 }
 
-struct run_scan *run_scan_start(struct api_instance *instance, struct run_summary *summary,
-                                run_scanned_fn *done, void *ctx) {
-    return scan_new(&(struct run_scan){.instance = instance,
+struct run_scan *run_scan_start(struct loop *loop, struct store *store,
+                                struct run_summary *summary, run_scanned_fn *done, void *ctx) {
+    return scan_new(&(struct run_scan){.loop = loop,
+                                       .store = store,
                                        .summary = summary,
                                        .piece_max_bytes = PIECE_MAX_BYTES,
                                        .done = done,
                                        .ctx = ctx});
 }
 
-struct run_scan *run_head_start(struct api_instance *instance, struct run_summary *summary,
-                                run_scanned_fn *done, void *ctx) {
-    return scan_new(&(struct run_scan){.instance = instance,
+struct run_scan *run_head_start(struct loop *loop, struct store *store,
+                                struct run_summary *summary, run_scanned_fn *done, void *ctx) {
+    return scan_new(&(struct run_scan){.loop = loop,
+                                       .store = store,
                                        .summary = summary,
                                        .piece_max_bytes = HEAD_MAX_BYTES,
                                        .head = true,
