@@ -1,5 +1,6 @@
 #include "cli/contracts.h"
 
+#include "contract/a2a/contract.h"
 #include "contract/admin/contract.h"
 #include "contract/agentbreeder/contract.h"
 #include "contract/agui/contract.h"
@@ -18,6 +19,7 @@ static const struct contract *const rows[] = {
     &weir_contract,
     &console_contract,
     &mcp_contract,
+    &a2a_contract,
     &openai_contract,
     &anthropic_contract,
     &agui_contract,

@@ -70,6 +70,8 @@ struct config {
     } remote;        /* what a contract found in its own settings */
     struct {
         struct str name, version, framework; /* as /health reports them */
+        struct str url;                      /* where others reach this program; or empty */
+        bool a2a;                            /* it speaks A2A: its cards name that */
         struct str instructions;             /* for agents without their own */
         double temperature;                  /* the same; below 0: not set */
         uint64_t max_tokens;                 /* the same; 0: not set */

@@ -95,6 +95,10 @@ const struct setting settings[] = {
     {.key = "agent.framework", .flag = "agent-framework",
      .env = {"WEIR_AGENT_FRAMEWORK", "AGENT_FRAMEWORK"}, TEXT(agent.framework),
      .help = "the framework that /health reports"},
+    {.key = "agent.url", .flag = "agent-url", .env = {"WEIR_AGENT_URL"}, URL(agent.url),
+     .shown = "the host that a request names",
+     .help = "where others reach this program, https://agents.example: agent cards give "
+             "addresses below it"},
     {.key = "session.busy", .flag = "busy", .env = {"WEIR_BUSY"}, CHOICE(session.busy),
      .choices = busy_policies, .preset = "queue",
      .help = "what becomes of a second turn of a session: queue, reject, or interrupt: it "
@@ -181,6 +185,11 @@ const struct setting settings[] = {
     {.group = "Callers", .key = "converse.reflection", .flag = "enable-reflection",
      .env = {"WEIR_REFLECTION", "CRAWBL_ENABLE_REFLECTION"}, BOOL(reflection),
      .preset = "true", .fixed = true, .help = "answer gRPC server reflection"},
+
+    {.group = "A2A", .key = "a2a.enabled", .flag = "a2a", .env = {"WEIR_A2A"}, BOOL(agent.a2a),
+     .preset = "true", .fixed = true,
+     .help = "serve the agents by the Agent2Agent protocol, at /a2a, /message:send and /tasks "
+             "on the HTTP listener"},
 
     {.group = "Running", .key = "threads", .flag = "threads", .env = {"WEIR_THREADS"},
      COUNT(threads), .shown = "one for each CPU", .fixed = true, .least = 1, .most = 256,

@@ -30,6 +30,7 @@ static struct runtime_settings runtime_of(const struct contract_source *from) {
                   .keyed_outlives = true},
         .brought = options->history,
         .behind_sidecar = options->sidecar,
+        .card = agent_card_settings(config),
     };
 }
 
@@ -67,6 +68,7 @@ static void *agentbreeder_init(const struct contract_loop *loop, const void *ctx
     struct runtime_instance *instance = MEM_NEW(struct runtime_instance);
     (void)state;
     runtime_instance_init(instance, &settings->runtime, loop->host);
+    instance->callers = loop->callers;
     return instance;
 }
 

@@ -326,18 +326,15 @@ void describe_openapi(const struct route_table *table, struct buf *out) {
 /* --- the card ----------------------------------------------------------------------------- */
 
 void describe_card(const struct route_table *table, const struct runtime_settings *settings,
-                   struct buf *out) {
-    struct json_writer json = json_writer(out);
-    json_open_object(&json);
-    json_member_str(&json, "name", settings->agent_name);
-    json_member_str(&json, "version", settings->agent_version);
-    if (settings->framework.len) json_member_str(&json, "framework", settings->framework);
-    write_text(&json, "protocol", "a2a-v1");
-    json_member_object(&json, "endpoints");
+                   struct json_writer *w) {
+    json_member_str(w, "name", settings->agent_name);
+    json_member_str(w, "version", settings->agent_version);
+    if (settings->framework.len) json_member_str(w, "framework", settings->framework);
+    write_text(w, "protocol", "a2a-v1");
+    json_member_object(w, "endpoints");
     for (size_t i = 0; i < table->row_count; i++) {
         const struct about *about = about_of(&table->rows[i]);
-        if (about->card) json_member_str(&json, about->card, table->rows[i].path);
+        if (about->card) json_member_str(w, about->card, table->rows[i].path);
     }
-    json_close(&json);
-    json_close(&json);
+    json_close(w);
 }

@@ -12,12 +12,14 @@
 #define WEIR_CONTRACT_AGENTBREEDER_DESCRIBE_H
 
 #include "contract/agentbreeder/runtime.h"
+#include "wire/json.h"
 
-#define DESCRIPTION_MAX_BYTES (128 * KIB)
+#define DESCRIPTION_MAX_BYTES (16 * MIB)
 
 void describe_openapi(const struct route_table *table, struct buf *out);
 
+/* The members of the Runtime Contract's card, in the object that is open. */
 void describe_card(const struct route_table *table, const struct runtime_settings *settings,
-                   struct buf *out);
+                   struct json_writer *w);
 
 #endif

@@ -125,14 +125,31 @@ static void health(struct route_call *call, void *ctx) {
 }
 
 /* What a description writes. */
-typedef void describe_fn(const struct runtime_instance *instance, struct buf *out);
+typedef void describe_fn(struct route_call *call, const struct runtime_instance *instance,
+                         struct buf *out);
 
-static void write_document(const struct runtime_instance *instance, struct buf *out) {
+static void write_document(struct route_call *call, const struct runtime_instance *instance,
+                           struct buf *out) {
+    (void)call;
     describe_openapi(instance->table, out);
 }
 
-static void write_card(const struct runtime_instance *instance, struct buf *out) {
-    describe_card(instance->table, instance->settings, out);
+static void write_a2a(struct route_call *call, const struct runtime_instance *instance,
+                      struct json_writer *w) {
+    const struct engine *engine = instance->site.host->engine;
+    const struct contract_callers *callers = &instance->callers;
+    bool secured = callers->secured && callers->secured(callers->ctx);
+    agent_card_write(call, &instance->settings->card, engine, &engine->agents[0], secured, w);
+}
+
+static void write_card(struct route_call *call, const struct runtime_instance *instance,
+                       struct buf *out) {
+    struct json_writer w = json_writer(out);
+    json_open_object(&w);
+    describe_card(instance->table, instance->settings, &w);
+    if (instance->settings->card.a2a && instance->site.host->engine->agent_count)
+        write_a2a(call, instance, &w);
+    json_close(&w);
 }
 
 static void runtime_describe(struct route_call *call, const struct runtime_instance *instance,
@@ -144,7 +161,7 @@ static void runtime_describe(struct route_call *call, const struct runtime_insta
     }
     struct buf body;
     buf_init(&body, DESCRIPTION_MAX_BYTES);
-    write(instance, &body);
+    write(call, instance, &body);
     agentbreeder_runtime_reply(call, &body);
     buf_done(&body);
 }

@@ -14,6 +14,7 @@
 #ifndef WEIR_CONTRACT_AGENTBREEDER_RUNTIME_H
 #define WEIR_CONTRACT_AGENTBREEDER_RUNTIME_H
 
+#include "contract/agent_card.h"
 #include "contract/http_turn.h"
 #include "server/server.h"
 
@@ -25,14 +26,16 @@ struct runtime_settings {
     uint64_t body_stretch_ms; /* see struct route_table */
     size_t body_stretch_bytes;
     struct http_turn_rules rules;
-    enum brought_policy brought; /* how to treat a caller's message list */
-    bool behind_sidecar;         /* answers tell it their usage */
+    enum brought_policy brought;     /* how to treat a caller's message list */
+    bool behind_sidecar;             /* answers tell it their usage */
+    struct agent_card_settings card; /* what its card says to readers of A2A */
 };
 
 /* One loop's share. */
 struct runtime_instance {
     const struct runtime_settings *settings;
     struct http_turn_site site;
+    struct contract_callers callers; /* of all contracts; for the card. All zeroes: none */
     bool loaded;                     /* false: /health says loading, turns are refused 503 */
     const struct route_table *table; /* the table in use; /openapi.json describes it */
 };

@@ -109,7 +109,10 @@ static void the_card_names_the_agent_and_its_paths(void **state) {
     (void)state;
     struct buf card;
     buf_init(&card, KIB);
-    describe_card(&table, &settings, &card);
+    struct json_writer w = json_writer(&card);
+    json_open_object(&w);
+    describe_card(&table, &settings, &w);
+    json_close(&w);
     assert_str(
         buf_str(&card),
         "{\"name\":\"tiny\",\"version\":\"2.3.4\",\"protocol\":\"a2a-v1\",\"endpoints\":{"
