@@ -13,6 +13,10 @@ FOLDER = pathlib.Path(__file__).parent / "node"
 
 # What a file's daemon has beside the quick script.
 OPTIONS = {
+    "a2a.test.js": {
+        "script": "test/e2e/scripts/a2a.yaml",
+        "config": "agents: [{slug: manager, tools: {pay: ask, look: allow}}, {slug: clerk}]\n",
+    },
     "nimi_apps.test.js": {
         "script": "test/e2e/scripts/nimi.yaml",
         "env": {"HOUSE_KEY": "key"},
