@@ -113,7 +113,7 @@ static bool take_content(struct str content, bool pictures, struct arena *arena,
     if (!fits) return a2a_request_too_large(e);
     if (!json_read(kept, &list, e) || !import_read(list, arena, &import, e)) return false;
     ret->text = import.messages[0].text;
-    if (pictures) ret->pictured = &import.messages[0];
+    if (pictures) ret->pictured = import.messages;
     return true;
 }
 
