@@ -16,7 +16,7 @@
 #define QUESTIONS_MAX 20 /* named in one refusal */
 #define REPLY_MAX_BYTES (64 * MIB)
 
-static const struct yes_no_words *words_of(const struct turn *turn) {
+const struct yes_no_words *decide_words_of(const struct turn *turn) {
     return &turn->http.site->host->engine->limits.decision_words;
 }
 
@@ -112,8 +112,8 @@ static void refuse_with(struct turn *turn, struct str code, struct str message,
     json_member_array(&json, "questions");
     for (size_t i = 0; i < count; i++) write_question(&json, &views[i]);
     json_close(&json);
-    write_words(&json, "yes", YES_NO_YES, words_of(turn));
-    write_words(&json, "no", YES_NO_NO, words_of(turn));
+    write_words(&json, "yes", YES_NO_YES, decide_words_of(turn));
+    write_words(&json, "no", YES_NO_NO, decide_words_of(turn));
     json_close(&json);
     turn_fail(turn, 409, code, message, buf_str(&details));
     buf_done(&details);
@@ -141,7 +141,7 @@ static void refuse_ambiguous(struct turn *turn, const struct pending_answer *ans
 }
 
 /* The edit does not fit the call; nothing was decided. */
-static void refuse_misfit(struct turn *turn, struct err *e) {
+void decide_refuse_misfit(struct turn *turn, struct err *e) {
     err_add(e, "the question stays open");
     http_turn_give_up(&turn->http, e);
 }
@@ -186,7 +186,7 @@ bool decide_by_turn(struct turn *turn, uint64_t key_mark) {
                     request->used_thread_id);
     if (http_turn_settle(&turn->http, &answer, key_mark, &found, &answered, &e)) return true;
     if (found == PENDING_REFUSED) {
-        refuse_misfit(turn, &e);
+        decide_refuse_misfit(turn, &e);
     } else if (found == PENDING_UNDECIDED) {
         refuse_words(turn, &answered.stays);
     } else if (found == PENDING_SEVERAL) {
@@ -236,6 +236,9 @@ static struct pending_answer resume_of(struct turn *turn) {
 
 /* Find the question in the thread's newest run: the one that was named, or the last one. */
 static void find_question(struct turn *turn, const struct asked_result *result) {
+    bool meant = !turn->approval_run ||
+                 (turn->approval_run == result->run && turn->approval_seq == result->seq);
+    if (meant && result->waits && decide_post(turn, result->run, result->seq)) return;
     if (!turn->approval_run) {
         decide_again(turn, result->run, result->seq);
     } else if (turn->approval_run == result->run && turn->approval_seq <= result->seq) {
@@ -280,7 +283,7 @@ void decide_by_resume(struct turn *turn, uint64_t key_mark) {
     outcome_address(&turn->outcome, turn->resume.thread, turn->resume.wants_text, true);
     if (http_turn_settle(&turn->http, &answer, key_mark, &found, &answered, &e)) return;
     if (found == PENDING_REFUSED) {
-        refuse_misfit(turn, &e);
+        decide_refuse_misfit(turn, &e);
     } else if (found == PENDING_UNDECIDED) {
         ask_again(turn, &answered.stays);
     } else if (found == PENDING_SEVERAL) {
@@ -297,7 +300,7 @@ static struct str words_said(const struct turn *turn) {
 }
 
 /* Read the question, then the decision on it, which must be the same. */
-static void compare_from(struct turn *turn, uint64_t run, uint64_t seq) {
+void decide_compare_from(struct turn *turn, uint64_t run, uint64_t seq, struct str session) {
     struct repeat *repeat = &turn->repeat;
     struct str words = words_said(turn);
     buf_init(&repeat->words, words.len + 1);
@@ -305,7 +308,7 @@ static void compare_from(struct turn *turn, uint64_t run, uint64_t seq) {
     buf_append(&repeat->words, words);
     repeat->seq = seq;
     bool wants_text = turn->resumes ? turn->resume.wants_text : turn->request.wants_text;
-    outcome_address(&turn->outcome, turn->resumes ? turn->resume.thread : STR_EMPTY, wants_text,
+    outcome_address(&turn->outcome, turn->resumes ? turn->resume.thread : session, wants_text,
                     turn->resumes || turn->request.used_thread_id);
     turn_attach(turn, run, seq - 1);
 }
@@ -338,7 +341,7 @@ static bool answer_after_all(struct turn *turn, uint64_t run, uint64_t seq) {
 }
 
 void decide_again(struct turn *turn, uint64_t run, uint64_t seq) {
-    if (!answer_after_all(turn, run, seq)) compare_from(turn, run, seq);
+    if (!answer_after_all(turn, run, seq)) decide_compare_from(turn, run, seq, STR_EMPTY);
 }
 
 bool decide_compare(struct turn *turn, const struct event *event) {
@@ -350,8 +353,8 @@ bool decide_compare(struct turn *turn, const struct event *event) {
     bool decided = event->kind == EVENT_TOOL_RESULT &&
                    str_equal(event->tool_result.call_id, buf_str(&repeat->call_id));
     if (!decided) return true;
-    repeat->differs =
-        !decision_repeats(event->tool_result.result, buf_str(&repeat->words), words_of(turn));
+    repeat->differs = !decision_repeats(event->tool_result.result, buf_str(&repeat->words),
+                                        decide_words_of(turn));
     if (!repeat->differs) repeat->seq = 0; /* from now on it is read like any other answer */
     return repeat->differs;
 }

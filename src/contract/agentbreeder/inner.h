@@ -10,6 +10,8 @@
 #include "contract/http_turn.h"
 #include "conversation/seam.h"
 #include "session/asked.h"
+#include "session/elsewhere.h"
+#include "session/posted_answer.h"
 
 /* An earlier decision, while it is compared with this caller's. */
 struct repeat {
@@ -31,6 +33,10 @@ struct turn {
     bool names_user;              /* a /resume that names the thread's user */
     uint64_t approval_run, approval_seq; /* the question a /resume names, or 0 */
     struct asked *asked;                 /* a pending look-up */
+    struct elsewhere *elsewhere;         /* one among replicas */
+    struct posted_answer *posted;        /* a /resume's, to another replica */
+    uint64_t key_mark;                   /* meanwhile */
+    bool looked_elsewhere;
     struct repeat repeat;
     struct seam seam; /* of the text on /stream */
     struct outcome outcome;
@@ -76,5 +82,21 @@ bool decide_compare(struct turn *turn, const struct event *event);
 /* Say why the comparison ended the answer. */
 void decide_report_difference(const struct turn *turn, struct str *ret_code,
                               struct str *ret_message, int *ret_status);
+
+/* Shared by decisions.c and decisions_elsewhere.c: which words decide; 422, because the answer does
+ * not fit what is asked; and read on from the question `seq`, to the decision on it, which must be
+ * the same. */
+const struct yes_no_words *decide_words_of(const struct turn *turn);
+void decide_refuse_misfit(struct turn *turn, struct err *e);
+void decide_compare_from(struct turn *turn, uint64_t run, uint64_t seq, struct str session);
+
+/* --- decisions_elsewhere.c: among replicas ------------------------------------------------ */
+
+/* True: whether a run of the session waits at another replica is looked at, and the turn goes on
+ * later; it begins again if none does. */
+bool decide_elsewhere(struct turn *turn, uint64_t key_mark);
+
+/* True: the run is another replica's, which gets the answer of a /resume. */
+bool decide_post(struct turn *turn, uint64_t run, uint64_t seq);
 
 #endif

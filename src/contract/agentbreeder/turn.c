@@ -26,6 +26,8 @@ static void turn_free(struct http_turn *http) {
     struct turn *turn = CONTAINER_OF(http, struct turn, http);
     http_turn_done(http);
     asked_cancel(turn->asked);
+    elsewhere_cancel(turn->elsewhere);
+    posted_answer_cancel(turn->posted);
     outcome_done(&turn->outcome);
     buf_done(&turn->repeat.words);
     buf_done(&turn->repeat.call_id);
@@ -97,7 +99,7 @@ static void turn_begin(struct http_turn *http, uint64_t mark) {
     struct turn *turn = CONTAINER_OF(http, struct turn, http);
     if (turn->resumes) {
         decide_by_resume(turn, mark);
-    } else if (!decide_by_turn(turn, mark)) {
+    } else if (!decide_by_turn(turn, mark) && !decide_elsewhere(turn, mark)) {
         start_turn(turn, mark);
     }
 }
