@@ -10,6 +10,7 @@
 #include "contract/mcp/contract.h"
 #include "contract/nimi/contract.h"
 #include "contract/openai/contract.h"
+#include "contract/otlp/contract.h"
 #include "contract/weir/contract.h"
 #include "orchestrator/contract.h"
 
@@ -26,6 +27,7 @@ static const struct contract *const rows[] = {
     &agentbreeder_contract,
     &crawbl_contract,
     &nimi_contract,
+    &otlp_contract,
     &admin_contract,
     &orchestrator_contract,
     /* clang-format on */

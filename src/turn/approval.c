@@ -111,6 +111,7 @@ static void on_answer(struct str text, void *ctx) {
     struct run *run = ctx;
     struct err e;
     timer_stop(&run->limit);
+    measure_approval_ends(run);
     if (!keep_answer(run, text)) {
         run_unref(run);
         return;

@@ -31,6 +31,8 @@ enum turn_call_state {
 struct str turn_call_state_name(enum turn_call_state state);
 bool turn_call_may_become(enum turn_call_state state, enum turn_call_state next);
 
+struct trace_context;
+
 struct turn_call {
     struct run *run;
     struct str call_id, tool, args;
@@ -41,7 +43,8 @@ struct turn_call {
     struct tool_call *out; /* while TURN_CALL_OUT */
     struct timer late;     /* ends the call at its time limit */
     uint64_t began_ms;     /* when it was made */
-    uint64_t reported_ms;  /* when it last reported progress; 0: never */
+    struct trace_context *trace; /* its span; NULL: there is none */
+    uint64_t reported_ms;        /* when it last reported progress; 0: never */
     struct tool *kind;
     struct artifact_ask *keeping; /* its long result is being stored */
     struct buf long_result;

@@ -192,7 +192,7 @@ static void start_tool(struct turn_call *call) {
                                    .workspace = run->request.name.workspace,
                                    .user = run->request.name.user,
                                    .session = run->request.name.session,
-                                   .trace = run->request.trace,
+                                   .trace = measure_tool_begins(call),
                                    .progress = on_tool_progress};
     limit_time(call);
     call->out = call->kind->kind->start(call->kind, run->record.host->loop, &request,
