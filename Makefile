@@ -8,6 +8,7 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
 DESTDIR ?=
 T ?=
+STRICT ?=
 P ?=
 SECONDS_EACH ?= 30
 
@@ -22,8 +23,8 @@ run: build ## build, then the offline demo in the foreground
 	@scripts/setup run || echo "make run: without espeak-ng there is no local speech" >&2
 	@$(BUILD)/weir
 
-test: ## all fast tests: units, fuzz corpora, end to end; T=name for one
-	@BUILD=$(BUILD) JOBS=$(JOBS) scripts/test $(T)
+test: ## all fast tests: units, fuzz corpora, end to end; T=name for one; STRICT=1 with -Werror
+	@BUILD=$(BUILD) JOBS=$(JOBS) STRICT=$(STRICT) scripts/test $(T)
 
 check: ## format check, lint, -Werror with gcc and clang, tests under sanitizers
 	@BUILD=$(BUILD) JOBS=$(JOBS) scripts/check
