@@ -39,10 +39,13 @@ if(WEIR_SANITIZE)
     if(WEIR_FUZZER)
         target_compile_options(weir_flags INTERFACE -fsanitize=fuzzer-no-link)
     endif()
+elseif(WEIR_OPTIMIZE EQUAL 0)
+    # clang's warnings are made before it optimises, and _FORTIFY_SOURCE wants optimisation.
+    target_compile_options(weir_flags INTERFACE -O0)
 else()
     # WEIR_BRIEF: a test, which runs once for each time that it is compiled.
     set(brief $<BOOL:$<TARGET_PROPERTY:WEIR_BRIEF>>)
-    target_compile_options(weir_flags INTERFACE -O$<IF:${brief},1,2> ${WEIR_HARDENING})
+    target_compile_options(weir_flags INTERFACE -O$<IF:${brief},1,${WEIR_OPTIMIZE}> ${WEIR_HARDENING})
     target_link_options(weir_flags INTERFACE
         LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
 endif()
