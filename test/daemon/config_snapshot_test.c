@@ -81,12 +81,12 @@ static void an_edition_hands_each_setting_to_the_part_that_keeps_it(void **state
         config_snapshot_settings(snapshot, &agentbreeder_contract);
     const struct runtime_settings *runtime = &breeder->runtime;
     assert_str(runtime->workspace, "h");
-    assert_int_equal(runtime->busy, SESSION_REJECT);
+    assert_int_equal(runtime->rules.busy, SESSION_REJECT);
     assert_int_equal(runtime->body_max_bytes, 2 * KIB);
     assert_int_equal(runtime->body_stretch_ms, 2000);
     assert_int_equal(runtime->body_stretch_bytes, 200);
-    assert_int_equal(runtime->heartbeat_ms, 4000);
-    assert_int_equal(runtime->stall_ms, 5000);
+    assert_int_equal(runtime->rules.heartbeat_ms, 4000);
+    assert_int_equal(runtime->rules.stall_ms, 5000);
     config_snapshot_unref(snapshot);
 }
 
