@@ -152,9 +152,9 @@ weir_embed(demo_script examples/demo.yaml provider/scripted.h)
 
 # --- the web console: its files, compressed --------------------------------------------------
 
-find_package(ZLIB REQUIRED)
 weir_tool(embed_site)
-target_link_libraries(embed_site PRIVATE ZLIB::ZLIB)
+target_include_directories(embed_site SYSTEM PRIVATE ${zlib_INCLUDE})
+target_link_libraries(embed_site PRIVATE ${zlib_LIBRARY})
 
 file(GLOB console_files CONFIGURE_DEPENDS src/contract/console/web/*)
 set(console_out ${WEIR_GENERATED_DIR}/gen/console_files.c)

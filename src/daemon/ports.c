@@ -4,20 +4,23 @@
 #include "wire/json.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static bool write_whole(const char *path, struct str text) {
-    FILE *file = fopen(path, "we");
+static bool write_whole(const char *path, mode_t mode, struct str text) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!file && fd >= 0) close(fd);
     if (!file) return false;
     bool whole = fwrite(text.at, 1, text.len, file) == text.len;
     return (fclose(file) == 0) && whole;
 }
 
-bool ports_write(struct str path, const struct server *server,
-                 const struct listening *listenings, size_t count, struct err *e) {
-    if (path.len == 0) return true;
+static bool ports_put(struct str path, mode_t mode, const struct server *server,
+                      const struct listening *listenings, size_t count, struct err *e) {
     struct buf text, next;
     buf_init(&text, KIB);
     buf_init(&next, path.len + 8);
@@ -33,7 +36,7 @@ bool ports_write(struct str path, const struct server *server,
     buf_append(&next, path);
     buf_append(&next, (struct str){".new", 5}); /* with its NUL */
     char *name = str_dup(path);
-    bool written = write_whole(next.at, buf_str(&text)) && rename(next.at, name) == 0;
+    bool written = write_whole(next.at, mode, buf_str(&text)) && rename(next.at, name) == 0;
     if (!written) {
         err_set(e, ERR_UNAVAILABLE,
                 "cannot write the ports file '%s': %m; name a file in a "
@@ -46,6 +49,12 @@ bool ports_write(struct str path, const struct server *server,
     return written;
 }
 
+bool ports_write(struct str path, const struct server *server,
+                 const struct listening *listenings, size_t count, struct err *e) {
+    return path.len == 0 || ports_put(path, 0644, server, listenings, count, e);
+}
+
+/* Whoever may read the data folder's files is its owner. */
 void ports_leave(struct str folder, const struct server *server,
                  const struct listening *listenings, size_t count) {
     struct buf path;
@@ -53,6 +62,7 @@ void ports_leave(struct str folder, const struct server *server,
     buf_init(&path, folder.len + 32);
     buf_append(&path, folder);
     buf_append(&path, STR("/" PORTS_NAME));
-    if (!ports_write(buf_str(&path), server, listenings, count, &e)) log_warning("%s", e.text);
+    if (!ports_put(buf_str(&path), 0600, server, listenings, count, &e))
+        log_warning("%s", e.text);
     buf_done(&path);
 }

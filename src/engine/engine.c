@@ -73,7 +73,7 @@ bool engine_refuse_agent(const struct engine *engine, struct str name, struct er
         struct str slug = engine->agents[i].slug;
         nearest_offer(&nearest, slug);
         if (len + slug.len + 8 >= sizeof(names)) {
-            len += (size_t)snprintf(names + len, sizeof(names) - len, ", ...");
+            snprintf(names + len, sizeof(names) - len, ", ...");
             break;
         }
         len += (size_t)snprintf(names + len, sizeof(names) - len, "%s" STR_FMT, i ? ", " : "",

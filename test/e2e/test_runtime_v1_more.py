@@ -338,7 +338,7 @@ BREAKS = {
     "a method": lambda d: d["paths"]["/health"].pop("head"),
     "a field": lambda d: schema(d, "InvokeResponse")["properties"].pop("history"),
     "a schema": lambda d: d["components"]["schemas"].pop("AgentCard"),
-    "a type": lambda d: schema(d, "InvokeResponse")["properties"]["output"].update(type="string"),
+    "a type": lambda d: schema(d, "InvokeResponse")["properties"].update(output={"type": "string"}),
     "an enum": lambda d: schema(d, "HealthResponse")["properties"]["status"].update(enum=["ok"]),
     "a reply's promise": lambda d: schema(d, "InvokeResponse")["required"].remove("output"),
     "a new demand": lambda d: schema(d, "InvokeRequest")["required"].append("session_id"),

@@ -175,6 +175,7 @@ class Person(threading.Thread):
                 finally:
                     with self.field.gate:
                         self.field.inside -= 1
+                        self.field.gate.notify_all()
         except Exception as failure:  # a fault of this test counts too
             self.field.wrong("the test itself", repr(failure))
             raise
