@@ -136,9 +136,17 @@ struct message *conversation_precede(struct conversation *c, size_t count) {
     return c->messages;
 }
 
+/* Where the turn begins for its model: with the calls that it brings results of, if it does. */
+static size_t turn_with_its_calls(const struct conversation *c) {
+    size_t at = c->turn_start;
+    if (at == c->count || c->messages[at].role != MESSAGE_TOOL_RESULT) return at;
+    while (at > 0 && c->messages[at - 1].role == MESSAGE_TOOL_CALL) at--;
+    return at;
+}
+
 void conversation_summarize(struct conversation *c, struct str summary, enum summary_of of) {
     struct message message = {.role = MESSAGE_USER, .text = summary};
-    size_t before = c->turn_start;
+    size_t before = turn_with_its_calls(c), calls = c->turn_start - before;
     conversation_make_room(c, 1);
     memmove(c->messages, c->messages + before, (c->count - before) * sizeof(struct message));
     c->count -= before;
@@ -147,8 +155,8 @@ void conversation_summarize(struct conversation *c, struct str summary, enum sum
     conversation_insert(c, 0, &message, 1);
     c->reply_from++;
     c->answer_from++;
-    c->brought_at = c->turn_start = 1;
-    c->own_from = of == SUMMARY_OF_SESSION ? 0 : 1;
+    c->brought_at = c->turn_start = 1 + calls;
+    c->own_from = of == SUMMARY_OF_SESSION ? 0 : 1 + calls;
     if (of == SUMMARY_OF_SESSION) c->starts_anew = true;
 }
 

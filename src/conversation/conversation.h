@@ -85,7 +85,8 @@ bool conversation_apply(struct conversation *conversation, const struct event *e
  * once, with texts that live as long as the conversation. */
 struct message *conversation_precede(struct conversation *conversation, size_t count);
 
-/* Put a summary (kept) in place of everything before the turn: as part of the run, for its
+/* Put a summary (kept) in place of everything before the turn, but for calls that the turn brings
+ * results of: as part of the run, for its
  * session to remember, or only in this run's view. */
 enum summary_of { SUMMARY_OF_SESSION, SUMMARY_OF_VIEW };
 void conversation_summarize(struct conversation *conversation, struct str summary,

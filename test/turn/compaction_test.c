@@ -44,6 +44,38 @@ static void a_history_beyond_the_window_becomes_a_summary(void **state) {
     }
 }
 
+/* The turn brings the result of a call that stands before it. */
+static void a_summary_leaves_the_calls_that_the_turn_answers(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    struct run_request request = request_of("warm?");
+    const struct tool_offer weather = {.name = STR("get_weather")};
+    const struct message result = {
+        .role = MESSAGE_TOOL_RESULT, .call_id = STR("w1"), .text = STR("{\"c\":31}")};
+    fill(f);
+    request.tools = &weather;
+    request.tool_count = 1;
+    start(&turn, f, &request);
+    fake_tool_call(asked(f), "w1", "get_weather", "{}");
+    fake_done(asked(f), "m-1");
+    end(&turn);
+    f->agents[0].window_tokens = 100;
+    request.text = STR("");
+    request.messages = &result;
+    request.message_count = 1;
+    start(&turn, f, &request);
+    reply(f, "he likes tea");
+    const struct provider_request *asks = fake_request(asked(f));
+    struct buf out;
+    buf_init(&out, KIB);
+    for (size_t i = 0; i < asks->message_count; i++) write_message(&out, &asks->messages[i]);
+    assert_str(buf_str(&out), "user=" SUMMARY " call/get_weather={} result={\"c\":31}");
+    assert_int_equal(asks->turn_start, 2);
+    buf_done(&out);
+    reply(f, "31 degrees");
+    end(&turn);
+}
+
 static void a_session_that_is_read_back_begins_with_its_summary(void **state) {
     struct fixture *f = *state;
     struct turn turn;
@@ -104,6 +136,7 @@ static void cancelling_while_the_summary_is_written_ends_the_turn(void **state) 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_history_beyond_the_window_becomes_a_summary),
+        TURN_TEST(a_summary_leaves_the_calls_that_the_turn_answers),
         STORED_TURN_TEST(a_session_that_is_read_back_begins_with_its_summary),
         TURN_TEST(a_model_that_finds_it_too_long_is_asked_for_a_summary_once),
         TURN_TEST(a_model_that_writes_no_summary_fails_the_turn_and_keeps_the_history),
