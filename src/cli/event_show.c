@@ -131,9 +131,12 @@ static void show_tool_result(struct event_show *show, struct json event, struct 
         return; /* the decision of the person who sees this */
     bool failed = json_find(event, STR("error")).kind == JSON_TRUE;
     struct str message = member_text(event, "message", arena);
-    struct json result = json_find(event, STR("result"));
-    bool says_why = failed && message.len;
-    event_show_line(show, failed ? "  failed: " : "  -> ", says_why ? message : result.raw);
+    if (failed && message.len) {
+        event_show_line(show, "  failed: ", message);
+    } else {
+        event_show_line(show, failed ? "  failed: " : "  -> ",
+                        json_find(event, STR("result")).raw);
+    }
 }
 
 static void show_step(struct event_show *show, struct json event, struct arena *arena) {

@@ -136,7 +136,7 @@ static void show_newest_first(struct runs_list *list, struct json runs) {
 static bool runs_of(struct runs_list *list, struct str session, struct str workspace,
                     struct str user, struct err *e) {
     struct buf path, body;
-    struct json answer;
+    struct json answer = {.kind = JSON_NONE};
     buf_init(&path, PATH_MAX_BYTES);
     buf_init(&body, ANSWER_MAX_BYTES);
     buf_append(&path, STR("/weir/v1/runs"));
