@@ -54,7 +54,10 @@ static bool refuse_item(struct request_reading *reading, size_t index, const cha
     return request_refuse(reading, "input", "item %zu: %s", index, why);
 }
 
-static void write_member(struct json_writer *json, const char *key, struct json value) {
+/* The member `name` of `item`, if there is one, under another key. */
+static void write_member(struct json_writer *json, const char *key, struct json item,
+                         struct str name) {
+    struct json value = json_find(item, name);
     if (value.kind != JSON_NONE) json_member_raw(json, key, value.raw);
 }
 
@@ -63,8 +66,8 @@ static bool write_said(struct request_reading *reading, size_t index, struct jso
     (void)reading;
     (void)index;
     json_open_object(json);
-    write_member(json, "role", json_find(item, STR("role")));
-    write_member(json, "content", json_find(item, STR("content")));
+    write_member(json, "role", item, STR("role"));
+    write_member(json, "content", item, STR("content"));
     json_close(json);
     return true;
 }
@@ -77,10 +80,10 @@ static bool write_function_call(struct request_reading *reading, size_t index, s
     json_member_str(json, "role", STR("assistant"));
     json_member_array(json, "tool_calls");
     json_open_object(json);
-    write_member(json, "id", json_find(item, STR("call_id")));
+    write_member(json, "id", item, STR("call_id"));
     json_member_object(json, "function");
-    write_member(json, "name", json_find(item, STR("name")));
-    write_member(json, "arguments", json_find(item, STR("arguments")));
+    write_member(json, "name", item, STR("name"));
+    write_member(json, "arguments", item, STR("arguments"));
     json_close(json);
     json_close(json);
     json_close(json);
@@ -95,7 +98,7 @@ static bool write_call_output(struct request_reading *reading, size_t index, str
         return refuse_item(reading, index, "output must be a string or a list of parts");
     json_open_object(json);
     json_member_str(json, "role", STR("tool"));
-    write_member(json, "tool_call_id", json_find(item, STR("call_id")));
+    write_member(json, "tool_call_id", item, STR("call_id"));
     json_member_raw(json, "content", output.raw);
     json_close(json);
     return true;
