@@ -1,5 +1,4 @@
 /* weir agents: who takes turns at a running daemon. */
-#include "cli/arguments.h"
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
 #include "cli/show.h"
@@ -14,12 +13,6 @@ static const char usage[] =
     "done; 1: refused, or no daemon answers; 2: wrong usage.\n";
 
 #define ANSWER_MAX_BYTES (64 * MIB)
-
-struct agents_arguments {
-    struct arguments all;
-    const char *url, *token;
-    bool json;
-};
 
 /* "  tools: a, b", of strings or of objects with a name; nothing if there are none. */
 static void append_names(struct json list, const char *what, struct buf *out) {
@@ -53,44 +46,25 @@ static void show_agent(struct json agent) {
     buf_done(&line);
 }
 
-static int agents_show(const struct config *config, const struct agents_arguments *arguments) {
+static int agents_show(const struct config *config, const struct asking_flags *flags) {
     struct daemon_target target;
     struct buf body;
     struct json answer, agent;
     struct err e;
     buf_init(&body, ANSWER_MAX_BYTES);
     bool ok =
-        daemon_target_find(config, arguments->url, arguments->token, &target, &e) &&
+        daemon_target_find(config, flags->url, flags->token, &target, &e) &&
         ask_target_whole(&target, STR("GET"), STR("/weir/v1/agents"), STR_EMPTY, &body, &e) &&
         json_read(buf_str(&body), &answer, &e);
-    if (ok && arguments->json) show_json(stdout, answer.raw);
+    if (ok && flags->json) show_json(stdout, answer.raw);
     struct json_reader reader =
         json_enter(ok ? json_find(answer, STR("agents")) : (struct json){0});
-    while (!arguments->json && json_next_item(&reader, &agent)) show_agent(agent);
+    while (!flags->json && json_next_item(&reader, &agent)) show_agent(agent);
     buf_done(&body);
     daemon_target_done(&target);
     return ok ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
 }
 
 int command_agents(int arg_count, const char *const *args) {
-    struct agents_arguments arguments = {.json = false};
-    const struct argument_flag flags[] = {{.name = "json", .given = &arguments.json},
-                                          {.name = "url", .value = &arguments.url},
-                                          {.name = "token", .value = &arguments.token},
-                                          {.name = NULL}};
-    struct config *config;
-    int code;
-    if (!arguments_read(arg_count, args, NULL, flags, usage, &arguments.all)) return EXIT_USAGE;
-    if (cli_config(arguments.all.rest_count, arguments.all.rest, true, usage,
-                   arguments.all.names, &config, &code)) {
-        code = EXIT_USAGE;
-        if (config->operand_count == 0) {
-            code = agents_show(config, &arguments);
-        } else {
-            fprintf(stderr, "%s", usage);
-        }
-        config_free(config);
-    }
-    arguments_done(&arguments.all);
-    return code;
+    return command_asking(arg_count, args, usage, agents_show);
 }

@@ -1,11 +1,14 @@
 #include "cli/ask_daemon.h"
 
+#include "cli/arguments.h"
+#include "cli/cli.h"
 #include "cli/daemon_process.h"
 #include "config/build.h"
 #include "contract/agentbreeder/options.h"
 #include "text/terminal_text.h"
 #include "wire/json.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define REFUSAL_MAX_BYTES (64 * KIB)
@@ -274,4 +277,30 @@ bool ask_daemon_whole(const struct config *config, struct str method, struct str
     struct daemon_question question = {method, path, body, ask_daemon_keep, out};
     if (!ask_daemon(config, &question, e)) return false;
     return buf_ok(out) || err_set(e, ERR_TOO_LARGE, "the daemon's answer is too long");
+}
+
+/* --- commands ----------------------------------------------------------------------------- */
+
+int command_asking(int arg_count, const char *const *args, const char *usage,
+                   asking_act_fn *act) {
+    struct asking_flags asked = {.json = false};
+    struct arguments all;
+    const struct argument_flag flags[] = {{.name = "json", .given = &asked.json},
+                                          {.name = "url", .value = &asked.url},
+                                          {.name = "token", .value = &asked.token},
+                                          {.name = NULL}};
+    struct config *config;
+    int code;
+    if (!arguments_read(arg_count, args, NULL, flags, usage, &all)) return EXIT_USAGE;
+    if (cli_config(all.rest_count, all.rest, true, usage, all.names, &config, &code)) {
+        code = EXIT_USAGE;
+        if (config->operand_count == 0) {
+            code = act(config, &asked);
+        } else {
+            fprintf(stderr, "%s", usage);
+        }
+        config_free(config);
+    }
+    arguments_done(&all);
+    return code;
 }

@@ -89,4 +89,14 @@ MUST_CHECK bool ask_daemon_whole(const struct config *config, struct str method,
                                  struct str path, struct str body, struct buf *out,
                                  struct err *e);
 
+/* A whole command that asks a daemon and takes nothing but --json, --url, --token and settings. It
+ * returns what `act` returns, or EXIT_USAGE. */
+struct asking_flags {
+    const char *url, *token;
+    bool json;
+};
+typedef int asking_act_fn(const struct config *config, const struct asking_flags *flags);
+int command_asking(int arg_count, const char *const *args, const char *usage,
+                   asking_act_fn *act);
+
 #endif

@@ -1,6 +1,5 @@
 /* weir status: is a daemon there, and can it work? */
 #include "base/file.h"
-#include "cli/arguments.h"
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
 #include "cli/daemon_process.h"
@@ -18,12 +17,6 @@ static const char usage[] =
 
 #define ANSWER_MAX_BYTES (1 * MIB)
 #define EXIT_NONE EXIT_UNREACHABLE
-
-struct status_arguments {
-    struct arguments all;
-    const char *url, *token;
-    bool json;
-};
 
 struct status {
     struct daemon_process process; /* pid 0: none here, or --url was given */
@@ -44,18 +37,17 @@ static void status_ports(const struct config *config, struct buf *out) {
     buf_done(&path);
 }
 
-static void status_ask(const struct config *config, const struct status_arguments *arguments,
+static void status_ask(const struct config *config, const struct asking_flags *flags,
                        struct status *ret) {
     struct err e;
     *ret = (struct status){.process = {.pidfd = -1}, .why = {.code = ERR_NONE}};
     buf_init(&ret->health, ANSWER_MAX_BYTES);
     buf_init(&ret->answer, ANSWER_MAX_BYTES);
     buf_init(&ret->ports, ANSWER_MAX_BYTES);
-    if (!arguments->url && daemon_process_find(config->data, &ret->process, &e))
+    if (!flags->url && daemon_process_find(config->data, &ret->process, &e))
         status_ports(config, &ret->ports);
     if (ret->process.pidfd < 0) ret->process.pid = 0;
-    if (!daemon_target_find(config, arguments->url, arguments->token, &ret->target, &ret->why))
-        return;
+    if (!daemon_target_find(config, flags->url, flags->token, &ret->target, &ret->why)) return;
     if (!ask_target_whole(&ret->target, STR("GET"), STR("/health"), STR_EMPTY, &ret->health,
                           &ret->why))
         return;
@@ -164,13 +156,13 @@ static void status_text(const struct config *config, const struct status *status
 
 /* --- the command -------------------------------------------------------------------------- */
 
-static int status_show(const struct config *config, const struct status_arguments *arguments) {
+static int status_show(const struct config *config, const struct asking_flags *flags) {
     struct status status;
     struct buf out;
-    status_ask(config, arguments, &status);
+    status_ask(config, flags, &status);
     buf_init(&out, 4 * ANSWER_MAX_BYTES);
     int code = status_code(&status);
-    if (arguments->json) {
+    if (flags->json) {
         status_json(config, &status, code, &out);
         show_json(stdout, buf_str(&out));
     } else {
@@ -183,24 +175,5 @@ static int status_show(const struct config *config, const struct status_argument
 }
 
 int command_status(int arg_count, const char *const *args) {
-    struct status_arguments arguments = {.json = false};
-    const struct argument_flag flags[] = {{.name = "json", .given = &arguments.json},
-                                          {.name = "url", .value = &arguments.url},
-                                          {.name = "token", .value = &arguments.token},
-                                          {.name = NULL}};
-    struct config *config;
-    int code;
-    if (!arguments_read(arg_count, args, NULL, flags, usage, &arguments.all)) return EXIT_USAGE;
-    if (cli_config(arguments.all.rest_count, arguments.all.rest, true, usage,
-                   arguments.all.names, &config, &code)) {
-        code = EXIT_USAGE;
-        if (config->operand_count == 0) {
-            code = status_show(config, &arguments);
-        } else {
-            fprintf(stderr, "%s", usage);
-        }
-        config_free(config);
-    }
-    arguments_done(&arguments.all);
-    return code;
+    return command_asking(arg_count, args, usage, status_show);
 }
