@@ -57,6 +57,10 @@ void chat_input_done(struct chat_input *input);
 /* Wait for a line; valid until the next one. */
 enum chat_line chat_input_line(struct chat_input *input, const char *prompt, struct str *ret);
 
+/* Drop what was typed ahead, so that it does not answer a question that nobody has seen. Input that is
+ * no terminal stays. */
+void chat_input_drop(struct chat_input *input);
+
 /* How often Ctrl-C came since chat_interrupts_forget(). */
 int chat_interrupts(void);
 void chat_interrupts_forget(void);

@@ -158,6 +158,7 @@ enum chat_answer chat_ask(struct chat *chat, const struct chat_question *questio
     bool answered = false;
     buf_init(&body, BODY_MAX_BYTES);
     if (!chat->options->json) show_whole(chat, event);
+    chat_input_drop(&chat->input);
     while (!answered && read_answer(chat, is_call, &body) == CHAT_LINE) {
         answered = send_answer(chat, question, buf_str(&body), &e);
         if (!answered) chat_report(chat, &e);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <termios.h>
 #include <unistd.h>
 
 #define LINE_MAX_BYTES (4 * MIB)
@@ -89,4 +90,12 @@ enum chat_line chat_input_line(struct chat_input *input, const char *prompt, str
     }
     *ret = buf_str(&input->line);
     return CHAT_LINE;
+}
+
+void chat_input_drop(struct chat_input *input) {
+    struct str line;
+    if (!input->terminal || input->ended) return;
+    tcflush(STDIN_FILENO, TCIFLUSH);
+    if (lines_waiting(&input->lines) && !lines_feed(&input->lines, STR("\n"))) return;
+    while (lines_next(&input->lines, &line) == LINES_ONE) continue;
 }

@@ -99,18 +99,6 @@ static void ask_again(struct guest_turn *turn, const struct pending_view *view) 
     http_turn_end(&turn->http);
 }
 
-/* The question must be of this caller's session: the id of another's finds a run as well. */
-static bool may_answer(const struct guest_turn *turn, const struct session_name *name) {
-    struct live_view view;
-    uint64_t run = turn->request.approval_run;
-    struct directory *directory = session_table_directory(http_turn_sessions(&turn->http));
-    if (!run || !directory_find(directory, run, &view)) return true;
-    bool own = str_equal(view.workspace, name->workspace) && str_equal(view.user, name->user) &&
-               str_equal(view.session, name->session);
-    live_view_done(&view);
-    return own;
-}
-
 /* Words that decide nothing are kept for the model, and the question is asked again. */
 static void settle(struct guest_turn *turn, const struct session_name *name, uint64_t mark) {
     const struct guest_request *request = &turn->request;
@@ -147,7 +135,7 @@ static void guest_turn_begin(struct http_turn *http, uint64_t mark) {
                  (request->decides || session_has_pending(http_turn_sessions(http), &name));
     if (!waits) {
         start_run(turn, mark);
-    } else if (may_answer(turn, &name)) {
+    } else if (http_turn_may_answer(http, &name, request->approval_run)) {
         settle(turn, &name, mark);
     } else {
         refuse_for(turn, GUEST_NO_QUESTION);
@@ -181,7 +169,8 @@ static bool take_caller(struct guest_turn *turn, const struct contract_caller *c
 
 static bool take_print(struct guest_turn *turn, struct str body, struct err *e) {
     uint8_t digest[DIGEST_BYTES];
-    const struct str parts[] = {turn->form->contract, body, turn->request.session};
+    const struct str parts[] = {turn->form->contract, turn->request.agent, body,
+                                turn->request.session};
     if (!turn->http.key.len) return true;
     digest_parts(parts, ARRAY_LEN(parts), digest);
     return arena_str(turn->http.arena, str_of(digest, sizeof(digest)), &turn->http.print) ||

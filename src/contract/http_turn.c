@@ -319,6 +319,17 @@ bool http_turn_settle(struct http_turn *turn, struct pending_answer *answer, uin
     return true;
 }
 
+bool http_turn_may_answer(const struct http_turn *turn, const struct session_name *name,
+                          uint64_t run) {
+    struct live_view view;
+    struct directory *directory = session_table_directory(http_turn_sessions(turn));
+    if (!run || !directory_find(directory, run, &view)) return true;
+    bool own = str_equal(view.workspace, name->workspace) && str_equal(view.user, name->user) &&
+               str_equal(view.session, name->session);
+    live_view_done(&view);
+    return own;
+}
+
 /* --- for a wire --------------------------------------------------------------------------- */
 
 static struct route_call *call_of(void *ctx) {

@@ -125,6 +125,11 @@ MUST_CHECK bool http_turn_settle(struct http_turn *turn, struct pending_answer *
                                  uint64_t mark, enum pending_found *ret_found,
                                  struct pending_answered *ret, struct err *e);
 
+/* Whether a question of this run (0: none is named) is one of this session: the id of another's finds
+ * a run as well. */
+bool http_turn_may_answer(const struct http_turn *turn, const struct session_name *name,
+                          uint64_t run);
+
 /* Read a run that another request started or resumed, from the first event after `after_seq`. */
 void http_turn_attach(struct http_turn *turn, uint64_t run, uint64_t after_seq);
 

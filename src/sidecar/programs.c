@@ -316,6 +316,8 @@ static void pass(struct ask *ask, struct str line, struct str hello) {
     struct tool_program *program = ask->program;
     struct err e;
     bool good = hello.at ? greet(program, hello, &e) : pipe_start(program->pipe, &e);
+    if (ask->answered)
+        return; /* the program went down meanwhile, and all that it had were refused */
     if (!good)
         refuse_down(ask, err_text(&e));
     else if (program->state == PROGRAM_GREETING)

@@ -112,7 +112,8 @@ bool run_offer_caller_tools(struct run *run, struct provider_request *asked) {
     asked->tools = tools->merged;
     asked->tool_count = tools->merged_count;
     /* Later, the model has the results of its calls, and decides itself. */
-    if (run->model_round.model_calls == 0) asked->tool_choice = tools->choice;
+    if (!tools->choice_told) asked->tool_choice = tools->choice;
+    tools->choice_told = true;
     return true;
 }
 

@@ -28,6 +28,7 @@ struct run_request;
 struct caller_tools {
     const struct tool_offer *list;
     size_t count;
+    bool choice_told;            /* the model has been told the choice */
     struct str choice;           /* as struct provider_request has it */
     const struct agent *for_one; /* whose offer `merged` holds */
     const struct tool_offer *merged;

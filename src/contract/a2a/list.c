@@ -211,6 +211,7 @@ static void list_go_on(struct a2a_list *list) {
     }
     if (list->session < list->session_count) {
         list->current = list->sessions[list->session++].id;
+        list->last = 0; /* of the one before */
         ask_runs(list);
     } else if (list->next) {
         ask_sessions(list, list->next);

@@ -170,5 +170,7 @@ bool a2a_take_print(struct a2a_call *call, struct err *e) {
 /* The run that an earlier message with this key began, or whose question `seq` it answered. */
 void a2a_join(struct a2a_call *call, uint64_t run, uint64_t seq) {
     call->from = seq ? seq + 1 : 0;
+    a2a_task_done(&call->task); /* a look-up may have filled it */
+    a2a_task_init(&call->task, run);
     http_turn_attach(&call->http, run, 0);
 }

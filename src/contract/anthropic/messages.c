@@ -78,6 +78,8 @@ static void message_note(struct message_turn *turn, const struct event *event) {
     struct blocks *blocks = &turn->blocks;
     bool shown = event->kind != EVENT_THINKING || guest_turn_shows(&turn->base, event);
     turn->completion.run = turn->base.http.run_id;
+    if (!turn->completion.session.len)
+        turn->completion.session = text_copy(text_str(turn->base.session));
     if (!shown) return;
     bool seam = completion_note(&turn->completion, event);
     if (seam) blocks_add(blocks, BLOCK_TEXT, STR(SEAM_TEXT));

@@ -92,6 +92,7 @@ static void api_turn_start(struct api_turn *turn, uint64_t mark) {
         .extras = request->extras,
         .contract = STR(OPENAI_CONTRACT),
     };
+    text_done(&turn->completion.session);
     turn->completion.session = text_copy(session);
     route_field(turn->http.call, STR("x-session-id"), session);
     http_turn_start(&turn->http, &asked, mark);
@@ -111,6 +112,12 @@ static void api_turn_ask_again(struct api_turn *turn, const struct pending_view 
     http_turn_end(&turn->http);
 }
 
+static void api_turn_refuse_unasked(struct api_turn *turn) {
+    api_turn_refuse_with(turn, ERR_FAILED_PRECONDITION,
+                         "no run of this session waits with this approval request: it was "
+                         "answered, or the run is over");
+}
+
 /* The last message may be what a run of the session waits for. */
 static void api_turn_settle(struct api_turn *turn, uint64_t mark) {
     const struct openai_request *request = &turn->request;
@@ -119,11 +126,14 @@ static void api_turn_settle(struct api_turn *turn, uint64_t mark) {
         .name = {turn->http.workspace, turn->http.user, request->session},
         .text = request->text,
         .rule = PENDING_ONLY_ONE,
+        .run = request->approval_run,
+        .seq = request->approval_seq,
         .asks_again = true};
     struct pending_answered answered;
     enum pending_found found;
     if (!turn->completion.model.len) /* the run began elsewhere, and does not say it again */
         turn->completion.model = text_copy(turn->http.site->host->engine->agents[0].slug);
+    text_done(&turn->completion.session);
     turn->completion.session = text_copy(request->session);
     route_field(turn->http.call, STR("x-session-id"), request->session);
     if (http_turn_settle(&turn->http, &answer, mark, &found, &answered, &e)) return;
@@ -137,8 +147,9 @@ static void api_turn_settle(struct api_turn *turn, uint64_t mark) {
             turn, ERR_FAILED_PRECONDITION,
             "several runs of this session wait for a person's answer; give it at "
             "/weir/v1/approvals, where each has an id");
+    } else if (request->approval_run) {
+        api_turn_refuse_unasked(turn);
     } else {
-        text_done(&turn->completion.session);
         api_turn_start(turn, mark);
     }
 }
@@ -146,7 +157,11 @@ static void api_turn_settle(struct api_turn *turn, uint64_t mark) {
 void api_turn_go_on(struct api_turn *turn, uint64_t mark) {
     struct http_turn *http = &turn->http;
     const struct session_name name = {http->workspace, http->user, turn->request.session};
-    if (name.session.len && session_has_pending(http_turn_sessions(http), &name)) {
+    uint64_t named = turn->request.approval_run;
+    bool waits = name.session.len && session_has_pending(http_turn_sessions(http), &name);
+    if (named && !(name.session.len && http_turn_may_answer(http, &name, named))) {
+        api_turn_refuse_unasked(turn);
+    } else if (named || waits) {
         api_turn_settle(turn, mark);
     } else {
         api_turn_start(turn, mark);

@@ -23,7 +23,8 @@ struct openai_request {
     struct str extras; /* {"metadata":{...}}, or empty */
     const struct tool_offer *tools;
     size_t tool_count;
-    struct str tool_choice; /* as struct run_request has it */
+    struct str tool_choice;              /* as struct run_request has it */
+    uint64_t approval_run, approval_seq; /* the question that it decides; 0: none is named */
     bool streams, wants_usage;
 };
 
@@ -41,6 +42,7 @@ struct request_reading {
     struct arena *arena;
     struct err *e;
     struct str param; /* the member that was refused; a constant, or in the arena */
+    uint64_t approval_run, approval_seq; /* as struct openai_request has them */
 };
 
 /* Refuse the member `param`, a constant. Returns false. */

@@ -30,6 +30,16 @@ void responding_free(struct api_turn *turn) {
     free(own);
 }
 
+/* On one line, as each event of a stream is. */
+static struct text copy_compact(struct str raw) {
+    struct buf out;
+    buf_init(&out, raw.len + 1);
+    if (raw.len) json_compact(raw, &out);
+    struct text copy = text_copy(buf_str(&out));
+    buf_done(&out);
+    return copy;
+}
+
 /* What a later request has to know of this one, beside the caller's metadata. */
 static bool keep_extras(struct api_turn *turn, const struct responses_request *request,
                         struct err *e) {
@@ -65,7 +75,7 @@ static bool responses_read(struct api_turn *turn, struct str body, struct str he
     own->previous_run = request.previous_run;
     own->response.background = request.background;
     own->response.previous = text_copy(request.previous);
-    own->response.metadata = text_copy(request.metadata);
+    own->response.metadata = copy_compact(request.metadata);
     if (request.background) turn->http.leaving = (struct leaving){.how = LEAVING_DETACHES};
     return keep_extras(turn, &request, e);
 }

@@ -104,6 +104,18 @@ static bool write_call_output(struct request_reading *reading, size_t index, str
     return true;
 }
 
+/* "mcpr_<run>_<seq>" */
+static bool take_question(struct request_reading *reading, struct json item) {
+    struct str id, seq;
+    if (!json_str(json_find(item, STR("approval_request_id")), reading->arena, &id) ||
+        !str_starts(id, STR("mcpr_")))
+        return false;
+    struct str run = str_split(str_skip(id, STR("mcpr_").len), '_', &seq);
+    return seq.at && str_to_u64(run, &reading->approval_run) &&
+           str_to_u64(seq, &reading->approval_seq) && reading->approval_run &&
+           reading->approval_seq;
+}
+
 /* A person's decision is the message that a waiting run reads. */
 static bool write_decision(struct request_reading *reading, size_t index, struct json item,
                            struct json_writer *json) {
@@ -112,6 +124,9 @@ static bool write_decision(struct request_reading *reading, size_t index, struct
     struct buf words;
     if (!json_bool(json_find(item, STR("approve")), &approves))
         return refuse_item(reading, index, "approve must be true or false");
+    if (!take_question(reading, item))
+        return refuse_item(reading, index,
+                           "approval_request_id must be the id of an mcp_approval_request");
     buf_init(&words, reason.raw.len + KIB);
     struct json_writer decision = json_writer(&words);
     json_open_object(&decision);
@@ -210,6 +225,8 @@ static bool take_input(struct request_reading *reading, const struct json *found
         json_close(&json);
     }
     bool fine = write_items(reading, found[INPUT], &json);
+    ret->approval_run = reading->approval_run;
+    ret->approval_seq = reading->approval_seq;
     json_close(&json);
     fine = fine && (buf_ok(&list) || request_too_large(reading)) &&
            read_list(reading, buf_str(&list), goes_on, ret);

@@ -156,8 +156,11 @@ static void a_consent_is_a_message_that_decides(void **state) {
     (void)state;
     assert_true(reads_response(
         "{\"previous_response_id\":\"resp_1\",\"input\":[{\"type\":\"mcp_approval_response\","
-        "\"approve\":false,\"reason\":\"no \\\"way\\\"\"}]}"));
+        "\"approval_request_id\":\"mcpr_7_3\",\"approve\":false,\"reason\":\"no "
+        "\\\"way\\\"\"}]}"));
     assert_str(response.common.text, "{\"decision\":\"refuse\",\"reason\":\"no \\\"way\\\"\"}");
+    assert_int_equal(response.common.approval_run, 7);
+    assert_int_equal(response.common.approval_seq, 3);
 }
 
 static void an_id_reads_back(void **state) {

@@ -13,6 +13,14 @@ const NUMBER = /^ {0,3}\d{1,9}[.)] +/;
 const FENCE = /^ {0,3}(```+|~~~+)/;
 const RULE = /^ {0,3}([-*_])( *\1){2,} *$/;
 
+// A heading without the number signs that close it. Without a pattern, which could take very long.
+function closed(heading) {
+  const text = heading.trimEnd();
+  let at = text.length;
+  while (at > 0 && text[at - 1] === "#") at--;
+  return at < text.length && text[at - 1] === " " ? text.slice(0, at).trimEnd() : heading;
+}
+
 export function markdown(text, target) {
   const node = target || h("div", { class: "markdown" });
   text = String(text);
@@ -41,7 +49,7 @@ function blocks(lines, depth) {
       out.push(h("pre", { tabindex: "0" }, h("code", null, code.join("\n"))));
     } else if (heading) {
       i++;
-      out.push(h("p", { class: "heading" }, inline(heading[2].replace(/ +#+ *$/, ""), 0)));
+      out.push(h("p", { class: "heading" }, inline(closed(heading[2]), 0)));
     } else if (RULE.test(text)) {
       i++;
       out.push(h("hr"));

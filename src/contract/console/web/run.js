@@ -61,6 +61,10 @@ function headFacts(id, journal, connection) {
 }
 
 export async function run(main, params, signal, [id]) {
+  if (!/^\d+$/.test(id)) { // it becomes part of the paths that the buttons post to
+    main.append(h("p", { class: "empty" }, "There is no such run: its id is a number."));
+    return;
+  }
   let journal = new Journal(), connection = "opening", whole = null, playing = null;
   const head = h("div"), extra = h("div"), panel = h("section", { class: "detail", "aria-label": "The chosen entry" },
     h("p", { class: "empty" }, "Choose an entry to see all of it."));
