@@ -5,6 +5,9 @@
 #   bench/instructions.sh converse invoke     only these loads
 #   BENCH_TOP=40 bench/instructions.sh        more functions of each thread
 #
+#   WEIR_ADMIN=127.0.0.1:0 bench/instructions.sh converse     with metrics
+#   BENCH_SPANS=1 bench/instructions.sh converse              with spans, for a collector that takes them all
+#
 # The daemon runs under callgrind, which begins to count when the load is warm.
 #   converse   the turn of bench/turn.h (66 events) on 8 connections of 32 streams, each on disk
 #   stream     the same turn as server-sent events: POST /stream on 64 connections and sessions
@@ -23,10 +26,12 @@ RUNNER=(valgrind -q --tool=callgrind --separate-threads=yes --instr-atstart=no
     "--callgrind-out-file=$DATA/callgrind")
 PORTS=$DATA/ports.json
 MOCK=
+COLLECTOR=
 
 finish() {
     stop
     stop_pid "$MOCK"
+    stop_pid "$COLLECTOR"
     rm -rf "$DATA"
 }
 
@@ -92,6 +97,16 @@ count() { # load
 
 need valgrind wrk
 compile_driver
+if [ -n "${BENCH_SPANS:-}" ]; then
+    python3 bench/collector.py "$DATA/collector" &
+    COLLECTOR=$!
+    for _ in $(seq 300); do
+        if [ -s "$DATA/collector" ]; then break; fi
+        sleep 0.02
+    done
+    WEIR_OTLP_ENDPOINT=http://127.0.0.1:$(<"$DATA/collector")
+    export WEIR_OTLP_ENDPOINT
+fi
 loads=("$@")
 [ $# -gt 0 ] || loads=(converse stream invoke model health)
 for load in "${loads[@]}"; do count "$load"; done | tee "$OUT/instructions.txt"

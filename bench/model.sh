@@ -21,6 +21,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 . bench/lib.sh
+. bench/model_lib.sh
 
 ROUNDS=${BENCH_RUNS:-5}
 SECONDS_EACH=${BENCH_SECONDS:-5}
@@ -29,7 +30,7 @@ if [ "${1:-}" = --short ]; then ROUNDS=1 SECONDS_EACH=1 SESSIONS=20; fi
 TOKENS=$(((SECONDS_EACH + 3) * 100)) # the measured part lies well inside of each turn
 WAYS=${BENCH_WAYS:-"direct forwarder haproxy nginx weir"}
 RESULTS=$OUT/model.jsonl
-MOCK='' MOCK_PORT='' PORT='' SEALER='' SEALED_PORT=''
+SEALER='' SEALED_PORT=''
 : >"$RESULTS"
 
 compile() {
@@ -43,13 +44,6 @@ finish() {
     stop_pid "$SEALER"
     stop_pid "$MOCK"
     rm -rf "$DATA"
-}
-
-start_mock() {
-    rm -f "$OUT/mock.json"
-    taskset -c 1 "$OUT/model_mock" "$OUT/mock.json" "$TOKENS" &
-    MOCK=$!
-    MOCK_PORT=$(port_in "$OUT/mock.json" http)
 }
 
 # Its best fair setting: one thread, no log, and small chunks passed on when they come.
@@ -149,20 +143,6 @@ END
     await_port "$PORT"
 }
 
-start_litellm() {
-    PORT=$(free_port)
-    cat >"$OUT/litellm.yaml" <<END
-model_list:
-  - model_name: mock-1
-    litellm_params: {model: openai/mock-1, api_base: "http://127.0.0.1:$MOCK_PORT/v1", api_key: none}
-litellm_settings: {telemetry: false}
-END
-    taskset -c 0 "$OUT/litellm/bin/litellm" --config "$OUT/litellm.yaml" --host 127.0.0.1 \
-        --port "$PORT" --num_workers 1 >"$OUT/litellm.log" 2>&1 &
-    PID=$!
-    await_port "$PORT" 1200
-}
-
 start_nginx_tls() { start_nginx "https://127.0.0.1:$SEALED_PORT"; }
 start_weir_tls() { start_weir "$WEIR" "https://localhost:$SEALED_PORT"; }
 start_before_tls() { start_weir "$BENCH_BEFORE" "https://localhost:$SEALED_PORT"; }
@@ -203,7 +183,7 @@ compile
 for way in haproxy nginx; do
     command -v $way >/dev/null || { say "no $way here: it is left out"; WAYS=${WAYS/$way/}; }
 done
-start_mock
+start_mock "$TOKENS"
 case $WAYS in *_tls*) start_sealer ;; esac
 for round in $(seq "$ROUNDS"); do
     say "round $round of $ROUNDS: $SESSIONS models talking, $WAYS"

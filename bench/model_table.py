@@ -1,4 +1,4 @@
-"""model_table: from the lines that model.sh collected to a table of medians and ranges.
+"""model_table: from the lines that model.sh and openai.sh collected to a table of medians and ranges.
 
     model_table.py model.jsonl
 """
@@ -6,8 +6,8 @@ import json
 import statistics
 import sys
 
-WAYS = ["weir", "weir_tls", "before_tls", "nginx_tls", "forwarder", "haproxy", "nginx", "litellm", "direct"]
-PEERS = ["forwarder", "haproxy", "nginx", "litellm"]
+WAYS = ["weir", "weir_tls", "before_tls", "nginx_tls", "forwarder", "haproxy", "nginx", "go", "litellm", "direct"]
+PEERS = ["forwarder", "haproxy", "nginx", "go", "litellm"]
 
 
 def dig(result, path):

@@ -150,6 +150,13 @@ measure_start() {
     keep disk 1 disk --folder "$DATA"
 }
 
+# Another bench: what it prints becomes a part of the page.
+more() { # heading, script and its arguments
+    printf '\n## %s\n\n' "$1" >>"$OUT/figures.md"
+    shift
+    BUILD=$BUILD BENCH_WEIR=$WEIR "$@" | tee -a "$OUT/figures.md"
+}
+
 compile_driver
 compile_c floor bench/floor.c src/base/*.c
 compile_peers
@@ -158,8 +165,9 @@ measure_rounds
 measure_memory
 measure_start
 python3 bench/table.py "$RESULTS" "$OUT" bench/figures.md
-BUILD=$BUILD BENCH_WEIR=$WEIR bench/calls.sh "${SHORT[@]}"
-BUILD=$BUILD BENCH_WEIR=$WEIR bench/model.sh "${SHORT[@]}"
-BUILD=$BUILD BENCH_WEIR=$WEIR bench/growth.sh "${SHORT[@]}"
-[ "${#SHORT[@]}" -gt 0 ] || BUILD=$BUILD BENCH_WEIR=$WEIR bench/late.sh
-say "kept figures: bench/figures.md; these: $OUT/latest.json, $OUT/figures.md"
+more "Short calls" bench/calls.sh "${SHORT[@]}"
+more "Tokens of a model" bench/model.sh "${SHORT[@]}"
+more "Growth" bench/growth.sh "${SHORT[@]}"
+[ "${#SHORT[@]}" -gt 0 ] || more "Late readers" bench/late.sh
+python3 bench/chart.py "$OUT/figures.md" "$OUT/charts"
+say "kept figures: bench/figures.md; these: $OUT/latest.json, $OUT/figures.md, $OUT/charts"

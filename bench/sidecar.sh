@@ -6,7 +6,8 @@
 #
 # The proxy is on core 0; the agent (Go) and the driver (Go) are on core 1. `weir` has no guardrails,
 # `weir rules` the default ones, on requests and answers. Printed for each: turns a second, p50 and p99 of
-# POST /invoke in microseconds, and CPU of the proxy for one event of /stream. docs/performance.md explains the figures.
+# POST /invoke in microseconds, and CPU of the proxy for one event of /stream. At the end the ratios to nginx
+# and to Go, of the medians. docs/performance.md explains the figures.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -92,6 +93,8 @@ ticks() { # CPU of the proxy so far, in milliseconds
     awk -v hz="$(getconf CLK_TCK)" '{print ($14 + $15) * 1000 / hz}' "/proc/$PID/stat"
 }
 
+rows=$OUT/sidecar.txt
+rm -f "$rows"
 printf '%-16s %9s %8s %8s %12s %8s\n' proxy turns/s p50 p99 us/event RSS
 for round in $(seq "$ROUNDS"); do
     for name in direct weir "weir rules" nginx "nginx keepalive" go; do
@@ -105,7 +108,8 @@ for round in $(seq "$ROUNDS"); do
             cost=$(awk -v a="$before" -v b="$(ticks)" -v n="$events" 'BEGIN {printf "%.2f", (b - a) * 1000 / n}')
             rss=$(awk '/VmRSS/ {printf "%.1f", $2 / 1024}' "/proc/$PID/status")
         fi
-        printf '%-16s %9d %8d %8d %12s %8s\n' "$name" $((turns / SECONDS_EACH)) "$p50" "$p99" "$cost" "$rss"
+        printf '%-16s %9d %8d %8d %12s %8s\n' "$name" $((turns / SECONDS_EACH)) "$p50" "$p99" "$cost" "$rss" | tee -a "$rows"
         stop
     done
 done
+python3 bench/sidecar_table.py "$rows"

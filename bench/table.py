@@ -161,7 +161,7 @@ def main():
                              for title, found, _, _, better in summaries(lines)],
                    "remarks": notes, "runs": lines}, file, indent=1, ensure_ascii=False)
     with open(sys.argv[2] + "/figures.md", "w", encoding="utf-8") as file:
-        file.write(page(rows) + listed)
+        file.write("# Turns of Converse\n\n" + page(rows) + listed)
     if kept:
         for row in rows:
             row.insert(2, kept.get(row[0], "-"))

@@ -145,7 +145,8 @@ static bool send_request(const struct tokens_options *options, size_t index, int
     char body[256], request[512];
     int len = snprintf(body, sizeof(body),
                        "{\"input\":\"go\",\"session_id\":\"turn-%zu-%" PRId64 "\","
-                       "\"model\":\"mock-1\",\"stream\":true,\"messages\":[]}",
+                       "\"model\":\"mock-1\",\"stream\":true,\"messages\":[{\"role\":\"user\","
+                       "\"content\":\"hello\"}]}",
                        index, clock_unix_ms());
     len = snprintf(request, sizeof(request),
                    "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"

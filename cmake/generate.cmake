@@ -96,6 +96,9 @@ weir_proto(WEIR_GENERATED NAME proto/nimi_connector PATH proto
     PREFIX nimi.runtime.v1=nimi_wire
     FILES nimi/runtime/v1/connector.proto
     DESCRIPTOR nimi_connector_descriptor)
+weir_proto(WEIR_GENERATED NAME proto/nimi_fact PATH proto
+    PREFIX weir.nimi=fact
+    FILES weir/nimi_fact.proto)
 weir_proto(WEIR_GENERATED NAME proto/health PATH proto
     PREFIX grpc.health.v1=grpc
     FILES grpc/health/v1/health.proto

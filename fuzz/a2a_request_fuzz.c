@@ -9,6 +9,23 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* It can be put into headers, and is kept as it is. */
+static void check_webhook(const struct webhook *webhook) {
+    struct webhook_record record = {*webhook, STR("w"), A2A_1_0}, again;
+    struct arena *arena = arena_new(1 * MIB);
+    struct buf bytes;
+    buf_init(&bytes, 1 * MIB);
+    if (!webhook->id.len) record.webhook.id = STR("1");
+    assert(str_find_byte(webhook->token, '\n') == webhook->token.len);
+    assert(str_find_byte(webhook->credentials, '\r') == webhook->credentials.len);
+    webhook_record_write(&record, &bytes);
+    bool good = webhook_record_read(buf_str(&bytes), arena, &again);
+    assert(good && str_equal(again.webhook.url, webhook->url));
+    assert(str_equal(again.webhook.token, webhook->token));
+    buf_done(&bytes);
+    arena_free(arena);
+}
+
 static void check(const struct a2a_request *request) {
     struct json value;
     struct err e;
@@ -21,6 +38,7 @@ static void check(const struct a2a_request *request) {
         bool good = json_read(request->pictured->parts, &value, &e);
         assert(good && value.kind == JSON_ARRAY && json_count(value) > 0);
     }
+    if (request->has_webhook) check_webhook(&request->webhook);
     assert(request->page_size >= 1 && request->page_size <= A2A_PAGE_MOST);
 }
 

@@ -12,5 +12,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         assert(head.status <= 999 && head.retry_after_ms >= -1);
         assert(head_content_type(&head).len <= sizeof(head.content_type));
     }
+    head_done(&head);
     return 0;
 }

@@ -1,6 +1,8 @@
 #include "cli/cli.h"
 #include "loop/guard.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -17,8 +19,19 @@ static void leave_no_core(void) {
     (void)setrlimit(RLIMIT_CORE, &limit); /* lowering a limit does not fail */
 }
 
+/* Otherwise the first files that are opened get the numbers of stdin, stdout and stderr: a socket
+ * would be written to as if it were stderr. */
+static void have_standard_files(void) {
+    for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++) {
+        /* The lowest free number is this one. */
+        if (fcntl(file, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != file)
+            _exit(EXIT_FAILED);
+    }
+}
+
 int main(int arg_count, char **args) {
     sigset_t held;
+    have_standard_files();
     leave_no_core();
     if (guard_asked(arg_count, (const char *const *)args))
         _exit(guard_main((const char *const *)args)); /* nothing here needs an end */

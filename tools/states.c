@@ -12,10 +12,15 @@
 #include "client/h2.h"
 #include "client/link.h"
 #include "client/websocket_call.h"
+#include "contract/a2a/push.h"
+#include "contract/nimi/lifecycle.h"
 #include "contract/nimi/log_subscription.h"
 #include "contract/nimi/memory/embedder.h"
 #include "contract/nimi/realtime/state.h"
+#include "contract/nimi/shared_once.h"
+#include "contract/nimi/shared_slot.h"
 #include "contract/nimi/transfer/state.h"
+#include "daemon/daemon_inner.h"
 #include "job/run_job.h"
 #include "library/inner.h"
 #include "loop/slots.h"
@@ -36,6 +41,8 @@
 #include "route/answer.h"
 #include "rpc/call.h"
 #include "server/conn.h"
+#include "session/posted_answer.h"
+#include "session/shared_place.h"
 #include "sidecar/programs.h"
 #include "sidecar/relay.h"
 #include "socketio/inner.h"
@@ -43,181 +50,150 @@
 #include "stream/share.h"
 #include "toolserver/call.h"
 #include "turn/admission.h"
+#include "turn/answer_box.h"
 #include "turn/calls.h"
+#include "turn/cancel_box.h"
+#include "turn/compaction.h"
 #include "turn/long_reply.h"
 #include "turn/run.h"
 
 #include <stdio.h>
 
-#define MACHINE(prefix)                                                                        \
-    static bool prefix##_moves(unsigned state, unsigned next) {                                \
-        return prefix##_may_become((enum prefix##_state)state, (enum prefix##_state)next);     \
-    }                                                                                          \
-    static struct str prefix##_name(unsigned state) {                                          \
-        return prefix##_state_name((enum prefix##_state)state);                                \
-    }
-
-MACHINE(kube_runtime)
-MACHINE(object_put)
-MACHINE(record)
-MACHINE(program)
-MACHINE(relay)
-MACHINE(admission)
-MACHINE(turn_call)
-MACHINE(long_reply)
-MACHINE(ledger_wait)
-MACHINE(lease)
-MACHINE(run)
-MACHINE(run_job)
-MACHINE(close)
-MACHINE(share)
-MACHINE(log_subscription)
-MACHINE(call)
-MACHINE(answer)
-MACHINE(conn)
-MACHINE(peer)
-MACHINE(socketio_socket)
-MACHINE(direct)
-MACHINE(link)
-MACHINE(websocket_call)
-MACHINE(h2)
-MACHINE(h2_stream)
-MACHINE(grpc_call)
-MACHINE(grpc_keep)
-MACHINE(converse_turn)
-MACHINE(turn)
-MACHINE(child_runtime)
-MACHINE(agent_ask)
-MACHINE(mcp_session)
-MACHINE(mcp_stream)
-MACHINE(pipe)
-MACHINE(process)
-MACHINE(remote)
-MACHINE(media)
-MACHINE(embedder)
-MACHINE(live)
-MACHINE(slot)
-MACHINE(reader)
-MACHINE(reading)
-MACHINE(realtime)
-MACHINE(download)
-MACHINE(toolserver_call)
-MACHINE(postgres)
-MACHINE(postgres_request)
-
 /* clang-format off */
 static const struct machine {
     const char *title, *file, *about;
     unsigned count;
-    bool (*moves)(unsigned state, unsigned next);
-    struct str (*name)(unsigned state);
+    const struct state *table;
 } machines[] = {
+    {"The daemon", "src/daemon/daemon.c", "From its start to its stop.", DAEMON_PHASE_COUNT, daemon_phases},
+    {"The runtime of nimi.runtime.v1", "src/contract/nimi/lifecycle.c",
+     "What its health says, and which calls it admits.", LIFE_COUNT, lifecycle_states},
     {"A record",         "src/record/record.c",   "What every kept execution has: a journal, a place in the directory, an end.",
-     RECORD_STATE_COUNT, record_moves, record_name},
+     RECORD_STATE_COUNT, record_states},
     {"A run",            "src/record/run_state.c",      "One execution: a turn, a job.",
-     RUN_STATE_COUNT,    run_moves,    run_name},
+     RUN_STATE_COUNT,    run_states},
     {"A turn's admission", "src/turn/admission.c", "How a turn comes to its session; a place of its workspace comes before.",
-     ADMISSION_STATE_COUNT, admission_moves, admission_name},
+     ADMISSION_STATE_COUNT, admission_states},
     {"A tool call of a turn", "src/turn/calls.c", "What a reply asks for, until it is answered.",
-     TURN_CALL_STATE_COUNT, turn_call_moves, turn_call_name},
+     TURN_CALL_STATE_COUNT, turn_call_states},
     {"The text of a long reply", "src/turn/long_reply.c", "Where it is while its caller reads slowly.",
-     LONG_REPLY_STATE_COUNT, long_reply_moves, long_reply_name},
+     LONG_REPLY_STATE_COUNT, long_reply_states},
+    {"A history that is condensed", "src/turn/compaction.c", "Once a turn at most; if it is given up, the turn goes on without.",
+     COMPACTION_STATE_COUNT, compaction_states},
     {"A wait for a budget", "src/budget/ledger.c", "A model call that other calls leave no room for.",
-     LEDGER_WAIT_STATE_COUNT, ledger_wait_moves, ledger_wait_name},
+     LEDGER_WAIT_STATE_COUNT, ledger_wait_states},
     {"A lease of a session", "src/session/lease.c", "Which turn writes a conversation, and which turns wait for it.",
-     LEASE_STATE_COUNT,  lease_moves,  lease_name},
+     LEASE_STATE_COUNT,  lease_states},
+    {"A place among replicas", "src/session/shared_place.c", "One of a workspace's places for turns, counted in the store.",
+     SHARED_PLACE_STATE_COUNT, shared_place_states},
+    {"A slot among replicas", "src/contract/nimi/shared_slot.c", "A call of nimi.runtime.v1 that waits or runs, counted in the store.",
+     SHARED_SLOT_STATE_COUNT, shared_slot_states},
+    {"A write that is made once, among replicas", "src/contract/nimi/shared_once.c", "Which replica makes it; the others wait for its reply.",
+     SHARED_ONCE_STATE_COUNT, shared_once_states},
+    {"Cancellations from other replicas", "src/turn/cancel_box.c", "Reads what is wished for runs of this replica, until they are over.",
+     CANCEL_BOX_STATE_COUNT, cancel_box_states},
+    {"An answer to another replica", "src/session/posted_answer.c", "A human's answer on its way to the replica that has the run.",
+     POSTED_STATE_COUNT, posted_answer_states},
+    {"Answers from other replicas", "src/turn/answer_box.c", "Reads what was posted for runs of this replica, one after another.",
+     ANSWER_BOX_STATE_COUNT, answer_box_states},
     {"A job",            "src/job/run_job.c",  "Work that needs no caller, and outlives a process.",
-     RUN_JOB_STATE_COUNT, run_job_moves, run_job_name},
+     RUN_JOB_STATE_COUNT, run_job_states},
     {"A stream",         "src/stream/close.c", "One caller's view of a journal, and how it ends.",
-     CLOSE_STATE_COUNT,  close_moves,  close_name},
+     CLOSE_STATE_COUNT,  close_states},
     {"A reader of a run", "src/stream/share.c", "What one of a run's many readers waits for.",
-     SHARE_STATE_COUNT,  share_moves,  share_name},
+     SHARE_STATE_COUNT,  share_states},
     {"The embedder", "src/contract/nimi/memory/embedder.c", "How the records of memory banks get their vectors.",
-     EMBEDDER_STATE_COUNT, embedder_moves, embedder_name},
+     EMBEDDER_STATE_COUNT, embedder_states},
+    {"A webhook of a task", "src/contract/a2a/push.c", "What the webhook of an A2A client is told, and when.",
+     PUSH_STATE_COUNT, push_states},
     {"A subscription to a log", "src/contract/nimi/log_subscription.c", "Where a subscriber of memory or agents gets its events.",
-     LOG_SUBSCRIPTION_STATE_COUNT, log_subscription_moves, log_subscription_name},
+     LOG_SUBSCRIPTION_STATE_COUNT, log_subscription_states},
     {"A gRPC call",      "src/rpc/call.c",     "From the headers to the last byte.",
-     CALL_STATE_COUNT,   call_moves,   call_name},
+     CALL_STATE_COUNT,   call_states},
     {"An HTTP answer",   "src/route/answer.c", "From the request line to the end of the body.",
-     ANSWER_STATE_COUNT, answer_moves, answer_name},
+     ANSWER_STATE_COUNT, answer_states},
     {"A connection",      "src/server/conn.c",  "From the first byte to the last, in any protocol.",
-     CONN_STATE_COUNT,   conn_moves,   conn_name},
+     CONN_STATE_COUNT,   conn_states},
     {"A Socket.IO session", "src/socketio/peer.c", "What carries it: long polling, a WebSocket, or first one and then the other.",
-     PEER_STATE_COUNT, peer_moves, peer_name},
+     PEER_STATE_COUNT, peer_states},
     {"A socket of a namespace", "src/socketio/socket.c", "A client in one namespace, from CONNECT on.",
-     SOCKET_STATE_COUNT, socketio_socket_moves, socketio_socket_name},
+     SOCKET_STATE_COUNT, socketio_socket_states},
     {"A request to another server", "src/client/direct.c", "On connections of our own.",
-     DIRECT_STATE_COUNT, direct_moves, direct_name},
+     DIRECT_STATE_COUNT, direct_states},
     {"A connection to another server", "src/client/link.c", "For one call after the other.",
-     LINK_STATE_COUNT,   link_moves,   link_name},
+     LINK_STATE_COUNT,   link_states},
     {"A WebSocket to another server", "src/client/websocket_call.c", "From the handshake to the close.",
-     WEBSOCKET_CALL_STATE_COUNT, websocket_call_moves, websocket_call_name},
+     WEBSOCKET_CALL_STATE_COUNT, websocket_call_states},
     {"A connection of many calls", "src/client/h2.c", "To another server, over HTTP/2.",
-     H2_STATE_COUNT,     h2_moves,     h2_name},
+     H2_STATE_COUNT,     h2_states},
     {"A call on such a connection", "src/client/h2_session.c", "From its place on the connection to the end of the answer.",
-     H2_STREAM_STATE_COUNT, h2_stream_moves, h2_stream_name},
+     H2_STREAM_STATE_COUNT, h2_stream_states},
     {"A gRPC call to another server", "src/client/grpc_call.c", "Messages to and fro, then a status.",
-     GRPC_CALL_STATE_COUNT, grpc_call_moves, grpc_call_name},
+     GRPC_CALL_STATE_COUNT, grpc_call_states},
     {"A gRPC call that is kept open", "src/client/grpc_keep.c", "Between two turns of a conversation.",
-     GRPC_KEEP_STATE_COUNT, grpc_keep_moves, grpc_keep_name},
+     GRPC_KEEP_STATE_COUNT, grpc_keep_states},
     {"A user's session at an MCP server", "src/mcp/session.c", "Opened for the first call, and again after it was lost.",
-     MCP_SESSION_STATE_COUNT, mcp_session_moves, mcp_session_name},
+     MCP_SESSION_STATE_COUNT, mcp_session_states},
     {"The events of an MCP server", "src/mcp/stream.c", "Asked for with a GET, again after each end.",
-     MCP_STREAM_STATE_COUNT, mcp_stream_moves, mcp_stream_name},
+     MCP_STREAM_STATE_COUNT, mcp_stream_states},
     {"An MCP server that is a program", "src/mcp/pipe.c", "Started when it is needed, with a back-off.",
-     PIPE_STATE_COUNT, pipe_moves, pipe_name},
+     PIPE_STATE_COUNT, pipe_states},
     {"An object that is written", "src/object/put.c", "In one request, or in parts.",
-     PUT_STATE_COUNT, object_put_moves, object_put_name},
+     PUT_STATE_COUNT, object_put_states},
     {"A process agent",   "src/agent/process_worker.c", "One program that takes turns.",
-     PROCESS_STATE_COUNT, process_moves, process_name},
+     PROCESS_STATE_COUNT, process_states},
     {"A turn at a remote runtime", "src/agent/converse_turn.c", "One request to an agent runtime elsewhere.",
-     CONVERSE_TURN_STATE_COUNT, converse_turn_moves, converse_turn_name},
+     CONVERSE_TURN_STATE_COUNT, converse_turn_states},
     {"A turn of the orchestrator", "src/orchestrator/turn.c",
      "What clients see of one agent's answer, and when it is stored.", TURN_STATE_COUNT,
-     turn_moves, turn_name},
+     turn_states},
     {"A runtime of the orchestrator's", "src/orchestrator/runtimes_child.c",
      "The program that is started for a workspace.", CHILD_RUNTIME_STATE_COUNT,
-     child_runtime_moves, child_runtime_name},
+     child_runtime_states},
     {"A runtime of the orchestrator's in a cluster", "src/orchestrator/runtimes_kubernetes.c",
      "The Deployment and the Service that are made for a workspace.", KUBE_RUNTIME_STATE_COUNT,
-     kube_runtime_moves, kube_runtime_name},
+     kube_runtime_states},
     {"A question from agent to agent", "src/orchestrator/agent_asks.c",
      "What one agent asks another through the tool send_message_to_agent.",
-     AGENT_ASK_STATE_COUNT, agent_ask_moves, agent_ask_name},
+     AGENT_ASK_STATE_COUNT, agent_ask_states},
     {"A request through the sidecar", "src/sidecar/relay.c",
-     "On its way to the agent, and its answer on the way back.", RELAY_STATE_COUNT, relay_moves,
-     relay_name},
+     "On its way to the agent, and its answer on the way back.", RELAY_STATE_COUNT, relay_states},
     {"An MCP program behind the sidecar", "src/sidecar/programs.c",
      "One that has ended is started and initialized again with the next request.",
-     PROGRAM_STATE_COUNT, program_moves, program_name},
+     PROGRAM_STATE_COUNT, program_states},
     {"A model call",      "src/provider/remote_call.c", "One question to a vendor's API.",
-     REMOTE_STATE_COUNT, remote_moves, remote_name},
+     REMOTE_STATE_COUNT, remote_states},
     {"A media call",      "src/provider/media_work.c", "One question to a media provider.",
-     MEDIA_STATE_COUNT,  media_moves,  media_name},
+     MEDIA_STATE_COUNT,  media_states},
     {"A live model",     "src/provider/live_state.c", "One conversation over one WebSocket (OpenAI's Realtime API).",
-     LIVE_STATE_COUNT,   live_moves,   live_name},
+     LIVE_STATE_COUNT,   live_states},
     {"A slot",           "src/loop/slots.c",   "One of so many at once; the others wait in line.",
-     SLOT_STATE_COUNT,   slot_moves,   slot_name},
+     SLOT_STATE_COUNT,   slot_states},
     {"A judge of a stream", "src/reader/reader.c", "The client's side: what its frames say, and what its end comes to.",
-     READER_STATE_COUNT, reader_moves, reader_name},
+     READER_STATE_COUNT, reader_states},
     {"A stream of the client library", "src/library/reading.c", "From the caller's request to the outcome.",
-     READING_STATE_COUNT, reading_moves, reading_name},
+     READING_STATE_COUNT, reading_states},
     {"A realtime session", "src/contract/nimi/realtime/state.c", "A conversation of nimi.runtime.v1 that stays open.",
-     REALTIME_STATE_COUNT, realtime_moves, realtime_name},
+     REALTIME_STATE_COUNT, realtime_states},
     {"A download of a model", "src/contract/nimi/transfer/state.c", "By a local model server, across restarts.",
-     DOWNLOAD_STATE_COUNT, download_moves, download_name},
+     DOWNLOAD_STATE_COUNT, download_states},
     {"A call of a tool server", "src/toolserver/call.c", "One tools/call of an MCP client, from its request to its answer.",
-     TOOLSERVER_CALL_STATE_COUNT, toolserver_call_moves, toolserver_call_name},
+     TOOLSERVER_CALL_STATE_COUNT, toolserver_call_states},
     {"A connection to PostgreSQL", "src/postgres/postgres.c", "Made again whenever it breaks.",
-     POSTGRES_STATE_COUNT, postgres_moves, postgres_name},
+     POSTGRES_STATE_COUNT, postgres_states},
     {"A request to PostgreSQL", "src/postgres/postgres.c", "Statements that take effect together.",
-     POSTGRES_REQUEST_STATE_COUNT, postgres_request_moves, postgres_request_name},
+     POSTGRES_REQUEST_STATE_COUNT, postgres_request_states},
 };
 /* clang-format on */
 
+/* Where a protocol's numbers begin with 1, there is no state 0. */
+static unsigned first_of(const struct machine *machine) {
+    return machine->table[0].name ? 0 : 1;
+}
+
 static bool is_last(const struct machine *machine, unsigned state) {
-    for (unsigned next = 0; next < machine->count; next++) {
-        if (machine->moves(state, next)) return false;
+    for (unsigned next = first_of(machine); next < machine->count; next++) {
+        if (states_allow(machine->table, state, next)) return false;
     }
     return true;
 }
@@ -225,23 +201,24 @@ static bool is_last(const struct machine *machine, unsigned state) {
 static void draw(const struct machine *machine) {
     printf("\n## %s\n\n%s The table is in `%s`.\n\n", machine->title, machine->about,
            machine->file);
-    printf("```mermaid\nstateDiagram-v2\n    [*] --> " STR_FMT "\n", STR_ARG(machine->name(0)));
-    for (unsigned state = 0; state < machine->count; state++) {
-        struct str from = machine->name(state);
-        for (unsigned next = 0; next < machine->count; next++) {
-            struct str to = machine->name(next);
-            if (machine->moves(state, next))
+    printf("```mermaid\nstateDiagram-v2\n    [*] --> " STR_FMT "\n",
+           STR_ARG(states_name(machine->table, first_of(machine))));
+    for (unsigned state = first_of(machine); state < machine->count; state++) {
+        struct str from = states_name(machine->table, state);
+        for (unsigned next = first_of(machine); next < machine->count; next++) {
+            struct str to = states_name(machine->table, next);
+            if (states_allow(machine->table, state, next))
                 printf("    " STR_FMT " --> " STR_FMT "\n", STR_ARG(from), STR_ARG(to));
         }
         if (is_last(machine, state)) printf("    " STR_FMT " --> [*]\n", STR_ARG(from));
     }
     printf("```\n\n| from | may become |\n|---|---|\n");
-    for (unsigned state = 0; state < machine->count; state++) {
-        struct str from = machine->name(state);
+    for (unsigned state = first_of(machine); state < machine->count; state++) {
+        struct str from = states_name(machine->table, state);
         printf("| " STR_FMT " |", STR_ARG(from));
-        for (unsigned next = 0; next < machine->count; next++) {
-            struct str to = machine->name(next);
-            if (machine->moves(state, next)) printf(" " STR_FMT, STR_ARG(to));
+        for (unsigned next = first_of(machine); next < machine->count; next++) {
+            struct str to = states_name(machine->table, next);
+            if (states_allow(machine->table, state, next)) printf(" " STR_FMT, STR_ARG(to));
         }
         printf("%s |\n", is_last(machine, state) ? " (nothing: it is over)" : "");
     }

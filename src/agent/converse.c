@@ -42,7 +42,7 @@ static struct str message_of(const struct provider_request *request) {
     return at < request->message_count ? request->messages[at].text : STR_EMPTY;
 }
 
-static void write_question(struct provider_call *call) {
+static void converse_write_question(struct provider_call *call) {
     const struct provider_request *request = call->request;
     if (request->session.len)
         buf_append(&call->session, request->session);
@@ -124,7 +124,7 @@ static void take_thinking(struct provider_call *call, const struct converse_even
     if (give_speaker(call, event)) (void)give_text(call, REPLY_THINKING, event->text);
 }
 
-static void take_call(struct provider_call *call, const struct converse_event *event) {
+static void converse_take_call(struct provider_call *call, const struct converse_event *event) {
     const struct reply_event made = {.kind = REPLY_OWN_CALL,
                                      .call_id = event->call_id,
                                      .tool = event->tool,
@@ -134,7 +134,8 @@ static void take_call(struct provider_call *call, const struct converse_event *e
     (void)answer_give(&call->answer, &made);
 }
 
-static void take_result(struct provider_call *call, const struct converse_event *event) {
+static void converse_take_result(struct provider_call *call,
+                                 const struct converse_event *event) {
     const struct reply_event came = {.kind = REPLY_OWN_RESULT,
                                      .call_id = event->call_id,
                                      .text = event->text,
@@ -163,13 +164,13 @@ static void take_done(struct provider_call *call, const struct converse_event *e
     buf_done(&model);
 }
 
-static void on_event(const struct converse_event *event, void *ctx) {
+static void converse_on_event(const struct converse_event *event, void *ctx) {
     struct provider_call *call = ctx;
     switch (event->kind) {
     case CONVERSE_TEXT: converse_take_text(call, event); return;
     case CONVERSE_THINKING: take_thinking(call, event); return;
-    case CONVERSE_CALL: take_call(call, event); return;
-    case CONVERSE_RESULT: take_result(call, event); return;
+    case CONVERSE_CALL: converse_take_call(call, event); return;
+    case CONVERSE_RESULT: converse_take_result(call, event); return;
     case CONVERSE_USAGE: answer_count(&call->answer, &event->usage, event->usage.model); return;
     case CONVERSE_DONE:
         call->turn = NULL;
@@ -189,14 +190,15 @@ static enum err_code code_for_caller(enum err_code code) {
     return ours ? ERR_FAILED_PRECONDITION : code;
 }
 
-static void on_failed(const struct converse_failure *failure, void *ctx) {
+static void converse_on_failed(const struct converse_failure *failure, void *ctx) {
     struct provider_call *call = ctx;
     call->turn = NULL;
     call_fail(call, code_for_caller(failure->code), failure->reason, failure->what,
               failure->why);
 }
 
-static const struct converse_sink sink = {.on_event = on_event, .on_failed = on_failed};
+static const struct converse_sink sink = {.on_event = converse_on_event,
+                                          .on_failed = converse_on_failed};
 
 /* --- the provider's calls ----------------------------------------------------------------- */
 
@@ -220,13 +222,13 @@ static struct provider_call *agent_converse_start(struct provider *provider, str
     buf_init(&call->session, KIB);
     answer_init(&call->answer, on_reply, ctx, converse_call_free);
     task_init(&call->task, converse_go_on, call);
-    write_question(call);
+    converse_write_question(call);
     call->turn =
         converse_turn_start(loop, &call->provider->target, &call->question, &sink, call);
     return call;
 }
 
-static void pause_call(struct provider_call *call) {
+static void converse_pause_call(struct provider_call *call) {
     call->answer.gate.closed = true;
     if (call->turn) converse_turn_pause(call->turn);
 }
@@ -256,7 +258,7 @@ static void free_provider(struct provider *provider) {
 
 static const struct provider_kind kind = {.name = "converse",
                                           .start = agent_converse_start,
-                                          .pause = pause_call,
+                                          .pause = converse_pause_call,
                                           .resume = resume_call,
                                           .cancel = converse_cancel,
                                           .free = free_provider};

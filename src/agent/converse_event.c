@@ -3,25 +3,26 @@
 #define ERROR_MARK STR("ERROR:")
 
 /* Counts are 0 in this protocol when they are unknown. */
-static int64_t count_of(int32_t tokens) {
+static int64_t converse_event_count_of(int32_t tokens) {
     return tokens > 0 ? tokens : TOKENS_UNKNOWN;
 }
 
-static void read_usage(const struct crawbl_usage_event *from, struct converse_event *ret) {
+static void converse_event_read_usage(const struct crawbl_usage_event *from,
+                                      struct converse_event *ret) {
     ret->agent = from->agent_id;
     ret->usage = USAGE_UNKNOWN;
     ret->usage.model = from->model;
-    ret->usage.prompt = count_of(from->prompt_tokens);
-    ret->usage.completion = count_of(from->completion_tokens);
-    ret->usage.total = count_of(from->total_tokens);
-    ret->usage.tool_use = count_of(from->tool_use_prompt_tokens);
-    ret->usage.thoughts = count_of(from->thoughts_tokens);
-    ret->usage.cached = count_of(from->cached_tokens);
+    ret->usage.prompt = converse_event_count_of(from->prompt_tokens);
+    ret->usage.completion = converse_event_count_of(from->completion_tokens);
+    ret->usage.total = converse_event_count_of(from->total_tokens);
+    ret->usage.tool_use = converse_event_count_of(from->tool_use_prompt_tokens);
+    ret->usage.thoughts = converse_event_count_of(from->thoughts_tokens);
+    ret->usage.cached = converse_event_count_of(from->cached_tokens);
     ret->usage.call_sequence = from->call_sequence > 0 ? from->call_sequence : 0;
 }
 
 /* "CODE: text", or text alone. */
-static void read_error(struct str said, struct converse_event *ret) {
+static void converse_event_read_error(struct str said, struct converse_event *ret) {
     struct str text, name = str_trim(str_split(said, ':', &text));
     enum err_code code = err_code_named(name);
     bool known = text.at && code != ERR_NONE &&
@@ -37,7 +38,7 @@ static void read_done(const struct crawbl_done_event *from, struct converse_even
     ret->turns = from->turns;
     ret->turn_count = from->turns_count;
     if (str_starts(model, ERROR_MARK))
-        read_error(str_trim(str_skip(model, ERROR_MARK.len)), ret);
+        converse_event_read_error(str_trim(str_skip(model, ERROR_MARK.len)), ret);
 }
 
 static void read_result(const struct crawbl_tool_result_event *from,
@@ -77,7 +78,7 @@ bool converse_event_read(struct lent message, struct arena *arena, struct conver
         break;
     case CRAWBL_CONVERSE_EVENT_USAGE:
         ret->kind = CONVERSE_USAGE;
-        read_usage(event.usage, ret);
+        converse_event_read_usage(event.usage, ret);
         break;
     case CRAWBL_CONVERSE_EVENT_DONE:
         ret->kind = CONVERSE_DONE;

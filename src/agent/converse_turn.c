@@ -9,8 +9,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define TO(state) (1u << (state))
-
 #define METHOD "/crawbl.agentruntime.v1.AgentRuntime/Converse"
 
 /* A decoded event repeats its message and has an object for each part. */
@@ -39,30 +37,17 @@ struct converse_turn {
 
 /* --- states ------------------------------------------------------------------------------- */
 
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[CONVERSE_TURN_STATE_COUNT] = {
-    [CONVERSE_TURN_ASKING] = {STR_INIT("asking"), TO(CONVERSE_TURN_WAITING) |
-                                                      TO(CONVERSE_TURN_READING) |
-                                                      TO(CONVERSE_TURN_OVER)},
-    [CONVERSE_TURN_WAITING] = {STR_INIT("waiting"),
-                               TO(CONVERSE_TURN_ASKING) | TO(CONVERSE_TURN_OVER)},
-    [CONVERSE_TURN_READING] = {STR_INIT("reading"), TO(CONVERSE_TURN_OVER)},
-    [CONVERSE_TURN_OVER] = {STR_INIT("over"), 0},
+const struct state converse_turn_states[CONVERSE_TURN_STATE_COUNT] = {
+    [CONVERSE_TURN_ASKING] = {"asking", TO(CONVERSE_TURN_WAITING) | TO(CONVERSE_TURN_READING) |
+                                            TO(CONVERSE_TURN_OVER)},
+    [CONVERSE_TURN_WAITING] = {"waiting", TO(CONVERSE_TURN_ASKING) | TO(CONVERSE_TURN_OVER)},
+    [CONVERSE_TURN_READING] = {"reading", TO(CONVERSE_TURN_OVER)},
+    [CONVERSE_TURN_OVER] = {"over", 0},
 };
-
-bool converse_turn_may_become(enum converse_turn_state state, enum converse_turn_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str converse_turn_state_name(enum converse_turn_state state) {
-    return states[state].name;
-}
 
 /* The only function that writes turn->state. */
 static void converse_turn_move(struct converse_turn *turn, enum converse_turn_state next) {
-    assert(converse_turn_may_become(turn->state, next));
+    assert(states_allow(converse_turn_states, turn->state, next));
     turn->state = next;
 }
 
@@ -101,7 +86,7 @@ static bool append_request(const struct converse_question *question, struct buf 
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-static void turn_free(struct converse_turn *turn) {
+static void converse_turn_free(struct converse_turn *turn) {
     converse_turn_move(turn, CONVERSE_TURN_OVER);
     timer_stop(&turn->timer);
     task_cancel(&turn->task);
@@ -113,7 +98,7 @@ static void turn_fail(struct converse_turn *turn, const struct converse_failure 
     const struct converse_sink *sink = turn->sink;
     struct grpc_call *stream = turn->stream;
     void *ctx = turn->ctx;
-    turn_free(turn);
+    converse_turn_free(turn);
     if (stream) grpc_call_cancel(stream);
     sink->on_failed(failure, ctx);
 }
@@ -142,12 +127,12 @@ static void converse_turn_report(struct converse_turn *turn,
     void *ctx = turn->ctx;
     if (event->kind == CONVERSE_DONE || event->kind == CONVERSE_ERROR) {
         leave_stream(turn);
-        turn_free(turn);
+        converse_turn_free(turn);
     }
     sink->on_event(event, ctx);
 }
 
-static void on_message(struct lent message, void *ctx) {
+static void converse_turn_on_message(struct lent message, void *ctx) {
     struct converse_turn *turn = ctx;
     struct arena *arena = arena_new(EVENT_MAX_BYTES);
     struct converse_event event;
@@ -164,7 +149,7 @@ static void on_message(struct lent message, void *ctx) {
     arena_free(arena);
 }
 
-static void on_drained(void *ctx) {
+static void converse_turn_on_drained(void *ctx) {
     struct converse_turn *turn = ctx;
     if (turn->sent) return;
     turn->sent = true;
@@ -194,8 +179,8 @@ static void ask_later(struct converse_turn *turn, const struct grpc_call_end *en
     timer_start(&turn->timer, wait_ms);
 }
 
-static struct converse_failure failure_of(const struct converse_turn *turn,
-                                          const struct grpc_call_end *end) {
+static struct converse_failure converse_turn_failure_of(const struct converse_turn *turn,
+                                                        const struct grpc_call_end *end) {
     struct converse_failure failure = {.code = end->code,
                                        .reason = AGENT_ENDED,
                                        .what = "went away in the middle of the turn",
@@ -221,19 +206,20 @@ static struct converse_failure failure_of(const struct converse_turn *turn,
     return failure;
 }
 
-static void on_end(const struct grpc_call_end *end, void *ctx) {
+static void converse_turn_on_end(const struct grpc_call_end *end, void *ctx) {
     struct converse_turn *turn = ctx;
     turn->stream = NULL;
     if (may_ask_again(turn, end)) {
         ask_later(turn, end);
         return;
     }
-    const struct converse_failure failure = failure_of(turn, end);
+    const struct converse_failure failure = converse_turn_failure_of(turn, end);
     turn_fail(turn, &failure);
 }
 
-static const struct grpc_call_sink call_sink = {
-    .on_message = on_message, .on_drained = on_drained, .on_end = on_end};
+static const struct grpc_call_sink call_sink = {.on_message = converse_turn_on_message,
+                                                .on_drained = converse_turn_on_drained,
+                                                .on_end = converse_turn_on_end};
 
 /* --- asking ------------------------------------------------------------------------------- */
 
@@ -261,9 +247,8 @@ static bool open_stream(struct converse_turn *turn, struct err *e) {
         trace_context_write(trace, parent);
         metadata[count++] = (struct grpc_metadata){STR("traceparent"), str_from(parent)};
     }
-    if (trace && trace->state_len)
-        metadata[count++] =
-            (struct grpc_metadata){STR("tracestate"), trace_context_state(trace)};
+    if (trace && trace->state.len)
+        metadata[count++] = (struct grpc_metadata){STR("tracestate"), trace->state};
     const struct grpc_call_request request = {.host = target->host,
                                               .port = target->port,
                                               .secure = target->secure,
@@ -315,7 +300,7 @@ static void converse_turn_ask(void *ctx) {
     if (turn->paused) grpc_call_pause(turn->stream);
 }
 
-static void on_timer(void *ctx) {
+static void converse_turn_on_timer(void *ctx) {
     struct converse_turn *turn = ctx;
     if (turn->state == CONVERSE_TURN_WAITING) {
         converse_turn_move(turn, CONVERSE_TURN_ASKING);
@@ -344,7 +329,7 @@ struct converse_turn *converse_turn_start(struct loop *loop,
                                    .ctx = ctx,
                                    .state = CONVERSE_TURN_ASKING};
     task_init(&turn->task, converse_turn_ask, turn);
-    timer_init(&turn->timer, loop, on_timer, turn);
+    timer_init(&turn->timer, loop, converse_turn_on_timer, turn);
     loop_defer(loop, &turn->task);
     return turn;
 }
@@ -361,6 +346,6 @@ void converse_turn_resume(struct converse_turn *turn) {
 
 void converse_turn_cancel(struct converse_turn *turn) {
     struct grpc_call *stream = turn->stream;
-    turn_free(turn);
+    converse_turn_free(turn);
     if (stream) grpc_call_cancel(stream);
 }

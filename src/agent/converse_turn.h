@@ -20,6 +20,7 @@
 #define WEIR_AGENT_CONVERSE_TURN_H
 
 #include "agent/converse_event.h"
+#include "base/states.h"
 #include "client/http.h"
 #include "wire/token.h"
 #include "wire/trace_context.h"
@@ -84,7 +85,6 @@ enum converse_turn_state {
     CONVERSE_TURN_STATE_COUNT,
 };
 
-struct str converse_turn_state_name(enum converse_turn_state state);
-bool converse_turn_may_become(enum converse_turn_state state, enum converse_turn_state next);
+extern const struct state converse_turn_states[CONVERSE_TURN_STATE_COUNT];
 
 #endif

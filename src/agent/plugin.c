@@ -62,7 +62,7 @@ static void leave_turn(struct provider_call *call) {
     if (turn) plugin_turn_leave(turn);
 }
 
-static void end_call(struct provider_call *call, const struct reply_event *event) {
+static void plugin_end_call(struct provider_call *call, const struct reply_event *event) {
     leave_turn(call);
     (void)answer_give(&call->answer, event);
 }
@@ -74,7 +74,7 @@ static void fail_call(struct provider_call *call, enum err_code code, const char
             why);
     log_warning("%s", e.text);
     struct reply_event failed = reply_event_failed(&e, str_from(reason));
-    end_call(call, &failed);
+    plugin_end_call(call, &failed);
 }
 
 static void fail_as_said(struct provider_call *call, const struct reply_event *said) {
@@ -83,7 +83,7 @@ static void fail_as_said(struct provider_call *call, const struct reply_event *s
             STR_ARG(buf_str(&call->provider->name)), said->text.len ? ": " : "",
             STR_ARG(said->text));
     struct reply_event failed = reply_event_failed(&e, said->reason);
-    end_call(call, &failed);
+    plugin_end_call(call, &failed);
 }
 
 static void end_well(struct provider_call *call) {
@@ -108,7 +108,7 @@ static bool plugin_take(struct provider_call *call, const struct reply_event *ev
     }
 }
 
-static void on_ready(void *ctx) {
+static void plugin_on_ready(void *ctx) {
     struct provider_call *call = ctx;
     struct reply_copy *copy = NULL;
     for (size_t taken = 0; taken < TAKEN_MAX; taken++) {
@@ -127,7 +127,7 @@ static void plugin_go_on(void *ctx) {
         (void)answer_release(&call->answer);
         return;
     }
-    if (answer_release(&call->answer) && !answer_paused(&call->answer)) on_ready(call);
+    if (answer_release(&call->answer) && !answer_paused(&call->answer)) plugin_on_ready(call);
 }
 
 static void on_silence(void *ctx) {
@@ -160,8 +160,8 @@ static struct provider_call *plugin_start(struct provider *provider, struct loop
     answer_init(&call->answer, on_reply, ctx, plugin_call_free);
     task_init(&call->task, plugin_go_on, call);
     timer_init(&call->silence, loop, on_silence, call);
-    if (plugin_turn_start(call->provider->plugin, loop, request, on_ready, call, &call->turn,
-                          &e)) {
+    if (plugin_turn_start(call->provider->plugin, loop, request, plugin_on_ready, call,
+                          &call->turn, &e)) {
         timer_start(&call->silence, call->provider->silence_ms);
     } else {
         fail_later(call, &e);
@@ -169,7 +169,7 @@ static struct provider_call *plugin_start(struct provider *provider, struct loop
     return call;
 }
 
-static void pause_call(struct provider_call *call) {
+static void plugin_pause_call(struct provider_call *call) {
     call->answer.gate.closed = true;
 }
 
@@ -194,14 +194,14 @@ static void free_provider(struct provider *provider) {
 
 static const struct provider_kind kind = {.name = "plugin",
                                           .start = plugin_start,
-                                          .pause = pause_call,
+                                          .pause = plugin_pause_call,
                                           .resume = resume_call,
                                           .cancel = plugin_cancel,
                                           .free = free_provider};
 
 typedef const struct weir_agent *weir_agent_fn(void);
 
-static bool check(const struct weir_agent *agent, const char *path, struct err *e) {
+static bool plugin_check(const struct weir_agent *agent, const char *path, struct err *e) {
     if (!agent || agent->size < sizeof(*agent) || !agent->turn)
         return err_set(e, ERR_FAILED_PRECONDITION,
                        "%s: its " SYMBOL "() answers no whole struct weir_agent", path);
@@ -229,7 +229,7 @@ static bool plugin_load(const char *path, const struct weir_agent **ret, struct 
     memcpy(&find, &symbol, sizeof(find)); /* POSIX: a function's address is one like this */
     *ret = find();
     dlclose(library);
-    return check(*ret, path, e);
+    return plugin_check(*ret, path, e);
 }
 
 /* dlopen() searches the system's folders for a name without a folder. */

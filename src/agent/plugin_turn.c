@@ -43,7 +43,7 @@ struct plugin_turn {
     size_t recorded; /* calls with a result */
 };
 
-struct plugin *plugin_ref(struct plugin *plugin) {
+static struct plugin *plugin_ref(struct plugin *plugin) {
     atomic_fetch_add(&plugin->refs, 1);
     return plugin;
 }
@@ -54,7 +54,7 @@ void plugin_unref(struct plugin *plugin) {
     free(plugin);
 }
 
-static void turn_free(struct plugin_turn *turn) {
+static void plugin_turn_free(struct plugin_turn *turn) {
     LIST_EACH(&turn->shared.queue, link) {
         reply_copy_free(CONTAINER_OF(link, struct reply_copy, link));
     }
@@ -67,7 +67,7 @@ static void turn_free(struct plugin_turn *turn) {
 }
 
 static void turn_unref(struct plugin_turn *turn) {
-    if (atomic_fetch_sub(&turn->refs, 1) == 1) turn_free(turn);
+    if (atomic_fetch_sub(&turn->refs, 1) == 1) plugin_turn_free(turn);
 }
 
 /* What an event counts for in the queue. */
@@ -77,7 +77,7 @@ static size_t weight(const struct reply_event *event) {
 
 /* --- the loop's side ---------------------------------------------------------------------- */
 
-static void on_mail(void *ctx) {
+static void plugin_turn_on_mail(void *ctx) {
     struct plugin_turn *turn = ctx;
     pthread_mutex_lock(&turn->shared.lock);
     turn->shared.posted = false;
@@ -123,7 +123,7 @@ static int plugin_turn_put(struct plugin_turn *turn, const struct reply_event *e
         if (!turn->shared.posted) {
             turn->shared.posted = true;
             atomic_fetch_add(&turn->refs, 1);
-            loop_post(turn->loop, &turn->mail, on_mail, turn);
+            loop_post(turn->loop, &turn->mail, plugin_turn_on_mail, turn);
         }
     }
     pthread_mutex_unlock(&turn->shared.lock);
@@ -136,8 +136,8 @@ static int end_with(struct plugin_turn *turn, const struct reply_event *event) {
     return WEIR_OVER;
 }
 
-static int fail_with(struct plugin_turn *turn, enum err_code code, const char *reason,
-                     struct str message) {
+static int plugin_turn_fail_with(struct plugin_turn *turn, enum err_code code,
+                                 const char *reason, struct str message) {
     return end_with(turn, &(struct reply_event){.kind = REPLY_FAILED,
                                                 .code = code,
                                                 .reason = str_from(reason),
@@ -174,8 +174,8 @@ static int plugin_turn_step(void *ctx, const char *text) {
 
 static int plugin_turn_fail(void *ctx, const char *code, const char *message) {
     struct str name = str_from(code ? code : "");
-    return fail_with(ctx, name.len ? err_code_named(name) : ERR_INTERNAL, AGENT_FAILED,
-                     str_from(message ? message : ""));
+    return plugin_turn_fail_with(ctx, name.len ? err_code_named(name) : ERR_INTERNAL,
+                                 AGENT_FAILED, str_from(message ? message : ""));
 }
 
 static int usage(void *ctx, const char *model, int64_t input, int64_t output) {
@@ -222,8 +222,9 @@ static bool recall(struct plugin_turn *turn, struct str tool, struct weir_result
 }
 
 static int differs(struct plugin_turn *turn) {
-    return fail_with(turn, ERR_INTERNAL, AGENT_PROTOCOL,
-                     STR("its turn was begun anew, and made another call than before"));
+    return plugin_turn_fail_with(
+        turn, ERR_INTERNAL, AGENT_PROTOCOL,
+        STR("its turn was begun anew, and made another call than before"));
 }
 
 /* The reply ends with its calls. When they have results, the turn starts again. */
@@ -235,8 +236,8 @@ static int call(void *ctx, const struct weir_call *calls, size_t count,
                 struct weir_result *results) {
     struct plugin_turn *turn = ctx;
     if (!calls || !results || count == 0 || count > CALLS_MAX)
-        return fail_with(turn, ERR_INVALID_ARGUMENT, AGENT_PROTOCOL,
-                         STR("it makes 1 to 64 calls at once"));
+        return plugin_turn_fail_with(turn, ERR_INVALID_ARGUMENT, AGENT_PROTOCOL,
+                                     STR("it makes 1 to 64 calls at once"));
     if (was_said(turn)) {
         for (size_t i = 0; i < count; i++) {
             if (!was_said(turn) || !recall(turn, str_from(calls[i].tool), &results[i]))
@@ -266,7 +267,8 @@ static int plugin_turn_ask(void *ctx, const char *question, struct weir_result *
 
 /* --- the thread --------------------------------------------------------------------------- */
 
-static const char *text_of(struct plugin_turn *turn, struct json asked, const char *key) {
+static const char *plugin_turn_text_of(struct plugin_turn *turn, struct json asked,
+                                       const char *key) {
     struct str text;
     if (!json_str(json_find(asked, str_from(key)), turn->shared.arena, &text)) text = STR_EMPTY;
     return lend(turn, text);
@@ -275,11 +277,11 @@ static const char *text_of(struct plugin_turn *turn, struct json asked, const ch
 static void run(struct plugin_turn *turn) {
     struct json asked = json_of(str_trim(buf_str(&turn->line)));
     const struct weir_turn what = {.size = sizeof(what),
-                                   .agent = text_of(turn, asked, "agent"),
-                                   .workspace = text_of(turn, asked, "workspace"),
-                                   .user = text_of(turn, asked, "user"),
-                                   .session = text_of(turn, asked, "session"),
-                                   .input = text_of(turn, asked, "input"),
+                                   .agent = plugin_turn_text_of(turn, asked, "agent"),
+                                   .workspace = plugin_turn_text_of(turn, asked, "workspace"),
+                                   .user = plugin_turn_text_of(turn, asked, "user"),
+                                   .session = plugin_turn_text_of(turn, asked, "session"),
+                                   .input = plugin_turn_text_of(turn, asked, "input"),
                                    .config = turn->plugin->config.at,
                                    .turn = lend(turn, asked.raw)};
     const struct weir_host host = {.size = sizeof(host),
@@ -307,7 +309,7 @@ static void *on_thread(void *ctx) {
 }
 
 /* Signals are for the main thread. */
-static bool start_thread(struct plugin_turn *turn) {
+static bool plugin_turn_start_thread(struct plugin_turn *turn) {
     pthread_attr_t attributes;
     pthread_t thread;
     sigset_t all, before;
@@ -344,17 +346,17 @@ bool plugin_turn_start(struct plugin *plugin, struct loop *loop,
     struct plugin_turn *turn = turn_new(plugin, loop, on_ready, ctx);
     bool fits = process_turn_append(request, STR_EMPTY, &turn->line);
     if (!fits) {
-        turn_free(turn);
+        plugin_turn_free(turn);
         return err_set(e, ERR_TOO_LARGE, "the conversation is too long for it");
     }
     atomic_fetch_add(&turn->refs, 1); /* the thread's */
     bool room = atomic_fetch_add(&plugin->threads, 1) < THREADS_MAX;
-    if (room && start_thread(turn)) {
+    if (room && plugin_turn_start_thread(turn)) {
         *ret = turn;
         return true;
     }
     atomic_fetch_sub(&plugin->threads, 1);
-    turn_free(turn); /* no thread has it */
+    plugin_turn_free(turn); /* no thread has it */
     return err_set(e, ERR_RESOURCE_EXHAUSTED,
                    "it has no thread for one more turn; %d run, or have not come back",
                    THREADS_MAX);

@@ -23,7 +23,6 @@ struct plugin {
     struct buf config; /* JSON; ends with NUL */
 };
 
-struct plugin *plugin_ref(struct plugin *plugin);
 void plugin_unref(struct plugin *plugin); /* accepts NULL */
 
 struct plugin_turn;

@@ -4,7 +4,6 @@
 #include "agent/process_inner.h"
 #include "base/mem.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 /* --- calls -------------------------------------------------------------------------------- */
@@ -48,7 +47,7 @@ static struct provider_call *agent_process_start(struct provider *provider, stru
     return call;
 }
 
-static void pause_call(struct provider_call *call) {
+static void process_pause_call(struct provider_call *call) {
     call->answer.gate.closed = true;
 }
 
@@ -78,12 +77,12 @@ static void free_provider(struct provider *provider) {
 
 static const struct provider_kind kind = {.name = "process",
                                           .start = agent_process_start,
-                                          .pause = pause_call,
+                                          .pause = process_pause_call,
                                           .resume = resume_call,
                                           .cancel = process_cancel,
                                           .free = free_provider};
 
-static size_t count_of(const char *const *list) {
+static size_t process_count_of(const char *const *list) {
     size_t count = 0;
     while (list[count]) count++;
     return count;
@@ -114,7 +113,8 @@ static struct str path_variable(const char *const *environment) {
 static struct provider *process_provider_new(const struct agent_options *options,
                                              const char *path) {
     struct process_provider *own = MEM_NEW(struct process_provider);
-    size_t args = count_of(options->command), variables = count_of(options->environment);
+    size_t args = process_count_of(options->command),
+           variables = process_count_of(options->environment);
     buf_init(&own->texts, MIB);
     process_keep(&own->texts, path);
     for (size_t i = 0; i < args; i++) process_keep(&own->texts, options->command[i]);

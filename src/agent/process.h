@@ -22,6 +22,7 @@
 #define WEIR_AGENT_PROCESS_H
 
 #include "agent/kind.h"
+#include "base/states.h"
 
 struct process_pool;
 
@@ -42,7 +43,6 @@ enum process_state {
     PROCESS_STATE_COUNT,
 };
 
-struct str process_state_name(enum process_state state);
-bool process_may_become(enum process_state state, enum process_state next);
+extern const struct state process_states[PROCESS_STATE_COUNT];
 
 #endif

@@ -12,7 +12,8 @@ static const struct {
     {"done", PROCESS_DONE}, {"error", PROCESS_ERROR},
 };
 
-static bool read_kind(struct json type, enum process_line_kind *ret, struct err *e) {
+static bool process_line_read_kind(struct json type, enum process_line_kind *ret,
+                                   struct err *e) {
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         if (!json_is(type, str_from(types[i].name))) continue;
         *ret = types[i].kind;
@@ -27,7 +28,7 @@ static bool process_line_read_text(struct json line, const char *key, struct are
                                    struct str *ret, struct err *e) {
     struct json value = json_find(line, str_from(key));
     *ret = STR_EMPTY;
-    if (value.kind == JSON_NONE || value.kind == JSON_NULL) return true;
+    if (json_is_absent(value)) return true;
     if (value.kind != JSON_STRING)
         return err_set(e, ERR_INVALID_ARGUMENT, "'%s' is %s and not a string", key,
                        json_kind_name(value.kind));
@@ -72,12 +73,12 @@ void process_call_read(struct json call, struct arena *arena, struct str *ret_to
 
 static bool read_count(struct json line, const char *key, int64_t *ret, struct err *e) {
     struct json value = json_find(line, str_from(key));
-    if (value.kind == JSON_NONE || value.kind == JSON_NULL) return true;
+    if (json_is_absent(value)) return true;
     return (json_i64(value, ret) && *ret >= 0 && *ret <= COUNT_MAX) ||
            err_set(e, ERR_INVALID_ARGUMENT, "'%s' is not a count of tokens", key);
 }
 
-static bool read_usage(struct json line, struct event_usage *ret, struct err *e) {
+static bool process_line_read_usage(struct json line, struct event_usage *ret, struct err *e) {
     *ret = USAGE_UNKNOWN;
     if (!read_count(line, "input", &ret->prompt, e) ||
         !read_count(line, "output", &ret->completion, e))
@@ -99,7 +100,7 @@ static bool read_members(struct json line, struct arena *arena, struct process_l
     case PROCESS_ASK: return process_line_read_text(line, "question", arena, &ret->text, e);
     case PROCESS_CALL: return read_calls(line, &ret->calls, e);
     case PROCESS_USAGE:
-        return read_usage(line, &ret->usage, e) &&
+        return process_line_read_usage(line, &ret->usage, e) &&
                process_line_read_text(line, "model", arena, &ret->model, e);
     case PROCESS_ERROR:
         if (!process_line_read_text(line, "message", arena, &ret->text, e) ||
@@ -120,6 +121,6 @@ bool process_line_read(struct str text, struct arena *arena, struct process_line
     if (line.kind != JSON_OBJECT)
         return err_set(e, ERR_MALFORMED, "the line is %s and not an object",
                        json_kind_name(line.kind));
-    return read_kind(json_find(line, STR("type")), &ret->kind, e) &&
+    return process_line_read_kind(json_find(line, STR("type")), &ret->kind, e) &&
            read_members(line, arena, ret, e);
 }

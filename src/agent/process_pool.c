@@ -20,7 +20,8 @@ struct process_pool *process_pool_new(void) {
 
 /* --- finding a process -------------------------------------------------------------------- */
 
-static bool is_of(const struct process *process, const struct provider_call *call) {
+static bool process_pool_is_of(const struct process *process,
+                               const struct provider_call *call) {
     return process->child && str_equal(process->key, call->provider->key);
 }
 
@@ -36,17 +37,18 @@ static struct process *process_pool_find(struct process_place *place,
     struct process *idle = NULL;
     LIST_EACH(&place->processes, link) {
         struct process *process = CONTAINER_OF(link, struct process, link);
-        if (!is_of(process, call)) continue;
+        if (!process_pool_is_of(process, call)) continue;
         if (waits_for(process, call)) return process;
         if (process->state == PROCESS_IDLE && !idle) idle = process;
     }
     return idle;
 }
 
-static size_t count_of(const struct process_place *place, const struct provider_call *call) {
+static size_t process_pool_count_of(const struct process_place *place,
+                                    const struct provider_call *call) {
     size_t count = 0;
     LIST_EACH(&place->processes, link) {
-        count += is_of(CONTAINER_OF(link, struct process, link), call);
+        count += process_pool_is_of(CONTAINER_OF(link, struct process, link), call);
     }
     return count;
 }
@@ -57,7 +59,7 @@ static void take_back(struct process_place *place, const struct provider_call *c
     struct process *oldest = NULL;
     LIST_EACH(&place->processes, link) {
         struct process *process = CONTAINER_OF(link, struct process, link);
-        if (!is_of(process, call) || process->state != PROCESS_HELD) continue;
+        if (!process_pool_is_of(process, call) || process->state != PROCESS_HELD) continue;
         if (!oldest || process->held_ms < oldest->held_ms) oldest = process;
     }
     if (!oldest) return;
@@ -73,7 +75,7 @@ static void take_back(struct process_place *place, const struct provider_call *c
 static bool serve_call(struct process_place *place, struct provider_call *call) {
     struct process *process = process_pool_find(place, call);
     struct err e;
-    if (!process && count_of(place, call) >= call->provider->processes_max) {
+    if (!process && process_pool_count_of(place, call) >= call->provider->processes_max) {
         take_back(place, call);
         return false;
     }
@@ -101,7 +103,7 @@ static void process_pool_serve(void *ctx) {
     }
 }
 
-static void on_again(void *ctx) {
+static void process_pool_on_again(void *ctx) {
     process_place_serve(ctx);
 }
 
@@ -117,7 +119,7 @@ void process_pool_add(struct process_pool *pool, struct loop *loop) {
     list_init(&place->processes);
     list_init(&place->waiting);
     task_init(&place->serve, process_pool_serve, place);
-    timer_init(&place->again, loop, on_again, place);
+    timer_init(&place->again, loop, process_pool_on_again, place);
     pool->places = mem_resize(pool->places, (pool->count + 1) * sizeof(struct process_place *));
     pool->places[pool->count++] = place;
 }

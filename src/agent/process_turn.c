@@ -4,7 +4,7 @@
 
 /* --- the calls of this turn --------------------------------------------------------------- */
 
-static bool is_call(const struct provider_request *request, size_t i) {
+static bool process_turn_is_call(const struct provider_request *request, size_t i) {
     const struct message *message = &request->messages[i];
     return i > request->turn_start && message->role == MESSAGE_TOOL_CALL &&
            str_equal(message->agent, request->agent);
@@ -23,12 +23,14 @@ static const struct message *result_of(const struct provider_request *request, s
 
 size_t process_turn_calls(const struct provider_request *request) {
     size_t count = 0;
-    for (size_t i = 0; i < request->message_count; i++) count += is_call(request, i);
+    for (size_t i = 0; i < request->message_count; i++)
+        count += process_turn_is_call(request, i);
     return count;
 }
 
 /* Write JSON on one line, and any other text as a string. */
-static void write_value(struct json_writer *json, const char *key, struct str text) {
+static void process_turn_write_value(struct json_writer *json, const char *key,
+                                     struct str text) {
     struct json value;
     struct err none;
     struct buf compact;
@@ -42,19 +44,19 @@ static void write_value(struct json_writer *json, const char *key, struct str te
     buf_done(&compact);
 }
 
-static void write_result(struct json_writer *json, const struct message *result) {
-    write_value(json, "result", result ? result->text : STR("null"));
+static void process_turn_write_result(struct json_writer *json, const struct message *result) {
+    process_turn_write_value(json, "result", result ? result->text : STR("null"));
     json_member_bool(json, "error", result && result->error);
 }
 
 static void write_calls(struct json_writer *json, const struct provider_request *request) {
     json_member_array(json, "calls");
     for (size_t i = 0; i < request->message_count; i++) {
-        if (!is_call(request, i)) continue;
+        if (!process_turn_is_call(request, i)) continue;
         json_open_object(json);
         json_member_str(json, "tool", request->messages[i].tool);
-        write_value(json, "args", request->messages[i].text);
-        write_result(json, result_of(request, i));
+        process_turn_write_value(json, "args", request->messages[i].text);
+        process_turn_write_result(json, result_of(request, i));
         json_close(json);
     }
     json_close(json);
@@ -62,7 +64,8 @@ static void write_calls(struct json_writer *json, const struct provider_request 
 
 /* --- messages and tools ------------------------------------------------------------------- */
 
-static void write_message(struct json_writer *json, const struct message *message) {
+static void process_turn_write_message(struct json_writer *json,
+                                       const struct message *message) {
     static const char *const roles[] = {
         [MESSAGE_USER] = "user",           [MESSAGE_AGENT] = "assistant",
         [MESSAGE_TOOL_CALL] = "tool_call", [MESSAGE_TOOL_RESULT] = "tool_result",
@@ -75,13 +78,13 @@ static void write_message(struct json_writer *json, const struct message *messag
     if (message->call_id.len) json_member_str(json, "call", message->call_id);
     if (message->tool.len) json_member_str(json, "tool", message->tool);
     if (message->role == MESSAGE_TOOL_CALL) {
-        write_value(json, "args", message->text);
+        process_turn_write_value(json, "args", message->text);
     } else if (message->role == MESSAGE_TOOL_RESULT) {
-        write_result(json, message);
+        process_turn_write_result(json, message);
     } else {
         json_member_str(json, "text", message->text);
     }
-    if (message->parts.len) write_value(json, "parts", message->parts);
+    if (message->parts.len) process_turn_write_value(json, "parts", message->parts);
     json_close(json);
 }
 
@@ -89,7 +92,8 @@ static void write_tool(struct json_writer *json, const struct tool_offer *tool) 
     json_open_object(json);
     json_member_str(json, "name", tool->name);
     json_member_str(json, "description", tool->description);
-    write_value(json, "parameters", tool->parameters.len ? tool->parameters : STR("{}"));
+    process_turn_write_value(json, "parameters",
+                             tool->parameters.len ? tool->parameters : STR("{}"));
     json_close(json);
 }
 
@@ -123,13 +127,25 @@ static void write_trace(struct json_writer *json, const struct trace_context *tr
     char parent[TRACE_PARENT_BYTES + 1];
     trace_context_write(trace, parent);
     json_member_str(json, "traceparent", str_from(parent));
-    if (trace->state_len) json_member_str(json, "tracestate", trace_context_state(trace));
+    if (trace->state.len) json_member_str(json, "tracestate", trace->state);
+}
+
+/* As the caller wrote it, where that was more than a text. */
+static void write_input(struct json_writer *json, const struct provider_request *request) {
+    bool asked = request->turn_start < request->message_count;
+    struct str extras = request->extras;
+    struct json sent = {.kind = JSON_NONE};
+    if (extras.len) sent = json_find(json_of(extras), STR("input"));
+    if (asked && sent.kind != JSON_NONE)
+        json_member_raw(json, "input", sent.raw);
+    else
+        json_member_str(json, "input",
+                        asked ? request->messages[request->turn_start].text : STR_EMPTY);
 }
 
 bool process_turn_append(const struct provider_request *request, struct str turn,
                          struct buf *out) {
     struct json_writer json = open_line(out, "turn", turn);
-    bool asked = request->turn_start < request->message_count;
     json_member_str(&json, "agent", request->agent);
     json_member_str(&json, "workspace", request->workspace);
     json_member_str(&json, "user", request->user);
@@ -137,11 +153,10 @@ bool process_turn_append(const struct provider_request *request, struct str turn
     if (request->trace) write_trace(&json, request->trace);
     json_member_str(&json, "model", request->model);
     json_member_str(&json, "instructions", request->system);
-    json_member_str(&json, "input",
-                    asked ? request->messages[request->turn_start].text : STR_EMPTY);
+    write_input(&json, request);
     json_member_array(&json, "messages");
     for (size_t i = 0; i < request->message_count; i++)
-        write_message(&json, &request->messages[i]);
+        process_turn_write_message(&json, &request->messages[i]);
     json_close(&json);
     write_calls(&json, request);
     write_extras(&json, request->extras);
@@ -155,9 +170,9 @@ bool process_turn_results(const struct provider_request *request, struct str tur
                           struct buf *out) {
     size_t number = 0;
     for (size_t i = 0; i < request->message_count; i++) {
-        if (!is_call(request, i) || number++ < from) continue;
+        if (!process_turn_is_call(request, i) || number++ < from) continue;
         struct json_writer json = open_line(out, "result", turn);
-        write_result(&json, result_of(request, i));
+        process_turn_write_result(&json, result_of(request, i));
         if (!close_line(&json, out)) return false;
     }
     return buf_ok(out);

@@ -4,6 +4,7 @@
 #include "agent/process_turn.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "provider/dialect.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -18,12 +19,7 @@
 #define DRAIN_MS 2000               /* to stop writing after its turn was dropped */
 #define UNSENT_MAX 3                /* processes tried before a turn fails */
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[PROCESS_STATE_COUNT] = {
+const struct state process_states[PROCESS_STATE_COUNT] = {
     /* clang-format off */
     [PROCESS_IDLE]     = {"idle",     TO(PROCESS_BUSY) | TO(PROCESS_GONE)},
     [PROCESS_BUSY]     = {"busy",     TO(PROCESS_IDLE) | TO(PROCESS_HELD) |
@@ -35,14 +31,6 @@ static const struct {
     /* clang-format on */
 };
 
-struct str process_state_name(enum process_state state) {
-    return str_from(states[state].name);
-}
-
-bool process_may_become(enum process_state state, enum process_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 /* The only function that writes process->state after the start. */
 static void process_move(struct process *process, enum process_state next) {
     static const uint64_t limits_ms[] = {[PROCESS_IDLE] = IDLE_MS,
@@ -50,7 +38,7 @@ static void process_move(struct process *process, enum process_state next) {
                                          [PROCESS_HELD] = HOLD_MS,
                                          [PROCESS_DRAINING] = DRAIN_MS,
                                          [PROCESS_GONE] = 0};
-    assert(process_may_become(process->state, next));
+    assert(states_allow(process_states, process->state, next));
     process->state = next;
     timer_stop(&process->timer);
     if (next == PROCESS_BUSY) {
@@ -85,7 +73,7 @@ static void process_leave(struct process *process) {
 }
 
 /* End the current call, if any, with `event`. */
-static void end_call(struct process *process, const struct reply_event *event) {
+static void process_worker_end_call(struct process *process, const struct reply_event *event) {
     struct provider_call *call = process->call;
     if (!call) return;
     process->call = NULL;
@@ -107,7 +95,7 @@ static void break_inside(struct process *process, enum err_code code, const char
     log_warning("%s", e.text);
     struct reply_event failed = reply_event_failed(&e, str_from(reason));
     end_child(process);
-    end_call(process, &failed);
+    process_worker_end_call(process, &failed);
 }
 
 static void process_break(struct process *process, enum err_code code, const char *reason,
@@ -123,7 +111,7 @@ void process_kill(struct process *process) {
     process_free(process);
 }
 
-static void on_end(const struct child_end *end, void *ctx) {
+static void process_worker_on_end(const struct child_end *end, void *ctx) {
     struct process *process = ctx;
     struct buf why;
     buf_init(&why, KIB);
@@ -142,13 +130,13 @@ static void on_end(const struct child_end *end, void *ctx) {
                 STR_ARG(buf_str(&why)));
         log_warning("%s", e.text);
         struct reply_event failed = reply_event_failed(&e, STR(AGENT_ENDED));
-        end_call(process, &failed);
+        process_worker_end_call(process, &failed);
     }
     buf_done(&why);
     process_leave(process);
 }
 
-static void on_timer(void *ctx) {
+static void process_worker_on_timer(void *ctx) {
     struct process *process = ctx;
     bool paused = process->call && process->call->answer.gate.closed;
     switch (process->state) {
@@ -181,12 +169,12 @@ static void end_reply(struct process *process, enum process_state next) {
                call->answer.model.len ? buf_str(&call->answer.model) : call->request->model);
     process_move(process, next);
     struct reply_event done = {.kind = REPLY_DONE, .model = buf_str(&model)};
-    end_call(process, &done);
+    process_worker_end_call(process, &done);
     buf_done(&model);
 }
 
-static void on_text(struct process *process, const struct process_line *line,
-                    enum reply_kind kind) {
+static void process_worker_on_text(struct process *process, const struct process_line *line,
+                                   enum reply_kind kind) {
     struct reply_event event = {.kind = kind, .text = line->text};
     give(process, &event);
 }
@@ -211,31 +199,31 @@ static void on_ask(struct process *process, const struct process_line *line) {
     if (process->call) end_reply(process, PROCESS_HELD);
 }
 
-static void on_usage(struct process *process, const struct process_line *line) {
+static void process_worker_on_usage(struct process *process, const struct process_line *line) {
     answer_count(&process->call->answer, &line->usage, line->model);
 }
 
-static void on_error(struct process *process, const struct process_line *line) {
+static void process_worker_on_error(struct process *process, const struct process_line *line) {
     struct err e;
     struct str said = str_head(line->text, ERROR_MAX_BYTES);
     err_set(&e, line->code, "the agent '" STR_FMT "' failed%s" STR_FMT, STR_ARG(process->name),
             said.len ? ": " : "", STR_ARG(said));
     struct reply_event failed = reply_event_failed(&e, STR(AGENT_FAILED));
     process_move(process, PROCESS_IDLE);
-    end_call(process, &failed);
+    process_worker_end_call(process, &failed);
 }
 
 static void process_worker_act(struct process *process, const struct process_line *line,
                                struct arena *arena) {
     switch (line->kind) {
-    case PROCESS_TEXT: on_text(process, line, REPLY_TEXT); return;
-    case PROCESS_THINKING: on_text(process, line, REPLY_THINKING); return;
-    case PROCESS_STEP: on_text(process, line, REPLY_NOTE); return;
+    case PROCESS_TEXT: process_worker_on_text(process, line, REPLY_TEXT); return;
+    case PROCESS_THINKING: process_worker_on_text(process, line, REPLY_THINKING); return;
+    case PROCESS_STEP: process_worker_on_text(process, line, REPLY_NOTE); return;
     case PROCESS_CALL: on_calls(process, line, arena); return;
     case PROCESS_ASK: on_ask(process, line); return;
-    case PROCESS_USAGE: on_usage(process, line); return;
+    case PROCESS_USAGE: process_worker_on_usage(process, line); return;
     case PROCESS_DONE: end_reply(process, PROCESS_IDLE); return;
-    case PROCESS_ERROR: on_error(process, line); return;
+    case PROCESS_ERROR: process_worker_on_error(process, line); return;
     }
 }
 
@@ -255,7 +243,7 @@ static void process_worker_take(struct process *process, const struct process_li
     }
 }
 
-static void take_line(struct process *process, struct str text) {
+static void process_worker_take_line(struct process *process, struct str text) {
     struct arena *arena = arena_new(2 * text.len + KIB);
     struct process_line line;
     struct err e;
@@ -288,7 +276,7 @@ static void read_lines(struct process *process) {
                          STR("wrote a line that is too long"));
             return;
         }
-        take_line(process, line);
+        process_worker_take_line(process, line);
     }
 }
 
@@ -303,7 +291,7 @@ void process_read(struct process *process) {
     process_leave(process);
 }
 
-static void on_output(struct str bytes, void *ctx) {
+static void process_worker_on_output(struct str bytes, void *ctx) {
     struct process *process = ctx;
     if (!lines_feed(&process->lines, bytes)) {
         process_break(process, ERR_INTERNAL, AGENT_PROTOCOL,
@@ -314,7 +302,7 @@ static void on_output(struct str bytes, void *ctx) {
 }
 
 /* Log its standard error for the operator. */
-static void on_complaint(struct str bytes, void *ctx) {
+static void process_worker_on_complaint(struct str bytes, void *ctx) {
     const struct process *process = ctx;
     struct str said = str_trim(bytes);
     if (said.len)
@@ -339,6 +327,26 @@ static bool send_results(struct process *process, const struct provider_request 
                          struct buf *out) {
     return process_turn_results(request, str_from(process->turn), process->results, out) &&
            child_write(process->child, buf_str(out));
+}
+
+/* No process could be given this turn, so the one that was to have it goes on. One that waits for
+ * results must drop its turn. */
+static void refuse_turn(struct process *process, bool goes_on) {
+    struct provider_call *call = process->call;
+    struct err e;
+    err_set(&e, ERR_INVALID_ARGUMENT,
+            "the agent '" STR_FMT
+            "' cannot be given more than %d MiB in one line: what the turn's "
+            "messages, config and metadata are together",
+            STR_ARG(process->name), (int)(TURN_MAX_BYTES / MIB));
+    struct reply_event failed = reply_event_failed(&e, STR(MODEL_CANNOT_CARRY));
+    process->call = NULL;
+    if (goes_on) {
+        process_drop(process);
+    } else {
+        process_move(process, PROCESS_IDLE);
+    }
+    process_call_end(call, &failed);
 }
 
 /* It has not read its turn, so the turn can go to another process. A held process may have
@@ -366,7 +374,12 @@ void process_take(struct process *process, struct provider_call *call) {
     process_move(process, PROCESS_BUSY);
     bool sent = goes_on ? send_results(process, call->request, &out)
                         : send_turn(process, call->request, &out);
+    bool fits = buf_ok(&out);
     buf_done(&out);
+    if (!fits) {
+        refuse_turn(process, goes_on);
+        return;
+    }
     process->results = process->calls;
     if (!sent) {
         try_another(process);
@@ -392,8 +405,9 @@ void process_drop(struct process *process) {
 
 bool process_start(struct process_place *place, const struct process_provider *of,
                    struct process **ret, struct err *e) {
-    static const struct child_sink sink = {
-        .on_output = on_output, .on_end = on_end, .on_complaint = on_complaint};
+    static const struct child_sink sink = {.on_output = process_worker_on_output,
+                                           .on_end = process_worker_on_end,
+                                           .on_complaint = process_worker_on_complaint};
     const struct child_options options = {.path = of->path,
                                           .args = of->args,
                                           .environment = of->environment,
@@ -413,7 +427,7 @@ bool process_start(struct process_place *place, const struct process_provider *o
     process->place = place;
     process->stall_ms = of->stall_ms;
     process->state = PROCESS_IDLE;
-    timer_init(&process->timer, place->loop, on_timer, process);
+    timer_init(&process->timer, place->loop, process_worker_on_timer, process);
     lines_init(&process->lines, LINE_MAX_BYTES);
     list_append(&place->processes, &process->link);
     *ret = process;

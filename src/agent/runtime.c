@@ -5,6 +5,8 @@
 #include "base/log.h"
 #include "provider/body.h"
 
+#define HISTORY_MEMBER "conversation_history"
+
 #define NAMELESS_WORKSPACE "default"
 #define NAMELESS_USER "anonymous"
 #define INPUT_MAX_BYTES (64 * MIB)
@@ -133,13 +135,19 @@ static bool history_is(struct json own, const char *where) {
     return json_is(json_find(own, STR("history")), str_from(where));
 }
 
+/* `sent`: the input as the caller wrote it; none: it was a text. */
 static void put_input(struct json_writer *w, const struct provider_request *request,
-                      struct json own) {
+                      struct json own, struct json sent) {
     size_t asked = agent_asked_at(request);
     struct message none = {.text = STR_EMPTY, .parts = STR_EMPTY};
     const struct message *message =
         asked < request->message_count ? &request->messages[asked] : &none;
     struct buf text;
+    bool as_sent = sent.kind != JSON_NONE && asked == request->turn_start;
+    if (as_sent && !history_is(own, "input")) {
+        json_member_raw(w, "input", sent.raw);
+        return;
+    }
     buf_init(&text, INPUT_MAX_BYTES);
     if (history_is(own, "input")) append_transcript(request, asked, &text);
     buf_append(&text, message->text);
@@ -155,7 +163,7 @@ static void put_input(struct json_writer *w, const struct provider_request *requ
 }
 
 static void put_history(struct json_writer *w, const struct provider_request *request) {
-    json_member_array(w, "conversation_history");
+    json_member_array(w, HISTORY_MEMBER);
     for (size_t i = 0, asked = agent_asked_at(request); i < asked; i++) {
         const struct message *message = &request->messages[i];
         if (!is_said(message)) continue;
@@ -231,13 +239,21 @@ static void put_config(struct json_writer *w, const struct provider_request *req
     json_close(w);
 }
 
+/* The history goes there under a name of its own: a caller's member of that name would be a second
+ * one. */
+static bool is_identity_or_history(struct json key) {
+    return is_no_identity(key) || json_is(key, STR(HISTORY_MEMBER));
+}
+
 static void put_metadata(struct json_writer *w, const struct provider_request *request,
                          struct json own, struct json caller) {
     struct json settings = json_find(own, STR("metadata"));
     json_member_object(w, "metadata");
-    put_members(w, settings, (struct json){.kind = JSON_NONE}, is_no_identity);
-    put_members(w, caller, settings, is_no_identity);
-    if (history_is(own, "metadata")) put_history(w, request);
+    bool adds = history_is(own, "metadata");
+    is_left_out_fn *left_out = adds ? is_identity_or_history : is_no_identity;
+    put_members(w, settings, (struct json){.kind = JSON_NONE}, left_out);
+    put_members(w, caller, settings, left_out);
+    if (adds) put_history(w, request);
     json_close(w);
 }
 
@@ -245,7 +261,7 @@ static void put_turn(struct json_writer *w, const struct provider_request *reque
                      struct json own) {
     struct json extras =
         request->extras.len ? json_of(request->extras) : (struct json){.kind = JSON_NONE};
-    put_input(w, request, own);
+    put_input(w, request, own, json_find(extras, STR("input")));
     put_session(w, "session_id", request);
     put_session(w, "thread_id", request); /* as LangGraph's template calls it */
     put_config(w, request, json_find(own, STR("config")), json_find(extras, STR("config")));
@@ -268,8 +284,8 @@ static bool runtime_write_body(const struct dialect_settings *settings,
     return body_complete(out, e);
 }
 
-static void write_url(const struct dialect_settings *settings,
-                      const struct provider_request *request, struct buf *out) {
+static void runtime_write_url(const struct dialect_settings *settings,
+                              const struct provider_request *request, struct buf *out) {
     if (is_whole(request)) {
         body_url(settings, "/resume", out);
     } else {
@@ -298,7 +314,7 @@ static bool check_head(const struct http_head *head, struct str name) {
 const struct dialect runtime_dialect = {
     .name = "runtime",
     .title = "its server",
-    .url = write_url,
+    .url = runtime_write_url,
     .key_header = "authorization",
     .key_prefix = "Bearer ",
     .body = runtime_write_body,

@@ -75,7 +75,7 @@ static bool runtime_reply_fail(struct runtime_reply *reply, struct json error) {
 }
 
 static bool has(struct json value) {
-    return value.kind != JSON_NONE && value.kind != JSON_NULL;
+    return !json_is_absent(value);
 }
 
 /* --- tokens and money --------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static int64_t count_in(struct json tokens, const char *key) {
 }
 
 /* The fields that a sidecar adds to a response or to its last event. */
-static void take_usage(struct runtime_reply *reply, struct json object) {
+static void runtime_reply_take_usage(struct runtime_reply *reply, struct json object) {
     struct json tokens = json_find(object, STR("tokens"));
     struct json cost = json_find(object, STR("cost_usd"));
     struct json model = json_find(object, STR("model"));
@@ -116,26 +116,27 @@ static void take_usage(struct runtime_reply *reply, struct json object) {
 /* --- own calls ---------------------------------------------------------------------------- */
 
 /* Calls have no ids, so they are numbered in order. */
-static struct str number_of(size_t call, char room[24]) {
+static struct str runtime_reply_number_of(size_t call, char room[24]) {
     return str_of(room, (size_t)snprintf(room, 24, "%zu", call));
 }
 
-static void take_call(struct runtime_reply *reply, struct json call) {
+static void runtime_reply_take_call(struct runtime_reply *reply, struct json call) {
     char room[24];
     struct json args = json_find(call, STR("args"));
     struct reply_event event = {
         .kind = REPLY_OWN_CALL,
-        .call_id = number_of(++reply->calls, room),
+        .call_id = runtime_reply_number_of(++reply->calls, room),
         .tool = runtime_reply_read_text(reply, json_find(call, STR("name"))),
         .args = args.kind == JSON_OBJECT ? args.raw : STR("{}")};
     reply_tell(&reply->base, &event);
 }
 
 /* A string often holds JSON; the listener checks that. */
-static void take_result(struct runtime_reply *reply, size_t call, struct json result) {
+static void runtime_reply_take_result(struct runtime_reply *reply, size_t call,
+                                      struct json result) {
     char room[24];
     struct reply_event event = {.kind = REPLY_OWN_RESULT,
-                                .call_id = number_of(call, room),
+                                .call_id = runtime_reply_number_of(call, room),
                                 .text = result.kind == JSON_STRING
                                             ? runtime_reply_read_text(reply, result)
                                             : result.raw,
@@ -152,8 +153,8 @@ static void take_history(struct runtime_reply *reply, struct json history) {
     while (history.kind == JSON_ARRAY && !reply->base.stopped &&
            json_next_item(&reader, &call)) {
         if (call.kind != JSON_OBJECT) continue;
-        if (++number > told) take_call(reply, call);
-        take_result(reply, number, json_find(call, STR("result")));
+        if (++number > told) runtime_reply_take_call(reply, call);
+        runtime_reply_take_result(reply, number, json_find(call, STR("result")));
     }
 }
 
@@ -197,7 +198,7 @@ static void append_awaiting(struct json answer, struct buf *out) {
     }
 }
 
-static void take_question(struct runtime_reply *reply, struct json answer) {
+static void runtime_reply_take_question(struct runtime_reply *reply, struct json answer) {
     struct json output = json_find(answer, STR("output"));
     struct json asked = json_find(json_find(answer, STR("metadata")), STR("approval"));
     const struct json texts[] = {output, json_find(output, STR("question")),
@@ -251,9 +252,9 @@ static bool take_answer(struct runtime_reply *reply, struct json answer) {
         return runtime_reply_fail(reply, json_find(answer, STR("error")));
     reply->answered = true;
     take_history(reply, json_find(answer, STR("history")));
-    take_usage(reply, answer);
+    runtime_reply_take_usage(reply, answer);
     if (is_paused(answer)) {
-        take_question(reply, answer);
+        runtime_reply_take_question(reply, answer);
     } else if (!reply->said) {
         say_output(reply, json_find(answer, STR("output")));
     }
@@ -274,7 +275,7 @@ static bool runtime_reply_read(struct reply *base, struct json answer) {
 
 typedef bool runtime_event_fn(struct runtime_reply *reply, struct json data);
 
-static bool on_message(struct runtime_reply *reply, struct json data) {
+static bool runtime_reply_on_message(struct runtime_reply *reply, struct json data) {
     struct json error = json_find(data, STR("error"));
     const struct json texts[] = {json_find(data, STR("delta")), json_find(data, STR("text"))};
     if (has(error)) return runtime_reply_fail(reply, error);
@@ -295,23 +296,23 @@ static bool on_step(struct runtime_reply *reply, struct json data) {
 }
 
 static bool on_tool_call(struct runtime_reply *reply, struct json data) {
-    take_call(reply, data);
+    runtime_reply_take_call(reply, data);
     return true;
 }
 
 /* An extension: the contract has results only in `history`. It is the result of the latest
  * call. */
 static bool on_tool_result(struct runtime_reply *reply, struct json data) {
-    take_result(reply, reply->calls, json_find(data, STR("result")));
+    runtime_reply_take_result(reply, reply->calls, json_find(data, STR("result")));
     return true;
 }
 
-static bool on_error(struct runtime_reply *reply, struct json data) {
+static bool runtime_reply_on_error(struct runtime_reply *reply, struct json data) {
     return runtime_reply_fail(reply, json_find(data, STR("error")));
 }
 
-static bool on_done(struct runtime_reply *reply, struct json data) {
-    take_usage(reply, data);
+static bool runtime_reply_on_done(struct runtime_reply *reply, struct json data) {
+    runtime_reply_take_usage(reply, data);
     return true;
 }
 
@@ -320,10 +321,10 @@ static const struct {
     struct str type;
     runtime_event_fn *take;
 } events[] = {
-    {STR_INIT("message"), on_message},     {STR_INIT("step"), on_step},
-    {STR_INIT("tool_call"), on_tool_call}, {STR_INIT("tool_result"), on_tool_result},
-    {STR_INIT("error"), on_error},         {STR_INIT("result"), take_answer},
-    {STR_INIT("done"), on_done},
+    {STR_INIT("message"), runtime_reply_on_message}, {STR_INIT("step"), on_step},
+    {STR_INIT("tool_call"), on_tool_call},           {STR_INIT("tool_result"), on_tool_result},
+    {STR_INIT("error"), runtime_reply_on_error},     {STR_INIT("result"), take_answer},
+    {STR_INIT("done"), runtime_reply_on_done},
 };
 
 static bool runtime_reply_feed(struct reply *base, const struct sse_event *event) {

@@ -5,7 +5,7 @@
 #include <stdalign.h>
 #include <stdlib.h>
 
-#define ARENA_FIRST_BYTES (1 * KIB)
+#define ARENA_FIRST_BYTES 512
 #define ARENA_LARGEST_BYTES (64 * KIB)
 
 struct block {

@@ -8,7 +8,7 @@
 
 #define BUF_FIRST_BYTES 64
 #define BUF_SMALL_BYTES (4 * KIB) /* up to this size the room grows in a few large steps */
-#define BUF_LARGE_BYTES (8 * KIB) /* above it in small steps: half might stay unused */
+#define BUF_STEP_PART 4           /* above it by a quarter: half might stay unused */
 
 void buf_init(struct buf *buf, size_t max_bytes) {
     *buf = (struct buf){.max_bytes = max_bytes};
@@ -20,14 +20,20 @@ static void recount(size_t before, size_t after) {
     if (before > BUF_SMALL_BYTES) mem_uncount(before);
 }
 
-/* Two steps of the growth are too large for the C library's lists of free blocks, and frequent:
+/* Some steps of the growth are too large for the C library's lists of free blocks, and frequent:
  * the replies and frames of a turn. */
+#define STEP_1 (BUF_SMALL_BYTES + BUF_SMALL_BYTES / BUF_STEP_PART)
+#define STEP_2 (STEP_1 + STEP_1 / BUF_STEP_PART)
 static _Thread_local struct pool small_rooms = POOL(BUF_SMALL_BYTES, 128),
-                                 large_rooms = POOL(BUF_LARGE_BYTES, 128);
+                                 rooms_1 = POOL(STEP_1, 128), rooms_2 = POOL(STEP_2, 128);
 
 static inline struct pool *pool_of(size_t room) {
-    if (room == BUF_SMALL_BYTES) return &small_rooms;
-    return room == BUF_LARGE_BYTES ? &large_rooms : NULL;
+    switch (room) {
+    case BUF_SMALL_BYTES: return &small_rooms;
+    case STEP_1: return &rooms_1;
+    case STEP_2: return &rooms_2;
+    default: return NULL;
+    }
 }
 
 static void give_back(struct buf *buf) {
@@ -79,10 +85,7 @@ static bool buf_refuse(struct buf *buf) {
 static void grow(struct buf *buf, size_t need) {
     size_t room = buf->room ? buf->room : BUF_FIRST_BYTES;
     while (room < need) {
-        if (room < BUF_SMALL_BYTES)
-            room *= 4;
-        else
-            room += room < BUF_LARGE_BYTES ? room : room / 4;
+        room = room < BUF_SMALL_BYTES ? room * 4 : room + room / BUF_STEP_PART;
     }
     if (room > buf->max_bytes) room = buf->max_bytes;
     buf_move(buf, room);

@@ -36,6 +36,7 @@ bool err_set(struct err *e, enum err_code code, const char *format, ...) {
     va_list values;
     va_start(values, format);
     e->code = code;
+    e->retry_after_ms = 0;
     int len = vsnprintf(e->text, sizeof(e->text), format, values);
     if ((size_t)len >= sizeof(e->text))
         e->text[utf8_cut(str_from(e->text), sizeof(e->text) - 1)] = '\0';
@@ -50,7 +51,9 @@ bool err_add(struct err *e, const char *format, ...) {
     vsnprintf(context, sizeof(context), format, values);
     va_end(values);
     struct err inner = *e;
-    return err_set(e, inner.code, "%s: %s", context, inner.text);
+    err_set(e, inner.code, "%s: %s", context, inner.text);
+    e->retry_after_ms = inner.retry_after_ms;
+    return false;
 }
 
 static char letter(char c) {

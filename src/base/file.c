@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ static bool base_file_refuse(struct str path, int error, struct err *e) {
                    known ? known : "the system gives no reason");
 }
 
-static bool read_all(int fd, struct str path, struct buf *out, struct err *e) {
+static bool file_read_all(int fd, struct str path, struct buf *out, struct err *e) {
     for (;;) {
         /* A full buffer may hold the whole file: try to read one more byte. */
         char past = 0;
@@ -54,7 +55,40 @@ bool file_read(struct str path, struct buf *out, struct err *e) {
     free(name);
     if (fd < 0) return base_file_refuse(path, errno, e);
 
-    bool done = read_all(fd, path, out, e);
+    bool done = file_read_all(fd, path, out, e);
     close(fd);
     return done;
+}
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+/* A file that somebody left there may have another mode, or be a link. */
+static bool file_write_all(const char *path, unsigned mode, struct str text) {
+    (void)unlink(path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd < 0) return false;
+    while (text.len) {
+        ssize_t wrote = write(fd, text.at, text.len);
+        if (wrote < 0 && errno != EINTR) break;
+        if (wrote > 0) text = str_skip(text, (size_t)wrote);
+    }
+    return (close(fd) == 0) && text.len == 0;
+}
+
+bool file_replace(struct str path, unsigned mode, struct str text, struct err *e) {
+    char *name = str_dup(path);
+    struct buf next;
+    buf_init(&next, path.len + 8);
+    buf_printf(&next, "%s.new%c", name, '\0');
+    bool written = file_write_all(next.at, mode, text) && rename(next.at, name) == 0;
+    if (!written) {
+        err_set(e, ERR_UNAVAILABLE,
+                "cannot write '%s': %m; name a file in a folder that this "
+                "user may write",
+                name);
+        (void)unlink(next.at);
+    }
+    buf_done(&next);
+    free(name);
+    return written;
 }

@@ -1,6 +1,6 @@
-/* file: read a small file as a whole.
+/* file: read or write a small file as a whole.
  *
- * For files that are read once at start: settings, scripts, keys. It blocks: never call it
+ * For files that are read or written once at start: settings, scripts, keys. It blocks: never call it
  * from a loop that serves connections.
  *
  * Threads  any.
@@ -15,5 +15,10 @@
  * errors  ERR_NOT_FOUND, ERR_PERMISSION_DENIED, ERR_TOO_LARGE (past the limit of `out`),
  *         ERR_INVALID_ARGUMENT (a directory), ERR_UNAVAILABLE (anything else) */
 MUST_CHECK bool file_read(struct str path, struct buf *out, struct err *e);
+
+/* Put `text` in the place of the file at `path`: a reader sees the old one or the new one, whole.
+ * mode    of the new file, 0600
+ * errors  ERR_UNAVAILABLE; what was there stays */
+MUST_CHECK bool file_replace(struct str path, unsigned mode, struct str text, struct err *e);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include "base/machine.h"
 #include "base/pool.h"
-#include "base/units.h"
 
 #include <malloc.h>
 #include <pthread.h>

@@ -17,7 +17,7 @@ static size_t plain_bytes(struct str id) {
 }
 
 /* C1 controls are U+0080 to U+009F, encoded as C2 and a byte of that range. */
-static bool has_control(struct str id) {
+static bool id_has_control(struct str id) {
     bool found = false;
     for (size_t i = plain_bytes(id); i < id.len; i++) {
         unsigned char c = (unsigned char)id.at[i];
@@ -28,7 +28,7 @@ static bool has_control(struct str id) {
 }
 
 bool id_ok(struct str id) {
-    return id.len > 0 && id.len <= ID_MAX_BYTES && !has_control(id) && utf8_valid(id);
+    return id.len > 0 && id.len <= ID_MAX_BYTES && !id_has_control(id) && utf8_valid(id);
 }
 
 bool id_check(const char *name, struct str id, struct err *e) {

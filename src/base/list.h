@@ -52,9 +52,11 @@ static inline void list_remove(struct list *link) {
 
 /* Unlink and return the first, or NULL when the list is empty. */
 static inline struct list *list_pop(struct list *list) {
-    if (list_empty(list)) return NULL;
     struct list *first = list->next;
-    list_remove(first);
+    if (first == list) return NULL;
+    list->next = first->next;
+    first->next->prev = list;
+    list_init(first);
     return first;
 }
 

@@ -3,7 +3,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log_writer.h"
-#include "base/mem.h"
 #include "base/utf8.h"
 
 #include <pthread.h>
@@ -65,19 +64,32 @@ static const char *time_text(char room[TIME_ROOM]) {
     return room;
 }
 
+/* Whether it ends a line or turns the direction of writing, so that a terminal shows another text
+ * than was logged. */
+static bool turns_lines(unsigned number) {
+    return number == 0x200E || number == 0x200F || (number >= 0x2028 && number <= 0x202E) ||
+           (number >= 0x2066 && number <= 0x2069);
+}
+
 /* The control character at the front of valid text, if there is one: its bytes and its
  * number. U+0080 to U+009F count, since terminals obey some of them (U+009B begins a
- * sequence as ESC [ does). */
+ * sequence as ESC [ does), and so do the marks of turns_lines(). */
 static size_t control_at(struct str text, unsigned *ret_number) {
     unsigned char first = (unsigned char)text.at[0];
     *ret_number = first;
     if (first < 0x20 || first == 0x7F) return 1;
+    if (first == 0xE2) { /* U+2000 to U+2FFF */
+        unsigned second = (unsigned char)text.at[1] & 0x3F,
+                 third = (unsigned char)text.at[2] & 0x3F;
+        *ret_number = 0x2000 | second << 6 | third;
+        return turns_lines(*ret_number) ? 3 : 0;
+    }
     if (first != 0xC2 || (unsigned char)text.at[1] > 0x9F) return 0;
     *ret_number = (unsigned char)text.at[1];
     return 2;
 }
 
-static void append_escaped(struct buf *line, struct str text) {
+static void log_append_escaped(struct buf *line, struct str text) {
     for (; text.len; text = str_skip(text, 1)) {
         unsigned number;
         size_t control = control_at(text, &number);
@@ -101,7 +113,7 @@ static void append_one_line(struct buf *line, struct str text) {
     }
 }
 
-static void write_line(enum log_level level, const char *format, va_list values) {
+static void log_write_line(enum log_level level, const char *format, va_list values) {
     struct buf text, valid, line;
     buf_init(&text, LOG_LINE_BYTES);
     buf_init(&valid, 3 * LOG_LINE_BYTES);
@@ -115,7 +127,7 @@ static void write_line(enum log_level level, const char *format, va_list values)
     if (log_form == LOG_JSON) {
         buf_printf(&line, "{\"time\":\"%s\",\"level\":\"%s\",\"message\":\"", time_text(now),
                    level_names[level]);
-        append_escaped(&line, buf_str(&valid));
+        log_append_escaped(&line, buf_str(&valid));
         buf_append(&line, STR("\"}\n"));
     } else {
         if (level != LOG_INFO) buf_printf(&line, "%s: ", level_names[level]);
@@ -131,7 +143,7 @@ static void write_line(enum log_level level, const char *format, va_list values)
 void log_line(enum log_level level, const char *format, ...) {
     va_list values;
     va_start(values, format);
-    write_line(level, format, values);
+    log_write_line(level, format, values);
     va_end(values);
 }
 
@@ -248,7 +260,7 @@ void log_often(enum log_level level, const char *format, ...) {
     report_left_out(left_out);
     va_list values;
     va_start(values, format);
-    write_line(level, format, values);
+    log_write_line(level, format, values);
     va_end(values);
 }
 

@@ -24,7 +24,8 @@ enum log_form { LOG_PLAIN, LOG_JSON };
 void log_setup(enum log_level lowest, enum log_form form);
 
 /* Between these two calls, a dedicated thread writes the lines. log_stop() waits for the
- * remaining lines, at most LOG_STOP_MS. Each line logged later may also block that long. */
+ * remaining lines, at most LOG_STOP_MS for a reader that takes none. Each line logged later may
+ * also block that long. */
 #define LOG_STOP_MS 200
 void log_start(void);
 void log_stop(void);

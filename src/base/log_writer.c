@@ -15,6 +15,7 @@
 #define STACK_BYTES (64 * KIB)
 #define LOOK_UP_MS 20 /* how often the thread checks whether to go on waiting for the reader */
 #define LAST_WRITE_MS 100
+#define STARVED_ROUNDS 50 /* of LAST_WRITE_MS, while not the reader but the machine is slow */
 
 struct log_writer {
     int fd;
@@ -39,10 +40,15 @@ struct log_writer {
 
 enum written { WRITTEN, WRITTEN_LATER, WRITTEN_NEVER };
 
-/* Write as much as the descriptor accepts within `ms`; the rest stays in `bytes`. */
-static enum written write_piece(int fd, struct str *bytes, int ms) {
+/* Whether the descriptor accepts bytes within `ms`: above 0; below it is an error. */
+static int wait_ready(int fd, int ms) {
     struct pollfd ready = {.fd = fd, .events = POLLOUT};
-    int count = poll(&ready, 1, ms);
+    return poll(&ready, 1, ms);
+}
+
+/* Write as much as the descriptor accepts within `ms`; the rest stays in `bytes`. */
+static enum written log_writer_write_piece(int fd, struct str *bytes, int ms) {
+    int count = wait_ready(fd, ms);
     if (count == 0 || (count < 0 && errno == EINTR)) return WRITTEN_LATER;
     if (count < 0) return WRITTEN_NEVER;
     struct str piece = str_head(*bytes, LOG_WRITER_PIECE_BYTES);
@@ -58,7 +64,7 @@ bool log_write_within(int fd, struct str bytes, unsigned within_ms) {
     do {
         uint64_t now_ms = clock_mono_ms();
         int left_ms = now_ms < end_ms ? (int)(end_ms - now_ms) : 0;
-        written = write_piece(fd, &bytes, left_ms);
+        written = log_writer_write_piece(fd, &bytes, left_ms);
     } while (written == WRITTEN_LATER && clock_mono_ms() < end_ms);
     return written == WRITTEN;
 }
@@ -99,7 +105,7 @@ static bool write_out(struct log_writer *writer, struct str bytes) {
     writer->writing = true;
     while (written == WRITTEN_LATER && !writer->abandoned) {
         pthread_mutex_unlock(&writer->lock);
-        written = write_piece(writer->fd, &bytes, LOOK_UP_MS);
+        written = log_writer_write_piece(writer->fd, &bytes, LOOK_UP_MS);
         pthread_mutex_lock(&writer->lock);
     }
     writer->writing = false;
@@ -148,7 +154,7 @@ static bool wait_for_work(struct log_writer *writer) {
     return !writer->abandoned;
 }
 
-static void *write_all(void *ctx) {
+static void *log_writer_write_all(void *ctx) {
     struct log_writer *writer = ctx;
     pthread_mutex_lock(&writer->lock);
     while (wait_for_work(writer)) {
@@ -198,7 +204,8 @@ bool log_writer_start(struct log_writer *writer) {
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before); /* other threads handle signals */
     pthread_mutex_lock(&writer->lock);
-    writer->running = pthread_create(&writer->thread, &small, write_all, writer) == 0;
+    writer->running =
+        pthread_create(&writer->thread, &small, log_writer_write_all, writer) == 0;
     bool running = writer->running;
     pthread_mutex_unlock(&writer->lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -255,6 +262,15 @@ bool log_writer_flush(struct log_writer *writer, unsigned within_ms) {
     return flushed;
 }
 
+/* With the lock held. The thread may lack its turn on a busy machine while its reader waits for the
+ * last lines, which often say why the program ends. */
+static bool wait_until_ended(struct log_writer *writer, unsigned within_ms) {
+    bool ended = wait_until(writer, has_ended, within_ms);
+    for (int i = 0; !ended && i < STARVED_ROUNDS && wait_ready(writer->fd, 0) > 0; i++)
+        ended = wait_until(writer, has_ended, LAST_WRITE_MS);
+    return ended;
+}
+
 /* Only a write that blocks because another process filled the pipe can outlast `abandoned`; its
  * thread is then left running until the process ends. */
 void log_writer_stop(struct log_writer *writer, unsigned within_ms) {
@@ -262,7 +278,7 @@ void log_writer_stop(struct log_writer *writer, unsigned within_ms) {
     pthread_mutex_lock(&writer->lock);
     writer->stopping = true;
     pthread_cond_signal(&writer->work);
-    writer->abandoned = !wait_until(writer, has_ended, within_ms);
+    writer->abandoned = !wait_until_ended(writer, within_ms);
     bool ended = !writer->abandoned || wait_until(writer, has_ended, LAST_WRITE_MS);
     writer->running = !ended;
     pthread_mutex_unlock(&writer->lock);

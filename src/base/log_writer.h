@@ -39,7 +39,8 @@ void log_writer_free(struct log_writer *writer);
 /* False: no thread could be created; puts are refused. */
 MUST_CHECK bool log_writer_start(struct log_writer *writer);
 
-/* Write the remaining lines first, unless that takes longer than within_ms. */
+/* Write the remaining lines first, unless the reader takes none of them for longer than
+ * within_ms. A descriptor that is ready gets up to five seconds more: then the machine is slow. */
 void log_writer_stop(struct log_writer *writer, unsigned within_ms);
 
 /* False: no thread runs; the line was neither taken nor counted. */

@@ -14,7 +14,7 @@ static const char *const group_files[] = {"/sys/fs/cgroup/memory.max",
 
 /* The number of kB after `key` ("MemAvailable:"), or a whole file that is one number (key
  * ""). */
-static bool read_number(const char *path, const char *key, uint64_t *ret) {
+static bool machine_read_number(const char *path, const char *key, uint64_t *ret) {
     FILE *file = fopen(path, "re");
     char line[256];
     bool found = false;
@@ -32,7 +32,8 @@ static bool read_number(const char *path, const char *key, uint64_t *ret) {
 static uint64_t within_group(uint64_t bytes) {
     uint64_t ceiling;
     for (size_t i = 0; i < ARRAY_LEN(group_files); i++) {
-        if (read_number(group_files[i], "", &ceiling)) return ceiling < bytes ? ceiling : bytes;
+        if (machine_read_number(group_files[i], "", &ceiling))
+            return ceiling < bytes ? ceiling : bytes;
     }
     return bytes;
 }
@@ -40,7 +41,7 @@ static uint64_t within_group(uint64_t bytes) {
 uint64_t machine_memory_bytes(void) {
     uint64_t total_kb;
     struct rlimit space;
-    if (!read_number("/proc/meminfo", "MemTotal:", &total_kb)) return 0;
+    if (!machine_read_number("/proc/meminfo", "MemTotal:", &total_kb)) return 0;
     uint64_t bytes = within_group(total_kb * KIB);
     bool bounded = getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
     return bounded && space.rlim_cur < bytes ? (uint64_t)space.rlim_cur : bytes;
@@ -48,14 +49,14 @@ uint64_t machine_memory_bytes(void) {
 
 bool machine_memory_available(uint64_t *ret) {
     uint64_t free_kb;
-    if (!read_number("/proc/meminfo", "MemAvailable:", &free_kb)) return false;
+    if (!machine_read_number("/proc/meminfo", "MemAvailable:", &free_kb)) return false;
     *ret = within_group(free_kb * KIB);
     return true;
 }
 
 bool machine_resident_bytes(uint64_t *ret) {
     uint64_t resident_kb;
-    if (!read_number("/proc/self/status", "VmRSS:", &resident_kb)) return false;
+    if (!machine_read_number("/proc/self/status", "VmRSS:", &resident_kb)) return false;
     *ret = resident_kb * KIB;
     return true;
 }

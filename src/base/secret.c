@@ -24,7 +24,7 @@ static const struct str introductions[] = {
  * known prefix, some of which are 32 hexadecimal digits. */
 #define RANDOM_BYTES 32
 
-static bool is_digit(char c) {
+static bool secret_is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
@@ -34,7 +34,7 @@ static bool is_letter(char c) {
 
 /* Bytes that occur in keys or in the mask that vendors replace them with. */
 static bool in_key(char c) {
-    return is_digit(c) || is_letter(c) || c == '-' || c == '_' || c == '.' || c == '*';
+    return secret_is_digit(c) || is_letter(c) || c == '-' || c == '_' || c == '.' || c == '*';
 }
 
 /* Bytes that end a value in a header, in a query or in quotes. */
@@ -59,8 +59,8 @@ static bool has_head(struct str run) {
 static bool is_random(struct str run) {
     size_t digits = 0, letters = 0, longest = 0, from = 0;
     for (size_t i = 0; i < run.len; i++) {
-        bool plain = is_digit(run.at[i]) || is_letter(run.at[i]);
-        digits += is_digit(run.at[i]);
+        bool plain = secret_is_digit(run.at[i]) || is_letter(run.at[i]);
+        digits += secret_is_digit(run.at[i]);
         letters += is_letter(run.at[i]);
         if (!plain) from = i + 1;
         if (i + 1 - from > longest) longest = i + 1 - from;
@@ -133,7 +133,7 @@ bool secret_next(struct str text, size_t from, const struct str *known, size_t k
     bool inside = false; /* a word: the previous byte belongs to one */
     for (size_t at = from; at < text.len;) {
         struct str rest = str_skip(text, at);
-        bool plain = is_digit(rest.at[0]) || is_letter(rest.at[0]);
+        bool plain = secret_is_digit(rest.at[0]) || is_letter(rest.at[0]);
         size_t piece = known_piece(rest, known, known_count);
         struct secret_piece found = {0, piece};
         if (!(plain && inside)) {

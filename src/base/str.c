@@ -2,14 +2,21 @@
 
 #include "base/mem.h"
 
-static char lower(char c) {
+static char str_lower(char c) {
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
 bool str_equal_nocase(struct str a, struct str b) {
     if (a.len != b.len) return false;
     for (size_t i = 0; i < a.len; i++) {
-        if (lower(a.at[i]) != lower(b.at[i])) return false;
+        if (str_lower(a.at[i]) != str_lower(b.at[i])) return false;
+    }
+    return true;
+}
+
+bool str_is_printable(struct str s) {
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.at[i] < ' ' || s.at[i] > '~') return false;
     }
     return true;
 }
@@ -47,13 +54,13 @@ size_t str_find_nocase(struct str s, struct str part) {
     return s.len;
 }
 
-static bool is_space(char c) {
+static bool str_is_space(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
 struct str str_trim(struct str s) {
-    while (s.len && is_space(s.at[0])) s = str_skip(s, 1);
-    while (s.len && is_space(s.at[s.len - 1])) s.len--;
+    while (s.len && str_is_space(s.at[0])) s = str_skip(s, 1);
+    while (s.len && str_is_space(s.at[s.len - 1])) s.len--;
     return s;
 }
 

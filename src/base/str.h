@@ -83,6 +83,16 @@ static inline bool str_is_alnum(char byte) {
     return (lower >= 'a' && lower <= 'z') || (byte >= '0' && byte <= '9');
 }
 
+/* The value of a hexadecimal digit, in either case; -1: it is none. */
+static inline int str_hex_digit(char byte) {
+    if (byte >= '0' && byte <= '9') return byte - '0';
+    char lower = (char)(byte | 32);
+    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+/* Whether each byte is printable ASCII, blanks included; true of an empty text. */
+bool str_is_printable(struct str s);
+
 /* Whether each byte is an ASCII letter, a digit or one of `more`; true of an empty text. */
 bool str_is_plain(struct str s, const char *more);
 

@@ -137,7 +137,7 @@ void account_ask(struct account *account) {
         ask_totals(&agent_totals->totals);
 }
 
-static void read_usage(struct spend_totals *totals, const struct store_usage *usage) {
+static void account_read_usage(struct spend_totals *totals, const struct store_usage *usage) {
     for (int period = BUDGET_DAY; period <= BUDGET_MONTH; period++) {
         struct tally *tally = &totals->periods[period];
         if (usage->day < tally->begins_day) continue;
@@ -165,8 +165,8 @@ void account_take(struct account *account, const struct store_usage *usages, siz
     assert(account->past == PAST_ASKED);
     account->past = PAST_READ;
     for (size_t i = 0; i < count; i++) {
-        read_usage(&account->all, &usages[i]);
-        read_usage(account_agent(account, usages[i].agent), &usages[i]);
+        account_read_usage(&account->all, &usages[i]);
+        account_read_usage(account_agent(account, usages[i].agent), &usages[i]);
     }
     take_totals(&account->all);
     for (struct agent_totals *agent_totals = account->agents; agent_totals;

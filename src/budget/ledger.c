@@ -5,7 +5,6 @@
 #include "base/mem.h"
 #include "base/striped.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "budget/account.h"
 #include "budget/usual.h"
 #include "provider/price.h"
@@ -196,17 +195,17 @@ static struct account *account_of(struct account_stripe *stripe, struct str work
 
 /* --- budgets ------------------------------------------------------------------------------ */
 
-static bool is_of(const struct budget *budget, struct str workspace) {
+static bool ledger_is_of(const struct budget *budget, struct str workspace) {
     return budget->workspace.len == 0 || str_equal(budget->workspace, workspace);
 }
 
 static bool concerns(const struct budget *budget, struct str workspace, struct str agent) {
-    return is_of(budget, workspace) &&
+    return ledger_is_of(budget, workspace) &&
            (budget->agent.len == 0 || str_equal(budget->agent, agent));
 }
 
-static bool fits(const struct budget *budget, const struct spend_totals *totals,
-                 struct amount held, struct amount more) {
+static bool ledger_fits(const struct budget *budget, const struct spend_totals *totals,
+                        struct amount held, struct amount more) {
     struct amount all =
         amount_add(amount_add(totals->periods[budget->period].spent, held), more);
     return (budget->cost_nano_max == 0 || all.cost_nano <= budget->cost_nano_max) &&
@@ -224,8 +223,9 @@ static bool fits_share(const struct ledger *ledger, const struct budget *budget,
                        const struct spend_totals *totals, struct amount more) {
     size_t count = is_shared(ledger) ? store_living(ledger->store) : 1;
     struct amount ours = amount_add(totals->held, more);
-    return fits(budget, totals, (struct amount){0},
-                (struct amount){times(ours.cost_nano, count), times(ours.tokens, count)});
+    return ledger_fits(
+        budget, totals, (struct amount){0},
+        (struct amount){times(ours.cost_nano, count), times(ours.tokens, count)});
 }
 
 static bool ledger_refuse(const struct budget *budget, struct err *e) {
@@ -263,7 +263,7 @@ static bool has_room(const struct reservation *reservation, struct amount more, 
         const struct budget *budget = &reservation->budgets[i];
         if (!concerns(budget, reservation->workspace, reservation->agent)) continue;
         const struct spend_totals *totals = totals_of(budget, reservation->both_totals);
-        if (!fits(budget, totals, totals->held, more)) return ledger_refuse(budget, e);
+        if (!ledger_fits(budget, totals, totals->held, more)) return ledger_refuse(budget, e);
     }
     return true;
 }
@@ -292,7 +292,7 @@ static void ledger_begin(struct reservation *reservation, struct amount held) {
 
 static bool any_concerns(const struct budget *budgets, size_t count, struct str workspace) {
     for (size_t i = 0; i < count; i++) {
-        if (is_of(&budgets[i], workspace)) return true;
+        if (ledger_is_of(&budgets[i], workspace)) return true;
     }
     return false;
 }
@@ -379,12 +379,7 @@ bool ledger_usual(struct ledger *ledger, struct str agent, struct str model,
 
 /* --- calls that may wait ------------------------------------------------------------------ */
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    const char *name;
-    unsigned may_become;
-} wait_states[LEDGER_WAIT_STATE_COUNT] = {
+const struct state ledger_wait_states[LEDGER_WAIT_STATE_COUNT] = {
     /* clang-format off */
     [LEDGER_WAIT_NONE] = {"none",    TO(LEDGER_WAITING)},
     [LEDGER_WAITING]   = {"waiting", TO(LEDGER_WAIT_ANSWERED) | TO(LEDGER_WAIT_NONE)},
@@ -392,17 +387,9 @@ static const struct {
     /* clang-format on */
 };
 
-struct str ledger_wait_state_name(enum ledger_wait_state state) {
-    return str_from(wait_states[state].name);
-}
-
-bool ledger_wait_may_become(enum ledger_wait_state state, enum ledger_wait_state next) {
-    return (wait_states[state].may_become & TO(next)) != 0;
-}
-
 /* The only function that writes wait->state. */
 static void ledger_wait_move(struct ledger_wait *wait, enum ledger_wait_state next) {
-    assert(ledger_wait_may_become(wait->state, next));
+    assert(states_allow(ledger_wait_states, wait->state, next));
     wait->state = next;
 }
 
@@ -445,7 +432,7 @@ static enum ledger_answer ledger_judge(const struct reservation *reservation,
         const struct budget *budget = &call->budgets[i];
         if (!concerns(budget, call->workspace, call->agent)) continue;
         const struct spend_totals *totals = totals_of(budget, reservation->both_totals);
-        if (!fits(budget, totals, (struct amount){0}, wish.alone)) {
+        if (!ledger_fits(budget, totals, (struct amount){0}, wish.alone)) {
             ledger_refuse(budget, e);
             return LEDGER_REFUSED;
         }

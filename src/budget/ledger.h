@@ -39,6 +39,7 @@
 
 #include "base/err.h"
 #include "base/list.h"
+#include "base/states.h"
 #include "loop/loop.h"
 
 enum budget_period { BUDGET_DAY, BUDGET_MONTH };
@@ -115,8 +116,7 @@ enum ledger_wait_state {
     LEDGER_WAIT_STATE_COUNT,
 };
 
-struct str ledger_wait_state_name(enum ledger_wait_state state);
-bool ledger_wait_may_become(enum ledger_wait_state state, enum ledger_wait_state next);
+extern const struct state ledger_wait_states[LEDGER_WAIT_STATE_COUNT];
 
 /* Owned by the caller, who keeps it until `answered` was called or it was withdrawn. */
 struct ledger_wait {

@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/units.h"
 #include "store/costs.h"
 
 #include <inttypes.h>
@@ -61,7 +60,7 @@ void usuals_free(struct usuals *usuals) {
 }
 
 /* The key begins with a length, so that no two pairs share one. */
-static bool write_key(struct buf *key, struct str agent, struct str model) {
+static bool usual_write_key(struct buf *key, struct str agent, struct str model) {
     buf_init(key, KEY_MAX_BYTES);
     buf_append_u64(key, agent.len);
     buf_append_byte(key, ':');
@@ -123,7 +122,7 @@ static bool read_sample(struct str *rest, struct amount *ret) {
 struct usual usuals_of(struct usuals *usuals, struct str agent, struct str model) {
     struct usual usual = {0};
     struct buf key;
-    if (write_key(&key, agent, model)) {
+    if (usual_write_key(&key, agent, model)) {
         pthread_mutex_lock(&usuals->lock);
         const struct pair *pair = map_find(usuals->pairs, buf_str(&key));
         if (pair) usual = pair->usual;
@@ -153,7 +152,7 @@ static struct pair *pair_of(struct usuals *usuals, struct buf key, size_t agent_
 void usuals_add(struct usuals *usuals, struct str agent, struct str model,
                 struct amount spent) {
     struct buf key;
-    if (!write_key(&key, agent, model)) {
+    if (!usual_write_key(&key, agent, model)) {
         buf_done(&key);
         return;
     }
@@ -168,7 +167,7 @@ static void add_read(struct usuals *usuals, const struct costs_entry *entry) {
     struct str rest = entry->bytes;
     struct amount sample;
     struct buf key;
-    if (!write_key(&key, entry->agent, entry->model)) {
+    if (!usual_write_key(&key, entry->agent, entry->model)) {
         buf_done(&key);
         return;
     }

@@ -3,6 +3,7 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/looking.h"
+#include "cli/show.h"
 #include "cli/tool.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ static const char usage[] =
 
 #define LIST_MAX_BYTES (64 * MIB)
 
-static const char *kind_of(const struct config *config, const struct agent *agent) {
+static const char *agent_kind_of(const struct config *config, const struct agent *agent) {
     for (size_t i = 0; i < config->agent_count; i++) {
         const struct config_agent *from = &config->agents[i];
         if (str_equal(from->slug, agent->slug) && from->kind) return from->kind->name;
@@ -34,8 +35,8 @@ static const char *mark_of(const struct team_tool_view *tool) {
     return tool->policy == TOOL_ASK ? ", asks" : "";
 }
 
-static void put_tools(const struct team *team, const struct config *config,
-                      const struct agent *agent, struct buf *out) {
+static void agent_put_tools(const struct team *team, const struct config *config,
+                            const struct agent *agent, struct buf *out) {
     struct team_tool_view *tools;
     size_t count = team_view(team, config, agent, &tools);
     for (size_t i = 0; i < count; i++)
@@ -46,15 +47,15 @@ static void put_tools(const struct team *team, const struct config *config,
     free(tools);
 }
 
-static void put_text(const struct looking *looking, const struct config *config,
-                     struct buf *out) {
+static void agent_put_text(const struct looking *looking, const struct config *config,
+                           struct buf *out) {
     for (size_t i = 0; i < looking->team.agent_count; i++) {
         const struct agent *agent = &looking->team.agents[i];
-        const char *kind = kind_of(config, agent);
+        const char *kind = agent_kind_of(config, agent);
         buf_printf(out, STR_FMT "\n  %-9s  ", STR_ARG(agent->slug), kind);
         put_model(agent, out);
         buf_append(out, STR("\n  tools      "));
-        put_tools(&looking->team, config, agent, out);
+        agent_put_tools(&looking->team, config, agent, out);
         for (size_t d = 0; d < agent->delegate_count; d++)
             buf_printf(out, "%s" STR_FMT, d ? ", " : "\n  delegates  ",
                        STR_ARG(agent->delegates[d]));
@@ -71,7 +72,7 @@ static void put_agent_json(const struct looking *looking, const struct config *c
     json_open_object(json);
     json_member_str(json, "name", agent->slug);
     json_member_str(json, "description", agent->description);
-    json_member_str(json, "kind", str_from(kind_of(config, agent)));
+    json_member_str(json, "kind", str_from(agent_kind_of(config, agent)));
     json_member_str(json, "provider", agent->provider->name);
     json_member_str(json, "model", agent->model);
     json_member_array(json, "delegates");
@@ -94,7 +95,6 @@ static void put_json(const struct looking *looking, const struct config *config,
         put_agent_json(looking, config, &looking->team.agents[i], &json);
     json_close(&json);
     json_close(&json);
-    buf_append_byte(out, '\n');
 }
 
 static int list_agents(const struct config *config, bool as_json) {
@@ -103,8 +103,8 @@ static int list_agents(const struct config *config, bool as_json) {
     struct buf out;
     if (!looking_open(config, &looking, &e)) return cli_fail(EXIT_USAGE, &e);
     buf_init(&out, LIST_MAX_BYTES);
-    (as_json ? put_json : put_text)(&looking, config, &out);
-    fwrite(out.at, 1, out.len, stdout);
+    (as_json ? put_json : agent_put_text)(&looking, config, &out);
+    show_listing(buf_str(&out), as_json);
     tool_note_workspaces(config);
     buf_done(&out);
     looking_done(&looking);
@@ -121,12 +121,13 @@ int command_agent(int arg_count, const char *const *args) {
     int code;
     const struct argument_flag flags[] = {{.name = "json", .given = &as_json}, {.name = NULL}};
     if (!arguments_read(arg_count, args, acts, flags, usage, &arguments)) return EXIT_USAGE;
-    if (cli_config(arguments.rest_count, arguments.rest, true, usage, arguments.names, &config,
+    if (cli_config(arguments.rest_count, arguments.rest, false, usage, arguments.names, &config,
                    &code)) {
         code = EXIT_USAGE;
         if (arguments.act == ACT_NONE || config->operand_count) {
             fprintf(stderr, "%s", usage);
         } else {
+            cli_log_file(config);
             code = list_agents(config, as_json);
         }
         config_free(config);

@@ -46,25 +46,23 @@ static void show_agent(struct json agent) {
     buf_done(&line);
 }
 
-static int agents_show(const struct config *config, const struct asking_flags *flags) {
-    struct daemon_target target;
+static int agents_show(const struct asked *asked, void *ctx) {
     struct buf body;
     struct json answer, agent;
     struct err e;
+    (void)ctx;
     buf_init(&body, ANSWER_MAX_BYTES);
-    bool ok =
-        daemon_target_find(config, flags->url, flags->token, &target, &e) &&
-        ask_target_whole(&target, STR("GET"), STR("/weir/v1/agents"), STR_EMPTY, &body, &e) &&
-        json_read(buf_str(&body), &answer, &e);
-    if (ok && flags->json) show_json(stdout, answer.raw);
+    bool ok = asked_whole(asked, STR("GET"), STR("/weir/v1/agents"), STR_EMPTY, &body, &e) &&
+              json_read(buf_str(&body), &answer, &e);
+    if (ok && asked->json) show_json(stdout, answer.raw);
     struct json_reader reader =
         json_enter(ok ? json_find(answer, STR("agents")) : (struct json){0});
-    while (!flags->json && json_next_item(&reader, &agent)) show_agent(agent);
+    while (!asked->json && json_next_item(&reader, &agent)) show_agent(agent);
     buf_done(&body);
-    daemon_target_done(&target);
     return ok ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
 }
 
 int command_agents(int arg_count, const char *const *args) {
-    return command_asking(arg_count, args, usage, agents_show);
+    static const struct asking_command command = {.usage = usage, .act = agents_show};
+    return command_asking(arg_count, args, &command, NULL);
 }

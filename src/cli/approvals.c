@@ -1,4 +1,3 @@
-#include "cli/arguments.h"
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
 #include "cli/show.h"
@@ -7,27 +6,27 @@
 #include <stdio.h>
 
 static const char usage[] =
-    "weir approvals [list] [--json]\n"
+    "weir approvals [list] [--json] [--url URL] [--token TOKEN]\n"
     "weir approvals approve ID [--args JSON] [--json]\n"
     "weir approvals refuse ID [--reason TEXT] [--json]\n\n"
     "What waits for a human in the running daemon, and the decision. With --args the tool is\n"
-    "called with these arguments instead. The daemon is asked over its HTTP listener\n"
-    "(listen.http) with AGENT_AUTH_TOKEN. Exit code 0: done; 1: it was tried and refused\n"
-    "(unknown, answered already, arguments that do not fit), or no daemon listens; 2: wrong "
-    "usage.\n";
+    "called with these arguments instead. The daemon is that of --url (WEIR_URL), else the "
+    "one\n"
+    "of the data folder; the token is --token, else AGENT_AUTH_TOKEN. Exit code 0: done; 1: it "
+    "was\n"
+    "tried and refused (unknown, answered already, arguments that do not fit), or no daemon\n"
+    "listens; 2: wrong usage.\n";
 
 #define ANSWER_MAX_BYTES (64 * MIB)
 #define TEXT_MAX_BYTES (8 * MIB)
 
 struct approvals_arguments {
-    struct arguments all;
-    bool json;
     const char *args, *reason; /* NULL: not given */
 };
 
 /* --- list --------------------------------------------------------------------------------- */
 
-static void list_text(struct json answer, struct buf *out) {
+static void approvals_list_text(struct json answer, struct buf *out) {
     struct json_reader reader = json_enter(json_find(answer, STR("approvals")));
     struct json approval;
     size_t count = 0;
@@ -49,20 +48,20 @@ static void list_text(struct json answer, struct buf *out) {
 static bool show_list(struct str body, struct buf *out, struct err *e) {
     struct json answer;
     if (!json_read(body, &answer, e)) return err_add(e, "read the daemon's answer");
-    list_text(answer, out);
+    approvals_list_text(answer, out);
     return true;
 }
 
-static int cli_approvals_list(const struct config *config, bool json) {
+static int cli_approvals_list(const struct asked *asked) {
     struct buf body, out;
     struct err e;
     buf_init(&body, ANSWER_MAX_BYTES);
     buf_init(&out, ANSWER_MAX_BYTES);
-    bool ok = ask_daemon_whole(config, STR("GET"), STR("/weir/v1/approvals?limit=1000"),
-                               STR_EMPTY, &body, &e) &&
-              (json || show_list(buf_str(&body), &out, &e));
-    if (ok && json) buf_append_byte(&body, '\n');
-    if (ok) printf(STR_FMT, STR_ARG(buf_str(json ? &body : &out)));
+    bool ok = asked_whole(asked, STR("GET"), STR("/weir/v1/approvals?limit=1000"), STR_EMPTY,
+                          &body, &e) &&
+              (asked->json || show_list(buf_str(&body), &out, &e));
+    if (ok && asked->json) show_json(stdout, buf_str(&body));
+    if (ok && !asked->json) printf(STR_FMT, STR_ARG(buf_str(&out)));
     buf_done(&out);
     buf_done(&body);
     return ok ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
@@ -70,8 +69,8 @@ static int cli_approvals_list(const struct config *config, bool json) {
 
 /* --- decide ------------------------------------------------------------------------------- */
 
-static bool write_decision(const struct approvals_arguments *arguments, bool approves,
-                           struct buf *out, struct err *e) {
+static bool approvals_write_decision(const struct approvals_arguments *arguments, bool approves,
+                                     struct buf *out, struct err *e) {
     struct json args;
     struct json_writer json = json_writer(out);
     json_open_object(&json);
@@ -91,33 +90,32 @@ static bool write_decision(const struct approvals_arguments *arguments, bool app
     return buf_ok(out) || err_set(e, ERR_INVALID_ARGUMENT, "that is too long");
 }
 
-static bool cli_approvals_send(const struct config *config, struct str id, struct str decision,
+static bool cli_approvals_send(const struct asked *asked, struct str id, struct str decision,
                                struct buf *body, struct err *e) {
     struct buf path;
     buf_init(&path, 16 * KIB);
     buf_append(&path, STR("/weir/v1/approvals/"));
     buf_append_percent(&path, id, "-._~");
-    bool ok = buf_ok(&path)
-                  ? ask_daemon_whole(config, STR("POST"), buf_str(&path), decision, body, e)
-                  : err_set(e, ERR_INVALID_ARGUMENT, "the approval's id is too long");
+    bool ok = buf_ok(&path) ? asked_whole(asked, STR("POST"), buf_str(&path), decision, body, e)
+                            : err_set(e, ERR_INVALID_ARGUMENT, "the approval's id is too long");
     buf_done(&path);
     return ok;
 }
 
-static int decide(const struct config *config, const struct approvals_arguments *arguments,
+static int decide(const struct asked *asked, const struct approvals_arguments *arguments,
                   bool approves) {
     struct buf decision, body;
     struct err e;
     buf_init(&decision, TEXT_MAX_BYTES);
     buf_init(&body, ANSWER_MAX_BYTES);
     int code = EXIT_DONE;
-    if (!write_decision(arguments, approves, &decision, &e)) {
+    if (!approvals_write_decision(arguments, approves, &decision, &e)) {
         code = cli_fail(EXIT_USAGE, &e);
-    } else if (!cli_approvals_send(config, config->operands[0], buf_str(&decision), &body,
+    } else if (!cli_approvals_send(asked, asked->config->operands[0], buf_str(&decision), &body,
                                    &e)) {
         code = cli_fail(EXIT_FAILED, &e);
-    } else if (arguments->json) {
-        printf(STR_FMT "\n", STR_ARG(buf_str(&body)));
+    } else if (asked->json) {
+        show_json(stdout, buf_str(&body));
     } else {
         printf("%s\n", approves ? "approved" : "refused");
     }
@@ -130,37 +128,29 @@ static int decide(const struct config *config, const struct approvals_arguments 
 
 enum act { ACT_LIST, ACT_APPROVE, ACT_REFUSE };
 
-static int cli_approvals_run(enum act act, const struct approvals_arguments *arguments) {
-    struct config *config;
-    int code;
-    if (!cli_config(arguments->all.rest_count, arguments->all.rest, true, usage,
-                    arguments->all.names, &config, &code))
-        return code;
-    bool fits = config->operand_count == (act == ACT_LIST ? 0 : 1) &&
-                (!arguments->args || act == ACT_APPROVE) &&
-                (!arguments->reason || act == ACT_REFUSE);
-    if (!fits) {
-        fprintf(stderr, "%s", usage);
-        code = EXIT_USAGE;
-    } else if (act == ACT_LIST) {
-        code = cli_approvals_list(config, arguments->json);
-    } else {
-        code = decide(config, arguments, act == ACT_APPROVE);
-    }
-    config_free(config);
-    return code;
+static bool approvals_fit(const struct asked *asked, void *ctx) {
+    const struct approvals_arguments *arguments = ctx;
+    return asked->config->operand_count == (asked->act == ACT_LIST ? 0 : 1) &&
+           (!arguments->args || asked->act == ACT_APPROVE) &&
+           (!arguments->reason || asked->act == ACT_REFUSE);
+}
+
+static int approvals_act(const struct asked *asked, void *ctx) {
+    return asked->act == ACT_LIST ? cli_approvals_list(asked)
+                                  : decide(asked, ctx, asked->act == ACT_APPROVE);
 }
 
 int command_approvals(int arg_count, const char *const *args) {
     static const char *const acts[] = {
         [ACT_LIST] = "list", [ACT_APPROVE] = "approve", [ACT_REFUSE] = "refuse", NULL};
-    struct approvals_arguments arguments = {.json = false};
-    const struct argument_flag flags[] = {{.name = "json", .given = &arguments.json},
-                                          {.name = "args", .value = &arguments.args},
+    struct approvals_arguments arguments = {.args = NULL};
+    const struct argument_flag flags[] = {{.name = "args", .value = &arguments.args},
                                           {.name = "reason", .value = &arguments.reason},
                                           {.name = NULL}};
-    if (!arguments_read(arg_count, args, acts, flags, usage, &arguments.all)) return EXIT_USAGE;
-    int code = cli_approvals_run((enum act)arguments.all.act, &arguments);
-    arguments_done(&arguments.all);
-    return code;
+    const struct asking_command command = {.usage = usage,
+                                           .acts = acts,
+                                           .flags = flags,
+                                           .fits = approvals_fit,
+                                           .act = approvals_act};
+    return command_asking(arg_count, args, &command, &arguments);
 }

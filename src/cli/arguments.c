@@ -59,8 +59,9 @@ static bool take_value(const struct argument_flag *flag, const char *value, cons
     return false;
 }
 
-static bool take_flag(const struct argument_flag *flag, const char *rest, int arg_count,
-                      const char *const *args, int *i, const char *usage) {
+static bool arguments_take_flag(const struct argument_flag *flag, const char *rest,
+                                int arg_count, const char *const *args, int *i,
+                                const char *usage) {
     if (flag->given && *rest == '\0') {
         *flag->given = true;
     } else if (flag->given) {
@@ -87,13 +88,15 @@ bool arguments_read(int arg_count, const char *const *args, const char *const *a
         assert(i < ARGUMENT_FLAGS_MAX);
         ret->names[i] = flags[i].name;
     }
+    bool ended = false; /* "--": the rest are no flags */
     ret->rest = mem_zero((size_t)arg_count + 1, sizeof(char *));
     for (int i = named; i < arg_count; i++) {
         const char *rest;
-        const struct argument_flag *flag = find_flag(args[i], flags, &rest);
+        ended = ended || strcmp(args[i], "--") == 0;
+        const struct argument_flag *flag = ended ? NULL : find_flag(args[i], flags, &rest);
         if (!flag) {
             ret->rest[ret->rest_count++] = args[i];
-        } else if (!take_flag(flag, rest, arg_count, args, &i, usage)) {
+        } else if (!arguments_take_flag(flag, rest, arg_count, args, &i, usage)) {
             arguments_done(ret);
             return false;
         }

@@ -28,8 +28,8 @@ struct argument_flag {
 };
 
 struct arguments {
-    int act; /* index in `acts` */
-    const char **rest;
+    int act;           /* index in `acts` */
+    const char **rest; /* a "--" and all that comes after it among them */
     int rest_count;
     const char *names[ARGUMENT_FLAGS_MAX + 1]; /* of the flags, for hints; ends with NULL */
 };

@@ -1,6 +1,5 @@
 #include "cli/ask_daemon.h"
 
-#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/daemon_process.h"
 #include "config/build.h"
@@ -8,15 +7,18 @@
 #include "text/terminal_text.h"
 #include "wire/json.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define REFUSAL_MAX_BYTES (64 * KIB)
 #define TEXT_MAX_BYTES (16 * KIB)
+#define ANSWER_MS 120000
 
 struct asking {
     struct loop *loop;
     const struct daemon_question *question;
+    struct str base; /* of its URL */
     unsigned status;
     struct buf refusal; /* the body of a refusal */
     struct err *e;
@@ -88,11 +90,13 @@ static bool write_resident(const struct config *config, struct buf *out) {
 
 void daemon_target_init(struct daemon_target *target, const struct config *config) {
     target->trust = config->tls.trust;
+    shared_daemon_init(&target->shared);
     buf_init(&target->base, TEXT_MAX_BYTES);
     buf_init(&target->authorization, TEXT_MAX_BYTES);
 }
 
 void daemon_target_done(struct daemon_target *target) {
+    shared_daemon_leave(&target->shared);
     buf_done(&target->base);
     buf_done(&target->authorization);
 }
@@ -104,6 +108,15 @@ void daemon_target_authorize(struct daemon_target *target, struct str token) {
     buf_append(&target->authorization, token);
 }
 
+bool daemon_target_join(struct daemon_target *target, const struct config *config) {
+    struct buf token;
+    buf_init(&token, KIB);
+    bool joined = shared_daemon_join(&target->shared, config, &target->base, &token);
+    if (joined) daemon_target_authorize(target, buf_str(&token));
+    buf_done(&token);
+    return joined;
+}
+
 /* The token is for this machine: a proxy must not see it. */
 static void ask_without_proxy(void) {
     /* NOLINTBEGIN(concurrency-mt-unsafe): a command has one thread */
@@ -112,25 +125,73 @@ static void ask_without_proxy(void) {
     /* NOLINTEND(concurrency-mt-unsafe) */
 }
 
+const char *daemon_url(const char *flag) {
+    const char *url = flag ? flag : getenv("WEIR_URL"); /* NOLINT(concurrency-mt-unsafe) */
+    return url && url[0] ? url : NULL;
+}
+
+/* "127.0.0.1:8080" is enough. */
 static bool take_url(struct str url, struct buf *out, struct err *e) {
     while (str_ends(url, STR("/"))) url.len--;
     bool known = str_starts(url, STR("http://")) || str_starts(url, STR("https://"));
-    if (!known)
+    if (!known && (url.len == 0 || str_find(url, STR("://")) < url.len))
         return err_set(e, ERR_INVALID_ARGUMENT,
-                       "--url must be the address of a daemon, http://HOST:PORT");
+                       "--url (WEIR_URL) must be the address of a daemon, http://HOST:PORT");
+    if (!known) buf_append(out, STR("http://"));
     return buf_append(out, url) || err_set(e, ERR_INVALID_ARGUMENT, "the URL is too long");
+}
+
+/* --- whose daemon it is ------------------------------------------------------------------- */
+
+/* Whether the settings name a folder that one daemon alone can have. */
+static bool names_folder(const struct config *config) {
+    return config_is_set(config, &config->data) && !config->store.url.len;
+}
+
+/* The daemon's own number of its process. False: it does not say. */
+static bool ask_process(const struct daemon_target *target, int64_t *ret) {
+    struct buf body;
+    struct json answer = {.kind = JSON_NONE};
+    struct err e;
+    buf_init(&body, REFUSAL_MAX_BYTES);
+    bool known =
+        ask_target_whole(target, STR("GET"), STR("/weir/v1/status"), STR_EMPTY, &body, &e) &&
+        json_read(buf_str(&body), &answer, &e);
+    struct json pid = json_find(answer, STR("pid"));
+    known = known && json_i64(pid, ret);
+    buf_done(&body);
+    return known;
+}
+
+/* At the usual address any daemon may listen, and --data means one alone. A daemon in a container
+ * has the folder under a process id of the container, which the lock repeats. */
+static bool check_folder(const struct config *config, const struct daemon_target *target,
+                         struct err *e) {
+    int64_t its, owner = 0;
+    if (!names_folder(config) || !ask_process(target, &its)) return true;
+    if (daemon_process_recorded(config->data, &owner) && owner == its) return true;
+    return err_set(e, ERR_ABORTED,
+                   "no daemon has the data folder " STR_FMT "; the one at " STR_FMT
+                   " (process %lld) has another. Start one there, or name a daemon with --url",
+                   STR_ARG(config->data), STR_ARG(buf_str(&target->base)), (long long)its);
+}
+
+/* Where a daemon listens unless it is told otherwise. */
+static bool find_usual(const struct config *config, struct daemon_target *ret, struct err *e) {
+    const struct daemon_listener http = http_listener(config);
+    return daemon_write_base(config, &http, &ret->base, e) &&
+           (names_port(config) || check_folder(config, ret, e));
 }
 
 bool daemon_target_find(const struct config *config, const char *url, const char *token,
                         struct daemon_target *ret, struct err *e) {
-    const struct daemon_listener http = http_listener(config);
     daemon_target_init(ret, config);
     daemon_target_authorize(ret, token ? str_from(token) : agentbreeder_options(config)->token);
-    if (!url) url = getenv("WEIR_URL"); /* NOLINT(concurrency-mt-unsafe) */
-    if (url && url[0]) return take_url(str_from(url), &ret->base, e);
+    url = daemon_url(url);
+    if (url) return take_url(str_from(url), &ret->base, e);
     ask_without_proxy();
-    return write_resident(config, &ret->base) ||
-           daemon_write_base(config, &http, &ret->base, e);
+    return daemon_target_join(ret, config) || write_resident(config, &ret->base) ||
+           find_usual(config, ret, e);
 }
 
 size_t daemon_target_headers(const struct daemon_target *target, struct str body,
@@ -146,11 +207,11 @@ size_t daemon_target_headers(const struct daemon_target *target, struct str body
 
 /* --- the answer --------------------------------------------------------------------------- */
 
-static void on_head(const struct http_head *head, void *ctx) {
+static void ask_daemon_on_head(const struct http_head *head, void *ctx) {
     ((struct asking *)ctx)->status = head->status;
 }
 
-static void on_body(struct lent lent, void *ctx) {
+static void ask_daemon_on_body(struct lent lent, void *ctx) {
     struct str bytes = lent_read(lent);
     struct asking *asking = ctx;
     if (asking->status < 300) {
@@ -191,12 +252,13 @@ bool daemon_refused(unsigned status, struct str body, struct err *e) {
     return false;
 }
 
-static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+static void ask_daemon_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct asking *asking = ctx;
     (void)stage;
     if (failed) {
         *asking->e = *failed;
-        err_add(asking->e, "ask the daemon (is it running with these settings?)");
+        err_add(asking->e, "ask the daemon at " STR_FMT " (is it running?)",
+                STR_ARG(asking->base));
     } else {
         asking->ok = asking->status < 300 ||
                      daemon_refused(asking->status, buf_str(&asking->refusal), asking->e);
@@ -204,7 +266,8 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     loop_stop(asking->loop);
 }
 
-static const struct http_sink sink = {on_head, on_body, on_end};
+static const struct http_sink sink = {ask_daemon_on_head, ask_daemon_on_body,
+                                      ask_daemon_on_end};
 
 /* --- the request -------------------------------------------------------------------------- */
 
@@ -221,6 +284,9 @@ static bool ask_daemon_start(struct asking *asking, struct http_pool *pool,
                                       .header_count = count,
                                       .body = body,
                                       .connect_ms = 5000,
+                                      .first_byte_ms = asking->question->answer_ms
+                                                           ? asking->question->answer_ms
+                                                           : ANSWER_MS,
                                       .stall_ms = 60000},
                &sink, asking);
     loop_run(asking->loop);
@@ -229,7 +295,7 @@ static bool ask_daemon_start(struct asking *asking, struct http_pool *pool,
 
 bool ask_target(const struct daemon_target *target, const struct daemon_question *question,
                 struct err *e) {
-    struct asking asking = {.question = question, .e = e};
+    struct asking asking = {.question = question, .base = buf_str(&target->base), .e = e};
     struct buf url;
     bool ok = false;
     buf_init(&url, TEXT_MAX_BYTES);
@@ -252,55 +318,85 @@ bool ask_target(const struct daemon_target *target, const struct daemon_question
     return ok;
 }
 
-static void ask_daemon_keep(struct str bytes, void *ctx) {
+void ask_daemon_keep(struct str bytes, void *ctx) {
     buf_append(ctx, bytes);
 }
 
 bool ask_target_whole(const struct daemon_target *target, struct str method, struct str path,
                       struct str body, struct buf *out, struct err *e) {
-    struct daemon_question question = {method, path, body, ask_daemon_keep, out};
+    struct daemon_question question = {method, path, body, ask_daemon_keep, out, 0};
     if (!ask_target(target, &question, e)) return false;
     return buf_ok(out) || err_set(e, ERR_TOO_LARGE, "the daemon's answer is too long");
 }
 
-bool ask_daemon(const struct config *config, const struct daemon_question *question,
-                struct err *e) {
+bool ask_daemon_whole(const struct config *config, struct str method, struct str path,
+                      struct str body, struct buf *out, struct err *e) {
+    const struct asked asked = {.config = config};
+    return asked_whole(&asked, method, path, body, out, e);
+}
+
+/* --- whole commands ----------------------------------------------------------------------- */
+
+bool asked_answer(const struct asked *asked, const struct daemon_question *question,
+                  struct err *e) {
     struct daemon_target target;
-    bool ok =
-        daemon_target_find(config, NULL, NULL, &target, e) && ask_target(&target, question, e);
+    bool ok = daemon_target_find(asked->config, asked->url, asked->token, &target, e) &&
+              ask_target(&target, question, e);
     daemon_target_done(&target);
     return ok;
 }
 
-bool ask_daemon_whole(const struct config *config, struct str method, struct str path,
-                      struct str body, struct buf *out, struct err *e) {
-    struct daemon_question question = {method, path, body, ask_daemon_keep, out};
-    if (!ask_daemon(config, &question, e)) return false;
+bool asked_whole(const struct asked *asked, struct str method, struct str path, struct str body,
+                 struct buf *out, struct err *e) {
+    const struct daemon_question question = {method, path, body, ask_daemon_keep, out, 0};
+    if (!asked_answer(asked, &question, e)) return false;
     return buf_ok(out) || err_set(e, ERR_TOO_LARGE, "the daemon's answer is too long");
 }
 
-/* --- commands ----------------------------------------------------------------------------- */
+/* Where a command takes operands, what fits is for its usage to say. */
+static int refuse_operands(const struct config *config, const struct asking_command *command) {
+    if (!command->fits)
+        fprintf(stderr, "weir: error: '" STR_FMT "' is one argument too many\n",
+                STR_ARG(config->operands[0]));
+    fprintf(stderr, "%s", command->usage);
+    return EXIT_USAGE;
+}
 
-int command_asking(int arg_count, const char *const *args, const char *usage,
-                   asking_act_fn *act) {
-    struct asking_flags asked = {.json = false};
-    struct arguments all;
-    const struct argument_flag flags[] = {{.name = "json", .given = &asked.json},
-                                          {.name = "url", .value = &asked.url},
-                                          {.name = "token", .value = &asked.token},
-                                          {.name = NULL}};
+static int asking_run(const struct asking_command *command, const struct arguments *all,
+                      struct asked *asked, void *ctx) {
     struct config *config;
-    int code;
-    if (!arguments_read(arg_count, args, NULL, flags, usage, &all)) return EXIT_USAGE;
-    if (cli_config(all.rest_count, all.rest, true, usage, all.names, &config, &code)) {
-        code = EXIT_USAGE;
-        if (config->operand_count == 0) {
-            code = act(config, &asked);
-        } else {
-            fprintf(stderr, "%s", usage);
-        }
-        config_free(config);
+    int code = EXIT_USAGE;
+    if (!cli_config(all->rest_count, all->rest, false, command->usage, all->names, &config,
+                    &code))
+        return code;
+    asked->config = config;
+    bool fits = command->fits ? command->fits(asked, ctx) : config->operand_count == 0;
+    if (fits) {
+        code = command->act(asked, ctx);
+    } else {
+        code = refuse_operands(config, command);
     }
+    config_free(config);
+    return code;
+}
+
+int command_asking(int arg_count, const char *const *args, const struct asking_command *command,
+                   void *ctx) {
+    struct asked asked = {.json = false};
+    struct arguments all;
+    struct argument_flag flags[ARGUMENT_FLAGS_MAX + 1] = {
+        {.name = "json", .given = &asked.json},
+        {.name = "url", .value = &asked.url},
+        {.name = "token", .value = &asked.token}};
+    const struct argument_flag *own = command->flags;
+    for (size_t count = 3; own && own->name; own++) {
+        assert(count < ARGUMENT_FLAGS_MAX);
+        flags[count++] = *own;
+    }
+    if (!arguments_read(arg_count, args, command->acts, flags, command->usage, &all))
+        return EXIT_USAGE;
+    asked.act = all.act;
+    int code = asking_run(command, &all, &asked, ctx);
     arguments_done(&all);
     return code;
 }

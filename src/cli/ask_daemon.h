@@ -3,9 +3,11 @@
  * For commands that show or change the state of a running daemon. Where it is:
  *
  *     --url (WEIR_URL)                     that one
+ *     a command's own daemon has the data folder   there, with its token (cli/shared_daemon.h)
  *     listen.http is set, with a port      there, on this machine
  *     otherwise                            where the daemon listens that has the data folder;
- *                                          without such a daemon, at listen.http
+ *                                          without such a daemon, at listen.http, but not where
+ *                                          --data names a folder and that daemon has another
  *
  * The token is AGENT_AUTH_TOKEN (tokens.auth_token_file), and a daemon on this machine is asked
  * without a proxy. The calls block.
@@ -17,6 +19,8 @@
 #ifndef WEIR_CLI_ASK_DAEMON_H
 #define WEIR_CLI_ASK_DAEMON_H
 
+#include "cli/arguments.h"
+#include "cli/shared_daemon.h"
 #include "client/http.h"
 #include "config/config.h"
 
@@ -27,6 +31,7 @@ struct daemon_question {
     /* Gets the bytes of a successful answer as they come. */
     void (*on_body)(struct str bytes, void *ctx);
     void *ctx;
+    uint64_t answer_ms; /* until the answer begins, at most; 0: two minutes */
 };
 
 /* One of the daemon's listeners, as the settings have it. */
@@ -45,17 +50,26 @@ MUST_CHECK bool daemon_write_base(const struct config *config,
 /* --- whom to ask -------------------------------------------------------------------------- */
 
 struct daemon_target {
-    struct buf base;          /* "http://127.0.0.1:8080" */
-    struct buf authorization; /* "Bearer ...", or empty */
-    struct str trust;         /* borrowed of the settings */
+    struct buf base;             /* "http://127.0.0.1:8080" */
+    struct buf authorization;    /* "Bearer ...", or empty */
+    struct str trust;            /* borrowed of the settings */
+    struct shared_daemon shared; /* in use until daemon_target_done() */
 };
+
+/* What --url or WEIR_URL names, or NULL.
+ * flag  of --url, or NULL */
+const char *daemon_url(const char *flag);
 
 /* url, token: what the command line names, or NULL. The target refers to `config`; end it with
  * daemon_target_done(), also after a failure.
  * errors  ERR_FAILED_PRECONDITION the settings do not say where the daemon is;
- *         ERR_INVALID_ARGUMENT the URL */
+ *         ERR_INVALID_ARGUMENT the URL; ERR_ABORTED --data names a folder, no daemon has it, and
+ *         the one that listens at the usual address has another */
 MUST_CHECK bool daemon_target_find(const struct config *config, const char *url,
                                    const char *token, struct daemon_target *ret, struct err *e);
+/* The daemon that another command has started, and its token. False: there is none. */
+MUST_CHECK bool daemon_target_join(struct daemon_target *target, const struct config *config);
+
 void daemon_target_init(struct daemon_target *target, const struct config *config);
 void daemon_target_done(struct daemon_target *target);
 
@@ -83,20 +97,41 @@ MUST_CHECK bool ask_target_whole(const struct daemon_target *target, struct str 
                                  struct err *e);
 
 /* The same with the daemon of the settings. */
-MUST_CHECK bool ask_daemon(const struct config *config, const struct daemon_question *question,
-                           struct err *e);
 MUST_CHECK bool ask_daemon_whole(const struct config *config, struct str method,
                                  struct str path, struct str body, struct buf *out,
                                  struct err *e);
 
-/* A whole command that asks a daemon and takes nothing but --json, --url, --token and settings. It
- * returns what `act` returns, or EXIT_USAGE. */
-struct asking_flags {
+/* --- whole commands ----------------------------------------------------------------------- */
+
+/* What a command that asks a daemon was given. */
+struct asked {
+    const struct config *config;
+    int act; /* index in `acts` */
     const char *url, *token;
     bool json;
 };
-typedef int asking_act_fn(const struct config *config, const struct asking_flags *flags);
-int command_asking(int arg_count, const char *const *args, const char *usage,
-                   asking_act_fn *act);
+
+/* ctx: where the command's own flags have put their values. */
+struct asking_command {
+    const char *usage;
+    const char *const *acts;           /* see arguments_read() */
+    const struct argument_flag *flags; /* its own, or NULL */
+    /* Whether the operands and flags go together. NULL: there may be no operands. */
+    bool (*fits)(const struct asked *asked, void *ctx);
+    int (*act)(const struct asked *asked, void *ctx); /* returns the exit code */
+};
+
+/* Such a command also takes --json, --url, --token and settings. Returns its exit code. */
+int command_asking(int arg_count, const char *const *args, const struct asking_command *command,
+                   void *ctx);
+
+/* Ask the daemon of such a command. */
+MUST_CHECK bool asked_answer(const struct asked *asked, const struct daemon_question *question,
+                             struct err *e);
+/* For on_body: append the bytes to the buf that is `ctx`. */
+void ask_daemon_keep(struct str bytes, void *ctx);
+/* The answer is appended to `out`. */
+MUST_CHECK bool asked_whole(const struct asked *asked, struct str method, struct str path,
+                            struct str body, struct buf *out, struct err *e);
 
 #endif

@@ -48,7 +48,7 @@ static bool wrong(const char *what, const char *value) {
     return false;
 }
 
-static bool take_time(const char *what, const char *value, int64_t *ret_ms) {
+static bool audit_take_time(const char *what, const char *value, int64_t *ret_ms) {
     char room[64];
     struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     struct err e;
@@ -71,7 +71,7 @@ static bool take_hex(struct str text, uint8_t *ret, size_t len) {
     return true;
 }
 
-static bool take_head(struct audit_arguments *arguments) {
+static bool audit_take_head(struct audit_arguments *arguments) {
     struct str hash, seq = str_split(str_from(arguments->head), ':', &hash);
     if (!arguments->head) return true;
     if (str_to_u64(seq, &arguments->seen.seq) &&
@@ -101,9 +101,9 @@ static bool take_values(struct audit_arguments *arguments) {
     audit_take_text(arguments, AUDIT_OPERATION, arguments->operation);
     if (format && strcmp(format, "ndjson") != 0 && strcmp(format, "json") != 0)
         return wrong("--format", format);
-    return take_time("--since", arguments->since, &arguments->filter.from_ms) &&
-           take_time("--until", arguments->until, &arguments->filter.to_ms) &&
-           take_limit(arguments) && take_head(arguments);
+    return audit_take_time("--since", arguments->since, &arguments->filter.from_ms) &&
+           audit_take_time("--until", arguments->until, &arguments->filter.to_ms) &&
+           take_limit(arguments) && audit_take_head(arguments);
 }
 
 /* --- the file ----------------------------------------------------------------------------- */
@@ -138,7 +138,7 @@ static struct str shown(struct str text, char room[static 64]) {
 }
 
 /* "#7  2026-03-01T12:00:00Z  runtime.run done  w  ada  crawbl  OK": one line. */
-static void write_line(const struct audit_record *record, FILE *to) {
+static void audit_write_line(const struct audit_record *record, FILE *to) {
     static const enum audit_text columns[] = {AUDIT_DOMAIN, AUDIT_OPERATION, AUDIT_WORKSPACE,
                                               AUDIT_USER,   AUDIT_CONTRACT,  AUDIT_CAPABILITY,
                                               AUDIT_REASON};
@@ -157,13 +157,13 @@ static void write_line(const struct audit_record *record, FILE *to) {
     fputc('\n', to);
 }
 
-static bool write_record(const struct audit_record *record, void *ctx) {
+static bool audit_write_record(const struct audit_record *record, void *ctx) {
     struct writing *writing = ctx;
     struct buf json;
     if (writing->array) fputs(writing->count ? ",\n" : "\n", writing->to);
     writing->count++;
     if (writing->table) {
-        write_line(record, writing->to);
+        audit_write_line(record, writing->to);
     } else {
         buf_init(&json, LINE_MAX_BYTES);
         audit_record_json(record, &json);
@@ -178,7 +178,7 @@ static bool write_pages(struct database *db, struct audit_query *query, struct w
     struct audit_scanned scanned = {.end = false};
     query->limit = AUDIT_PAGE_MAX;
     while (!scanned.end && writing->count < writing->most && !ferror(writing->to)) {
-        if (!audit_scan(db, query, write_record, writing, &scanned, e)) return false;
+        if (!audit_scan(db, query, audit_write_record, writing, &scanned, e)) return false;
         if (scanned.gap)
             return err_set(e, ERR_ABORTED,
                            "records were pruned before they were read; export again");
@@ -199,8 +199,8 @@ static int cli_audit_list(struct database *db, const struct audit_arguments *arg
     return write_pages(db, &query, &writing, &e) ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
 }
 
-static bool write_all(struct database *db, const struct audit_arguments *arguments, FILE *to,
-                      struct err *e) {
+static bool audit_write_all(struct database *db, const struct audit_arguments *arguments,
+                            FILE *to, struct err *e) {
     bool array = arguments->format && strcmp(arguments->format, "json") == 0;
     struct writing writing = {.to = to, .array = array, .most = SIZE_MAX};
     struct audit_query query = {.filter = arguments->filter, .order = AUDIT_OLDEST_FIRST};
@@ -219,7 +219,7 @@ static int export(struct database *db, const struct audit_arguments *arguments) 
         err_set(&e, ERR_UNAVAILABLE, "%s: %s", arguments->output, strerrordesc_np(errno));
         return cli_fail(EXIT_FAILED, &e);
     }
-    bool ok = write_all(db, arguments, to, &e);
+    bool ok = audit_write_all(db, arguments, to, &e);
     if (to != stdout && fclose(to) != 0 && ok)
         ok = err_set(&e, ERR_UNAVAILABLE, "%s: %s", arguments->output, strerrordesc_np(errno));
     return ok ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
@@ -292,7 +292,7 @@ static int act_on(const struct config *config, const struct audit_arguments *arg
 static int cli_audit_run(struct audit_arguments *arguments) {
     struct config *config;
     int code;
-    if (!cli_config(arguments->all.rest_count, arguments->all.rest, true, usage,
+    if (!cli_config(arguments->all.rest_count, arguments->all.rest, false, usage,
                     arguments->all.names, &config, &code))
         return code;
     code = EXIT_USAGE;

@@ -22,6 +22,9 @@ static const char usage[] =
     "arguments: y, n, n REASON, or e and other arguments. /help lists what lines with a slash "
     "do.\n"
     "Ctrl-C cancels the turn, a second one leaves; Ctrl-D leaves.\n\n"
+    "Arrow keys, Home, End, Ctrl-A E K U W Y edit a line and bring back earlier ones; a "
+    "backslash\n"
+    "at the end begins another line of the same text.\n\n"
     "Lines may also come from a pipe. With --json each event is a line of JSON on stdout, and "
     "an\n"
     "input line may be {\"text\":\"...\"}, or {\"decision\":\"approve\"} while a turn waits. "
@@ -77,7 +80,7 @@ static void greet(const struct chat *chat) {
 
 static void part(const struct chat *chat) {
     if (!greets(chat)) return;
-    fprintf(stderr, "\nto go on: weir chat --session ");
+    fprintf(stderr, "%sto go on: weir chat --session ", chat_input_gap(&chat->input));
     show_text(stderr, buf_str(&chat->session), TERMINAL_ONE_LINE);
     fputc('\n', stderr);
 }
@@ -88,9 +91,10 @@ static void part(const struct chat *chat) {
 static void chat_end_turn(struct chat *chat, enum chat_end end, struct chat_question *question,
                           struct err *e) {
     while (end == CHAT_ASKS) {
-        if (chat_ask(chat, question) == CHAT_UNANSWERED) {
+        enum chat_answer answer = ferror(stdout) ? CHAT_UNANSWERED : chat_ask(chat, question);
+        if (answer != CHAT_ANSWERED) {
             chat->leaves = true;
-            chat->code = EXIT_FAILED;
+            chat->code = answer == CHAT_ASK_LEFT ? EXIT_INTERRUPTED : EXIT_FAILED;
             return;
         }
         end = chat_turn_go_on(chat, question, e);
@@ -101,9 +105,13 @@ static void chat_end_turn(struct chat *chat, enum chat_end end, struct chat_ques
         chat->leaves = true;
         chat->code = EXIT_INTERRUPTED;
     }
+    if (ferror(stdout)) { /* nobody reads on: no further turn */
+        chat->leaves = true;
+        chat->code = EXIT_FAILED;
+    }
 }
 
-static void say(struct chat *chat, struct str text) {
+static void chat_say(struct chat *chat, struct str text) {
     struct chat_question question;
     struct err e;
     chat_question_init(&question);
@@ -133,7 +141,7 @@ static void say_of_program(struct chat *chat, struct str line) {
         text = json_find(object, STR("text"));
         if (text.kind == JSON_STRING && !json_str(text, arena, &said)) said = line;
     }
-    say(chat, said);
+    chat_say(chat, said);
     arena_free(arena);
 }
 
@@ -146,7 +154,7 @@ static void take_line(struct chat *chat, struct str line) {
     if (chat->options->json) {
         say_of_program(chat, line);
     } else if (!chat_order(chat, line)) {
-        say(chat, str_skip(line, str_starts(line, STR("//")) ? 1 : 0));
+        chat_say(chat, str_skip(line, str_starts(line, STR("//")) ? 1 : 0));
     }
     buf_done(&kept);
 }
@@ -154,16 +162,17 @@ static void take_line(struct chat *chat, struct str line) {
 /* Ctrl-C where nothing runs. True: to be left. */
 static bool leaves_at_prompt(const struct chat *chat, bool again) {
     if (again || !chat->input.terminal) return true;
-    fprintf(stderr, "\n(Ctrl-C again or Ctrl-D leaves)\n");
+    fprintf(stderr, "%s(Ctrl-C again or Ctrl-D leaves)\n", chat_input_gap(&chat->input));
     return false;
 }
 
-int chat_talk(struct chat *chat) {
+/* Talk until there is nothing more to say. Returns the exit code. */
+static int chat_talk(struct chat *chat) {
     bool interrupted = false;
     struct str line;
     greet(chat);
     settle_first(chat);
-    if (chat->options->once.len && !chat->leaves) say(chat, chat->options->once);
+    if (chat->options->once.len && !chat->leaves) chat_say(chat, chat->options->once);
     if (chat->options->once.len) return chat->code;
     while (!chat->leaves) {
         enum chat_line came =
@@ -178,6 +187,7 @@ int chat_talk(struct chat *chat) {
             break;
         }
         interrupted = false;
+        chat_input_remember(&chat->input, line);
         take_line(chat, line);
     }
     part(chat);
@@ -204,12 +214,17 @@ int chat_run(const struct chat_options *options) {
     return code;
 }
 
-static bool chat_fits(const struct chat_options *options) {
+/* What does not go together, or NULL. */
+static const char *chat_misfit(const struct chat_options *options) {
     const char *color = options->color;
-    return options->config->operand_count <= 1 && !(options->session && options->resumes) &&
-           !(options->alone && options->url) &&
-           (!color || strcmp(color, "auto") == 0 || strcmp(color, "on") == 0 ||
-            strcmp(color, "off") == 0);
+    if (options->config->operand_count > 1) return "one agent is talked to at a time";
+    if (options->session && options->resumes)
+        return "--session and --continue name two sessions";
+    if (options->alone && options->url) return "--alone asks no daemon, and --url names one";
+    if (color && strcmp(color, "auto") != 0 && strcmp(color, "on") != 0 &&
+        strcmp(color, "off") != 0)
+        return "--color must be auto, on or off";
+    return NULL;
 }
 
 static int cli_chat_run(struct chat_options *options, const struct arguments *all) {
@@ -222,10 +237,11 @@ static int cli_chat_run(struct chat_options *options, const struct arguments *al
     if (config->operand_count) options->agent = agent = str_dup(config->operands[0]);
     options->args = all->rest;
     options->arg_count = chat_settings(config, all->rest, all->rest_count);
-    if (chat_fits(options)) {
+    const char *misfit = chat_misfit(options);
+    if (!misfit) {
         code = chat_run(options);
     } else {
-        fprintf(stderr, "%s", usage);
+        fprintf(stderr, "weir: error: %s\n%s", misfit, usage);
         code = EXIT_USAGE;
     }
     free(agent);

@@ -20,6 +20,7 @@
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
 #include "cli/event_show.h"
+#include "cli/line_edit.h"
 #include "cli/own_daemon.h"
 #include "wire/lines.h"
 
@@ -48,14 +49,25 @@ struct chat_input {
     struct lines lines;
     struct buf line; /* the last one */
     bool terminal;   /* somebody types, and gets prompts */
+    bool edits;      /* and the line is edited here, not by the terminal */
     bool ended;
+    struct line_history history;
+    struct line_edit edit;
+    struct buf ahead; /* edited: what came after the line's end */
 };
 
-void chat_input_init(struct chat_input *input);
+/* from_program: lines of JSON; nothing is edited, and no history is kept. */
+void chat_input_init(struct chat_input *input, bool from_program);
 void chat_input_done(struct chat_input *input);
+
+/* Keep a line for the arrow keys. */
+void chat_input_remember(struct chat_input *input, struct str line);
 
 /* Wait for a line; valid until the next one. */
 enum chat_line chat_input_line(struct chat_input *input, const char *prompt, struct str *ret);
+
+/* What begins a message after a line that was left: an edited one has ended its row. */
+const char *chat_input_gap(const struct chat_input *input);
 
 /* Drop what was typed ahead, so that it does not answer a question that nobody has seen. Input that is
  * no terminal stays. */
@@ -84,9 +96,6 @@ struct chat {
 /* Find or start the daemon and choose the session. */
 MUST_CHECK bool chat_open(struct chat *chat, const struct chat_options *options, struct err *e);
 void chat_close(struct chat *chat);
-
-/* Talk until there is nothing more to say. Returns the exit code. */
-int chat_talk(struct chat *chat);
 
 /* The command, from its options on: open, talk, close. */
 int chat_run(const struct chat_options *options);
@@ -136,6 +145,7 @@ enum chat_end chat_turn_go_on(struct chat *chat, struct chat_question *question,
 enum chat_answer {
     CHAT_ANSWERED,
     CHAT_UNANSWERED, /* there was nobody to answer: the run waits on */
+    CHAT_ASK_LEFT,   /* a second Ctrl-C: the run waits on, and the person wants to go */
 };
 
 /* Show the question, and bring the answer to the daemon. */

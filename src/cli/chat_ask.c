@@ -30,15 +30,15 @@ static void show_whole(struct chat *chat, struct json event) {
 
 /* --- what a line means -------------------------------------------------------------------- */
 
-static bool is_one_of(struct str word, const char *const *words) {
+static bool chat_ask_is_one_of(struct str word, const char *const *words) {
     for (; *words; words++) {
         if (str_equal_nocase(word, str_from(*words))) return true;
     }
     return false;
 }
 
-static void write_decision(const char *decision, struct str args, struct str reason,
-                           struct buf *out) {
+static void chat_ask_write_decision(const char *decision, struct str args, struct str reason,
+                                    struct buf *out) {
     struct json_writer json = json_writer(out);
     json_open_object(&json);
     json_member_str(&json, "decision", str_from(decision));
@@ -47,7 +47,7 @@ static void write_decision(const char *decision, struct str args, struct str rea
     json_close(&json);
 }
 
-static bool is_object(struct str text, struct json *ret) {
+static bool chat_ask_is_object(struct str text, struct json *ret) {
     struct err e;
     return json_read(text, ret, &e) && ret->kind == JSON_OBJECT;
 }
@@ -61,16 +61,16 @@ bool chat_decision(struct str line, bool from_program, struct buf *out) {
     line = str_trim(line);
     word = str_split(line, ' ', &rest);
     rest = rest.at ? str_trim(rest) : STR_EMPTY;
-    if (is_one_of(line, yes)) {
-        write_decision("approve", STR_EMPTY, STR_EMPTY, out);
-    } else if (is_one_of(word, no)) {
-        write_decision("refuse", STR_EMPTY, rest, out);
-    } else if (is_one_of(word, edit) && is_object(rest, &object)) {
-        write_decision("edit", object.raw, STR_EMPTY, out);
-    } else if (!is_object(line, &object)) {
+    if (chat_ask_is_one_of(line, yes)) {
+        chat_ask_write_decision("approve", STR_EMPTY, STR_EMPTY, out);
+    } else if (chat_ask_is_one_of(word, no)) {
+        chat_ask_write_decision("refuse", STR_EMPTY, rest, out);
+    } else if (chat_ask_is_one_of(word, edit) && chat_ask_is_object(rest, &object)) {
+        chat_ask_write_decision("edit", object.raw, STR_EMPTY, out);
+    } else if (!chat_ask_is_object(line, &object)) {
         return false;
     } else if (!from_program) {
-        write_decision("edit", object.raw, STR_EMPTY, out);
+        chat_ask_write_decision("edit", object.raw, STR_EMPTY, out);
     } else if (json_find(object, STR("decision")).kind == JSON_STRING) {
         buf_append(out, object.raw);
     } else {
@@ -80,9 +80,9 @@ bool chat_decision(struct str line, bool from_program, struct buf *out) {
 }
 
 /* A question of the model's own is answered with any text. */
-static bool write_answer(struct str line, bool from_program, struct buf *out) {
+static bool chat_ask_write_answer(struct str line, bool from_program, struct buf *out) {
     struct json object;
-    if (from_program && is_object(line, &object) &&
+    if (from_program && chat_ask_is_object(line, &object) &&
         (json_find(object, STR("answer")).kind == JSON_STRING ||
          json_find(object, STR("decision")).kind == JSON_STRING))
         return buf_append(out, object.raw);
@@ -95,8 +95,8 @@ static bool write_answer(struct str line, bool from_program, struct buf *out) {
 
 /* --- asking ------------------------------------------------------------------------------- */
 
-static bool send_answer(struct chat *chat, const struct chat_question *question,
-                        struct str body, struct err *e) {
+static bool chat_ask_send_answer(struct chat *chat, const struct chat_question *question,
+                                 struct str body, struct err *e) {
     struct buf path, answer;
     buf_init(&path, KIB);
     buf_init(&answer, ANSWER_MAX_BYTES);
@@ -115,7 +115,7 @@ static bool is_settled(enum err_code code) {
 
 static enum chat_line read_answer(struct chat *chat, bool guards, struct buf *out) {
     static const char call[] = "  y = yes, n [REASON] = no, e {ARGUMENTS} = with these > ";
-    bool from_program = chat->options->json;
+    bool from_program = chat->options->json, interrupted = false;
     struct str line;
     while (true) {
         enum chat_line came = chat_input_line(&chat->input,
@@ -123,14 +123,18 @@ static enum chat_line read_answer(struct chat *chat, bool guards, struct buf *ou
                                               : guards     ? call
                                                            : "  > ",
                                               &line);
-        if (came == CHAT_INTERRUPTED && chat->input.terminal && chat_interrupts() < 2) {
-            fprintf(stderr, "\n  (it waits on: Ctrl-D leaves the question open)\n");
+        if (came == CHAT_INTERRUPTED && chat->input.terminal && !interrupted) {
+            interrupted = true;
+            fprintf(stderr,
+                    "%s  (Ctrl-C again or Ctrl-D leaves, and the question stays open)\n",
+                    chat_input_gap(&chat->input));
             continue;
         }
-        if (came != CHAT_LINE) return CHAT_OVER;
+        if (came != CHAT_LINE) return came;
+        interrupted = false;
         buf_clear(out);
         if (guards ? chat_decision(line, from_program, out)
-                   : write_answer(line, from_program, out))
+                   : chat_ask_write_answer(line, from_program, out))
             return CHAT_LINE;
         struct err e;
         err_set(&e, ERR_INVALID_ARGUMENT,
@@ -156,18 +160,20 @@ enum chat_answer chat_ask(struct chat *chat, const struct chat_question *questio
     struct json guards = json_find(event, STR("guards"));
     bool is_call = guards.kind == JSON_STRING && !json_is(guards, STR_EMPTY);
     bool answered = false;
+    enum chat_line came = CHAT_LINE;
     buf_init(&body, BODY_MAX_BYTES);
     if (!chat->options->json) show_whole(chat, event);
     chat_input_drop(&chat->input);
-    while (!answered && read_answer(chat, is_call, &body) == CHAT_LINE) {
-        answered = send_answer(chat, question, buf_str(&body), &e);
+    while (!answered && (came = read_answer(chat, is_call, &body)) == CHAT_LINE) {
+        answered = chat_ask_send_answer(chat, question, buf_str(&body), &e);
         if (!answered) chat_report(chat, &e);
         if (!answered && is_settled(e.code)) answered = true;
         if (!answered && e.code == ERR_UNAVAILABLE && !chat->input.terminal) break;
     }
     if (!answered) report_unanswered(chat, question);
     buf_done(&body);
-    return answered ? CHAT_ANSWERED : CHAT_UNANSWERED;
+    if (answered) return CHAT_ANSWERED;
+    return came == CHAT_INTERRUPTED ? CHAT_ASK_LEFT : CHAT_UNANSWERED;
 }
 
 /* --- a question of an earlier turn -------------------------------------------------------- */

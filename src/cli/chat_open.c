@@ -9,7 +9,7 @@
 
 /* --- the daemon --------------------------------------------------------------------------- */
 
-static bool answers(const struct chat *chat) {
+static bool chat_open_answers(const struct chat *chat) {
     struct buf answer;
     struct err e;
     buf_init(&answer, 64 * KIB);
@@ -22,25 +22,26 @@ static bool answers(const struct chat *chat) {
 /* With the settings of this command, its store among them. */
 static bool start_own(struct chat *chat, struct err *e) {
     const struct chat_options *options = chat->options;
-    const struct own_daemon_options own = {.arg_count = options->arg_count,
-                                           .args = options->args,
-                                           .more = {"--log-level", "error"}};
-    chat->alone = true;
-    buf_clear(&chat->target.base);
-    if (!own_daemon_start(&chat->own, &own, &chat->target.base, e)) return false;
-    daemon_target_authorize(&chat->target, own_daemon_token(&chat->own));
+    const struct own_daemon_options own = {
+        .config = options->config,
+        .arg_count = options->arg_count,
+        .args = options->args,
+        .more = {"--log-level", "error", "--mcp-server=true"}, /* a weir mcp may come */
+        .alone = options->alone};
+    if (!own_daemon_start(&chat->own, &own, &chat->target, e)) return false;
+    chat->alone = chat->own.process > 0;
     return true;
 }
 
 static bool find_daemon(struct chat *chat, struct err *e) {
     const struct chat_options *options = chat->options;
     struct err none;
-    bool named = options->url != NULL;
+    bool named = !options->alone && daemon_url(options->url);
     bool found =
         daemon_target_find(options->config, options->url, options->token, &chat->target, &none);
     if (named && !found) *e = none;
     if (named) return found; /* its refusals say more than ours */
-    if (!options->alone && found && answers(chat)) return true;
+    if (!options->alone && found && chat_open_answers(chat)) return true;
     return start_own(chat, e);
 }
 
@@ -117,7 +118,7 @@ bool chat_open(struct chat *chat, const struct chat_options *options, struct err
     daemon_target_init(&chat->target, options->config);
     buf_init(&chat->session, KIB);
     buf_init(&chat->agent, KIB);
-    chat_input_init(&chat->input);
+    chat_input_init(&chat->input, options->json);
     if (!choose_thinking(chat, show_colors(stderr, options->color), e)) return false;
     if (!find_daemon(chat, e)) return false;
     open_client(chat);

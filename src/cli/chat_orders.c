@@ -123,6 +123,7 @@ static void order_help(struct chat *chat, struct str word) {
     for (size_t i = 0; i < ARRAY_LEN(orders); i++)
         fprintf(stderr, "  %-10s %s\n", orders[i].name, orders[i].what);
     fprintf(stderr, "  //TEXT     say TEXT with a slash in front\n"
+                    "  a \\ at the end, or Alt-Enter, begins another line\n"
                     "  Ctrl-C cancels the turn, and leaves if it is pressed again\n");
 }
 

@@ -44,7 +44,7 @@ static void turn_over(struct chat_turn *turn, enum chat_end end) {
 /* --- events ------------------------------------------------------------------------------- */
 
 /* The run waits from here on, and may leave the daemon's memory meanwhile. */
-static void take_question(struct chat_turn *turn, struct json event) {
+static void chat_turn_take_question(struct chat_turn *turn, struct json event) {
     struct chat_question *question = turn->question;
     int64_t seq = 0;
     struct str place = run_follow_place(turn->follow);
@@ -80,7 +80,7 @@ static void chat_turn_event(struct str text, void *ctx) {
         event_show(&chat->show, event);
     }
     turn->end = end_of(type, turn);
-    if (asks) take_question(turn, event);
+    if (asks) chat_turn_take_question(turn, event);
 }
 
 static void turn_broken(const struct err *why, void *ctx) {
@@ -156,7 +156,8 @@ static void send_cancel(struct chat_turn *turn) {
 /* The first Ctrl-C cancels the turn, a second one leaves. */
 static void look_for_interrupt(void *ctx) {
     struct chat_turn *turn = ctx;
-    int count = chat_interrupts();
+    /* Without a reader of what it says the turn is of no use. */
+    int count = chat_interrupts() + (ferror(stdout) ? 1 : 0);
     timer_start(&turn->look, LOOK_MS);
     if (count == 0) return;
     if (count > 1) {
@@ -207,7 +208,8 @@ static void post_end(const struct err *failed, enum http_stage stage, void *ctx)
     if (turn->follow) return; /* which knows more */
     if (failed) {
         *turn->e = *failed;
-        err_add(turn->e, "ask the daemon");
+        err_add(turn->e, "ask the daemon at " STR_FMT,
+                STR_ARG(buf_str(&turn->chat->target.base)));
     } else if (turn->status >= 300) {
         (void)daemon_refused(turn->status, buf_str(&turn->refusal), turn->e);
     } else {

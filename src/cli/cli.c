@@ -3,6 +3,7 @@
 #include "base/nearest.h"
 #include "cli/contracts.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -102,7 +103,7 @@ int cli_refuse_command(const char *name) {
     return EXIT_USAGE;
 }
 
-int cli_main(int arg_count, const char *const *args) {
+static int cli_dispatch(int arg_count, const char *const *args) {
     if (arg_count < 2 || (args[1][0] == '-' && strcmp(args[1], "--help") != 0 &&
                           strcmp(args[1], "-h") != 0 && strcmp(args[1], "--version") != 0)) {
         return run_daemon(command_demo, arg_count - 1, args + 1);
@@ -114,6 +115,21 @@ int cli_main(int arg_count, const char *const *args) {
     bool serves = command->run == command_serve || command->run == command_orchestrate ||
                   command->run == command_sidecar;
     return (serves ? run_daemon : run_briefly)(command->run, arg_count - 2, args + 2);
+}
+
+/* What was printed may be all that the user will have of it: an export before a deletion. */
+static int check_stdout(int code) {
+    errno = 0;
+    bool whole = fflush(stdout) == 0 && !ferror(stdout);
+    if (whole) return code;
+    fprintf(stderr,
+            "weir: error: stdout cannot be written%s%s: what was printed is not whole\n",
+            errno ? ": " : "", errno ? strerrordesc_np(errno) : "");
+    return code == EXIT_DONE ? EXIT_FAILED : code;
+}
+
+int cli_main(int arg_count, const char *const *args) {
+    return check_stdout(cli_dispatch(arg_count, args));
 }
 
 /* --- configuration ------------------------------------------------------------------------ */
@@ -161,4 +177,11 @@ bool cli_config(int arg_count, const char *const *args, bool demo, const char *u
     if (!cli_config_quiet(arg_count, args, demo, usage, own_flags, ret, ret_code)) return false;
     config_log(*ret);
     return true;
+}
+
+void cli_log_file(const struct config *config) {
+    if (config->file_beside)
+        log_info("the settings are those of " STR_FMT ", which stands here; another file is "
+                 "named with -c",
+                 STR_ARG(config->file));
 }

@@ -52,7 +52,7 @@ void cli_help(struct buf *out);
  * program during its start. */
 void cli_held_signals(sigset_t *ret);
 
-/* Run the command that the command line names. */
+/* Run the command that the command line names. It fails if stdout could not be written. */
 int cli_main(int arg_count, const char *const *args);
 
 /* --- shared by the commands --------------------------------------------------------------- */
@@ -74,6 +74,9 @@ MUST_CHECK bool cli_config(int arg_count, const char *const *args, bool demo, co
 MUST_CHECK bool cli_config_quiet(int arg_count, const char *const *args, bool demo,
                                  const char *usage, const char *const *own_flags,
                                  struct config **ret, int *ret_code);
+
+/* Log which configuration file is used, if the user did not name one. */
+void cli_log_file(const struct config *config);
 
 /* Read the demo's signing key from the data folder.
  * errors  ERR_NOT_FOUND none was made yet; those of reading the file */

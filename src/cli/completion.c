@@ -16,7 +16,8 @@ static bool is_known(const struct buf *out, size_t begin, struct str word) {
     return false;
 }
 
-static void offer(struct str word, struct str meaning, size_t begin, struct buf *out) {
+static void completion_offer(struct str word, struct str meaning, size_t begin,
+                             struct buf *out) {
     if (!is_known(out, begin, word)) completion_word(word, meaning, out);
 }
 
@@ -42,7 +43,8 @@ static void offer_act(struct str name, struct str line, size_t begin, struct buf
     size_t len = word_len(word);
     struct str end = str_skip(word, len);
     bool whole = end.len == 0 || end.at[0] == ' ' || end.at[0] == ']';
-    if (len && is_lower(word.at[0]) && whole) offer(str_head(word, len), STR_EMPTY, begin, out);
+    if (len && is_lower(word.at[0]) && whole)
+        completion_offer(str_head(word, len), STR_EMPTY, begin, out);
 }
 
 /* Every --flag that is named in this text. */
@@ -53,7 +55,7 @@ static void offer_flags(struct str text, size_t begin, struct buf *out) {
         size_t len = word_len(name);
         while (len && name.at[len - 1] == '-') len--;
         if (starts && len && is_lower(name.at[0]))
-            offer(str_head(str_skip(text, at), len + 2), STR_EMPTY, begin, out);
+            completion_offer(str_head(str_skip(text, at), len + 2), STR_EMPTY, begin, out);
         text = str_skip(name, len);
     }
 }
@@ -65,7 +67,7 @@ static void offer_entries(struct str text, size_t begin, struct buf *out) {
         if (!help_text_entry(line, &what, &meaning)) continue;
         size_t at = str_find(what, STR("--"));
         size_t len = at < what.len ? word_len(str_skip(what, at)) : 0;
-        if (len > 2) offer(str_head(str_skip(what, at), len), meaning, begin, out);
+        if (len > 2) completion_offer(str_head(str_skip(what, at), len), meaning, begin, out);
     }
 }
 
@@ -78,5 +80,5 @@ void completion_words(struct str name, struct str help, struct buf *out) {
     offer_flags(text.usage, begin, out);
     offer_flags(text.body, begin, out);
     offer_entries(text.settings, begin, out);
-    offer(STR("--help"), STR("say what this does"), begin, out);
+    completion_offer(STR("--help"), STR("say what this does"), begin, out);
 }

@@ -1,5 +1,6 @@
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/config_files.h"
 #include "daemon/team.h"
 #include "wire/json.h"
 
@@ -76,6 +77,7 @@ static void say_verdict_json(const struct config *config, const struct verdict *
 
 static int cli_config_check(struct config *config, bool as_json) {
     struct verdict verdict = {.good = false};
+    config_files_check(config);
     check_team(config, &verdict);
     (as_json ? say_verdict_json : say_verdict)(config, &verdict);
     return verdict.good ? EXIT_DONE : EXIT_USAGE;

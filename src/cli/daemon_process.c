@@ -52,8 +52,11 @@ static bool read_lock(struct str folder, struct stat *ret_file, pid_t *ret_pid, 
     return known;
 }
 
-/* Whether a process has this file open. */
-static bool has_open(pid_t pid, const struct stat *file, struct err *e) {
+/* Of an open file: is it the one that is looked for? */
+typedef bool is_wanted_fn(const struct stat *file, const void *wanted);
+
+/* Whether a process has what is wanted open. */
+static bool has_open(pid_t pid, is_wanted_fn *is_wanted, const void *wanted, struct err *e) {
     char path[64];
     bool found = false;
     const struct dirent *entry;
@@ -68,25 +71,94 @@ static bool has_open(pid_t pid, const struct stat *file, struct err *e) {
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): a folder of this function */
     while (!found && (entry = readdir(folder))) {
         struct stat other;
-        found = fstatat(dirfd(folder), entry->d_name, &other, 0) == 0 &&
-                other.st_dev == file->st_dev && other.st_ino == file->st_ino;
+        found =
+            fstatat(dirfd(folder), entry->d_name, &other, 0) == 0 && is_wanted(&other, wanted);
     }
     closedir(folder);
     return found || err_set(e, ERR_NOT_FOUND, "process %ld is no daemon", (long)pid);
 }
 
+/* Take hold of the process, and then make sure that it is the daemon. */
+static bool process_hold(pid_t pid, is_wanted_fn *is_wanted, const void *wanted,
+                         struct daemon_process *ret, struct err *e) {
+    *ret = (struct daemon_process){.pid = pid, .pidfd = (int)syscall(SYS_pidfd_open, pid, 0)};
+    if (ret->pidfd < 0 && errno == ESRCH)
+        return err_set(e, ERR_NOT_FOUND, "process %ld has ended", (long)pid);
+    if (ret->pidfd < 0)
+        return err_set(e, ERR_UNAVAILABLE, "process %ld cannot be taken hold of: %s", (long)pid,
+                       strerrordesc_np(errno));
+    if (has_open(pid, is_wanted, wanted, e)) return true;
+    daemon_process_done(ret);
+    return false;
+}
+
+/* --- by its data folder ------------------------------------------------------------------- */
+
+static bool is_same_file(const struct stat *file, const void *wanted) {
+    const struct stat *lock = wanted;
+    return file->st_dev == lock->st_dev && file->st_ino == lock->st_ino;
+}
+
 bool daemon_process_find(struct str data_folder, struct daemon_process *ret, struct err *e) {
     struct stat file;
+    pid_t pid;
     *ret = (struct daemon_process){.pidfd = -1};
-    if (!read_lock(data_folder, &file, &ret->pid, e)) return false;
-    ret->pidfd = (int)syscall(SYS_pidfd_open, ret->pid, 0);
-    if (ret->pidfd < 0 && errno == ESRCH) return refuse_none(data_folder, e);
-    if (ret->pidfd < 0)
-        return err_set(e, ERR_UNAVAILABLE, "process %ld cannot be taken hold of: %s",
-                       (long)ret->pid, strerrordesc_np(errno));
-    if (has_open(ret->pid, &file, e)) return true;
-    daemon_process_done(ret);
+    if (!read_lock(data_folder, &file, &pid, e)) return false;
+    if (process_hold(pid, is_same_file, &file, ret, e)) return true;
     return e->code == ERR_NOT_FOUND ? refuse_none(data_folder, e) : false;
+}
+
+bool daemon_process_recorded(struct str data_folder, int64_t *ret) {
+    struct stat file;
+    struct err e;
+    pid_t pid;
+    if (!read_lock(data_folder, &file, &pid, &e)) return false;
+    *ret = pid;
+    return true;
+}
+
+/* --- by its socket ------------------------------------------------------------------------ */
+
+#define SOCKETS_MAX 16 /* that listen on one port: each address may have one */
+#define TCP_LISTENS 0x0A
+
+struct listening_sockets {
+    unsigned long inodes[SOCKETS_MAX];
+    size_t count;
+};
+
+/* "  0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0  0 12345 ..." */
+static void read_sockets(const char *path, int port, struct listening_sockets *out) {
+    char line[512];
+    FILE *file = fopen(path, "re");
+    while (file && out->count < SOCKETS_MAX && fgets(line, sizeof(line), file)) {
+        unsigned local_port, state;
+        unsigned long inode;
+        /* NOLINTNEXTLINE(cert-err34-c): the kernel's own numbers */
+        int read = sscanf(line, " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x %*s %*s %*s %*d %*d %lu",
+                          &local_port, &state, &inode);
+        if (read == 3 && local_port == (unsigned)port && state == TCP_LISTENS)
+            out->inodes[out->count++] = inode;
+    }
+    if (file) fclose(file);
+}
+
+static bool is_listening_socket(const struct stat *file, const void *wanted) {
+    const struct listening_sockets *sockets = wanted;
+    for (size_t i = 0; S_ISSOCK(file->st_mode) && i < sockets->count; i++) {
+        if (file->st_ino == sockets->inodes[i]) return true;
+    }
+    return false;
+}
+
+bool daemon_process_find_listening(int64_t pid, int port, struct daemon_process *ret,
+                                   struct err *e) {
+    struct listening_sockets sockets = {.count = 0};
+    *ret = (struct daemon_process){.pidfd = -1};
+    if (pid <= 0 || pid > INT32_MAX) return err_set(e, ERR_NOT_FOUND, "it names no process");
+    read_sockets("/proc/self/net/tcp", port, &sockets);
+    read_sockets("/proc/self/net/tcp6", port, &sockets);
+    return process_hold((pid_t)pid, is_listening_socket, &sockets, ret, e);
 }
 
 void daemon_process_done(struct daemon_process *process) {

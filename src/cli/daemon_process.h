@@ -5,6 +5,9 @@
  * another process. So the process is taken hold of first (pidfd), and it is the daemon if it has
  * this very file open. What is signalled later is that process or nobody.
  *
+ * With a store elsewhere the folder is not one daemon's, and has no such file. Then the daemon is
+ * asked for its id, and the process of that id is the daemon if it holds the listening socket.
+ *
  * Memory   a plain value with a descriptor; daemon_process_done().
  * Threads  any.
  * Source   pidfd_open(2), proc(5).
@@ -25,7 +28,14 @@ struct daemon_process {
  *         it, and cannot be looked at; ERR_UNAVAILABLE the folder cannot be read */
 MUST_CHECK bool daemon_process_find(struct str data_folder, struct daemon_process *ret,
                                     struct err *e);
+/* The process with this id, if it listens on this TCP port of this machine.
+ * errors  ERR_NOT_FOUND it does not: it has ended, or is in a container; ERR_PERMISSION_DENIED */
+MUST_CHECK bool daemon_process_find_listening(int64_t pid, int port, struct daemon_process *ret,
+                                              struct err *e);
 void daemon_process_done(struct daemon_process *process);
+
+/* The id that the folder's lock has, whether such a process exists here or not. */
+MUST_CHECK bool daemon_process_recorded(struct str data_folder, int64_t *ret);
 
 /* The port that its listener `name` took. False: it has none, or is not ready. */
 MUST_CHECK bool daemon_process_port(struct str data_folder, struct str name, int64_t *ret);

@@ -41,7 +41,7 @@ struct demo {
 
 /* --- the key ------------------------------------------------------------------------------ */
 
-static void make_folder(struct str folder) {
+static void demo_make_folder(struct str folder) {
     char *path = str_dup(folder);
     for (char *at = path + 1; *at; at++) {
         if (*at != '/') continue;
@@ -86,7 +86,7 @@ bool demo_key_get(struct str data_folder, struct buf *out, struct err *e) {
     struct buf path;
     if (demo_key_find(data_folder, out, e)) return true;
     if (e->code != ERR_NOT_FOUND) return false;
-    make_folder(data_folder); /* the store would make it later; the key is needed before */
+    demo_make_folder(data_folder); /* the store would make it later; the key is needed before */
     key_path(data_folder, &path);
     bool made = new_key(path.at, out, e);
     buf_done(&path);
@@ -154,7 +154,7 @@ static void print_found(struct str what, struct str model, void *ctx) {
               STR_ARG(model));
 }
 
-static void on_ready(const struct daemon *daemon, void *ctx) {
+static void demo_on_ready(const struct daemon *daemon, void *ctx) {
     struct demo *demo = ctx;
     const struct config *config = demo->config;
     struct buf agents;
@@ -209,7 +209,9 @@ int command_demo(int arg_count, const char *const *args) {
     demo.config = config;
     buf_init(&demo.key, KIB);
     if (config->operand_count) {
-        err_set(&e, ERR_INVALID_ARGUMENT, "the demo takes no argument '" STR_FMT "'",
+        err_set(&e, ERR_INVALID_ARGUMENT,
+                "the demo takes no argument '" STR_FMT "'; a command comes before its flags: "
+                "weir COMMAND --help",
                 STR_ARG(config->operands[0]));
         code = cli_fail(EXIT_USAGE, &e);
     } else {
@@ -220,7 +222,7 @@ int command_demo(int arg_count, const char *const *args) {
                                          .input = &input,
                                          .contracts = &contracts,
                                          .demo_key = buf_str(&demo.key),
-                                         .on_ready = on_ready,
+                                         .on_ready = demo_on_ready,
                                          .ctx = &demo};
         code = keyed && daemon_run(&options, &e) ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
         model_discovery_watch_stop(demo.watch);

@@ -75,8 +75,8 @@ static void check_script(struct doctor *doctor) {
         doctor_say(doctor, FINDING_BAD, "agents", fix, "%s", e.text);
         return;
     }
-    doctor_say(doctor, FINDING_GOOD, "agents", NULL, "%zu, with %zu tools", team.agent_count,
-               team.tool_count);
+    doctor_say(doctor, FINDING_GOOD, "agents", NULL, "%zu, with %zu tool%s", team.agent_count,
+               team.tool_count, team.tool_count == 1 ? "" : "s");
     team_done(&team);
 }
 

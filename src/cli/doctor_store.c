@@ -20,7 +20,8 @@
 #define SYNC_GOOD_US (20 * 1000)
 #define SYNC_WORST_US (1000 * 1000)
 
-static void path_of(const struct config *config, const char *file, char ret[static PATH_MAX]) {
+static void doctor_store_path_of(const struct config *config, const char *file,
+                                 char ret[static PATH_MAX]) {
     snprintf(ret, PATH_MAX, STR_FMT "%s%s", STR_ARG(config->data), *file ? "/" : "", file);
 }
 
@@ -31,7 +32,7 @@ static void path_of(const struct config *config, const char *file, char ret[stat
 long doctor_store_owner(const struct config *config) {
     char path[PATH_MAX], line[256];
     struct stat info;
-    path_of(config, "weir.lock", path);
+    doctor_store_path_of(config, "weir.lock", path);
     FILE *locks = stat(path, &info) == 0 ? fopen("/proc/locks", "re") : NULL;
     long owner = 0;
     while (locks && !owner && fgets(line, sizeof(line), locks)) {
@@ -52,7 +53,7 @@ long doctor_store_owner(const struct config *config) {
 /* --- its contents ------------------------------------------------------------------------- */
 
 /* Open the file as immutable: no files are created beside it, and no lock is taken. */
-static void look_at(struct doctor *doctor, const char *path) {
+static void doctor_store_look_at(struct doctor *doctor, const char *path) {
     char uri[PATH_MAX + 64], fix[PATH_MAX + 64];
     sqlite3 *db = NULL;
     sqlite3_stmt *look = NULL;
@@ -73,7 +74,7 @@ static void look_at(struct doctor *doctor, const char *path) {
 static void check_database(struct doctor *doctor) {
     char path[PATH_MAX];
     struct stat info;
-    path_of(doctor->config, "weir.db", path);
+    doctor_store_path_of(doctor->config, "weir.db", path);
     long owner = doctor_store_owner(doctor->config);
     if (owner) {
         doctor_say(doctor, FINDING_NOTE, "store", NULL,
@@ -86,7 +87,7 @@ static void check_database(struct doctor *doctor) {
                    "%s has %llu MiB, too much for a quick look; weir looks at its start", path,
                    (unsigned long long)info.st_size / MIB);
     } else {
-        look_at(doctor, path);
+        doctor_store_look_at(doctor, path);
     }
 }
 
@@ -98,7 +99,7 @@ void doctor_store(struct doctor *doctor) {
                    "in PostgreSQL, as WEIR_STORE_URL says");
         return;
     }
-    path_of(doctor->config, "", folder);
+    doctor_store_path_of(doctor->config, "", folder);
     snprintf(fix, sizeof(fix), "mkdir -p '%s'", folder);
     if (stat(folder, &info) != 0) {
         bool missing = errno == ENOENT;
@@ -121,7 +122,7 @@ void doctor_store(struct doctor *doctor) {
 /* Find the folder, or its nearest existing parent. */
 static bool nearest_folder(const struct config *config, char ret[static PATH_MAX]) {
     struct stat info;
-    path_of(config, "", ret);
+    doctor_store_path_of(config, "", ret);
     while (*ret && stat(ret, &info) != 0) {
         char *slash = strrchr(ret, '/');
         if (!slash) return snprintf(ret, PATH_MAX, ".") > 0;

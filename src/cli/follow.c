@@ -40,7 +40,7 @@ static void follow_finish(struct run_follow *follow) {
     loop_defer(follow->options.loop, &follow->over);
 }
 
-static bool may_help(enum err_code code) {
+static bool follow_may_help(enum err_code code) {
     return code == ERR_UNAVAILABLE || code == ERR_DEADLINE_EXCEEDED || code == ERR_INTERNAL;
 }
 
@@ -49,7 +49,7 @@ static bool may_help(enum err_code code) {
 static void follow_rest(struct run_follow *follow, const struct err *why) {
     unsigned tries = ++follow->tries;
     bool too_often = follow->options.tries && tries >= follow->options.tries;
-    if (why && (too_often || !may_help(why->code))) {
+    if (why && (too_often || !follow_may_help(why->code))) {
         follow->failed = *why;
         follow_finish(follow);
         return;

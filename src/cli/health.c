@@ -122,7 +122,7 @@ int command_health(int arg_count, const char *const *args) {
     struct buf answer;
     struct err e = {0};
     int code;
-    if (!cli_config_quiet(arg_count, args, true, usage, NULL, &config, &code)) return code;
+    if (!cli_config_quiet(arg_count, args, false, usage, NULL, &config, &code)) return code;
     buf_init(&answer, ANSWER_MAX_BYTES);
     if (config->operand_count) {
         fprintf(stderr, "%s", usage);

@@ -2,7 +2,6 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/completion.h"
-#include "cli/contracts.h"
 #include "cli/manual.h"
 
 #include <stdio.h>

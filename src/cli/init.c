@@ -57,22 +57,28 @@ static const char tail[] =
     "  http: 127.0.0.1:8080            # /invoke, /stream\n"
     "  grpc: 127.0.0.1:42618           # Converse\n";
 
-#define MODEL_MAX 192
+#define MODEL_MAX_BYTES KIB
 #define MODEL_USUAL "ollama/gemma3"
 
 /* Keep the first model found. */
 static void keep_first(struct str what, struct str model, void *ctx) {
-    char *kept = ctx;
+    struct buf *kept = ctx;
     (void)what;
-    if (!*kept) snprintf(kept, MODEL_MAX, STR_FMT, STR_ARG(model));
+    if (!kept->len) buf_append(kept, model);
 }
 
-static bool write_all(int fd, const char *text) {
-    size_t len = strlen(text);
-    return write(fd, text, len) == (ssize_t)len;
+/* As YAML, between double quotes: the name is what a server says. It has no control characters. */
+static void write_quoted(struct str model, struct buf *out) {
+    buf_append_byte(out, '"');
+    for (size_t i = 0; i < model.len; i++) {
+        if (model.at[i] == '"' || model.at[i] == '\\') buf_append_byte(out, '\\');
+        buf_append_byte(out, model.at[i]);
+    }
+    buf_append_byte(out, '"');
 }
 
-static bool write_file(const char *path, const char *model, struct err *e) {
+static bool init_write_file(const char *path, struct str model, struct err *e) {
+    struct buf text;
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0 && errno == EEXIST)
         return err_set(e, ERR_ALREADY_EXISTS,
@@ -80,30 +86,51 @@ static bool write_file(const char *path, const char *model, struct err *e) {
                        "init DIR",
                        path);
     if (fd < 0) return err_set(e, ERR_UNAVAILABLE, "cannot write '%s': %m", path);
-    bool done = write_all(fd, head) && write_all(fd, model) && write_all(fd, tail);
+    buf_init(&text, sizeof(head) + sizeof(tail) + 2 * MODEL_MAX_BYTES);
+    buf_append(&text, str_from(head));
+    write_quoted(model, &text);
+    buf_append(&text, str_from(tail));
+    bool done = buf_ok(&text) && write(fd, text.at, text.len) == (ssize_t)text.len;
+    buf_done(&text);
     if (!done) err_set(e, ERR_UNAVAILABLE, "cannot write '%s': %m", path);
     close(fd);
     return done;
 }
 
-static int init(const char *folder) {
+/* False: none can be asked from here. */
+static bool find_model(struct buf *model) {
     struct config_input input = cli_input(0, NULL, false);
-    char path[4096], model[MODEL_MAX] = "";
+    model_discovery_keys(&input, keep_first, model);
+    if (!model->len) model_discovery_servers(keep_first, model);
+    bool found = model->len;
+    if (!found) buf_append(model, STR(MODEL_USUAL));
+    return found;
+}
+
+static int init_write(const char *folder, struct buf *model) {
+    char path[4096];
+    struct err e;
+    bool found = find_model(model);
+    snprintf(path, sizeof(path), "%s/weir.yaml", folder);
+    if (!init_write_file(path, buf_str(model), &e)) return cli_fail(EXIT_FAILED, &e);
+    printf("%s\n", path);
+    fprintf(stderr, "its model is " STR_FMT "%s\nnext: weir serve -c %s\n",
+            STR_ARG(buf_str(model)),
+            found ? "" : ", which has no provider here yet: set a key, or start Ollama", path);
+    return EXIT_DONE;
+}
+
+static int init(const char *folder) {
+    struct buf model;
     struct err e;
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
         err_set(&e, ERR_UNAVAILABLE, "cannot make the folder '%s': %m", folder);
         return cli_fail(EXIT_FAILED, &e);
     }
-    model_discovery_keys(&input, keep_first, model);
-    if (!*model) model_discovery_servers(keep_first, model);
-    bool found = *model;
-    if (!found) keep_first(STR_EMPTY, STR(MODEL_USUAL), model);
-    snprintf(path, sizeof(path), "%s/weir.yaml", folder);
-    if (!write_file(path, model, &e)) return cli_fail(EXIT_FAILED, &e);
-    printf("%s\n", path);
-    fprintf(stderr, "its model is %s%s\nnext: weir serve -c %s\n", model,
-            found ? "" : ", which has no provider here yet: set a key, or start Ollama", path);
-    return EXIT_DONE;
+    buf_init(&model, MODEL_MAX_BYTES);
+    int code = init_write(folder, &model);
+    buf_done(&model);
+    return code;
 }
 
 int command_init(int arg_count, const char *const *args) {

@@ -1,6 +1,5 @@
 /* weir logs: the journal of a run. */
 #include "base/mem.h"
-#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/event_show.h"
 #include "cli/follow.h"
@@ -25,13 +24,13 @@ static const char usage[] =
 #define BODY_MAX_BYTES (64 * MIB)
 
 struct logs_arguments {
-    struct arguments all;
-    const char *url, *token, *after;
-    bool follow, json;
+    const char *after;
+    bool follow;
 };
 
 struct logs {
     const struct logs_arguments *arguments;
+    bool json;
     struct loop *loop;
     struct run_follow *follow;
     struct event_show show;
@@ -48,7 +47,7 @@ static void logs_event(struct str text, void *ctx) {
     struct err e;
     int64_t seq = 0;
     if (!json_read(text, &event, &e)) return;
-    if (logs->arguments->json) {
+    if (logs->json) {
         show_json(stdout, event.raw);
         fflush(stdout);
     } else {
@@ -132,14 +131,14 @@ static bool logs_read(struct logs *logs, const struct daemon_target *target, str
     return ok && logs->why.code == ERR_NONE;
 }
 
-static int logs_of(const struct config *config, const struct logs_arguments *arguments) {
-    struct logs logs = {.arguments = arguments, .why = {.code = ERR_NONE}};
+static int logs_act(const struct asked *asked, void *ctx) {
+    struct logs logs = {.arguments = ctx, .json = asked->json, .why = {.code = ERR_NONE}};
     struct daemon_target target;
     struct err e;
     event_show_init(&logs.show, stdout, stderr, show_colors(stderr, NULL), THINKING_SHOWN);
     logs.show.tells_more = true;
-    struct str run = config->operands[0];
-    bool ok = daemon_target_find(config, arguments->url, arguments->token, &target, &e) &&
+    struct str run = asked->config->operands[0];
+    bool ok = daemon_target_find(asked->config, asked->url, asked->token, &target, &e) &&
               logs_look(&logs, &target, run, &e) &&
               (logs_is_at_end(&logs) || logs_read(&logs, &target, run, &e));
     daemon_target_done(&target);
@@ -150,20 +149,16 @@ static int logs_of(const struct config *config, const struct logs_arguments *arg
 
 /* --- the command -------------------------------------------------------------------------- */
 
-static int logs_run(const struct logs_arguments *arguments) {
-    struct config *config;
-    int code;
-    if (!cli_config(arguments->all.rest_count, arguments->all.rest, true, usage,
-                    arguments->all.names, &config, &code))
-        return code;
-    if (config->operand_count == 1) {
-        code = logs_of(config, arguments);
-    } else {
-        fprintf(stderr, "%s", usage);
-        code = EXIT_USAGE;
-    }
-    config_free(config);
-    return code;
+static bool logs_fit(const struct asked *asked, void *ctx) {
+    (void)ctx;
+    const struct config *config = asked->config;
+    if (config->operand_count == 1) return true;
+    if (config->operand_count)
+        fprintf(stderr, "weir: error: '" STR_FMT "' is one argument too many\n",
+                STR_ARG(config->operands[1]));
+    else
+        fprintf(stderr, "weir: error: which run is missing; weir runs lists them\n");
+    return false;
 }
 
 /* -f is what other programs call it. */
@@ -175,19 +170,14 @@ static const char **spell_follow(int arg_count, const char *const *args) {
 }
 
 int command_logs(int arg_count, const char *const *args) {
-    struct logs_arguments arguments = {.json = false};
-    const struct argument_flag flags[] = {{.name = "json", .given = &arguments.json},
-                                          {.name = "follow", .given = &arguments.follow},
+    struct logs_arguments arguments = {.follow = false};
+    const struct argument_flag flags[] = {{.name = "follow", .given = &arguments.follow},
                                           {.name = "after", .value = &arguments.after},
-                                          {.name = "url", .value = &arguments.url},
-                                          {.name = "token", .value = &arguments.token},
                                           {.name = NULL}};
+    const struct asking_command command = {
+        .usage = usage, .flags = flags, .fits = logs_fit, .act = logs_act};
     const char **spelled = spell_follow(arg_count, args);
-    int code = EXIT_USAGE;
-    if (arguments_read(arg_count, spelled, NULL, flags, usage, &arguments.all)) {
-        code = logs_run(&arguments);
-        arguments_done(&arguments.all);
-    }
+    int code = command_asking(arg_count, spelled, &command, &arguments);
     free(spelled);
     return code;
 }

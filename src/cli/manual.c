@@ -8,7 +8,7 @@
 /* --- text in roff ------------------------------------------------------------------------- */
 
 /* Words of a page: a hyphen stays one, and no backslash or leading dot is a command. */
-static void put_text(struct str text, struct buf *out) {
+static void manual_put_text(struct str text, struct buf *out) {
     if (text.len && (text.at[0] == '.' || text.at[0] == '\'')) buf_append(out, STR("\\&"));
     for (size_t i = 0; i < text.len; i++) {
         if (text.at[i] == '\\') {
@@ -21,14 +21,14 @@ static void put_text(struct str text, struct buf *out) {
     }
 }
 
-static void put_line(struct str text, struct buf *out) {
-    put_text(text, out);
+static void manual_put_line(struct str text, struct buf *out) {
+    manual_put_text(text, out);
     buf_append_byte(out, '\n');
 }
 
 static void put_heading(const char *macro, struct str text, struct buf *out) {
     buf_printf(out, ".%s \"", macro);
-    put_text(text, out);
+    manual_put_text(text, out);
     buf_append(out, STR("\"\n"));
 }
 
@@ -39,9 +39,9 @@ static void put_begin(struct str name, const char *section, struct str what, str
         buf_append_byte(out, lower ? (char)(name.at[i] - 'a' + 'A') : name.at[i]);
     }
     buf_printf(out, "\" %s \"\" \"weir " WEIR_VERSION "\" \"weir\"\n.SH NAME\n", section);
-    put_text(name, out);
+    manual_put_text(name, out);
     buf_append(out, STR(" \\- "));
-    put_line(what, out);
+    manual_put_line(what, out);
 }
 
 /* Paragraphs. Lines that begin with a blank keep their form. */
@@ -53,7 +53,7 @@ static void put_body(struct str body, struct buf *out) {
         if (keeps != kept) buf_append(out, keeps ? STR(".PP\n.nf\n") : STR(".fi\n.PP\n"));
         kept = keeps;
         if (str_trim(line).len) {
-            put_line(line, out);
+            manual_put_line(line, out);
         } else {
             buf_append(out, kept ? STR("\n") : STR(".PP\n"));
         }
@@ -64,7 +64,7 @@ static void put_body(struct str body, struct buf *out) {
 static void put_kept(struct str text, struct buf *out) {
     struct str line;
     buf_append(out, STR(".nf\n"));
-    while (help_text_line(&text, &line)) put_line(line, out);
+    while (help_text_line(&text, &line)) manual_put_line(line, out);
     buf_append(out, STR(".fi\n"));
 }
 
@@ -80,11 +80,12 @@ void manual_write_command(const struct manual_page *page, struct buf *out) {
     if (text.settings.len) {
         put_heading("SH", STR("SETTINGS"), out);
         if (page->settings_apart) {
-            put_line(STR("Every setting is a flag and a variable of the environment too."),
-                     out);
-            put_line(STR("weir.yaml(5) lists them. Flags beat the environment, and it beats "
-                         "the file."),
-                     out);
+            manual_put_line(
+                STR("Every setting is a flag and a variable of the environment too."), out);
+            manual_put_line(
+                STR("weir.yaml(5) lists them. Flags beat the environment, and it beats "
+                    "the file."),
+                out);
         } else {
             put_kept(text.settings, out);
         }
@@ -104,11 +105,11 @@ void manual_write_overview(struct str help, struct buf *out) {
             if (!listed) put_heading("SH", STR("COMMANDS"), out);
             listed = true;
             buf_append(out, STR(".TP\n.B "));
-            put_line(what, out);
-            put_line(meaning, out);
+            manual_put_line(what, out);
+            manual_put_line(meaning, out);
         } else if (line.len) {
             if (listed) put_heading("SH", STR("EXIT STATUS"), out);
-            put_line(line, out);
+            manual_put_line(line, out);
         }
     }
     buf_append(out, STR(".SH FILES\n.TP\n.I weir.yaml\nthe settings; see\n"
@@ -143,16 +144,16 @@ static struct str before_cell(size_t index, size_t count, bool first) {
     return index == 3 ? STR("; default ") : STR("; ");
 }
 
-static void put_row(const struct str *cells, size_t count, struct buf *out) {
+static void manual_put_row(const struct str *cells, size_t count, struct buf *out) {
     bool first = true;
     buf_append(out, STR(".TP\n.B "));
-    put_line(cells[0], out);
-    put_line(cells[count - 1], out);
+    manual_put_line(cells[0], out);
+    manual_put_line(cells[count - 1], out);
     for (size_t i = 1; i + 1 < count; i++) {
         if (!cells[i].len) continue;
         if (first) buf_append(out, STR(".br\n"));
         buf_append(out, before_cell(i, count, first));
-        put_text(cells[i], out);
+        manual_put_text(cells[i], out);
         first = false;
     }
     if (!first) buf_append_byte(out, '\n');
@@ -173,7 +174,7 @@ void manual_write_settings(struct str tables, struct buf *out) {
             put_heading("SH", str_skip(line, 4), out);
         } else if (str_starts(line, STR("|"))) {
             size_t count = read_cells(line, cells);
-            if (count >= 2 && !is_heading_row(cells, line)) put_row(cells, count, out);
+            if (count >= 2 && !is_heading_row(cells, line)) manual_put_row(cells, count, out);
         }
     }
     buf_append(out, STR(".SH \"SEE ALSO\"\n.BR weir (1),\n.BR weir\\-config (1)\n"));

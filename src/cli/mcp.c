@@ -22,12 +22,14 @@ static const char usage[] =
     "weir mcp [-c weir.yaml] [--url URL] [--token TOKEN]\n\n"
     "Serves the agents as tools of the Model Context Protocol over stdin and stdout, for\n"
     "clients that start a program. The daemon of these settings is asked if it runs;\n"
-    "otherwise one is started, and ends with this command. --url names the endpoint of\n"
-    "another daemon, http://host:8080/mcp, and --token its token (else AGENT_AUTH_TOKEN).\n"
+    "otherwise one is started, which ends with the last command that uses it. --url names\n"
+    "another daemon, http://host:8080 or its endpoint http://host:8080/mcp, and --token its\n"
+    "token (else AGENT_AUTH_TOKEN).\n"
     "stdout carries the protocol alone; the log goes to stderr.\n";
 
 #define URL_MAX_BYTES (4 * KIB)
 #define READ_BYTES (64 * KIB)
+#define ENDPOINT "/mcp"
 #define LINES_AHEAD 64 /* read and not yet sent */
 
 struct mcp_pipes {
@@ -48,7 +50,7 @@ struct mcp_line {
 
 /* --- stdout ------------------------------------------------------------------------------- */
 
-static bool write_all(struct str bytes) {
+static bool mcp_write_all(struct str bytes) {
     while (bytes.len) {
         ssize_t wrote = write(STDOUT_FILENO, bytes.at, bytes.len);
         if (wrote < 0 && errno == EINTR) continue;
@@ -63,9 +65,9 @@ static void stop_if_over(struct mcp_pipes *pipes) {
         loop_stop(pipes->loop);
 }
 
-static void on_message(struct str message, void *ctx) {
+static void mcp_on_message(struct str message, void *ctx) {
     struct mcp_pipes *pipes = ctx;
-    pipes->broken = pipes->broken || !write_all(message) || !write_all(STR("\n"));
+    pipes->broken = pipes->broken || !mcp_write_all(message) || !mcp_write_all(STR("\n"));
     stop_if_over(pipes);
 }
 
@@ -107,7 +109,7 @@ static bool post_lines(struct mcp_pipes *pipes, struct lines *lines) {
     return found == LINES_NONE;
 }
 
-static void *read_lines(void *ctx) {
+static void *mcp_read_lines(void *ctx) {
     struct mcp_pipes *pipes = ctx;
     struct lines lines;
     char *room = mem_alloc(READ_BYTES);
@@ -128,7 +130,8 @@ static void *read_lines(void *ctx) {
 /* --- the bridge --------------------------------------------------------------------------- */
 
 struct mcp_target {
-    struct buf url, authorization;
+    struct daemon_target daemon; /* in use until the client has left */
+    struct buf url;
     const char *given_url, *given_token;
 };
 
@@ -139,14 +142,14 @@ static struct mcp_pipes *pipes_new(const struct config *config, struct http_pool
     pipes->loop = loop_new();
     sem_init(&pipes->room, 0, LINES_AHEAD);
     http_pool_add(pool, pipes->loop);
-    pipes->bridge = toolserver_bridge_new(
-        &(struct toolserver_bridge_options){.loop = pipes->loop,
-                                            .pool = pool,
-                                            .url = buf_str(&target->url),
-                                            .authorization = buf_str(&target->authorization),
-                                            .on_message = on_message,
-                                            .on_idle = on_idle,
-                                            .ctx = pipes});
+    pipes->bridge = toolserver_bridge_new(&(struct toolserver_bridge_options){
+        .loop = pipes->loop,
+        .pool = pool,
+        .url = buf_str(&target->url),
+        .authorization = buf_str(&target->daemon.authorization),
+        .on_message = mcp_on_message,
+        .on_idle = on_idle,
+        .ctx = pipes});
     return pipes;
 }
 
@@ -167,7 +170,7 @@ static bool run_bridge(const struct config *config, const struct mcp_target *tar
     struct mcp_pipes *pipes = pipes_new(config, pool, target);
     pthread_t reader;
     bool ok = http_pool_need(pool, e) &&
-              (pthread_create(&reader, NULL, read_lines, pipes) == 0 ||
+              (pthread_create(&reader, NULL, mcp_read_lines, pipes) == 0 ||
                err_set(e, ERR_UNAVAILABLE, "no thread can be started to read stdin"));
     if (ok) {
         loop_run(pipes->loop);
@@ -180,49 +183,67 @@ static bool run_bridge(const struct config *config, const struct mcp_target *tar
 
 /* --- which daemon ------------------------------------------------------------------------- */
 
-static void append_bearer(struct buf *out, struct str token) {
-    if (!token.len) return;
-    buf_append(out, STR("Bearer "));
-    buf_append(out, token);
-}
-
-/* Whether the daemon of these settings runs. */
-static bool find_daemon(const struct config *config, struct buf *url) {
-    const struct daemon_listener http = {agentbreeder_options(config)->listen, "HTTP",
-                                         "listen.http", "--http"};
+static bool mcp_answers(const struct daemon_target *target) {
     struct buf answer;
     struct err e;
     buf_init(&answer, 64 * KIB);
-    bool found = daemon_write_base(config, &http, url, &e) &&
-                 ask_daemon_whole(config, STR("GET"), STR("/health"), STR_EMPTY, &answer, &e);
+    bool there = ask_target_whole(target, STR("GET"), STR("/health"), STR_EMPTY, &answer, &e);
     buf_done(&answer);
-    if (!found) buf_clear(url);
-    return found;
+    return there;
 }
 
-/* The daemon's own token is for the daemon on this machine, and a proxy must not see it. */
+/* The daemon that WEIR_URL names, or that runs with these settings, or one of our own. */
+static bool choose_daemon(const struct config *config, struct daemon_target *ret,
+                          struct own_daemon *own, const struct arguments *all, struct err *e) {
+    const struct own_daemon_options options = {.config = config,
+                                               .arg_count = all->rest_count,
+                                               .args = all->rest,
+                                               .more = {"--mcp-server=true"}};
+    bool found = daemon_target_find(config, NULL, NULL, ret, e);
+    if (daemon_url(NULL)) return found;
+    if (found && mcp_answers(ret)) return true;
+    return own_daemon_start(own, &options, ret, e);
+}
+
+/* "http://host:8080" has no path yet. */
+static bool names_endpoint(struct str url) {
+    size_t scheme = str_find(url, STR("://"));
+    struct str place = scheme < url.len ? str_skip(url, scheme + 3) : url;
+    struct str path = str_skip(place, str_find(place, STR("/")));
+    while (str_ends(path, STR("/"))) path.len--;
+    return path.len > 0;
+}
+
+/* An address alone is that of a weir, whose endpoint is /mcp. */
+static bool take_endpoint(struct str url, struct buf *out, struct err *e) {
+    bool whole = names_endpoint(url);
+    if (str_find(url, STR("://")) >= url.len) buf_append(out, STR("http://"));
+    while (!whole && str_ends(url, STR("/"))) url.len--;
+    buf_append(out, url);
+    if (!whole) buf_append(out, STR(ENDPOINT));
+    return buf_ok(out) || err_set(e, ERR_INVALID_ARGUMENT, "the URL is too long");
+}
+
+static bool find_named(const struct config *config, struct mcp_target *target, struct err *e) {
+    daemon_target_init(&target->daemon, config);
+    daemon_target_authorize(&target->daemon, target->given_token
+                                                 ? str_from(target->given_token)
+                                                 : agentbreeder_options(config)->token);
+    return take_endpoint(str_from(target->given_url), &target->url, e);
+}
+
 static bool find_target(const struct config *config, struct mcp_target *target,
                         struct own_daemon *own, const struct arguments *all, struct err *e) {
-    struct str token = agentbreeder_options(config)->token;
-    if (target->given_token) token = str_from(target->given_token);
-    if (target->given_url) {
-        buf_append(&target->url, str_from(target->given_url));
-        append_bearer(&target->authorization, token);
-        return true;
-    }
-    /* NOLINTBEGIN(concurrency-mt-unsafe): a command has one thread so far */
-    setenv("no_proxy", "*", 1);
-    setenv("NO_PROXY", "*", 1);
-    /* NOLINTEND(concurrency-mt-unsafe) */
-    if (find_daemon(config, &target->url)) {
-        append_bearer(&target->authorization, token);
-    } else {
-        const struct own_daemon_options options = {
-            .arg_count = all->rest_count, .args = all->rest, .more = {"--mcp-server=true"}};
-        if (!own_daemon_start(own, &options, &target->url, e)) return false;
-        append_bearer(&target->authorization, own_daemon_token(own));
-    }
-    return buf_append(&target->url, STR("/mcp"));
+    struct daemon_target *daemon = &target->daemon;
+    if (target->given_url) return find_named(config, target, e);
+    if (!choose_daemon(config, daemon, own, all, e)) return false;
+    bool private = own->process > 0 || daemon->shared.lock >= 0;
+    if (target->given_token && !private)
+        daemon_target_authorize(daemon, str_from(target->given_token));
+    buf_append(&target->url, buf_str(&daemon->base));
+    return str_ends(buf_str(&target->url), STR(ENDPOINT)) ||
+           buf_append(&target->url, STR(ENDPOINT)) ||
+           err_set(e, ERR_INVALID_ARGUMENT, "the URL is too long");
 }
 
 static int serve_pipes(const struct config *config, struct mcp_target *target,
@@ -232,6 +253,7 @@ static int serve_pipes(const struct config *config, struct mcp_target *target,
     own_daemon_init(&own);
     bool ok = find_target(config, target, &own, all, &e) && run_bridge(config, target, &e);
     own_daemon_stop(&own);
+    daemon_target_done(&target->daemon);
     return ok ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
 }
 
@@ -241,13 +263,12 @@ static int mcp_run(struct mcp_target *target, const struct arguments *all) {
     if (!cli_config(all->rest_count, all->rest, false, usage, all->names, &config, &code))
         return code;
     if (config->operand_count) {
-        fprintf(stderr, "%s", usage);
+        fprintf(stderr, "weir: error: '" STR_FMT "' is one argument too many\n%s",
+                STR_ARG(config->operands[0]), usage);
         code = EXIT_USAGE;
     } else {
         buf_init(&target->url, URL_MAX_BYTES);
-        buf_init(&target->authorization, URL_MAX_BYTES);
         code = serve_pipes(config, target, all);
-        buf_done(&target->authorization);
         buf_done(&target->url);
     }
     config_free(config);

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "text/terminal_text.h"
 #include "wire/json.h"
 
 #include <arpa/inet.h>
@@ -18,6 +19,7 @@
 
 #define ANSWER_MAX_BYTES (64 * KIB)
 #define STACK_BYTES (128 * KIB)
+#define NAME_MAX_BYTES 256 /* of a model */
 
 /* --- keys --------------------------------------------------------------------------------- */
 
@@ -124,27 +126,47 @@ static void converse(struct question *questions, uint64_t until_us) {
     }
 }
 
-/* A server that answers is a model server only if it lists a model. */
+/* A weir lists its agents as models. It is no model server to itself, nor to another one. */
+static bool is_weir(struct json entry) {
+    return json_is(json_find(entry, STR("owned_by")), STR("weir"));
+}
+
+/* Any program of this machine may answer here, another user's among them. What it says is shown in
+ * a terminal and written into a settings file. */
+static bool is_plain(struct str id) {
+    struct buf shown;
+    buf_init(&shown, 8 * NAME_MAX_BYTES);
+    bool plain = terminal_text_append(&shown, id, TERMINAL_ONE_LINE) &&
+                 str_equal(buf_str(&shown), id) &&
+                 str_find(id, STR(" ")) == id.len; /* no setting takes one */
+    buf_done(&shown);
+    return plain;
+}
+
+bool model_discovery_read(struct str answer, struct buf *ret) {
+    struct str body = str_skip(answer, str_find(answer, STR("\r\n\r\n")) + 4);
+    struct json list, first = {.kind = JSON_NONE};
+    struct err e;
+    if (json_read(body, &list, &e)) first = json_at(json_find(list, STR("data")), 0);
+    return json_text(json_find(first, STR("id")), ret) && ret->len &&
+           ret->len <= NAME_MAX_BYTES && is_plain(buf_str(ret)) && !is_weir(first);
+}
+
 static void model_discovery_report(const struct server *server, struct question *question,
                                    model_discovery_fn *found, void *ctx) {
-    struct str answer = buf_str(&question->answer);
-    struct str body = str_skip(answer, str_find(answer, STR("\r\n\r\n")) + 4);
-    char what[256], model[192];
-    struct json list;
-    struct err e;
-    struct buf name;
-    buf_init(&name, 128);
-    bool listed =
-        json_read(body, &list, &e) &&
-        json_text(json_find(json_at(json_find(list, STR("data")), 0), STR("id")), &name) &&
-        name.len;
-    if (listed) {
+    struct buf name, what, model;
+    buf_init(&name, NAME_MAX_BYTES);
+    buf_init(&what, NAME_MAX_BYTES + 64);
+    buf_init(&model, NAME_MAX_BYTES + 64);
+    if (model_discovery_read(buf_str(&question->answer), &name)) {
         struct str id = buf_str(&name);
-        snprintf(what, sizeof(what), "%s on 127.0.0.1:%u (" STR_FMT ")", server->title,
-                 server->port, STR_ARG(id));
-        snprintf(model, sizeof(model), "%s/" STR_FMT, server->provider, STR_ARG(id));
-        found(str_from(what), str_from(model), ctx);
+        buf_printf(&what, "%s on 127.0.0.1:%u (" STR_FMT ")", server->title, server->port,
+                   STR_ARG(id));
+        buf_printf(&model, "%s/" STR_FMT, server->provider, STR_ARG(id));
+        found(buf_str(&what), buf_str(&model), ctx);
     }
+    buf_done(&model);
+    buf_done(&what);
     buf_done(&name);
 }
 

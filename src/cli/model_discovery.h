@@ -20,6 +20,11 @@ typedef void model_discovery_fn(struct str what, struct str model, void *ctx);
 void model_discovery_keys(const struct config_input *input, model_discovery_fn *found,
                           void *ctx);
 
+/* Append the first model that a server's response to GET /v1/models lists. False: it lists none, so
+ * it is no model server; or it is a weir, which lists its agents; or the name is longer than 256
+ * bytes or holds what a terminal would act on. */
+bool model_discovery_read(struct str answer, struct buf *ret);
+
 /* Report the servers on this machine that list at least one model. */
 void model_discovery_servers(model_discovery_fn *found, void *ctx);
 

@@ -19,7 +19,7 @@ static const char usage[] =
     "conversations and usage in PostgreSQL. --migrate makes its tables, or brings them up to\n"
     "date, and ends; nothing else does.\n";
 
-static void on_ready(const struct daemon *daemon, void *ctx) {
+static void orchestrate_on_ready(const struct daemon *daemon, void *ctx) {
     (void)ctx;
     log_info("weir " WEIR_VERSION " orchestrates on port %d",
              daemon_port(daemon, "orchestrator"));
@@ -30,7 +30,7 @@ static int orchestrate_serve(struct config *config, int arg_count, const char *c
     struct daemon_options options = {.config = config,
                                      .input = &input,
                                      .contracts = &orchestrator_contracts,
-                                     .on_ready = on_ready};
+                                     .on_ready = orchestrate_on_ready};
     struct err e;
     config->threads = 1; /* what belongs to a workspace is on one loop */
     return daemon_run(&options, &e) ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);

@@ -2,6 +2,7 @@
 #include "base/nearest.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
+#include "cli/show.h"
 #include "daemon/team.h"
 #include "wire/json.h"
 
@@ -49,7 +50,7 @@ static void list_json(const struct config *config, struct buf *out) {
     buf_append_byte(out, '\n');
 }
 
-static void list_text(const struct config *config, struct buf *out) {
+static void provider_list_text(const struct config *config, struct buf *out) {
     for (size_t i = 0; i < config->provider_count; i++) {
         const struct config_provider *provider = &config->providers[i];
         buf_printf(out, "%-12.*s %-17.*s key %s", STR_ARG(provider->name),
@@ -67,7 +68,7 @@ static void list_text(const struct config *config, struct buf *out) {
 static int provider_list(const struct config *config, bool json) {
     struct buf out;
     buf_init(&out, LIST_MAX_BYTES);
-    (json ? list_json : list_text)(config, &out);
+    (json ? list_json : provider_list_text)(config, &out);
     printf(STR_FMT, STR_ARG(buf_str(&out)));
     buf_done(&out);
     return EXIT_DONE;
@@ -91,19 +92,20 @@ static void on_words(const struct reply_event *event, void *ctx) {
     if (!test->first_us) test->first_us = clock_mono_us();
 }
 
-static void on_usage(const struct reply_event *event, void *ctx) {
+static void provider_on_usage(const struct reply_event *event, void *ctx) {
     struct test *test = ctx;
     test->usage.prompt = event->usage->prompt;
     test->usage.completion = event->usage->completion;
 }
 
-static void on_note(const struct reply_event *event, void *ctx) {
+static void provider_on_note(const struct reply_event *event, void *ctx) {
     (void)ctx;
-    fprintf(stderr, STR_FMT "\n", STR_ARG(event->text));
+    show_text(stderr, event->text, TERMINAL_LINES);
+    fputc('\n', stderr);
 }
 
-static void show_json(const struct test *test, struct str model, uint64_t first_ms,
-                      uint64_t total_ms) {
+static void answer_json(const struct test *test, struct str model, uint64_t first_ms,
+                        uint64_t total_ms) {
     struct buf out;
     buf_init(&out, 16 * KIB);
     struct json_writer writer = json_writer(&out);
@@ -115,37 +117,38 @@ static void show_json(const struct test *test, struct str model, uint64_t first_
     json_member_i64(&writer, "prompt_tokens", test->usage.prompt);
     json_member_i64(&writer, "completion_tokens", test->usage.completion);
     json_close(&writer);
-    printf(STR_FMT "\n", STR_ARG(buf_str(&out)));
+    show_json(stdout, buf_str(&out));
     buf_done(&out);
 }
 
-static void show_text(const struct test *test, struct str model, uint64_t first_ms,
-                      uint64_t total_ms) {
-    printf(STR_FMT ": good; " STR_FMT " said its first word after %llu ms and was done after "
-                   "%llu ms",
-           STR_ARG(test->from->name), STR_ARG(model), (unsigned long long)first_ms,
-           (unsigned long long)total_ms);
+static void answer_text(const struct test *test, struct str model, uint64_t first_ms,
+                        uint64_t total_ms) {
+    printf(STR_FMT ": good; ", STR_ARG(test->from->name));
+    show_text(stdout, model, TERMINAL_ONE_LINE);
+    printf(" said its first word after %llu ms and was done after %llu ms",
+           (unsigned long long)first_ms, (unsigned long long)total_ms);
     if (test->usage.prompt >= 0 && test->usage.completion >= 0)
         printf(" (%lld tokens in, %lld out)", (long long)test->usage.prompt,
                (long long)test->usage.completion);
     printf("\n");
 }
 
-static void on_done(const struct reply_event *event, void *ctx) {
+static void provider_on_done(const struct reply_event *event, void *ctx) {
     struct test *test = ctx;
     uint64_t now_us = clock_mono_us();
     on_words(event, test);
-    (test->json ? show_json : show_text)(test, event->model.len ? event->model : test->asked,
-                                         (test->first_us - test->start_us) / 1000,
-                                         (now_us - test->start_us) / 1000);
+    (test->json ? answer_json : answer_text)(
+        test, event->model.len ? event->model : test->asked,
+        (test->first_us - test->start_us) / 1000, (now_us - test->start_us) / 1000);
     test->code = EXIT_DONE;
     loop_stop(test->loop);
 }
 
-static void on_failed(const struct reply_event *event, void *ctx) {
+static void provider_on_failed(const struct reply_event *event, void *ctx) {
     struct test *test = ctx;
-    fprintf(stderr, "weir: error: " STR_FMT " (" STR_FMT ")\n", STR_ARG(event->text),
-            STR_ARG(event->reason));
+    fprintf(stderr, "weir: error: ");
+    show_text(stderr, event->text, TERMINAL_LINES);
+    fprintf(stderr, " (" STR_FMT ")\n", STR_ARG(event->reason));
     if (!test->from->key.len && test->from->key_name.len)
         fprintf(stderr, "it has no key: export " STR_FMT "=...\n",
                 STR_ARG(test->from->key_name));
@@ -153,11 +156,15 @@ static void on_failed(const struct reply_event *event, void *ctx) {
     loop_stop(test->loop);
 }
 
-static void on_reply(const struct reply_event *event, void *ctx) {
+static void provider_on_reply(const struct reply_event *event, void *ctx) {
     static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
-        [REPLY_TEXT] = on_words,    [REPLY_THINKING] = on_words, [REPLY_TOOL_CALL] = on_words,
-        [REPLY_USAGE] = on_usage,   [REPLY_NOTE] = on_note,      [REPLY_DONE] = on_done,
-        [REPLY_FAILED] = on_failed,
+        [REPLY_TEXT] = on_words,
+        [REPLY_THINKING] = on_words,
+        [REPLY_TOOL_CALL] = on_words,
+        [REPLY_USAGE] = provider_on_usage,
+        [REPLY_NOTE] = provider_on_note,
+        [REPLY_DONE] = provider_on_done,
+        [REPLY_FAILED] = provider_on_failed,
     };
     reply_event_handle(handlers, event, ctx);
 }
@@ -179,7 +186,7 @@ static int provider_ask(struct test *test, struct http_pool *pool) {
                                        .by_operator = true};
     options.output_tokens_max = TEST_TOKENS;
     test->start_us = clock_mono_us();
-    provider_call_start(provider, test->loop, &request, on_reply, test);
+    provider_call_start(provider, test->loop, &request, provider_on_reply, test);
     loop_run(test->loop);
     provider_free(provider);
     return test->code;
@@ -243,11 +250,11 @@ static int test_provider(const struct config *config, struct str name, bool json
 enum act { ACT_NONE, ACT_LIST, ACT_TEST };
 
 static int provider_act(enum act act, const struct arguments *arguments, bool json) {
-    struct config_input input = cli_input(arguments->rest_count, arguments->rest, true);
+    struct config_input input = cli_input(arguments->rest_count, arguments->rest, false);
     struct config *config;
     struct err e;
     int code;
-    if (!cli_config(arguments->rest_count, arguments->rest, true, usage, arguments->names,
+    if (!cli_config(arguments->rest_count, arguments->rest, false, usage, arguments->names,
                     &config, &code))
         return code;
     if (act == ACT_NONE || config->operand_count != (act == ACT_LIST ? 0 : 1)) {
@@ -256,6 +263,7 @@ static int provider_act(enum act act, const struct arguments *arguments, bool js
     } else if (!config_know_providers(config, &input, &e)) {
         code = cli_fail(EXIT_USAGE, &e);
     } else {
+        cli_log_file(config);
         code = act == ACT_LIST ? provider_list(config, json)
                                : test_provider(config, config->operands[0], json);
     }

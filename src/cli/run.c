@@ -11,9 +11,13 @@
 #include "stream/stream.h"
 #include "tool/catalogue.h"
 #include "wire/event_json.h"
+#include "wire/lines.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
+
+#define ANSWER_MAX_BYTES (4 * MIB)
 
 static const char usage[] =
     "weir run \"plan two days in Kyoto\" [--agent NAME] [--json]\n"
@@ -23,8 +27,9 @@ static const char usage[] =
     "agent directly. With --session the turn goes on with a session of the store, as in weir\n"
     "chat: the running daemon takes it, or one that is started for as long as it lasts. So it "
     "is\n"
-    "with agents whose tools keep memories. Exit code 1: the turn failed, or waits for an "
-    "answer.\n";
+    "with --url (WEIR_URL), and with agents whose tools keep memories. Exit code 0: done; 1: "
+    "the\n"
+    "turn failed, or waits for an answer; 2: wrong usage.\n";
 
 /* One turn of this command. */
 struct once {
@@ -34,14 +39,15 @@ struct once {
     struct run *run;
     struct stream *stream;
     bool json;
-    bool in_line;       /* stdout is in the middle of a line */
-    uint64_t asked_seq; /* of a question that waits for an answer; 0: none */
+    bool in_line;         /* stdout is in the middle of a line */
+    uint64_t asked_seq;   /* of a question that waits for an answer; 0: none */
+    struct lines answers; /* of stdin */
     int code;
 };
 
 /* --- showing ------------------------------------------------------------------------------ */
 
-static void end_line(struct once *once) {
+static void run_end_line(struct once *once) {
     if (once->in_line) printf("\n");
     once->in_line = false;
     fflush(stdout);
@@ -84,7 +90,7 @@ static void run_show(struct once *once, const struct event *event) {
     switch (event->kind) {
     case EVENT_TEXT: run_show_text(once, event->text.text); break;
     case EVENT_TOOL_CALL:
-        end_line(once);
+        run_end_line(once);
         run_show_line(event->agent, event->tool_call.tool, event->tool_call.args);
         break;
     case EVENT_TOOL_RESULT:
@@ -92,24 +98,19 @@ static void run_show(struct once *once, const struct event *event) {
                       str_head(event->tool_result.result, 500));
         break;
     case EVENT_APPROVAL:
-        end_line(once);
+        run_end_line(once);
         run_show_line(event->agent, STR_EMPTY, event->approval.question);
         break;
     case EVENT_FAILED:
-        end_line(once);
+        run_end_line(once);
         run_show_line(STR_EMPTY, STR("weir: error:"), event->failed.message);
         break;
     default: break;
     }
-    if (event_is_terminal(event->kind)) end_line(once);
+    if (event_is_terminal(event->kind)) run_end_line(once);
 }
 
 /* --- the stream --------------------------------------------------------------------------- */
-
-static enum stream_verdict run_judge(const struct event *event, void *ctx) {
-    (void)ctx;
-    return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
-}
 
 static void run_project(const struct event *event, enum close_frame frame, void *ctx) {
     struct once *once = ctx;
@@ -122,11 +123,6 @@ static void run_project(const struct event *event, enum close_frame frame, void 
     if (event->kind == EVENT_APPROVAL) once->asked_seq = event->seq;
 }
 
-static size_t run_queued(void *ctx) {
-    (void)ctx;
-    return 0; /* stdio has taken it */
-}
-
 static void run_ended(struct close_ending ending, enum close_cause cause,
                       const struct event *last, void *ctx) {
     struct once *once = ctx;
@@ -137,7 +133,7 @@ static void run_ended(struct close_ending ending, enum close_cause cause,
 }
 
 static const struct stream_wire wire = {
-    .judge = run_judge, .project = run_project, .queued = run_queued, .ended = run_ended};
+    .judge = stream_judge_question, .project = run_project, .ended = run_ended};
 
 static bool run_follow(struct once *once, uint64_t after_seq, struct err *e) {
     struct stream_options options = {.loop = once->loop,
@@ -154,22 +150,44 @@ static bool run_follow(struct once *once, uint64_t after_seq, struct err *e) {
 
 /* --- a question to the person at the terminal --------------------------------------------- */
 
+/* The last line of a file may have no end. */
+static bool take_last_answer(struct lines *answers, struct str *ret) {
+    return lines_waiting(answers) && lines_feed(answers, STR("\n")) &&
+           lines_next(answers, ret) == LINES_ONE;
+}
+
+/* A whole line, valid until the next one: the rest of a long one must not answer what is asked
+ * next. */
+static bool read_answer(struct lines *answers, struct str *ret, struct err *e) {
+    char room[16 * KIB];
+    enum lines_found found;
+    while ((found = lines_next(answers, ret)) == LINES_NONE) {
+        ssize_t got = read(STDIN_FILENO, room, sizeof(room));
+        if (got < 0 && errno == EINTR) continue;
+        if (got > 0 && lines_feed(answers, str_of(room, (size_t)got))) continue;
+        if (got > 0) break;
+        return take_last_answer(answers, ret) ||
+               err_set(e, ERR_FAILED_PRECONDITION,
+                       "the turn waits for an answer and stdin has none; try: echo yes | "
+                       "weir run ...");
+    }
+    return found == LINES_ONE ||
+           err_set(e, ERR_TOO_LARGE, "the answer is longer than %d MiB, and the turn waits on",
+                   (int)(ANSWER_MAX_BYTES / MIB));
+}
+
 /* False when there is no one to answer. */
 static bool cli_run_answer(struct once *once, const struct session_name *name, struct err *e) {
     enum pending_found found = PENDING_REFUSED;
     struct journal *journal;
     uint64_t seq;
     while (found == PENDING_REFUSED) {
-        char line[4096];
+        struct str line;
         struct err why = {.code = ERR_NONE};
         fprintf(stderr, "> ");
-        if (!fgets(line, sizeof(line), stdin)) {
-            return err_set(e, ERR_FAILED_PRECONDITION,
-                           "the turn waits for an answer and stdin has none; try: echo yes | "
-                           "weir run ...");
-        }
-        found = session_answer_pending(once->sessions, name, str_trim(str_from(line)), &journal,
-                                       &seq, &why);
+        if (!read_answer(&once->answers, &line, e)) return false;
+        found =
+            session_answer_pending(once->sessions, name, str_trim(line), &journal, &seq, &why);
         if (found == PENDING_REFUSED) fprintf(stderr, "%s\n", why.text);
     }
     if (found == PENDING_NONE)
@@ -272,6 +290,7 @@ static int run_once(const struct config *config, const struct run_arguments *arg
     struct once once = {.loop = loop_new(), .json = arguments->json};
     struct http_pool *pool = http_pool_new();
     http_pool_trust(pool, config->tls.trust);
+    lines_init(&once.answers, ANSWER_MAX_BYTES);
     struct config_snapshot *snapshot;
     struct err e;
     struct process_pool *processes = process_pool_new();
@@ -303,7 +322,14 @@ static int run_once(const struct config *config, const struct run_arguments *arg
     loop_free(once.loop);
     http_pool_free(pool);
     process_pool_free(processes);
+    lines_done(&once.answers);
     return once.code;
+}
+
+static const char *run_misfit(const struct config *config) {
+    if (config->operand_count > 1)
+        return "there is more than one message; put what is to be said between quotes";
+    return config->operand_count ? "the message is empty" : "there is no message";
 }
 
 int command_run(int arg_count, const char *const *args) {
@@ -317,13 +343,15 @@ int command_run(int arg_count, const char *const *args) {
     struct config *config;
     int code;
     if (!arguments_read(arg_count, args, NULL, flags, usage, &arguments.all)) return EXIT_USAGE;
-    if (cli_config(arguments.all.rest_count, arguments.all.rest, true, usage,
+    if (cli_config(arguments.all.rest_count, arguments.all.rest, false, usage,
                    arguments.all.names, &config, &code)) {
         if (config->operand_count == 1 && config->operands[0].len) {
-            bool stored = arguments.session || arguments.url || keeps_memories(config);
+            cli_log_file(config);
+            bool stored =
+                arguments.session || daemon_url(arguments.url) || keeps_memories(config);
             code = stored ? run_with_store(config, &arguments) : run_once(config, &arguments);
         } else {
-            fprintf(stderr, "%s", usage);
+            fprintf(stderr, "weir: error: %s\n%s", run_misfit(config), usage);
             code = EXIT_USAGE;
         }
         config_free(config);

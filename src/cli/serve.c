@@ -2,6 +2,8 @@
 #include "cli/cli.h"
 #include "cli/contracts.h"
 #include "cli/model_discovery.h"
+#include "cli/own_daemon.h"
+#include "contract/agentbreeder/options.h"
 #include "contract/crawbl/options.h"
 #include "daemon/daemon.h"
 #include "daemon/team.h"
@@ -9,6 +11,8 @@
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static const char usage[] = "weir serve [-c weir.yaml]\n\n"
                             "Serve agents in the foreground until SIGTERM; SIGHUP\n"
@@ -53,7 +57,7 @@ static void offer_models(struct serving *serving) {
     serving->watch = model_discovery_watch_start(log_found, NULL);
 }
 
-static void on_ready(const struct daemon *daemon, void *ctx) {
+static void serve_on_ready(const struct daemon *daemon, void *ctx) {
     struct serving *serving = ctx;
     const struct config *config = serving->config;
     log_listeners(daemon, config);
@@ -81,12 +85,16 @@ static void remove_data(struct str folder) {
     free(path);
 }
 
-/* Say which configuration file is used, if the user did not name one. */
-static void log_file(const struct config *config) {
-    if (config->file_beside)
-        log_info("the settings are those of " STR_FMT ", which stands here; another file is "
-                 "named with -c",
-                 STR_ARG(config->file));
+/* A command that starts a daemon for itself says so in the environment (cli/own_daemon.h). The
+ * programs of this daemon are not meant. Returns the token to leave for other commands, or nothing. */
+static struct str become_own(struct config *config) {
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nothing else reads the environment yet */
+    const char *asked = getenv(OWN_DAEMON_VARIABLE);
+    bool shared = asked && strcmp(asked, OWN_DAEMON_SHARED) == 0;
+    if (asked) config->tls.cert = config->tls.key = config->tls.ca = STR_EMPTY;
+    if (shared) config->ports_file = STR_EMPTY;
+    unsetenv(OWN_DAEMON_VARIABLE); /* NOLINT(concurrency-mt-unsafe) */
+    return shared ? agentbreeder_options(config)->token : STR_EMPTY;
 }
 
 int command_serve(int arg_count, const char *const *args) {
@@ -101,12 +109,14 @@ int command_serve(int arg_count, const char *const *args) {
         code = cli_fail(EXIT_USAGE, &e);
     } else {
         struct config_input input = cli_input(arg_count, args, false);
-        log_file(config);
+        cli_log_file(config);
         struct serving serving = {.config = config, .input = &input};
         struct daemon_options options = {.config = config,
                                          .input = &input,
                                          .contracts = &contracts,
-                                         .on_ready = on_ready,
+                                         .client_token = become_own(config),
+                                         .starter = getppid(),
+                                         .on_ready = serve_on_ready,
                                          .ctx = &serving};
         code = daemon_run(&options, &e) ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
         model_discovery_watch_stop(serving.watch);

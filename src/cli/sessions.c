@@ -1,4 +1,3 @@
-#include "cli/arguments.h"
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
 #include "cli/show.h"
@@ -7,22 +6,23 @@
 #include <stdio.h>
 
 static const char usage[] =
-    "weir sessions [list] [--workspace W] [--user U] [--json]\n"
+    "weir sessions [list] [--workspace W] [--user U] [--json] [--url URL] [--token TOKEN]\n"
     "weir sessions export ID [--workspace W] [--user U]\n"
     "weir sessions delete ID [--workspace W] [--user U]\n\n"
     "The conversations that the running daemon has stored: which, all events of one as JSON\n"
-    "lines, or one gone for good, also from the files. The daemon is asked over its HTTP\n"
-    "listener (listen.http) with AGENT_AUTH_TOKEN. Without --workspace and --user, list shows\n"
-    "all that the token may see; export and delete mean the token's, else workspace default\n"
-    "and user anonymous. Exit code 0: done; 1: it was tried and refused (unknown, a turn\n"
-    "runs), or no daemon listens; 2: wrong usage.\n";
+    "lines, or one gone for good, also from the files. The daemon is that of --url "
+    "(WEIR_URL),\n"
+    "else the one of the data folder; the token is --token, else AGENT_AUTH_TOKEN. Without\n"
+    "--workspace and --user, list shows all that the token may see; export and delete mean "
+    "the\n"
+    "token's, else workspace default and user anonymous. Exit code 0: done; 1: it was tried "
+    "and\n"
+    "refused (unknown, a turn runs), or no daemon listens; 2: wrong usage.\n";
 
 #define ANSWER_MAX_BYTES (64 * MIB)
 #define PATH_MAX_BYTES (16 * KIB)
 
 struct sessions_arguments {
-    struct arguments all;
-    bool json;
     const char *workspace, *user; /* NULL: not given */
 };
 
@@ -35,18 +35,18 @@ static void add_parameter(struct buf *path, const char *name, struct str value) 
     buf_append_percent(path, value, "-._~");
 }
 
-static struct str text_of(const char *text) {
+static struct str sessions_text_of(const char *text) {
     return text ? str_from(text) : STR_EMPTY;
 }
 
-static bool write_path(const struct sessions_arguments *arguments, struct str id,
-                       const char *after, struct buf *out, struct err *e) {
+static bool sessions_write_path(const struct sessions_arguments *arguments, struct str id,
+                                const char *after, struct buf *out, struct err *e) {
     buf_append(out, STR("/weir/v1/sessions"));
     if (id.len) buf_append_byte(out, '/');
     buf_append_percent(out, id, "-._~");
     buf_append(out, str_from(after));
-    add_parameter(out, "workspace", text_of(arguments->workspace));
-    add_parameter(out, "user", text_of(arguments->user));
+    add_parameter(out, "workspace", sessions_text_of(arguments->workspace));
+    add_parameter(out, "user", sessions_text_of(arguments->user));
     return buf_ok(out) || err_set(e, ERR_INVALID_ARGUMENT, "that is too long");
 }
 
@@ -79,7 +79,7 @@ static void show_page(struct json page, bool as_json) {
 }
 
 /* Print one page. *cursor is its start, then the start of the next one, or empty. */
-static bool list_page(const struct config *config, const struct sessions_arguments *arguments,
+static bool list_page(const struct asked *asked, const struct sessions_arguments *arguments,
                       struct buf *cursor, struct err *e) {
     struct buf path, body;
     struct json page;
@@ -87,12 +87,12 @@ static bool list_page(const struct config *config, const struct sessions_argumen
     struct arena *arena = arena_new(PATH_MAX_BYTES);
     buf_init(&path, PATH_MAX_BYTES);
     buf_init(&body, ANSWER_MAX_BYTES);
-    bool ok = write_path(arguments, STR_EMPTY, "?limit=1000", &path, e);
+    bool ok = sessions_write_path(arguments, STR_EMPTY, "?limit=1000", &path, e);
     add_parameter(&path, "after", buf_str(cursor));
-    ok = ok && ask_daemon_whole(config, STR("GET"), buf_str(&path), STR_EMPTY, &body, e) &&
+    ok = ok && asked_whole(asked, STR("GET"), buf_str(&path), STR_EMPTY, &body, e) &&
          json_read(buf_str(&body), &page, e);
     if (ok) {
-        show_page(page, arguments->json);
+        show_page(page, asked->json);
         struct json member = json_find(page, STR("next"));
         if (member.kind == JSON_STRING && !json_str(member, arena, &next))
             ok = err_set(e, ERR_INTERNAL, "the daemon's cursor is too long");
@@ -105,14 +105,14 @@ static bool list_page(const struct config *config, const struct sessions_argumen
     return ok;
 }
 
-static int sessions_list(const struct config *config,
+static int sessions_list(const struct asked *asked,
                          const struct sessions_arguments *arguments) {
     struct buf cursor;
     struct err e;
     bool ok;
     buf_init(&cursor, KIB);
     do {
-        ok = list_page(config, arguments, &cursor, &e);
+        ok = list_page(asked, arguments, &cursor, &e);
     } while (ok && cursor.len);
     buf_done(&cursor);
     return ok ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
@@ -130,19 +130,20 @@ static void cli_sessions_drop(struct str bytes, void *ctx) {
     (void)ctx;
 }
 
-static int act_on(const struct config *config, const struct sessions_arguments *arguments,
+static int act_on(const struct asked *asked, const struct sessions_arguments *arguments,
                   bool erases) {
     struct buf path;
     struct err e;
     buf_init(&path, PATH_MAX_BYTES);
-    bool ok = write_path(arguments, config->operands[0], erases ? "" : "/export", &path, &e) &&
-              ask_daemon(config,
-                         &(struct daemon_question){
-                             .method = erases ? STR("DELETE") : STR("GET"),
-                             .path = buf_str(&path),
-                             .body = STR_EMPTY,
-                             .on_body = erases ? cli_sessions_drop : sessions_show},
-                         &e);
+    bool ok = sessions_write_path(arguments, asked->config->operands[0],
+                                  erases ? "" : "/export", &path, &e) &&
+              asked_answer(asked,
+                           &(struct daemon_question){
+                               .method = erases ? STR("DELETE") : STR("GET"),
+                               .path = buf_str(&path),
+                               .body = STR_EMPTY,
+                               .on_body = erases ? cli_sessions_drop : sessions_show},
+                           &e);
     buf_done(&path);
     if (ok && erases) printf("deleted\n");
     return ok ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
@@ -152,36 +153,29 @@ static int act_on(const struct config *config, const struct sessions_arguments *
 
 enum act { ACT_LIST, ACT_EXPORT, ACT_DELETE };
 
-static int cli_sessions_run(enum act act, const struct sessions_arguments *arguments) {
-    struct config *config;
-    int code;
-    if (!cli_config(arguments->all.rest_count, arguments->all.rest, true, usage,
-                    arguments->all.names, &config, &code))
-        return code;
-    bool fits = act == ACT_LIST ? config->operand_count == 0
-                                : config->operand_count == 1 && config->operands[0].len > 0;
-    if (!fits) {
-        fprintf(stderr, "%s", usage);
-        code = EXIT_USAGE;
-    } else if (act == ACT_LIST) {
-        code = sessions_list(config, arguments);
-    } else {
-        code = act_on(config, arguments, act == ACT_DELETE);
-    }
-    config_free(config);
-    return code;
+static bool sessions_fit(const struct asked *asked, void *ctx) {
+    const struct config *config = asked->config;
+    (void)ctx;
+    return asked->act == ACT_LIST ? config->operand_count == 0
+                                  : config->operand_count == 1 && config->operands[0].len > 0;
+}
+
+static int sessions_act(const struct asked *asked, void *ctx) {
+    return asked->act == ACT_LIST ? sessions_list(asked, ctx)
+                                  : act_on(asked, ctx, asked->act == ACT_DELETE);
 }
 
 int command_sessions(int arg_count, const char *const *args) {
     static const char *const acts[] = {
         [ACT_LIST] = "list", [ACT_EXPORT] = "export", [ACT_DELETE] = "delete", NULL};
-    struct sessions_arguments arguments = {.json = false};
-    const struct argument_flag flags[] = {{.name = "json", .given = &arguments.json},
-                                          {.name = "workspace", .value = &arguments.workspace},
+    struct sessions_arguments arguments = {.user = NULL};
+    const struct argument_flag flags[] = {{.name = "workspace", .value = &arguments.workspace},
                                           {.name = "user", .value = &arguments.user},
                                           {.name = NULL}};
-    if (!arguments_read(arg_count, args, acts, flags, usage, &arguments.all)) return EXIT_USAGE;
-    int code = cli_sessions_run((enum act)arguments.all.act, &arguments);
-    arguments_done(&arguments.all);
-    return code;
+    const struct asking_command command = {.usage = usage,
+                                           .acts = acts,
+                                           .flags = flags,
+                                           .fits = sessions_fit,
+                                           .act = sessions_act};
+    return command_asking(arg_count, args, &command, &arguments);
 }

@@ -19,7 +19,7 @@ void show_text(FILE *to, struct str text, enum terminal_lines lines) {
     struct buf shown;
     buf_init(&shown, TEXT_MAX_BYTES);
     terminal_text_append(&shown, text, lines);
-    fwrite(shown.at, 1, shown.len, to);
+    if (shown.len) fwrite(shown.at, 1, shown.len, to);
     buf_done(&shown);
 }
 
@@ -28,8 +28,15 @@ void show_json(FILE *to, struct str json) {
     buf_init(&shown, TEXT_MAX_BYTES);
     terminal_text_append_json(&shown, json);
     buf_append_byte(&shown, '\n');
-    fwrite(shown.at, 1, shown.len, to);
+    if (shown.len) fwrite(shown.at, 1, shown.len, to);
     buf_done(&shown);
+}
+
+void show_listing(struct str list, bool is_json) {
+    if (is_json)
+        show_json(stdout, list);
+    else
+        show_text(stdout, list, TERMINAL_LINES);
 }
 
 bool show_colors(FILE *to, const char *asked) {

@@ -21,6 +21,9 @@ void show_text(FILE *to, struct str text, enum terminal_lines lines);
 /* A line of JSON. */
 void show_json(FILE *to, struct str json);
 
+/* A list for people, or one for programs, to standard output. */
+void show_listing(struct str list, bool is_json);
+
 /* Whether to use colours there: a terminal, and neither NO_COLOR nor TERM=dumb.
  * asked: what --color says: auto, on or off; NULL: auto. */
 bool show_colors(FILE *to, const char *asked);

@@ -5,7 +5,6 @@
 #include "base/version.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
-#include "wire/json.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -52,14 +51,14 @@ static void write_ports(const char *path, const struct sidecar_ports *ports) {
         log_error("the ports file %s cannot be written: %s", path, strerrordesc_np(errno));
 }
 
-static void on_ready(const struct sidecar_ports *ports, void *ctx) {
+static void sidecar_on_ready(const struct sidecar_ports *ports, void *ctx) {
     const char *const *ports_file = ctx;
     log_info("weir " WEIR_VERSION " sidecar: port %d in front, helpers on %d, %d, %d",
              ports->inbound, ports->a2a, ports->mcp, ports->cost);
     if (*ports_file) write_ports(*ports_file, ports);
 }
 
-static int serve(const char *file, const char *ports_file) {
+static int sidecar_serve(const char *file, const char *ports_file) {
     struct sidecar_options *options;
     struct err e;
     log_setup(LOG_INFO, isatty(STDERR_FILENO) ? LOG_PLAIN : LOG_JSON);
@@ -72,7 +71,7 @@ static int serve(const char *file, const char *ports_file) {
     }
     const struct sidecar_run run = {.options = options,
                                     .environment = (const char *const *)environ,
-                                    .on_ready = on_ready,
+                                    .on_ready = sidecar_on_ready,
                                     .ctx = &ports_file};
     bool good = sidecar_run(&run, &e);
     sidecar_options_free(options);
@@ -105,5 +104,5 @@ int command_sidecar(int arg_count, const char *const *args) {
         err_set(&e, ERR_INVALID_ARGUMENT, "weir sidecar takes no argument '%s'",
                 arguments.rest[0]);
     arguments_done(&arguments);
-    return extra ? cli_fail(EXIT_USAGE, &e) : serve(file, ports_file);
+    return extra ? cli_fail(EXIT_USAGE, &e) : sidecar_serve(file, ports_file);
 }

@@ -21,6 +21,7 @@ static const char usage[] =
 struct status {
     struct daemon_process process; /* pid 0: none here, or --url was given */
     struct daemon_target target;
+    bool named;                       /* by --url or WEIR_URL */
     struct buf health, answer, ports; /* what it said, or empty */
     struct err why;                   /* it did not answer */
     struct err refused;               /* it does not say what it does */
@@ -37,17 +38,18 @@ static void status_ports(const struct config *config, struct buf *out) {
     buf_done(&path);
 }
 
-static void status_ask(const struct config *config, const struct asking_flags *flags,
-                       struct status *ret) {
+static void status_ask(const struct asked *asked, struct status *ret) {
+    const struct config *config = asked->config;
     struct err e;
     *ret = (struct status){.process = {.pidfd = -1}, .why = {.code = ERR_NONE}};
     buf_init(&ret->health, ANSWER_MAX_BYTES);
     buf_init(&ret->answer, ANSWER_MAX_BYTES);
     buf_init(&ret->ports, ANSWER_MAX_BYTES);
-    if (!flags->url && daemon_process_find(config->data, &ret->process, &e))
+    ret->named = daemon_url(asked->url) != NULL;
+    if (!ret->named && daemon_process_find(config->data, &ret->process, &e))
         status_ports(config, &ret->ports);
     if (ret->process.pidfd < 0) ret->process.pid = 0;
-    if (!daemon_target_find(config, flags->url, flags->token, &ret->target, &ret->why)) return;
+    if (!daemon_target_find(config, asked->url, asked->token, &ret->target, &ret->why)) return;
     if (!ask_target_whole(&ret->target, STR("GET"), STR("/health"), STR_EMPTY, &ret->health,
                           &ret->why))
         return;
@@ -101,6 +103,11 @@ static void status_json(const struct config *config, const struct status *status
 
 /* --- for people --------------------------------------------------------------------------- */
 
+/* A member's name, without its quotes. */
+static void append_name(struct json name, struct buf *out) {
+    terminal_text_append(out, str_of(name.raw.at + 1, name.raw.len - 2), TERMINAL_ONE_LINE);
+}
+
 static void append_ports(const struct status *status, struct buf *out) {
     struct json_reader reader = json_enter(read_or_none(&status->ports));
     struct json name, port;
@@ -108,7 +115,7 @@ static void append_ports(const struct status *status, struct buf *out) {
         buf_append(out, STR("  port     "));
         terminal_text_append(out, port.raw, TERMINAL_ONE_LINE);
         buf_append_byte(out, ' ');
-        terminal_text_append(out, name.raw, TERMINAL_ONE_LINE);
+        append_name(name, out);
         buf_append_byte(out, '\n');
     }
 }
@@ -121,7 +128,7 @@ static void append_runs(struct json answer, struct buf *out) {
         if (!first) buf_append(out, STR(", "));
         terminal_text_append(out, count.raw, TERMINAL_ONE_LINE);
         buf_append_byte(out, ' ');
-        terminal_text_append(out, str_of(name.raw.at + 1, name.raw.len - 2), TERMINAL_ONE_LINE);
+        append_name(name, out);
     }
     buf_append_byte(out, '\n');
 }
@@ -130,8 +137,10 @@ static void status_text(const struct config *config, const struct status *status
                         struct buf *out) {
     struct json health = read_or_none(&status->health), answer = read_or_none(&status->answer);
     if (code == EXIT_NONE) {
-        buf_printf(out, "no daemon: none has the data folder " STR_FMT ", and %s\n",
-                   STR_ARG(config->data), status->why.text);
+        if (!status->named)
+            buf_printf(out, "no daemon has the data folder " STR_FMT "\n",
+                       STR_ARG(config->data));
+        buf_printf(out, "no daemon: %s\n", status->why.text);
         return;
     }
     buf_append(out, STR("weir "));
@@ -156,17 +165,18 @@ static void status_text(const struct config *config, const struct status *status
 
 /* --- the command -------------------------------------------------------------------------- */
 
-static int status_show(const struct config *config, const struct asking_flags *flags) {
+static int status_show(const struct asked *asked, void *ctx) {
     struct status status;
     struct buf out;
-    status_ask(config, flags, &status);
+    (void)ctx;
+    status_ask(asked, &status);
     buf_init(&out, 4 * ANSWER_MAX_BYTES);
     int code = status_code(&status);
-    if (flags->json) {
-        status_json(config, &status, code, &out);
+    if (asked->json) {
+        status_json(asked->config, &status, code, &out);
         show_json(stdout, buf_str(&out));
     } else {
-        status_text(config, &status, code, &out);
+        status_text(asked->config, &status, code, &out);
         show_text(stdout, buf_str(&out), TERMINAL_LINES);
     }
     buf_done(&out);
@@ -175,5 +185,6 @@ static int status_show(const struct config *config, const struct asking_flags *f
 }
 
 int command_status(int arg_count, const char *const *args) {
-    return command_asking(arg_count, args, usage, status_show);
+    static const struct asking_command command = {.usage = usage, .act = status_show};
+    return command_asking(arg_count, args, &command, NULL);
 }

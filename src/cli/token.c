@@ -93,6 +93,18 @@ static int cli_token_check(const struct token_keys *keys, struct str text, bool 
     return EXIT_DONE;
 }
 
+static void token_explain(const struct config *config) {
+    size_t count = config->operands ? config->operand_count : 0;
+    bool checks = count && str_equal(config->operands[0], STR("check"));
+    size_t most = checks ? 2 : 1;
+    if (count > most)
+        fprintf(stderr, "weir: error: '" STR_FMT "' is one argument too many\n",
+                STR_ARG(config->operands[most]));
+    else if (checks)
+        fprintf(stderr, "weir: error: the token is missing\n");
+    fprintf(stderr, "%s", usage);
+}
+
 static int token_act(const struct config *config, const struct token_arguments *arguments) {
     const struct str *operands = config->operands;
     bool is_new = config->operand_count == 1 && str_equal(operands[0], STR("new"));
@@ -107,7 +119,7 @@ static int token_act(const struct config *config, const struct token_arguments *
                     "'weir token " STR_FMT "'? See weir token --help\n",
                     STR_ARG(operands[0]), STR_ARG(meant));
         } else {
-            fprintf(stderr, "%s", usage);
+            token_explain(config);
         }
         return EXIT_USAGE;
     }
@@ -131,7 +143,7 @@ int command_token(int arg_count, const char *const *args) {
     struct config *config;
     int code;
     if (!arguments_read(arg_count, args, NULL, flags, usage, &arguments.all)) return EXIT_USAGE;
-    if (cli_config(arguments.all.rest_count, arguments.all.rest, true, usage,
+    if (cli_config(arguments.all.rest_count, arguments.all.rest, false, usage,
                    arguments.all.names, &config, &code)) {
         code = token_act(config, &arguments);
         config_free(config);

@@ -1,10 +1,12 @@
 #include "cli/tool.h"
+
 #include "base/nearest.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/looking.h"
+#include "cli/show.h"
 #include "daemon/team_view.h"
 #include "mcp/pins.h"
 #include "tool/catalogue.h"
@@ -30,7 +32,8 @@ static const char usage[] =
 static const char *const policies[] = {
     [TOOL_ALLOW] = "allow", [TOOL_ASK] = "ask", [TOOL_HIDDEN] = "hidden"};
 
-int tool_usage(void) {
+/* Prints how the command is used. */
+static int tool_usage(void) {
     fprintf(stderr, "%s", usage);
     return EXIT_USAGE;
 }
@@ -72,7 +75,6 @@ static void list_json(const struct team_tool_view *tools, size_t count, struct b
     for (size_t i = 0; i < count; i++) tool_put_json(&writer, &tools[i]);
     json_close(&writer);
     json_close(&writer);
-    buf_append_byte(out, '\n');
 }
 
 /* The first line, cut to what fits. */
@@ -90,7 +92,7 @@ static size_t name_width(const struct team_tool_view *tools, size_t count) {
     return width;
 }
 
-static void list_text(const struct team_tool_view *tools, size_t count, struct buf *out) {
+static void tool_list_text(const struct team_tool_view *tools, size_t count, struct buf *out) {
     int width = (int)name_width(tools, count);
     buf_printf(out, "%-*s %-16s %-6s %-7s %s\n", width, "NAME", "FROM", "POLICY", "LIMIT",
                "WHAT IT DOES");
@@ -129,7 +131,7 @@ void tool_note_workspaces(const struct config *config) {
                 "are not listed\n");
 }
 
-static int list_tools(const struct config *config, bool as_json) {
+static int tool_list_tools(const struct config *config, bool as_json) {
     struct looking looking;
     struct team_tool_view *tools;
     struct err e;
@@ -143,8 +145,8 @@ static int list_tools(const struct config *config, bool as_json) {
     }
     size_t count = team_view(&looking.team, config, agent, &tools);
     buf_init(&out, LIST_MAX_BYTES);
-    (as_json ? list_json : list_text)(tools, count, &out);
-    fwrite(out.at, 1, out.len, stdout);
+    (as_json ? list_json : tool_list_text)(tools, count, &out);
+    show_listing(buf_str(&out), as_json);
     tool_note_workspaces(config);
     buf_done(&out);
     free(tools);
@@ -170,7 +172,7 @@ enum act { ACT_NONE, ACT_LIST, ACT_CALL, ACT_ACCEPT };
 
 static int tool_act(const struct config *config, enum act act, bool as_json, struct str agent) {
     size_t operands = config->operand_count;
-    if (act == ACT_LIST && operands <= 1 && !agent.len) return list_tools(config, as_json);
+    if (act == ACT_LIST && operands <= 1 && !agent.len) return tool_list_tools(config, as_json);
     if (act == ACT_CALL && operands >= 1 && operands <= 2 && !as_json)
         return tool_call(config, agent);
     if (act == ACT_ACCEPT && operands == 1 && !agent.len && !as_json)
@@ -193,8 +195,9 @@ int command_tool(int arg_count, const char *const *args) {
                                           {.name = "agent", .value = &agent},
                                           {.name = NULL}};
     if (!arguments_read(arg_count, args, acts, flags, usage, &arguments)) return EXIT_USAGE;
-    if (cli_config(arguments.rest_count, arguments.rest, true, usage, arguments.names, &config,
+    if (cli_config(arguments.rest_count, arguments.rest, false, usage, arguments.names, &config,
                    &code)) {
+        cli_log_file(config);
         code = tool_act(config, (enum act)arguments.act, as_json, str_from(agent));
         config_free(config);
     }

@@ -5,9 +5,6 @@
 #include "daemon/team_view.h"
 #include "wire/json.h"
 
-/* Prints how the command is used. */
-int tool_usage(void);
-
 /* Call the tool named by the first operand with the arguments in the second, by default "{}".
  * agent: the calling agent, or empty. Returns an exit code. */
 int tool_call(const struct config *config, struct str agent);

@@ -1,11 +1,15 @@
 /* weir tool call: one call of one tool, in this process. */
+#include "base/clock.h"
 #include "base/nearest.h"
 #include "cli/cli.h"
 #include "cli/looking.h"
+#include "cli/show.h"
 #include "cli/tool.h"
 #include "tool/catalogue.h"
 
 #include <stdio.h>
+
+#define CALL_NAME_BYTES 32
 
 struct calling {
     struct loop *loop;
@@ -22,18 +26,18 @@ struct calling {
 
 /* --- the call ----------------------------------------------------------------------------- */
 
-static void on_done(struct str result, const struct err *failed, void *ctx) {
+static void tool_call_on_done(struct str result, const struct err *failed, void *ctx) {
     struct calling *calling = ctx;
     calling->call = NULL;
     if (failed) {
         calling->code = cli_fail(EXIT_FAILED, failed);
     } else {
-        printf(STR_FMT "\n", STR_ARG(result));
+        show_json(stdout, result);
     }
     loop_stop(calling->loop);
 }
 
-static void on_late(void *ctx) {
+static void tool_call_on_late(void *ctx) {
     struct calling *calling = ctx;
     struct err e;
     err_set(&e, ERR_DEADLINE_EXCEEDED, "tool '" STR_FMT "' did not answer within %llu ms",
@@ -45,16 +49,19 @@ static void on_late(void *ctx) {
 }
 
 static void make_call(struct calling *calling, struct str args, struct str agent) {
+    char id[CALL_NAME_BYTES];
+    snprintf(id, sizeof(id), "local-%lld", (long long)clock_unix_us());
     struct tool_request request = {.call_id = STR("call-1"),
+                                   .id = str_from(id),
                                    .args = args,
                                    .agent = agent,
                                    .workspace = STR("local"),
                                    .user = STR("local"),
                                    .session = STR("run")};
-    timer_init(&calling->late, calling->loop, on_late, calling);
+    timer_init(&calling->late, calling->loop, tool_call_on_late, calling);
     if (calling->limit_ms) timer_start(&calling->late, calling->limit_ms);
-    calling->call =
-        calling->tool->kind->start(calling->tool, calling->loop, &request, on_done, calling);
+    calling->call = calling->tool->kind->start(calling->tool, calling->loop, &request,
+                                               tool_call_on_done, calling);
     loop_run(calling->loop);
     timer_stop(&calling->late);
 }

@@ -1,6 +1,6 @@
-#include "cli/arguments.h"
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
+#include "cli/show.h"
 #include "cli/usage_nats.h"
 #include "wire/json.h"
 
@@ -8,12 +8,12 @@
 
 static const char usage[] =
     "weir usage [--by day|agent|model|workspace] [--from DAY] [--to DAY] [--json]\n"
-    "           [--workspace NAME] [--agent SLUG] [--model NAME]\n"
+    "           [--workspace NAME] [--agent SLUG] [--model NAME] [--url URL] [--token TOKEN]\n"
     "weir usage --from nats ...: what an orchestrator has published (weir usage --from nats "
     "--help)\n\n"
     "What model calls came to: this month by day, or the days named, such as 2026-01-31 "
     "(UTC).\n"
-    "The running daemon is asked, over its HTTP listener (listen.http) with AGENT_AUTH_TOKEN: "
+    "The running daemon is asked, that of --url (WEIR_URL) or else the one of the data folder: "
     "it\n"
     "alone may read its store, and knows what is not in the tables yet. A cost that is not\n"
     "known is in no sum and listed beside it. Exit code 0: printed; 1: no daemon listens, or "
@@ -24,14 +24,12 @@ static const char usage[] =
 #define PATH_MAX_BYTES (16 * KIB)
 #define NAME_MAX_BYTES (64 * KIB)
 
-struct usage_arguments {
-    struct arguments all;
-    bool json;
-    struct buf path;
-};
-
 /* The flags that become parameters of the query. */
 static const char *const parameters[] = {"by", "from", "to", "workspace", "agent", "model"};
+
+struct usage_arguments {
+    const char *values[ARRAY_LEN(parameters)]; /* NULL: not given */
+};
 
 static void add_parameter(struct buf *path, const char *name, const char *value) {
     buf_append_byte(path, str_find_byte(buf_str(path), '?') < path->len ? '&' : '?');
@@ -39,21 +37,11 @@ static void add_parameter(struct buf *path, const char *name, const char *value)
     buf_append_percent(path, str_from(value), "-._~");
 }
 
-/* False: wrong usage. */
-static bool read_arguments(int arg_count, const char *const *args,
-                           struct usage_arguments *ret) {
-    const char *values[ARRAY_LEN(parameters)] = {NULL};
-    struct argument_flag flags[ARRAY_LEN(parameters) + 2] = {
-        {.name = "json", .given = &ret->json}};
-    for (size_t i = 0; i < ARRAY_LEN(parameters); i++)
-        flags[i + 1] = (struct argument_flag){.name = parameters[i], .value = &values[i]};
-    if (!arguments_read(arg_count, args, NULL, flags, usage, &ret->all)) return false;
-    buf_append(&ret->path, STR("/weir/v1/usage"));
+static void usage_path(const struct usage_arguments *arguments, struct buf *path) {
+    buf_append(path, STR("/weir/v1/usage"));
     for (size_t i = 0; i < ARRAY_LEN(parameters); i++) {
-        if (values[i]) add_parameter(&ret->path, parameters[i], values[i]);
+        if (arguments->values[i]) add_parameter(path, parameters[i], arguments->values[i]);
     }
-    if (!buf_ok(&ret->path)) fprintf(stderr, "weir: error: the arguments are too long\n");
-    return buf_ok(&ret->path);
 }
 
 /* --- as a table --------------------------------------------------------------------------- */
@@ -108,39 +96,35 @@ static bool usage_show(struct str body, struct buf *out, struct err *e) {
 
 /* --- the command -------------------------------------------------------------------------- */
 
-static int cli_usage_ask(const struct config *config, const struct usage_arguments *arguments) {
-    struct buf body, out;
+static bool usage_ask(const struct asked *asked, struct buf *path, struct buf *body,
+                      struct err *e) {
+    if (!buf_ok(path)) return err_set(e, ERR_INVALID_ARGUMENT, "the arguments are too long");
+    return asked_whole(asked, STR("GET"), buf_str(path), STR_EMPTY, body, e);
+}
+
+static int usage_act(const struct asked *asked, void *ctx) {
+    struct buf path, body, out;
     struct err e;
+    buf_init(&path, PATH_MAX_BYTES);
     buf_init(&body, ANSWER_MAX_BYTES);
     buf_init(&out, ANSWER_MAX_BYTES);
-    bool ok =
-        ask_daemon_whole(config, STR("GET"), buf_str(&arguments->path), STR_EMPTY, &body, &e) &&
-        (arguments->json || usage_show(buf_str(&body), &out, &e));
-    if (ok && arguments->json) buf_append_byte(&body, '\n');
-    if (ok) printf(STR_FMT, STR_ARG(buf_str(arguments->json ? &body : &out)));
+    usage_path(ctx, &path);
+    bool ok = usage_ask(asked, &path, &body, &e) &&
+              (asked->json || usage_show(buf_str(&body), &out, &e));
+    if (ok && asked->json) show_json(stdout, buf_str(&body));
+    if (ok && !asked->json) show_text(stdout, buf_str(&out), TERMINAL_LINES);
     buf_done(&out);
     buf_done(&body);
+    buf_done(&path);
     return ok ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
 }
 
 int command_usage(int arg_count, const char *const *args) {
-    struct usage_arguments arguments = {.json = false};
-    struct config *config;
-    int code = EXIT_USAGE;
+    struct usage_arguments arguments = {.values = {NULL}};
+    struct argument_flag flags[ARRAY_LEN(parameters) + 1] = {{.name = NULL}};
     if (usage_is_from_nats(arg_count, args)) return usage_from_nats(arg_count, args);
-    buf_init(&arguments.path, PATH_MAX_BYTES);
-    if (read_arguments(arg_count, args, &arguments) &&
-        cli_config(arguments.all.rest_count, arguments.all.rest, true, usage,
-                   arguments.all.names, &config, &code)) {
-        code = EXIT_USAGE;
-        if (config->operand_count == 0) {
-            code = cli_usage_ask(config, &arguments);
-        } else {
-            fprintf(stderr, "%s", usage);
-        }
-        config_free(config);
-    }
-    buf_done(&arguments.path);
-    arguments_done(&arguments.all);
-    return code;
+    for (size_t i = 0; i < ARRAY_LEN(parameters); i++)
+        flags[i] = (struct argument_flag){.name = parameters[i], .value = &arguments.values[i]};
+    const struct asking_command command = {.usage = usage, .flags = flags, .act = usage_act};
+    return command_asking(arg_count, args, &command, &arguments);
 }

@@ -116,7 +116,7 @@ static void put_cell(struct json line, const char *member, int width, struct buf
     buf_done(&text);
 }
 
-static void put_line(struct json line, unsigned bits, struct buf *out) {
+static void usage_nats_put_line(struct json line, unsigned bits, struct buf *out) {
     for (size_t i = 0; i < ARRAY_LEN(dimensions); i++) {
         if (bits & dimensions[i].bit) put_cell(line, dimensions[i].member, -20, out);
     }
@@ -128,7 +128,7 @@ static void put_line(struct json line, unsigned bits, struct buf *out) {
     buf_append_byte(out, '\n');
 }
 
-static bool show(struct str body, unsigned bits, struct buf *out, struct err *e) {
+static bool usage_nats_show(struct str body, unsigned bits, struct buf *out, struct err *e) {
     struct json answer, line;
     if (!json_read(body, &answer, e)) return err_add(e, "read the sums");
     struct json_reader reader = json_enter(json_find(answer, STR("usage")));
@@ -136,9 +136,9 @@ static bool show(struct str body, unsigned bits, struct buf *out, struct err *e)
         if (bits & dimensions[i].bit) buf_printf(out, "%-20s ", dimensions[i].name);
     }
     buf_printf(out, "%8s %12s %12s %12s\n", "calls", "in", "out", "cost");
-    while (json_next_item(&reader, &line)) put_line(line, bits, out);
+    while (json_next_item(&reader, &line)) usage_nats_put_line(line, bits, out);
     struct json total = json_find(answer, STR("total"));
-    if (json_count(json_find(answer, STR("usage"))) > 1) put_line(total, bits, out);
+    if (json_count(json_find(answer, STR("usage"))) > 1) usage_nats_put_line(total, bits, out);
     return true;
 }
 
@@ -163,7 +163,7 @@ static bool answer(const struct orchestrator_options *options,
     if (good && arguments->json)
         buf_printf(out, STR_FMT "\n", STR_ARG(buf_str(&body)));
     else if (good)
-        good = show(buf_str(&body), arguments->bits, out, e);
+        good = usage_nats_show(buf_str(&body), arguments->bits, out, e);
     buf_done(&body);
     return good;
 }
@@ -177,7 +177,8 @@ static int take_and_answer(const struct config *config,
     sigset_t held;
     cli_held_signals(&held);
     pthread_sigmask(SIG_UNBLOCK, &held, NULL); /* they may end it anywhere */
-    if (!options->database.len || !options->nats.len) {
+    if (!orchestrator_nats_check(options, &e)) return cli_fail(EXIT_USAGE, &e);
+    if (!options->database.len || !orchestrator_nats(options).len) {
         err_set(&e, ERR_INVALID_ARGUMENT,
                 "which NATS, and which database? Set CRAWBL_NATS_URL=nats://host:4222 and "
                 "WEIR_ORCHESTRATOR_DATABASE=postgres://user@host/name");

@@ -76,8 +76,8 @@ struct request {
 /* --- values -------------------------------------------------------------------------------------- */
 
 /* "30" is seconds, "1500ms" is what it says. */
-static bool read_duration(const char *name, const char *text, uint64_t usual_ms,
-                          uint64_t *ret_ms, struct err *e) {
+static bool validate_read_duration(const char *name, const char *text, uint64_t usual_ms,
+                                   uint64_t *ret_ms, struct err *e) {
     uint64_t value;
     *ret_ms = usual_ms;
     if (!text) return true;
@@ -93,7 +93,8 @@ static bool read_duration(const char *name, const char *text, uint64_t usual_ms,
 }
 
 /* An object or an array of JSON stays one, all else becomes a string. */
-static bool put_input(const char *name, struct str text, struct buf *out, struct err *e) {
+static bool validate_put_input(const char *name, struct str text, struct buf *out,
+                               struct err *e) {
     struct json json;
     struct err none;
     bool structured =
@@ -109,7 +110,7 @@ static bool read_input_file(const char *path, struct buf *out, struct err *e) {
     struct buf text;
     buf_init(&text, INPUT_MAX_BYTES);
     bool good = file_read(str_from(path), &text, e) &&
-                put_input("input-file", str_trim(buf_str(&text)), out, e);
+                validate_put_input("input-file", str_trim(buf_str(&text)), out, e);
     buf_done(&text);
     return good;
 }
@@ -120,12 +121,14 @@ static bool read_inputs(const struct command_line *line, struct request *request
         return err_set(e, ERR_INVALID_ARGUMENT, "give --input or --input-file, not both");
     bool good = line->input_file
                     ? read_input_file(line->input_file, &request->input, e)
-                    : put_input("input", str_from(line->input ? line->input : "ping"),
-                                &request->input, e);
+                    : validate_put_input("input", str_from(line->input ? line->input : "ping"),
+                                         &request->input, e);
     if (good && line->error_input)
-        good = put_input("error-input", str_from(line->error_input), &request->error_input, e);
+        good = validate_put_input("error-input", str_from(line->error_input),
+                                  &request->error_input, e);
     if (good && line->hitl_input)
-        good = put_input("hitl-input", str_from(line->hitl_input), &request->hitl_input, e);
+        good = validate_put_input("hitl-input", str_from(line->hitl_input),
+                                  &request->hitl_input, e);
     return good;
 }
 
@@ -261,14 +264,15 @@ static bool check_ids(const struct request *request, struct err *e) {
     return true;
 }
 
-static bool read_request(const struct command_line *line, struct request *request,
-                         struct err *e) {
+static bool validate_read_request(const struct command_line *line, struct request *request,
+                                  struct err *e) {
     struct validate_options *options = &request->options;
     if (!read_choices(line, request, e) || !read_target(line, request, e) ||
         !read_inputs(line, request, e) ||
-        !read_duration("timeout", line->timeout, TIMEOUT_MS, &options->timeout_ms, e) ||
-        !read_duration("boot-timeout", line->boot_timeout, BOOT_TIMEOUT_MS,
-                       &options->boot_timeout_ms, e))
+        !validate_read_duration("timeout", line->timeout, TIMEOUT_MS, &options->timeout_ms,
+                                e) ||
+        !validate_read_duration("boot-timeout", line->boot_timeout, BOOT_TIMEOUT_MS,
+                                &options->boot_timeout_ms, e))
         return false;
     choose_token(line, request);
     options->model = str_trim(str_from(line->model));
@@ -311,8 +315,8 @@ static int validate(const struct command_line *line) {
     buf_init(&request.hitl_input, INPUT_MAX_BYTES);
     buf_init(&request.url, 64 * KIB);
     buf_init(&request.shown, 64 * KIB);
-    int code =
-        read_request(line, &request, &e) ? run_request(&request) : cli_fail(EXIT_USAGE, &e);
+    int code = validate_read_request(line, &request, &e) ? run_request(&request)
+                                                         : cli_fail(EXIT_USAGE, &e);
     buf_done(&request.input);
     buf_done(&request.error_input);
     buf_done(&request.hitl_input);

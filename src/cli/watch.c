@@ -53,14 +53,14 @@ struct watch_arguments {
 
 static volatile sig_atomic_t interrupted;
 
-static void on_signal(int number) {
+static void watch_on_signal(int number) {
     (void)number;
     interrupted = 1;
 }
 
 /* The second signal ends the process. */
 static void catch_signals(void) {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = watch_on_signal, .sa_flags = (int)SA_RESETHAND};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
@@ -108,8 +108,9 @@ static bool is_http(struct str name) {
     return method && reader_kind_is_http(method->kind);
 }
 
-static struct weir_client *connect_to(const struct config *config,
-                                      const struct watch_arguments *arguments, struct err *e) {
+static struct weir_client *watch_connect_to(const struct config *config,
+                                            const struct watch_arguments *arguments,
+                                            struct err *e) {
     char why[ERR_TEXT_BYTES] = "";
     struct buf base;
     struct daemon_listener listener = listener_of(config, config->operands[0]);
@@ -141,8 +142,10 @@ static struct weir_client *connect_to(const struct config *config,
     return client;
 }
 
-static struct weir_stream *open_stream(struct weir_client *client, const struct config *config,
-                                       const struct watch_arguments *arguments, struct err *e) {
+static struct weir_stream *watch_open_stream(struct weir_client *client,
+                                             const struct config *config,
+                                             const struct watch_arguments *arguments,
+                                             struct err *e) {
     char why[ERR_TEXT_BYTES] = "";
     struct str name = config->operands[0];
     const struct reader_method *known = reader_method_find(name);
@@ -173,7 +176,8 @@ static struct weir_stream *open_stream(struct weir_client *client, const struct 
 /* False: nobody reads what we print. */
 static bool print_frame(struct weir_stream *stream) {
     const char *json = weir_stream_json(stream);
-    printf("%s\n", json ? json : "{\"error\":\"this frame nests too deeply to be shown\"}");
+    show_json(stdout, json ? str_from(json)
+                           : STR("{\"error\":\"this frame nests too deeply to be shown\"}"));
     return fflush(stdout) == 0;
 }
 
@@ -196,7 +200,7 @@ static struct str repeat_of(const struct weir_outcome *outcome) {
     return stream_outcome_repeat_name((enum stream_outcome_repeat)outcome->repeat);
 }
 
-static void write_json(const struct weir_outcome *outcome, struct buf *out) {
+static void watch_write_json(const struct weir_outcome *outcome, struct buf *out) {
     struct json_writer json = json_writer(out);
     json_open_object(&json);
     json_member_str(&json, "outcome", str_from(outcome->name));
@@ -219,7 +223,7 @@ static void write_json(const struct weir_outcome *outcome, struct buf *out) {
     json_close(&json);
 }
 
-static void write_text(const struct weir_outcome *outcome, struct buf *out) {
+static void watch_write_text(const struct weir_outcome *outcome, struct buf *out) {
     buf_printf(out, "%s: %s; %llu frame%s", outcome->name, outcome->meaning,
                (unsigned long long)outcome->frames, outcome->frames == 1 ? "" : "s");
     if (outcome->missing)
@@ -251,7 +255,7 @@ static int print_outcome(struct weir_stream *stream, bool json) {
                     weir_fault_name(bit));
     }
     buf_init(&line, LINE_MAX_BYTES);
-    (json ? write_json : write_text)(&outcome, &line);
+    (json ? watch_write_json : watch_write_text)(&outcome, &line);
     print_line(&line);
     buf_done(&line);
     return outcome.code == WEIR_COMPLETED ? EXIT_DONE : EXIT_OUTCOME + outcome.code;
@@ -262,8 +266,9 @@ static int print_outcome(struct weir_stream *stream, bool json) {
 static int watch(const struct config *config, const struct watch_arguments *arguments) {
     struct err e;
     int code = EXIT_FAILED;
-    struct weir_client *client = connect_to(config, arguments, &e);
-    struct weir_stream *stream = client ? open_stream(client, config, arguments, &e) : NULL;
+    struct weir_client *client = watch_connect_to(config, arguments, &e);
+    struct weir_stream *stream =
+        client ? watch_open_stream(client, config, arguments, &e) : NULL;
     if (!stream) {
         code = cli_fail(EXIT_FAILED, &e);
     } else {
@@ -282,7 +287,7 @@ static int cli_watch_run(struct watch_arguments *arguments) {
     if (!read_number("deadline-ms", arguments->deadline_ms, &arguments->deadline) ||
         !read_number("cancel-after", arguments->cancel_after, &arguments->frames_max) ||
         !read_header(arguments) ||
-        !cli_config(arguments->all.rest_count, arguments->all.rest, true, usage,
+        !cli_config(arguments->all.rest_count, arguments->all.rest, false, usage,
                     arguments->all.names, &config, &code))
         return code;
     if (config->operand_count == 1 || config->operand_count == 2) {

@@ -1,6 +1,10 @@
 #include "client/http.h"
 
+#include "client/url.h"
+
+#include <arpa/inet.h>
 #include <assert.h>
+#include <string.h>
 
 struct range {
     unsigned char bytes[6]; /* the remaining bytes are zero */
@@ -112,4 +116,35 @@ bool http_address_is_in_reach(enum http_reach reach, const unsigned char *bytes,
     case HTTP_NOT_LINK_LOCAL: return !http_address_is_link_local(bytes, len);
     default: return true;
     }
+}
+
+/* --- the text of a URL -------------------------------------------------------------------- */
+
+/* An address in any spelling that is dialled: "127.0.0.1", "2130706433", "0x7f.1", "::1". Any
+ * other host is a name. */
+static bool is_host_in_reach(enum http_reach reach, struct str host) {
+    char text[64];
+    unsigned char bytes[16];
+    struct in_addr four;
+    bool local =
+        str_equal_nocase(host, STR("localhost")) ||
+        (host.len > 10 && str_equal_nocase(str_skip(host, host.len - 10), STR(".localhost")));
+    if (local) return reach != HTTP_PUBLIC_ONLY;
+    if (host.len >= sizeof(text)) return true;
+    memcpy(text, host.at, host.len);
+    text[host.len] = '\0';
+    if (inet_pton(AF_INET6, text, bytes) == 1)
+        return http_address_is_in_reach(reach, bytes, sizeof(bytes));
+    if (!inet_aton(text, &four)) return true;
+    memcpy(bytes, &four, sizeof(four));
+    return http_address_is_in_reach(reach, bytes, sizeof(four));
+}
+
+bool http_url_is_in_reach(enum http_reach reach, struct str text) {
+    struct url url = {0};
+    enum url_kind kind = url_read(text, &url);
+    if (!text.len || kind == URL_BROKEN || kind == URL_OTHER_SCHEME) return false;
+    if (kind == URL_RARE) return true;
+    if (url.user.at && reach == HTTP_PUBLIC_ONLY) return false;
+    return is_host_in_reach(reach, url.host);
 }

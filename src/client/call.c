@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/units.h"
+#include "client/fault.h"
 #include "client/place.h"
 
 #include <assert.h>
@@ -14,6 +14,7 @@
 static void free_call(struct http_call *call) {
     if (call->carrier) call->carrier->free(call);
     gunzip_free(call->gunzip);
+    head_done(&call->head);
     call->place->calls--;
     free(call->refused);
     free(call->failed);
@@ -25,7 +26,7 @@ static void free_when_over(struct http_call *call) {
     if (call->over && !call->carried && !call->inside) free_call(call);
 }
 
-static void enter(struct http_call *call) {
+static void call_enter(struct http_call *call) {
     call->inside++;
 }
 
@@ -59,13 +60,16 @@ static void close_call(struct http_call *call) {
     if (call->carried && call->carrier->leave(call)) call->carried = false;
 }
 
-static struct err *keep(const struct err *why) {
+static struct err *call_keep(const struct err *why) {
     struct err *kept = MEM_NEW(struct err);
     *kept = *why;
     return kept;
 }
 
-bool http_call_fault(struct http_call *call, enum err_code code, const char *format, ...) {
+/* Start an error in the call itself, which ends it. Returns false. */
+PRINTF_LIKE(3, 4)
+static bool http_call_fault(struct http_call *call, enum err_code code, const char *format,
+                            ...) {
     char text[ERR_TEXT_BYTES];
     va_list values;
     struct err why;
@@ -73,7 +77,7 @@ bool http_call_fault(struct http_call *call, enum err_code code, const char *for
     vsnprintf(text, sizeof(text), format, values);
     va_end(values);
     err_set(&why, code, "%s", text);
-    if (!call->failed) call->failed = keep(&why);
+    if (!call->failed) call->failed = call_keep(&why);
     return false;
 }
 
@@ -100,14 +104,14 @@ static enum http_stage stage_of(const struct http_call *call) {
 static void client_call_fail(struct http_call *call, const struct err *why) {
     enum http_stage stage = stage_of(call);
     struct err kept = *why; /* `why` may be part of the carrier, which leaves */
-    enter(call);
+    call_enter(call);
     close_call(call);
     call->sink.on_end(&kept, stage, call->ctx);
     leave(call);
 }
 
 static void succeed(struct http_call *call) {
-    enter(call);
+    call_enter(call);
     close_call(call);
     call->sink.on_end(NULL, HTTP_COMPLETE, call->ctx);
     leave(call);
@@ -133,7 +137,7 @@ void http_call_ended(struct http_call *call, const struct err *why) {
     assert(!call->over); /* nothing is reported after the end */
     call->done = true;
     call->carried = false;
-    if (why && !call->failed) call->failed = keep(why);
+    if (why && !call->failed) call->failed = call_keep(why);
     if (!call->failed && http_call_waits(call)) return; /* report the received bytes first */
     client_call_end(call);
 }
@@ -141,12 +145,8 @@ void http_call_ended(struct http_call *call, const struct err *why) {
 /* --- time --------------------------------------------------------------------------------- */
 
 static void fail_late(struct http_call *call, uint64_t limit_ms, const char *what) {
-    struct buf limit;
     struct err why;
-    buf_init(&limit, 64);
-    units_append_duration(&limit, limit_ms * 1000);
-    err_set(&why, ERR_DEADLINE_EXCEEDED, "%s within " STR_FMT, what, STR_ARG(buf_str(&limit)));
-    buf_done(&limit);
+    fault_late(limit_ms, what, &why);
     client_call_fail(call, &why);
 }
 
@@ -162,7 +162,7 @@ static void on_total_late(void *ctx) {
 
 /* The timer is not restarted for each piece; when it fires, it checks the time of the last
  * one. */
-static void on_stall(void *ctx) {
+static void call_on_stall(void *ctx) {
     struct http_call *call = ctx;
     uint64_t due_ms = call->last_byte_ms + call->stall_ms,
              now_ms = loop_now_ms(call->place->loop);
@@ -289,7 +289,7 @@ static bool go_on_inflating(struct http_call *call) {
     return !call->paused;
 }
 
-static void go_on(struct http_call *call) {
+static void call_go_on(struct http_call *call) {
     if (call->paused || !go_on_inflating(call)) return;
     if (call->done) {
         client_call_end(call);
@@ -300,9 +300,9 @@ static void go_on(struct http_call *call) {
 
 static void on_turn(void *ctx) {
     struct http_call *call = ctx;
-    enter(call);
+    call_enter(call);
     if (call->begun) {
-        go_on(call);
+        call_go_on(call);
     } else {
         client_call_begin(call);
     }
@@ -321,7 +321,7 @@ static void init_limits(struct http_call *call, const struct http_request *reque
     call->reach = request->reach;
     call->secure = str_equal_nocase(str_head(request->url, 6), STR("https:"));
     timer_init(&call->first_byte, loop, on_first_byte_late, call);
-    timer_init(&call->stall, loop, on_stall, call);
+    timer_init(&call->stall, loop, call_on_stall, call);
     timer_init(&call->total, loop, on_total_late, call);
 }
 
@@ -340,7 +340,7 @@ struct http_call *http_call_new(struct place *place, const struct http_request *
 }
 
 void http_call_refuse(struct http_call *call, const struct err *why) {
-    call->refused = keep(why);
+    call->refused = call_keep(why);
 }
 
 void http_pause(struct http_call *call) {
@@ -359,7 +359,7 @@ void http_resume(struct http_call *call) {
 }
 
 void http_cancel(struct http_call *call) {
-    enter(call);
+    call_enter(call);
     close_call(call);
     leave(call);
 }

@@ -90,10 +90,6 @@ void http_call_ended(struct http_call *call, const struct err *why);
 /* The carrier does not need the call any more. */
 void http_call_left(struct http_call *call);
 
-/* Start an error in the call itself, which ends it. Returns false. */
-PRINTF_LIKE(3, 4)
-bool http_call_fault(struct http_call *call, enum err_code code, const char *format, ...);
-
 bool http_call_has_header(const struct http_request *request, struct str name);
 
 #define HTTP_CONNECT_MS 10000 /* when the request does not say */

@@ -149,7 +149,7 @@ static void attempt_failed(struct dial *dial, size_t index, int error) {
     try_next(dial);
 }
 
-static size_t index_of(const struct dial *dial, const struct attempt *attempt) {
+static size_t dial_index_of(const struct dial *dial, const struct attempt *attempt) {
     size_t index = 0;
     while (dial->attempts[index] != attempt) index++;
     return index;
@@ -162,7 +162,7 @@ static void on_writable(uv_poll_t *poll, int status, int events) {
     socklen_t len = sizeof(error);
     (void)events;
     if (!dial) return;
-    size_t index = index_of(dial, attempt);
+    size_t index = dial_index_of(dial, attempt);
     if (getsockopt(attempt->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0) error = errno;
     if (!error && status < 0) error = -status;
     if (error) {
@@ -175,7 +175,7 @@ static void on_writable(uv_poll_t *poll, int status, int events) {
     dial_report(dial, fd, NULL);
 }
 
-static void set_options(int fd) {
+static void dial_set_options(int fd) {
     int on = 1, idle_s = 60, apart_s = 60;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
@@ -188,7 +188,7 @@ static int begin_attempt(struct dial *dial, const union name_address *address, s
     bool six = address->any.sa_family == AF_INET6;
     int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return errno;
-    set_options(fd);
+    dial_set_options(fd);
     int result = connect(fd, &address->any, six ? sizeof(address->six) : sizeof(address->four));
     if (result != 0 && errno != EINPROGRESS) {
         int error = errno;

@@ -8,8 +8,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define TO(state) (1u << (state))
-
 /* Including the two that are added here. */
 #define FIELDS_MAX 128
 
@@ -40,33 +38,22 @@ struct direct {
 /* --- states ------------------------------------------------------------------------------- */
 
 /* clang-format off */
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[DIRECT_STATE_COUNT] = {
-    [DIRECT_NEW]        = {STR_INIT("new"),        TO(DIRECT_DIALLING) | TO(DIRECT_ASKING) |
-                                                   TO(DIRECT_OVER)},
-    [DIRECT_DIALLING]   = {STR_INIT("dialling"),   TO(DIRECT_ASKING) | TO(DIRECT_OVER)},
-    [DIRECT_ASKING]     = {STR_INIT("asking"),     TO(DIRECT_DIALLING) | TO(DIRECT_REDIRECTED) |
-                                                   TO(DIRECT_READING) | TO(DIRECT_OVER)},
-    [DIRECT_REDIRECTED] = {STR_INIT("redirected"), TO(DIRECT_DIALLING) | TO(DIRECT_ASKING) |
-                                                   TO(DIRECT_OVER)},
-    [DIRECT_READING]    = {STR_INIT("reading"),    TO(DIRECT_OVER)},
-    [DIRECT_OVER]       = {STR_INIT("over"),       0},
+const struct state direct_states[DIRECT_STATE_COUNT] = {
+    [DIRECT_NEW]        = {"new",        TO(DIRECT_DIALLING) | TO(DIRECT_ASKING) |
+                                         TO(DIRECT_OVER)},
+    [DIRECT_DIALLING]   = {"dialling",   TO(DIRECT_ASKING) | TO(DIRECT_OVER)},
+    [DIRECT_ASKING]     = {"asking",     TO(DIRECT_DIALLING) | TO(DIRECT_REDIRECTED) |
+                                         TO(DIRECT_READING) | TO(DIRECT_OVER)},
+    [DIRECT_REDIRECTED] = {"redirected", TO(DIRECT_DIALLING) | TO(DIRECT_ASKING) |
+                                         TO(DIRECT_OVER)},
+    [DIRECT_READING]    = {"reading",    TO(DIRECT_OVER)},
+    [DIRECT_OVER]       = {"over",       0},
 };
 /* clang-format on */
 
-bool direct_may_become(enum direct_state state, enum direct_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str direct_state_name(enum direct_state state) {
-    return states[state].name;
-}
-
 /* The only function that writes direct->state. */
 static void direct_move(struct direct *direct, enum direct_state next) {
-    assert(direct_may_become(direct->state, next));
+    assert(states_allow(direct_states, direct->state, next));
     direct->state = next;
 }
 
@@ -121,7 +108,7 @@ static bool names(struct str fields, struct str name) {
     return false;
 }
 
-static void write_head(const struct direct *direct, struct buf *head) {
+static void direct_write_head(const struct direct *direct, struct buf *head) {
     buf_append(head, buf_str(&direct->method));
     buf_append_byte(head, ' ');
     url_append_target(&direct->url, head);
@@ -136,14 +123,14 @@ static void write_head(const struct direct *direct, struct buf *head) {
     buf_append(head, STR("\r\n"));
 }
 
-static void on_ready(void *ctx) {
+static void direct_on_ready(void *ctx) {
     struct direct *direct = ctx;
     struct buf head;
     timer_stop(&direct->connect);
     direct_move(direct, DIRECT_ASKING);
     direct->connected = true;
     buf_init(&head, HTTP_REQUEST_HEAD_MAX_BYTES);
-    write_head(direct, &head);
+    direct_write_head(direct, &head);
     if (buf_ok(&head)) {
         link_send(direct->link, buf_str(&head), direct->body,
                   str_equal(buf_str(&direct->method), STR("HEAD")));
@@ -163,7 +150,7 @@ static void on_ready(void *ctx) {
 
 static const struct link_events link_events;
 
-static void on_dialled(int fd, const struct err *why, void *ctx) {
+static void direct_on_dialled(int fd, const struct err *why, void *ctx) {
     struct direct *direct = ctx;
     direct->dial = NULL;
     if (fd < 0) {
@@ -193,7 +180,7 @@ static void direct_dial(struct direct *direct) {
     direct->connected = false;
     timer_start(&direct->connect, direct->connect_ms);
     direct->dial = dial_new(call->place, direct->url.host, direct->url.port, call->reach,
-                            on_dialled, direct);
+                            direct_on_dialled, direct);
 }
 
 /* A public-only request uses no idle connection, nor does one that must not be repeated. */
@@ -203,7 +190,7 @@ static void direct_ask(struct direct *direct) {
     if (!fresh)
         direct->link = link_find(call->place, &direct->url, call->reach, &link_events, direct);
     if (direct->link)
-        on_ready(direct);
+        direct_on_ready(direct);
     else
         direct_dial(direct);
 }
@@ -304,7 +291,7 @@ static bool direct_came_back(struct direct *direct, bool good) {
     return good;
 }
 
-static enum http1_go on_line(struct str line, void *ctx) {
+static enum http1_go direct_on_line(struct str line, void *ctx) {
     struct direct *direct = ctx;
     struct http_call *call = direct->call;
     bool asking = direct->state == DIRECT_ASKING;
@@ -321,7 +308,7 @@ static enum http1_go on_line(struct str line, void *ctx) {
     return http_call_waits(call) ? HTTP1_PAUSE : HTTP1_GO;
 }
 
-static enum http1_go on_body(struct str bytes, void *ctx) {
+static enum http1_go direct_on_body(struct str bytes, void *ctx) {
     struct direct *direct = ctx;
     struct http_call *call = direct->call;
     if (direct->state == DIRECT_REDIRECTED) {
@@ -333,7 +320,7 @@ static enum http1_go on_body(struct str bytes, void *ctx) {
     return http_call_waits(call) ? HTTP1_PAUSE : HTTP1_GO;
 }
 
-static void on_end(const struct err *why, bool lost, void *ctx) {
+static void direct_on_end(const struct err *why, bool lost, void *ctx) {
     struct direct *direct = ctx;
     direct->link = NULL;
     if (lost && direct->state == DIRECT_ASKING) {
@@ -345,8 +332,9 @@ static void on_end(const struct err *why, bool lost, void *ctx) {
     }
 }
 
-static const struct link_events link_events = {
-    .response = {on_line, on_body}, .on_ready = on_ready, .on_end = on_end};
+static const struct link_events link_events = {.response = {direct_on_line, direct_on_body},
+                                               .on_ready = direct_on_ready,
+                                               .on_end = direct_on_end};
 
 static void direct_free(struct http_call *call) {
     struct direct *direct = call->direct;

@@ -9,6 +9,7 @@
 #ifndef WEIR_CLIENT_DIRECT_H
 #define WEIR_CLIENT_DIRECT_H
 
+#include "base/states.h"
 #include "client/call.h"
 #include "client/url.h"
 
@@ -22,8 +23,7 @@ enum direct_state {
     DIRECT_STATE_COUNT,
 };
 
-bool direct_may_become(enum direct_state state, enum direct_state next);
-struct str direct_state_name(enum direct_state state);
+extern const struct state direct_states[DIRECT_STATE_COUNT];
 
 /* Let `call` be carried by our own connections. `url` has been read from request->url.
  * errors  ERR_INVALID_ARGUMENT the request */

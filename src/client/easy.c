@@ -46,11 +46,11 @@ static void end(struct http_call *call, CURLcode result) {
     http_call_ended(call, result == CURLE_OK ? NULL : &why);
 }
 
-static void on_done(struct transfer *transfer, CURLcode result) {
+static void easy_on_done(struct transfer *transfer, CURLcode result) {
     end(CONTAINER_OF(transfer, struct easy, transfer)->call, result);
 }
 
-static void on_left(struct transfer *transfer) {
+static void easy_on_left(struct transfer *transfer) {
     http_call_left(CONTAINER_OF(transfer, struct easy, transfer)->call);
 }
 
@@ -133,7 +133,7 @@ bool easy_carry(struct http_call *call, struct lane *lane, const struct http_req
     easy->call = call;
     easy->lane = lane;
     easy->transfer = (struct transfer){
-        .easy = lane->curl->curl_easy_init(), .on_done = on_done, .on_left = on_left};
+        .easy = lane->curl->curl_easy_init(), .on_done = easy_on_done, .on_left = easy_on_left};
     assert(easy->transfer.easy); /* fails only when memory is exhausted */
     call->carrier = &easy_carrier;
     return easy_set_options(call, request, e);

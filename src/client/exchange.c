@@ -62,28 +62,28 @@ void exchange_cancel(struct exchange *exchange) {
 
 /* --- events of the link -------------------------------------------------------------------- */
 
-static void on_bytes(struct str bytes, void *ctx) {
+static void exchange_on_bytes(struct str bytes, void *ctx) {
     struct exchange *exchange = ctx;
     exchange->inside++;
     if (!exchange->over) exchange->sink.on_bytes(bytes, exchange->ctx);
     (void)exchange_came_back(exchange);
 }
 
-static enum http1_go on_line(struct str line, void *ctx) {
+static enum http1_go exchange_on_line(struct str line, void *ctx) {
     struct exchange *exchange = ctx;
     exchange->inside++;
     exchange->sink.on_line(line, exchange->ctx);
     return exchange_came_back(exchange) ? HTTP1_GO : HTTP1_STOP;
 }
 
-static enum http1_go on_body(struct str bytes, void *ctx) {
+static enum http1_go exchange_on_body(struct str bytes, void *ctx) {
     struct exchange *exchange = ctx;
     exchange->inside++;
     exchange->sink.on_body(bytes, exchange->ctx);
     return exchange_came_back(exchange) ? HTTP1_GO : HTTP1_STOP;
 }
 
-static void on_ready(void *ctx) {
+static void exchange_on_ready(void *ctx) {
     struct exchange *exchange = ctx;
     exchange->connected = true;
     link_send(exchange->link, text_str(exchange->head), exchange->body, exchange->is_head);
@@ -91,7 +91,7 @@ static void on_ready(void *ctx) {
 
 static void exchange_dial(struct exchange *exchange);
 
-static void on_end(const struct err *why, bool lost, void *ctx) {
+static void exchange_on_end(const struct err *why, bool lost, void *ctx) {
     struct exchange *exchange = ctx;
     exchange->link = NULL;
     if (lost)
@@ -100,14 +100,14 @@ static void on_end(const struct err *why, bool lost, void *ctx) {
         exchange_end(exchange, why);
 }
 
-static const struct link_events link_events = {.response = {on_line, on_body},
-                                               .on_ready = on_ready,
-                                               .on_end = on_end,
-                                               .on_bytes = on_bytes};
+static const struct link_events link_events = {.response = {exchange_on_line, exchange_on_body},
+                                               .on_ready = exchange_on_ready,
+                                               .on_end = exchange_on_end,
+                                               .on_bytes = exchange_on_bytes};
 
 /* --- the connection ------------------------------------------------------------------------ */
 
-static void on_dialled(int fd, const struct err *why, void *ctx) {
+static void exchange_on_dialled(int fd, const struct err *why, void *ctx) {
     struct exchange *exchange = ctx;
     exchange->dial = NULL;
     if (fd < 0) {
@@ -121,7 +121,7 @@ static void on_dialled(int fd, const struct err *why, void *ctx) {
 static void exchange_dial(struct exchange *exchange) {
     exchange->reused = exchange->connected = false;
     exchange->dial = dial_new(exchange->place, exchange->url.host, exchange->url.port,
-                              HTTP_ANYWHERE, on_dialled, exchange);
+                              HTTP_ANYWHERE, exchange_on_dialled, exchange);
 }
 
 static void exchange_begin(void *ctx) {
@@ -131,7 +131,7 @@ static void exchange_begin(void *ctx) {
             link_find(exchange->place, &exchange->url, HTTP_ANYWHERE, &link_events, exchange);
     exchange->reused = exchange->link != NULL;
     if (exchange->link)
-        on_ready(exchange);
+        exchange_on_ready(exchange);
     else
         exchange_dial(exchange);
 }

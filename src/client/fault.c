@@ -1,5 +1,7 @@
 #include "client/fault.h"
 
+#include "base/units.h"
+
 static const struct {
     CURLcode result;
     enum err_code code;
@@ -44,4 +46,12 @@ void fault_of(CURLcode result, struct str detail, struct err *ret) {
     } else {
         err_set(ret, code, "%s", text);
     }
+}
+
+void fault_late(uint64_t limit_ms, const char *what, struct err *ret) {
+    struct buf limit;
+    buf_init(&limit, 64);
+    units_append_duration(&limit, limit_ms * 1000);
+    err_set(ret, ERR_DEADLINE_EXCEEDED, "%s within " STR_FMT, what, STR_ARG(buf_str(&limit)));
+    buf_done(&limit);
 }

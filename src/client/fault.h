@@ -1,4 +1,4 @@
-/* fault: translate libcurl's results into errors for the caller.
+/* fault: errors of requests: libcurl's results for the caller, and what came too late.
  *
  * Private to client/.
  *
@@ -11,5 +11,8 @@
 
 /* `detail` is libcurl's own message, or empty. */
 void fault_of(CURLcode result, struct str detail, struct err *ret);
+
+/* "no answer within 30s": `what` did not happen in time. */
+void fault_late(uint64_t limit_ms, const char *what, struct err *ret);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "client/dial.h"
+#include "client/fault.h"
 #include "client/link.h"
 
 #include <assert.h>
@@ -15,6 +15,12 @@
 /* At most this much is handed to the connection at once. */
 #define WRITE_BYTES (64 * KIB)
 
+/* A server's limit for idle connections is above what a connection was seen to bear, so one that
+ * was idle for half of that time only is not about to be closed. */
+#define SEEN_OPEN_MS 2000
+#define REUSED_WITHIN_MS 1000
+#define DOUBTED_MS (10 * 60 * 1000)
+
 struct forward {
     struct place *place;
     struct text url_text;
@@ -22,6 +28,7 @@ struct forward {
     struct buf out; /* of the request: not handed to the connection yet */
     struct text head, body;
     bool is_head, open;
+    struct forward_habit *habit; /* NULL: no connection is used again */
     struct forward_sink sink;
     void *ctx;
     uint64_t connect_ms, first_byte_ms, stall_ms, total_ms;
@@ -30,6 +37,8 @@ struct forward {
     struct dial *dial;
     struct link *link; /* NULL: not connected */
     bool ready;        /* the head was sent */
+    bool has_pieces;   /* of a body that followed the head */
+    bool whole;        /* no more of them follow */
     bool informs;      /* the head that comes is an informational one */
     bool headed, paused;
     unsigned inside; /* events on the stack */
@@ -92,12 +101,8 @@ void forward_cancel(struct forward *forward) {
 /* --- time --------------------------------------------------------------------------------- */
 
 static void forward_late(struct forward *forward, uint64_t limit_ms, const char *what) {
-    struct buf limit;
     struct err why;
-    buf_init(&limit, 64);
-    units_append_duration(&limit, limit_ms * 1000);
-    err_set(&why, ERR_DEADLINE_EXCEEDED, "%s within " STR_FMT, what, STR_ARG(buf_str(&limit)));
-    buf_done(&limit);
+    fault_late(limit_ms, what, &why);
     forward_end(forward, &why);
 }
 
@@ -111,7 +116,7 @@ static void on_first_byte_late(void *ctx) {
     forward_late(forward, forward->first_byte_ms, "no answer");
 }
 
-static void on_stall(void *ctx) {
+static void forward_on_stall(void *ctx) {
     struct forward *forward = ctx;
     forward_late(forward, forward->stall_ms, "nothing more of the answer came");
 }
@@ -161,6 +166,8 @@ static void forward_push(struct forward *forward) {
         if (!link_write(forward->link, part)) return;
         buf_drop(&forward->out, part.len);
     }
+    if (forward->ready && forward->whole && !forward->out.len)
+        link_written_whole(forward->link);
 }
 
 static void forward_on_ready(void *ctx) {
@@ -181,11 +188,29 @@ static void forward_on_sent(void *ctx) {
     (void)forward_came_back(forward);
 }
 
+static void forward_dial(struct forward *forward);
+
+/* Requests that change nothing. The pieces of a body are gone once they are sent. */
+static bool may_be_repeated(const struct forward *forward) {
+    struct str head = text_str(forward->head);
+    return !forward->has_pieces && (forward->is_head || str_starts(head, STR("GET ")));
+}
+
+static void doubt_habit(struct forward *forward) {
+    forward->habit->keeps = false;
+    forward->habit->doubted_until_ms = loop_now_ms(forward->place->loop) + DOUBTED_MS;
+}
+
+/* Lost: the connection was used before, and closed without a byte. The request may have been read
+ * nevertheless. */
 static void forward_on_end(const struct err *why, bool lost, void *ctx) {
     struct forward *forward = ctx;
-    (void)lost; /* it may have been read nevertheless */
     forward->link = NULL;
-    forward_end(forward, why);
+    if (lost) doubt_habit(forward);
+    if (lost && may_be_repeated(forward))
+        forward_dial(forward);
+    else
+        forward_end(forward, why);
 }
 
 static const struct link_events link_events = {
@@ -208,13 +233,31 @@ static void forward_on_dialled(int fd, const struct err *why, void *ctx) {
         link_new(forward->place, fd, &forward->url, HTTP_ANYWHERE, &link_events, forward);
 }
 
+static void forward_dial(struct forward *forward) {
+    forward->ready = false;
+    watch(&forward->connect, forward->connect_ms);
+    forward->dial = dial_new(forward->place, forward->url.host, forward->url.port,
+                             HTTP_ANYWHERE, forward_on_dialled, forward);
+}
+
+static bool habit_allows(const struct forward *forward) {
+    struct forward_habit *habit = forward->habit;
+    if (!habit || loop_now_ms(forward->place->loop) < habit->doubted_until_ms) return false;
+    habit->keeps = habit->keeps || link_is_kept(forward->place, &forward->url, SEEN_OPEN_MS);
+    return habit->keeps;
+}
+
 static void forward_begin(void *ctx) {
     struct forward *forward = ctx;
     watch(&forward->first_byte, forward->first_byte_ms);
     watch(&forward->total, forward->total_ms);
-    watch(&forward->connect, forward->connect_ms);
-    forward->dial = dial_new(forward->place, forward->url.host, forward->url.port,
-                             HTTP_ANYWHERE, forward_on_dialled, forward);
+    if (habit_allows(forward))
+        forward->link = link_find_fresh(forward->place, &forward->url, HTTP_ANYWHERE,
+                                        REUSED_WITHIN_MS, &link_events, forward);
+    if (forward->link)
+        forward_on_ready(forward);
+    else
+        forward_dial(forward);
 }
 
 static void init_times(struct forward *forward, struct loop *loop,
@@ -225,7 +268,7 @@ static void init_times(struct forward *forward, struct loop *loop,
     forward->total_ms = request->total_ms;
     timer_init(&forward->connect, loop, on_connect_late, forward);
     timer_init(&forward->first_byte, loop, on_first_byte_late, forward);
-    timer_init(&forward->stall, loop, on_stall, forward);
+    timer_init(&forward->stall, loop, forward_on_stall, forward);
     timer_init(&forward->total, loop, on_total_late, forward);
 }
 
@@ -241,6 +284,7 @@ bool forward_start(struct http_pool *pool, struct loop *loop,
     forward->body = text_copy(request->body);
     forward->open = request->open;
     forward->is_head = request->is_head;
+    forward->habit = request->habit;
     forward->sink = *sink;
     forward->ctx = ctx;
     buf_init(&forward->out, WAITING_MAX_BYTES);
@@ -258,7 +302,13 @@ bool forward_start(struct http_pool *pool, struct loop *loop,
 
 void forward_write(struct forward *forward, struct str bytes) {
     assert(forward->open && !forward->body.len);
+    forward->has_pieces = true;
     buf_append(&forward->out, bytes);
+    forward_push(forward);
+}
+
+void forward_written_whole(struct forward *forward) {
+    forward->whole = true;
     forward_push(forward);
 }
 

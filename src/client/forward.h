@@ -2,7 +2,8 @@
  *
  * For a proxy: the head is written by the caller, the body is sent whole or in pieces, and the
  * response comes line by line and piece by piece, without redirects, decompression or retries.
- * Each request has a connection of its own, so it never arrives twice.
+ * A request never arrives twice: it has a connection of its own, or one that was used before and
+ * then only GET and HEAD are sent once more when that one turns out to be closed.
  *
  *     start ─▶ dialling ─▶ sending ─▶ reading ─▶ on_end      (on_line, on_body in their order)
  *
@@ -18,16 +19,29 @@
 
 struct forward;
 
+/* Whether a server keeps connections open between requests. Some close after an answer without
+ * saying so, and a request that meets this is lost. So a connection is used again only if another
+ * one was seen to stay open for seconds without a request, and only soon after its last answer; a
+ * server that closes one nevertheless gets new connections alone for ten minutes.
+ *
+ * One for each server, of the caller's, zero at first; it outlives the forwards. */
+struct forward_habit {
+    bool keeps;
+    uint64_t doubted_until_ms;
+};
+
 struct forward_request {
-    struct str url;         /* the server: http: or https:; its path does not matter */
-    struct str head;        /* request line, fields and the empty line; copied */
-    struct str body;        /* what follows the head at once; copied */
-    bool open;              /* more of the body follows with forward_write() */
-    bool is_head;           /* the method is HEAD: the response has no body */
-    uint64_t connect_ms;    /* 0: no limit */
-    uint64_t first_byte_ms; /* from the start to the head of the response; 0: no limit */
-    uint64_t stall_ms;      /* without a byte of the body, pauses not counted; 0: no limit */
-    uint64_t total_ms;      /* 0: no limit */
+    struct str url;              /* the server: http: or https:; its path does not matter */
+    struct str head;             /* request line, fields and the empty line; copied */
+    struct str body;             /* what follows the head at once; copied */
+    bool open;                   /* more of the body follows with forward_write(), then
+                             * forward_written_whole() */
+    bool is_head;                /* the method is HEAD: the response has no body */
+    struct forward_habit *habit; /* of the server; NULL: a connection of its own */
+    uint64_t connect_ms;         /* 0: no limit */
+    uint64_t first_byte_ms;      /* from the start to the head of the response; 0: no limit */
+    uint64_t stall_ms; /* without a byte of the body, pauses not counted; 0: no limit */
+    uint64_t total_ms; /* 0: no limit */
 };
 
 /* None runs before forward_start() has returned. The forward may be paused, written to and
@@ -53,6 +67,9 @@ MUST_CHECK bool forward_start(struct http_pool *pool, struct loop *loop,
 
 /* Send more of the body. `bytes` wait until there is a connection. */
 void forward_write(struct forward *forward, struct str bytes);
+
+/* The body is complete: the connection may be used again. */
+void forward_written_whole(struct forward *forward);
 
 /* Bytes that were written and are not sent yet. */
 size_t forward_unsent(const struct forward *forward);

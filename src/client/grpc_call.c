@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TO(state) (1u << (state))
-
 #define OWN_FIELDS_MAX 6
 #define HEAD_TEXT_MAX_BYTES (64 * KIB)
 
@@ -30,26 +28,15 @@ struct grpc_call {
 
 /* --- states ------------------------------------------------------------------------------- */
 
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[GRPC_CALL_STATE_COUNT] = {
-    [GRPC_CALL_ASKING] = {STR_INIT("asking"), TO(GRPC_CALL_READING) | TO(GRPC_CALL_OVER)},
-    [GRPC_CALL_READING] = {STR_INIT("reading"), TO(GRPC_CALL_OVER)},
-    [GRPC_CALL_OVER] = {STR_INIT("over"), 0},
+const struct state grpc_call_states[GRPC_CALL_STATE_COUNT] = {
+    [GRPC_CALL_ASKING] = {"asking", TO(GRPC_CALL_READING) | TO(GRPC_CALL_OVER)},
+    [GRPC_CALL_READING] = {"reading", TO(GRPC_CALL_OVER)},
+    [GRPC_CALL_OVER] = {"over", 0},
 };
-
-bool grpc_call_may_become(enum grpc_call_state state, enum grpc_call_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str grpc_call_state_name(enum grpc_call_state state) {
-    return states[state].name;
-}
 
 /* The only function that writes call->state. */
 static void grpc_call_move(struct grpc_call *call, enum grpc_call_state next) {
-    assert(grpc_call_may_become(call->state, next));
+    assert(states_allow(grpc_call_states, call->state, next));
     call->state = next;
 }
 
@@ -139,7 +126,7 @@ static void on_field(struct str name, struct str value, void *ctx) {
     if (metadata && call->sink.on_metadata) give_metadata(call, name, value);
 }
 
-static void on_head(unsigned status, void *ctx) {
+static void grpc_call_on_head(unsigned status, void *ctx) {
     struct grpc_call *call = ctx;
     struct err why;
     if (grpc_reply_head(&call->reply, status, &why)) {
@@ -159,7 +146,7 @@ static bool give_message(struct grpc_call *call, struct str bytes) {
     return grpc_call_leave(call);
 }
 
-static size_t on_body(struct str bytes, void *ctx) {
+static size_t grpc_call_on_body(struct str bytes, void *ctx) {
     struct grpc_call *call = ctx;
     struct str rest = bytes, message;
     struct err why;
@@ -175,7 +162,7 @@ static size_t on_body(struct str bytes, void *ctx) {
     return bytes.len - rest.len;
 }
 
-static void on_drained(void *ctx) {
+static void grpc_call_on_drained(void *ctx) {
     struct grpc_call *call = ctx;
     if (!call->sink.on_drained) return;
     grpc_call_enter(call);
@@ -192,12 +179,13 @@ static void on_stream_end(const struct h2_end *stream_end, void *ctx) {
     grpc_call_finish_with(call, &end);
 }
 
-static const struct h2_events events = {on_field, on_head, on_body, on_drained, on_stream_end};
+static const struct h2_events events = {on_field, grpc_call_on_head, grpc_call_on_body,
+                                        grpc_call_on_drained, on_stream_end};
 
 /* --- the request -------------------------------------------------------------------------- */
 
 /* Whether this is a valid name of metadata that gRPC does not reserve. */
-static bool is_name(struct str name) {
+static bool grpc_call_is_name(struct str name) {
     for (size_t i = 0; i < name.len; i++) {
         char c = name.at[i];
         bool good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
@@ -207,25 +195,18 @@ static bool is_name(struct str name) {
     return name.len > 0 && !str_starts(name, STR("grpc-"));
 }
 
-static bool is_printable(struct str value) {
-    for (size_t i = 0; i < value.len; i++) {
-        if (value.at[i] < ' ' || value.at[i] > '~') return false;
-    }
-    return true;
-}
-
 /* Checks the field. The value in *ret is in `text`, which must not be reallocated
  * afterwards. */
 static bool add_metadata(const struct grpc_metadata *from, struct buf *text,
                          struct http_header *ret, struct err *e) {
     bool binary = str_ends(from->name, STR("-bin"));
-    if (!is_name(from->name))
+    if (!grpc_call_is_name(from->name))
         return err_set(e, ERR_INVALID_ARGUMENT, "'" STR_FMT "' is not a gRPC metadata name",
                        STR_ARG(str_head(from->name, 100)));
     size_t begin = text->len;
     if (binary)
         grpc_bin_encode(text, from->value);
-    else if (is_printable(from->value))
+    else if (str_is_printable(from->value))
         buf_append(text, from->value);
     else
         return err_set(e, ERR_INVALID_ARGUMENT,

@@ -16,6 +16,7 @@
 #define WEIR_CLIENT_GRPC_CALL_H
 
 #include "base/lent.h"
+#include "base/states.h"
 #include "client/http.h"
 
 struct grpc_call;
@@ -93,7 +94,6 @@ enum grpc_call_state {
     GRPC_CALL_STATE_COUNT,
 };
 
-bool grpc_call_may_become(enum grpc_call_state state, enum grpc_call_state next);
-struct str grpc_call_state_name(enum grpc_call_state state);
+extern const struct state grpc_call_states[GRPC_CALL_STATE_COUNT];
 
 #endif

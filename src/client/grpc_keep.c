@@ -7,8 +7,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define TO(state) (1u << (state))
-
 struct kept {
     struct list link; /* in place->kept, oldest first */
     enum grpc_keep_state state;
@@ -19,26 +17,15 @@ struct kept {
 
 /* --- states ------------------------------------------------------------------------------- */
 
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[GRPC_KEEP_STATE_COUNT] = {
-    [GRPC_KEEP_PARKED] = {STR_INIT("parked"), TO(GRPC_KEEP_ENDING) | TO(GRPC_KEEP_GONE)},
-    [GRPC_KEEP_ENDING] = {STR_INIT("ending"), TO(GRPC_KEEP_GONE)},
-    [GRPC_KEEP_GONE] = {STR_INIT("gone"), 0},
+const struct state grpc_keep_states[GRPC_KEEP_STATE_COUNT] = {
+    [GRPC_KEEP_PARKED] = {"parked", TO(GRPC_KEEP_ENDING) | TO(GRPC_KEEP_GONE)},
+    [GRPC_KEEP_ENDING] = {"ending", TO(GRPC_KEEP_GONE)},
+    [GRPC_KEEP_GONE] = {"gone", 0},
 };
-
-bool grpc_keep_may_become(enum grpc_keep_state state, enum grpc_keep_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str grpc_keep_state_name(enum grpc_keep_state state) {
-    return states[state].name;
-}
 
 /* The only function that writes kept->state. */
 static void grpc_keep_move(struct kept *kept, enum grpc_keep_state next) {
-    assert(grpc_keep_may_become(kept->state, next));
+    assert(states_allow(grpc_keep_states, kept->state, next));
     kept->state = next;
 }
 
@@ -66,7 +53,7 @@ static void kept_end(struct kept *kept) {
     grpc_call_finish(kept->call);
 }
 
-static void on_time(void *ctx) {
+static void grpc_keep_on_time(void *ctx) {
     struct kept *kept = ctx;
     if (kept->state == GRPC_KEEP_PARKED)
         kept_end(kept);
@@ -76,7 +63,7 @@ static void on_time(void *ctx) {
 
 /* A parked call expects no message. One that comes when the call has been taken again is read as
  * the next turn's. */
-static void on_message(struct lent message, void *ctx) {
+static void grpc_keep_on_message(struct lent message, void *ctx) {
     struct kept *kept = ctx;
     (void)message;
     if (kept->state == GRPC_KEEP_PARKED)
@@ -89,12 +76,13 @@ static void on_message(struct lent message, void *ctx) {
     kept_drop(kept);
 }
 
-static void on_end(const struct grpc_call_end *end, void *ctx) {
+static void grpc_keep_on_end(const struct grpc_call_end *end, void *ctx) {
     (void)end;
     kept_free(ctx);
 }
 
-static const struct grpc_call_sink sink = {.on_message = on_message, .on_end = on_end};
+static const struct grpc_call_sink sink = {.on_message = grpc_keep_on_message,
+                                           .on_end = grpc_keep_on_end};
 
 static struct kept *kept_new(struct place *place, struct str server, struct str name,
                              struct grpc_call *call) {
@@ -102,7 +90,7 @@ static struct kept *kept_new(struct place *place, struct str server, struct str 
     kept->call = call;
     kept->server = text_copy(server);
     kept->name = text_copy(name);
-    timer_init(&kept->timer, place->loop, on_time, kept);
+    timer_init(&kept->timer, place->loop, grpc_keep_on_time, kept);
     list_append(&place->kept, &kept->link);
     grpc_call_hand_over(call, &sink, kept);
     return kept;

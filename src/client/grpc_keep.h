@@ -12,6 +12,7 @@
 #ifndef WEIR_CLIENT_GRPC_KEEP_H
 #define WEIR_CLIENT_GRPC_KEEP_H
 
+#include "base/states.h"
 #include "client/grpc_call.h"
 
 /* Less than the five minutes after which servers of the runtime contract end an idle
@@ -49,7 +50,6 @@ enum grpc_keep_state {
     GRPC_KEEP_STATE_COUNT,
 };
 
-bool grpc_keep_may_become(enum grpc_keep_state state, enum grpc_keep_state next);
-struct str grpc_keep_state_name(enum grpc_keep_state state);
+extern const struct state grpc_keep_states[GRPC_KEEP_STATE_COUNT];
 
 #endif

@@ -13,8 +13,6 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define TO(state) (1u << (state))
-
 /* Limit of one write; one frame may exceed it. */
 #define WRITE_BYTES (64 * KIB)
 
@@ -46,28 +44,17 @@ struct h2 {
 
 /* --- states ------------------------------------------------------------------------------- */
 
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[H2_STATE_COUNT] = {
-    [H2_DIALLING] = {STR_INIT("dialling"), TO(H2_SECURING) | TO(H2_OPEN) | TO(H2_CLOSED)},
-    [H2_SECURING] = {STR_INIT("securing"), TO(H2_OPEN) | TO(H2_CLOSED)},
-    [H2_OPEN] = {STR_INIT("open"), TO(H2_DRAINING) | TO(H2_CLOSED)},
-    [H2_DRAINING] = {STR_INIT("draining"), TO(H2_CLOSED)},
-    [H2_CLOSED] = {STR_INIT("closed"), 0},
+const struct state h2_states[H2_STATE_COUNT] = {
+    [H2_DIALLING] = {"dialling", TO(H2_SECURING) | TO(H2_OPEN) | TO(H2_CLOSED)},
+    [H2_SECURING] = {"securing", TO(H2_OPEN) | TO(H2_CLOSED)},
+    [H2_OPEN] = {"open", TO(H2_DRAINING) | TO(H2_CLOSED)},
+    [H2_DRAINING] = {"draining", TO(H2_CLOSED)},
+    [H2_CLOSED] = {"closed", 0},
 };
-
-bool h2_may_become(enum h2_state state, enum h2_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str h2_state_name(enum h2_state state) {
-    return states[state].name;
-}
 
 /* The only function that writes h2->state. */
 static void h2_move(struct h2 *h2, enum h2_state next) {
-    assert(h2_may_become(h2->state, next));
+    assert(states_allow(h2_states, h2->state, next));
     h2->state = next;
 }
 
@@ -135,17 +122,17 @@ void h2_close_all(struct place *place) {
 
 /* --- sending ------------------------------------------------------------------------------ */
 
-static void on_ready(uv_poll_t *poll, int status, int events);
+static void h2_on_ready(uv_poll_t *poll, int status, int events);
 
 static void h2_watch(struct h2 *h2) {
     int events = UV_READABLE | (h2->out.len > h2->out_at ? UV_WRITABLE : 0);
     if (events == h2->events) return;
     h2->events = events;
-    uv_poll_start(&h2->poll, events, on_ready);
+    uv_poll_start(&h2->poll, events, h2_on_ready);
 }
 
 /* If encryption fails, the connection is lost; the next read reports it. */
-static void gather(struct h2 *h2) {
+static void h2_gather(struct h2 *h2) {
     struct str frame;
     while (h2->out.len < WRITE_BYTES && (frame = h2_session_pull(h2->session)).len) {
         if (h2->visit.records)
@@ -173,7 +160,7 @@ static bool send_out(struct h2 *h2) {
 
 static void h2_send(struct h2 *h2) {
     do {
-        if (!h2->out.len && h2->state != H2_SECURING) gather(h2);
+        if (!h2->out.len && h2->state != H2_SECURING) h2_gather(h2);
     } while (h2->out.len && send_out(h2));
     h2_watch(h2);
 }
@@ -192,7 +179,7 @@ static void h2_rearm(struct h2 *h2) {
     timer_start(&h2->timer, due > now ? due - now : 0);
 }
 
-static void on_timer(void *ctx) {
+static void h2_on_timer(void *ctx) {
     struct h2 *h2 = ctx;
     if (h2->state == H2_DIALLING || h2->state == H2_SECURING) {
         struct err why;
@@ -240,7 +227,7 @@ static void on_settle(void *ctx) {
     }
 }
 
-static void on_output(void *ctx) {
+static void h2_on_output(void *ctx) {
     struct h2 *h2 = ctx;
     if (h2->state != H2_CLOSED) loop_defer(h2->place->loop, &h2->settle);
 }
@@ -315,7 +302,7 @@ static void on_trust(struct trust *trust, const struct err *why, void *ctx) {
 }
 
 /* One read per wake-up, so that one busy peer does not delay the others. */
-static bool read_some(struct h2 *h2) {
+static bool h2_read_some(struct h2 *h2) {
     struct place *place = h2->place;
     if (!place->read) place->read = mem_alloc(PLACE_READ_BYTES);
     ssize_t len = recv(h2->fd, place->read, PLACE_READ_BYTES, 0);
@@ -332,7 +319,7 @@ static bool read_some(struct h2 *h2) {
     return false;
 }
 
-static void on_ready(uv_poll_t *poll, int status, int events) {
+static void h2_on_ready(uv_poll_t *poll, int status, int events) {
     struct h2 *h2 = poll->data;
     if (h2->state == H2_CLOSED) return;
     if (status < 0) { /* libuv has stopped watching; the read reports the error */
@@ -340,12 +327,12 @@ static void on_ready(uv_poll_t *poll, int status, int events) {
         events = UV_READABLE;
     }
     if (events & UV_WRITABLE) h2_send(h2);
-    if (!(events & UV_READABLE) || read_some(h2)) h2_watch(h2);
+    if (!(events & UV_READABLE) || h2_read_some(h2)) h2_watch(h2);
 }
 
 /* --- its beginning ------------------------------------------------------------------------ */
 
-static void on_dialled(int fd, const struct err *why, void *ctx) {
+static void h2_on_dialled(int fd, const struct err *why, void *ctx) {
     struct h2 *h2 = ctx;
     h2->dial = NULL;
     if (fd < 0) {
@@ -383,13 +370,13 @@ static struct h2 *h2_new(struct place *place, const struct h2_server *server) {
     h2->keepalive_ms = or_usual(server->keepalive_ms, H2_KEEPALIVE_MS);
     h2->answer_ms = or_usual(server->keepalive_answer_ms, H2_KEEPALIVE_ANSWER_MS);
     task_init(&h2->settle, on_settle, h2);
-    timer_init(&h2->timer, place->loop, on_timer, h2);
+    timer_init(&h2->timer, place->loop, h2_on_timer, h2);
     secure_wait_init(&h2->wait, on_trust, h2);
     buf_init(&h2->out, OUT_MAX_BYTES);
-    h2->session = h2_session_new(on_output, h2);
+    h2->session = h2_session_new(h2_on_output, h2);
     list_append(&place->shared, &h2->link);
     timer_start(&h2->timer, or_usual(server->connect_ms, H2_CONNECT_MS));
-    h2->dial = dial_new(place, server->host, server->port, HTTP_ANYWHERE, on_dialled, h2);
+    h2->dial = dial_new(place, server->host, server->port, HTTP_ANYWHERE, h2_on_dialled, h2);
     return h2;
 }
 

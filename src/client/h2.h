@@ -18,6 +18,7 @@
 #ifndef WEIR_CLIENT_H2_H
 #define WEIR_CLIENT_H2_H
 
+#include "base/states.h"
 #include "client/h2_session.h"
 #include "client/place.h"
 
@@ -35,8 +36,7 @@ enum h2_state {
     H2_STATE_COUNT,
 };
 
-bool h2_may_become(enum h2_state state, enum h2_state next);
-struct str h2_state_name(enum h2_state state);
+extern const struct state h2_states[H2_STATE_COUNT];
 
 /* The times are those of the call that dials; 0: the usual ones. */
 struct h2_server {

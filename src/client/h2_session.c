@@ -7,8 +7,6 @@
 #include <nghttp2/nghttp2.h>
 #include <stdlib.h>
 
-#define TO(state) (1u << (state))
-
 #define FIELDS_MAX 64
 #define FIELD_EXTRA_BYTES 32 /* RFC 9113 6.5.2 */
 
@@ -52,27 +50,16 @@ struct h2_stream {
 
 /* --- states ------------------------------------------------------------------------------- */
 
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[H2_STREAM_STATE_COUNT] = {
-    [H2_STREAM_WAITING] = {STR_INIT("waiting"), TO(H2_STREAM_ASKING) | TO(H2_STREAM_OVER)},
-    [H2_STREAM_ASKING] = {STR_INIT("asking"), TO(H2_STREAM_READING) | TO(H2_STREAM_OVER)},
-    [H2_STREAM_READING] = {STR_INIT("reading"), TO(H2_STREAM_OVER)},
-    [H2_STREAM_OVER] = {STR_INIT("over"), 0},
+const struct state h2_stream_states[H2_STREAM_STATE_COUNT] = {
+    [H2_STREAM_WAITING] = {"waiting", TO(H2_STREAM_ASKING) | TO(H2_STREAM_OVER)},
+    [H2_STREAM_ASKING] = {"asking", TO(H2_STREAM_READING) | TO(H2_STREAM_OVER)},
+    [H2_STREAM_READING] = {"reading", TO(H2_STREAM_OVER)},
+    [H2_STREAM_OVER] = {"over", 0},
 };
-
-bool h2_stream_may_become(enum h2_stream_state state, enum h2_stream_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str h2_stream_state_name(enum h2_stream_state state) {
-    return states[state].name;
-}
 
 /* The only function that writes stream->state. */
 static void h2_stream_move(struct h2_stream *stream, enum h2_stream_state next) {
-    assert(h2_stream_may_become(stream->state, next));
+    assert(states_allow(h2_stream_states, stream->state, next));
     stream->state = next;
 }
 
@@ -219,7 +206,7 @@ static int on_begin_headers(nghttp2_session *inner, const nghttp2_frame *frame, 
     return 0;
 }
 
-static bool fits(struct h2_stream *stream, size_t bytes) {
+static bool h2_session_fits(struct h2_stream *stream, size_t bytes) {
     stream->section_bytes += bytes + FIELD_EXTRA_BYTES;
     return stream->section_bytes <= H2_HEAD_MAX_BYTES;
 }
@@ -237,7 +224,7 @@ static int on_header(nghttp2_session *inner, const nghttp2_frame *frame, const u
     struct h2_stream *stream = stream_of(inner, frame->hd.stream_id);
     struct str name = str_of(name_at, name_len), value = str_of(value_at, value_len);
     if (!stream || stream->ended) return 0;
-    if (!fits(stream, name_len + value_len)) {
+    if (!h2_session_fits(stream, name_len + value_len)) {
         struct err why;
         err_set(&why, ERR_TOO_LARGE, "the head of the answer is too long");
         fail_stream(stream, &why);
@@ -355,8 +342,8 @@ static int on_frame_sent(nghttp2_session *inner, const nghttp2_frame *frame, voi
 }
 
 /* Only this callback says that the peer does not speak HTTP/2. */
-static int on_complaint(nghttp2_session *inner, int code, const char *text, size_t len,
-                        void *ctx) {
+static int h2_session_on_complaint(nghttp2_session *inner, int code, const char *text,
+                                   size_t len, void *ctx) {
     (void)inner;
     (void)text;
     (void)len;
@@ -367,8 +354,8 @@ static int on_complaint(nghttp2_session *inner, int code, const char *text, size
 
 /* --- the request -------------------------------------------------------------------------- */
 
-static ssize_t on_read(nghttp2_session *inner, int32_t id, uint8_t *at, size_t len,
-                       uint32_t *flags, nghttp2_data_source *source, void *ctx) {
+static ssize_t h2_session_on_read(nghttp2_session *inner, int32_t id, uint8_t *at, size_t len,
+                                  uint32_t *flags, nghttp2_data_source *source, void *ctx) {
     (void)source;
     (void)ctx;
     struct h2_stream *stream = stream_of(inner, id);
@@ -438,7 +425,7 @@ struct h2_stream *h2_stream_new(struct h2_session *session, const struct h2_head
     struct h2_stream *stream = MEM_NEW(struct h2_stream);
     nghttp2_nv nv[FIELDS_MAX + 4];
     size_t count = 0;
-    nghttp2_data_provider body = {{.ptr = NULL}, on_read};
+    nghttp2_data_provider body = {{.ptr = NULL}, h2_session_on_read};
     assert(head->field_count <= FIELDS_MAX);
     nv[count++] = nv_of(STR(":method"), head->method);
     nv[count++] = nv_of(STR(":scheme"), head->scheme);
@@ -485,7 +472,7 @@ static nghttp2_session_callbacks *make_callbacks(void) {
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
-    nghttp2_session_callbacks_set_error_callback2(callbacks, on_complaint);
+    nghttp2_session_callbacks_set_error_callback2(callbacks, h2_session_on_complaint);
     return callbacks;
 }
 

@@ -23,6 +23,7 @@
 
 #include "base/err.h"
 #include "base/list.h"
+#include "base/states.h"
 #include "client/http.h"
 
 /* How much a server may send on one call before its reader takes it. */
@@ -46,8 +47,7 @@ enum h2_stream_state {
     H2_STREAM_STATE_COUNT,
 };
 
-bool h2_stream_may_become(enum h2_stream_state state, enum h2_stream_state next);
-struct str h2_stream_state_name(enum h2_stream_state state);
+extern const struct state h2_stream_states[H2_STREAM_STATE_COUNT];
 
 /* How a call ended. */
 struct h2_end {

@@ -3,8 +3,13 @@
 #include <stdio.h>
 #include <time.h>
 
+void head_done(struct head *head) {
+    text_done(&head->session);
+}
+
 static void read_status(struct head *head, struct str line) {
     struct str rest;
+    head_done(head);
     *head = (struct head){.retry_after_ms = -1};
     str_split(line, ' ', &rest);
     rest = str_trim(rest);
@@ -16,7 +21,7 @@ static void read_status(struct head *head, struct str line) {
 /* --- fields ------------------------------------------------------------------------------- */
 
 /* Values that do not fit are absent. */
-static void keep(struct str value, char *room, size_t room_bytes, size_t *ret_len) {
+static void head_keep(struct str value, char *room, size_t room_bytes, size_t *ret_len) {
     *ret_len = 0;
     if (value.len == 0 || value.len > room_bytes) return;
     memcpy(room, value.at, value.len);
@@ -26,16 +31,21 @@ static void keep(struct str value, char *room, size_t room_bytes, size_t *ret_le
 #define KEEPS(name, member)                                                                    \
     static void name(struct head *head, struct str value, int64_t now_unix_ms) {               \
         (void)now_unix_ms;                                                                     \
-        keep(value, head->member, sizeof(head->member), &head->member##_len);                  \
+        head_keep(value, head->member, sizeof(head->member), &head->member##_len);             \
     }
 
 KEEPS(read_content_type, content_type)
-KEEPS(read_session, session)
 KEEPS(read_version, version)
 KEEPS(read_etag, etag)
 KEEPS(read_range, range)
 KEEPS(read_region, region)
 KEEPS(read_run, run)
+
+static void read_session(struct head *head, struct str value, int64_t now_unix_ms) {
+    (void)now_unix_ms;
+    text_done(&head->session);
+    head->session = text_copy(value);
+}
 
 /* The three forms of RFC 9110 5.6.7; senders write the first. */
 static const char *const date_forms[] = {

@@ -6,14 +6,14 @@
  *
  * Private to client/.
  *
- * Memory   a plain value; values that do not fit are treated as absent.
+ * Memory   head_done() ends it; zeroed is empty. Values that do not fit are treated as absent.
  * Threads  none.
  * Source   RFC 9112 4 and 5, RFC 9110 10.2.3 (Retry-After), 5.6.7 (dates), 8.4.
  */
 #ifndef WEIR_CLIENT_HEAD_H
 #define WEIR_CLIENT_HEAD_H
 
-#include "base/str.h"
+#include "base/text.h"
 
 enum coding { CODING_NONE, CODING_GZIP, CODING_UNKNOWN };
 
@@ -21,8 +21,7 @@ struct head {
     unsigned status;
     char content_type[256];
     size_t content_type_len;
-    char session[256];
-    size_t session_len;
+    struct text session; /* of any length: a server may put a token there */
     char version[32];
     size_t version_len;
     char etag[128];
@@ -43,8 +42,10 @@ struct head {
  * was the empty line, and the head is complete. */
 bool head_line(struct head *head, struct str line, int64_t now_unix_ms);
 
+void head_done(struct head *head);
+
 static inline struct str head_session(const struct head *head) {
-    return str_of(head->session, head->session_len);
+    return text_str(head->session);
 }
 
 static inline struct str head_version(const struct head *head) {

@@ -132,6 +132,10 @@ bool http_address_is_public(const unsigned char *bytes, size_t len);
  * address. */
 bool http_address_is_link_local(const unsigned char *bytes, size_t len);
 
+/* What the text of a URL says by itself: false where every request to it would be refused. The
+ * addresses that a name resolves to are checked when it is asked. */
+bool http_url_is_in_reach(enum http_reach reach, struct str url);
+
 /* Both by the rule of a request. */
 bool http_address_is_in_reach(enum http_reach reach, const unsigned char *bytes, size_t len);
 

@@ -78,7 +78,7 @@ static int on_head_end(llhttp_t *parser) {
 
 /* --- body and end ------------------------------------------------------------------------- */
 
-static int on_body(llhttp_t *parser, const char *at, size_t len) {
+static int http1_response_on_body(llhttp_t *parser, const char *at, size_t len) {
     struct http1_response *response = parser->data;
     if (len == 0) return HPE_OK;
     switch (response->events->on_body(str_of(at, len), response->ctx)) {
@@ -105,7 +105,7 @@ static const llhttp_settings_t settings = {
     .on_header_value = on_field,
     .on_header_value_complete = on_value_end,
     .on_headers_complete = on_head_end,
-    .on_body = on_body,
+    .on_body = http1_response_on_body,
     .on_message_complete = on_message_end,
 };
 

@@ -60,7 +60,7 @@ static void act(struct lane *lane, curl_socket_t fd, int events) {
 
 /* --- timer -------------------------------------------------------------------------------- */
 
-static void on_timer(void *ctx) {
+static void lane_on_timer(void *ctx) {
     act(ctx, CURL_SOCKET_TIMEOUT, 0);
 }
 
@@ -81,7 +81,7 @@ static void free_watch(uv_handle_t *handle) {
     free(handle->data);
 }
 
-static void on_ready(uv_poll_t *poll, int status, int events) {
+static void lane_on_ready(uv_poll_t *poll, int status, int events) {
     struct watch *watch = poll->data;
     int ready = status < 0 ? CURL_CSELECT_ERR : 0;
     if (events & UV_READABLE) ready |= CURL_CSELECT_IN;
@@ -125,7 +125,7 @@ static int want_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *
     int events = 0;
     if (what & CURL_POLL_IN) events |= UV_READABLE;
     if (what & CURL_POLL_OUT) events |= UV_WRITABLE;
-    return uv_poll_start(&watch->poll, events, on_ready) == 0 ? 0 : -1;
+    return uv_poll_start(&watch->poll, events, lane_on_ready) == 0 ? 0 : -1;
 }
 
 /* --- public functions --------------------------------------------------------------------- */
@@ -137,7 +137,7 @@ struct lane *lane_new(const struct curl *curl, struct loop *loop) {
     lane->multi = curl->curl_multi_init();
     assert(lane->multi); /* fails only when memory is exhausted */
     list_init(&lane->leaving);
-    timer_init(&lane->timer, loop, on_timer, lane);
+    timer_init(&lane->timer, loop, lane_on_timer, lane);
     curl->curl_multi_setopt(lane->multi, CURLMOPT_SOCKETFUNCTION, want_socket);
     curl->curl_multi_setopt(lane->multi, CURLMOPT_SOCKETDATA, lane);
     curl->curl_multi_setopt(lane->multi, CURLMOPT_TIMERFUNCTION, want_time);

@@ -10,8 +10,6 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define TO(state) (1u << (state))
-
 /* A body up to this size is sent together with its head. */
 #define JOIN_BYTES (16 * KIB)
 
@@ -52,39 +50,28 @@ struct link {
     struct buf unread; /* of the response, during a pause */
     bool paused;
     bool reused;      /* it has carried an earlier request */
-    bool written;     /* by link_write(): it is not known whether the request was complete */
+    bool written;     /* by link_write(), and more of the request may follow */
     bool send_failed; /* the peer may have answered nevertheless */
 };
 
 /* --- states ------------------------------------------------------------------------------- */
 
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[LINK_STATE_COUNT] = {
-    [LINK_SECURING] = {STR_INIT("securing"), TO(LINK_BUSY) | TO(LINK_CLOSED)},
-    [LINK_BUSY] = {STR_INIT("busy"), TO(LINK_IDLE) | TO(LINK_CLOSED)},
-    [LINK_IDLE] = {STR_INIT("idle"), TO(LINK_BUSY) | TO(LINK_CLOSED)},
-    [LINK_CLOSED] = {STR_INIT("closed"), 0},
+const struct state link_states[LINK_STATE_COUNT] = {
+    [LINK_SECURING] = {"securing", TO(LINK_BUSY) | TO(LINK_CLOSED)},
+    [LINK_BUSY] = {"busy", TO(LINK_IDLE) | TO(LINK_CLOSED)},
+    [LINK_IDLE] = {"idle", TO(LINK_BUSY) | TO(LINK_CLOSED)},
+    [LINK_CLOSED] = {"closed", 0},
 };
-
-bool link_may_become(enum link_state state, enum link_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str link_state_name(enum link_state state) {
-    return states[state].name;
-}
 
 /* The only function that writes link->state. */
 static void link_move(struct link *link, enum link_state next) {
-    assert(link_may_become(link->state, next));
+    assert(states_allow(link_states, link->state, next));
     link->state = next;
 }
 
 /* --- watching the socket ------------------------------------------------------------------ */
 
-static void on_ready(uv_poll_t *poll, int status, int events);
+static void link_on_ready(uv_poll_t *poll, int status, int events);
 
 static bool has_more_to_send(const struct link *link) {
     return link->out.len > link->out_at || link->body.len;
@@ -101,7 +88,7 @@ static void link_watch(struct link *link) {
     if (events == link->events || link->state == LINK_CLOSED) return;
     link->events = events;
     if (events)
-        uv_poll_start(&link->poll, events, on_ready);
+        uv_poll_start(&link->poll, events, link_on_ready);
     else
         uv_poll_stop(&link->poll);
 }
@@ -173,8 +160,9 @@ static void become_idle(struct link *link) {
     timer_start(&link->timer, PLACE_IDLE_MS);
     link->idle_ms = loop_now_ms(place->loop);
     link_watch(link);
+    /* The oldest stays: by its age forward.c sees that a server keeps connections open. */
     if (++place->idle_count > PLACE_IDLE_MAX)
-        link_close(CONTAINER_OF(place->idle.next, struct link, idle));
+        link_close(CONTAINER_OF(place->idle.next->next, struct link, idle));
 }
 
 static bool leads_to(const struct link *link, const struct url *url) {
@@ -182,28 +170,59 @@ static bool leads_to(const struct link *link, const struct url *url) {
            str_equal_nocase(text_str(link->host), url->host);
 }
 
-/* Newest first, because it is the least likely to have been closed. */
-struct link *link_find_fresh(struct place *place, const struct url *url, enum http_reach reach,
-                             uint64_t idle_max_ms, const struct link_events *events,
-                             void *ctx) {
-    uint64_t now_ms = loop_now_ms(place->loop);
+/* Newest first, because it is the least likely to have been closed. NULL: there is none. */
+static struct link *link_pick(struct place *place, const struct url *url,
+                              enum http_reach reach) {
     for (struct list *at = place->idle.prev; at != &place->idle; at = at->prev) {
         struct link *link = CONTAINER_OF(at, struct link, idle);
-        if (!leads_to(link, url) || link->reach < reach) continue;
-        if (now_ms - link->idle_ms >= idle_max_ms) continue;
-        leave_idle(link);
-        link_move(link, LINK_BUSY);
-        link->reused = true;
-        link->to = events;
-        link->ctx = ctx;
-        return link;
+        if (leads_to(link, url) && link->reach >= reach) return link;
     }
     return NULL;
 }
 
+static struct link *link_reuse(struct link *link, const struct link_events *events, void *ctx) {
+    leave_idle(link);
+    link_move(link, LINK_BUSY);
+    link->reused = true;
+    link->to = events;
+    link->ctx = ctx;
+    return link;
+}
+
 struct link *link_find(struct place *place, const struct url *url, enum http_reach reach,
                        const struct link_events *events, void *ctx) {
-    return link_find_fresh(place, url, reach, UINT64_MAX, events, ctx);
+    struct link *link = link_pick(place, url, reach);
+    return link ? link_reuse(link, events, ctx) : NULL;
+}
+
+/* The end may wait in the socket, and the loop has not read it yet. Over TLS a ticket may. */
+static bool is_open_still(const struct link *link) {
+    char byte;
+    ssize_t len = recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (len > 0) return link->secure;
+    return len < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+}
+
+struct link *link_find_fresh(struct place *place, const struct url *url, enum http_reach reach,
+                             uint64_t idle_max_ms, const struct link_events *events,
+                             void *ctx) {
+    struct link *link;
+    while ((link = link_pick(place, url, reach))) {
+        if (loop_now_ms(place->loop) - link->idle_ms >= idle_max_ms) return NULL;
+        if (is_open_still(link)) return link_reuse(link, events, ctx);
+        link_close(link);
+    }
+    return NULL;
+}
+
+/* Its age alone says nothing: the loop may have stood still since it was closed. */
+bool link_is_kept(const struct place *place, const struct url *url, uint64_t least_ms) {
+    LIST_EACH(&place->idle, at) {
+        const struct link *link = CONTAINER_OF(at, struct link, idle);
+        if (!leads_to(link, url)) continue;
+        return loop_now_ms(place->loop) - link->idle_ms >= least_ms && is_open_still(link);
+    }
+    return false;
 }
 
 void link_close_idle(struct place *place) {
@@ -248,7 +267,7 @@ static void send_some(struct link *link) {
 }
 
 /* Encrypted bytes must be sent in the order in which they were encrypted. */
-static void put(struct link *link, struct str bytes) {
+static void link_put(struct link *link, struct str bytes) {
     if (link->visit.records)
         link->send_failed |= !records_seal(link->visit.records, bytes, &link->out);
     else
@@ -260,8 +279,8 @@ void link_send(struct link *link, struct str head, struct str body, bool no_body
     bool joined = body.len <= JOIN_BYTES;
     http1_response_init(&link->response, no_body, &link->to->response, link->ctx);
     link->send_failed = false;
-    put(link, head);
-    if (joined) put(link, body);
+    link_put(link, head);
+    if (joined) link_put(link, body);
     link->body = joined ? STR_EMPTY : body;
     send_some(link);
     link_watch(link);
@@ -278,10 +297,14 @@ bool link_write(struct link *link, struct str bytes) {
     link->written = true;
     buf_drop(&link->out, link->out_at);
     link->out_at = 0;
-    put(link, bytes);
+    link_put(link, bytes);
     send_some(link);
     link_watch(link);
     return true;
+}
+
+void link_written_whole(struct link *link) {
+    link->written = false;
 }
 
 /* --- receiving ---------------------------------------------------------------------------- */
@@ -455,7 +478,7 @@ static void link_on_trust(struct trust *trust, const struct err *why, void *ctx)
 /* --- reading ------------------------------------------------------------------------------ */
 
 /* One read per wake-up, so that one busy peer does not delay the others. */
-static void read_some(struct link *link) {
+static void link_read_some(struct link *link) {
     struct place *place = link->place;
     if (!place->read) place->read = mem_alloc(PLACE_READ_BYTES);
     ssize_t len = recv(link->fd, place->read, PLACE_READ_BYTES, 0);
@@ -481,7 +504,7 @@ static void send_what_waits(struct link *link) {
         link->to->on_sent(link->ctx);
 }
 
-static void on_ready(uv_poll_t *poll, int status, int events) {
+static void link_on_ready(uv_poll_t *poll, int status, int events) {
     struct link *link = poll->data;
     if (link->state == LINK_CLOSED) return;
     if (status < 0) { /* libuv has stopped watching; the reads report the error */
@@ -489,7 +512,7 @@ static void on_ready(uv_poll_t *poll, int status, int events) {
         events = UV_READABLE | UV_WRITABLE;
     }
     if (events & UV_WRITABLE) send_what_waits(link);
-    if ((events & UV_READABLE) && link_reads(link)) read_some(link);
+    if ((events & UV_READABLE) && link_reads(link)) link_read_some(link);
     link_watch(link);
 }
 

@@ -16,6 +16,7 @@
 #ifndef WEIR_CLIENT_LINK_H
 #define WEIR_CLIENT_LINK_H
 
+#include "base/states.h"
 #include "client/http.h"
 #include "client/http1_response.h"
 #include "client/place.h"
@@ -28,8 +29,7 @@ struct link;
 
 enum link_state { LINK_SECURING, LINK_BUSY, LINK_IDLE, LINK_CLOSED, LINK_STATE_COUNT };
 
-bool link_may_become(enum link_state state, enum link_state next);
-struct str link_state_name(enum link_state state);
+extern const struct state link_states[LINK_STATE_COUNT];
 
 /* What a link reports to its call. After on_end the link is no longer the call's. */
 struct link_events {
@@ -49,10 +49,14 @@ struct link_events {
 struct link *link_find(struct place *place, const struct url *url, enum http_reach reach,
                        const struct link_events *events, void *ctx);
 
-/* The same, but only a link that has been idle for less than this: its server is not about to
- * close it. */
+/* The same for a request that cannot be repeated: only a link that was idle for less than
+ * `idle_max_ms`, and that the server has not closed as far as this machine knows. */
 struct link *link_find_fresh(struct place *place, const struct url *url, enum http_reach reach,
                              uint64_t idle_max_ms, const struct link_events *events, void *ctx);
+
+/* Whether the oldest idle link to that server has been without a call for `least_ms` and is open,
+ * as far as this machine knows. */
+bool link_is_kept(const struct place *place, const struct url *url, uint64_t least_ms);
 
 /* A link over a connected socket, which is taken. `reach` is the rule its address
  * was checked by; a public-only link is not kept for other calls. on_ready is not called before
@@ -64,12 +68,15 @@ struct link *link_new(struct place *place, int fd, const struct url *url, enum h
 void link_send(struct link *link, struct str head, struct str body, bool no_body);
 
 /* With on_raw, or for a request's body that follows link_send() in pieces: send bytes, after
- * those that wait. A link that was written to is not used for another call. False: more than
+ * those that wait. A link that was written to is not used for another call, unless
+ * link_written_whole() says that the body is complete. False: more than
  * LINK_UNSENT_MAX_BYTES would wait (for a body: LINK_BODY_UNSENT_MAX_BYTES), and nothing is
  * sent. */
 #define LINK_UNSENT_MAX_BYTES (8 * MIB)
 #define LINK_BODY_UNSENT_MAX_BYTES (256 * KIB)
 MUST_CHECK bool link_write(struct link *link, struct str bytes);
+
+void link_written_whole(struct link *link);
 
 /* Bytes that were written and not sent yet, with what TLS adds. */
 size_t link_unsent(const struct link *link);

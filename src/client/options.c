@@ -81,15 +81,15 @@ static void set_public_only(struct http_call *call) {
 
 /* --- headers ------------------------------------------------------------------------------ */
 
-static void add_line(struct http_call *call, const char *line) {
+static void options_add_line(struct http_call *call, const char *line) {
     struct curl_slist *more =
         call->easy->lane->curl->curl_slist_append(call->easy->headers, line);
     assert(more); /* fails only when memory is exhausted */
     call->easy->headers = more;
 }
 
-static bool add_header(struct http_call *call, const struct http_header *header,
-                       struct err *e) {
+static bool options_add_header(struct http_call *call, const struct http_header *header,
+                               struct err *e) {
     if (!request_check_header(header, e)) return false;
     struct buf line;
     buf_init(&line, HTTP_LINE_MAX_BYTES);
@@ -99,7 +99,7 @@ static bool add_header(struct http_call *call, const struct http_header *header,
     buf_append(&line, header->value);
     buf_append_byte(&line, '\0');
     bool good = buf_ok(&line);
-    if (good) add_line(call, line.at);
+    if (good) options_add_line(call, line.at);
     buf_done(&line);
     return good || err_set(e, ERR_INVALID_ARGUMENT, "a header of the request is too long");
 }
@@ -107,14 +107,15 @@ static bool add_header(struct http_call *call, const struct http_header *header,
 static bool set_headers(struct http_call *call, const struct http_request *request,
                         struct err *e) {
     for (size_t i = 0; i < request->header_count; i++) {
-        if (!add_header(call, &request->headers[i], e)) return false;
+        if (!options_add_header(call, &request->headers[i], e)) return false;
     }
     if (!http_call_has_header(request, STR("accept-encoding")))
-        add_line(call, "Accept-Encoding: gzip");
+        options_add_line(call, "Accept-Encoding: gzip");
     /* Suppress what libcurl would add itself: a content type, and an Expect field, which costs
      * a second because servers do not answer it. */
-    if (!http_call_has_header(request, STR("content-type"))) add_line(call, "Content-Type:");
-    if (!http_call_has_header(request, STR("expect"))) add_line(call, "Expect:");
+    if (!http_call_has_header(request, STR("content-type")))
+        options_add_line(call, "Content-Type:");
+    if (!http_call_has_header(request, STR("expect"))) options_add_line(call, "Expect:");
     set_object(call, CURLOPT_HTTPHEADER, call->easy->headers);
     return true;
 }
@@ -123,7 +124,7 @@ static bool set_headers(struct http_call *call, const struct http_request *reque
 
 /* libcurl reads the body piece by piece and keeps no reference to it, so the caller may free it
  * right after a cancel, even while libcurl is on the stack. */
-static size_t read_body(char *room, size_t size, size_t count, void *ctx) {
+static size_t options_read_body(char *room, size_t size, size_t count, void *ctx) {
     struct http_call *call = ctx;
     if (call->over) return CURL_READFUNC_ABORT;
     struct str piece =
@@ -154,7 +155,7 @@ static void set_body(struct http_call *call, struct str body) {
         return;
     }
     call->easy->body = body;
-    curl->curl_easy_setopt(call->easy->transfer.easy, CURLOPT_READFUNCTION, read_body);
+    curl->curl_easy_setopt(call->easy->transfer.easy, CURLOPT_READFUNCTION, options_read_body);
     curl->curl_easy_setopt(call->easy->transfer.easy, CURLOPT_SEEKFUNCTION, seek_body);
     set_object(call, CURLOPT_READDATA, call);
     set_object(call, CURLOPT_SEEKDATA, call);

@@ -28,7 +28,7 @@ struct authorities *authorities_new(void) {
     return authorities;
 }
 
-struct authorities *authorities_ref(struct authorities *authorities) {
+static struct authorities *authorities_ref(struct authorities *authorities) {
     atomic_fetch_add(&authorities->refs, 1);
     return authorities;
 }
@@ -87,7 +87,7 @@ struct secure_load {
     struct err why;
 };
 
-static void work(void *ctx) {
+static void secure_work(void *ctx) {
     struct secure_load *load = ctx;
     (void)authorities_read(load->authorities, &load->trust, &load->why); /* NULL: failed */
     trust_leave_thread();
@@ -163,7 +163,7 @@ void secure_await(struct secure *secure, struct secure_wait *wait) {
     struct secure_load *load = secure->load = MEM_NEW(struct secure_load);
     load->secure = secure;
     load->authorities = authorities_ref(secure->authorities);
-    job_start(&load->job, secure->loop, work, on_loaded, load);
+    job_start(&load->job, secure->loop, secure_work, on_loaded, load);
 }
 
 void secure_wait_cancel(struct secure_wait *wait) {

@@ -34,7 +34,6 @@ void authorities_set(struct authorities *authorities, struct str path);
 
 /* Where they are read from; both empty: the system's. The views stay valid. */
 struct trust_options authorities_source(const struct authorities *authorities);
-struct authorities *authorities_ref(struct authorities *authorities);
 void authorities_unref(struct authorities *authorities); /* accepts NULL */
 
 struct secure {

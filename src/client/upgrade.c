@@ -40,7 +40,7 @@ bool upgrade_append(const struct url *url, const struct http_header *headers,
 
 /* --- reading the answer ------------------------------------------------------------------- */
 
-static bool is_digit(char byte) {
+static bool upgrade_is_digit(char byte) {
     return byte >= '0' && byte <= '9';
 }
 
@@ -48,7 +48,7 @@ unsigned upgrade_status(struct str head) {
     struct str line = str_skip(head, sizeof(STATUS_LINE) - 1);
     if (!str_starts(head, STR(STATUS_LINE)) || line.len < 4) return 0;
     for (size_t i = 0; i < 3; i++) {
-        if (!is_digit(line.at[i])) return 0;
+        if (!upgrade_is_digit(line.at[i])) return 0;
     }
     if (line.at[3] != ' ' && line.at[3] != '\r') return 0;
     unsigned status =
@@ -93,11 +93,11 @@ static void answer_take(struct answer *answer, struct str name, struct str value
     }
 }
 
-static bool is_token(struct str text) {
+static bool upgrade_is_token(struct str text) {
     return text.len && str_is_plain(text, "!#$%&'*+-.^_`|~");
 }
 
-static bool has_control(struct str text) {
+static bool upgrade_has_control(struct str text) {
     for (size_t i = 0; i < text.len; i++) {
         unsigned char byte = (unsigned char)text.at[i];
         if ((byte < ' ' && byte != '\t') || byte == 0x7f) return true;
@@ -108,13 +108,14 @@ static bool has_control(struct str text) {
 /* "name: value". A line that continues the one before begins with a space, which is no name. */
 static bool answer_line(struct answer *answer, struct str line) {
     size_t colon = str_find_byte(line, ':');
-    if (colon == line.len || !is_token(str_head(line, colon)) || has_control(line))
+    if (colon == line.len || !upgrade_is_token(str_head(line, colon)) ||
+        upgrade_has_control(line))
         return false;
     answer_take(answer, str_head(line, colon), str_trim(str_skip(line, colon + 1)));
     return true;
 }
 
-static bool refuse(struct err *e, const char *why) {
+static bool upgrade_refuse(struct err *e, const char *why) {
     return err_set(e, ERR_UNAVAILABLE, "the server's answer opens no WebSocket: %s", why);
 }
 
@@ -122,24 +123,28 @@ static bool answer_judge(const struct answer *answer, struct str key, struct err
     char accept[WEBSOCKET_ACCEPT_BYTES];
     websocket_accept(key, accept);
     if (answer->upgrades != 1 || !str_equal_nocase(answer->upgrade, STR("websocket")))
-        return refuse(e, "it needs the header 'Upgrade: websocket' once");
-    if (!answer->connection) return refuse(e, "it needs the header 'Connection: Upgrade'");
+        return upgrade_refuse(e, "it needs the header 'Upgrade: websocket' once");
+    if (!answer->connection)
+        return upgrade_refuse(e, "it needs the header 'Connection: Upgrade'");
     if (answer->accepts != 1 || !str_equal(answer->accept, str_of(accept, sizeof(accept))))
-        return refuse(e, "its Sec-WebSocket-Accept does not answer our key; something between "
-                         "us and the server may have answered for it");
-    return !answer->odd || refuse(e, answer->odd);
+        return upgrade_refuse(
+            e, "its Sec-WebSocket-Accept does not answer our key; something between "
+               "us and the server may have answered for it");
+    return !answer->odd || upgrade_refuse(e, answer->odd);
 }
 
 bool upgrade_check(struct str head, struct str key, struct err *e) {
     struct answer answer = {.upgrades = 0};
     size_t first = str_find(head, STR("\r\n"));
-    if (upgrade_status(head) != 101) return refuse(e, "its status is not 101");
-    if (has_control(str_head(head, first))) return refuse(e, "a line has a control character");
+    if (upgrade_status(head) != 101) return upgrade_refuse(e, "its status is not 101");
+    if (upgrade_has_control(str_head(head, first)))
+        return upgrade_refuse(e, "a line has a control character");
     for (head = str_skip(head, first + 2); head.len;) {
         size_t end = str_find(head, STR("\r\n"));
         struct str line = str_head(head, end);
         if (line.len == 0) break;
-        if (!answer_line(&answer, line)) return refuse(e, "a line of its head is no header");
+        if (!answer_line(&answer, line))
+            return upgrade_refuse(e, "a line of its head is no header");
         head = str_skip(head, end + 2);
     }
     return answer_judge(&answer, key, e);

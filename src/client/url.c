@@ -4,7 +4,7 @@ static bool is_alpha(char byte) {
     return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
 }
 
-static bool is_digit(char byte) {
+static bool url_is_digit(char byte) {
     return byte >= '0' && byte <= '9';
 }
 
@@ -14,7 +14,7 @@ static size_t scheme_len(struct str text) {
     for (size_t i = 1; i < text.len; i++) {
         char byte = text.at[i];
         if (byte == ':') return i + 1;
-        if (!is_alpha(byte) && !is_digit(byte) && byte != '+' && byte != '-' && byte != '.')
+        if (!is_alpha(byte) && !url_is_digit(byte) && byte != '+' && byte != '-' && byte != '.')
             return 0;
     }
     return 0;
@@ -38,7 +38,7 @@ static enum url_kind judge_host(struct str host, bool bracketed) {
     for (size_t i = 0; i < host.len; i++) {
         unsigned char byte = (unsigned char)host.at[i];
         if (byte >= 128 || byte == '%') return URL_RARE;
-        bool fine = is_alpha((char)byte) || is_digit((char)byte) || byte == '.' ||
+        bool fine = is_alpha((char)byte) || url_is_digit((char)byte) || byte == '.' ||
                     (bracketed ? byte == ':' : byte == '-' || byte == '_');
         if (!fine) return URL_BROKEN;
     }
@@ -141,7 +141,7 @@ static void append_merged(struct buf *buf, const struct url *base, struct str pa
 }
 
 /* Escape spaces and other bytes that servers send but URLs do not allow. */
-static void append_escaped(struct buf *buf, struct str text) {
+static void url_append_escaped(struct buf *buf, struct str text) {
     for (size_t i = 0; i < text.len; i++) {
         unsigned char byte = (unsigned char)text.at[i];
         if (byte <= ' ' || byte >= 127)
@@ -169,7 +169,7 @@ static void append_reference(struct buf *buf, const struct url *base, struct str
 bool url_follow(const struct url *base, struct str location, struct buf *ret) {
     struct buf text;
     buf_init(&text, ret->max_bytes);
-    append_escaped(&text, str_head(location, str_find_byte(location, '#')));
+    url_append_escaped(&text, str_head(location, str_find_byte(location, '#')));
     struct str reference = buf_str(&text);
     buf_clear(ret);
     if (scheme_len(reference)) {

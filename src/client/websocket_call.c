@@ -13,8 +13,6 @@
 #define PING_MS 20000
 #define STALL_MS 20000
 
-#define TO(state) (1u << (state))
-
 struct websocket_call {
     struct place *place;
     struct loop *loop;
@@ -44,31 +42,19 @@ struct websocket_call {
 /* --- states ------------------------------------------------------------------------------- */
 
 /* clang-format off */
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[WEBSOCKET_CALL_STATE_COUNT] = {
-    [WEBSOCKET_CALL_DIALLING] = {STR_INIT("dialling"), TO(WEBSOCKET_CALL_ASKING) | TO(WEBSOCKET_CALL_OVER)},
-    [WEBSOCKET_CALL_ASKING]   = {STR_INIT("asking"),   TO(WEBSOCKET_CALL_OPEN) | TO(WEBSOCKET_CALL_REFUSED) |
-                                                       TO(WEBSOCKET_CALL_OVER)},
-    [WEBSOCKET_CALL_REFUSED]  = {STR_INIT("refused"),  TO(WEBSOCKET_CALL_OVER)},
-    [WEBSOCKET_CALL_OPEN]     = {STR_INIT("open"),     TO(WEBSOCKET_CALL_OVER)},
-    [WEBSOCKET_CALL_OVER]     = {STR_INIT("over"),     0},
+const struct state websocket_call_states[WEBSOCKET_CALL_STATE_COUNT] = {
+    [WEBSOCKET_CALL_DIALLING] = {"dialling", TO(WEBSOCKET_CALL_ASKING) | TO(WEBSOCKET_CALL_OVER)},
+    [WEBSOCKET_CALL_ASKING]   = {"asking",   TO(WEBSOCKET_CALL_OPEN) | TO(WEBSOCKET_CALL_REFUSED) |
+                                             TO(WEBSOCKET_CALL_OVER)},
+    [WEBSOCKET_CALL_REFUSED]  = {"refused",  TO(WEBSOCKET_CALL_OVER)},
+    [WEBSOCKET_CALL_OPEN]     = {"open",     TO(WEBSOCKET_CALL_OVER)},
+    [WEBSOCKET_CALL_OVER]     = {"over",     0},
 };
 /* clang-format on */
 
-bool websocket_call_may_become(enum websocket_call_state state,
-                               enum websocket_call_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str websocket_call_state_name(enum websocket_call_state state) {
-    return states[state].name;
-}
-
 /* The only function that writes call->state. */
 static void websocket_call_move(struct websocket_call *call, enum websocket_call_state next) {
-    assert(websocket_call_may_become(call->state, next));
+    assert(states_allow(websocket_call_states, call->state, next));
     call->state = next;
 }
 
@@ -195,7 +181,7 @@ static void on_close(struct websocket_call *call, const struct websocket_message
     call_end(call);
 }
 
-static void on_message(const struct websocket_message *message, void *ctx) {
+static void websocket_call_on_message(const struct websocket_message *message, void *ctx) {
     struct websocket_call *call = ctx;
     switch (message->kind) {
     case WEBSOCKET_PING:
@@ -232,8 +218,8 @@ static void call_opened(struct websocket_call *call, struct str rest) {
     websocket_call_move(call, WEBSOCKET_CALL_OPEN);
     timer_stop(&call->opening);
     call->end.opened = true;
-    call->reader =
-        websocket_new(WEBSOCKET_CLIENT, call->request.message_max_bytes, on_message, call);
+    call->reader = websocket_new(WEBSOCKET_CLIENT, call->request.message_max_bytes,
+                                 websocket_call_on_message, call);
     buf_release(&call->head);
     call->inside++;
     call->sink.on_open(call->ctx);
@@ -248,17 +234,18 @@ static void call_refused(struct websocket_call *call) {
     end_because(call, &why);
 }
 
-static enum http1_go on_line(struct str line, void *ctx) {
+static enum http1_go websocket_call_on_line(struct str line, void *ctx) {
     (void)line, (void)ctx;
     return HTTP1_GO;
 }
 
-static enum http1_go on_body(struct str bytes, void *ctx) {
+static enum http1_go websocket_call_on_body(struct str bytes, void *ctx) {
     struct websocket_call *call = ctx;
     return buf_append(&call->body, bytes) ? HTTP1_GO : HTTP1_STOP;
 }
 
-static const struct http1_events refusal_events = {on_line, on_body};
+static const struct http1_events refusal_events = {websocket_call_on_line,
+                                                   websocket_call_on_body};
 
 /* The body often says why. Whatever ends it, it was a refusal. */
 static void refused_feed(struct websocket_call *call, struct str bytes) {
@@ -326,7 +313,7 @@ static void on_raw(struct str bytes, void *ctx) {
     }
 }
 
-static void on_sent(void *ctx) {
+static void websocket_call_on_sent(void *ctx) {
     struct websocket_call *call = ctx;
     call->unsent = 0;
     if (call->state != WEBSOCKET_CALL_OPEN || !call->sink.on_sent) return;
@@ -335,7 +322,7 @@ static void on_sent(void *ctx) {
     (void)came_back(call);
 }
 
-static void on_ready(void *ctx) {
+static void websocket_call_on_ready(void *ctx) {
     struct websocket_call *call = ctx;
     struct text request = text_copy(buf_str(&call->head));
     websocket_call_move(call, WEBSOCKET_CALL_ASKING);
@@ -358,15 +345,16 @@ static void on_link_end(const struct err *why, bool lost, void *ctx) {
     call_end(call);
 }
 
-static const struct link_events link_events = {.response = {on_line, on_body},
-                                               .on_ready = on_ready,
-                                               .on_end = on_link_end,
-                                               .on_raw = on_raw,
-                                               .on_sent = on_sent};
+static const struct link_events link_events = {
+    .response = {websocket_call_on_line, websocket_call_on_body},
+    .on_ready = websocket_call_on_ready,
+    .on_end = on_link_end,
+    .on_raw = on_raw,
+    .on_sent = websocket_call_on_sent};
 
 /* --- starting ----------------------------------------------------------------------------- */
 
-static void on_dialled(int fd, const struct err *why, void *ctx) {
+static void websocket_call_on_dialled(int fd, const struct err *why, void *ctx) {
     struct websocket_call *call = ctx;
     call->dial = NULL;
     if (fd < 0) {
@@ -376,7 +364,7 @@ static void on_dialled(int fd, const struct err *why, void *ctx) {
     call->link = link_new(call->place, fd, &call->url, call->request.reach, &link_events, call);
 }
 
-static void on_late(void *ctx) {
+static void websocket_call_on_late(void *ctx) {
     struct websocket_call *call = ctx;
     struct err why;
     err_set(&why, ERR_DEADLINE_EXCEEDED, "the WebSocket was not open in time: %s",
@@ -393,11 +381,12 @@ static void websocket_call_begin(void *ctx) {
     }
     timer_start(&call->opening, call->request.open_ms);
     call->dial = dial_new(call->place, call->url.host, call->url.port, call->request.reach,
-                          on_dialled, call);
+                          websocket_call_on_dialled, call);
 }
 
-static bool read_request(struct websocket_call *call, const struct websocket_request *request,
-                         struct err *e) {
+static bool websocket_call_read_request(struct websocket_call *call,
+                                        const struct websocket_request *request,
+                                        struct err *e) {
     call->url_text = text_copy(request->url);
     if (url_read(text_str(call->url_text), &call->url) != URL_FINE || call->url.user.at)
         return err_set(e, ERR_INVALID_ARGUMENT,
@@ -421,9 +410,10 @@ struct websocket_call *websocket_call_start(struct http_pool *pool, struct loop 
     buf_init(&call->head, HTTP_REQUEST_HEAD_MAX_BYTES);
     buf_init(&call->body, WEBSOCKET_REFUSAL_MAX_BYTES);
     task_init(&call->begin, websocket_call_begin, call);
-    timer_init(&call->opening, loop, on_late, call);
+    timer_init(&call->opening, loop, websocket_call_on_late, call);
     timer_init(&call->silence, loop, on_silence, call);
-    if (read_request(call, request, &call->end.why)) call->end.why.code = ERR_NONE;
+    if (websocket_call_read_request(call, request, &call->end.why))
+        call->end.why.code = ERR_NONE;
     loop_defer(loop, &call->begin);
     return call;
 }

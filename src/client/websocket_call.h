@@ -16,6 +16,7 @@
 #ifndef WEIR_CLIENT_WEBSOCKET_CALL_H
 #define WEIR_CLIENT_WEBSOCKET_CALL_H
 
+#include "base/states.h"
 #include "client/http.h"
 #include "wire/websocket.h"
 
@@ -30,8 +31,7 @@ enum websocket_call_state {
     WEBSOCKET_CALL_STATE_COUNT,
 };
 
-bool websocket_call_may_become(enum websocket_call_state state, enum websocket_call_state next);
-struct str websocket_call_state_name(enum websocket_call_state state);
+extern const struct state websocket_call_states[WEBSOCKET_CALL_STATE_COUNT];
 
 struct websocket_request {
     struct str url; /* http: or https:, which stand for ws: and wss: */

@@ -25,8 +25,8 @@ static bool read_delegates(const struct reading *reading, const struct yaml *lis
 }
 
 /* An item of the list, or NAME: POLICY of the map. */
-static bool read_tool(const struct yaml *node, bool in_map, struct config_agent_tool *ret,
-                      struct err *e) {
+static bool agents_read_tool(const struct yaml *node, bool in_map,
+                             struct config_agent_tool *ret, struct err *e) {
     unsigned policy = CONFIG_TOOL_ALLOW;
     ret->at = node;
     if (in_map) {
@@ -41,7 +41,8 @@ static bool read_tool(const struct yaml *node, bool in_map, struct config_agent_
     return true;
 }
 
-static bool read_tools(const struct reading *reading, const struct yaml *node, struct err *e) {
+static bool agents_read_tools(const struct reading *reading, const struct yaml *node,
+                              struct err *e) {
     struct config_agent *ret = reading->entry;
     if (node->kind == YAML_SCALAR)
         return yaml_err(e, node,
@@ -51,7 +52,8 @@ static bool read_tools(const struct reading *reading, const struct yaml *node, s
         arena_alloc(reading->config->arena, node->count * sizeof(*tools));
     if (!tools) return yaml_err(e, node, "this list is too large");
     for (const struct yaml *item = node->first; item; item = item->next) {
-        if (!read_tool(item, node->kind == YAML_MAP, &tools[ret->tool_count], e)) return false;
+        if (!agents_read_tool(item, node->kind == YAML_MAP, &tools[ret->tool_count], e))
+            return false;
         for (size_t i = 0; i < ret->tool_count; i++) {
             if (str_equal(tools[i].name, tools[ret->tool_count].name))
                 return yaml_err(e, item, "tool '" STR_FMT "' stands here twice",
@@ -76,8 +78,8 @@ static bool check_schema(const struct reading *reading, const struct yaml *node,
            yaml_err(e, node, "expected a JSON Schema, which is an object");
 }
 
-static bool read_command(const struct reading *reading, const struct yaml *node,
-                         struct err *e) {
+static bool agents_read_command(const struct reading *reading, const struct yaml *node,
+                                struct err *e) {
     return config_read_command(reading, node, reading->entry, e);
 }
 
@@ -166,7 +168,7 @@ static const struct setting rows[] = {
              "([process agents](process-agents.md)); http, openai, converse: a server elsewhere "
              "([remote agents](remote-agents.md)); plugin: a shared library "
              "([plugin agents](plugin-agents.md))"},
-    {.key = "command", .read = read_command,
+    {.key = "command", .read = agents_read_command,
      .help = "of a process: the program and its arguments, as a list; files beside the "
              "settings file are found"},
     {.key = "processes", COUNT(processes), .least = 1, .most = 256,
@@ -219,7 +221,7 @@ static const struct setting rows[] = {
     {.key = "window", COUNT(window), .least = 1, .most = INT32_MAX,
      .beyond = "window is a count of tokens, 1 to 2147483647",
      .help = "tokens that its model reads and writes at once; longer conversations are "
-             "summarised"},
+             "summarised, and so are sessions of more than 56 turns or 224 KiB"},
     {.key = "thinking", BOOL(thinking),
      .help = "whether callers of Converse see its reasoning"},
     {.key = "system", TEXT(system), .twice = INSTRUCTED, .help = "the same as instructions"},
@@ -243,7 +245,7 @@ static const struct setting rows[] = {
     {.key = "effort", WORD(effort), .choices = efforts,
      .help = "how much it thinks, where the model can"},
     {.key = "limits", PART(limits), .help = "of one turn while this agent has it"},
-    {.key = "tools", .read = read_tools,
+    {.key = "tools", .read = agents_read_tools,
      .help = "a list of names, or a map of names to `allow`, `ask` (a person decides, each "
              "time) or `hidden`. Left out: those of its script, and of the MCP server while a "
              "turn of Converse runs"},
@@ -367,20 +369,12 @@ static bool has_word(const char *words, const char *word) {
     return false;
 }
 
-static bool read_key(const struct reading *reading, const struct yaml *node,
-                     struct config_agent *agent, struct err *e) {
-    struct config_key_names names = {.file = STR_EMPTY};
-    struct err why;
-    struct buf room;
-    buf_init(&room, 64 * KIB);
-    if (agent->key_env.len) names.names[names.count++] = agent->key_env;
-    if (agent->key_file.len)
-        names.file = config_from_folder(reading->config, agent->key_file, &room);
-    bool found = config_find_key(reading->config, reading->input, &names, &agent->key,
-                                 &agent->key_source, &why);
-    buf_done(&room);
+static bool agents_read_key(const struct reading *reading, const struct yaml *node,
+                            struct config_agent *agent, struct err *e) {
     const struct yaml *file = yaml_find(node, STR("key_file"));
-    if (!found) return yaml_err(e, file ? file : node, "%s", why.text);
+    if (!config_read_key(reading->config, reading->input, agent->key_env, agent->key_file,
+                         file ? file : node, &agent->key, &agent->key_source, e))
+        return false;
     if (agent->url.len) /* a signing key is not sent */
         config_warn_of_clear_key(reading->config, "agent", agent->slug, agent->url, agent->key);
     return true;
@@ -418,7 +412,7 @@ static bool check_kind(const struct reading *reading, const struct yaml *node,
     if (!yaml_find(node, str_from(kind->needs)))
         return yaml_err(e, node, "an agent with kind: %s needs the key '%s'", name,
                         kind->needs);
-    if (agent->url.len || agent->address.len) return read_key(reading, node, agent, e);
+    if (agent->url.len || agent->address.len) return agents_read_key(reading, node, agent, e);
     return !agent->command_count ||
            config_read_environment(reading, yaml_find(node, STR("environment")), node, agent,
                                    e);

@@ -9,6 +9,8 @@
 
 #include "agent/kind.h"
 #include "base/file.h"
+#include "base/utf8.h"
+#include "config/breeder_item.h"
 #include "config/rows.h"
 
 #include <stdarg.h>
@@ -44,7 +46,8 @@ static bool is_lower(char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-static bool check_name(const struct reading *reading, const struct yaml *node, struct err *e) {
+static bool breeder_check_name(const struct reading *reading, const struct yaml *node,
+                               struct err *e) {
     (void)reading;
     struct str name = node->text;
     bool good = name.len >= NAME_MIN && name.len <= NAME_MAX && is_lower(name.at[0]) &&
@@ -58,8 +61,8 @@ static bool check_name(const struct reading *reading, const struct yaml *node, s
                     STR_ARG(str_head(name, 80)), NAME_MIN, NAME_MAX);
 }
 
-static bool check_version(const struct reading *reading, const struct yaml *node,
-                          struct err *e) {
+static bool breeder_check_version(const struct reading *reading, const struct yaml *node,
+                                  struct err *e) {
     (void)reading;
     struct str rest = node->text;
     bool good = true;
@@ -84,7 +87,8 @@ static bool check_owner(const struct reading *reading, const struct yaml *node, 
 static bool check_description(const struct reading *reading, const struct yaml *node,
                               struct err *e) {
     const struct breeder *breeder = reading->entry;
-    return breeder->description.len <= DESCRIPTION_MAX ||
+    struct str text = breeder->description;
+    return utf8_head(text, DESCRIPTION_MAX) == text.len ||
            yaml_err(e, node, "a description has at most %d characters", DESCRIPTION_MAX);
 }
 
@@ -243,48 +247,28 @@ struct str breeder_text(const struct yaml *item, const char *key) {
     return node && node->kind == YAML_SCALAR && !yaml_is_null(node) ? node->text : STR_EMPTY;
 }
 
-/* Each item must be a map with at least one of the two keys. */
-static bool check_items(const struct yaml *list, const char *what, const char *example,
-                        bool name_alone, struct err *e) {
-    if (list->kind != YAML_LIST) return yaml_err(e, list, "expected a list of %ss", what);
-    for (const struct yaml *item = list->first; item; item = item->next) {
-        const struct yaml *ref = yaml_find(item, STR("ref"));
-        const struct yaml *name = yaml_find(item, STR("name"));
-        struct str text;
-        if (item->kind != YAML_MAP)
-            return yaml_err(e, item, "expected a %s as a map, such as %s", what, example);
-        if (!ref && !(name && name_alone))
-            return yaml_err(e, item, "a %s needs the key 'ref'%s", what,
-                            name_alone ? " or 'name'" : "");
-        if (ref && !yaml_value(ref, YAML_NAME, &text, e)) return false;
-        if (name && !yaml_value(name, YAML_NAME, &text, e)) return false;
-        if (ref && !breeder_last_part(ref->text).len)
-            return yaml_err(e, ref, "'" STR_FMT "' names nothing", STR_ARG(ref->text));
-    }
-    return true;
-}
-
-static bool read_tools(const struct reading *reading, const struct yaml *node, struct err *e) {
+static bool breeder_read_tools(const struct reading *reading, const struct yaml *node,
+                               struct err *e) {
     ((struct breeder *)reading->entry)->names->tools = node;
-    return check_items(node, "tool", "{ref: tools/web-search}", true, e);
+    return breeder_check_items(reading->config, node, BREEDER_TOOL, e);
 }
 
 static bool read_servers(const struct reading *reading, const struct yaml *node,
                          struct err *e) {
     ((struct breeder *)reading->entry)->names->servers = node;
-    return check_items(node, "server", "{ref: mcp/github}", false, e);
+    return breeder_check_items(reading->config, node, BREEDER_SERVER, e);
 }
 
 static bool read_knowledge(const struct reading *reading, const struct yaml *node,
                            struct err *e) {
     ((struct breeder *)reading->entry)->names->knowledge = node;
-    return check_items(node, "knowledge base", "{ref: kb/docs}", false, e);
+    return breeder_check_items(reading->config, node, BREEDER_KNOWLEDGE, e);
 }
 
 static bool read_subagents(const struct reading *reading, const struct yaml *node,
                            struct err *e) {
     ((struct breeder *)reading->entry)->names->subagents = node;
-    return check_items(node, "subagent", "{ref: agents/summarizer}", false, e);
+    return breeder_check_items(reading->config, node, BREEDER_SUBAGENT, e);
 }
 
 bool breeder_missing(struct config *config, const struct yaml *at, struct err *e,
@@ -300,8 +284,8 @@ bool breeder_missing(struct config *config, const struct yaml *at, struct err *e
 }
 
 /* `framework: custom` with a command is a program that speaks our protocol. */
-static bool read_command(const struct reading *reading, const struct yaml *node,
-                         struct err *e) {
+static bool breeder_read_command(const struct reading *reading, const struct yaml *node,
+                                 struct err *e) {
     struct breeder *breeder = reading->entry;
     struct config_agent *agent = &breeder->agent;
     if (!str_equal(breeder->framework, STR("custom")))
@@ -323,19 +307,19 @@ static bool read_guardrails(const struct reading *reading, const struct yaml *no
 
 /* Rows marked unused have no effect, whatever their value. */
 static const struct setting rows[] = {
-    {.key = "name", TEXT(name), .required = true, .read = check_name},
-    {.key = "version", TEXT(version), .required = true, .read = check_version},
+    {.key = "name", TEXT(name), .required = true, .read = breeder_check_name},
+    {.key = "version", TEXT(version), .required = true, .read = breeder_check_version},
     {.key = "description", TEXT(description), .read = check_description},
     {.key = "team", TEXT(unused), .required = true},
     {.key = "owner", TEXT(unused), .required = true, .read = check_owner},
     {.key = "spec_version", .read = check_spec},
     {.key = "framework", WORD(framework), .choices = frameworks},
     {.key = "language", NAME(language)},
-    {.key = "command", .read = read_command},
+    {.key = "command", .read = breeder_read_command},
     {.key = "runtime", .read = read_runtime},
     {.key = "model", PART(model), .required = true},
     {.key = "prompts", .read = read_prompts},
-    {.key = "tools", .read = read_tools},
+    {.key = "tools", .read = breeder_read_tools},
     {.key = "tags"},
     {.key = "type"},
     {.key = "knowledge_bases", .read = read_knowledge},
@@ -385,8 +369,8 @@ static bool breeder_report(struct config *config, const char *key, struct str va
 }
 
 /* Read one file as an agent. Its paths are relative to the file. */
-static bool read_agent(struct config *config, const struct config_input *input,
-                       const struct yaml *node, struct breeder *ret, struct err *e) {
+static bool breeder_read_agent(struct config *config, const struct config_input *input,
+                               const struct yaml *node, struct breeder *ret, struct err *e) {
     const struct reading reading = {config, input, node, ret, 0};
     entry_blank(&schema, ret);
     ret->names = ARENA_NEW(config->arena, struct config_breeder);
@@ -421,7 +405,7 @@ bool breeder_read_file(struct config *config, const struct config_input *input, 
     if (!arena_str(config->arena, path, &path)) return config_too_large(at, e);
     if (!parse_file(config, path, at, &root, e)) return false;
     config->file = path;
-    bool done = read_agent(config, input, root, &breeder, e);
+    bool done = breeder_read_agent(config, input, root, &breeder, e);
     config->file = file;
     if (done) *ret = breeder.agent;
     return done;
@@ -433,7 +417,7 @@ bool config_read_breeder(struct config *config, const struct config_input *input
     struct config_agent *agent = ARENA_NEW(config->arena, struct config_agent);
     if (!agent) return config_too_large(node, e);
     config->agent_yaml.alone = true;
-    if (!read_agent(config, input, node, &breeder, e)) return false;
+    if (!breeder_read_agent(config, input, node, &breeder, e)) return false;
     *agent = breeder.agent;
     config->agents = agent;
     config->agent_count = 1;

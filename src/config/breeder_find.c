@@ -141,7 +141,7 @@ static struct str find_endpoint(const struct config_input *input,
     return STR_EMPTY;
 }
 
-static bool is_taken(const struct config *config, struct str name) {
+static bool breeder_find_is_taken(const struct config *config, struct str name) {
     for (size_t i = 0; i < config->tools.own_count; i++) {
         if (str_equal(config->tools.own[i].name, name)) return true;
     }
@@ -153,12 +153,12 @@ static bool is_taken(const struct config *config, struct str name) {
 static bool name_apart(struct config *config, const struct config_agent *agent,
                        struct str *name) {
     struct buf longer;
-    if (!is_taken(config, *name)) return true;
+    if (!breeder_find_is_taken(config, *name)) return true;
     buf_init(&longer, KIB);
     buf_printf(&longer, STR_FMT "_" STR_FMT, STR_ARG(*name), STR_ARG(agent->slug));
     bool kept = keep_name(config, buf_str(&longer), name);
     buf_done(&longer);
-    return kept && !is_taken(config, *name);
+    return kept && !breeder_find_is_taken(config, *name);
 }
 
 static bool keep_description(struct config *config, const struct breeder_item *item,
@@ -252,7 +252,7 @@ static bool take_own(const struct config_own_tool *own, const struct config_agen
 /* --- built-in tools ----------------------------------------------------------------------- */
 
 /* A tool without its settings does not exist. */
-static bool is_there(const struct config *config, struct str built_in) {
+static bool breeder_find_is_there(const struct config *config, struct str built_in) {
     return config->tools.web_search.backend.len > 0 ||
            !str_equal(built_in, STR("web_search_tool"));
 }
@@ -270,11 +270,12 @@ static bool find_built_in(const struct config *config, const struct breeder_item
     for (size_t n = 0; n < count; n++) {
         for (size_t i = 0; i < row_count; i++) {
             *ret = rows[i].name;
-            if (breeder_same(names[n], *ret)) return is_there(config, *ret);
+            if (breeder_same(names[n], *ret)) return breeder_find_is_there(config, *ret);
         }
         for (size_t i = 0; i < ARRAY_LEN(others); i++) {
             *ret = others[i].built_in;
-            if (breeder_same(names[n], others[i].name)) return is_there(config, *ret);
+            if (breeder_same(names[n], others[i].name))
+                return breeder_find_is_there(config, *ret);
         }
     }
     *ret = STR_EMPTY;

@@ -6,6 +6,7 @@
 #define WEIR_CONFIG_BREEDER_ITEM_H
 
 #include "config/breeder.h"
+#include "wire/json.h"
 
 /* A tool, a knowledge base or an MCP server, as written in the file. */
 struct breeder_item {
@@ -14,6 +15,26 @@ struct breeder_item {
     bool asks;
     const struct yaml *at;
 };
+
+enum breeder_list { BREEDER_TOOL, BREEDER_SERVER, BREEDER_KNOWLEDGE, BREEDER_SUBAGENT };
+
+/* Check the items of a list of the file.
+ * errors  no list of maps; an unknown key (in a tool a warning, unless it looks like a known
+ *         one); a value that upstream's schema does not allow */
+MUST_CHECK bool breeder_check_items(struct config *config, const struct yaml *list,
+                                    enum breeder_list which, struct err *e);
+
+/* Check a tool of AGENT_TOOLS_JSON for keys that were meant to be others.
+ * errors  one looks like a key that there is */
+MUST_CHECK bool breeder_check_json(struct json tool, struct err *e);
+
+/* Whether a tool that was checked asks a person before each call. `approval` is a boolean in any
+ * of YAML's words, "required", or a map, which asks unless it has `require: false`. */
+bool breeder_asks(const struct yaml *tool);
+
+/* The same for a tool of AGENT_TOOLS_JSON.
+ * errors  neither a boolean nor such a map */
+MUST_CHECK bool breeder_asks_json(struct json tool, bool *ret, struct err *e);
 
 /* The names to look for, in upstream's order. Returns their number. */
 size_t breeder_candidates(const struct breeder_item *item, struct str ret[3]);

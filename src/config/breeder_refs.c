@@ -5,7 +5,6 @@
  * its name. */
 #include "config/breeder_item.h"
 
-#include "schema/schema.h"
 #include "wire/json.h"
 
 /* --- AGENT_TOOLS_JSON --------------------------------------------------------------------- */
@@ -26,8 +25,7 @@ static bool read_tools_json(const struct config_input *input, struct json *ret, 
 static bool breeder_refs_take_text(struct config *config, struct json tool, const char *key,
                                    struct str *ret) {
     struct json value = json_find(tool, str_from(key));
-    return value.kind == JSON_NONE || value.kind == JSON_NULL ||
-           json_str(value, config->arena, ret);
+    return json_is_absent(value) || json_str(value, config->arena, ret);
 }
 
 static bool item_of_json(struct config *config, struct json tool, struct breeder_item *ret,
@@ -46,8 +44,11 @@ static bool item_of_json(struct config *config, struct json tool, struct breeder
                 (ret->ref.len || ret->name.len);
     if (good && schema.kind == JSON_OBJECT)
         good = json_compact_copy(schema, config->arena, &ret->schema);
-    return good || err_set(e, ERR_INVALID_ARGUMENT,
-                           TOOLS_JSON ": a tool is an object with the text 'name' or 'ref'");
+    if (!good)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       TOOLS_JSON ": a tool is an object with the text 'name' or 'ref'");
+    return (breeder_check_json(tool, e) && breeder_asks_json(tool, &ret->asks, e)) ||
+           err_add(e, TOOLS_JSON);
 }
 
 static bool is_same_tool(const struct breeder_item *a, const struct breeder_item *b) {
@@ -72,20 +73,12 @@ static bool add_from_json(struct config *config, struct json tools, struct breed
         if (!is_same_tool(item, &more)) continue;
         if (!item->description.len) item->description = more.description;
         if (!item->schema.len) item->schema = more.schema;
+        item->asks |= more.asks;
     }
     return true;
 }
 
 /* --- the tools of an agent ---------------------------------------------------------------- */
-
-/* Whether it says "approval: true", "approval: required" or {require: true}. */
-static bool asks(const struct yaml *item) {
-    const struct yaml *approval = yaml_find(item, STR("approval"));
-    const struct yaml *require = yaml_find(approval, STR("require"));
-    const struct yaml *said = require ? require : approval;
-    return said && said->kind == YAML_SCALAR &&
-           (str_equal(said->text, STR("true")) || str_equal(said->text, STR("required")));
-}
 
 static bool keep_schema(struct config *config, const struct yaml *schema, struct str *ret,
                         struct err *e) {
@@ -105,7 +98,7 @@ static bool item_of_yaml(struct config *config, const struct yaml *node, const c
                                  .name = breeder_text(node, "name"),
                                  .description = breeder_text(node, "description"),
                                  .schema = STR_EMPTY,
-                                 .asks = asks(node),
+                                 .asks = breeder_asks(node),
                                  .at = node};
     return keep_schema(config, yaml_find(node, STR("schema")), &ret->schema, e);
 }
@@ -266,7 +259,7 @@ static bool add_servers(struct config *config, struct config_agent *agent, struc
 
 /* --- all references ----------------------------------------------------------------------- */
 
-static size_t count_of(const struct yaml *list) {
+static size_t breeder_refs_count_of(const struct yaml *list) {
     return list ? list->count : 0;
 }
 
@@ -286,8 +279,8 @@ static bool resolve_agent(struct config *config, const struct config_input *inpu
                           struct err *e) {
     const struct config_breeder *from = agent->breeder;
     bool first = config->agent_yaml.alone && agent == config->agents;
-    size_t room = count_of(from->tools) + count_of(from->servers) + count_of(from->knowledge) +
-                  json_count(more);
+    size_t room = breeder_refs_count_of(from->tools) + breeder_refs_count_of(from->servers) +
+                  breeder_refs_count_of(from->knowledge) + json_count(more);
     struct tools tools = {arena_alloc(config->arena, (room + 1) * sizeof(*tools.at)), 0};
     const struct json none = {.kind = JSON_NONE};
     if (!tools.at) return config_too_large(agent->at, e);

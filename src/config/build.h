@@ -224,6 +224,12 @@ MUST_CHECK bool config_find_key(struct config *config, const struct config_input
                                 const struct config_key_names *names, struct str *ret_key,
                                 struct str *ret_source, struct err *e);
 
+/* The same for an entry with the members key_env and key_file; either may be empty, and the file
+ * is relative to the configuration's folder. `at` is blamed. */
+MUST_CHECK bool config_read_key(struct config *config, const struct config_input *input,
+                                struct str key_env, struct str key_file, const struct yaml *at,
+                                struct str *ret_key, struct str *ret_source, struct err *e);
+
 /* --- entries of lists (entry.c) ---------------------------------------------------------- */
 
 /* Fill reading->entry from `map`. Absent members keep their values. */
@@ -236,6 +242,12 @@ void entry_blank(const struct entry_schema *schema, void *entry);
 MUST_CHECK bool config_read_list(struct config *config, const struct config_input *input,
                                  const struct config_list *list, const struct yaml *node,
                                  struct err *e);
+
+/* Read a list of names into the arena. `what` names it in errors; NULL is no list, and changes
+ * nothing. */
+MUST_CHECK bool config_read_names(struct config *config, const struct yaml *list,
+                                  const char *what, const struct str **ret, size_t *ret_count,
+                                  struct err *e);
 
 /* Check that a node is a map or a list. The error names `what`. */
 MUST_CHECK bool config_want(const struct yaml *node, enum yaml_kind kind, const char *what,

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/rate_limits.h"
 #include "budget/ledger.h"
 #include "config/lists.h"
 #include "engine/engine.h"
@@ -29,6 +30,9 @@
 struct setting;
 struct setting_rows;
 
+/* Which addresses callers may name to be told of what happens. */
+enum config_webhooks { CONFIG_WEBHOOKS_PUBLIC, CONFIG_WEBHOOKS_ANY, CONFIG_WEBHOOKS_OFF };
+
 enum config_log_form { CONFIG_LOG_AUTO, CONFIG_LOG_PLAIN, CONFIG_LOG_JSON };
 
 /* Limits in bytes, counts and milliseconds, grouped by the module that uses them. */
@@ -37,6 +41,7 @@ struct config_limits {
     struct run_limits run;       /* a turn, and its questions to a human */
     uint64_t message_bytes, body_bytes, body_grace_ms, body_bytes_per_s, heartbeat_ms;
     uint64_t idempotency_ms, shutdown_ms, memory_bytes;
+    struct rate_limit rates[RATE_SCOPES]; /* of requests */
 };
 
 struct config {
@@ -52,6 +57,7 @@ struct config {
         struct str schema;  /* where its tables are; empty: as the server has it */
         struct str replica; /* this process's name among several; empty: it is alone */
         uint64_t lease_ms;
+        uint64_t searches;
     } store;
     struct {
         struct str endpoint, bucket, region, access_key, secret_key; /* all, or none */
@@ -69,9 +75,15 @@ struct config {
         bool agents; /* the same of agents */
     } remote;        /* what a contract found in its own settings */
     struct {
+        struct str previous; /* a second key that is accepted; or empty */
+        bool strict;         /* undated ones are refused */
+        uint64_t window_ms;
+    } tokens; /* of callers, from the settings of the contract that has them */
+    struct {
         struct str name, version, framework; /* as /health reports them */
         struct str url;                      /* where others reach this program; or empty */
         bool a2a;                            /* it speaks A2A: its cards name that */
+        enum config_webhooks webhooks;       /* of A2A's callers */
         struct str instructions;             /* for agents without their own */
         double temperature;                  /* the same; below 0: not set */
         uint64_t max_tokens;                 /* the same; 0: not set */

@@ -19,8 +19,8 @@ static void offer_keys(const struct entry_schema *schema, struct str key,
         nearest_offer(nearest, str_from(schema->rows[i].key));
 }
 
-static bool refuse_key(const struct entry_schema *schema, const struct yaml *node,
-                       struct err *e) {
+static bool entry_refuse_key(const struct entry_schema *schema, const struct yaml *node,
+                             struct err *e) {
     char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     offer_keys(schema, node->key, &nearest);
@@ -53,8 +53,8 @@ static bool is_second(const struct entry_schema *schema, const struct yaml *map,
 
 /* --- rows --------------------------------------------------------------------------------- */
 
-static bool read_row(const struct entry_schema *schema, const struct reading *reading,
-                     const struct setting *row, struct err *e) {
+static bool entry_read_row(const struct entry_schema *schema, const struct reading *reading,
+                           const struct setting *row, struct err *e) {
     const struct yaml *map = reading->map;
     const struct yaml *node = yaml_find(map, str_from(row->key));
     if (!node)
@@ -85,11 +85,12 @@ bool entry_read(const struct entry_schema *schema, const struct reading *reading
     }
     for (const struct yaml *node = map->first; node; node = node->next) {
         if (has_key(schema, node->key)) continue;
-        refuse_key(schema, node, e);
+        entry_refuse_key(schema, node, e);
         if (!goes_on(schema, reading, e)) return false;
     }
     for (size_t i = 0; i < schema->count; i++) {
-        if (!read_row(schema, &inner, &schema->rows[i], e) && !goes_on(schema, reading, e))
+        if (!entry_read_row(schema, &inner, &schema->rows[i], e) &&
+            !goes_on(schema, reading, e))
             return false;
     }
     return true;
@@ -115,6 +116,19 @@ void entry_blank(const struct entry_schema *schema, void *entry) {
 bool config_want(const struct yaml *node, enum yaml_kind kind, const char *what,
                  struct err *e) {
     return node->kind == kind || yaml_err(e, node, "expected %s", what);
+}
+
+bool config_read_names(struct config *config, const struct yaml *list, const char *what,
+                       const struct str **ret, size_t *ret_count, struct err *e) {
+    if (!list) return true;
+    if (!config_want(list, YAML_LIST, what, e)) return false;
+    struct str *names = arena_alloc(config->arena, (list->count + 1) * sizeof(*names));
+    if (!names) return config_too_large(list, e);
+    for (const struct yaml *item = list->first; item; item = item->next) {
+        if (!yaml_value(item, YAML_NAME, &names[(*ret_count)++], e)) return false;
+    }
+    *ret = names;
+    return true;
 }
 
 bool config_too_large(const struct yaml *node, struct err *e) {

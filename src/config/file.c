@@ -59,8 +59,8 @@ static bool is_list(enum setting_kind kind) {
     return kind == SETTING_WORDS || kind == SETTING_HOSTS || kind == SETTING_ORIGINS;
 }
 
-static bool take_value(struct config *config, const struct setting *setting,
-                       const struct yaml *value, struct err *e) {
+static bool file_take_value(struct config *config, const struct setting *setting,
+                            const struct yaml *value, struct err *e) {
     if (yaml_is_null(value)) return true; /* a key without a value has no effect */
     if (is_list(setting->kind) && value->kind == YAML_LIST)
         return take_words(config, setting, value, e);
@@ -96,8 +96,8 @@ static bool means_mcp(struct str key) {
     return str_equal(key, STR("mcp_servers")) || str_equal(key, STR("mcpServers"));
 }
 
-static bool refuse_key(const struct config *config, const struct yaml *value, struct str prefix,
-                       struct err *e) {
+static bool file_refuse_key(const struct config *config, const struct yaml *value,
+                            struct str prefix, struct err *e) {
     char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, value->key);
@@ -136,11 +136,11 @@ static bool take_section(struct config *config, const struct yaml *map, struct s
         above.at = key.at; /* it may have moved */
         const struct setting *setting = setting_by_key(config, buf_str(&key));
         if (setting)
-            done = take_value(config, setting, value, e);
+            done = file_take_value(config, setting, value, e);
         else if (buf_ok(&key) && is_section(config, buf_str(&key)))
             done = take_section(config, value, above, e);
         else
-            done = refuse_key(config, value, above, e);
+            done = file_refuse_key(config, value, above, e);
         if (!done) done = config_goes_on(config, e);
     }
     buf_done(&key);
@@ -163,8 +163,8 @@ static bool take_key(struct config *config, const struct config_input *input,
     if (list) return config_read_list(config, input, list, value, e);
     if (is_section(config, value->key)) return take_section(config, value, STR_EMPTY, e);
     if (setting && str_find_byte(value->key, '.') == value->key.len)
-        return take_value(config, setting, value, e);
-    return refuse_key(config, value, STR_EMPTY, e);
+        return file_take_value(config, setting, value, e);
+    return file_refuse_key(config, value, STR_EMPTY, e);
 }
 
 static bool take_file(struct config *config, const struct config_input *input,

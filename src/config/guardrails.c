@@ -38,7 +38,8 @@ static bool check_rule(const struct reading *reading, struct config_guardrail *r
     return yaml_err(e, in_replacement && replace ? replace : pattern, "%s", why.text);
 }
 
-static bool check_name(const struct reading *reading, const struct yaml *node, struct err *e) {
+static bool guardrails_check_name(const struct reading *reading, const struct yaml *node,
+                                  struct err *e) {
     struct str name = node->text;
     if (config_guardrail_is_personal(name))
         return yaml_err(e, node,
@@ -55,7 +56,7 @@ static const struct setting rows[] = {
     {.key = "name",
      NAME(rule.name),
      .required = true,
-     .read = check_name,
+     .read = guardrails_check_name,
      .help = "what agents and messages call it"},
     {.key = "type",
      CHOICE(rule.kind),
@@ -108,7 +109,7 @@ const struct config_guardrail *config_guardrail_find(const struct config *config
 
 /* --- an agent's list ---------------------------------------------------------------------- */
 
-static bool is_known(const struct config *config, struct str name) {
+static bool guardrails_is_known(const struct config *config, struct str name) {
     return config_guardrail_is_personal(name) || config_guardrail_find(config, name);
 }
 
@@ -342,7 +343,7 @@ static bool resolve_agent(struct config *config, struct config_agent *agent, str
     }
     const struct yaml *list = agent->guardrails_at;
     for (const struct yaml *name = list ? list->first : NULL; name; name = name->next) {
-        if (is_known(config, name->text)) continue;
+        if (guardrails_is_known(config, name->text)) continue;
         if (!refuse_name(config, name, e) && !config_goes_on(config, e)) return false;
     }
     return true;

@@ -7,7 +7,8 @@
 
 #define HELP_COLUMN 26
 
-static void append_names(const struct setting *setting, const char *between, struct buf *out) {
+static void help_append_names(const struct setting *setting, const char *between,
+                              struct buf *out) {
     for (size_t i = 0; i < SETTING_ENV_MAX && setting->env[i]; i++)
         buf_printf(out, "%s%s", i ? between : "", setting->env[i]);
     if (setting->kind == SETTING_SECRET) buf_printf(out, "%s%s_FILE", between, setting->env[0]);
@@ -47,7 +48,7 @@ void config_help(const struct config *config, struct buf *out) {
         append_padding(out, start);
         buf_printf(out, "%s\n", setting->help);
         buf_printf(out, "%*s[", HELP_COLUMN, "");
-        append_names(setting, ", ", out);
+        help_append_names(setting, ", ", out);
         buf_append(out, STR("; default "));
         setting_append_default(setting, out);
         buf_append(out, STR("]\n"));
@@ -67,7 +68,7 @@ static void append_settings(const struct config *config, struct buf *out) {
         buf_printf(out, "| `%s` | ", setting->key);
         if (setting->flag) buf_printf(out, "`--%s`", setting->flag);
         buf_append(out, STR(" | `"));
-        append_names(setting, "` `", out);
+        help_append_names(setting, "` `", out);
         buf_append(out, STR("` | "));
         setting_append_default(setting, out);
         buf_printf(out, " | %s%s |\n", setting->help, setting->fixed ? " (*start*)" : "");

@@ -102,3 +102,16 @@ bool config_find_key(struct config *config, const struct config_input *input,
     }
     return true;
 }
+
+bool config_read_key(struct config *config, const struct config_input *input,
+                     struct str key_env, struct str key_file, const struct yaml *at,
+                     struct str *ret_key, struct str *ret_source, struct err *e) {
+    struct config_key_names names = {.names = {key_env}, .count = key_env.len != 0};
+    struct err why;
+    struct buf room;
+    buf_init(&room, 64 * KIB);
+    names.file = key_file.len ? config_from_folder(config, key_file, &room) : STR_EMPTY;
+    bool found = config_find_key(config, input, &names, ret_key, ret_source, &why);
+    buf_done(&room);
+    return found || yaml_err(e, at, "%s", why.text);
+}

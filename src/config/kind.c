@@ -162,6 +162,10 @@ static bool read_duration(const struct value *value, void *ret, struct err *e) {
     return true;
 }
 
+static bool set_rate(const struct value *value, void *ret, struct err *e) {
+    return rate_limit_read(value->text, ret, e);
+}
+
 static bool take_decimal(const struct value *value, void *ret, struct err *e) {
     uint64_t scaled, scale = 1;
     struct err why;
@@ -485,6 +489,7 @@ static const struct {
     [SETTING_COUNT] = {.placeholder = "N", .set = set_count, .read = read_count},
     [SETTING_SIZE] = {.placeholder = "SIZE", .set = set_size, .read = read_size},
     [SETTING_DURATION] = {.placeholder = "TIME", .set = set_duration, .read = read_duration},
+    [SETTING_RATE] = {.placeholder = "RATE", .set = set_rate},
     [SETTING_DECIMAL] = {.placeholder = "0-2", .set = set_decimal, .read = read_a_decimal},
     [SETTING_DOLLARS] = {.placeholder = "DOLLARS", .read = read_dollars},
     [SETTING_LEAVING] = {.placeholder = "HOW", .set = set_leaving},
@@ -562,6 +567,7 @@ void setting_append(const struct setting *setting, const void *entry, struct buf
     case SETTING_DURATION:
         units_append_duration(out, setting_number(setting, entry) * 1000);
         break;
+    case SETTING_RATE: rate_limit_append(out, *(const struct rate_limit *)at); break;
     case SETTING_LEAVING: leaving_append(*(const struct leaving *)at, out); break;
     case SETTING_DECIMAL: append_decimal(*(const double *)at, out); break;
     case SETTING_WORDS: append_list(words->entries, words->count, out); break;

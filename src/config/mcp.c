@@ -13,7 +13,7 @@ struct mcp_entry {
 static const char *const passed[] = {"PATH", "HOME",    "LANG",  "LC_ALL", "TERM",
                                      "USER", "LOGNAME", "SHELL", "TMPDIR"};
 
-static bool is_name(struct str name) {
+static bool mcp_is_name(struct str name) {
     return name.len > 0 && name.len <= NAME_MAX_BYTES && str_is_plain(name, "-_");
 }
 
@@ -46,12 +46,12 @@ static bool read_words(struct config *config, const struct yaml *list, const cha
     return true;
 }
 
-static size_t count_of(const struct yaml *node) {
+static size_t mcp_count_of(const struct yaml *node) {
     return node ? node->count + 1 : 0;
 }
 
-static bool read_command(struct config *config, struct mcp_entry *entry, struct err *e) {
-    size_t room = count_of(entry->command) + count_of(entry->args) + 1, count = 0;
+static bool mcp_read_command(struct config *config, struct mcp_entry *entry, struct err *e) {
+    size_t room = mcp_count_of(entry->command) + mcp_count_of(entry->args) + 1, count = 0;
     const char **words = arena_alloc(config->arena, room * sizeof(char *));
     if (!words) return config_too_large(entry->command, e);
     if (!read_words(config, entry->command, words, &count, e)) return false;
@@ -110,7 +110,8 @@ static bool read_env(struct config *config, const struct config_input *input,
 
 static bool read_environment(struct config *config, const struct config_input *input,
                              struct mcp_entry *entry, struct err *e) {
-    size_t room = ARRAY_LEN(passed) + count_of(entry->env) + count_of(entry->env_from) + 1;
+    size_t room =
+        ARRAY_LEN(passed) + mcp_count_of(entry->env) + mcp_count_of(entry->env_from) + 1;
     const char **rows = arena_alloc(config->arena, room * sizeof(char *));
     if (!rows) return config_too_large(entry->command, e);
     for (size_t i = 0; i < room; i++) rows[i] = NULL;
@@ -137,35 +138,16 @@ static bool read_headers(const struct reading *reading, const struct yaml *map, 
 
 static bool read_url(struct config *config, const struct config_input *input,
                      struct mcp_entry *entry, struct err *e) {
-    struct config_key_names names = {.file = STR_EMPTY};
     struct str text, source;
     struct err why;
-    struct buf room;
     if (!yaml_value(entry->url, YAML_TEXT, &text, e)) return false;
     if (!config_keep_url(config, text, &entry->mcp.url, &why))
         return yaml_err(e, entry->url, "url: %s", why.text);
-    buf_init(&room, 64 * KIB);
-    if (entry->key_env.len) names.names[names.count++] = entry->key_env;
-    if (entry->key_file.len) names.file = config_from_folder(config, entry->key_file, &room);
-    bool found = config_find_key(config, input, &names, &entry->mcp.key, &source, &why);
-    buf_done(&room);
-    return found || yaml_err(e, entry->mcp.at, "%s", why.text);
+    return config_read_key(config, input, entry->key_env, entry->key_file, entry->mcp.at,
+                           &entry->mcp.key, &source, e);
 }
 
 /* --- which agent has which server --------------------------------------------------------- */
-
-static bool read_agents(struct config *config, struct mcp_entry *entry, struct err *e) {
-    const struct yaml *list = entry->agents;
-    if (!list) return true;
-    if (!config_want(list, YAML_LIST, "a list of agents", e)) return false;
-    struct str *agents = arena_alloc(config->arena, (list->count + 1) * sizeof(*agents));
-    if (!agents) return config_too_large(list, e);
-    for (const struct yaml *item = list->first; item; item = item->next) {
-        if (!yaml_value(item, YAML_NAME, &agents[entry->mcp.agent_count++], e)) return false;
-    }
-    entry->mcp.agents = agents;
-    return true;
-}
 
 static bool read_policies(struct config *config, struct mcp_entry *entry, struct err *e) {
     const struct yaml *map = entry->tools;
@@ -226,11 +208,11 @@ static bool check_mcp(const struct reading *reading, const struct mcp_entry *ent
                       const struct yaml *node, struct err *e) {
     const struct config *config = reading->config;
     struct str name = entry->mcp.name;
-    if (!is_name(name))
+    if (!mcp_is_name(name))
         return yaml_err(e, yaml_find(node, STR("name")),
                         "a server's name has 1 to %d letters, digits, '-' and '_'",
                         NAME_MAX_BYTES);
-    if (entry->mcp.prefix.len && !is_name(entry->mcp.prefix))
+    if (entry->mcp.prefix.len && !mcp_is_name(entry->mcp.prefix))
         return yaml_err(e, yaml_find(node, STR("prefix")),
                         "a prefix has letters, digits, '-' and '_'");
     for (size_t i = 0; i < config->mcp_count; i++) {
@@ -260,10 +242,12 @@ static bool keep_mcp(const struct reading *reading, const struct yaml *node, str
     struct mcp_entry *entry = reading->entry;
     if (!entry->mcp.name.len) return true; /* that error was reported already */
     entry->mcp.at = node;
-    if (!check_mcp(reading, entry, node, e) || !read_agents(config, entry, e) ||
+    if (!check_mcp(reading, entry, node, e) ||
+        !config_read_names(config, entry->agents, "a list of agents", &entry->mcp.agents,
+                           &entry->mcp.agent_count, e) ||
         !read_policies(config, entry, e))
         return false;
-    if (entry->command && (!read_command(config, entry, e) ||
+    if (entry->command && (!mcp_read_command(config, entry, e) ||
                            !read_environment(config, reading->input, entry, e)))
         return false;
     if (entry->url && !read_url(config, reading->input, entry, e)) return false;
@@ -304,7 +288,7 @@ bool config_add_mcp(struct config *config, struct str name, struct str url, stru
     struct err why;
     mcp.name = name;
     mcp.at = at;
-    if (!is_name(name))
+    if (!mcp_is_name(name))
         return yaml_err(e, at, "a server's name has 1 to %d letters, digits, '-' and '_'",
                         NAME_MAX_BYTES);
     if (!config_keep_url(config, url, &mcp.url, &why))

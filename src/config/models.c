@@ -67,7 +67,7 @@ static bool guess_provider(struct config *config, const struct config_input *inp
     return true;
 }
 
-static bool has_control(struct str text) {
+static bool models_has_control(struct str text) {
     for (size_t i = 0; i < text.len; i++) {
         unsigned char byte = (unsigned char)text.at[i];
         if (byte <= ' ' || byte == 0x7F) return true;
@@ -83,7 +83,7 @@ static bool resolve(struct config *config, const struct config_input *input, str
     struct str rest;
     struct str head = str_split(text, '/', &rest);
     struct config_provider *provider = own;
-    if (!text.len || has_control(text) || (rest.at && !rest.len))
+    if (!text.len || models_has_control(text) || (rest.at && !rest.len))
         return models_refuse(
             place, "this is not a model; write provider/model, such as openai/gpt-4o", e);
     ret->name = text;

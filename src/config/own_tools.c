@@ -28,7 +28,7 @@ struct own_reading {
 
 /* --- names -------------------------------------------------------------------------------- */
 
-static bool is_taken(struct str name) {
+static bool own_tools_is_taken(struct str name) {
     static const char *const words[] = {"transfer_to_agent", "request_approval", "read_result",
                                         NULL};
     for (size_t i = 0; words[i]; i++) {
@@ -37,11 +37,11 @@ static bool is_taken(struct str name) {
     return catalogue_find(name) != NULL;
 }
 
-static bool check_name(const struct yaml *node, struct err *e) {
+static bool own_tools_check_name(const struct yaml *node, struct err *e) {
     if (!node->key.len || node->key.len > NAME_MAX_BYTES || !str_is_plain(node->key, "-_"))
         return yaml_err_key(e, node, "a tool's name has 1 to %d letters, digits, '-' and '_'",
                             NAME_MAX_BYTES);
-    return !is_taken(node->key) ||
+    return !own_tools_is_taken(node->key) ||
            yaml_err_key(e, node, "weir brings a tool of that name; choose another");
 }
 
@@ -54,7 +54,7 @@ static const struct tool_secret *find_secret(const struct own_reading *own, stru
     return NULL;
 }
 
-static bool is_plain(struct str value) {
+static bool own_tools_is_plain(struct str value) {
     for (size_t i = 0; i < value.len; i++) {
         if ((unsigned char)value.at[i] < ' ' || value.at[i] == 0x7F) return false;
     }
@@ -84,7 +84,7 @@ static bool take_secret(struct own_reading *own, const struct yaml *node, struct
     return true;
 }
 
-static struct request_options options_of(const struct own_reading *own) {
+static struct request_options own_tools_options_of(const struct own_reading *own) {
     return (struct request_options){.parameters = own->tool->parameters,
                                     .secrets = own->secrets,
                                     .secret_count = own->tool->secret_count};
@@ -99,7 +99,7 @@ static bool read_template(struct own_reading *own, const struct yaml *node, stru
         if (piece.kind == TEMPLATE_SECRET && !take_secret(own, node, piece.text, e))
             return false;
     }
-    struct request_options options = options_of(own);
+    struct request_options options = own_tools_options_of(own);
     return request_check_template(&options, node->text, &why) ||
            yaml_err(e, node, "%s", why.text);
 }
@@ -137,13 +137,14 @@ static bool read_fields(struct own_reading *own, const struct yaml *map, const c
 static bool check_headers(const struct yaml *map, struct err *e) {
     for (const struct yaml *node = map ? map->first : NULL; node; node = node->next) {
         if (!config_header_name(node, e)) return false;
-        if (node->kind == YAML_SCALAR && !is_plain(node->text))
+        if (node->kind == YAML_SCALAR && !own_tools_is_plain(node->text))
             return yaml_err(e, node, "this value holds a character that no header carries");
     }
     return true;
 }
 
-static bool read_body(struct own_reading *own, const struct yaml *node, struct err *e) {
+static bool own_tools_read_body(struct own_reading *own, const struct yaml *node,
+                                struct err *e) {
     struct buf text;
     if (!node) return true;
     if (!read_templates(own, node, e)) return false;
@@ -155,24 +156,15 @@ static bool read_body(struct own_reading *own, const struct yaml *node, struct e
     return kept || yaml_err(e, node, "this body is too long");
 }
 
-static bool read_key(const struct own_reading *own, const struct own_entry *entry,
-                     const struct yaml *node, struct err *e) {
-    struct config *config = own->reading->config;
-    struct config_key_names names = {.file = STR_EMPTY};
+static bool own_tools_read_key(const struct own_reading *own, const struct own_entry *entry,
+                               const struct yaml *node, struct err *e) {
     struct str source;
-    struct err why;
-    struct buf room;
-    buf_init(&room, 64 * KIB);
-    if (entry->key_env.len) names.names[names.count++] = entry->key_env;
-    if (entry->key_file.len) names.file = config_from_folder(config, entry->key_file, &room);
-    bool found =
-        config_find_key(config, own->reading->input, &names, &own->tool->key, &source, &why);
-    buf_done(&room);
-    return found || yaml_err(e, node, "%s", why.text);
+    return config_read_key(own->reading->config, own->reading->input, entry->key_env,
+                           entry->key_file, node, &own->tool->key, &source, e);
 }
 
-static bool read_request(struct own_reading *own, struct own_entry *entry,
-                         const struct yaml *node, struct err *e) {
+static bool own_tools_read_request(struct own_reading *own, struct own_entry *entry,
+                                   const struct yaml *node, struct err *e) {
     struct config_own_tool *tool = own->tool;
     struct err why;
     if (!tool->method.len) tool->method = entry->body ? STR("POST") : STR("GET");
@@ -183,9 +175,9 @@ static bool read_request(struct own_reading *own, struct own_entry *entry,
         !check_headers(entry->headers, e) ||
         !read_fields(own, entry->headers, "headers as a map, such as {x-team: blue}",
                      &tool->headers, &tool->header_count, e) ||
-        !read_body(own, entry->body, e) || !read_key(own, entry, node, e))
+        !own_tools_read_body(own, entry->body, e) || !own_tools_read_key(own, entry, node, e))
         return false;
-    struct request_options options = options_of(own);
+    struct request_options options = own_tools_options_of(own);
     options.url = tool->url;
     return request_check(&options, &why) ||
            yaml_err(e, yaml_find(node, STR("url")), "%s", why.text);
@@ -209,20 +201,6 @@ static bool read_program(const struct own_reading *own, const struct own_entry *
 }
 
 /* --- any tool ----------------------------------------------------------------------------- */
-
-static bool read_agents(const struct own_reading *own, const struct yaml *list, struct err *e) {
-    struct config_own_tool *tool = own->tool;
-    if (!list) return true;
-    if (!config_want(list, YAML_LIST, "a list of agents", e)) return false;
-    struct str *agents =
-        arena_alloc(own->reading->config->arena, (list->count + 1) * sizeof(*agents));
-    if (!agents) return config_too_large(list, e);
-    for (const struct yaml *item = list->first; item; item = item->next) {
-        if (!yaml_value(item, YAML_NAME, &agents[tool->agent_count++], e)) return false;
-    }
-    tool->agents = agents;
-    return true;
-}
 
 static bool check_parameters(const struct reading *reading, const struct yaml *node,
                              struct err *e) {
@@ -357,14 +335,16 @@ bool config_read_own_tool(const struct reading *reading, const struct yaml *node
     struct own_reading own = {.reading = &inner, .tool = &entry.tool};
     own.secrets = arena_alloc(reading->config->arena, SECRETS_MAX * sizeof(*own.secrets));
     if (!own.secrets) return config_too_large(node, e);
-    if (!check_name(node, e) || !entry_read(&config_own_tool_schema, &inner, node, e) ||
-        !check_kind(&entry, node, e))
+    if (!own_tools_check_name(node, e) ||
+        !entry_read(&config_own_tool_schema, &inner, node, e) || !check_kind(&entry, node, e))
         return false;
     entry.tool.name = node->key;
     entry.tool.secrets = own.secrets;
-    if (!read_agents(&own, entry.agents, e)) return false;
-    bool read =
-        entry.command ? read_program(&own, &entry, e) : read_request(&own, &entry, node, e);
+    if (!config_read_names(reading->config, entry.agents, "a list of agents", &own.tool->agents,
+                           &own.tool->agent_count, e))
+        return false;
+    bool read = entry.command ? read_program(&own, &entry, e)
+                              : own_tools_read_request(&own, &entry, node, e);
     *ret_policy = entry.policy;
     *ret_timeout_ms = entry.timeout_ms;
     return read && config_add_own_tool(reading->config, &entry.tool, node, e);

@@ -87,7 +87,7 @@ static bool providers_too_large(struct err *e) {
 /* --- address ------------------------------------------------------------------------------ */
 
 /* The part between "://" and the path. */
-static struct str host_of(struct str url) {
+static struct str providers_host_of(struct str url) {
     struct str rest = str_skip(url, str_find(url, STR("://")) + 3);
     return str_head(rest, str_find_byte(rest, '/'));
 }
@@ -104,7 +104,7 @@ bool config_keep_url(struct config *config, struct str url, struct str *ret, str
             return err_set(e, ERR_INVALID_ARGUMENT,
                            "it holds a space or a character that no address has");
     }
-    struct str host = host_of(url);
+    struct str host = providers_host_of(url);
     if (host.len == 0) return err_set(e, ERR_INVALID_ARGUMENT, "it names no host");
     if (str_find_byte(host, '@') < host.len)
         return err_set(e, ERR_INVALID_ARGUMENT,
@@ -166,7 +166,7 @@ static bool find_url(struct config *config, const struct config_input *input,
 void config_warn_of_clear_key(struct config *config, const char *what, struct str name,
                               struct str url, struct str key) {
     static const char *const near[] = {"127.", "localhost", "[::1]"};
-    struct str host = host_of(url);
+    struct str host = providers_host_of(url);
     if (!key.len || !str_starts(url, STR("http://"))) return;
     for (size_t i = 0; i < ARRAY_LEN(near); i++) {
         if (str_starts(host, str_from(near[i]))) return;
@@ -349,8 +349,8 @@ static bool needs_kind(const struct yaml *node, struct str provider, struct err 
 }
 
 /* Its own value, else that of the known provider of this name. */
-static bool read_kind(const struct yaml *node, const struct provider_entry *nodes,
-                      struct str *ret, struct err *e) {
+static bool providers_read_kind(const struct yaml *node, const struct provider_entry *nodes,
+                                struct str *ret, struct err *e) {
     const char *kinds[DIALECT_COUNT + 2] = {SCRIPTED};
     const struct known *from = find_known(nodes->provider.name);
     unsigned kind;
@@ -473,7 +473,7 @@ static bool keep_provider(const struct reading *reading, const struct yaml *node
     if (find_listed(config, provider->name))
         return yaml_err(e, node, "a second provider '" STR_FMT "'; give it another name",
                         STR_ARG(provider->name));
-    if (!config_step(config, read_kind(node, entry, &provider->kind, e), e) ||
+    if (!config_step(config, providers_read_kind(node, entry, &provider->kind, e), e) ||
         !config_step(config,
                      read_base_url(config, reading->input, node, entry, &provider->base_url, e),
                      e))

@@ -33,6 +33,7 @@
 #define COUNT(member) .kind = SETTING_COUNT, SETTING_AT(member)
 #define SIZE(member) .kind = SETTING_SIZE, SETTING_AT(member)
 #define DURATION(member) .kind = SETTING_DURATION, SETTING_AT(member)
+#define RATE(member) .kind = SETTING_RATE, SETTING_OF(struct rate_limit, member)
 #define DECIMAL(member) .kind = SETTING_DECIMAL, SETTING_OF(double, member)
 #define DOLLARS(member) .kind = SETTING_DOLLARS, SETTING_OF(int64_t, member)
 #define LEAVING(member) .kind = SETTING_LEAVING, SETTING_OF(struct leaving, member)

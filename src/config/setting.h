@@ -38,6 +38,7 @@ enum setting_kind {
     SETTING_COUNT,  /* a whole number */
     SETTING_SIZE,   /* bytes */
     SETTING_DURATION, /* milliseconds */
+    SETTING_RATE,     /* struct rate_limit: 10/s, 600/m, 5000/h or off */
     SETTING_DECIMAL,  /* double with `digits` after the point; below 0: not set */
     SETTING_DOLLARS,  /* int64_t: billionths of a dollar */
     SETTING_LEAVING,  /* struct leaving: cancel, detach or detach-for=TIME */

@@ -13,6 +13,10 @@ static const char *const busy_policies[] = {[SESSION_QUEUE] = "queue",
                                             NULL};
 static const char *const missing[] = {"refuse", "warn", NULL};
 static const char *const expiries[] = {"refuse", "approve", NULL}; /* no or yes */
+static const char *const webhooks[] = {[CONFIG_WEBHOOKS_PUBLIC] = "public",
+                                       [CONFIG_WEBHOOKS_ANY] = "any",
+                                       [CONFIG_WEBHOOKS_OFF] = "off",
+                                       NULL};
 static const char *const log_levels[] = {[LOG_DEBUG] = "debug",
                                          [LOG_INFO] = "info",
                                          [LOG_WARNING] = "warning",
@@ -150,6 +154,10 @@ const struct setting settings[] = {
     {.key = "store.lease", .flag = "lease", .env = {"WEIR_STORE_LEASE"},
      DURATION(store.lease_ms), .preset = "10s", .fixed = true,
      .help = "how long what a replica holds stays its own after its last word, 1s to 1h"},
+    {.key = "store.searches", .flag = "store-searches", .env = {"WEIR_STORE_SEARCHES"},
+     COUNT(store.searches), .preset = "4", .least = 1, .most = 64, .fixed = true,
+     .help = "with PostgreSQL: connections for lists and searches of memories, beside the one for "
+             "all else; a workspace has half of them at most"},
     {.key = "files.s3.endpoint", .flag = "spaces-endpoint",
      .env = {"WEIR_FILES_S3_ENDPOINT", "CRAWBL_SPACES_ENDPOINT"}, TEXT(s3.endpoint),
      .shown = "none: files stay on this machine", .fixed = true,
@@ -190,6 +198,10 @@ const struct setting settings[] = {
      .preset = "true", .fixed = true,
      .help = "serve the agents by the Agent2Agent protocol, at /a2a, /message:send and /tasks "
              "on the HTTP listener"},
+    {.key = "a2a.webhooks", .flag = "a2a-webhooks", .env = {"WEIR_A2A_WEBHOOKS"},
+     CHOICE(agent.webhooks), .choices = webhooks, .preset = "public",
+     .fixed = true, .help = "which addresses A2A clients may name for push notifications: public, any (also "
+             "private ones and this machine) or off"},
 
     {.group = "Running", .key = "threads", .flag = "threads", .env = {"WEIR_THREADS"},
      COUNT(threads), .shown = "one for each CPU", .fixed = true, .least = 1, .most = 256,
@@ -247,6 +259,15 @@ const struct setting settings[] = {
      .help = "between two pings of a client; 0 = as it likes"},
     {LIMIT("heartbeat", "heartbeat", "HEARTBEAT"), DURATION(limits.heartbeat_ms), .least = 1,
      .help = "of silence before an SSE comment"},
+
+    {.group = "Limits of a caller", LIMIT("rate_address", "rate-address", "RATE_ADDRESS"),
+     RATE(limits.rates[RATE_ADDRESS]), .preset = "off",
+     .help = "requests of one address; of IPv6, of one /64. As 10/s, 600/m or 5000/h, and as many "
+             "at once; more are refused, with when to come again"},
+    {LIMIT("rate_token", "rate-token", "RATE_TOKEN"), RATE(limits.rates[RATE_TOKEN]),
+     .preset = "off", .help = "requests with one token"},
+    {LIMIT("rate_agent", "rate-agent", "RATE_AGENT"), RATE(limits.rates[RATE_AGENT]),
+     .preset = "off", .help = "turns of one agent, of all callers together"},
 
     {.group = "Limits of a stream", LIMIT("lag", "lag", "LAG"), SIZE(limits.run.pace_max_bytes),
      .least = 1, .help = "unsent bytes at which a slow reader pauses its model"},

@@ -12,7 +12,8 @@ static void append_command(const struct config_agent *agent, struct buf *out) {
 }
 
 /* `name`: of the variable that may hold it; empty: it needs no key. */
-static void append_key(struct str key, struct str source, struct str name, struct buf *out) {
+static void show_append_key(struct str key, struct str source, struct str name,
+                            struct buf *out) {
     if (key.len) {
         buf_printf(out, ", key set (" STR_FMT ")", STR_ARG(source));
     } else if (name.len) {
@@ -25,7 +26,7 @@ static void append_server(const struct config_agent *agent, struct buf *out) {
                STR_ARG(agent->url), agent->kind->name, agent->streams ? "" : ", no stream");
     for (size_t i = 0; i < agent->header_count; i++)
         buf_printf(out, ", header " STR_FMT " set", STR_ARG(agent->headers[i].name));
-    append_key(agent->key, agent->key_source, agent->key_env, out);
+    show_append_key(agent->key, agent->key_source, agent->key_env, out);
     buf_append_byte(out, '\n');
 }
 
@@ -35,7 +36,7 @@ static void append_runtime(const struct config_agent *agent, struct buf *out) {
                agent->tls ? ", TLS" : "",
                agent->stream_per_turn ? ", a stream for each turn" : "",
                agent->remote_agent.len ? ", agent " : "", STR_ARG(agent->remote_agent));
-    append_key(agent->key, agent->key_source, agent->key_env, out);
+    show_append_key(agent->key, agent->key_source, agent->key_env, out);
     buf_append_byte(out, '\n');
 }
 
@@ -53,7 +54,7 @@ static void print_provider(const struct config_provider *provider, struct buf *o
     if (provider->query.len) buf_append(out, STR(", query set"));
     for (size_t i = 0; i < provider->header_count; i++)
         buf_printf(out, ", header " STR_FMT " set", STR_ARG(provider->headers[i].name));
-    append_key(provider->key, provider->key_source, provider->key_name, out);
+    show_append_key(provider->key, provider->key_source, provider->key_name, out);
     buf_append_byte(out, '\n');
 }
 

@@ -22,24 +22,16 @@ static const struct entry_schema search_schema = {.what = "web_search", ROWS(sea
 
 static bool read_search(const struct reading *reading, const struct yaml *node, struct err *e) {
     struct config *config = reading->config;
-    struct config_key_names names = {.file = STR_EMPTY};
     struct search search;
     struct str source;
-    struct err why;
-    struct buf room;
     const struct reading inner = {config, reading->input, node, &search, 0};
     entry_blank(&search_schema, &search);
     if (!entry_read(&search_schema, &inner, node, e)) return false;
-    buf_init(&room, 64 * KIB);
-    if (search.key_env.len) names.names[names.count++] = search.key_env;
-    if (search.key_file.len) names.file = config_from_folder(config, search.key_file, &room);
     config->tools.web_search.backend = search.backend;
     config->tools.web_search.url = search.url;
     config->tools.web_search.at = node;
-    bool done = config_find_key(config, reading->input, &names, &config->tools.web_search.key,
-                                &source, &why);
-    buf_done(&room);
-    return done || yaml_err(e, node, "%s", why.text);
+    return config_read_key(config, reading->input, search.key_env, search.key_file, node,
+                           &config->tools.web_search.key, &source, e);
 }
 
 /* --- files -------------------------------------------------------------------------------- */
@@ -248,8 +240,8 @@ static bool is_tool(const struct yaml *node) {
 }
 
 /* Read one entry. ret->policy is a node that the caller reads. */
-static bool read_tool(const struct reading *reading, const struct yaml *node,
-                      struct tool_entry *ret, struct err *e) {
+static bool tools_read_tool(const struct reading *reading, const struct yaml *node,
+                            struct tool_entry *ret, struct err *e) {
     const struct reading inner = {reading->config, reading->input, node, ret, 0};
     *ret = (struct tool_entry){.policy = node};
     if (!is_tool(node) && !config_is_own_tool(node)) return true;
@@ -266,7 +258,7 @@ static bool set_policy(const struct reading *reading, const struct yaml *node, s
     struct config_agent_tool *set = (struct config_agent_tool *)config->tools.policies;
     enum config_policy policy = CONFIG_TOOL_ALLOW;
     struct tool_entry tool = {.policy = NULL};
-    if (!read_tool(reading, node, &tool, e)) return false;
+    if (!tools_read_tool(reading, node, &tool, e)) return false;
     if (tool.policy && !find_policy(tool.policy, &policy)) {
         char hint[NEAREST_HINT_BYTES];
         struct nearest nearest;
@@ -288,7 +280,8 @@ static bool set_policy(const struct reading *reading, const struct yaml *node, s
     return true;
 }
 
-static bool read_entry(const struct reading *reading, const struct yaml *node, struct err *e) {
+static bool tools_read_entry(const struct reading *reading, const struct yaml *node,
+                             struct err *e) {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (node->kind == YAML_MAP && str_equal(node->key, str_from(rows[i].key)))
             return rows[i].read(reading, node, e);
@@ -304,7 +297,7 @@ bool config_read_tools(struct config *config, const struct config_input *input,
         arena_alloc(config->arena, node->count * sizeof(struct config_agent_tool));
     if (!config->tools.policies) return config_too_large(node, e);
     for (const struct yaml *entry = node->first; entry; entry = entry->next) {
-        if (!read_entry(&reading, entry, e) && !config_goes_on(config, e)) return false;
+        if (!tools_read_entry(&reading, entry, e) && !config_goes_on(config, e)) return false;
     }
     return true;
 }

@@ -4,9 +4,15 @@
 
 #define BASE_MAX_BYTES 1024
 
+/* Each replica of a store would know only the webhooks that were named to it. */
+static bool calls_webhooks(const struct config *config) {
+    return config->agent.webhooks != CONFIG_WEBHOOKS_OFF && !config->store.replica.len;
+}
+
 struct agent_card_settings agent_card_settings(const struct config *config) {
     return (struct agent_card_settings){.a2a = config->agent.a2a,
                                         .url = config->agent.url,
+                                        .webhooks = calls_webhooks(config),
                                         .tls = config->tls.cert.len > 0,
                                         .name = config->agent.name,
                                         .version = config->agent.version};
@@ -91,10 +97,10 @@ static void write_skills(struct json_writer *w, const struct engine *engine,
     json_close(w);
 }
 
-static void write_capabilities(struct json_writer *w) {
+static void write_capabilities(struct json_writer *w, bool webhooks) {
     json_member_object(w, "capabilities");
     json_member_bool(w, "streaming", true);
-    json_member_bool(w, "pushNotifications", false);
+    json_member_bool(w, "pushNotifications", webhooks);
     json_member_bool(w, "extendedAgentCard", true);
     json_close(w);
     json_member_bool(w, "supportsAuthenticatedExtendedCard", true);
@@ -150,7 +156,7 @@ void agent_card_write(struct route_call *call, const struct agent_card_settings 
     }
     json_member_str(w, "description", described(agent, &room));
     write_addresses(w, buf_str(&rpc), buf_str(&rest));
-    write_capabilities(w);
+    write_capabilities(w, settings->webhooks);
     write_modes(w, "defaultInputModes", true);
     write_modes(w, "defaultOutputModes", false);
     write_skills(w, engine, agent);

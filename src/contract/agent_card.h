@@ -18,6 +18,7 @@
 struct agent_card_settings {
     bool a2a;       /* the agents speak A2A; else there is no such card */
     struct str url; /* where others reach this program; empty: the host that a request names */
+    bool webhooks;  /* it calls those that clients name */
     bool tls;       /* of the listener */
     struct str name, version; /* of the program; the first agent's */
 };

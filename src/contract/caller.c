@@ -29,6 +29,7 @@ bool contract_caller_of(struct route_call *call, const struct contract_callers *
                              STR("Missing bearer token"));
     }
     ret->proved = token.len && callers->identify(token, &ret->identity, callers->ctx);
+    if (ret->proved) route_caller(call, ret->identity.workspace, ret->identity.user);
     if (ret->proved || !secured) return true;
     *ret_failure = contract_caller_unknown();
     return false;

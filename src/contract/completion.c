@@ -1,6 +1,6 @@
 #include "contract/completion.h"
 
-#include "provider/provider.h"
+#include "provider/dialect.h"
 #include "turn/guarded.h"
 
 #define CALLS_MAX_BYTES (16 * MIB)
@@ -15,6 +15,7 @@ void completion_init(struct completion *completion) {
 void completion_done(struct completion *completion) {
     text_done(&completion->model);
     text_done(&completion->session);
+    text_done(&completion->stop);
     buf_done(&completion->reply);
     buf_done(&completion->reasoning);
     buf_done(&completion->calls);
@@ -65,12 +66,28 @@ static void note_text(struct completion *completion, bool seam, struct str text)
     buf_append(&completion->reply, text);
 }
 
+static void note_end(struct completion *completion, bool cut, struct str stop) {
+    struct buf text;
+    buf_init(&text, stop.len + 1);
+    completion->cut = cut;
+    text_done(&completion->stop);
+    if (stop.len) json_text(json_of(stop), &text);
+    completion->stop = text_copy(buf_str(&text));
+    buf_done(&text);
+}
+
+static void note_step(struct completion *completion, const struct event *event) {
+    bool cut = str_equal(event->step.description, STR(PROVIDER_CUT_NOTE));
+    bool stopped = str_equal(event->step.description, STR(PROVIDER_STOP_NOTE));
+    if (cut || stopped) note_end(completion, cut, event->step.result);
+}
+
 bool completion_note(struct completion *completion, const struct event *event) {
     bool seam = seam_before(&completion->seam, event, SEAM_OF_STREAM);
     switch (event->kind) {
     case EVENT_STARTED: note_started(completion, event); break;
     case EVENT_TEXT:
-        if (seam) completion->cut = false;
+        if (seam) note_end(completion, false, STR_EMPTY);
         if (completion->keeps_text) note_text(completion, seam, event->text.text);
         break;
     case EVENT_THINKING:
@@ -79,11 +96,9 @@ bool completion_note(struct completion *completion, const struct event *event) {
     case EVENT_TOOL_CALL:
         if (event->tool_call.callers) note_call(completion, event);
         break;
-    case EVENT_STEP:
-        if (str_equal(event->step.description, STR(PROVIDER_CUT_NOTE))) completion->cut = true;
-        break;
+    case EVENT_STEP: note_step(completion, event); break;
     case EVENT_USAGE: note_usage(completion, &event->usage); break;
-    case EVENT_TOOL_RESULT:
+    case EVENT_TOOL_RESULT: note_end(completion, false, STR_EMPTY); break; /* a next reply */
     case EVENT_AUDIO:
     case EVENT_APPROVAL:
     case EVENT_ITEM:
@@ -137,7 +152,13 @@ void completion_append_text(const struct completion *completion, const struct ev
 
 bool completion_is_filtered(const struct event *last) {
     return last && last->kind == EVENT_FAILED &&
-           str_equal(last->failed.reason, STR(GUARDRAIL_BLOCKED));
+           (str_equal(last->failed.reason, STR(GUARDRAIL_BLOCKED)) ||
+            str_equal(last->failed.reason, STR(MODEL_REFUSED)));
+}
+
+struct str completion_refusal(const struct event *last) {
+    struct str message = last->failed.message, saying = STR(MODEL_REFUSED_SAYING);
+    return str_starts(message, saying) ? str_skip(message, saying.len) : message;
 }
 
 struct str completion_finish_reason(const struct completion *completion,

@@ -24,7 +24,8 @@ struct completion {
     struct buf reasoning; /* of the turn, where it is shown */
     struct buf calls;     /* of the caller's tools: items of a JSON array, as Chat has them */
     size_t call_count;
-    bool cut; /* the newest reply was cut at its token limit */
+    bool cut;         /* the newest reply was cut at its token limit */
+    struct text stop; /* the stop sequence that it ended at; empty: none */
     bool usage_known;
     struct event_usage usage; /* sums; TOKENS_UNKNOWN if one is */
 };
@@ -47,8 +48,12 @@ void completion_append_question(const struct event *event, struct buf *out);
 struct str completion_finish_reason(const struct completion *completion,
                                     const struct event *last);
 
-/* Whether a guardrail ended the run, which is an answer and not a failure. */
+/* Whether a guardrail ended the run, or the model refused to answer, which is an answer and not a
+ * failure. */
 bool completion_is_filtered(const struct event *last);
+
+/* Then: what the caller is told. Of a model that said something, its words. */
+struct str completion_refusal(const struct event *last);
 
 /* Whether the sums of usage are complete. */
 bool completion_knows_usage(const struct completion *completion);

@@ -148,10 +148,6 @@ struct contract {
      * instances and no listeners. NULL: always. */
     bool (*wanted)(const struct config *config);
 
-    /* It keeps state in its process that other replicas of a shared store (store.replica) would
-     * not see: such a daemon refuses to start with it. */
-    bool alone;
-
     /* Whether it asks media providers (struct team). They are only made if it is wanted. NULL:
      * never. */
     bool (*asks_media)(const struct config *config);

@@ -1,17 +1,27 @@
 #include "contract/guest.h"
 
+#include "base/mem.h"
 #include "config/config.h"
 
+/* --- settings ----------------------------------------------------------------------------- */
+
+const struct guest_options *guest_options(const struct config *config,
+                                          const struct setting_rows *rows) {
+    static const struct guest_options none = {.workspace = STR_INIT("")};
+    const struct guest_options *options = config_values(config, rows);
+    return options ? options : &none;
+}
+
 struct guest_settings guest_settings_of(const struct contract_source *from,
-                                        struct str workspace, struct leaving on_disconnect) {
+                                        const struct guest_options *options) {
     const struct config *config = from->config;
     return (struct guest_settings){
-        .workspace = workspace,
+        .workspace = options->workspace,
         .rules = {.busy = config->session.busy,
                   .stall_ms = config->limits.server.write_stall_ms,
                   .heartbeat_ms = config->limits.heartbeat_ms,
                   .keys_kept_ms = config->limits.idempotency_ms,
-                  .on_disconnect = on_disconnect,
+                  .on_disconnect = options->on_disconnect,
                   .keyed_outlives = true},
         .body_max_bytes = config->limits.body_bytes,
         .body_stretch_ms = from->body_stretch_ms,
@@ -32,6 +42,13 @@ void guest_init(struct guest *guest, const struct contract_loop *loop,
     *guest = (struct guest){.callers = loop->callers};
     http_turn_site_init(&guest->site, loop->host);
     guest_use(guest, settings);
+}
+
+void *guest_new(const struct contract_loop *loop, const void *settings, void *state) {
+    struct guest *guest = MEM_NEW(struct guest);
+    (void)state;
+    guest_init(guest, loop, settings);
+    return guest;
 }
 
 void guest_serving(void *ctx) {
@@ -99,4 +116,9 @@ bool guest_enter(struct route_call *call, const struct guest *guest,
 
 struct str guest_workspace(const struct guest *guest, const struct contract_caller *caller) {
     return caller->proved ? caller->identity.workspace : guest->settings->workspace;
+}
+
+struct str guest_user(const struct contract_caller *caller) {
+    struct str user = caller->identity.user;
+    return caller->proved && user.len ? user : STR("anonymous");
 }

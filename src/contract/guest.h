@@ -23,9 +23,19 @@ struct guest_settings {
     bool takes_api_key; /* the token may stand in x-api-key */
 };
 
-/* From the daemon's settings, and these two of the contract's own. */
+/* The settings of its own that every guest has. The text lives as long as the config. */
+struct guest_options {
+    bool enabled;
+    struct str workspace; /* of callers without a token */
+    struct leaving on_disconnect;
+};
+
+/* Of a contract that has no other settings: what these rows filled. */
+const struct guest_options *guest_options(const struct config *config,
+                                          const struct setting_rows *rows);
+
 struct guest_settings guest_settings_of(const struct contract_source *from,
-                                        struct str workspace, struct leaving on_disconnect);
+                                        const struct guest_options *options);
 
 struct guest {
     const struct guest_settings *settings;
@@ -38,7 +48,8 @@ void guest_init(struct guest *guest, const struct contract_loop *loop,
                 const struct guest_settings *settings);
 
 /* For a contract's row, where the instance begins with a guest and its settings with
- * guest_settings. */
+ * guest_settings. guest_new() makes an instance that is a guest and nothing else. */
+void *guest_new(const struct contract_loop *loop, const void *settings, void *state);
 void guest_use(void *guest, const void *settings);
 void guest_serving(void *guest);
 void guest_stopping(void *guest);
@@ -59,5 +70,8 @@ MUST_CHECK bool guest_enter(struct route_call *call, const struct guest *guest,
                             struct contract_caller *ret);
 
 struct str guest_workspace(const struct guest *guest, const struct contract_caller *caller);
+
+/* The user that the token names, or "anonymous". */
+struct str guest_user(const struct contract_caller *caller);
 
 #endif

@@ -16,6 +16,7 @@
 
 #include "base/text.h"
 #include "contract/guest.h"
+#include "contract/run_head.h"
 
 struct guest_turn;
 
@@ -29,12 +30,16 @@ struct guest_request {
     size_t message_count;
     enum brought_policy brought;
     struct str schema, system, extras; /* as struct run_request has them */
+    bool schema_loose;                 /* likewise */
     const struct tool_offer *tools;    /* likewise */
     size_t tool_count;
+    bool args_as_text;
     struct str tool_choice;
+    const struct model_options *options; /* likewise */
     uint64_t approval_run, approval_seq; /* the question that it answers; 0: none is named */
     bool decides; /* it must be a decision: without a question it is refused */
     bool streams;
+    bool promised; /* it is answered with the run's id at once */
 };
 
 /* A refusal that no struct err tells. */
@@ -48,13 +53,17 @@ struct guest_form {
     struct str contract; /* recorded with the runs */
     MUST_CHECK bool (*read)(struct guest_turn *turn, struct str body, struct guest_request *ret,
                             struct err *e);
+    /* The request is read: look up what else says whose it is, then http_turn_enter(). Optional. */
+    void (*prepare)(struct guest_turn *turn);
+    /* Its key is free: check what must be checked now, then guest_turn_go_on(). Optional. */
+    void (*begin)(struct guest_turn *turn, uint64_t mark);
     const struct stream_wire *whole, *stream;
     /* Answer a request that was refused before a run was read: as it has been, or by a rule. */
     void (*refuse)(struct guest_turn *turn, const struct err *why);
     void (*refuse_for)(struct guest_turn *turn, enum guest_refusal why);
     /* Answer at once with a question (EVENT_APPROVAL) that is still open. */
     void (*ask_again)(struct guest_turn *turn, const struct event *question);
-    void (*free)(struct guest_turn *turn); /* after guest_turn_done() */
+    void (*free)(struct guest_turn *turn); /* the last call */
 };
 
 struct guest_turn {
@@ -62,19 +71,35 @@ struct guest_turn {
     struct guest *guest;
     const struct guest_form *form;
     struct guest_request request; /* valid until it is established */
+    struct str param;             /* of a refusal: the member at fault, or empty */
+    bool user_proved;             /* the token names the user */
     struct text session;          /* where the conversation goes on */
+    bool session_shown;           /* in the head of the answer */
+    /* With a key that another request has used: the run that began with it, and the question that it
+     * decided, or 0. */
+    uint64_t joined_run, joined_seq;
+    struct run_head *head; /* while it says which session is the run's */
 };
 
-/* Take the call: read its request in this form, and begin. `turn` is zeroed but for what is the
- * form's own. */
+/* A turn that answers `call` in this form, before anything is read. `turn` is zeroed but for what is
+ * the form's own. */
+void guest_turn_init(struct guest_turn *turn, struct route_call *call, struct guest *guest,
+                     const struct guest_form *form);
+
+/* Whose it is: the token's user, else the one that the request names.
+ * errors  ERR_INVALID_ARGUMENT; ERR_TOO_LARGE the arena's limit */
+MUST_CHECK bool guest_turn_take_caller(struct guest_turn *turn,
+                                       const struct contract_caller *caller, struct err *e);
+
+/* Take the call: guest_turn_init(), read its request, and begin. */
 void guest_turn_serve(struct guest_turn *turn, struct route_call *call, struct guest *guest,
                       const struct guest_form *form, const struct contract_caller *caller);
 
+/* Begin the run, or give the text to the one that waits. */
+void guest_turn_go_on(struct guest_turn *turn, uint64_t mark);
+
 /* Whether the reasoning of this event's agent is shown. */
 bool guest_turn_shows(const struct guest_turn *turn, const struct event *event);
-
-/* For a wire: a question ends the answer as well. */
-enum stream_verdict guest_turn_judge(const struct event *event, void *ctx);
 
 /* The code and the sentence of an end without an answer. `last` is NULL if its cause was outside the
  * run. */

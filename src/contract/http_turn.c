@@ -44,6 +44,8 @@ void http_turn_done(struct http_turn *turn) {
     list_remove(&turn->link);
     idempotency_lookup_cancel(turn->lookup);
     dormant_wake_cancel(turn->wake);
+    elsewhere_cancel(turn->elsewhere);
+    cancel_run_forget(turn->cancel);
     follow_free(turn->follow);
     stream_free(turn->stream);
     arena_free(turn->arena);
@@ -199,12 +201,16 @@ static void on_begun(void *ctx) {
     http_turn_established(ctx);
 }
 
-/* The store has the start of the run but not its end, which could not be written. */
-static void on_missing(const struct err *failed, void *ctx) {
+void http_turn_miss(struct http_turn *turn, const struct err *failed) {
     struct err e;
     err_set(&e, ERR_UNAVAILABLE, "this turn cannot be read: %s",
             failed ? failed->text : "what became of it is not known yet; try again");
-    http_turn_give_up(ctx, &e);
+    http_turn_give_up(turn, &e);
+}
+
+/* The end of the run could not be written. */
+static void on_missing(const struct err *failed, void *ctx) {
+    http_turn_miss(ctx, failed);
 }
 
 void http_turn_attach(struct http_turn *turn, uint64_t run, uint64_t after_seq) {
@@ -261,16 +267,75 @@ void http_turn_enter(struct http_turn *turn) {
     look_up(turn);
 }
 
+/* --- another replica ---------------------------------------------------------------------- */
+
+/* Words that decide nothing get the question again; the key may be another request's by now. */
+static void http_turn_refused_elsewhere(struct http_turn *turn, uint64_t run, uint64_t seq,
+                                        const struct err *why) {
+    struct err e = *why;
+    if (e.code == ERR_FAILED_PRECONDITION) {
+        turn->kind->join(turn, run, seq - 1);
+        return;
+    }
+    if (e.code == ERR_ALREADY_EXISTS) {
+        turn->looked_elsewhere = false;
+        look_up(turn);
+        return;
+    }
+    err_add(&e, "the question stays open");
+    http_turn_give_up(turn, &e);
+}
+
+static void http_turn_on_elsewhere(const struct elsewhere_result *result, const struct err *why,
+                                   void *ctx) {
+    struct http_turn *turn = ctx;
+    turn->elsewhere = NULL;
+    switch (result->found) {
+    case ELSEWHERE_NONE: turn->kind->begin(turn, turn->mark); break;
+    case ELSEWHERE_DECIDED: turn->kind->join(turn, result->run, result->seq); break;
+    case ELSEWHERE_REFUSED:
+        http_turn_refused_elsewhere(turn, result->run, result->seq, why);
+        break;
+    case ELSEWHERE_FAILED: http_turn_give_up(turn, why); break;
+    }
+}
+
+/* True: the turn goes on when the other replicas have been looked at. Once for each turn. */
+static bool look_elsewhere(struct http_turn *turn, const struct session_name *name,
+                           uint64_t run, uint64_t seq, struct str text, uint64_t mark) {
+    if (turn->looked_elsewhere) return false;
+    turn->looked_elsewhere = true;
+    turn->mark = mark;
+    turn->elsewhere =
+        elsewhere_start(&(struct elsewhere_options){.loop = route_loop(turn->call),
+                                                    .sessions = http_turn_sessions(turn),
+                                                    .name = *name,
+                                                    .run = run,
+                                                    .seq = seq,
+                                                    .text = text,
+                                                    .key = turn->key,
+                                                    .key_user = turn->user,
+                                                    .print = turn->print,
+                                                    .asks_again = true,
+                                                    .on_end = http_turn_on_elsewhere,
+                                                    .ctx = turn});
+    if (turn->elsewhere) http_turn_watch(turn);
+    return turn->elsewhere != NULL;
+}
+
 /* --- beginning ---------------------------------------------------------------------------- */
 
 void http_turn_start(struct http_turn *turn, struct run_request *asked, uint64_t mark) {
     struct err e;
+    if (turn->words_decide && look_elsewhere(turn, &asked->name, 0, 0, asked->text, mark))
+        return;
     asked->policy = turn->site->rules.busy;
     asked->key = turn->key;
     asked->print = turn->print;
     asked->key_mark = mark;
     asked->trace = turn->trace;
     if (run_start(turn->site->host, asked, &turn->run, &e)) {
+        if (turn->kind->started) turn->kind->started(turn, run_id(turn->run));
         http_turn_follow(turn, run_journal(turn->run), 0);
     } else if (e.code == ERR_ALREADY_EXISTS) {
         look_up(turn);
@@ -303,12 +368,15 @@ bool http_turn_settle(struct http_turn *turn, struct pending_answer *answer, uin
                       struct err *e) {
     answer->key = turn->key;
     answer->key_user = turn->user;
-    answer->print = turn->print;
+    answer->print =
+        turn->key.len ? turn->print : STR_EMPTY; /* without a key nothing is repeated */
     answer->key_mark = mark;
     answer->arena = turn->arena;
     *ret_found = session_settle(http_turn_sessions(turn), answer, ret, e);
     switch (*ret_found) {
     case PENDING_NONE:
+        return answer->run && look_elsewhere(turn, &answer->name, answer->run, answer->seq,
+                                             answer->text, mark);
     case PENDING_SEVERAL:
     case PENDING_REFUSED:
     case PENDING_UNDECIDED: return false;
@@ -317,17 +385,6 @@ bool http_turn_settle(struct http_turn *turn, struct pending_answer *answer, uin
     case PENDING_CLAIMED: look_up(turn); break;
     }
     return true;
-}
-
-bool http_turn_may_answer(const struct http_turn *turn, const struct session_name *name,
-                          uint64_t run) {
-    struct live_view view;
-    struct directory *directory = session_table_directory(http_turn_sessions(turn));
-    if (!run || !directory_find(directory, run, &view)) return true;
-    bool own = str_equal(view.workspace, name->workspace) && str_equal(view.user, name->user) &&
-               str_equal(view.session, name->session);
-    live_view_done(&view);
-    return own;
 }
 
 /* --- for a wire --------------------------------------------------------------------------- */

@@ -10,6 +10,10 @@
  *             │                                                 │
  *             └▶ its key has a run ─▶ kind->join ─▶ http_turn_attach ──▶ established ─▶ wire
  *
+ * Where several replicas share a store, the run that waits may be at another one. Before a run is
+ * started, or a question is said not to wait, the others are looked at: the answer is posted, and
+ * kind->join reads what came of it; or nothing waits there, and kind->begin is called again.
+ *
  * Memory   struct http_turn is the first member of the contract's own struct. http_turn_init()
  *          begins it; it ends with one call of kind->free, after the answer is out or its peer
  *          is gone. Texts of the request lie in `arena`, which goes when it is established.
@@ -20,9 +24,11 @@
 #define WEIR_CONTRACT_HTTP_TURN_H
 
 #include "route/route.h"
+#include "session/elsewhere.h"
 #include "session/idempotency_lookup.h"
 #include "session/waiting.h"
 #include "stream/follow.h"
+#include "turn/cancel_run.h"
 #include "turn/run.h"
 
 struct http_turn;
@@ -53,6 +59,8 @@ struct http_turn_kind {
     /* Start the turn, or settle a decision. With a key: `mark` is for run_request and
      * pending_answer. */
     void (*begin)(struct http_turn *turn, uint64_t mark);
+    /* It has started this run, of which nothing was read yet. NULL: it need not know. */
+    void (*started)(struct http_turn *turn, uint64_t run);
     /* The key has this run. With `seq`, the same key decided the question `seq` of it. */
     void (*join)(struct http_turn *turn, uint64_t run, uint64_t seq);
     /* The key was used for another request. Answer, then http_turn_end(). */
@@ -78,6 +86,10 @@ struct http_turn {
     struct leaving leaving;
     bool says_leaving; /* `leaving` comes from the request, not the settings */
     bool gone;         /* the peer has left; nothing more is sent */
+    /* Its words may be what a run of its session waits for at another replica. Set by the contract,
+     * for a session that its caller names; a question that is named is looked for in any case. */
+    bool words_decide;
+    bool looked_elsewhere; /* or need not */
     /* Valid until it is established. Of the key, the length stays valid. */
     struct arena *arena;
     struct str workspace, user;  /* of the key */
@@ -86,6 +98,9 @@ struct http_turn {
     /* Pending. */
     struct idempotency_lookup *lookup;
     struct dormant_wake *wake;
+    struct elsewhere *elsewhere;
+    struct cancel_run *cancel;
+    uint64_t mark; /* of its key, meanwhile */
 };
 
 /* `mode` and `wire` can be set until a run is read. */
@@ -125,13 +140,12 @@ MUST_CHECK bool http_turn_settle(struct http_turn *turn, struct pending_answer *
                                  uint64_t mark, enum pending_found *ret_found,
                                  struct pending_answered *ret, struct err *e);
 
-/* Whether a question of this run (0: none is named) is one of this session: the id of another's finds
- * a run as well. */
-bool http_turn_may_answer(const struct http_turn *turn, const struct session_name *name,
-                          uint64_t run);
-
 /* Read a run that another request started or resumed, from the first event after `after_seq`. */
 void http_turn_attach(struct http_turn *turn, uint64_t run, uint64_t after_seq);
+
+/* Refuse it: the store has the start of the run that it was to read, or a key that leads to it, but
+ * no more. `failed` says why the store could not answer, or is NULL. */
+void http_turn_miss(struct http_turn *turn, const struct err *failed);
 
 /* Continue reading the journal (a reference, taken) of a run whose question this call answered. */
 void http_turn_read_on(struct http_turn *turn, struct journal *journal, uint64_t after_seq);

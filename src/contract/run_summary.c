@@ -47,7 +47,8 @@ static void add_started(struct run_summary *summary, const struct event *event) 
     summary->agent = summary_keep(summary, event->agent);
 }
 
-void run_summary_queued(struct run_summary *summary, const struct live_view *view) {
+/* Fill the summary of a live run that has no events yet. */
+static void run_summary_queued(struct run_summary *summary, const struct live_view *view) {
     if (!reserve(summary, view->workspace.len + view->user.len + view->session.len)) return;
     summary->known = true;
     summary->workspace = summary_keep(summary, view->workspace);
@@ -81,7 +82,8 @@ static void add_usage(struct run_summary *summary, const struct event_usage *usa
     sum->call_sequence++; /* here: the number of calls */
 }
 
-void run_summary_add(struct run_summary *summary, const struct event *event, uint64_t seq) {
+static void run_summary_add(struct run_summary *summary, const struct event *event,
+                            uint64_t seq) {
     if (summary->each) summary->each(event, seq, summary->each_ctx);
     if (event->kind == EVENT_STARTED) add_started(summary, event);
     if (event->kind == EVENT_USAGE) add_usage(summary, &event->usage);
@@ -104,7 +106,9 @@ bool run_summary_add_live(struct run_summary *summary, const struct live_view *v
     return true;
 }
 
-void run_summary_add_section(struct run_summary *summary, const struct store_section *section) {
+/* Add all events of a store's section. */
+static void run_summary_add_section(struct run_summary *summary,
+                                    const struct store_section *section) {
     struct str rest = section->events;
     uint64_t seq = section->first_seq;
     struct event event = {0};
@@ -127,7 +131,7 @@ struct run_scan {
 
 static void load_piece(struct run_scan *scan);
 
-static void on_piece(struct store_load *load, const struct err *failed, void *ctx) {
+static void run_summary_on_piece(struct store_load *load, const struct err *failed, void *ctx) {
     struct run_scan *scan = ctx;
     struct run_summary *summary = scan->summary;
     uint64_t before = summary ? summary->last_seq : 0;
@@ -154,7 +158,7 @@ static void load_piece(struct run_scan *scan) {
                                      .after_seq = scan->summary->last_seq,
                                      .max_bytes = scan->piece_max_bytes,
                                      .home = scan->loop,
-                                     .on_loaded = on_piece,
+                                     .on_loaded = run_summary_on_piece,
                                      .ctx = scan};
     store_load(scan->store, &scan->load);
 }

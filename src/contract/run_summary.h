@@ -27,20 +27,13 @@ struct run_summary {
 
 void run_summary_init(struct run_summary *summary, uint64_t run);
 void run_summary_done(struct run_summary *summary);
-void run_summary_add(struct run_summary *summary, const struct event *event, uint64_t seq);
 
 /* "running", "waiting", "done" ... */
 struct str run_summary_state(const struct run_summary *summary);
 
-/* Fill the summary of a live run that has no events yet. */
-void run_summary_queued(struct run_summary *summary, const struct live_view *view);
-
 /* Add the events in a live run's journal. False: its first events have left the window. */
 MUST_CHECK bool run_summary_add_live(struct run_summary *summary, const struct live_view *view,
                                      struct loop *loop);
-
-/* Add all events of a store's section. */
-void run_summary_add_section(struct run_summary *summary, const struct store_section *section);
 
 /* Read a whole run from the store, piece by piece. `done` is called once, never before this
  * returns; after run_scan_cancel() it is not called. */

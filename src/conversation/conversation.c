@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "conversation/effect.h"
 #include "conversation/import.h"
+#include "provider/call_pairs.h"
 #include "provider/dialect.h"
 #include "wire/json.h"
 
@@ -25,10 +26,12 @@ void conversation_done(struct conversation *c) {
 
 /* --- messages ----------------------------------------------------------------------------- */
 
+#define SPARE_MESSAGES 2 /* what the caller says, and the answer */
+
 static void conversation_make_room(struct conversation *c, size_t more) {
     size_t needed = c->count + more;
     if (needed <= c->room) return;
-    c->room = needed > 2 * c->room ? needed + 8 : 2 * c->room;
+    c->room = needed > 2 * c->room ? needed + SPARE_MESSAGES : 2 * c->room;
     c->messages = mem_resize(c->messages, c->room * sizeof(struct message));
 }
 
@@ -99,22 +102,47 @@ void conversation_restore_reply(struct conversation *c, struct buf *text) {
 static bool take_started(struct conversation *c, const struct event *event,
                          enum conversation_texts texts) {
     struct message message = {.role = MESSAGE_USER};
-    if (!conversation_keep(c, event->started.text, texts, &message.text)) return false;
+    if (!conversation_keep(c, event->started.text, texts, &message.text) ||
+        !conversation_keep(c, event->agent, texts, &message.heard_by))
+        return false;
     c->brought_at = c->turn_start = c->count;
     add_for_model(c, message);
     c->answer_from = c->count;
     return true;
 }
 
+/* Of the calls that the caller brings, those that it brings a result of. */
+static void mark_answered(struct message *messages, size_t count) {
+    struct call_pairs pairs;
+    call_pairs_init(&pairs, messages, count, STR_EMPTY);
+    for (size_t i = 0; i < count; i++)
+        messages[i].answered =
+            messages[i].role == MESSAGE_TOOL_CALL && pairs.of[i] != CALL_PAIRS_NONE;
+    call_pairs_done(&pairs);
+}
+
+/* Those that do not say who heard them. */
+static void mark_heard(struct message *messages, size_t count, struct str agent) {
+    for (size_t i = 0; i < count; i++) {
+        if (!messages[i].heard_by.len) messages[i].heard_by = agent;
+    }
+}
+
 /* The caller's own list replaces the input, which is its last message. */
-static bool take_brought(struct conversation *c, const struct event *event) {
+static bool take_brought(struct conversation *c, const struct event *event,
+                         enum conversation_texts texts) {
     struct import import;
+    struct str heard_by;
     struct err e;
+    if (!conversation_keep(c, event->agent, texts, &heard_by)) return false;
     if (!import_decode(event->item.bytes, c->arena, &import, &e))
         return e.code != ERR_RESOURCE_EXHAUSTED; /* the input is all that can be read */
     if (import.count == 0) return true;
     c->count = c->brought_at;
+    c->open_from = 0;
     conversation_insert(c, c->count, import.messages, import.count);
+    mark_heard(c->messages + c->brought_at, import.count, heard_by);
+    mark_answered(c->messages + c->brought_at, import.count);
     c->reply_from = c->answer_from = c->count;
     c->turn_start = c->count - 1;
     while (c->turn_start > c->brought_at && c->messages[c->turn_start].role != MESSAGE_USER)
@@ -144,9 +172,11 @@ static size_t turn_with_its_calls(const struct conversation *c) {
     return at;
 }
 
-void conversation_summarize(struct conversation *c, struct str summary, enum summary_of of) {
-    struct message message = {.role = MESSAGE_USER, .text = summary};
+void conversation_summarize(struct conversation *c, struct str summary, struct str agent,
+                            enum summary_of of) {
+    struct message message = {.role = MESSAGE_USER, .text = summary, .heard_by = agent};
     size_t before = turn_with_its_calls(c), calls = c->turn_start - before;
+    c->open_from = 0;
     conversation_make_room(c, 1);
     memmove(c->messages, c->messages + before, (c->count - before) * sizeof(struct message));
     c->count -= before;
@@ -176,15 +206,17 @@ static bool take_opaque(struct conversation *c, const struct event *event,
 
 static void add_asides(struct conversation *c) {
     for (size_t i = 0; i < c->aside_count && c->open_calls == 0; i++)
-        add_for_model(c, (struct message){.role = MESSAGE_USER, .text = c->asides[i]});
+        add_for_model(c, c->asides[i]);
     if (c->open_calls == 0) c->aside_count = 0;
 }
 
 static bool take_aside(struct conversation *c, const struct event *event,
                        enum conversation_texts texts) {
-    struct str words;
-    if (!conversation_keep(c, event->item.bytes, texts, &words)) return false;
-    c->asides = mem_resize(c->asides, (c->aside_count + 1) * sizeof(struct str));
+    struct message words = {.role = MESSAGE_USER};
+    if (!conversation_keep(c, event->item.bytes, texts, &words.text) ||
+        !conversation_keep(c, event->agent, texts, &words.heard_by))
+        return false;
+    c->asides = mem_resize(c->asides, (c->aside_count + 1) * sizeof(*c->asides));
     c->asides[c->aside_count++] = words;
     add_asides(c);
     return true;
@@ -204,6 +236,7 @@ static bool take_repair(struct conversation *c, const struct event *event,
         !conversation_keep(c, said.text, texts, &answer.text) ||
         !conversation_keep(c, told.text, texts, &complaint.text))
         return false;
+    complaint.heard_by = answer.agent;
     if (!is_blank(answer.text)) conversation_add(c, answer);
     add_for_model(c, complaint);
     return true;
@@ -211,9 +244,11 @@ static bool take_repair(struct conversation *c, const struct event *event,
 
 static bool take_summary(struct conversation *c, const struct event *event,
                          enum conversation_texts texts) {
-    struct str summary;
-    if (!conversation_keep(c, event->item.bytes, texts, &summary)) return false;
-    conversation_summarize(c, summary, SUMMARY_OF_SESSION);
+    struct str summary, agent;
+    if (!conversation_keep(c, event->item.bytes, texts, &summary) ||
+        !conversation_keep(c, event->agent, texts, &agent))
+        return false;
+    conversation_summarize(c, summary, agent, SUMMARY_OF_SESSION);
     return true;
 }
 
@@ -221,7 +256,7 @@ static bool take_item(struct conversation *c, const struct event *event,
                       enum conversation_texts texts) {
     struct str type = event->item.type;
     if (str_starts(type, STR(OPAQUE_ITEM))) return take_opaque(c, event, texts);
-    if (str_starts(type, STR(BROUGHT_ITEM))) return take_brought(c, event);
+    if (str_starts(type, STR(BROUGHT_ITEM))) return take_brought(c, event, texts);
     if (str_equal(type, STR(ASIDE_ITEM))) return take_aside(c, event, texts);
     if (str_equal(type, STR(REPAIR_ITEM))) return take_repair(c, event, texts);
     if (str_equal(type, STR(SUMMARY_ITEM))) return take_summary(c, event, texts);
@@ -267,29 +302,28 @@ static bool is_call(const struct message *message, struct str call_id) {
     return message->role == MESSAGE_TOOL_CALL && str_equal(message->call_id, call_id);
 }
 
-/* Careless models repeat an id within a reply; then results answer in the order of the calls.
- */
 bool conversation_is_open(const struct conversation *c, size_t index) {
-    if (c->messages[index].role != MESSAGE_TOOL_CALL) return false;
-    struct str call_id = c->messages[index].call_id;
-    size_t before = 0;
-    for (size_t i = index; i-- > c->own_from && c->messages[i].role == MESSAGE_TOOL_CALL;)
-        before += is_call(&c->messages[i], call_id);
-    for (size_t i = index + 1; i < c->count; i++) {
-        const struct message *message = &c->messages[i];
-        if (message->role != MESSAGE_TOOL_RESULT) continue;
-        if (str_equal(message->call_id, call_id) && before-- == 0) return false;
+    return c->messages[index].role == MESSAGE_TOOL_CALL && !c->messages[index].answered;
+}
+
+/* Careless models repeat an id within a reply; then results answer in the order of the calls. */
+static struct message *oldest_open(struct conversation *c, struct str call_id) {
+    if (c->open_from < c->own_from) c->open_from = c->own_from;
+    while (c->open_from < c->count && !conversation_is_open(c, c->open_from)) c->open_from++;
+    for (size_t i = c->open_from; i < c->count; i++) {
+        if (conversation_is_open(c, i) && is_call(&c->messages[i], call_id))
+            return &c->messages[i];
     }
-    return true;
+    return NULL;
 }
 
 struct message *conversation_call(struct conversation *c, struct str call_id) {
-    struct message *call = NULL;
-    for (size_t i = c->count; i-- > c->own_from;) {
-        if (!is_call(&c->messages[i], call_id)) continue;
-        if (!call || conversation_is_open(c, i)) call = &c->messages[i];
+    if (!c->messages) return NULL; /* there is none yet */
+    struct message *open = oldest_open(c, call_id);
+    for (size_t i = c->count; !open && i-- > c->own_from;) {
+        if (is_call(&c->messages[i], call_id)) return &c->messages[i];
     }
-    return call;
+    return open;
 }
 
 /* A human's decision about a call; edited arguments are the ones that were used. */
@@ -305,8 +339,9 @@ static bool take_decision(struct conversation *c, const struct event *event) {
 }
 
 /* The answer to a question is a result for the model, and the human's words. */
-static bool take_words(struct conversation *c, struct str tool, struct str result) {
-    struct message words = {.role = MESSAGE_USER};
+static bool take_words(struct conversation *c, struct str tool, struct str result,
+                       struct str agent) {
+    struct message words = {.role = MESSAGE_USER, .heard_by = agent};
     struct json object;
     struct err e;
     if (!str_equal(tool, STR(APPROVAL_TOOL)) || !json_read(result, &object, &e)) return true;
@@ -319,9 +354,9 @@ static bool take_words(struct conversation *c, struct str tool, struct str resul
 
 static bool take_result(struct conversation *c, const struct event *event,
                         enum conversation_texts texts) {
-    const struct message *call = conversation_call(c, event->tool_result.call_id);
+    struct message *call = conversation_call(c, event->tool_result.call_id);
     if (!call) return take_decision(c, event);
-    if (!conversation_is_open(c, (size_t)(call - c->messages))) return true; /* it has one */
+    if (call->answered) return true; /* it has one */
     struct message message = {.role = MESSAGE_TOOL_RESULT,
                               .error = event->tool_result.error,
                               .call_id = call->call_id,
@@ -329,9 +364,10 @@ static bool take_result(struct conversation *c, const struct event *event,
     if (!conversation_keep(c, event->agent, texts, &message.agent) ||
         !conversation_keep(c, event->tool_result.result, texts, &message.text))
         return false;
+    call->answered = true;
     add_for_model(c, message);
     if (c->open_calls) c->open_calls--;
-    if (!take_words(c, message.tool, message.text)) return false;
+    if (!take_words(c, message.tool, message.text, message.agent)) return false;
     add_asides(c);
     return true;
 }
@@ -343,6 +379,7 @@ static void close_calls(struct conversation *c) {
     for (size_t i = c->own_from; i < c->count && c->open_calls; i++) {
         struct message call = c->messages[i];
         if (call.callers || !conversation_is_open(c, i)) continue;
+        c->messages[i].answered = true;
         struct message result = {.role = MESSAGE_TOOL_RESULT,
                                  .error = true,
                                  .agent = call.agent,
@@ -369,6 +406,7 @@ static void close_calls(struct conversation *c) {
 /* Its first call was refused as a request: what the caller brought would poison the session. */
 static void leave_note(struct conversation *c) {
     c->count = c->brought_at;
+    c->open_from = 0;
     add_for_model(
         c, (struct message){.role = MESSAGE_USER, .error = true, .text = STR(REFUSED_NOTE)});
     c->turn_start = c->brought_at;

@@ -43,7 +43,9 @@
 #define OPAQUE_ITEM "application/vnd.weir.reply."   /* + the dialect: a MESSAGE_OPAQUE */
 #define SUMMARY_ITEM "application/vnd.weir.summary" /* the text of the summary */
 #define ASIDE_ITEM "application/vnd.weir.aside"     /* a human's words that decided nothing */
-#define REPAIR_ITEM "application/vnd.weir.repair"   /* conversation_repair() writes it */
+#define ASIDE_PRINT_ITEM                                                                       \
+    "application/vnd.weir.aside-print" /* of the request that brought the words after it */
+#define REPAIR_ITEM "application/vnd.weir.repair" /* conversation_repair() writes it */
 
 /* BROUGHT_ITEM followed by this suffix: the list is the whole conversation, and the session's
  * history does not count. */
@@ -59,12 +61,13 @@ struct conversation {
     size_t reply_from;  /* where the newest reply begins */
     size_t answer_from; /* messages from here on were said to the caller, not by the caller */
     size_t open_calls;  /* of this run, without a result */
+    size_t open_from;   /* all calls of this run before it have one */
     struct buf reply;   /* the text of the reply so far */
     bool starts_anew;   /* its session remembers nothing from before this run */
     bool refused;       /* its first message was refused: a note replaces it */
     enum event_kind ended; /* DONE, FAILED, CANCELLED; or 0 */
     /* A human's words that decided nothing, while a call waits for approval. */
-    struct str *asides;
+    struct message *asides;
     size_t aside_count;
 };
 
@@ -85,12 +88,12 @@ bool conversation_apply(struct conversation *conversation, const struct event *e
  * once, with texts that live as long as the conversation. */
 struct message *conversation_precede(struct conversation *conversation, size_t count);
 
-/* Put a summary (kept) in place of everything before the turn, but for calls that the turn brings
- * results of: as part of the run, for its
- * session to remember, or only in this run's view. */
+/* Put a summary (kept, as is `agent`, who wrote it) in place of everything before the turn, but for
+ * calls that the turn brings results of: as part of the run, for its session to remember, or only in
+ * this run's view. */
 enum summary_of { SUMMARY_OF_SESSION, SUMMARY_OF_VIEW };
 void conversation_summarize(struct conversation *conversation, struct str summary,
-                            enum summary_of of);
+                            struct str agent, enum summary_of of);
 
 /* The text of the reply so far; valid until the next event. */
 static inline struct str conversation_reply(const struct conversation *conversation) {

@@ -43,7 +43,7 @@ static bool import_keep(struct json string, struct arena *arena, struct str *ret
 /* Arguments are an object, or a string with the object that a model wrote. */
 static bool take_args(struct import_reading *reading, struct json args, struct str *ret) {
     *ret = STR("{}");
-    if (import_is_absent(args)) return true;
+    if (json_is_absent(args)) return true;
     if (args.kind == JSON_STRING)
         return import_keep(args, reading->arena, ret) || import_too_large(reading);
     if (args.kind == JSON_OBJECT)
@@ -71,6 +71,7 @@ static bool read_call(struct import_reading *reading, struct json id, struct jso
     entry->message.tool = call.tool;
     entry->message.text = call.text;
     entry->item = item;
+    open_calls_add(&reading->open, call.call_id, reading->index, reading->count - 1);
     return true;
 }
 
@@ -78,7 +79,7 @@ static bool read_call(struct import_reading *reading, struct json id, struct jso
 static bool read_calls(struct import_reading *reading, struct json calls) {
     struct json_reader reader = json_enter(calls);
     struct json call;
-    if (!import_is_absent(calls) && calls.kind != JSON_ARRAY)
+    if (!json_is_absent(calls) && calls.kind != JSON_ARRAY)
         return import_refuse(reading, "tool_calls must be an array, not %s",
                              json_kind_name(calls.kind));
     for (size_t i = 0; json_next_item(&reader, &call); i++) {
@@ -94,13 +95,26 @@ static bool read_calls(struct import_reading *reading, struct json calls) {
     return true;
 }
 
-static bool is_call_listed(struct json calls, struct json id) {
+/* The ids under tool_calls, as they are written there. */
+static struct map *listed_ids(struct json calls) {
+    struct map *ids = map_new();
     struct json_reader reader = json_enter(calls);
     struct json call;
     while (json_next_item(&reader, &call)) {
-        if (str_equal(json_find(call, STR("id")).raw, id.raw)) return true;
+        struct json id = json_find(call, STR("id"));
+        (void)map_put(ids, id.raw, ids);
     }
-    return false;
+    return ids;
+}
+
+static bool read_call_part(struct import_reading *reading, struct json part,
+                           const struct map *listed, size_t item) {
+    struct json id = json_find(part, STR("id"));
+    if (!json_is(json_find(part, STR("type")), STR("tool_use"))) return true;
+    if (map_find(listed, id.raw)) return true;
+    import_in_item(reading, "content", item);
+    return read_call(reading, id, json_find(part, STR("name")), json_find(part, STR("input")),
+                     item);
 }
 
 /* Anthropic puts calls in the content; LangChain repeats each of them under tool_calls. */
@@ -108,18 +122,14 @@ static bool read_call_parts(struct import_reading *reading, struct json content,
                             struct json calls) {
     struct json_reader reader = json_enter(content);
     struct json part;
+    bool fine = true;
     if (content.kind != JSON_ARRAY) return true;
-    for (size_t i = 0; json_next_item(&reader, &part); i++) {
-        struct json id = json_find(part, STR("id"));
-        if (!json_is(json_find(part, STR("type")), STR("tool_use"))) continue;
-        if (is_call_listed(calls, id)) continue;
-        import_in_item(reading, "content", i);
-        if (!read_call(reading, id, json_find(part, STR("name")), json_find(part, STR("input")),
-                       i))
-            return false;
-    }
-    import_in_message(reading);
-    return true;
+    struct map *listed = listed_ids(calls);
+    for (size_t i = 0; fine && json_next_item(&reader, &part); i++)
+        fine = read_call_part(reading, part, listed, i);
+    map_free(listed);
+    if (fine) import_in_message(reading);
+    return fine;
 }
 
 /* --- messages ----------------------------------------------------------------------------- */
@@ -136,8 +146,7 @@ static bool read_system(struct import_reading *reading, struct json from) {
 static struct json calls_of(const struct import_reading *reading, struct json from) {
     bool agui = reading->form == IMPORT_AGUI;
     struct json calls = json_find(from, agui ? STR("toolCalls") : STR("tool_calls"));
-    if (!import_is_absent(calls) && (calls.kind != JSON_ARRAY || json_count(calls)))
-        return calls;
+    if (!json_is_absent(calls) && (calls.kind != JSON_ARRAY || json_count(calls))) return calls;
     return json_find(json_find(from, STR("additional_kwargs")), STR("tool_calls"));
 }
 
@@ -147,31 +156,11 @@ static bool read_agent(struct import_reading *reading, struct json from) {
     struct message message = {.text = STR_EMPTY};
     if (json_count(json_find(from, STR("invalid_tool_calls"))))
         return import_refuse(reading, "invalid_tool_calls cannot be taken; leave them out");
-    if (!import_is_absent(content) &&
+    if (!json_is_absent(content) &&
         !import_take_content(reading, content, STR_EMPTY, PICTURES_REFUSED, &message))
         return false;
     if (message.text.len) push(reading, MESSAGE_AGENT)->message.text = message.text;
     return read_calls(reading, calls) && read_call_parts(reading, content, calls);
-}
-
-/* The newest call with this id that has no result yet, or NULL. */
-static struct import_entry *open_call(struct import_reading *reading, struct str id) {
-    for (size_t i = reading->count; i-- > 0;) {
-        struct import_entry *entry = &reading->entries[i];
-        bool call = entry->message.role == MESSAGE_TOOL_CALL;
-        if (call && !entry->answered && str_equal(entry->message.call_id, id)) return entry;
-    }
-    return NULL;
-}
-
-/* If calls of one reply share an id, their results belong to them in order. */
-static struct import_entry *first_open_call(struct import_reading *reading, struct str id) {
-    struct import_entry *call = open_call(reading, id);
-    while (call && call > reading->entries && call[-1].index == call->index &&
-           call[-1].message.role == MESSAGE_TOOL_CALL && !call[-1].answered &&
-           str_equal(call[-1].message.call_id, id))
-        call--;
-    return call;
 }
 
 static bool is_object(struct str text) {
@@ -202,12 +191,13 @@ static bool take_result(struct import_reading *reading, struct json id, const ch
         !import_take_content(reading, content, STR("\n\n"), PICTURES_REFUSED, &result) ||
         !wrap_result(reading, &result))
         return false;
-    struct import_entry *call = first_open_call(reading, result.call_id);
-    if (!call && !reading->goes_on)
+    size_t call = open_calls_answer(&reading->open, result.call_id);
+    bool known = call != OPEN_CALLS_NONE;
+    if (!known && !reading->goes_on)
         return import_refuse(reading, "no call '" STR_FMT "' before it waits for a result",
                              STR_ARG(str_head(result.call_id, IMPORT_SHOWN_BYTES)));
-    struct str tool = call ? call->message.tool : STR_EMPTY;
-    if (call) call->answered = true;
+    struct str tool = known ? reading->entries[call].message.tool : STR_EMPTY;
+    if (known) reading->entries[call].answered = true;
     struct message *message = &push(reading, MESSAGE_TOOL_RESULT)->message;
     message->call_id = result.call_id;
     message->text = result.text;
@@ -219,7 +209,7 @@ static bool take_result(struct import_reading *reading, struct json id, const ch
 static bool read_result(struct import_reading *reading, struct json from) {
     bool agui = reading->form == IMPORT_AGUI;
     bool failed = json_is(json_find(from, STR("status")), STR("error")) ||
-                  (agui && !import_is_absent(json_find(from, STR("error"))));
+                  (agui && !json_is_absent(json_find(from, STR("error"))));
     return take_result(reading, json_find(from, agui ? STR("toolCallId") : STR("tool_call_id")),
                        agui ? "toolCallId" : "tool_call_id", json_find(from, STR("content")),
                        failed);
@@ -236,7 +226,7 @@ static bool read_result_parts(struct import_reading *reading, struct json conten
         struct json result = json_find(part, STR("content"));
         if (!json_is(json_find(part, STR("type")), STR("tool_result"))) continue;
         import_in_item(reading, "content", i);
-        if (import_is_absent(result)) result = json_of(STR("\"\""));
+        if (json_is_absent(result)) result = json_of(STR("\"\""));
         if (!take_result(reading, json_find(part, STR("tool_use_id")), "tool_use_id", result,
                          json_find(part, STR("is_error")).kind == JSON_TRUE))
             return false;
@@ -293,12 +283,12 @@ static struct json unwrap(struct json from, struct json *ret_role) {
     struct json data = json_find(from, STR("data")), kwargs = json_find(from, STR("kwargs"));
     struct json id = json_find(from, STR("id"));
     *ret_role = json_find(from, STR("role"));
-    if (import_is_absent(*ret_role)) *ret_role = json_find(from, STR("type"));
+    if (json_is_absent(*ret_role)) *ret_role = json_find(from, STR("type"));
     if (json_is(*ret_role, STR("constructor")) && kwargs.kind == JSON_OBJECT) {
         *ret_role = json_at(id, json_count(id) ? json_count(id) - 1 : 0);
         return kwargs;
     }
-    bool saved = data.kind == JSON_OBJECT && import_is_absent(json_find(from, STR("content")));
+    bool saved = data.kind == JSON_OBJECT && json_is_absent(json_find(from, STR("content")));
     return saved ? data : from;
 }
 
@@ -309,10 +299,10 @@ static bool read_message(struct import_reading *reading, struct json from) {
         return import_refuse(reading, "a message must be an object, not %s",
                              json_kind_name(from.kind));
     struct json message = unwrap(from, &role);
-    if (!import_is_absent(role) && role.kind != JSON_STRING)
+    if (!json_is_absent(role) && role.kind != JSON_STRING)
         return import_refuse(reading, "role must be a string, not %s",
                              json_kind_name(role.kind));
-    if (!import_is_absent(role) && !json_str(role, reading->arena, &name))
+    if (!json_is_absent(role) && !json_str(role, reading->arena, &name))
         return import_too_large(reading);
     if (name.len == 0) name = STR("user");
     if (is_aside(reading, name)) return true;
@@ -387,7 +377,9 @@ static bool import_hand_over(struct import_reading *reading, struct import *ret)
 
 static bool import_read_list(struct import_reading *reading, struct json list,
                              struct import *ret) {
+    open_calls_init(&reading->open);
     bool fine = read_all(reading, list) && import_hand_over(reading, ret);
+    open_calls_done(&reading->open);
     free(reading->entries);
     return fine;
 }

@@ -64,7 +64,8 @@ MUST_CHECK bool import_read_next(struct json list, struct arena *arena, struct i
 /* Append a block of text to a message, in the arena. False: the arena is full. */
 MUST_CHECK bool import_add_text(struct message *message, struct str text, struct arena *arena);
 
-/* Append the messages as one JSON array that import_decode() reads back, equal in every field.
+/* Append the messages as one JSON array that import_decode() reads back, equal in every field, also
+ * in `heard_by`, which no caller can set: the readers above take none.
  * False at the buffer's limit. */
 bool import_append(const struct message *messages, size_t count, struct buf *out);
 

@@ -137,11 +137,11 @@ static bool image_part(struct import_reading *reading, struct content *content,
     struct json source = json_find(part, STR("source"));
     struct json holder = source.kind == JSON_OBJECT ? source : part;
     struct json url = json_find(holder, STR("url"));
-    if (!import_is_absent(url)) return add_url(reading, content, url, (struct json){0});
+    if (!json_is_absent(url)) return add_url(reading, content, url, (struct json){0});
     struct json type = json_find(holder, STR("media_type"));
-    if (import_is_absent(type)) type = json_find(holder, STR("mime_type"));
+    if (json_is_absent(type)) type = json_find(holder, STR("mime_type"));
     struct json data = json_find(holder, STR("data"));
-    if (import_is_absent(data)) data = json_find(holder, STR("base64"));
+    if (json_is_absent(data)) data = json_find(holder, STR("base64"));
     return add_base64(reading, content, type, data);
 }
 
@@ -173,7 +173,7 @@ static bool add_part(struct import_reading *reading, struct content *content, st
         return import_refuse(reading, "a part must be an object, not %s",
                              json_kind_name(part.kind));
     struct json type = json_find(part, STR("type"));
-    if (import_is_absent(type) && !import_is_absent(json_find(part, STR("text"))))
+    if (json_is_absent(type) && !json_is_absent(json_find(part, STR("text"))))
         return text_part(reading, content, part);
     for (size_t i = 0; i < ARRAY_LEN(part_types); i++) {
         if (!json_is(type, part_types[i].type)) continue;

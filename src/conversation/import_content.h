@@ -6,6 +6,7 @@
 #ifndef WEIR_CONVERSATION_IMPORT_CONTENT_H
 #define WEIR_CONVERSATION_IMPORT_CONTENT_H
 
+#include "conversation/open_calls.h"
 #include "provider/provider.h"
 #include "wire/json.h"
 
@@ -25,9 +26,10 @@ struct import_reading {
     struct err *e;
     struct import_entry *entries;
     size_t count, room;
-    bool goes_on;  /* the list is the rest of a conversation */
-    size_t index;  /* of the current message */
-    char part[32]; /* ".content[1]", or empty */
+    struct open_calls open; /* numbers are indexes of entries */
+    bool goes_on;           /* the list is the rest of a conversation */
+    size_t index;           /* of the current message */
+    char part[32];          /* ".content[1]", or empty */
     enum import_form form;
 };
 
@@ -39,10 +41,6 @@ bool import_too_large(struct import_reading *reading);
 /* Where the reader is: in the message itself, or in an item of one of its arrays. */
 void import_in_message(struct import_reading *reading);
 void import_in_item(struct import_reading *reading, const char *member, size_t item);
-
-static inline bool import_is_absent(struct json value) {
-    return value.kind == JSON_NONE || value.kind == JSON_NULL;
-}
 
 enum pictures { PICTURES_REFUSED, PICTURES_READ };
 

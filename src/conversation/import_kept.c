@@ -27,6 +27,7 @@ bool import_append(const struct message *messages, size_t count, struct buf *out
         put_field(&writer, "call_id", message->call_id);
         put_field(&writer, "tool", message->tool);
         put_field(&writer, "text", message->text);
+        put_field(&writer, "heard_by", message->heard_by);
         if (message->parts.len) json_member_raw(&writer, "parts", message->parts);
         if (message->error) json_member_bool(&writer, "error", true);
         json_close(&writer);
@@ -53,12 +54,12 @@ static bool read_kept_role(struct json value, enum message_role *ret) {
 }
 
 static enum kept read_kept(struct json from, struct arena *arena, struct message *ret) {
-    enum { ROLE, AGENT, CALL_ID, TOOL, TEXT, PARTS, ERROR };
+    enum { ROLE, AGENT, CALL_ID, TOOL, TEXT, HEARD_BY, PARTS, ERROR };
     static const struct str keys[] = {
         [ROLE] = STR_INIT("role"),       [AGENT] = STR_INIT("agent"),
         [CALL_ID] = STR_INIT("call_id"), [TOOL] = STR_INIT("tool"),
-        [TEXT] = STR_INIT("text"),       [PARTS] = STR_INIT("parts"),
-        [ERROR] = STR_INIT("error"),
+        [TEXT] = STR_INIT("text"),       [HEARD_BY] = STR_INIT("heard_by"),
+        [PARTS] = STR_INIT("parts"),     [ERROR] = STR_INIT("error"),
     };
     struct json found[ARRAY_LEN(keys)];
     struct err ignored;
@@ -66,10 +67,12 @@ static enum kept read_kept(struct json from, struct arena *arena, struct message
                             .text = STR_EMPTY,
                             .call_id = STR_EMPTY,
                             .tool = STR_EMPTY,
+                            .heard_by = STR_EMPTY,
                             .parts = STR_EMPTY};
     json_find_each(from, keys, ARRAY_LEN(keys), found);
     if (!read_kept_role(found[ROLE], &ret->role)) return KEPT_WRONG;
-    struct str *const texts[] = {&ret->agent, &ret->call_id, &ret->tool, &ret->text};
+    struct str *const texts[] = {&ret->agent, &ret->call_id, &ret->tool, &ret->text,
+                                 &ret->heard_by};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         enum kept kept = read_kept_text(found[AGENT + i], arena, texts[i]);
         if (kept != KEPT_FINE) return kept;

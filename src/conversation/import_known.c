@@ -5,7 +5,9 @@
  * one. System messages, calls, results and text before a call are not compared. */
 #include "conversation/import.h"
 
+#include "base/map.h"
 #include "base/mem.h"
+#include "conversation/overlap.h"
 
 #include <stdlib.h>
 
@@ -74,23 +76,41 @@ static bool is_same_turn(const struct seen *held, const struct seen *brought) {
 
 /* --- common turns ------------------------------------------------------------------------- */
 
+struct both {
+    const struct seen *held, *brought;
+};
+
+static bool both_equal(size_t brought, size_t other, void *ctx) {
+    const struct both *both = ctx;
+    const struct seen *a = &both->brought[brought], *b = &both->brought[other];
+    if (!str_equal(a->asked->parts, b->asked->parts) ||
+        !str_equal(a->asked->text, b->asked->text))
+        return false;
+    if (!a->reply || !b->reply) return !a->reply && !b->reply;
+    return is_same_text(a->reply->text, b->reply->text);
+}
+
+static bool both_match(size_t held, size_t brought, void *ctx) {
+    const struct both *both = ctx;
+    return is_same_turn(&both->held[held], &both->brought[brought]);
+}
+
+static bool both_may_miss(size_t held, void *ctx) {
+    const struct both *both = ctx;
+    return both->held[held].asked->error;
+}
+
 /* How many turns of the list are the newest turns of the session; failed turns of the session
- * may be missing in the list. reached[k]: the session's turns up to here end with the list's
- * first k. */
+ * may be missing in the list. */
 static size_t common_turns(const struct seen *held, size_t held_count,
                            const struct seen *brought, size_t brought_count) {
-    bool *reached = mem_zero(brought_count + 1, sizeof(bool));
-    for (size_t i = 0; i < held_count; i++) {
-        reached[0] = true;
-        for (size_t k = brought_count; k-- > 0;) {
-            bool same = reached[k] && is_same_turn(&held[i], &brought[k]);
-            reached[k + 1] = same || (held[i].asked->error && reached[k + 1]);
-        }
-    }
-    size_t common = brought_count;
-    while (common > 0 && !reached[common]) common--;
-    free(reached);
-    return common;
+    struct both both = {held, brought};
+    return overlap_find(&(struct overlap){.held_count = held_count,
+                                          .brought_count = brought_count,
+                                          .equals = both_equal,
+                                          .matches = both_match,
+                                          .may_miss = both_may_miss,
+                                          .ctx = &both});
 }
 
 /* The last turn of a list is the current question, with everything since. */
@@ -110,12 +130,25 @@ size_t import_known(const struct message *history, size_t history_count,
     return known;
 }
 
-/* The newest call with this id has no result yet. */
-static bool is_open_call(const struct message *history, size_t count, struct str call_id) {
+/* The newest message of each call, itself or its result, by its id. map_free() it. */
+static struct map *newest_of_calls(const struct message *history, size_t count) {
+    struct map *newest = map_new();
+    for (size_t i = 0; i < count; i++) {
+        bool paired =
+            history[i].role == MESSAGE_TOOL_RESULT || history[i].role == MESSAGE_TOOL_CALL;
+        if (paired) map_put(newest, history[i].call_id, (void *)&history[i]);
+    }
+    return newest;
+}
+
+static bool is_open_call(const struct map *newest, struct str call_id) {
+    const struct message *message = map_find(newest, call_id);
+    return message && message->role == MESSAGE_TOOL_CALL;
+}
+
+static bool brings_results(const struct message *brought, size_t count) {
     for (size_t i = count; i-- > 0;) {
-        if (!str_equal(history[i].call_id, call_id)) continue;
-        if (history[i].role == MESSAGE_TOOL_RESULT) return false;
-        if (history[i].role == MESSAGE_TOOL_CALL) return true;
+        if (brought[i].role == MESSAGE_TOOL_RESULT) return true;
     }
     return false;
 }
@@ -123,11 +156,14 @@ static bool is_open_call(const struct message *history, size_t count, struct str
 size_t import_results(const struct message *history, size_t history_count,
                       const struct message *brought, size_t brought_count) {
     size_t first = brought_count;
+    if (!brings_results(brought, brought_count)) return first;
+    struct map *newest = newest_of_calls(history, history_count);
     for (size_t i = brought_count; i-- > 0;) {
         bool result = brought[i].role == MESSAGE_TOOL_RESULT;
-        if (result && is_open_call(history, history_count, brought[i].call_id)) first = i;
+        if (result && is_open_call(newest, brought[i].call_id)) first = i;
         if (!result && first < brought_count) break; /* those of one reply stand together */
     }
+    map_free(newest);
     return first;
 }
 

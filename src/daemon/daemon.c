@@ -4,89 +4,46 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "daemon/audit_snapshot.h"
-#include "daemon/config_snapshot.h"
-#include "daemon/heap_rest.h"
+#include "daemon/daemon_inner.h"
 #include "daemon/notify.h"
-#include "daemon/orders.h"
 #include "daemon/ports.h"
-#include "daemon/reload.h"
-#include "daemon/restored_agents.h"
-#include "daemon/worker.h"
 #include "mcp/pins.h"
-#include "server/server.h"
-#include "store/sweep.h"
 #include "store/task.h"
-#include "turn/answer_box.h"
 
 #include <assert.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <uv.h>
 
-/* How long before the shutdown deadline turns are cut, so that they can still report it. */
-#define CUT_BEFORE_MS 500
+/* --- its phases --------------------------------------------------------------------------- */
 
-#define SECOND_SIGNAL_MS 50
-
-enum phase { PHASE_STARTING, PHASE_SERVING, PHASE_STOPPING };
-
-struct daemon {
-    const struct daemon_options *options;
-    const struct config *config;
-    enum phase phase;
-    struct config_snapshot *snapshot; /* the newest; a reference */
-    struct process_pool *processes;
-    struct mcp_hub *mcp;
-    struct http_pool *pool; /* for the requests of models and tools */
-    struct bucket *bucket;  /* for artifacts and files; NULL: none is set */
-    struct sweep *sweep;    /* with a bucket, while it serves */
-    struct session_table *sessions;
-    struct ledger *ledger;
-    struct store *store;
-    struct presences presences;        /* of the contracts */
-    struct contract_process resources; /* of the contracts */
-    struct listening *listenings;
-    size_t listening_count;
-    struct recovery *recovery; /* before it serves, and when another replica has died */
-    struct server *server;
-    struct worker *workers;
-    size_t worker_count;
-    size_t pending; /* workers that have not reported */
-    struct timer cut;
-    struct heap_rest *heap_rest;
-    struct answer_box *answers; /* among replicas */
-    struct reload reload;
-    bool forced;         /* the shutdown deadline came before everything had ended */
-    bool remake_again;   /* the tools of an MCP server changed when it could not be handled */
-    bool reload_again;   /* SIGHUP came when it could not be handled */
-    uint64_t stopped_ms; /* when the first signal came */
-    struct mail died, lost; /* of replicas: from the store's thread, one at a time */
-    atomic_bool died_posted;
-    uv_signal_t signals[3];
-    struct err failed; /* why it never served */
+const struct state daemon_phases[DAEMON_PHASE_COUNT] = {
+    [DAEMON_STARTING] = {"starting", TO(DAEMON_SERVING) | TO(DAEMON_STOPPING)},
+    [DAEMON_SERVING] = {"serving", TO(DAEMON_STOPPING)},
+    [DAEMON_STOPPING] = {"stopping", 0},
 };
 
-static struct loop *home(const struct daemon *daemon) {
-    return daemon->workers[0].loop;
+void daemon_move(struct daemon *daemon, enum daemon_phase next) {
+    assert(states_allow(daemon_phases, daemon->phase, next));
+    daemon->phase = next;
+}
+
+/* --- orders to every worker --------------------------------------------------------------- */
+
+void daemon_order(struct daemon *daemon, order_fn *fn) {
+    order_workers(daemon->workers, daemon->worker_count, fn, daemon->snapshot);
 }
 
 /* --- the audit log ------------------------------------------------------------------------ */
 
-/* A record of the daemon's own life. */
-static void daemon_audit(struct daemon *daemon, struct str domain, const char *operation,
-                         enum err_code outcome, const char *detail) {
+void daemon_audit(struct daemon *daemon, struct str domain, const char *operation,
+                  enum err_code outcome, const char *detail) {
     audit_writer_tell(daemon->workers[0].audit, domain, str_from(operation), outcome,
                       str_from(detail));
 }
 
-#define LIFECYCLE STR("runtime.lifecycle")
-#define CONFIG STR("runtime.config")
-
-static void audit_config(struct daemon *daemon, const char *operation) {
-    audit_snapshot(daemon->workers[0].audit, CONFIG, operation, daemon->snapshot);
+void daemon_audit_config(struct daemon *daemon, const char *operation) {
+    audit_snapshot(daemon->workers[0].audit, DAEMON_CONFIG, operation, daemon->snapshot);
 }
 
 /* --- requests ----------------------------------------------------------------------------- */
@@ -97,274 +54,34 @@ static void on_request(struct exchange *exchange, void *ctx) {
     site_serve(worker->sites[listening->index], exchange);
 }
 
-/* --- orders to every worker --------------------------------------------------------------- */
-
-static void report_workers(struct daemon *daemon, order_fn *fn) {
-    order_workers(daemon->workers, daemon->worker_count, fn, daemon->snapshot);
-}
-
-static void order_exit(struct worker *worker) {
-    worker_leave(worker, worker->daemon->pool, worker->daemon->processes);
-    loop_stop(worker->loop);
-}
-
-/* --- reading the configuration again ------------------------------------------------------ */
-
-static void reload(struct daemon *daemon);
-static void remake(struct daemon *daemon);
-
-static void take_config_snapshot(struct daemon *daemon, struct config_snapshot *snapshot) {
-    struct buf fixed;
-    buf_init(&fixed, 64 * KIB);
-    config_snapshot_needs_restart(daemon->config, snapshot->config, &fixed);
-    if (fixed.len)
-        log_warning("these settings differ and wait for a restart: " STR_FMT,
-                    STR_ARG(buf_str(&fixed)));
-    buf_done(&fixed);
-    config_snapshot_unref(daemon->snapshot);
-    daemon->snapshot = snapshot;
-    if (daemon->reload.options.same) {
-        report_workers(daemon, NULL);
-        audit_config(daemon, "tools");
-        log_debug("the tools of the MCP servers are others now");
-        return;
-    }
-    config_log(snapshot->config);
-    store_keep_keys(daemon->store, snapshot->config->limits.idempotency_ms);
-    report_workers(daemon, NULL);
-    presences_use(&daemon->presences, daemon->snapshot);
-    store_keep_audit(daemon->store, snapshot->config->audit.keep_ms,
-                     snapshot->config->audit.keep_bytes);
-    audit_config(daemon, "reload");
-    log_info("the configuration was read again; new turns follow it");
-}
-
-/* Do what came when it could not be handled. */
-static void catch_up(struct daemon *daemon) {
-    if (daemon->reload_again) {
-        daemon->reload_again = false;
-        reload(daemon);
-    }
-    if (daemon->remake_again) {
-        daemon->remake_again = false;
-        remake(daemon);
-    }
-}
-
-static void on_reloaded(struct config_snapshot *snapshot, const struct err *failed, void *ctx) {
-    struct daemon *daemon = ctx;
-    if (daemon->phase == PHASE_STOPPING) {
-        config_snapshot_unref(snapshot);
-        return;
-    }
-    if (failed) {
-        log_error("the configuration was not taken: %s; the one before stays", failed->text);
-        daemon_audit(daemon, CONFIG, "reload", failed->code, failed->text);
-    } else {
-        take_config_snapshot(daemon, snapshot);
-    }
-    if (!daemon->reload.options.same) notify_ready(daemon->snapshot->engine.agent_count);
-    catch_up(daemon);
-}
-
-static void read_again(struct daemon *daemon, struct config_snapshot *same) {
-    struct err e;
-    struct reload_options options = {.input = daemon->options->input,
-                                     .same = same,
-                                     .first = daemon->config,
-                                     .demo_key = daemon->options->demo_key,
-                                     .contracts = daemon->options->contracts,
-                                     .sessions = daemon->sessions,
-                                     .ledger = daemon->ledger,
-                                     .resources = {.pool = daemon->pool,
-                                                   .processes = daemon->processes,
-                                                   .mcp = daemon->mcp,
-                                                   .store = daemon->store},
-                                     .server = daemon->server,
-                                     .loop = home(daemon),
-                                     .on_done = on_reloaded,
-                                     .ctx = daemon};
-    if (!reload_start(&daemon->reload, &options, &e)) on_reloaded(NULL, &e, daemon);
-}
-
-static void reload(struct daemon *daemon) {
-    if (daemon->phase != PHASE_SERVING || daemon->reload.busy) {
-        daemon->reload_again = true;
-        return;
-    }
-    notify_reloading();
-    read_again(daemon, NULL);
-}
-
-/* A server lists other tools: everything is made again of the settings as they were read. */
-static void remake(struct daemon *daemon) {
-    if (daemon->phase == PHASE_SERVING && !daemon->reload.busy) {
-        read_again(daemon, daemon->snapshot);
-    } else {
-        daemon->remake_again = true;
-    }
-}
-
-static void on_tools_changed(void *ctx) {
-    remake(ctx);
-}
-
-/* --- stopping ----------------------------------------------------------------------------- */
-
-/* Everything is on disk. After the store is closed it sends nothing more, so each loop ends
- * with the order that comes after the store's last mail. */
-static void all_kept(struct daemon *daemon) {
-    mcp_hub_stop(daemon->mcp);
-    reload_wait(&daemon->reload); /* its mail is in front of the last order */
-    store_close(daemon->store);
-    daemon->store = NULL;
-    heap_rest_wait(daemon->heap_rest);
-    for (size_t i = 0; i < ARRAY_LEN(daemon->signals); i++) {
-        uv_close((uv_handle_t *)&daemon->signals[i], NULL);
-    }
-    server_free(daemon->server);
-    daemon->server = NULL;
-    report_workers(daemon, order_exit);
-}
-
-static void on_report(void *ctx) {
-    struct worker *worker = ctx;
-    struct daemon *daemon = worker->daemon;
-    if (--daemon->pending == 0) all_kept(daemon);
-}
-
-static void on_kept(void *ctx) {
-    struct worker *worker = ctx;
-    loop_post(home(worker->daemon), &worker->report, on_report, worker);
-}
-
-static void on_audited(void *ctx) {
-    struct worker *worker = ctx;
-    keeper_flush(worker->keeper, on_kept, worker);
-}
-
-static void order_finish(struct worker *worker) {
-    worker_finish(worker);
-    session_table_leave(worker->daemon->sessions, worker->loop);
-    audit_writer_stop(worker->audit, on_audited, worker);
-}
-
-/* No connection is left, so there is no reader. Detached runs are cut. */
-static void on_server_stopped(void *ctx) {
-    struct daemon *daemon = ctx;
-    presences_stopped(&daemon->presences, daemon->forced);
-    daemon_audit(daemon, LIFECYCLE, "stopped", daemon->forced ? ERR_ABORTED : ERR_NONE,
-                 daemon->forced ? "forced=true" : "forced=false");
-    timer_stop(&daemon->cut);
-    heap_rest_stop(daemon->heap_rest);
-    sweep_stop(daemon->sweep);
-    daemon->sweep = NULL;
-    daemon->pending = daemon->worker_count;
-    report_workers(daemon, order_finish);
-}
-
-static void on_cut(void *ctx) {
-    struct daemon *daemon = ctx;
-    daemon->forced = true;
-    log_warning("the shutdown deadline is near: turns that still run are cut");
-    report_workers(daemon, worker_cut);
-}
-
-/* The listeners answer until the last existing connection is gone (server_stop). A daemon that
- * never served has no turns to cut. */
-static void daemon_stop(struct daemon *daemon, uint64_t within_ms) {
-    bool served = daemon->phase == PHASE_SERVING;
-    daemon->phase = PHASE_STOPPING;
-    recover_stop(daemon->recovery);
-    daemon->recovery = NULL;
-    answer_box_stop(daemon->answers);
-    daemon->answers = NULL;
-    presences_stopping(&daemon->presences);
-    daemon_audit(daemon, LIFECYCLE, "stopping", daemon->failed.code, daemon->failed.text);
-    notify_stopping();
-    report_workers(daemon, worker_stopping);
-    if (served)
-        timer_start(&daemon->cut,
-                    within_ms > 2 * CUT_BEFORE_MS ? within_ms - CUT_BEFORE_MS : within_ms / 2);
-    server_stop(daemon->server, within_ms, on_server_stopped, daemon);
-}
-
-static void on_signal(uv_signal_t *handle, int number) {
-    struct daemon *daemon = handle->data;
-    if (number == SIGHUP) {
-        if (daemon->phase != PHASE_STOPPING) reload(daemon);
-        return;
-    }
-    uint64_t now_ms = loop_now_ms(home(daemon));
-    if (daemon->phase == PHASE_STOPPING) {
-        /* A supervisor may signal both the process and its group. That counts as one signal. */
-        if (now_ms - daemon->stopped_ms < SECOND_SIGNAL_MS) return;
-        log_last(LOG_WARNING, "a second signal: stopping at once");
-        _exit(1);
-    }
-    uint64_t shutdown_ms = daemon->snapshot->config->limits.shutdown_ms;
-    daemon->stopped_ms = now_ms;
-    log_info("stopping; turns have %llu s to end", (unsigned long long)shutdown_ms / 1000);
-    daemon_stop(daemon, shutdown_ms);
-}
-
-/* main() has blocked the signals. One that came since is delivered in the loop's first turn. */
-static void watch_signals(struct daemon *daemon) {
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-    sigset_t watched;
-    signal(SIGPIPE, SIG_IGN);
-    sigemptyset(&watched);
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-        uv_signal_init(loop_uv(home(daemon)), &daemon->signals[i]);
-        daemon->signals[i].data = daemon;
-        uv_signal_start(&daemon->signals[i], on_signal, numbers[i]);
-        sigaddset(&watched, numbers[i]);
-    }
-    pthread_sigmask(SIG_UNBLOCK, &watched, NULL);
-}
-
 /* --- starting ----------------------------------------------------------------------------- */
 
-static void daemon_fail(struct daemon *daemon, const struct err *why) {
-    daemon->failed = *why;
-    if (daemon->phase != PHASE_STOPPING) daemon_stop(daemon, 0);
-}
-
 static void on_health(void *ctx) {
-    report_workers(ctx, worker_health);
-}
-
-/* What to switch on for jobs: the first listener of the contract that goes on with them. */
-static const char *listener_of_jobs(const struct contract_table *contracts) {
-    for (size_t i = 0; i < contracts->count; i++) {
-        const struct contract *row = contracts->rows[i];
-        if (row->instance.take_job && row->listener_count) return row->listeners[0].name;
-    }
-    return "http";
-}
-
-static void log_recovered(const struct daemon *daemon, const struct recovered *found) {
-    if (found->interrupted) {
-        log_warning("%zu turns were interrupted when the last process ended",
-                    found->interrupted);
-    }
-    if (found->effects_unknown) {
-        log_warning("%zu tool calls were open then: it is unknown whether they took effect; "
-                    "the next turn of their session reads so",
-                    found->effects_unknown);
-    }
-    if (found->waiting) log_info("%zu turns wait for a person's answer", found->waiting);
-    if (found->jobs) log_info("%zu jobs go on", found->jobs);
-    if (found->jobs_left) {
-        log_warning("%zu jobs wait for a process that serves them: set listen.%s",
-                    found->jobs_left, listener_of_jobs(daemon->options->contracts));
-    }
+    daemon_order(ctx, worker_health);
 }
 
 /* With a store elsewhere the data folder is not this process's alone. */
 static void leave_ports(struct daemon *daemon, size_t count) {
     if (!daemon->config->store.url.len)
         ports_leave(daemon->config->data, daemon->server, daemon->listenings, count);
+}
+
+/* What the process before it left, if that was killed. */
+static void forget_previous(struct daemon *daemon) {
+    if (!daemon->config->store.url.len) clients_forget(daemon->config->data);
+    leave_ports(daemon, 0);
+}
+
+static bool meet_clients(struct daemon *daemon, struct err *e) {
+    const struct daemon_options *options = daemon->options;
+    return options->client_token.len == 0 ||
+           clients_start(&(struct clients_options){.loop = daemon_home(daemon),
+                                                   .folder = daemon->config->data,
+                                                   .token = options->client_token,
+                                                   .starter = options->starter,
+                                                   .on_none = daemon_on_no_clients,
+                                                   .ctx = daemon},
+                         &daemon->clients, e);
 }
 
 static void on_recovered(const struct recovered *found, const struct err *failed, void *ctx) {
@@ -375,105 +92,45 @@ static void on_recovered(const struct recovered *found, const struct err *failed
         daemon_fail(daemon, failed);
         return;
     }
-    if (daemon->phase == PHASE_STOPPING) return;
-    log_recovered(daemon, found);
+    if (daemon->phase == DAEMON_STOPPING) return;
+    daemon_log_recovered(daemon, found);
     if (!ports_write(daemon->config->ports_file, daemon->server, daemon->listenings,
                      daemon->listening_count, &e)) {
         daemon_fail(daemon, &e);
         return;
     }
     leave_ports(daemon, daemon->listening_count);
-    daemon->phase = PHASE_SERVING;
-    daemon_audit(daemon, LIFECYCLE, "ready", ERR_NONE, "");
-    audit_config(daemon, "start");
-    daemon->answers = answer_box_start(daemon->sessions, home(daemon));
+    if (!meet_clients(daemon, &e)) {
+        daemon_fail(daemon, &e);
+        return;
+    }
+    daemon_move(daemon, DAEMON_SERVING);
+    daemon_audit(daemon, DAEMON_LIFECYCLE, "ready", ERR_NONE, "");
+    daemon_audit_config(daemon, "start");
+    daemon->answers = answer_box_start(daemon->sessions, daemon_home(daemon));
+    daemon->cancels = cancel_box_start(daemon->sessions, daemon_home(daemon));
     heap_rest_start(daemon->heap_rest);
     presences_ready(&daemon->presences, daemon->snapshot);
-    report_workers(daemon, worker_serving);
+    daemon_order(daemon, worker_serving);
     if (daemon->options->on_ready) daemon->options->on_ready(daemon, daemon->options->ctx);
     notify_ready(daemon->snapshot->engine.agent_count);
-    catch_up(daemon);
-}
-
-static void recover(struct daemon *daemon, recovered_fn *done) {
-    struct worker *first = &daemon->workers[0];
-    const struct recover_helpers helpers = {.jobs = worker_jobs(first),
-                                            .agents = restored_agents(first)};
-    daemon->recovery = recover_start(daemon->store, &first->host, &helpers, done, daemon);
-}
-
-/* --- replicas ----------------------------------------------------------------------------- */
-
-static void on_taken_over(const struct recovered *found, const struct err *failed, void *ctx) {
-    struct daemon *daemon = ctx;
-    daemon->recovery = NULL;
-    if (!failed)
-        log_recovered(daemon, found);
-    else if (!found->inherited)
-        log_warning("what a replica left cannot be taken over now: %s", failed->text);
-    else if (daemon->phase != PHASE_STOPPING)
-        daemon_fail(daemon, failed); /* for another one to take it up */
-}
-
-static void take_over(void *ctx) {
-    struct daemon *daemon = ctx;
-    atomic_store(&daemon->died_posted, false);
-    if (daemon->phase != PHASE_SERVING || daemon->recovery) return; /* it is said again */
-    log_info("a replica has ended: its turns are taken over");
-    recover(daemon, on_taken_over);
-}
-
-static void on_died(void *ctx) {
-    struct daemon *daemon = ctx;
-    if (!atomic_exchange(&daemon->died_posted, true))
-        loop_post(home(daemon), &daemon->died, take_over, daemon);
-}
-
-static void on_fenced(void *ctx) {
-    struct daemon *daemon = ctx;
-    struct err e;
-    if (daemon->phase == PHASE_STOPPING) return;
-    err_set(
-        &e, ERR_UNAVAILABLE,
-        "this replica was silent for longer than store.lease, and another one has taken its "
-        "place; start it again");
-    daemon_fail(daemon, &e);
-}
-
-/* The last word of the store's thread. */
-static void on_lost(void *ctx) {
-    struct daemon *daemon = ctx;
-    loop_post(home(daemon), &daemon->lost, on_fenced, daemon);
-}
-
-/* Of what a contract keeps in its process the other replicas would know nothing. */
-static bool may_share(const struct daemon *daemon, struct err *e) {
-    for (size_t i = 0; daemon->config->store.replica.len && i < daemon->presences.count; i++) {
-        const struct presence *presence = &daemon->presences.all[i];
-        if (!presence->wanted || !presence->contract->alone) continue;
-        return err_set(e, ERR_FAILED_PRECONDITION,
-                       "store.replica: replicas do not serve " STR_FMT
-                       ", whose state is in its process; leave out its listeners, or serve it "
-                       "from one daemon without store.replica",
-                       STR_ARG(presence->contract->name));
-    }
-    return true;
+    daemon_catch_up(daemon);
 }
 
 static void on_open(const struct err *failed, void *ctx) {
     struct daemon *daemon = ctx;
-    if (daemon->phase == PHASE_STOPPING) return; /* it may be closed already */
+    if (daemon->phase == DAEMON_STOPPING) return; /* it may be closed already */
     if (failed) {
         daemon_fail(daemon, failed);
     } else {
         char pid[32];
         snprintf(pid, sizeof(pid), "pid %ld", (long)getpid());
-        daemon_audit(daemon, LIFECYCLE, "start", ERR_NONE, pid);
-        leave_ports(daemon, 0); /* those of the process before it */
+        daemon_audit(daemon, DAEMON_LIFECYCLE, "start", ERR_NONE, pid);
+        forget_previous(daemon);
         if (daemon->bucket)
-            daemon->sweep = sweep_start(daemon->store, daemon->bucket, home(daemon),
+            daemon->sweep = sweep_start(daemon->store, daemon->bucket, daemon_home(daemon),
                                         daemon->config->s3.sweep_ms);
-        recover(daemon, on_recovered);
+        daemon_recover(daemon, on_recovered);
     }
 }
 
@@ -521,7 +178,7 @@ static void watch_heap(struct daemon *daemon) {
     struct loop **loops = mem_zero(daemon->worker_count, sizeof(struct loop *));
     for (size_t i = 0; i < daemon->worker_count; i++) loops[i] = daemon->workers[i].loop;
     daemon->heap_rest =
-        heap_rest_new(&(struct heap_rest_options){.home = home(daemon),
+        heap_rest_new(&(struct heap_rest_options){.home = daemon_home(daemon),
                                                   .loops = loops,
                                                   .loop_count = daemon->worker_count,
                                                   .store = daemon->store,
@@ -549,11 +206,12 @@ static void open_store(struct daemon *daemon) {
                                            .schema = daemon->config->store.schema,
                                            .replica = daemon->config->store.replica,
                                            .lease_ms = daemon->config->store.lease_ms,
-                                           .on_died = on_died,
-                                           .on_lost = on_lost,
+                                           .searches = daemon->config->store.searches,
+                                           .on_died = daemon_on_died,
+                                           .on_lost = daemon_on_lost,
                                            .bucket = daemon->bucket,
                                            .durability = daemon->config->durability,
-                                           .loop = home(daemon),
+                                           .loop = daemon_home(daemon),
                                            .on_open = on_open,
                                            .ctx = daemon});
     store_keep_keys(daemon->store, daemon->config->limits.idempotency_ms);
@@ -563,7 +221,7 @@ static void open_store(struct daemon *daemon) {
         worker_audit(&daemon->workers[i], daemon->store);
     daemon->sessions = session_table_new(daemon->store);
     session_table_wait(daemon->sessions, LEASES_WAITED * daemon->config->store.lease_ms);
-    daemon->ledger = ledger_new(daemon->store, home(daemon));
+    daemon->ledger = ledger_new(daemon->store, daemon_home(daemon));
     mem_shed_with(shed, daemon);
     watch_heap(daemon);
 }
@@ -573,13 +231,13 @@ static void open_mcp(struct daemon *daemon) {
     buf_init(&path, 8 * KIB);
     pins_path(daemon->config->data, &path);
     daemon->mcp = mcp_hub_new(daemon->pool, buf_str(&path));
-    mcp_hub_watch(daemon->mcp, home(daemon), on_tools_changed, daemon);
+    mcp_hub_watch(daemon->mcp, daemon_home(daemon), daemon_on_tools_changed, daemon);
     buf_done(&path);
 }
 
 static void open_contracts(struct daemon *daemon) {
     daemon->resources = (struct contract_process){.config = daemon->config,
-                                                  .loop = home(daemon),
+                                                  .loop = daemon_home(daemon),
                                                   .pool = daemon->pool,
                                                   .server = daemon->server,
                                                   .audit = daemon->workers[0].audit,
@@ -589,11 +247,13 @@ static void open_contracts(struct daemon *daemon) {
 }
 
 static void prepare_workers(struct daemon *daemon) {
+    daemon->rates = rate_limits_new(daemon->config->limits.rates);
     for (size_t i = 0; i < daemon->worker_count; i++) {
         worker_prepare(&daemon->workers[i],
                        &(struct worker_options){.snapshot = daemon->snapshot,
                                                 .store = daemon->store,
                                                 .pool = daemon->pool,
+                                                .rates = daemon->rates,
                                                 .presences = daemon->presences.all,
                                                 .listenings = daemon->listenings,
                                                 .listening_count = daemon->listening_count});
@@ -615,12 +275,14 @@ static void free_daemon(struct daemon *daemon) {
     heap_rest_free(daemon->heap_rest);
     session_table_free(daemon->sessions);
     ledger_free(daemon->ledger);
+    rate_limits_free(daemon->rates);
     mcp_hub_free(daemon->mcp);
     bucket_free(daemon->bucket);
     http_pool_free(daemon->pool);
     process_pool_free(daemon->processes);
     free(daemon->workers);
     free(daemon->listenings);
+    clients_free(daemon->clients);
     log_often_flush();
     free(daemon);
 }
@@ -635,12 +297,12 @@ static void stop_home(void *ctx) {
 static void daemon_give_up(struct daemon *daemon) {
     struct mail last;
     heap_rest_stop(daemon->heap_rest);
-    daemon->phase = PHASE_STOPPING;
+    daemon_move(daemon, DAEMON_STOPPING);
     if (daemon->server) server_unlisten(daemon->server);
     mcp_hub_stop(daemon->mcp);
     store_close(daemon->store);
-    loop_post(home(daemon), &last, stop_home, home(daemon));
-    loop_run(home(daemon));
+    loop_post(daemon_home(daemon), &last, stop_home, daemon_home(daemon));
+    loop_run(daemon_home(daemon));
     server_free(daemon->server);
     for (size_t i = 0; i < daemon->worker_count; i++) {
         http_pool_leave(daemon->pool, daemon->workers[i].loop);
@@ -655,15 +317,10 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
     struct daemon *daemon = MEM_NEW(struct daemon);
     daemon->options = options;
     daemon->config = options->config;
-    daemon->phase = PHASE_STARTING;
     bound_memory(daemon->config);
     presences_init(&daemon->presences, options->contracts, daemon->config);
-    if (!may_share(daemon, e)) { /* asked first: opening the store ends one of the same name */
-        free_daemon(daemon);
-        return false;
-    }
     make_workers(daemon);
-    timer_init(&daemon->cut, home(daemon), on_cut, daemon);
+    timer_init(&daemon->cut, daemon_home(daemon), daemon_on_cut, daemon);
     bool bucket = open_bucket(daemon, e);
     open_store(daemon);
     open_mcp(daemon);
@@ -681,11 +338,11 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
         daemon_give_up(daemon);
         return false;
     }
-    watch_signals(daemon);
+    daemon_watch_signals(daemon);
     open_contracts(daemon);
     prepare_workers(daemon);
     if (!start_threads(daemon, &daemon->failed)) daemon_fail(daemon, &daemon->failed);
-    loop_run(home(daemon));
+    loop_run(daemon_home(daemon));
     bool served = daemon->failed.code == ERR_NONE;
     if (!served) *e = daemon->failed;
     free_daemon(daemon);

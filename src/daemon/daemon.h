@@ -20,6 +20,8 @@
 #include "config/config.h"
 #include "contract/contract.h"
 
+#include <sys/types.h>
+
 struct daemon;
 
 struct daemon_options {
@@ -27,6 +29,10 @@ struct daemon_options {
     const struct config_input *input;       /* for reading it again */
     const struct contract_table *contracts; /* the protocols it serves; constant */
     struct str demo_key; /* if not empty, used in place of the configured signing keys */
+    /* If not empty: it was started for commands, who find it by this token in the data folder, and
+     * ends when none of them is left (daemon/clients.h). starter: the parent process. */
+    struct str client_token;
+    pid_t starter;
     /* Called once, when it serves: all ports are known and the store is open. May be NULL. */
     void (*on_ready)(const struct daemon *daemon, void *ctx);
     void *ctx;

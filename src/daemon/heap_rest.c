@@ -58,7 +58,7 @@ static void *give_back(void *ctx) {
 }
 
 /* If no thread can be created, the loop does it. */
-static void on_taken(void *ctx) {
+static void heap_rest_on_taken(void *ctx) {
     struct heap_rest *rest = ctx;
     sigset_t all, before;
     pthread_attr_t small;
@@ -78,7 +78,7 @@ static void on_taken(void *ctx) {
 static void heap_rest_hand_over(struct heap_rest *rest, struct heap_cache *cache) {
     *cache = heap_cache_take();
     if (atomic_fetch_sub(&rest->awaited, 1) == 1)
-        loop_post(rest->options.home, &rest->taken, on_taken, rest);
+        loop_post(rest->options.home, &rest->taken, heap_rest_on_taken, rest);
 }
 
 static void on_loop(void *ctx) {

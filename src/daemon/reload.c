@@ -1,10 +1,9 @@
 #include "daemon/reload.h"
 
 #include <signal.h>
-#include <string.h>
 
-static bool read_all(const struct reload_options *options, struct config_snapshot **ret,
-                     struct err *e) {
+static bool reload_read_all(const struct reload_options *options, struct config_snapshot **ret,
+                            struct err *e) {
     struct config *config = NULL;
     if (!options->same && !config_load(options->input, &config, e)) return false;
     struct config_snapshot_options wanted = {.config = config,
@@ -22,7 +21,7 @@ static bool read_all(const struct reload_options *options, struct config_snapsho
     return false;
 }
 
-static void on_done(void *ctx) {
+static void reload_on_done(void *ctx) {
     struct reload *reload = ctx;
     struct config_snapshot *snapshot = reload->snapshot;
     reload_wait(reload);
@@ -32,9 +31,9 @@ static void on_done(void *ctx) {
 
 static void *run_thread(void *ctx) {
     struct reload *reload = ctx;
-    if (!read_all(&reload->options, &reload->snapshot, &reload->failed))
+    if (!reload_read_all(&reload->options, &reload->snapshot, &reload->failed))
         reload->snapshot = NULL;
-    loop_post(reload->options.loop, &reload->mail, on_done, reload);
+    loop_post(reload->options.loop, &reload->mail, reload_on_done, reload);
     return NULL;
 }
 

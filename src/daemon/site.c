@@ -15,7 +15,6 @@ struct site {
     const struct contract_listener *listener;
     /* gRPC. */
     struct rpc_service *services; /* the contracts', health, reflection */
-    size_t contract_services;     /* how many of them are the contracts' */
     struct health *health;
     struct reflection *reflection; /* NULL: switched off */
     struct rpc_site *grpc;
@@ -104,7 +103,7 @@ static size_t add_reflection(struct site *site, size_t count) {
 
 static void make_grpc(struct site *site, const struct site_options *options) {
     const struct contract_listener *listener = site->listener;
-    size_t count = site->contract_services = each_service(site, NULL);
+    size_t count = each_service(site, NULL);
     site->services = mem_zero(count + 1 + REFLECTION_SERVICES, sizeof(struct rpc_service));
     site->health = health_new();
     health_set(site->health, STR(""), HEALTH_NOT_SERVING);
@@ -116,6 +115,7 @@ static void make_grpc(struct site *site, const struct site_options *options) {
     site->grpc = rpc_site_new(options->loop, site->services, count);
     if (listener->prepare) listener->prepare(site->instances[site->owner], site->grpc);
     rpc_site_stall_limit(site->grpc, options->stall_ms);
+    rpc_site_rates(site->grpc, options->rates);
     rpc_site_refused(site->grpc, on_rpc_refused, site);
     if (!listener->handlers_admit)
         rpc_site_admit(site->grpc, RPC_PROBES, STR("the server is starting; try again"));
@@ -160,6 +160,7 @@ static void make_http(struct site *site, const struct site_options *options) {
     fill_tables(site);
     for (size_t i = 0; i < count; i++) site->list[i] = &site->tables[i];
     site->http = route_site_new(options->loop, site->list, count);
+    route_site_rates(site->http, options->rates);
     route_site_refused(site->http, on_route_refused, site);
     use_pages(site, options->settings);
 }

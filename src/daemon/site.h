@@ -23,8 +23,9 @@ struct site_options {
     const struct contract_listener *listener;
     const struct config *config;
     struct audit_writer *audit;
-    uint64_t stall_ms;    /* a peer that reads nothing for this long is cut */
-    const void *settings; /* the owner's */
+    struct rate_limits *rates; /* of requests; NULL: no limits */
+    uint64_t stall_ms;         /* a peer that reads nothing for this long is cut */
+    const void *settings;      /* the owner's */
 };
 
 struct site *site_new(const struct site_options *options);

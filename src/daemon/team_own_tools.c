@@ -13,7 +13,7 @@
 
 /* --- one tool ----------------------------------------------------------------------------- */
 
-static struct str path_of(const struct config_own_tool *from) {
+static struct str team_own_tools_path_of(const struct config_own_tool *from) {
     for (size_t i = 0; i < from->environment_count; i++) {
         if (str_starts(from->environment[i], STR("PATH=")))
             return str_skip(from->environment[i], 5);
@@ -24,7 +24,7 @@ static struct str path_of(const struct config_own_tool *from) {
 static bool make_command(const struct config_own_tool *from, struct tool **ret, struct err *e) {
     struct buf path;
     buf_init(&path, 64 * KIB);
-    if (!child_find(from->command[0], path_of(from), &path)) {
+    if (!child_find(from->command[0], team_own_tools_path_of(from), &path)) {
         buf_done(&path);
         return yaml_err(e, yaml_find(from->at, STR("command")),
                         "there is no program '" STR_FMT "'",
@@ -91,7 +91,7 @@ bool team_own_tool_new(const struct config_own_tool *from, struct http_pool *poo
 
 /* --- all of them -------------------------------------------------------------------------- */
 
-static bool is_there(const struct team *team, struct str name) {
+static bool team_own_tools_is_there(const struct team *team, struct str name) {
     for (size_t i = 0; i < team->tool_count; i++) {
         if (str_equal(team->tools[i]->name, name)) return true;
     }
@@ -100,7 +100,7 @@ static bool is_there(const struct team *team, struct str name) {
 
 static bool make_one(struct team *team, const struct config_own_tool *from,
                      struct http_pool *pool, struct err *e) {
-    if (is_there(team, from->name))
+    if (team_own_tools_is_there(team, from->name))
         return yaml_err_key(e, from->at, "the script has a tool of that name");
     if (from->url.len && !team->own_pool && !http_pool_need(pool, e)) return false;
     if (!team_own_tool_new(from, pool, &team->tools[team->tool_count], e)) return false;

@@ -37,8 +37,8 @@ static const struct config_mcp *whole_server(const struct config *config, struct
 
 /* No tool here has this name. If an MCP server may have it, only a name that looks like a
  * typing mistake is an error. */
-static bool check_name(const struct team *team, const struct config *config,
-                       const struct config_agent_tool *wanted, struct err *e) {
+static bool team_tools_check_name(const struct team *team, const struct config *config,
+                                  const struct config_agent_tool *wanted, struct err *e) {
     struct nearest nearest;
     char hint[NEAREST_HINT_BYTES];
     size_t row_count;
@@ -75,7 +75,8 @@ static bool take_policies(struct team *team, const struct config *config,
     team->timeouts = mem_zero(count, sizeof(struct tool_timeout));
     for (size_t i = 0; i < count; i++) {
         const struct config_agent_tool *from = &config->tools.policies[i];
-        if (!check_name(team, config, from, e) && !goes_on(resources, e)) return false;
+        if (!team_tools_check_name(team, config, from, e) && !goes_on(resources, e))
+            return false;
         team->policies[team->policy_count++] =
             (struct agent_tool){from->name, policies[from->policy]};
         if (from->timeout_ms)
@@ -99,7 +100,7 @@ static bool is_hidden(const struct team *team, struct str tool) {
 
 /* --- tools of MCP servers ----------------------------------------------------------------- */
 
-static const struct team_mcp_tool *find_mcp(const struct team *team, struct str name) {
+const struct team_mcp_tool *team_mcp_tool_find(const struct team *team, struct str name) {
     for (size_t i = 0; i < team->mcp_tool_count; i++) {
         if (str_equal(team->mcp_tools[i].name, name)) return &team->mcp_tools[i];
     }
@@ -275,7 +276,7 @@ static bool make_named(struct team *team, const struct config *config,
     if (find_tool(team, wanted->name)) return true;
     const struct catalogue_row *row = catalogue_find(wanted->name);
     if (!row) {
-        if (!wanted->optional) return check_name(team, config, wanted, e);
+        if (!wanted->optional) return team_tools_check_name(team, config, wanted, e);
         if (asks_mcp(config)) return true;
         log_warning("the agent runs without the tool '" STR_FMT "': there is none here",
                     STR_ARG(wanted->name));
@@ -356,7 +357,7 @@ bool team_make_tools(struct team *team, const struct config *config,
             if (is_hidden(team, wanted->name) || whole_server(config, wanted->name) ||
                 (names_only && wanted->optional))
                 continue;
-            bool there = names_only ? check_name(team, config, wanted, e)
+            bool there = names_only ? team_tools_check_name(team, config, wanted, e)
                                     : make_named(team, config, &options, wanted, e);
             if (!there && !goes_on(resources, e)) return false;
         }
@@ -395,7 +396,7 @@ static void pick_server(const struct team *team, const struct config_mcp *server
 /* The policy of a tool that the agent names. */
 static enum tool_policy named_policy(const struct team *team, struct str agent,
                                      const struct config_agent_tool *named) {
-    const struct team_mcp_tool *mcp = find_mcp(team, named->name);
+    const struct team_mcp_tool *mcp = team_mcp_tool_find(team, named->name);
     const struct config_own_tool *own = team_own_tool(team, named->name);
     if (own && !team_may_have_own(own, agent)) return TOOL_HIDDEN;
     enum tool_policy usual =

@@ -25,6 +25,9 @@ struct agent_tool *team_pick_tools(const struct team *team, const struct config 
 struct agent_tool *team_pick_script_tools(const struct team *team, const struct config *config,
                                           const struct script_agent *from, struct agent *ret);
 
+/* A tool of an MCP server by its name, or NULL. */
+const struct team_mcp_tool *team_mcp_tool_find(const struct team *team, struct str name);
+
 /* What the tools of the catalogue are made with. */
 struct catalogue_options team_catalogue_options(const struct config *config,
                                                 const struct team_resources *resources);

@@ -5,20 +5,11 @@
 #include "daemon/team_tools.h"
 #include "tool/catalogue.h"
 
-#include <stdlib.h>
-
 /* --- where it comes from ------------------------------------------------------------------ */
-
-static const struct team_mcp_tool *find_mcp(const struct team *team, struct str name) {
-    for (size_t i = 0; i < team->mcp_tool_count; i++) {
-        if (str_equal(team->mcp_tools[i].name, name)) return &team->mcp_tools[i];
-    }
-    return NULL;
-}
 
 static void name_source(const struct team *team, struct team_tool_view *view) {
     const struct config_own_tool *own = team_own_tool(team, view->name);
-    const struct team_mcp_tool *mcp = find_mcp(team, view->name);
+    const struct team_mcp_tool *mcp = team_mcp_tool_find(team, view->name);
     view->from = catalogue_find(view->name) ? "builtin" : "script";
     if (own) view->from = own->url.len ? "http" : "command";
     if (!mcp) return;
@@ -30,7 +21,7 @@ static void name_source(const struct team *team, struct team_tool_view *view) {
 
 /* Of the agents that may have it. */
 static enum tool_policy said_policy(const struct team *team, struct str name) {
-    const struct team_mcp_tool *mcp = find_mcp(team, name);
+    const struct team_mcp_tool *mcp = team_mcp_tool_find(team, name);
     const struct catalogue_row *row = catalogue_find(name);
     enum tool_policy policy = mcp ? mcp->policy : row && row->guarded ? TOOL_ASK : TOOL_ALLOW;
     for (size_t i = 0; i < team->policy_count; i++) {

@@ -43,17 +43,20 @@ static struct site *make_site(struct worker *worker, const struct listening *lis
                                .listener = listening->listener,
                                .config = config,
                                .audit = worker->audit,
+                               .rates = worker->rates,
                                .stall_ms = config->limits.server.write_stall_ms,
                                .settings = settings_of(worker, listening->owner->index)});
 }
 
 void worker_prepare(struct worker *worker, const struct worker_options *options) {
     worker->keeper = keeper_new(worker->loop, options->store);
+    worker->rates = options->rates;
     worker->snapshot = config_snapshot_ref(options->snapshot);
     worker->contracts = options->snapshot->contracts;
     worker->presences = options->presences;
     worker->listenings = options->listenings;
     run_host_init(&worker->host, &options->snapshot->engine, worker->loop, worker->keeper);
+    worker->host.rates = worker->rates;
     worker->resources = (struct contract_loop){.loop = worker->loop,
                                                .host = &worker->host,
                                                .pool = options->pool,

@@ -18,6 +18,7 @@ struct daemon;
 struct worker {
     struct loop *loop;
     struct keeper *keeper;
+    struct rate_limits *rates; /* the daemon's */
     struct audit_writer *audit;
     struct config_snapshot *snapshot; /* for new turns; a reference */
     struct run_host host;
@@ -38,6 +39,7 @@ struct worker_options {
     struct config_snapshot *snapshot;
     struct store *store;
     struct http_pool *pool;
+    struct rate_limits *rates;
     const struct presence *presences; /* borrowed, like listenings */
     const struct listening *listenings;
     size_t listening_count;

@@ -93,6 +93,9 @@ struct run_limits {
 
 extern const struct run_limits run_limits_default;
 
+/* What run_request.contract is of a run that recordings answer (replay_engine.h). */
+#define REPLAY_CONTRACT "replay"
+
 struct offers;
 struct session_table;
 struct store;
@@ -162,6 +165,7 @@ struct run_host {
     struct list bringings; /* runs being brought back from the store */
     struct list replies;   /* that wait to be read back: long_reply.h */
     unsigned reply_reads;
+    struct rate_limits *rates; /* of turns to each agent; NULL: no limit */
     bool quiet; /* do not log the ends of turns: the user of this host sees them */
 };
 

@@ -6,7 +6,7 @@ static void on_first(void *ctx) {
                        clocks->ctx);
 }
 
-static void on_idle(void *ctx) {
+static void clocks_on_idle(void *ctx) {
     struct clocks *clocks = ctx;
     clocks->on_expired("the model stopped in the middle of its answer; ask again later",
                        clocks->ctx);
@@ -27,7 +27,7 @@ void clocks_init(struct clocks *clocks, struct loop *loop,
                               .on_expired = on_expired,
                               .ctx = ctx};
     timer_init(&clocks->first, loop, on_first, clocks);
-    timer_init(&clocks->idle, loop, on_idle, clocks);
+    timer_init(&clocks->idle, loop, clocks_on_idle, clocks);
     timer_init(&clocks->total, loop, on_total, clocks);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "job/expense.h"
+#include "job/model_span.h"
 #include "record/record.h"
 #include "record/unkept.h"
 
@@ -14,8 +15,9 @@
 struct media_run {
     struct record record; /* only in memory if the caller has a record of its own */
     struct media *media;
-    struct media_call *asked; /* NULL: it is over */
-    const struct media_request *request;
+    struct media_call *asked;     /* NULL: it is over */
+    struct media_request request; /* its texts are the caller's */
+    struct model_span span;
     reply_event_fn *on_reply;
     void *ctx;
     struct clocks clocks;
@@ -24,6 +26,7 @@ struct media_run {
     struct event_usage usage; /* the model's name is borrowed from `names` */
     struct buf names;         /* workspace, user, requested model; as long as the record */
     struct str workspace, user, asked_model;
+    bool recorded;  /* its record can be found by its id */
     bool cancelled; /* the caller has cancelled */
     bool usage_seen;
     struct err why;
@@ -77,9 +80,28 @@ static void stop_asking(struct media_run *media_run) {
     clocks_stop(&media_run->clocks);
 }
 
+static void media_run_end_span(struct media_run *media_run, const struct event *event) {
+    const struct media *media = media_run->media;
+    struct str error = event->kind == EVENT_FAILED      ? event->failed.reason
+                       : event->kind == EVENT_CANCELLED ? STR("cancelled")
+                                                        : STR_EMPTY;
+    if (event->kind == EVENT_FAILED && !error.len) error = err_name(event->failed.code);
+    if (media_run->usage_seen) model_span_usage(&media_run->span, &media_run->usage);
+    model_span_end_media(
+        &media_run->span, &media_run->request,
+        &(struct model_span_end){
+            .provider = media->name.len ? media->name : str_from(media->kind->name),
+            .model = media_run->asked_model,
+            .answered_by = event->kind == EVENT_DONE ? event->done.model : STR_EMPTY,
+            .run = media_run->recorded ? record_id(&media_run->record) : 0,
+            .now_ms = loop_now_ms(media_run->record.host->loop),
+            .error = error});
+}
+
 /* `event` is the record's last event. */
 static void media_run_finish(struct media_run *media_run, struct event *event) {
     stop_asking(media_run);
+    media_run_end_span(media_run, event);
     settle_cost(media_run, event->kind == EVENT_DONE);
     record_append(&media_run->record, event);
 }
@@ -125,7 +147,7 @@ static void fail_unusable(struct media_run *media_run, const char *what) {
 }
 
 /* A result has arrived. */
-static void on_made(const struct reply_event *event, void *ctx) {
+static void media_run_on_made(const struct reply_event *event, void *ctx) {
     struct media_run *media_run = ctx;
     media_run->made++;
     clocks_heard(&media_run->clocks);
@@ -133,25 +155,25 @@ static void on_made(const struct reply_event *event, void *ctx) {
     media_run->on_reply(event, media_run->ctx);
 }
 
-static void on_artifact(const struct reply_event *event, void *ctx) {
+static void media_run_on_artifact(const struct reply_event *event, void *ctx) {
     const struct media_artifact *artifact = event->artifact;
     if (artifact->bytes.len > MEDIA_ARTIFACT_MAX_BYTES) {
         fail_unusable(ctx, "the provider made more than an artifact may hold");
     } else if (artifact->bytes.len || artifact->uri.len) {
-        on_made(event, ctx);
+        media_run_on_made(event, ctx);
     }
 }
 
-static void on_vector(const struct reply_event *event, void *ctx) {
+static void media_run_on_vector(const struct reply_event *event, void *ctx) {
     struct media_run *media_run = ctx;
-    if (event->vector->input >= media_run->request->input_count || event->vector->count == 0) {
+    if (event->vector->input >= media_run->request.input_count || event->vector->count == 0) {
         fail_unusable(media_run, "the provider's vectors are not the ones requested");
         return;
     }
-    on_made(event, media_run);
+    media_run_on_made(event, media_run);
 }
 
-static void on_usage(const struct reply_event *event, void *ctx) {
+static void media_run_on_usage(const struct reply_event *event, void *ctx) {
     struct media_run *media_run = ctx;
     if (media_run->usage_seen) return;
     media_run->usage_seen = true;
@@ -160,9 +182,9 @@ static void on_usage(const struct reply_event *event, void *ctx) {
     media_run->usage.model = media_run->asked_model; /* the event's is only lent */
 }
 
-static void on_done(const struct reply_event *event, void *ctx) {
+static void media_run_on_done(const struct reply_event *event, void *ctx) {
     struct media_run *media_run = ctx;
-    const struct media_request *request = media_run->request;
+    const struct media_request *request = &media_run->request;
     media_run->asked = NULL;
     size_t wanted = request->task == MEDIA_EMBEDDING ? request->input_count : 1;
     if (media_run->made < wanted) {
@@ -176,7 +198,7 @@ static void on_done(const struct reply_event *event, void *ctx) {
     media_run_finish(media_run, &done);
 }
 
-static void on_failed(const struct reply_event *event, void *ctx) {
+static void media_run_on_failed(const struct reply_event *event, void *ctx) {
     struct media_run *media_run = ctx;
     struct err why;
     err_set(&why, event->code, STR_FMT, STR_ARG(event->text));
@@ -186,8 +208,9 @@ static void on_failed(const struct reply_event *event, void *ctx) {
 
 static void on_reply(const struct reply_event *event, void *ctx) {
     static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
-        [REPLY_ARTIFACT] = on_artifact, [REPLY_TEXT] = on_made, [REPLY_VECTOR] = on_vector,
-        [REPLY_USAGE] = on_usage,       [REPLY_DONE] = on_done, [REPLY_FAILED] = on_failed,
+        [REPLY_ARTIFACT] = media_run_on_artifact, [REPLY_TEXT] = media_run_on_made,
+        [REPLY_VECTOR] = media_run_on_vector,     [REPLY_USAGE] = media_run_on_usage,
+        [REPLY_DONE] = media_run_on_done,         [REPLY_FAILED] = media_run_on_failed,
     };
     reply_event_handle(handlers, event, ctx);
 }
@@ -199,6 +222,7 @@ static void media_run_lost(const struct err *why, void *ctx) {
     struct media_run *media_run = ctx;
     struct event event = unkept_failure(why, STR(UNKEPT_ANSWER));
     stop_asking(media_run);
+    media_run_end_span(media_run, &event);
     expense_drop(&media_run->expense);
     err_set(&media_run->why, ERR_UNAVAILABLE, STR_FMT, STR_ARG(event.failed.message));
     buf_clear(&media_run->said);
@@ -256,7 +280,8 @@ bool media_run_start(const struct media_run_options *options, struct media_run *
     if (!mem_check(MEDIA_RUN_BYTES, e)) return false;
     struct media_run *media_run = MEM_NEW(struct media_run);
     *media_run = (struct media_run){.media = options->media,
-                                    .request = options->request,
+                                    .request = *options->request,
+                                    .recorded = options->record == MEDIA_RUN_RECORDED,
                                     .on_reply = options->on_reply,
                                     .ctx = options->ctx,
                                     .usage = USAGE_UNKNOWN};
@@ -275,8 +300,10 @@ bool media_run_start(const struct media_run_options *options, struct media_run *
                 on_expired, media_run);
     open_record(media_run, options);
     clocks_start(&media_run->clocks);
+    model_span_begin(&media_run->span, options->trace, loop_now_ms(options->host->loop));
+    media_run->request.trace = media_run->span.passed;
     media_run->asked = media_call_start(media_run->media, options->host->loop,
-                                        media_run->request, on_reply, media_run);
+                                        &media_run->request, on_reply, media_run);
     *ret = media_run;
     return true;
 }

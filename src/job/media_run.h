@@ -40,10 +40,11 @@ struct media_run_options {
     struct media *media;
     const struct media_request *request;
     enum media_run_record record;
-    struct str workspace, user; /* who asks; copied */
-    struct str text;            /* what it asks, for the record */
-    struct str contract;        /* which wire it came in by, for the record */
-    uint64_t asked_ms;          /* when, by the host's loop */
+    struct str workspace, user;        /* who asks; copied */
+    struct str text;                   /* what it asks, for the record */
+    struct str contract;               /* which wire it came in by, for the record */
+    const struct trace_context *trace; /* of the caller; NULL: none. Must live as the request */
+    uint64_t asked_ms;                 /* when, by the host's loop */
     struct model_call_clocks clocks;
     /* As media.h has it. REPLY_USAGE comes exactly once before REPLY_DONE (unknown counts are
      * TOKENS_UNKNOWN), and never before REPLY_FAILED. */

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "base/utf8_tail.h"
 #include "job/expense.h"
+#include "job/model_span.h"
 #include "provider/dialect.h"
 #include "record/record.h"
 #include "record/turn_line.h"
@@ -27,6 +28,7 @@ struct model_call {
     struct arena *arena;
     struct clocks clocks;
     struct utf8_tail text_tail, thinking_tail;
+    struct model_span span;
     struct expense expense;
     struct turn_sums sums;
     bool usage_seen, wants_tool, cut;
@@ -65,7 +67,7 @@ static void call_over(void *ctx) {
                                  .agent = call->request.agent,
                                  .model = call->request.model,
                                  .took_ms = record_took_ms(record),
-                                 .state = run_state_name(record->ending)};
+                                 .state = states_name(run_states, record->ending)};
     turn_line_log(&end, &call->sums);
     model_call_unref(call);
 }
@@ -78,6 +80,7 @@ static void append_usage(struct model_call *call, const struct event_usage *usag
     call->usage_seen = true;
     struct event event = {.kind = EVENT_USAGE, .usage = *usage};
     event.usage.call_sequence = 0; /* it has only this one */
+    model_span_usage(&call->span, usage);
     expense_settle(&call->expense, &event.usage);
     turn_sums_add(&call->sums, &event.usage);
     model_call_append(call, &event);
@@ -99,10 +102,29 @@ static void call_stop(struct model_call *call) {
     clocks_stop(&call->clocks);
 }
 
+static void end_span(struct model_call *call, const struct event *event) {
+    struct str error = event->kind == EVENT_FAILED      ? event->failed.reason
+                       : event->kind == EVENT_CANCELLED ? STR("cancelled")
+                                                        : STR_EMPTY;
+    if (event->kind == EVENT_FAILED && !error.len) error = err_name(event->failed.code);
+    const struct provider *provider = call->provider;
+    struct str name = provider->name.len ? provider->name : str_from(provider->kind->name);
+    model_span_end_chat(&call->span,
+                        &(struct model_span_end){.provider = name,
+                                                 .model = call->request.model,
+                                                 .answered_by = event->kind == EVENT_DONE
+                                                                    ? event->done.model
+                                                                    : STR_EMPTY,
+                                                 .run = call->request.run,
+                                                 .now_ms = loop_now_ms(call->record.host->loop),
+                                                 .error = error});
+}
+
 static void end_with(struct model_call *call, struct event *event) {
     if (record_is_ending(&call->record)) return;
     call_stop(call);
     settle_cost(call, event->kind == EVENT_DONE);
+    end_span(call, event);
     model_call_append(call, event);
 }
 
@@ -253,6 +275,7 @@ static void call_lost(const struct err *why, void *ctx) {
     struct model_call *call = ctx;
     struct event event = unkept_failure(why, STR(UNKEPT_ANSWER));
     call_stop(call);
+    end_span(call, &event);
     expense_drop(&call->expense);
     model_call_append(call, &event);
 }
@@ -329,10 +352,8 @@ static bool copy_options(struct arena *arena, const struct provider_request *fro
 static bool copy_trace(struct arena *arena, const struct provider_request *from,
                        struct provider_request *to) {
     if (!from->trace) return true;
-    struct trace_context *trace = ARENA_NEW(arena, struct trace_context);
-    if (trace) *trace = *from->trace;
-    to->trace = trace;
-    return trace != NULL;
+    to->trace = trace_context_copy(from->trace, arena);
+    return to->trace != NULL;
 }
 
 static bool copy_request(struct model_call *call, const struct provider_request *from) {
@@ -373,6 +394,8 @@ static void model_call_begin(struct model_call *call, const struct model_call_op
     model_call_append(call, &started);
     clocks_start(&call->clocks);
     call->request.run = record_id(&call->record);
+    model_span_begin(&call->span, call->request.trace, loop_now_ms(options->host->loop));
+    call->request.trace = call->span.passed;
     call->asked = provider_call_start(call->provider, options->host->loop, &call->request,
                                       on_reply, call);
 }

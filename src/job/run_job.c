@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "job/attempt_span.h"
 #include "record/record.h"
 #include "wire/json.h"
 
@@ -14,15 +15,11 @@
 
 /* --- states ------------------------------------------------------------------------------- */
 
-#define TO(state) (1u << (state))
 #define ENDS (TO(RUN_JOB_FAILED) | TO(RUN_JOB_CANCELLED) | TO(RUN_JOB_TIMED_OUT))
 
 /* A running job reports progress by moving to running again; one that lost its process is
  * queued. */
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[RUN_JOB_STATE_COUNT] = {
+const struct state run_job_states[RUN_JOB_STATE_COUNT] = {
     /* clang-format off */
     [RUN_JOB_SUBMITTED] = {"submitted", TO(RUN_JOB_QUEUED) | ENDS},
     [RUN_JOB_QUEUED]    = {"queued",    TO(RUN_JOB_QUEUED) | TO(RUN_JOB_RUNNING) | ENDS},
@@ -34,21 +31,13 @@ static const struct {
     /* clang-format on */
 };
 
-struct str run_job_state_name(enum run_job_state state) {
-    return str_from(states[state].name);
-}
-
-bool run_job_may_become(enum run_job_state state, enum run_job_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 bool run_job_is_over(enum run_job_state state) {
-    return states[state].may_become == 0;
+    return run_job_states[state].may_become == 0;
 }
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-static int64_t number_of(struct json object, struct str key) {
+static int64_t run_job_number_of(struct json object, struct str key) {
     int64_t number = 0;
     return json_i64(json_find(object, key), &number) && number > 0 ? number : 0;
 }
@@ -58,19 +47,20 @@ static bool read_state(struct str bytes, struct run_job_note *ret) {
     struct err e;
     if (!json_read(bytes, &root, &e)) return false;
     for (enum run_job_state state = 0; state < RUN_JOB_COMPLETED; state++) {
-        if (!json_is(json_find(root, STR("state")), run_job_state_name(state))) continue;
+        if (!json_is(json_find(root, STR("state")), states_name(run_job_states, state)))
+            continue;
         *ret = (struct run_job_note){.state = state,
-                                     .attempt = number_of(root, STR("attempt")),
-                                     .progress = {number_of(root, STR("percent")),
-                                                  number_of(root, STR("step")),
-                                                  number_of(root, STR("steps"))}};
+                                     .attempt = run_job_number_of(root, STR("attempt")),
+                                     .progress = {run_job_number_of(root, STR("percent")),
+                                                  run_job_number_of(root, STR("step")),
+                                                  run_job_number_of(root, STR("steps"))}};
         return true;
     }
     return false;
 }
 
 /* A timeout is reported as one, whether it was the job's own clock or a provider's. */
-static enum run_job_state failure_of(const struct event *event) {
+static enum run_job_state run_job_failure_of(const struct event *event) {
     return event->failed.code == ERR_DEADLINE_EXCEEDED ? RUN_JOB_TIMED_OUT : RUN_JOB_FAILED;
 }
 
@@ -80,7 +70,9 @@ bool run_job_read(const struct event *event, struct run_job_note *ret) {
         return str_equal(event->item.type, STR(RUN_JOB_STATE)) &&
                read_state(event->item.bytes, ret);
     case EVENT_DONE: *ret = (struct run_job_note){.state = RUN_JOB_COMPLETED}; return true;
-    case EVENT_FAILED: *ret = (struct run_job_note){.state = failure_of(event)}; return true;
+    case EVENT_FAILED:
+        *ret = (struct run_job_note){.state = run_job_failure_of(event)};
+        return true;
     case EVENT_CANCELLED: *ret = (struct run_job_note){.state = RUN_JOB_CANCELLED}; return true;
     default: return false;
     }
@@ -116,6 +108,8 @@ struct run_job {
     enum run_job_state state;
     int64_t attempt;
     int64_t started_ms; /* Unix time */
+    struct str contract;
+    struct attempt_span span;
     uint64_t submitted_seq,
         running_seq; /* 0, or awaited: the owner is called when it is on disk */
 };
@@ -132,6 +126,10 @@ struct str run_job_user(const struct run_job *job) {
     return job->record.live.user;
 }
 
+const struct trace_context *run_job_trace(const struct run_job *job) {
+    return attempt_span_trace(&job->span);
+}
+
 int64_t run_job_started_ms(const struct run_job *job) {
     return job->started_ms;
 }
@@ -139,7 +137,7 @@ int64_t run_job_started_ms(const struct run_job *job) {
 /* The only function that writes job->state, except that a resumed job starts in its stored
  * state. */
 static void job_move(struct run_job *job, enum run_job_state next) {
-    assert(run_job_may_become(job->state, next));
+    assert(states_allow(run_job_states, job->state, next));
     job->state = next;
     record_show(&job->record, next == RUN_JOB_RUNNING ? RUN_WORKING : RUN_QUEUED);
 }
@@ -170,13 +168,34 @@ static void job_durable(uint64_t seq, void *ctx) {
     }
 }
 
+static void job_report_span(struct run_job *job, struct str error) {
+    attempt_span_end(&job->span,
+                     &(struct attempt_span_end){.contract = job->contract,
+                                                .run = record_id(&job->record),
+                                                .attempt = job->attempt,
+                                                .now_ms = loop_now_ms(job->record.host->loop),
+                                                .error = error});
+}
+
+static void job_end_span(struct run_job *job, const struct event *event) {
+    switch (event->kind) {
+    case EVENT_FAILED:
+        job_report_span(job, event->failed.reason.len ? event->failed.reason
+                                                      : err_name(event->failed.code));
+        break;
+    case EVENT_CANCELLED: job_report_span(job, STR("cancelled")); break;
+    default: job_report_span(job, STR_EMPTY); break;
+    }
+}
+
 /* Only the last event says how the job ended. The record is then ending; job->state does not
  * change. */
 static void job_end(struct run_job *job, struct event *event) {
     struct run_job_note end = {.state = RUN_JOB_FAILED};
     if (record_is_ending(&job->record)) return;
     run_job_read(event, &end);
-    assert(run_job_may_become(job->state, end.state));
+    assert(states_allow(run_job_states, job->state, end.state));
+    job_end_span(job, event);
     record_append(&job->record, event);
 }
 
@@ -224,7 +243,7 @@ void run_job_cancel(struct run_job *job, struct str why) {
 
 /* --- state and items ---------------------------------------------------------------------- */
 
-static void member(struct json_writer *out, const char *key, int64_t number) {
+static void run_job_member(struct json_writer *out, const char *key, int64_t number) {
     if (number) json_member_i64(out, key, number);
 }
 
@@ -233,11 +252,11 @@ static uint64_t note_state(struct run_job *job, const struct run_job_progress *p
     buf_init(&text, STATE_MAX_BYTES);
     struct json_writer out = json_writer(&text);
     json_open_object(&out);
-    json_member_str(&out, "state", run_job_state_name(job->state));
-    member(&out, "attempt", job->attempt);
-    member(&out, "percent", progress->percent);
-    member(&out, "step", progress->step);
-    member(&out, "steps", progress->steps);
+    json_member_str(&out, "state", states_name(run_job_states, job->state));
+    run_job_member(&out, "attempt", job->attempt);
+    run_job_member(&out, "percent", progress->percent);
+    run_job_member(&out, "step", progress->step);
+    run_job_member(&out, "steps", progress->steps);
     json_close(&out);
     struct event event = {.kind = EVENT_ITEM, .item = {STR(RUN_JOB_STATE), buf_str(&text)}};
     uint64_t seq = record_append(&job->record, &event);
@@ -265,6 +284,7 @@ void run_job_run(struct run_job *job) {
     assert(job->state == RUN_JOB_QUEUED);
     job_move(job, RUN_JOB_RUNNING);
     job->attempt++;
+    attempt_span_begin(&job->span, loop_now_ms(job->record.host->loop));
     job->running_seq = enter_state(job);
 }
 
@@ -309,8 +329,10 @@ static struct run_job *job_new(const struct run_job_options *options, uint64_t r
     return job;
 }
 
+/* An attempt that is cut short by the end of the process has a span, too: others are its children. */
 void run_job_free(struct run_job *job) {
     if (!job) return;
+    job_report_span(job, STR("process_ended"));
     record_leave(&job->record);
     record_done(&job->record);
     arena_free(job->names);
@@ -322,7 +344,30 @@ static bool keep_names(struct run_job *job, const struct run_job_options *option
     return arena_str(job->names, options->workspace, &claim->name.workspace) &&
            arena_str(job->names, options->user, &claim->name.user) &&
            arena_str(job->names, options->key, &claim->name.key) &&
-           arena_str(job->names, options->print, &claim->print);
+           arena_str(job->names, options->print, &claim->print) &&
+           arena_str(job->names, options->contract, &job->contract);
+}
+
+static bool keep_trace(struct run_job *job, const struct trace_context *trace) {
+    if (!trace) return true;
+    job->span.caller = trace_context_copy(trace, job->names);
+    return job->span.caller != NULL;
+}
+
+/* The text for its first event. */
+static bool keep_trace_text(struct run_job *job, struct str *ret) {
+    struct buf text;
+    if (!job->span.caller) return false;
+    buf_init(&text, KIB);
+    trace_context_put(job->span.caller, &text);
+    bool kept = arena_str(job->names, buf_str(&text), ret);
+    buf_done(&text);
+    return kept;
+}
+
+static void restore_trace(struct run_job *job, struct str text) {
+    struct trace_context trace;
+    if (trace_context_take(text, &trace)) (void)keep_trace(job, &trace);
 }
 
 /* Both at once: another request with the same key finds this job, or no job. */
@@ -337,7 +382,7 @@ static bool enter_tables(struct run_job *job, uint64_t key_mark, struct err *e) 
 
 bool run_job_start(const struct run_job_options *options, struct run_job **ret, struct err *e) {
     struct run_job *job = job_new(options, 0, 0, RUN_JOB_SUBMITTED);
-    bool kept = keep_names(job, options) ||
+    bool kept = (keep_names(job, options) && keep_trace(job, options->trace)) ||
                 err_set(e, ERR_RESOURCE_EXHAUSTED, "the names in the request are too long");
     if (!kept || !enter_tables(job, options->key_mark, e)) {
         run_job_free(job);
@@ -345,6 +390,7 @@ bool run_job_start(const struct run_job_options *options, struct run_job **ret, 
     }
     struct event started = record_started(&job->record, options->text, options->contract);
     job->started_ms = started.started.unix_ms;
+    if (!keep_trace_text(job, &started.started.trace)) started.started.trace = STR_EMPTY;
     record_append(&job->record, &started);
     run_job_item(job, STR(RUN_JOB_REQUEST), options->request);
     *ret = job;
@@ -360,6 +406,7 @@ struct run_job *run_job_resume(const struct run_job_options *options,
     job->attempt = left->note.attempt;
     job->record.before_ms = age_ms > left->last_at_ms ? age_ms : left->last_at_ms;
     job->record.linger_ms = RUN_JOB_LINGER_MS; /* a caller knows of it */
+    restore_trace(job, left->trace);
     bool entered = keep_names(job, options) && enter_tables(job, 0, &e);
     assert(entered); /* the names fitted before, and there is no key */
     (void)entered;

@@ -11,19 +11,26 @@
  *     item ...                what its contract notes: results, artifacts
  *     done | failed | cancelled
  *
+ * Each attempt is a span (spans/spans.h), "process CONTRACT": a child of the submitter's span, also
+ * after a restart, for the submitter's trace is in the first event. So one trace holds who asked
+ * and what came of it, and the time in between is the time in the queue.
+ *
  * This module keeps the journal and the job's place in the tables of live runs; what the job
  * does is its owner's business. A job whose end could not be written stays for a while, so that
  * its callers can still learn how it ended.
  *
  * Memory   owned by the caller that started it, until run_job_free().
  * Threads  the loop of its host; the journal may be read from any.
- * Source   design.md "Words"; checks.md K26, R-5.
+ * Source   design.md "Words"; checks.md K26, R-5; OpenTelemetry semantic conventions, "Messaging
+ *          spans", "Consumer spans".
  */
 #ifndef WEIR_JOB_RUN_JOB_H
 #define WEIR_JOB_RUN_JOB_H
 
+#include "base/states.h"
 #include "engine/engine.h"
 #include "journal/journal.h"
+#include "wire/trace_context.h"
 
 #define RUN_JOB_REQUEST "application/vnd.weir.job.request"
 #define RUN_JOB_STATE "application/vnd.weir.job.state+json"
@@ -42,8 +49,7 @@ enum run_job_state {
     RUN_JOB_STATE_COUNT,
 };
 
-struct str run_job_state_name(enum run_job_state state);
-bool run_job_may_become(enum run_job_state state, enum run_job_state next);
+extern const struct state run_job_states[RUN_JOB_STATE_COUNT];
 bool run_job_is_over(enum run_job_state state);
 
 /* --- reading ------------------------------------------------------------------------------ */
@@ -88,6 +94,7 @@ struct run_job_options {
     struct str request;
     struct str key, print; /* as struct run_request has them */
     uint64_t key_mark;
+    const struct trace_context *trace; /* of who submits it; NULL: there is none; copied */
     const struct run_job_owner *owner;
     void *ctx;
 };
@@ -106,10 +113,11 @@ struct run_job_left {
     uint64_t run, last_seq;
     int64_t started_ms; /* Unix time */
     int64_t last_at_ms; /* of its last event */
+    struct str trace;   /* as its first event has it; copied */
     struct run_job_note note;
 };
 
-/* Only host, engine, workspace, user, owner and ctx of the options are used. */
+/* Only host, engine, workspace, user, contract, owner and ctx of the options are used. */
 struct run_job *run_job_resume(const struct run_job_options *options,
                                const struct run_job_left *left);
 
@@ -120,6 +128,9 @@ uint64_t run_job_id(const struct run_job *job);
 struct journal *run_job_journal(const struct run_job *job);
 struct str run_job_user(const struct run_job *job);
 int64_t run_job_started_ms(const struct run_job *job); /* Unix time */
+
+/* The trace of what the attempt asks: its span is the parent of theirs. NULL: there is none. */
+const struct trace_context *run_job_trace(const struct run_job *job);
 
 /* --- moving ------------------------------------------------------------------------------- */
 

@@ -8,10 +8,13 @@
 
 static _Thread_local struct pool chunks =
     POOL(sizeof(struct chunk) + CHUNK_BYTES, SPARE_CHUNKS);
+static _Thread_local struct pool bursts =
+    POOL(sizeof(struct chunk) + CHUNK_BURST_BYTES, SPARE_CHUNKS / 2);
 
 /* NULL: it is of no usual size. */
 static struct pool *chunk_pool(size_t room) {
-    return room == CHUNK_BYTES ? &chunks : NULL;
+    if (room == CHUNK_BYTES) return &chunks;
+    return room == CHUNK_BURST_BYTES ? &bursts : NULL;
 }
 
 static void chunk_free(struct chunk *chunk) {

@@ -10,9 +10,9 @@
 
 #include <stdatomic.h>
 
-#define CHUNK_FIRST_BYTES (4 * KIB)
-#define CHUNK_BYTES (4 * KIB)
-#define CHUNK_SHARED_BYTES (2 * KIB) /* a longer event at the start of a chunk has it alone */
+#define CHUNK_BYTES (2 * KIB)        /* for events that come one by one */
+#define CHUNK_BURST_BYTES (4 * KIB)  /* for many texts at once: fewer pieces */
+#define CHUNK_SHARED_BYTES (1 * KIB) /* a longer event at the start of a chunk has it alone */
 
 struct chunk {
     atomic_uint refs;

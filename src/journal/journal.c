@@ -5,7 +5,6 @@
 #include "journal/inner.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #define EVENT_MAX_BYTES (64 * MIB)
 
@@ -48,7 +47,7 @@ struct journal *journal_new(const struct journal_options *options) {
     atomic_init(&journal->refs, 1);
     journal->options = *options;
     journal->in_memory = options->keeper == NULL;
-    journal->oldest = journal->tail = chunk_new(options->after_seq + 1, 0, CHUNK_FIRST_BYTES);
+    journal->oldest = journal->tail = chunk_new(options->after_seq + 1, 0, CHUNK_BYTES);
     journal->appended = options->after_seq;
     atomic_init(&journal->visible, options->after_seq);
     atomic_init(&journal->durable, options->after_seq);
@@ -112,11 +111,17 @@ static void publish_soon(struct journal *journal) {
     loop_defer(journal->options.loop, &journal->publish);
 }
 
-static struct chunk *room_for(struct journal *journal, size_t len) {
+/* The room of a chunk that begins with an event of `len` bytes; `more` bytes of text follow it. */
+static size_t chunk_room(size_t len, size_t more) {
+    if (len > CHUNK_SHARED_BYTES) return len;
+    return more > CHUNK_BYTES ? CHUNK_BURST_BYTES : CHUNK_BYTES;
+}
+
+static struct chunk *room_for(struct journal *journal, size_t len, size_t more) {
     struct chunk *tail = journal->tail;
     if (len <= tail->room - tail->used) return tail;
-    struct chunk *next = chunk_new(journal->appended + 1, journal->appended_bytes,
-                                   len > CHUNK_SHARED_BYTES ? len : CHUNK_BYTES);
+    struct chunk *next =
+        chunk_new(journal->appended + 1, journal->appended_bytes, chunk_room(len, more));
     journal->window_bytes += next->room;
     journal->tail = next;
     atomic_store_explicit(&tail->next, next, memory_order_release);
@@ -127,7 +132,7 @@ uint64_t journal_append(struct journal *journal, const struct event *event) {
     assert(!journal->ended);
     size_t body, len = event_encoded_len(event, &body);
     assert(len <= EVENT_MAX_BYTES);
-    struct chunk *chunk = room_for(journal, len);
+    struct chunk *chunk = room_for(journal, len, 0);
     event_put(event, body, chunk->bytes + chunk->used);
     uint64_t seq = ++journal->appended;
     chunk->used += len;
@@ -171,7 +176,7 @@ uint64_t journal_append_texts(struct journal *journal, struct event_texts *texts
         if (len == 0) {
             len = first_text_len(texts);
             assert(len <= EVENT_MAX_BYTES);
-            chunk = room_for(journal, len);
+            chunk = room_for(journal, len, texts->text.len);
             continue;
         }
         journal->appended += count - texts->count;
@@ -202,14 +207,22 @@ void journal_gate(struct journal *journal) {
 static void ring(struct waker *waker);
 static void ring_mail(void *ctx);
 
+/* Whether the oldest chunk is beyond the window, and `safe` after it. */
+static bool oldest_is_over(const struct journal *journal, uint64_t safe) {
+    const struct chunk *oldest = journal->oldest;
+    return journal->window_bytes > journal->options.window_max_bytes &&
+           oldest->last_seq <= safe &&
+           atomic_load_explicit(&oldest->next, memory_order_relaxed) != NULL;
+}
+
 /* Forget the oldest chunks that are beyond the window and on disk. */
 static void trim_window(struct journal *journal) {
     uint64_t safe = journal->in_memory ? journal_visible(journal) : journal_durable(journal);
+    if (!oldest_is_over(journal, safe)) return;
     pthread_mutex_lock(&journal->lock);
-    while (journal->window_bytes > journal->options.window_max_bytes) {
+    while (oldest_is_over(journal, safe)) {
         struct chunk *oldest = journal->oldest;
         struct chunk *next = atomic_load_explicit(&oldest->next, memory_order_relaxed);
-        if (!next || oldest->last_seq > safe) break;
         if (journal->kept.chunk == oldest) {
             bool written = journal->in_memory || journal->kept.offset == oldest->used;
             if (!written) break;
@@ -272,7 +285,7 @@ static void journal_publish(void *ctx) {
         ring_all(journal);
     }
     regulate(journal);
-    if (journal->window_bytes > journal->options.window_max_bytes) trim_window(journal);
+    trim_window(journal);
     journal_unref(journal);
 }
 

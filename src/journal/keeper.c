@@ -190,7 +190,7 @@ static void keeper_take(struct batch *batch, struct list *list, struct store_row
     }
 }
 
-static size_t count(const struct list *list) {
+static size_t keeper_count(const struct list *list) {
     size_t links = 0;
     for (const struct list *link = list->next; link != list; link = link->next) links++;
     return links;
@@ -215,7 +215,7 @@ static void keeper_settle(struct keeper *keeper) {
     if (on_kept) on_kept(keeper->on_kept_ctx);
 }
 
-static void on_written(struct store_write *write, const struct err *failed, void *ctx) {
+static void keeper_on_written(struct store_write *write, const struct err *failed, void *ctx) {
     struct batch *batch = ctx;
     struct keeper *keeper = batch->keeper;
     (void)write;
@@ -244,14 +244,14 @@ static void on_written(struct store_write *write, const struct err *failed, void
 
 static void send(void *ctx) {
     struct keeper *keeper = ctx;
-    size_t waiting = count(&keeper->urgent);
-    if (keeper->send_all) waiting += count(&keeper->dirty);
+    size_t waiting = keeper_count(&keeper->urgent);
+    if (keeper->send_all) waiting += keeper_count(&keeper->dirty);
     struct batch *batch = MEM_NEW(struct batch);
     batch->keeper = keeper;
     batch->stretches = mem_zero(waiting, sizeof(struct stretch));
     batch->write = (struct store_write){.rows = mem_zero(waiting + 1, sizeof(struct store_row)),
                                         .home = keeper->loop,
-                                        .on_written = on_written,
+                                        .on_written = keeper_on_written,
                                         .ctx = batch};
     struct store_row *shared = NULL;
     keeper_take(batch, &keeper->urgent, &shared);

@@ -31,7 +31,7 @@ static void stop(void *ctx) {
 }
 
 /* Signals belong to the program's own threads. */
-static bool start_thread(struct weir_client *client, struct err *e) {
+static bool client_start_thread(struct weir_client *client, struct err *e) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -127,7 +127,7 @@ static bool set_up(struct weir_client *client, const struct weir_client_options 
     if (options->authorities && options->authorities[0])
         http_pool_trust(client->pool, str_from(options->authorities));
     http_pool_add(client->pool, client->loop);
-    return http_pool_need(client->pool, e) && start_thread(client, e);
+    return http_pool_need(client->pool, e) && client_start_thread(client, e);
 }
 
 static void client_say(char *error, size_t room, const struct err *why) {

@@ -20,6 +20,7 @@
 #define WEIR_LIBRARY_INNER_H
 
 #include "base/list.h"
+#include "base/states.h"
 #include "base/text.h"
 #include "client/grpc_call.h"
 #include "reader/reader.h"
@@ -67,10 +68,6 @@ struct frame {
     struct str bytes, text, type, id;
 };
 
-struct frame *frame_new(struct str bytes, struct str type, struct str id,
-                        const struct reader_frame *facts);
-size_t frame_cost(const struct frame *frame);
-
 /* --- streams ------------------------------------------------------------------------------ */
 
 enum reading_state {
@@ -80,8 +77,7 @@ enum reading_state {
     READING_STATE_COUNT,
 };
 
-bool reading_may_become(enum reading_state state, enum reading_state next);
-struct str reading_state_name(enum reading_state state);
+extern const struct state reading_states[READING_STATE_COUNT];
 
 /* How the call is made: transport_grpc.c, transport_http.c. On the loop's thread. */
 struct stream_transport {

@@ -9,28 +9,15 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[READING_STATE_COUNT] = {
-    [READING_OPENING] = {STR_INIT("opening"), TO(READING_RUNNING) | TO(READING_ENDED)},
-    [READING_RUNNING] = {STR_INIT("running"), TO(READING_ENDED)},
-    [READING_ENDED] = {STR_INIT("ended"), 0},
+const struct state reading_states[READING_STATE_COUNT] = {
+    [READING_OPENING] = {"opening", TO(READING_RUNNING) | TO(READING_ENDED)},
+    [READING_RUNNING] = {"running", TO(READING_ENDED)},
+    [READING_ENDED] = {"ended", 0},
 };
-
-bool reading_may_become(enum reading_state state, enum reading_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str reading_state_name(enum reading_state state) {
-    return states[state].name;
-}
 
 /* The only function that writes shared->state. With the lock. */
 static void reading_move(struct shared *shared, enum reading_state next) {
-    assert(reading_may_become(shared->state, next));
+    assert(states_allow(reading_states, shared->state, next));
     shared->state = next;
     pthread_cond_broadcast(&shared->changed);
 }
@@ -45,8 +32,8 @@ static struct str reading_put(char **at, struct str text) {
     return copy;
 }
 
-struct frame *frame_new(struct str bytes, struct str type, struct str id,
-                        const struct reader_frame *facts) {
+static struct frame *frame_new(struct str bytes, struct str type, struct str id,
+                               const struct reader_frame *facts) {
     struct frame *frame =
         mem_alloc(sizeof(*frame) + bytes.len + facts->text.len + type.len + id.len + 4);
     char *at = (char *)(frame + 1);
@@ -60,7 +47,7 @@ struct frame *frame_new(struct str bytes, struct str type, struct str id,
     return frame;
 }
 
-size_t frame_cost(const struct frame *frame) {
+static size_t frame_cost(const struct frame *frame) {
     return sizeof(*frame) + frame->bytes.len + frame->text.len + frame->type.len +
            frame->id.len + 4;
 }
@@ -128,7 +115,7 @@ void reading_take_event(struct weir_stream *stream, const struct sse_event *even
 
 /* --- the loop's side: the end ------------------------------------------------------------- */
 
-static const char *keep_text(struct buf *into, struct str text) {
+static const char *reading_keep_text(struct buf *into, struct str text) {
     size_t begin = into->len;
     buf_append(into, text);
     buf_append_byte(into, '\0');
@@ -166,8 +153,8 @@ static void fill_outcome(struct weir_stream *stream, const struct reader_end *en
         .status = err_kinds[status].grpc_status,
         .status_name = err_kinds[status].name,
         .reason_code = reader->reason_code,
-        .reason = keep_text(text, reason),
-        .message = keep_text(text, said),
+        .reason = reading_keep_text(text, reason),
+        .message = reading_keep_text(text, said),
         .event = advice.outcome == STREAM_DISCONNECTED ? "runtime.disconnected" : "",
         .faults = reader->faults,
         .frames = reader->frames,
@@ -186,7 +173,7 @@ void reading_end(struct weir_stream *stream, const struct reader_end *end, struc
 
 /* --- the loop's side: mails --------------------------------------------------------------- */
 
-static void on_open(void *ctx) {
+static void reading_on_open(void *ctx) {
     struct weir_stream *stream = ctx;
     struct shared *shared = &stream->shared;
     struct err why;
@@ -282,7 +269,7 @@ static bool reading_start(struct weir_stream *stream, struct err *e) {
     pthread_mutex_lock(&client->lock);
     client->holders++;
     pthread_mutex_unlock(&client->lock);
-    loop_post(client->loop, &stream->open, on_open, stream);
+    loop_post(client->loop, &stream->open, reading_on_open, stream);
     pthread_mutex_lock(&shared->lock);
     while (shared->state == READING_OPENING) pthread_cond_wait(&shared->changed, &shared->lock);
     *e = shared->refused;
@@ -446,8 +433,8 @@ static void write_unknown(const struct frame *frame, struct buf *out) {
     buf_done(&text);
 }
 
-static bool write_message(const struct weir_stream *stream, const struct frame *frame,
-                          struct buf *out) {
+static bool reading_write_message(const struct weir_stream *stream, const struct frame *frame,
+                                  struct buf *out) {
     const struct pb_message *type = stream->method->frame;
     struct err none;
     struct arena *arena = arena_new(STREAM_ARENA_MAX_BYTES);
@@ -469,7 +456,7 @@ const char *weir_stream_json(struct weir_stream *stream) {
     if (frame && reader_kind_is_http(stream->method->kind))
         write_event(frame, &stream->json);
     else if (frame)
-        written = write_message(stream, frame, &stream->json);
+        written = reading_write_message(stream, frame, &stream->json);
     buf_append_byte(&stream->json, '\0');
     return written && buf_ok(&stream->json) ? stream->json.at : NULL;
 }

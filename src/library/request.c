@@ -147,8 +147,8 @@ static bool take_request(struct weir_stream *stream, const struct weir_stream_op
 
 /* --- headers ------------------------------------------------------------------------------ */
 
-static bool add_header(struct weir_stream *stream, struct str name, struct str value,
-                       struct err *e) {
+static bool request_add_header(struct weir_stream *stream, struct str name, struct str value,
+                               struct err *e) {
     struct buf *text = &stream->header_text;
     if (stream->header_count == ARRAY_LEN(stream->headers))
         return err_set(e, ERR_INVALID_ARGUMENT, "more than %zu headers",
@@ -166,7 +166,7 @@ static bool add_header(struct weir_stream *stream, struct str name, struct str v
 }
 
 /* A random UUID: this call is not a repetition of another one. */
-static void write_key(char ret[40]) {
+static void request_write_key(char ret[40]) {
     unsigned char b[16] = {0};
     if (getrandom(b, sizeof(b), 0) != sizeof(b)) abort();
     snprintf(ret, 40, "%02x%02x%02x%02x-%02x%02x-4%01x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
@@ -178,7 +178,7 @@ static void write_key(char ret[40]) {
 static bool add_envelope(struct weir_stream *stream, struct err *e) {
     char key[40];
     struct str app = text_str(stream->client->app_id);
-    write_key(key);
+    request_write_key(key);
     const struct http_header envelope[] = {
         {STR("x-nimi-protocol-version"), STR("1.0.0")},
         {STR("x-nimi-participant-protocol-version"), STR("1.0.0")},
@@ -190,37 +190,32 @@ static bool add_envelope(struct weir_stream *stream, struct err *e) {
         {STR("x-nimi-idempotency-key"), str_from(key)},
     };
     for (size_t i = 0; i < ARRAY_LEN(envelope); i++) {
-        if (!add_header(stream, envelope[i].name, envelope[i].value, e)) return false;
+        if (!request_add_header(stream, envelope[i].name, envelope[i].value, e)) return false;
     }
     return true;
 }
 
 static bool add_usual_headers(struct weir_stream *stream, struct err *e) {
     struct str authorization = text_str(stream->client->authorization);
-    if (authorization.len && !add_header(stream, STR("authorization"), authorization, e))
+    if (authorization.len &&
+        !request_add_header(stream, STR("authorization"), authorization, e))
         return false;
     if (reader_kind_is_http(stream->method->kind)) {
-        if (!add_header(stream, STR("accept"), STR("text/event-stream"), e)) return false;
+        if (!request_add_header(stream, STR("accept"), STR("text/event-stream"), e))
+            return false;
         return stream->method->kind != READER_TURN ||
-               (add_header(stream, STR("content-type"), STR("application/json"), e) &&
-                add_header(stream, STR("x-runtime-contract-version"), STR("1"), e));
+               (request_add_header(stream, STR("content-type"), STR("application/json"), e) &&
+                request_add_header(stream, STR("x-runtime-contract-version"), STR("1"), e));
     }
     bool nimi = str_starts(text_str(stream->path), STR("/nimi."));
     return !nimi || add_envelope(stream, e);
 }
 
-static bool is_name(struct str name) {
+static bool request_is_name(struct str name) {
     for (size_t i = 0; i < name.len; i++) {
         if (name.at[i] >= 'A' && name.at[i] <= 'Z') return false;
     }
     return name.len > 0 && str_is_plain(name, "-_.") && !str_starts(name, STR("grpc-"));
-}
-
-static bool is_value(struct str value) {
-    for (size_t i = 0; i < value.len; i++) {
-        if (value.at[i] < ' ' || value.at[i] > '~') return false;
-    }
-    return true;
 }
 
 static bool add_headers(struct weir_stream *stream, const char *const *headers, struct err *e) {
@@ -229,13 +224,13 @@ static bool add_headers(struct weir_stream *stream, const char *const *headers, 
         if (!headers[i + 1])
             return err_set(e, ERR_INVALID_ARGUMENT, "the header '%.100s' has no value",
                            headers[i]);
-        if (!is_name(name) || !is_value(value))
+        if (!request_is_name(name) || !str_is_printable(value))
             return err_set(
                 e, ERR_INVALID_ARGUMENT,
                 "the header '%.100s' is not one: a name in lower case, and a value of "
                 "printable ASCII",
                 headers[i]);
-        if (!add_header(stream, name, value, e)) return false;
+        if (!request_add_header(stream, name, value, e)) return false;
     }
     return true;
 }

@@ -3,8 +3,6 @@
 
 #include "wire/grpc.h"
 
-#include <assert.h>
-
 /* --- the answer --------------------------------------------------------------------------- */
 
 /* They may overtake messages of a paused call, so they are only kept here. */
@@ -15,11 +13,11 @@ static void on_metadata(struct str name, struct str value, void *ctx) {
     buf_append(&stream->refusal, value);
 }
 
-static void on_message(struct lent message, void *ctx) {
+static void transport_grpc_on_message(struct lent message, void *ctx) {
     reading_take_message(ctx, lent_read(message));
 }
 
-static void on_end(const struct grpc_call_end *from, void *ctx) {
+static void transport_grpc_on_end(const struct grpc_call_end *from, void *ctx) {
     struct weir_stream *stream = ctx;
     const struct reader_end end = {
         .code = from->code, .from_server = from->from_server, .never_seen = from->never_seen};
@@ -29,8 +27,9 @@ static void on_end(const struct grpc_call_end *from, void *ctx) {
     reading_end(stream, &end, from->text);
 }
 
-static const struct grpc_call_sink sink = {
-    .on_metadata = on_metadata, .on_message = on_message, .on_end = on_end};
+static const struct grpc_call_sink sink = {.on_metadata = on_metadata,
+                                           .on_message = transport_grpc_on_message,
+                                           .on_end = transport_grpc_on_end};
 
 /* --- the call ----------------------------------------------------------------------------- */
 
@@ -71,7 +70,7 @@ static bool transport_grpc_start(struct weir_stream *stream, struct err *e) {
     return false;
 }
 
-static void pause_call(struct weir_stream *stream) {
+static void transport_grpc_pause_call(struct weir_stream *stream) {
     grpc_call_pause(stream->grpc);
 }
 
@@ -92,7 +91,7 @@ static void turn_over(struct weir_stream *stream) {
 }
 
 const struct stream_transport transport_grpc = {.start = transport_grpc_start,
-                                                .pause = pause_call,
+                                                .pause = transport_grpc_pause_call,
                                                 .resume = transport_grpc_resume,
                                                 .cancel = transport_grpc_cancel,
                                                 .turn_over = turn_over};

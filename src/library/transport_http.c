@@ -6,18 +6,18 @@
 /* Our version of the Runtime Contract. */
 #define VERSION STR("1")
 
-static void on_event(const struct sse_event *event, void *ctx) {
+static void transport_http_on_event(const struct sse_event *event, void *ctx) {
     reading_take_event(ctx, event);
 }
 
-static void on_head(const struct http_head *head, void *ctx) {
+static void transport_http_on_head(const struct http_head *head, void *ctx) {
     struct weir_stream *stream = ctx;
     struct str type = str_head(head->content_type, STR("text/event-stream").len);
     bool events = head->status == 200 && str_equal_nocase(type, STR("text/event-stream"));
     if (stream->method->kind == READER_TURN && !str_equal(str_trim(head->version), VERSION))
         reader_note(&stream->reader, FAULT_VERSION);
     if (events)
-        stream->sse = sse_new(stream->message_bytes, on_event, stream);
+        stream->sse = sse_new(stream->message_bytes, transport_http_on_event, stream);
     else
         stream->http_status = head->status;
 }
@@ -31,7 +31,7 @@ static void transport_http_give_up(struct weir_stream *stream, const struct err 
     reading_end(stream, &end, err_text(why));
 }
 
-static void on_body(struct lent bytes, void *ctx) {
+static void transport_http_on_body(struct lent bytes, void *ctx) {
     struct weir_stream *stream = ctx;
     struct err why;
     if (!stream->sse)
@@ -57,7 +57,7 @@ static void end_refused(struct weir_stream *stream) {
     buf_done(&text);
 }
 
-static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+static void transport_http_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct weir_stream *stream = ctx;
     stream->http = NULL;
     if (failed) {
@@ -72,7 +72,8 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     }
 }
 
-static const struct http_sink sink = {on_head, on_body, on_end};
+static const struct http_sink sink = {transport_http_on_head, transport_http_on_body,
+                                      transport_http_on_end};
 
 static bool transport_http_start(struct weir_stream *stream, struct err *e) {
     struct weir_client *client = stream->client;
@@ -95,7 +96,7 @@ static bool transport_http_start(struct weir_stream *stream, struct err *e) {
     return true;
 }
 
-static void pause_call(struct weir_stream *stream) {
+static void transport_http_pause_call(struct weir_stream *stream) {
     http_pause(stream->http);
 }
 
@@ -110,6 +111,6 @@ static void transport_http_cancel(struct weir_stream *stream) {
 }
 
 const struct stream_transport transport_http = {.start = transport_http_start,
-                                                .pause = pause_call,
+                                                .pause = transport_http_pause_call,
                                                 .resume = transport_http_resume,
                                                 .cancel = transport_http_cancel};

@@ -16,7 +16,7 @@ struct alarm {
     int fd; /* -1: the timer is used */
 };
 
-static void on_closed(uv_handle_t *handle) {
+static void alarm_on_closed(uv_handle_t *handle) {
     struct alarm *alarm = handle->data;
     close(alarm->fd);
     free(alarm);
@@ -29,7 +29,7 @@ static void alarm_end(struct alarm *alarm) {
         return;
     }
     uv_poll_stop(&alarm->poll);
-    uv_close((uv_handle_t *)&alarm->poll, on_closed);
+    uv_close((uv_handle_t *)&alarm->poll, alarm_on_closed);
 }
 
 static void fire(struct alarm *alarm) {
@@ -39,7 +39,7 @@ static void fire(struct alarm *alarm) {
     fn(ctx);
 }
 
-static void on_timer(void *ctx) {
+static void alarm_on_timer(void *ctx) {
     fire(ctx);
 }
 
@@ -71,7 +71,7 @@ struct alarm *alarm_start(struct loop *loop, uint64_t at_us, task_fn *fn, void *
     struct alarm *alarm = MEM_NEW(struct alarm);
     uint64_t now_us = clock_mono_us();
     *alarm = (struct alarm){.fn = fn, .ctx = ctx, .fd = -1};
-    timer_init(&alarm->timer, loop, on_timer, alarm);
+    timer_init(&alarm->timer, loop, alarm_on_timer, alarm);
     if (!arm(alarm, loop, at_us))
         timer_start(&alarm->timer, at_us > now_us ? (at_us - now_us) / 1000 + 1 : 0);
     return alarm;

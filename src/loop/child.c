@@ -37,6 +37,7 @@ struct child {
     int complaint_fd; /* -1: its standard error is reported as it arrives */
     int lifeline_fd;  /* closing it makes the guard end the child; -1: no guard */
     struct buf unsent;
+    size_t sent; /* of `unsent`, since it was last emptied */
     bool reaped, killed, stopped;
     int status; /* from waitpid(), once reaped */
 };
@@ -50,7 +51,7 @@ static void child_free(struct child *child) {
     free(child);
 }
 
-static void on_closed(uv_handle_t *handle) {
+static void child_on_closed(uv_handle_t *handle) {
     struct child *child = handle->data;
     if (--child->open) return;
     child_free(child);
@@ -61,7 +62,7 @@ static void on_closed(uv_handle_t *handle) {
 static void unwatch(struct child *child, size_t which) {
     struct watched *watched = &child->watched[which];
     if (watched->fd < 0) return;
-    uv_close((uv_handle_t *)&watched->poll, on_closed);
+    uv_close((uv_handle_t *)&watched->poll, child_on_closed);
     close(watched->fd);
     watched->fd = -1;
 }
@@ -103,7 +104,7 @@ static void reap(struct child *child) {
     child->reaped = true;
 }
 
-static void on_ended(uv_poll_t *poll, int status, int events) {
+static void child_on_ended(uv_poll_t *poll, int status, int events) {
     struct child *child = poll->data;
     (void)status, (void)events;
     reap(child);
@@ -160,22 +161,35 @@ static void on_writable(uv_poll_t *poll, int status, int events) {
     struct child *child = poll->data;
     struct watched *watched = &child->watched[WATCH_INPUT];
     (void)status, (void)events;
-    ssize_t len = write_some(watched->fd, buf_str(&child->unsent));
+    ssize_t len = write_some(watched->fd, str_skip(buf_str(&child->unsent), child->sent));
     if (len < 0) {
         unwatch(child, WATCH_INPUT);
         return;
     }
-    buf_drop(&child->unsent, (size_t)len);
-    if (!child->unsent.len) uv_poll_stop(&watched->poll);
+    child->sent += (size_t)len;
+    if (child->sent < child->unsent.len) return;
+    child->sent = 0;
+    buf_release(&child->unsent);
+    uv_poll_stop(&watched->poll);
+}
+
+/* The pipe takes 64 KiB at a time: what was sent is dropped only when it is the greater part, so
+ * that a long message is not moved for each piece of it. */
+static void drop_sent(struct child *child) {
+    if (child->sent < child->unsent.len / 2) return;
+    buf_drop(&child->unsent, child->sent);
+    child->sent = 0;
 }
 
 bool child_write(struct child *child, struct str bytes) {
     struct watched *watched = &child->watched[WATCH_INPUT];
     if (watched->fd < 0 || child->killed) return false;
-    ssize_t len = child->unsent.len ? 0 : write_some(watched->fd, bytes);
+    size_t waits = child->unsent.len - child->sent;
+    if (waits && waits + bytes.len > CHILD_UNSENT_MAX_BYTES) return false;
+    ssize_t len = waits ? 0 : write_some(watched->fd, bytes);
     if (len < 0) return false;
     if ((size_t)len == bytes.len) return true;
-    if (child->unsent.len + bytes.len > CHILD_UNSENT_MAX_BYTES) return false;
+    drop_sent(child);
     buf_append(&child->unsent, str_skip(bytes, (size_t)len));
     return uv_poll_start(&watched->poll, UV_WRITABLE, on_writable) == 0;
 }
@@ -223,7 +237,7 @@ static bool lift(int *fd) {
     return lifted >= 0;
 }
 
-static bool write_all(int fd, struct str bytes) {
+static bool child_write_all(int fd, struct str bytes) {
     while (bytes.len) {
         ssize_t len = write(fd, bytes.at, bytes.len);
         if (len < 0 && errno == EINTR) continue;
@@ -256,7 +270,7 @@ static bool open_pipe(int *ret_read, int *ret_write, int *ours) {
 static bool open_input(const struct child_options *options, int fds[FD_COUNT]) {
     if (options->talks) return open_pipe(&fds[INPUT], &fds[INPUT_HERE], &fds[INPUT_HERE]);
     fds[INPUT] = memfd_create("input", MFD_CLOEXEC);
-    return lift(&fds[INPUT]) && write_all(fds[INPUT], options->input);
+    return lift(&fds[INPUT]) && child_write_all(fds[INPUT], options->input);
 }
 
 static bool reports(const struct child_options *options) {
@@ -388,7 +402,7 @@ bool child_start(struct loop *loop, const struct child_options *options,
     for (size_t i = 0; i < WATCH_COUNT; i++) child->watched[i].fd = -1;
     fds[PROCESS] = (int)syscall(SYS_pidfd_open, pid, 0);
     bool done = child_watch(child, WATCH_OUTPUT, loop, &fds[OUTPUT_HERE], on_readable) &&
-                child_watch(child, WATCH_END, loop, &fds[PROCESS], on_ended);
+                child_watch(child, WATCH_END, loop, &fds[PROCESS], child_on_ended);
     if (done && reports(options))
         done = child_watch(child, WATCH_COMPLAINT, loop, &fds[COMPLAINT_HERE], on_complains);
     if (done && options->talks)

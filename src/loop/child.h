@@ -29,7 +29,7 @@
 /* How much of its standard error is kept. */
 #define CHILD_COMPLAINT_BYTES 4096
 
-/* Bytes that may wait for a child that talks. */
+/* Bytes that may wait for a child that talks. A single write may be longer, when nothing waits. */
 #define CHILD_UNSENT_MAX_BYTES ((size_t)8 * 1024 * 1024)
 
 /* This program itself as the guard: see loop/guard.h. */
@@ -68,8 +68,8 @@ MUST_CHECK bool child_start(struct loop *loop, const struct child_options *optio
                             const struct child_sink *sink, void *ctx, struct child **ret,
                             struct err *e);
 
-/* Send bytes to a child that talks. False: it no longer reads, or too many bytes wait for
- * it. */
+/* Send bytes to a child that talks. False: it no longer reads, or too many bytes wait for it; then
+ * it gets none of these. The caller bounds what it sends. */
 MUST_CHECK bool child_write(struct child *child, struct str bytes);
 
 /* Stop reading its output, or resume. */

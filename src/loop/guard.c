@@ -43,7 +43,7 @@ static _Noreturn void run_program(const char *const *args, pid_t guard) {
     _exit(CANNOT_RUN);
 }
 
-static int code_of(int status) {
+static int guard_code_of(int status) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : SIGNALLED + WTERMSIG(status);
 }
 
@@ -74,7 +74,7 @@ static void kill_children(void) {
 }
 
 /* Kill and reap all descendants. As their parents die they become children of the guard. */
-static void sweep(void) {
+static void guard_sweep(void) {
     const struct timespec pause = {.tv_nsec = SWEEP_NS};
     for (unsigned i = 0; i < SWEEPS_MAX; i++) {
         pid_t done;
@@ -109,8 +109,8 @@ static int guard_watch(pid_t program, int grace_ms) {
     kill(-program, SIGKILL);
     while (waitpid(program, &status, 0) < 0 && errno == EINTR) {
     }
-    sweep();
-    return code_of(status);
+    guard_sweep();
+    return guard_code_of(status);
 }
 
 int guard_main(const char *const *args) {

@@ -25,12 +25,7 @@ struct slots {
 
 /* --- states ------------------------------------------------------------------------------- */
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[SLOT_STATE_COUNT] = {
+const struct state slot_states[SLOT_STATE_COUNT] = {
     [SLOT_NONE] = {"none", TO(SLOT_WAITING) | TO(SLOT_TAKEN)},
     [SLOT_WAITING] = {"waiting", TO(SLOT_NONE) | TO(SLOT_GRANTED)},
     [SLOT_GRANTED] = {"granted", TO(SLOT_TAKEN) | TO(SLOT_RETURNED)},
@@ -38,17 +33,9 @@ static const struct {
     [SLOT_RETURNED] = {"returned", TO(SLOT_NONE)},
 };
 
-struct str slot_state_name(enum slot_state state) {
-    return str_from(states[state].name);
-}
-
-bool slot_may_become(enum slot_state state, enum slot_state next) {
-    return states[state].may_become & TO(next);
-}
-
 /* The only function that writes slot->state. */
 static void slot_move(struct slot *slot, enum slot_state next) {
-    assert(slot_may_become(slot->state, next));
+    assert(states_allow(slot_states, slot->state, next));
     slot->state = next;
 }
 
@@ -73,7 +60,7 @@ void slots_free(struct slots *slots) {
 
 /* --- with the lock held ------------------------------------------------------------------- */
 
-static struct slot_key *key_of(struct slots *slots, struct str name) {
+static struct slot_key *slots_key_of(struct slots *slots, struct str name) {
     struct slot_key *key = map_find(slots->keys, name);
     if (key) return key;
     key = MEM_NEW(struct slot_key);
@@ -158,12 +145,12 @@ static void slot_unqueue(struct slot *slot) {
     slot->key->waiting_count--;
 }
 
-static void on_granted(void *ctx);
+static void slots_on_granted(void *ctx);
 
 static void slot_grant(struct slot *slot) {
     slot_unqueue(slot);
     slot_take(slot, SLOT_GRANTED);
-    loop_post(slot->loop, &slot->mail, on_granted, slot);
+    loop_post(slot->loop, &slot->mail, slots_on_granted, slot);
 }
 
 static void grant_in_order(struct slots *slots) {
@@ -191,7 +178,7 @@ static void grant_waiting(struct slots *slots, struct slot_key *left) {
 
 /* --- slots -------------------------------------------------------------------------------- */
 
-static void on_granted(void *ctx) {
+static void slots_on_granted(void *ctx) {
     struct slot *slot = ctx;
     pthread_mutex_lock(&slot->slots->lock);
     slot_move(slot, slot->state == SLOT_RETURNED ? SLOT_NONE : SLOT_TAKEN);
@@ -205,7 +192,7 @@ enum slots_answer slots_enter(struct slots *slots, struct str key, size_t key_ma
     list_init(&slot->link);
     pthread_mutex_lock(&slots->lock);
     slot->slots = slots;
-    slot->key = key_of(slots, key);
+    slot->key = slots_key_of(slots, key);
     slot->key->max = key_max;
     if (slots->limits.order) slots->limits.order->enter(slot, slots->limits.order_ctx);
     if (is_free(slot)) {

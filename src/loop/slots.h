@@ -18,6 +18,7 @@
 #ifndef WEIR_LOOP_SLOTS_H
 #define WEIR_LOOP_SLOTS_H
 
+#include "base/states.h"
 #include "base/str.h"
 #include "loop/loop.h"
 
@@ -33,8 +34,7 @@ enum slot_state {
     SLOT_STATE_COUNT,
 };
 
-struct str slot_state_name(enum slot_state state);
-bool slot_may_become(enum slot_state state, enum slot_state next);
+extern const struct state slot_states[SLOT_STATE_COUNT];
 
 /* Zeroed, except for the members the user sets. */
 struct slot {

@@ -7,7 +7,6 @@
 #include "mcp/rounds.h"
 #include "mcp/sending.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #define RESUMES_MAX 5 /* in vain, of one call */
@@ -437,7 +436,13 @@ static void on_pipe_down(const struct err *why, void *ctx) {
     mcp_client_unref(client);
 }
 
-static const struct pipe_events pipe_events = {on_pipe_message, on_pipe_down};
+static void on_pipe_unread(struct str line, void *ctx) {
+    struct mcp_client *client = mcp_client_ref(ctx);
+    post_take_unread(&client->desk, line);
+    mcp_client_unref(client);
+}
+
+static const struct pipe_events pipe_events = {on_pipe_message, on_pipe_unread, on_pipe_down};
 
 /* --- public functions --------------------------------------------------------------------- */
 
@@ -508,7 +513,11 @@ struct mcp_call *mcp_call_start(struct mcp_client *client, const struct mcp_requ
     task_init(&call->refused, on_call_refused, call);
     buf_init(&call->params, SIZE_MAX);
     buf_append(&call->params, request->params);
-    go(call);
+    if (mcp_caller_check(client, &request->caller, &call->why)) {
+        go(call);
+    } else {
+        loop_defer(client->loop, &call->refused);
+    }
     return call;
 }
 

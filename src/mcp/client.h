@@ -31,6 +31,7 @@
 #ifndef WEIR_MCP_CLIENT_H
 #define WEIR_MCP_CLIENT_H
 
+#include "base/states.h"
 #include "client/http.h"
 #include "wire/json.h"
 
@@ -48,8 +49,7 @@ enum mcp_session_state {
     MCP_SESSION_STATE_COUNT,
 };
 
-struct str mcp_session_state_name(enum mcp_session_state state);
-bool mcp_session_may_become(enum mcp_session_state state, enum mcp_session_state next);
+extern const struct state mcp_session_states[MCP_SESSION_STATE_COUNT];
 
 /* On whose behalf a request is made. */
 struct mcp_caller {
@@ -84,8 +84,9 @@ struct mcp_options {
     const char *const *environment; /* of the program; ends with NULL */
     const struct http_header *headers;
     size_t header_count;
-    struct str user_header, conversation_header; /* carry the caller's; empty: not sent */
-    mcp_changed_fn *changed, *down;              /* may be NULL */
+    /* Carry the caller's ids; empty: not sent. A call of a caller whose id is no header fails. */
+    struct str user_header, conversation_header;
+    mcp_changed_fn *changed, *down; /* may be NULL */
 };
 
 /* The caller has one reference. */

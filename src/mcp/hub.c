@@ -17,6 +17,8 @@
 #define OPTIONS_MAX_BYTES (2 * MIB)
 
 /* Between two times that it listens; longer where they are short. */
+#define CHANGES_APART_MS 1000
+#define CHANGES_APART_MAX_MS 60000
 #define LISTEN_AGAIN_MS 1000
 #define LISTEN_AGAIN_MAX_MS 60000
 #define LISTEN_LONG_MS 10000
@@ -172,6 +174,7 @@ static void hub_publish(struct mcp_server *server, enum server_state state,
 }
 
 static void list_tools(struct mcp_server *server);
+static void list_change(struct mcp_server *server);
 
 static void list_later(struct mcp_server *server) {
     uint64_t doubled = server->retry_ms * 2;
@@ -207,6 +210,19 @@ static void listen_to(struct mcp_server *server) {
     server->listening = mcp_call_start(server->client, &request, on_listened, server);
 }
 
+/* Some servers report a change with each list. The first one is listed at once, later ones once a
+ * second, and less often while nothing differs. */
+static void pace_changes(struct mcp_server *server, const struct mcp_tools *tools) {
+    uint64_t doubled = 2 * server->apart_ms;
+    bool reported = server->change_reported;
+    bool same = same_tools(server->tools, tools); /* only this thread writes it */
+    server->listed_ms = loop_now_ms(server->hub->loop);
+    server->change_reported = false;
+    if (!reported) return;
+    if (!same || doubled < CHANGES_APART_MS) doubled = CHANGES_APART_MS;
+    server->apart_ms = doubled < CHANGES_APART_MAX_MS ? doubled : CHANGES_APART_MAX_MS;
+}
+
 static void take_list(struct mcp_server *server) {
     struct mcp_hub *hub = server->hub;
     size_t count;
@@ -216,11 +232,12 @@ static void take_list(struct mcp_server *server) {
     server->retry_ms = 0;
     log_debug("the MCP server '" STR_FMT "' has %zu tools", STR_ARG(server->options.name),
               tools->count);
+    pace_changes(server, tools);
     hub_publish(server, SERVER_LISTED, tools);
     listen_to(server);
 }
 
-static void on_listed(const struct err *failed, void *ctx) {
+static void hub_on_listed(const struct err *failed, void *ctx) {
     struct mcp_server *server = ctx;
     if (failed) {
         struct err why;
@@ -235,7 +252,7 @@ static void on_listed(const struct err *failed, void *ctx) {
     }
     mcp_listing_free(server->listing);
     server->listing = NULL;
-    if (server->again && !failed) list_tools(server);
+    if (server->again && !failed) list_change(server);
 }
 
 static void list_tools(struct mcp_server *server) {
@@ -243,15 +260,25 @@ static void list_tools(struct mcp_server *server) {
     timer_stop(&server->retry);
     server->again = server->listing != NULL;
     if (server->again) return;
-    server->listing = mcp_list(server->client, &no_caller, on_listed, server);
+    server->listing = mcp_list(server->client, &no_caller, hub_on_listed, server);
 }
 
 static void on_retry(void *ctx) {
     list_tools(ctx);
 }
 
+static void list_change(struct mcp_server *server) {
+    server->change_reported = true;
+    uint64_t passed_ms = loop_now_ms(server->hub->loop) - server->listed_ms;
+    if (server->listing || passed_ms >= server->apart_ms) {
+        list_tools(server);
+    } else {
+        timer_start(&server->retry, server->apart_ms - passed_ms);
+    }
+}
+
 static void on_changed(void *ctx) {
-    list_tools(ctx);
+    list_change(ctx);
 }
 
 /* List again after a while, which restarts the program. */
@@ -325,7 +352,7 @@ static void write_str(struct buf *out, struct str text) {
     buf_append(out, text);
 }
 
-static void write_key(const struct mcp_server_options *options, struct buf *out) {
+static void hub_write_key(const struct mcp_server_options *options, struct buf *out) {
     write_str(out, options->name);
     write_strings(out, options->program);
     write_strings(out, options->program ? options->environment : NULL);
@@ -401,7 +428,7 @@ static struct mcp_server *server_new(struct mcp_hub *hub,
         .down = on_down,
     };
     keep_headers(server, from);
-    write_key(from, &server->key);
+    hub_write_key(from, &server->key);
     return server;
 }
 
@@ -412,7 +439,7 @@ static void *run_hub(void *ctx) {
 }
 
 /* Called with the mutex held. */
-static void start_thread(struct mcp_hub *hub) {
+static void hub_start_thread(struct mcp_hub *hub) {
     sigset_t all, before;
     if (hub->has_thread) return;
     sigfillset(&all);
@@ -434,7 +461,7 @@ struct mcp_server *mcp_server_get(struct mcp_hub *hub,
                                   const struct mcp_server_options *options) {
     struct buf key;
     buf_init(&key, OPTIONS_MAX_BYTES);
-    write_key(options, &key);
+    hub_write_key(options, &key);
     pthread_mutex_lock(&hub->mutex);
     struct mcp_server *server = find_server(hub, buf_str(&key));
     if (server) {
@@ -442,7 +469,7 @@ struct mcp_server *mcp_server_get(struct mcp_hub *hub,
     } else {
         server = server_new(hub, options);
         list_append(&hub->servers, &server->link);
-        start_thread(hub);
+        hub_start_thread(hub);
         if (!hub->stopped) loop_post(hub->loop, &server->begin, on_begin, server);
     }
     pthread_mutex_unlock(&hub->mutex);

@@ -25,6 +25,9 @@ struct mcp_server {
     bool again;                  /* list again after this one */
     struct timer retry;
     uint64_t retry_ms;
+    bool change_reported;       /* since the last list */
+    uint64_t listed_ms;         /* when it was listed */
+    uint64_t apart_ms;          /* how soon after that a change is listed again */
     struct mcp_call *listening; /* to changes, of a stateless server; NULL: it does not */
     uint64_t listening_since_ms, listen_ms;
     struct list remotes;

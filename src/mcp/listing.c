@@ -28,7 +28,7 @@ static void ask_page(struct mcp_listing *listing);
 
 /* --- one tool ----------------------------------------------------------------------------- */
 
-static bool is_name(struct str name) {
+static bool listing_is_name(struct str name) {
     static const char plain[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
     for (size_t i = 0; i < name.len; i++) {
@@ -49,7 +49,8 @@ static bool says(struct json annotations, const char *hint) {
     return json_bool(json_find(annotations, str_from(hint)), &yes) && yes;
 }
 
-static bool keep_text(struct mcp_listing *listing, struct json string, struct str *ret) {
+static bool listing_keep_text(struct mcp_listing *listing, struct json string,
+                              struct str *ret) {
     struct str text = STR_EMPTY;
     if (string.kind == JSON_STRING && !json_str(string, listing->arena, &text)) return false;
     return arena_str(listing->arena, text, ret);
@@ -73,15 +74,15 @@ static bool take_tool(struct mcp_listing *listing, struct json item) {
     struct json annotations = json_find(item, STR("annotations"));
     struct str parameters = STR("{\"type\":\"object\"}");
     if (schema.kind == JSON_OBJECT) parameters = schema.raw;
-    if (!keep_text(listing, json_find(item, STR("name")), &tool->name)) return false;
-    if (!is_name(tool->name) || is_listed(listing, tool->name)) {
+    if (!listing_keep_text(listing, json_find(item, STR("name")), &tool->name)) return false;
+    if (!listing_is_name(tool->name) || is_listed(listing, tool->name)) {
         log_often(LOG_WARNING, "a tool of the MCP server is left out: its name is %s",
-                  is_name(tool->name) ? "there twice" : "none that models accept");
+                  listing_is_name(tool->name) ? "there twice" : "none that models accept");
         return true;
     }
     if (!is_usable(listing, tool->name, schema)) return true;
     tool->idempotent = says(annotations, "idempotentHint") || says(annotations, "readOnlyHint");
-    if (!keep_text(listing, json_find(item, STR("description")), &tool->description) ||
+    if (!listing_keep_text(listing, json_find(item, STR("description")), &tool->description) ||
         !arena_str(listing->arena, parameters, &tool->schema))
         return false;
     listing->count++;
@@ -104,11 +105,11 @@ static bool take_page(struct mcp_listing *listing, struct json result, struct er
     while (json_next_item(&reader, &item)) {
         if (listing->count == MCP_TOOLS_MAX || !take_tool(listing, item)) return too_much(e);
     }
-    return keep_text(listing, json_find(result, STR("nextCursor")), &listing->cursor) ||
+    return listing_keep_text(listing, json_find(result, STR("nextCursor")), &listing->cursor) ||
            too_much(e);
 }
 
-static void on_page(struct json result, const struct err *failed, void *ctx) {
+static void listing_on_page(struct json result, const struct err *failed, void *ctx) {
     struct mcp_listing *listing = ctx;
     struct err e;
     listing->call = NULL;
@@ -141,7 +142,7 @@ static void ask_page(struct mcp_listing *listing) {
                                   .params = buf_str(&params),
                                   .total_ms = PAGE_MS,
                                   .repeatable = true};
-    listing->call = mcp_call_start(listing->client, &request, on_page, listing);
+    listing->call = mcp_call_start(listing->client, &request, listing_on_page, listing);
     buf_done(&params);
 }
 

@@ -18,7 +18,7 @@ struct checking {
     struct err *e;
 };
 
-static bool is_token(struct str name) {
+static bool param_headers_is_token(struct str name) {
     static const char plain[] =
         "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     for (size_t i = 0; i < name.len; i++) {
@@ -41,7 +41,7 @@ static bool is_primitive(struct json schema) {
 static bool take_mark(struct checking *checking, struct json schema, struct json mark,
                       bool reachable) {
     struct err *e = checking->e;
-    if (mark.kind != JSON_STRING || !is_token(inside(mark)))
+    if (mark.kind != JSON_STRING || !param_headers_is_token(inside(mark)))
         return err_set(e, ERR_INVALID_ARGUMENT, MARK " is not a header name");
     if (!reachable)
         return err_set(e, ERR_INVALID_ARGUMENT, MARK " stands where no property is");
@@ -113,7 +113,7 @@ bool param_headers_check(struct json schema, struct err *e) {
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-static bool is_plain(struct str value) {
+static bool param_headers_is_plain(struct str value) {
     if (value.len && (value.at[0] == ' ' || value.at[value.len - 1] == ' ')) return false;
     for (size_t i = 0; i < value.len; i++) {
         unsigned char byte = (unsigned char)value.at[i];
@@ -123,7 +123,7 @@ static bool is_plain(struct str value) {
 }
 
 void param_headers_encode(struct str value, struct buf *out) {
-    if (is_plain(value)) {
+    if (param_headers_is_plain(value)) {
         buf_append(out, value);
         return;
     }

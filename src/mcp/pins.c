@@ -30,12 +30,27 @@ static void write_pin(struct buf *out, const struct pin *pin) {
                STR_ARG(pin->state), STR_ARG(pin->server), STR_ARG(pin->tool));
 }
 
-static void hash_tool(const struct mcp_tool_info *tool, char hex[DIGEST_DIGITS + 1]) {
-    const struct str parts[] = {tool->name, tool->description, tool->schema};
+static void hash_parts(const struct str *parts, size_t count, char hex[DIGEST_DIGITS + 1]) {
     uint8_t digest[DIGEST_BYTES];
-    digest_parts(parts, ARRAY_LEN(parts), digest);
+    digest_parts(parts, count, digest);
     digest_digits(digest, DIGEST_DIGITS, hex);
     hex[DIGEST_DIGITS] = '\0';
+}
+
+/* A tool that says of itself that it may be repeated is made again after a lost answer. */
+static void hash_tool(const struct mcp_tool_info *tool, char hex[DIGEST_DIGITS + 1]) {
+    const struct str parts[] = {tool->name, tool->description, tool->schema,
+                                tool->idempotent ? STR("idempotent") : STR_EMPTY};
+    hash_parts(parts, ARRAY_LEN(parts), hex);
+}
+
+/* Whether the pin is of this tool, in the form that was once written: without what it says of
+ * repeats. The file then gets the new form. */
+static bool is_old_pin(const struct pin *pin, const struct mcp_tool_info *tool) {
+    const struct str parts[] = {tool->name, tool->description, tool->schema};
+    char hex[DIGEST_DIGITS + 1];
+    hash_parts(parts, ARRAY_LEN(parts), hex);
+    return str_equal(pin->hash, str_from(hex));
 }
 
 void pins_path(struct str data, struct buf *out) {
@@ -98,7 +113,7 @@ static void check_tool(struct str text, struct str server, struct mcp_tool_info 
     hash_tool(tool, hex);
     struct pin now = {str_from(hex), STR("known"), server, tool->name};
     if (find_pin(text, server, tool->name, &before)) {
-        bool same = str_equal(before.hash, now.hash);
+        bool same = str_equal(before.hash, now.hash) || is_old_pin(&before, tool);
         if (!same)
             log_warning("the tool '" STR_FMT "' of the MCP server '" STR_FMT
                         "' is not what it was: each call asks, until `weir tool accept " STR_FMT

@@ -1,7 +1,8 @@
 /* pins: detect tools of MCP servers that have changed since they were first seen.
  *
  * A server may describe a tool harmlessly until someone trusts it, and differently later. So
- * the name, description and schema of each tool are kept as one hash, in a file of lines
+ * the name, description and schema of each tool, and whether it says that it may be repeated, are
+ * kept as one hash, in a file of lines
  *
  *     HASH known|changed SERVER TOOL
  *

@@ -28,12 +28,7 @@ struct mcp_pipe {
     unsigned complaint_count;
 };
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[PIPE_STATE_COUNT] = {
+const struct state pipe_states[PIPE_STATE_COUNT] = {
     /* clang-format off */
     [PIPE_DOWN]    = {"down",    TO(PIPE_UP)},
     [PIPE_UP]      = {"up",      TO(PIPE_RESTING) | TO(PIPE_DOWN)},
@@ -41,17 +36,9 @@ static const struct {
     /* clang-format on */
 };
 
-struct str pipe_state_name(enum pipe_state state) {
-    return str_from(states[state].name);
-}
-
-bool pipe_may_become(enum pipe_state state, enum pipe_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 /* The only function that writes pipe->state. */
 static void pipe_move(struct mcp_pipe *pipe, enum pipe_state next) {
-    assert(pipe_may_become(pipe->state, next));
+    assert(states_allow(pipe_states, pipe->state, next));
     pipe->state = next;
 }
 
@@ -82,7 +69,7 @@ void pipe_fail(struct mcp_pipe *pipe, const char *reason) {
     go_down(pipe, &why);
 }
 
-static void on_end(const struct child_end *end, void *ctx) {
+static void pipe_on_end(const struct child_end *end, void *ctx) {
     struct mcp_pipe *pipe = ctx;
     struct err why;
     int code = end->exit_code > 128 ? end->exit_code - 128 : end->exit_code;
@@ -93,16 +80,24 @@ static void on_end(const struct child_end *end, void *ctx) {
 
 /* --- output ------------------------------------------------------------------------------- */
 
-static void take_line(struct mcp_pipe *pipe, struct str line) {
-    struct json value;
-    struct err e;
-    if (json_read(line, &value, &e)) {
-        pipe->events->on_message(value, pipe->ctx);
-        return;
-    }
+static void take_unread(struct mcp_pipe *pipe, struct str line) {
     log_often(LOG_WARNING,
               "the MCP server '" STR_FMT "' writes what is not a message: " STR_FMT,
               STR_ARG(pipe->options.name), STR_ARG(str_head(line, 80)));
+    if (pipe->events->on_unread) pipe->events->on_unread(line, pipe->ctx);
+}
+
+static void pipe_take_line(struct mcp_pipe *pipe, struct str line) {
+    struct json value;
+    struct err e;
+    struct buf mended;
+    buf_init(&mended, PIPE_LINE_MAX_BYTES);
+    if (json_read_mended(line, &mended, &value, &e)) {
+        pipe->events->on_message(value, pipe->ctx);
+    } else {
+        take_unread(pipe, line);
+    }
+    buf_done(&mended);
 }
 
 static void pipe_destroy(struct mcp_pipe *pipe) {
@@ -117,13 +112,13 @@ static void take_lines(struct mcp_pipe *pipe) {
     struct str line;
     enum lines_found found;
     while ((found = lines_next(&pipe->lines, &line)) == LINES_ONE) {
-        if (line.len) take_line(pipe, line);
+        if (line.len) pipe_take_line(pipe, line);
         if (pipe->freed || pipe->child != speaker) return;
     }
     if (found == LINES_TOO_LONG) pipe_fail(pipe, "wrote a line of more than 4 MiB");
 }
 
-static void on_output(struct str bytes, void *ctx) {
+static void pipe_on_output(struct str bytes, void *ctx) {
     struct mcp_pipe *pipe = ctx;
     pipe->feeding = true;
     if (lines_feed(&pipe->lines, bytes)) {
@@ -150,7 +145,7 @@ static void log_complaint(struct mcp_pipe *pipe, struct str line) {
 }
 
 /* A line of standard error that is too long is dropped; the server keeps running. */
-static void on_complaint(struct str bytes, void *ctx) {
+static void pipe_on_complaint(struct str bytes, void *ctx) {
     struct mcp_pipe *pipe = ctx;
     struct str line;
     enum lines_found found = LINES_TOO_LONG;
@@ -164,11 +159,11 @@ static void on_complaint(struct str bytes, void *ctx) {
     lines_init(&pipe->complaints, 64 * KIB);
 }
 
-static const struct child_sink child_sink = {on_output, on_end, on_complaint};
+static const struct child_sink child_sink = {pipe_on_output, pipe_on_end, pipe_on_complaint};
 
 /* --- public functions --------------------------------------------------------------------- */
 
-static struct str path_of(const char *const *environment) {
+static struct str pipe_path_of(const char *const *environment) {
     for (size_t i = 0; environment[i]; i++) {
         if (str_starts(str_from(environment[i]), STR("PATH=")))
             return str_skip(str_from(environment[i]), 5);
@@ -180,9 +175,10 @@ static bool spawn(struct mcp_pipe *pipe, struct err *e) {
     const struct pipe_options *options = &pipe->options;
     struct buf path;
     buf_init(&path, 8 * KIB);
-    bool found = child_find(str_from(options->args[0]), path_of(options->environment), &path) ||
-                 err_set(e, ERR_NOT_FOUND, "there is no program '%s'; give its whole path",
-                         options->args[0]);
+    bool found =
+        child_find(str_from(options->args[0]), pipe_path_of(options->environment), &path) ||
+        err_set(e, ERR_NOT_FOUND, "there is no program '%s'; give its whole path",
+                options->args[0]);
     struct child_options child = {.path = path.at,
                                   .args = options->args,
                                   .environment = options->environment,

@@ -7,7 +7,8 @@
  *      ▲_______│________│                    stopped by us
  *
  * Its standard error goes to the log line by line, at most a few lines per second. A line of
- * more than 4 MiB ends the program; a line that is not a message is logged and skipped.
+ * more than 4 MiB ends the program; a line that is not a message is logged and skipped,
+ * unless it shows which call it answers: that call is over.
  *
  * For mcp/ and the sidecar.
  *
@@ -18,6 +19,7 @@
 #define WEIR_MCP_PIPE_H
 
 #include "base/err.h"
+#include "base/states.h"
 #include "loop/loop.h"
 #include "wire/json.h"
 
@@ -25,8 +27,7 @@
 
 enum pipe_state { PIPE_DOWN, PIPE_UP, PIPE_RESTING, PIPE_STATE_COUNT };
 
-struct str pipe_state_name(enum pipe_state state);
-bool pipe_may_become(enum pipe_state state, enum pipe_state next);
+extern const struct state pipe_states[PIPE_STATE_COUNT];
 
 struct mcp_pipe;
 
@@ -39,7 +40,9 @@ struct pipe_options {
 
 struct pipe_events {
     void (*on_message)(struct json value, void *ctx);
-    void (*on_down)(const struct err *why, void *ctx); /* it ended, not by pipe_stop() */
+    /* A line that is no JSON; NULL: not asked for. */
+    void (*on_unread)(struct str line, void *ctx);
+    void (*on_down)(const struct err *why, void *ctx); /* it ended, not by pipe_free() */
 };
 
 /* The options' texts are borrowed and outlive it. */

@@ -1,8 +1,10 @@
 #include "mcp/post.h"
 
+#include "base/log.h"
+
 #define CONNECT_MS 10000
 #define EXCERPT_BYTES 200
-#define SESSION_MAX_BYTES 256
+#define STREAM_MAX_BYTES (64 * MIB) /* of all that comes before an answer, and with it */
 
 /* --- the answer --------------------------------------------------------------------------- */
 
@@ -34,7 +36,7 @@ static void post_refuse(struct post *post, const struct jsonrpc *message) {
     post->broken = true;
 }
 
-static bool take_message(const struct jsonrpc *message, void *ctx) {
+static bool post_take_message(const struct jsonrpc *message, void *ctx) {
     struct post *post = ctx;
     bool about_nothing = message->kind == JSONRPC_ERROR &&
                          (message->id.kind == JSON_NULL || message->id.kind == JSON_NONE);
@@ -55,10 +57,10 @@ static bool take_message(const struct jsonrpc *message, void *ctx) {
 static void take_data(struct post *post, struct str data) {
     buf_clear(&post->got);
     buf_append(&post->got, data);
-    jsonrpc_each(buf_str(&post->got), take_message, post);
+    jsonrpc_each(buf_str(&post->got), &post->mended, post_take_message, post);
 }
 
-static void on_event(const struct sse_event *event, void *ctx) {
+static void post_on_event(const struct sse_event *event, void *ctx) {
     struct post *post = ctx;
     if (!str_equal(event->type, STR("message")) || post->answered || post->broken) return;
     take_data(post, event->data);
@@ -96,7 +98,7 @@ static struct str excerpt(struct post *post) {
     return text;
 }
 
-static enum err_code code_of(unsigned status) {
+static enum err_code post_code_of(unsigned status) {
     if (status == 401) return ERR_UNAUTHENTICATED;
     if (status == 403) return ERR_PERMISSION_DENIED;
     if (status == 404) return ERR_NOT_FOUND;
@@ -120,7 +122,7 @@ static void fail_status(struct post *post) {
     struct str text = excerpt(post);
     note_refusal(post);
     post->unsure = post->status >= 500 && post->status != 503; /* 503: it had no effect */
-    err_set(&post->why, code_of(post->status), "the MCP server answered %u%s" STR_FMT,
+    err_set(&post->why, post_code_of(post->status), "the MCP server answered %u%s" STR_FMT,
             post->status, text.len ? ": " : "", STR_ARG(text));
     post_finish(post, POST_FAILED);
 }
@@ -143,7 +145,9 @@ static void conclude(struct post *post) {
 static void fail_call(struct post *post, const struct err *failed, enum http_stage stage) {
     post->unsure = stage != HTTP_CONNECTING;
     if (failed->code == ERR_TOO_LARGE) {
-        post_fail(post, ERR_TOO_LARGE, "answered with more than 4 MiB");
+        post_fail(post, ERR_TOO_LARGE,
+                  post->sse ? "sent more than 64 MiB and no answer"
+                            : "answered with more than 4 MiB");
     } else if (failed->code == ERR_DEADLINE_EXCEEDED) {
         post_fail(post, ERR_DEADLINE_EXCEEDED, "did not answer in time");
     } else {
@@ -161,29 +165,30 @@ bool post_is_type(struct str type, struct str wanted) {
     return str_equal_nocase(str_trim(str_split(type, ';', &rest)), wanted);
 }
 
-static void on_head(const struct http_head *head, void *ctx) {
+static void post_on_head(const struct http_head *head, void *ctx) {
     struct post *post = ctx;
     post->status = head->status;
-    buf_append(&post->session, head->session);
-    if (head->status == 404 && post->had_session) {
+    if (!buf_append(&post->session, head->session)) {
+        post->unsure = true;
+        post_fail(post, ERR_TOO_LARGE, "gave its session an id of more than 8 KiB");
+    } else if (head->status == 404 && post->had_session) {
         post_finish(post, POST_LOST);
     } else if (head->status < 300 && !post->id) {
         post_finish(post, POST_ACCEPTED);
     } else if (head->status < 300 &&
                post_is_type(head->content_type, STR("text/event-stream"))) {
-        post->sse = sse_new(POST_ANSWER_MAX_BYTES, on_event, post);
+        post->sse = sse_new(POST_ANSWER_MAX_BYTES, post_on_event, post);
     } else {
         post->is_json = post_is_type(head->content_type, STR("application/json"));
     }
 }
 
-static void on_body(struct lent lent, void *ctx) {
+static void post_on_body(struct lent lent, void *ctx) {
     struct str bytes = lent_read(lent);
     struct post *post = ctx;
     struct err e;
-    if (!post->sse) {
-        buf_append(&post->got, bytes);
-    } else if (!sse_feed(post->sse, bytes, &e)) {
+    bool fits = post->sse ? sse_feed(post->sse, bytes, &e) : buf_append(&post->got, bytes);
+    if (!fits) {
         post->unsure = true;
         post_fail(post, ERR_TOO_LARGE, "answered with more than 4 MiB");
     } else if (post->answered || post->broken) {
@@ -191,7 +196,7 @@ static void on_body(struct lent lent, void *ctx) {
     }
 }
 
-static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+static void post_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct post *post = ctx;
     post->call = NULL;
     if (failed) {
@@ -199,17 +204,18 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     } else if (post->status >= 300) {
         fail_status(post);
     } else {
-        if (post->is_json) jsonrpc_each(buf_str(&post->got), take_message, post);
+        if (post->is_json)
+            jsonrpc_each(buf_str(&post->got), &post->mended, post_take_message, post);
         conclude(post);
     }
 }
 
-static const struct http_sink http_sink = {on_head, on_body, on_end};
+static const struct http_sink http_sink = {post_on_head, post_on_body, post_on_end};
 
 /* --- the request -------------------------------------------------------------------------- */
 
 /* No byte that could end a header, or be invisible in one. */
-static bool is_plain(struct str value) {
+static bool post_is_plain(struct str value) {
     for (size_t i = 0; i < value.len; i++) {
         if ((unsigned char)value.at[i] < ' ' || (unsigned char)value.at[i] >= 0x7F)
             return false;
@@ -235,10 +241,10 @@ static size_t write_headers(const struct post_request *request,
     };
     size_t count = 0;
     for (size_t i = 0; i < ARRAY_LEN(wished); i++) {
-        if (wished[i].value.len && is_plain(wished[i].value)) ret[count++] = wished[i];
+        if (wished[i].value.len && post_is_plain(wished[i].value)) ret[count++] = wished[i];
     }
     for (size_t i = 0; i < request->header_count && count < POST_HEADERS_MAX; i++) {
-        if (is_plain(request->headers[i].value)) ret[count++] = request->headers[i];
+        if (post_is_plain(request->headers[i].value)) ret[count++] = request->headers[i];
     }
     return count;
 }
@@ -254,7 +260,7 @@ static void start_http(struct post *post, struct http_pool *pool, struct loop *l
                                 .connect_ms = CONNECT_MS,
                                 .total_ms = request->total_ms,
                                 .once = request->once,
-                                .body_max_bytes = POST_ANSWER_MAX_BYTES};
+                                .body_max_bytes = STREAM_MAX_BYTES};
     post->call = http_start(pool, loop, &http, &http_sink, post);
 }
 
@@ -274,7 +280,7 @@ struct http_call *post_get(struct http_pool *pool, struct loop *loop,
 /* --- resumed ------------------------------------------------------------------------------ */
 
 struct str post_last_id(const struct post *post) {
-    bool cut = post->sse && post->cut && is_plain(sse_last_id(post->sse));
+    bool cut = post->sse && post->cut && post_is_plain(sse_last_id(post->sse));
     return cut ? sse_last_id(post->sse) : STR_EMPTY;
 }
 
@@ -291,7 +297,7 @@ void post_hear(struct post *post, struct str data) {
 
 /* --- in a pipe ---------------------------------------------------------------------------- */
 
-static void on_late(void *ctx) {
+static void post_on_late(void *ctx) {
     struct post *post = ctx;
     post->unsure = true;
     post_fail(post, ERR_DEADLINE_EXCEEDED, "did not answer in time");
@@ -316,7 +322,7 @@ static void start_in_pipe(struct post *post, struct loop *loop,
                           const struct post_request *request) {
     post->desk = request->desk;
     list_append(&post->desk->waiting, &post->link);
-    timer_init(&post->late, loop, on_late, post);
+    timer_init(&post->late, loop, post_on_late, post);
     post->unsent = !pipe_send(request->desk->pipe, request->body);
     if (!post->id || post->unsent) {
         loop_defer(loop, &post->accepted);
@@ -325,15 +331,39 @@ static void start_in_pipe(struct post *post, struct loop *loop,
     }
 }
 
+/* A call whose answer cannot be read would only wait for its time limit. */
+static void conclude_unreadable(struct post_desk *desk, struct json id) {
+    LIST_EACH(&desk->waiting, link) {
+        struct post *post = CONTAINER_OF(link, struct post, link);
+        if (!post->id || !jsonrpc_is_number(id, post->id)) continue;
+        conclude(post);
+        return;
+    }
+}
+
+static void take_unreadable(struct post_desk *desk, struct json value, const struct err *why) {
+    struct json id = jsonrpc_refused_id(value);
+    log_often(LOG_WARNING, "a message of an MCP server cannot be read: %s", why->text);
+    conclude_unreadable(desk, id);
+}
+
+void post_take_unread(struct post_desk *desk, struct str line) {
+    struct json id = jsonrpc_unread_id(line);
+    conclude_unreadable(desk, id);
+}
+
 bool post_take(struct post_desk *desk, struct json value) {
     struct jsonrpc message;
     struct err e;
-    if (!jsonrpc_read(value, &message, &e)) return true; /* not a message: ignored */
+    if (!jsonrpc_read(value, &message, &e)) {
+        take_unreadable(desk, value, &e);
+        return true;
+    }
     if (message.kind != JSONRPC_RESULT && message.kind != JSONRPC_ERROR) return false;
     LIST_EACH(&desk->waiting, link) {
         struct post *post = CONTAINER_OF(link, struct post, link);
         if (!post->id || !jsonrpc_answers(&message, post->id)) continue;
-        take_message(&message, post);
+        post_take_message(&message, post);
         conclude(post);
         return true;
     }
@@ -358,7 +388,8 @@ void post_start(struct post *post, struct http_pool *pool, struct loop *loop,
     task_init(&post->accepted, on_accepted, post);
     buf_init(&post->sent, SIZE_MAX);
     buf_init(&post->got, POST_ANSWER_MAX_BYTES);
-    buf_init(&post->session, SESSION_MAX_BYTES);
+    buf_init(&post->mended, POST_ANSWER_MAX_BYTES);
+    buf_init(&post->session, POST_SESSION_MAX_BYTES);
     if (request->desk) {
         start_in_pipe(post, loop, request);
         return;
@@ -377,5 +408,6 @@ void post_stop(struct post *post) {
     post->sse = NULL;
     buf_done(&post->sent);
     buf_done(&post->got);
+    buf_done(&post->mended);
     buf_done(&post->session);
 }

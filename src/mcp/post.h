@@ -23,6 +23,7 @@
 #include "wire/sse.h"
 
 #define POST_ANSWER_MAX_BYTES (4 * MIB)
+#define POST_SESSION_MAX_BYTES (8 * KIB) /* of the id that a server gives a session */
 
 enum post_outcome {
     POST_ANSWERED, /* post->result */
@@ -73,6 +74,7 @@ struct post {
     const struct post_sink *sink;
     void *ctx;
     struct buf sent, got;
+    struct buf mended; /* in place of `got`, if that has halves of surrogate pairs */
     uint64_t id;
     bool had_session;
     unsigned status; /* 0: no response head */
@@ -111,6 +113,9 @@ bool post_is_type(struct str content_type, struct str wanted);
 /* The pipe has read this message. If it is an answer, its post is over. False: no post waits
  * for it. */
 bool post_take(struct post_desk *desk, struct json value);
+
+/* The pipe has read a line that is no JSON. If it shows that it answers a post, that one is over. */
+void post_take_unread(struct post_desk *desk, struct str line);
 
 /* The pipe went down: all posts in it fail. */
 void post_desk_down(struct post_desk *desk, const struct err *why);

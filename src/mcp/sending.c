@@ -1,5 +1,29 @@
 #include "mcp/sending.h"
 
+static bool survives_header(struct str id) {
+    for (size_t i = 0; i < id.len; i++) {
+        if (id.at[i] < ' ' || id.at[i] > '~') return false;
+    }
+    return str_trim(id).len == id.len;
+}
+
+static bool check_id(const char *whose, struct str id, struct str header, struct err *e) {
+    return !header.len || survives_header(id) ||
+           err_set(
+               e, ERR_INVALID_ARGUMENT,
+               "the call was not sent: the id of the %s cannot stand in the header '" STR_FMT
+               "', which carries printable ASCII without a space at either end",
+               whose, STR_ARG(header));
+}
+
+bool mcp_caller_check(const struct mcp_client *client, const struct mcp_caller *caller,
+                      struct err *e) {
+    const struct mcp_options *options = &client->options;
+    if (client->desk.pipe) return true; /* it has no headers */
+    return check_id("user", caller->user, options->user_header, e) &&
+           check_id("conversation", caller->conversation, options->conversation_header, e);
+}
+
 static size_t headers_for(const struct mcp_client *client, const struct mcp_sending *sending,
                           struct http_header *out) {
     const struct mcp_options *options = &client->options;

@@ -21,6 +21,13 @@ struct mcp_sending {
     bool once;
 };
 
+/* Whether the headers that name the caller can carry its ids as they are. A server that was not told
+ * who calls would act for somebody else.
+ * errors  ERR_INVALID_ARGUMENT an id has a character that no header carries, or begins or ends with
+ *         a space, which a header loses */
+MUST_CHECK bool mcp_caller_check(const struct mcp_client *client,
+                                 const struct mcp_caller *caller, struct err *e);
+
 /* Stop the post and start it anew with this message.
  * errors  those of the client's `authorize`; the post is then unchanged */
 MUST_CHECK bool mcp_send(struct mcp_client *client, const struct mcp_sending *sending,

@@ -13,13 +13,8 @@
 #define LISTEN_MS 500
 #define SESSIONS_MAX 256
 
-#define TO(state) (1u << (state))
-
 /* After any error the session is fresh; the next call opens it again. */
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[MCP_SESSION_STATE_COUNT] = {
+const struct state mcp_session_states[MCP_SESSION_STATE_COUNT] = {
     /* clang-format off */
     [MCP_SESSION_FRESH]    = {"fresh",    TO(MCP_SESSION_PROBING) | TO(MCP_SESSION_GREETING) |
                                           TO(MCP_SESSION_READY)},
@@ -33,17 +28,9 @@ static const struct {
     /* clang-format on */
 };
 
-struct str mcp_session_state_name(enum mcp_session_state state) {
-    return str_from(states[state].name);
-}
-
-bool mcp_session_may_become(enum mcp_session_state state, enum mcp_session_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 /* The only function that writes session->state. */
 static void session_move(struct mcp_session *session, enum mcp_session_state next) {
-    assert(mcp_session_may_become(session->state, next));
+    assert(states_allow(mcp_session_states, session->state, next));
     session->state = next;
 }
 
@@ -99,7 +86,7 @@ static void on_impatient(void *ctx) {
     on_listening(session);
 }
 
-static bool take_message(const struct jsonrpc *message, void *ctx) {
+static bool session_take_message(const struct jsonrpc *message, void *ctx) {
     struct mcp_session *session = ctx;
     bool asks = message->kind == JSONRPC_REQUEST || message->kind == JSONRPC_NOTIFICATION;
     if (asks) session->client->events->asked(session, message);
@@ -108,8 +95,11 @@ static bool take_message(const struct jsonrpc *message, void *ctx) {
 
 static void on_stream_event(struct str data, void *ctx) {
     struct mcp_session *session = ctx;
+    struct buf room;
+    buf_init(&room, POST_ANSWER_MAX_BYTES);
     session->hearing = true;
-    jsonrpc_each(data, take_message, session);
+    jsonrpc_each(data, &room, session_take_message, session);
+    buf_done(&room);
     session->hearing = false;
 }
 
@@ -315,7 +305,7 @@ static bool begin_session(struct mcp_session *session, struct err *e) {
     return probes ? send_probe(session, e) : send_greeting(session, e);
 }
 
-static void on_refused(void *ctx) {
+static void session_on_refused(void *ctx) {
     struct mcp_session *session = ctx;
     session->client->events->failed(session, &session->why);
 }
@@ -373,9 +363,9 @@ struct mcp_session *mcp_session_for(struct mcp_client *client,
     session->client = client;
     session->user = str_dup(caller->user);
     session->workspace = str_dup(caller->workspace);
-    buf_init(&session->id, KIB);
+    buf_init(&session->id, POST_SESSION_MAX_BYTES);
     list_init(&session->waiting);
-    task_init(&session->refused, on_refused, session);
+    task_init(&session->refused, session_on_refused, session);
     timer_init(&session->patience, client->loop, on_impatient, session);
     list_prepend(&client->sessions, &session->link);
     client->session_count++;

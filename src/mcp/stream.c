@@ -31,12 +31,7 @@ struct mcp_stream {
     struct timer rest;
 };
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[MCP_STREAM_STATE_COUNT] = {
+const struct state mcp_stream_states[MCP_STREAM_STATE_COUNT] = {
     /* clang-format off */
     [MCP_STREAM_RESTING] = {"resting", TO(MCP_STREAM_ASKING) | TO(MCP_STREAM_OVER)},
     [MCP_STREAM_ASKING]  = {"asking",  TO(MCP_STREAM_OPEN) | TO(MCP_STREAM_RESTING) |
@@ -46,23 +41,15 @@ static const struct {
     /* clang-format on */
 };
 
-struct str mcp_stream_state_name(enum mcp_stream_state state) {
-    return str_from(states[state].name);
-}
-
-bool mcp_stream_may_become(enum mcp_stream_state state, enum mcp_stream_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 /* The only function that writes stream->state. */
 static void stream_move(struct mcp_stream *stream, enum mcp_stream_state next) {
-    assert(mcp_stream_may_become(stream->state, next));
+    assert(states_allow(mcp_stream_states, stream->state, next));
     stream->state = next;
 }
 
 /* --- its ends ----------------------------------------------------------------------------- */
 
-static void close_call(struct mcp_stream *stream) {
+static void stream_close_call(struct mcp_stream *stream) {
     if (stream->call) http_cancel(stream->call);
     stream->call = NULL;
 }
@@ -76,7 +63,7 @@ static void note_try(struct mcp_stream *stream) {
 /* The owner may free the stream inside. */
 static void stream_over(struct mcp_stream *stream, enum mcp_stream_end end,
                         const struct err *why) {
-    close_call(stream);
+    stream_close_call(stream);
     timer_stop(&stream->rest);
     stream_move(stream, MCP_STREAM_OVER);
     stream->sink->on_over(end, why, stream->ctx);
@@ -120,7 +107,7 @@ static void start_rest(struct mcp_stream *stream, uint64_t rest_ms) {
 static void rest_or_end(struct mcp_stream *stream) {
     struct err why;
     uint64_t lasted_ms = loop_now_ms(stream->client->loop) - stream->asked_ms;
-    close_call(stream);
+    stream_close_call(stream);
     close_events(stream);
     stream->vain = stream->heard || lasted_ms >= LASTED_MS ? 0 : stream->vain + 1;
     if (stream->options.vain_max && stream->vain >= stream->options.vain_max) {
@@ -151,7 +138,7 @@ static bool may_pass(unsigned status) {
            (status >= 500 && status != 501 && status != 505);
 }
 
-static void on_head(const struct http_head *head, void *ctx) {
+static void stream_on_head(const struct http_head *head, void *ctx) {
     struct mcp_stream *stream = ctx;
     struct err why;
     stream->retry_after_ms = head->retry_after_ms;
@@ -170,13 +157,13 @@ static void on_head(const struct http_head *head, void *ctx) {
 }
 
 static void stream_destroy(struct mcp_stream *stream) {
-    close_call(stream);
+    stream_close_call(stream);
     sse_free(stream->sse);
     buf_done(&stream->last_id);
     free(stream);
 }
 
-static void on_body(struct lent lent, void *ctx) {
+static void stream_on_body(struct lent lent, void *ctx) {
     struct mcp_stream *stream = ctx;
     struct err why;
     if (!stream->sse) return;
@@ -191,7 +178,7 @@ static void on_body(struct lent lent, void *ctx) {
     }
 }
 
-static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+static void stream_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct mcp_stream *stream = ctx;
     (void)failed;
     (void)stage;
@@ -199,7 +186,7 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     rest_or_end(stream);
 }
 
-static const struct http_sink http_sink = {on_head, on_body, on_end};
+static const struct http_sink http_sink = {stream_on_head, stream_on_body, stream_on_end};
 
 /* --- a request ---------------------------------------------------------------------------- */
 

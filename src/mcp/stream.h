@@ -16,6 +16,7 @@
 #ifndef WEIR_MCP_STREAM_H
 #define WEIR_MCP_STREAM_H
 
+#include "base/states.h"
 #include "mcp/client.h"
 
 struct mcp_session;
@@ -29,8 +30,7 @@ enum mcp_stream_state {
     MCP_STREAM_STATE_COUNT,
 };
 
-struct str mcp_stream_state_name(enum mcp_stream_state state);
-bool mcp_stream_may_become(enum mcp_stream_state state, enum mcp_stream_state next);
+extern const struct state mcp_stream_states[MCP_STREAM_STATE_COUNT];
 
 struct mcp_stream_options {
     const struct mcp_session *session; /* outlives the stream */

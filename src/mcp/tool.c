@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/param_headers.h"
+#include "mcp/tool_result.h"
 #include "wire/trace_context.h"
 
 #include <stdlib.h>
@@ -29,57 +30,9 @@ struct tool_call {
     void *ctx;
 };
 
-/* --- the answer --------------------------------------------------------------------------- */
-
-static void join_text(struct json content, struct buf *out) {
-    struct json part;
-    struct json_reader reader = json_enter(content);
-    while (json_next_item(&reader, &part)) {
-        if (json_is(json_find(part, STR("type")), STR("text")))
-            json_text(json_find(part, STR("text")), out);
-    }
-}
-
-static bool is_failure(struct json result) {
-    bool failed = false;
-    return json_bool(json_find(result, STR("isError")), &failed) && failed;
-}
-
-static bool write_output(struct json structured, struct str text, struct buf *out,
-                         struct err *e) {
-    struct json_writer w = json_writer(out);
-    if (structured.kind == JSON_NONE && !text.len)
-        return err_set(e, ERR_UNAVAILABLE, "the tool answered without any text");
-    json_open_object(&w);
-    if (structured.kind != JSON_NONE) {
-        json_member_raw(&w, "output", structured.raw);
-    } else {
-        json_member_str(&w, "output", text);
-    }
-    json_close(&w);
-    return buf_ok(out) || err_set(e, ERR_TOO_LARGE, "the tool's answer is too long");
-}
-
-bool mcp_tool_result(struct json result, struct buf *out, struct err *e) {
-    struct json structured = json_find(result, STR("structuredContent"));
-    struct buf text;
-    bool good;
-    buf_init(&text, RESULT_MAX_BYTES);
-    join_text(json_find(result, STR("content")), &text);
-    if (structured.kind == JSON_NULL) structured.kind = JSON_NONE;
-    if (is_failure(result)) {
-        good = err_set(e, ERR_UNKNOWN, "Tool execution failed.%s" STR_FMT,
-                       text.len ? " Details: " : "", STR_ARG(buf_str(&text)));
-    } else {
-        good = write_output(structured, buf_str(&text), out, e);
-    }
-    buf_done(&text);
-    return good;
-}
-
 /* --- a call ------------------------------------------------------------------------------- */
 
-static void on_answer(struct json result, const struct err *failed, void *ctx) {
+static void tool_on_answer(struct json result, const struct err *failed, void *ctx) {
     struct tool_call *call = ctx;
     struct buf out;
     struct err e;
@@ -113,7 +66,7 @@ static void write_trace(const struct trace_context *trace, struct json_writer *w
     trace_context_write(trace, parent);
     json_member_object(w, "_meta");
     json_member_str(w, "traceparent", str_from(parent));
-    if (trace->state_len) json_member_str(w, "tracestate", trace_context_state(trace));
+    if (trace->state.len) json_member_str(w, "tracestate", trace->state);
     json_close(w);
 }
 
@@ -147,9 +100,9 @@ static struct tool_call *mcp_tool_start(struct tool *base, struct loop *loop,
         .repeatable = base->idempotent,
     };
     if (tool->client) {
-        call->asked = mcp_call_start(tool->client, &asked, on_answer, call);
+        call->asked = mcp_call_start(tool->client, &asked, tool_on_answer, call);
     } else {
-        call->remote = mcp_remote_start(tool->server, loop, &asked, on_answer, call);
+        call->remote = mcp_remote_start(tool->server, loop, &asked, tool_on_answer, call);
     }
     buf_done(&params);
     return call;

@@ -1,16 +1,10 @@
 /* tool: a tool of an MCP server, offered to agents.
  *
- * Its result is converted to the form of our own tools, one JSON object:
- *
- *     structuredContent          {"output": <it>}
- *     else its text parts        {"output": "<text>"}
- *     isError                    an error, "Tool execution failed. Details: <text>"
- *     neither                    an error
+ * mcp/tool_result.h says how its result is converted.
  *
  * Memory   holds a reference to its client or its server; texts are copied. Unlike other kinds,
  *          a client's tool and its calls belong to the loop of the client.
  * Threads  one loop's.
- * Source   contracts/crawbl.md 2.9, "mapping".
  */
 #ifndef WEIR_MCP_TOOL_H
 #define WEIR_MCP_TOOL_H
@@ -30,9 +24,5 @@ struct tool *mcp_tool_new(struct mcp_client *client, const struct mcp_tool_info 
  * as `name`. */
 struct tool *mcp_server_tool_new(struct mcp_server *server, const struct mcp_tool_info *info,
                                  struct str name, uint64_t timeout_ms);
-
-/* Append the converted `result` of tools/call.
- * errors  ERR_UNKNOWN the tool failed; ERR_UNAVAILABLE the result is empty; ERR_TOO_LARGE */
-MUST_CHECK bool mcp_tool_result(struct json result, struct buf *out, struct err *e);
 
 #endif

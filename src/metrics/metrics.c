@@ -15,7 +15,7 @@
 #define BUCKETS_MAX 16
 #define KEY_MAX_BYTES (1 + LABELS_MAX * (1 + METRICS_LABEL_BYTES))
 #define LABELS_TEXT_MAX_BYTES (LABELS_MAX * (2 * METRICS_LABEL_BYTES + 64))
-#define CACHED 64 /* series of a thread; a power of two */
+#define CACHED 128 /* series of a thread; a power of two */
 
 /* --- the metrics -------------------------------------------------------------------------- */
 
@@ -106,6 +106,27 @@ static const struct {
                             0,
                             NULL,
                             {"gen_ai_agent_name", "state"}},
+    [METRIC_RATE_LIMITED] = {"weir_rate_limited_total",
+                             "Requests that were refused because a rate was reached: of an "
+                             "address, a token or an agent.",
+                             METRIC_COUNTER,
+                             0,
+                             NULL,
+                             {"limit"}},
+    [METRIC_STORE_REFUSED] = {"weir_store_refused_total",
+                              "Rows that were refused because the share of an app, of a caller "
+                              "or of all was full.",
+                              METRIC_COUNTER,
+                              0,
+                              NULL,
+                              {"table", "share"}},
+    [METRIC_STORE_EVICTED] = {"weir_store_evicted_total",
+                              "Rows that made room for newer ones of the same caller before "
+                              "their time was over.",
+                              METRIC_COUNTER,
+                              0,
+                              NULL,
+                              {"table", "share"}},
 };
 
 /* --- the registry ------------------------------------------------------------------------- */
@@ -190,16 +211,42 @@ static struct str make_key(enum metric metric, const struct str *labels,
     return str_of(room, len);
 }
 
-/* The place of a key in the cache: two labels that differ seldom share one. */
-static size_t place_of(struct str key) {
-    uint64_t sum = key.len, word = 0;
-    size_t i = 0;
-    for (; i + sizeof(word) <= key.len; i += sizeof(word)) {
-        memcpy(&word, key.at + i, sizeof(word));
-        sum = (sum ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+/* The place of a series in the cache, or its neighbour: labels that differ seldom share one. */
+static size_t place_of(enum metric metric, const struct str *labels, size_t count) {
+    size_t sum = metric;
+    for (size_t i = 0; i < count; i++) {
+        struct str label = labels[i];
+        sum = sum * 31 + label.len;
+        if (label.len) sum = sum * 31 + (unsigned char)label.at[label.len - 1];
     }
-    for (; i < key.len; i++) sum = (sum ^ (unsigned char)key.at[i]) * UINT64_C(0x100000001B3);
-    return (size_t)(sum >> 58) & (CACHED - 1);
+    return (sum * UINT64_C(0x9E3779B97F4A7C15)) >> 57 & (CACHED - 1);
+}
+
+/* Most labels have fewer bytes than a call of memcmp() takes instructions. */
+static inline bool same_bytes(const char *a, const char *b, size_t len) {
+    uint64_t a_word, b_word;
+    for (; len >= sizeof(a_word);
+         a += sizeof(a_word), b += sizeof(b_word), len -= sizeof(b_word)) {
+        memcpy(&a_word, a, sizeof(a_word));
+        memcpy(&b_word, b, sizeof(b_word));
+        if (a_word != b_word) return false;
+    }
+    while (len && a[len - 1] == b[len - 1]) len--;
+    return len == 0;
+}
+
+/* Whether this is the series: its key, compared without making one. A label that would be cut is
+ * longer than any of a key. */
+static bool is_series_of(const struct series *series, enum metric metric,
+                         const struct str *labels, size_t count) {
+    const char *at = series->key;
+    if (*at++ != (char)metric) return false;
+    for (size_t i = 0; i < count; i++) {
+        size_t len = (unsigned char)*at++;
+        if (len != labels[i].len || !same_bytes(at, labels[i].at, len)) return false;
+        at += len;
+    }
+    return true;
 }
 
 static struct series *series_new(struct str key) {
@@ -222,16 +269,21 @@ static struct series *find_shared(struct str key, bool always) {
     return series;
 }
 
-static struct series *find(struct str key) {
+/* NULL: the series is not there, and no more may be made. */
+static struct series *find(enum metric metric, const struct str *labels) {
+    char room[KEY_MAX_BYTES];
+    size_t count = labels_of(metric);
     unsigned now = atomic_load_explicit(&generation, memory_order_relaxed);
     if (cache.generation != now) {
         memset(&cache, 0, sizeof(cache));
         cache.generation = now;
     }
-    struct series **cached = &cache.series[place_of(key)], *series = *cached;
-    if (series && str_equal(str_of(series->key, series->key_len), key)) return series;
-    series = find_shared(key, false);
-    if (series) *cached = series;
+    size_t place = place_of(metric, labels, count);
+    struct series **first = &cache.series[place], **second = &cache.series[place ^ 1];
+    if (*first && is_series_of(*first, metric, labels, count)) return *first;
+    if (*second && is_series_of(*second, metric, labels, count)) return *second;
+    struct series *series = find_shared(make_key(metric, labels, room), false);
+    if (series) *(*first && !*second ? second : first) = series;
     return series;
 }
 
@@ -248,11 +300,15 @@ static const struct str others[LABELS_MAX] = {STR_INIT("other"), STR_INIT("other
                                               STR_INIT("other"), STR_INIT("other"),
                                               STR_INIT("other")};
 
-void metrics_report(enum metric metric, uint64_t value, const struct str *labels) {
+static struct series *find_others(enum metric metric) {
     char room[KEY_MAX_BYTES];
+    return find_shared(make_key(metric, others, room), true);
+}
+
+void metrics_report(enum metric metric, uint64_t value, const struct str *labels) {
     if (!metrics_wanted()) return;
-    struct series *series = find(make_key(metric, labels, room));
-    if (!series) series = find_shared(make_key(metric, others, room), true);
+    struct series *series = find(metric, labels);
+    if (!series) series = find_others(metric);
     observe(series, metric, value);
 }
 

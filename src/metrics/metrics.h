@@ -12,7 +12,7 @@
  * sessions and workspaces are never labels. Models may name themselves, so the number of series
  * has a limit: beyond METRICS_SERIES_MAX every label of a new series becomes "other".
  *
- * Memory   owns the series: at most METRICS_SERIES_MAX, some 600 bytes each; a table of 64 pointers
+ * Memory   owns the series: at most METRICS_SERIES_MAX, some 600 bytes each; a table of 128 pointers
  *          in each thread that reports, so that usual reports take no lock.
  * Threads  metrics_start() and metrics_stop(): before and after all other threads. Others: any.
  * Source   open-telemetry/semantic-conventions-genai, docs/gen-ai;
@@ -43,6 +43,9 @@ enum metric {
     METRIC_TOOL_DURATION,     /* microseconds; tool, error */
     METRIC_TURNS_STARTED,     /* turns; agent */
     METRIC_TURNS_ENDED,       /* turns; agent, state */
+    METRIC_RATE_LIMITED,      /* requests; which limit */
+    METRIC_STORE_REFUSED,     /* rows; table, whose share was full */
+    METRIC_STORE_EVICTED,     /* rows; table, whose share was full */
     METRIC_COUNT,
 };
 

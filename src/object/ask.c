@@ -25,7 +25,7 @@ struct object_ask {
     struct http_call *call;
     struct timer pause;
     unsigned attempt;
-    bool ambiguous, paused;
+    bool ambiguous;
 
     /* of this attempt's response */
     unsigned status;
@@ -59,7 +59,7 @@ static size_t pairs_bytes(const struct sigv4_pair *pairs, size_t count) {
     return bytes;
 }
 
-static void keep_request(struct object_ask *ask, const struct object_request *request) {
+static void ask_keep_request(struct object_ask *ask, const struct object_request *request) {
     uint8_t digest[DIGEST_BYTES];
     char digits[DIGEST_DIGITS];
     ask->arena = arena_new(pairs_bytes(request->query, request->query_count) +
@@ -174,11 +174,11 @@ static bool ask_again(struct object_ask *ask, const struct err *why) {
 
 /* --- one attempt -------------------------------------------------------------------------- */
 
-static bool is_good(const struct object_ask *ask) {
+static bool ask_is_good(const struct object_ask *ask) {
     return ask->status >= 200 && ask->status < 300;
 }
 
-static void on_head(const struct http_head *head, void *ctx) {
+static void ask_on_head(const struct http_head *head, void *ctx) {
     struct object_ask *ask = ctx;
     ask->status = head->status;
     ask->retry_after_ms = head->retry_after_ms;
@@ -187,25 +187,25 @@ static void on_head(const struct http_head *head, void *ctx) {
     buf_append(&ask->etag, head->etag);
     buf_append(&ask->range, head->range);
     buf_append(&ask->region, head->region);
-    if (!is_good(ask) || !ask->sink.on_head) return;
+    if (!ask_is_good(ask) || !ask->sink.on_head) return;
     const struct object_answer answer = answer_of(ask);
     ask->told = true;
     ask->sink.on_head(&answer, ask->ctx);
 }
 
-static void on_body(struct lent bytes, void *ctx) {
+static void ask_on_body(struct lent bytes, void *ctx) {
     struct object_ask *ask = ctx;
-    if (is_good(ask) && ask->sink.on_body)
+    if (ask_is_good(ask) && ask->sink.on_body)
         ask->sink.on_body(bytes, ask->ctx);
     else
         buf_append(&ask->body, lent_read(bytes));
 }
 
 /* The response came whole. */
-static void judge(struct object_ask *ask) {
+static void ask_judge(struct object_ask *ask) {
     struct err why;
     bool again;
-    if (is_good(ask)) {
+    if (ask_is_good(ask)) {
         bool fits =
             buf_ok(&ask->body) ||
             err_set(&why, ERR_TOO_LARGE, "the storage's answer is larger than %zu bytes",
@@ -228,12 +228,12 @@ static void judge(struct object_ask *ask) {
     if (!again || !ask_again(ask, &why)) ask_end(ask, &why);
 }
 
-static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+static void ask_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct object_ask *ask = ctx;
     struct err why;
     ask->call = NULL;
     if (!failed) {
-        judge(ask);
+        ask_judge(ask);
         return;
     }
     why = *failed;
@@ -244,7 +244,7 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     if (!again || !ask_again(ask, &why)) ask_end(ask, &why);
 }
 
-static const struct http_sink http_events = {on_head, on_body, on_end};
+static const struct http_sink http_events = {ask_on_head, ask_on_body, ask_on_end};
 
 static void begin_response(struct object_ask *ask) {
     size_t most = ask->request.answer_max_bytes;
@@ -284,7 +284,6 @@ static void attempt(void *ctx) {
     buf_done(&made.url);
     buf_done(&made.path);
     buf_done(&made.authorization);
-    if (good && ask->paused) http_pause(ask->call);
     if (good) return;
     err_set(&why, ERR_INVALID_ARGUMENT, "the name of an object is too long: at most %d bytes",
             OBJECT_KEY_MAX_BYTES);
@@ -299,7 +298,7 @@ struct object_ask *object_ask_start(struct bucket *bucket, struct loop *loop,
     ask->loop = loop;
     ask->sink = *sink;
     ask->ctx = ctx;
-    keep_request(ask, request);
+    ask_keep_request(ask, request);
     begin_response(ask);
     timer_init(&ask->pause, loop, attempt, ask);
     timer_start(&ask->pause, 0);
@@ -309,14 +308,4 @@ struct object_ask *object_ask_start(struct bucket *bucket, struct loop *loop,
 void object_ask_cancel(struct object_ask *ask) {
     if (ask->call) http_cancel(ask->call);
     ask_free(ask);
-}
-
-void object_ask_pause(struct object_ask *ask) {
-    ask->paused = true;
-    if (ask->call) http_pause(ask->call);
-}
-
-void object_ask_resume(struct object_ask *ask) {
-    ask->paused = false;
-    if (ask->call) http_resume(ask->call);
 }

@@ -59,10 +59,6 @@ struct object_ask *object_ask_start(struct bucket *bucket, struct loop *loop,
                                     const struct object_sink *sink, void *ctx);
 void object_ask_cancel(struct object_ask *ask);
 
-/* As http_pause() and http_resume(). */
-void object_ask_pause(struct object_ask *ask);
-void object_ask_resume(struct object_ask *ask);
-
 /* A random pause before attempt `number` (from 1): up to twice as long each time. */
 uint64_t object_pause_ms(unsigned number);
 

@@ -15,7 +15,7 @@ struct bucket {
 
 /* Names of 3 to 63 letters, digits, dots and hyphens; old and foreign ones also with '_' and
  * capitals. */
-static bool check_name(struct str name, struct err *e) {
+static bool bucket_check_name(struct str name, struct err *e) {
     bool good = name.len >= 3 && name.len <= 63 && str_is_plain(name, ".-_") &&
                 str_is_alnum(name.at[0]) && str_is_alnum(name.at[name.len - 1]);
     return good || err_set(e, ERR_INVALID_ARGUMENT,
@@ -64,8 +64,8 @@ static bool goes_in_path(const struct bucket_options *options, struct str host, 
     return is_address(host) || (secure && dotted);
 }
 
-static bool check(const struct bucket_options *options, struct err *e) {
-    return check_name(options->name, e) &&
+static bool bucket_check(const struct bucket_options *options, struct err *e) {
+    return bucket_check_name(options->name, e) &&
            check_plain("files.s3.region", options->region, "-_", e) &&
            check_plain("the access key of files.s3", options->access_key, "-_.~+/=:@", e) &&
            check_plain("the secret key of files.s3", options->secret_key,
@@ -76,7 +76,7 @@ bool bucket_new(const struct bucket_options *options, struct bucket **ret, struc
     bool secure = true;
     struct str host = STR_EMPTY;
     struct buf whole;
-    if (!read_endpoint(options->endpoint, &secure, &host, e) || !check(options, e))
+    if (!read_endpoint(options->endpoint, &secure, &host, e) || !bucket_check(options, e))
         return false;
     struct bucket *bucket = MEM_NEW(struct bucket);
     bucket->pool = options->pool;

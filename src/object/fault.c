@@ -11,7 +11,7 @@ struct said {
     struct buf code, message, region;
 };
 
-static void take(struct str error, struct str name, struct buf *out) {
+static void fault_take(struct str error, struct str name, struct buf *out) {
     struct str content;
     struct buf whole;
     if (!xml_find(error, name, &content)) return;
@@ -30,9 +30,9 @@ static void read_said(struct str body, struct said *ret) {
     buf_init(&ret->message, TEXT_MAX_BYTES);
     buf_init(&ret->region, TEXT_MAX_BYTES);
     if (!xml_read(body, &error, &e) || !xml_is(body, STR("Error"))) return;
-    take(error, STR("Code"), &ret->code);
-    take(error, STR("Message"), &ret->message);
-    take(error, STR("Region"), &ret->region);
+    fault_take(error, STR("Code"), &ret->code);
+    fault_take(error, STR("Message"), &ret->message);
+    fault_take(error, STR("Region"), &ret->region);
 }
 
 static void said_done(struct said *said) {
@@ -140,8 +140,8 @@ static void past_end(const struct object_fault_facts *facts, const struct said *
             STR_ARG(str_head(facts->key, 200)));
 }
 
-static void full(const struct object_fault_facts *facts, const struct said *said,
-                 struct err *ret) {
+static void fault_full(const struct object_fault_facts *facts, const struct said *said,
+                       struct err *ret) {
     err_set(ret, ERR_RESOURCE_EXHAUSTED,
             "the storage has no room for it: " STR_FMT "; free some of the bucket '" STR_FMT
             "', or raise its quota",
@@ -185,7 +185,7 @@ static const struct {
     {"AccessDenied", 0, denied, false},
     {"PreconditionFailed", 0, changed, false},
     {"InvalidRange", 0, past_end, false},
-    {"QuotaExceeded", 0, full, false},
+    {"QuotaExceeded", 0, fault_full, false},
     {"RequestTimeout", 0, busy, true},
     {"RequestTimedOut", 0, busy, true},
     {"BadDigest", 0, busy, true}, /* the body was damaged on its way */
@@ -209,7 +209,7 @@ static const struct {
     {NULL, 502, busy, true},
     {NULL, 503, busy, true},
     {NULL, 504, busy, true},
-    {NULL, 507, full, false},
+    {NULL, 507, fault_full, false},
     {NULL, 0, other, false},
 };
 

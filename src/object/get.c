@@ -18,7 +18,7 @@ struct object_get {
     struct object_ask *ask; /* NULL: between two */
     struct timer again;
     uint64_t from, count; /* what is still wanted; once headed, exactly */
-    bool headed, paused;
+    bool headed;
     unsigned resumes;
     struct err *wrong; /* why the answer is not taken */
     bool inside, cancelled;
@@ -74,8 +74,8 @@ static bool same_version(struct object_get *get, struct str etag) {
 }
 
 /* A range is always asked for: a 200 would be the whole object, of any size. */
-static bool read_place(struct object_get *get, const struct object_answer *answer,
-                       struct object_found *ret) {
+static bool get_read_place(struct object_get *get, const struct object_answer *answer,
+                           struct object_found *ret) {
     uint64_t from, count, size;
     if (answer->status != 206 || !object_range_read(answer->range, &from, &count, &size))
         return false;
@@ -85,12 +85,12 @@ static bool read_place(struct object_get *get, const struct object_answer *answe
     return true;
 }
 
-static void on_head(const struct object_answer *answer, void *ctx) {
+static void get_on_head(const struct object_answer *answer, void *ctx) {
     struct object_get *get = ctx;
     struct object_found found;
     if (!same_version(get, answer->etag)) {
         get_refuse(get, ERR_ABORTED, "the storage has another version of it");
-    } else if (!read_place(get, answer, &found)) {
+    } else if (!get_read_place(get, answer, &found)) {
         get_refuse(get, ERR_DATA_LOSS,
                    "the storage did not answer with the range that was asked for");
     } else if (!get->headed) {
@@ -100,7 +100,7 @@ static void on_head(const struct object_answer *answer, void *ctx) {
     }
 }
 
-static void on_body(struct lent bytes, void *ctx) {
+static void get_on_body(struct lent bytes, void *ctx) {
     struct object_get *get = ctx;
     size_t len = lent_read(bytes).len;
     if (get->wrong) return;
@@ -136,8 +136,8 @@ static bool may_resume(struct object_get *get, const struct err *failed) {
            (failed->code == ERR_UNAVAILABLE || failed->code == ERR_DEADLINE_EXCEEDED);
 }
 
-static void on_end(const struct object_answer *answer, const struct err *failed, bool ambiguous,
-                   void *ctx) {
+static void get_on_end(const struct object_answer *answer, const struct err *failed,
+                       bool ambiguous, void *ctx) {
     struct object_get *get = ctx;
     struct err why;
     (void)ambiguous;
@@ -167,7 +167,7 @@ static void on_end(const struct object_answer *answer, const struct err *failed,
     get_end(get, failed);
 }
 
-static const struct object_sink sink = {on_head, on_body, on_end};
+static const struct object_sink sink = {get_on_head, get_on_body, get_on_end};
 
 static void ask_range(void *ctx) {
     struct object_get *get = ctx;
@@ -188,7 +188,6 @@ static void ask_range(void *ctx) {
                                                          .headers = headers,
                                                          .header_count = count},
                                 &sink, get);
-    if (get->paused) object_ask_pause(get->ask);
 }
 
 struct object_get *object_get_start(struct bucket *bucket, struct loop *loop, struct str key,
@@ -213,14 +212,4 @@ void object_get_cancel(struct object_get *get) {
     get->ask = NULL;
     get->cancelled = true;
     if (!get->inside) get_free(get);
-}
-
-void object_get_pause(struct object_get *get) {
-    get->paused = true;
-    if (get->ask) object_ask_pause(get->ask);
-}
-
-void object_get_resume(struct object_get *get) {
-    get->paused = false;
-    if (get->ask) object_ask_resume(get->ask);
 }

@@ -41,8 +41,6 @@ struct object_get *object_get_start(struct bucket *bucket, struct loop *loop, st
                                     const struct object_range *range,
                                     const struct object_reader *reader, void *ctx);
 void object_get_cancel(struct object_get *get);
-void object_get_pause(struct object_get *get);
-void object_get_resume(struct object_get *get);
 
 /* Read "bytes 0-9/44" (size 44); "bytes * /44" without the blank has no bytes. */
 MUST_CHECK bool object_range_read(struct str text, uint64_t *ret_from, uint64_t *ret_count,

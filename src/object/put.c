@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TO(state) (1u << (state))
 #define TAG_DIGITS ((size_t)2 * MD5_DIGEST_SIZE)
 #define PART_ROW_MAX_BYTES 256 /* of one part in the list that completes */
 
@@ -36,35 +35,24 @@ struct object_put {
 /* --- states ------------------------------------------------------------------------------- */
 
 /* clang-format off */
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[PUT_STATE_COUNT] = {
-    [PUT_FILLING]    = {STR_INIT("filling"),    TO(PUT_SENDING) | TO(PUT_CREATING) | TO(PUT_PART) |
-                                                TO(PUT_COMPLETING) | TO(PUT_ABORTING)},
-    [PUT_SENDING]    = {STR_INIT("sending"),    TO(PUT_OVER)},
-    [PUT_CREATING]   = {STR_INIT("creating"),   TO(PUT_PART) | TO(PUT_OVER)},
-    [PUT_PART]       = {STR_INIT("part"),       TO(PUT_FILLING) | TO(PUT_COMPLETING) |
-                                                TO(PUT_ABORTING)},
-    [PUT_COMPLETING] = {STR_INIT("completing"), TO(PUT_CHECKING) | TO(PUT_ABORTING) |
-                                                TO(PUT_OVER)},
-    [PUT_CHECKING]   = {STR_INIT("checking"),   TO(PUT_OVER)},
-    [PUT_ABORTING]   = {STR_INIT("aborting"),   TO(PUT_OVER)},
-    [PUT_OVER]       = {STR_INIT("over"),       0},
+const struct state object_put_states[PUT_STATE_COUNT] = {
+    [PUT_FILLING]    = {"filling",    TO(PUT_SENDING) | TO(PUT_CREATING) | TO(PUT_PART) |
+                                      TO(PUT_COMPLETING) | TO(PUT_ABORTING)},
+    [PUT_SENDING]    = {"sending",    TO(PUT_OVER)},
+    [PUT_CREATING]   = {"creating",   TO(PUT_PART) | TO(PUT_OVER)},
+    [PUT_PART]       = {"part",       TO(PUT_FILLING) | TO(PUT_COMPLETING) |
+                                      TO(PUT_ABORTING)},
+    [PUT_COMPLETING] = {"completing", TO(PUT_CHECKING) | TO(PUT_ABORTING) |
+                                      TO(PUT_OVER)},
+    [PUT_CHECKING]   = {"checking",   TO(PUT_OVER)},
+    [PUT_ABORTING]   = {"aborting",   TO(PUT_OVER)},
+    [PUT_OVER]       = {"over",       0},
 };
 /* clang-format on */
 
-bool object_put_may_become(enum object_put_state state, enum object_put_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str object_put_state_name(enum object_put_state state) {
-    return states[state].name;
-}
-
 /* The only function that writes put->state. */
 static void put_move(struct object_put *put, enum object_put_state next) {
-    assert(object_put_may_become(put->state, next));
+    assert(states_allow(object_put_states, put->state, next));
     put->state = next;
 }
 
@@ -140,7 +128,7 @@ static struct str unquoted(struct str etag) {
     return etag;
 }
 
-static void on_looked(const struct object_found *found, void *ctx) {
+static void put_on_looked(const struct object_found *found, void *ctx) {
     struct object_put *put = ctx;
     struct buf tag;
     buf_init(&tag, 64);
@@ -173,7 +161,7 @@ static void on_look_end(const struct err *failed, void *ctx) {
 /* The storage does not know the upload any more: an attempt whose answer was lost may have
  * completed it. */
 static void put_check(struct object_put *put) {
-    static const struct object_reader reader = {on_looked, on_look_body, on_look_end};
+    static const struct object_reader reader = {put_on_looked, on_look_body, on_look_end};
     put_move(put, PUT_CHECKING);
     put->look = object_get_start(put->bucket, put->loop, text_str(put->key),
                                  &(struct object_range){0, 1, STR_EMPTY}, &reader, put);
@@ -300,8 +288,8 @@ static bool read_created(struct object_put *put, struct str body, struct err *e)
     return good || err_set(e, ERR_UNAVAILABLE, "the storage did not begin an upload in parts");
 }
 
-static void on_created(const struct object_answer *answer, const struct err *failed,
-                       bool ambiguous, void *ctx) {
+static void put_on_created(const struct object_answer *answer, const struct err *failed,
+                           bool ambiguous, void *ctx) {
     struct object_put *put = ctx;
     struct err why;
     (void)ambiguous;
@@ -313,7 +301,7 @@ static void on_created(const struct object_answer *answer, const struct err *fai
 }
 
 static void create(struct object_put *put) {
-    static const struct object_sink created = {.on_end = on_created};
+    static const struct object_sink created = {.on_end = put_on_created};
     const struct sigv4_pair query[] = {{STR("uploads"), STR_EMPTY}};
     const struct sigv4_pair type = {STR("content-type"), text_str(put->content_type)};
     put_move(put, PUT_CREATING);
@@ -330,8 +318,8 @@ static void create(struct object_put *put) {
 
 /* --- one part ----------------------------------------------------------------------------- */
 
-static void on_sent(const struct object_answer *answer, const struct err *failed,
-                    bool ambiguous, void *ctx) {
+static void put_on_sent(const struct object_answer *answer, const struct err *failed,
+                        bool ambiguous, void *ctx) {
     struct object_put *put = ctx;
     (void)ambiguous;
     put->ask = NULL;
@@ -340,7 +328,7 @@ static void on_sent(const struct object_answer *answer, const struct err *failed
 }
 
 static void send_only(struct object_put *put) {
-    static const struct object_sink sent = {.on_end = on_sent};
+    static const struct object_sink sent = {.on_end = put_on_sent};
     const struct sigv4_pair type = {STR("content-type"), text_str(put->content_type)};
     put_move(put, PUT_SENDING);
     ask_for(put,

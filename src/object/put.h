@@ -16,6 +16,7 @@
 #ifndef WEIR_OBJECT_PUT_H
 #define WEIR_OBJECT_PUT_H
 
+#include "base/states.h"
 #include "base/units.h"
 #include "object/ask.h"
 
@@ -34,8 +35,7 @@ enum object_put_state {
     PUT_STATE_COUNT
 };
 
-bool object_put_may_become(enum object_put_state state, enum object_put_state next);
-struct str object_put_state_name(enum object_put_state state);
+extern const struct state object_put_states[PUT_STATE_COUNT];
 
 struct object_put;
 

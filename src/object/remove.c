@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "object/list.h"
+#include "object/uploads.h"
 
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ struct object_remove {
     struct loop *loop;
     struct text key, upload; /* upload: the one that is aborted */
     size_t aborts;
-    struct object_list *list;
+    struct object_uploads *list;
     struct object_ask *ask;
     object_removed_fn *done;
     void *ctx;
@@ -75,7 +75,8 @@ static void abort_upload(struct object_remove *remove, struct str upload) {
 
 /* One upload at a time: the list gets shorter. A storage that goes on listing what was aborted
  * must not hold us here: the same one is not aborted twice in a row, and ABORTS_MAX are all. */
-static void on_page(const struct object_page *page, const struct err *failed, void *ctx) {
+static void on_page(const struct object_uploads_page *page, const struct err *failed,
+                    void *ctx) {
     struct object_remove *remove = ctx;
     remove->list = NULL;
     if (failed) {
@@ -83,21 +84,21 @@ static void on_page(const struct object_page *page, const struct err *failed, vo
         return;
     }
     for (size_t i = 0; i < page->count; i++) {
-        const struct object_entry *entry = &page->entries[i];
-        if (!str_equal(entry->key, text_str(remove->key))) continue;
-        if (remove->upload.at && str_equal(entry->upload, text_str(remove->upload))) continue;
+        const struct object_upload *upload = &page->uploads[i];
+        if (!str_equal(upload->key, text_str(remove->key))) continue;
+        if (remove->upload.at && str_equal(upload->id, text_str(remove->upload))) continue;
         if (remove->aborts++ == ABORTS_MAX) break;
         text_done(&remove->upload);
-        remove->upload = text_copy(entry->upload);
-        abort_upload(remove, entry->upload);
+        remove->upload = text_copy(upload->id);
+        abort_upload(remove, upload->id);
         return;
     }
     delete_object(remove);
 }
 
 static void list_uploads(struct object_remove *remove) {
-    remove->list = object_list_start(remove->bucket, remove->loop, LIST_UPLOADS,
-                                     text_str(remove->key), STR_EMPTY, on_page, remove);
+    remove->list = object_uploads_start(remove->bucket, remove->loop, text_str(remove->key),
+                                        on_page, remove);
 }
 
 /* --- the caller --------------------------------------------------------------------------- */
@@ -120,6 +121,6 @@ struct object_remove *object_remove_start(struct bucket *bucket, struct loop *lo
 
 void object_remove_cancel(struct object_remove *remove) {
     if (remove->ask) object_ask_cancel(remove->ask);
-    if (remove->list) object_list_cancel(remove->list);
+    if (remove->list) object_uploads_cancel(remove->list);
     remove_free(remove);
 }

@@ -9,8 +9,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define TO(state) (1u << (state))
-
 /* The event that says what an agent asks comes over another connection than the call. */
 #define LOOK_MS 20
 #define LOOKS_MAX 25
@@ -21,28 +19,17 @@
 
 /* --- states ------------------------------------------------------------------------------- */
 
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[AGENT_ASK_STATE_COUNT] = {
-    [AGENT_ASK_FINDING] = {STR_INIT("finding"), TO(AGENT_ASK_ADMITTING) | TO(AGENT_ASK_OVER)},
-    [AGENT_ASK_ADMITTING] = {STR_INIT("admitting"), TO(AGENT_ASK_ASKING) | TO(AGENT_ASK_OVER)},
-    [AGENT_ASK_ASKING] = {STR_INIT("asking"), TO(AGENT_ASK_STORING)},
-    [AGENT_ASK_STORING] = {STR_INIT("storing"), TO(AGENT_ASK_OVER)},
-    [AGENT_ASK_OVER] = {STR_INIT("over"), 0},
+const struct state agent_ask_states[AGENT_ASK_STATE_COUNT] = {
+    [AGENT_ASK_FINDING] = {"finding", TO(AGENT_ASK_ADMITTING) | TO(AGENT_ASK_OVER)},
+    [AGENT_ASK_ADMITTING] = {"admitting", TO(AGENT_ASK_ASKING) | TO(AGENT_ASK_OVER)},
+    [AGENT_ASK_ASKING] = {"asking", TO(AGENT_ASK_STORING)},
+    [AGENT_ASK_STORING] = {"storing", TO(AGENT_ASK_OVER)},
+    [AGENT_ASK_OVER] = {"over", 0},
 };
-
-bool agent_ask_may_become(enum agent_ask_state state, enum agent_ask_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str agent_ask_state_name(enum agent_ask_state state) {
-    return states[state].name;
-}
 
 /* The only function that writes call->state. */
 void agent_ask_move(struct agent_ask *ask, enum agent_ask_state next) {
-    assert(agent_ask_may_become(ask->state, next));
+    assert(states_allow(agent_ask_states, ask->state, next));
     ask->state = next;
 }
 
@@ -59,14 +46,15 @@ void agent_ask_over(struct agent_ask *ask) {
     agent_ask_unref(ask);
 }
 
-void agent_ask_fail(struct agent_ask *ask, struct str text) {
+/* Answer with an error, and be over. */
+static void agent_ask_fail(struct agent_ask *ask, struct str text) {
     struct orchestrator_call *asked = ask->call;
     ask->call = NULL;
     if (asked) orchestrator_call_fail(asked, text);
     agent_ask_over(ask);
 }
 
-static void fail_with(struct agent_ask *ask, const struct err *why) {
+static void agent_asks_fail_with(struct agent_ask *ask, const struct err *why) {
     if (why->code == ERR_NOT_FOUND)
         agent_ask_fail(ask, err_text(why));
     else
@@ -87,12 +75,13 @@ struct agent_row agent_ask_row(const struct agent_ask *ask) {
 
 /* --- admitting -------------------------------------------------------------------------------- */
 
-static void on_begun(const struct postgres_request *rows, const struct err *failed, void *ctx) {
+static void agent_asks_on_begun(const struct postgres_request *rows, const struct err *failed,
+                                void *ctx) {
     struct agent_ask *ask = ctx;
     struct agent_row_begun begun = {0};
     if (!failed) begun = agent_rows_begun(rows);
     if (failed) {
-        fail_with(ask, failed);
+        agent_asks_fail_with(ask, failed);
     } else if (!begun.allowed) {
         agent_ask_fail(ask, STR("monthly token quota exceeded"));
     } else if (begun.depth >= AGENT_DEPTH_MAX) {
@@ -137,7 +126,7 @@ static bool was_asked(const struct agent_ask *ask) {
     return found;
 }
 
-static void admit(struct agent_ask *ask) {
+static void agent_asks_admit(struct agent_ask *ask) {
     if (ask->from == ask->to) {
         agent_ask_fail(ask, STR("an agent cannot send a message to itself"));
     } else if (ask->from && was_asked(ask)) {
@@ -151,7 +140,7 @@ static void admit(struct agent_ask *ask) {
         const struct agent_row row = agent_ask_row(ask);
         agent_ask_move(ask, AGENT_ASK_ADMITTING);
         /* With its own id, a repetition finds itself. */
-        agent_ask_query(ask, agent_rows_begin(&row), QUERY_REPEATABLE, on_begun);
+        agent_ask_query(ask, agent_rows_begin(&row), QUERY_REPEATABLE, agent_asks_on_begun);
     }
 }
 
@@ -194,20 +183,20 @@ static bool claim_nested(struct agent_ask *ask, bool *turns) {
     return false;
 }
 
-static void look(void *ctx) {
+static void agent_asks_look(void *ctx) {
     struct agent_ask *ask = ctx;
     struct talk_asker asker;
     bool turns = false, nested = false;
     if (talks_claim(ask->asks->talks, ask->workspace, text_str(ask->slug),
                     text_str(ask->request), &asker, &turns)) {
         set_asker(ask, asker.agent, uuid_str(&asker.message), asker.root, STR_EMPTY, 0);
-        admit(ask);
+        agent_asks_admit(ask);
     } else if (claim_nested(ask, &nested)) {
-        admit(ask);
+        agent_asks_admit(ask);
     } else if ((turns || nested) && ask->looks++ < LOOKS_MAX) {
         timer_start(&ask->again, LOOK_MS);
     } else {
-        admit(ask);
+        agent_asks_admit(ask);
     }
 }
 
@@ -224,18 +213,19 @@ static void fail_unknown(struct agent_ask *ask) {
     buf_done(&text);
 }
 
-static void on_workspace(struct workspace *found, const struct err *failed, void *ctx) {
+static void agent_asks_on_workspace(struct workspace *found, const struct err *failed,
+                                    void *ctx) {
     struct agent_ask *ask = ctx;
     ask->workspace = found;
     if (failed) {
-        fail_with(ask, failed);
+        agent_asks_fail_with(ask, failed);
     } else if (!ask->call) {
         agent_ask_over(ask);
     } else {
         size_t to = workspace_agent_named(found, text_str(ask->slug));
         ask->to = to < found->agent_count ? &found->agents[to] : NULL;
         if (ask->to)
-            look(ask);
+            agent_asks_look(ask);
         else
             fail_unknown(ask);
     }
@@ -245,8 +235,7 @@ static void on_workspace(struct workspace *found, const struct err *failed, void
 /* --- a call ---------------------------------------------------------------------------------------- */
 
 /* Before the turn there is nothing to undo: what is asked of the database is answered first. */
-static void on_left(void *ctx) {
-    struct agent_ask *ask = ctx;
+static void agent_ask_leave(struct agent_ask *ask) {
     ask->call = NULL;
     if (ask->state == AGENT_ASK_ASKING) {
         agent_turn_cancel(ask);
@@ -254,6 +243,14 @@ static void on_left(void *ctx) {
         timer_stop(&ask->again);
         agent_ask_over(ask);
     }
+}
+
+static void agent_asks_on_left(void *ctx) {
+    struct agent_ask *ask = ctx;
+    struct orchestrator_call *asked = ask->call;
+    agent_ask_leave(ask);
+    orchestrator_call_fail(asked,
+                           STR("the caller left, so the other agent's turn is cancelled"));
 }
 
 static struct text argument(const struct orchestrator_call_view *view, struct str key) {
@@ -279,11 +276,14 @@ void agent_asks_serve(struct agent_asks *asks, struct orchestrator_call *asked,
     buf_init(&ask->failure, 4 * KIB);
     list_init(&ask->link);
     list_append(&asks->all, &ask->link);
-    timer_init(&ask->again, asks->options.loop, look, ask);
+    timer_init(&ask->again, asks->options.loop, agent_asks_look, ask);
     if (asks->stopped) {
         agent_ask_fail(ask, STR("the service stops; try again later"));
     } else if (!str_trim(text_str(ask->request)).len) {
         agent_ask_fail(ask, STR("message must be a text, and not longer than 1 MiB"));
+    } else if (str_find_byte(text_str(ask->request), '\0') < ask->request.len) {
+        agent_ask_fail(ask, STR("message has a NUL (U+0000), which the database cannot hold; "
+                                "leave it out"));
     } else if (!id_ok(view->conversation)) {
         agent_ask_fail(ask, STR("conversation_id is required: this call is not from a turn"));
     } else {
@@ -291,9 +291,9 @@ void agent_asks_serve(struct agent_asks *asks, struct orchestrator_call *asked,
                                                     .id = view->workspace,
                                                     .conversation = view->conversation,
                                                     .make = true};
-        orchestrator_call_watch(asked, on_left, ask);
+        orchestrator_call_watch(asked, agent_asks_on_left, ask);
         ask->refs++;
-        workspace_find(asks->options.database, &question, on_workspace, ask);
+        workspace_find(asks->options.database, &question, agent_asks_on_workspace, ask);
     }
 }
 
@@ -359,7 +359,7 @@ void agent_asks_stop(struct agent_asks *asks) {
     timer_stop(&asks->sweep);
     while ((ask = next_live(asks))) {
         struct orchestrator_call *asked = ask->call;
-        on_left(ask);
+        agent_ask_leave(ask);
         if (asked) orchestrator_call_fail(asked, STR("the service stops; try again later"));
     }
 }

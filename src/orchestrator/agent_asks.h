@@ -21,6 +21,7 @@
 #ifndef WEIR_ORCHESTRATOR_AGENT_ASKS_H
 #define WEIR_ORCHESTRATOR_AGENT_ASKS_H
 
+#include "base/states.h"
 #include "orchestrator/mcp/endpoint.h"
 #include "orchestrator/talks.h"
 
@@ -50,7 +51,6 @@ enum agent_ask_state {
     AGENT_ASK_STATE_COUNT,
 };
 
-struct str agent_ask_state_name(enum agent_ask_state state);
-bool agent_ask_may_become(enum agent_ask_state state, enum agent_ask_state next);
+extern const struct state agent_ask_states[AGENT_ASK_STATE_COUNT];
 
 #endif

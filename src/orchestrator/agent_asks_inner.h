@@ -49,8 +49,6 @@ struct agent_ask {
 /* --- agent_asks.c -------------------------------------------------------------------------- */
 
 void agent_ask_move(struct agent_ask *ask, enum agent_ask_state next);
-/* Answer with an error, and be over. */
-void agent_ask_fail(struct agent_ask *ask, struct str text);
 /* Answer, and be over. */
 void agent_ask_over(struct agent_ask *ask);
 struct agent_row agent_ask_row(const struct agent_ask *ask);

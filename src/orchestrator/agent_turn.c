@@ -10,7 +10,7 @@
 
 /* --- what clients see ----------------------------------------------------------------------- */
 
-static void show(const struct agent_ask *ask, const char *event, struct buf *json) {
+static void agent_turn_show(const struct agent_ask *ask, const char *event, struct buf *json) {
     const struct talks_options *options = &ask->asks->options;
     options->emit(ask->workspace->id, event, buf_str(json), options->ctx);
     buf_done(json);
@@ -43,7 +43,7 @@ static void show_delegation(const struct agent_ask *ask, const struct turn_agent
                          .status = str_from(status),
                          .preview = str_head(request, utf8_head(request, PREVIEW_CHARACTERS)),
                          .now_us = clock_unix_us()});
-    show(ask, "agent.delegation", &json);
+    agent_turn_show(ask, "agent.delegation", &json);
 }
 
 static void show_agent(const struct agent_ask *ask, const struct turn_effect *effect) {
@@ -53,7 +53,7 @@ static void show_agent(const struct agent_ask *ask, const struct turn_effect *ef
     buf_init(&json, JSON_MAX_BYTES);
     shown_agent_status(&json, effect->agent->id, ask->workspace->conversation,
                        effect->agent_status);
-    show(ask, "agent.status", &json);
+    agent_turn_show(ask, "agent.status", &json);
     struct str doing = said[effect->agent_status];
     if (!doing.len || !ask->call) return;
     buf_init(&json, KIB);
@@ -67,10 +67,11 @@ static void show_tool(const struct agent_ask *ask, const struct turn_effect *eff
     buf_init(&json, JSON_MAX_BYTES);
     shown_tool(&json, effect->part, ask->workspace->conversation, effect->tool,
                clock_unix_us());
-    show(ask, "agent.tool", &json);
+    agent_turn_show(ask, "agent.tool", &json);
 }
 
-static void on_usage(const struct postgres_request *rows, const struct err *failed, void *ctx) {
+static void agent_turn_on_usage(const struct postgres_request *rows, const struct err *failed,
+                                void *ctx) {
     struct agent_ask *ask = ctx;
     const struct talks_options *options = &ask->asks->options;
     if (failed) log_error("usage of a model call could not be counted: %s", failed->text);
@@ -89,8 +90,9 @@ static void show_usage(struct agent_ask *ask, const struct turn_effect *effect) 
     buf_init(&json, JSON_MAX_BYTES);
     shown_usage(&json, effect->text, ask->workspace->conversation, message_of(ask),
                 effect->usage);
-    show(ask, "usage.update", &json);
-    agent_ask_query(ask, rows_usage(&rows, effect->part, &usage), QUERY_STEADFAST, on_usage);
+    agent_turn_show(ask, "usage.update", &json);
+    agent_ask_query(ask, rows_usage(&rows, effect->part, &usage), QUERY_STEADFAST,
+                    agent_turn_on_usage);
 }
 
 /* --- the end -------------------------------------------------------------------------------- */
@@ -116,7 +118,7 @@ static bool has_failed(const struct agent_ask *ask) {
     return silent || ask->failure.len > 0;
 }
 
-static void answer(struct agent_ask *ask, struct str said, bool failed) {
+static void agent_turn_answer(struct agent_ask *ask, struct str said, bool failed) {
     struct orchestrator_call *asked = ask->call;
     struct buf result;
     ask->call = NULL;
@@ -142,16 +144,19 @@ static void on_stored(const struct postgres_request *rows, const struct err *fai
                       void *ctx) {
     struct agent_ask *ask = ctx;
     struct buf said;
-    bool bad = has_failed(ask);
+    bool bad = failed || has_failed(ask);
     (void)rows;
     if (failed)
         log_error("the end of a call from agent to agent could not be stored: %s",
                   failed->text);
     buf_init(&said, ANSWER_MAX_BYTES);
     append_answer(ask, &said);
-    turn_stored(ask->turn);
+    if (failed)
+        turn_unstored(ask->turn);
+    else
+        turn_stored(ask->turn);
     show_delegation(ask, ask->from, ask->to, bad ? "failed" : "completed");
-    answer(ask, buf_str(&said), bad);
+    agent_turn_answer(ask, buf_str(&said), bad);
     buf_done(&said);
     agent_ask_over(ask);
     agent_ask_unref(ask);
@@ -199,7 +204,7 @@ static void on_effect(const struct turn_effect *effect, void *ctx) {
     }
 }
 
-static void on_event(const struct converse_event *event, void *ctx) {
+static void agent_turn_on_event(const struct converse_event *event, void *ctx) {
     struct agent_ask *ask = ctx;
     bool last = event->kind == CONVERSE_DONE || event->kind == CONVERSE_ERROR;
     if (last) ask->drive = NULL;
@@ -213,7 +218,7 @@ static void on_event(const struct converse_event *event, void *ctx) {
     drive_cancel(drive);
 }
 
-static void on_failed(const struct converse_failure *failure, void *ctx) {
+static void agent_turn_on_failed(const struct converse_failure *failure, void *ctx) {
     struct agent_ask *ask = ctx;
     ask->drive = NULL;
     buf_printf(&ask->failure, "the agent's runtime %s",
@@ -221,7 +226,8 @@ static void on_failed(const struct converse_failure *failure, void *ctx) {
     turn_end(ask->turn, failure->never_seen ? TURN_UNOPENED : TURN_LOST, STR_EMPTY);
 }
 
-static const struct converse_sink sink = {.on_event = on_event, .on_failed = on_failed};
+static const struct converse_sink sink = {.on_event = agent_turn_on_event,
+                                          .on_failed = agent_turn_on_failed};
 
 void agent_turn_begin(struct agent_ask *ask) {
     const struct workspace *workspace = ask->workspace;

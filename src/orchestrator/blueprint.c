@@ -1,5 +1,6 @@
 /* The agents of a workspace, for the runtime that carries them. */
 #include "base/mem.h"
+#include "orchestrator/readers.h"
 #include "orchestrator/toolbox_inner.h"
 
 #include <stdlib.h>
@@ -23,6 +24,8 @@ static bool failed_for(struct blueprint_reading *reading, const struct err *fail
     if (!failed && reading->blueprint) return false;
     if (reading->blueprint && failed->code == ERR_NOT_FOUND)
         orchestrator_blueprint_fail(reading->blueprint, 404, STR("workspace not found"));
+    else if (reading->blueprint && readers_refused(failed))
+        orchestrator_blueprint_fail(reading->blueprint, 429, err_text(failed));
     else if (reading->blueprint)
         orchestrator_blueprint_fail(reading->blueprint, 503,
                                     STR("the database cannot be reached"));
@@ -39,18 +42,20 @@ static void on_blueprint(const struct postgres_request *rows, const struct err *
     free(reading);
 }
 
-static void on_workspace(struct workspace *found, const struct err *failed, void *ctx) {
+static void blueprint_on_workspace(struct workspace *found, const struct err *failed,
+                                   void *ctx) {
     struct blueprint_reading *reading = ctx;
     if (!failed_for(reading, failed)) {
         struct query *query = query_new();
         QUERY_STEP(query, select_blueprint, postgres_text(found->id));
-        query_ask(query, &reading->orchestrator->queries, QUERY_REPEATABLE, on_blueprint,
-                  reading);
+        const struct read_owner owner = {found->id, found->user};
+        readers_ask(reading->orchestrator->queries.readers, &owner, query, on_blueprint,
+                    reading);
     }
     workspace_unref(found);
 }
 
-static void on_left(void *ctx) {
+static void blueprint_on_left(void *ctx) {
     struct blueprint_reading *reading = ctx;
     reading->blueprint = NULL;
 }
@@ -59,13 +64,13 @@ void blueprint_serve(struct orchestrator_blueprint *blueprint, struct str worksp
                      struct str user, void *ctx) {
     struct orchestrator *orchestrator = ctx;
     const struct workspace_question question = {
-        .user = user, .id = workspace, .conversation = STR_EMPTY, .make = true};
+        .user = user, .id = workspace, .conversation = STR_EMPTY, .make = true, .reads = true};
     if (!orchestrator->talks || orchestrator->stopping) {
         orchestrator_blueprint_fail(blueprint, 503, STR("the service is not ready"));
         return;
     }
     struct blueprint_reading *reading = MEM_NEW(struct blueprint_reading);
     *reading = (struct blueprint_reading){orchestrator, blueprint};
-    orchestrator_blueprint_watch(blueprint, on_left, reading);
-    workspace_find(&orchestrator->queries, &question, on_workspace, reading);
+    orchestrator_blueprint_watch(blueprint, blueprint_on_left, reading);
+    workspace_find(&orchestrator->queries, &question, blueprint_on_workspace, reading);
 }

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "orchestrator/agent_asks.h"
 #include "orchestrator/outbox.h"
+#include "orchestrator/readers.h"
 #include "orchestrator/sockets.h"
 #include "orchestrator/tables.h"
 #include "orchestrator/toolbox.h"
@@ -26,9 +27,10 @@ static bool orchestrator_read(const struct contract_source *from, void **ret, st
                        "weir orchestrate needs a key that callers' tokens are signed with: set "
                        "WEIR_ORCHESTRATOR_KEY, or orchestrator.gateway behind a gateway that "
                        "names the user");
+    if (!orchestrator_nats_check(options, e)) return false;
     if (from->pool && !http_pool_need(from->pool, e)) return false;
-    *ret = MEM_NEW(const struct orchestrator_options *);
-    *(const struct orchestrator_options **)*ret = options;
+    *ret = MEM_NEW(const struct config *);
+    *(const struct config **)*ret = from->config;
     return true;
 }
 
@@ -39,6 +41,9 @@ bool orchestrator_caller(const struct orchestrator *orchestrator, struct str uid
                          struct orchestrator_caller *ret, struct err *e) {
     struct token token;
     if (orchestrator->options->gateway) {
+        if (str_find_byte(uid, ',') < uid.len)
+            return err_set(e, ERR_UNAUTHENTICATED,
+                           "X-Firebase-UID names more than one user; it is sent once");
         ret->user = uid;
         ret->workspace = STR_EMPTY;
         return (uid.len && id_ok(uid)) ||
@@ -70,10 +75,11 @@ struct workspace_question orchestrator_question(const struct orchestrator_caller
 #define LOOK_MS 50
 
 /* Clients stay until their turns have ended. */
-static void on_idle(void *ctx) {
+static void contract_on_idle(void *ctx) {
     struct orchestrator *orchestrator = ctx;
-    bool busy = orchestrator->talks &&
-                (!talks_idle(orchestrator->talks) || !agent_asks_idle(orchestrator->asks));
+    bool busy =
+        orchestrator->talks && (!talks_idle(orchestrator->talks) ||
+                                !agent_asks_idle(orchestrator->asks) || orchestrator->auditing);
     if (busy)
         timer_start(&orchestrator->idle, LOOK_MS);
     else if (orchestrator->sockets)
@@ -129,18 +135,23 @@ static bool open_runtimes(struct orchestrator *orchestrator, struct err *e) {
 static bool make_keys(struct orchestrator *orchestrator, struct err *e) {
     bool trimmed;
     if (!orchestrator->options->key.len) return true;
-    orchestrator->keys = token_keys_new(TOKEN_LENIENT, TOKEN_WINDOW_S);
-    return token_keys_add(orchestrator->keys, orchestrator->options->key, &trimmed, e);
+    const struct config *config = orchestrator->config;
+    orchestrator->keys = token_keys_new(config->tokens.strict ? TOKEN_STRICT : TOKEN_LENIENT,
+                                        (int64_t)config->tokens.window_ms / 1000);
+    return token_keys_add(orchestrator->keys, orchestrator->options->key, &trimmed, e) &&
+           (!config->tokens.previous.len ||
+            token_keys_add(orchestrator->keys, config->tokens.previous, &trimmed, e));
 }
 
 static void *orchestrator_init(const struct contract_loop *loop, const void *settings,
                                void *state) {
     struct orchestrator *orchestrator = MEM_NEW(struct orchestrator);
     orchestrator->mcp = mcp_url(state);
-    orchestrator->options = *(const struct orchestrator_options *const *)settings;
+    orchestrator->config = *(const struct config *const *)settings;
+    orchestrator->options = orchestrator_options(orchestrator->config);
     orchestrator->loop = loop->loop;
     orchestrator->http = loop->pool;
-    timer_init(&orchestrator->idle, loop->loop, on_idle, orchestrator);
+    timer_init(&orchestrator->idle, loop->loop, contract_on_idle, orchestrator);
     if (!make_keys(orchestrator, &orchestrator->refused) ||
         !open_runtimes(orchestrator, &orchestrator->refused) ||
         !sockets_new(orchestrator, &orchestrator->sockets, &orchestrator->refused))
@@ -156,12 +167,12 @@ static void on_emit(struct str workspace, const char *event, struct str json, vo
     if (orchestrator->sockets) sockets_emit(orchestrator->sockets, workspace, event, json);
 }
 
-static void on_usage(void *ctx) {
+static void contract_on_usage(void *ctx) {
     const struct orchestrator *orchestrator = ctx;
     if (orchestrator->outbox) outbox_wake(orchestrator->outbox);
 }
 
-static void begin(struct orchestrator *orchestrator) {
+static void contract_begin(struct orchestrator *orchestrator) {
     const struct orchestrator_options *options = orchestrator->options;
     orchestrator->driver =
         driver_new(&(struct driver_options){.loop = orchestrator->loop,
@@ -179,12 +190,12 @@ static void begin(struct orchestrator *orchestrator) {
                                         .turns_max = options->turns,
                                         .wait_ms = options->wait_ms,
                                         .stale_ms = options->stale_ms,
-                                        .on_usage = on_usage};
+                                        .on_usage = contract_on_usage};
     orchestrator->talks = talks_new(&talks);
     orchestrator->asks = agent_asks_new(&talks, orchestrator->talks);
-    if (options->nats.len)
-        orchestrator->outbox =
-            outbox_new(orchestrator->loop, &orchestrator->queries, options->nats);
+    struct str nats = orchestrator_nats(options);
+    if (nats.len)
+        orchestrator->outbox = outbox_new(orchestrator->loop, &orchestrator->queries, nats);
     log_info("the orchestrator's tables are found; the driver of runtimes is '%s'",
              orchestrator_drivers[options->driver]);
 }
@@ -202,7 +213,7 @@ static void on_tables(const struct postgres_request *rows, const struct err *fai
     int64_t version = failed ? 0 : postgres_number(postgres_rows(rows, 0), 0, 0);
     orchestrator->known = version == (int64_t)tables_newest;
     if (orchestrator->known && !orchestrator->refused.code) {
-        begin(orchestrator);
+        contract_begin(orchestrator);
     } else if (!orchestrator->known) {
         err_set(&orchestrator->refused, ERR_FAILED_PRECONDITION,
                 "the database's tables have version %lld and this weir needs %zu: run weir "
@@ -222,10 +233,14 @@ static void check_tables(struct orchestrator *orchestrator) {
 static void orchestrator_serving(void *ctx) {
     struct orchestrator *orchestrator = ctx;
     const struct orchestrator_options *options = orchestrator->options;
-    queries_open(&orchestrator->queries, orchestrator->loop,
-                 &(struct postgres_options){.loop = orchestrator->loop,
-                                            .url = options->database,
-                                            .schema = options->schema});
+    const struct postgres_options database = {
+        .loop = orchestrator->loop, .url = options->database, .schema = options->schema};
+    queries_open(&orchestrator->queries, orchestrator->loop, &database);
+    orchestrator->queries.readers =
+        readers_new(&(struct readers_options){.loop = orchestrator->loop,
+                                              .database = &database,
+                                              .connections = options->connections,
+                                              .most = options->reads});
     orchestrator->open = true;
     check_tables(orchestrator);
 }
@@ -235,7 +250,7 @@ static void orchestrator_serving(void *ctx) {
 static void orchestrator_stopping(void *ctx) {
     struct orchestrator *orchestrator = ctx;
     orchestrator->stopping = true;
-    on_idle(orchestrator);
+    contract_on_idle(orchestrator);
 }
 
 static void nothing(void *ctx) {
@@ -262,8 +277,11 @@ static void orchestrator_finish(void *ctx) {
     if (orchestrator->outbox) outbox_stop(orchestrator->outbox);
     stop_talks(orchestrator);
     if (orchestrator->runtimes) runtimes_stop(orchestrator->runtimes);
-    if (orchestrator->open) queries_close(&orchestrator->queries, nothing, NULL);
-    orchestrator->open = false;
+    if (orchestrator->open) {
+        readers_close(orchestrator->queries.readers);
+        orchestrator->open = false;
+        queries_close(&orchestrator->queries, nothing, NULL);
+    }
 }
 
 static void orchestrator_done(void *ctx) {
@@ -272,6 +290,7 @@ static void orchestrator_done(void *ctx) {
     outbox_free(orchestrator->outbox);
     agent_asks_free(orchestrator->asks);
     talks_free(orchestrator->talks);
+    readers_free(orchestrator->queries.readers);
     driver_free(orchestrator->driver);
     runtimes_free(orchestrator->runtimes);
     token_keys_free(orchestrator->keys);

@@ -21,7 +21,8 @@ struct sockets;
 extern const struct contract orchestrator_contract;
 
 struct orchestrator {
-    const struct orchestrator_options *options;
+    const struct config *config;
+    const struct orchestrator_options *options; /* in it */
     struct loop *loop;
     struct http_pool *http;
     struct token_keys *keys; /* NULL: none */
@@ -35,6 +36,7 @@ struct orchestrator {
     struct outbox *outbox;                 /* NULL: usage is not published */
     struct sockets *sockets;               /* NULL: they cannot be served */
     struct timer idle;                     /* while stopping: looks whether a talk is left */
+    size_t auditing;                       /* rows of the audit log on their way */
     bool open;                             /* the database is asked */
     bool known;                            /* its tables are ours */
     bool stopping;

@@ -40,6 +40,7 @@ struct drive {
     struct timer timer;   /* after failures; or the fake runtime's next word */
     struct str fake_rest; /* of the message, to be said */
     bool fake_began, fake_greeted;
+    bool paused;
 };
 
 /* --- failures --------------------------------------------------------------------------------- */
@@ -104,12 +105,12 @@ static void give_last(struct drive *drive, const struct converse_event *event) {
 
 /* --- a runtime elsewhere ------------------------------------------------------------------------ */
 
-static void on_sent(void *ctx) {
+static void drive_on_sent(void *ctx) {
     struct drive *drive = ctx;
     if (drive->sink->on_sent) drive->sink->on_sent(drive->ctx);
 }
 
-static void on_event(const struct converse_event *event, void *ctx) {
+static void drive_on_event(const struct converse_event *event, void *ctx) {
     struct drive *drive = ctx;
     if (event->kind != CONVERSE_DONE && event->kind != CONVERSE_ERROR) {
         drive->sink->on_event(event, drive->ctx);
@@ -120,20 +121,21 @@ static void on_event(const struct converse_event *event, void *ctx) {
     give_last(drive, event);
 }
 
-static void on_failed(const struct converse_failure *failure, void *ctx) {
+static void drive_on_failed(const struct converse_failure *failure, void *ctx) {
     struct drive *drive = ctx;
     drive->turn = NULL;
     log_often(LOG_WARNING, "the runtime at " STR_FMT " %s%s" STR_FMT,
               STR_ARG(text_str(drive->address)), failure->what, failure->why.len ? ": " : "",
               STR_ARG(str_head(failure->why, 300)));
-    remember_failure(drive->driver, text_str(drive->address));
+    /* One that was reached may have failed at this turn alone. */
+    if (failure->never_seen) remember_failure(drive->driver, text_str(drive->address));
     drive_fail(drive, failure);
 }
 
 static const struct converse_sink turn_sink = {
-    .on_sent = on_sent, .on_event = on_event, .on_failed = on_failed};
+    .on_sent = drive_on_sent, .on_event = drive_on_event, .on_failed = drive_on_failed};
 
-static void ask(struct drive *drive) {
+static void drive_ask(struct drive *drive) {
     drive->turn = converse_turn_start(drive->driver->options.loop, &drive->target,
                                       drive->question, &turn_sink, drive);
 }
@@ -165,6 +167,7 @@ static void fake_word(struct drive *drive) {
 static void fake_go_on(struct drive *drive) {
     static const struct converse_event done = {.kind = CONVERSE_DONE,
                                                .model = STR_INIT("fake")};
+    if (drive->paused) return;
     timer_start(&drive->timer, 0);
     if (!drive->fake_began) {
         drive->fake_began = true;
@@ -182,15 +185,15 @@ static void fake_go_on(struct drive *drive) {
 
 /* --- start and cancel ------------------------------------------------------------------------------ */
 
-static void on_timer(void *ctx) {
+static void drive_on_timer(void *ctx) {
     struct drive *drive = ctx;
     if (drive->address.len)
-        ask(drive);
+        drive_ask(drive);
     else
         fake_go_on(drive);
 }
 
-static void on_found(struct str address, const struct err *failed, void *ctx) {
+static void drive_on_found(struct str address, const struct err *failed, void *ctx) {
     struct drive *drive = ctx;
     struct converse_failure failure = {
         .code = ERR_UNAVAILABLE, .reason = DRIVE_STARTING, .what = "", .never_seen = true};
@@ -211,7 +214,11 @@ static void on_found(struct str address, const struct err *failed, void *ctx) {
         drive_fail(drive, &failure);
         return;
     }
-    timer_start(&drive->timer, wait_ms(drive->driver, address));
+    uint64_t in_ms = wait_ms(drive->driver, address);
+    if (in_ms)
+        log_often(LOG_INFO, "the runtime at " STR_FMT " could not be reached and is left alone",
+                  STR_ARG(text_str(drive->address)));
+    timer_start(&drive->timer, in_ms);
 }
 
 struct drive *drive_start(struct driver *driver, const struct converse_question *question,
@@ -224,10 +231,23 @@ struct drive *drive_start(struct driver *driver, const struct converse_question 
                                              .keys = options->keys,
                                              .stall_ms = options->stall_ms,
                                              .http = options->http};
-    timer_init(&drive->timer, options->loop, on_timer, drive);
-    drive->need =
-        runtimes_need(options->runtimes, question->workspace, question->user, on_found, drive);
+    timer_init(&drive->timer, options->loop, drive_on_timer, drive);
+    drive->need = runtimes_need(options->runtimes, question->workspace, question->user,
+                                drive_on_found, drive);
     return drive;
+}
+
+void drive_pause(struct drive *drive) {
+    drive->paused = true;
+    if (drive->turn) converse_turn_pause(drive->turn);
+}
+
+void drive_resume(struct drive *drive) {
+    drive->paused = false;
+    if (drive->turn)
+        converse_turn_resume(drive->turn);
+    else
+        timer_start(&drive->timer, 0);
 }
 
 void drive_cancel(struct drive *drive) {

@@ -38,6 +38,9 @@ void driver_free(struct driver *driver);
 
 struct drive *drive_start(struct driver *driver, const struct converse_question *question,
                           const struct converse_sink *sink, void *ctx);
+/* After the first event, also from inside it: no more is read until drive_resume(). */
+void drive_pause(struct drive *drive);
+void drive_resume(struct drive *drive);
 void drive_cancel(struct drive *drive);
 
 /* How long a turn waits after `failures` in a row: 0, then from 200 ms to 5 s, and up to a

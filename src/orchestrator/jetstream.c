@@ -1,6 +1,5 @@
 #include "orchestrator/jetstream.h"
 
-#include "base/buf.h"
 #include "base/mem.h"
 #include "orchestrator/libnats.h"
 
@@ -8,6 +7,7 @@
 
 #define STREAM NATS_USAGE_STREAM
 #define SUBJECT NATS_USAGE_SUBJECT
+#define SUBJECT_MAX_BYTES KIB /* three bytes for each of the longest id */
 #define WAIT_MS 5000
 #define KEPT_NS (INT64_C(7) * 86400 * 1000000000)
 
@@ -59,13 +59,9 @@ static natsStatus need_stream(struct jetstream *jetstream) {
     return status;
 }
 
-/* "*", ">", "." and space have a meaning in a subject. */
-static void append_token(struct buf *out, struct str text) {
-    for (size_t i = 0; i < text.len; i++) {
-        char byte = text.at[i];
-        bool plain = str_is_alnum(byte) || byte == '-' || byte == '_';
-        buf_append_byte(out, plain ? byte : '_');
-    }
+void jetstream_subject(struct str workspace, struct buf *out) {
+    buf_append(out, STR(SUBJECT));
+    buf_append_percent(out, workspace, "-_");
 }
 
 bool jetstream_publish(struct jetstream *jetstream, struct str workspace, struct str id,
@@ -73,14 +69,13 @@ bool jetstream_publish(struct jetstream *jetstream, struct str workspace, struct
     const struct libnats *nats = jetstream->nats;
     jsPubOptions options;
     jsPubAck *ack = NULL;
-    jsErrCode code;
+    jsErrCode code = 0;
     natsStatus status = jetstream->has_stream ? NATS_OK : need_stream(jetstream);
     if (status != NATS_OK) return libnats_fail(nats, status, "no stream " STREAM, e);
     struct buf subject;
     char *text = str_dup(id);
-    buf_init(&subject, KIB);
-    buf_append(&subject, STR(SUBJECT));
-    append_token(&subject, workspace);
+    buf_init(&subject, SUBJECT_MAX_BYTES);
+    jetstream_subject(workspace, &subject);
     buf_append_byte(&subject, '\0');
     nats->jsPubOptions_Init(&options);
     options.MsgId = text;
@@ -90,6 +85,9 @@ bool jetstream_publish(struct jetstream *jetstream, struct str workspace, struct
     nats->jsPubAck_Destroy(ack);
     free(text);
     buf_done(&subject);
+    if (status == NATS_MAX_PAYLOAD || code == JSStreamMessageExceedsMaximumErr)
+        return err_set(e, ERR_TOO_LARGE, "the NATS server takes no event of %zu bytes",
+                       payload.len);
     if (status != NATS_OK) jetstream->has_stream = false;
     return status == NATS_OK || libnats_fail(nats, status, "an event was not acknowledged", e);
 }

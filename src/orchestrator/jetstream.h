@@ -10,8 +10,8 @@
 #ifndef WEIR_ORCHESTRATOR_JETSTREAM_H
 #define WEIR_ORCHESTRATOR_JETSTREAM_H
 
+#include "base/buf.h"
 #include "base/err.h"
-#include "base/str.h"
 
 struct jetstream;
 
@@ -19,9 +19,15 @@ struct jetstream;
 MUST_CHECK bool jetstream_open(struct str url, struct jetstream **ret, struct err *e);
 void jetstream_close(struct jetstream *jetstream);
 
-/* Publish under crawbl.usage.v1.<workspace>; returns once it is acknowledged. `id` tells
- * repetitions apart. A workspace id that is no subject token has its bytes replaced by '_'.
- * errors  ERR_UNAVAILABLE it was not acknowledged */
+/* Append crawbl.usage.v1.<workspace>. The id is one token, so that no workspace's filter matches
+ * another's events: all but letters, digits, '-' and '_' is percent-encoded ("a.b" is a%2Eb). Two
+ * ids never have one subject. */
+void jetstream_subject(struct str workspace, struct buf *out);
+
+/* Publish under the workspace's subject; returns once it is acknowledged. `id` tells repetitions
+ * apart.
+ * errors  ERR_UNAVAILABLE it was not acknowledged; ERR_TOO_LARGE the server takes no such event,
+ *         now or later */
 MUST_CHECK bool jetstream_publish(struct jetstream *jetstream, struct str workspace,
                                   struct str id, struct str payload, struct err *e);
 

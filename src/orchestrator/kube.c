@@ -262,7 +262,10 @@ struct kube_ask *kube_start(struct kube *kube, struct str method, struct str pat
     add_token(kube, &token);
     headers[count++] = (struct http_header){STR("accept"), STR("application/json")};
     if (body.len)
-        headers[count++] = (struct http_header){STR("content-type"), STR("application/json")};
+        headers[count++] =
+            (struct http_header){STR("content-type"), str_equal(method, STR("PATCH"))
+                                                          ? STR("application/merge-patch+json")
+                                                          : STR("application/json")};
     if (token.len)
         headers[count++] = (struct http_header){STR("authorization"), buf_str(&token)};
     ask->call = http_start(kube->http, kube->loop,

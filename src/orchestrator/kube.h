@@ -49,7 +49,8 @@ struct kube_events {
     void (*on_end)(struct str body, const struct err *failed, int64_t again_ms, void *ctx);
 };
 
-/* `path` begins with a slash and may have a query. body: JSON, or empty. */
+/* `path` begins with a slash and may have a query. body: JSON, of a PATCH a merge patch (RFC 7386); or
+ * empty. */
 struct kube_ask *kube_start(struct kube *kube, struct str method, struct str path,
                             struct str body, const struct kube_events *events, void *ctx);
 void kube_cancel(struct kube_ask *ask);

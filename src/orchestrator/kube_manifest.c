@@ -2,6 +2,9 @@
 
 #include "orchestrator/runtimes.h"
 #include "wire/json.h"
+#include "wire/moment.h"
+
+#define MOMENT_ROOM 40
 
 #define SECRETS "/run/secrets/weir"
 
@@ -213,6 +216,38 @@ bool kube_service(const struct kube_runtime *runtime, struct buf *out) {
     json_close(&w);
     json_close(&w);
     json_close(&w);
+    json_close(&w);
+    return buf_ok(out);
+}
+
+/* --- about an object that is there ---------------------------------------------------------- */
+
+bool kube_adoption(int64_t unix_s, struct buf *out) {
+    struct json_writer w = json_writer(out);
+    char room[MOMENT_ROOM];
+    struct buf now = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    json_open_object(&w);
+    json_member_object(&w, "metadata");
+    json_member_object(&w, "annotations");
+    json_member_str(&w, KUBE_ADOPTED, moment_put(&now, unix_s, 0) ? buf_str(&now) : STR_EMPTY);
+    json_close(&w);
+    json_close(&w);
+    json_close(&w);
+    return buf_ok(out);
+}
+
+bool kube_deletion(struct str uid, struct str version, struct buf *out) {
+    struct json_writer w = json_writer(out);
+    json_open_object(&w);
+    json_member_str(&w, "apiVersion", STR("v1"));
+    json_member_str(&w, "kind", STR("DeleteOptions"));
+    json_member_str(&w, "propagationPolicy", STR("Background"));
+    if (uid.len) {
+        json_member_object(&w, "preconditions");
+        json_member_str(&w, "uid", uid);
+        json_member_str(&w, "resourceVersion", version);
+        json_close(&w);
+    }
     json_close(&w);
     return buf_ok(out);
 }

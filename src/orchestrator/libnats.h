@@ -1,7 +1,7 @@
 /* libnats: the client library of NATS, loaded when it is first needed.
  *
- * The library has threads of its own, and reconnects every two seconds for ever. Whoever includes
- * this uses the library's types; its functions are members here.
+ * The library has threads of its own, and reconnects every two seconds for ever. A file that
+ * includes this uses the library's types; its functions are members here.
  *
  * Memory   a connection is ended with libnats_hang_up().
  * Threads  any; everything blocks.

@@ -14,33 +14,33 @@ struct migration {
     struct err failed;
 };
 
-static void on_closed(void *ctx) {
+static void migrate_on_closed(void *ctx) {
     loop_stop(((struct migration *)ctx)->loop);
 }
 
-static void finish(struct migration *migration, const struct err *failed) {
+static void migrate_finish(struct migration *migration, const struct err *failed) {
     if (failed) migration->failed = *failed;
-    queries_close(&migration->database, on_closed, migration);
+    queries_close(&migration->database, migrate_on_closed, migration);
 }
 
-static void go_on(struct migration *migration);
+static void migrate_go_on(struct migration *migration);
 
 static void on_step(const struct postgres_request *rows, const struct err *failed, void *ctx) {
     struct migration *migration = ctx;
     (void)rows;
     if (failed) {
-        finish(migration, failed);
+        migrate_finish(migration, failed);
         return;
     }
     migration->at++;
-    go_on(migration);
+    migrate_go_on(migration);
 }
 
 /* The number is part of the transaction: a step is done as a whole or not at all, and another
  * process that did it meanwhile makes this one fail. */
-static void go_on(struct migration *migration) {
+static void migrate_go_on(struct migration *migration) {
     if (migration->at == tables_newest) {
-        finish(migration, NULL);
+        migrate_finish(migration, NULL);
         return;
     }
     struct query *query = query_new();
@@ -51,24 +51,25 @@ static void go_on(struct migration *migration) {
     query_ask(query, &migration->database, QUERY_ONCE, on_step, migration);
 }
 
-static void on_begun(const struct postgres_request *rows, const struct err *failed, void *ctx) {
+static void migrate_on_begun(const struct postgres_request *rows, const struct err *failed,
+                             void *ctx) {
     struct migration *migration = ctx;
     struct err e;
     if (failed) {
-        finish(migration, failed);
+        migrate_finish(migration, failed);
         return;
     }
     int64_t version = postgres_number(postgres_rows(rows, 2), 0, 0);
     migration->from = migration->at = (size_t)version;
     if (version <= (int64_t)tables_newest) {
-        go_on(migration);
+        migrate_go_on(migration);
         return;
     }
     err_set(&e, ERR_FAILED_PRECONDITION,
             "the database's tables have version %lld, which is newer than this weir's %zu: use "
             "the newer weir",
             (long long)version, tables_newest);
-    finish(migration, &e);
+    migrate_finish(migration, &e);
 }
 
 bool migrate(const struct orchestrator_options *options, size_t *ret_from, size_t *ret_to,
@@ -83,7 +84,7 @@ bool migrate(const struct orchestrator_options *options, size_t *ret_from, size_
     query_step(query, TABLES_LOCK, NULL, 0);
     query_step(query, TABLES_BEGIN, NULL, 0);
     query_step(query, TABLES_READ, NULL, 0);
-    query_ask(query, &migration.database, QUERY_ONCE, on_begun, &migration);
+    query_ask(query, &migration.database, QUERY_ONCE, migrate_on_begun, &migration);
     loop_run(migration.loop);
     loop_free(migration.loop);
     *ret_from = migration.from;

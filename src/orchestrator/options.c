@@ -1,6 +1,7 @@
 #include "orchestrator/options.h"
 
 #include "config/rows.h"
+#include "orchestrator/readers.h"
 
 #define ROW_OF struct orchestrator_options
 
@@ -83,17 +84,42 @@ static const struct setting rows[] = {
     {.key = "orchestrator.wait", .flag = "turn-wait", .env = {"WEIR_ORCHESTRATOR_WAIT"},
      DURATION(wait_ms), .preset = "30s", .least = 1, .most = 3600000, .fixed = true,
      .help = "how long a turn waits for a place"},
+    {.key = "orchestrator.connections", .flag = "connections",
+     .env = {"WEIR_ORCHESTRATOR_CONNECTIONS"}, COUNT(connections), .preset = "4", .least = 1,
+     .most = READERS_CONNECTIONS_MAX, .fixed = true,
+     .help = "connections to the database for lists and searches, beside the one for turns; a "
+             "workspace has half of them at most"},
+    {.key = "orchestrator.reads", .flag = "reads", .env = {"WEIR_ORCHESTRATOR_READS"},
+     COUNT(reads), .preset = "32", .least = 1, .most = 10000, .fixed = true,
+     .help = "lists and searches of a workspace that run or wait at once; more are refused"},
     {.key = "orchestrator.stale", .flag = "stale", .env = {"WEIR_ORCHESTRATOR_STALE"},
      DURATION(stale_ms), .preset = "5m", .least = 400, .most = 86400000, .fixed = true,
      .help = "a message that no process works on is ended after this long"},
-    {.key = "orchestrator.nats", .flag = "nats", .env = {"WEIR_ORCHESTRATOR_NATS", "CRAWBL_NATS_URL"},
-     TEXT(nats), .shown = "off", .fixed = true,
+    {.key = "orchestrator.nats", .flag = "nats", .env = {"WEIR_ORCHESTRATOR_NATS"},
+     TEXT(nats_open), .shown = "off", .fixed = true,
      .help = "publish usage to this NATS server: nats://host:4222"},
+    {.key = "orchestrator.nats_file", .env = {"CRAWBL_NATS_URL"},
+     SECRET(nats_secret), .shown = "none", .fixed = true,
+     .help = "the same with a user or a password: nats://user:password@host:4222"},
 };
 /* clang-format on */
 
 const struct setting_rows orchestrator_rows = {
     .rows = rows, .count = ARRAY_LEN(rows), .size = sizeof(struct orchestrator_options)};
+
+struct str orchestrator_nats(const struct orchestrator_options *options) {
+    return options->nats_secret.len ? options->nats_secret : options->nats_open;
+}
+
+bool orchestrator_nats_check(const struct orchestrator_options *options, struct err *e) {
+    struct str open = options->nats_open;
+    return str_find_byte(open, '@') == open.len ||
+           err_set(
+               e, ERR_INVALID_ARGUMENT,
+               "orchestrator.nats (--nats) is printed with the settings and cannot hold a "
+               "user or a password: set CRAWBL_NATS_URL, or name a file with the address in "
+               "orchestrator.nats_file");
+}
 
 const struct orchestrator_options *orchestrator_options(const struct config *config) {
     static const struct orchestrator_options none = {.listen = STR_INIT("")};

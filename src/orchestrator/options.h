@@ -31,12 +31,20 @@ struct orchestrator_options {
     bool tls, per_turn;
     uint64_t start_ms, idle_ms, silence_ms, wait_ms, stale_ms;
     uint64_t turns;
-    struct str nats; /* a URL; empty: off */
+    uint64_t connections, reads;
+    struct str nats_open, nats_secret; /* read them with orchestrator_nats() */
 };
 
 extern const struct setting_rows orchestrator_rows;
 
 /* The values in a config that was loaded with these rows; otherwise all zero. */
 const struct orchestrator_options *orchestrator_options(const struct config *config);
+
+/* The URL of the NATS server that usage is published to, which may hold a password; empty: off. */
+struct str orchestrator_nats(const struct orchestrator_options *options);
+
+/* False: a password stands in the setting that is printed. */
+MUST_CHECK bool orchestrator_nats_check(const struct orchestrator_options *options,
+                                        struct err *e);
 
 #endif

@@ -39,8 +39,8 @@ static const char select_batch[] =
     "SELECT event_id, workspace_id, json_build_object('event_id', event_id, 'event_time', "
     "to_char(event_time AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"000Z\"'), "
     "'user_id', user_id, 'workspace_id', workspace_id, 'conversation_id', conversation_id, "
-    "'message_id', message_id, 'agent_id', agent_id, 'agent_db_id', agent_db_id, "
-    "'model', model, 'provider', provider, 'prompt_tokens', prompt_tokens, "
+    "'message_id', message_id, 'agent_id', left(agent_id, 256), 'agent_db_id', agent_db_id, "
+    "'model', left(model, 256), 'provider', provider, 'prompt_tokens', prompt_tokens, "
     "'completion_tokens', completion_tokens, 'total_tokens', total_tokens, "
     "'tool_use_prompt_tokens', tool_use_prompt_tokens, 'thoughts_tokens', thoughts_tokens, "
     "'cached_tokens', cached_tokens, 'cost_usd', cost_usd, 'call_sequence', call_sequence, "
@@ -106,9 +106,13 @@ static void publish(void *ctx) {
         return;
     for (; outbox->sent < outbox->count; outbox->sent++) {
         const struct outbox_event *event = &outbox->events[outbox->sent];
-        if (!jetstream_publish(outbox->jetstream, event->workspace, event->id, event->payload,
-                               e))
-            return;
+        if (jetstream_publish(outbox->jetstream, event->workspace, event->id, event->payload,
+                              e))
+            continue;
+        if (e->code != ERR_TOO_LARGE) return;
+        log_error("usage event " STR_FMT " of workspace " STR_FMT " is not published: %s",
+                  STR_ARG(event->id), STR_ARG(str_head(event->workspace, 128)), e->text);
+        *e = (struct err){0};
     }
 }
 
@@ -142,7 +146,7 @@ static void on_batch(const struct postgres_request *rows, const struct err *fail
         rest_for(outbox, LOOK_MS);
 }
 
-static void look(void *ctx) {
+static void outbox_look(void *ctx) {
     struct outbox *outbox = ctx;
     struct query *query = query_new();
     outbox->busy = true;
@@ -157,7 +161,7 @@ struct outbox *outbox_new(struct loop *loop, struct queries *queries, struct str
     outbox->loop = loop;
     outbox->queries = queries;
     outbox->url = text_copy(url);
-    timer_init(&outbox->timer, loop, look, outbox);
+    timer_init(&outbox->timer, loop, outbox_look, outbox);
     timer_start(&outbox->timer, 0);
     return outbox;
 }

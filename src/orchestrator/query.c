@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define VALUES_MAX_BYTES (32 * MIB)
 #define AGAIN_MS 1000
@@ -51,6 +50,10 @@ static struct postgres_value kept(struct query *query, struct postgres_value val
     return value;
 }
 
+void query_drop(struct query *query) {
+    query_free(query);
+}
+
 void query_step(struct query *query, const char *sql, const struct postgres_value *values,
                 size_t count) {
     assert(query->request.step_count < POSTGRES_STEPS_MAX && count <= POSTGRES_VALUES_MAX);
@@ -72,7 +75,8 @@ static void query_end(struct query *query, const struct err *failed) {
     query_free(query);
 }
 
-static void on_done(struct postgres_request *request, const struct err *failed, void *ctx) {
+static void query_on_done(struct postgres_request *request, const struct err *failed,
+                          void *ctx) {
     struct query *query = ctx;
     (void)request;
     bool again = failed && query->kind == QUERY_STEADFAST && may_help(failed->code) &&
@@ -86,7 +90,7 @@ static void on_done(struct postgres_request *request, const struct err *failed, 
     timer_start(&query->again, AGAIN_MS);
 }
 
-static void ask_again(void *ctx) {
+static void query_ask_again(void *ctx) {
     struct query *query = ctx;
     list_remove(&query->link);
     postgres_ask(query->database->postgres, &query->request);
@@ -98,11 +102,11 @@ void query_ask(struct query *query, struct queries *database, enum query_kind ki
     query->kind = kind;
     query->done = done;
     query->ctx = ctx;
-    timer_init(&query->again, database->loop, ask_again, query);
+    timer_init(&query->again, database->loop, query_ask_again, query);
     query->give_up_ms = loop_now_ms(database->loop) + QUERY_STEADFAST_MS;
     query->request.steps = query->steps;
     query->request.repeatable = kind != QUERY_ONCE;
-    query->request.on_done = on_done;
+    query->request.on_done = query_on_done;
     query->request.ctx = query;
     postgres_ask(database->postgres, &query->request);
 }
@@ -110,6 +114,7 @@ void query_ask(struct query *query, struct queries *database, enum query_kind ki
 void queries_open(struct queries *database, struct loop *loop,
                   const struct postgres_options *options) {
     database->loop = loop;
+    database->readers = NULL;
     list_init(&database->again);
     database->postgres = postgres_open(options);
 }

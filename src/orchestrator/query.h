@@ -17,11 +17,20 @@
 
 struct query;
 
+struct readers;
+
+/* Whose a read is: a workspace that the caller has proved to be his, else a user. */
+struct read_owner {
+    struct str workspace; /* empty: `user` counts */
+    struct str user;
+};
+
 /* A database and the queries that will be asked again. */
 struct queries {
     struct loop *loop;
     struct postgres *postgres;
     struct list again;
+    struct readers *readers; /* for what is only read (readers.h); NULL: none */
 };
 
 void queries_open(struct queries *database, struct loop *loop,
@@ -33,6 +42,7 @@ void queries_close(struct queries *database, task_fn *closed, void *ctx);
 #define QUERY_STEADFAST_MS (10 * 60000)
 
 struct query *query_new(void);
+void query_drop(struct query *query); /* one that was not asked */
 
 /* Add a statement with its values, which are copied. The text of the statement stays. */
 void query_step(struct query *query, const char *sql, const struct postgres_value *values,

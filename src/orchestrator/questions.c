@@ -1,6 +1,5 @@
 /* ask_questions: a card of questions for the user. His answers come as message.answers, and reach
  * the runtime as his next message. */
-#include "base/clock.h"
 #include "base/id.h"
 #include "orchestrator/sockets.h"
 #include "orchestrator/toolbox_inner.h"
@@ -27,8 +26,8 @@ struct card {
     struct err *e;
 };
 
-static bool put_text(struct card *card, const char *key, struct json value, size_t max_bytes,
-                     bool needed) {
+static bool questions_put_text(struct card *card, const char *key, struct json value,
+                               size_t max_bytes, bool needed) {
     struct str text = STR_EMPTY;
     bool given = value.kind == JSON_STRING;
     if (given && !json_str(value, card->use->arena, &text)) given = false;
@@ -37,6 +36,8 @@ static bool put_text(struct card *card, const char *key, struct json value, size
     if (text.len > max_bytes)
         return err_set(card->e, ERR_INVALID_ARGUMENT, "%s is longer than %zu bytes", key,
                        max_bytes);
+    if (str_find_byte(text, '\0') < text.len)
+        return err_set(card->e, ERR_INVALID_ARGUMENT, "%s " NO_NUL, key);
     json_member_str(card->writer, key, text);
     return true;
 }
@@ -51,7 +52,8 @@ static void put_id(struct card *card, const char *kind, size_t turn, size_t ques
     buf_done(&id);
 }
 
-static bool put_options(struct card *card, struct json options, size_t turn, size_t question) {
+static bool questions_put_options(struct card *card, struct json options, size_t turn,
+                                  size_t question) {
     struct json_reader reader = json_enter(options);
     struct json option;
     size_t count = options.kind == JSON_ARRAY ? json_count(options) : 0;
@@ -62,7 +64,8 @@ static bool put_options(struct card *card, struct json options, size_t turn, siz
     for (size_t i = 1; json_next_item(&reader, &option); i++) {
         json_open_object(card->writer);
         put_id(card, "o", turn, question, i);
-        if (!put_text(card, "label", json_find(option, STR("label")), OPTION_MAX_BYTES, true))
+        if (!questions_put_text(card, "label", json_find(option, STR("label")),
+                                OPTION_MAX_BYTES, true))
             return false;
         json_close(card->writer);
     }
@@ -78,10 +81,12 @@ static bool put_question(struct card *card, struct json question, size_t turn, s
     if (!json_bool(json_find(question, STR("allow_custom")), &custom)) custom = false;
     json_open_object(card->writer);
     put_id(card, "q", turn, index, 0);
-    if (!put_text(card, "prompt", json_find(question, STR("prompt")), PROMPT_MAX_BYTES, true))
+    if (!questions_put_text(card, "prompt", json_find(question, STR("prompt")),
+                            PROMPT_MAX_BYTES, true))
         return false;
     json_member_raw(card->writer, "mode", mode.raw);
-    if (!put_options(card, json_find(question, STR("options")), turn, index)) return false;
+    if (!questions_put_options(card, json_find(question, STR("options")), turn, index))
+        return false;
     json_member_bool(card->writer, "allow_custom", custom);
     json_close(card->writer);
     return true;
@@ -96,7 +101,8 @@ static bool put_turn(struct card *card, struct json turn, size_t index) {
                        QUESTIONS_MAX);
     json_open_object(card->writer);
     json_member_u64(card->writer, "index", index);
-    if (!put_text(card, "label", json_find(turn, STR("label")), LABEL_MAX_BYTES, false))
+    if (!questions_put_text(card, "label", json_find(turn, STR("label")), LABEL_MAX_BYTES,
+                            false))
         return false;
     json_member_array(card->writer, "questions");
     for (size_t i = 0; json_next_item(&reader, &question); i++) {
@@ -146,7 +152,7 @@ static const char insert_card[] =
 static const char read_card[] =
     "SELECT content::text, " ROWS_TIME("created_at") " FROM messages WHERE id = $1";
 
-static void show(const struct tool_use *use, struct postgres_rows rows) {
+static void questions_show(const struct tool_use *use, struct postgres_rows rows) {
     const struct orchestrator *orchestrator = use->orchestrator;
     struct buf json;
     buf_init(&json, JSON_MAX_BYTES);
@@ -172,8 +178,8 @@ static void on_stored(const struct postgres_request *rows, const struct err *fai
     struct buf result;
     /* Also when its caller has left: the card is there. */
     if (!failed && postgres_rows(rows, 1).count && use->workspace)
-        show(use, postgres_rows(rows, 1));
-    if (!tool_use_answered(use, failed)) return;
+        questions_show(use, postgres_rows(rows, 1));
+    if (failed && !tool_use_answered(use, failed)) return;
     buf_init(&result, KIB);
     struct json_writer writer = json_writer(&result);
     json_open_object(&writer);

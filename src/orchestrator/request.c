@@ -1,16 +1,20 @@
 #include "orchestrator/request.h"
 
-#include "base/id.h"
+#include "orchestrator/jsonb.h"
 
 #include <string.h>
 
+#define LOCAL_ID_MAX_BYTES 256
+
 static bool read_text(struct json value, struct arena *arena, struct str *ret, struct err *e) {
     *ret = STR_EMPTY;
-    if (value.kind == JSON_NONE || value.kind == JSON_NULL) return true;
+    if (json_is_absent(value)) return true;
     if (!json_str(value, arena, ret))
         return err_set(e, ERR_INVALID_ARGUMENT, "invalid payload");
     return !memchr(ret->at, 0, ret->len) ||
-           err_set(e, ERR_INVALID_ARGUMENT, "invalid payload: text has a NUL character");
+           err_set(e, ERR_INVALID_ARGUMENT,
+                   "invalid payload: a text has a NUL (U+0000), which the database cannot "
+                   "hold; leave it out");
 }
 
 static bool read_mention(struct json json, struct arena *arena, struct request_mention *ret,
@@ -40,11 +44,23 @@ static bool read_mentions(struct json json, struct arena *arena, struct request 
 
 /* PostgreSQL's jsonb has no NUL. */
 static bool read_attachments(struct json json, struct request *ret, struct err *e) {
-    if (json.kind == JSON_NONE || json.kind == JSON_NULL) return true;
-    if (json.kind != JSON_ARRAY || str_find(json.raw, STR("\\u0000")) < json.raw.len)
-        return err_set(e, ERR_INVALID_ARGUMENT, "invalid payload: attachments");
+    if (json_is_absent(json)) return true;
+    if (json.kind != JSON_ARRAY)
+        return err_set(e, ERR_INVALID_ARGUMENT, "invalid payload: attachments are no array");
+    if (jsonb_has_nul(json.raw))
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "invalid payload: attachments have a NUL (U+0000), which the database "
+                       "cannot hold; leave it out");
     ret->attachments = json.raw;
     return true;
+}
+
+static bool read_local_id(struct json json, struct arena *arena, struct str *ret,
+                          struct err *e) {
+    if (!read_text(json_find(json, STR("local_id")), arena, ret, e)) return false;
+    return ret->len <= LOCAL_ID_MAX_BYTES ||
+           err_set(e, ERR_INVALID_ARGUMENT, "invalid payload: local_id has more than %d bytes",
+                   LOCAL_ID_MAX_BYTES);
 }
 
 bool request_read(struct json json, struct arena *arena, struct request *ret, struct err *e) {
@@ -52,7 +68,7 @@ bool request_read(struct json json, struct arena *arena, struct request *ret, st
     if (json.kind != JSON_OBJECT) return err_set(e, ERR_INVALID_ARGUMENT, "invalid payload");
     return read_text(json_find(json, STR("workspace_id")), arena, &ret->workspace, e) &&
            read_text(json_find(json, STR("conversation_id")), arena, &ret->conversation, e) &&
-           read_text(json_find(json, STR("local_id")), arena, &ret->local_id, e) &&
+           read_local_id(json, arena, &ret->local_id, e) &&
            read_text(json_find(json_find(json, STR("content")), STR("text")), arena, &ret->text,
                      e) &&
            read_mentions(json_find(json, STR("mentions")), arena, ret, e) &&

@@ -4,6 +4,7 @@
 #include "base/id.h"
 #include "base/mem.h"
 #include "orchestrator/contract.h"
+#include "orchestrator/readers.h"
 #include "orchestrator/request.h"
 #include "orchestrator/rest_inner.h"
 
@@ -33,6 +34,8 @@ static void fail_for(struct rest_call *rest, const struct err *why) {
     bool workspace = str_starts(err_text(why), STR("workspace"));
     if (why->code == ERR_NOT_FOUND)
         rest_fail(rest, 404, workspace ? "WSP0001" : "CHT0001", err_text(why));
+    else if (readers_refused(why))
+        rest_fail(rest, 429, "REQ0003", err_text(why));
     else if (why->code == ERR_INVALID_ARGUMENT)
         rest_fail(rest, 400, "REQ0001", err_text(why));
     else
@@ -73,7 +76,7 @@ static void on_call_closed(void *ctx) {
 
 static const struct route_watch watch = {.left = on_call_left, .closed = on_call_closed};
 
-static struct str keep(struct rest_call *rest, struct str text) {
+static struct str rest_keep(struct rest_call *rest, struct str text) {
     struct str own;
     return arena_str(rest->arena, text, &own) ? own : STR_EMPTY;
 }
@@ -83,18 +86,20 @@ static struct str parameter(struct rest_call *rest, const char *name) {
     buf_init(&text, KIB);
     bool good =
         route_parameter_text(rest->call, str_from(name), &text) && id_ok(buf_str(&text));
-    struct str own = good ? keep(rest, buf_str(&text)) : STR_EMPTY;
+    struct str own = good ? rest_keep(rest, buf_str(&text)) : STR_EMPTY;
     buf_done(&text);
     return own;
 }
 
 static bool identify(struct route_call *call, struct orchestrator *orchestrator,
                      struct orchestrator_caller *ret, struct err *e) {
-    size_t count, given = 0;
+    size_t count, given = 0, uids = 0;
     const struct field *fields = exchange_fields(route_exchange(call), &count);
     struct str authorization = STR_EMPTY, uid = STR_EMPTY;
     for (size_t i = 0; i < count; i++) {
-        if (str_equal(fields[i].name, STR("x-firebase-uid"))) uid = str_trim(fields[i].value);
+        if (str_equal(fields[i].name, STR("x-firebase-uid"))) {
+            uid = uids++ ? STR(",") : str_trim(fields[i].value); /* twice: refused */
+        }
         if (!str_equal(fields[i].name, STR("authorization"))) continue;
         authorization = fields[i].value;
         given++;
@@ -102,8 +107,8 @@ static bool identify(struct route_call *call, struct orchestrator *orchestrator,
     return orchestrator_caller(orchestrator, uid, authorization, given, ret, e);
 }
 
-static enum route_entry guard(struct route_call *call, const struct route *row, void *ctx,
-                              struct route_failure *ret) {
+static enum route_entry rest_guard(struct route_call *call, const struct route *row, void *ctx,
+                                   struct route_failure *ret) {
     struct orchestrator *orchestrator = ctx;
     struct orchestrator_caller caller;
     struct err e;
@@ -129,7 +134,7 @@ static struct rest_call *rest_new(struct route_call *call, struct orchestrator *
     rest->orchestrator = orchestrator;
     rest->arena = arena_new(ARENA_MAX_BYTES);
     bool known = identify(call, orchestrator, &rest->caller, &e);
-    rest->caller.user = keep(rest, rest->caller.user);
+    rest->caller.user = rest_keep(rest, rest->caller.user);
     if (known) {
         route_watch(call, &watch, rest);
         return rest;
@@ -141,7 +146,8 @@ static struct rest_call *rest_new(struct route_call *call, struct orchestrator *
 
 void rest_ask(struct rest_call *rest, struct query *query, query_done_fn *done) {
     rest->refs++;
-    query_ask(query, &rest->orchestrator->queries, QUERY_REPEATABLE, done, rest);
+    const struct read_owner owner = {rest->caller.workspace, rest->caller.user};
+    readers_ask(rest->orchestrator->queries.readers, &owner, query, done, rest);
 }
 
 bool rest_answered(struct rest_call *rest, const struct err *failed) {
@@ -156,7 +162,7 @@ void rest_release(struct rest_call *rest) {
 
 /* --- with a workspace ---------------------------------------------------------------------------------- */
 
-static void on_workspace(struct workspace *found, const struct err *failed, void *ctx) {
+static void rest_on_workspace(struct workspace *found, const struct err *failed, void *ctx) {
     struct rest_call *rest = ctx;
     if (rest_answered(rest, failed)) {
         rest->workspace = found ? workspace_ref(found) : NULL;
@@ -168,11 +174,12 @@ static void on_workspace(struct workspace *found, const struct err *failed, void
 
 static void in_workspace(struct rest_call *rest, void (*found)(struct rest_call *rest)) {
     struct str workspace = parameter(rest, "workspace");
-    const struct workspace_question question =
+    struct workspace_question question =
         orchestrator_question(&rest->caller, workspace, parameter(rest, "conversation"));
+    question.reads = !rest->sends;
     rest->found = found;
     rest->refs++;
-    workspace_find(&rest->orchestrator->queries, &question, on_workspace, rest);
+    workspace_find(&rest->orchestrator->queries, &question, rest_on_workspace, rest);
 }
 
 /* --- sending a message ------------------------------------------------------------------------------------ */
@@ -199,15 +206,22 @@ static void on_talk_over(const struct shown_message *answer, const struct talk_f
 
 static const struct talk_sink talk_sink = {.on_over = on_talk_over};
 
+bool rest_conversation(struct rest_call *rest) {
+    if (rest->workspace->conversation.len) return true;
+    rest_fail(rest, 404, "CHT0001", STR("conversation not found"));
+    return false;
+}
+
 static void send_found(struct rest_call *rest) {
     struct talk_mention mentions[REQUEST_MENTIONS_MAX];
+    if (!rest_conversation(rest)) return;
     const struct talk_request request = request_for(&rest->request, rest->workspace, mentions);
     rest->refs++;
     rest->talk = talk_start(rest->orchestrator->talks, &request, &talk_sink, rest);
 }
 
-static bool read_body(struct rest_call *rest, struct err *e) {
-    struct str body = keep(rest, lent_read(route_body(rest->call)));
+static bool rest_read_body(struct rest_call *rest, struct err *e) {
+    struct str body = rest_keep(rest, lent_read(route_body(rest->call)));
     struct json json;
     if (!json_read(body, &json, e) || !request_read(json, rest->arena, &rest->request, e))
         return false;
@@ -219,7 +233,8 @@ static void send_message(struct route_call *call, void *ctx) {
     struct rest_call *rest = rest_new(call, ctx);
     struct err e;
     if (!rest) return;
-    if (read_body(rest, &e))
+    rest->sends = true;
+    if (rest_read_body(rest, &e))
         in_workspace(rest, send_found);
     else
         rest_fail(rest, 400, "REQ0001", err_text(&e));
@@ -273,7 +288,7 @@ void orchestrator_routes(void *instance, struct route_table *ret) {
     *ret = (struct route_table){.rows = rows,
                                 .row_count = ARRAY_LEN(rows),
                                 .body_max_bytes = BODY_MAX_BYTES,
-                                .guard = guard,
+                                .guard = rest_guard,
                                 .failure_body = failure_body,
                                 .ctx = instance};
 }

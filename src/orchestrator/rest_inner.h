@@ -18,18 +18,24 @@ struct rest_call {
     void (*found)(struct rest_call *rest); /* the workspace is known */
     struct request request;
     struct talk *talk; /* NULL: none runs */
+    bool sends;        /* it sends a message; else it only reads */
     /* Of a page. */
     int64_t limit;
     int64_t from_number; /* of messages: microseconds; else what a list is ordered by first */
     struct str from_id, from_text;
-    bool from; /* it goes on where another page has ended */
+    bool from;     /* it goes on where another page has ended */
+    bool from_cut; /* from_text is the beginning of that row's text */
 };
 
 /* --- rest.c --------------------------------------------------------------------------------------- */
 
+/* Whether the path names a conversation of the workspace. If not, e.g. because it is no id at all,
+ * the call has been answered. */
+MUST_CHECK bool rest_conversation(struct rest_call *rest);
+
 void rest_fail(struct rest_call *rest, int status, const char *code, struct str message);
 void rest_answer(struct rest_call *rest, int status, const struct buf *body);
-/* `done` gets the call, and ends with rest_release(). */
+/* Read; `done` gets the call, and ends with rest_release(). */
 void rest_ask(struct rest_call *rest, struct query *query, query_done_fn *done);
 /* Whether there is somebody to answer, and something; a failure is answered here. */
 bool rest_answered(struct rest_call *rest, const struct err *failed);

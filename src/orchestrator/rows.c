@@ -1,11 +1,15 @@
 #include "orchestrator/rows.h"
 
 #include "base/text.h"
+#include "base/utf8.h"
+#include "orchestrator/jsonb.h"
 #include "orchestrator/shown.h"
 
+#include <assert.h>
 #include <string.h>
 
-#define CONTENT_MAX_BYTES (12 * MIB)
+/* Whatever a turn may hold as JSON, with what is around it. */
+#define CONTENT_MAX_BYTES (TURN_JSON_MAX_BYTES + 2 * MIB)
 #define DELEGATION_ID_MAX 80
 
 struct postgres_value rows_json(struct buf *json) {
@@ -16,6 +20,12 @@ struct postgres_value rows_json(struct buf *json) {
         i++; /* what is escaped begins no escape */
     }
     return postgres_text(buf_str(json));
+}
+
+/* JSON that was cut would be none. */
+static struct postgres_value content_value(struct buf *content) {
+    assert(buf_ok(content));
+    return rows_json(content);
 }
 
 /* --- the user's message ------------------------------------------------------------------------ */
@@ -35,19 +45,44 @@ static const char insert_user_message[] =
     "coalesce((SELECT " ROWS_TIME("created_at") " FROM stored), 0) FROM quota";
 
 /* The statement above does not see what a concurrent one has stored; this one does. */
-static const char find_user_message[] = "SELECT id, " ROWS_TIME(
-    "created_at") " FROM messages WHERE conversation_id = $1 AND "
-                  "role = 'user' AND (id = $3 OR local_id = $2) LIMIT 1";
+static const char find_user_message[] = "SELECT u.id, " ROWS_TIME(
+    "u.created_at") ", "
+                    "(u.content = $4::jsonb AND u.attachments = $5::jsonb)::int::bigint, "
+                    "coalesce(a.id, ''), "
+                    "coalesce(a.content::text, ''), coalesce(a.status, ''), "
+                    "coalesce(a.agent_id, ''), "
+                    "coalesce(" ROWS_TIME("a.created_at") ", 0), coalesce(" ROWS_TIME(
+                        "a.updated_at") ", 0) "
+                                        "FROM messages u LEFT JOIN LATERAL (SELECT * FROM "
+                                        "messages m "
+                                        "WHERE m.conversation_id = u.conversation_id AND "
+                                        "m.role = 'agent' AND "
+                                        "m.turn_id IS NOT NULL AND m.content->>'type' NOT IN "
+                                        "('tool_status', 'questions') AND "
+                                        "m.created_at >= u.created_at AND m.created_at < "
+                                        "coalesce((SELECT min(n.created_at) "
+                                        "FROM messages n WHERE n.conversation_id = "
+                                        "u.conversation_id AND n.role = 'user' AND "
+                                        "n.created_at > u.created_at), 'infinity') ORDER BY "
+                                        "m.created_at, m.id LIMIT 1) a ON true "
+                                        "WHERE u.conversation_id = $1 AND u.role = 'user' AND "
+                                        "(u.id = $3 OR u.local_id = $2) LIMIT 1";
 
 struct query *rows_user_message(const struct rows_user_message *message) {
     struct query *query = query_new();
     const struct postgres_value id = postgres_text(message->id),
                                 conversation = postgres_text(message->conversation),
                                 local_id = query_text_or_null(message->local_id);
+    struct str files = message->attachments.len ? message->attachments : STR("[]");
+    struct buf held;
+    buf_init(&held, 3 * files.len);
+    jsonb_put(files, &held);
+    const struct postgres_value content = postgres_text(message->content),
+                                attachments = postgres_text(buf_str(&held));
     QUERY_STEP(query, insert_user_message, id, postgres_text(message->user), conversation,
-               local_id, postgres_text(message->content),
-               postgres_text(message->attachments.len ? message->attachments : STR("[]")));
-    QUERY_STEP(query, find_user_message, conversation, local_id, id);
+               local_id, content, attachments);
+    QUERY_STEP(query, find_user_message, conversation, local_id, id, content, attachments);
+    buf_done(&held);
     return query;
 }
 
@@ -61,6 +96,13 @@ struct rows_stored rows_read_stored(const struct postgres_request *answer) {
     stored.allowed = true;
     stored.id = postgres_content(found, 0, 0);
     stored.created_us = postgres_number(found, 0, 1);
+    stored.same = postgres_number(found, 0, 2) != 0;
+    stored.answer.id = postgres_content(found, 0, 3);
+    stored.answer.content = postgres_content(found, 0, 4);
+    stored.answer.status = postgres_content(found, 0, 5);
+    stored.answer.agent = postgres_content(found, 0, 6);
+    stored.answer.created_us = postgres_number(found, 0, 7);
+    stored.answer.updated_us = postgres_number(found, 0, 8);
     return stored;
 }
 
@@ -102,7 +144,7 @@ struct query *rows_tool(const struct rows_turn *turn, const struct turn_part *pa
     shown_tool_content(&content, tool);
     QUERY_STEP(query, upsert_tool, postgres_text(uuid_str(&tool->id)),
                postgres_text(turn->conversation), postgres_text(part->agent->id),
-               postgres_text(turn->id), rows_json(&content));
+               postgres_text(turn->id), content_value(&content));
     buf_done(&content);
     return query;
 }
@@ -180,22 +222,35 @@ static int64_t total_of(const struct event_usage *usage) {
     return usage->total > 0 ? usage->total : usage_sum(prompt, completion);
 }
 
+/* Of names that a runtime reports. Consumers of usage drop events with longer ones. */
+#define NAME_MAX_BYTES 256
+
+static struct str bounded(struct str name) {
+    return str_head(name, utf8_cut(name, NAME_MAX_BYTES));
+}
+
 struct query *rows_usage(const struct rows_turn *turn, const struct turn_part *part,
                          const struct rows_usage *call) {
     struct query *query = query_new();
     const struct event_usage *usage = call->usage;
-    struct buf content;
     QUERY_STEP(query, insert_usage, postgres_text(call->event), postgres_text(turn->user),
                postgres_text(turn->workspace), postgres_text(turn->conversation),
-               postgres_text(call->message), postgres_text(call->agent),
-               postgres_text(part->agent->id), postgres_text(usage->model),
+               postgres_text(call->message), postgres_text(bounded(call->agent)),
+               postgres_text(part->agent->id), postgres_text(bounded(usage->model)),
                postgres_text(rows_provider(usage->model)), counted(usage->prompt),
                counted(usage->completion), counted(total_of(usage)), counted(usage->tool_use),
                counted(usage->thoughts), counted(usage->cached), counted(usage->call_sequence),
                postgres_text(turn->id));
+    return query;
+}
+
+struct query *rows_partial(const struct turn_part *part) {
+    struct query *query = query_new();
+    struct buf content;
     buf_init(&content, CONTENT_MAX_BYTES);
     shown_text_content(&content, buf_str(&part->text));
-    QUERY_STEP(query, update_partial, postgres_text(uuid_str(&part->id)), rows_json(&content));
+    QUERY_STEP(query, update_partial, postgres_text(uuid_str(&part->id)),
+               content_value(&content));
     buf_done(&content);
     return query;
 }
@@ -239,7 +294,7 @@ static void add_part(struct query *query, const struct rows_turn *turn, const st
     buf_init(&content, CONTENT_MAX_BYTES);
     rows_part_content(&content, from, part);
     QUERY_STEP(query, finish_part, id, postgres_text(turn->conversation),
-               postgres_text(part->agent->id), postgres_text(turn->id), rows_json(&content),
+               postgres_text(part->agent->id), postgres_text(turn->id), content_value(&content),
                postgres_text(message_status_name(part->status)));
     buf_done(&content);
 }

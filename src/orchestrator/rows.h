@@ -31,8 +31,14 @@ struct query *rows_user_message(const struct rows_user_message *message);
 struct rows_stored {
     bool allowed;  /* false: the quota is used up */
     bool twice;    /* it was stored before; `id` is that row's */
-    struct str id; /* borrowed from the answer */
+    bool same;     /* twice: with the same content and attachments */
+    struct str id; /* all texts are borrowed from the query's answer */
     int64_t created_us;
+    /* twice: the agent's message that follows it, up to the user's next one; id empty: none */
+    struct {
+        struct str id, content, status, agent;
+        int64_t created_us, updated_us;
+    } answer;
 };
 struct rows_stored rows_read_stored(const struct postgres_request *answer);
 
@@ -49,8 +55,8 @@ struct query *rows_placeholder(const struct rows_turn *turn, const struct turn_p
 struct query *rows_tool(const struct rows_turn *turn, const struct turn_part *part,
                         const struct turn_tool *tool);
 
-/* Count a model call: the event with its cost, the user's and the agent's counters, and what the
- * part has said so far. */
+/* Count a model call: the event with its cost, and the user's and the agent's counters. Nothing
+ * that a runtime says may keep it from being counted, so it is a query of its own. */
 struct rows_usage {
     struct str event;   /* its id; it counts once */
     struct str message; /* that it is counted for */
@@ -59,6 +65,8 @@ struct rows_usage {
 };
 struct query *rows_usage(const struct rows_turn *turn, const struct turn_part *part,
                          const struct rows_usage *call);
+/* What the part has said so far, for a process that ends this one's turn. */
+struct query *rows_partial(const struct turn_part *part);
 
 /* The end: all parts and the delegations. The answer has the id and the times of each message in
  * its last step. */

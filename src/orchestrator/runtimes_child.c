@@ -5,7 +5,8 @@
  *
  * The first turn of a workspace starts its program with a free port, and its health is asked
  * until it serves. Turns that come meanwhile wait together. When no turn has needed it for some
- * time it is ended; one that dies is started again by the next turn. */
+ * time it is ended; one that dies is started again by the next turn. Turns that come while it ends
+ * wait until it is gone, because it may still hold the files that the next one needs. */
 #include "orchestrator/runtimes_child.h"
 
 #include "base/log.h"
@@ -19,16 +20,14 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#define TO(state) (1u << (state))
 
 #define HEALTH "/grpc.health.v1.Health/Check"
 #define HEALTH_MS 2000
 #define AGAIN_MS 100
 #define WORDS_MAX 64
 #define VARIABLES_MAX 16
+#define COMPLAINT_MAX_BYTES 400
 
 extern char **environ;
 
@@ -51,6 +50,7 @@ struct own_runtime {
     bool serves;              /* what the health check has said */
     struct timer timer;       /* STARTING: the next question; SERVING: idle; ENDING: kill */
     uint64_t give_up_ms;
+    struct text complaint; /* the end of its standard error */
     struct list needs;
     size_t need_count;
     struct task told; /* to needs that came while it served */
@@ -65,29 +65,16 @@ struct child_need {
 
 /* --- states ------------------------------------------------------------------------------- */
 
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[CHILD_RUNTIME_STATE_COUNT] = {
-    [CHILD_RUNTIME_STARTING] = {STR_INIT("starting"),
-                                TO(CHILD_RUNTIME_SERVING) | TO(CHILD_RUNTIME_GONE)},
-    [CHILD_RUNTIME_SERVING] = {STR_INIT("serving"),
-                               TO(CHILD_RUNTIME_ENDING) | TO(CHILD_RUNTIME_GONE)},
-    [CHILD_RUNTIME_ENDING] = {STR_INIT("ending"), TO(CHILD_RUNTIME_GONE)},
-    [CHILD_RUNTIME_GONE] = {STR_INIT("gone"), 0},
+const struct state child_runtime_states[CHILD_RUNTIME_STATE_COUNT] = {
+    [CHILD_RUNTIME_STARTING] = {"starting", TO(CHILD_RUNTIME_SERVING) | TO(CHILD_RUNTIME_GONE)},
+    [CHILD_RUNTIME_SERVING] = {"serving", TO(CHILD_RUNTIME_ENDING) | TO(CHILD_RUNTIME_GONE)},
+    [CHILD_RUNTIME_ENDING] = {"ending", TO(CHILD_RUNTIME_GONE)},
+    [CHILD_RUNTIME_GONE] = {"gone", 0},
 };
-
-bool child_runtime_may_become(enum child_runtime_state state, enum child_runtime_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str child_runtime_state_name(enum child_runtime_state state) {
-    return states[state].name;
-}
 
 /* The only function that writes own->state. */
 static void child_runtime_move(struct own_runtime *own, enum child_runtime_state next) {
-    assert(child_runtime_may_become(own->state, next));
+    assert(states_allow(child_runtime_states, own->state, next));
     own->state = next;
 }
 
@@ -122,6 +109,7 @@ static void own_free(struct own_runtime *own) {
     text_done(&own->workspace);
     text_done(&own->user);
     text_done(&own->address);
+    text_done(&own->complaint);
     free(own);
 }
 
@@ -190,14 +178,13 @@ static void ask_health(struct own_runtime *own) {
     grpc_call_finish(own->health);
 }
 
-static void on_timer(void *ctx) {
+static void runtimes_child_on_timer(void *ctx) {
     struct own_runtime *own = ctx;
     struct err e;
     if (own->state == CHILD_RUNTIME_SERVING) {
         log_info("the runtime of workspace '" STR_FMT "' is idle and ends",
                  STR_ARG(text_str(own->workspace)));
         child_runtime_move(own, CHILD_RUNTIME_ENDING);
-        forget(own);
         child_stop(own->child);
     } else if (loop_now_ms(own->children->options.loop) < own->give_up_ms) {
         ask_health(own);
@@ -211,25 +198,66 @@ static void on_timer(void *ctx) {
 
 /* --- the process ------------------------------------------------------------------------------ */
 
-static void on_output(struct str bytes, void *ctx) {
+static void runtimes_child_on_output(struct str bytes, void *ctx) {
     struct own_runtime *own = ctx;
     log_debug("runtime '" STR_FMT "': " STR_FMT, STR_ARG(text_str(own->workspace)),
               STR_ARG(str_trim(bytes)));
 }
 
-static void on_end(const struct child_end *end, void *ctx) {
+/* It comes in pieces; the end of it says most. */
+static void runtimes_child_on_complaint(struct str bytes, void *ctx) {
+    struct own_runtime *own = ctx;
+    struct buf all;
+    runtimes_child_on_output(bytes, ctx);
+    buf_init(&all, COMPLAINT_MAX_BYTES + bytes.len);
+    buf_append(&all, text_str(own->complaint));
+    buf_append(&all, bytes);
+    size_t more = all.len > COMPLAINT_MAX_BYTES ? all.len - COMPLAINT_MAX_BYTES : 0;
+    text_done(&own->complaint);
+    own->complaint = text_copy(str_skip(buf_str(&all), more));
+    buf_done(&all);
+}
+
+static bool own_new(struct children *children, struct str workspace, struct str user,
+                    struct own_runtime **ret, struct err *e);
+
+/* Start the program again for the turns that have waited for its end. Without a new one they
+ * stay, and are told. */
+static void succeed(struct own_runtime *own) {
+    struct own_runtime *next;
+    struct err e;
+    if (list_empty(&own->needs) || own->children->stopping) return;
+    forget(own);
+    if (!own_new(own->children, text_str(own->workspace), text_str(own->user), &next, &e)) {
+        log_warning("the runtime of workspace '" STR_FMT "' cannot be started: %s",
+                    STR_ARG(text_str(own->workspace)), e.text);
+        return;
+    }
+    while (!list_empty(&own->needs)) {
+        struct list *link = list_pop(&own->needs);
+        CONTAINER_OF(link, struct child_need, link)->own = next;
+        list_append(&next->needs, link);
+    }
+    next->need_count = own->need_count;
+    own->need_count = 0;
+}
+
+static void runtimes_child_on_end(const struct child_end *end, void *ctx) {
     struct own_runtime *own = ctx;
     struct err e;
     err_set(&e, ERR_UNAVAILABLE, "the assistant's runtime has ended");
     if (own->state != CHILD_RUNTIME_ENDING)
         log_warning("the runtime of workspace '" STR_FMT "' has ended with status %d: " STR_FMT,
                     STR_ARG(text_str(own->workspace)), end->exit_code,
-                    STR_ARG(str_trim(end->complaint)));
+                    STR_ARG(str_trim(text_str(own->complaint))));
+    else
+        succeed(own);
     own_gone(own, &e);
 }
 
-static const struct child_sink child_sink = {
-    .on_output = on_output, .on_end = on_end, .on_complaint = on_output};
+static const struct child_sink child_sink = {.on_output = runtimes_child_on_output,
+                                             .on_end = runtimes_child_on_end,
+                                             .on_complaint = runtimes_child_on_complaint};
 
 /* The words and the variables of one start, as child_start() takes them. */
 struct start {
@@ -251,7 +279,8 @@ static bool inherited(const char *variable) {
 }
 
 /* Appends a text that ends in NUL. The buffer has its whole room from the start. */
-static const char *keep(struct start *start, const char *name, struct str value) {
+static const char *runtimes_child_keep(struct start *start, const char *name,
+                                       struct str value) {
     size_t from = start->texts.len;
     buf_printf(&start->texts, "%s" STR_FMT, name, STR_ARG(value));
     buf_append_byte(&start->texts, '\0');
@@ -265,24 +294,46 @@ static void set_environment(struct start *start, const struct own_runtime *own) 
     for (size_t i = 0; i < count; i++) {
         if (inherited(environ[i])) start->environment[at++] = environ[i];
     }
-    start->environment[at++] = keep(start, "CRAWBL_GRPC_LISTEN=", text_str(own->address));
-    start->environment[at++] = keep(start, "CRAWBL_WORKSPACE_ID=", text_str(own->workspace));
-    start->environment[at++] = keep(start, "CRAWBL_USER_ID=", text_str(own->user));
+    start->environment[at++] =
+        runtimes_child_keep(start, "CRAWBL_GRPC_LISTEN=", text_str(own->address));
+    start->environment[at++] =
+        runtimes_child_keep(start, "CRAWBL_WORKSPACE_ID=", text_str(own->workspace));
+    start->environment[at++] =
+        runtimes_child_keep(start, "CRAWBL_USER_ID=", text_str(own->user));
     if (own->children->key.at)
         start->environment[at++] =
-            keep(start, "CRAWBL_MCP_SIGNING_KEY=", text_str(own->children->key));
+            runtimes_child_keep(start, "CRAWBL_MCP_SIGNING_KEY=", text_str(own->children->key));
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): it is never set */
     if (own->children->mcp.len && !getenv("CRAWBL_MCP_ENDPOINT"))
         start->environment[at++] =
-            keep(start, "CRAWBL_MCP_ENDPOINT=", text_str(own->children->mcp));
+            runtimes_child_keep(start, "CRAWBL_MCP_ENDPOINT=", text_str(own->children->mcp));
+}
+
+/* An id as one name of a folder, and no option of the program: letters, digits, '_' and '-' stay,
+ * all else is percent-encoded. */
+static void put_name(struct buf *out, struct str id) {
+    for (size_t i = 0; i < id.len; i++) {
+        char c = id.at[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                     (c >= '0' && c <= '9') || c == '_' || (c == '-' && i > 0);
+        if (plain)
+            buf_append_byte(out, c);
+        else
+            buf_printf(out, "%%%02X", (unsigned)(unsigned char)c);
+    }
 }
 
 static bool set_words(struct start *start, const struct own_runtime *own, struct err *e) {
     char port[8];
     snprintf(port, sizeof(port), "%u", (unsigned)own->port);
+    struct buf workspace, user;
+    buf_init(&workspace, KIB);
+    buf_init(&user, KIB);
+    put_name(&workspace, text_str(own->workspace));
+    put_name(&user, text_str(own->user));
     const struct runtimes_word values[] = {{STR("{port}"), str_from(port)},
-                                           {STR("{workspace}"), text_str(own->workspace)},
-                                           {STR("{user}"), text_str(own->user)}};
+                                           {STR("{workspace}"), buf_str(&workspace)},
+                                           {STR("{user}"), buf_str(&user)}};
     struct str rest = text_str(own->children->command);
     while (rest.len && start->word_count < WORDS_MAX) {
         struct str word = str_split(rest, ' ', &rest);
@@ -290,9 +341,11 @@ static bool set_words(struct start *start, const struct own_runtime *own, struct
         struct buf filled;
         buf_init(&filled, 4 * KIB);
         runtimes_fill(word, values, ARRAY_LEN(values), &filled);
-        start->words[start->word_count++] = keep(start, "", buf_str(&filled));
+        start->words[start->word_count++] = runtimes_child_keep(start, "", buf_str(&filled));
         buf_done(&filled);
     }
+    buf_done(&workspace);
+    buf_done(&user);
     const char *path = getenv("PATH"); /* NOLINT(concurrency-mt-unsafe): it is never set */
     if (start->word_count &&
         child_find(str_from(start->words[0]), str_from(path), &start->path))
@@ -333,7 +386,7 @@ static bool own_new(struct children *children, struct str workspace, struct str 
     own->user = text_copy(user);
     list_init(&own->needs);
     list_append(&children->all, &own->link);
-    timer_init(&own->timer, children->options.loop, on_timer, own);
+    timer_init(&own->timer, children->options.loop, runtimes_child_on_timer, own);
     task_init(&own->told, tell_found, own);
     own->give_up_ms = loop_now_ms(children->options.loop) + children->options.start_ms;
     bool good = free_port(&own->port, e);
@@ -367,7 +420,7 @@ static bool children_open(const struct runtimes_options *options, void **ret, st
     return true;
 }
 
-/* One that could not be started; whoever needs it is told so later. */
+/* A child that could not be started. Those who need it learn this later. */
 static void tell_failed(void *ctx) {
     struct own_runtime *own = ctx;
     struct err e;
@@ -383,7 +436,7 @@ static struct own_runtime *own_failed(struct children *children) {
     own->state = CHILD_RUNTIME_GONE;
     list_init(&own->needs);
     list_append(&children->all, &own->link);
-    timer_init(&own->timer, children->options.loop, on_timer, own);
+    timer_init(&own->timer, children->options.loop, runtimes_child_on_timer, own);
     task_init(&own->told, tell_failed, own);
     loop_defer(children->options.loop, &own->told);
     return own;

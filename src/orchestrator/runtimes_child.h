@@ -5,6 +5,7 @@
 #ifndef WEIR_ORCHESTRATOR_RUNTIMES_CHILD_H
 #define WEIR_ORCHESTRATOR_RUNTIMES_CHILD_H
 
+#include "base/states.h"
 #include "orchestrator/runtimes.h"
 
 enum child_runtime_state {
@@ -15,7 +16,6 @@ enum child_runtime_state {
     CHILD_RUNTIME_STATE_COUNT,
 };
 
-struct str child_runtime_state_name(enum child_runtime_state state);
-bool child_runtime_may_become(enum child_runtime_state state, enum child_runtime_state next);
+extern const struct state child_runtime_states[CHILD_RUNTIME_STATE_COUNT];
 
 #endif

@@ -1,33 +1,40 @@
 /* A Deployment and a Service in a cluster for each workspace.
  *
- *     creating ─▶ starting ⇄ serving ─▶ ending ─▶ gone
- *         └───────────┴──────────────────────────▲      gone, and needed: creating, anew
+ *     creating ─▶ starting ⇄ serving ─▶ ending ─▶ gone      gone, and needed: creating, anew
+ *         └───────────┴────────────────────▲      ending, and taken by another process: starting
  *
  * One watch tells which are there and ready, also those that an earlier process has made: they are
- * taken over, and end when no turn needs them for some time. To create what exists is fine. A
- * turn that waits too long is told that its runtime is still starting; the runtime goes on. */
+ * taken over, and end when no turn needs them for some time. To create what exists is fine. What
+ * was made of a runtime that is refused in part is deleted, and so is a Service that an earlier process
+ * has left without a Deployment. Another process may be taking that Service as its own at this moment:
+ * it changes the Service then, and a Service is deleted only as it was seen, so that one of the two
+ * wins, and both know which. A turn that waits too long is told that its runtime is still starting; the runtime goes on. */
 #include "orchestrator/runtimes_kubernetes.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "object/ask.h"
 #include "orchestrator/kube_manifest.h"
+#include "orchestrator/kube_sweep.h"
 #include "orchestrator/kube_watch.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-#define TO(state) (1u << (state))
 #define MANIFEST_MAX_BYTES (64 * KIB)
+/* A Service without a Deployment that is younger may still get one, of a process beside us. */
+#define ORPHAN_AGE_S 600
 
 struct cluster {
     struct runtimes_options options;
     struct text image, arguments, secret;
     struct kube *kube;
     struct kube_watch *watch;
-    struct map *by_name; /* to struct own */
+    struct kube_sweep *sweep; /* NULL: none is under way */
+    struct map *by_name;      /* to struct own */
     struct list all;
     bool left; /* stopped */
 };
@@ -37,9 +44,11 @@ struct own {
     struct cluster *cluster;
     enum kube_runtime_state state;
     struct text name, workspace, user, address;
-    struct kube_ask *ask; /* CREATING, ENDING: what is out */
-    bool second;          /* of the two objects: the Deployment */
-    bool ready;           /* what the watch has said last of the one that is there */
+    struct kube_ask *ask;     /* CREATING, ENDING: what is out */
+    bool second;              /* of the two objects: the Deployment */
+    bool there;               /* the Deployment, as the watch has said last */
+    bool ready;               /* likewise */
+    struct text uid, version; /* ENDING: delete only what was seen like this; or empty */
     unsigned failures;
     bool listed;        /* by the list that is being read */
     struct timer timer; /* the next try, or SERVING: idle */
@@ -59,39 +68,36 @@ struct need {
 /* --- states ------------------------------------------------------------------------------- */
 
 /* clang-format off */
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[KUBE_RUNTIME_STATE_COUNT] = {
-    [KUBE_RUNTIME_CREATING] = {STR_INIT("creating"), TO(KUBE_RUNTIME_STARTING) |
-                                                     TO(KUBE_RUNTIME_GONE)},
-    [KUBE_RUNTIME_STARTING] = {STR_INIT("starting"), TO(KUBE_RUNTIME_SERVING) |
-                                                     TO(KUBE_RUNTIME_ENDING) |
-                                                     TO(KUBE_RUNTIME_GONE)},
-    [KUBE_RUNTIME_SERVING]  = {STR_INIT("serving"),  TO(KUBE_RUNTIME_STARTING) |
-                                                     TO(KUBE_RUNTIME_ENDING) |
-                                                     TO(KUBE_RUNTIME_GONE)},
-    [KUBE_RUNTIME_ENDING]   = {STR_INIT("ending"),   TO(KUBE_RUNTIME_GONE)},
-    [KUBE_RUNTIME_GONE]     = {STR_INIT("gone"),     TO(KUBE_RUNTIME_CREATING)},
+const struct state kube_runtime_states[KUBE_RUNTIME_STATE_COUNT] = {
+    [KUBE_RUNTIME_CREATING] = {"creating", TO(KUBE_RUNTIME_STARTING) |
+                                           TO(KUBE_RUNTIME_ENDING) |
+                                           TO(KUBE_RUNTIME_GONE)},
+    [KUBE_RUNTIME_STARTING] = {"starting", TO(KUBE_RUNTIME_SERVING) |
+                                           TO(KUBE_RUNTIME_ENDING) |
+                                           TO(KUBE_RUNTIME_GONE)},
+    [KUBE_RUNTIME_SERVING]  = {"serving",  TO(KUBE_RUNTIME_STARTING) |
+                                           TO(KUBE_RUNTIME_ENDING) |
+                                           TO(KUBE_RUNTIME_GONE)},
+    [KUBE_RUNTIME_ENDING]   = {"ending",   TO(KUBE_RUNTIME_STARTING) |
+                                           TO(KUBE_RUNTIME_GONE)},
+    [KUBE_RUNTIME_GONE]     = {"gone",     TO(KUBE_RUNTIME_CREATING)},
 };
 /* clang-format on */
 
-bool kube_runtime_may_become(enum kube_runtime_state state, enum kube_runtime_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str kube_runtime_state_name(enum kube_runtime_state state) {
-    return states[state].name;
-}
-
 /* The only function that writes own->state. */
 static void own_move(struct own *own, enum kube_runtime_state next) {
-    assert(kube_runtime_may_become(own->state, next));
+    assert(states_allow(kube_runtime_states, own->state, next));
     own->state = next;
     if (next == KUBE_RUNTIME_GONE) own->ready = false;
 }
 
 /* --- telling those who need it ------------------------------------------------------------ */
+
+static void own_forget_seen(struct own *own) {
+    text_done(&own->uid);
+    text_done(&own->version);
+    own->uid = own->version = (struct text){0};
+}
 
 static void own_free(struct own *own) {
     (void)map_remove(own->cluster->by_name, text_str(own->name));
@@ -100,6 +106,7 @@ static void own_free(struct own *own) {
     task_cancel(&own->told);
     LIST_EACH(&own->needs, link) timer_stop(&CONTAINER_OF(link, struct need, link)->give_up);
     list_remove(&own->link);
+    own_forget_seen(own);
     text_done(&own->name);
     text_done(&own->workspace);
     text_done(&own->user);
@@ -178,6 +185,7 @@ static void append_path(const struct own *own, bool named, struct buf *path) {
 
 static void own_gone(struct own *own, const struct err *why) {
     timer_stop(&own->timer);
+    own_forget_seen(own);
     own_move(own, KUBE_RUNTIME_GONE);
     if (why) {
         tell_and_rest(own, why);
@@ -190,6 +198,15 @@ static void own_gone(struct own *own, const struct err *why) {
     }
 }
 
+/* Delete the Deployment and then the Service, or the Service alone. */
+static void own_end(struct own *own, bool deployment) {
+    timer_stop(&own->timer);
+    own_move(own, KUBE_RUNTIME_ENDING);
+    own->second = deployment;
+    own->failures = 0;
+    drop(own);
+}
+
 /* What operators read; users read that it is not there, and why in a few words. */
 static void own_refused(struct own *own, const struct err *failed) {
     struct err why;
@@ -199,7 +216,60 @@ static void own_refused(struct own *own, const struct err *failed) {
             failed->code == ERR_RESOURCE_EXHAUSTED
                 ? "there is no room for another assistant now; try again later"
                 : "the assistant cannot be started; its operator finds the reason in the log");
-    own_gone(own, &why);
+    if (!own->second) { /* nothing was made */
+        own_gone(own, &why);
+        return;
+    }
+    own_end(own, false);
+    tell_and_rest(own, &why);
+}
+
+static void own_not_created(struct own *own, const struct err *failed, int64_t again_ms) {
+    bool waits = again_ms >= 0 && is_waited_for(own);
+    if (waits)
+        timer_start(&own->timer, object_pause_ms(++own->failures) + (uint64_t)again_ms);
+    else
+        own_refused(own, failed);
+}
+
+static void create_deployment(struct own *own) {
+    own->failures = 0;
+    own->second = true;
+    create(own);
+}
+
+/* It may have been deleted before it was taken: then it is made. */
+static void on_adopted(struct str body, const struct err *failed, int64_t again_ms, void *ctx) {
+    struct own *own = ctx;
+    (void)body;
+    own->ask = NULL;
+    if (failed && failed->code == ERR_PERMISSION_DENIED)
+        log_often(LOG_WARNING,
+                  "the service '" STR_FMT
+                  "' is taken without saying so, and another process may "
+                  "delete it as left: %s",
+                  STR_ARG(text_str(own->name)), failed->text);
+    if (!failed || failed->code == ERR_PERMISSION_DENIED) {
+        create_deployment(own);
+    } else if (failed->code == ERR_NOT_FOUND) {
+        own_not_created(own, failed, 0);
+    } else {
+        own_not_created(own, failed, again_ms);
+    }
+}
+
+/* The Service that is there becomes ours. */
+static void adopt(struct own *own) {
+    static const struct kube_events events = {NULL, on_adopted};
+    struct buf path, patch;
+    buf_init(&path, KIB);
+    buf_init(&patch, KIB);
+    append_path(own, true, &path);
+    if (!kube_adoption(clock_unix_ms() / 1000, &patch)) buf_clear(&patch);
+    own->ask = kube_start(own->cluster->kube, STR("PATCH"), buf_str(&path), buf_str(&patch),
+                          &events, own);
+    buf_done(&path);
+    buf_done(&patch);
 }
 
 static void on_created(struct str body, const struct err *failed, int64_t again_ms, void *ctx) {
@@ -207,19 +277,17 @@ static void on_created(struct str body, const struct err *failed, int64_t again_
     (void)body;
     own->ask = NULL;
     if (failed && failed->code != ERR_ALREADY_EXISTS) {
-        bool waits = again_ms >= 0 && is_waited_for(own);
-        if (waits)
-            timer_start(&own->timer, object_pause_ms(++own->failures) + (uint64_t)again_ms);
+        own_not_created(own, failed, again_ms);
+        return;
+    }
+    if (!own->second) {
+        if (failed)
+            adopt(own);
         else
-            own_refused(own, failed);
+            create_deployment(own);
         return;
     }
     own->failures = 0;
-    if (!own->second) {
-        own->second = true;
-        create(own);
-        return;
-    }
     own_move(own, KUBE_RUNTIME_STARTING); /* the watch says when it is ready, or has said it */
     if (own->ready) own_serves(own);
     rest(own);
@@ -250,10 +318,28 @@ static void create(void *ctx) {
     buf_done(&body);
 }
 
+/* The Service that was left is another process's now. The watch may have shown its Deployment. */
+static void own_taken(struct own *own) {
+    log_info("the service '" STR_FMT "' stays: another process has taken it",
+             STR_ARG(text_str(own->name)));
+    if (!own->there) {
+        own_gone(own, NULL);
+        return;
+    }
+    own_forget_seen(own);
+    own_move(own, KUBE_RUNTIME_STARTING);
+    if (own->ready) own_serves(own);
+    rest(own);
+}
+
 static void on_dropped(struct str body, const struct err *failed, int64_t again_ms, void *ctx) {
     struct own *own = ctx;
     (void)body;
     own->ask = NULL;
+    if (failed && failed->code == ERR_ABORTED && own->uid.len) {
+        own_taken(own);
+        return;
+    }
     if (failed && failed->code != ERR_NOT_FOUND) {
         log_often(LOG_WARNING, "the runtime '" STR_FMT "' is not deleted yet: %s",
                   STR_ARG(text_str(own->name)), failed->text);
@@ -273,13 +359,15 @@ static void on_dropped(struct str body, const struct err *failed, int64_t again_
 static void drop(void *ctx) {
     static const struct kube_events events = {NULL, on_dropped};
     struct own *own = ctx;
-    struct buf path;
+    struct buf path, deletion;
     buf_init(&path, KIB);
+    buf_init(&deletion, 4 * KIB);
     append_path(own, true, &path);
-    buf_append(&path, STR("?propagationPolicy=Background"));
-    own->ask =
-        kube_start(own->cluster->kube, STR("DELETE"), buf_str(&path), STR_EMPTY, &events, own);
+    (void)kube_deletion(text_str(own->uid), text_str(own->version), &deletion);
+    own->ask = kube_start(own->cluster->kube, STR("DELETE"), buf_str(&path), buf_str(&deletion),
+                          &events, own);
     buf_done(&path);
+    buf_done(&deletion);
 }
 
 static void on_timer(void *ctx) {
@@ -291,9 +379,7 @@ static void on_timer(void *ctx) {
     } else {
         log_info("the runtime of workspace '" STR_FMT "' is idle and ends",
                  STR_ARG(text_str(own->workspace)));
-        own_move(own, KUBE_RUNTIME_ENDING);
-        own->second = true;
-        drop(own);
+        own_end(own, true);
     }
 }
 
@@ -354,19 +440,49 @@ static void on_there(const struct kube_seen *seen, void *ctx) {
     if (!own)
         own = own_new(cluster, seen->name, seen->workspace, STR_EMPTY, KUBE_RUNTIME_STARTING);
     own->listed = true;
+    own->there = !seen->deleting;
     own_ready(own, seen->ready);
     rest(own);
 }
 
-/* Somebody else has deleted it, or we have. */
+/* Somebody else has deleted its Deployment, or we have. */
 static void on_gone(struct str name, void *ctx) {
     struct cluster *cluster = ctx;
     struct own *own = map_find(cluster->by_name, name);
-    if (own) own->ready = false;
-    if (own && (own->state == KUBE_RUNTIME_STARTING || own->state == KUBE_RUNTIME_SERVING)) {
-        own->second = false;
+    if (own) own->there = own->ready = false;
+    if (!own || (own->state != KUBE_RUNTIME_STARTING && own->state != KUBE_RUNTIME_SERVING))
+        return;
+    own->second = false;
+    if (is_waited_for(own))
         own_gone(own, NULL);
-    }
+    else
+        own_end(own, false);
+}
+
+/* --- Services that were left ---------------------------------------------------------------- */
+
+static void on_service(const struct kube_service_seen *seen, void *ctx) {
+    struct cluster *cluster = ctx;
+    if (seen->age_s < ORPHAN_AGE_S || map_find(cluster->by_name, seen->name)) return;
+    log_info("the service '" STR_FMT "' of workspace '" STR_FMT
+             "' has no deployment and is deleted",
+             STR_ARG(seen->name), STR_ARG(seen->workspace));
+    struct own *own =
+        own_new(cluster, seen->name, seen->workspace, STR_EMPTY, KUBE_RUNTIME_ENDING);
+    own->uid = text_copy(seen->uid);
+    own->version = text_copy(seen->version);
+    drop(own);
+}
+
+static void on_swept(void *ctx) {
+    ((struct cluster *)ctx)->sweep = NULL;
+}
+
+static void cluster_sweep(struct cluster *cluster) {
+    static const struct kube_sweep_events events = {on_service, on_swept};
+    if (!cluster->sweep)
+        cluster->sweep =
+            kube_sweep_start(cluster->kube, cluster->options.loop, &events, cluster);
 }
 
 /* One that was created while the list was on its way is seen by the watch after it. */
@@ -376,9 +492,12 @@ static void on_list(bool begins, void *ctx) {
         struct own *own = CONTAINER_OF(link, struct own, link);
         if (begins)
             own->listed = false;
+        else if (!own->listed && own->state == KUBE_RUNTIME_ENDING)
+            own->there = false;
         else if (!own->listed && own->state == KUBE_RUNTIME_SERVING)
             on_gone(text_str(own->name), cluster);
     }
+    if (!begins) cluster_sweep(cluster);
 }
 
 /* --- the driver --------------------------------------------------------------------------- */
@@ -466,6 +585,7 @@ static void cluster_stop(void *ctx) {
     if (cluster->left) return;
     cluster->left = true;
     kube_watch_stop(cluster->watch);
+    kube_sweep_stop(cluster->sweep);
     LIST_EACH(&cluster->all, link) own_free(CONTAINER_OF(link, struct own, link));
     kube_leave(cluster->kube);
 }

@@ -5,6 +5,7 @@
 #ifndef WEIR_ORCHESTRATOR_RUNTIMES_KUBERNETES_H
 #define WEIR_ORCHESTRATOR_RUNTIMES_KUBERNETES_H
 
+#include "base/states.h"
 #include "orchestrator/runtimes.h"
 
 enum kube_runtime_state {
@@ -16,7 +17,6 @@ enum kube_runtime_state {
     KUBE_RUNTIME_STATE_COUNT,
 };
 
-struct str kube_runtime_state_name(enum kube_runtime_state state);
-bool kube_runtime_may_become(enum kube_runtime_state state, enum kube_runtime_state next);
+extern const struct state kube_runtime_states[KUBE_RUNTIME_STATE_COUNT];
 
 #endif

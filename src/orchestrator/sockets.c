@@ -4,6 +4,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "orchestrator/jsonb.h"
 #include "orchestrator/request.h"
 
 #include <assert.h>
@@ -12,6 +13,8 @@
 #define NAMESPACE STR("/v1")
 #define JSON_MAX_BYTES (4 * MIB)
 #define ARENA_MAX_BYTES (8 * MIB)
+/* An answer comes twice, in pieces and as a message, and one of the other agents meanwhile. */
+#define QUEUE_MAX_BYTES (16 * MIB)
 #define WORKSPACES_MAX 64
 /* Requests of one client that wait for the database or a talk; one that has more is cut off. */
 #define ASKED_MAX 64
@@ -30,8 +33,7 @@ struct client {
     struct sockets *sockets;
     struct socketio_socket *socket; /* NULL: it is gone */
     struct text user, workspace;    /* as struct orchestrator_caller */
-    struct talk *talk;              /* NULL: none runs */
-    struct asked *talks_for;        /* the request that it answers */
+    struct list talks;              /* requests that have a talk, in the order they began */
     size_t asked_count;             /* requests that wait */
 };
 
@@ -43,6 +45,9 @@ struct asked {
     struct str message; /* with the questions; of message.answers */
     struct str answers; /* JSON */
     int64_t ack;        /* that the client wants; -1: none */
+    struct list link;   /* in client->talks */
+    struct talk *talk;  /* NULL: it has not begun, or is over */
+    bool stored;        /* its message is a row */
 };
 
 /* --- clients ------------------------------------------------------------------------------------ */
@@ -58,6 +63,7 @@ static struct asked *asked_new(struct client *client, int64_t ack) {
     struct asked *asked = MEM_NEW(struct asked);
     asked->client = client;
     asked->ack = ack;
+    list_init(&asked->link);
     if (++client->asked_count > ASKED_MAX && client->socket)
         socketio_disconnect(client->socket);
     asked->arena = arena_new(ARENA_MAX_BYTES);
@@ -67,14 +73,14 @@ static struct asked *asked_new(struct client *client, int64_t ack) {
 
 static void asked_free(struct asked *asked) {
     struct client *client = asked->client;
-    if (client->talks_for == asked) client->talks_for = NULL;
+    list_remove(&asked->link);
     client->asked_count--;
     arena_free(asked->arena);
     free(asked);
     client_unref(client);
 }
 
-static struct str keep(struct asked *asked, struct str text) {
+static struct str sockets_keep(struct asked *asked, struct str text) {
     struct str own;
     return arena_str(asked->arena, text, &own) ? own : STR_EMPTY;
 }
@@ -87,7 +93,7 @@ static struct workspace_question question_of(const struct client *client, struct
                                  id_ok(conversation) ? conversation : STR_EMPTY);
 }
 
-static void refuse(struct socketio_socket *socket) {
+static void sockets_refuse(struct socketio_socket *socket) {
     log_often(LOG_INFO, "a Socket.IO client at " STR_FMT " does not prove who it is",
               STR_ARG(socketio_peer(socket)));
     socketio_refuse(socket, STR("unauthorized"), STR("\"missing authentication\""));
@@ -120,21 +126,24 @@ static void on_connect(struct socketio_socket *socket, struct json auth, void *c
                                   .socket = socket,
                                   .user = text_copy(caller.user),
                                   .workspace = text_copy(caller.workspace)};
+        list_init(&client->talks);
         socketio_accept(socket, client);
     } else {
-        refuse(socket);
+        sockets_refuse(socket);
     }
     buf_done(&bearer);
 }
 
-static void cancel_talk(struct client *client) {
-    struct talk *talk = client->talk;
-    struct asked *asked = client->talks_for;
-    client->talk = NULL;
-    client->talks_for = NULL;
-    if (!talk) return;
-    talk_cancel(talk);
-    asked_free(asked);
+/* End the talks of a client, but for this one. stored_only: and for those whose message is no row
+ * yet, because they began after it. */
+static void cancel_talks(struct client *client, const struct asked *but, bool stored_only) {
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left the list */
+    LIST_EACH(&client->talks, link) {
+        struct asked *asked = CONTAINER_OF(link, struct asked, link);
+        if (asked == but || (stored_only && !asked->stored)) continue;
+        talk_cancel(asked->talk);
+        asked_free(asked);
+    }
 }
 
 static void on_disconnected(struct socketio_socket *socket, enum socketio_reason why,
@@ -145,7 +154,7 @@ static void on_disconnected(struct socketio_socket *socket, enum socketio_reason
     if (!client) return;
     client->socket = NULL;
     client->refs++;
-    cancel_talk(client);
+    cancel_talks(client, NULL, false);
     client->refs--;
     client_unref(client);
 }
@@ -280,10 +289,13 @@ static void tell_error(struct asked *asked, const char *text) {
     buf_done(&json);
 }
 
-static void on_stored(struct str message, void *ctx) {
+/* A message that is new ends the turn of the one before. */
+static void on_stored(struct str message, bool again, void *ctx) {
     struct asked *asked = ctx;
     bool answers = asked->message.len > 0;
     struct buf json;
+    asked->stored = true;
+    if (!again) cancel_talks(asked->client, asked, true);
     buf_init(&json, JSON_MAX_BYTES);
     struct json_writer writer = json_writer(&json);
     json_open_object(&writer);
@@ -296,20 +308,27 @@ static void on_stored(struct str message, void *ctx) {
     buf_done(&json);
 }
 
-static void on_over(const struct shown_message *answer, const struct talk_failure *failure,
-                    void *ctx) {
+static void sockets_on_over(const struct shown_message *answer,
+                            const struct talk_failure *failure, void *ctx) {
     struct asked *asked = ctx;
     (void)answer;
-    asked->client->talk = NULL;
+    asked->talk = NULL;
     if (failure)
         tell_error(asked,
                    asked->message.len ? "failed to process answers" : "message send failed");
     asked_free(asked);
 }
 
-static const struct talk_sink talk_sink = {.on_stored = on_stored, .on_over = on_over};
+static size_t sockets_queued(void *ctx) {
+    const struct asked *asked = ctx;
+    const struct socketio_socket *socket = asked->client->socket;
+    return socket ? socketio_queued(socket) : 0;
+}
 
-static void fail(struct asked *asked, const char *text) {
+static const struct talk_sink talk_sink = {
+    .on_stored = on_stored, .on_over = sockets_on_over, .queued = sockets_queued};
+
+static void sockets_fail(struct asked *asked, const char *text) {
     tell_error(asked, text);
     asked_free(asked);
 }
@@ -320,12 +339,12 @@ static void on_conversation(struct workspace *found, const struct err *failed, v
     struct talk_mention mentions[REQUEST_MENTIONS_MAX];
     (void)failed;
     if (!found || !client->socket) {
-        fail(asked, asked->message.len ? "failed to process answers" : "message send failed");
+        sockets_fail(asked,
+                     asked->message.len ? "failed to process answers" : "message send failed");
     } else {
         const struct talk_request request = request_for(&asked->request, found, mentions);
-        cancel_talk(client);
-        client->talks_for = asked;
-        client->talk =
+        list_append(&client->talks, &asked->link);
+        asked->talk =
             talk_start(client->sockets->orchestrator->talks, &request, &talk_sink, asked);
     }
     workspace_unref(found);
@@ -339,8 +358,8 @@ static void start_talk(struct asked *asked) {
 }
 
 /* The message's JSON is kept, because the texts of the request lie in it. */
-static bool read_request(struct asked *asked, struct json data) {
-    struct str own = keep(asked, data.raw);
+static bool sockets_read_request(struct asked *asked, struct json data) {
+    struct str own = sockets_keep(asked, data.raw);
     struct err e;
     return request_read(own.len ? json_of(own) : data, asked->arena, &asked->request, &e);
 }
@@ -350,46 +369,71 @@ static void on_send(struct socketio_socket *socket, const struct socketio_messag
     struct asked *asked = asked_new(socketio_user(socket), message->ack);
     const struct request *request = &asked->request;
     (void)ctx;
-    if (!read_request(asked, message->data))
-        fail(asked, "invalid payload");
+    if (!sockets_read_request(asked, message->data))
+        sockets_fail(asked, "invalid payload");
     else if (!request->workspace.len || !request->conversation.len ||
              !str_trim(request->text).len)
-        fail(asked, "workspace_id, conversation_id, and content.text are required");
+        sockets_fail(asked, "workspace_id, conversation_id, and content.text are required");
     else
         start_talk(asked);
 }
 
 /* --- answers to questions ------------------------------------------------------------------------------ */
 
+#define CARDS                                                                                  \
+    "messages WHERE id = $1 AND content->>'type' = 'questions' AND conversation_id IN "        \
+    "(SELECT c.id FROM conversations c JOIN workspaces w ON w.id = c.workspace_id "            \
+    "WHERE w.id = $2 AND w.user_id = $3)"
+
+static const char find_card[] = "SELECT conversation_id, content::text FROM " CARDS;
+
+/* What was sent before, with this local id, changes nothing. */
 static const char record_answers[] =
-    "UPDATE messages SET content = jsonb_set(content, '{answers}', $3::jsonb), "
-    "updated_at = clock_timestamp() WHERE id = $1 AND content->>'type' = 'questions' AND "
-    "conversation_id IN (SELECT c.id FROM conversations c JOIN workspaces w "
-    "ON w.id = c.workspace_id WHERE w.id = $2 AND w.user_id = $4) "
-    "RETURNING conversation_id, content::text";
+    "UPDATE messages SET content = jsonb_set(content, '{answers}', $2::jsonb), "
+    "updated_at = clock_timestamp() WHERE id = $1 AND NOT EXISTS (SELECT FROM messages sent "
+    "WHERE sent.conversation_id = messages.conversation_id AND sent.role = 'user' AND "
+    "sent.local_id = $3)";
 
 static void on_recorded(const struct postgres_request *answer, const struct err *failed,
                         void *ctx) {
-    struct asked *asked = ctx;
-    struct postgres_rows rows = {0};
+    (void)answer;
+    if (failed)
+        sockets_fail(ctx, "failed to process answers");
+    else
+        start_talk(ctx);
+}
+
+static void record(struct asked *asked) {
+    struct query *query = query_new();
+    QUERY_STEP(query, record_answers, postgres_text(asked->message),
+               postgres_text(asked->answers), query_text_or_null(asked->request.local_id));
+    query_ask(query, &asked->client->sockets->orchestrator->queries, QUERY_REPEATABLE,
+              on_recorded, asked);
+}
+
+/* Read what the user says with these answers. False: the card does not offer them. */
+static bool read_answers(struct asked *asked, struct postgres_rows rows) {
     struct json content, answers;
     struct buf text;
     struct err e;
-    if (!failed) rows = postgres_rows(answer, 0);
     if (!rows.count || !json_read(postgres_content(rows, 0, 1), &content, &e) ||
-        !json_read(asked->answers, &answers, &e)) {
-        fail(asked, "failed to process answers");
-        return;
-    }
+        !json_read(asked->answers, &answers, &e) || !sockets_answers_fit(content, answers))
+        return false;
     buf_init(&text, JSON_MAX_BYTES);
     sockets_answer_text(content, answers, &text);
-    asked->request.conversation = keep(asked, postgres_content(rows, 0, 0));
-    asked->request.text = keep(asked, buf_str(&text));
+    asked->request.conversation = sockets_keep(asked, postgres_content(rows, 0, 0));
+    asked->request.text = sockets_keep(asked, buf_str(&text));
     buf_done(&text);
-    if (asked->request.text.len)
-        start_talk(asked);
+    return asked->request.text.len > 0;
+}
+
+static void on_card(const struct postgres_request *answer, const struct err *failed,
+                    void *ctx) {
+    struct asked *asked = ctx;
+    if (!failed && read_answers(asked, postgres_rows(answer, 0)))
+        record(asked);
     else
-        fail(asked, "failed to process answers");
+        sockets_fail(asked, "failed to process answers");
 }
 
 static void on_answers(struct socketio_socket *socket, const struct socketio_message *message,
@@ -399,23 +443,22 @@ static void on_answers(struct socketio_socket *socket, const struct socketio_mes
     struct json answers = json_find(message->data, STR("answers"));
     (void)ctx;
     bool read =
-        read_request(asked, message->data) &&
+        sockets_read_request(asked, message->data) &&
         json_str(json_find(message->data, STR("message_id")), asked->arena, &asked->message);
     if (!read || !asked->message.len || answers.kind != JSON_ARRAY ||
-        str_find(answers.raw, STR("\\u0000")) < answers.raw.len) {
+        jsonb_has_nul(answers.raw)) {
         if (!asked->message.len) asked->message = STR(" ");
-        fail(asked, "invalid payload");
+        sockets_fail(asked, "invalid payload");
         return;
     }
-    asked->message = keep(asked, asked->message);
-    asked->answers = keep(asked, answers.raw);
+    asked->message = sockets_keep(asked, asked->message);
+    asked->answers = sockets_keep(asked, answers.raw);
     const struct workspace_question question =
         question_of(client, asked->request.workspace, STR_EMPTY);
     struct query *query = query_new();
-    QUERY_STEP(query, record_answers, postgres_text(asked->message), postgres_text(question.id),
-               postgres_text(asked->answers), postgres_text(text_str(client->user)));
-    query_ask(query, &client->sockets->orchestrator->queries, QUERY_REPEATABLE, on_recorded,
-              asked);
+    QUERY_STEP(query, find_card, postgres_text(asked->message), postgres_text(question.id),
+               postgres_text(text_str(client->user)));
+    query_ask(query, &client->sockets->orchestrator->queries, QUERY_REPEATABLE, on_card, asked);
 }
 
 /* --- the server ------------------------------------------------------------------------------------------- */
@@ -444,6 +487,7 @@ bool sockets_new(struct orchestrator *orchestrator, struct sockets **ret, struct
                                              .namespace_count = 1,
                                              .headers = headers,
                                              .header_count = ARRAY_LEN(headers),
+                                             .queue_max_bytes = QUEUE_MAX_BYTES,
                                              .origins = socketio_default_origins,
                                              .origin_count =
                                                  ARRAY_LEN(socketio_default_origins)};

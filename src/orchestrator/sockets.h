@@ -37,4 +37,8 @@ void sockets_stop(struct sockets *sockets);
  * message with the questions; answers: as the client sent them. */
 void sockets_answer_text(struct json content, struct json answers, struct buf *out);
 
+/* Whether each answer is one that the card offers: to one of its questions, once, with options of
+ * that question, as many as it allows. */
+bool sockets_answers_fit(struct json content, struct json answers);
+
 #endif

@@ -1,7 +1,7 @@
 /* Which turn a tool call comes from: runtimes say what an agent asks before they ask it. */
 #include "orchestrator/talks_inner.h"
 
-static bool is_of(const struct talk *talk, const struct workspace *workspace) {
+static bool talk_claim_is_of(const struct talk *talk, const struct workspace *workspace) {
     return str_equal(talk->workspace->id, workspace->id) &&
            str_equal(talk->workspace->conversation, workspace->conversation);
 }
@@ -25,7 +25,8 @@ bool talks_claim(struct talks *talks, const struct workspace *workspace, struct 
     *ret_turns = false;
     LIST_EACH(&talks->all, link) {
         struct talk *talk = CONTAINER_OF(link, struct talk, link);
-        if (is_of(talk, workspace) && claim(talk, slug, message, ret, ret_turns)) return true;
+        if (talk_claim_is_of(talk, workspace) && claim(talk, slug, message, ret, ret_turns))
+            return true;
     }
     return false;
 }

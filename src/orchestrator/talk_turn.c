@@ -5,6 +5,15 @@
 
 #define JSON_MAX_BYTES (32 * MIB)
 #define LOGGED_BYTES 200
+/* Turns of a workspace that wait, for each that may run. */
+#define WAITING_FOR_A_PLACE 4
+
+/* While more than this waits for the sender, the runtime is not read. */
+#define LAG_MAX_BYTES (256 * KIB)
+#define LAG_LOOK_MS 20
+/* The same while more than this many statements of the talk wait for the database. */
+#define STATEMENTS_MAX 64
+#define PARTIAL_MS 1000
 
 /* --- showing --------------------------------------------------------------------------------------- */
 
@@ -145,12 +154,21 @@ static void show_delegation(struct talk_turn *turn, const struct turn_effect *ef
     event_end(&event);
 }
 
-static void on_usage(const struct postgres_request *rows, const struct err *failed, void *ctx) {
+static void talk_turn_on_usage(const struct postgres_request *rows, const struct err *failed,
+                               void *ctx) {
     struct talk *talk = ctx;
     const struct talks_options *options = &talk->talks->options;
     if (failed) log_error("usage of a model call could not be counted: %s", failed->text);
     if (rows && options->on_usage) options->on_usage(options->ctx);
     talk_release(talk);
+}
+
+/* A turn of many model calls would write its whole text with each. */
+static void store_partial(struct talk_turn *turn, const struct turn_part *part) {
+    uint64_t now_ms = loop_now_ms(turn->talk->talks->options.loop);
+    if (turn->partial_ms && now_ms - turn->partial_ms < PARTIAL_MS) return;
+    turn->partial_ms = now_ms;
+    talk_query(turn->talk, rows_partial(part), QUERY_REPEATABLE, talk_ignore);
 }
 
 static void show_usage(struct talk_turn *turn, const struct turn_effect *effect) {
@@ -164,7 +182,9 @@ static void show_usage(struct talk_turn *turn, const struct turn_effect *effect)
                                     .message = uuid_str(&effect->part->id),
                                     .agent = effect->text,
                                     .usage = effect->usage};
-    talk_query(turn->talk, rows_usage(&rows, effect->part, &call), QUERY_STEADFAST, on_usage);
+    talk_query(turn->talk, rows_usage(&rows, effect->part, &call), QUERY_STEADFAST,
+               talk_turn_on_usage);
+    store_partial(turn, effect->part);
 }
 
 static void show_new(struct talk_turn *turn, const struct turn_effect *effect) {
@@ -201,10 +221,15 @@ static void keep_times(struct talk_turn *turn) {
                               &turn->updated_us);
 }
 
+/* `rows`: NULL when it could not be stored. */
 static void finished(struct talk_turn *turn, const struct postgres_request *rows) {
     turn->stored = rows;
+    turn->unstored = !rows;
     keep_times(turn);
-    turn_stored(turn->turn);
+    if (rows)
+        turn_stored(turn->turn);
+    else
+        turn_unstored(turn->turn);
     turn->stored = NULL;
     if (turn->placed) {
         turn->placed = false;
@@ -256,13 +281,38 @@ static void on_effect(const struct turn_effect *effect, void *ctx) {
 
 /* --- the runtime ------------------------------------------------------------------------------------------ */
 
-static void on_sent(void *ctx) {
+static void talk_turn_on_sent(void *ctx) {
     struct talk_turn *turn = ctx;
     turn_sent(turn->turn);
 }
 
+/* Its sender does not read, or the database does not get round to what the turn says: each of
+ * its statements holds a reference. */
+static bool lags(const struct talk_turn *turn) {
+    const struct talk *talk = turn->talk;
+    if (talk->refs > STATEMENTS_MAX) return true;
+    return talk->sink && talk->sink->queued && talk->sink->queued(talk->ctx) > LAG_MAX_BYTES;
+}
+
+static void pause_if_it_lags(struct talk_turn *turn) {
+    if (!turn->drive || timer_waits(&turn->lag) || !lags(turn)) return;
+    log_often(LOG_INFO, "a runtime is not read while its sender or the database lags");
+    drive_pause(turn->drive);
+    timer_start(&turn->lag, LAG_LOOK_MS);
+}
+
+/* A sender that takes nothing is cut off by its socket, which cancels the turn. */
+static void talk_turn_on_lag(void *ctx) {
+    struct talk_turn *turn = ctx;
+    if (!turn->drive) return;
+    if (lags(turn))
+        timer_start(&turn->lag, LAG_LOOK_MS);
+    else
+        drive_resume(turn->drive);
+}
+
 /* A turn that has ended by itself needs no more of its runtime. */
-static void on_event(const struct converse_event *event, void *ctx) {
+static void talk_turn_on_event(const struct converse_event *event, void *ctx) {
     struct talk_turn *turn = ctx;
     bool last = event->kind == CONVERSE_DONE || event->kind == CONVERSE_ERROR;
     if (last) turn->drive = NULL;
@@ -270,13 +320,14 @@ static void on_event(const struct converse_event *event, void *ctx) {
         log_info("a turn has failed at its runtime: %s: " STR_FMT, err_kinds[event->code].name,
                  STR_ARG(str_head(event->text, LOGGED_BYTES)));
     turn_take(turn->turn, event);
+    if (!last && !turn_ended(turn->turn)) pause_if_it_lags(turn);
     if (last || !turn_ended(turn->turn) || !turn->drive) return;
     struct drive *drive = turn->drive;
     turn->drive = NULL;
     drive_cancel(drive);
 }
 
-static void on_failed(const struct converse_failure *failure, void *ctx) {
+static void talk_turn_on_failed(const struct converse_failure *failure, void *ctx) {
     struct talk_turn *turn = ctx;
     turn->drive = NULL;
     turn->unopened = failure->never_seen;
@@ -286,8 +337,9 @@ static void on_failed(const struct converse_failure *failure, void *ctx) {
         turn_end(turn->turn, TURN_LOST, str_from(failure->what));
 }
 
-static const struct converse_sink drive_sink = {
-    .on_sent = on_sent, .on_event = on_event, .on_failed = on_failed};
+static const struct converse_sink drive_sink = {.on_sent = talk_turn_on_sent,
+                                                .on_event = talk_turn_on_event,
+                                                .on_failed = talk_turn_on_failed};
 
 /* --- waiting, beginning, cancelling ----------------------------------------------------------------------- */
 
@@ -306,12 +358,20 @@ void talk_turn_enter(struct talk_turn *turn) {
     turn->drive = drive_start(talk->talks->options.driver, &turn->question, &drive_sink, turn);
 }
 
-static void on_waited(void *ctx) {
+static void talk_turn_on_waited(void *ctx) {
     struct talk_turn *turn = ctx;
     list_remove(&turn->waiting);
     turn->unopened = true;
     turn_begin(turn->turn);
     turn_end(turn->turn, TURN_UNOPENED, STR("too many turns of this workspace run"));
+}
+
+/* Whether no more turns may wait for a place. Each of them holds its message. */
+static bool line_is_full(const struct talks_place *place, const struct talks_options *options) {
+    size_t count = 0;
+    for (const struct list *at = place->waiting.next; at != &place->waiting; at = at->next)
+        count++;
+    return count >= WAITING_FOR_A_PLACE * options->turns_max;
 }
 
 void talk_turn_begin(struct talk_turn *turn) {
@@ -330,8 +390,8 @@ void talk_turn_begin(struct talk_turn *turn) {
         talk_turn_enter(turn);
         return;
     }
+    timer_start(&turn->wait, line_is_full(place, options) ? 0 : options->wait_ms);
     list_append(&place->waiting, &turn->waiting);
-    timer_start(&turn->wait, options->wait_ms);
     show_agent_status(turn, &talk->workspace->agents[turn->agent], AGENT_READING);
 }
 
@@ -351,10 +411,12 @@ void talk_turn_cancel(struct talk_turn *turn) {
 void talk_turn_init(struct talk_turn *turn, struct talk *talk, size_t agent) {
     *turn = (struct talk_turn){.talk = talk, .agent = agent, .id = uuid_new()};
     list_init(&turn->waiting);
-    timer_init(&turn->wait, talk->talks->options.loop, on_waited, turn);
+    timer_init(&turn->wait, talk->talks->options.loop, talk_turn_on_waited, turn);
+    timer_init(&turn->lag, talk->talks->options.loop, talk_turn_on_lag, turn);
 }
 
 void talk_turn_done(struct talk_turn *turn) {
+    timer_stop(&turn->lag);
     turn_free(turn->turn);
     turn->turn = NULL;
 }

@@ -1,6 +1,5 @@
 #include "orchestrator/talks.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -56,11 +55,23 @@ void talk_ignore(const struct postgres_request *rows, const struct err *failed, 
     talk_unref(ctx);
 }
 
-static void talk_over(struct talk *talk, const struct shown_message *answer,
+static void talk_tell(struct talk *talk, const struct shown_message *answer,
                       const struct talk_failure *failure) {
     const struct talk_sink *sink = talk->sink;
     talk->sink = NULL;
     if (sink) sink->on_over(answer, failure, talk->ctx);
+}
+
+static void talk_over(struct talk *talk, const struct shown_message *answer,
+                      const struct talk_failure *failure) {
+    struct list *link;
+    talk->over = true;
+    talk_tell(talk, answer, failure);
+    while ((link = list_pop(&talk->joined))) {
+        struct talk *other = CONTAINER_OF(link, struct talk, joining);
+        talk_tell(other, answer, failure);
+        talk_unref(other);
+    }
     talk_unref(talk);
 }
 
@@ -69,6 +80,10 @@ static void talk_over(struct talk *talk, const struct shown_message *answer,
 static const struct talk_failure internal = {500, "INT0001", "Something went wrong"};
 static const struct talk_failure starting = {503, "RTM0001", "Assistant is still starting"};
 static const struct talk_failure quota = {429, "QTA0001", "monthly token quota exceeded"};
+static const struct talk_failure unknown_yet = {503, "RTM0001",
+                                                "The answer is not known yet; ask again"};
+static const struct talk_failure other_words = {409, "REQ0002",
+                                                "another message was sent with this local_id"};
 static const struct talk_failure silent = {500, "INT0001", "No agent has answered"};
 
 /* The first agent's message, or the first that any has. */
@@ -87,6 +102,10 @@ static void answer(struct talk *talk) {
     struct buf content;
     if (turn->unopened) {
         talk_over(talk, NULL, &starting);
+        return;
+    }
+    if (turn->unstored) {
+        talk_over(talk, NULL, &internal);
         return;
     }
     if (part->dropped && talk->turn_count > 1) {
@@ -128,40 +147,71 @@ static void emit_user_message(struct talk *talk, int64_t created_us) {
     buf_done(&content);
 }
 
-/* It was sent before, by a client that had no answer. It gets no second turn. */
-static void answer_again(struct talk *talk, int64_t created_us) {
-    struct buf content;
-    buf_init(&content, TEXT_MAX_BYTES);
-    shown_text_content(&content, text_str(talk->text));
-    const struct shown_message message = {.id = text_str(talk->message),
-                                          .conversation = talk->workspace->conversation,
-                                          .role = STR("user"),
-                                          .status = STR("sent"),
-                                          .local_id = text_str(talk->local_id),
-                                          .content = buf_str(&content),
-                                          .created_us = created_us,
-                                          .updated_us = created_us};
+static void begin_turns(struct talk *talk) {
+    talk->begun = true;
+    talk->refs++;
+    for (size_t i = 0; i < talk->turn_count; i++) talk_turn_begin(&talk->turns[i]);
+    talk_unref(talk);
+}
+
+/* The talk whose turns answer the same message now; NULL: none of this process. */
+static struct talk *talk_about(const struct talk *talk) {
+    LIST_EACH(&talk->talks->all, link) {
+        struct talk *other = CONTAINER_OF(link, struct talk, link);
+        if (other != talk && other->begun && !other->over && !other->cancelled &&
+            str_equal(text_str(other->message), text_str(talk->message)))
+            return other;
+    }
+    return NULL;
+}
+
+static void answer_from_row(struct talk *talk, const struct rows_stored *row) {
+    const struct workspace *workspace = talk->workspace;
+    size_t agent = workspace_agent(workspace, row->answer.agent);
+    const struct shown_message message = {
+        .id = row->answer.id,
+        .conversation = workspace->conversation,
+        .role = STR("agent"),
+        .status = row->answer.status,
+        .content = row->answer.content,
+        .agent = agent < workspace->agent_count ? &workspace->agents[agent] : NULL,
+        .agent_status = AGENT_ONLINE,
+        .created_us = row->answer.created_us,
+        .updated_us = row->answer.updated_us};
     talk_over(talk, &message, NULL);
-    buf_done(&content);
+}
+
+/* It was sent before, by a client that had no answer. It is answered once: by the turn that runs,
+ * by the one that has ended, or now, if its sender left before one began. */
+static void answer_again(struct talk *talk, const struct rows_stored *row) {
+    struct talk *other = talk_about(talk);
+    talk->answers = other;
+    if (other)
+        list_append(&other->joined, &talk->joining);
+    else if (str_equal(row->answer.status, STR("pending"))) /* it is written, or nobody's */
+        talk_over(talk, NULL, &unknown_yet);
+    else if (row->answer.id.len)
+        answer_from_row(talk, row);
+    else
+        begin_turns(talk);
 }
 
 static void stored(struct talk *talk, const struct rows_stored *row) {
     bool twice = row->twice && !str_equal(row->id, text_str(talk->message));
     text_done(&talk->message);
     talk->message = text_copy(row->id);
-    if (talk->cancelled) {
-        talk_over(talk, NULL, &internal);
+    if (twice && !row->same) {
+        talk_over(talk, NULL, &other_words);
         return;
     }
-    if (talk->sink && talk->sink->on_stored) talk->sink->on_stored(row->id, talk->ctx);
-    if (twice) {
-        answer_again(talk, row->created_us);
-        return;
-    }
-    emit_user_message(talk, row->created_us);
-    talk->refs++;
-    for (size_t i = 0; i < talk->turn_count; i++) talk_turn_begin(&talk->turns[i]);
-    talk_unref(talk);
+    if (talk->sink && talk->sink->on_stored) talk->sink->on_stored(row->id, twice, talk->ctx);
+    if (!twice) emit_user_message(talk, row->created_us);
+    if (talk->cancelled)
+        talk_over(talk, NULL, &internal); /* nobody waits; sent again, it is answered */
+    else if (twice)
+        answer_again(talk, row);
+    else
+        begin_turns(talk);
 }
 
 static void on_user_message(const struct postgres_request *rows, const struct err *failed,
@@ -242,6 +292,8 @@ struct talk *talk_start(struct talks *talks, const struct talk_request *request,
                           .ctx = ctx};
     buf_done(&asked);
     list_append(&talks->all, &talk->link);
+    list_init(&talk->joined);
+    list_init(&talk->joining);
     task_init(&talk->task, no_agent, talk);
     route(talk, request);
     if (talk->turn_count)
@@ -251,8 +303,22 @@ struct talk *talk_start(struct talks *talks, const struct talk_request *request,
     return talk;
 }
 
+/* It waits for the turns of another talk. They end with the last one that waits for them. */
+static void leave_joined(struct talk *talk) {
+    struct talk *other = talk->answers;
+    list_remove(&talk->joining);
+    talk_unref(talk);
+    bool awaited = other->sink || !list_empty(&other->joined);
+    if (!awaited && !other->over && !other->cancelled) talk_cancel(other);
+}
+
 void talk_cancel(struct talk *talk) {
     talk->sink = NULL;
+    if (list_linked(&talk->joining)) {
+        leave_joined(talk);
+        return;
+    }
+    if (!list_empty(&talk->joined)) return; /* they wait for its turns */
     talk->cancelled = true;
     talk->refs++;
     for (size_t i = 0; i < talk->turn_count; i++) talk_turn_cancel(&talk->turns[i]);
@@ -379,11 +445,24 @@ bool talks_idle(const struct talks *talks) {
     return list_empty(&talks->all);
 }
 
+/* Before the others, which would end these in the middle of the list. */
+static void drop_joined(struct talks *talks) {
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left the list */
+    LIST_EACH(&talks->all, link) {
+        struct talk *talk = CONTAINER_OF(link, struct talk, link);
+        if (!list_linked(&talk->joining)) continue;
+        list_remove(&talk->joining);
+        talk_tell(talk, NULL, &internal);
+        talk_unref(talk);
+    }
+}
+
 void talks_stop(struct talks *talks, task_fn *done, void *ctx) {
     timer_stop(&talks->sweep);
     talks->asking++;
     talks->stopped = done;
     talks->stopped_ctx = ctx;
+    drop_joined(talks);
     LIST_EACH(&talks->all, link) talk_cancel(CONTAINER_OF(link, struct talk, link));
     talks->asking--;
     talks_check_stopped(talks);

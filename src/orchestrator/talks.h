@@ -73,18 +73,23 @@ struct talk_failure {
 
 /* None is called before talk_start() has returned. */
 struct talk_sink {
-    /* The user's message is a row. */
-    void (*on_stored)(struct str message, void *ctx);
+    /* The user's message is a row. again: it was one before, with the same local_id. */
+    void (*on_stored)(struct str message, bool again, void *ctx);
     /* The last one. `answer` is the first agent's message as it was stored; NULL: there is none,
-     * and failure says why. A message that was stored before has itself as its answer. */
+     * and failure says why. A message that was stored before gets the answer of its turn, which is
+     * begun if it never was; with other words it is refused. */
     void (*on_over)(const struct shown_message *answer, const struct talk_failure *failure,
                     void *ctx);
+    /* Bytes that the sender has not taken yet. While they are too many, the runtimes of the talk
+     * are not read. NULL: the sender is shown no events. */
+    size_t (*queued)(void *ctx);
 };
 
 struct talk *talk_start(struct talks *talks, const struct talk_request *request,
                         const struct talk_sink *sink, void *ctx);
 
-/* No callback follows. Its turns end, and what was said is stored. */
+/* No callback follows. Its turns end, unless somebody else waits for their answer too, and what was
+ * said is stored. */
 void talk_cancel(struct talk *talk);
 
 /* --- who asks another agent ----------------------------------------------------------------- */

@@ -21,10 +21,13 @@ struct talk_turn {
     struct converse_question question;
     struct list waiting; /* for a place */
     struct timer wait;
-    bool placed;   /* it has a place */
-    bool unopened; /* its runtime was never asked */
+    struct timer lag; /* runs while the runtime is not read */
+    bool placed;      /* it has a place */
+    bool unopened;    /* its runtime was never asked */
     bool over;
+    bool unstored; /* its end could not be stored */
     uint64_t began_ms;
+    uint64_t partial_ms;                   /* its text was stored last; 0: never */
     int64_t created_us, updated_us;        /* of the first part, once it is stored */
     const struct postgres_request *stored; /* while turn_stored() runs */
 };
@@ -38,6 +41,11 @@ struct talk {
     struct talk_turn turns[TALK_AGENTS_MAX];
     size_t turn_count;
     bool cancelled;
+    bool begun;                   /* its turns */
+    bool over;                    /* its answer was told */
+    struct list joined;           /* talks about the same message, which get its answer */
+    struct list joining;          /* in another one's `joined` */
+    struct talk *answers;         /* that other one, while it is in there */
     bool delivered, read;         /* these were shown of the user's message */
     const struct talk_sink *sink; /* NULL: nobody listens */
     void *ctx;

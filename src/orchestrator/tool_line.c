@@ -1,5 +1,7 @@
 #include "orchestrator/tool_line.h"
 
+#define ESCAPED 6 /* bytes of JSON for one of a text, at most: \u001f */
+
 static const struct {
     struct str tool, first,
         second; /* the argument that is the query, or the one in its place */
@@ -34,9 +36,10 @@ void tool_line_query(struct str tool, struct str args_json, struct buf *out) {
     }
 }
 
+/* A text is no longer than its JSON. */
 static void put_trimmed(struct json_writer *writer, const char *key, struct json value) {
     struct buf text;
-    buf_init(&text, 16 * KIB);
+    buf_init(&text, value.raw.len + 1);
     (void)json_text(value, &text);
     struct str trimmed = str_trim(buf_str(&text));
     if (trimmed.len) json_member_str(writer, key, trimmed);
@@ -49,7 +52,7 @@ void tool_line_args(struct str tool, struct str args_json, struct buf *out) {
     bool fetches = str_equal(tool, STR("web_fetch")) || str_equal(tool, STR("http_request"));
     struct json url = fetches ? json_find(args, STR("url")) : (struct json){.kind = JSON_NONE};
     struct buf shown;
-    buf_init(&shown, 64 * KIB);
+    buf_init(&shown, ESCAPED * args_json.len + KIB);
     struct json_writer writer = json_writer(&shown);
     json_open_object(&writer);
     put_trimmed(&writer, "description", description);

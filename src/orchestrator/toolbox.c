@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "orchestrator/agent_asks.h"
+#include "orchestrator/jsonb.h"
+#include "orchestrator/readers.h"
 #include "orchestrator/toolbox_inner.h"
 
 #include <stdlib.h>
@@ -13,7 +15,9 @@
 #define BODY_STRETCH_MS 10000
 #define BODY_STRETCH_BYTES KIB
 #define SEARCH_LIMIT 20
+#define AUDIT_JSON_MAX_BYTES (ORCHESTRATOR_AUDIT_PAYLOAD_BYTES + KIB)
 #define SEARCH_LIMIT_MAX 50
+#define AUDITING_MAX 1000 /* rows that wait for the database; then no call begins */
 
 static const struct str not_now = STR_INIT("the orchestrator is not ready; try again later");
 
@@ -25,28 +29,35 @@ static void use_free(struct tool_use *use) {
     free(use);
 }
 
-static void on_left(void *ctx) {
+static void toolbox_on_left(void *ctx) {
     struct tool_use *use = ctx;
-    use->call = NULL;
+    use->left = true;
 }
 
 void tool_use_answer(struct tool_use *use, struct str json) {
-    if (use->call) orchestrator_call_answer(use->call, json);
+    orchestrator_call_answer(use->call, json);
     use_free(use);
 }
 
 void tool_use_fail(struct tool_use *use, struct str text) {
-    if (use->call) orchestrator_call_fail(use->call, text);
+    orchestrator_call_fail(use->call, text);
     use_free(use);
 }
 
 bool tool_use_answered(struct tool_use *use, const struct err *failed) {
-    if (!failed && use->call) return true;
-    if (failed && failed->code == ERR_NOT_FOUND)
+    if (!failed && !use->left) return true;
+    if (failed && (failed->code == ERR_NOT_FOUND || readers_refused(failed)))
         tool_use_fail(use, err_text(failed));
+    else if (!failed)
+        tool_use_fail(use, STR("the caller left before it was done"));
     else
         tool_use_fail(use, STR("the database cannot be reached now; try again later"));
     return false;
+}
+
+void tool_use_read(struct tool_use *use, struct query *query, query_done_fn *done) {
+    const struct read_owner owner = {use->view.workspace, use->view.user};
+    readers_ask(use->orchestrator->queries.readers, &owner, query, done, use);
 }
 
 void tool_use_ask(struct tool_use *use, struct query *query, query_done_fn *done) {
@@ -59,15 +70,28 @@ struct str tool_use_text(const struct tool_use *use, const char *key) {
     return json_str(value, use->arena, &text) ? text : STR_EMPTY;
 }
 
-bool tool_use_flag(const struct tool_use *use, const char *key) {
+static bool tool_use_flag(const struct tool_use *use, const char *key) {
     bool flag;
     return json_bool(json_find(use->view.arguments, str_from(key)), &flag) && flag;
 }
 
-static void on_workspace(struct workspace *found, const struct err *failed, void *ctx) {
+static void toolbox_on_workspace(struct workspace *found, const struct err *failed, void *ctx) {
     struct tool_use *use = ctx;
     use->workspace = found;
     if (tool_use_answered(use, failed)) use->found(use);
+}
+
+/* The request may be gone before the database has answered. */
+static bool use_keep_view(struct tool_use *use, const struct orchestrator_call_view *view) {
+    struct str arguments = STR("{}");
+    struct err e;
+    use->view = *view;
+    return (view->arguments.kind != JSON_OBJECT ||
+            arena_str(use->arena, view->arguments.raw, &arguments)) &&
+           json_read(arguments, &use->view.arguments, &e) &&
+           arena_str(use->arena, view->workspace, &use->view.workspace) &&
+           arena_str(use->arena, view->user, &use->view.user) &&
+           arena_str(use->arena, view->conversation, &use->view.conversation);
 }
 
 void tool_use_start(struct orchestrator_call *call, const struct orchestrator_call_view *view,
@@ -78,16 +102,22 @@ void tool_use_start(struct orchestrator_call *call, const struct orchestrator_ca
         return;
     }
     struct tool_use *use = MEM_NEW(struct tool_use);
-    const struct workspace_question question = {
-        .user = view->user, .id = view->workspace, .conversation = conversation, .make = true};
+    const struct workspace_question question = {.user = view->user,
+                                                .id = view->workspace,
+                                                .conversation = conversation,
+                                                .make = true,
+                                                .reads = true};
     *use = (struct tool_use){.orchestrator = orchestrator,
                              .call = call,
-                             .view = *view,
                              .arena = arena_new(ARENA_MAX_BYTES),
                              .found = found,
                              .id = STR_EMPTY};
-    orchestrator_call_watch(call, on_left, use);
-    workspace_find(&orchestrator->queries, &question, on_workspace, use);
+    orchestrator_call_watch(call, toolbox_on_left, use);
+    if (!use_keep_view(use, view)) {
+        tool_use_fail(use, STR("the arguments are too long"));
+        return;
+    }
+    workspace_find(&orchestrator->queries, &question, toolbox_on_workspace, use);
 }
 
 /* --- what is only read --------------------------------------------------------------------------- */
@@ -115,7 +145,7 @@ static const char select_profile[] =
 static void profile_found(struct tool_use *use) {
     struct query *query = query_new();
     QUERY_STEP(query, select_profile, postgres_text(use->workspace->user));
-    tool_use_ask(use, query, on_json);
+    tool_use_read(use, query, on_json);
 }
 
 static const char select_info[] =
@@ -131,7 +161,7 @@ static void info_found(struct tool_use *use) {
     struct query *query = query_new();
     QUERY_STEP(query, select_info, postgres_text(use->workspace->id),
                postgres_int(tool_use_flag(use, "include_agents")));
-    tool_use_ask(use, query, on_json);
+    tool_use_read(use, query, on_json);
 }
 
 /* None is archived here, so include_archived adds none. */
@@ -146,7 +176,7 @@ static const char select_conversations[] =
 static void conversations_found(struct tool_use *use) {
     struct query *query = query_new();
     QUERY_STEP(query, select_conversations, postgres_text(use->workspace->id));
-    tool_use_ask(use, query, on_json);
+    tool_use_read(use, query, on_json);
 }
 
 #define SEARCH_QUERY_MAX_BYTES 512
@@ -173,7 +203,7 @@ static void search_found(struct tool_use *use) {
     QUERY_STEP(query, select_matches, postgres_text(use->workspace->conversation),
                postgres_text(tool_use_text(use, "query")),
                postgres_int(limit < SEARCH_LIMIT_MAX ? limit : SEARCH_LIMIT_MAX));
-    tool_use_ask(use, query, on_json);
+    tool_use_read(use, query, on_json);
 }
 
 static void get_user_profile(struct orchestrator_call *call,
@@ -196,6 +226,8 @@ static void search_past_messages(struct orchestrator_call *call,
     struct json query = json_find(view->arguments, STR("query"));
     if (!id_ok(view->conversation))
         orchestrator_call_fail(call, STR("conversation_id is required"));
+    else if (jsonb_has_nul(query.raw))
+        orchestrator_call_fail(call, STR("query " NO_NUL));
     else if (query.raw.len > SEARCH_QUERY_MAX_BYTES)
         orchestrator_call_fail(call, STR("query is too long: a few words find a message"));
     else
@@ -220,34 +252,97 @@ static const char insert_audit[] =
     "error, success, duration_ms) VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7::jsonb, "
     "coalesce($7::jsonb->>'error', ''), $8::bigint = 1, $9) ON CONFLICT (id) DO NOTHING";
 
+/* A row on its way. */
+struct auditing {
+    struct orchestrator *orchestrator;
+    struct text workspace, user, tool;
+    bool error;
+};
+
+/* Our own log is what is left of it. */
+static void audit_lost(const struct auditing *auditing, const char *why) {
+    log_error("a tool call is not in mcp_audit_logs: " STR_FMT " of workspace " STR_FMT
+              ", user " STR_FMT ", which %s: %s",
+              STR_ARG(text_str(auditing->tool)), STR_ARG(text_str(auditing->workspace)),
+              STR_ARG(text_str(auditing->user)), auditing->error ? "failed" : "succeeded", why);
+}
+
+static void audit_end(struct auditing *auditing) {
+    text_done(&auditing->workspace);
+    text_done(&auditing->user);
+    text_done(&auditing->tool);
+    free(auditing);
+}
+
 static void on_audited(const struct postgres_request *rows, const struct err *failed,
                        void *ctx) {
+    struct auditing *auditing = ctx;
     (void)rows;
-    (void)ctx;
-    if (failed)
-        log_often(LOG_WARNING, "a tool call is not in mcp_audit_logs: %s", failed->text);
+    auditing->orchestrator->auditing--;
+    if (failed) audit_lost(auditing, failed->text);
+    audit_end(auditing);
 }
 
-static struct buf copy_of(struct str json) {
-    struct buf copy;
-    buf_init(&copy, 2 * ORCHESTRATOR_AUDIT_PAYLOAD_BYTES);
-    buf_append(&copy, json);
-    return copy;
+static void put_payload(struct buf *out, struct str json) {
+    buf_init(out, 3 * AUDIT_JSON_MAX_BYTES);
+    jsonb_put(json, out);
 }
 
-static void audit(const struct orchestrator_audit *row, void *ctx) {
-    struct orchestrator *orchestrator = ctx;
+/* Of a call whose answer nobody has heard, the output says so. */
+static void put_output(struct buf *out, const struct orchestrator_audit *row) {
+    struct str rest = str_skip(row->result, 1);
+    if (!row->unheard || !str_starts(row->result, STR("{"))) {
+        put_payload(out, row->result);
+        return;
+    }
+    buf_init(out, 3 * AUDIT_JSON_MAX_BYTES);
+    buf_append(out, STR("{\"_unheard\":true"));
+    if (!str_starts(rest, STR("}"))) buf_append_byte(out, ',');
+    jsonb_put(rest, out);
+}
+
+static struct query *audit_query(const struct orchestrator_audit *row) {
     struct uuid id = uuid_new();
-    if (!orchestrator->talks || !orchestrator->open) return;
     struct query *query = query_new();
-    struct buf input = copy_of(row->arguments), output = copy_of(row->result);
+    struct buf input, output;
+    put_payload(&input, row->arguments);
+    put_output(&output, row);
     QUERY_STEP(query, insert_audit, postgres_text(uuid_str(&id)), postgres_text(row->user),
                postgres_text(row->workspace), postgres_text(row->conversation),
-               postgres_text(row->tool), rows_json(&input), rows_json(&output),
-               postgres_int(!row->error), postgres_int((int64_t)row->took_ms));
-    query_ask(query, &orchestrator->queries, QUERY_STEADFAST, on_audited, NULL);
+               postgres_text(row->tool), postgres_text(buf_str(&input)),
+               postgres_text(buf_str(&output)), postgres_int(!row->error),
+               postgres_int((int64_t)row->took_ms));
     buf_done(&input);
     buf_done(&output);
+    return query;
+}
+
+/* Calls that were refused may be many: they do not wait for the database. */
+static void audit(const struct orchestrator_audit *row, void *ctx) {
+    struct orchestrator *orchestrator = ctx;
+    if (row->refused || !orchestrator->open) {
+        log_often(LOG_ERROR,
+                  "a tool call is not in mcp_audit_logs: " STR_FMT " of workspace " STR_FMT
+                  ", user " STR_FMT ", which %s: no row can be kept now",
+                  STR_ARG(row->tool), STR_ARG(row->workspace), STR_ARG(row->user),
+                  row->error ? "failed" : "succeeded");
+        return;
+    }
+    struct auditing *auditing = MEM_NEW(struct auditing);
+    *auditing = (struct auditing){.orchestrator = orchestrator,
+                                  .workspace = text_copy(row->workspace),
+                                  .user = text_copy(row->user),
+                                  .tool = text_copy(row->tool),
+                                  .error = row->error};
+    orchestrator->auditing++;
+    query_ask(audit_query(row), &orchestrator->queries, QUERY_STEADFAST, on_audited, auditing);
+}
+
+/* Before the tables are known, after the database is closed, and while it does not take the rows of
+ * many calls, no row could be kept: no call begins. */
+static bool toolbox_ready(void *ctx) {
+    const struct orchestrator *orchestrator = ctx;
+    return orchestrator->talks && orchestrator->open && orchestrator->auditing < AUDITING_MAX;
 }
 
 /* --- all of it -------------------------------------------------------------------------------------- */
@@ -258,6 +353,7 @@ void toolbox_init(struct orchestrator *orchestrator, struct store *store) {
                                                .store = store,
                                                .blueprint = blueprint_serve,
                                                .audit = audit,
+                                               .ready = toolbox_ready,
                                                .ctx = orchestrator,
                                                .body_max_bytes = BODY_MAX_BYTES,
                                                .body_stretch_ms = BODY_STRETCH_MS,

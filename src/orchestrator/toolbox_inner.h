@@ -9,11 +9,15 @@
 #include "base/arena.h"
 #include "orchestrator/toolbox.h"
 
+/* After the name of a text. */
+#define NO_NUL "has a NUL (U+0000), which the database cannot hold; leave it out"
+
 struct tool_use {
     struct orchestrator *orchestrator;
-    struct orchestrator_call *call; /* NULL: no answer is wanted */
-    struct orchestrator_call_view view;
-    struct arena *arena;         /* of its answer's parts */
+    struct orchestrator_call *call;
+    bool left;                          /* nobody hears the answer, but the audit log has it */
+    struct orchestrator_call_view view; /* its texts are in the arena */
+    struct arena *arena;
     struct workspace *workspace; /* NULL: not found yet */
     void (*found)(struct tool_use *use);
     struct str id; /* of what it makes */
@@ -24,17 +28,17 @@ struct tool_use {
 void tool_use_start(struct orchestrator_call *call, const struct orchestrator_call_view *view,
                     struct orchestrator *orchestrator, struct str conversation,
                     void (*found)(struct tool_use *use));
-/* Ask; `done` has the use as its ctx and ends it. */
+/* Ask, or ask what only reads (readers.h); `done` has the use as its ctx and ends it. */
+void tool_use_read(struct tool_use *use, struct query *query, query_done_fn *done);
 void tool_use_ask(struct tool_use *use, struct query *query, query_done_fn *done);
-/* Answer, if that is wanted, and end it. */
+/* Answer, and end it. */
 void tool_use_answer(struct tool_use *use, struct str json);
 void tool_use_fail(struct tool_use *use, struct str text);
-/* Whether there is something to answer with; otherwise it has ended. */
+/* Whether it goes on: nothing failed, and somebody waits for it. Otherwise it has ended. */
 bool tool_use_answered(struct tool_use *use, const struct err *failed);
 
 /* A text among the arguments, or empty. */
 struct str tool_use_text(const struct tool_use *use, const char *key);
-bool tool_use_flag(const struct tool_use *use, const char *key);
 
 /* --- questions.c, blueprint.c ------------------------------------------------------------------ */
 

@@ -9,8 +9,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define TO(state) (1u << (state))
-
 #define SILENCE STR("[SILENT]")
 #define LINE_MAX_BYTES (64 * KIB)
 #define ASK_MAX_BYTES (256 * KIB)
@@ -24,35 +22,24 @@ struct turn {
     struct turn_tool tools[TURN_TOOLS_MAX];
     size_t tool_count;
     size_t text_bytes;
-    bool errs; /* agents are shown with an error before they are online again */
+    size_t json_bytes; /* of the text as JSON */
+    bool errs;         /* agents are shown with an error before they are online again */
     struct buf failure;
 };
 
 /* --- states ------------------------------------------------------------------------------- */
 
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[TURN_STATE_COUNT] = {
-    [TURN_OPENING] = {STR_INIT("opening"),
-                      TO(TURN_DELIVERED) | TO(TURN_READING) | TO(TURN_STORING)},
-    [TURN_DELIVERED] = {STR_INIT("delivered"), TO(TURN_READING) | TO(TURN_STORING)},
-    [TURN_READING] = {STR_INIT("reading"), TO(TURN_STORING)},
-    [TURN_STORING] = {STR_INIT("storing"), TO(TURN_FINAL)},
-    [TURN_FINAL] = {STR_INIT("final"), 0},
+const struct state turn_states[TURN_STATE_COUNT] = {
+    [TURN_OPENING] = {"opening", TO(TURN_DELIVERED) | TO(TURN_READING) | TO(TURN_STORING)},
+    [TURN_DELIVERED] = {"delivered", TO(TURN_READING) | TO(TURN_STORING)},
+    [TURN_READING] = {"reading", TO(TURN_STORING)},
+    [TURN_STORING] = {"storing", TO(TURN_FINAL)},
+    [TURN_FINAL] = {"final", 0},
 };
-
-bool turn_may_become(enum turn_state state, enum turn_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str turn_state_name(enum turn_state state) {
-    return states[state].name;
-}
 
 /* The only function that writes turn->state. */
 static void turn_move(struct turn *turn, enum turn_state next) {
-    assert(turn_may_become(turn->state, next));
+    assert(states_allow(turn_states, turn->state, next));
     turn->state = next;
 }
 
@@ -110,7 +97,6 @@ static const struct turn_agent *agent_named(const struct turn *turn, struct str 
 /* An agent that has not spoken yet: the primary has handed over to it. */
 static struct turn_part *hand_over(struct turn *turn, const struct turn_agent *agent) {
     struct turn_part *part = part_new(turn, agent);
-    part->handed = true;
     emit_delegation(turn, part, TURN_DELEGATION_RUNNING);
     emit_agent(turn, turn->parts[0].agent, AGENT_ONLINE);
     return part;
@@ -128,7 +114,7 @@ static struct turn_part *part_of(struct turn *turn, struct str slug) {
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-static bool is_blank(const struct turn_part *part) {
+static bool turn_is_blank(const struct turn_part *part) {
     return str_trim(buf_str(&part->text)).len == 0;
 }
 
@@ -147,7 +133,7 @@ static void settle_part(struct turn_part *part, enum message_status with_text) {
         part->status = MESSAGE_SILENT;
         return;
     }
-    part->dropped = is_blank(part);
+    part->dropped = turn_is_blank(part);
     part->status = part->dropped ? MESSAGE_SILENT : with_text;
 }
 
@@ -158,7 +144,7 @@ static void settle_tools(struct turn *turn) {
     }
 }
 
-static void settle(struct turn *turn, enum message_status with_text) {
+static void turn_settle(struct turn *turn, enum message_status with_text) {
     for (size_t i = 0; i < turn->part_count; i++) settle_part(&turn->parts[i], with_text);
     if (turn_delegated(turn)) {
         turn->parts[0].status = MESSAGE_DELEGATED;
@@ -201,7 +187,7 @@ static void take_turns(struct turn *turn, const struct converse_event *done) {
 static void end_in_order(struct turn *turn, const struct converse_event *done) {
     if (turn->text_bytes == 0) take_turns(turn, done);
     if (turn_ended(turn)) return;
-    settle(turn, MESSAGE_DELIVERED);
+    turn_settle(turn, MESSAGE_DELIVERED);
     store(turn);
 }
 
@@ -212,7 +198,7 @@ static void end_with_error(struct turn *turn, enum err_code code, struct str sai
                                    ? STR("The assistant reached a limit")
                                    : STR("The assistant could not finish"));
     if (said.len) buf_printf(&turn->failure, ": " STR_FMT, STR_ARG(str_head(said, 400)));
-    settle(turn, MESSAGE_INCOMPLETE);
+    turn_settle(turn, MESSAGE_INCOMPLETE);
     tell_failure(turn);
     store(turn);
 }
@@ -222,14 +208,14 @@ static void end_lost(struct turn *turn, struct str why) {
     turn->errs = true;
     buf_append(&turn->failure, STR("The assistant was cut off"));
     if (why.len) buf_printf(&turn->failure, ": " STR_FMT, STR_ARG(str_head(why, 400)));
-    settle(turn, MESSAGE_INCOMPLETE);
+    turn_settle(turn, MESSAGE_INCOMPLETE);
     if (blank) tell_failure(turn);
 }
 
 static void end_unopened(struct turn *turn, struct str why) {
     turn->errs = true;
     buf_append(&turn->failure, why);
-    settle(turn, MESSAGE_INCOMPLETE);
+    turn_settle(turn, MESSAGE_INCOMPLETE);
 }
 
 void turn_end(struct turn *turn, enum turn_end how, struct str why) {
@@ -237,7 +223,7 @@ void turn_end(struct turn *turn, enum turn_end how, struct str why) {
     switch (how) {
     case TURN_UNOPENED: end_unopened(turn, why); break;
     case TURN_LOST: end_lost(turn, why); break;
-    case TURN_CANCELLED: settle(turn, MESSAGE_INCOMPLETE); break;
+    case TURN_CANCELLED: turn_settle(turn, MESSAGE_INCOMPLETE); break;
     }
     store(turn);
 }
@@ -262,17 +248,42 @@ void turn_stored(struct turn *turn) {
     emit(turn, &(struct turn_effect){.kind = TURN_OVER, .text = buf_str(&turn->failure)});
 }
 
+void turn_unstored(struct turn *turn) {
+    turn->errs = true;
+    for (size_t i = 0; i < turn->part_count; i++) {
+        turn->parts[i].dropped = true;
+        turn->parts[i].status = MESSAGE_FAILED;
+    }
+    turn_stored(turn);
+}
+
 /* --- what the runtime says ------------------------------------------------------------------ */
 
-static void take_text(struct turn *turn, const struct converse_event *event) {
+static size_t json_bytes(struct str text) {
+    struct buf json;
+    buf_init(&json, 6 * text.len + 2);
+    (void)json_put_str(&json, text);
+    size_t bytes = json.len - 2; /* the quotes are those of the whole text */
+    buf_done(&json);
+    return bytes;
+}
+
+/* False: the answer has grown too long. */
+static bool text_fits(struct turn *turn, struct str text) {
+    turn->text_bytes += text.len;
+    if (turn->text_bytes > TURN_TEXT_MAX_BYTES) return false;
+    turn->json_bytes += json_bytes(text);
+    return turn->json_bytes <= TURN_JSON_MAX_BYTES;
+}
+
+static void turn_take_text(struct turn *turn, const struct converse_event *event) {
     struct turn_part *part = part_of(turn, event->agent);
     if (!event->text.len) return;
-    if (turn->text_bytes + event->text.len > TURN_TEXT_MAX_BYTES) {
+    if (!text_fits(turn, event->text)) {
         end_with_error(turn, ERR_RESOURCE_EXHAUSTED, STR("its answer is too long"));
         return;
     }
     turn->speaker = (size_t)(part - turn->parts);
-    turn->text_bytes += event->text.len;
     buf_append(&part->text, event->text);
     if (!part->spoke) emit_agent(turn, part->agent, AGENT_WRITING);
     part->spoke = true;
@@ -296,7 +307,7 @@ static void show_call(struct turn_tool *tool, struct str args_json) {
     tool->query = kept(buf_str(&line));
     buf_clear(&line);
     tool_line_args(name, args_json, &line);
-    if (line.len <= LINE_MAX_BYTES) tool->args = text_copy(buf_str(&line));
+    if (buf_ok(&line) && line.len <= LINE_MAX_BYTES) tool->args = text_copy(buf_str(&line));
     buf_done(&line);
 }
 
@@ -308,7 +319,7 @@ static void tool_done(struct turn_tool *tool) {
     text_done(&tool->args);
 }
 
-static void take_call(struct turn *turn, const struct converse_event *event) {
+static void turn_take_call(struct turn *turn, const struct converse_event *event) {
     struct turn_part *part = part_of(turn, event->agent);
     if (turn->tool_count == TURN_TOOLS_MAX) return;
     struct turn_tool *tool = &turn->tools[turn->tool_count++];
@@ -324,7 +335,7 @@ static void take_call(struct turn *turn, const struct converse_event *event) {
     emit(turn, &(struct turn_effect){.kind = TURN_TOOL, .part = part, .tool = tool});
 }
 
-static void take_result(struct turn *turn, const struct converse_event *event) {
+static void turn_take_result(struct turn *turn, const struct converse_event *event) {
     for (size_t i = 0; i < turn->tool_count; i++) {
         struct turn_tool *tool = &turn->tools[i];
         if (tool->state != TURN_TOOL_RUNNING ||
@@ -362,7 +373,7 @@ const struct turn_part *turn_claim(struct turn *turn, struct str slug, struct st
     return NULL;
 }
 
-static void take_usage(struct turn *turn, const struct converse_event *event) {
+static void turn_take_usage(struct turn *turn, const struct converse_event *event) {
     const struct turn_agent *agent = agent_named(turn, event->agent);
     const struct turn_part *part = &turn->parts[0];
     for (size_t i = 0; i < turn->part_count; i++) {
@@ -387,11 +398,11 @@ void turn_take(struct turn *turn, const struct converse_event *event) {
     if (turn_ended(turn)) return;
     begin_reading(turn);
     switch (event->kind) {
-    case CONVERSE_TEXT: take_text(turn, event); return;
+    case CONVERSE_TEXT: turn_take_text(turn, event); return;
     case CONVERSE_THINKING: take_thinking(turn, event); return;
-    case CONVERSE_CALL: take_call(turn, event); return;
-    case CONVERSE_RESULT: take_result(turn, event); return;
-    case CONVERSE_USAGE: take_usage(turn, event); return;
+    case CONVERSE_CALL: turn_take_call(turn, event); return;
+    case CONVERSE_RESULT: turn_take_result(turn, event); return;
+    case CONVERSE_USAGE: turn_take_usage(turn, event); return;
     case CONVERSE_DONE: end_in_order(turn, event); return;
     case CONVERSE_ERROR: end_with_error(turn, event->code, event->text); return;
     case CONVERSE_OTHER: return;

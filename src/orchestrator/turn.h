@@ -22,6 +22,7 @@
 
 #include "agent/converse_event.h"
 #include "base/buf.h"
+#include "base/states.h"
 #include "base/text.h"
 #include "orchestrator/uuid.h"
 #include "orchestrator/words.h"
@@ -32,6 +33,8 @@
 #define TURN_TOOLS_MAX 256
 /* Text of one turn; a runtime that says more is cut off. */
 #define TURN_TEXT_MAX_BYTES (4 * MIB)
+/* The same text as JSON, in which control characters are six times as long. */
+#define TURN_JSON_MAX_BYTES (6 * MIB)
 #define TURN_PREVIEW_CHARACTERS 120
 
 /* An agent of a workspace. Texts are borrowed. */
@@ -47,7 +50,6 @@ struct turn_part {
     struct uuid id;
     struct buf text;
     bool spoke;   /* its text has begun */
-    bool handed;  /* the primary handed the turn to it */
     bool dropped; /* at the end: there is no such message */
     enum message_status status;
 };
@@ -138,6 +140,8 @@ void turn_end(struct turn *turn, enum turn_end how, struct str why);
 
 /* What TURN_STORE asked for is stored. */
 void turn_stored(struct turn *turn);
+/* It could not be stored: every part has failed, and none is shown. */
+void turn_unstored(struct turn *turn);
 
 size_t turn_part_count(const struct turn *turn);
 const struct turn_part *turn_part_at(const struct turn *turn, size_t index);
@@ -164,7 +168,6 @@ enum turn_state {
     TURN_STATE_COUNT,
 };
 
-struct str turn_state_name(enum turn_state state);
-bool turn_may_become(enum turn_state state, enum turn_state next);
+extern const struct state turn_states[TURN_STATE_COUNT];
 
 #endif

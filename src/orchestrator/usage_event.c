@@ -18,10 +18,10 @@ static const char *const numbers[] = {
     "thoughts_tokens", "cached_tokens",     "call_sequence"};
 
 /* Absent and null are empty. PostgreSQL's text holds no NUL. */
-static bool put_text(struct json_writer *writer, const char *key, struct json value,
-                     struct arena *arena, struct err *e) {
+static bool usage_event_put_text(struct json_writer *writer, const char *key, struct json value,
+                                 struct arena *arena, struct err *e) {
     struct str text = STR_EMPTY;
-    bool empty = value.kind == JSON_NONE || value.kind == JSON_NULL;
+    bool empty = json_is_absent(value);
     if (!empty && !json_str(value, arena, &text))
         return err_set(e, ERR_INVALID_ARGUMENT, "%s is not a text", key);
     if (text.len > TEXT_MAX_BYTES || (text.len && memchr(text.at, 0, text.len)))
@@ -30,10 +30,10 @@ static bool put_text(struct json_writer *writer, const char *key, struct json va
     return true;
 }
 
-static bool put_number(struct json_writer *writer, const char *key, struct json value,
-                       struct err *e) {
+static bool usage_event_put_number(struct json_writer *writer, const char *key,
+                                   struct json value, struct err *e) {
     int64_t number = 0;
-    bool empty = value.kind == JSON_NONE || value.kind == JSON_NULL;
+    bool empty = json_is_absent(value);
     /* Sums of them have to fit as well. */
     if (!empty && (!json_i64(value, &number) || number < 0 || number > INT32_MAX))
         return err_set(e, ERR_INVALID_ARGUMENT, "%s is not a number of tokens", key);
@@ -42,7 +42,7 @@ static bool put_number(struct json_writer *writer, const char *key, struct json 
 }
 
 /* Written as a double may be: a numeric of PostgreSQL's has room for it. */
-static bool is_plain(struct str number) {
+static bool usage_event_is_plain(struct str number) {
     size_t e = str_find_byte(number, 'e'), big = str_find_byte(number, 'E');
     int64_t exponent = 0;
     if (big < e) e = big;
@@ -53,9 +53,9 @@ static bool is_plain(struct str number) {
 
 static bool put_cost(struct json_writer *writer, struct json value, struct err *e) {
     double cost = 0;
-    bool empty = value.kind == JSON_NONE || value.kind == JSON_NULL;
-    if (!empty &&
-        (!json_double(value, &cost) || !(cost >= 0 && cost < 1e9) || !is_plain(value.raw)))
+    bool empty = json_is_absent(value);
+    if (!empty && (!json_double(value, &cost) || !(cost >= 0 && cost < 1e9) ||
+                   !usage_event_is_plain(value.raw)))
         return err_set(e, ERR_INVALID_ARGUMENT, "cost_usd is not a cost");
     json_member_raw(writer, "cost_usd", empty ? STR("0") : value.raw);
     return true;
@@ -78,15 +78,17 @@ static bool put_time(struct json_writer *writer, struct json value, struct arena
     return true;
 }
 
-static bool put_event(struct json event, struct json_writer *writer, struct arena *arena,
-                      struct err *e) {
+static bool usage_event_put_event(struct json event, struct json_writer *writer,
+                                  struct arena *arena, struct err *e) {
     json_open_object(writer);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        if (!put_text(writer, texts[i], json_find(event, str_from(texts[i])), arena, e))
+        if (!usage_event_put_text(writer, texts[i], json_find(event, str_from(texts[i])), arena,
+                                  e))
             return false;
     }
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-        if (!put_number(writer, numbers[i], json_find(event, str_from(numbers[i])), e))
+        if (!usage_event_put_number(writer, numbers[i], json_find(event, str_from(numbers[i])),
+                                    e))
             return false;
     }
     if (!put_cost(writer, json_find(event, STR("cost_usd")), e) ||
@@ -108,7 +110,7 @@ bool usage_event_copy(struct str payload, struct buf *out, struct err *e) {
         return err_set(e, ERR_INVALID_ARGUMENT, "it has no event_id or no prompt_tokens");
     struct arena *arena = arena_new(2 * USAGE_EVENT_MAX_BYTES);
     struct json_writer writer = json_writer(out);
-    bool good = put_event(event, &writer, arena, e) &&
+    bool good = usage_event_put_event(event, &writer, arena, e) &&
                 (buf_ok(out) || err_set(e, ERR_TOO_LARGE, "the batch is too large"));
     arena_free(arena);
     if (!good) out->len = before;

@@ -16,7 +16,7 @@ struct asking {
     struct err failed;
 };
 
-static void on_closed(void *ctx) {
+static void usage_writer_on_closed(void *ctx) {
     struct asking *asking = ctx;
     loop_stop(asking->loop);
 }
@@ -41,7 +41,7 @@ static bool asking_end(struct asking *asking, struct err *e) {
 
 static void asking_close(struct asking *asking, const struct err *failed) {
     if (failed) asking->failed = *failed;
-    queries_close(&asking->database, on_closed, asking);
+    queries_close(&asking->database, usage_writer_on_closed, asking);
 }
 
 /* --- writing ------------------------------------------------------------------------------------ */
@@ -145,7 +145,7 @@ static size_t put_batch(struct usage_writer *writer, struct buf *out) {
     return kept;
 }
 
-static void put(void *ctx) {
+static void usage_writer_put(void *ctx) {
     struct usage_writer *writer = ctx;
     struct buf batch;
     struct query *query = query_new();
@@ -201,10 +201,10 @@ static void fetch(void *ctx) {
 bool usage_writer_run(const struct orchestrator_options *options, bool follow,
                       struct usage_writer_result *ret, struct err *e) {
     struct usage_writer writer = {.follow = follow};
-    if (!usage_stream_open(options->nats, &writer.stream, e)) return false;
+    if (!usage_stream_open(orchestrator_nats(options), &writer.stream, e)) return false;
     asking_open(&writer.asking, options);
     timer_init(&writer.fetch, writer.asking.loop, fetch, &writer);
-    timer_init(&writer.put, writer.asking.loop, put, &writer);
+    timer_init(&writer.put, writer.asking.loop, usage_writer_put, &writer);
     forget(&writer);
     bool good = asking_end(&writer.asking, e);
     *ret = writer.written;
@@ -242,7 +242,8 @@ struct usage_reading {
     struct buf *out;
 };
 
-static void on_usage(const struct postgres_request *rows, const struct err *failed, void *ctx) {
+static void usage_writer_on_usage(const struct postgres_request *rows, const struct err *failed,
+                                  void *ctx) {
     struct usage_reading *reading = ctx;
     struct err e;
     if (!failed && postgres_number(postgres_rows(rows, 0), 0, 1) > USAGE_LINES_MAX) {
@@ -266,6 +267,7 @@ bool usage_writer_ask(const struct orchestrator_options *options,
                query_text_or_null(question->agent), query_text_or_null(question->model),
                query_text_or_null(question->since), query_text_or_null(question->until),
                postgres_int(USAGE_LINES_MAX + 1));
-    query_ask(query, &reading.asking.database, QUERY_REPEATABLE, on_usage, &reading);
+    query_ask(query, &reading.asking.database, QUERY_REPEATABLE, usage_writer_on_usage,
+              &reading);
     return asking_end(&reading.asking, e);
 }

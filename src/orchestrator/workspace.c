@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "orchestrator/readers.h"
 
 #include <stdlib.h>
 
@@ -97,7 +98,7 @@ static void add_seeds(struct query *query, struct str workspace, struct str user
 struct search {
     struct queries *database;
     struct text user, id, conversation;
-    bool make;
+    bool make, reads, proved;
     workspace_fn *done;
     void *ctx;
 };
@@ -129,7 +130,7 @@ static struct str content(struct workspace *workspace, struct postgres_rows rows
     return copy(workspace, postgres_content(rows, row, column));
 }
 
-static void read_agents(struct workspace *workspace, struct postgres_rows rows) {
+static void workspace_read_agents(struct workspace *workspace, struct postgres_rows rows) {
     workspace->agents =
         arena_alloc(workspace->arena, (rows.count + 1) * sizeof(struct turn_agent));
     workspace->agent_count = workspace->agents ? rows.count : 0;
@@ -155,7 +156,7 @@ static struct workspace *read_workspace(const struct search *search,
     workspace->arena = arena_new(ARENA_MAX_BYTES);
     workspace->id = copy(workspace, text_str(search->id));
     workspace->user = copy(workspace, text_str(search->user));
-    read_agents(workspace, postgres_rows(rows, 2));
+    workspace_read_agents(workspace, postgres_rows(rows, 2));
     if (conversation.count) {
         workspace->conversation = content(workspace, conversation, 0, 0);
         workspace->swarm = str_equal(postgres_content(conversation, 0, 1), STR("swarm"));
@@ -167,7 +168,8 @@ static struct workspace *read_workspace(const struct search *search,
 
 static void find(struct search *search);
 
-static void on_made(const struct postgres_request *rows, const struct err *failed, void *ctx) {
+static void workspace_on_made(const struct postgres_request *rows, const struct err *failed,
+                              void *ctx) {
     struct search *search = ctx;
     (void)rows;
     if (failed)
@@ -180,10 +182,11 @@ static void make(struct search *search) {
     struct query *query = query_new();
     search->make = false;
     add_seeds(query, text_str(search->id), text_str(search->user));
-    query_ask(query, search->database, QUERY_REPEATABLE, on_made, search);
+    query_ask(query, search->database, QUERY_REPEATABLE, workspace_on_made, search);
 }
 
-static void on_found(const struct postgres_request *rows, const struct err *failed, void *ctx) {
+static void workspace_on_found(const struct postgres_request *rows, const struct err *failed,
+                               void *ctx) {
     struct search *search = ctx;
     if (failed) {
         search_end(search, NULL, failed);
@@ -207,7 +210,12 @@ static void find(struct search *search) {
     QUERY_STEP(query, find_workspace, id);
     QUERY_STEP(query, find_conversation, postgres_text(text_str(search->conversation)), id);
     QUERY_STEP(query, find_agents, id);
-    query_ask(query, search->database, QUERY_REPEATABLE, on_found, search);
+    const struct read_owner owner = {search->proved ? text_str(search->id) : STR_EMPTY,
+                                     text_str(search->user)};
+    if (search->reads)
+        readers_ask(search->database->readers, &owner, query, workspace_on_found, search);
+    else
+        query_ask(query, search->database, QUERY_REPEATABLE, workspace_on_found, search);
 }
 
 void workspace_find(struct queries *database, const struct workspace_question *question,
@@ -218,6 +226,8 @@ void workspace_find(struct queries *database, const struct workspace_question *q
                               .id = text_copy(question->id),
                               .conversation = text_copy(question->conversation),
                               .make = question->make,
+                              .proved = question->make,
+                              .reads = question->reads,
                               .done = done,
                               .ctx = ctx};
     find(search);

@@ -36,6 +36,7 @@ struct workspace_question {
     struct str user, id;
     struct str conversation; /* empty: none is looked for */
     bool make;               /* the caller proves that the workspace is his: make it */
+    bool reads;              /* no turn follows: it is looked up by database->readers */
 };
 
 /* A reference for the callback, or NULL.

@@ -29,12 +29,12 @@ struct pipeline {
     void *closed_ctx;
 };
 
-static void on_ready(uv_poll_t *poll, int status, int events);
+static void pipeline_on_ready(uv_poll_t *poll, int status, int events);
 
 static void pipeline_watch(struct pipeline *pipeline, int events) {
     if (pipeline->closed || events == pipeline->events) return;
     pipeline->events = events;
-    uv_poll_start(&pipeline->poll, events, on_ready);
+    uv_poll_start(&pipeline->poll, events, pipeline_on_ready);
 }
 
 /* --- sending -------------------------------------------------------------------------------------- */
@@ -171,8 +171,8 @@ static void request_end(struct pipeline *pipeline, struct postgres_request *requ
 }
 
 /* Returns whether `result` was kept. */
-static bool take_result(struct pipeline *pipeline, struct postgres_request *request,
-                        PGresult *result) {
+static bool pipeline_take_result(struct pipeline *pipeline, struct postgres_request *request,
+                                 PGresult *result) {
     ExecStatusType status = pipeline->pq->PQresultStatus(result);
     pipeline->in_command = true;
     if (status == PGRES_FATAL_ERROR) take_error(pipeline, request, result);
@@ -206,7 +206,7 @@ static bool take_next(struct pipeline *pipeline) {
         request_end(pipeline, request);
         return true;
     }
-    if (!take_result(pipeline, request, result)) pipeline->pq->PQclear(result);
+    if (!pipeline_take_result(pipeline, request, result)) pipeline->pq->PQclear(result);
     return true;
 }
 
@@ -219,7 +219,7 @@ static void take_notifications(struct pipeline *pipeline) {
     }
 }
 
-static void on_ready(uv_poll_t *poll, int status, int events) {
+static void pipeline_on_ready(uv_poll_t *poll, int status, int events) {
     struct pipeline *pipeline = poll->data;
     bool ok = status == 0;
     if (ok && (events & UV_READABLE)) ok = pipeline->pq->PQconsumeInput(pipeline->conn);

@@ -46,59 +46,34 @@ struct postgres {
 
 /* --- states ------------------------------------------------------------------------------------------ */
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[POSTGRES_STATE_COUNT] = {
+const struct state postgres_states[POSTGRES_STATE_COUNT] = {
     /* clang-format off */
-    [POSTGRES_CONNECTING] = {STR_INIT("connecting"), TO(POSTGRES_READY) | TO(POSTGRES_PAUSED) |
-                                                     TO(POSTGRES_CLOSED)},
-    [POSTGRES_READY]      = {STR_INIT("ready"),      TO(POSTGRES_PAUSED) | TO(POSTGRES_CLOSED)},
-    [POSTGRES_PAUSED]     = {STR_INIT("paused"),     TO(POSTGRES_CONNECTING) |
-                                                     TO(POSTGRES_CLOSED)},
-    [POSTGRES_CLOSED]     = {STR_INIT("closed"),     0},
+    [POSTGRES_CONNECTING] = {"connecting", TO(POSTGRES_READY) | TO(POSTGRES_PAUSED) |
+                                           TO(POSTGRES_CLOSED)},
+    [POSTGRES_READY]      = {"ready",      TO(POSTGRES_PAUSED) | TO(POSTGRES_CLOSED)},
+    [POSTGRES_PAUSED]     = {"paused",     TO(POSTGRES_CONNECTING) |
+                                           TO(POSTGRES_CLOSED)},
+    [POSTGRES_CLOSED]     = {"closed",     0},
     /* clang-format on */
 };
 
-static const struct {
-    struct str name;
-    unsigned may_become;
-} request_states[POSTGRES_REQUEST_STATE_COUNT] = {
+const struct state postgres_request_states[POSTGRES_REQUEST_STATE_COUNT] = {
     /* clang-format off */
-    [POSTGRES_IDLE]    = {STR_INIT("idle"),    TO(POSTGRES_WAITING) | TO(POSTGRES_FAILING)},
-    [POSTGRES_WAITING] = {STR_INIT("waiting"), TO(POSTGRES_SENT) | TO(POSTGRES_FAILING)},
-    [POSTGRES_SENT]    = {STR_INIT("sent"),    TO(POSTGRES_WAITING) | TO(POSTGRES_FAILING) |
-                                           TO(POSTGRES_IDLE)},
-    [POSTGRES_FAILING] = {STR_INIT("failing"), TO(POSTGRES_IDLE)},
+    [POSTGRES_IDLE]    = {"idle",    TO(POSTGRES_WAITING) | TO(POSTGRES_FAILING)},
+    [POSTGRES_WAITING] = {"waiting", TO(POSTGRES_SENT) | TO(POSTGRES_FAILING)},
+    [POSTGRES_SENT]    = {"sent",    TO(POSTGRES_WAITING) | TO(POSTGRES_FAILING) |
+                                 TO(POSTGRES_IDLE)},
+    [POSTGRES_FAILING] = {"failing", TO(POSTGRES_IDLE)},
     /* clang-format on */
 };
-
-struct str postgres_state_name(enum postgres_state state) {
-    return states[state].name;
-}
-
-bool postgres_may_become(enum postgres_state state, enum postgres_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str postgres_request_state_name(enum postgres_request_state state) {
-    return request_states[state].name;
-}
-
-bool postgres_request_may_become(enum postgres_request_state state,
-                                 enum postgres_request_state next) {
-    return request_states[state].may_become & TO(next);
-}
 
 static void postgres_move(struct postgres *postgres, enum postgres_state next) {
-    assert(postgres_may_become(postgres->state, next));
+    assert(states_allow(postgres_states, postgres->state, next));
     postgres->state = next;
 }
 
 static void request_move(struct postgres_request *request, enum postgres_request_state next) {
-    assert(postgres_request_may_become(request->state, next));
+    assert(states_allow(postgres_request_states, request->state, next));
     request->state = next;
 }
 

@@ -1,7 +1,7 @@
 /* postgres: a connection to a PostgreSQL server, for one loop.
  *
  * A request is a list of statements that take effect together or not at all. Requests are sent
- * at once, one behind the other, without waiting for answers (pipeline mode), and are done in
+ * at once, one after the other, without waiting for answers (pipeline mode), and are done in
  * the order in which they were sent. A lost connection is made anew; meanwhile requests wait,
  * at most until their deadline.
  *
@@ -26,6 +26,7 @@
 #define WEIR_POSTGRES_POSTGRES_H
 
 #include "base/err.h"
+#include "base/states.h"
 #include "loop/loop.h"
 
 struct postgres;
@@ -138,9 +139,7 @@ struct postgres_request {
     struct err failed;
 };
 
-struct str postgres_request_state_name(enum postgres_request_state state);
-bool postgres_request_may_become(enum postgres_request_state state,
-                                 enum postgres_request_state next);
+extern const struct state postgres_request_states[POSTGRES_REQUEST_STATE_COUNT];
 
 /* Begin a request. The same one may be used again from its on_done on. */
 void postgres_ask(struct postgres *postgres, struct postgres_request *request);
@@ -155,8 +154,7 @@ enum postgres_state {
     POSTGRES_STATE_COUNT,
 };
 
-struct str postgres_state_name(enum postgres_state state);
-bool postgres_may_become(enum postgres_state state, enum postgres_state next);
+extern const struct state postgres_states[POSTGRES_STATE_COUNT];
 
 /* Connected (failed is NULL), or not any more, or still not. Notifications of the time between
  * are lost: who listens must look again when it is connected. */

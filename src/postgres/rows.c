@@ -2,7 +2,6 @@
 #include "postgres/postgres.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 static int64_t affected(const struct libpq *pq, const PGresult *result) {
     int64_t count;

@@ -19,6 +19,7 @@ struct postgres_session {
     PGconn *conn;
     uint64_t timeout_ms;
     bool broken;
+    uint64_t asked;
     struct statements statements;
     char name[320];
 };
@@ -158,6 +159,7 @@ bool postgres_session_ask(struct postgres_session *session, const struct postgre
     if (session->broken)
         return err_set(e, ERR_UNAVAILABLE, "PostgreSQL %s: the connection is lost",
                        session->name);
+    session->asked++;
     encode_step(step, &encoded);
     unsigned number =
         statements_number(&session->statements, step->sql, encode_types(step), &is_new);
@@ -173,6 +175,10 @@ bool postgres_session_ask(struct postgres_session *session, const struct postgre
     if (!await_result(session, &result, e)) return false;
     *ret = postgres_rows_of(result);
     return true;
+}
+
+uint64_t postgres_session_asked(const struct postgres_session *session) {
+    return session->asked;
 }
 
 bool postgres_session_run(struct postgres_session *session, const char *sql, struct err *e) {

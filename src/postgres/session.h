@@ -31,6 +31,9 @@ MUST_CHECK bool postgres_session_ask(struct postgres_session *session,
                                      const struct postgres_step *step,
                                      struct postgres_rows *ret, struct err *e);
 
+/* How many such statements there were. */
+uint64_t postgres_session_asked(const struct postgres_session *session);
+
 /* Run several statements, with no values. */
 MUST_CHECK bool postgres_session_run(struct postgres_session *session, const char *sql,
                                      struct err *e);

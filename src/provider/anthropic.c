@@ -4,6 +4,7 @@
 #include "provider/body.h"
 #include "provider/parts.h"
 #include "provider/prompt.h"
+#include "provider/reply_schema.h"
 #include "wire/json.h"
 
 /* Default for max_tokens, which this API requires. */
@@ -48,7 +49,7 @@ struct thinking {
 };
 
 /* Gateways also write "claude-sonnet-4.5" and "claude-sonnet-4@20250514". */
-static bool is_of(struct str model, struct str family) {
+static bool anthropic_is_of(struct str model, struct str family) {
     for (size_t i = 0; i < family.len; i++) {
         if (i == model.len) return false;
         bool divides = model.at[i] == '.' || model.at[i] == '@';
@@ -63,7 +64,7 @@ static bool adapts(struct str model) {
     if (str_equal(model, STR("claude-opus-4")) || str_equal(model, STR("claude-sonnet-4")))
         return false;
     for (size_t i = 0; i < ARRAY_LEN(budget_models); i++) {
-        if (is_of(model, budget_models[i])) return false;
+        if (anthropic_is_of(model, budget_models[i])) return false;
     }
     return true;
 }
@@ -130,14 +131,17 @@ static bool decide_budget(const struct model_options *options, struct thinking *
     return true;
 }
 
+/* The API refuses to think when it is told which tool to call. The caller's choice counts: it
+ * is for one reply, and the next one thinks again. */
 static bool decide_thinking(struct str model, const struct prompt *prompt,
-                            const struct model_options *options, struct thinking *thinking,
-                            struct err *e) {
+                            const struct model_options *options, bool forced,
+                            struct thinking *thinking, struct err *e) {
     int64_t output = options->output_tokens_max;
     *thinking = (struct thinking){.kind = THINKING_OFF,
                                   .effort = STR_EMPTY,
                                   .output_tokens = output > 0 ? output : OUTPUT_TOKENS};
     if (options->thinking_tokens == 0 && options->effort.len == 0) return true;
+    if (forced) return true;
     if (options->thinking_tokens > 0 || !adapts(model))
         return !may_think(prompt) || decide_budget(options, thinking, e);
 
@@ -172,30 +176,16 @@ static void write_mark(struct json_writer *w, bool mark) {
     json_close(w);
 }
 
-static bool is_blank(struct str text) {
+static bool anthropic_is_blank(struct str text) {
     return str_trim(text).len == 0;
 }
 
-static void write_text(struct json_writer *w, struct str text, bool mark) {
+static void anthropic_write_text(struct json_writer *w, struct str text, bool mark) {
     json_open_object(w);
     json_member_str(w, "type", STR("text"));
     json_member_str(w, "text", text);
     write_mark(w, mark);
     json_close(w);
-}
-
-/* Other vendors' ids may contain characters that this API refuses. Its own ids, in blocks sent
- * back unchanged, are not touched. */
-static void write_id(struct json_writer *w, const char *key, struct str id) {
-    struct buf tame;
-    buf_init(&tame, id.len);
-    for (size_t i = 0; i < id.len; i++) {
-        char c = id.at[i];
-        bool fine = str_is_alnum(c) || c == '_' || c == '-';
-        buf_append_byte(&tame, fine ? c : '_');
-    }
-    body_call_id(w, key, buf_str(&tame), CALL_ID_LONG_MAX_BYTES);
-    buf_done(&tame);
 }
 
 /* Arguments must be a JSON object. Others are sent as {}; the call's result says what was
@@ -207,23 +197,24 @@ static struct str input_of(const struct message *call) {
     return object ? args.raw : STR("{}");
 }
 
-static void write_call(struct json_writer *w, const struct message *call) {
+/* With ids of the prompt's own: this API refuses a conversation in which one recurs. */
+static void anthropic_write_call(struct json_writer *w, const struct prompt_call *call) {
     json_open_object(w);
     json_member_str(w, "type", STR("tool_use"));
-    write_id(w, "id", call->call_id);
-    json_member_str(w, "name", call->tool);
-    json_member_raw(w, "input", input_of(call));
+    body_call_id(w, "id", call->id, CALL_ID_LONG_MAX_BYTES);
+    json_member_str(w, "name", call->call->tool);
+    json_member_raw(w, "input", input_of(call->call));
     json_close(w);
 }
 
-static void write_result(struct json_writer *w, const struct prompt_call *call, bool own_id,
-                         bool mark) {
+static void anthropic_write_result(struct json_writer *w, const struct prompt_call *call,
+                                   bool own_id, bool mark) {
     json_open_object(w);
     json_member_str(w, "type", STR("tool_result"));
     if (own_id) {
-        json_member_str(w, "tool_use_id", call->call->call_id);
+        json_member_str(w, "tool_use_id", call->id);
     } else {
-        write_id(w, "tool_use_id", call->call->call_id);
+        body_call_id(w, "tool_use_id", call->id, CALL_ID_LONG_MAX_BYTES);
     }
     json_member_str(w, "content", call->result->text);
     if (call->result->error) json_member_bool(w, "is_error", true);
@@ -239,7 +230,7 @@ struct messages {
     struct str side; /* role of the open message; empty: none is open */
 };
 
-static void open_message(struct messages *messages, struct str side) {
+static void anthropic_open_message(struct messages *messages, struct str side) {
     if (str_equal(messages->side, side)) return;
     if (messages->side.len) {
         json_close(messages->w);
@@ -252,12 +243,12 @@ static void open_message(struct messages *messages, struct str side) {
     json_member_array(messages->w, "content");
 }
 
-static void write_said(struct messages *messages, struct str text, bool mark) {
-    open_message(messages, STR("user"));
-    write_text(messages->w, is_blank(text) ? BLANK : text, mark);
+static void anthropic_write_said(struct messages *messages, struct str text, bool mark) {
+    anthropic_open_message(messages, STR("user"));
+    anthropic_write_text(messages->w, anthropic_is_blank(text) ? BLANK : text, mark);
 }
 
-static void write_picture(struct json_writer *w, const struct part *part, bool mark) {
+static void anthropic_write_picture(struct json_writer *w, const struct part *part, bool mark) {
     json_open_object(w);
     json_member_str(w, "type", STR("image"));
     json_member_object(w, "source");
@@ -275,19 +266,20 @@ static void write_picture(struct json_writer *w, const struct part *part, bool m
 }
 
 /* One block per part. The API refuses blank text, so it is replaced by BLANK. */
-static void write_parts(struct messages *messages, struct str parts, bool mark) {
+static void anthropic_write_parts(struct messages *messages, struct str parts, bool mark) {
     struct json_reader reader = parts_enter(parts);
     struct part part, next;
-    open_message(messages, STR("user"));
+    anthropic_open_message(messages, STR("user"));
     for (bool any = parts_next(&reader, &part); any; part = next) {
         any = parts_next(&reader, &next);
         bool last = mark && !any;
         struct buf text;
         buf_init(&text, part.text.raw.len + 1);
         if (part.kind == PART_IMAGE) {
-            write_picture(messages->w, &part, last);
+            anthropic_write_picture(messages->w, &part, last);
         } else if (json_text(part.text, &text)) {
-            write_text(messages->w, is_blank(buf_str(&text)) ? BLANK : buf_str(&text), last);
+            anthropic_write_text(
+                messages->w, anthropic_is_blank(buf_str(&text)) ? BLANK : buf_str(&text), last);
         }
         buf_done(&text);
     }
@@ -295,19 +287,19 @@ static void write_parts(struct messages *messages, struct str parts, bool mark) 
 
 static void write_user(struct messages *messages, const struct prompt_turn *turn, bool mark) {
     if (turn->parts.len) {
-        write_parts(messages, turn->parts, mark);
+        anthropic_write_parts(messages, turn->parts, mark);
     } else {
-        write_said(messages, turn->text, mark);
+        anthropic_write_said(messages, turn->text, mark);
     }
 }
 
 static void open_agent(struct messages *messages) {
-    if (messages->side.len == 0) write_said(messages, OPENING, false);
-    open_message(messages, STR("assistant"));
+    if (messages->side.len == 0) anthropic_write_said(messages, OPENING, false);
+    anthropic_open_message(messages, STR("assistant"));
 }
 
 /* Write the blocks of an opaque message unchanged. False: there are none. */
-static bool write_opaque(struct messages *messages, struct str opaque) {
+static bool anthropic_write_opaque(struct messages *messages, struct str opaque) {
     struct err ignored;
     struct json blocks, block;
     if (opaque.len == 0 || !json_read(opaque, &blocks, &ignored)) return false;
@@ -319,20 +311,21 @@ static bool write_opaque(struct messages *messages, struct str opaque) {
 }
 
 static void write_reply(struct messages *messages, const struct prompt_turn *turn) {
-    bool blank = is_blank(turn->text);
+    bool blank = anthropic_is_blank(turn->text);
     if (blank && turn->call_count == 0) return;
     open_agent(messages);
-    if (!blank) write_text(messages->w, turn->text, false);
-    for (size_t i = 0; i < turn->call_count; i++) write_call(messages->w, turn->calls[i].call);
+    if (!blank) anthropic_write_text(messages->w, turn->text, false);
+    for (size_t i = 0; i < turn->call_count; i++)
+        anthropic_write_call(messages->w, &turn->calls[i]);
 }
 
 static void write_agent(struct messages *messages, const struct prompt_turn *turn, bool last) {
-    bool as_it_came = write_opaque(messages, turn->opaque);
+    bool as_it_came = anthropic_write_opaque(messages, turn->opaque);
     if (!as_it_came) write_reply(messages, turn);
     for (size_t i = 0; i < turn->call_count; i++) {
         bool mark = last && i + 1 == turn->call_count;
-        open_message(messages, STR("user"));
-        write_result(messages->w, &turn->calls[i], as_it_came, mark);
+        anthropic_open_message(messages, STR("user"));
+        anthropic_write_result(messages->w, &turn->calls[i], as_it_came, mark);
     }
 }
 
@@ -345,12 +338,12 @@ static void write_messages(struct json_writer *w, const struct prompt *prompt) {
         switch (turn->role) {
         case PROMPT_USER: write_user(&messages, turn, last); break;
         case PROMPT_AGENT: write_agent(&messages, turn, last); break;
-        case PROMPT_SYSTEM: break; /* write_system() has sent it; see check_system() */
+        case PROMPT_SYSTEM: break; /* write_system() has sent it; see prompt_check_system() */
         }
     }
     bool ends = str_equal(messages.side, STR("user")) || prefill_of(prompt);
-    if (!ends) write_said(&messages, GO_ON, false);
-    open_message(&messages, STR_EMPTY);
+    if (!ends) anthropic_write_said(&messages, GO_ON, false);
+    anthropic_open_message(&messages, STR_EMPTY);
     json_close(w);
 }
 
@@ -400,31 +393,41 @@ static bool can_carry(const struct provider_request *request, const struct promp
 
 /* --- the rest of the request -------------------------------------------------------------- */
 
-/* System turns at the start of the conversation are sent with the instructions. */
-static void write_system(struct json_writer *w, struct str system,
-                         const struct prompt *prompt) {
+static void write_words(struct json_writer *w, struct str schema, enum reply_form form) {
+    struct buf words;
+    buf_init(&words, schema.len + KIB);
+    reply_schema_words(form, schema, &words);
+    anthropic_write_text(w, buf_str(&words), true);
+    buf_done(&words);
+}
+
+/* System turns at the start of the conversation are sent with the instructions, and so are the
+ * words that ask for a reply of this form. */
+static void write_system(struct json_writer *w, const struct provider_request *request,
+                         const struct prompt *prompt, enum reply_form form) {
     size_t leading = prompt_leading_system(prompt);
-    if (is_blank(system) && !leading) return;
+    bool plain = !anthropic_is_blank(request->system);
+    bool words = form != REPLY_PROSE && form != REPLY_STRICT;
+    if (!plain && !leading && !words) return;
     json_member_array(w, "system");
-    if (!is_blank(system)) write_text(w, system, !leading);
-    for (size_t i = 0; i < leading; i++) write_text(w, prompt->turns[i].text, i + 1 == leading);
+    if (plain) anthropic_write_text(w, request->system, !leading && !words);
+    for (size_t i = 0; i < leading; i++)
+        anthropic_write_text(w, prompt->turns[i].text, !words && i + 1 == leading);
+    if (words) write_words(w, request->schema, form);
     json_close(w);
 }
 
-/* With thinking, the API refuses to be told which tool to call. */
-static void write_tool_choice(struct json_writer *w, const struct provider_request *request) {
-    struct str choice = request->tool_choice;
+static void write_tool_choice(struct json_writer *w, struct str choice) {
     bool any = str_equal(choice, STR(TOOL_CHOICE_REQUIRED));
-    bool thinks = request->options && request->options->thinking_tokens;
-    if (choice.len == 0 || thinks) return;
+    if (choice.len == 0) return;
     json_member_object(w, "tool_choice");
     json_member_str(w, "type", any ? STR("any") : STR("tool"));
     if (!any) json_member_str(w, "name", choice);
     json_close(w);
 }
 
-static bool write_tools(struct json_writer *w, const struct provider_request *request,
-                        struct err *e) {
+static bool anthropic_write_tools(struct json_writer *w, const struct provider_request *request,
+                                  struct err *e) {
     if (request->tool_count == 0) return true;
     json_member_array(w, "tools");
     for (size_t i = 0; i < request->tool_count; i++) {
@@ -435,34 +438,47 @@ static bool write_tools(struct json_writer *w, const struct provider_request *re
         json_close(w);
     }
     json_close(w);
-    write_tool_choice(w, request);
+    write_tool_choice(w, request->tool_choice);
     return true;
 }
 
-/* With thinking, the API refuses temperature and accepts only a high top_p. It never accepts
- * both. */
+/* The API refuses a sequence of blanks alone, which the run looks for itself. */
+static void write_stops(struct json_writer *w, const struct model_options *options) {
+    size_t written = 0;
+    for (size_t i = 0; i < options->stop_count; i++) {
+        if (anthropic_is_blank(options->stops[i])) continue;
+        if (!written++) json_member_array(w, "stop_sequences");
+        json_write_str(w, options->stops[i]);
+    }
+    if (written) json_close(w);
+}
+
+/* With thinking, the API refuses temperature and top_k, and accepts only a high top_p. It never
+ * accepts temperature and top_p together. */
 static void write_sampling(struct json_writer *w, const struct model_options *options,
                            const struct thinking *thinking) {
     bool thinks = thinking->kind != THINKING_OFF;
     bool warm = options->temperature >= 0 && !thinks;
-    if (warm) body_double(w, "temperature", options->temperature);
+    bool hot = options->bends && options->temperature > 1; /* others' scales go to 2 */
+    if (warm) body_double(w, "temperature", hot ? 1 : options->temperature);
+    if (!thinks && options->top_k) json_member_i64(w, "top_k", options->top_k);
     if (!warm && (!thinks || options->top_p >= THINKING_TOP_P_MIN))
         body_double(w, "top_p", options->top_p);
 }
 
-static bool write_output(struct json_writer *w, struct str effort, struct str schema,
-                         struct err *e) {
-    if (effort.len == 0 && schema.len == 0) return true;
+/* The API has no JSON mode, and refuses a schema that it cannot enforce: see write_system(). */
+static void anthropic_write_output(struct json_writer *w, struct str effort, struct str schema,
+                                   enum reply_form form) {
+    if (effort.len == 0 && form != REPLY_STRICT) return;
     json_member_object(w, "output_config");
     if (effort.len) json_member_str(w, "effort", effort);
-    if (schema.len) {
+    if (form == REPLY_STRICT) {
         json_member_object(w, "format");
         json_member_str(w, "type", STR("json_schema"));
-        if (!body_schema(w, "schema", schema, STR("the answer"), e)) return false;
+        json_member_raw(w, "schema", str_trim(schema));
         json_close(w);
     }
     json_close(w);
-    return true;
 }
 
 static bool anthropic_write_body(const struct dialect_settings *settings,
@@ -472,8 +488,11 @@ static bool anthropic_write_body(const struct dialect_settings *settings,
     static const struct model_options none = MODEL_OPTIONS_NONE;
     const struct model_options *options = request->options ? request->options : &none;
     struct thinking thinking;
+    enum reply_form form;
     if (!can_carry(request, prompt, model, e)) return false;
-    if (!decide_thinking(model, prompt, options, &thinking, e)) return false;
+    if (!reply_form_of(request, SCHEMA_ANTHROPIC, &form, e)) return false;
+    bool forced = request->tool_count && request->tool_choice.len;
+    if (!decide_thinking(model, prompt, options, forced, &thinking, e)) return false;
 
     struct json_writer w = json_writer(out);
     json_open_object(&w);
@@ -481,10 +500,11 @@ static bool anthropic_write_body(const struct dialect_settings *settings,
     json_member_i64(&w, "max_tokens", thinking.output_tokens);
     json_member_bool(&w, "stream", !settings->whole);
     write_sampling(&w, options, &thinking);
+    write_stops(&w, options);
     write_thinking(&w, &thinking);
-    if (!write_output(&w, thinking.effort, request->schema, e)) return false;
-    if (!write_tools(&w, request, e)) return false;
-    write_system(&w, request->system, prompt);
+    anthropic_write_output(&w, thinking.effort, request->schema, form);
+    if (!anthropic_write_tools(&w, request, e)) return false;
+    write_system(&w, request, prompt, form);
     write_messages(&w, prompt);
     json_close(&w);
     return body_complete(out, e);

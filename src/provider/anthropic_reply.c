@@ -18,9 +18,6 @@
 /* Limit for each buffer of one reply. */
 #define REPLY_MAX_BYTES (16 * MIB)
 
-/* Larger numbers are not token counts. Sums of a few cannot overflow. */
-#define TOKENS_MAX (INT64_C(1) << 50)
-
 enum block {
     BLOCK_NONE, /* no block is open, or one that is ignored */
     BLOCK_TEXT,
@@ -109,7 +106,7 @@ static void anthropic_reply_free(struct reply *base) {
     free(reply);
 }
 
-static bool in_limits(const struct anthropic_reply *reply) {
+static bool anthropic_reply_in_limits(const struct anthropic_reply *reply) {
     return buf_ok(&reply->model) && buf_ok(&reply->text) && buf_ok(&reply->signature) &&
            buf_ok(&reply->id) && buf_ok(&reply->name) && buf_ok(&reply->args) &&
            buf_ok(&reply->content) && buf_ok(&reply->ids) && buf_ok(&reply->stop_name) &&
@@ -123,7 +120,8 @@ static void anthropic_reply_set(struct buf *buf, struct json string) {
 
 /* --- blocks to send back ------------------------------------------------------------------ */
 
-static struct json_writer add_block(struct anthropic_reply *reply, struct str type) {
+static struct json_writer anthropic_reply_add_block(struct anthropic_reply *reply,
+                                                    struct str type) {
     if (reply->content.len) buf_append_byte(&reply->content, ',');
     struct json_writer w = json_writer(&reply->content);
     json_open_object(&w);
@@ -132,15 +130,15 @@ static struct json_writer add_block(struct anthropic_reply *reply, struct str ty
 }
 
 /* An empty text block would be refused when it is sent back. */
-static void keep_text(struct anthropic_reply *reply) {
+static void anthropic_reply_keep_text(struct anthropic_reply *reply) {
     if (reply->text.len == 0) return;
-    struct json_writer w = add_block(reply, STR("text"));
+    struct json_writer w = anthropic_reply_add_block(reply, STR("text"));
     json_member_str(&w, "text", buf_str(&reply->text));
     json_close(&w);
 }
 
 static void keep_thinking(struct anthropic_reply *reply) {
-    struct json_writer w = add_block(reply, STR("thinking"));
+    struct json_writer w = anthropic_reply_add_block(reply, STR("thinking"));
     json_member_str(&w, "thinking", buf_str(&reply->text));
     json_member_str(&w, "signature", buf_str(&reply->signature));
     json_close(&w);
@@ -161,7 +159,7 @@ static void note_id(struct anthropic_reply *reply) {
 
 static void keep_call(struct anthropic_reply *reply, bool object) {
     note_id(reply);
-    struct json_writer w = add_block(reply, STR("tool_use"));
+    struct json_writer w = anthropic_reply_add_block(reply, STR("tool_use"));
     json_member_str(&w, "id", buf_str(&reply->id));
     json_member_str(&w, "name", buf_str(&reply->name));
     json_member_raw(&w, "input", object ? buf_str(&reply->args) : STR("{}"));
@@ -204,7 +202,7 @@ static void tell_call(struct anthropic_reply *reply) {
 
 static void end_block(struct anthropic_reply *reply) {
     switch (reply->open) {
-    case BLOCK_TEXT: keep_text(reply); break;
+    case BLOCK_TEXT: anthropic_reply_keep_text(reply); break;
     case BLOCK_THINKING: keep_thinking(reply); break;
     case BLOCK_CALL: reply->call_waits = true; break;
     case BLOCK_NONE:
@@ -225,7 +223,7 @@ static void begin_thinking(struct anthropic_reply *reply, struct json block) {
 }
 
 static void begin_redacted(struct anthropic_reply *reply, struct json block) {
-    struct json_writer w = add_block(reply, STR("redacted_thinking"));
+    struct json_writer w = anthropic_reply_add_block(reply, STR("redacted_thinking"));
     struct json data = json_find(block, STR("data"));
     json_member_raw(&w, "data", data.kind == JSON_STRING ? data.raw : STR("\"\""));
     json_close(&w);
@@ -274,7 +272,7 @@ static bool on_block_stop(struct anthropic_reply *reply, struct json event) {
     return true;
 }
 
-static void add_text(struct anthropic_reply *reply, struct json text) {
+static void anthropic_reply_add_text(struct anthropic_reply *reply, struct json text) {
     anthropic_reply_tell(reply, REPLY_TEXT, text);
 }
 
@@ -297,7 +295,7 @@ static const struct delta {
     struct str member; /* with the text to add */
     void (*add)(struct anthropic_reply *reply, struct json text);
 } deltas[] = {
-    {STR_INIT("text_delta"), BLOCK_TEXT, STR_INIT("text"), add_text},
+    {STR_INIT("text_delta"), BLOCK_TEXT, STR_INIT("text"), anthropic_reply_add_text},
     {STR_INIT("thinking_delta"), BLOCK_THINKING, STR_INIT("thinking"), add_thinking},
     {STR_INIT("signature_delta"), BLOCK_THINKING, STR_INIT("signature"), add_signature},
     {STR_INIT("input_json_delta"), BLOCK_CALL, STR_INIT("partial_json"), add_args},
@@ -322,7 +320,7 @@ static bool on_block_delta(struct anthropic_reply *reply, struct json event) {
 }
 
 /* An event that differs from the one before only in the text of its delta. */
-static bool take_like(struct anthropic_reply *reply, struct str data) {
+static bool anthropic_reply_take_like(struct anthropic_reply *reply, struct str data) {
     struct json text;
     if (!json_template_match(&reply->base.like, data, &text)) return false;
     reply->like->add(reply, text);
@@ -331,37 +329,37 @@ static bool take_like(struct anthropic_reply *reply, struct str data) {
 
 /* --- the message -------------------------------------------------------------------------- */
 
-/* Counts are totals of the reply so far, so the latest replaces the earlier one. */
-static void take_tokens(struct json usage, struct str name, int64_t *ret) {
-    int64_t tokens;
-    if (json_i64(json_find(usage, name), &tokens) && tokens >= 0 && tokens <= TOKENS_MAX)
-        *ret = tokens;
-}
-
 static void take_prompt_tokens(struct anthropic_reply *reply, struct json usage) {
-    take_tokens(usage, STR("input_tokens"), &reply->usage.prompt);
-    take_tokens(usage, STR("cache_creation_input_tokens"), &reply->usage.cache_write);
-    take_tokens(json_find(usage, STR("cache_creation")), STR("ephemeral_1h_input_tokens"),
-                &reply->usage.cache_write_hour);
-    take_tokens(usage, STR("cache_read_input_tokens"), &reply->usage.cached);
+    reply_take_tokens(usage, STR("input_tokens"), &reply->usage.prompt);
+    reply_take_tokens(usage, STR("cache_creation_input_tokens"), &reply->usage.cache_write);
+    reply_take_tokens(json_find(usage, STR("cache_creation")), STR("ephemeral_1h_input_tokens"),
+                      &reply->usage.cache_write_hour);
+    reply_take_tokens(usage, STR("cache_read_input_tokens"), &reply->usage.cached);
 }
 
 /* The head's output_tokens are only the first few, so they are ignored. */
-static void take_head(struct anthropic_reply *reply, struct json message) {
+static void anthropic_reply_take_head(struct anthropic_reply *reply, struct json message) {
     anthropic_reply_set(&reply->model, json_find(message, STR("model")));
     take_prompt_tokens(reply, json_find(message, STR("usage")));
 }
 
 static bool on_message_start(struct anthropic_reply *reply, struct json event) {
-    take_head(reply, json_find(event, STR("message")));
+    anthropic_reply_take_head(reply, json_find(event, STR("message")));
     return true;
 }
 
-static void take_usage(struct anthropic_reply *reply, struct json usage) {
+static void anthropic_reply_take_usage(struct anthropic_reply *reply, struct json usage) {
     take_prompt_tokens(reply, usage);
-    take_tokens(usage, STR("output_tokens"), &reply->usage.completion);
-    take_tokens(json_find(usage, STR("output_tokens_details")), STR("thinking_tokens"),
-                &reply->usage.thoughts);
+    reply_take_tokens(usage, STR("output_tokens"), &reply->usage.completion);
+    reply_take_tokens(json_find(usage, STR("output_tokens_details")), STR("thinking_tokens"),
+                      &reply->usage.thoughts);
+}
+
+static void tell_stop(struct anthropic_reply *reply, struct json sequence) {
+    if (sequence.kind != JSON_STRING || reply->base.stopped) return;
+    reply->base.on_reply(&(struct reply_event){REPLY_NOTE, .text = STR(PROVIDER_STOP_NOTE),
+                                               .args = sequence.raw},
+                         reply->base.ctx);
 }
 
 /* `object` holds stop_reason and its details. */
@@ -378,10 +376,11 @@ static void take_stop(struct anthropic_reply *reply, struct json object) {
     }
     end_block(reply);
     tell_call(reply);
+    tell_stop(reply, json_find(object, STR("stop_sequence")));
 }
 
 static bool on_message_delta(struct anthropic_reply *reply, struct json event) {
-    take_usage(reply, json_find(event, STR("usage")));
+    anthropic_reply_take_usage(reply, json_find(event, STR("usage")));
     take_stop(reply, json_find(event, STR("delta")));
     return true;
 }
@@ -392,7 +391,7 @@ static bool on_message_stop(struct anthropic_reply *reply, struct json event) {
     return true;
 }
 
-static bool on_error(struct anthropic_reply *reply, struct json event) {
+static bool anthropic_reply_on_error(struct anthropic_reply *reply, struct json event) {
     reply_failure_of("Anthropic", 0, event, &reply->base.failure);
     return false;
 }
@@ -407,7 +406,7 @@ static const struct {
     {STR_INIT("content_block_stop"), on_block_stop},
     {STR_INIT("message_delta"), on_message_delta},
     {STR_INIT("message_stop"), on_message_stop},
-    {STR_INIT("error"), on_error},
+    {STR_INIT("error"), anthropic_reply_on_error},
 };
 
 /* Events with other names are not parsed at all. */
@@ -419,7 +418,7 @@ static bool is_for_us(struct str type) {
     return false;
 }
 
-static bool take_event(struct anthropic_reply *reply, struct json event) {
+static bool anthropic_reply_take_event(struct anthropic_reply *reply, struct json event) {
     struct json type = json_find(event, STR("type"));
     for (size_t i = 0; i < ARRAY_LEN(events); i++) {
         if (json_is(type, events[i].type)) return events[i].take(reply, event);
@@ -428,7 +427,7 @@ static bool take_event(struct anthropic_reply *reply, struct json event) {
 }
 
 static bool check_limits(struct anthropic_reply *reply) {
-    return in_limits(reply) ||
+    return anthropic_reply_in_limits(reply) ||
            reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                       "Anthropic sent an answer larger than %d MiB; ask for a shorter one",
                       (int)(REPLY_MAX_BYTES / MIB));
@@ -441,21 +440,22 @@ static bool anthropic_reply_feed(struct reply *base, const struct sse_event *eve
     if (base->stopped || base->over || !is_for_us(event->type)) return true;
     base->over = str_equal(event->data, STR("[DONE]")); /* some gateways add it */
     if (base->over) return true;
-    if (take_like(reply, event->data)) return check_limits(reply);
+    if (anthropic_reply_take_like(reply, event->data)) return check_limits(reply);
     json_template_forget(&base->like);
     if (!json_read(event->data, &json, &e))
         return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                           "Anthropic sent an event that is no JSON: %s", e.text);
-    return take_event(reply, json) && check_limits(reply);
+    return anthropic_reply_take_event(reply, json) && check_limits(reply);
 }
 
 /* An answer that was not streamed: one object with all that a stream's events hold. */
 static bool anthropic_reply_read(struct reply *base, struct json answer) {
     struct anthropic_reply *reply = (struct anthropic_reply *)base;
     struct json content = json_find(answer, STR("content")), block;
-    if (json_find(answer, STR("error")).kind == JSON_OBJECT) return on_error(reply, answer);
-    take_head(reply, answer);
-    take_usage(reply, json_find(answer, STR("usage")));
+    if (json_find(answer, STR("error")).kind == JSON_OBJECT)
+        return anthropic_reply_on_error(reply, answer);
+    anthropic_reply_take_head(reply, answer);
+    anthropic_reply_take_usage(reply, json_find(answer, STR("usage")));
     struct json_reader reader = json_enter(content);
     while (content.kind == JSON_ARRAY && json_next_item(&reader, &block))
         begin_block(reply, block);
@@ -465,20 +465,22 @@ static bool anthropic_reply_read(struct reply *base, struct json answer) {
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-static int64_t known(int64_t tokens) {
+static int64_t anthropic_reply_known(int64_t tokens) {
     return tokens == TOKENS_UNKNOWN ? 0 : tokens;
 }
 
 /* input_tokens excludes tokens read from or written to a cache; event_usage includes them. */
-static void tell_usage(struct anthropic_reply *reply) {
+static void anthropic_reply_tell_usage(struct anthropic_reply *reply) {
     const struct event_usage *counted = &reply->usage;
     struct event_usage usage = *counted;
     usage.model = buf_str(&reply->model);
-    if (known(counted->cache_write_hour) > known(counted->cache_write)) /* cannot be */
+    if (anthropic_reply_known(counted->cache_write_hour) >
+        anthropic_reply_known(counted->cache_write)) /* cannot be */
         usage.cache_write_hour = TOKENS_UNKNOWN;
-    usage.cache_write -= known(usage.cache_write_hour);
+    usage.cache_write -= anthropic_reply_known(usage.cache_write_hour);
     if (counted->prompt != TOKENS_UNKNOWN)
-        usage.prompt += known(counted->cache_write) + known(counted->cached);
+        usage.prompt += anthropic_reply_known(counted->cache_write) +
+                        anthropic_reply_known(counted->cached);
     if (counted->prompt != TOKENS_UNKNOWN && counted->completion != TOKENS_UNKNOWN)
         usage.total = usage.prompt + usage.completion;
     reply_tell(&reply->base, &(struct reply_event){REPLY_USAGE, .usage = &usage});
@@ -487,23 +489,17 @@ static void tell_usage(struct anthropic_reply *reply) {
 /* Signed thinking is needed again only in a round of tool calls. */
 static void tell_opaque(struct anthropic_reply *reply) {
     if (!reply->thought || !reply->called || reply->unfit || reply->base.stopped) return;
-    struct buf whole;
-    buf_init(&whole, REPLY_MAX_BYTES + 2);
-    buf_append_byte(&whole, '[');
-    buf_append(&whole, buf_str(&reply->content));
-    buf_append_byte(&whole, ']');
-    reply_tell(&reply->base, &(struct reply_event){REPLY_OPAQUE, .dialect = STR("anthropic"),
-                                                   .text = buf_str(&whole)});
-    buf_done(&whole);
+    reply_tell_opaque(&reply->base, "anthropic", &reply->content);
 }
 
-static void fail_refused(struct anthropic_reply *reply) {
+static void anthropic_reply_fail_refused(struct anthropic_reply *reply) {
     struct buf why;
     buf_init(&why, ERR_TEXT_BYTES);
-    if (reply->stop_why.len) buf_append(&why, STR(": "));
     reply_append_safe(&why, buf_str(&reply->stop_why), 300);
-    reply_fail(&reply->base, ERR_PERMISSION_DENIED, MODEL_REFUSED,
-               "the model refused to answer" STR_FMT, STR_ARG(buf_str(&why)));
+    reply->base.failure.said = why.len > 0;
+    reply_fail(&reply->base, ERR_PERMISSION_DENIED, MODEL_REFUSED, "%s" STR_FMT,
+               why.len ? MODEL_REFUSED_SAYING : "the model refused to answer",
+               STR_ARG(buf_str(&why)));
     buf_done(&why);
 }
 
@@ -523,7 +519,7 @@ static enum reply_outcome anthropic_reply_end(struct reply *base, struct str *re
     bool fails = !reply->stop || reply->stop->outcome == OUTCOME_FAILED;
     bool counted =
         reply->usage.prompt != TOKENS_UNKNOWN || reply->usage.completion != TOKENS_UNKNOWN;
-    if (counted || !fails) tell_usage(reply);
+    if (counted || !fails) anthropic_reply_tell_usage(reply);
     if (!reply->stopping) {
         reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                    "Anthropic's answer broke off before its end; ask again");
@@ -534,7 +530,7 @@ static enum reply_outcome anthropic_reply_end(struct reply *base, struct str *re
         return OUTCOME_FAILED;
     }
     if (reply->stop->outcome == OUTCOME_FAILED) {
-        fail_refused(reply);
+        anthropic_reply_fail_refused(reply);
         return OUTCOME_FAILED;
     }
     tell_opaque(reply);

@@ -4,11 +4,9 @@
 
 #define HASHED_ID_DIGITS 37 /* after "tc_", 40 in all */
 
-bool body_schema(struct json_writer *writer, const char *key, struct str schema,
-                 struct str what, struct err *e) {
-    struct json value;
-    struct str text = schema.len ? schema : STR("{\"type\":\"object\",\"properties\":{}}");
-    if (!json_read(text, &value, e)) {
+bool body_read_schema(struct str schema, struct str what, struct json *ret, struct err *e) {
+    struct json value = {.kind = JSON_NONE};
+    if (!json_read(schema, &value, e)) {
         e->code = ERR_INVALID_ARGUMENT;
         return err_add(e, "the schema of '" STR_FMT "'", STR_ARG(what));
     }
@@ -16,6 +14,15 @@ bool body_schema(struct json_writer *writer, const char *key, struct str schema,
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "the schema of '" STR_FMT "' is %s; write an object", STR_ARG(what),
                        json_kind_name(value.kind));
+    *ret = value;
+    return true;
+}
+
+bool body_schema(struct json_writer *writer, const char *key, struct str schema,
+                 struct str what, struct err *e) {
+    struct json value = {.kind = JSON_NONE};
+    struct str text = schema.len ? schema : STR("{\"type\":\"object\",\"properties\":{}}");
+    if (!body_read_schema(text, what, &value, e)) return false;
     json_member_raw(writer, key, value.raw);
     return true;
 }
@@ -27,16 +34,37 @@ bool body_tool(struct json_writer *w, const struct tool_offer *tool, const char 
     return body_schema(w, schema_key, tool->parameters, tool->name, e);
 }
 
-bool body_reply_schema(struct json_writer *w, struct str schema, struct err *e) {
+void body_reply_schema(struct json_writer *w, struct str schema, bool strict) {
     json_member_str(w, "name", STR("reply"));
-    json_member_bool(w, "strict", true);
-    return body_schema(w, "schema", schema, STR("reply"), e);
+    json_member_bool(w, "strict", strict);
+    json_member_raw(w, "schema", str_trim(schema));
 }
 
 void body_double(struct json_writer *writer, const char *key, double number) {
     if (number < 0) return;
     json_key(writer, str_from(key));
     json_write_double(writer, number);
+}
+
+void body_stops(struct json_writer *writer, const char *key,
+                const struct model_options *options, size_t max) {
+    size_t count = options->stop_count < max ? options->stop_count : max;
+    if (!count) return;
+    json_member_array(writer, key);
+    for (size_t i = 0; i < count; i++) json_write_str(writer, options->stops[i]);
+    json_close(writer);
+}
+
+bool body_reasons(struct str model) {
+    static const struct str families[] = {STR_INIT("o1"), STR_INIT("o3"), STR_INIT("o4"),
+                                          STR_INIT("gpt-5")};
+    struct str name = model;
+    for (size_t at; (at = str_find_byte(name, '/')) < name.len;) name = str_skip(name, at + 1);
+    if (str_starts(name, STR("gpt-5-chat"))) return false;
+    for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+        if (str_starts(name, families[i])) return true;
+    }
+    return false;
 }
 
 void body_call_id(struct json_writer *writer, const char *key, struct str call_id,

@@ -12,6 +12,11 @@
 #define CALL_ID_MAX_BYTES 40
 #define CALL_ID_LONG_MAX_BYTES 64
 
+/* Read a JSON Schema; `what` names it in the error.
+ * errors  ERR_INVALID_ARGUMENT not a JSON object */
+MUST_CHECK bool body_read_schema(struct str schema, struct str what, struct json *ret,
+                                 struct err *e);
+
 /* Write the key and a JSON Schema without whitespace between its tokens. An empty schema is
  * written as an object without members. `what` names it in the error.
  * errors  ERR_INVALID_ARGUMENT not a JSON object */
@@ -22,11 +27,19 @@ MUST_CHECK bool body_schema(struct json_writer *writer, const char *key, struct 
 MUST_CHECK bool body_tool(struct json_writer *writer, const struct tool_offer *tool,
                           const char *schema_key, struct err *e);
 
-/* Write the name, the strictness and the schema that the reply must fit. */
-MUST_CHECK bool body_reply_schema(struct json_writer *writer, struct str schema, struct err *e);
+/* Write the name, the strictness and the schema that the reply must fit; reply_form_of() has
+ * read it. */
+void body_reply_schema(struct json_writer *writer, struct str schema, bool strict);
 
 /* Write the key and the number, unless it is below 0, which means not set. */
 void body_double(struct json_writer *writer, const char *key, double number);
+
+/* Write the key and the sequences that end a reply, at most `max` of them. */
+void body_stops(struct json_writer *writer, const char *key,
+                const struct model_options *options, size_t max);
+
+/* Whether this is one of OpenAI's models that reason, which choose how they sample themselves. */
+bool body_reasons(struct str model);
 
 /* Write the key and a call id of at most max_bytes. A longer id becomes "tc_" and 37 digits of
  * its SHA-256, the same for a call and its result. */

@@ -14,6 +14,29 @@ const struct dialect *dialect_find(struct str name) {
     return NULL;
 }
 
+/* --- what a reply holds ------------------------------------------------------------------- */
+
+/* Larger numbers are not token counts. Sums of a few cannot overflow. */
+#define TOKENS_MAX (INT64_C(1) << 50)
+
+void reply_take_tokens(struct json usage, struct str name, int64_t *ret) {
+    int64_t tokens;
+    if (json_i64(json_find(usage, name), &tokens) && tokens >= 0 && tokens <= TOKENS_MAX)
+        *ret = tokens;
+}
+
+void reply_tell_opaque(const struct reply *reply, const char *dialect,
+                       const struct buf *blocks) {
+    struct buf whole;
+    buf_init(&whole, blocks->len + 2);
+    buf_append_byte(&whole, '[');
+    buf_append(&whole, buf_str(blocks));
+    buf_append_byte(&whole, ']');
+    reply_tell(reply, &(struct reply_event){REPLY_OPAQUE, .dialect = str_from(dialect),
+                                            .text = buf_str(&whole)});
+    buf_done(&whole);
+}
+
 /* --- failures ----------------------------------------------------------------------------- */
 
 bool reply_fail(struct reply *reply, enum err_code code, const char *reason, const char *format,
@@ -190,7 +213,7 @@ struct error_parts {
 };
 
 /* {"error":{...}}, [{"error":{...}}], {"error":"..."}, {"message":...}, {"detail":...}, "..."
- */
+ * FastAPI's detail of a refused body is a list; see append_message(). */
 static struct error_parts error_parts_of(struct json body) {
     if (body.kind == JSON_ARRAY) body = json_at(body, 0);
     if (body.kind == JSON_STRING) return (struct error_parts){.message = body};
@@ -240,7 +263,7 @@ static const char *reason_of_text(struct str message) {
 }
 
 /* Inside a stream, a number is the HTTP status that came too late for the head. */
-static unsigned status_of(struct json object) {
+static unsigned dialect_status_of(struct json object) {
     int64_t number;
     struct json code = json_find(object, STR("code"));
     if (json_i64(code, &number) && number >= 400 && number < 600) return (unsigned)number;
@@ -255,7 +278,7 @@ static const char *reason_of(unsigned status, struct json object, struct str mes
     if (reason) return reason;
     if (!status) reason = reason_of_words(object, GENERAL);
     if (reason) return reason;
-    if (!status) status = status_of(object);
+    if (!status) status = dialect_status_of(object);
     return status ? reason_of_status(status) : PROVIDER_ERROR;
 }
 
@@ -267,13 +290,36 @@ static const char *reason_of(unsigned status, struct json object, struct str mes
 /* Text of a message beyond this is ignored. */
 #define MESSAGE_MAX_BYTES (256 * KIB)
 
+/* The first of [{"loc":["body","input"],"msg":"..."}], as "body.input: ...". */
+static void append_refusal(struct json list, struct buf *out) {
+    struct json first = json_at(list, 0);
+    struct json_reader places = json_enter(json_find(first, STR("loc")));
+    size_t before = out->len;
+    for (struct json place; json_next_item(&places, &place);) {
+        if (out->len > before) buf_append_byte(out, '.');
+        if (place.kind == JSON_STRING)
+            json_text(place, out);
+        else
+            buf_append(out, place.raw);
+    }
+    if (out->len > before) buf_append(out, STR(": "));
+    json_text(json_find(first, STR("msg")), out);
+}
+
+static void append_message(struct json message, struct buf *out) {
+    if (message.kind == JSON_ARRAY)
+        append_refusal(message, out);
+    else
+        json_text(message, out);
+}
+
 void reply_failure_of(const char *title, unsigned status, struct json body,
                       struct reply_failure *ret) {
     struct error_parts parts = error_parts_of(body);
     struct buf message, shown;
     buf_init(&message, MESSAGE_MAX_BYTES);
     buf_init(&shown, 2 * MESSAGE_SHOWN_BYTES);
-    json_text(parts.message, &message);
+    append_message(parts.message, &message);
     reply_append_safe(&shown, buf_str(&message), MESSAGE_SHOWN_BYTES);
 
     ret->reason = reason_of(status, parts.object, buf_str(&message));

@@ -51,6 +51,7 @@ struct reply_failure {
     struct err why;     /* for the operator: cause and remedy; contains no key */
     const char *reason; /* PROVIDER_... below */
     bool cut;           /* the connection broke in the middle of the response */
+    bool said;          /* `why` has what the model said to the caller, who may read it */
 };
 
 #define PROVIDER_UNREACHABLE "PROVIDER_UNREACHABLE"   /* refused, DNS, TLS, reset */
@@ -65,7 +66,8 @@ struct reply_failure {
 #define PROVIDER_BROKEN "PROVIDER_BROKEN"         /* no stream, cut short, malformed */
 #define MODEL_CONTEXT "MODEL_CONTEXT"             /* the conversation is too long for it */
 #define MODEL_REFUSED "MODEL_REFUSED"             /* refusal, content filter, safety */
-#define MODEL_CANNOT_CARRY "MODEL_CANNOT_CARRY"   /* a message that its API has no form for */
+#define MODEL_REFUSED_SAYING "the model refused to answer: " /* before the model's own words */
+#define MODEL_CANNOT_CARRY "MODEL_CANNOT_CARRY" /* a message that its API has no form for */
 
 /* One sentence for the end user. It quotes nothing from the vendor and gives no advice that
  * only an operator can follow. Advice for the user follows a ';'. */
@@ -174,6 +176,14 @@ const struct dialect *dialect_find(struct str name);
 static inline void reply_tell(const struct reply *reply, const struct reply_event *event) {
     if (!reply->stopped) reply->on_reply(event, reply->ctx);
 }
+
+/* The number under `name` replaces *ret, where it is a count of tokens: each is the total of the
+ * reply so far. */
+void reply_take_tokens(struct json usage, struct str name, int64_t *ret);
+
+/* Report the blocks of a reply in the form to send back, "{...},{...}", as one array. */
+void reply_tell_opaque(const struct reply *reply, const char *dialect,
+                       const struct buf *blocks);
 
 /* Fail a reply. Returns false. */
 PRINTF_LIKE(4, 5)

@@ -73,7 +73,7 @@ int64_t gather_count(struct json object, const char *key) {
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-static bool is_object(struct str text) {
+static bool gather_is_object(struct str text) {
     struct json value;
     struct err e;
     return json_read(text, &value, &e) && value.kind == JSON_OBJECT;
@@ -91,7 +91,7 @@ static struct str own_id(const struct gather *gather, size_t index) {
 static void tell_calls(struct gather *gather, struct reply *reply, enum reply_outcome outcome) {
     for (size_t i = 0; i < gather->call_count && !reply->stopped; i++) {
         const struct gathered_call *call = &gather->calls[i];
-        if (outcome == OUTCOME_CUT && !is_object(buf_str(&call->args))) continue;
+        if (outcome == OUTCOME_CUT && !gather_is_object(buf_str(&call->args))) continue;
         reply_tell(reply, &(struct reply_event){REPLY_TOOL_CALL, .call_id = own_id(gather, i),
                                                 .tool = buf_str(&call->tool),
                                                 .args = buf_str(&call->args)});
@@ -117,14 +117,16 @@ void gather_tell_usage(struct gather *gather, struct reply *reply) {
     if (gather->usage_seen) tell_usage(gather, reply);
 }
 
-bool gather_refused(struct gather *gather, struct reply *reply, const char *otherwise) {
+/* Fail the reply with the model's own refusal, or with `otherwise` if it gave none. */
+static bool gather_refused(struct gather *gather, struct reply *reply, const char *otherwise) {
     if (gather->refusal.len == 0)
         return reply_fail(reply, ERR_PERMISSION_DENIED, MODEL_REFUSED, "%s", otherwise);
     struct buf said;
     buf_init(&said, KIB);
     reply_append_safe(&said, buf_str(&gather->refusal), REFUSAL_SHOWN_BYTES);
-    reply_fail(reply, ERR_PERMISSION_DENIED, MODEL_REFUSED,
-               "the model refused to answer: " STR_FMT, STR_ARG(buf_str(&said)));
+    reply_fail(reply, ERR_PERMISSION_DENIED, MODEL_REFUSED, MODEL_REFUSED_SAYING STR_FMT,
+               STR_ARG(buf_str(&said)));
+    reply->failure.said = true;
     buf_done(&said);
     return false;
 }

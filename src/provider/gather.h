@@ -65,9 +65,6 @@ void gather_tell(struct gather *gather, struct reply *reply, struct str dialect,
 /* For a reply that fails: report the usage, if the stream contained any. */
 void gather_tell_usage(struct gather *gather, struct reply *reply);
 
-/* Fail the reply with the model's own refusal, or with `otherwise` if it gave none. */
-bool gather_refused(struct gather *gather, struct reply *reply, const char *otherwise);
-
 /* The outcome of a reply whose stream has ended. An open end, a content filter and a refusal
  * are failures and set the reply's failure. */
 enum reply_outcome gather_outcome(struct gather *gather, struct reply *reply,

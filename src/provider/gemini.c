@@ -4,6 +4,7 @@
 #include "provider/body.h"
 #include "provider/parts.h"
 #include "provider/prompt.h"
+#include "provider/reply_schema.h"
 #include "wire/json.h"
 
 /* The API refuses empty turns and a conversation that begins with the model. These texts fill
@@ -54,18 +55,18 @@ static bool is_older(struct str model) {
 
 /* --- parts -------------------------------------------------------------------------------- */
 
-static bool is_blank(struct str text) {
+static bool gemini_is_blank(struct str text) {
     return str_trim(text).len == 0;
 }
 
-static void write_text(struct json_writer *w, struct str text) {
+static void gemini_write_text(struct json_writer *w, struct str text) {
     json_open_object(w);
     json_member_str(w, "text", text);
     json_close(w);
 }
 
 /* Whether `text` is a JSON object; if so, *ret is that object. */
-static bool read_object(struct str text, struct json *ret) {
+static bool gemini_read_object(struct str text, struct json *ret) {
     struct err ignored;
     struct json json;
     if (!json_read(text, &json, &ignored) || json.kind != JSON_OBJECT) return false;
@@ -73,9 +74,9 @@ static bool read_object(struct str text, struct json *ret) {
     return true;
 }
 
-static void write_call(struct json_writer *w, const struct message *call, bool sign) {
+static void gemini_write_call(struct json_writer *w, const struct message *call, bool sign) {
     struct json args;
-    bool object = read_object(call->text, &args);
+    bool object = gemini_read_object(call->text, &args);
     json_open_object(w);
     json_member_object(w, "functionCall");
     json_member_str(w, "name", call->tool);
@@ -99,7 +100,7 @@ static bool has_call_id(struct json parts, struct str call_id) {
  * "output". */
 static void write_response(struct json_writer *w, const struct message *result) {
     struct json object = {0};
-    bool is_object = read_object(result->text, &object);
+    bool is_object = gemini_read_object(result->text, &object);
     bool says_error = json_find(object, STR("error")).kind != JSON_NONE;
     json_key(w, STR("response"));
     if (is_object && (says_error || !result->error)) {
@@ -116,8 +117,8 @@ static void write_response(struct json_writer *w, const struct message *result) 
     json_close(w);
 }
 
-static void write_result(struct json_writer *w, const struct prompt_call *call,
-                         struct json parts) {
+static void gemini_write_result(struct json_writer *w, const struct prompt_call *call,
+                                struct json parts) {
     json_open_object(w);
     json_member_object(w, "functionResponse");
     if (has_call_id(parts, call->call->call_id)) json_member_str(w, "id", call->call->call_id);
@@ -155,13 +156,13 @@ static void open_content(struct contents *contents, enum content kind) {
     contents->open = kind;
 }
 
-static void write_said(struct contents *contents, struct str text) {
+static void gemini_write_said(struct contents *contents, struct str text) {
     open_content(contents, CONTENT_USER);
-    write_text(contents->w, is_blank(text) ? BLANK : text);
+    gemini_write_text(contents->w, gemini_is_blank(text) ? BLANK : text);
 }
 
 /* The likely type of a file at a URL; some of Google's endpoints require it. */
-static struct str type_of(struct str url) {
+static struct str gemini_type_of(struct str url) {
     static const struct {
         struct str ending, type;
     } types[] = {
@@ -182,11 +183,11 @@ static struct str type_of(struct str url) {
     return STR_EMPTY;
 }
 
-static void write_picture(struct json_writer *w, const struct part *part) {
+static void gemini_write_picture(struct json_writer *w, const struct part *part) {
     json_open_object(w);
     if (part->url.kind != JSON_NONE) {
         struct str url = str_head(str_skip(part->url.raw, 1), part->url.raw.len - 2);
-        struct str type = type_of(url);
+        struct str type = gemini_type_of(url);
         json_member_object(w, "fileData");
         if (type.len) json_member_str(w, "mimeType", type);
         json_member_raw(w, "fileUri", part->url.raw);
@@ -203,13 +204,13 @@ static void write_user(struct contents *contents, const struct prompt_turn *turn
     struct json_reader reader = parts_enter(turn->parts);
     struct part part;
     if (turn->parts.len == 0) {
-        write_said(contents, turn->text);
+        gemini_write_said(contents, turn->text);
         return;
     }
     open_content(contents, CONTENT_USER);
     while (parts_next(&reader, &part)) {
         if (part.kind == PART_IMAGE) {
-            write_picture(contents->w, &part);
+            gemini_write_picture(contents->w, &part);
             continue;
         }
         json_open_object(contents->w);
@@ -222,7 +223,7 @@ static void write_user(struct contents *contents, const struct prompt_turn *turn
 }
 
 static void open_model(struct contents *contents) {
-    if (contents->open == CONTENT_NONE) write_said(contents, OPENING);
+    if (contents->open == CONTENT_NONE) gemini_write_said(contents, OPENING);
     open_content(contents, CONTENT_MODEL);
 }
 
@@ -235,7 +236,7 @@ static struct json read_parts(struct str opaque) {
     return fine ? parts : (struct json){0};
 }
 
-static void write_parts(struct contents *contents, struct json parts) {
+static void gemini_write_parts(struct contents *contents, struct json parts) {
     struct json part;
     open_model(contents);
     for (struct json_reader at = json_enter(parts); json_next_item(&at, &part);)
@@ -243,24 +244,24 @@ static void write_parts(struct contents *contents, struct json parts) {
 }
 
 static void write_reply(struct contents *contents, const struct prompt_turn *turn) {
-    bool blank = is_blank(turn->text);
+    bool blank = gemini_is_blank(turn->text);
     if (blank && turn->call_count == 0) return;
     open_model(contents);
-    if (!blank) write_text(contents->w, turn->text);
+    if (!blank) gemini_write_text(contents->w, turn->text);
     for (size_t i = 0; i < turn->call_count; i++)
-        write_call(contents->w, turn->calls[i].call, contents->sign && i == 0);
+        gemini_write_call(contents->w, turn->calls[i].call, contents->sign && i == 0);
 }
 
 static void write_model(struct contents *contents, const struct prompt_turn *turn) {
     struct json parts = read_parts(turn->opaque);
     if (parts.kind == JSON_ARRAY) {
-        write_parts(contents, parts);
+        gemini_write_parts(contents, parts);
     } else {
         write_reply(contents, turn);
     }
     for (size_t i = 0; i < turn->call_count; i++) {
         open_content(contents, CONTENT_RESULTS);
-        write_result(contents->w, &turn->calls[i], parts);
+        gemini_write_result(contents->w, &turn->calls[i], parts);
     }
 }
 
@@ -276,7 +277,7 @@ static void write_contents(struct json_writer *w, const struct prompt *prompt, b
         }
     }
     bool ends = contents.open == CONTENT_USER || contents.open == CONTENT_RESULTS;
-    if (!ends) write_said(&contents, GO_ON);
+    if (!ends) gemini_write_said(&contents, GO_ON);
     close_content(&contents);
     json_close(w);
 }
@@ -321,24 +322,21 @@ static bool can_carry(const struct provider_request *request, const struct promp
 
 /* --- the rest of the request -------------------------------------------------------------- */
 
-/* System turns at the start are sent with the instructions. An older model with tools gets the
- * schema as text. */
+/* System turns at the start are sent with the instructions, and so are the words that ask for
+ * a reply of this form. */
 static void write_system(struct json_writer *w, struct str system, const struct prompt *prompt,
-                         struct str schema) {
+                         struct str schema, enum reply_form words) {
     size_t leading = prompt_leading_system(prompt);
-    if (is_blank(system) && !leading && schema.len == 0) return;
+    if (gemini_is_blank(system) && !leading && words == REPLY_PROSE) return;
     json_member_object(w, "systemInstruction");
     json_member_array(w, "parts");
-    if (!is_blank(system)) write_text(w, system);
-    for (size_t i = 0; i < leading; i++) write_text(w, prompt->turns[i].text);
-    if (schema.len) {
+    if (!gemini_is_blank(system)) gemini_write_text(w, system);
+    for (size_t i = 0; i < leading; i++) gemini_write_text(w, prompt->turns[i].text);
+    if (words != REPLY_PROSE) {
         struct buf instruction;
         buf_init(&instruction, schema.len + KIB);
-        buf_append(&instruction,
-                   STR("Your final answer is JSON alone, without any other text or "
-                       "markup, and follows this JSON Schema: "));
-        buf_append(&instruction, schema);
-        write_text(w, buf_str(&instruction));
+        reply_schema_words(words, schema, &instruction);
+        gemini_write_text(w, buf_str(&instruction));
         buf_done(&instruction);
     }
     json_close(w);
@@ -349,7 +347,7 @@ static void write_system(struct json_writer *w, struct str system, const struct 
 static bool write_parameters(struct json_writer *w, const struct tool_offer *tool,
                              struct err *e) {
     struct json schema;
-    bool object = read_object(tool->parameters, &schema);
+    bool object = gemini_read_object(tool->parameters, &schema);
     bool none = object && json_count(json_find(schema, STR("properties"))) == 0;
     return none || tool->parameters.len == 0 ||
            body_schema(w, "parametersJsonSchema", tool->parameters, tool->name, e);
@@ -369,8 +367,8 @@ static void write_tool_choice(struct json_writer *w, struct str choice) {
     json_close(w);
 }
 
-static bool write_tools(struct json_writer *w, const struct provider_request *request,
-                        struct err *e) {
+static bool gemini_write_tools(struct json_writer *w, const struct provider_request *request,
+                               struct err *e) {
     if (request->tool_count == 0) return true;
     json_member_array(w, "tools");
     json_open_object(w);
@@ -414,19 +412,43 @@ static bool write_thinking(struct json_writer *w, struct str model,
                             STR_ARG(options->effort));
 }
 
+#define GEMINI_STOPS_MAX 5
+#define PENALTY_MAX 1.99 /* the API takes less than 2 */
+
+static void write_penalty(struct json_writer *w, const char *key, double penalty) {
+    if (penalty == 0) return;
+    json_key(w, str_from(key));
+    json_write_double(w, penalty < PENALTY_MAX ? penalty : PENALTY_MAX);
+}
+
+/* Its seeds have 32 bits. */
+static void write_more(struct json_writer *w, const struct model_options *options) {
+    bool fits = options->seed >= INT32_MIN && options->seed <= INT32_MAX;
+    if (options->top_k) json_member_i64(w, "topK", options->top_k);
+    if (options->seeded && fits) json_member_i64(w, "seed", options->seed);
+    write_penalty(w, "presencePenalty", options->presence_penalty);
+    write_penalty(w, "frequencyPenalty", options->frequency_penalty);
+    body_stops(w, "stopSequences", options, GEMINI_STOPS_MAX);
+}
+
+/* JSON mode has no schema: the API refuses an object of which nothing is said. */
+static void write_form(struct json_writer *w, struct str schema, enum reply_form form) {
+    if (form == REPLY_PROSE) return;
+    json_member_str(w, "responseMimeType", STR("application/json"));
+    if (form != REPLY_ANY_OBJECT) json_member_raw(w, "responseJsonSchema", str_trim(schema));
+}
+
 static bool write_config(struct json_writer *w, struct str model,
                          const struct model_options *options, struct str schema,
-                         struct err *e) {
+                         enum reply_form form, struct err *e) {
     json_member_object(w, "generationConfig");
     if (options->output_tokens_max > 0)
         json_member_i64(w, "maxOutputTokens", options->output_tokens_max);
     body_double(w, "temperature", options->temperature);
     body_double(w, "topP", options->top_p);
+    write_more(w, options);
     if (!write_thinking(w, model, options, e)) return false;
-    if (schema.len) {
-        json_member_str(w, "responseMimeType", STR("application/json"));
-        if (!body_schema(w, "responseJsonSchema", schema, STR("the answer"), e)) return false;
-    }
+    write_form(w, schema, form);
     json_close(w);
     return true;
 }
@@ -435,13 +457,15 @@ static bool gemini_write_body(struct str model, const struct provider_request *r
                               const struct prompt *prompt, struct buf *out, struct err *e) {
     static const struct model_options none = MODEL_OPTIONS_NONE;
     const struct model_options *options = request->options ? request->options : &none;
-    bool in_words = request->schema.len && request->tool_count && is_older(model);
+    bool in_words = request->tool_count && is_older(model);
+    enum reply_form form;
+    if (!reply_form_of(request, SCHEMA_OPENAI, &form, e)) return false;
 
     struct json_writer w = json_writer(out);
     json_open_object(&w);
-    write_system(&w, request->system, prompt, in_words ? request->schema : STR_EMPTY);
-    if (!write_tools(&w, request, e)) return false;
-    if (!write_config(&w, model, options, in_words ? STR_EMPTY : request->schema, e))
+    write_system(&w, request->system, prompt, request->schema, in_words ? form : REPLY_PROSE);
+    if (!gemini_write_tools(&w, request, e)) return false;
+    if (!write_config(&w, model, options, request->schema, in_words ? REPLY_PROSE : form, e))
         return false;
     write_contents(&w, prompt, !is_older(model));
     json_close(&w);

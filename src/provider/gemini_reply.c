@@ -14,9 +14,6 @@
 /* Limit for each buffer of one reply. */
 #define REPLY_MAX_BYTES (16 * MIB)
 
-/* Larger numbers are not token counts. Sums of a few cannot overflow. */
-#define TOKENS_MAX (INT64_C(1) << 50)
-
 /* The finish reasons that are not failures, and the refusals. All others, including
  * future ones, are failures of the model: its output is not an answer. */
 static const struct finish {
@@ -89,7 +86,7 @@ static void gemini_reply_free(struct reply *base) {
     free(reply);
 }
 
-static bool in_limits(const struct gemini_reply *reply) {
+static bool gemini_reply_in_limits(const struct gemini_reply *reply) {
     return buf_ok(&reply->model) && buf_ok(&reply->text) && buf_ok(&reply->call_id) &&
            buf_ok(&reply->name) && buf_ok(&reply->args) && buf_ok(&reply->parts) &&
            buf_ok(&reply->finish_name) && buf_ok(&reply->finish_why) && buf_ok(&reply->blocked);
@@ -104,7 +101,7 @@ static void gemini_reply_set(struct buf *buf, struct json string) {
 
 /* --- parts -------------------------------------------------------------------------------- */
 
-static void take_text(struct gemini_reply *reply, struct json part) {
+static void gemini_reply_take_text(struct gemini_reply *reply, struct json part) {
     bool thought = json_find(part, STR("thought")).kind == JSON_TRUE;
     buf_clear(&reply->text);
     gemini_reply_set(&reply->text, json_find(part, STR("text")));
@@ -114,11 +111,11 @@ static void take_text(struct gemini_reply *reply, struct json part) {
 }
 
 /* A call arrives whole, mostly without an id; the listener then gives it one. */
-static void take_call(struct gemini_reply *reply, struct json part) {
+static void gemini_reply_take_call(struct gemini_reply *reply, struct json part) {
     struct json call = json_find(part, STR("functionCall"));
     if (call.kind != JSON_OBJECT) return;
     struct json args = json_find(call, STR("args"));
-    bool any = args.kind != JSON_NONE && args.kind != JSON_NULL;
+    bool any = !json_is_absent(args);
     buf_clear(&reply->call_id);
     buf_clear(&reply->name);
     buf_clear(&reply->args);
@@ -149,8 +146,8 @@ static void take_candidate(struct gemini_reply *reply, struct json candidate) {
     if (reply->base.finished && finish.kind != JSON_STRING) return;
     for (struct json_reader at = json_enter(parts); json_next_item(&at, &part);) {
         keep_part(reply, part);
-        take_text(reply, part);
-        take_call(reply, part);
+        gemini_reply_take_text(reply, part);
+        gemini_reply_take_call(reply, part);
     }
     gemini_reply_set(&reply->finish_name, finish);
     gemini_reply_set(&reply->finish_why, json_find(candidate, STR("finishMessage")));
@@ -159,20 +156,14 @@ static void take_candidate(struct gemini_reply *reply, struct json candidate) {
 
 /* --- responses ---------------------------------------------------------------------------- */
 
-static void take_tokens(struct json usage, struct str name, int64_t *ret) {
-    int64_t tokens;
-    if (json_i64(json_find(usage, name), &tokens) && tokens >= 0 && tokens <= TOKENS_MAX)
-        *ret = tokens;
-}
-
 /* Counts are totals of the reply so far, so the latest replaces the earlier one. */
-static void take_usage(struct event_usage *into, struct json usage) {
-    take_tokens(usage, STR("promptTokenCount"), &into->prompt);
-    take_tokens(usage, STR("candidatesTokenCount"), &into->completion);
-    take_tokens(usage, STR("totalTokenCount"), &into->total);
-    take_tokens(usage, STR("toolUsePromptTokenCount"), &into->tool_use);
-    take_tokens(usage, STR("thoughtsTokenCount"), &into->thoughts);
-    take_tokens(usage, STR("cachedContentTokenCount"), &into->cached);
+static void gemini_reply_take_usage(struct event_usage *into, struct json usage) {
+    reply_take_tokens(usage, STR("promptTokenCount"), &into->prompt);
+    reply_take_tokens(usage, STR("candidatesTokenCount"), &into->completion);
+    reply_take_tokens(usage, STR("totalTokenCount"), &into->total);
+    reply_take_tokens(usage, STR("toolUsePromptTokenCount"), &into->tool_use);
+    reply_take_tokens(usage, STR("thoughtsTokenCount"), &into->thoughts);
+    reply_take_tokens(usage, STR("cachedContentTokenCount"), &into->cached);
 }
 
 static bool take_response(struct gemini_reply *reply, struct json response) {
@@ -181,11 +172,11 @@ static bool take_response(struct gemini_reply *reply, struct json response) {
         return false;
     }
     gemini_reply_set(&reply->model, json_find(response, STR("modelVersion")));
-    take_usage(&reply->usage, json_find(response, STR("usageMetadata")));
+    gemini_reply_take_usage(&reply->usage, json_find(response, STR("usageMetadata")));
     struct json feedback = json_find(response, STR("promptFeedback"));
     gemini_reply_set(&reply->blocked, json_find(feedback, STR("blockReason")));
     take_candidate(reply, json_at(json_find(response, STR("candidates")), 0));
-    return in_limits(reply) ||
+    return gemini_reply_in_limits(reply) ||
            reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                       "Gemini sent an answer larger than %d MiB; ask for a shorter one",
                       (int)(REPLY_MAX_BYTES / MIB));
@@ -224,7 +215,7 @@ static int64_t sum(int64_t a, int64_t b) {
 
 /* This API counts thoughts separately from the answer, and tokens read by its own tools
  * separately from the prompt. event_usage includes them in completion and prompt. */
-static void tell_usage(const struct gemini_reply *reply) {
+static void gemini_reply_tell_usage(const struct gemini_reply *reply) {
     struct event_usage usage = reply->usage;
     usage.model = buf_str(&reply->model);
     usage.prompt = sum(usage.prompt, usage.tool_use);
@@ -235,27 +226,20 @@ static void tell_usage(const struct gemini_reply *reply) {
 /* Signatures are needed again only in a round of tool calls. */
 static void tell_opaque(struct gemini_reply *reply) {
     if (!reply->is_signed || !reply->called || reply->unfit || reply->base.stopped) return;
-    struct buf whole;
-    buf_init(&whole, REPLY_MAX_BYTES + 2);
-    buf_append_byte(&whole, '[');
-    buf_append(&whole, buf_str(&reply->parts));
-    buf_append_byte(&whole, ']');
-    reply_tell(&reply->base, &(struct reply_event){REPLY_OPAQUE, .dialect = STR("gemini"),
-                                                   .text = buf_str(&whole)});
-    buf_done(&whole);
+    reply_tell_opaque(&reply->base, "gemini", &reply->parts);
 }
 
 /* "SAFETY", or "MALFORMED_FUNCTION_CALL: print(...)". */
-static void say(struct buf *out, const struct buf *name, const struct buf *why) {
+static void gemini_reply_say(struct buf *out, const struct buf *name, const struct buf *why) {
     reply_append_safe(out, buf_str(name), 60);
     if (why->len) buf_append(out, STR(": "));
     reply_append_safe(out, buf_str(why), 240);
 }
 
-static enum reply_outcome fail_refused(struct gemini_reply *reply) {
+static enum reply_outcome gemini_reply_fail_refused(struct gemini_reply *reply) {
     struct buf why;
     buf_init(&why, ERR_TEXT_BYTES);
-    say(&why, &reply->finish_name, &reply->finish_why);
+    gemini_reply_say(&why, &reply->finish_name, &reply->finish_why);
     reply_fail(&reply->base, ERR_PERMISSION_DENIED, MODEL_REFUSED,
                "the model refused to answer (" STR_FMT ")", STR_ARG(buf_str(&why)));
     buf_done(&why);
@@ -275,7 +259,7 @@ static enum reply_outcome fail_blocked(struct gemini_reply *reply) {
 static enum reply_outcome fail_unfinished(struct gemini_reply *reply) {
     struct buf why;
     buf_init(&why, ERR_TEXT_BYTES);
-    say(&why, &reply->finish_name, &reply->finish_why);
+    gemini_reply_say(&why, &reply->finish_name, &reply->finish_why);
     reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_ERROR,
                "the model could not finish its answer (" STR_FMT "); ask again",
                STR_ARG(buf_str(&why)));
@@ -295,9 +279,9 @@ static enum reply_outcome gemini_reply_end(struct reply *base, struct str *ret_m
     const struct finish *finish = find_finish(reply);
     *ret_model = buf_str(&reply->model);
     bool fails = !finish || finish->outcome == OUTCOME_FAILED;
-    if (reply->usage.prompt != TOKENS_UNKNOWN || !fails) tell_usage(reply);
+    if (reply->usage.prompt != TOKENS_UNKNOWN || !fails) gemini_reply_tell_usage(reply);
 
-    if (finish && finish->outcome == OUTCOME_FAILED) return fail_refused(reply);
+    if (finish && finish->outcome == OUTCOME_FAILED) return gemini_reply_fail_refused(reply);
     if (!finish && reply->finish_name.len) return fail_unfinished(reply);
     if (!finish && reply->blocked.len) return fail_blocked(reply);
     if (!finish) {

@@ -31,8 +31,8 @@ static uint64_t mix(uint64_t hash) {
 }
 
 /* `kind` distinguishes the word "ing" from the letters "ing". */
-static void count(struct counts *counts, char kind, struct str before, struct str text,
-                  struct str after, int64_t weight) {
+static void hashing_count(struct counts *counts, char kind, struct str before, struct str text,
+                          struct str after, int64_t weight) {
     uint64_t hash = fnv(UINT64_C(0xcbf29ce484222325), str_of(&kind, 1));
     hash = mix(fnv(fnv(fnv(hash, before), text), after));
     counts->bins[hash % HASHING_DIMENSIONS] += hash >> 63 ? -weight : weight;
@@ -61,11 +61,11 @@ static size_t characters(struct str rest, size_t many) {
 static void count_grams(struct counts *counts, struct str word) {
     struct str edge = STR(" ");
     size_t first = characters(word, GRAM_CHARACTERS - 1);
-    count(counts, 'g', edge, str_head(word, first), STR_EMPTY, GRAM_WEIGHT);
+    hashing_count(counts, 'g', edge, str_head(word, first), STR_EMPTY, GRAM_WEIGHT);
     for (struct str rest = word; rest.len; rest = str_skip(rest, character_len(rest))) {
         struct str gram = str_head(rest, characters(rest, GRAM_CHARACTERS));
         bool whole = characters(gram, GRAM_CHARACTERS - 1) < gram.len;
-        count(counts, 'g', STR_EMPTY, gram, whole ? STR_EMPTY : edge, GRAM_WEIGHT);
+        hashing_count(counts, 'g', STR_EMPTY, gram, whole ? STR_EMPTY : edge, GRAM_WEIGHT);
     }
 }
 
@@ -76,7 +76,7 @@ static void count_words(struct counts *counts, struct str text) {
         while (end < text.len && is_word_byte(text.at[end])) end++;
         if (end > at) {
             struct str word = str_of(text.at + at, end - at);
-            count(counts, 'w', STR_EMPTY, word, STR_EMPTY, WORD_WEIGHT);
+            hashing_count(counts, 'w', STR_EMPTY, word, STR_EMPTY, WORD_WEIGHT);
             count_grams(counts, word);
         }
         at = end + 1;
@@ -99,7 +99,8 @@ bool hashing_embed(struct str text, double ret[HASHING_DIMENSIONS]) {
     if (said.len == 0) return false;
     count_words(&counts, said);
     /* Only punctuation, or words that cancel each other out: hash the text as a whole. */
-    if (square_sum(&counts) == 0) count(&counts, 't', STR_EMPTY, said, STR_EMPTY, WORD_WEIGHT);
+    if (square_sum(&counts) == 0)
+        hashing_count(&counts, 't', STR_EMPTY, said, STR_EMPTY, WORD_WEIGHT);
     double length = sqrt((double)square_sum(&counts));
     for (size_t i = 0; i < HASHING_DIMENSIONS; i++) ret[i] = (double)counts.bins[i] / length;
     return true;

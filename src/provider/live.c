@@ -1,8 +1,6 @@
 #include "provider/live.h"
 
-#include "base/log.h"
 #include "base/mem.h"
-#include "provider/body.h"
 #include "provider/live_inner.h"
 
 #include <assert.h>
@@ -16,7 +14,7 @@
 /* --- states, and the end ------------------------------------------------------------------ */
 
 void live_move(struct live *live, enum live_state next) {
-    assert(live_may_become(live->state, next));
+    assert(states_allow(live_states, live->state, next));
     live->state = next;
 }
 
@@ -124,7 +122,7 @@ static void on_response_created(struct live *live, const struct live_event *even
         live_stop_answer(live);
 }
 
-static void on_text(struct live *live, const struct live_event *event) {
+static void live_on_text(struct live *live, const struct live_event *event) {
     if (!is_heard(live, event)) return;
     live->call->spoke = true;
     live_call_report(live, &(struct reply_event){REPLY_TEXT, .text = event->text});
@@ -178,7 +176,7 @@ static void on_error_of_turn(struct live *live, const struct live_event *event,
     if (!live->freed) live_call_go_on(live);
 }
 
-static void on_error(struct live *live, const struct live_event *event) {
+static void live_on_error(struct live *live, const struct live_event *event) {
     struct reply_failure failure = {.cut = false};
     reply_failure_of(live_remote(live->model)->options.dialect->title, 0, event->error,
                      &failure);
@@ -194,11 +192,11 @@ static handle_fn *const handlers[LIVE_EVENT_KIND_COUNT] = {
     [LIVE_EVENT_SESSION_CREATED] = on_session_created,
     [LIVE_EVENT_SESSION_UPDATED] = on_session_updated,
     [LIVE_EVENT_RESPONSE_CREATED] = on_response_created,
-    [LIVE_EVENT_TEXT] = on_text,
+    [LIVE_EVENT_TEXT] = live_on_text,
     [LIVE_EVENT_SOUND] = on_sound,
     [LIVE_EVENT_CALL] = on_call,
     [LIVE_EVENT_RESPONSE_DONE] = on_response_done,
-    [LIVE_EVENT_ERROR] = on_error,
+    [LIVE_EVENT_ERROR] = live_on_error,
 };
 
 static void live_read(struct live *live, struct str text) {
@@ -225,7 +223,7 @@ static void live_keep(struct live *live, struct str text) {
     list_append(&live->messages, &message->link);
 }
 
-static void read_kept(struct live *live) {
+static void live_read_kept(struct live *live) {
     while (!list_empty(&live->messages) && !is_held(live) && live->state != LIVE_OVER) {
         struct live_message *message =
             CONTAINER_OF(list_pop(&live->messages), struct live_message, link);
@@ -239,7 +237,7 @@ static void on_go_on(void *ctx) {
     struct live *live = ctx;
     live->inside++;
     live_call_go_on(live);
-    read_kept(live);
+    live_read_kept(live);
     if (!is_held(live) && live->state != LIVE_OVER) {
         if (live->ended)
             live_end(live, &live->end);
@@ -252,11 +250,11 @@ static void on_go_on(void *ctx) {
 
 /* --- the socket --------------------------------------------------------------------------- */
 
-static void on_open(void *ctx) {
+static void live_on_open(void *ctx) {
     (void)ctx; /* the server speaks first */
 }
 
-static void on_message(struct str data, enum websocket_kind kind, void *ctx) {
+static void live_on_message(struct str data, enum websocket_kind kind, void *ctx) {
     struct live *live = ctx;
     if (kind != WEBSOCKET_TEXT || live->state == LIVE_OVER) return;
     live->inside++;
@@ -268,7 +266,7 @@ static void on_message(struct str data, enum websocket_kind kind, void *ctx) {
     live_release(live);
 }
 
-static void on_sent(void *ctx) {
+static void live_on_sent(void *ctx) {
     struct live *live = ctx;
     if (!live->refused_sound || live->state == LIVE_OVER) return;
     live->refused_sound = false;
@@ -295,7 +293,7 @@ static void live_failure_of(const struct live *live, const struct websocket_end 
     }
 }
 
-static void on_end(const struct websocket_end *end, void *ctx) {
+static void live_on_end(const struct websocket_end *end, void *ctx) {
     struct live *live = ctx;
     live->socket = NULL;
     live->ended = true;
@@ -307,12 +305,13 @@ static void on_end(const struct websocket_end *end, void *ctx) {
     live_release(live);
 }
 
-static const struct websocket_sink socket_sink = {on_open, on_message, on_sent, on_end};
+static const struct websocket_sink socket_sink = {live_on_open, live_on_message, live_on_sent,
+                                                  live_on_end};
 
 /* --- starting ----------------------------------------------------------------------------- */
 
-static void put_url(const struct dialect_settings *settings, struct str model,
-                    struct buf *out) {
+static void live_put_url(const struct dialect_settings *settings, struct str model,
+                         struct buf *out) {
     buf_append(out, settings->base_url);
     buf_append(out, STR("/realtime?model="));
     buf_append_percent(out, model, "-._~");
@@ -324,7 +323,7 @@ static void live_dial(struct live *live, struct http_pool *pool) {
     const struct remote *remote = live_remote(live->model);
     struct buf url;
     buf_init(&url, URL_MAX_BYTES);
-    put_url(&remote->options.settings, text_str(live->name), &url);
+    live_put_url(&remote->options.settings, text_str(live->name), &url);
     const struct websocket_request request = {.url = buf_str(&url),
                                               .headers = remote->headers,
                                               .header_count = remote->header_count,

@@ -20,6 +20,7 @@
 #ifndef WEIR_PROVIDER_LIVE_H
 #define WEIR_PROVIDER_LIVE_H
 
+#include "base/states.h"
 #include "provider/live_ask.h"
 #include "provider/remote.h"
 
@@ -59,8 +60,7 @@ enum live_state {
     LIVE_STATE_COUNT,
 };
 
-bool live_may_become(enum live_state state, enum live_state next);
-struct str live_state_name(enum live_state state);
+extern const struct state live_states[LIVE_STATE_COUNT];
 
 /* --- a conversation ----------------------------------------------------------------------- */
 

@@ -98,14 +98,15 @@ void live_ask_session(struct buf *out, const struct live_session *session, struc
 
 /* --- messages ----------------------------------------------------------------------------- */
 
-static void put_text(struct json_writer *writer, const char *type, struct str text) {
+static void live_ask_put_text(struct json_writer *writer, const char *type, struct str text) {
     json_open_object(writer);
     json_member_str(writer, "type", str_from(type));
     json_member_str(writer, "text", text);
     json_close(writer);
 }
 
-static void put_part(struct json_writer *writer, const char *type, const struct part *part) {
+static void live_ask_put_part(struct json_writer *writer, const char *type,
+                              const struct part *part) {
     json_open_object(writer);
     if (part->kind == PART_TEXT) {
         json_member_str(writer, "type", str_from(type));
@@ -122,9 +123,10 @@ static void put_content(struct json_writer *writer, const char *type,
     json_member_array(writer, "content");
     if (message->parts.len) {
         struct json_reader parts = parts_enter(message->parts);
-        for (struct part part; parts_next(&parts, &part);) put_part(writer, type, &part);
+        for (struct part part; parts_next(&parts, &part);)
+            live_ask_put_part(writer, type, &part);
     } else {
-        put_text(writer, type, message->text);
+        live_ask_put_text(writer, type, message->text);
     }
     json_close(writer);
 }

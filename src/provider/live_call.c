@@ -1,5 +1,4 @@
 /* One question to a live model, and its answer. */
-#include "base/log.h"
 #include "base/mem.h"
 #include "provider/live_inner.h"
 

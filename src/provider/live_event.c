@@ -7,7 +7,7 @@
 typedef bool read_fn(struct json event, struct buf *room, struct live_event *ret,
                      struct err *e);
 
-static bool full(struct err *e) {
+static bool live_event_full(struct err *e) {
     return err_set(e, ERR_TOO_LARGE, "an event is too long");
 }
 
@@ -17,7 +17,7 @@ static bool live_event_read_text(struct json string, struct buf *room, struct st
     size_t at = room->len;
     *ret = STR_EMPTY;
     if (string.kind != JSON_STRING) return true;
-    if (!json_text(string, room)) return full(e);
+    if (!json_text(string, room)) return live_event_full(e);
     *ret = str_skip(buf_str(room), at);
     return true;
 }
@@ -62,7 +62,7 @@ static bool read_sound(struct json event, struct buf *room, struct live_event *r
     if (!read_delta(event, room, ret, e)) return false;
     size_t at = room->len, len = base64_decoded_len(ret->text.len);
     char *bytes = buf_room(room, len);
-    if (!bytes) return full(e);
+    if (!bytes) return live_event_full(e);
     if (!base64_decode(ret->text, BASE64_STANDARD, BASE64_EITHER, bytes, &len))
         return err_set(e, ERR_MALFORMED, "the sound of an event is no base64");
     buf_grew(room, len);
@@ -70,8 +70,8 @@ static bool read_sound(struct json event, struct buf *room, struct live_event *r
     return true;
 }
 
-static bool read_call(struct json event, struct buf *room, struct live_event *ret,
-                      struct err *e) {
+static bool live_event_read_call(struct json event, struct buf *room, struct live_event *ret,
+                                 struct err *e) {
     return live_event_read_text(json_find(event, STR("response_id")), room, &ret->response,
                                 e) &&
            live_event_read_text(json_find(event, STR("call_id")), room, &ret->call_id, e) &&
@@ -81,7 +81,7 @@ static bool read_call(struct json event, struct buf *room, struct live_event *re
 
 /* --- its end ------------------------------------------------------------------------------ */
 
-static enum live_status status_of(struct json response) {
+static enum live_status live_event_status_of(struct json response) {
     struct json status = json_find(response, STR("status"));
     struct json reason = json_find(json_find(response, STR("status_details")), STR("reason"));
     if (json_is(status, STR("failed"))) return LIVE_STATUS_FAILED;
@@ -90,7 +90,7 @@ static enum live_status status_of(struct json response) {
     return json_is(reason, STR("content_filter")) ? LIVE_STATUS_FILTERED : LIVE_STATUS_CUT;
 }
 
-static void read_usage(struct json usage, struct event_usage *ret) {
+static void live_event_read_usage(struct json usage, struct event_usage *ret) {
     struct json in = json_find(usage, STR("input_token_details"));
     *ret = USAGE_UNKNOWN;
     ret->prompt = gather_count(usage, "input_tokens");
@@ -117,7 +117,7 @@ static bool read_output(struct json response, struct buf *room, struct str *ret,
     struct json_reader items = json_enter(json_find(response, STR("output")));
     for (struct json item; json_next_item(&items, &item);) {
         if (json_is(json_find(item, STR("type")), STR("message")) && !append_item(item, room))
-            return full(e);
+            return live_event_full(e);
     }
     *ret = str_skip(buf_str(room), at);
     return true;
@@ -126,9 +126,9 @@ static bool read_output(struct json response, struct buf *room, struct str *ret,
 static bool read_done(struct json event, struct buf *room, struct live_event *ret,
                       struct err *e) {
     struct json response = json_find(event, STR("response"));
-    ret->status = status_of(response);
+    ret->status = live_event_status_of(response);
     ret->error = json_find(response, STR("status_details"));
-    read_usage(json_find(response, STR("usage")), &ret->usage);
+    live_event_read_usage(json_find(response, STR("usage")), &ret->usage);
     return read_begun(event, room, ret, e) && read_output(response, room, &ret->text, e);
 }
 
@@ -153,7 +153,7 @@ static const struct {
     {STR_INIT("response.audio_transcript.delta"),        LIVE_EVENT_TEXT,             read_delta},
     {STR_INIT("response.output_text.delta"),             LIVE_EVENT_TEXT,             read_delta},
     {STR_INIT("response.text.delta"),                    LIVE_EVENT_TEXT,             read_delta},
-    {STR_INIT("response.function_call_arguments.done"),  LIVE_EVENT_CALL,             read_call},
+    {STR_INIT("response.function_call_arguments.done"),  LIVE_EVENT_CALL,             live_event_read_call},
     {STR_INIT("response.created"),                       LIVE_EVENT_RESPONSE_CREATED, read_begun},
     {STR_INIT("response.done"),                          LIVE_EVENT_RESPONSE_DONE,    read_done},
     {STR_INIT("error"),                                  LIVE_EVENT_ERROR,            read_error},
@@ -173,7 +173,8 @@ bool live_event_read(struct str message, struct buf *room, struct live_event *re
         return err_set(e, ERR_MALFORMED, "an event is no JSON object with a type");
     *ret = (struct live_event){.kind = LIVE_EVENT_OTHER, .usage = USAGE_UNKNOWN};
     buf_clear(room);
-    if (!buf_room(room, LIVE_EVENT_ROOM * message.len)) return full(e); /* it moves no more */
+    if (!buf_room(room, LIVE_EVENT_ROOM * message.len))
+        return live_event_full(e); /* it moves no more */
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         if (!json_is(type, types[i].type)) continue;
         ret->kind = types[i].kind;

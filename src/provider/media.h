@@ -7,7 +7,7 @@
  *     start ─▶ REPLY_ARTIFACT | TEXT | VECTOR ... ─▶ REPLY_USAGE? ─▶ REPLY_DONE | FAILED
  *
  * Memory   the caller owns the request and everything it points to, and keeps both alive until
- *          the ending or media_call_cancel(). An event is lent to the callback.
+ *          the ending or cancel(). An event is lent to the callback.
  * Threads  a call belongs to one loop; struct media itself is read-only and shared.
  * Source   contracts/nimi.md 1.3, 1.5, 6.2.
  */
@@ -18,6 +18,7 @@
 #include "base/units.h"
 #include "loop/loop.h"
 #include "wire/reply_event.h"
+#include "wire/trace_context.h"
 
 #define MEDIA_ARTIFACT_MAX_BYTES (16 * MIB) /* as store/artifact.h keeps them */
 
@@ -50,7 +51,8 @@ struct media_request {
     /* For images. */
     int64_t count; /* 0: one */
     struct str size, quality, style, negative;
-    uint64_t total_ms; /* 0: no limit for this request */
+    uint64_t total_ms;                 /* 0: no limit for this request */
+    const struct trace_context *trace; /* to pass on; NULL: there is none */
 };
 
 /* A voice that a speech request may name. */

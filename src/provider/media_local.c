@@ -3,7 +3,6 @@
 #include "base/mem.h"
 #include "provider/hashing.h"
 #include "provider/media_work.h"
-#include "provider/safe.h"
 #include "provider/speaker.h"
 #include "wire/wave.h"
 
@@ -135,7 +134,7 @@ static void set_broken(struct media_call *call, const struct child_end *end) {
     buf_done(&complaint);
 }
 
-static void on_end(const struct child_end *end, void *ctx) {
+static void media_local_on_end(const struct child_end *end, void *ctx) {
     struct media_call *call = ctx;
     local_of(call)->child = NULL;
     if (end->exit_code == 0) {
@@ -148,7 +147,8 @@ static void on_end(const struct child_end *end, void *ctx) {
 
 static bool speak(struct local *local, struct media_call *call,
                   const struct speaker_order *order, struct err *e) {
-    static const struct child_sink sink = {.on_output = on_output, .on_end = on_end};
+    static const struct child_sink sink = {.on_output = on_output,
+                                           .on_end = media_local_on_end};
     struct buf text;
     buf_init(&text, TEXT_MAX_BYTES);
     speaker_append_text(call->request.text, &text);

@@ -6,9 +6,9 @@
 #include "provider/openai_media.h"
 #include "provider/remote_inner.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
+#define TRACE_HEADERS 2
 #define URL_MAX_BYTES (8 * KIB)
 #define BODY_MAX_BYTES (64 * MIB)
 #define REFUSAL_MAX_BYTES (64 * KIB)
@@ -22,8 +22,10 @@ struct openai_call {
     struct media_call base;
     const struct remote *remote;
     struct http_call *http;      /* NULL: no request is open */
-    struct http_header *headers; /* the remote's, with two replaced */
-    struct buf url, type, body;  /* the same for each attempt */
+    struct http_header *headers; /* the remote's, with two replaced, and the trace's */
+    size_t header_count;
+    char parent[TRACE_PARENT_BYTES + 1];
+    struct buf url, type, body; /* the same for each attempt */
     struct timer again;
     struct attempts attempts;
     struct buf answer_type, answer;
@@ -33,7 +35,7 @@ static struct openai_call *openai_of(struct media_call *call) {
     return CONTAINER_OF(call, struct openai_call, base);
 }
 
-static const struct remote_options *options_of(const struct openai_call *call) {
+static const struct remote_options *media_openai_options_of(const struct openai_call *call) {
     return &call->remote->options;
 }
 
@@ -63,13 +65,13 @@ static void media_openai_ask(struct openai_call *call) {
     struct http_request request = attempts_next(&call->attempts);
     request.url = buf_str(&call->url);
     request.headers = call->headers;
-    request.header_count = call->remote->header_count;
+    request.header_count = call->header_count;
     request.body = buf_str(&call->body);
     request.body_max_bytes = openai_media_max_bytes(call->base.request.task);
     buf_clear(&call->answer_type);
     buf_clear(&call->answer);
-    call->http =
-        http_start(options_of(call)->pool, call->base.loop, &request, &http_sink, call);
+    call->http = http_start(media_openai_options_of(call)->pool, call->base.loop, &request,
+                            &http_sink, call);
 }
 
 static void on_again(void *ctx) {
@@ -95,7 +97,7 @@ static void unanswered(struct openai_call *call, const struct err *failed,
 }
 
 static void refused(struct openai_call *call) {
-    failure_refused(options_of(call)->dialect, call->attempts.status,
+    failure_refused(media_openai_options_of(call)->dialect, call->attempts.status,
                     buf_str(&call->answer_type), buf_str(&call->answer), &call->base.failure);
     if (attempts_refused(&call->attempts, &call->base.failure) && ask_later(call)) return;
     media_openai_fail(call);
@@ -104,7 +106,7 @@ static void refused(struct openai_call *call) {
 /* The head was good, but the body broke off. */
 static void cut_off(struct openai_call *call, const struct err *failed, enum http_stage stage) {
     if (failed->code == ERR_DEADLINE_EXCEEDED) {
-        failure_timeout(options_of(call), stage, attempts_expired(&call->attempts),
+        failure_timeout(media_openai_options_of(call), stage, attempts_expired(&call->attempts),
                         &call->base.failure);
     } else {
         failure_broken(failed, &call->base.failure);
@@ -114,7 +116,7 @@ static void cut_off(struct openai_call *call, const struct err *failed, enum htt
     media_openai_fail(call);
 }
 
-static void on_head(const struct http_head *head, void *ctx) {
+static void media_openai_on_head(const struct http_head *head, void *ctx) {
     struct openai_call *call = ctx;
     call->attempts.status = head->status;
     call->attempts.retry_after_ms = head->retry_after_ms;
@@ -122,7 +124,7 @@ static void on_head(const struct http_head *head, void *ctx) {
 }
 
 /* Only the beginning of a refusal is kept. */
-static void on_body(struct lent lent, void *ctx) {
+static void media_openai_on_body(struct lent lent, void *ctx) {
     struct str bytes = lent_read(lent);
     struct openai_call *call = ctx;
     if (call->attempts.status != 200)
@@ -130,7 +132,7 @@ static void on_body(struct lent lent, void *ctx) {
     buf_append(&call->answer, bytes);
 }
 
-static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+static void media_openai_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct openai_call *call = ctx;
     call->http = NULL;
     media_work_enter(&call->base);
@@ -146,7 +148,8 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     media_work_leave(&call->base);
 }
 
-static const struct http_sink http_sink = {on_head, on_body, on_end};
+static const struct http_sink http_sink = {media_openai_on_head, media_openai_on_body,
+                                           media_openai_on_end};
 
 /* --- a call ------------------------------------------------------------------------------- */
 
@@ -187,18 +190,31 @@ static void set_header(struct openai_call *call, struct str name, struct str val
     }
 }
 
+static void add_trace(struct openai_call *call) {
+    const struct trace_context *trace = call->base.request.trace;
+    if (!trace) return;
+    trace_context_write(trace, call->parent);
+    call->headers[call->header_count++] =
+        (struct http_header){STR("traceparent"), str_from(call->parent)};
+    if (trace->state.len)
+        call->headers[call->header_count++] =
+            (struct http_header){STR("tracestate"), trace->state};
+}
+
 /* All headers of the remote, with other values for content-type and accept. */
 static void copy_headers(struct openai_call *call) {
     size_t count = call->remote->header_count;
-    call->headers = mem_alloc(count * sizeof(*call->headers));
+    call->headers = mem_alloc((count + TRACE_HEADERS) * sizeof(*call->headers));
     memcpy(call->headers, call->remote->headers, count * sizeof(*call->headers));
+    call->header_count = count;
+    add_trace(call);
     set_header(call, STR("content-type"), buf_str(&call->type));
     set_header(call, STR("accept"), STR("*/*"));
 }
 
 static bool write_request(struct openai_call *call, struct err *e) {
     struct media_request *request = &call->base.request;
-    const struct dialect_settings *settings = &options_of(call)->settings;
+    const struct dialect_settings *settings = &media_openai_options_of(call)->settings;
     if (!request->model.len) request->model = settings->model;
     body_url(settings, openai_media_path(request->task), &call->url);
     if (!openai_media_body(request, &call->type, &call->body, e)) return false;

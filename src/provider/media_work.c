@@ -6,31 +6,18 @@
 
 /* --- states ------------------------------------------------------------------------------- */
 
-#define TO(state) (1u << (state))
-
 /* clang-format off */
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[MEDIA_STATE_COUNT] = {
-    [MEDIA_ASKING]  = {STR_INIT("asking"),  TO(MEDIA_WAITING) | TO(MEDIA_SHAPING) | TO(MEDIA_OVER)},
-    [MEDIA_WAITING] = {STR_INIT("waiting"), TO(MEDIA_ASKING) | TO(MEDIA_OVER)},
-    [MEDIA_SHAPING] = {STR_INIT("shaping"), TO(MEDIA_OVER)},
-    [MEDIA_OVER]    = {STR_INIT("over"),    0},
+const struct state media_states[MEDIA_STATE_COUNT] = {
+    [MEDIA_ASKING]  = {"asking",  TO(MEDIA_WAITING) | TO(MEDIA_SHAPING) | TO(MEDIA_OVER)},
+    [MEDIA_WAITING] = {"waiting", TO(MEDIA_ASKING) | TO(MEDIA_OVER)},
+    [MEDIA_SHAPING] = {"shaping", TO(MEDIA_OVER)},
+    [MEDIA_OVER]    = {"over",    0},
 };
 /* clang-format on */
 
-bool media_may_become(enum media_state state, enum media_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str media_state_name(enum media_state state) {
-    return states[state].name;
-}
-
 /* The only function that writes call->state. */
 void media_work_move(struct media_call *call, enum media_state next) {
-    assert(media_may_become(call->state, next));
+    assert(states_allow(media_states, call->state, next));
     call->state = next;
     if (next == MEDIA_SHAPING || next == MEDIA_OVER) timer_stop(&call->deadline);
 }
@@ -115,7 +102,7 @@ void media_work_fail_later(struct media_call *call) {
     loop_defer(call->loop, &call->task);
 }
 
-static void on_deadline(void *ctx) {
+static void media_work_on_deadline(void *ctx) {
     struct media_call *call = ctx;
     call->kind->late(call);
     media_work_fail(call);
@@ -163,7 +150,7 @@ bool media_work_init(struct media_call *call, const struct media_work_kind *kind
     call->ctx = ctx;
     call->start_ms = loop_now_ms(loop);
     call->arena = arena_new(MEDIA_WORK_MAX_BYTES);
-    timer_init(&call->deadline, loop, on_deadline, call);
+    timer_init(&call->deadline, loop, media_work_on_deadline, call);
     task_init(&call->task, on_task, call);
     if (!keep_request(call))
         return media_work_set(call, ERR_TOO_LARGE, PROVIDER_REJECTED,
@@ -180,12 +167,12 @@ static void shape(void *ctx) {
     if (!call->kind->shape(call)) assert(call->failure.reason);
 }
 
-static bool is_over(const struct media_call *call) {
+static bool media_work_is_over(const struct media_call *call) {
     return call->state == MEDIA_OVER;
 }
 
 static void media_work_report(struct media_call *call, struct reply_event event) {
-    if (!is_over(call)) call->on_reply(&event, call->ctx);
+    if (!media_work_is_over(call)) call->on_reply(&event, call->ctx);
 }
 
 static void report_made(struct media_call *call) {
@@ -207,12 +194,12 @@ static void on_shaped(void *ctx) {
     struct media_call *call = ctx;
     call->working = false;
     media_work_enter(call);
-    if (!is_over(call) && call->failure.reason) {
+    if (!media_work_is_over(call) && call->failure.reason) {
         media_work_fail(call);
-    } else if (!is_over(call)) {
+    } else if (!media_work_is_over(call)) {
         report_made(call);
     }
-    if (!is_over(call)) {
+    if (!media_work_is_over(call)) {
         struct str model = call->made.model.len ? call->made.model : call->request.model;
         media_work_finish(call);
         call->on_reply(&(struct reply_event){REPLY_DONE, .model = model}, call->ctx);

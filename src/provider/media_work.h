@@ -19,6 +19,7 @@
 #define WEIR_PROVIDER_MEDIA_WORK_H
 
 #include "base/arena.h"
+#include "base/states.h"
 #include "loop/job.h"
 #include "provider/dialect.h"
 #include "provider/media.h"
@@ -34,8 +35,7 @@ enum media_state {
     MEDIA_STATE_COUNT,
 };
 
-bool media_may_become(enum media_state state, enum media_state next);
-struct str media_state_name(enum media_state state);
+extern const struct state media_states[MEDIA_STATE_COUNT];
 
 struct media_vector {
     const double *values;

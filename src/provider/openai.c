@@ -15,15 +15,16 @@
 #include "provider/body.h"
 #include "provider/parts.h"
 #include "provider/prompt.h"
+#include "provider/reply_schema.h"
 
 /* --- messages ----------------------------------------------------------------------------- */
 
-static void open_message(struct json_writer *w, const char *role) {
+static void openai_open_message(struct json_writer *w, const char *role) {
     json_open_object(w);
     json_member_str(w, "role", str_from(role));
 }
 
-static void put_part(struct json_writer *w, const struct part *part) {
+static void openai_put_part(struct json_writer *w, const struct part *part) {
     json_open_object(w);
     if (part->kind == PART_TEXT) {
         json_member_str(w, "type", STR("text"));
@@ -38,10 +39,10 @@ static void put_part(struct json_writer *w, const struct part *part) {
     json_close(w);
 }
 
-static void put_parts(struct json_writer *w, const struct prompt_turn *turn) {
+static void openai_put_parts(struct json_writer *w, const struct prompt_turn *turn) {
     struct json_reader reader = parts_enter(turn->parts);
     struct part part;
-    while (parts_next(&reader, &part)) put_part(w, &part);
+    while (parts_next(&reader, &part)) openai_put_part(w, &part);
     if (turn->parts.len) return;
     json_open_object(w);
     json_member_str(w, "type", STR("text"));
@@ -72,10 +73,10 @@ static size_t users_in_a_row(const struct prompt_turn *turns, size_t count) {
 static void put_user(struct json_writer *w, const struct prompt_turn *turns, size_t count) {
     bool pictures = false;
     for (size_t i = 0; i < count; i++) pictures = pictures || turns[i].parts.len;
-    open_message(w, "user");
+    openai_open_message(w, "user");
     if (pictures) {
         json_member_array(w, "content");
-        for (size_t i = 0; i < count; i++) put_parts(w, &turns[i]);
+        for (size_t i = 0; i < count; i++) openai_put_parts(w, &turns[i]);
         json_close(w);
     } else {
         put_joined(w, turns, count);
@@ -83,7 +84,7 @@ static void put_user(struct json_writer *w, const struct prompt_turn *turns, siz
     json_close(w);
 }
 
-static void put_call(struct json_writer *w, const struct message *call) {
+static void openai_put_call(struct json_writer *w, const struct message *call) {
     json_open_object(w);
     body_call_id(w, "id", call->call_id, CALL_ID_MAX_BYTES);
     json_member_str(w, "type", STR("function"));
@@ -110,7 +111,7 @@ static void put_opaque(struct json_writer *w, struct str opaque) {
 }
 
 static void put_reply(struct json_writer *w, const struct prompt_turn *turn) {
-    open_message(w, "assistant");
+    openai_open_message(w, "assistant");
     if (turn->text.len) {
         json_member_str(w, "content", turn->text);
     } else {
@@ -119,14 +120,14 @@ static void put_reply(struct json_writer *w, const struct prompt_turn *turn) {
     put_opaque(w, turn->opaque);
     if (turn->call_count) {
         json_member_array(w, "tool_calls");
-        for (size_t i = 0; i < turn->call_count; i++) put_call(w, turn->calls[i].call);
+        for (size_t i = 0; i < turn->call_count; i++) openai_put_call(w, turn->calls[i].call);
         json_close(w);
     }
     json_close(w);
 
     for (size_t i = 0; i < turn->call_count; i++) {
         const struct message *result = turn->calls[i].result;
-        open_message(w, "tool");
+        openai_open_message(w, "tool");
         body_call_id(w, "tool_call_id", result->call_id, CALL_ID_MAX_BYTES);
         json_member_str(w, "content", result->text);
         json_close(w);
@@ -162,7 +163,7 @@ static void put_turns(struct json_writer *w, const struct dialect_settings *sett
             break;
         case PROMPT_AGENT: put_reply(w, turn); break;
         case PROMPT_SYSTEM:
-            open_message(w, "system");
+            openai_open_message(w, "system");
             json_member_str(w, "content", turn->text);
             json_close(w);
             break;
@@ -170,16 +171,32 @@ static void put_turns(struct json_writer *w, const struct dialect_settings *sett
     }
 }
 
+/* One message, because the chat templates of some models take only one. */
+static void put_instructions(struct json_writer *w, const struct provider_request *request,
+                             enum reply_form form) {
+    struct buf text;
+    buf_init(&text, w->out->max_bytes);
+    buf_append(&text, request->system);
+    if (form == REPLY_ANY_OBJECT || form == REPLY_NO_OBJECT) {
+        if (text.len) buf_append(&text, STR("\n\n"));
+        reply_schema_words(form, request->schema, &text);
+    }
+    if (!buf_ok(&text)) w->out->full = true;
+    if (text.len) {
+        openai_open_message(w, "system");
+        json_member_str(w, "content", buf_str(&text));
+        json_close(w);
+    }
+    buf_done(&text);
+}
+
 static bool put_messages(struct json_writer *w, const struct dialect_settings *settings,
-                         const struct provider_request *request, struct err *e) {
+                         const struct provider_request *request, enum reply_form form,
+                         struct err *e) {
     struct prompt prompt;
     if (!prompt_init(&prompt, request, STR("openai"), e)) return false;
     json_member_array(w, "messages");
-    if (request->system.len) {
-        open_message(w, "system");
-        json_member_str(w, "content", request->system);
-        json_close(w);
-    }
+    put_instructions(w, request, form);
     put_turns(w, settings, &prompt);
     bool fine = check_prefill(settings, request, &prompt, e);
     json_close(w);
@@ -203,8 +220,8 @@ static void put_tool_choice(struct json_writer *w, struct str choice) {
     json_close(w);
 }
 
-static bool put_tools(struct json_writer *w, const struct provider_request *request,
-                      struct err *e) {
+static bool openai_put_tools(struct json_writer *w, const struct provider_request *request,
+                             struct err *e) {
     if (request->tool_count == 0) return true;
     json_member_array(w, "tools");
     for (size_t i = 0; i < request->tool_count; i++) {
@@ -221,20 +238,42 @@ static bool put_tools(struct json_writer *w, const struct provider_request *requ
     return true;
 }
 
-/* OpenAI's reasoning models refuse max_tokens; many other servers know only that. */
-static const char *tokens_max_key(const struct dialect_settings *settings) {
-    bool newer =
-        body_host_is(settings, "api.openai.com") || body_host_is(settings, ".openai.azure.com");
-    return newer ? "max_completion_tokens" : "max_tokens";
+static bool is_openai(const struct dialect_settings *settings) {
+    return body_host_is(settings, "api.openai.com") ||
+           body_host_is(settings, ".openai.azure.com");
 }
 
-static void put_options(struct json_writer *w, const struct dialect_settings *settings,
-                        const struct model_options *options) {
+/* OpenAI's reasoning models refuse max_tokens; many other servers know only that. */
+static const char *tokens_max_key(const struct dialect_settings *settings) {
+    return is_openai(settings) ? "max_completion_tokens" : "max_tokens";
+}
+
+static void put_penalty(struct json_writer *w, const char *key, double penalty) {
+    if (penalty == 0) return;
+    json_key(w, str_from(key));
+    json_write_double(w, penalty);
+}
+
+#define OPENAI_STOPS_MAX 4
+
+/* OpenAI's reasoning models refuse all of this. */
+static void put_sampling(struct json_writer *w, const struct dialect_settings *settings,
+                         struct str model, const struct model_options *options) {
+    if (options->bends && is_openai(settings) && body_reasons(model)) return;
+    body_double(w, "temperature", options->temperature);
+    body_double(w, "top_p", options->top_p);
+    put_penalty(w, "presence_penalty", options->presence_penalty);
+    put_penalty(w, "frequency_penalty", options->frequency_penalty);
+    body_stops(w, "stop", options, OPENAI_STOPS_MAX);
+}
+
+static void openai_put_options(struct json_writer *w, const struct dialect_settings *settings,
+                               struct str model, const struct model_options *options) {
     if (!options) return;
     if (options->output_tokens_max > 0)
         json_member_i64(w, tokens_max_key(settings), options->output_tokens_max);
-    body_double(w, "temperature", options->temperature);
-    body_double(w, "top_p", options->top_p);
+    put_sampling(w, settings, model, options);
+    if (options->seeded) json_member_i64(w, "seed", options->seed);
     if (options->thinking_tokens > 0 && body_host_is(settings, "openrouter.ai")) {
         json_member_object(w, "reasoning");
         json_member_i64(w, "max_tokens", options->thinking_tokens);
@@ -244,15 +283,18 @@ static void put_options(struct json_writer *w, const struct dialect_settings *se
     }
 }
 
-static bool put_schema(struct json_writer *w, struct str schema, struct err *e) {
-    if (schema.len == 0) return true;
+static void put_schema(struct json_writer *w, struct str schema, enum reply_form form) {
+    if (form == REPLY_PROSE || form == REPLY_NO_OBJECT) return;
     json_member_object(w, "response_format");
-    json_member_str(w, "type", STR("json_schema"));
-    json_member_object(w, "json_schema");
-    if (!body_reply_schema(w, schema, e)) return false;
+    if (form == REPLY_ANY_OBJECT) {
+        json_member_str(w, "type", STR("json_object"));
+    } else {
+        json_member_str(w, "type", STR("json_schema"));
+        json_member_object(w, "json_schema");
+        body_reply_schema(w, schema, form == REPLY_STRICT);
+        json_close(w);
+    }
     json_close(w);
-    json_close(w);
-    return true;
 }
 
 static void put_stream(struct json_writer *w, const struct dialect_settings *settings) {
@@ -267,19 +309,21 @@ static bool openai_write_body(const struct dialect_settings *settings,
                               const struct provider_request *request, struct buf *out,
                               struct err *e) {
     struct json_writer w = json_writer(out);
+    enum reply_form form;
+    if (!reply_form_of(request, SCHEMA_OPENAI, &form, e)) return false;
     json_open_object(&w);
     json_member_str(&w, "model", body_model(settings, request));
-    if (!put_messages(&w, settings, request, e)) return false;
-    if (!put_tools(&w, request, e)) return false;
-    put_options(&w, settings, request->options);
-    if (!put_schema(&w, request->schema, e)) return false;
+    if (!put_messages(&w, settings, request, form, e)) return false;
+    if (!openai_put_tools(&w, request, e)) return false;
+    openai_put_options(&w, settings, body_model(settings, request), request->options);
+    put_schema(&w, request->schema, form);
     put_stream(&w, settings);
     json_close(&w);
     return body_complete(out, e);
 }
 
-static void write_url(const struct dialect_settings *settings,
-                      const struct provider_request *request, struct buf *out) {
+static void openai_write_url(const struct dialect_settings *settings,
+                             const struct provider_request *request, struct buf *out) {
     (void)request;
     body_url(settings, "/chat/completions", out);
 }
@@ -291,7 +335,7 @@ const struct dialect openai_dialect = {
     .key_env = {"OPENAI_API_KEY"},
     .media_beside = true,
     .live_beside = true,
-    .url = write_url,
+    .url = openai_write_url,
     .key_header = "authorization",
     .key_prefix = "Bearer ",
     .body = openai_write_body,

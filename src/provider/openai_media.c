@@ -32,7 +32,7 @@ size_t openai_media_max_bytes(enum media_task task) {
 
 /* --- checks ------------------------------------------------------------------------------- */
 
-static bool is_one_of(struct str text, const char *const *names) {
+static bool openai_media_is_one_of(struct str text, const char *const *names) {
     for (; *names; names++) {
         if (str_equal_nocase(text, str_from(*names))) return true;
     }
@@ -46,7 +46,7 @@ static bool check_rate(const struct media_request *request, struct err *e) {
     static const char *const ours[] = {"", "wav", "pcm", NULL};
     int64_t rate_hz = request->sample_rate_hz;
     if (rate_hz == 0) return true;
-    if (!is_one_of(str_trim(request->format), ours))
+    if (!openai_media_is_one_of(str_trim(request->format), ours))
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "this provider chooses the sample rate of '" STR_FMT
                        "' itself; ask for wav or pcm, or leave sample_rate_hz out",
@@ -61,7 +61,7 @@ static bool check_speech(const struct media_request *request, struct err *e) {
     double speed = request->speed;
     if (str_trim(request->text).len == 0)
         return err_set(e, ERR_INVALID_ARGUMENT, "there is no text to speak");
-    if (format.len && !is_one_of(format, sound_formats))
+    if (format.len && !openai_media_is_one_of(format, sound_formats))
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "speech is not written as '" STR_FMT
                        "'; ask for wav, pcm, mp3, opus, aac or flac",
@@ -83,7 +83,7 @@ static bool check_image(const struct media_request *request, struct err *e) {
     if (request->count < 0 || request->count > IMAGES_MAX)
         return err_set(e, ERR_INVALID_ARGUMENT, "%lld images are asked for; it may be 0 to %d",
                        (long long)request->count, IMAGES_MAX);
-    if (format.len && !is_one_of(format, image_formats))
+    if (format.len && !openai_media_is_one_of(format, image_formats))
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "images are not written as '" STR_FMT "'; ask for png, jpeg or webp",
                        STR_ARG(str_head(format, 40)));
@@ -130,7 +130,8 @@ static bool can_shorten(struct str model) {
     return str_starts(model, STR("text-embedding-3"));
 }
 
-static void write_inputs(struct json_writer *w, const struct media_request *request) {
+static void openai_media_write_inputs(struct json_writer *w,
+                                      const struct media_request *request) {
     json_member_array(w, "input");
     for (size_t i = 0; i < request->input_count; i++) json_write_str(w, request->inputs[i]);
     json_close(w);
@@ -158,7 +159,7 @@ static bool write_json(const struct media_request *request, struct buf *type, st
     member_unless_empty(&w, "model", request->model);
     switch (request->task) {
     case MEDIA_SPEECH: write_speech(&w, request); break;
-    case MEDIA_EMBEDDING: write_inputs(&w, request); break;
+    case MEDIA_EMBEDDING: openai_media_write_inputs(&w, request); break;
     default: write_image(&w, request); break;
     }
     json_close(&w);

@@ -37,7 +37,7 @@ static bool openai_media_read_too_large(struct reading *at) {
 
 /* --- sound -------------------------------------------------------------------------------- */
 
-static bool is_text(struct str type) {
+static bool openai_media_read_is_text(struct str type) {
     return str_starts(type, STR("text/")) || str_starts(type, STR("application/json"));
 }
 
@@ -103,7 +103,7 @@ static bool read_sound(struct reading *at) {
     struct media_artifact *made = ARENA_NEW(at->arena, struct media_artifact);
     struct wave wave;
     int64_t rate_hz = at->request->sample_rate_hz;
-    if (at->body.len == 0 || is_text(at->type)) {
+    if (at->body.len == 0 || openai_media_read_is_text(at->type)) {
         struct buf shown;
         buf_init(&shown, ERR_TEXT_BYTES);
         reply_append_safe(&shown, at->body, SHOWN_BYTES);
@@ -143,7 +143,7 @@ static bool read_json(struct reading *at, struct json *ret) {
 }
 
 /* The first of the two members that is present; missing or negative counts are unknown. */
-static int64_t count_of(struct json usage, struct str key, struct str other) {
+static int64_t openai_media_read_count_of(struct json usage, struct str key, struct str other) {
     int64_t count;
     if (json_i64(json_find(usage, key), &count) && count >= 0) return count;
     if (json_i64(json_find(usage, other), &count) && count >= 0) return count;
@@ -151,12 +151,13 @@ static int64_t count_of(struct json usage, struct str key, struct str other) {
 }
 
 /* Embeddings count prompt and completion tokens, the other tasks input and output tokens. */
-static void read_usage(struct reading *at, struct json body) {
+static void openai_media_read_read_usage(struct reading *at, struct json body) {
     struct json said = json_find(body, STR("usage"));
     struct event_usage usage = USAGE_UNKNOWN;
-    usage.prompt = count_of(said, STR("prompt_tokens"), STR("input_tokens"));
-    usage.completion = count_of(said, STR("completion_tokens"), STR("output_tokens"));
-    usage.total = count_of(said, STR("total_tokens"), STR("total_tokens"));
+    usage.prompt = openai_media_read_count_of(said, STR("prompt_tokens"), STR("input_tokens"));
+    usage.completion =
+        openai_media_read_count_of(said, STR("completion_tokens"), STR("output_tokens"));
+    usage.total = openai_media_read_count_of(said, STR("total_tokens"), STR("total_tokens"));
     if (at->request->task == MEDIA_EMBEDDING && usage.completion == TOKENS_UNKNOWN)
         usage.completion = 0; /* a vector has no tokens */
     bool counted = usage.prompt != TOKENS_UNKNOWN || usage.total != TOKENS_UNKNOWN;
@@ -225,7 +226,7 @@ static bool read_vectors(struct reading *at) {
     }
     at->made->vector_count = wanted;
     read_model(at, body);
-    read_usage(at, body);
+    openai_media_read_read_usage(at, body);
     return true;
 }
 
@@ -240,7 +241,7 @@ static const struct {
     {STR_INIT("RIFF"), STR_INIT("image/webp")},
 };
 
-static struct str type_of(struct str bytes, struct str otherwise) {
+static struct str openai_media_read_type_of(struct str bytes, struct str otherwise) {
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         if (str_starts(bytes, kinds[i].magic)) return kinds[i].type;
     }
@@ -277,11 +278,12 @@ static bool read_base64(struct reading *at, struct json text, struct media_artif
     if (!base64_decode(encoded, BASE64_STANDARD, BASE64_EITHER, room, &len) || len == 0)
         return broken(at, "an image of its answer is not base64");
     ret->bytes = str_of(room, len);
-    ret->content_type = type_of(ret->bytes, type_asked(at->request));
+    ret->content_type = openai_media_read_type_of(ret->bytes, type_asked(at->request));
     return true;
 }
 
-static bool read_url(struct reading *at, struct json text, struct media_artifact *ret) {
+static bool openai_media_read_read_url(struct reading *at, struct json text,
+                                       struct media_artifact *ret) {
     struct str url;
     if (!json_str(text, at->arena, &url)) return openai_media_read_too_large(at);
     bool good = url.len <= URL_MAX_BYTES &&
@@ -300,7 +302,7 @@ static bool read_image(struct reading *at, struct json item, struct media_artifa
         .content_type = STR_EMPTY, .bytes = STR_EMPTY, .uri = STR_EMPTY};
     set_size(str_trim(at->request->size), ret);
     if (encoded.kind == JSON_STRING) return read_base64(at, encoded, ret);
-    if (url.kind == JSON_STRING) return read_url(at, url, ret);
+    if (url.kind == JSON_STRING) return openai_media_read_read_url(at, url, ret);
     return broken(at, "an image of its answer has neither bytes nor an address");
 }
 
@@ -321,7 +323,7 @@ static bool read_images(struct reading *at) {
     }
     at->made->artifact_count = count;
     read_model(at, body);
-    read_usage(at, body);
+    openai_media_read_read_usage(at, body);
     return true;
 }
 
@@ -333,7 +335,7 @@ static bool read_transcript(struct reading *at) {
     struct json text = json_find(body, STR("text"));
     if (text.kind != JSON_STRING) return broken(at, "its answer holds no text");
     if (!json_str(text, at->arena, &at->made->text)) return openai_media_read_too_large(at);
-    read_usage(at, body);
+    openai_media_read_read_usage(at, body);
     return true;
 }
 

@@ -43,7 +43,7 @@ static const char *text_member(struct json detail) {
     return json_is(type, STR("reasoning.summary")) ? "summary" : NULL;
 }
 
-static bool goes_on(struct json detail, struct json next) {
+static bool openai_reply_goes_on(struct json detail, struct json next) {
     const char *member = text_member(detail), *next_member = text_member(next);
     struct json index = json_find(detail, STR("index"));
     return member && member == next_member &&
@@ -51,11 +51,12 @@ static bool goes_on(struct json detail, struct json next) {
 }
 
 /* Write `first` and the pieces that continue it as one item; the reader moves past them. */
-static void put_detail(struct json_writer *w, struct json first, struct json_reader *rest) {
+static void openai_reply_put_detail(struct json_writer *w, struct json first,
+                                    struct json_reader *rest) {
     const char *member = text_member(first);
     struct json_reader ahead = *rest;
     struct json next;
-    if (!member || !json_next_item(&ahead, &next) || !goes_on(first, next)) {
+    if (!member || !json_next_item(&ahead, &next) || !openai_reply_goes_on(first, next)) {
         json_write_raw(w, first.raw);
         return;
     }
@@ -71,7 +72,7 @@ static void put_detail(struct json_writer *w, struct json first, struct json_rea
                 found[i] = value.raw;
         }
         ahead = *rest;
-        if (!json_next_item(&ahead, &next) || !goes_on(first, next)) break;
+        if (!json_next_item(&ahead, &next) || !openai_reply_goes_on(first, next)) break;
         *rest = ahead;
         piece = next;
     }
@@ -96,7 +97,7 @@ static void put_details(struct json_writer *w, struct str items) {
     json_member_array(w, "reasoning_details");
     if (buf_ok(&list) && json_read(buf_str(&list), &all, &e)) {
         struct json_reader reader = json_enter(all);
-        while (json_next_item(&reader, &detail)) put_detail(w, detail, &reader);
+        while (json_next_item(&reader, &detail)) openai_reply_put_detail(w, detail, &reader);
     }
     json_close(w);
     buf_done(&list);
@@ -104,7 +105,7 @@ static void put_details(struct json_writer *w, struct str items) {
 
 /* Write what the next request must send back. DeepSeek refuses a message with calls without its
  * reasoning, even an empty one; its older models refuse reasoning in any other message. */
-static void write_opaque(struct openai_reply *reply) {
+static void openai_reply_write_opaque(struct openai_reply *reply) {
     struct gather *gather = &reply->gather;
     bool wanted = reply->reasoning_seen && gather->call_count > 0;
     if (!reply->details.len && !wanted) return;
@@ -157,7 +158,7 @@ static void take_parts(struct openai_reply *reply, struct json parts) {
     }
 }
 
-static void take_content(struct openai_reply *reply, struct json content) {
+static void openai_reply_take_content(struct openai_reply *reply, struct json content) {
     if (content.kind == JSON_ARRAY) {
         take_parts(reply, content);
     } else {
@@ -191,7 +192,8 @@ static bool goes_on_with(const struct gathered_call *call, const struct fragment
     return !says(fragment->name) || !args_are_whole(call);
 }
 
-static struct gathered_call *call_of(struct gather *gather, const struct fragment *fragment) {
+static struct gathered_call *openai_reply_call_of(struct gather *gather,
+                                                  const struct fragment *fragment) {
     for (size_t i = gather->call_count; i-- > 0;) {
         struct gathered_call *call = &gather->calls[i];
         bool counted = fragment->index != CALL_INDEX_NONE;
@@ -209,9 +211,10 @@ static bool begins_call(const struct fragment *fragment) {
     return says(fragment->id) || says(fragment->name) || (placed && argues);
 }
 
-static void take_call(struct openai_reply *reply, const struct fragment *fragment) {
+static void openai_reply_take_call(struct openai_reply *reply,
+                                   const struct fragment *fragment) {
     struct gather *gather = &reply->gather;
-    struct gathered_call *call = call_of(gather, fragment);
+    struct gathered_call *call = openai_reply_call_of(gather, fragment);
     if (!call && begins_call(fragment)) call = gather_call(gather, fragment->index);
     if (!call) return; /* nothing to continue, or too many calls */
     gather_replace(&call->id, fragment->id);
@@ -250,19 +253,19 @@ static void take_calls(struct openai_reply *reply, struct json calls, struct jso
     struct json_reader reader = json_enter(calls);
     while (calls.kind == JSON_ARRAY && json_next_item(&reader, &item)) {
         struct fragment fragment = fragment_of(item);
-        take_call(reply, &fragment);
+        openai_reply_take_call(reply, &fragment);
         compare_call(like, &fragment);
     }
     if (old.kind != JSON_OBJECT) return;
     like->texts_only = false;
-    take_call(reply, &(struct fragment){.index = CALL_INDEX_NONE,
-                                        .name = json_find(old, STR("name")),
-                                        .args = json_find(old, STR("arguments"))});
+    openai_reply_take_call(reply, &(struct fragment){.index = CALL_INDEX_NONE,
+                                                     .name = json_find(old, STR("name")),
+                                                     .args = json_find(old, STR("arguments"))});
 }
 
 /* --- usage -------------------------------------------------------------------------------- */
 
-static void take_usage(struct openai_reply *reply, struct json usage) {
+static void openai_reply_take_usage(struct openai_reply *reply, struct json usage) {
     struct event_usage *seen = &reply->gather.usage;
     if (usage.kind != JSON_OBJECT) return;
     reply->gather.usage_seen = true;
@@ -317,7 +320,7 @@ static void take_delta(struct openai_reply *reply, struct json delta, struct lik
     struct json at[DELTA_KEYS];
     json_find_each(delta, delta_keys, DELTA_KEYS, at);
     take_reasoning(reply, at[DELTA_PLAIN], at[DELTA_REASONING], at[DELTA_DETAILS]);
-    take_content(reply, at[DELTA_CONTENT]);
+    openai_reply_take_content(reply, at[DELTA_CONTENT]);
     json_text(at[DELTA_REFUSAL], &reply->gather.refusal);
     like->texts_only &= at[DELTA_DETAILS].kind != JSON_ARRAY &&
                         at[DELTA_CONTENT].kind != JSON_ARRAY &&
@@ -339,14 +342,15 @@ static const struct str choice_keys[CHOICE_KEYS] = {
     /* clang-format on */
 };
 
-static bool take_choice(struct openai_reply *reply, struct json choice, struct likeness *like) {
+static bool openai_reply_take_choice(struct openai_reply *reply, struct json choice,
+                                     struct likeness *like) {
     int64_t index;
     struct json at[CHOICE_KEYS];
     json_find_each(choice, choice_keys, CHOICE_KEYS, at);
     if (json_i64(at[CHOICE_INDEX], &index) && index != 0) return true;
     bool streamed = at[CHOICE_DELTA].kind == JSON_OBJECT;
     take_delta(reply, at[streamed ? CHOICE_DELTA : CHOICE_MESSAGE], like);
-    take_usage(reply, at[CHOICE_USAGE]); /* Moonshot */
+    openai_reply_take_usage(reply, at[CHOICE_USAGE]); /* Moonshot */
     struct json finish = at[CHOICE_FINISH];
     like->texts_only &= at[CHOICE_USAGE].kind != JSON_OBJECT && !says(finish);
     if (json_is(finish, STR("error")))
@@ -384,7 +388,7 @@ static const struct str chunk_keys[CHUNK_KEYS] = {
 };
 
 /* Either {"error":...} or vLLM's {"object":"error","message":...}. */
-static bool is_error(struct str event, const struct json *at) {
+static bool openai_reply_is_error(struct str event, const struct json *at) {
     struct json error = at[CHUNK_ERROR];
     return says(error) || error.kind == JSON_OBJECT || str_equal(event, STR("error")) ||
            json_is(at[CHUNK_OBJECT], STR("error"));
@@ -395,14 +399,14 @@ static bool take_chunk(struct openai_reply *reply, struct str event, struct json
     struct json at[CHUNK_KEYS], choice;
     if (chunk.kind == JSON_ARRAY) chunk = json_at(chunk, 0); /* Gemini wraps its errors */
     json_find_each(chunk, chunk_keys, CHUNK_KEYS, at);
-    if (is_error(event, at)) {
+    if (openai_reply_is_error(event, at)) {
         reply_failure_of(openai_dialect.title, 0, chunk, &reply->base.failure);
         return false;
     }
     gather_replace(&reply->gather.model, at[CHUNK_MODEL]);
     struct json groq = json_find(at[CHUNK_GROQ], STR("usage"));
-    take_usage(reply, groq);
-    take_usage(reply, at[CHUNK_USAGE]);
+    openai_reply_take_usage(reply, groq);
+    openai_reply_take_usage(reply, at[CHUNK_USAGE]);
     *like = (struct likeness){.texts_only = groq.kind != JSON_OBJECT &&
                                             at[CHUNK_USAGE].kind != JSON_OBJECT};
     like->values[LIKE_CREATED] = at[CHUNK_CREATED];
@@ -410,7 +414,7 @@ static bool take_chunk(struct openai_reply *reply, struct str event, struct json
     struct json_reader reader = json_enter(at[CHUNK_CHOICES]);
     while (at[CHUNK_CHOICES].kind == JSON_ARRAY && json_next_item(&reader, &choice)) {
         like->choices++;
-        if (!take_choice(reply, choice, like)) return false;
+        if (!openai_reply_take_choice(reply, choice, like)) return false;
     }
     return true;
 }
@@ -426,14 +430,15 @@ static bool take_new_chunk(struct openai_reply *reply, struct str event, struct 
 }
 
 /* A chunk that differs from the one before only in its texts. */
-static bool take_like(struct openai_reply *reply, struct str data) {
+static bool openai_reply_take_like(struct openai_reply *reply, struct str data) {
     static const struct json none = {.kind = JSON_NONE};
     struct json at[LIKE_VALUES] = {{.kind = JSON_NONE}};
     if (!json_template_match(&reply->base.like, data, at)) return false;
     take_reasoning(reply, at[LIKE_PLAIN], at[LIKE_REASONING], none);
-    take_content(reply, at[LIKE_CONTENT]);
+    openai_reply_take_content(reply, at[LIKE_CONTENT]);
     if (at[LIKE_ARGS].kind == JSON_STRING)
-        take_call(reply, &(struct fragment){.index = reply->like_index, .args = at[LIKE_ARGS]});
+        openai_reply_take_call(
+            reply, &(struct fragment){.index = reply->like_index, .args = at[LIKE_ARGS]});
     return true;
 }
 
@@ -466,7 +471,7 @@ static bool openai_reply_feed(struct reply *base, const struct sse_event *event)
     struct err e;
     if (base->over || data.len == 0) return true;
     bool error = str_equal(event->type, STR("error"));
-    if (!error && take_like(reply, data)) return true;
+    if (!error && openai_reply_take_like(reply, data)) return true;
     json_template_forget(&base->like);
     if (str_equal(data, STR("[DONE]"))) {
         if (reply->state == GATHER_OPEN) reply->state = GATHER_FINISHED;
@@ -496,7 +501,7 @@ static enum reply_outcome openai_reply_end(struct reply *base, struct str *ret_m
         gather_tell_usage(&reply->gather, base);
         return OUTCOME_FAILED;
     }
-    write_opaque(reply);
+    openai_reply_write_opaque(reply);
     *ret_model = buf_str(&reply->gather.model);
     gather_tell(&reply->gather, base, STR("openai"), outcome);
     return outcome;

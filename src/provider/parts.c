@@ -1,7 +1,5 @@
 #include "provider/parts.h"
 
-#include "base/mem.h"
-
 static bool is_string(struct json value) {
     return value.kind == JSON_STRING;
 }

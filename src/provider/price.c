@@ -126,7 +126,7 @@ void price_book_free(struct price_book *book) {
 
 /* --- finding ------------------------------------------------------------------------------ */
 
-static bool matches(struct str pattern, struct str model) {
+static bool price_matches(struct str pattern, struct str model) {
     if (!str_ends(pattern, STR("*"))) return str_equal(pattern, model);
     return str_starts(model, str_head(pattern, pattern.len - 1));
 }
@@ -149,7 +149,7 @@ static const struct price *find_among(const struct price_entry *list, struct str
                                       int64_t day, const struct price *found) {
     for (; list; list = list->next) {
         const struct price *price = &list->price;
-        if (price->from_day > day || !matches(price->model, model)) continue;
+        if (price->from_day > day || !price_matches(price->model, model)) continue;
         if (is_better(price, found)) found = price;
     }
     return found;
@@ -189,7 +189,7 @@ static __int128 part(int64_t tokens, __int128 figure, int64_t *left) {
     return tokens * figure;
 }
 
-static __int128 or_else(int64_t figure, __int128 other) {
+static __int128 price_or_else(int64_t figure, __int128 other) {
     return figure == TOKENS_UNKNOWN ? other : figure;
 }
 
@@ -197,10 +197,10 @@ int64_t price_of(const struct price *price, const struct event_usage *usage) {
     if (!price || usage->prompt < 0 || usage->completion < 0) return TOKENS_UNKNOWN;
     int64_t left = usage->prompt;
     __int128 sum = part(usage->cached, price->cached, &left);
-    sum += part(usage->cache_write, or_else(price->cache_write, (__int128)price->input * 5 / 4),
-                &left);
+    sum += part(usage->cache_write,
+                price_or_else(price->cache_write, (__int128)price->input * 5 / 4), &left);
     sum += part(usage->cache_write_hour,
-                or_else(price->cache_write_hour, (__int128)price->input * 2), &left);
+                price_or_else(price->cache_write_hour, (__int128)price->input * 2), &left);
     sum += (__int128)left * price->input + (__int128)usage->completion * price->output;
     sum = (sum + MILLION - 1) / MILLION;
     return sum > INT64_MAX ? INT64_MAX : (int64_t)sum;

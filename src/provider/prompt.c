@@ -1,6 +1,8 @@
 #include "provider/prompt.h"
 
+#include "base/map.h"
 #include "base/mem.h"
+#include "provider/call_pairs.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,6 +12,7 @@
 struct walk {
     const struct provider_request *request;
     struct str dialect;
+    struct call_pairs pairs;
     size_t at;
 };
 
@@ -22,38 +25,6 @@ struct reply_span {
 
 static bool is_own(const struct provider_request *request, const struct message *message) {
     return message->agent.len == 0 || str_equal(message->agent, request->agent);
-}
-
-/* --- calls and their results -------------------------------------------------------------- */
-
-static bool is_call_named(const struct message *message, struct str call_id) {
-    return message->role == MESSAGE_TOOL_CALL && str_equal(message->call_id, call_id);
-}
-
-/* The newest call before `index` with this id, or NULL. */
-static const struct message *call_before(const struct provider_request *request, size_t index,
-                                         struct str call_id) {
-    for (size_t i = index; i-- > 0;) {
-        if (is_call_named(&request->messages[i], call_id)) return &request->messages[i];
-    }
-    return NULL;
-}
-
-/* The result of the call at `index` of a reply, or NULL. Ids recur in later replies. Some
- * servers repeat one within a reply; its results then belong to the calls in order. */
-static const struct message *result_of(const struct provider_request *request,
-                                       const struct reply_span *reply, size_t index) {
-    struct str call_id = request->messages[index].call_id;
-    size_t before = 0;
-    for (size_t i = reply->calls_from; i < index; i++)
-        before += is_call_named(&request->messages[i], call_id);
-    for (size_t i = reply->end; i < request->message_count; i++) {
-        const struct message *message = &request->messages[i];
-        if (is_call_named(message, call_id)) return NULL;
-        if (message->role != MESSAGE_TOOL_RESULT) continue;
-        if (str_equal(message->call_id, call_id) && before-- == 0) return message;
-    }
-    return NULL;
 }
 
 /* --- the agent's own replies -------------------------------------------------------------- */
@@ -81,10 +52,10 @@ static void add_reply(struct prompt *prompt, struct walk *walk) {
                                .opaque = STR_EMPTY,
                                .calls = prompt->calls + prompt->call_count};
     for (size_t i = span.calls_from; i < span.end; i++) {
-        const struct message *result = result_of(request, &span, i);
-        if (!result) continue;
-        prompt->calls[prompt->call_count++] =
-            (struct prompt_call){&request->messages[i], result};
+        size_t result = walk->pairs.of[i];
+        if (result == CALL_PAIRS_NONE) continue;
+        prompt->calls[prompt->call_count++] = (struct prompt_call){
+            &request->messages[i], &request->messages[result], request->messages[i].call_id};
         turn.call_count++;
     }
     if (turn.text.len == 0 && turn.call_count == 0) return;
@@ -97,18 +68,23 @@ static void add_reply(struct prompt *prompt, struct walk *walk) {
 
 /* --- messages of other agents ------------------------------------------------------------- */
 
-/* Append a line that describes `message`; nothing if there is nothing to describe. */
-static void provider_prompt_report(const struct walk *walk, const struct message *message,
-                                   struct buf *out) {
+/* The call that the result at this place answers, or NULL. */
+static const struct message *answered_call(const struct walk *walk) {
+    size_t call = walk->pairs.of[walk->at];
+    return call == CALL_PAIRS_NONE ? NULL : &walk->request->messages[call];
+}
+
+/* Append a line that describes the message at this place; nothing if there is nothing to describe. */
+static void provider_prompt_report(const struct walk *walk, struct buf *out) {
     const struct provider_request *request = walk->request;
-    const struct message *call = message;
+    const struct message *message = &request->messages[walk->at], *call = message;
     switch (message->role) {
     case MESSAGE_AGENT:
         if (message->text.len == 0) return;
         buf_printf(out, "\n[" STR_FMT "] said: ", STR_ARG(message->agent));
         break;
     case MESSAGE_TOOL_RESULT:
-        call = call_before(request, walk->at, message->call_id);
+        call = answered_call(walk);
         if (!call || is_own(request, call)) return; /* orphaned, or sent with its reply */
         buf_printf(out,
                    "\n[" STR_FMT "] `" STR_FMT "` tool returned result: ", STR_ARG(call->agent),
@@ -155,7 +131,7 @@ static bool add_context(struct prompt *prompt, struct walk *walk, struct err *e)
     buf_append(&context, STR("For context:"));
     size_t heading = context.len;
     for (; more(walk) && !is_callers(walk) && !begins_reply(walk); walk->at++)
-        provider_prompt_report(walk, &walk->request->messages[walk->at], &context);
+        provider_prompt_report(walk, &context);
 
     bool any = context.len > heading;
     bool fits =
@@ -195,6 +171,100 @@ static void mark_prefill(struct prompt *prompt, const struct provider_request *r
     if (callers) prompt->turns[prompt->turn_count - 1].prefill = true;
 }
 
+static bool add_turns(struct prompt *prompt, struct walk *walk, struct err *e) {
+    while (more(walk)) {
+        if (is(walk, MESSAGE_USER)) {
+            add_user(prompt, walk);
+        } else if (is(walk, MESSAGE_SYSTEM)) {
+            add_system(prompt, walk);
+        } else if (begins_reply(walk)) {
+            add_reply(prompt, walk);
+        } else if (!add_context(prompt, walk, e)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- ids ---------------------------------------------------------------------------------- */
+
+/* How many calls have each id. */
+struct id_counts {
+    struct map *counts; /* by id, from `room` */
+    size_t *room, used;
+};
+
+/* Whether this is the first call with the id. */
+static bool id_is_new(struct id_counts *ids, struct str id, size_t **ret_count) {
+    *ret_count = map_find(ids->counts, id);
+    if (*ret_count) return false;
+    *ret_count = &ids->room[ids->used++];
+    **ret_count = 1;
+    map_put(ids->counts, id, *ret_count);
+    return true;
+}
+
+/* Other vendors' ids may hold characters that Anthropic refuses. They are replaced before ids are
+ * compared: two may differ in such a character only. */
+static bool id_tame(struct prompt *prompt, struct str *id) {
+    struct buf tame;
+    buf_init(&tame, id->len + 1);
+    for (size_t i = 0; i < id->len; i++) {
+        char c = id->at[i];
+        bool fine = str_is_alnum(c) || c == '_' || c == '-';
+        buf_append_byte(&tame, fine ? c : '_');
+    }
+    bool same = str_equal(buf_str(&tame), *id);
+    bool fits = same || arena_str(prompt->arena, buf_str(&tame), id);
+    buf_done(&tame);
+    return fits;
+}
+
+static bool id_make_own(struct prompt *prompt, struct id_counts *ids, struct str *id) {
+    size_t *count, *other;
+    struct str wanted = *id;
+    if (id_is_new(ids, wanted, &count)) return true;
+    struct buf text;
+    buf_init(&text, PROMPT_MAX_BYTES);
+    do {
+        buf_clear(&text);
+        buf_printf(&text, STR_FMT "-%zu", STR_ARG(wanted), ++*count);
+    } while (map_find(ids->counts, buf_str(&text)));
+    bool fits = buf_ok(&text) && arena_str(prompt->arena, buf_str(&text), id);
+    buf_done(&text);
+    return fits && id_is_new(ids, *id, &other);
+}
+
+enum which_turns { OPAQUE_TURNS, OTHER_TURNS };
+
+static bool name_calls_of(struct prompt *prompt, enum which_turns which,
+                          struct id_counts *ids) {
+    struct prompt_call *call = prompt->calls;
+    bool fits = true;
+    size_t *count;
+    for (size_t i = 0; i < prompt->turn_count; i++) {
+        const struct prompt_turn *turn = &prompt->turns[i];
+        bool opaque = turn->opaque.len > 0;
+        for (size_t n = 0; fits && n < turn->call_count; n++, call++) {
+            if (which == OPAQUE_TURNS && opaque) id_is_new(ids, call->id, &count);
+            if (which == OTHER_TURNS && !opaque)
+                fits = id_tame(prompt, &call->id) && id_make_own(prompt, ids, &call->id);
+        }
+    }
+    return fits;
+}
+
+/* The ids in opaque replies cannot be changed, so those come first. */
+static bool name_calls(struct prompt *prompt) {
+    struct id_counts ids = {.counts = map_new(),
+                            .room = mem_zero(prompt->call_count + 1, sizeof(size_t))};
+    bool fits =
+        name_calls_of(prompt, OPAQUE_TURNS, &ids) && name_calls_of(prompt, OTHER_TURNS, &ids);
+    map_free(ids.counts);
+    free(ids.room);
+    return fits;
+}
+
 bool prompt_init(struct prompt *prompt, const struct provider_request *request,
                  struct str dialect, struct err *e) {
     *prompt = (struct prompt){
@@ -203,17 +273,15 @@ bool prompt_init(struct prompt *prompt, const struct provider_request *request,
         .arena = arena_new(PROMPT_MAX_BYTES),
     };
     struct walk walk = {.request = request, .dialect = dialect};
-    while (more(&walk)) {
-        if (is(&walk, MESSAGE_USER)) {
-            add_user(prompt, &walk);
-        } else if (is(&walk, MESSAGE_SYSTEM)) {
-            add_system(prompt, &walk);
-        } else if (begins_reply(&walk)) {
-            add_reply(prompt, &walk);
-        } else if (!add_context(prompt, &walk, e)) {
-            prompt_done(prompt);
-            return false;
-        }
+    call_pairs_init(&walk.pairs, request->messages, request->message_count, request->agent);
+    bool fits = add_turns(prompt, &walk, e);
+    call_pairs_done(&walk.pairs);
+    fits =
+        fits && (name_calls(prompt) ||
+                 err_set(e, ERR_TOO_LARGE, "the ids of the conversation's calls are too long"));
+    if (!fits) {
+        prompt_done(prompt);
+        return false;
     }
     mark_prefill(prompt, request);
     return true;

@@ -40,6 +40,10 @@ enum prompt_role {
 struct prompt_call {
     const struct message *call;   /* call_id, tool, text: the arguments */
     const struct message *result; /* text: the result, error */
+    /* The call's id of letters, digits, '_' and '-', with "-2" and so on where another call of the
+     * prompt has the same: servers that begin with `call_0` in every reply repeat theirs. Calls in
+     * an opaque reply keep theirs. */
+    struct str id;
 };
 
 struct prompt_turn {

@@ -6,7 +6,7 @@
  * listener pauses it.
  *
  * Memory   the caller owns the request and everything it points to, and keeps both alive until
- *          the ending or provider_call_cancel(). An event is lent to the callback.
+ *          the ending or cancel(). An event is lent to the callback.
  * Threads  a call belongs to one loop; the provider itself is read-only and shared.
  */
 #ifndef WEIR_PROVIDER_PROVIDER_H
@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "loop/loop.h"
+#include "provider/model_options.h"
 #include "wire/reply_event.h"
 #include "wire/trace_context.h"
 
@@ -34,9 +35,13 @@ enum message_role {
 /* One entry of a conversation, oldest first. */
 struct message {
     enum message_role role;
-    bool error;   /* in a tool result: the call failed; in a user message: its turn failed */
-    bool callers; /* in a tool call: its result comes with a later turn, or never */
+    bool error;    /* in a tool result: the call failed; in a user message: its turn failed */
+    bool callers;  /* in a tool call: its result comes with a later turn, or never */
+    bool answered; /* in a tool call of a run's own conversation: it has its result */
     struct str agent, text, call_id, tool;
+    /* Of what a caller or a human said: the agent that it was said to, whose input guardrails have
+     * read it. Or empty. No model is shown it. */
+    struct str heard_by;
     /* Content beyond plain text: the whole content as one JSON array, as conversation/import.h
      * writes it, with `text` holding its text parts joined by blank lines. Or empty. */
     struct str parts;
@@ -47,16 +52,6 @@ struct tool_offer {
     struct str name, description;
     struct str parameters; /* JSON Schema of the arguments */
 };
-
-/* Sampling options. The provider chooses whatever is not set. */
-struct model_options {
-    int64_t output_tokens_max; /* 0: not set */
-    double temperature, top_p; /* below 0: not set */
-    struct str effort;         /* of reasoning: "low", "medium", "high"; empty: not set */
-    int64_t thinking_tokens;   /* budget of reasoning; 0: not set */
-};
-
-#define MODEL_OPTIONS_NONE ((struct model_options){.temperature = -1, .top_p = -1})
 
 #define TOOL_CHOICE_REQUIRED "*" /* no tool has this name */
 
@@ -74,9 +69,11 @@ struct provider_request {
                                them; else the name of the one that it must call */
     const struct model_options *options; /* NULL: nothing is set */
     struct str schema; /* JSON Schema that the reply's text must match, or empty */
+    bool schema_loose; /* the caller does not want the vendor to enforce it */
     struct str
         extras;   /* for agents that are no models: a JSON object that the caller sent along,
-                          with the members config and metadata where it has them; or empty */
+                          with the members input (unless it was a text), config and
+                          metadata where it has them; or empty */
     uint64_t run; /* the calling run, for the log; 0: unknown */
     struct str workspace, user, session; /* of that run, or empty */
     const struct trace_context *trace;   /* to pass on; NULL: there is none */
@@ -86,9 +83,11 @@ struct provider_request {
     bool by_operator;
 };
 
-/* Notes with a meaning: the reply ended at a token limit (sent before REPLY_DONE); the reply
- * was not streamed (sent before everything else). */
+/* Notes with a meaning: the reply ended at a token limit, or before a stop sequence, whose args are
+ * that as a JSON string (both sent before REPLY_DONE); the reply was not streamed (sent before
+ * everything else). */
 #define PROVIDER_CUT_NOTE "the reply was cut at its token limit"
+#define PROVIDER_STOP_NOTE "the reply ended at a stop sequence"
 #define PROVIDER_WHOLE_NOTE "the reply came all at once: its provider does not stream"
 
 struct provider_call; /* defined by each kind */
@@ -105,6 +104,9 @@ struct provider_kind {
     void (*pause)(struct provider_call *call);
     void (*resume)(struct provider_call *call);
     void (*cancel)(struct provider_call *call);
+    /* The caller has the whole reply: it ends after what was reported so far. Only REPLY_DONE is
+     * reported any more. NULL: there is nothing to be done with it; the caller cancels the call. */
+    void (*finish)(struct provider_call *call);
     void (*free)(struct provider *provider);
 };
 

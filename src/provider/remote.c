@@ -95,7 +95,7 @@ static void set_whole_headers(struct remote *remote) {
     }
 }
 
-static void set_headers(struct remote *remote, const struct remote_options *options) {
+static void remote_set_headers(struct remote *remote, const struct remote_options *options) {
     const struct dialect *dialect = options->dialect;
     size_t max = 4 + dialect->header_count + options->header_count;
     remote->headers = arena_alloc(remote->arena, max * sizeof(*remote->headers));
@@ -130,6 +130,6 @@ struct provider *remote_provider_new(const struct remote_options *options) {
     struct remote *remote = MEM_NEW(struct remote);
     remote->base.kind = &remote_kind;
     keep_settings(remote, options);
-    set_headers(remote, options);
+    remote_set_headers(remote, options);
     return &remote->base;
 }

@@ -38,9 +38,25 @@ struct http_request attempts_next(struct attempts *attempts) {
 
 /* --- whether once more -------------------------------------------------------------------- */
 
+/* An agent that was reached may have acted; a model was at most paid for. */
+static void unanswered_by_agent(const struct attempts *attempts, const struct err *failed,
+                                enum http_stage stage, struct reply_failure *ret) {
+    if (stage == HTTP_CONNECTING) {
+        failure_unreachable(failed, ret);
+    } else if (failed->code == ERR_DEADLINE_EXCEEDED) {
+        failure_timeout(attempts->options, stage, attempts_expired(attempts), ret);
+    } else {
+        failure_broken(failed, ret);
+    }
+}
+
 /* A server that was connected but too slow would be too slow again. */
 bool attempts_unanswered(const struct attempts *attempts, const struct err *failed,
                          enum http_stage stage, struct reply_failure *ret) {
+    if (attempts->options->party) {
+        unanswered_by_agent(attempts, failed, stage, ret);
+        return false;
+    }
     if (failed->code == ERR_DEADLINE_EXCEEDED) {
         failure_timeout(attempts->options, stage, attempts_expired(attempts), ret);
         return stage == HTTP_CONNECTING;
@@ -73,7 +89,7 @@ uint64_t remote_pause_ms(const struct remote_options *options, unsigned retry,
 }
 
 /* The time that the server asked for, plus some jitter. */
-static uint64_t wait_ms(struct attempts *attempts) {
+static uint64_t remote_attempts_wait_ms(struct attempts *attempts) {
     uint64_t pause = remote_pause_ms(attempts->options, attempts->retries, &attempts->random);
     if (attempts->retry_after_ms <= 0) return pause;
     return (uint64_t)attempts->retry_after_ms + pause / 4;
@@ -84,7 +100,7 @@ bool attempts_wait(struct attempts *attempts, const char *reason, struct timer *
     int64_t after_ms = attempts->retry_after_ms;
     if (attempts->retries == options->retries_max) return false;
     if (after_ms > 0 && (uint64_t)after_ms > options->pause_max_ms) return false;
-    uint64_t wait = wait_ms(attempts);
+    uint64_t wait = remote_attempts_wait_ms(attempts);
     if (options->total_ms && elapsed_ms(attempts) + wait >= options->total_ms) return false;
     attempts->retries++;
     log_often(LOG_INFO, "%s '" STR_FMT "' did not answer (%s), asking again in %llu ms",

@@ -21,8 +21,6 @@
  * follow, and then comes at once. */
 #define FINISH_MS 1000
 
-#define TO(state) (1u << (state))
-
 struct provider_call {
     struct remote *remote;
     const struct provider_request *request;
@@ -47,44 +45,35 @@ struct provider_call {
 
     struct sse *sse; /* NULL unless the response is a stream */
     struct reply *reply;
-    bool spoiled; /* the reply failed before its end */
-    bool closing; /* the reply is over; the timer waits for the response's end */
+    struct json_pairs pairs; /* across the events of the stream */
+    struct buf mended;       /* an event, without halves of pairs */
+    bool spoiled;            /* the reply failed before its end */
+    bool closing;            /* the reply is over; the timer waits for the response's end */
 
     bool ended; /* the gate has the ending */
     struct str model;
     struct reply_failure failure;
 };
 
-static const struct remote_options *options_of(const struct provider_call *call) {
+static const struct remote_options *remote_call_options_of(const struct provider_call *call) {
     return &call->remote->options;
 }
 
 /* --- states ------------------------------------------------------------------------------- */
 
 /* clang-format off */
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[REMOTE_STATE_COUNT] = {
-    [REMOTE_ASKING]    = {STR_INIT("asking"),    TO(REMOTE_WAITING) | TO(REMOTE_STREAMING) |
-                                                 TO(REMOTE_OVER)},
-    [REMOTE_WAITING]   = {STR_INIT("waiting"),   TO(REMOTE_ASKING) | TO(REMOTE_OVER)},
-    [REMOTE_STREAMING] = {STR_INIT("streaming"), TO(REMOTE_OVER)},
-    [REMOTE_OVER]      = {STR_INIT("over"),      0},
+const struct state remote_states[REMOTE_STATE_COUNT] = {
+    [REMOTE_ASKING]    = {"asking",    TO(REMOTE_WAITING) | TO(REMOTE_STREAMING) |
+                                       TO(REMOTE_OVER)},
+    [REMOTE_WAITING]   = {"waiting",   TO(REMOTE_ASKING) | TO(REMOTE_OVER)},
+    [REMOTE_STREAMING] = {"streaming", TO(REMOTE_OVER)},
+    [REMOTE_OVER]      = {"over",      0},
 };
 /* clang-format on */
 
-bool remote_may_become(enum remote_state state, enum remote_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str remote_state_name(enum remote_state state) {
-    return states[state].name;
-}
-
 /* The only function that writes call->state after the start. */
 static void remote_call_move(struct provider_call *call, enum remote_state next) {
-    assert(remote_may_become(call->state, next));
+    assert(states_allow(remote_states, call->state, next));
     call->state = next;
 }
 
@@ -92,7 +81,7 @@ static void remote_call_free(struct provider_call *call) {
     timer_stop(&call->timer);
     task_cancel(&call->task);
     if (call->http) http_cancel(call->http);
-    if (call->reply) options_of(call)->dialect->reader->free(call->reply);
+    if (call->reply) remote_call_options_of(call)->dialect->reader->free(call->reply);
     sse_free(call->sse);
     gate_done(&call->gate);
     buf_done(&call->url);
@@ -100,6 +89,7 @@ static void remote_call_free(struct provider_call *call) {
     buf_done(&call->type);
     buf_done(&call->refusal);
     buf_done(&call->answer);
+    buf_done(&call->mended);
     free(call);
 }
 
@@ -173,14 +163,14 @@ static struct http_header *headers_of(const struct provider_call *call,
         trace_context_write(trace, parent);
         headers[count++] = (struct http_header){STR("traceparent"), str_from(parent)};
     }
-    if (trace && trace->state_len)
-        headers[count++] = (struct http_header){STR("tracestate"), trace_context_state(trace)};
+    if (trace && trace->state.len)
+        headers[count++] = (struct http_header){STR("tracestate"), trace->state};
     *ret_count = count;
     return headers;
 }
 
 static void remote_call_ask(struct provider_call *call) {
-    const struct remote_options *options = options_of(call);
+    const struct remote_options *options = remote_call_options_of(call);
     char parent[TRACE_PARENT_BYTES + 1];
     struct http_request request = attempts_next(&call->attempts);
     request.url = buf_str(&call->url);
@@ -200,11 +190,12 @@ static void remote_call_ask(struct provider_call *call) {
 }
 
 static void settle_late(struct provider_call *call, enum http_stage stage) {
-    failure_timeout(options_of(call), stage, attempts_expired(&call->attempts), &call->failure);
+    failure_timeout(remote_call_options_of(call), stage, attempts_expired(&call->attempts),
+                    &call->failure);
     settle_failed(call);
 }
 
-static void ask_again(struct provider_call *call) {
+static void remote_call_ask_again(struct provider_call *call) {
     call->due = false;
     if (attempts_expired(&call->attempts)) { /* a slow listener's pause lasted too long */
         settle_late(call, HTTP_WAITING);
@@ -223,14 +214,14 @@ static bool wait_and_ask_again(struct provider_call *call) {
 
 static void close_stream(struct provider_call *call);
 
-static void on_due(void *ctx) {
+static void remote_call_on_due(void *ctx) {
     struct provider_call *call = ctx;
     remote_call_enter(call);
     if (call->state == REMOTE_STREAMING) {
         if (!call->ended) close_stream(call);
     } else {
         call->due = true;
-        if (!call->gate.closed) ask_again(call);
+        if (!call->gate.closed) remote_call_ask_again(call);
     }
     remote_call_leave(call);
 }
@@ -248,7 +239,7 @@ static void unanswered(struct provider_call *call, const struct err *failed,
 
 /* False: the request cannot be written; the failure is set. */
 static bool write_request(struct provider_call *call) {
-    const struct remote_options *options = options_of(call);
+    const struct remote_options *options = remote_call_options_of(call);
     struct dialect_settings settings = options->settings;
     struct err e;
     settings.whole = call->whole;
@@ -276,17 +267,30 @@ static bool ask_for_whole(struct provider_call *call) {
     call->whole = call->refused_stream = true;
     if (!write_request(call)) return false;
     log_often(LOG_INFO, "%s '" STR_FMT "' refuses to stream, asking it without",
-              remote_noun(options_of(call)), STR_ARG(options_of(call)->name));
+              remote_noun(remote_call_options_of(call)),
+              STR_ARG(remote_call_options_of(call)->name));
     remote_call_ask(call);
     if (call->gate.closed) http_pause(call->http);
     return true;
 }
 
+static bool is_redirected(const struct provider_call *call) {
+    unsigned status = call->attempts.status;
+    return !remote_call_options_of(call)->party && status >= 301 && status <= 308 &&
+           status != 304;
+}
+
 static void refused(struct provider_call *call) {
     struct str said = buf_str(&call->refusal);
-    failure_refused(options_of(call)->dialect, call->attempts.status, buf_str(&call->type),
-                    said, &call->failure);
-    const struct dialect *dialect = options_of(call)->dialect;
+    if (is_redirected(call)) {
+        failure_redirected(remote_call_options_of(call)->dialect, call->attempts.status,
+                           &call->failure);
+        settle_failed(call);
+        return;
+    }
+    failure_refused(remote_call_options_of(call)->dialect, call->attempts.status,
+                    buf_str(&call->type), said, &call->failure);
+    const struct dialect *dialect = remote_call_options_of(call)->dialect;
     bool streamless = failure_is_of_stream(&call->failure, call->attempts.status, said) ||
                       failure_is_streamless(dialect, call->attempts.status);
     if (!call->whole && streamless && ask_for_whole(call)) return;
@@ -306,8 +310,12 @@ static void take_refusal(struct provider_call *call, struct str bytes) {
 
 static void on_event(const struct sse_event *event, void *ctx) {
     struct provider_call *call = ctx;
+    struct sse_event readable = *event;
     call->heard_ms = loop_now_ms(call->loop);
-    if (options_of(call)->dialect->reader->feed(call->reply, event)) return;
+    buf_clear(&call->mended);
+    if (json_pairs_mend(&call->pairs, event->data, &call->mended))
+        readable.data = buf_str(&call->mended);
+    if (remote_call_options_of(call)->dialect->reader->feed(call->reply, &readable)) return;
     call->spoiled = true;
     sse_stop(call->sse);
 }
@@ -318,18 +326,18 @@ static bool is_of_type(struct str type, struct str wanted) {
 }
 
 static size_t reply_max_bytes(const struct provider_call *call) {
-    size_t max = options_of(call)->reply_max_bytes;
+    size_t max = remote_call_options_of(call)->reply_max_bytes;
     return max ? max : remote_defaults.reply_max_bytes;
 }
 
 static void begin_reply(struct provider_call *call) {
     remote_call_move(call, REMOTE_STREAMING);
-    call->reply = options_of(call)->dialect->reader->begin(gate_take, &call->gate);
+    call->reply = remote_call_options_of(call)->dialect->reader->begin(gate_take, &call->gate);
 }
 
 static void begin_stream(struct provider_call *call) {
     begin_reply(call);
-    size_t own_max = options_of(call)->event_max_bytes;
+    size_t own_max = remote_call_options_of(call)->event_max_bytes;
     call->sse = sse_new(own_max ? own_max : reply_max_bytes(call), on_event, call);
 }
 
@@ -378,9 +386,10 @@ static void stream_broke(struct provider_call *call, const struct err *failed,
     }
 }
 
-static void stream_ended(struct provider_call *call) {
+static void remote_call_stream_ended(struct provider_call *call) {
     struct str model = STR_EMPTY;
-    enum reply_outcome outcome = options_of(call)->dialect->reader->end(call->reply, &model);
+    enum reply_outcome outcome =
+        remote_call_options_of(call)->dialect->reader->end(call->reply, &model);
     if (call->state == REMOTE_OVER) return; /* cancelled in the last callback */
     if (outcome == OUTCOME_FAILED) {
         settle_spoiled(call);
@@ -396,7 +405,7 @@ static void stream_ended(struct provider_call *call) {
 /* The reply is complete but the connection's response has not ended: end it here. */
 static void close_stream(struct provider_call *call) {
     stop_http(call);
-    stream_ended(call);
+    remote_call_stream_ended(call);
 }
 
 /* --- an answer that came as a whole ------------------------------------------------------- */
@@ -404,18 +413,18 @@ static void close_stream(struct provider_call *call) {
 /* The response is not an answer in this dialect. It is reported like any other page. */
 static void settle_strange(struct provider_call *call) {
     struct str said = str_head(buf_str(&call->answer), REFUSAL_MAX_BYTES);
-    failure_refused(options_of(call)->dialect, call->attempts.status, buf_str(&call->type),
-                    said, &call->failure);
+    failure_refused(remote_call_options_of(call)->dialect, call->attempts.status,
+                    buf_str(&call->type), said, &call->failure);
     settle_failed(call);
 }
 
 static void read_whole(struct provider_call *call, struct json answer) {
     begin_reply(call);
-    if (!options_of(call)->party) remote_note(call, STR(PROVIDER_WHOLE_NOTE));
-    bool fine = options_of(call)->dialect->reader->read(call->reply, answer);
+    if (!remote_call_options_of(call)->party) remote_note(call, STR(PROVIDER_WHOLE_NOTE));
+    bool fine = remote_call_options_of(call)->dialect->reader->read(call->reply, answer);
     if (call->state == REMOTE_OVER) return; /* cancelled in a callback */
     if (fine) {
-        stream_ended(call);
+        remote_call_stream_ended(call);
     } else {
         settle_spoiled(call);
     }
@@ -425,17 +434,17 @@ static void read_whole(struct provider_call *call, struct json answer) {
 static bool holds_answer(struct json body) {
     struct json object = body.kind == JSON_ARRAY ? json_at(body, 0) : body;
     struct json error = json_find(object, STR("error"));
-    return object.kind == JSON_OBJECT && json_count(object) > 0 &&
-           (error.kind == JSON_NONE || error.kind == JSON_NULL);
+    return object.kind == JSON_OBJECT && json_count(object) > 0 && json_is_absent(error);
 }
 
-static void whole_ended(struct provider_call *call, const struct err *failed,
-                        enum http_stage stage) {
+static void remote_call_whole_ended(struct provider_call *call, const struct err *failed,
+                                    enum http_stage stage) {
     struct json answer;
     struct err e;
     if (failed) {
         stream_broke(call, failed, stage);
-    } else if (json_read(buf_str(&call->answer), &answer, &e) && holds_answer(answer)) {
+    } else if (json_read_mended(buf_str(&call->answer), &call->mended, &answer, &e) &&
+               holds_answer(answer)) {
         read_whole(call, answer);
     } else {
         settle_strange(call);
@@ -445,13 +454,13 @@ static void whole_ended(struct provider_call *call, const struct err *failed,
 /* --- what the HTTP side reports ----------------------------------------------------------- */
 
 static void remote_call_look(const struct provider_call *call, const struct http_head *head) {
-    const struct dialect *dialect = options_of(call)->dialect;
+    const struct dialect *dialect = remote_call_options_of(call)->dialect;
     struct remote *remote = call->remote;
     if (!dialect->check_head || atomic_load(&remote->looked)) return;
     if (!dialect->check_head(head, remote->options.name)) atomic_store(&remote->looked, true);
 }
 
-static void on_head(const struct http_head *head, void *ctx) {
+static void remote_call_on_head(const struct http_head *head, void *ctx) {
     struct provider_call *call = ctx;
     call->heard_ms = loop_now_ms(call->loop);
     if (head->status == 200) remote_call_look(call, head);
@@ -470,7 +479,7 @@ static void on_head(const struct http_head *head, void *ctx) {
 /* Whether an agent sends bytes and says nothing: comments that keep the connection open, pieces of
  * a line that never ends, blank lines in front of a whole answer. */
 static bool is_silent(const struct provider_call *call) {
-    const struct remote_options *options = options_of(call);
+    const struct remote_options *options = remote_call_options_of(call);
     bool complete = call->reply && (call->reply->over || call->reply->finished);
     bool watched = options->party && options->stall_ms && !complete;
     bool asks = call->http && call->state != REMOTE_OVER;
@@ -491,7 +500,7 @@ static void take_whole(struct provider_call *call, struct str bytes) {
     }
 }
 
-static void on_body(struct lent lent, void *ctx) {
+static void remote_call_on_body(struct lent lent, void *ctx) {
     struct str bytes = lent_read(lent);
     struct provider_call *call = ctx;
     remote_call_enter(call);
@@ -508,7 +517,7 @@ static void on_body(struct lent lent, void *ctx) {
     remote_call_leave(call);
 }
 
-static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+static void remote_call_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct provider_call *call = ctx;
     call->http = NULL;
     remote_call_enter(call);
@@ -518,10 +527,10 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
         if (failed && incomplete) {
             stream_broke(call, failed, stage);
         } else {
-            stream_ended(call);
+            remote_call_stream_ended(call);
         }
     } else if (call->answered) {
-        whole_ended(call, failed, stage);
+        remote_call_whole_ended(call, failed, stage);
     } else if (call->attempts.status) {
         refused(call); /* even if the body broke off: the status is enough */
     } else {
@@ -530,7 +539,8 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     remote_call_leave(call);
 }
 
-static const struct http_sink http_sink = {on_head, on_body, on_end};
+static const struct http_sink http_sink = {remote_call_on_head, remote_call_on_body,
+                                           remote_call_on_end};
 
 /* --- what the run does with a call -------------------------------------------------------- */
 
@@ -542,7 +552,7 @@ static void remote_call_go_on(void *ctx) {
     if (call->gate.over) remote_call_move(call, REMOTE_OVER);
     if (call->state != REMOTE_OVER && !call->gate.closed) {
         if (call->due) {
-            ask_again(call);
+            remote_call_ask_again(call);
         } else if (call->http) {
             if (call->reply) await_end(call);
             call->heard_ms = loop_now_ms(call->loop);
@@ -553,7 +563,7 @@ static void remote_call_go_on(void *ctx) {
 }
 
 /* A request that cannot be made ends the call in the first turn after its start. */
-static void fail_later(struct provider_call *call) {
+static void remote_call_fail_later(struct provider_call *call) {
     failure_word_unasked(call->remote, reader_of(call), &call->failure);
     struct reply_event ending = failed_event(call);
     call->ended = true;
@@ -568,23 +578,25 @@ struct provider_call *remote_call_start(struct provider *provider, struct loop *
     call->remote = CONTAINER_OF(provider, struct remote, base);
     call->request = request;
     call->loop = loop;
-    const struct dialect *dialect = options_of(call)->dialect;
+    const struct dialect *dialect = remote_call_options_of(call)->dialect;
     call->whole =
         atomic_load(&call->remote->whole) || (dialect->is_whole && dialect->is_whole(request));
-    attempts_init(&call->attempts, options_of(call), loop);
-    call->model = request->model.len ? request->model : options_of(call)->settings.model;
+    attempts_init(&call->attempts, remote_call_options_of(call), loop);
+    call->model =
+        request->model.len ? request->model : remote_call_options_of(call)->settings.model;
     gate_init(&call->gate, on_reply, ctx);
     task_init(&call->task, remote_call_go_on, call);
-    timer_init(&call->timer, loop, on_due, call);
+    timer_init(&call->timer, loop, remote_call_on_due, call);
     buf_init(&call->url, URL_MAX_BYTES);
     buf_init(&call->body, BODY_MAX_BYTES);
     buf_init(&call->type, KIB);
     buf_init(&call->refusal, REFUSAL_MAX_BYTES);
     buf_init(&call->answer, reply_max_bytes(call));
+    buf_init(&call->mended, SIZE_MAX); /* no more than what is mended */
     if (write_request(call)) {
         remote_call_ask(call);
     } else {
-        fail_later(call);
+        remote_call_fail_later(call);
     }
     return call;
 }

@@ -59,6 +59,13 @@ void failure_broken(const struct err *why, struct reply_failure *ret) {
     ret->cut = why->code != ERR_TOO_LARGE;
 }
 
+void failure_redirected(const struct dialect *dialect, unsigned status,
+                        struct reply_failure *ret) {
+    ret->reason = PROVIDER_UNREACHABLE;
+    err_set(&ret->why, ERR_UNAVAILABLE, "%s answered %u, a redirect, which is not followed",
+            dialect->title, status);
+}
+
 /* --- an answer that is no stream ---------------------------------------------------------- */
 
 /* Text that is not JSON becomes a JSON string, so that one function reads all vendors'
@@ -221,7 +228,8 @@ void failure_word(const struct remote *remote, struct failure_reader reader,
         word_of_party(remote, row, &said, failure);
         return;
     }
-    struct str sentence = reply_reason_sentence(str_from(failure->reason));
+    struct str sentence =
+        failure->said ? err_text(&said) : reply_reason_sentence(str_from(failure->reason));
     err_set(&failure->why, failure->why.code, STR_FMT, STR_ARG(sentence));
 }
 

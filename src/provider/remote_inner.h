@@ -7,6 +7,7 @@
 #define WEIR_PROVIDER_REMOTE_INNER_H
 
 #include "base/arena.h"
+#include "base/states.h"
 #include "provider/remote.h"
 
 #include <stdatomic.h>
@@ -20,8 +21,7 @@ enum remote_state {
     REMOTE_STATE_COUNT,
 };
 
-bool remote_may_become(enum remote_state state, enum remote_state next);
-struct str remote_state_name(enum remote_state state);
+extern const struct state remote_states[REMOTE_STATE_COUNT];
 
 struct remote {
     struct provider base;
@@ -61,6 +61,10 @@ void failure_unreachable(const struct err *why, struct reply_failure *ret);
 /* The response is not a stream: `type` is its content type, `text` its body. */
 void failure_refused(const struct dialect *dialect, unsigned status, struct str type,
                      struct str text, struct reply_failure *ret);
+
+/* The server sends us elsewhere. That is not followed: a key would go to a host that nobody named. */
+void failure_redirected(const struct dialect *dialect, unsigned status,
+                        struct reply_failure *ret);
 
 /* The response broke off. */
 void failure_broken(const struct err *why, struct reply_failure *ret);

@@ -10,6 +10,7 @@
 #include "provider/body.h"
 #include "provider/parts.h"
 #include "provider/prompt.h"
+#include "provider/reply_schema.h"
 
 /* --- input -------------------------------------------------------------------------------- */
 
@@ -21,7 +22,7 @@ static void put_message(struct json_writer *w, const char *role, struct str text
     json_close(w);
 }
 
-static void put_part(struct json_writer *w, const struct part *part) {
+static void responses_put_part(struct json_writer *w, const struct part *part) {
     json_open_object(w);
     if (part->kind == PART_TEXT) {
         json_member_str(w, "type", STR("input_text"));
@@ -46,12 +47,12 @@ static void put_user(struct json_writer *w, const struct prompt_turn *turn) {
     json_member_str(w, "type", STR("message"));
     json_member_str(w, "role", STR("user"));
     json_member_array(w, "content");
-    while (parts_next(&reader, &part)) put_part(w, &part);
+    while (parts_next(&reader, &part)) responses_put_part(w, &part);
     json_close(w);
     json_close(w);
 }
 
-static void put_call(struct json_writer *w, const struct message *call) {
+static void responses_put_call(struct json_writer *w, const struct message *call) {
     json_open_object(w);
     json_member_str(w, "type", STR("function_call"));
     body_call_id(w, "call_id", call->call_id, CALL_ID_LONG_MAX_BYTES);
@@ -74,7 +75,8 @@ static bool put_opaque(struct json_writer *w, struct str opaque) {
 static void put_reply(struct json_writer *w, const struct prompt_turn *turn) {
     if (!put_opaque(w, turn->opaque)) {
         if (turn->text.len) put_message(w, "assistant", turn->text);
-        for (size_t i = 0; i < turn->call_count; i++) put_call(w, turn->calls[i].call);
+        for (size_t i = 0; i < turn->call_count; i++)
+            responses_put_call(w, turn->calls[i].call);
     }
     for (size_t i = 0; i < turn->call_count; i++) {
         const struct message *result = turn->calls[i].result;
@@ -86,12 +88,24 @@ static void put_reply(struct json_writer *w, const struct prompt_turn *turn) {
     }
 }
 
+/* The API looks for the word JSON in the input, not in the instructions. */
+static void put_reply_words(struct json_writer *w, struct str schema, enum reply_form form) {
+    struct buf words;
+    if (form != REPLY_ANY_OBJECT && form != REPLY_NO_OBJECT) return;
+    buf_init(&words, w->out->max_bytes);
+    reply_schema_words(form, schema, &words);
+    if (!buf_ok(&words)) w->out->full = true;
+    put_message(w, "system", buf_str(&words));
+    buf_done(&words);
+}
+
 static bool put_input(struct json_writer *w, const struct provider_request *request,
-                      struct err *e) {
+                      enum reply_form form, struct err *e) {
     struct prompt prompt;
     if (!prompt_init(&prompt, request, STR("openai-responses"), e)) return false;
     if (request->system.len) json_member_str(w, "instructions", request->system);
     json_member_array(w, "input");
+    put_reply_words(w, request->schema, form);
     bool fine = true;
     for (size_t i = 0; i < prompt.turn_count; i++) {
         const struct prompt_turn *turn = &prompt.turns[i];
@@ -124,8 +138,8 @@ static void put_tool_choice(struct json_writer *w, struct str choice) {
     json_close(w);
 }
 
-static bool put_tools(struct json_writer *w, const struct provider_request *request,
-                      struct err *e) {
+static bool responses_put_tools(struct json_writer *w, const struct provider_request *request,
+                                struct err *e) {
     if (request->tool_count == 0) return true;
     json_member_array(w, "tools");
     for (size_t i = 0; i < request->tool_count; i++) {
@@ -143,16 +157,7 @@ static bool put_tools(struct json_writer *w, const struct provider_request *requ
 
 /* Models that do not reason refuse a request that asks for encrypted reasoning. */
 static bool reasons(struct str model, const struct model_options *options) {
-    static const struct str families[] = {STR_INIT("o1"), STR_INIT("o3"), STR_INIT("o4"),
-                                          STR_INIT("gpt-5")};
-    if (options && options->effort.len) return true;
-    struct str name = model;
-    for (size_t at; (at = str_find_byte(name, '/')) < name.len;) name = str_skip(name, at + 1);
-    if (str_starts(name, STR("gpt-5-chat"))) return false;
-    for (size_t i = 0; i < ARRAY_LEN(families); i++) {
-        if (str_starts(name, families[i])) return true;
-    }
-    return false;
+    return (options && options->effort.len) || body_reasons(model);
 }
 
 static void put_reasoning(struct json_writer *w, const struct model_options *options) {
@@ -166,23 +171,37 @@ static void put_reasoning(struct json_writer *w, const struct model_options *opt
     json_close(w);
 }
 
-static void put_options(struct json_writer *w, const struct model_options *options) {
+/* The API refuses less. */
+#define OUTPUT_TOKENS_MIN 16
+
+static void put_longest(struct json_writer *w, const struct model_options *options) {
+    bool few = options->bends && options->output_tokens_max < OUTPUT_TOKENS_MIN;
+    json_member_i64(w, "max_output_tokens",
+                    few ? OUTPUT_TOKENS_MIN : options->output_tokens_max);
+}
+
+/* There are no stop sequences in this API: the run ends a reply at them. */
+static void responses_put_options(struct json_writer *w, struct str model,
+                                  const struct model_options *options) {
     if (!options) return;
-    if (options->output_tokens_max > 0)
-        json_member_i64(w, "max_output_tokens", options->output_tokens_max);
+    if (options->output_tokens_max > 0) put_longest(w, options);
+    if (options->bends && body_reasons(model)) return;
     body_double(w, "temperature", options->temperature);
     body_double(w, "top_p", options->top_p);
 }
 
-static bool put_schema(struct json_writer *w, struct str schema, struct err *e) {
-    if (schema.len == 0) return true;
+static void put_schema(struct json_writer *w, struct str schema, enum reply_form form) {
+    if (form == REPLY_PROSE || form == REPLY_NO_OBJECT) return;
     json_member_object(w, "text");
     json_member_object(w, "format");
-    json_member_str(w, "type", STR("json_schema"));
-    if (!body_reply_schema(w, schema, e)) return false;
+    if (form == REPLY_ANY_OBJECT) {
+        json_member_str(w, "type", STR("json_object"));
+    } else {
+        json_member_str(w, "type", STR("json_schema"));
+        body_reply_schema(w, schema, form == REPLY_STRICT);
+    }
     json_close(w);
     json_close(w);
-    return true;
 }
 
 static bool responses_write_body(const struct dialect_settings *settings,
@@ -190,21 +209,23 @@ static bool responses_write_body(const struct dialect_settings *settings,
                                  struct err *e) {
     struct json_writer w = json_writer(out);
     struct str model = body_model(settings, request);
+    enum reply_form form;
+    if (!reply_form_of(request, SCHEMA_OPENAI, &form, e)) return false;
     json_open_object(&w);
     json_member_str(&w, "model", model);
-    if (!put_input(&w, request, e)) return false;
-    if (!put_tools(&w, request, e)) return false;
+    if (!put_input(&w, request, form, e)) return false;
+    if (!responses_put_tools(&w, request, e)) return false;
     if (reasons(model, request->options)) put_reasoning(&w, request->options);
-    put_options(&w, request->options);
-    if (!put_schema(&w, request->schema, e)) return false;
+    responses_put_options(&w, model, request->options);
+    put_schema(&w, request->schema, form);
     json_member_bool(&w, "store", false);
     json_member_bool(&w, "stream", !settings->whole);
     json_close(&w);
     return body_complete(out, e);
 }
 
-static void write_url(const struct dialect_settings *settings,
-                      const struct provider_request *request, struct buf *out) {
+static void responses_write_url(const struct dialect_settings *settings,
+                                const struct provider_request *request, struct buf *out) {
     (void)request;
     body_url(settings, "/responses", out);
 }
@@ -216,7 +237,7 @@ const struct dialect responses_dialect = {
     .key_env = {"OPENAI_API_KEY"},
     .media_beside = true,
     .live_beside = true,
-    .url = write_url,
+    .url = responses_write_url,
     .key_header = "authorization",
     .key_prefix = "Bearer ",
     .body = responses_write_body,

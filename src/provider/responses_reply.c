@@ -98,7 +98,8 @@ static bool on_summary_part(struct responses_reply *reply, struct json event) {
 /* --- items -------------------------------------------------------------------------------- */
 
 /* The call that an event refers to: by its index in the output, else by its item. */
-static struct gathered_call *call_of(struct gather *gather, int64_t index, struct json item) {
+static struct gathered_call *responses_reply_call_of(struct gather *gather, int64_t index,
+                                                     struct json item) {
     for (size_t i = 0; i < gather->call_count; i++) {
         struct gathered_call *call = &gather->calls[i];
         if (index != CALL_INDEX_NONE ? call->index == index
@@ -108,14 +109,15 @@ static struct gathered_call *call_of(struct gather *gather, int64_t index, struc
     return NULL;
 }
 
-static int64_t index_of(struct json event) {
+static int64_t responses_reply_index_of(struct json event) {
     return gather_count(event, "output_index"); /* negative: none was given */
 }
 
-static void take_call(struct responses_reply *reply, int64_t index, struct json item) {
+static void responses_reply_take_call(struct responses_reply *reply, int64_t index,
+                                      struct json item) {
     struct gather *gather = &reply->gather;
     struct json id = json_find(item, STR("id"));
-    struct gathered_call *call = call_of(gather, index, id);
+    struct gathered_call *call = responses_reply_call_of(gather, index, id);
     if (!call) call = gather_call(gather, index);
     if (!call) return; /* too many calls */
     gather_replace(&call->item, id);
@@ -131,7 +133,7 @@ static bool is_call(struct json item) {
 static bool on_item_added(struct responses_reply *reply, struct json event) {
     struct json item = json_find(event, STR("item"));
     reply->part_said = false;
-    if (is_call(item)) take_call(reply, index_of(event), item);
+    if (is_call(item)) responses_reply_take_call(reply, responses_reply_index_of(event), item);
     return true;
 }
 
@@ -146,19 +148,22 @@ static void keep_item(struct responses_reply *reply, struct json item) {
     if (json_compact(item.raw, &reply->items)) buf_append_byte(&reply->items, ',');
 }
 
-static void take_item(struct responses_reply *reply, int64_t index, struct json item) {
+static void responses_reply_take_item(struct responses_reply *reply, int64_t index,
+                                      struct json item) {
     reply->item_done = true;
     keep_item(reply, item);
-    if (is_call(item)) take_call(reply, index, item);
+    if (is_call(item)) responses_reply_take_call(reply, index, item);
 }
 
 static bool on_item_done(struct responses_reply *reply, struct json event) {
-    take_item(reply, index_of(event), json_find(event, STR("item")));
+    responses_reply_take_item(reply, responses_reply_index_of(event),
+                              json_find(event, STR("item")));
     return true;
 }
 
 static struct gathered_call *call_in(struct responses_reply *reply, struct json event) {
-    return call_of(&reply->gather, index_of(event), json_find(event, STR("item_id")));
+    return responses_reply_call_of(&reply->gather, responses_reply_index_of(event),
+                                   json_find(event, STR("item_id")));
 }
 
 static bool on_args_delta(struct responses_reply *reply, struct json event) {
@@ -177,7 +182,7 @@ static bool on_args_done(struct responses_reply *reply, struct json event) {
 
 /* --- the response itself ------------------------------------------------------------------ */
 
-static void take_usage(struct responses_reply *reply, struct json usage) {
+static void responses_reply_take_usage(struct responses_reply *reply, struct json usage) {
     struct event_usage *seen = &reply->gather.usage;
     if (usage.kind != JSON_OBJECT) return;
     reply->gather.usage_seen = true;
@@ -189,18 +194,18 @@ static void take_usage(struct responses_reply *reply, struct json usage) {
         gather_count(json_find(usage, STR("output_tokens_details")), "reasoning_tokens");
 }
 
-static void take_head(struct responses_reply *reply, struct json response) {
+static void responses_reply_take_head(struct responses_reply *reply, struct json response) {
     gather_replace(&reply->gather.model, json_find(response, STR("model")));
-    take_usage(reply, json_find(response, STR("usage")));
+    responses_reply_take_usage(reply, json_find(response, STR("usage")));
 }
 
 static struct json take_response(struct responses_reply *reply, struct json event) {
     struct json response = json_find(event, STR("response"));
-    take_head(reply, response);
+    responses_reply_take_head(reply, response);
     return response;
 }
 
-static bool on_created(struct responses_reply *reply, struct json event) {
+static bool responses_reply_on_created(struct responses_reply *reply, struct json event) {
     take_response(reply, event);
     return true;
 }
@@ -211,7 +216,7 @@ static void take_output(struct responses_reply *reply, struct json response) {
     bool items = !reply->item_done && !reply->gather.call_count, text = !reply->text_said;
     struct json_reader reader = json_enter(output), parts;
     for (int64_t i = 0; output.kind == JSON_ARRAY && json_next_item(&reader, &item); i++) {
-        if (items) take_item(reply, i, item);
+        if (items) responses_reply_take_item(reply, i, item);
         bool message = json_is(json_find(item, STR("type")), STR("message"));
         parts = json_enter(json_find(item, STR("content")));
         while (message && parts.kind == JSON_ARRAY && json_next_item(&parts, &part)) {
@@ -239,13 +244,13 @@ static bool on_incomplete(struct responses_reply *reply, struct json event) {
     return true;
 }
 
-static bool on_failed(struct responses_reply *reply, struct json event) {
+static bool responses_reply_on_failed(struct responses_reply *reply, struct json event) {
     reply_failure_of(responses_dialect.title, 0, json_find(event, STR("response")),
                      &reply->base.failure);
     return false;
 }
 
-static bool on_error(struct responses_reply *reply, struct json event) {
+static bool responses_reply_on_error(struct responses_reply *reply, struct json event) {
     reply_failure_of(responses_dialect.title, 0, event, &reply->base.failure);
     return false;
 }
@@ -255,8 +260,8 @@ static const struct {
     bool (*take)(struct responses_reply *reply, struct json event);
 } events[] = {
     /* clang-format off */
-    {STR_INIT("response.created"),                       on_created},
-    {STR_INIT("response.in_progress"),                   on_created},
+    {STR_INIT("response.created"),                       responses_reply_on_created},
+    {STR_INIT("response.in_progress"),                   responses_reply_on_created},
     {STR_INIT("response.output_item.added"),             on_item_added},
     {STR_INIT("response.output_item.done"),              on_item_done},
     {STR_INIT("response.content_part.added"),            on_part_added},
@@ -271,8 +276,8 @@ static const struct {
     {STR_INIT("response.reasoning_text.delta"),          on_thinking_delta},
     {STR_INIT("response.completed"),                     on_completed},
     {STR_INIT("response.incomplete"),                    on_incomplete},
-    {STR_INIT("response.failed"),                        on_failed},
-    {STR_INIT("error"),                                  on_error},
+    {STR_INIT("response.failed"),                        responses_reply_on_failed},
+    {STR_INIT("error"),                                  responses_reply_on_error},
     /* clang-format on */
 };
 
@@ -297,7 +302,8 @@ static void responses_reply_free(struct reply *base) {
 }
 
 /* The type is in the data; some servers give it only as the event's name. */
-static bool take_event(struct responses_reply *reply, struct str name, struct json event) {
+static bool responses_reply_take_event(struct responses_reply *reply, struct str name,
+                                       struct json event) {
     struct json type = json_find(event, STR("type"));
     for (size_t i = 0; i < ARRAY_LEN(events); i++) {
         bool named = type.kind == JSON_STRING ? json_is(type, events[i].type)
@@ -305,11 +311,11 @@ static bool take_event(struct responses_reply *reply, struct str name, struct js
         if (named) return events[i].take(reply, event);
     }
     bool error = type.kind == JSON_NONE && json_find(event, STR("error")).kind == JSON_OBJECT;
-    return !error || on_error(reply, event); /* in the form that proxies use */
+    return !error || responses_reply_on_error(reply, event); /* in the form that proxies use */
 }
 
 /* An event that differs from the one before only in its delta. */
-static bool take_like(struct responses_reply *reply, struct str data) {
+static bool responses_reply_take_like(struct responses_reply *reply, struct str data) {
     struct json at[DELTA_VALUES] = {{.kind = JSON_NONE}};
     if (!json_template_match(&reply->base.like, data, at)) return false;
     switch (reply->like) {
@@ -329,12 +335,12 @@ static bool responses_reply_feed(struct reply *base, const struct sse_event *eve
     struct err e;
     if (str_equal(data, STR("[DONE]"))) base->over = true;
     if (base->over || data.len == 0) return true;
-    if (take_like(reply, data)) return true;
+    if (responses_reply_take_like(reply, data)) return true;
     json_template_forget(&base->like);
     if (!json_read(data, &value, &e))
         return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                           "the provider sent an event that is no JSON");
-    bool goes_on = take_event(reply, event->type, value);
+    bool goes_on = responses_reply_take_event(reply, event->type, value);
     base->over = reply->state != GATHER_OPEN;
     return goes_on;
 }
@@ -347,7 +353,7 @@ static bool responses_reply_read(struct reply *base, struct json answer) {
         reply_failure_of(responses_dialect.title, 0, answer, &base->failure);
         return false;
     }
-    take_head(reply, answer);
+    responses_reply_take_head(reply, answer);
     take_output(reply, answer);
     if (json_is(status, STR("incomplete"))) take_cut(reply, answer);
     /* Servers that imitate OpenAI may leave out the status. */
@@ -358,7 +364,7 @@ static bool responses_reply_read(struct reply *base, struct json answer) {
 }
 
 /* The API refuses incomplete arguments when they are sent back. */
-static bool is_object(struct str args) {
+static bool responses_reply_is_object(struct str args) {
     struct json value;
     struct err e;
     return json_read(args, &value, &e) && value.kind == JSON_OBJECT;
@@ -372,7 +378,7 @@ static bool calls_can_go_back(const struct gather *gather) {
         struct str id = buf_str(&gather->calls[i].id);
         if (id.len == 0 || id.len > CALL_ID_LONG_MAX_BYTES) return false;
         if (gather->calls[i].tool.len == 0) return false;
-        if (!is_object(buf_str(&gather->calls[i].args))) return false;
+        if (!responses_reply_is_object(buf_str(&gather->calls[i].args))) return false;
         for (size_t j = 0; j < i; j++) {
             if (str_equal(buf_str(&gather->calls[j].id), id)) return false;
         }
@@ -380,7 +386,7 @@ static bool calls_can_go_back(const struct gather *gather) {
     return true;
 }
 
-static void write_opaque(struct responses_reply *reply) {
+static void responses_reply_write_opaque(struct responses_reply *reply) {
     struct buf *out = &reply->gather.opaque;
     if (!reply->encrypted || !buf_ok(&reply->items)) return;
     if (!calls_can_go_back(&reply->gather)) return;
@@ -397,7 +403,8 @@ static enum reply_outcome responses_reply_end(struct reply *base, struct str *re
         gather_tell_usage(&reply->gather, base);
         return OUTCOME_FAILED;
     }
-    if (outcome == OUTCOME_DONE) write_opaque(reply); /* a cut item may be incomplete */
+    if (outcome == OUTCOME_DONE)
+        responses_reply_write_opaque(reply); /* a cut item may be incomplete */
     *ret_model = buf_str(&reply->gather.model);
     gather_tell(&reply->gather, base, STR("openai-responses"), outcome);
     return outcome;

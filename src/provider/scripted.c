@@ -18,6 +18,8 @@
 
 #define PIECES_MAX 128 /* reported at once */
 
+#define BYTES_A_TOKEN 4 /* a script counts no tokens */
+
 struct scripted {
     struct provider base;
     const struct script *script;
@@ -41,9 +43,12 @@ struct provider_call {
     const struct script_scene *scene;
     const struct script_steps *steps;
     size_t step;
-    bool begun;      /* the text of this step is in `text` */
-    struct str text; /* the rest of it; of a repeat, the whole text */
-    uint64_t left;   /* repeats to go */
+    bool begun;        /* the text of this step is in `text` */
+    struct str text;   /* the rest of it; of a repeat, the whole text */
+    uint64_t left;     /* repeats to go */
+    size_t bytes_left; /* of text and thinking, until the longest reply that is asked for */
+    bool noted;        /* the reader knows */
+    bool cut;          /* it was reached: only what the script counts follows */
     struct script_values values;
     struct str model;
     struct buf filled, args; /* text with its holes filled */
@@ -259,8 +264,25 @@ static struct str cut_chunk(struct str text, const struct script_pace *pace) {
     return str_head(text, utf8_head(text, pace->chunk));
 }
 
+static size_t longest_bytes(const struct provider_request *request) {
+    int64_t tokens = request->options ? request->options->output_tokens_max : 0;
+    return tokens > 0 && (uint64_t)tokens < SIZE_MAX / BYTES_A_TOKEN
+               ? (size_t)tokens * BYTES_A_TOKEN
+               : SIZE_MAX;
+}
+
+/* False: nothing of it is left. */
+static bool scripted_cut(struct provider_call *call, struct str *chunk) {
+    if (call->bytes_left == SIZE_MAX) return true;
+    call->cut = chunk->len > call->bytes_left;
+    if (call->cut) *chunk = str_head(*chunk, utf8_cut(*chunk, call->bytes_left));
+    call->bytes_left -= chunk->len;
+    return chunk->len > 0 || !call->cut;
+}
+
 static void provider_scripted_give(struct provider_call *call, const struct script_step *step,
                                    struct str chunk) {
+    if (!scripted_cut(call, &chunk)) return;
     call->turn_bytes += chunk.len + CHUNK_OVERHEAD_BYTES;
     enum reply_kind kind = step->kind == STEP_THINKING ? REPLY_THINKING : REPLY_TEXT;
     call->on_reply(&(struct reply_event){kind, .text = chunk}, call->ctx);
@@ -303,8 +325,8 @@ static void give_pieces(struct provider_call *call, const struct script_step *st
 }
 
 static bool is_in_pieces(const struct provider_call *call, const struct script_step *step) {
-    return call->request->takes_pieces && step->kind == STEP_TEXT && step->pace.chunk &&
-           step->pace.every_us == 0;
+    return call->bytes_left == SIZE_MAX && call->request->takes_pieces &&
+           step->kind == STEP_TEXT && step->pace.chunk && step->pace.every_us == 0;
 }
 
 /* A step that is a single event. */
@@ -370,6 +392,8 @@ static bool play_approval(struct provider_call *call, const struct script_step *
 static bool play_usage(struct provider_call *call, const struct script_step *step) {
     struct event_usage usage = step->usage;
     usage.model = call->model;
+    if (call->cut && usage.completion > call->request->options->output_tokens_max)
+        usage.completion = call->request->options->output_tokens_max;
     return give_event(call, &(struct reply_event){REPLY_USAGE, .usage = &usage});
 }
 
@@ -422,8 +446,21 @@ static play_fn *const plays[] = {
     [STEP_BAD_UTF8] = play_bad_utf8,
 };
 
+static void skip_what_was_cut(struct provider_call *call) {
+    while (call->step < call->steps->count && call->steps->at[call->step].kind != STEP_USAGE &&
+           call->steps->at[call->step].kind != STEP_MODEL)
+        call->step++;
+}
+
 static bool play_next(struct provider_call *call) {
     if (!call->steps) return end_without_reply(call);
+    if (call->cut) skip_what_was_cut(call);
+    if (call->cut && call->step == call->steps->count && !call->noted) {
+        call->noted = true;
+        call->on_reply(&(struct reply_event){REPLY_NOTE, .text = STR(PROVIDER_CUT_NOTE)},
+                       call->ctx);
+        return true;
+    }
     if (call->step == call->steps->count)
         return scripted_end(call, &(struct reply_event){REPLY_DONE, .model = call->model});
     const struct script_step *step = &call->steps->at[call->step];
@@ -454,6 +491,7 @@ static struct provider_call *scripted_start(struct provider *provider, struct lo
     call->on_reply = on_reply;
     call->ctx = ctx;
     call->due_us = now_us(call);
+    call->bytes_left = longest_bytes(request);
     buf_init(&call->filled, RENDERED_MAX_BYTES);
     buf_init(&call->args, RENDERED_MAX_BYTES);
     buf_init(&call->input, RENDERED_MAX_BYTES);

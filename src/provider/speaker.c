@@ -78,7 +78,7 @@ static void on_listed_end(const struct child_end *end, void *ctx) {
     loop_stop(listed->loop);
 }
 
-static void on_tick(void *ctx) {
+static void speaker_on_tick(void *ctx) {
     struct listed *listed = ctx;
     listed->waited_ms += TICK_MS;
     if (listed->waited_ms < LOCAL_VOICES_MS && !atomic_load(&listed->speaker->leaving)) {
@@ -105,7 +105,7 @@ static bool ask_voices(struct speaker *speaker, struct listed *listed) {
                                     .args = args,
                                     .environment = environment_of(speaker),
                                     .input = STR_EMPTY};
-    timer_init(&listed->tick, listed->loop, on_tick, listed);
+    timer_init(&listed->tick, listed->loop, speaker_on_tick, listed);
     if (!child_start(listed->loop, &options, &sink, listed, &listed->child, &listed->why))
         return false;
     timer_start(&listed->tick, TICK_MS);
@@ -168,7 +168,7 @@ bool speaker_voices(struct speaker *speaker, const struct voices **ret, struct e
 
 /* --- creation and release ----------------------------------------------------------------- */
 
-static const char *variable(const char *name) {
+static const char *speaker_variable(const char *name) {
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment */
     return getenv(name);
 }
@@ -176,7 +176,7 @@ static const char *variable(const char *name) {
 static void take_environment(struct speaker *speaker) {
     size_t count = 0;
     for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
-        const char *value = variable(variables[i]);
+        const char *value = speaker_variable(variables[i]);
         struct buf line;
         if (!value) continue;
         buf_init(&line, PATH_MAX_BYTES);
@@ -187,7 +187,7 @@ static void take_environment(struct speaker *speaker) {
 }
 
 static struct str path_of(struct str path) {
-    const char *usual = variable("PATH");
+    const char *usual = speaker_variable("PATH");
     if (path.at) return path;
     return usual ? str_from(usual) : STR(USUAL_PATH);
 }

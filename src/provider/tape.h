@@ -2,7 +2,8 @@
  *
  * The recorder wraps another provider and passes on all its events. It holds back the ending
  * until the file has been written, or writing has failed. A cancelled call is not recorded,
- * because its ending is unknown. The player never calls a provider.
+ * because its ending is unknown; one that its caller finishes is, with what had come. The player
+ * never calls a provider.
  *
  * Memory   both hold a reference to the tape; the recorder borrows the inner provider.
  * Threads  as provider.h.

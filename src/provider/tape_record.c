@@ -85,6 +85,15 @@ static void on_heard(const struct reply_event *event, void *ctx) {
     recorder_leave(call);
 }
 
+/* Whose call it is. A replay does not compare it, but finds a run's calls by it. */
+static void put_who(const struct provider_request *request, struct buf *out) {
+    tape_put_who(&(struct tape_who){.run = request->run,
+                                    .workspace = request->workspace,
+                                    .user = request->user,
+                                    .session = request->session},
+                 out);
+}
+
 /* --- the provider ------------------------------------------------------------------------- */
 
 static struct provider_call *tape_record_start(struct provider *provider, struct loop *loop,
@@ -98,6 +107,7 @@ static struct provider_call *tape_record_start(struct provider *provider, struct
     call->ctx = ctx;
     task_init(&call->tell, report_ending, call);
     take_begin(&call->take, call->recorder->tape, TAPE_MODEL, loop);
+    put_who(request, &call->take.who);
     call->inner = provider_call_start(call->recorder->inner, loop, request, on_heard, call);
     return call;
 }
@@ -114,6 +124,15 @@ static void tape_record_resume(struct provider_call *call) {
     call->paused = false;
     if (call->inner) call->recorder->inner->kind->resume(call->inner);
     if (call->written) loop_defer(call->loop, &call->tell);
+}
+
+/* A replay is finished at the same place, by the same rule. */
+static void tape_record_finish(struct provider_call *call) {
+    const struct reply_event done = {REPLY_DONE, .model = call->request->model};
+    if (!call->inner) return; /* its own ending is on its way */
+    call->recorder->inner->kind->cancel(call->inner);
+    take_hear(&call->take, call->loop, &done);
+    recorder_end(call, &done);
 }
 
 static void tape_record_cancel(struct provider_call *call) {
@@ -135,6 +154,7 @@ static const struct provider_kind recording_kind = {
     .pause = pause,
     .resume = tape_record_resume,
     .cancel = tape_record_cancel,
+    .finish = tape_record_finish,
     .free = free_recorder,
 };
 

@@ -61,7 +61,8 @@ static void put_messages(struct json_writer *writer, const struct provider_reque
     free(ids.seen);
 }
 
-static void put_tools(struct json_writer *writer, const struct provider_request *request) {
+static void tape_request_put_tools(struct json_writer *writer,
+                                   const struct provider_request *request) {
     json_member_array(writer, "tools");
     for (size_t i = 0; i < request->tool_count; i++) {
         const struct tool_offer *tool = &request->tools[i];
@@ -75,21 +76,10 @@ static void put_tools(struct json_writer *writer, const struct provider_request 
     if (request->tool_choice.len) json_member_str(writer, "tool_choice", request->tool_choice);
 }
 
-static void put_double(struct json_writer *writer, const char *key, double number) {
-    if (number < 0) return;
-    json_key(writer, str_from(key));
-    json_write_double(writer, number);
-}
-
-static void put_options(struct json_writer *writer, const struct model_options *options) {
+static void tape_request_put_options(struct json_writer *writer,
+                                     const struct model_options *options) {
     json_member_object(writer, "options");
-    if (options->output_tokens_max)
-        json_member_i64(writer, "output_tokens_max", options->output_tokens_max);
-    put_double(writer, "temperature", options->temperature);
-    put_double(writer, "top_p", options->top_p);
-    if (options->effort.len) json_member_str(writer, "effort", options->effort);
-    if (options->thinking_tokens)
-        json_member_i64(writer, "thinking_tokens", options->thinking_tokens);
+    model_options_write(options, writer);
     json_close(writer);
 }
 
@@ -103,8 +93,8 @@ void tape_put_request(const struct provider_request *request, struct buf *out) {
     json_member_str(&writer, "system", request->system);
     put_messages(&writer, request);
     json_member_u64(&writer, "turn_start", request->turn_start);
-    put_tools(&writer, request);
-    if (request->options) put_options(&writer, request->options);
+    tape_request_put_tools(&writer, request);
+    if (request->options) tape_request_put_options(&writer, request->options);
     if (request->schema.len) tape_put(&writer, "schema", request->schema);
     json_close(&writer);
 }

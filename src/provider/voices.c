@@ -37,7 +37,7 @@ static struct str gender_of(struct str age_and_gender) {
     return STR_EMPTY;
 }
 
-static bool read_line(struct str line, struct media_voice *ret, struct voice *ret_more) {
+static bool voices_read_line(struct str line, struct media_voice *ret, struct voice *ret_more) {
     struct str rank = next_word(&line), language = next_word(&line), age = next_word(&line);
     struct str name = next_word(&line), file = next_word(&line);
     uint64_t number;
@@ -63,7 +63,7 @@ static struct str id_of(const struct voices *voices, struct str file) {
 static bool keep_line(struct voices *voices, struct str line, struct err *e) {
     struct media_voice voice;
     struct voice more;
-    if (!read_line(line, &voice, &more)) return true;
+    if (!voices_read_line(line, &voice, &more)) return true;
     if (voices->count == VOICES_MAX)
         return err_set(e, ERR_TOO_LARGE, "espeak-ng has more than %d voices", VOICES_MAX);
     voice.id = id_of(voices, more.file);
@@ -168,7 +168,7 @@ static size_t near_language(const struct voices *voices, struct str language) {
     return best;
 }
 
-static size_t by_name(const struct voices *voices, struct str voice) {
+static size_t voices_by_name(const struct voices *voices, struct str voice) {
     for (size_t i = 0; i < voices->count; i++) {
         if (str_equal_nocase(voices->all[i].id, voice) ||
             str_equal_nocase(voices->all[i].name, voice) ||
@@ -198,7 +198,7 @@ bool voices_pick(const struct voices *voices, struct str voice, struct str langu
                  struct str *ret_file, struct err *e) {
     size_t found;
     if (voice.len) {
-        found = by_name(voices, voice);
+        found = voices_by_name(voices, voice);
     } else if (language.len) {
         found = near_language(voices, language);
     } else {

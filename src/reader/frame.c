@@ -168,7 +168,8 @@ void frame_read_message(const struct reader_method *method, struct str message,
 /* --- server-sent events ------------------------------------------------------------------- */
 
 /* A text of an object; empty if it has none under that name. */
-static struct str member(struct json object, struct str name, struct arena *arena) {
+static struct str reader_frame_member(struct json object, struct str name,
+                                      struct arena *arena) {
     struct json value = json_find(object, name);
     struct str text = STR_EMPTY;
     if (value.kind == JSON_STRING && !json_str(value, arena, &text)) return STR_EMPTY;
@@ -176,13 +177,13 @@ static struct str member(struct json object, struct str name, struct arena *aren
 }
 
 /* {"error": "text"}, or {"error": {"code", "message"}}. */
-static void read_error(struct json data, struct arena *arena, struct frame_facts *ret) {
+static void frame_read_error(struct json data, struct arena *arena, struct frame_facts *ret) {
     struct json error = json_find(data, STR("error"));
     ret->announces_failure = true;
-    ret->message = member(data, STR("error"), arena);
+    ret->message = reader_frame_member(data, STR("error"), arena);
     if (error.kind != JSON_OBJECT) return;
-    ret->reason = member(error, STR("code"), arena);
-    ret->message = member(error, STR("message"), arena);
+    ret->reason = reader_frame_member(error, STR("code"), arena);
+    ret->message = reader_frame_member(error, STR("message"), arena);
 }
 
 /* [DONE] completes the stream; an error before it says that the run failed. */
@@ -199,15 +200,15 @@ static void read_turn(const struct sse_event *event, struct arena *arena,
         ret->announces_failure = error;
         ret->message = error ? event->data : STR_EMPTY;
     } else if (error || (implicit && json_find(data, STR("error")).kind != JSON_NONE)) {
-        read_error(data, arena, ret);
+        frame_read_error(data, arena, ret);
     } else if (implicit) {
-        ret->text = member(data, STR("delta"), arena);
-        if (!ret->text.len) ret->text = member(data, STR("text"), arena);
+        ret->text = reader_frame_member(data, STR("delta"), arena);
+        if (!ret->text.len) ret->text = reader_frame_member(data, STR("text"), arena);
     }
 }
 
 /* The id is "<epoch>-<seq>". */
-static void read_place(const struct sse_event *event, struct frame_facts *ret) {
+static void frame_read_place(const struct sse_event *event, struct frame_facts *ret) {
     struct str number;
     str_split(event->id, '-', &number);
     ret->has_number = number.at && str_to_u64(number, &ret->number);
@@ -222,15 +223,15 @@ static void read_run(const struct sse_event *event, struct arena *arena,
     struct json data;
     struct err none;
     ret->malformed = !json_read(event->data, &data, &none);
-    read_place(event, ret);
+    frame_read_place(event, ret);
     if (is_kind(event, EVENT_DONE)) ret->last = LAST_DONE;
     if (is_kind(event, EVENT_CANCELLED)) ret->last = LAST_CANCELLED;
     if (is_kind(event, EVENT_FAILED)) ret->last = LAST_FAILED;
     if (ret->malformed) return;
-    if (is_kind(event, EVENT_TEXT)) ret->text = member(data, STR("text"), arena);
+    if (is_kind(event, EVENT_TEXT)) ret->text = reader_frame_member(data, STR("text"), arena);
     if (ret->last != LAST_FAILED) return;
-    ret->reason = member(data, STR("reason"), arena);
-    ret->message = member(data, STR("message"), arena);
+    ret->reason = reader_frame_member(data, STR("reason"), arena);
+    ret->message = reader_frame_member(data, STR("message"), arena);
 }
 
 void frame_read_event(const struct reader_method *method, const struct sse_event *event,

@@ -4,31 +4,18 @@
 
 #include <assert.h>
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[READER_STATE_COUNT] = {
+const struct state reader_states[READER_STATE_COUNT] = {
     /* clang-format off */
-    [READER_WAITING]  = {STR_INIT("waiting"),  TO(READER_READING) | TO(READER_FINISHED) | TO(READER_CLOSED)},
-    [READER_READING]  = {STR_INIT("reading"),  TO(READER_FINISHED) | TO(READER_CLOSED)},
-    [READER_FINISHED] = {STR_INIT("finished"), TO(READER_CLOSED)},
-    [READER_CLOSED]   = {STR_INIT("closed"),   0},
+    [READER_WAITING]  = {"waiting",  TO(READER_READING) | TO(READER_FINISHED) | TO(READER_CLOSED)},
+    [READER_READING]  = {"reading",  TO(READER_FINISHED) | TO(READER_CLOSED)},
+    [READER_FINISHED] = {"finished", TO(READER_CLOSED)},
+    [READER_CLOSED]   = {"closed",   0},
     /* clang-format on */
 };
 
-bool reader_may_become(enum reader_state state, enum reader_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str reader_state_name(enum reader_state state) {
-    return states[state].name;
-}
-
 /* The only function that writes reader->state. */
 static void reader_move(struct reader *reader, enum reader_state next) {
-    assert(reader_may_become(reader->state, next));
+    assert(states_allow(reader_states, reader->state, next));
     reader->state = next;
 }
 
@@ -120,7 +107,8 @@ static bool expected_number(const struct reader *reader, uint64_t *ret) {
     return reader->numbered == 0 && numbers[rule].starts && !reader->resumed;
 }
 
-static void read_number(struct reader *reader, uint64_t number, struct reader_frame *ret) {
+static void reader_read_number(struct reader *reader, uint64_t number,
+                               struct reader_frame *ret) {
     uint64_t expected;
     enum reader_numbers rule = reader->method->numbers;
     if (rule == NUMBERS_NONE) return;
@@ -140,7 +128,7 @@ static void read_number(struct reader *reader, uint64_t number, struct reader_fr
 
 /* --- frames ------------------------------------------------------------------------------- */
 
-static void keep_text(struct buf *into, struct str text) {
+static void reader_keep_text(struct buf *into, struct str text) {
     buf_clear(into);
     buf_append(into, str_head(text, into->max_bytes));
 }
@@ -149,8 +137,8 @@ static void keep_text(struct buf *into, struct str text) {
 static void keep_reason(struct reader *reader, const struct frame_facts *facts) {
     if (reader->reason_code || reader->reason.len || reader->message.len) return;
     reader->reason_code = facts->reason_code;
-    keep_text(&reader->reason, facts->reason);
-    keep_text(&reader->message, facts->message);
+    reader_keep_text(&reader->reason, facts->reason);
+    reader_keep_text(&reader->message, facts->message);
 }
 
 /* Whether an export has no gap so far. */
@@ -159,7 +147,7 @@ static bool whole(const struct reader *reader) {
 }
 
 /* The completing frame: the end of the stream, or of the last of its turns. */
-static void finish(struct reader *reader, enum stream_outcome_last last) {
+static void reader_reader_finish(struct reader *reader, enum stream_outcome_last last) {
     bool export = reader->method->kind == READER_EXPORT;
     reader->last = export && !whole(reader) ? LAST_INVALID : last;
     reader_move(reader, READER_FINISHED);
@@ -174,7 +162,7 @@ static void take_end(struct reader *reader, const struct frame_facts *facts,
     if (reader->method->kind == READER_CONVERSE) ret->turn_over = true;
     if (reader->method->kind == READER_CONVERSE && --reader->turns > 0) return;
     ret->last = true;
-    finish(reader, reader->failed ? LAST_FAILED : facts->last);
+    reader_reader_finish(reader, reader->failed ? LAST_FAILED : facts->last);
 }
 
 static void take_frame(struct reader *reader, const struct frame_facts *facts,
@@ -187,7 +175,7 @@ static void take_frame(struct reader *reader, const struct frame_facts *facts,
     ret->text = facts->text;
     if (facts->malformed) note_in(reader, FAULT_MALFORMED, ret);
     if (facts->disagrees) note_in(reader, FAULT_DISAGREES, ret);
-    if (facts->has_number) read_number(reader, facts->number, ret);
+    if (facts->has_number) reader_read_number(reader, facts->number, ret);
     if (facts->announces_failure) {
         reader->failed = true;
         keep_reason(reader, facts);

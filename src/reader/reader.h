@@ -11,7 +11,7 @@
  * completing one are dropped, and noted once. In mode TERMINAL each frame is a snapshot that
  * replaces the one before; in the modes TERMINAL, EOF and SUBSCRIPTION a `done` means nothing.
  *
- * There is no socket and no clock in here. Whoever has a recording can have it judged.
+ * There is no socket and no clock in here, so a recording can be judged too.
  *
  * Memory   a reader owns an arena during reader_frame() only, and the texts that it keeps.
  * Threads  none; one reader belongs to one stream.
@@ -22,6 +22,7 @@
 #define WEIR_READER_READER_H
 
 #include "base/buf.h"
+#include "base/states.h"
 #include "reader/method.h"
 #include "reader/stream_outcome.h"
 #include "wire/sse.h"
@@ -127,8 +128,6 @@ struct str reader_fault_meaning(enum reader_fault fault);
 /* Whether this reason says that a later try can succeed. False: it does not say so. */
 bool reader_reason_can_help(struct str reason, int reason_code);
 
-/* For tests and the drawing. */
-bool reader_may_become(enum reader_state state, enum reader_state next);
-struct str reader_state_name(enum reader_state state);
+extern const struct state reader_states[READER_STATE_COUNT];
 
 #endif

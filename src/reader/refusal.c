@@ -56,8 +56,8 @@ static bool settled(const struct reader *reader) {
 /* --- a status message --------------------------------------------------------------------- */
 
 /* The text of one of two members. */
-static struct str text_of(struct json object, struct str name, struct str other,
-                          struct arena *arena) {
+static struct str refusal_text_of(struct json object, struct str name, struct str other,
+                                  struct arena *arena) {
     struct json value = json_find(object, name);
     struct str text = STR_EMPTY;
     if (value.kind != JSON_STRING) value = json_find(object, other);
@@ -76,10 +76,10 @@ static bool find_object(struct str text, struct json *ret) {
 
 static bool read_object(struct reader *reader, struct json object) {
     struct arena *arena = arena_new(ARENA_MAX_BYTES);
-    struct str reason = text_of(object, STR("reasonCode"), STR("reason_code"), arena);
+    struct str reason = refusal_text_of(object, STR("reasonCode"), STR("reason_code"), arena);
     bool found = is_reason(reason);
     if (found) {
-        struct str said = text_of(object, STR("message"), STR("actionHint"), arena);
+        struct str said = refusal_text_of(object, STR("message"), STR("actionHint"), arena);
         refusal_keep(&reader->reason, reason);
         if (said.len) refusal_keep(&reader->message, said);
         if (json_bool(json_find(object, STR("retryable")), &reader->retryable))
@@ -193,9 +193,9 @@ static void read_http_error(struct reader *reader, struct str body) {
     struct arena *arena = arena_new(ARENA_MAX_BYTES);
     if (json_read(body, &answer, &none)) {
         struct json error = json_find(answer, STR("error"));
-        struct str code = text_of(error, STR("code"), STR("code"), arena);
-        struct str said = text_of(error, STR("message"), STR("message"), arena);
-        if (!said.len) said = text_of(answer, STR("detail"), STR("error"), arena);
+        struct str code = refusal_text_of(error, STR("code"), STR("code"), arena);
+        struct str said = refusal_text_of(error, STR("message"), STR("message"), arena);
+        if (!said.len) said = refusal_text_of(answer, STR("detail"), STR("error"), arena);
         if (said.len) refusal_keep(&reader->message, said);
         if (is_reason(code)) refusal_keep(&reader->reason, code);
     }

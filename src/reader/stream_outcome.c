@@ -104,7 +104,8 @@ static bool demands(const struct stream_outcome_close *close, enum demand demand
     return true;
 }
 
-static bool fits(const struct row *row, const struct stream_outcome_close *close) {
+static bool stream_outcome_fits(const struct row *row,
+                                const struct stream_outcome_close *close) {
     return row->modes & BIT(close->mode) && row->last & BIT(close->last) &&
            row->statuses & BIT(close->status) && demands(close, row->demand);
 }
@@ -113,7 +114,7 @@ struct stream_outcome_advice stream_outcome_decide(const struct stream_outcome_c
     size_t i = 0;
     assert(close->mode > CLOSE_SINGLE && close->mode < CLOSE_MODE_COUNT);
     assert(close->last < LAST_COUNT && (int)close->status <= ERR_UNAUTHENTICATED);
-    while (!fits(&rows[i], close)) {
+    while (!stream_outcome_fits(&rows[i], close)) {
         i++;
         assert(i < ARRAY_LEN(rows)); /* the last row of each mode takes every input */
     }

@@ -9,14 +9,9 @@
 #define COUNTER_BITS 20 /* the low bits of an id */
 #define SLOT_BITS 8     /* the lowest, among replicas */
 
-#define TO(state) (1u << (state))
-
 /* A terminal event that the store refused does not count: the record is live until the next
  * one. */
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[RECORD_STATE_COUNT] = {
+const struct state record_states[RECORD_STATE_COUNT] = {
     /* clang-format off */
     [RECORD_FRESH]     = {"fresh",     TO(RECORD_LIVE) | TO(RECORD_ENDING) | TO(RECORD_OVER)},
     [RECORD_LIVE]      = {"live",      TO(RECORD_ENDING) | TO(RECORD_OVER)},
@@ -26,17 +21,9 @@ static const struct {
     /* clang-format on */
 };
 
-struct str record_state_name(enum record_state state) {
-    return str_from(states[state].name);
-}
-
-bool record_may_become(enum record_state state, enum record_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 /* The only function that writes record->state. */
 static void record_move(struct record *record, enum record_state next) {
-    assert(record_may_become(record->state, next));
+    assert(states_allow(record_states, record->state, next));
     record->state = next;
 }
 
@@ -55,7 +42,7 @@ static uint64_t next_id_of_slot(_Atomic uint64_t *last_run, uint64_t now, unsign
 /* Ids rise with time, so that the newest rows of a table are adjacent: milliseconds of Unix
  * time, then a counter. Of replicas that share a store each has its own part of the counter's
  * low bits. */
-uint64_t record_next_id(struct engine *engine) {
+uint64_t record_new_id(struct engine *engine) {
     struct store *store = session_table_store(engine->sessions);
     _Atomic uint64_t *last_run = session_table_last_run(engine->sessions);
     uint64_t now = (uint64_t)clock_unix_ms() << COUNTER_BITS;
@@ -154,7 +141,7 @@ void record_init(struct record *record, const struct record_options *options) {
     record->journal = journal_new(&(struct journal_options){
         .loop = loop,
         .keeper = keeper,
-        .run = options->run ? options->run : record_next_id(options->engine),
+        .run = options->run ? options->run : record_new_id(options->engine),
         .after_seq = options->after_seq,
         .window_max_bytes = options->window_max_bytes,
         .pace_max_bytes = options->pace_max_bytes,

@@ -27,6 +27,7 @@
 #ifndef WEIR_RECORD_RECORD_H
 #define WEIR_RECORD_RECORD_H
 
+#include "base/states.h"
 #include "engine/engine.h"
 #include "record/run_state.h"
 #include "session/directory.h"
@@ -42,8 +43,7 @@ enum record_state {
     RECORD_STATE_COUNT,
 };
 
-struct str record_state_name(enum record_state state);
-bool record_may_become(enum record_state state, enum record_state next);
+extern const struct state record_states[RECORD_STATE_COUNT];
 
 /* None is called from inside a call to this header. on_lost, on_over and `leave` are required;
  * the others may be NULL. */
@@ -54,7 +54,7 @@ struct record_events {
     void (*on_over)(void *ctx); /* the last call; the owner may free itself and the record */
     /* As struct live has them. */
     void (*leave)(struct leaving leaving, struct str why, void *ctx);
-    void (*say)(struct str words, void *ctx);
+    void (*say)(struct str words, struct str print, void *ctx);
 };
 
 struct record_options {
@@ -95,8 +95,8 @@ struct record {
     void *ctx;
 };
 
-/* A new id. Ids rise with time and are never reused. */
-uint64_t record_next_id(struct engine *engine);
+/* A new id. Any thread. */
+uint64_t record_new_id(struct engine *engine);
 
 /* When the id was issued: Unix time in milliseconds. */
 int64_t record_numbered_ms(uint64_t id);

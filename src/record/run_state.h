@@ -6,6 +6,7 @@
 #ifndef WEIR_RECORD_RUN_STATE_H
 #define WEIR_RECORD_RUN_STATE_H
 
+#include "base/states.h"
 #include "base/str.h"
 
 enum run_state {
@@ -19,7 +20,6 @@ enum run_state {
     RUN_STATE_COUNT,
 };
 
-struct str run_state_name(enum run_state state);
-bool run_may_become(enum run_state state, enum run_state next);
+extern const struct state run_states[RUN_STATE_COUNT];
 
 #endif

@@ -48,7 +48,7 @@ static void append_cost(struct buf *line, const struct turn_sum *sum) {
     if (sum->open) buf_append_byte(line, '+');
 }
 
-static void append_name(struct buf *line, const char *what, struct str name) {
+static void turn_line_append_name(struct buf *line, const char *what, struct str name) {
     if (!name.len) return;
     buf_printf(line, "%s " STR_FMT, what, STR_ARG(str_head(name, NAME_SHOWN_BYTES)));
 }
@@ -58,18 +58,18 @@ void turn_line_log(const struct turn_end *end, const struct turn_sums *sums) {
     if (!log_wants(LOG_INFO)) return;
     buf_init(&line, LINE_MAX_BYTES);
     buf_printf(&line, "turn %" PRIu64 " ended:", end->run);
-    append_name(&line, " workspace", end->workspace);
-    append_name(&line, ", user", end->user);
-    append_name(&line, ", session", end->session);
-    append_name(&line, ", agent", end->agent);
-    append_name(&line, ", model", end->model);
+    turn_line_append_name(&line, " workspace", end->workspace);
+    turn_line_append_name(&line, ", user", end->user);
+    turn_line_append_name(&line, ", session", end->session);
+    turn_line_append_name(&line, ", agent", end->agent);
+    turn_line_append_name(&line, ", model", end->model);
     append_count(&line, &sums->prompt, "tokens in");
     append_count(&line, &sums->completion, "tokens out");
     append_cost(&line, &sums->cost_nano);
     buf_printf(&line, ", %" PRIu64 ".%03u s", end->took_ms / 1000,
                (unsigned)(end->took_ms % 1000));
-    append_name(&line, ",", end->state);
-    append_name(&line, ":", end->reason);
+    turn_line_append_name(&line, ",", end->state);
+    turn_line_append_name(&line, ":", end->reason);
     log_info(STR_FMT, STR_ARG(buf_str(&line)));
     buf_done(&line);
 }

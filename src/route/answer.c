@@ -15,36 +15,23 @@
 #define DRAIN_MS (10 * 1000)
 #define DRAIN_BYTES (64 * KIB)
 #define FAILURE_MAX_BYTES (64 * KIB)
-#define TO(state) (1u << (state))
-
 /* --- states ------------------------------------------------------------------------------ */
 
 /* clang-format off */
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[ANSWER_STATE_COUNT] = {
-    [ANSWER_COLLECTING] = {STR_INIT("collecting"), TO(ANSWER_HANDLING) | TO(ANSWER_ANSWERED) |
-                                                   TO(ANSWER_GONE)},
-    [ANSWER_HANDLING]   = {STR_INIT("handling"),   TO(ANSWER_STREAMING) | TO(ANSWER_ANSWERED) |
-                                                   TO(ANSWER_GONE)},
-    [ANSWER_STREAMING]  = {STR_INIT("streaming"),  TO(ANSWER_ANSWERED) | TO(ANSWER_GONE)},
-    [ANSWER_ANSWERED]   = {STR_INIT("answered"),   TO(ANSWER_GONE) | TO(ANSWER_CLOSED)},
-    [ANSWER_GONE]       = {STR_INIT("gone"),       TO(ANSWER_CLOSED)},
-    [ANSWER_CLOSED]     = {STR_INIT("closed"),     0},
+const struct state answer_states[ANSWER_STATE_COUNT] = {
+    [ANSWER_COLLECTING] = {"collecting", TO(ANSWER_HANDLING) | TO(ANSWER_ANSWERED) |
+                                         TO(ANSWER_GONE)},
+    [ANSWER_HANDLING]   = {"handling",   TO(ANSWER_STREAMING) | TO(ANSWER_ANSWERED) |
+                                         TO(ANSWER_GONE)},
+    [ANSWER_STREAMING]  = {"streaming",  TO(ANSWER_ANSWERED) | TO(ANSWER_GONE)},
+    [ANSWER_ANSWERED]   = {"answered",   TO(ANSWER_GONE) | TO(ANSWER_CLOSED)},
+    [ANSWER_GONE]       = {"gone",       TO(ANSWER_CLOSED)},
+    [ANSWER_CLOSED]     = {"closed",     0},
 };
 /* clang-format on */
 
-bool answer_may_become(enum answer_state state, enum answer_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str answer_state_name(enum answer_state state) {
-    return states[state].name;
-}
-
 static void route_answer_move(struct route_call *call, enum answer_state next) {
-    assert(answer_may_become(call->state, next));
+    assert(states_allow(answer_states, call->state, next));
     if (call->state == ANSWER_COLLECTING) timer_stop(&call->slow);
     call->state = (uint8_t)next;
 }
@@ -215,13 +202,33 @@ static struct str route_answer_copy(struct route_call *call, struct str text) {
     return ret;
 }
 
+static struct field *find_extra(struct extra *extra, struct str name) {
+    for (size_t i = 0; i < extra->count; i++) {
+        if (str_equal_nocase(extra->fields[i].name, name)) return &extra->fields[i];
+    }
+    return NULL;
+}
+
 void route_field(struct route_call *call, struct str name, struct str value) {
     assert(call->state == ANSWER_COLLECTING || call->state == ANSWER_HANDLING);
     if (!call->arena) call->arena = arena_new(EXTRA_MAX_BYTES);
     if (!call->extra) call->extra = ARENA_NEW(call->arena, struct extra);
-    assert(call->extra->count < EXTRA_MAX);
-    call->extra->fields[call->extra->count++] =
-        (struct field){route_answer_copy(call, name), route_answer_copy(call, value)};
+    struct field *field = find_extra(call->extra, name);
+    if (field && str_equal(field->value, value)) return;
+    if (!field) {
+        assert(call->extra->count < EXTRA_MAX);
+        field = &call->extra->fields[call->extra->count++];
+        field->name = route_answer_copy(call, name);
+    }
+    field->value = route_answer_copy(call, value);
+}
+
+void route_retry_after(struct route_call *call, const struct err *why) {
+    char digits[20];
+    struct buf seconds = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
+    if (!why->retry_after_ms) return;
+    buf_append_u64(&seconds, (why->retry_after_ms + UINT64_C(999)) / 1000);
+    route_field(call, STR("retry-after"), buf_str(&seconds));
 }
 
 struct str route_keep(struct route_call *call, struct str text) {
@@ -424,12 +431,24 @@ static void touch(struct route_call *call, struct buf *out, size_t begin) {
     route_cut(call);
 }
 
+/* Models and tools write values on several lines, which stand in ours as they came. */
+static void append_event(struct buf *out, struct str name, struct str id, struct str data) {
+    struct json value;
+    struct buf line;
+    struct err e;
+    buf_init(&line, data.len + 1);
+    if (!sse_is_line(data) && json_read(data, &value, &e) && json_compact(value.raw, &line))
+        data = buf_str(&line);
+    sse_append(out, name, id, data);
+    buf_done(&line);
+}
+
 void route_sse_event(struct route_call *call, struct str name, struct str id, struct str data) {
     assert(call->state == ANSWER_STREAMING);
     if (call->aborted) return;
     struct buf *out = exchange_out(call->exchange);
     size_t begin = out->len;
-    sse_append(out, name, id, data);
+    append_event(out, name, id, data);
     touch(call, out, begin);
 }
 

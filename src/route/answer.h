@@ -13,6 +13,7 @@
 #ifndef WEIR_ROUTE_ANSWER_H
 #define WEIR_ROUTE_ANSWER_H
 
+#include "base/states.h"
 #include "loop/loop.h"
 #include "route/route.h"
 
@@ -26,9 +27,7 @@ enum answer_state {
     ANSWER_STATE_COUNT,
 };
 
-/* Whether `next` may follow `state`; the table itself, for tests and drawings. */
-bool answer_may_become(enum answer_state state, enum answer_state next);
-struct str answer_state_name(enum answer_state state);
+extern const struct state answer_states[ANSWER_STATE_COUNT];
 
 struct route_site {
     const struct page_rules *pages; /* NULL: the strictest */
@@ -36,6 +35,7 @@ struct route_site {
     const struct route_table *const *tables;
     size_t table_count;
     struct list calls;
+    struct rate_limits *rates; /* NULL: no limits */
     route_refused_fn *refused; /* may be NULL */
     void *refused_ctx;
 };
@@ -49,6 +49,7 @@ struct route_call {
     bool cuts_short; /* too large or too slow; the rest is not read */
     bool upgraded;   /* the connection speaks another protocol */
     struct list link;
+    uint64_t caller; /* a hash of what the guard named it; 0: nothing */
     struct exchange *exchange;
     struct route_site *site;
     const struct route_table *table;

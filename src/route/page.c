@@ -12,7 +12,7 @@ struct place {
     uint64_t port;
 };
 
-static bool read_place(struct str authority, struct place *ret) {
+static bool page_read_place(struct str authority, struct place *ret) {
     size_t bracket = str_find_byte(authority, ']');
     size_t from = str_starts(authority, STR("[")) && bracket < authority.len ? bracket : 0;
     size_t colon = from + str_find_byte(str_skip(authority, from), ':');
@@ -91,7 +91,7 @@ static bool has_name(const struct page_list *list, struct str name) {
 
 static bool is_own(const struct page_rules *rules, struct str authority) {
     struct place place;
-    if (!read_place(authority, &place)) return false;
+    if (!page_read_place(authority, &place)) return false;
     if (is_loopback_literal(place.host)) return true;
     struct str name = without_root(place.host);
     return str_equal_nocase(name, STR("localhost")) || is_below_localhost(name) ||
@@ -108,7 +108,7 @@ static bool starts_nocase(struct str s, struct str head) {
 static bool read_origin(struct str origin, struct place *ret, bool *ret_secure) {
     bool secure = starts_nocase(origin, STR("https://"));
     if (!secure && !starts_nocase(origin, STR("http://"))) return false;
-    if (!read_place(str_skip(origin, secure ? 8 : 7), ret)) return false;
+    if (!page_read_place(str_skip(origin, secure ? 8 : 7), ret)) return false;
     if (ret->port == 0) ret->port = secure ? 443 : 80;
     *ret_secure = secure;
     return true;
@@ -138,7 +138,8 @@ bool page_is_listed(const struct page_rules *rules, struct str origin) {
 static bool came_from_here(struct str origin, struct str authority) {
     struct place page, here;
     bool secure;
-    if (!read_origin(origin, &page, &secure) || !read_place(authority, &here)) return false;
+    if (!read_origin(origin, &page, &secure) || !page_read_place(authority, &here))
+        return false;
     if (here.port == 0) here.port = secure ? 443 : 80;
     return same_place(&page, &here);
 }

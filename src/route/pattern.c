@@ -40,18 +40,12 @@ struct str pattern_parameter(struct str pattern, struct str path, struct str nam
 
 /* --- text --------------------------------------------------------------------------------- */
 
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool decode_bytes(struct str text, char plus, struct buf *out) {
     for (size_t i = 0; i < text.len; i++) {
         char c = text.at[i] == '+' ? plus : text.at[i];
         if (c == '%') {
             if (text.len - i < 3) return false;
-            int high = hex_digit(text.at[i + 1]), low = hex_digit(text.at[i + 2]);
+            int high = str_hex_digit(text.at[i + 1]), low = str_hex_digit(text.at[i + 2]);
             if (high < 0 || low < 0) return false;
             c = (char)(high << 4 | low);
             i += 2;

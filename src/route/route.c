@@ -1,7 +1,9 @@
 #include "route/route.h"
 
 #include "base/log.h"
+#include "base/map.h"
 #include "base/mem.h"
+#include "metrics/metrics.h"
 #include "route/answer.h"
 #include "route/pattern.h"
 #include "server/single.h"
@@ -49,6 +51,10 @@ void route_site_refused(struct route_site *site, route_refused_fn *fn, void *ctx
     site->refused_ctx = ctx;
 }
 
+void route_site_rates(struct route_site *site, struct rate_limits *rates) {
+    site->rates = rates;
+}
+
 #define CALL_OF(link_) CONTAINER_OF(link_, struct route_call, link)
 
 void route_site_stop(struct route_site *site) {
@@ -59,10 +65,19 @@ void route_site_cut(struct route_site *site) {
     LIST_EACH(&site->calls, link) answer_cut(CALL_OF(link));
 }
 
+enum route_entry route_trust(struct route_call *call, const struct route *row, void *ctx,
+                             struct route_failure *ret) {
+    (void)call;
+    (void)row;
+    (void)ctx;
+    (void)ret;
+    return ENTRY_TRUSTED;
+}
+
 /* --- the checks before a handler --------------------------------------------------------- */
 
-/* The checks, in order: path, method, duplicate fields, the table's guard, the web page if no
- * token was required, the type of the body, its size. A check that fails sends the answer
+/* The checks, in order: path, method, duplicate fields, the address's rate, the table's guard, the
+ * web page if no token was required, the token's rate, the type of the body, its size. A check that fails sends the answer
  * itself. No byte of the body is read before the last check. */
 
 static struct str quoted(struct str text) {
@@ -253,13 +268,55 @@ static bool check_singles(struct route_call *call) {
     return false;
 }
 
+/* --- rates ------------------------------------------------------------------------------- */
+
+static void rate_refuse_call(struct route_call *call, enum rate_scope scope,
+                             const struct rate_room *room) {
+    struct err why;
+    struct str name = rate_scope_name(scope);
+    rate_refuse(scope, room, &why);
+    metrics_report(METRIC_RATE_LIMITED, 1, &name);
+    struct route_failure failure = {429, STR("RATE_LIMITED"), err_text(&why), STR_EMPTY};
+    if (call->table->rated) call->table->rated(call, room, &failure);
+    route_retry_after(call, &why);
+    route_fail(call, &failure);
+}
+
+static bool take_rate(struct route_call *call, enum rate_scope scope, struct str key,
+                      struct rate_room *ret) {
+    struct rate_room room;
+    bool free_to_go =
+        rate_limits_take(call->site->rates, scope, key, loop_now_ms(call->site->loop), &room);
+    if (room.limit.count) *ret = room;
+    if (!free_to_go) rate_refuse_call(call, scope, &room);
+    return free_to_go;
+}
+
+void route_caller(struct route_call *call, struct str workspace, struct str user) {
+    call->caller = map_hash(workspace) ^ (map_hash(user) << 1) ^ 1;
+}
+
+/* Whom the guard has recognised. What else a header says proves nobody, and would be another
+ * bucket with each request. */
+static struct str caller_key(const struct route_call *call) {
+    return str_of((const char *)&call->caller, sizeof(call->caller));
+}
+
 static bool check_guard(struct route_call *call, const struct route *row) {
     const struct route_table *table = call->table;
     struct route_failure failure = {500, STR("INTERNAL_ERROR"), STR_EMPTY, STR_EMPTY};
+    struct rate_room room = {.left = 0};
     if (row->door == ROUTE_OPEN) return true;
+    if (!take_rate(call, RATE_ADDRESS, exchange_peer_owner(call->exchange), &room))
+        return false;
     switch (table->guard(call, row, table->ctx, &failure)) {
-    case ENTRY_PROVED: return true;
-    case ENTRY_TRUSTED: return check_page(call, row);
+    case ENTRY_PROVED:
+        if (call->caller && !take_rate(call, RATE_TOKEN, caller_key(call), &room)) return false;
+        if (room.limit.count && table->rated) table->rated(call, &room, NULL);
+        return true;
+    case ENTRY_TRUSTED:
+        if (room.limit.count && table->rated) table->rated(call, &room, NULL);
+        return check_page(call, row);
     case ENTRY_REFUSED: break;
     }
     if (call->site->refused) call->site->refused(row, &failure, call->site->refused_ctx);

@@ -14,6 +14,7 @@
 #define WEIR_ROUTE_ROUTE_H
 
 #include "base/lent.h"
+#include "base/rate_limits.h"
 #include "route/page.h"
 #include "server/exchange.h"
 
@@ -70,6 +71,9 @@ enum route_entry {
 typedef enum route_entry route_guard_fn(struct route_call *call, const struct route *row,
                                         void *ctx, struct route_failure *ret);
 
+/* Asks for no secret, so that the rules for pages follow. */
+route_guard_fn route_trust;
+
 struct route_table {
     const struct route *rows;
     size_t row_count;
@@ -84,6 +88,11 @@ struct route_table {
     /* Web pages that may use these routes with credentials, besides those of the site's rules.
      * NULL: none. */
     bool (*lists_origin)(struct str origin, void *ctx);
+    /* Where a rate is on (route_site_rates), for each request that it counts: show the room that is
+     * left in the answer's fields, and shape the refusal. `refused` is NULL for a request that goes
+     * on. NULL: no fields, and 429 RATE_LIMITED. */
+    void (*rated)(struct route_call *call, const struct rate_room *room,
+                  struct route_failure *refused);
     /* Append the body of a failure. NULL: {"error":{"code","message","details"}}. */
     void (*failure_body)(const struct route_failure *failure, struct buf *out);
     struct str failure_type; /* the content type of that body; at == NULL: application/json */
@@ -106,6 +115,11 @@ void route_site_pages(struct route_site *site, const struct page_rules *rules);
 typedef void route_refused_fn(const struct route *row, const struct route_failure *failure,
                               void *ctx);
 void route_site_refused(struct route_site *site, route_refused_fn *fn, void *ctx);
+
+/* Count each request for a guarded row against the rates of its address, before the guard, and of
+ * its token, after it: a token that is not valid counts only for its address. Borrowed; NULL: no
+ * limits. A refusal says in Retry-After when to come again. */
+void route_site_rates(struct route_site *site, struct rate_limits *rates);
 
 /* For tests: whether each row says who may use it, and guarded rows have a guard. */
 bool route_table_ok(const struct route_table *table);
@@ -136,8 +150,16 @@ MUST_CHECK bool route_query(const struct route_call *call, struct str name, stru
 /* The first value of a request header, trimmed; at == NULL when absent. */
 struct lent route_header(const struct route_call *call, struct str lower_case_name);
 
-/* Add a field to the response head (copied), 16 at most, before the reply begins. */
+/* Set a field of the response head (copied), 16 at most, before the reply begins. A field of the
+ * same name that was set before is replaced. */
 void route_field(struct route_call *call, struct str name, struct str value);
+
+/* For a guard: name the caller, so that new tokens of it share the rate of its token. Without this the
+ * token itself is counted. */
+void route_caller(struct route_call *call, struct str workspace, struct str user);
+
+/* Add Retry-After, in whole seconds, where the failure says when asking again can help. */
+void route_retry_after(struct route_call *call, const struct err *why);
 
 /* Copy a few bytes for this answer's head and body (64 KiB per call, with all its fields). The
  * copy is valid until the answer begins. */
@@ -167,8 +189,8 @@ void route_watch(struct route_call *call, const struct route_watch *watch, void 
 /* Send status 200 and the head of an event stream at once. `Connection: keep-alive` is added on
  * HTTP/1.1 only (K5). */
 void route_sse_begin(struct route_call *call);
-/* Send one event; `name` and `id` may be empty. JSON that we write has no line breaks. Events
- * of a call that was cut are dropped. */
+/* Send one event; `name` and `id` may be empty. JSON is sent on one line, because many clients read
+ * no second one. Events of a call that was cut are dropped. */
 void route_sse_event(struct route_call *call, struct str name, struct str id, struct str data);
 /* The same for many: append whole events, as sse.h writes them, to the buffer that this returns,
  * then call route_sse_wrote() with the length that it had. NULL: the call was cut. */

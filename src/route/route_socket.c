@@ -3,7 +3,6 @@
 #include "base/mem.h"
 #include "route/answer.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 /* An idle socket holds a few hundred bytes; one in use a frame in each direction. */
@@ -29,7 +28,12 @@ bool route_socket_lagged(const struct route_socket *socket) {
     return socket->lagged;
 }
 
-void route_socket_cut(struct route_socket *socket) {
+size_t route_socket_queued(const struct route_socket *socket) {
+    return route_queued(socket->call);
+}
+
+/* Cut the connection; queued bytes are dropped. */
+static void route_socket_cut(struct route_socket *socket) {
     if (socket->closing) return;
     socket->closing = true;
     websocket_stop(socket->reader);
@@ -80,7 +84,7 @@ static void take_close(struct route_socket *socket, unsigned code) {
     route_socket_close(socket, code, STR_EMPTY);
 }
 
-static void on_message(const struct websocket_message *message, void *ctx) {
+static void route_socket_on_message(const struct websocket_message *message, void *ctx) {
     struct route_socket *socket = ctx;
     switch (message->kind) {
     case WEBSOCKET_PING: route_socket_send(socket, WEBSOCKET_PONG, message->data); break;
@@ -104,14 +108,14 @@ static void on_received(struct lent lent, void *ctx) {
 
 /* --- the rest ------------------------------------------------------------------------------ */
 
-static void on_over(void *ctx) {
+static void route_socket_on_over(void *ctx) {
     struct route_socket *socket = ctx;
     socket->events->closed(socket->code, socket->ctx);
     websocket_free(socket->reader);
     free(socket);
 }
 
-static void on_stopping(void *ctx) {
+static void route_socket_on_stopping(void *ctx) {
     struct route_socket *socket = ctx;
     if (socket->events->stopping)
         socket->events->stopping(socket->ctx);
@@ -120,13 +124,13 @@ static void on_stopping(void *ctx) {
 }
 
 static const struct route_watch watch = {
-    .left = on_over,
-    .stopping = on_stopping,
-    .closed = on_over,
+    .left = route_socket_on_over,
+    .stopping = route_socket_on_stopping,
+    .closed = route_socket_on_over,
     .received = on_received,
 };
 
-static struct str header(const struct route_call *call, struct str name) {
+static struct str route_socket_header(const struct route_call *call, struct str name) {
     return lent_read(route_header(call, name));
 }
 
@@ -139,12 +143,12 @@ static bool check_opening(struct route_call *call) {
                       "this is a WebSocket; connect to it with one");
         return false;
     }
-    if (!str_equal(header(call, STR("sec-websocket-version")), STR("13"))) {
+    if (!str_equal(route_socket_header(call, STR("sec-websocket-version")), STR("13"))) {
         route_field(call, STR("sec-websocket-version"), STR("13"));
         answer_refuse(call, 426, STR("UPGRADE_REQUIRED"), "Sec-WebSocket-Version must be 13");
         return false;
     }
-    if (!websocket_key_ok(header(call, STR("sec-websocket-key")))) {
+    if (!websocket_key_ok(route_socket_header(call, STR("sec-websocket-key")))) {
         answer_refuse(call, 400, STR("INVALID_INPUT"),
                       "Sec-WebSocket-Key must be 16 bytes in base64");
         return false;
@@ -170,9 +174,9 @@ struct route_socket *route_socket_accept(struct route_call *call,
     socket->ctx = ctx;
     socket->queue_max_bytes = options->queue_max_bytes;
     socket->code = ROUTE_SOCKET_LOST;
-    socket->reader =
-        websocket_new(WEBSOCKET_SERVER, options->message_max_bytes, on_message, socket);
-    websocket_accept(header(call, STR("sec-websocket-key")), accept);
+    socket->reader = websocket_new(WEBSOCKET_SERVER, options->message_max_bytes,
+                                   route_socket_on_message, socket);
+    websocket_accept(route_socket_header(call, STR("sec-websocket-key")), accept);
     route_field(call, STR("sec-websocket-accept"), str_of(accept, sizeof(accept)));
     route_watch(call, &watch, socket);
     route_upgrade(call, STR("websocket"));

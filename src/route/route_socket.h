@@ -54,8 +54,8 @@ void route_socket_send_frame(struct route_socket *socket, struct str frame);
 /* Send a close and end the connection. What is queued before it still leaves. */
 void route_socket_close(struct route_socket *socket, unsigned code, struct str reason);
 
-/* Cut the connection; queued bytes are dropped. */
-void route_socket_cut(struct route_socket *socket);
+/* Bytes that wait for the peer. */
+size_t route_socket_queued(const struct route_socket *socket);
 
 /* Whether it was cut because its queue was full. */
 bool route_socket_lagged(const struct route_socket *socket);

@@ -11,36 +11,23 @@
 #define NEVER UINT64_MAX
 #define DRAIN_MS (10 * 1000)
 #define LAST_BYTES_MS (3 * 1000) /* for what a call that was cancelled has sent before */
-#define TO(state) (1u << (state))
-
 /* --- states ------------------------------------------------------------------------------ */
 
 /* clang-format off */
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[CALL_STATE_COUNT] = {
-    [CALL_CHECKING] = {STR_INIT("checking"), TO(CALL_REFUSED) | TO(CALL_OPENING)},
-    [CALL_REFUSED]  = {STR_INIT("refused"),  TO(CALL_CLOSED)},
-    [CALL_OPENING]  = {STR_INIT("opening"),  TO(CALL_OPEN) | TO(CALL_ENDED) | TO(CALL_CUT)},
-    [CALL_OPEN]     = {STR_INIT("open"),     TO(CALL_ENDED) | TO(CALL_CUT)},
-    [CALL_ENDED]    = {STR_INIT("ended"),    TO(CALL_CLOSED)},
-    [CALL_CUT]      = {STR_INIT("cut"),      TO(CALL_CANCELLED) | TO(CALL_ENDED)},
-    [CALL_CANCELLED]     = {STR_INIT("cancelled"), TO(CALL_CLOSED)},
-    [CALL_CLOSED]   = {STR_INIT("closed"),   0},
+const struct state call_states[CALL_STATE_COUNT] = {
+    [CALL_CHECKING] = {"checking", TO(CALL_REFUSED) | TO(CALL_OPENING)},
+    [CALL_REFUSED]  = {"refused",  TO(CALL_CLOSED)},
+    [CALL_OPENING]  = {"opening",  TO(CALL_OPEN) | TO(CALL_ENDED) | TO(CALL_CUT)},
+    [CALL_OPEN]     = {"open",     TO(CALL_ENDED) | TO(CALL_CUT)},
+    [CALL_ENDED]    = {"ended",    TO(CALL_CLOSED)},
+    [CALL_CUT]      = {"cut",      TO(CALL_CANCELLED) | TO(CALL_ENDED)},
+    [CALL_CANCELLED]     = {"cancelled", TO(CALL_CLOSED)},
+    [CALL_CLOSED]   = {"closed",   0},
 };
 /* clang-format on */
 
-bool call_may_become(enum call_state state, enum call_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str call_state_name(enum call_state state) {
-    return states[state].name;
-}
-
 static void rpc_call_move(struct rpc_call *call, enum call_state next) {
-    assert(call_may_become(call->state, next));
+    assert(states_allow(call_states, call->state, next));
     call->state = (uint8_t)next;
 }
 
@@ -197,12 +184,12 @@ uint64_t call_check_stall(struct rpc_call *call, uint64_t limit_ms) {
 
 /* --- callbacks of the exchange ------------------------------------------------------------ */
 
-static void on_body(struct exchange *exchange, struct lent bytes, void *ctx) {
+static void call_on_body(struct exchange *exchange, struct lent bytes, void *ctx) {
     (void)exchange;
     intake_feed(ctx, lent_read(bytes));
 }
 
-static void on_body_end(struct exchange *exchange, void *ctx) {
+static void call_on_body_end(struct exchange *exchange, void *ctx) {
     (void)exchange;
     struct rpc_call *call = ctx;
     if (call->drains) {
@@ -212,7 +199,7 @@ static void on_body_end(struct exchange *exchange, void *ctx) {
     }
 }
 
-static void on_drained(struct exchange *exchange, void *ctx) {
+static void call_on_drained(struct exchange *exchange, void *ctx) {
     (void)exchange;
     struct rpc_call *call = ctx;
     assert(call->magic == CALL_MAGIC);
@@ -220,7 +207,7 @@ static void on_drained(struct exchange *exchange, void *ctx) {
         call->method->handler->drained(call, call->ctx);
 }
 
-static void on_closed(struct exchange *exchange, enum exchange_close how, void *ctx) {
+static void call_on_closed(struct exchange *exchange, enum exchange_close how, void *ctx) {
     (void)exchange;
     (void)how; /* if the call is still live, the peer has left */
     struct rpc_call *call = ctx;
@@ -257,7 +244,8 @@ static void on_later(void *ctx) {
 
 /* --- the beginning ----------------------------------------------------------------------- */
 
-static const struct exchange_events events = {on_body, on_body_end, on_drained, on_closed};
+static const struct exchange_events events = {call_on_body, call_on_body_end, call_on_drained,
+                                              call_on_closed};
 
 struct rpc_call *call_new(struct rpc_site *site, struct exchange *exchange) {
     struct rpc_call *call = MEM_NEW(struct rpc_call);

@@ -13,6 +13,7 @@
 #ifndef WEIR_RPC_CALL_H
 #define WEIR_RPC_CALL_H
 
+#include "base/states.h"
 #include "base/text.h"
 #include "loop/loop.h"
 #include "rpc/intake.h"
@@ -31,9 +32,7 @@ enum call_state {
     CALL_STATE_COUNT,
 };
 
-/* Whether `next` may follow `state`; the table itself, for tests and drawings. */
-bool call_may_become(enum call_state state, enum call_state next);
-struct str call_state_name(enum call_state state);
+extern const struct state call_states[CALL_STATE_COUNT];
 
 struct rpc_site {
     struct loop *loop;
@@ -49,7 +48,8 @@ struct rpc_site {
     enum rpc_effect admits; /* this effect and those after it in the enum */
     struct str why_refused; /* the message for the others */
     bool stopping;
-    rpc_refused_fn *refused; /* may be NULL */
+    struct rate_limits *rates; /* NULL: no limits */
+    rpc_refused_fn *refused;   /* may be NULL */
     void *refused_ctx;
 };
 

@@ -85,7 +85,7 @@ static void name_release(struct health *health, struct name *name) {
 /* --- messages ---------------------------------------------------------------------------- */
 
 /* The service that the request names, kept as long as the call. False: the call was ended. */
-static bool read_request(struct rpc_call *call, struct lent message, struct str *ret) {
+static bool health_read_request(struct rpc_call *call, struct lent message, struct str *ret) {
     struct err e;
     struct grpc_health_check_request request;
     struct arena *arena = arena_new(2 * REQUEST_MAX_BYTES);
@@ -115,7 +115,7 @@ static void *check_open(struct rpc_call *call, void *service_ctx) {
 static void check_message(struct rpc_call *call, struct lent message, void *ctx) {
     struct health *health = ctx;
     struct str service;
-    if (!read_request(call, message, &service)) return;
+    if (!health_read_request(call, message, &service)) return;
     const struct name *name = map_find(health->names, service);
     if (!name || name->status == HEALTH_SERVICE_UNKNOWN) {
         rpc_end(call, ERR_NOT_FOUND, STR("unknown service"));
@@ -182,7 +182,7 @@ static void end_watch(struct rpc_call *call, struct watcher *watcher) {
 static void watch_message(struct rpc_call *call, struct lent message, void *ctx) {
     struct watcher *watcher = ctx;
     struct str service;
-    if (!read_request(call, message, &service)) return;
+    if (!health_read_request(call, message, &service)) return;
     watch_name(watcher, name_get(watcher->health, service));
     if (!rpc_is_stopping(call)) return;
     topic_reader_flush(&watcher->reader, TOPIC_HIGH_BYTES);

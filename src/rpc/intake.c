@@ -8,20 +8,14 @@
 
 #define SMALL_MESSAGE_BYTES (64 * KIB) /* needs no check for free memory */
 
-#define TO(state) (1u << (state))
-
-static const unsigned moves[INTAKE_STATE_COUNT] = {
-    [INTAKE_WAITING] = TO(INTAKE_HANDED) | TO(INTAKE_OVER),
-    [INTAKE_HANDED] = TO(INTAKE_WAITING) | TO(INTAKE_OVER),
-    [INTAKE_OVER] = 0,
+const struct state intake_states[INTAKE_STATE_COUNT] = {
+    [INTAKE_WAITING] = {"waiting", TO(INTAKE_HANDED) | TO(INTAKE_OVER)},
+    [INTAKE_HANDED] = {"handed", TO(INTAKE_WAITING) | TO(INTAKE_OVER)},
+    [INTAKE_OVER] = {"over", 0},
 };
 
-bool intake_may_become(enum intake_state state, enum intake_state next) {
-    return moves[state] & TO(next);
-}
-
 static void intake_move(struct intake *intake, enum intake_state next) {
-    assert(intake_may_become(intake->state, next));
+    assert(states_allow(intake_states, intake->state, next));
     intake->state = (uint8_t)next;
 }
 
@@ -86,7 +80,7 @@ static void intake_hand_over(struct rpc_call *call, struct str message) {
 }
 
 /* The one request waits until it is certain to be the only one. */
-static void keep_request(struct rpc_call *call, struct grpc_message message) {
+static void intake_keep_request(struct rpc_call *call, struct grpc_message message) {
     struct intake *intake = &call->intake;
     struct err e;
     if (intake->has_request) {
@@ -124,7 +118,7 @@ static void accept(struct rpc_call *call, struct grpc_message message) {
     }
     intake->inflated = message.compressed;
     if (intake->one_request) {
-        keep_request(call, message);
+        intake_keep_request(call, message);
     } else if (message.compressed) {
         hand_over_inflated(call, message.bytes);
     } else {

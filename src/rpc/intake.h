@@ -18,6 +18,7 @@
 #ifndef WEIR_RPC_INTAKE_H
 #define WEIR_RPC_INTAKE_H
 
+#include "base/states.h"
 #include "wire/grpc.h"
 
 struct rpc_call;
@@ -29,8 +30,7 @@ enum intake_state {
     INTAKE_STATE_COUNT,
 };
 
-/* Whether `next` may follow `state`; the table itself, for tests and drawings. */
-bool intake_may_become(enum intake_state state, enum intake_state next);
+extern const struct state intake_states[INTAKE_STATE_COUNT];
 
 /* A peer that respects its window never makes us hold this much. */
 #define INTAKE_HELD_MAX_BYTES (4 * MIB)

@@ -282,7 +282,7 @@ static void reflection_answer(struct asked *asked) {
 
 /* --- the call ----------------------------------------------------------------------------- */
 
-static void *on_open(struct rpc_call *call, void *service_ctx) {
+static void *reflection_on_open(struct rpc_call *call, void *service_ctx) {
     (void)call;
     return service_ctx;
 }
@@ -295,7 +295,7 @@ static void reflection_go_on(struct rpc_call *call) {
     }
 }
 
-static void on_message(struct rpc_call *call, struct lent message, void *ctx) {
+static void reflection_on_message(struct rpc_call *call, struct lent message, void *ctx) {
     struct grpc_server_reflection_request request;
     struct err e;
     struct arena *arena = arena_new(WORK_MAX_BYTES);
@@ -317,27 +317,27 @@ static void on_message(struct rpc_call *call, struct lent message, void *ctx) {
     arena_free(arena);
 }
 
-static void on_drained(struct rpc_call *call, void *ctx) {
+static void reflection_on_drained(struct rpc_call *call, void *ctx) {
     (void)ctx;
     rpc_next(call);
 }
 
-static void on_half_closed(struct rpc_call *call, void *ctx) {
+static void reflection_on_half_closed(struct rpc_call *call, void *ctx) {
     (void)ctx;
     rpc_end(call, ERR_NONE, STR_EMPTY);
 }
 
-static void on_stopping(struct rpc_call *call, void *ctx) {
+static void reflection_on_stopping(struct rpc_call *call, void *ctx) {
     (void)ctx;
     rpc_end(call, ERR_UNAVAILABLE, STR("the server is stopping"));
 }
 
 static const struct rpc_handler handler = {
-    .open = on_open,
-    .message = on_message,
-    .half_closed = on_half_closed,
-    .drained = on_drained,
-    .stopping = on_stopping,
+    .open = reflection_on_open,
+    .message = reflection_on_message,
+    .half_closed = reflection_on_half_closed,
+    .drained = reflection_on_drained,
+    .stopping = reflection_on_stopping,
 };
 
 /* --- the services ------------------------------------------------------------------------- */

@@ -2,8 +2,9 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "metrics/metrics.h"
 #include "rpc/call.h"
-#include "server/single.h"
+#include "rpc/retry_info.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -112,6 +113,10 @@ void rpc_site_cut(struct rpc_site *site) {
 void rpc_site_refused(struct rpc_site *site, rpc_refused_fn *fn, void *ctx) {
     site->refused = fn;
     site->refused_ctx = ctx;
+}
+
+void rpc_site_rates(struct rpc_site *site, struct rate_limits *rates) {
+    site->rates = rates;
 }
 
 void rpc_site_stall_limit(struct rpc_site *site, uint64_t limit_ms) {
@@ -308,9 +313,56 @@ static bool check_admitted(struct rpc_call *call) {
     return false;
 }
 
+/* --- rates ------------------------------------------------------------------------------- */
+
+struct str rpc_caller(const struct rpc_call *call, char room[static RPC_CALLER_BYTES]) {
+    const struct rpc_identity *identity = &call->identity;
+    struct buf text = {.at = room, .room = RPC_CALLER_BYTES, .max_bytes = RPC_CALLER_BYTES};
+    if (!identity->known) return STR_EMPTY;
+    buf_append(&text, str_head(identity->workspace, RPC_CALLER_BYTES / 2 - 1));
+    buf_append_byte(&text, 0);
+    buf_append(&text, str_head(identity->user, RPC_CALLER_BYTES / 2));
+    return buf_str(&text);
+}
+
+static bool take_rate(struct rpc_call *call, enum rate_scope scope, struct str key,
+                      struct err *e) {
+    struct str name = rate_scope_name(scope);
+    if (rate_limits_admit(call->site->rates, scope, key, loop_now_ms(call->site->loop), e))
+        return true;
+    metrics_report(METRIC_RATE_LIMITED, 1, &name);
+    return false;
+}
+
+bool rpc_take_address_rate(struct rpc_call *call, struct err *e) {
+    return take_rate(call, RATE_ADDRESS, exchange_peer_owner(call->exchange), e);
+}
+
+bool rpc_take_caller_rate(struct rpc_call *call, struct str caller, struct err *e) {
+    return take_rate(call, RATE_TOKEN, caller, e);
+}
+
+static bool refuse_rate(struct rpc_call *call, const struct err *why) {
+    retry_info_add(call, why);
+    return rpc_refuse(call, why);
+}
+
+static bool check_address_rate(struct rpc_call *call) {
+    struct err e;
+    return rpc_take_address_rate(call, &e) || refuse_rate(call, &e);
+}
+
+static bool check_caller_rate(struct rpc_call *call) {
+    struct err e;
+    char room[RPC_CALLER_BYTES];
+    return rpc_take_caller_rate(call, rpc_caller(call, room), &e) || refuse_rate(call, &e);
+}
+
 static bool check_caller(struct rpc_call *call, const struct rpc_service *service) {
     struct err e = {.code = ERR_NONE};
+    bool rated = call->method->rated == RPC_RATED_CALL;
     if (call->method->auth == RPC_OPEN) return true;
+    if (rated && !check_address_rate(call)) return false;
     if (!service->authenticate(call, service->ctx, &call->identity, &e)) {
         struct rpc_site *site = call->site;
         assert(e.code != ERR_NONE);
@@ -318,7 +370,7 @@ static bool check_caller(struct rpc_call *call, const struct rpc_service *servic
         return rpc_refuse(call, &e);
     }
     exchange_authenticated(call->exchange);
-    return true;
+    return !rated || check_caller_rate(call);
 }
 
 void rpc_serve(struct rpc_site *site, struct exchange *exchange) {

@@ -17,6 +17,7 @@
 #define WEIR_RPC_RPC_H
 
 #include "base/lent.h"
+#include "base/rate_limits.h"
 #include "server/exchange.h"
 #include "stream/close.h"
 
@@ -80,6 +81,12 @@ struct rpc_handler {
     void (*closed)(void *ctx);
 };
 
+/* What counts against the rates of a site (rpc_site_rates). */
+enum rpc_rated {
+    RPC_RATED_CALL,     /* a call that needs a token */
+    RPC_RATED_MESSAGES, /* the handler asks the two functions below for each of them */
+};
+
 struct rpc_method {
     struct str path; /* "/package.Service/Method" */
     enum rpc_kind kind;
@@ -90,6 +97,7 @@ struct rpc_method {
     uint64_t deadline_ms;     /* our own bound on the whole call, 0 = none */
     size_t request_max_bytes; /* one message; a longer one is RESOURCE_EXHAUSTED */
     enum rpc_effect effect;
+    enum rpc_rated rated;
 };
 
 /* The caller, filled in by authenticate(). The ids live as long as the call. */
@@ -149,6 +157,11 @@ void rpc_site_always(struct rpc_site *site, struct str name, struct str value);
 typedef void rpc_refused_fn(const struct rpc_method *method, const struct err *why, void *ctx);
 void rpc_site_refused(struct rpc_site *site, rpc_refused_fn *fn, void *ctx);
 
+/* Count calls against the rates of their address, before authenticate(), and of their caller, after
+ * it. Borrowed; NULL: no limits. A call that is refused gets RESOURCE_EXHAUSTED, with
+ * google.rpc.RetryInfo in grpc-status-details-bin, and grpc-retry-pushback-ms. */
+void rpc_site_rates(struct rpc_site *site, struct rate_limits *rates);
+
 /* During a stop a reader that takes nothing for this long is not waited for: see rpc_hurry() and
  * rpc_end(). */
 #define RPC_HURRY_PAUSE_MS 1000
@@ -181,6 +194,16 @@ struct lent rpc_metadata_at(const struct rpc_call *call, struct str key, size_t 
  *         limit of `out` */
 MUST_CHECK bool rpc_metadata_bin(const struct rpc_call *call, struct str key, size_t index,
                                  struct buf *out, struct err *e);
+
+/* Count a message of an RPC_RATED_MESSAGES call, or a call whose handler decides who may call,
+ * against the rate of its address, and of its caller, who may be empty.
+ * errors  ERR_RESOURCE_EXHAUSTED with retry_after_ms */
+MUST_CHECK bool rpc_take_address_rate(struct rpc_call *call, struct err *e);
+MUST_CHECK bool rpc_take_caller_rate(struct rpc_call *call, struct str caller, struct err *e);
+
+/* Whom the token names, for rpc_take_caller_rate(); empty: nobody. */
+#define RPC_CALLER_BYTES 1024
+struct str rpc_caller(const struct rpc_call *call, char room[static RPC_CALLER_BYTES]);
 
 /* Copy text for the life of the call. The copy ends in NUL. */
 struct str rpc_keep(struct rpc_call *call, struct str text);

@@ -34,7 +34,7 @@ static bool join_digits(struct str mantissa, struct arena *arena, struct str *re
     return true;
 }
 
-static bool read_number(struct str raw, struct arena *arena, struct datum *ret) {
+static bool datum_read_number(struct str raw, struct arena *arena, struct datum *ret) {
     bool negative = raw.at[0] == '-';
     struct str rest = str_skip(raw, negative ? 1 : 0);
     size_t mantissa_len = find_exponent(rest);
@@ -153,7 +153,7 @@ bool datum_read(struct json value, struct arena *arena, struct datum *ret) {
     case JSON_OBJECT: return read_members(value, arena, ret);
     case JSON_ARRAY: return read_items(value, arena, ret);
     case JSON_STRING: return json_str(value, arena, &ret->text);
-    case JSON_NUMBER: return read_number(value.raw, arena, ret);
+    case JSON_NUMBER: return datum_read_number(value.raw, arena, ret);
     case JSON_NONE:
     case JSON_TRUE:
     case JSON_FALSE:

@@ -94,7 +94,9 @@ static void append_place(struct buf *out, const struct schema_place *place) {
     append_step(out, place);
 }
 
-const char *schema_place_text(const struct schema_place *place, char room[SCHEMA_PLACE_BYTES]) {
+/* "/properties/a~1b/3" for messages, cut at its beginning when it is long; "" at the root. */
+static const char *schema_place_text(const struct schema_place *place,
+                                     char room[SCHEMA_PLACE_BYTES]) {
     struct buf text;
     buf_init(&text, 64 * KIB);
     append_place(&text, place);

@@ -78,9 +78,6 @@ struct schema {
 
 #define SCHEMA_PLACE_BYTES 200
 
-/* "/properties/a~1b/3" for messages, cut at its beginning when it is long; "" at the root. */
-const char *schema_place_text(const struct schema_place *place, char room[SCHEMA_PLACE_BYTES]);
-
 /* `text` for messages: without control bytes, cut with "..." when it is long. */
 #define SCHEMA_SHOWN_BYTES 80
 const char *schema_shown(struct str text, char room[SCHEMA_SHOWN_BYTES]);

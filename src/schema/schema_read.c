@@ -198,7 +198,7 @@ static const struct keyword keywords[] = {
 };
 /* clang-format on */
 
-static bool is_known(struct str name) {
+static bool schema_read_is_known(struct str name) {
     if (str_starts(name, STR("x-"))) return true;
     for (size_t i = 0; i < ARRAY_LEN(keywords); i++) {
         if (str_equal(str_from(keywords[i].name), name)) return true;
@@ -206,11 +206,12 @@ static bool is_known(struct str name) {
     return false;
 }
 
-static bool refuse_unknown(const struct schema_reader *reader, const struct schema_place *place,
-                           const struct datum *object) {
+static bool schema_read_refuse_unknown(const struct schema_reader *reader,
+                                       const struct schema_place *place,
+                                       const struct datum *object) {
     for (size_t i = 0; i < object->count; i++) {
         struct str name = object->members[i].name;
-        if (is_known(name)) continue;
+        if (schema_read_is_known(name)) continue;
         struct nearest nearest;
         char hint[NEAREST_HINT_BYTES], shown[SCHEMA_SHOWN_BYTES];
         nearest_init(&nearest, name);
@@ -253,7 +254,8 @@ bool schema_read_node(struct schema_reader *reader, const struct schema_place *p
         return schema_refuse(reader, place,
                              "expected a schema (an object, true or false), got %s",
                              json_kind_name(from->kind));
-    return refuse_unknown(reader, place, from) && read_clauses(reader, place, from, node);
+    return schema_read_refuse_unknown(reader, place, from) &&
+           read_clauses(reader, place, from, node);
 }
 
 bool schema_read_document(struct schema *schema, struct err *e) {

@@ -23,20 +23,14 @@ bool schema_read_definitions(struct schema_reader *reader, const struct schema_s
     return true;
 }
 
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Decode a name in a reference: first the %xx of URIs, then ~0 and ~1 of JSON pointers. False
  * when it contains a '/', which would lead into the definition. */
 static bool unescape_name(struct schema_reader *reader, struct str text, struct str *ret) {
     char *plain = schema_take(reader, text.len + 1);
     size_t len = 0;
     for (size_t i = 0; i < text.len; i++) {
-        int high = text.at[i] == '%' && i + 2 < text.len ? hex_digit(text.at[i + 1]) : -1;
-        int low = high >= 0 ? hex_digit(text.at[i + 2]) : -1;
+        int high = text.at[i] == '%' && i + 2 < text.len ? str_hex_digit(text.at[i + 1]) : -1;
+        int low = high >= 0 ? str_hex_digit(text.at[i + 2]) : -1;
         plain[len++] = low >= 0 ? (char)(high * 16 + low) : text.at[i];
         if (low >= 0) i += 2;
     }

@@ -61,7 +61,7 @@ bool script_text_literal(const struct script_text *text, struct str *ret) {
 }
 
 /* Like json_put_str(), without the quotes. */
-static bool append_escaped(struct buf *out, struct str text) {
+static bool script_append_escaped(struct buf *out, struct str text) {
     size_t start = out->len;
     if (!json_put_str(out, text)) return false;
     size_t inside = out->len - start - 2;
@@ -71,7 +71,7 @@ static bool append_escaped(struct buf *out, struct str text) {
 }
 
 static bool script_append(struct buf *out, struct str text, bool json) {
-    return json ? append_escaped(out, text) : buf_append(out, text);
+    return json ? script_append_escaped(out, text) : buf_append(out, text);
 }
 
 /* Append one member of a JSON object: a string without its quotes, any other value as it is. If

@@ -51,7 +51,8 @@ static const struct yaml_field agent_fields[] = {
     {"tools", YAML_NODE, offsetof(struct agent_nodes, tools), false},
 };
 
-static bool read_agent(struct script *script, const struct yaml *node, struct err *e) {
+static bool script_parse_read_agent(struct script *script, const struct yaml *node,
+                                    struct err *e) {
     struct agent_nodes nodes = {.description = STR_EMPTY};
     if (!yaml_fields(node, "an agent", agent_fields, ARRAY_LEN(agent_fields), &nodes, e))
         return false;
@@ -70,12 +71,13 @@ static bool read_agent(struct script *script, const struct yaml *node, struct er
     return true;
 }
 
-static bool read_agents(struct script *script, const struct yaml *list, struct err *e) {
+static bool script_parse_read_agents(struct script *script, const struct yaml *list,
+                                     struct err *e) {
     if (!want_list(list, "agents", e)) return false;
     script->agents = items_new(list, sizeof(*script->agents), e);
     if (!script->agents) return false;
     for (const struct yaml *item = list->first; item; item = item->next) {
-        if (!read_agent(script, item, e)) return false;
+        if (!script_parse_read_agent(script, item, e)) return false;
     }
     return true;
 }
@@ -135,8 +137,8 @@ static const struct yaml_field answer_fields[] = {
     {"after", YAML_DURATION, offsetof(struct answer_nodes, after_us), false},
 };
 
-static bool read_answer(const struct yaml *at, const struct answer_nodes *nodes,
-                        struct script_answer *ret, struct err *e) {
+static bool script_parse_read_answer(const struct yaml *at, const struct answer_nodes *nodes,
+                                     struct script_answer *ret, struct err *e) {
     int kinds = (nodes->result != NULL) + (nodes->error != NULL) + nodes->stall;
     if (kinds != 1)
         return yaml_err(e, at, "a tool answers with one of: result, error, stall: true");
@@ -174,13 +176,15 @@ static bool read_answers(const struct yaml *list, struct script_tool *tool, stru
         struct answer_nodes nodes = {0};
         if (!yaml_fields(item, "an answer", answer_fields, ARRAY_LEN(answer_fields), &nodes, e))
             return false;
-        if (!read_answer(item, &nodes, &answers[tool->answer_count++], e)) return false;
+        if (!script_parse_read_answer(item, &nodes, &answers[tool->answer_count++], e))
+            return false;
     }
     tool->answers = answers;
     return true;
 }
 
-static bool read_tool(struct script *script, const struct yaml *node, struct err *e) {
+static bool script_parse_read_tool(struct script *script, const struct yaml *node,
+                                   struct err *e) {
     struct tool_nodes nodes = {.description = STR_EMPTY,
                                .parameters = STR("{\"type\":\"object\"}")};
     if (!yaml_fields(node, "a tool", tool_fields, ARRAY_LEN(tool_fields), &nodes, e))
@@ -199,7 +203,7 @@ static bool read_tool(struct script *script, const struct yaml *node, struct err
     } else {
         struct script_answer *answer = ARENA_NEW(script->arena, struct script_answer);
         if (!answer) return yaml_err(e, node, "this script is too large");
-        if (!read_answer(node, &nodes.answer, answer, e)) return false;
+        if (!script_parse_read_answer(node, &nodes.answer, answer, e)) return false;
         tool->answers = answer;
         tool->answer_count = 1;
     }
@@ -207,12 +211,13 @@ static bool read_tool(struct script *script, const struct yaml *node, struct err
     return true;
 }
 
-static bool read_tools(struct script *script, const struct yaml *list, struct err *e) {
+static bool script_parse_read_tools(struct script *script, const struct yaml *list,
+                                    struct err *e) {
     if (!want_list(list, "tools", e)) return false;
     script->tools = items_new(list, sizeof(*script->tools), e);
     if (!script->tools) return false;
     for (const struct yaml *item = list->first; item; item = item->next) {
-        if (!read_tool(script, item, e)) return false;
+        if (!script_parse_read_tool(script, item, e)) return false;
     }
     return true;
 }
@@ -368,8 +373,8 @@ static bool read_script(struct script *script, const struct yaml *root, struct e
     struct script_pace pace = pace_default;
     script->model = nodes.model;
     return (!nodes.pace || script_pace_read(nodes.pace, &pace, e)) &&
-           (!nodes.agents || read_agents(script, nodes.agents, e)) &&
-           (!nodes.tools || read_tools(script, nodes.tools, e)) &&
+           (!nodes.agents || script_parse_read_agents(script, nodes.agents, e)) &&
+           (!nodes.tools || script_parse_read_tools(script, nodes.tools, e)) &&
            (!nodes.agents || check_agents(script, nodes.agents, e)) &&
            read_scenes(script, nodes.scenes, &pace, e);
 }

@@ -109,7 +109,8 @@ static const struct yaml_field approval_fields[] = {
     {"args", YAML_NODE, offsetof(struct call_nodes, args), false},
 };
 
-static bool take_call(const struct call_nodes *nodes, struct script_step *step, struct err *e) {
+static bool script_step_take_call(const struct call_nodes *nodes, struct script_step *step,
+                                  struct err *e) {
     step->id = nodes->id;
     step->tool = nodes->tool;
     step->args = (struct script_text){.pieces = &empty_object, .count = 1, .json = true};
@@ -121,7 +122,7 @@ static bool read_tool_call(const struct context *context, const struct yaml *nod
     (void)context;
     struct call_nodes nodes = {.id = STR_EMPTY};
     return yaml_fields(node, "a tool_call", call_fields, ARRAY_LEN(call_fields), &nodes, e) &&
-           take_call(&nodes, step, e);
+           script_step_take_call(&nodes, step, e);
 }
 
 static bool read_approval(const struct context *context, const struct yaml *node,
@@ -130,7 +131,7 @@ static bool read_approval(const struct context *context, const struct yaml *node
     struct call_nodes nodes = {.id = STR_EMPTY, .tool = STR_EMPTY};
     return yaml_fields(node, "an approval", approval_fields, ARRAY_LEN(approval_fields), &nodes,
                        e) &&
-           take_call(&nodes, step, e) &&
+           script_step_take_call(&nodes, step, e) &&
            script_text_read(nodes.question, HOLES_OF_REPLY, &step->text, e);
 }
 
@@ -168,8 +169,8 @@ static size_t list_counts(struct yaml_field ret[USAGE_FIELD_COUNT]) {
     return count;
 }
 
-static bool read_usage(const struct context *context, const struct yaml *node,
-                       struct script_step *step, struct err *e) {
+static bool script_step_read_usage(const struct context *context, const struct yaml *node,
+                                   struct script_step *step, struct err *e) {
     (void)context;
     struct yaml_field counts[USAGE_FIELD_COUNT];
     struct event_usage usage = USAGE_UNKNOWN;
@@ -281,20 +282,20 @@ static const struct step_kind {
     {"tool_call", STEP_TOOL_CALL, read_tool_call, false},
     {"transfer",  STEP_TOOL_CALL, read_transfer,  false},
     {"approval",  STEP_APPROVAL,  read_approval,  false},
-    {"usage",     STEP_USAGE,     read_usage,     false},
+    {"usage",     STEP_USAGE,     script_step_read_usage,     false},
     {"model",     STEP_MODEL,     read_model,     false},
     {"fault",     STEP_FAIL,      read_fault,     false},
     /* clang-format on */
 };
 
-static const struct step_kind *kind_of(struct str key) {
+static const struct step_kind *script_step_kind_of(struct str key) {
     for (size_t i = 0; i < ARRAY_LEN(step_kinds); i++) {
         if (str_equal(key, str_from(step_kinds[i].key))) return &step_kinds[i];
     }
     return NULL;
 }
 
-static bool refuse_key(const struct yaml *value, struct err *e) {
+static bool script_step_refuse_key(const struct yaml *value, struct err *e) {
     char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, value->key);
@@ -316,10 +317,10 @@ static bool read_step(const struct context *context, const struct yaml *node,
     const struct step_kind *kind = NULL;
     const struct yaml *action = NULL, *pace = NULL;
     for (const struct yaml *value = node->first; value; value = value->next) {
-        const struct step_kind *found = kind_of(value->key);
+        const struct step_kind *found = script_step_kind_of(value->key);
         bool is_pace = str_equal(value->key, STR("pace"));
         if (is_pace) pace = value;
-        if (!found && !is_pace) return refuse_key(value, e);
+        if (!found && !is_pace) return script_step_refuse_key(value, e);
         if (found && kind)
             return yaml_err_key(e, value,
                                 "'%s' and '%s' are two steps; begin each with its own '-'",

@@ -88,7 +88,7 @@ static size_t plain_len(struct str text) {
     return len;
 }
 
-static bool add_text(struct builder *builder, struct str text) {
+static bool script_text_add_text(struct builder *builder, struct str text) {
     while (text.len) {
         size_t plain = plain_len(text);
         add_literal(builder, str_head(text, plain));
@@ -115,7 +115,7 @@ static bool add_text(struct builder *builder, struct str text) {
 static bool add_json_string(const struct yaml *scalar, struct buf *out, void *ctx) {
     struct builder *builder = ctx;
     builder->node = scalar; /* the node that errors point to */
-    return buf_append_byte(out, '"') && add_text(builder, scalar->text) &&
+    return buf_append_byte(out, '"') && script_text_add_text(builder, scalar->text) &&
            buf_append_byte(out, '"');
 }
 
@@ -149,7 +149,7 @@ bool script_text_read(const struct yaml *node, unsigned allowed, struct script_t
     if (!yaml_value(node, YAML_TEXT, &text, e)) return false;
     struct builder builder;
     builder_init(&builder, node, allowed, false, e);
-    bool done = add_text(&builder, text) && take_pieces(&builder, ret);
+    bool done = script_text_add_text(&builder, text) && take_pieces(&builder, ret);
     builder_done(&builder);
     return done;
 }

@@ -4,7 +4,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define EXAMPLES "write host:port, [v6]:port, :port or unix:/path"
 

@@ -27,12 +27,7 @@
 
 static const struct str preface = STR_INIT("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[CONN_STATE_COUNT] = {
+const struct state conn_states[CONN_STATE_COUNT] = {
     /* clang-format off */
     [CONN_OPEN]      = {"open",      TO(CONN_FINISHING) | TO(CONN_CUT)},
     [CONN_FINISHING] = {"finishing", TO(CONN_LINGERING) | TO(CONN_CUT)},
@@ -41,17 +36,9 @@ static const struct {
     /* clang-format on */
 };
 
-struct str conn_state_name(enum conn_state state) {
-    return str_from(states[state].name);
-}
-
-bool conn_may_become(enum conn_state state, enum conn_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 /* The only function that writes conn->state. */
 static void conn_move(struct conn *conn, enum conn_state next) {
-    assert(conn_may_become(conn->state, next));
+    assert(states_allow(conn_states, conn->state, next));
     conn->state = next;
 }
 
@@ -106,7 +93,7 @@ char *home_read_bytes(struct home *home) {
     return home->read_bytes;
 }
 
-char *home_gather_bytes(struct home *home) {
+static char *home_gather_bytes(struct home *home) {
     if (!home->gather_bytes) home->gather_bytes = mem_alloc(HOME_GATHER_ROOM);
     return home->gather_bytes;
 }
@@ -161,7 +148,7 @@ void gather_append(struct gather *gather, struct str bytes) {
 
 /* --- a connection's life ------------------------------------------------------------------ */
 
-static uint64_t now_ms(const struct conn *conn) {
+static uint64_t conn_now_ms(const struct conn *conn) {
     return loop_now_ms(conn->home->loop);
 }
 
@@ -192,7 +179,7 @@ struct conn *conn_new(const struct conn_options *options) {
     buf_init(&conn->unsent, HOME_GATHER_ROOM);
 
     conn->stranger_ms = conn->opened_ms = conn->read_ms = conn->progress_ms = conn->idle_ms =
-        now_ms(conn);
+        conn_now_ms(conn);
     conn->scan_ms = CONN_NEVER;
     atomic_fetch_add_explicit(&conn->home->accepted, 1, memory_order_relaxed);
     conn_watch(conn);
@@ -258,7 +245,7 @@ static void linger(struct conn *conn) {
         return;
     }
     conn_move(conn, CONN_LINGERING);
-    conn->linger_ms = now_ms(conn) + LINGER_MS;
+    conn->linger_ms = conn_now_ms(conn) + LINGER_MS;
     conn->transport->kind->end(conn->transport);
 }
 
@@ -297,7 +284,7 @@ static struct str take_preface(struct conn *conn, struct str bytes) {
 }
 
 void conn_receive(struct conn *conn, struct str bytes) {
-    conn->read_ms = now_ms(conn);
+    conn->read_ms = conn_now_ms(conn);
     if (conn->state == CONN_FINISHING || conn->state == CONN_LINGERING) {
         conn->lingered_bytes += bytes.len;
         if (conn->lingered_bytes > LINGER_MAX_BYTES) conn_cut(conn, EXCHANGE_ABORTED);
@@ -355,7 +342,7 @@ static size_t send_some(struct conn *conn, struct str bytes) {
         return 0;
     }
     size_t passed_on = held > conn->transport->held ? held - conn->transport->held : 0;
-    if (sent > 0 || passed_on) conn->progress_ms = now_ms(conn);
+    if (sent > 0 || passed_on) conn->progress_ms = conn_now_ms(conn);
     pace_left(&conn->pace, sent > 0 ? (size_t)sent : passed_on);
     return (size_t)sent;
 }
@@ -379,7 +366,7 @@ static bool send_gathered(struct conn *conn, size_t *ret_sent) {
     if (conn->state == CONN_CUT) return false;
     buf_append(&conn->unsent, str_skip(bytes, *ret_sent));
     size_t waiting = conn_unsent_bytes(conn); /* nothing waited before */
-    if (waiting) pace_begin(&conn->pace, now_ms(conn), waiting);
+    if (waiting) pace_begin(&conn->pace, conn_now_ms(conn), waiting);
     return waiting == 0;
 }
 
@@ -428,10 +415,10 @@ static size_t wanted_bytes(const struct conn *conn, size_t sharers) {
  * itself has unsent bytes, its own pace is measured instead. */
 static bool keeps_pace(struct conn *conn, struct exchange *exchange) {
     struct pace *pace = &exchange->pace;
-    if (stall_ms(conn, pace->since_ms) > now_ms(conn)) return true;
+    if (stall_ms(conn, pace->since_ms) > conn_now_ms(conn)) return true;
     bool fine = conn_unsent_bytes(conn) > 0 ||
                 pace_is_enough(pace, wanted_bytes(conn, conn->exchange_count));
-    if (fine) pace_begin(pace, now_ms(conn), exchange_queued(exchange));
+    if (fine) pace_begin(pace, conn_now_ms(conn), exchange_queued(exchange));
     return fine;
 }
 
@@ -441,7 +428,7 @@ static void scan_for_stalled(struct conn *conn) {
     LIST_EACH(&conn->exchanges, link) {
         struct exchange *exchange = CONTAINER_OF(link, struct exchange, link);
         if (exchange_queued(exchange) == 0 || exchange->aborted) continue;
-        bool stalled = stall_ms(conn, exchange_progress_ms(exchange)) <= now_ms(conn);
+        bool stalled = stall_ms(conn, exchange_progress_ms(exchange)) <= conn_now_ms(conn);
         if (stalled || !keeps_pace(conn, exchange)) {
             exchange_abort(exchange, ABORT_ENHANCE_CALM);
             continue;
@@ -463,7 +450,7 @@ static uint64_t stalled_due_ms(const struct conn *conn) {
 
 /* Call when due. A peer that read enough begins its next stretch. */
 static bool is_stalled(struct conn *conn) {
-    uint64_t now = now_ms(conn), stall = conn->limits->write_stall_ms;
+    uint64_t now = conn_now_ms(conn), stall = conn->limits->write_stall_ms;
     if (conn->progress_ms + stall <= now) return true;
     if (!pace_is_enough(&conn->pace, wanted_bytes(conn, 1))) return true;
     pace_begin(&conn->pace, now, conn_unsent_bytes(conn));
@@ -480,7 +467,7 @@ static uint64_t stranger_due_ms(const struct conn *conn) {
 
 static bool must_go(struct conn *conn) {
     struct home *home = conn->home;
-    conn->stranger_ms = now_ms(conn);
+    conn->stranger_ms = conn_now_ms(conn);
     if (!home->sends_away || !home->sends_away(home, conn->listener, &conn->stranger))
         return false;
     conn->stranger.len = 0; /* it is no longer counted */
@@ -494,7 +481,7 @@ static uint64_t protocol_due_ms(const struct conn *conn) {
 
 static uint64_t next_due_ms(struct conn *conn) {
     if (conn->queued_bytes && conn->scan_ms == CONN_NEVER)
-        conn->scan_ms = stall_ms(conn, now_ms(conn));
+        conn->scan_ms = stall_ms(conn, conn_now_ms(conn));
     if (conn->queued_bytes == 0) conn->scan_ms = CONN_NEVER;
 
     uint64_t due_ms = stalled_due_ms(conn);
@@ -513,13 +500,13 @@ void conn_rearm(struct conn *conn) {
     uint64_t due_ms = next_due_ms(conn);
     if (due_ms == CONN_NEVER) return;
     if (timer_waits(&conn->timer) && conn->timer.due_ms <= due_ms) return;
-    timer_start(&conn->timer, due_ms > now_ms(conn) ? due_ms - now_ms(conn) : 0);
+    timer_start(&conn->timer, due_ms > conn_now_ms(conn) ? due_ms - conn_now_ms(conn) : 0);
 }
 
 static void tick(void *ctx) {
     struct conn *conn = ctx;
     assert(conn->magic == CONN_MAGIC);
-    uint64_t now = now_ms(conn);
+    uint64_t now = conn_now_ms(conn);
     if (conn->state == CONN_LINGERING) {
         if (conn->linger_ms <= now) conn_cut(conn, EXCHANGE_ABORTED);
     } else if (stalled_due_ms(conn) <= now && is_stalled(conn)) {

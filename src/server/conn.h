@@ -22,6 +22,7 @@
 #define WEIR_SERVER_CONN_H
 
 #include "base/list.h"
+#include "base/states.h"
 #include "loop/loop.h"
 #include "server/address.h"
 #include "server/pace.h"
@@ -117,7 +118,6 @@ void home_shut_down(struct home *home);
 
 /* The buffers for reading and for gathering output. */
 char *home_read_bytes(struct home *home);
-char *home_gather_bytes(struct home *home);
 
 /* Give a queue without memory a spare block; take the memory of an empty one. */
 void home_lend_spare(struct home *home, struct buf *queue);
@@ -183,8 +183,7 @@ enum conn_state {
     CONN_STATE_COUNT,
 };
 
-struct str conn_state_name(enum conn_state state);
-bool conn_may_become(enum conn_state state, enum conn_state next);
+extern const struct state conn_states[CONN_STATE_COUNT];
 
 #define CONN_PEER_BYTES 64
 

@@ -18,7 +18,7 @@
 
 #define DROP_AT_BYTES (64 * KIB)
 
-static uint64_t now_ms(const struct exchange *exchange) {
+static uint64_t exchange_now_ms(const struct exchange *exchange) {
     return loop_now_ms(exchange->conn->home->loop);
 }
 
@@ -301,7 +301,7 @@ void exchange_send(struct exchange *exchange, struct str bytes) {
 static bool over_limit(const struct exchange *exchange) {
     const struct conn *conn = exchange->conn;
     return conn->queued_bytes + conn_unsent_bytes(conn) > conn->limits->connection_max_bytes &&
-           now_ms(exchange) - conn->progress_ms > OVER_LIMIT_GRACE_MS;
+           exchange_now_ms(exchange) - conn->progress_ms > OVER_LIMIT_GRACE_MS;
 }
 
 /* Whether the connection already knows of queued bytes: the next flush then counts these
@@ -324,10 +324,10 @@ void exchange_touch(struct exchange *exchange) {
     count_queued(exchange);
     if (exchange->counted == 0) return;
     if (!waited) {
-        exchange->progress_ms = now_ms(exchange);
-        pace_begin(&exchange->pace, now_ms(exchange), exchange->counted);
+        exchange->progress_ms = exchange_now_ms(exchange);
+        pace_begin(&exchange->pace, exchange_now_ms(exchange), exchange->counted);
     }
-    if (!conn_waited) conn->progress_ms = now_ms(exchange);
+    if (!conn_waited) conn->progress_ms = exchange_now_ms(exchange);
     if (!buf_ok(&exchange->out) || over_limit(exchange))
         exchange_abort(exchange, ABORT_ENHANCE_CALM);
     exchange_mark(exchange);
@@ -336,7 +336,7 @@ void exchange_touch(struct exchange *exchange) {
 void exchange_left(struct exchange *exchange, size_t len) {
     exchange->out_at += len;
     assert(exchange->out_at <= exchange->out.len);
-    exchange->progress_ms = now_ms(exchange);
+    exchange->progress_ms = exchange_now_ms(exchange);
     pace_left(&exchange->pace, len);
     if (exchange->out_at == exchange->out.len) {
         exchange->out_at = 0;
@@ -372,7 +372,7 @@ uint64_t exchange_progress_ms(const struct exchange *exchange) {
 
 uint64_t exchange_stalled_ms(const struct exchange *exchange) {
     if (exchange_queued(exchange) == 0) return 0;
-    return now_ms(exchange) - exchange_progress_ms(exchange);
+    return exchange_now_ms(exchange) - exchange_progress_ms(exchange);
 }
 
 void exchange_mark(struct exchange *exchange) {

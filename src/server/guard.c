@@ -41,7 +41,7 @@ static const uint64_t token_bits[2] = {
 };
 
 /* The bytes of a token, those allowed in a field value, and hexadecimal digits. */
-static bool is_token(uint8_t byte) {
+static bool server_guard_is_token(uint8_t byte) {
     return byte < 128 && (token_bits[byte / 64] >> byte % 64 & 1);
 }
 
@@ -55,7 +55,7 @@ static bool is_hex(uint8_t byte) {
 
 bool guard_is_token(struct str text) {
     for (size_t i = 0; i < text.len; i++)
-        if (!is_token((uint8_t)text.at[i])) return false;
+        if (!server_guard_is_token((uint8_t)text.at[i])) return false;
     return text.len > 0;
 }
 
@@ -83,7 +83,7 @@ static enum guard_verdict step(struct guard *guard, uint8_t byte) {
         }
         /* fallthrough */
     case REQUEST_FIRST:
-        if (!is_token(byte)) return GUARD_BAD;
+        if (!server_guard_is_token(byte)) return GUARD_BAD;
         guard->place = REQUEST_LINE;
         guard->line_bytes = 1;
         return GUARD_MORE;
@@ -105,7 +105,7 @@ static enum guard_verdict step(struct guard *guard, uint8_t byte) {
             guard->place = LAST_LF;
             return GUARD_MORE;
         }
-        if (!is_token(byte)) return GUARD_BAD; /* also refuses a folded line */
+        if (!server_guard_is_token(byte)) return GUARD_BAD; /* also refuses a folded line */
         guard->place = NAME;
         guard->fields_bytes += FIELD_EXTRA_BYTES + 1;
         if (++guard->fields > limits->fields_max) return GUARD_FIELDS_TOO_LARGE;
@@ -116,7 +116,7 @@ static enum guard_verdict step(struct guard *guard, uint8_t byte) {
             return GUARD_MORE;
         }
         if (++guard->fields_bytes > limits->fields_max_bytes) return GUARD_FIELDS_TOO_LARGE;
-        return is_token(byte) ? GUARD_MORE : GUARD_BAD;
+        return server_guard_is_token(byte) ? GUARD_MORE : GUARD_BAD;
     case VALUE:
         if (byte == '\r') {
             guard->place = VALUE_LF;
@@ -171,7 +171,7 @@ static size_t skip_data(struct guard *guard, size_t len) {
 
 static size_t name_run(struct str bytes) {
     size_t len = 0;
-    while (len < bytes.len && is_token((uint8_t)bytes.at[len])) len++;
+    while (len < bytes.len && server_guard_is_token((uint8_t)bytes.at[len])) len++;
     return len;
 }
 

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 /* The state of a listening socket in /proc/net/tcp, and its flag in /proc/net/unix. */

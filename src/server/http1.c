@@ -51,7 +51,7 @@ struct http1 {
     struct buf trailer;   /* the name of the trailer being received */
 };
 
-static uint64_t now_ms(const struct http1 *http1) {
+static uint64_t http1_now_ms(const struct http1 *http1) {
     return loop_now_ms(http1->conn->home->loop);
 }
 
@@ -104,7 +104,7 @@ static const int status_of[] = {
     [GUARD_FIELDS_TOO_LARGE] = 431,
 };
 
-static int on_body(llhttp_t *parser, const char *at, size_t len) {
+static int http1_on_body(llhttp_t *parser, const char *at, size_t len) {
     struct http1 *http1 = parser->data;
     http1->body_due_ms += len;
     exchange_give_body(http1->exchange, str_of(at, len));
@@ -133,14 +133,14 @@ static int on_body_over(llhttp_t *parser) {
 
 /* Not const because llhttp keeps a non-const pointer to it. */
 static llhttp_settings_t body_settings = {
-    .on_body = on_body,
+    .on_body = http1_on_body,
     .on_header_field = on_trailer,
     .on_header_field_complete = on_trailer_over,
     .on_message_complete = on_body_over,
 };
 
-static void take_head(struct http1 *http1, struct exchange *exchange,
-                      const struct http1_head *head) {
+static void http1_take_head(struct http1 *http1, struct exchange *exchange,
+                            const struct http1_head *head) {
     bool has_body = head->is_chunked || exchange->request->content_length > 0;
     exchange->http = (uint8_t)head->http;
     exchange->is_head = head->is_head;
@@ -154,7 +154,7 @@ static void take_head(struct http1 *http1, struct exchange *exchange,
     http1->keeps_alive = head->keeps_alive;
     http1->answering = false;
     http1->body_over = false;
-    http1->body_due_ms = now_ms(http1) + BODY_GRACE_MS;
+    http1->body_due_ms = http1_now_ms(http1) + BODY_GRACE_MS;
     http1->body_left =
         has_body && !head->is_chunked ? (uint64_t)exchange->request->content_length : 0;
     if (!head->is_chunked) return;
@@ -186,13 +186,13 @@ static void http1_begin(struct http1 *http1, struct str section) {
             http1_refuse(http1, status);
         return;
     }
-    take_head(http1, exchange, &head);
+    http1_take_head(http1, exchange, &head);
     exchange_begin(exchange);
     if (http1->step == ANSWER) exchange_give_end(exchange);
 }
 
 static size_t read_head(struct http1 *http1, struct str bytes) {
-    if (http1->head_ms == CONN_NEVER) http1->head_ms = now_ms(http1);
+    if (http1->head_ms == CONN_NEVER) http1->head_ms = http1_now_ms(http1);
     size_t used;
     enum guard_verdict verdict = guard_scan(&http1->guard, bytes, &used);
     struct str section = str_head(bytes, used);
@@ -294,7 +294,7 @@ static void http1_consumed(struct exchange *exchange, size_t len) {
     struct http1 *http1 = exchange->conn->protocol_state;
     bool was_paused = exchange->unconsumed + len >= BODY_WINDOW_BYTES;
     if (!was_paused || exchange->unconsumed >= BODY_WINDOW_BYTES) return;
-    http1->body_due_ms = now_ms(http1) + BODY_GRACE_MS;
+    http1->body_due_ms = http1_now_ms(http1) + BODY_GRACE_MS;
     conn_watch(exchange->conn);
 }
 
@@ -319,7 +319,7 @@ static void http1_put(struct gather *gather, struct str name, struct str value) 
 
 #define DIGITS_MAX 20 /* of 64 bits, in decimal */
 
-static void put_number(struct gather *gather, uint64_t number, unsigned base) {
+static void http1_put_number(struct gather *gather, uint64_t number, unsigned base) {
     char text[DIGITS_MAX];
     size_t at = sizeof(text);
     do {
@@ -331,7 +331,7 @@ static void put_number(struct gather *gather, uint64_t number, unsigned base) {
 
 static void put_status(struct gather *gather, int status) {
     gather_append(gather, STR("HTTP/1.1 "));
-    put_number(gather, (uint64_t)status, 10);
+    http1_put_number(gather, (uint64_t)status, 10);
     gather_append(gather, STR(" "));
     gather_append(gather, str_from(status_text(status)));
     gather_append(gather, STR("\r\n"));
@@ -374,7 +374,7 @@ static void put_framing(struct http1 *http1, struct gather *gather) {
     if (exchange->ended && !(trails && modern)) {
         http1->answer_left = (int64_t)exchange_queued(exchange);
         gather_append(gather, STR("content-length: "));
-        put_number(gather, (uint64_t)http1->answer_left, 10);
+        http1_put_number(gather, (uint64_t)http1->answer_left, 10);
         gather_append(gather, STR("\r\n"));
     } else if (modern) {
         http1->answer_chunked = true;
@@ -407,7 +407,7 @@ static void put_framed(struct http1 *http1, struct gather *gather,
         http1_put(gather, STR("connection"), own->connection);
 }
 
-static void put_head(struct http1 *http1, struct gather *gather) {
+static void http1_put_head(struct http1 *http1, struct gather *gather) {
     struct exchange *exchange = http1->exchange;
     struct section *head = exchange->head;
     int status = head->status;
@@ -431,13 +431,13 @@ static void put_head(struct http1 *http1, struct gather *gather) {
 /* --- answers: the body -------------------------------------------------------------------- */
 
 static void put_chunk(struct gather *gather, struct str bytes) {
-    put_number(gather, bytes.len, 16);
+    http1_put_number(gather, bytes.len, 16);
     gather_append(gather, STR("\r\n"));
     gather_append(gather, bytes);
     gather_append(gather, STR("\r\n"));
 }
 
-static void put_body(struct http1 *http1, struct gather *gather) {
+static void http1_put_body(struct http1 *http1, struct gather *gather) {
     struct exchange *exchange = http1->exchange;
     struct str unsent = exchange_unsent(exchange);
     if (unsent.len == 0 || gather_full(gather)) return;
@@ -472,9 +472,9 @@ static void put_end(struct http1 *http1, struct gather *gather) {
 /* Whether the answer is complete now. */
 static bool put_answer(struct http1 *http1, struct gather *gather) {
     struct exchange *exchange = http1->exchange;
-    if (exchange->head) put_head(http1, gather);
+    if (exchange->head) http1_put_head(http1, gather);
     if (!http1->answering) return false;
-    put_body(http1, gather);
+    http1_put_body(http1, gather);
     if (!exchange->ended || exchange_queued(exchange) > 0) return false;
     put_end(http1, gather);
     return true;

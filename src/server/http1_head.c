@@ -3,8 +3,6 @@
 #include "base/arena.h"
 #include "server/guard.h"
 
-#include <assert.h>
-
 /* --- callbacks of llhttp ------------------------------------------------------------------ */
 
 static int on_field(llhttp_t *parser, const char *at, size_t len) {
@@ -37,7 +35,7 @@ static const llhttp_settings_t settings = {
 
 /* --- the request line --------------------------------------------------------------------- */
 
-static void lower(struct str text) {
+static void http1_head_lower(struct str text) {
     char *at = (char *)(uintptr_t)text.at; /* our own copy, in the arena */
     for (size_t i = 0; i < text.len; i++)
         if (at[i] >= 'A' && at[i] <= 'Z') at[i] = (char)(at[i] | 32);
@@ -107,7 +105,7 @@ static int read_line(struct http1_head *head, struct str section,
 
 /* --- fields that decide about framing ----------------------------------------------------- */
 
-static size_t count_of(const struct request *request, struct str name) {
+static size_t http1_head_count_of(const struct request *request, struct str name) {
     size_t count = 0;
     for (size_t i = 0; i < request->field_count; i++)
         count += str_equal(request->fields[i].name, name);
@@ -118,7 +116,7 @@ static size_t count_of(const struct request *request, struct str name) {
 static int check_host(struct http1_head *head) {
     struct request *request = head->request;
     const struct field *host = request_find(request, STR("host"));
-    if (count_of(request, STR("host")) > 1) return 400;
+    if (http1_head_count_of(request, STR("host")) > 1) return 400;
     if (!host) return head->http == EXCHANGE_HTTP_1_0 ? 0 : 400;
     if (!request_authority_ok(host->value)) return 400;
     if (request->authority.len == 0) request->authority = host->value;
@@ -132,7 +130,7 @@ static int check_length(struct http1_head *head) {
     const struct field *coding = request_find(request, STR("transfer-encoding"));
     if (coding) {
         if (length || head->http == EXCHANGE_HTTP_1_0) return 400;
-        if (count_of(request, STR("transfer-encoding")) > 1) return 400;
+        if (http1_head_count_of(request, STR("transfer-encoding")) > 1) return 400;
         if (!str_equal_nocase(coding->value, STR("chunked"))) return 400;
         /* White space after it is legal, but some parsers do not trim it. The byte after the
          * value in the section shows whether there is any. */
@@ -141,7 +139,7 @@ static int check_length(struct http1_head *head) {
     }
     if (!length) return 0;
     uint64_t number;
-    if (count_of(request, STR("content-length")) > 1) return 400;
+    if (http1_head_count_of(request, STR("content-length")) > 1) return 400;
     if (!str_to_u64(length->value, &number) || number > INT64_MAX) return 400;
     request->content_length = (int64_t)number;
     return 0;
@@ -202,7 +200,7 @@ int http1_head_read(struct http1_head *head, llhttp_t *parser, struct str sectio
 
     if (!read_fields(head, parser, copy)) return 400;
     for (size_t i = 0; i < head->request->field_count; i++)
-        lower(head->request->fields[i].name);
+        http1_head_lower(head->request->fields[i].name);
 
     if ((status = check_host(head))) return status;
     if ((status = check_length(head))) return status;

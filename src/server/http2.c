@@ -12,6 +12,7 @@
 
 /* After the first GOAWAY, requests that were already sent still arrive. */
 #define SHUT_DOWN_GRACE_MS 1000
+#define OWED_LOOK_MS 1000
 
 /* These calls fail only when memory is exhausted, or because of a bug here. */
 static void must(int result) {
@@ -44,6 +45,28 @@ void http2_count_fault(struct http2 *http2) {
         http2_end(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("too_many_resets"));
 }
 
+static void settle_window(struct http2 *http2) {
+    size_t room = mem_scarce() ? 0 : HTTP2_HELD_MAX_BYTES;
+    size_t owed = http2->held_bytes > room ? http2->held_bytes - room : 0;
+    if (owed < http2->owed_bytes) {
+        nghttp2_session_consume_connection(http2->session, http2->owed_bytes - owed);
+        http2->owed_bytes = owed;
+    }
+    http2->owed_ms = http2->owed_bytes ? http2_now_ms(http2) : CONN_NEVER;
+}
+
+void http2_hold(struct http2 *http2, size_t bytes) {
+    http2->held_bytes += bytes;
+    http2->owed_bytes += bytes;
+    settle_window(http2);
+}
+
+void http2_let_go(struct http2 *http2, size_t bytes) {
+    assert(bytes <= http2->held_bytes);
+    http2->held_bytes -= bytes;
+    settle_window(http2);
+}
+
 void http2_last_goaway(struct http2 *http2) {
     http2->notice_ms = CONN_NEVER;
     nghttp2_submit_goaway(http2->session, NGHTTP2_FLAG_NONE,
@@ -60,7 +83,8 @@ static void http2_forget(struct exchange *exchange) {
 
 static void http2_consumed(struct exchange *exchange, size_t len) {
     struct http2 *http2 = exchange->conn->protocol_state;
-    nghttp2_session_consume(http2->session, exchange->stream_id, len);
+    nghttp2_session_consume_stream(http2->session, exchange->stream_id, len);
+    http2_let_go(http2, len);
     if (nghttp2_session_want_write(http2->session)) conn_flush_soon(exchange->conn);
 }
 
@@ -109,11 +133,17 @@ static uint64_t notice_due_ms(const struct http2 *http2) {
     return http2->notice_ms == CONN_NEVER ? CONN_NEVER : http2->notice_ms + SHUT_DOWN_GRACE_MS;
 }
 
+/* Memory may be scarce no more; nothing else tells a connection whose window is used up. */
+static uint64_t owed_due_ms(const struct http2 *http2) {
+    return http2->owed_ms == CONN_NEVER ? CONN_NEVER : http2->owed_ms + OWED_LOOK_MS;
+}
+
 static uint64_t http2_due_ms(const struct conn *conn) {
     const struct http2 *http2 = conn->protocol_state;
     uint64_t due_ms = keepalive_due_ms(http2);
     if (head_due_ms(http2) < due_ms) due_ms = head_due_ms(http2);
     if (notice_due_ms(http2) < due_ms) due_ms = notice_due_ms(http2);
+    if (owed_due_ms(http2) < due_ms) due_ms = owed_due_ms(http2);
     return due_ms;
 }
 
@@ -125,6 +155,9 @@ static void http2_overdue(struct conn *conn) {
         conn_finish(conn);
     } else if (notice_due_ms(http2) <= now) {
         http2_last_goaway(http2);
+        conn_flush_soon(conn);
+    } else if (owed_due_ms(http2) <= now) {
+        settle_window(http2);
         conn_flush_soon(conn);
     } else if (http2->asked_ms != CONN_NEVER) {
         conn_cut(conn, EXCHANGE_PEER_LEFT);
@@ -164,7 +197,7 @@ static void http2_start(struct conn *conn) {
     http2->conn = conn;
     frames_init(&http2->ahead);
     abuse_init(&http2->abuse);
-    http2->head_ms = http2->asked_ms = http2->notice_ms = CONN_NEVER;
+    http2->head_ms = http2->asked_ms = http2->notice_ms = http2->owed_ms = CONN_NEVER;
     must(nghttp2_session_server_new2(&http2->session, home->callbacks, http2, home->options));
 
     const nghttp2_settings_entry settings[] = {

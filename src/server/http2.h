@@ -28,6 +28,9 @@ struct http2 {
     uint64_t asked_ms;  /* when our unanswered ping was sent, or CONN_NEVER */
     uint64_t notice_ms; /* when the first GOAWAY was sent, or CONN_NEVER */
     int32_t peer_reset; /* the stream that the peer reset last */
+    size_t held_bytes;  /* of bodies that the owners have not consumed */
+    size_t owed_bytes;  /* of these: not given back to the connection's window yet */
+    uint64_t owed_ms;   /* when that was looked at last, or CONN_NEVER: nothing is owed */
     struct frames ahead;
     bool settings_came;
     bool ending; /* the last GOAWAY is queued: ignore everything else */
@@ -46,6 +49,13 @@ static inline struct exchange *http2_find(struct http2 *http2, int32_t stream_id
 size_t http2_streams_max(const struct conn *conn);
 
 void http2_reset(struct http2 *http2, int32_t stream_id, uint32_t code);
+
+/* Bytes of a body came, or (taken) were consumed or have gone with their stream. The connection's
+ * window opens again for bytes that wait for their owner, so that a stream which waits holds up no
+ * other; up to HTTP2_HELD_MAX_BYTES, and not while memory is scarce. */
+#define HTTP2_HELD_MAX_BYTES (8 * MIB)
+void http2_hold(struct http2 *http2, size_t bytes);
+void http2_let_go(struct http2 *http2, size_t bytes);
 
 /* Queue the last GOAWAY, with `why` for the peer's log. Running exchanges are cut. */
 void http2_end(struct http2 *http2, uint32_t code, struct str why);

@@ -80,6 +80,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id,
         nghttp2_session_consume(session, stream_id, len);
         return 0;
     }
+    http2_hold(http2, len);
     exchange_give_body(exchange, str_of(bytes, len));
     return 0;
 }
@@ -199,8 +200,8 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     struct http2 *http2 = ctx;
     struct exchange *exchange = http2_find(http2, stream_id);
     if (!exchange) return 0;
-    /* Give back to the connection's window what the owner did not consume. */
-    if (exchange->unconsumed) nghttp2_session_consume_connection(session, exchange->unconsumed);
+    (void)session;
+    http2_let_go(http2, exchange->unconsumed); /* what the owner did not consume */
     exchange_close(exchange, how_closed(exchange));
     return 0;
 }

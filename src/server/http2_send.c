@@ -15,8 +15,9 @@ static void submit_trailers(struct http2 *http2, struct exchange *exchange) {
 }
 
 /* Returns how much of the queue the next DATA frame takes; put_data() copies the bytes. */
-static ssize_t on_read(nghttp2_session *session, int32_t stream_id, uint8_t *at, size_t len,
-                       uint32_t *flags, nghttp2_data_source *source, void *ctx) {
+static ssize_t http2_send_on_read(nghttp2_session *session, int32_t stream_id, uint8_t *at,
+                                  size_t len, uint32_t *flags, nghttp2_data_source *source,
+                                  void *ctx) {
     (void)session;
     (void)source;
     (void)at;
@@ -86,7 +87,7 @@ static void submit_head(struct http2 *http2, struct exchange *exchange) {
     http2_head_write(exchange->head, &out);
     bool whole = exchange->ended && !exchange->trailers &&
                  (exchange->is_head || exchange_queued(exchange) == 0);
-    nghttp2_data_provider body = {{.ptr = NULL}, on_read};
+    nghttp2_data_provider body = {{.ptr = NULL}, http2_send_on_read};
     nghttp2_submit_response(http2->session, exchange->stream_id, out.nv, out.count,
                             whole ? NULL : &body);
     free(exchange->head);

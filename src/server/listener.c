@@ -261,7 +261,7 @@ struct tls *listener_tls(struct listener *listener) {
  * connections. Other connections are not counted, so a proxy may hold all of them. */
 #define STRANGERS_SHARE 4
 
-static size_t count_of(const struct listener *listener, struct str owner) {
+static size_t listener_count_of(const struct listener *listener, struct str owner) {
     return (size_t)(uintptr_t)map_find(listener->strangers.counts, owner);
 }
 
@@ -276,7 +276,7 @@ void listener_meets(struct listener *listener, const struct address_owner *owner
     struct str name = str_of(owner->bytes, owner->len);
     if (name.len == 0) return;
     pthread_mutex_lock(&listener->strangers.lock);
-    set_count(listener, name, count_of(listener, name) + 1);
+    set_count(listener, name, listener_count_of(listener, name) + 1);
     pthread_mutex_unlock(&listener->strangers.lock);
 }
 
@@ -284,7 +284,7 @@ void listener_knows(struct listener *listener, const struct address_owner *owner
     struct str name = str_of(owner->bytes, owner->len);
     if (name.len == 0) return;
     pthread_mutex_lock(&listener->strangers.lock);
-    set_count(listener, name, count_of(listener, name) - 1);
+    set_count(listener, name, listener_count_of(listener, name) - 1);
     pthread_mutex_unlock(&listener->strangers.lock);
 }
 
@@ -292,7 +292,7 @@ bool listener_sends_away(struct listener *listener, const struct address_owner *
     struct str name = str_of(owner->bytes, owner->len);
     size_t share = listener->limits.connections_max / STRANGERS_SHARE;
     pthread_mutex_lock(&listener->strangers.lock);
-    size_t count = count_of(listener, name);
+    size_t count = listener_count_of(listener, name);
     bool away = count > (share ? share : 1);
     if (away) set_count(listener, name, count - 1);
     pthread_mutex_unlock(&listener->strangers.lock);

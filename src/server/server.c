@@ -43,8 +43,8 @@ struct server {
     void *stopped_ctx;
 };
 
-static void on_gone(struct home *home, const struct listener_options *options, bool late,
-                    void *ctx);
+static void server_on_gone(struct home *home, const struct listener_options *options, bool late,
+                           void *ctx);
 static void begin_close(void *ctx);
 static void on_known(struct home *home, const struct listener_options *options,
                      const struct address_owner *owner);
@@ -69,7 +69,7 @@ struct server *server_new(struct loop **loops, size_t loop_count) {
         struct side *side = &server->sides[i];
         home_init(&side->home, loops[i]);
         side->server = server;
-        side->home.on_gone = on_gone;
+        side->home.on_gone = server_on_gone;
         side->home.on_known = on_known;
         side->home.sends_away = sends_away;
         side->home.ctx = side;
@@ -160,8 +160,8 @@ static bool sends_away(struct home *home, const struct listener_options *options
     return listener_sends_away(listener_of(options), owner);
 }
 
-static void on_gone(struct home *home, const struct listener_options *options, bool late,
-                    void *ctx) {
+static void server_on_gone(struct home *home, const struct listener_options *options, bool late,
+                           void *ctx) {
     (void)home;
     lose_one(ctx, listener_of(options), late);
 }

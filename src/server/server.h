@@ -75,6 +75,10 @@ void server_free(struct server *server);
 MUST_CHECK bool server_listen(struct server *server, const struct listener_options *options,
                               struct err *e);
 
+/* Whether server_listen() could use these files. Blocks.
+ * errors  ERR_INVALID_ARGUMENT bad certificates; ERR_UNAVAILABLE no OpenSSL */
+MUST_CHECK bool server_check_tls(const struct tls_options *options, struct err *e);
+
 /* Reload certificates and keys for new connections. If any of them is bad, every listener keeps
  * what it has. Any thread, one at a time; blocks. */
 MUST_CHECK bool server_reload_tls(struct server *server, struct err *e);

@@ -37,7 +37,7 @@ static const struct str leaders[] = {
     STR_INIT("range"),
 };
 
-static bool is_one_of(struct str name, const struct str *names, size_t count) {
+static bool single_is_one_of(struct str name, const struct str *names, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (str_equal_nocase(name, names[i])) return true;
     }
@@ -46,7 +46,7 @@ static bool is_one_of(struct str name, const struct str *names, size_t count) {
 
 struct str single_repeated(const struct field *fields, size_t count) {
     for (size_t i = 1; i < count; i++) {
-        if (!is_one_of(fields[i].name, singles, ARRAY_LEN(singles))) continue;
+        if (!single_is_one_of(fields[i].name, singles, ARRAY_LEN(singles))) continue;
         for (size_t k = 0; k < i; k++) {
             if (str_equal_nocase(fields[k].name, fields[i].name)) return fields[i].name;
         }
@@ -55,6 +55,6 @@ struct str single_repeated(const struct field *fields, size_t count) {
 }
 
 bool single_may_trail(struct str name) {
-    return !is_one_of(name, singles, ARRAY_LEN(singles)) &&
-           !is_one_of(name, leaders, ARRAY_LEN(leaders));
+    return !single_is_one_of(name, singles, ARRAY_LEN(singles)) &&
+           !single_is_one_of(name, leaders, ARRAY_LEN(leaders));
 }

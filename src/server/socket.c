@@ -21,7 +21,7 @@ struct socket {
     struct buf held;         /* encrypted bytes that the peer has not accepted yet */
 };
 
-static void on_ready(uv_poll_t *poll, int status, int events);
+static void socket_on_ready(uv_poll_t *poll, int status, int events);
 
 static ptrdiff_t send_now(struct socket *socket, struct str bytes) {
     ssize_t sent;
@@ -49,7 +49,7 @@ static void socket_watch(struct transport *transport, bool reading, bool writing
     if (events == socket->events) return;
     socket->events = events;
     if (events)
-        uv_poll_start(&socket->poll, events, on_ready);
+        uv_poll_start(&socket->poll, events, socket_on_ready);
     else
         uv_poll_stop(&socket->poll);
 }
@@ -59,7 +59,7 @@ static void socket_end(struct transport *transport) {
     shutdown(socket->fd, SHUT_WR);
 }
 
-static void on_closed(uv_handle_t *handle) {
+static void socket_on_closed(uv_handle_t *handle) {
     struct socket *socket = handle->data;
     conn_closed(socket->transport.conn);
     records_free(socket->records);
@@ -71,7 +71,7 @@ static void on_closed(uv_handle_t *handle) {
  * number. */
 static void socket_close(struct transport *transport) {
     struct socket *socket = CONTAINER_OF(transport, struct socket, transport);
-    uv_close((uv_handle_t *)&socket->poll, on_closed);
+    uv_close((uv_handle_t *)&socket->poll, socket_on_closed);
     close(socket->fd);
     socket->fd = -1;
 }
@@ -152,7 +152,7 @@ static void receive_records(struct socket *socket, struct str sealed) {
 /* --- reading ------------------------------------------------------------------------------ */
 
 /* One read per wake-up, so that one busy peer does not delay the others. */
-static void read_some(struct socket *socket) {
+static void socket_read_some(struct socket *socket) {
     struct conn *conn = socket->transport.conn;
     char *bytes = home_read_bytes(conn->home);
     ssize_t len = recv(socket->fd, bytes, HOME_READ_BYTES, 0);
@@ -167,7 +167,7 @@ static void read_some(struct socket *socket) {
         conn_broken(conn);
 }
 
-static void on_ready(uv_poll_t *poll, int status, int events) {
+static void socket_on_ready(uv_poll_t *poll, int status, int events) {
     struct socket *socket = poll->data;
     struct conn *conn = socket->transport.conn;
     if (status < 0) {
@@ -176,7 +176,7 @@ static void on_ready(uv_poll_t *poll, int status, int events) {
     }
     if (events & UV_WRITABLE) conn_writable(conn);
     if (events & UV_READABLE) {
-        read_some(socket);
+        socket_read_some(socket);
     } else if (events & UV_DISCONNECT) {
         socket->peer_ended = true;
         socket->events = -1;
@@ -193,7 +193,7 @@ static void on_ready(uv_poll_t *poll, int status, int events) {
  * TCP_USER_TIMEOUT: a peer that vanished holds a connection no longer than one that does not
  * read. The buffer limits: for a slow reader, waiting bytes must be in our queues and not in
  * the kernel. */
-static void set_options(int fd, const struct server_limits *limits) {
+static void socket_set_options(int fd, const struct server_limits *limits) {
     int on = 1, buffer = SEND_BUFFER_BYTES, not_sent = NOT_SENT_MAX_BYTES;
     unsigned patience_ms = (unsigned)limits->write_stall_ms;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -214,7 +214,7 @@ struct conn *socket_serve(int fd, struct tls *tls, const struct conn_options *op
     assert(failed == 0); /* a fresh, nonblocking descriptor */
     (void)failed;
     const struct server_limits *limits = options->listener->limits;
-    set_options(fd, limits ? limits : &server_limits_default);
+    socket_set_options(fd, limits ? limits : &server_limits_default);
     whole.transport = &socket->transport;
     return conn_new(&whole);
 }

@@ -97,6 +97,12 @@ static bool use_file(struct tls *tls, struct str path,
     return good;
 }
 
+static bool use_setting(struct tls *tls, const char *setting, struct str path,
+                        bool use(struct tls *tls, const char *path, struct err *e),
+                        struct err *e) {
+    return use_file(tls, path, use, e) || err_add(e, "%s", setting);
+}
+
 static bool make_context(struct tls *tls, struct err *e) {
     const struct openssl *ssl = tls->ssl;
     SSL_CTX *context = tls->context = ssl->SSL_CTX_new(ssl->TLS_server_method());
@@ -118,9 +124,8 @@ static bool make_context(struct tls *tls, struct err *e) {
 
 static bool check_options(const struct tls_options *options, struct err *e) {
     if (options->cert.len && options->key.len) return true;
-    return err_set(e, ERR_INVALID_ARGUMENT,
-                   "TLS needs a certificate and its key; the %s is not named",
-                   options->cert.len ? "key" : "certificate");
+    return err_set(e, ERR_INVALID_ARGUMENT, "TLS needs a certificate and its key: set %s",
+                   options->cert.len ? "tls.key" : "tls.cert");
 }
 
 bool tls_load(const struct tls_options *options, struct tls **ret, struct err *e) {
@@ -130,15 +135,24 @@ bool tls_load(const struct tls_options *options, struct tls **ret, struct err *e
     struct tls *tls = MEM_NEW(struct tls);
     tls->ssl = ssl;
     atomic_init(&tls->refs, 1);
-    bool good = make_context(tls, e) && use_file(tls, options->cert, use_certificate, e) &&
-                use_file(tls, options->key, use_key, e) &&
-                (options->ca.len == 0 || use_file(tls, options->ca, use_authorities, e));
+    bool good =
+        make_context(tls, e) &&
+        use_setting(tls, "tls.cert", options->cert, use_certificate, e) &&
+        use_setting(tls, "tls.key", options->key, use_key, e) &&
+        (options->ca.len == 0 || use_setting(tls, "tls.ca", options->ca, use_authorities, e));
     if (!good) {
         tls_unref(tls);
-        return err_add(e, "tls");
+        return false;
     }
     *ret = tls;
     return true;
+}
+
+bool server_check_tls(const struct tls_options *options, struct err *e) {
+    struct tls *tls = NULL;
+    bool good = tls_load(options, &tls, e);
+    tls_unref(tls);
+    return good;
 }
 
 struct tls *tls_ref(struct tls *tls) {

@@ -12,6 +12,7 @@ struct asked {
     struct asked_options options; /* its texts are in `texts` */
     struct buf texts, user;       /* user: owner of the thread, once found */
     bool has_user, several;
+    bool foreign;     /* the run that was named is of another thread */
     uint64_t run;     /* the newest run so far; 0: none */
     uint64_t seq;     /* of its last question */
     bool waits;       /* that was the last event */
@@ -62,7 +63,16 @@ static void note_live(struct asked *asked) {
 
 /* --- the last question -------------------------------------------------------------------- */
 
-static void note_event(struct asked *asked, const struct event *event, uint64_t seq) {
+static bool is_of_thread(const struct asked *asked, const struct event *begins) {
+    const struct session_name *name = &asked->options.name;
+    return str_equal(begins->started.workspace, name->workspace) &&
+           (!name->user.at || str_equal(begins->started.user, name->user)) &&
+           str_equal(begins->started.session, name->session);
+}
+
+static void asked_note_event(struct asked *asked, const struct event *event, uint64_t seq) {
+    if (event->kind == EVENT_STARTED && asked->options.run)
+        asked->foreign = !is_of_thread(asked, event);
     if (event->kind != EVENT_ITEM) /* as restore_run_waits() */
         asked->waits = event->kind == EVENT_APPROVAL;
     if (event->kind == EVENT_APPROVAL) asked->seq = seq;
@@ -70,7 +80,7 @@ static void note_event(struct asked *asked, const struct event *event, uint64_t 
 }
 
 /* False: the run is not alive, or its journal does not go back to its beginning. */
-static bool read_live(struct asked *asked) {
+static bool asked_read_live(struct asked *asked) {
     struct live_view view;
     struct cursor *cursor;
     struct event event;
@@ -79,7 +89,7 @@ static bool read_live(struct asked *asked) {
     if (!directory_find(directory, asked->run, &view)) return false;
     bool opened = cursor_open(view.journal, 0, asked->options.loop, NULL, NULL, &cursor, &e);
     if (opened) {
-        while (cursor_next(cursor, &event)) note_event(asked, &event, event.seq);
+        while (cursor_next(cursor, &event)) asked_note_event(asked, &event, event.seq);
         cursor_close(cursor);
     }
     live_view_done(&view);
@@ -91,15 +101,16 @@ static void read_section(struct asked *asked, const struct store_section *sectio
     struct event event = {0};
     struct err e;
     for (uint64_t seq = section->first_seq; rest.len && event_decode(&rest, &event, &e); seq++)
-        note_event(asked, &event, seq);
+        asked_note_event(asked, &event, seq);
 }
 
 static void report_question(struct asked *asked) {
-    asked_report(asked, asked->seq ? ASKED_QUESTION : ASKED_NOTHING, NULL);
+    bool found = asked->seq && !asked->foreign;
+    asked_report(asked, found ? ASKED_QUESTION : ASKED_NOTHING, NULL);
 }
 
-static void ask_store(struct asked *asked, store_loaded_fn *on_loaded,
-                      struct store_load question) {
+static void asked_ask_store(struct asked *asked, store_loaded_fn *on_loaded,
+                            struct store_load question) {
     asked->loading = true;
     asked->load = question;
     asked->load.home = asked->options.loop;
@@ -109,7 +120,7 @@ static void ask_store(struct asked *asked, store_loaded_fn *on_loaded,
 }
 
 /* True: it was cancelled and has been freed. */
-static bool is_over(struct asked *asked, struct store_load *load) {
+static bool asked_is_over(struct asked *asked, struct store_load *load) {
     asked->loading = false;
     if (!asked->cancelled) return false;
     arena_free(load->arena);
@@ -117,12 +128,12 @@ static bool is_over(struct asked *asked, struct store_load *load) {
     return true;
 }
 
-static void read_piece(struct asked *asked);
+static void asked_read_piece(struct asked *asked);
 
-static void on_piece(struct store_load *load, const struct err *failed, void *ctx) {
+static void asked_on_piece(struct store_load *load, const struct err *failed, void *ctx) {
     struct asked *asked = ctx;
     uint64_t before = asked->read_to;
-    if (is_over(asked, load)) return;
+    if (asked_is_over(asked, load)) return;
     for (size_t i = 0; !failed && i < load->section_count; i++)
         read_section(asked, &load->sections[i]);
     bool more = load->more;
@@ -130,29 +141,29 @@ static void on_piece(struct store_load *load, const struct err *failed, void *ct
     if (failed) {
         asked_report(asked, ASKED_FAILED, failed);
     } else if (more && asked->read_to > before) {
-        read_piece(asked);
+        asked_read_piece(asked);
     } else {
         report_question(asked);
     }
 }
 
-static void read_piece(struct asked *asked) {
-    ask_store(asked, on_piece,
-              (struct store_load){.question = STORE_RUN,
-                                  .run = asked->run,
-                                  .after_seq = asked->read_to,
-                                  .max_bytes = PIECE_MAX_BYTES});
+static void asked_read_piece(struct asked *asked) {
+    asked_ask_store(asked, asked_on_piece,
+                    (struct store_load){.question = STORE_RUN,
+                                        .run = asked->run,
+                                        .after_seq = asked->read_to,
+                                        .max_bytes = PIECE_MAX_BYTES});
 }
 
-static void read_run(struct asked *asked) {
+static void asked_read_run(struct asked *asked) {
     if (asked->several) {
         asked_report(asked, ASKED_SEVERAL, NULL);
     } else if (asked->run == 0) {
         asked_report(asked, ASKED_NOTHING, NULL);
-    } else if (read_live(asked) || !session_table_store(asked->options.sessions)) {
+    } else if (asked_read_live(asked) || !session_table_store(asked->options.sessions)) {
         report_question(asked);
     } else {
-        read_piece(asked);
+        asked_read_piece(asked);
     }
 }
 
@@ -160,35 +171,40 @@ static void read_run(struct asked *asked) {
 
 static void on_threads(struct store_load *load, const struct err *failed, void *ctx) {
     struct asked *asked = ctx;
-    if (is_over(asked, load)) return;
+    if (asked_is_over(asked, load)) return;
     for (size_t i = 0; !failed && i < load->section_count; i++)
         note_run(asked, load->sections[i].events, load->sections[i].run);
     arena_free(load->arena);
     if (failed) {
         asked_report(asked, ASKED_FAILED, failed);
     } else {
-        read_run(asked);
+        asked_read_run(asked);
     }
 }
 
 static void asked_begin(void *ctx) {
     struct asked *asked = ctx;
     const struct session_name *name = &asked->options.name;
-    note_live(asked);
-    if (!session_table_store(asked->options.sessions)) {
-        read_run(asked);
+    if (asked->options.run) {
+        asked->run = asked->options.run;
+        asked_read_run(asked);
         return;
     }
-    ask_store(asked, on_threads,
-              (struct store_load){.question = STORE_THREAD,
-                                  .workspace = name->workspace,
-                                  .user = name->user,
-                                  .session = name->session,
-                                  .max_bytes = PIECE_MAX_BYTES});
+    note_live(asked);
+    if (!session_table_store(asked->options.sessions)) {
+        asked_read_run(asked);
+        return;
+    }
+    asked_ask_store(asked, on_threads,
+                    (struct store_load){.question = STORE_THREAD,
+                                        .workspace = name->workspace,
+                                        .user = name->user,
+                                        .session = name->session,
+                                        .max_bytes = PIECE_MAX_BYTES});
 }
 
 /* Copy the texts, because the request may end before the store answers. */
-static void keep_texts(struct asked *asked) {
+static void asked_keep_texts(struct asked *asked) {
     struct session_name *name = &asked->options.name;
     struct str *texts[] = {&name->workspace, &name->user, &name->session};
     buf_keep_texts(&asked->texts, texts, ARRAY_LEN(texts));
@@ -197,7 +213,7 @@ static void keep_texts(struct asked *asked) {
 struct asked *asked_look(const struct asked_options *options) {
     struct asked *asked = MEM_NEW(struct asked);
     asked->options = *options;
-    keep_texts(asked);
+    asked_keep_texts(asked);
     buf_init(&asked->user, 64 * KIB);
     task_init(&asked->begin, asked_begin, asked);
     loop_defer(options->loop, &asked->begin);

@@ -5,6 +5,8 @@
  * over, or of an earlier process. First try session_settle(): this look-up is for threads where
  * no run waits any more.
  *
+ * Where the caller names a run, that one alone is read, if it is of the thread.
+ *
  *     live runs of the thread ┐
  *     the store's             ┴▶ the newest run ─▶ its events ─▶ the last EVENT_APPROVAL
  *
@@ -40,6 +42,7 @@ struct asked_options {
     struct session_table *sessions;
     struct session_name name; /* copied; user ANY_USER: a thread of any user. The store then
                                  looks only among its newest THREADS_LOOK_MAX */
+    uint64_t run;             /* this one, of the thread; 0: its newest */
     asked_fn *on_answer;      /* once, later */
     void *ctx;
 };

@@ -1,7 +1,7 @@
 #include "session/decision.h"
 
 #include "schema/schema.h"
-#include "wire/json.h"
+#include "wire/json_unique.h"
 
 static const char *const names[] = {[DECISION_NONE] = "",
                                     [DECISION_APPROVE] = "approve",
@@ -30,8 +30,8 @@ static enum decision_kind kind_of(struct str answer, const struct yes_no_words *
     return edits ? DECISION_EDIT : kind;
 }
 
-static bool read_members(struct json answer, struct arena *arena, struct decision *ret,
-                         struct err *e) {
+static bool decision_read_members(struct json answer, struct arena *arena, struct decision *ret,
+                                  struct err *e) {
     struct json args = json_find(answer, STR("args"));
     struct json reason = json_find(answer, STR("reason"));
     /* With new arguments, an approval is an edit, whatever it is called. */
@@ -48,13 +48,14 @@ bool decision_read(struct str answer, const struct yes_no_words *more, struct ar
     struct err none;
     *ret = (struct decision){kind_of(answer, more), STR_EMPTY, STR_EMPTY};
     bool object = json_read(str_trim(answer), &json, &none) && json.kind == JSON_OBJECT;
-    return !object || read_members(json, arena, ret, e);
+    return !object || decision_read_members(json, arena, ret, e);
 }
 
 /* --- checking an answer ------------------------------------------------------------------- */
 
 bool decision_args_fit(const struct pending_question *asked, struct json args, struct err *e) {
-    return !asked->schema || schema_check(asked->schema, args, e) ||
+    return (json_check_unique(args, e) &&
+            (!asked->schema || schema_check(asked->schema, args, e))) ||
            err_add(e, "args do not fit the tool '" STR_FMT "'", STR_ARG(asked->tool));
 }
 
@@ -73,7 +74,8 @@ static enum pending_found check_edit(const struct pending_question *asked, struc
     }
     if (kind == DECISION_REFUSE || kind == DECISION_NONE || args.kind != JSON_OBJECT)
         return PENDING_TAKEN;
-    return decision_args_fit(asked, args, e) ? PENDING_TAKEN : PENDING_REFUSED;
+    bool good = json_check_unique(json, e) && decision_args_fit(asked, args, e);
+    return good ? PENDING_TAKEN : PENDING_REFUSED;
 }
 
 /* Only the kind of the decision is needed. */

@@ -27,8 +27,8 @@ struct order {
     uint64_t run;
     void (*obey)(const struct live *live, const struct order *order);
     struct leaving leaving;
-    struct str text;
-    char room[]; /* for `text` */
+    struct str text, print;
+    char room[]; /* for both */
 };
 
 struct directory *directory_new(void) {
@@ -178,7 +178,7 @@ static void session_directory_leave(const struct live *live, const struct order 
 }
 
 static void session_directory_say(const struct live *live, const struct order *order) {
-    if (live->say) live->say(order->text, live->ctx);
+    if (live->say) live->say(order->text, order->print, live->ctx);
 }
 
 /* Runs on the run's loop. A run leaves the directory on that loop too, so it cannot disappear
@@ -192,15 +192,21 @@ static void obey(void *ctx) {
     free(order);
 }
 
-/* Post a copy of `what` with `text` to the run's loop. False: there is no such run. */
-static bool post(const struct order *what, struct str text) {
+static struct str keep_behind(char *at, struct str text) {
+    if (text.len) memcpy(at, text.at, text.len);
+    return str_of(at, text.len);
+}
+
+/* Post a copy of `what` to the run's loop. False: there is no such run. */
+static bool directory_post(const struct order *what) {
     struct run_stripe *stripe = lock_stripe(what->directory, what->run);
     const struct live *live = run_directory_find(stripe, what->run);
     if (live) {
-        struct order *order = mem_zero(1, sizeof(struct order) + text.len);
+        struct order *order =
+            mem_zero(1, sizeof(struct order) + what->text.len + what->print.len);
         *order = *what;
-        order->text = str_of(order->room, text.len);
-        if (text.len) memcpy(order->room, text.at, text.len);
+        order->text = keep_behind(order->room, what->text);
+        order->print = keep_behind(order->room + what->text.len, what->print);
         loop_post(live->loop, &order->mail, obey, order);
     }
     pthread_mutex_unlock(&stripe->lock);
@@ -209,17 +215,20 @@ static bool post(const struct order *what, struct str text) {
 
 bool directory_leave(struct directory *directory, uint64_t run, struct leaving leaving,
                      struct str why) {
-    return post(&(struct order){.directory = directory,
-                                .run = run,
-                                .obey = session_directory_leave,
-                                .leaving = leaving},
-                why);
+    return directory_post(&(struct order){.directory = directory,
+                                          .run = run,
+                                          .obey = session_directory_leave,
+                                          .leaving = leaving,
+                                          .text = why});
 }
 
-void directory_say(struct directory *directory, uint64_t run, struct str words) {
-    (void)post(
-        &(struct order){.directory = directory, .run = run, .obey = session_directory_say},
-        words);
+void directory_say(struct directory *directory, uint64_t run, struct str words,
+                   struct str print) {
+    (void)directory_post(&(struct order){.directory = directory,
+                                         .run = run,
+                                         .obey = session_directory_say,
+                                         .text = words,
+                                         .print = print});
 }
 
 bool directory_cancel(struct directory *directory, uint64_t run, struct str why) {

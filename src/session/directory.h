@@ -26,9 +26,10 @@ struct live {
     _Atomic int state;                   /* enum run_state, for show */
     /* On `loop`: as run_leave(). */
     void (*leave)(struct leaving leaving, struct str why, void *ctx);
-    /* On `loop`: the human said something that decides nothing, while the run waits. NULL: the
-     * run never waits. */
-    void (*say)(struct str words, void *ctx);
+    /* On `loop`: the human said something that decides nothing, while the run waits. `print` is the
+     * same for a request that is repeated with its idempotency key, and empty without one. NULL:
+     * the run never waits. */
+    void (*say)(struct str words, struct str print, void *ctx);
     void *ctx;
 };
 
@@ -78,8 +79,10 @@ void directory_each(struct directory *directory,
 bool directory_leave(struct directory *directory, uint64_t run, struct leaving leaving,
                      struct str why);
 
-/* Pass words that decide nothing to a live run that waits for a human. */
-void directory_say(struct directory *directory, uint64_t run, struct str words);
+/* Pass words that decide nothing to a live run that waits for a human; `print` as struct live has
+ * it. */
+void directory_say(struct directory *directory, uint64_t run, struct str words,
+                   struct str print);
 
 /* Have a live run cancelled by request: its caller has not left. */
 bool directory_cancel(struct directory *directory, uint64_t run, struct str why);

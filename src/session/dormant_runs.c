@@ -236,7 +236,7 @@ bool dormant_runs_find(struct dormant_runs *dormant, uint64_t run, struct dorman
 }
 
 /* Returns its engine. The last one takes the memory with it. */
-static struct engine *take_out(struct dormant_runs *dormant, uint32_t index) {
+static struct engine *dormant_runs_take_out(struct dormant_runs *dormant, uint32_t index) {
     struct entry *entry = at(dormant, index);
     struct engine *engine = entry->engine;
     unlink_from(dormant, &dormant->by_run[bucket_of(dormant, entry->run)], index,
@@ -252,7 +252,7 @@ static struct engine *take_out(struct dormant_runs *dormant, uint32_t index) {
 void dormant_runs_remove(struct dormant_runs *dormant, uint64_t run) {
     pthread_mutex_lock(&dormant->lock);
     uint32_t index = find_index(dormant, run);
-    struct engine *engine = index == NONE ? NULL : take_out(dormant, index);
+    struct engine *engine = index == NONE ? NULL : dormant_runs_take_out(dormant, index);
     pthread_mutex_unlock(&dormant->lock);
     engine_unref(engine);
 }
@@ -263,7 +263,7 @@ void dormant_runs_forget(struct dormant_runs *dormant, const struct run_host *ho
         bool over = i >= dormant->block_count * BLOCK_RUNS;
         const struct entry *entry = over ? NULL : at(dormant, (uint32_t)i);
         bool ours = entry && entry->run && entry->host == host;
-        struct engine *engine = ours ? take_out(dormant, (uint32_t)i) : NULL;
+        struct engine *engine = ours ? dormant_runs_take_out(dormant, (uint32_t)i) : NULL;
         pthread_mutex_unlock(&dormant->lock);
         engine_unref(engine);
         if (over) return;
@@ -320,17 +320,6 @@ size_t dormant_runs_list(struct dormant_runs *dormant, const struct dormant_filt
     size_t count = sought.run           ? list_run(dormant, &sought, max, ret_runs)
                    : sought.has_session ? list_session(dormant, &sought, max, ret_runs)
                                         : list_all(dormant, &sought, max, ret_runs);
-    pthread_mutex_unlock(&dormant->lock);
-    return count;
-}
-
-size_t dormant_runs_lowest(struct dormant_runs *dormant, const struct dormant_filter *filter,
-                           size_t max, uint64_t *ret_runs) {
-    if (dormant_runs_count(dormant) == 0) return 0;
-    struct sought sought = sought_of(filter);
-    pthread_mutex_lock(&dormant->lock);
-    size_t count = sought.run ? list_run(dormant, &sought, max, ret_runs)
-                              : list_all(dormant, &sought, max, ret_runs);
     pthread_mutex_unlock(&dormant->lock);
     return count;
 }

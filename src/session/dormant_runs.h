@@ -6,9 +6,9 @@
  * run wakes.
  *
  * Search the live runs first and then here, because a run is entered here before it leaves the
- * directory. A run found in neither may have come back in between. To list all that wait, list
- * the dormant runs first and then the live ones, and begin again if dormant_runs_added() has
- * changed. What a dormant run asks is in its events.
+ * directory. A run found in neither may have come back in between. What a dormant run asks is in
+ * its events, and so in store/waiting_list.h. If all that wait seem to be live, look at the live ones,
+ * and ask the store all the same if dormant_runs_added() has changed.
  *
  * A filter may match a run of other names, though rarely: compare the names themselves.
  *
@@ -72,10 +72,6 @@ bool dormant_runs_has(struct dormant_runs *dormant, const struct dormant_filter 
  * where the filter names a session or a run, else lowest first. */
 size_t dormant_runs_list(struct dormant_runs *dormant, const struct dormant_filter *filter,
                          size_t max, uint64_t *ret_runs);
-
-/* The same, always the lowest first. */
-size_t dormant_runs_lowest(struct dormant_runs *dormant, const struct dormant_filter *filter,
-                           size_t max, uint64_t *ret_runs);
 
 /* The runs of `host` whose deadline has passed at `unix_ms`, `max` at most. *ret_next: the next
  * deadline, or 0. */

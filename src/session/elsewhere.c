@@ -4,6 +4,8 @@
 #include "base/mem.h"
 #include "session/asked.h"
 #include "session/decision.h"
+#include "session/directory.h"
+#include "session/key_leases.h"
 #include "session/posted_answer.h"
 #include "store/lease.h"
 
@@ -15,12 +17,14 @@ struct elsewhere {
     struct lease_request request;
     struct asked *asked;
     struct posted_answer *posted;
+    struct key_hold key;
     uint64_t run, seq;
     bool asking; /* whose it is */
     bool cancelled;
 };
 
 static void elsewhere_free(struct elsewhere *elsewhere) {
+    key_hold_end(&elsewhere->key);
     buf_done(&elsewhere->texts);
     free(elsewhere);
 }
@@ -52,14 +56,21 @@ static void post(struct elsewhere *elsewhere) {
     elsewhere->posted = posted_answer_start(
         &(struct posted_answer_options){.loop = options->loop,
                                         .sessions = options->sessions,
+                                        .workspace = options->name.workspace,
                                         .words = {.run = elsewhere->run,
                                                   .seq = elsewhere->seq,
                                                   .text = options->text,
                                                   .key = options->key,
                                                   .key_user = options->key_user,
                                                   .print = options->print},
+                                        .asks_again = options->asks_again,
                                         .on_end = on_posted,
                                         .ctx = elsewhere});
+}
+
+static bool is_meant(const struct elsewhere *elsewhere) {
+    const struct elsewhere_options *options = &elsewhere->options;
+    return !options->run || (options->run == elsewhere->run && options->seq == elsewhere->seq);
 }
 
 static void on_asked(const struct asked_result *result, const struct err *failed, void *ctx) {
@@ -70,12 +81,22 @@ static void on_asked(const struct asked_result *result, const struct err *failed
     elsewhere->seq = result->seq;
     if (result->answer == ASKED_FAILED)
         elsewhere_report(elsewhere, ELSEWHERE_FAILED, failed);
-    else if (result->answer != ASKED_QUESTION || !result->waits)
+    else if (result->answer != ASKED_QUESTION || !result->waits || !is_meant(elsewhere))
         elsewhere_report(elsewhere, ELSEWHERE_NONE, NULL);
     else if (!decides(elsewhere, &why))
         elsewhere_report(elsewhere, ELSEWHERE_REFUSED, &why);
     else
         post(elsewhere);
+}
+
+static void ask(struct elsewhere *elsewhere) {
+    elsewhere->asked =
+        asked_look(&(struct asked_options){.loop = elsewhere->options.loop,
+                                           .sessions = elsewhere->options.sessions,
+                                           .name = elsewhere->options.name,
+                                           .run = elsewhere->options.run,
+                                           .on_answer = on_asked,
+                                           .ctx = elsewhere});
 }
 
 static void on_holder(struct lease_request *request, const struct err *failed, void *ctx) {
@@ -88,12 +109,7 @@ static void on_holder(struct lease_request *request, const struct err *failed, v
     } else if (request->held || !request->holder[0]) {
         elsewhere_report(elsewhere, ELSEWHERE_NONE, NULL);
     } else {
-        elsewhere->asked =
-            asked_look(&(struct asked_options){.loop = elsewhere->options.loop,
-                                               .sessions = elsewhere->options.sessions,
-                                               .name = elsewhere->options.name,
-                                               .on_answer = on_asked,
-                                               .ctx = elsewhere});
+        ask(elsewhere);
     }
 }
 
@@ -106,12 +122,32 @@ static void keep_texts(struct elsewhere *elsewhere) {
     buf_keep_texts(&elsewhere->texts, texts, ARRAY_LEN(texts));
 }
 
+static void hold_key(struct elsewhere *elsewhere) {
+    const struct elsewhere_options *options = &elsewhere->options;
+    const struct claim_name name = {options->name.workspace, options->key_user, options->key};
+    key_hold_begin(&elsewhere->key, session_table_key_leases(options->sessions), &name,
+                   options->loop);
+}
+
+static bool is_live(const struct elsewhere_options *options) {
+    struct live_view view;
+    struct directory *directory = session_table_directory(options->sessions);
+    bool live = options->run && directory_find(directory, options->run, &view);
+    if (live) live_view_done(&view);
+    return live;
+}
+
 struct elsewhere *elsewhere_start(const struct elsewhere_options *options) {
     struct store *store = session_table_store(options->sessions);
-    if (!store || !store_is_shared(store)) return NULL;
+    if (!store || !store_is_shared(store) || is_live(options)) return NULL;
     struct elsewhere *elsewhere = MEM_NEW(struct elsewhere);
     elsewhere->options = *options;
     keep_texts(elsewhere);
+    hold_key(elsewhere);
+    if (options->run) {
+        ask(elsewhere);
+        return elsewhere;
+    }
     elsewhere->request =
         (struct lease_request){.key = session_lease_key(&elsewhere->options.name),
                                .on_done = on_holder,

@@ -1,5 +1,6 @@
 /* elsewhere: an answer to a session's run that waits for a human at another replica.
  *
+ *     a run is named ───────────────┐
  *     whose is the session? ─▶ ours, or nobody's: NONE
  *              │ another's
  *              ▼
@@ -41,15 +42,19 @@ struct elsewhere_options {
     struct loop *loop;
     struct session_table *sessions;
     struct session_name name; /* copied, as all texts; one user's */
+    uint64_t run, seq; /* the question that the answer is for, of this session; 0: its newest */
     struct str text, key, key_user, print;
     /* The text must decide the question, also one that any words would answer; these decide,
      * besides the built-in ones. NULL: it need not. */
     const struct yes_no_words *decides;
+    bool
+        asks_again; /* words that decide nothing are kept for the model, as struct pending_answer
+                      * has it */
     elsewhere_fn *on_end; /* once, later */
     void *ctx;
 };
 
-/* NULL: the store is not shared, and no answer comes. */
+/* NULL: the store is not shared, or the run that is named is alive here; no answer comes. */
 struct elsewhere *elsewhere_start(const struct elsewhere_options *options);
 void elsewhere_cancel(struct elsewhere *elsewhere); /* NULL is fine */
 

@@ -8,7 +8,7 @@
 
 static size_t message_bytes(const struct message *message) {
     return message->agent.len + message->text.len + message->call_id.len + message->tool.len +
-           message->parts.len;
+           message->heard_by.len + message->parts.len;
 }
 
 static struct str history_copy(char **at, struct str text) {
@@ -44,6 +44,7 @@ struct turn_record *turn_record_new(uint64_t run, const struct message *messages
                              .text = history_copy(&at, messages[i].text),
                              .call_id = history_copy(&at, messages[i].call_id),
                              .tool = history_copy(&at, messages[i].tool),
+                             .heard_by = history_copy(&at, messages[i].heard_by),
                              .parts = history_copy(&at, messages[i].parts)};
     }
     return record;
@@ -119,13 +120,19 @@ void history_unref(struct history *history) {
     free(history);
 }
 
-/* Index of the first record to keep when one of `new_bytes` is added. */
+static bool is_over(const struct history *history, size_t first, size_t bytes, size_t turns_max,
+                    size_t bytes_max) {
+    return first < history->record_count &&
+           (history->record_count - first >= turns_max || bytes > bytes_max);
+}
+
+/* Index of the first record to keep when one of `new_bytes` is added. Several are dropped at once:
+ * a prompt whose beginning changes at each turn is in no provider's cache. */
 static size_t first_to_stay(const struct history *history, size_t new_bytes) {
     size_t first = 0, bytes = history->text_bytes + new_bytes;
-    while (first < history->record_count &&
-           (history->record_count - first >= HISTORY_TURNS_MAX || bytes > HISTORY_MAX_BYTES)) {
+    if (!is_over(history, 0, bytes, HISTORY_TURNS_MAX, HISTORY_MAX_BYTES)) return 0;
+    while (is_over(history, first, bytes, HISTORY_TURNS_LEFT, HISTORY_BYTES_LEFT))
         bytes -= history->records[first++]->text_bytes;
-    }
     return first;
 }
 

@@ -22,7 +22,10 @@
 #include <stdatomic.h>
 
 #define HISTORY_TURNS_MAX 64
-#define HISTORY_MAX_BYTES (256 * KIB)              /* of text; the newest turn is always kept */
+#define HISTORY_MAX_BYTES (256 * KIB) /* of text; the newest turn is always kept */
+/* What is left when either limit is passed, with the newest turn. */
+#define HISTORY_TURNS_LEFT (HISTORY_TURNS_MAX * 3 / 4)
+#define HISTORY_BYTES_LEFT (HISTORY_MAX_BYTES * 3 / 4)
 #define HISTORY_LEFT_BYTES (HISTORY_MAX_BYTES / 4) /* of dropped turns still on the shelf */
 
 struct turn_record {

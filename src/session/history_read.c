@@ -35,10 +35,9 @@ struct recalling {
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-static size_t run_of(struct recalling *all, uint64_t id) {
-    for (size_t i = all->count; i-- > 0;) {
-        if (all->runs[i].run == id) return i;
-    }
+/* The sections of a run are together. */
+static size_t history_read_run_of(struct recalling *all, uint64_t id) {
+    if (all->count && all->runs[all->count - 1].run == id) return all->count - 1;
     if (all->count == all->room) {
         all->room = all->room ? all->room * 2 : 16;
         all->runs = mem_resize(all->runs, all->room * sizeof(struct recalled));
@@ -54,8 +53,8 @@ static void note_moment(struct recalling *all, size_t run, int64_t row, bool end
     all->moments[all->moment_count++] = (struct moment){row, run, ends};
 }
 
-static bool add_event(struct recalling *all, size_t index, const struct event *event,
-                      int64_t row) {
+static bool history_read_add_event(struct recalling *all, size_t index,
+                                   const struct event *event, int64_t row) {
     struct recalled *run = &all->runs[index];
     if (event->kind == EVENT_STARTED) run->parent = event->started.parent;
     if (event->kind == EVENT_APPROVAL) note_moment(all, index, row, false);
@@ -63,14 +62,15 @@ static bool add_event(struct recalling *all, size_t index, const struct event *e
     return conversation_apply(&run->conversation, event, TEXTS_KEPT);
 }
 
-static bool add_section(struct recalling *all, const struct store_section *section,
-                        struct err *e) {
+static bool history_read_add_section(struct recalling *all, const struct store_section *section,
+                                     struct err *e) {
     struct str rest = section->events;
     struct event event = {0};
     while (rest.len) {
         if (!event_decode(&rest, &event, e))
             return err_add(e, "recall run %llu", (unsigned long long)section->run);
-        if (!add_event(all, run_of(all, section->run), &event, section->row))
+        if (!history_read_add_event(all, history_read_run_of(all, section->run), &event,
+                                    section->row))
             return err_set(e, ERR_RESOURCE_EXHAUSTED, "recall run %llu: it is too large",
                            (unsigned long long)section->run);
     }
@@ -83,9 +83,9 @@ static bool add_section(struct recalling *all, const struct store_section *secti
  * children to its own lender, as a lease does. */
 static struct recalled *lender_of(struct recalling *all, const struct recalled *run) {
     uint64_t parent = run->parent;
-    for (size_t i = all->count; i-- > 0;) { /* a lender began before its children */
+    for (size_t i = all->count; parent && i-- > 0;) { /* a lender began before its children */
         struct recalled *other = &all->runs[i];
-        if (!parent || other->run != parent) continue;
+        if (other->run != parent) continue;
         if (!other->ended) return other;
         parent = other->parent;
     }
@@ -117,7 +117,7 @@ static void hand_up_inside(struct recalling *all, struct recalled *run,
     run->inside_count = 0;
 }
 
-static struct turn_record *record_of(const struct recalled *run) {
+static struct turn_record *history_read_record_of(const struct recalled *run) {
     const struct conversation *c = &run->conversation;
     struct turn_record *record = turn_record_new(run->run, c->messages, c->count);
     record->starts_anew = c->starts_anew;
@@ -131,7 +131,7 @@ static void history_read_pass(struct recalling *all, const struct moment *moment
     if (run->ended) return; /* a log has one end per run */
     if (moment->ends) {
         run->ended = true;
-        hand_up(all, lender, record_of(run));
+        hand_up(all, lender, history_read_record_of(run));
     }
     hand_up_inside(all, run, lender);
 }
@@ -154,7 +154,8 @@ bool history_read(const struct store_section *sections, size_t count, struct his
                   struct err *e) {
     struct recalling all = {.arena = arena_new(ARENA_MAX_BYTES)};
     bool whole = true;
-    for (size_t i = 0; i < count && whole; i++) whole = add_section(&all, &sections[i], e);
+    for (size_t i = 0; i < count && whole; i++)
+        whole = history_read_add_section(&all, &sections[i], e);
     if (whole) {
         assemble(&all);
         *ret = all.history;
@@ -164,4 +165,21 @@ bool history_read(const struct store_section *sections, size_t count, struct his
     free(all.moments);
     arena_free(all.arena);
     return whole;
+}
+
+/* --- up to a run -------------------------------------------------------------------------- */
+
+size_t history_read_until(struct store_section *sections, size_t count, uint64_t run) {
+    int64_t end = 0;
+    size_t kept = 0;
+    bool found = false;
+    for (size_t i = 0; i < count; i++) {
+        if (sections[i].run != run) continue;
+        if (!found || sections[i].row > end) end = sections[i].row;
+        found = true;
+    }
+    for (size_t i = 0; i < count && found; i++) {
+        if (sections[i].row <= end) sections[kept++] = sections[i];
+    }
+    return kept;
 }

@@ -37,7 +37,8 @@ void holdings_free(struct holdings *holdings) {
     free(holdings);
 }
 
-static void on_asked(struct lease_request *request, const struct err *failed, void *ctx);
+static void holding_on_asked(struct lease_request *request, const struct err *failed,
+                             void *ctx);
 
 static void holding_ask(void *ctx) {
     struct holding *holding = ctx;
@@ -56,7 +57,7 @@ void holding_start(const struct holding_options *options) {
     holding->options = *options;
     holding->request = (struct lease_request){.key = options->key,
                                               .recovers = options->recovers,
-                                              .on_done = on_asked,
+                                              .on_done = holding_on_asked,
                                               .ctx = holding};
     holding->until_ms = loop_now_ms(options->loop) + options->wait_ms;
     timer_init(&holding->again, options->loop, holding_ask, holding);
@@ -109,8 +110,9 @@ void holdings_leave(struct holdings *holdings, const struct loop *loop) {
 static void holding_wait(struct holding *holding) {
     const struct holding_options *options = &holding->options;
     if (!holding->watcher) {
-        holding->watcher = changes_watch(store_changes(options->store), CHANGE_FREED,
-                                         options->loop, holding_ask, holding);
+        holding->watcher =
+            changes_watch(store_changes(options->store), lease_change(&options->key),
+                          options->loop, holding_ask, holding);
         holding->freed = true; /* perhaps before anyone listened */
     }
     if (holding->freed)
@@ -119,7 +121,8 @@ static void holding_wait(struct holding *holding) {
         timer_start(&holding->again, AGAIN_MS);
 }
 
-static void on_asked(struct lease_request *request, const struct err *failed, void *ctx) {
+static void holding_on_asked(struct lease_request *request, const struct err *failed,
+                             void *ctx) {
     struct holding *holding = ctx;
     struct err busy;
     holding->asking = false;

@@ -148,7 +148,7 @@ static void idempotency_lookup_on_loaded(struct store_load *load, const struct e
 }
 
 /* Copy the texts, because the request may end before the store answers. */
-static void keep_texts(struct idempotency_lookup *lookup) {
+static void idempotency_lookup_keep_texts(struct idempotency_lookup *lookup) {
     struct claim_name *name = &lookup->options.name;
     struct str *texts[] = {&name->workspace, &name->user, &name->key, &lookup->options.print};
     buf_keep_texts(&lookup->texts, texts, ARRAY_LEN(texts));
@@ -174,7 +174,7 @@ idempotency_lookup_start(const struct idempotency_lookup_options *options) {
     struct store *store = session_table_store(options->sessions);
     lookup->options = *options;
     timer_init(&lookup->again, options->loop, idempotency_lookup_load, lookup);
-    keep_texts(lookup);
+    idempotency_lookup_keep_texts(lookup);
     const struct claim_name *name = &lookup->options.name;
     idempotency_claims_look(session_table_claims(options->sessions), name, &lookup->view);
     task_init(&lookup->tell, lookup->view.run ? report_claimed : report_free, lookup);

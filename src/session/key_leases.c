@@ -42,14 +42,14 @@ void key_leases_free(struct key_leases *leases) {
     free(leases);
 }
 
-static void entry_free(struct key_entry_of *entry) {
+static void key_leases_entry_free(struct key_entry_of *entry) {
     timer_stop(&entry->timer);
     buf_done(&entry->texts);
     free(entry);
 }
 
 /* With the lock held: a request that wants it again finds it here, or asks after this. */
-static bool give_back(struct key_entry_of *entry) {
+static bool key_leases_give_back(struct key_entry_of *entry) {
     struct claim_view view;
     bool wanted = entry->wanted;
     entry->wanted = false;
@@ -64,10 +64,10 @@ static void on_time(void *ctx) {
     struct key_entry_of *entry = ctx;
     struct key_leases *leases = entry->leases;
     pthread_mutex_lock(&leases->lock);
-    bool given = give_back(entry);
+    bool given = key_leases_give_back(entry);
     pthread_mutex_unlock(&leases->lock);
     if (given)
-        entry_free(entry);
+        key_leases_entry_free(entry);
     else
         timer_start(&entry->timer, KEPT_MS);
 }
@@ -119,6 +119,18 @@ void key_leases_let(struct key_leases *leases, const struct lease_key *key) {
     pthread_mutex_unlock(&leases->lock);
 }
 
+void key_hold_begin(struct key_hold *hold, struct key_leases *leases,
+                    const struct claim_name *name, struct loop *loop) {
+    if (!leases || !name->key.len) return;
+    hold->leases = leases;
+    hold->key = key_leases_keep(leases, name, loop);
+}
+
+void key_hold_end(struct key_hold *hold) {
+    if (hold->leases) key_leases_let(hold->leases, &hold->key);
+    hold->leases = NULL;
+}
+
 /* The store gives back all that the replica holds. */
 void key_leases_leave(struct key_leases *leases, const struct loop *loop) {
     pthread_mutex_lock(&leases->lock);
@@ -126,7 +138,7 @@ void key_leases_leave(struct key_leases *leases, const struct loop *loop) {
         struct key_entry_of *entry = CONTAINER_OF(link, struct key_entry_of, link);
         if (entry->loop != loop) continue;
         list_remove(&entry->link);
-        entry_free(entry);
+        key_leases_entry_free(entry);
     }
     pthread_mutex_unlock(&leases->lock);
 }

@@ -31,6 +31,18 @@ struct lease_key key_leases_keep(struct key_leases *leases, const struct claim_n
 /* The look-up has ended: the lease is given back when it is not needed any more. */
 void key_leases_let(struct key_leases *leases, const struct lease_key *key);
 
+/* The same for what takes longer than a moment after its look-up, such as an answer on its way to
+ * another replica. Zeroed, it keeps nothing. */
+struct key_hold {
+    struct key_leases *leases;
+    struct lease_key key;
+};
+
+/* Nothing is kept without a key, or where the store is not shared (`leases` NULL). */
+void key_hold_begin(struct key_hold *hold, struct key_leases *leases,
+                    const struct claim_name *name, struct loop *loop);
+void key_hold_end(struct key_hold *hold); /* harmless when nothing is kept */
+
 /* The loop ends. Call on it. */
 void key_leases_leave(struct key_leases *leases, const struct loop *loop);
 

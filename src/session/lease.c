@@ -5,13 +5,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define TO(state) (1u << (state))
-
 /* A lent lease may be released; its children are passed to its own lender. */
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[LEASE_STATE_COUNT] = {
+const struct state lease_states[LEASE_STATE_COUNT] = {
     /* clang-format off */
     [LEASE_IDLE]    = {"idle",    TO(LEASE_WAITING) | TO(LEASE_HELD)},
     [LEASE_WAITING] = {"waiting", TO(LEASE_HELD) | TO(LEASE_IDLE)},
@@ -20,16 +15,8 @@ static const struct {
     /* clang-format on */
 };
 
-struct str lease_state_name(enum lease_state state) {
-    return str_from(states[state].name);
-}
-
-bool lease_may_become(enum lease_state state, enum lease_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 void lease_move(struct lease *lease, enum lease_state next) {
-    assert(lease_may_become(lease->state, next));
+    assert(states_allow(lease_states, lease->state, next));
     lease->state = next;
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/list.h"
+#include "base/states.h"
 #include "loop/loop.h"
 
 struct history;
@@ -25,8 +26,7 @@ struct turn_record;
 
 enum lease_state { LEASE_IDLE, LEASE_WAITING, LEASE_HELD, LEASE_LENT, LEASE_STATE_COUNT };
 
-struct str lease_state_name(enum lease_state state);
-bool lease_may_become(enum lease_state state, enum lease_state next);
+extern const struct state lease_states[LEASE_STATE_COUNT];
 
 struct lease_events {
     /* The session is yours: lease->history and ->parent are set. */

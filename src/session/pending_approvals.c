@@ -88,8 +88,9 @@ static struct pending_approval *oldest_of(struct session_approvals *session_appr
     return NULL;
 }
 
-static void take_out(struct pending_approvals *approvals, struct pending_stripe *stripe,
-                     struct str key, struct pending_approval *parked) {
+static void pending_approvals_take_out(struct pending_approvals *approvals,
+                                       struct pending_stripe *stripe, struct str key,
+                                       struct pending_approval *parked) {
     struct session_approvals *session_approvals = map_find(stripe->sessions, key);
     list_remove(&parked->link);
     atomic_fetch_sub(&approvals->count, 1);
@@ -98,11 +99,13 @@ static void take_out(struct pending_approvals *approvals, struct pending_stripe 
     free(session_approvals);
 }
 
+/* The run must be the user's, where the user is known. */
 static struct pending_approval *find_run(struct session_approvals *session_approvals,
-                                         uint64_t run, uint64_t seq) {
+                                         struct str user, uint64_t run, uint64_t seq) {
     LIST_EACH(&session_approvals->parked, link) {
         struct pending_approval *parked = CONTAINER_OF(link, struct pending_approval, link);
-        if (parked->run == run && parked->seq == seq) return parked;
+        bool own = !user.at || str_equal(parked->name.user, user);
+        if (own && parked->run == run && parked->seq == seq) return parked;
     }
     return NULL;
 }
@@ -111,11 +114,11 @@ static struct pending_approval *find_run(struct session_approvals *session_appro
 static enum pending_found choose(struct session_approvals *session_approvals,
                                  const struct pending_approvals_wish *wish,
                                  struct pending_approval **ret) {
+    struct str user = wish->name->user;
     if (wish->run) {
-        *ret = find_run(session_approvals, wish->run, wish->seq);
+        *ret = find_run(session_approvals, user, wish->run, wish->seq);
         return *ret ? PENDING_TAKEN : PENDING_NONE;
     }
-    struct str user = wish->name->user;
     struct pending_approval *oldest = oldest_of(session_approvals, user);
     if (!oldest) return PENDING_NONE;
     LIST_EACH(&session_approvals->parked, link) {
@@ -157,7 +160,8 @@ enum pending_found pending_approvals_take(struct pending_approvals *approvals,
         struct pending_stripe *stripe = striped_lock(approvals->stripes, buf_str(&key));
         struct session_approvals *session_approvals = map_find(stripe->sessions, buf_str(&key));
         if (session_approvals) found = consider(session_approvals, wish, ret);
-        if (found == PENDING_TAKEN) take_out(approvals, stripe, buf_str(&key), *ret);
+        if (found == PENDING_TAKEN)
+            pending_approvals_take_out(approvals, stripe, buf_str(&key), *ret);
         pthread_mutex_unlock(&stripe->lock);
     }
     buf_done(&key);
@@ -172,25 +176,54 @@ bool pending_approvals_remove(struct pending_approvals *approvals,
     (void)fits;
     struct pending_stripe *stripe = striped_lock(approvals->stripes, buf_str(&key));
     bool here = list_linked(&parked->link);
-    if (here) take_out(approvals, stripe, buf_str(&key), parked);
+    if (here) pending_approvals_take_out(approvals, stripe, buf_str(&key), parked);
     pthread_mutex_unlock(&stripe->lock);
     buf_done(&key);
     return here;
 }
 
-bool pending_approvals_has(struct pending_approvals *approvals,
-                           const struct session_name *name) {
+/* Run with the name's stripe locked. */
+typedef bool look_fn(struct session_approvals *session_approvals, const void *ctx);
+
+static bool look_under(struct pending_approvals *approvals, const struct session_name *name,
+                       look_fn *look, const void *ctx) {
     struct buf key;
-    bool has = false;
+    bool found = false;
     if (atomic_load(&approvals->count) == 0) return false;
     if (write_key(&key, name)) {
         struct pending_stripe *stripe = striped_lock(approvals->stripes, buf_str(&key));
         struct session_approvals *session_approvals = map_find(stripe->sessions, buf_str(&key));
-        has = session_approvals && oldest_of(session_approvals, name->user);
+        found = session_approvals && look(session_approvals, ctx);
         pthread_mutex_unlock(&stripe->lock);
     }
     buf_done(&key);
-    return has;
+    return found;
+}
+
+static bool has_any(struct session_approvals *session_approvals, const void *ctx) {
+    const struct session_name *name = ctx;
+    return oldest_of(session_approvals, name->user) != NULL;
+}
+
+bool pending_approvals_has(struct pending_approvals *approvals,
+                           const struct session_name *name) {
+    return look_under(approvals, name, has_any, name);
+}
+
+struct one_question {
+    struct str user;
+    uint64_t run, seq;
+};
+
+static bool has_question(struct session_approvals *session_approvals, const void *ctx) {
+    const struct one_question *one = ctx;
+    return find_run(session_approvals, one->user, one->run, one->seq) != NULL;
+}
+
+bool pending_approvals_asks(struct pending_approvals *approvals,
+                            const struct session_name *name, uint64_t run, uint64_t seq) {
+    const struct one_question one = {name->user, run, seq};
+    return look_under(approvals, name, has_question, &one);
 }
 
 /* --- listing ------------------------------------------------------------------------------ */
@@ -236,7 +269,7 @@ struct listing {
 };
 
 /* First only collect the matching runs. Texts are copied later, only for those returned. */
-static bool note(const struct pending_approval *parked, void *ctx) {
+static bool pending_approvals_note(const struct pending_approval *parked, void *ctx) {
     struct listing *listing = ctx;
     size_t at = listing->count;
     while (at > 0 && listing->views[at - 1].run > parked->run) at--;
@@ -296,7 +329,7 @@ size_t pending_approvals_list(struct pending_approvals *approvals,
     size_t whole = 0;
     *ret_more = false;
     if (count == 0) return 0;
-    visit(approvals, filter, note, &listing);
+    visit(approvals, filter, pending_approvals_note, &listing);
     visit(approvals, filter, pending_approvals_fill, &listing);
     for (size_t i = 0; i < listing.count; i++) { /* answered meanwhile: no text */
         if (ret[i].seq) ret[whole++] = ret[i];

@@ -90,8 +90,8 @@ struct pending_view;
 struct pending_approvals_wish {
     const struct session_name *name;
     enum pending_approvals_rule rule;
-    uint64_t run, seq; /* the run that waits with this approval, regardless of the rule and the
-                          name's user; 0: any */
+    uint64_t run, seq; /* the run of the name that waits with this approval, whatever the rule;
+                          0: any */
     pending_approvals_check_fn *check;
     void *ctx;
     /* A run that was found and not taken is copied here; or both NULL. */
@@ -111,6 +111,10 @@ MUST_CHECK bool pending_approvals_remove(struct pending_approvals *approvals,
 /* Whether a run waits under this name. */
 bool pending_approvals_has(struct pending_approvals *approvals,
                            const struct session_name *name);
+
+/* Whether this run waits with this approval. The name is its own. */
+bool pending_approvals_asks(struct pending_approvals *approvals,
+                            const struct session_name *name, uint64_t run, uint64_t seq);
 
 /* A copy of what one run asks. */
 struct pending_view {

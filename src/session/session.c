@@ -12,7 +12,7 @@
 #define KEY_MAX_BYTES (64 * KIB)
 
 /* Each name is preceded by its length, so that no two triples share a key. */
-static void append_key(struct buf *key, const struct session_name *name) {
+static void session_append_key(struct buf *key, const struct session_name *name) {
     buf_append_u64(key, name->workspace.len);
     buf_append_byte(key, ':');
     buf_append_u64(key, name->user.len);
@@ -144,8 +144,8 @@ static void on_held(const struct err *failed, void *ctx) {
                  session_on_loaded, session);
 }
 
-static void claim(struct session_table *table, struct session *session, struct loop *loop,
-                  bool recovers) {
+static void session_claim(struct session_table *table, struct session *session,
+                          struct loop *loop, bool recovers) {
     struct claiming *claiming = MEM_NEW(struct claiming);
     *claiming = (struct claiming){session, loop, recovers};
     session->lease = session_lease_key(&session->name);
@@ -165,14 +165,14 @@ void session_hold(struct session_table *table, const struct session_name *name,
     struct buf key;
     if (!table->holdings) return;
     buf_init(&key, KEY_MAX_BYTES);
-    append_key(&key, name);
+    session_append_key(&key, name);
     struct session_stripe *stripe = striped_lock(table->stripes, buf_str(&key));
     bool is_new = !map_find(stripe->sessions, buf_str(&key));
     struct session *session =
         is_new ? resident_find_or_add(stripe, buf_str(&key), name, &is_new) : NULL;
     pthread_mutex_unlock(&stripe->lock);
     buf_done(&key);
-    if (session) claim(table, session, loop, true);
+    if (session) session_claim(table, session, loop, true);
 }
 
 /* --- leases ------------------------------------------------------------------------------- */
@@ -205,7 +205,7 @@ enum session_answer session_acquire(struct session_table *table,
                                     struct lease *lease, struct err *e) {
     struct buf key;
     buf_init(&key, KEY_MAX_BYTES);
-    append_key(&key, name);
+    session_append_key(&key, name);
     if (!buf_ok(&key)) {
         buf_done(&key);
         err_set(e, ERR_INVALID_ARGUMENT, "the session's ids are longer than %zu bytes together",
@@ -225,7 +225,7 @@ enum session_answer session_acquire(struct session_table *table,
     pthread_mutex_unlock(&stripe->lock);
     buf_done(&key);
     if (must_load && table->holdings)
-        claim(table, session, lease->loop, false);
+        session_claim(table, session, lease->loop, false);
     else if (must_load)
         session_load(table->store, name, lease->loop, session_on_loaded, session);
     return answer;
@@ -353,7 +353,7 @@ void session_remember(struct session_table *table, const struct session_name *na
                       struct turn_record *record) {
     struct buf key;
     buf_init(&key, KEY_MAX_BYTES);
-    append_key(&key, name);
+    session_append_key(&key, name);
     struct session_stripe *stripe = striped_lock(table->stripes, buf_str(&key));
     struct session *session = map_find(stripe->sessions, buf_str(&key));
     if (session && session->loaded) {

@@ -25,8 +25,6 @@
 #include "session/lease.h"
 #include "session/session_table.h"
 
-struct journal;
-
 #define SESSION_DEPTH_MAX 3
 
 /* A second turn on a held session: it waits (QUEUE), is refused with ERR_ABORTED (REJECT), or

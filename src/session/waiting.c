@@ -2,12 +2,12 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "journal/journal.h"
 #include "session/decision.h"
 #include "session/directory.h"
 #include "session/dormant_runs.h"
 #include "session/idempotency_claims.h"
+#include "wire/digest.h"
 
 #include <stdlib.h>
 
@@ -110,9 +110,24 @@ static struct dormant_filter sleepers_of(const struct session_name *name) {
                                    .session = name->session.at ? name->session : STR_EMPTY};
 }
 
+/* A run that is named is woken under its own name alone: ids can be guessed. */
 struct dormant_filter session_sleepers(const struct pending_answer *answer) {
-    if (answer->run) return (struct dormant_filter){.run = answer->run};
-    return sleepers_of(&answer->name);
+    struct dormant_filter filter = sleepers_of(&answer->name);
+    filter.run = answer->run;
+    return filter;
+}
+
+/* Its print tells a repeated request from another one with the same words. */
+static void say_aside(struct session_table *table, const struct pending_answer *answer,
+                      uint64_t run) {
+    uint8_t digest[DIGEST_BYTES];
+    const struct str parts[] = {answer->key_user, answer->key, answer->print};
+    struct str print = STR_EMPTY;
+    if (answer->print.len) {
+        digest_parts(parts, ARRAY_LEN(parts), digest);
+        print = str_of(digest, sizeof(digest));
+    }
+    directory_say(session_table_directory(table), run, answer->text, print);
 }
 
 /* Before choosing the run that an answer means, all candidates must be in memory. This is
@@ -127,8 +142,8 @@ enum pending_found session_settle(struct session_table *table,
     enum pending_found found = answer->key.len ? give_keyed_answer(table, answer, ret, e)
                                                : give_answer(table, answer, NULL, ret, e);
     if (found == PENDING_NONE && dormant_runs_has(dormant, &filter)) return PENDING_ASLEEP;
-    if (found == PENDING_UNDECIDED && answer->asks_again && ret->stays.run)
-        directory_say(session_table_directory(table), ret->stays.run, answer->text);
+    uint64_t run = ret->stays.run ? ret->stays.run : answer->run;
+    if (found == PENDING_UNDECIDED && answer->asks_again && run) say_aside(table, answer, run);
     return found;
 }
 
@@ -147,6 +162,16 @@ enum pending_found session_answer_pending(struct session_table *table,
     *ret_journal = answered.journal;
     *ret_seq = answered.seq;
     return PENDING_TAKEN;
+}
+
+bool session_may_answer(struct session_table *table, const struct session_name *name,
+                        uint64_t run) {
+    struct live_view view;
+    if (!run || !directory_find(session_table_directory(table), run, &view)) return true;
+    bool own = str_equal(view.workspace, name->workspace) && str_equal(view.user, name->user) &&
+               str_equal(view.session, name->session);
+    live_view_done(&view);
+    return own;
 }
 
 bool session_has_pending(struct session_table *table, const struct session_name *name) {

@@ -58,6 +58,11 @@ MUST_CHECK enum pending_found session_answer_pending(struct session_table *table
                                                      struct journal **ret_journal,
                                                      uint64_t *ret_seq, struct err *e);
 
+/* Whether a question of this run (0: none is named) is one of this session: the id of another's
+ * finds a run as well. */
+bool session_may_answer(struct session_table *table, const struct session_name *name,
+                        uint64_t run);
+
 /* Whether a run of this session waits for a human. */
 bool session_has_pending(struct session_table *table, const struct session_name *name);
 

@@ -1,6 +1,8 @@
 /* The A2A helper: a call to another agent in AgentBreeder's dialect. */
+#include "base/clock.h"
 #include "base/mem.h"
 #include "sidecar/helpers.h"
+#include "sidecar/request_span.h"
 #include "sidecar/trace.h"
 #include "wire/json.h"
 
@@ -13,6 +15,9 @@ struct a2a_call {
     struct route_call *call; /* NULL: the caller left */
     struct http_call *http;
     struct text body;
+    struct trace trace;
+    struct str peer;
+    uint64_t began_us;
     unsigned status;
     struct buf answer;
 };
@@ -23,18 +28,19 @@ static void a2a_free(struct a2a_call *a2a) {
     free(a2a);
 }
 
-static void fail(struct route_call *call, int status, struct str code, struct str message) {
+static void a2a_call_fail(struct route_call *call, int status, struct str code,
+                          struct str message) {
     route_fail(call, &(struct route_failure){status, code, message, STR_EMPTY});
 }
 
 /* --- the peer --------------------------------------------------------------------------------- */
 
-static void on_head(const struct http_head *head, void *ctx) {
+static void a2a_call_on_head(const struct http_head *head, void *ctx) {
     struct a2a_call *a2a = ctx;
     a2a->status = head->status;
 }
 
-static void on_body(struct lent bytes, void *ctx) {
+static void a2a_call_on_body(struct lent bytes, void *ctx) {
     struct a2a_call *a2a = ctx;
     buf_append(&a2a->answer, lent_read(bytes));
 }
@@ -48,40 +54,55 @@ static bool is_response(struct str body) {
             json_find(json, STR("error")).kind != JSON_NONE);
 }
 
-static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+static void a2a_call_report_span(const struct a2a_call *a2a, const struct err *failed) {
+    request_span_part(
+        &a2a->trace, &(struct part_span){.operation = SPAN_NAME("a2a"),
+                                         .what = a2a->peer,
+                                         .kind = SPAN_CLIENT,
+                                         .self = a2a->trace.call,
+                                         .by_agent = true,
+                                         .took_us = clock_mono_us() - a2a->began_us,
+                                         .status = (int)a2a->status,
+                                         .error = failed ? err_name(failed->code) : STR_EMPTY});
+}
+
+static void a2a_call_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct a2a_call *a2a = ctx;
     (void)stage;
     a2a->http = NULL;
+    a2a_call_report_span(a2a, failed);
     bool late = failed && failed->code == ERR_DEADLINE_EXCEEDED;
     if (failed)
-        fail(a2a->call, late ? 504 : 502,
-             late ? STR("UPSTREAM_TIMEOUT") : STR("UPSTREAM_UNREACHABLE"), err_text(failed));
+        a2a_call_fail(a2a->call, late ? 504 : 502,
+                      late ? STR("UPSTREAM_TIMEOUT") : STR("UPSTREAM_UNREACHABLE"),
+                      err_text(failed));
     else if (a2a->status >= 500 || !is_response(buf_str(&a2a->answer)))
-        fail(a2a->call, 502, STR("UPSTREAM_INVALID"),
-             STR("the peer's answer is no response of JSON-RPC"));
+        a2a_call_fail(a2a->call, 502, STR("UPSTREAM_INVALID"),
+                      STR("the peer's answer is no response of JSON-RPC"));
     else
         route_reply(a2a->call, 200, STR("application/json"), buf_str(&a2a->answer));
 }
 
-static const struct http_sink sink = {on_head, on_body, on_end};
+static const struct http_sink sink = {a2a_call_on_head, a2a_call_on_body, a2a_call_on_end};
 
 /* --- the caller ------------------------------------------------------------------------------- */
 
-static void on_left(void *ctx) {
+static void a2a_call_on_left(void *ctx) {
     struct a2a_call *a2a = ctx;
     if (a2a->http) http_cancel(a2a->http);
     a2a_free(a2a);
 }
 
-static void on_closed(void *ctx) {
+static void a2a_call_on_closed(void *ctx) {
     a2a_free(ctx);
 }
 
-static const struct route_watch watch = {.left = on_left, .closed = on_closed};
+static const struct route_watch watch = {.left = a2a_call_on_left,
+                                         .closed = a2a_call_on_closed};
 
 /* --- the request ------------------------------------------------------------------------------ */
 
-static void write_call(struct json request, struct buf *out) {
+static void a2a_call_write_call(struct json request, struct buf *out) {
     struct trace fresh;
     struct json method = json_find(request, STR("method"));
     struct json params = json_find(request, STR("params"));
@@ -96,11 +117,16 @@ static void write_call(struct json request, struct buf *out) {
     json_close(&json);
 }
 
-static void ask(struct sidecar *sidecar, struct a2a_call *a2a, const struct sidecar_peer *peer,
-                struct str trace) {
+static void a2a_call_ask(struct sidecar *sidecar, struct a2a_call *a2a,
+                         const struct sidecar_peer *peer, struct str trace) {
     struct buf url, authorization;
     struct str base = peer->url;
     struct str token = peer->token.len ? peer->token : sidecar->options->token;
+    char parent[TRACE_PARENT_BYTES + 1];
+    bool traces = trace.len || a2a->trace.parent[0];
+    trace_write_parent(&a2a->trace, parent);
+    a2a->peer = peer->name;
+    a2a->began_us = clock_mono_us();
     buf_init(&url, 64 * KIB);
     buf_init(&authorization, 64 * KIB);
     while (str_ends(base, STR("/"))) base = str_head(base, base.len - 1);
@@ -108,11 +134,12 @@ static void ask(struct sidecar *sidecar, struct a2a_call *a2a, const struct side
     buf_append(&url, STR("/a2a"));
     buf_append(&authorization, STR("Bearer "));
     buf_append(&authorization, token);
-    struct http_header headers[3] = {{STR("Content-Type"), STR("application/json")}};
+    struct http_header headers[4] = {{STR("Content-Type"), STR("application/json")}};
     size_t count = 1;
     if (token.len)
         headers[count++] = (struct http_header){STR("Authorization"), buf_str(&authorization)};
     if (trace.len) headers[count++] = (struct http_header){STR("X-Trace-Id"), trace};
+    if (traces) headers[count++] = (struct http_header){STR("traceparent"), str_from(parent)};
     const struct http_request request = {.method = STR("POST"),
                                          .url = buf_str(&url),
                                          .headers = headers,
@@ -142,21 +169,23 @@ void helpers_a2a(struct route_call *call, void *ctx) {
     const struct sidecar_peer *peer =
         peer_named(sidecar->options, lent_read(route_parameter(call, STR("peer"))));
     if (!json_read(lent_read(route_body(call)), &request, &e) || request.kind != JSON_OBJECT) {
-        fail(call, 400, STR("INVALID_INPUT"), STR("the body is no JSON object"));
+        a2a_call_fail(call, 400, STR("INVALID_INPUT"), STR("the body is no JSON object"));
         return;
     }
     if (!peer) {
-        fail(call, 502, STR("UPSTREAM_UNREACHABLE"), STR("there is no such peer"));
+        a2a_call_fail(call, 502, STR("UPSTREAM_UNREACHABLE"), STR("there is no such peer"));
         return;
     }
     struct a2a_call *a2a = MEM_NEW(struct a2a_call);
     a2a->call = call;
     buf_init(&a2a->answer, ANSWER_MAX_BYTES);
     buf_init(&body, 16 * MIB);
-    write_call(request, &body);
+    a2a_call_write_call(request, &body);
     a2a->body = text_copy(buf_str(&body));
     buf_done(&body);
     struct str trace = lent_read(route_header(call, STR("x-trace-id")));
+    trace_begin(&a2a->trace, trace, lent_read(route_header(call, STR("traceparent"))));
+    request_span_fork(&a2a->trace);
     route_watch(call, &watch, a2a);
-    ask(sidecar, a2a, peer, trace_id_ok(trace) ? trace : STR_EMPTY);
+    a2a_call_ask(sidecar, a2a, peer, trace_id_ok(trace) ? trace : STR_EMPTY);
 }

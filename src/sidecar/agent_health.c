@@ -20,12 +20,12 @@ struct agent_health {
     struct timer again;
 };
 
-static void on_head(const struct http_head *head, void *ctx) {
+static void agent_health_on_head(const struct http_head *head, void *ctx) {
     struct agent_health *health = ctx;
     health->status = head->status;
 }
 
-static void on_body(struct lent bytes, void *ctx) {
+static void agent_health_on_body(struct lent bytes, void *ctx) {
     struct agent_health *health = ctx;
     buf_append(&health->body, lent_read(bytes));
 }
@@ -38,7 +38,7 @@ static bool says_loading(struct str body) {
            json_is(json_find(json, STR("status")), STR("loading"));
 }
 
-static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+static void agent_health_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct agent_health *health = ctx;
     (void)stage;
     health->call = NULL;
@@ -47,9 +47,10 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
                 health->healthy ? AGENT_HEALTH_HEALTHY_MS : AGENT_HEALTH_LOADING_MS);
 }
 
-static const struct http_sink sink = {on_head, on_body, on_end};
+static const struct http_sink sink = {agent_health_on_head, agent_health_on_body,
+                                      agent_health_on_end};
 
-static void ask(void *ctx) {
+static void agent_health_ask(void *ctx) {
     struct agent_health *health = ctx;
     buf_clear(&health->body);
     health->status = 0;
@@ -72,7 +73,7 @@ struct agent_health *agent_health_new(struct http_pool *pool, struct loop *loop,
     health->loop = loop;
     health->url = text_copy(buf_str(&whole));
     buf_init(&health->body, ANSWER_MAX_BYTES);
-    timer_init(&health->again, loop, ask, health);
+    timer_init(&health->again, loop, agent_health_ask, health);
     timer_start(&health->again, 0);
     buf_done(&whole);
     return health;

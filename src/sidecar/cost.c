@@ -17,10 +17,10 @@ struct cost_event {
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static bool read_text(struct json event, const char *name, struct arena *arena, struct str *ret,
-                      struct err *e) {
+static bool cost_read_text(struct json event, const char *name, struct arena *arena,
+                           struct str *ret, struct err *e) {
     struct json value = json_find(event, str_from(name));
-    if (value.kind == JSON_NONE || value.kind == JSON_NULL) return true;
+    if (json_is_absent(value)) return true;
     return json_str(value, arena, ret) ||
            err_set(e, ERR_INVALID_ARGUMENT, "'%s' is a string", name);
 }
@@ -28,7 +28,7 @@ static bool read_text(struct json event, const char *name, struct arena *arena, 
 static bool read_tokens(struct json event, const char *name, int64_t *ret, struct err *e) {
     struct json value = json_find(event, str_from(name));
     *ret = TOKENS_UNKNOWN;
-    if (value.kind == JSON_NONE || value.kind == JSON_NULL) return true;
+    if (json_is_absent(value)) return true;
     return (json_i64(value, ret) && *ret >= 0) ||
            err_set(e, ERR_INVALID_ARGUMENT, "'%s' is a whole number, 0 or more", name);
 }
@@ -40,7 +40,7 @@ static bool read_cost(struct json event, struct cost_event *ret, struct err *e) 
     struct err why;
     ret->usage.cost_nano = TOKENS_UNKNOWN;
     ret->costs = value.kind == JSON_NUMBER;
-    if (value.kind == JSON_NONE || value.kind == JSON_NULL) return true;
+    if (json_is_absent(value)) return true;
     if (price_read_dollars(value.raw, &ret->usage.cost_nano, &why)) return true;
     if (!json_double(value, &dollars) || !(dollars >= 0 && dollars < 1e9))
         return err_set(e, ERR_INVALID_ARGUMENT, "'cost_usd' is a number, 0 or more");
@@ -48,8 +48,8 @@ static bool read_cost(struct json event, struct cost_event *ret, struct err *e) 
     return true;
 }
 
-static bool read_event(struct json event, struct arena *arena, struct cost_event *ret,
-                       struct err *e) {
+static bool cost_read_event(struct json event, struct arena *arena, struct cost_event *ret,
+                            struct err *e) {
     *ret = (struct cost_event){.usage.total = TOKENS_UNKNOWN};
     struct str *const texts[] = {&ret->agent,    &ret->version,  &ret->model,
                                  &ret->provider, &ret->trace_id, &ret->occurred_at};
@@ -59,7 +59,7 @@ static bool read_event(struct json event, struct arena *arena, struct cost_event
         return err_set(e, ERR_INVALID_ARGUMENT, "an event is a JSON object");
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         *texts[i] = STR_EMPTY;
-        if (!read_text(event, names[i], arena, texts[i], e)) return false;
+        if (!cost_read_text(event, names[i], arena, texts[i], e)) return false;
     }
     if (!ret->model.len) return err_set(e, ERR_INVALID_ARGUMENT, "'model' is required");
     if (!read_tokens(event, "input_tokens", &ret->usage.input, e) ||
@@ -78,7 +78,7 @@ static void member(struct json_writer *json, const char *name, struct str text) 
     if (text.len) json_member_str(json, name, text);
 }
 
-static void count(struct json_writer *json, const char *name, int64_t tokens) {
+static void cost_count(struct json_writer *json, const char *name, int64_t tokens) {
     if (tokens != TOKENS_UNKNOWN) json_member_i64(json, name, tokens);
 }
 
@@ -98,8 +98,8 @@ static void write_published(const struct cost_event *event, struct buf *out) {
     member(&json, "agent_version", event->version);
     member(&json, "model", event->model);
     member(&json, "provider", event->provider);
-    count(&json, "input_tokens", event->usage.input);
-    count(&json, "output_tokens", event->usage.output);
+    cost_count(&json, "input_tokens", event->usage.input);
+    cost_count(&json, "output_tokens", event->usage.output);
     write_dollars(&json, event->usage.cost_nano);
     member(&json, "trace_id", event->trace_id);
     member(&json, "occurred_at", event->occurred_at);
@@ -114,8 +114,8 @@ static void write_audit(const struct cost_event *event, struct buf *out) {
     json_member_str(&json, "resource", event->agent);
     json_member_object(&json, "metadata");
     member(&json, "model", event->model);
-    count(&json, "input_tokens", event->usage.input);
-    count(&json, "output_tokens", event->usage.output);
+    cost_count(&json, "input_tokens", event->usage.input);
+    cost_count(&json, "output_tokens", event->usage.output);
     write_dollars(&json, event->usage.cost_nano);
     member(&json, "trace_id", event->trace_id);
     json_close(&json);
@@ -130,8 +130,8 @@ static void write_platform(const struct cost_event *event, struct str team, stru
     json_member_str(&json, "team", team);
     json_member_str(&json, "model_name", event->model);
     json_member_str(&json, "provider", event->provider.len ? event->provider : STR("unknown"));
-    count(&json, "input_tokens", event->usage.input);
-    count(&json, "output_tokens", event->usage.output);
+    cost_count(&json, "input_tokens", event->usage.input);
+    cost_count(&json, "output_tokens", event->usage.output);
     write_dollars(&json, event->usage.cost_nano);
     member(&json, "trace_id", event->trace_id);
     json_close(&json);
@@ -144,26 +144,26 @@ struct cost_call {
     struct sidecar *sidecar;
 };
 
-static void on_left(void *ctx) {
+static void cost_on_left(void *ctx) {
     struct cost_call *cost = ctx;
     if (cost->sidecar->deliveries) deliveries_forget(cost->sidecar->deliveries, cost);
     free(cost);
 }
 
-static void on_closed(void *ctx) {
+static void cost_on_closed(void *ctx) {
     free(ctx);
 }
 
-static const struct route_watch watch = {.left = on_left, .closed = on_closed};
+static const struct route_watch watch = {.left = cost_on_left, .closed = cost_on_closed};
 
-static void accept(struct route_call *call) {
+static void cost_accept(struct route_call *call) {
     route_reply(call, 202, STR("application/json"), STR("{\"status\":\"recorded\"}"));
 }
 
-static void on_kept(const struct err *failed, void *ctx) {
+static void cost_on_kept(const struct err *failed, void *ctx) {
     struct cost_call *cost = ctx;
     if (!failed) {
-        accept(cost->call);
+        cost_accept(cost->call);
         return;
     }
     route_field(cost->call, STR("retry-after"), STR("5"));
@@ -171,8 +171,8 @@ static void on_kept(const struct err *failed, void *ctx) {
                &(struct route_failure){503, STR("UNAVAILABLE"), err_text(failed), STR_EMPTY});
 }
 
-static void deliver(struct sidecar *sidecar, struct route_call *call,
-                    const struct cost_event *event) {
+static void cost_deliver(struct sidecar *sidecar, struct route_call *call,
+                         const struct cost_event *event) {
     struct buf first, second;
     bool platform = sidecar->options->platform_routes;
     struct cost_call *cost = MEM_NEW(struct cost_call);
@@ -189,14 +189,14 @@ static void deliver(struct sidecar *sidecar, struct route_call *call,
         {platform ? STR("/api/v1/costs/events") : STR("/api/v1/costs"), buf_str(&first), false},
         {STR("/api/v1/audit"), buf_str(&second), true}};
     route_watch(call, &watch, cost);
-    deliveries_put(sidecar->deliveries, events, platform ? 1 : 2, on_kept, cost);
+    deliveries_put(sidecar->deliveries, events, platform ? 1 : 2, cost_on_kept, cost);
     buf_done(&second);
     buf_done(&first);
 }
 
 /* Fill in what the agent left out. */
-static bool complete(const struct sidecar *sidecar, struct arena *arena,
-                     struct cost_event *event) {
+static bool cost_complete(const struct sidecar *sidecar, struct arena *arena,
+                          struct cost_event *event) {
     struct buf now;
     int64_t unix_ms = clock_unix_ms();
     if (!event->agent.len) event->agent = sidecar->options->agent_name;
@@ -211,21 +211,21 @@ static bool complete(const struct sidecar *sidecar, struct arena *arena,
     return fits;
 }
 
-static void take(struct sidecar *sidecar, struct route_call *call, struct json json,
-                 struct arena *arena) {
+static void cost_take(struct sidecar *sidecar, struct route_call *call, struct json json,
+                      struct arena *arena) {
     struct cost_event event;
     struct err e;
     err_set(&e, ERR_TOO_LARGE, "the event is too large");
-    if (!read_event(json, arena, &event, &e) || !complete(sidecar, arena, &event)) {
+    if (!cost_read_event(json, arena, &event, &e) || !cost_complete(sidecar, arena, &event)) {
         route_fail(call,
                    &(struct route_failure){400, STR("INVALID_INPUT"), err_text(&e), STR_EMPTY});
         return;
     }
     (void)accounts_post(sidecar->accounts, event.trace_id, &event.usage);
     if (sidecar->deliveries)
-        deliver(sidecar, call, &event);
+        cost_deliver(sidecar, call, &event);
     else
-        accept(call);
+        cost_accept(call);
 }
 
 void helpers_cost(struct route_call *call, void *ctx) {
@@ -240,6 +240,6 @@ void helpers_cost(struct route_call *call, void *ctx) {
         route_fail(call,
                    &(struct route_failure){400, STR("INVALID_INPUT"), err_text(&e), STR_EMPTY});
     else
-        take(ctx, call, json, arena);
+        cost_take(ctx, call, json, arena);
     arena_free(arena);
 }

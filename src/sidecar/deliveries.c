@@ -94,7 +94,7 @@ static void delivery_free(struct delivery *delivery) {
 static void send_next(struct deliveries *deliveries);
 static void write_batch(struct deliveries *deliveries);
 
-static void keep_event(struct deliveries *deliveries, struct delivery *delivery) {
+static void deliveries_keep_event(struct deliveries *deliveries, struct delivery *delivery) {
     list_append(&deliveries->kept, &delivery->link);
     deliveries->kept_count++;
     deliveries->kept_bytes += delivery_bytes(delivery);
@@ -114,7 +114,7 @@ static void end_put(struct deliveries *deliveries, struct put *put, const struct
         if (failed)
             delivery_free(delivery);
         else
-            keep_event(deliveries, delivery);
+            deliveries_keep_event(deliveries, delivery);
     }
     deliveries->put_count -= put->count;
     deliveries->put_bytes -= put->bytes;
@@ -190,7 +190,7 @@ static void refuse_surplus(struct deliveries *deliveries) {
     end_puts(deliveries, &refused, &full);
 }
 
-static void on_turn(void *ctx) {
+static void deliveries_on_turn(void *ctx) {
     struct deliveries *deliveries = ctx;
     refuse_surplus(deliveries);
     if (deliveries->disk.used) {
@@ -237,7 +237,7 @@ static void note_replacing(struct deliveries *deliveries) {
     if (!deliveries->disk.replaced) log_often(LOG_ERROR, "%s", deliveries->disk.why_not.text);
 }
 
-static void on_written(void *ctx) {
+static void deliveries_on_written(void *ctx) {
     struct deliveries *deliveries = ctx;
     deliveries->disk.busy = false;
     note_replacing(deliveries);
@@ -296,19 +296,19 @@ static void write_batch(struct deliveries *deliveries) {
     assert(buf_ok(&deliveries->disk.sent) && buf_ok(&deliveries->disk.batch));
     deliveries->disk.sent_len = deliveries->disk.sent.len;
     deliveries->disk.busy = true;
-    job_start(&deliveries->disk.job, deliveries->loop, work, on_written, deliveries);
+    job_start(&deliveries->disk.job, deliveries->loop, work, deliveries_on_written, deliveries);
 }
 
 /* --- sending ---------------------------------------------------------------------------------- */
 
-static struct delivery *first_of(const struct deliveries *deliveries) {
+static struct delivery *deliveries_first_of(const struct deliveries *deliveries) {
     if (list_empty(&deliveries->kept)) return NULL;
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): what is freed has left the list */
     return CONTAINER_OF(deliveries->kept.next, struct delivery, link);
 }
 
 static void drop_first(struct deliveries *deliveries) {
-    struct delivery *first = first_of(deliveries);
+    struct delivery *first = deliveries_first_of(deliveries);
     if (!first) return;
     unkeep_event(deliveries, first);
     if (deliveries->disk.used)
@@ -319,12 +319,12 @@ static void drop_first(struct deliveries *deliveries) {
     if (deliveries->disk.used) write_batch(deliveries);
 }
 
-static void on_head(const struct http_head *head, void *ctx) {
+static void deliveries_on_head(const struct http_head *head, void *ctx) {
     struct deliveries *deliveries = ctx;
     deliveries->status = head->status;
 }
 
-static void on_body(struct lent bytes, void *ctx) {
+static void deliveries_on_body(struct lent bytes, void *ctx) {
     (void)bytes;
     (void)ctx;
 }
@@ -344,7 +344,7 @@ static void wait_again(struct deliveries *deliveries) {
 
 /* The first event was not taken now. An event that is sent once must not hold up the others. */
 static void keep_or_drop(struct deliveries *deliveries) {
-    const struct delivery *first = first_of(deliveries);
+    const struct delivery *first = deliveries_first_of(deliveries);
     deliveries->counts.failed++;
     if (first && !first->once) {
         wait_again(deliveries);
@@ -355,7 +355,7 @@ static void keep_or_drop(struct deliveries *deliveries) {
     send_next(deliveries);
 }
 
-static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+static void deliveries_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct deliveries *deliveries = ctx;
     (void)stage;
     deliveries->call = NULL;
@@ -375,10 +375,11 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     send_next(deliveries);
 }
 
-static const struct http_sink sink = {on_head, on_body, on_end};
+static const struct http_sink sink = {deliveries_on_head, deliveries_on_body,
+                                      deliveries_on_end};
 
 static void send_next(struct deliveries *deliveries) {
-    struct delivery *first = first_of(deliveries);
+    struct delivery *first = deliveries_first_of(deliveries);
     struct buf url;
     char key[DELIVERY_ID_MAX_BYTES + 8];
     if (!first || deliveries->call || deliveries->stopping || timer_waits(&deliveries->again))
@@ -428,7 +429,7 @@ static void load(struct deliveries *deliveries, struct str text) {
         struct str line = str_split(text, '\n', &text);
         if (!text.at || !delivery_line_read(line, &read)) continue;
         if (read.path.len)
-            keep_event(deliveries, delivery_new(&read));
+            deliveries_keep_event(deliveries, delivery_new(&read));
         else
             forget_sent(deliveries, read.id);
     }
@@ -482,7 +483,7 @@ bool deliveries_new(const struct deliveries_options *options, struct deliveries 
     list_init(&deliveries->writing);
     buf_init(&deliveries->disk.batch, 2 * DELIVERY_FILE_MAX_BYTES);
     buf_init(&deliveries->disk.sent, DELIVERY_FILE_MAX_BYTES);
-    task_init(&deliveries->turn, on_turn, deliveries);
+    task_init(&deliveries->turn, deliveries_on_turn, deliveries);
     timer_init(&deliveries->again, options->loop, on_again, deliveries);
     if (!open_file(deliveries, options->file, e)) {
         deliveries_free(deliveries);

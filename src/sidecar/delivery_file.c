@@ -12,7 +12,8 @@
 
 #define PATH_BYTES 4096
 
-static bool fail(const struct delivery_file *file, const char *what, struct err *e) {
+static bool delivery_file_fail(const struct delivery_file *file, const char *what,
+                               struct err *e) {
     return err_set(e, ERR_UNAVAILABLE, "outbox " STR_FMT ": %s: %s",
                    STR_ARG(text_str(file->path)), what, strerrordesc_np(errno));
 }
@@ -28,8 +29,9 @@ bool delivery_file_open(struct delivery_file *file, struct str path, struct buf 
                         struct err *e) {
     *file = (struct delivery_file){.fd = open_at(path, O_RDWR | O_CREAT | O_APPEND),
                                    .path = text_copy(path)};
-    if (file->fd < 0) return fail(file, "it cannot be opened", e);
-    if (flock(file->fd, LOCK_EX | LOCK_NB) != 0) return fail(file, "another process has it", e);
+    if (file->fd < 0) return delivery_file_fail(file, "it cannot be opened", e);
+    if (flock(file->fd, LOCK_EX | LOCK_NB) != 0)
+        return delivery_file_fail(file, "another process has it", e);
     if (!file_read(path, text, e)) return err_add(e, "outbox");
     file->bytes = text->len;
     return true;
@@ -60,16 +62,18 @@ bool delivery_file_append(struct delivery_file *file, struct str lines, struct e
         file->bytes += lines.len;
         return true;
     }
-    (void)fail(file, "it cannot be written", e);
-    if (ftruncate(file->fd, (off_t)file->bytes) != 0) (void)fail(file, "it cannot be cut", e);
+    (void)delivery_file_fail(file, "it cannot be written", e);
+    if (ftruncate(file->fd, (off_t)file->bytes) != 0)
+        (void)delivery_file_fail(file, "it cannot be cut", e);
     return false;
 }
 
-static bool take_place(struct delivery_file *file, const char *beside, int fd, struct err *e) {
+static bool delivery_file_take_place(struct delivery_file *file, const char *beside, int fd,
+                                     struct err *e) {
     char *name = str_dup(text_str(file->path));
     bool moved = flock(fd, LOCK_EX | LOCK_NB) == 0 && rename(beside, name) == 0;
     free(name);
-    return moved || fail(file, "it cannot be replaced", e);
+    return moved || delivery_file_fail(file, "it cannot be replaced", e);
 }
 
 bool delivery_file_replace(struct delivery_file *file, struct str lines, struct err *e) {
@@ -79,9 +83,10 @@ bool delivery_file_replace(struct delivery_file *file, struct str lines, struct 
     if (len < 0 || (size_t)len >= sizeof(beside))
         return err_set(e, ERR_INVALID_ARGUMENT, "outbox: its path is too long");
     int fd = open_at(str_from(beside), O_RDWR | O_CREAT | O_TRUNC | O_APPEND);
-    if (fd < 0) return fail(file, "it cannot be written anew", e);
-    bool good = write_all(fd, lines) || fail(file, "it cannot be written anew", e);
-    good = good && take_place(file, beside, fd, e);
+    if (fd < 0) return delivery_file_fail(file, "it cannot be written anew", e);
+    bool good =
+        write_all(fd, lines) || delivery_file_fail(file, "it cannot be written anew", e);
+    good = good && delivery_file_take_place(file, beside, fd, e);
     if (!good) {
         unlink(beside);
         close(fd);

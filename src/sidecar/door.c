@@ -2,11 +2,10 @@
 
 #include "base/same.h"
 #include "sidecar/helpers.h"
+#include "sidecar/path.h"
 #include "sidecar/programs.h"
 #include "sidecar/relay.h"
 #include "wire/token.h"
-
-#include <stdio.h>
 
 #define MCP_PATH STR("/mcp/")
 
@@ -28,12 +27,14 @@ static void drop_closed(struct exchange *exchange, enum exchange_close how, void
     (void)ctx;
 }
 
-void door_accept(struct exchange *exchange) {
+/* Accept an exchange that is answered at once. */
+static void door_accept(struct exchange *exchange) {
     static const struct exchange_events events = {drop_body, drop_end, NULL, drop_closed};
     exchange_accept(exchange, &events, NULL);
 }
 
-static void refuse(struct exchange *exchange, int status, struct str code, struct str message) {
+static void door_refuse(struct exchange *exchange, int status, struct str code,
+                        struct str message) {
     door_accept(exchange);
     refusal_send(exchange,
                  &(struct refusal){.status = status, .code = code, .message = message});
@@ -69,8 +70,8 @@ static bool let_in(struct sidecar *sidecar, struct exchange *exchange) {
     if (!options->token.len) {
         bool allowed = helpers_allow(exchange, true);
         if (!allowed)
-            refuse(exchange, 403, STR("FORBIDDEN"),
-                   STR("web pages of other places may not ask; set AGENT_AUTH_TOKEN"));
+            door_refuse(exchange, 403, STR("FORBIDDEN"),
+                        STR("web pages of other places may not ask; set AGENT_AUTH_TOKEN"));
         return allowed;
     }
     if (token.at && same_secret(token, options->token)) {
@@ -79,27 +80,32 @@ static bool let_in(struct sidecar *sidecar, struct exchange *exchange) {
     }
     sidecar->counts.refused++;
     if (!token.at)
-        refuse(exchange, 401, STR("UNAUTHORIZED"), STR("Missing bearer token"));
+        door_refuse(exchange, 401, STR("UNAUTHORIZED"), STR("Missing bearer token"));
     else if (options->wrong_token_401)
-        refuse(exchange, 401, STR("UNAUTHORIZED"), STR("Invalid bearer token"));
+        door_refuse(exchange, 401, STR("UNAUTHORIZED"), STR("Invalid bearer token"));
     else
-        refuse(exchange, 403, STR("FORBIDDEN"), STR("Invalid bearer token"));
+        door_refuse(exchange, 403, STR("FORBIDDEN"), STR("Invalid bearer token"));
     return false;
 }
 
-static bool take_rate(struct sidecar *sidecar, struct exchange *exchange, struct rate *rate,
-                      struct str key, const char *whose) {
-    uint64_t wait_ms = rate_take(rate, key, loop_now_ms(sidecar->loop));
-    if (!wait_ms) return true;
-    char message[96];
-    snprintf(message, sizeof(message), "too many requests %s", whose);
+static bool door_take_rate(struct sidecar *sidecar, struct exchange *exchange,
+                           enum rate_scope scope, struct str key) {
+    struct rate_room room;
+    if (rate_limits_take(sidecar->rates, scope, key, loop_now_ms(sidecar->loop), &room))
+        return true;
     sidecar->counts.limited++;
     door_accept(exchange);
     refusal_send(exchange, &(struct refusal){.status = 429,
                                              .code = STR("RATE_LIMITED"),
-                                             .message = str_from(message),
-                                             .retry_after_s = (wait_ms + 999) / 1000});
+                                             .message = rate_scope_refusal(scope),
+                                             .retry_after_s = rate_wait_s(&room)});
     return false;
+}
+
+/* Peers on a unix socket count as one address. */
+static struct str door_address_of(const struct exchange *exchange) {
+    struct str owner = exchange_peer_owner(exchange);
+    return owner.len ? owner : STR("unix");
 }
 
 /* The agent has one version of the contract. */
@@ -140,14 +146,41 @@ static const struct path {
     {STR_INIT(""), STR_INIT("/.well-known/agent-card.json"), RELAY_PLAIN, true},
 };
 
-static struct path path_of(const struct exchange *exchange) {
+static const struct path *known_path(struct str path, struct str method) {
     for (size_t i = 0; i < ARRAY_LEN(known_paths); i++) {
         const struct path *known = &known_paths[i];
-        if (!str_equal(exchange_path(exchange), known->path)) continue;
-        if (!known->method.len || str_equal(exchange_method(exchange), known->method))
-            return *known;
+        if (!str_equal(path, known->path)) continue;
+        if (!known->method.len || str_equal(method, known->method)) return known;
     }
-    return (struct path){.kind = RELAY_PLAIN};
+    return NULL;
+}
+
+/* An agent may take /%69nvoke, //invoke, /Invoke or /invoke/ for /invoke. Then it is a turn here
+ * too. No spelling but the known one opens a path to callers without a token. */
+static struct path path_of(const struct exchange *exchange) {
+    struct str method = exchange_method(exchange), spelled = exchange_path(exchange);
+    const struct path *known = known_path(spelled, method);
+    if (known) return *known;
+    struct path ret = {.kind = RELAY_PLAIN};
+    struct buf plain;
+    buf_init(&plain, spelled.len + 1);
+    path_plain(spelled, &plain);
+    known = known_path(buf_str(&plain), method);
+    if (known && !known->open) ret.kind = known->kind;
+    buf_done(&plain);
+    return ret;
+}
+
+/* Methods are case-sensitive, but some agents take `post` for POST. */
+static bool check_method(struct exchange *exchange) {
+    struct str method = exchange_method(exchange);
+    for (size_t i = 0; i < method.len; i++) {
+        if (method.at[i] < 'a' || method.at[i] > 'z') continue;
+        door_refuse(exchange, 400, STR("INVALID_INPUT"),
+                    STR("the method of a request is written in capitals"));
+        return false;
+    }
+    return true;
 }
 
 static bool is_health(const struct exchange *exchange) {
@@ -174,17 +207,15 @@ void door_on_request(struct exchange *exchange, void *ctx) {
         answer_health(sidecar, exchange);
         return;
     }
-    if (!take_rate(sidecar, exchange, sidecar->by_address, exchange_peer_owner(exchange),
-                   "from this address"))
-        return;
+    if (!door_take_rate(sidecar, exchange, RATE_ADDRESS, door_address_of(exchange))) return;
+    if (!check_method(exchange)) return;
     if (!path.open && !let_in(sidecar, exchange)) return;
     if (turn && !check_version(exchange)) return;
-    if (!path.open &&
-        (!take_rate(sidecar, exchange, sidecar->by_token, STR("token"), "with this token") ||
-         !take_rate(sidecar, exchange, sidecar->by_agent, STR("agent"), "to this agent")))
+    if (!path.open && (!door_take_rate(sidecar, exchange, RATE_TOKEN, STR("token")) ||
+                       !door_take_rate(sidecar, exchange, RATE_AGENT, STR("agent"))))
         return;
     if (sidecar->stopping) {
-        refuse(exchange, 503, STR("UNAVAILABLE"), STR("the sidecar stops"));
+        door_refuse(exchange, 503, STR("UNAVAILABLE"), STR("the sidecar stops"));
         return;
     }
     relay_start(sidecar, exchange,
@@ -208,7 +239,7 @@ static void pass_to_server(struct sidecar *sidecar, struct exchange *exchange) {
     struct str rest, name = server_name(exchange_path(exchange), &rest);
     const struct sidecar_options *options = sidecar->options;
     if (!helpers_allow(exchange, false)) {
-        refuse(exchange, 403, STR("FORBIDDEN"), STR("web pages may not use the helpers"));
+        door_refuse(exchange, 403, STR("FORBIDDEN"), STR("web pages may not use the helpers"));
         return;
     }
     for (size_t i = 0; i < options->tool_count; i++) {
@@ -217,11 +248,12 @@ static void pass_to_server(struct sidecar *sidecar, struct exchange *exchange) {
         if (sidecar->programs[i])
             program_ask(sidecar->programs[i], exchange);
         else
-            relay_start(sidecar, exchange,
-                        &(struct relay_target){.url = tools->url, .path = rest});
+            relay_start(
+                sidecar, exchange,
+                &(struct relay_target){.url = tools->url, .path = rest, .name = tools->name});
         return;
     }
-    refuse(exchange, 502, STR("UPSTREAM_UNREACHABLE"), STR("there is no such MCP server"));
+    door_refuse(exchange, 502, STR("UPSTREAM_UNREACHABLE"), STR("there is no such MCP server"));
 }
 
 void door_on_helper_request(struct exchange *exchange, void *ctx) {

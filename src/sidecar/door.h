@@ -23,7 +23,4 @@ void door_on_helper_request(struct exchange *exchange, void *ctx);
 /* For what was no request. */
 void door_refusal_body(int status, struct str text, struct buf *out);
 
-/* Accept an exchange that is answered at once. */
-void door_accept(struct exchange *exchange);
-
 #endif

@@ -1,7 +1,5 @@
 #include "sidecar/events.h"
 
-#include "wire/sse.h"
-
 #include <stdio.h>
 
 /* A rule may replace a short match by a long text. */
@@ -60,7 +58,7 @@ static void rewrite_frame(struct events *events, const struct sse_frame *frame,
     buf_append_byte(events->out, '\n');
 }
 
-static void put_text(struct str text, struct buf *out) {
+static void events_put_text(struct str text, struct buf *out) {
     if (!text.len) return;
     buf_append(out, STR("data: {\"delta\":"));
     json_put_str(out, text);
@@ -108,7 +106,7 @@ static bool flush_text(struct events *events, struct buf *out) {
     struct buf rest;
     buf_init(&rest, REWRITTEN_MAX_BYTES);
     bool passed = filter_end(&events->filter, &rest);
-    if (passed) put_text(buf_str(&rest), out);
+    if (passed) events_put_text(buf_str(&rest), out);
     buf_done(&rest);
     return passed;
 }
@@ -135,7 +133,7 @@ void events_end(struct events *events, const struct err *why, struct buf *out) {
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-static struct json text_of(struct json object) {
+static struct json events_text_of(struct json object) {
     for (size_t i = 0; i < ARRAY_LEN(text_keys); i++) {
         struct json text = json_find(object, text_keys[i]);
         if (text.kind == JSON_STRING) return text;
@@ -193,8 +191,8 @@ static bool write_piece(struct events *events, struct json object, struct json t
     return good;
 }
 
-static bool take_text(struct events *events, const struct sse_frame *frame, struct json object,
-                      struct json text) {
+static bool events_take_text(struct events *events, const struct sse_frame *frame,
+                             struct json object, struct json text) {
     struct buf words, passed, data;
     bool same = false;
     buf_init(&words, EVENTS_FRAME_MAX_BYTES);
@@ -256,7 +254,7 @@ static bool take_done(struct events *events, struct json object) {
 static bool take_object(struct events *events, const struct sse_frame *frame,
                         struct json object) {
     struct json text = {0};
-    if (!frame->event.len) text = text_of(object);
+    if (!frame->event.len) text = events_text_of(object);
     bool result = str_equal(frame->event, STR("result"));
     bool error = str_equal(frame->event, STR("error")) ||
                  (!frame->event.len && json_find(object, STR("error")).kind != JSON_NONE);
@@ -266,7 +264,7 @@ static bool take_object(struct events *events, const struct sse_frame *frame,
     events->resulted |= result;
     events->failed |= error;
     if (text.kind == JSON_STRING && events->options.rules.count)
-        return take_text(events, frame, object, text);
+        return events_take_text(events, frame, object, text);
     return result || error ? take_last(events, frame) : take_strings(events, frame);
 }
 
@@ -285,23 +283,40 @@ static bool take_raw(struct events *events, const struct sse_frame *frame) {
     return good;
 }
 
-static bool take_frame(struct events *events, const struct sse_frame *frame) {
+/* To the rules it would be one text, with its escapes; a client's reader may accept it. */
+static bool is_broken_json(const struct events *events, struct str data) {
+    struct str text = str_trim(data);
+    bool container = text.len && (text.at[0] == '{' || text.at[0] == '[');
+    return events->options.rules.count && container && !str_equal(text, STR("[DONE]"));
+}
+
+static bool events_take_frame(struct events *events, const struct sse_frame *frame) {
     struct json object;
     struct err e;
     if (!frame->data.at || is_plain_text(events, frame)) {
         pass_frame(events, frame);
         return true;
     }
-    return json_read(frame->data, &object, &e) ? take_object(events, frame, object)
-                                               : take_raw(events, frame);
+    if (json_read(frame->data, &object, &e)) return take_object(events, frame, object);
+    events->unreadable = is_broken_json(events, frame->data);
+    return !events->unreadable && take_raw(events, frame);
 }
 
-static bool on_frame(const struct sse_frame *frame, void *ctx) {
+static void end_frames(struct events *events) {
+    struct err why;
+    err_set(&why, ERR_UNAVAILABLE, "the agent sent JSON that the guardrails cannot read");
+    finish(events, events->unreadable ? &why : NULL, events->out);
+}
+
+/* `event: message` is what an event without a name is. */
+static bool events_on_frame(const struct sse_frame *said, void *ctx) {
     struct events *events = ctx;
-    bool ends = events->options.terminates && !frame->event.len && frame->data.at &&
-                str_equal(str_trim(frame->data), STR("[DONE]"));
+    struct sse_frame frame = *said;
+    if (str_equal(frame.event, STR("message"))) frame.event = STR_EMPTY;
+    bool ends = events->options.terminates && !frame.event.len && frame.data.at &&
+                str_equal(str_trim(frame.data), STR("[DONE]"));
     events->ended |= ends;
-    if (ends || !take_frame(events, frame)) finish(events, NULL, events->out);
+    if (ends || !events_take_frame(events, &frame)) end_frames(events);
     return !events->over;
 }
 
@@ -309,7 +324,8 @@ bool events_feed(struct events *events, struct str bytes, struct buf *out) {
     struct err e;
     if (events->over) return false;
     events->out = out;
-    if (!sse_frames_feed(&events->frames, bytes, on_frame, events, &e)) finish(events, &e, out);
+    if (!sse_frames_feed(&events->frames, bytes, events_on_frame, events, &e))
+        finish(events, &e, out);
     events->out = NULL;
     return !events->over;
 }

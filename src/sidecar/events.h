@@ -46,6 +46,7 @@ struct events {
     struct buf *out;       /* during a feed */
     struct text done;      /* the agent's own object */
     bool resulted, failed; /* `result` or an error came */
+    bool unreadable;       /* JSON came that no rule can read */
     bool ended;            /* the agent sent [DONE] */
     bool over;             /* [DONE] was written, or the end of another stream */
 };

@@ -4,7 +4,7 @@
 
 #define BODY_MAX_BYTES (8 * MIB)
 
-static struct str header(const struct exchange *exchange, struct str name) {
+static struct str helpers_header(const struct exchange *exchange, struct str name) {
     const struct field *field = exchange_field(exchange, name);
     return field ? str_trim(field->value) : (struct str){NULL, 0};
 }
@@ -13,22 +13,14 @@ bool helpers_allow(const struct exchange *exchange, bool any_host) {
     const struct page_rules rules = {.any_host = any_host};
     const struct page_question asked = {.reach = exchange_reach(exchange),
                                         .authority = exchange_authority(exchange),
-                                        .host = header(exchange, STR("host")),
-                                        .origin = header(exchange, STR("origin")),
-                                        .site = header(exchange, STR("sec-fetch-site"))};
+                                        .host = helpers_header(exchange, STR("host")),
+                                        .origin = helpers_header(exchange, STR("origin")),
+                                        .site =
+                                            helpers_header(exchange, STR("sec-fetch-site"))};
     return page_judge(&rules, &asked) == PAGE_FINE;
 }
 
-static enum route_entry guard(struct route_call *call, const struct route *row, void *ctx,
-                              struct route_failure *ret) {
-    (void)call;
-    (void)row;
-    (void)ctx;
-    (void)ret;
-    return ENTRY_TRUSTED;
-}
-
-static void health(struct route_call *call, void *ctx) {
+static void helpers_health(struct route_call *call, void *ctx) {
     struct buf body;
     buf_init(&body, 1 * MIB);
     sidecar_write_health(ctx, true, &body);
@@ -37,7 +29,7 @@ static void health(struct route_call *call, void *ctx) {
 }
 
 static const struct route rows[] = {
-    {STR_INIT("GET"), STR_INIT("/health"), health, ROUTE_OPEN, ROUTE_HEAD},
+    {STR_INIT("GET"), STR_INIT("/health"), helpers_health, ROUTE_OPEN, ROUTE_HEAD},
     {STR_INIT("POST"), STR_INIT("/cost"), helpers_cost, ROUTE_GUARDED, ROUTE_BODY},
     {STR_INIT("POST"), STR_INIT("/a2a/{peer}"), helpers_a2a, ROUTE_GUARDED, ROUTE_BODY},
 };
@@ -54,6 +46,6 @@ void helpers_init(struct sidecar *sidecar) {
                                                  .body_max_bytes = BODY_MAX_BYTES,
                                                  .body_stretch_ms = 10000,
                                                  .body_stretch_bytes = 10 * KIB,
-                                                 .guard = guard,
+                                                 .guard = route_trust,
                                                  .ctx = sidecar};
 }

@@ -8,6 +8,7 @@
 #ifndef WEIR_SIDECAR_INNER_H
 #define WEIR_SIDECAR_INNER_H
 
+#include "client/forward.h"
 #include "client/http.h"
 #include "guardrail/guardrail.h"
 #include "route/route.h"
@@ -17,7 +18,6 @@
 #include "sidecar/deliveries.h"
 #include "sidecar/held.h"
 #include "sidecar/options.h"
-#include "sidecar/rate.h"
 #include "sidecar/replays.h"
 
 struct tool_program;
@@ -36,10 +36,12 @@ struct sidecar {
     struct guardrails request_rules, answer_rules;
     struct price_book *prices;
     struct accounts *accounts;
-    struct rate *by_token, *by_agent, *by_address;
+    struct rate_limits *rates;
+    struct exporter *exporter;     /* NULL: no spans are sent */
     struct replays *replays;       /* NULL: keys are only passed on */
     struct deliveries *deliveries; /* NULL: there is no platform */
     struct agent_health *health;
+    struct forward_habit agent_habit;
     struct tool_program **programs; /* one for each MCP server; NULL: it is no program */
     struct route_table helper_table;
     const struct route_table *helper_tables[1]; /* that one */

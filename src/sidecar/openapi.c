@@ -16,7 +16,7 @@ static const struct path {
     {"/.well-known/agent.json", "get", "the agent's card", true},
 };
 
-static void write_path(struct json_writer *json, const struct path *path) {
+static void openapi_write_path(struct json_writer *json, const struct path *path) {
     json_member_object(json, path->path);
     json_member_object(json, path->method);
     json_member_str(json, "summary", str_from(path->summary));
@@ -33,7 +33,7 @@ static void write_path(struct json_writer *json, const struct path *path) {
     json_close(json);
 }
 
-static void write_security(struct json_writer *json) {
+static void openapi_write_security(struct json_writer *json) {
     json_member_object(json, "components");
     json_member_object(json, "securitySchemes");
     json_member_object(json, "bearerAuth");
@@ -56,8 +56,8 @@ void openapi_write(const struct sidecar_options *options, struct buf *out) {
     json_member_str(&json, "x-agentbreeder-runtime-contract", STR("1"));
     json_close(&json);
     json_member_object(&json, "paths");
-    for (size_t i = 0; i < ARRAY_LEN(paths); i++) write_path(&json, &paths[i]);
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) openapi_write_path(&json, &paths[i]);
     json_close(&json);
-    write_security(&json);
+    openapi_write_security(&json);
     json_close(&json);
 }

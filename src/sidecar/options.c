@@ -38,7 +38,7 @@ static const struct row rows[] = {
     {"cost_addr", "AGENTBREEDER_SIDECAR_COST_ADDR", TEXT, AT(cost), "127.0.0.1:9092", "likewise"},
     {NULL, "AGENT_AUTH_TOKEN", SECRET, AT(token), NULL, "the bearer token of callers; required, unless AGENTBREEDER_SIDECAR_ALLOW_NO_AUTH=1"},
     {"wrong_token_401", "WEIR_SIDECAR_WRONG_TOKEN_401", BOOL, AT(wrong_token_401), "false", "answer a wrong token with 401, as the published sidecar; the contract says 403"},
-    {"otlp_endpoint", "OTEL_EXPORTER_OTLP_ENDPOINT", TEXT, AT(otlp_endpoint), NULL, "read, but spans are not sent yet"},
+    {"otlp_endpoint", "OTEL_EXPORTER_OTLP_ENDPOINT", TEXT, AT(otlp_endpoint), NULL, "an OpenTelemetry collector: gets spans at its /v1/traces, unless the URL holds /v1/"},
     {"api_base_url", "AGENTBREEDER_API_URL", TEXT, AT(api_url), NULL, "the platform that gets events of cost; without it they go nowhere"},
     {NULL, "AGENTBREEDER_API_TOKEN", SECRET, AT(api_token), NULL, "its token"},
     {"api_routes", "WEIR_SIDECAR_API_ROUTES", ROUTES, AT(platform_routes), "published", "published: /api/v1/costs and /api/v1/audit; platform: /api/v1/costs/events, which needs team"},
@@ -58,9 +58,9 @@ static const struct row rows[] = {
     {"answer_max", "WEIR_SIDECAR_ANSWER_MAX", SIZE, AT(answer_max_bytes), "32MiB", "of an answer that is rewritten; a larger one is 502"},
     {"bodies_max", "WEIR_SIDECAR_BODIES_MAX", SIZE, AT(bodies_max_bytes), "256MiB", "of all requests and answers that are kept at once; more get 503"},
     {"idempotency", "WEIR_SIDECAR_IDEMPOTENCY", DURATION, AT(idempotency_ms), "24h", "how long an idempotency key is known; 0: keys are only passed on"},
-    {"rate_token", "WEIR_SIDECAR_RATE_TOKEN", RATE, AT(rate_token), "off", "requests of one token, such as 10/s, 600/m; more get 429"},
-    {"rate_agent", "WEIR_SIDECAR_RATE_AGENT", RATE, AT(rate_agent), "off", "requests to the agent"},
-    {"rate_address", "WEIR_SIDECAR_RATE_ADDRESS", RATE, AT(rate_address), "off", "requests of one address"},
+    {"rate_token", "WEIR_SIDECAR_RATE_TOKEN", RATE, AT(rates[RATE_TOKEN]), "off", "requests of one token, such as 10/s, 600/m; more get 429"},
+    {"rate_agent", "WEIR_SIDECAR_RATE_AGENT", RATE, AT(rates[RATE_AGENT]), "off", "requests to the agent"},
+    {"rate_address", "WEIR_SIDECAR_RATE_ADDRESS", RATE, AT(rates[RATE_ADDRESS]), "off", "requests of one address"},
 };
 /* clang-format on */
 
@@ -89,23 +89,6 @@ static bool read_choice(struct str text, const char *const *names, size_t *ret, 
                    names[2] ? " or " : "", names[2] ? names[2] : "");
 }
 
-bool sidecar_rate_read(struct str text, struct sidecar_rate *ret, struct err *e) {
-    static const struct {
-        struct str unit;
-        uint64_t ms;
-    } units[] = {{STR_INIT("s"), 1000}, {STR_INIT("m"), 60000}, {STR_INIT("h"), 3600000}};
-    struct str unit, count = str_split(text, '/', &unit);
-    *ret = (struct sidecar_rate){0};
-    if (str_equal(text, STR("off")) || str_equal(text, STR("0"))) return true;
-    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
-        if (str_equal(unit, units[i].unit)) ret->per_ms = units[i].ms;
-    }
-    return (ret->per_ms && str_to_u64(count, &ret->count) && ret->count > 0 &&
-            ret->count <= 1000000) ||
-           err_set(e, ERR_INVALID_ARGUMENT,
-                   "a rate is a number in a time: 10/s, 600/m, 5000/h");
-}
-
 static bool set(struct sidecar_options *options, const struct row *row, struct str text,
                 struct err *e) {
     static const char *const tokens[] = {"object", "total", "off", NULL};
@@ -120,7 +103,7 @@ static bool set(struct sidecar_options *options, const struct row *row, struct s
     case BOOL: return read_bool(text, at, e);
     case DURATION: return read_duration(text, at, e);
     case SIZE: return units_size(text, at, e);
-    case RATE: return sidecar_rate_read(text, at, e);
+    case RATE: return rate_limit_read(text, at, e);
     case TOKENS:
         if (!read_choice(text, tokens, &choice, e)) return false;
         options->tokens = (enum reserved_tokens)choice;
@@ -163,7 +146,8 @@ static void warn_unknown(const struct yaml *node) {
                 STR_ARG(node->key), nearest_hint(&nearest, hint));
 }
 
-static bool read_key(struct sidecar_options *options, const struct yaml *node, struct err *e) {
+static bool options_read_key(struct sidecar_options *options, const struct yaml *node,
+                             struct err *e) {
     const struct row *row = row_of(node->key);
     struct err why;
     bool known = true;
@@ -178,7 +162,8 @@ static bool read_key(struct sidecar_options *options, const struct yaml *node, s
     return set(options, row, node->text, &why) || yaml_err(e, node, "%s", why.text);
 }
 
-static bool read_file(struct sidecar_options *options, const char *file, struct err *e) {
+static bool options_read_file(struct sidecar_options *options, const char *file,
+                              struct err *e) {
     struct buf text;
     struct err why;
     const struct yaml *root;
@@ -194,7 +179,7 @@ static bool read_file(struct sidecar_options *options, const char *file, struct 
     if (good && root->kind != YAML_MAP && !yaml_is_null(root))
         good = yaml_err(e, root, "the file is a map of settings, not %s", yaml_kind_name(root));
     const struct yaml *node = good && root->kind == YAML_MAP ? root->first : NULL;
-    for (; good && node; node = node->next) good = read_key(options, node, e);
+    for (; good && node; node = node->next) good = options_read_key(options, node, e);
     buf_done(&text);
     return good;
 }
@@ -276,7 +261,7 @@ bool sidecar_options_read(const char *file, const char *const *environment,
     bool may_be_open =
         str_equal(variable(environment, "AGENTBREEDER_SIDECAR_ALLOW_NO_AUTH"), STR("1"));
     bool good = options->disabled ||
-                (set_presets(options, e) && read_file(options, file, e) &&
+                (set_presets(options, e) && options_read_file(options, file, e) &&
                  read_environment(options, environment, e) && check(options, may_be_open, e));
     if (good)
         *ret = options;
@@ -288,7 +273,7 @@ bool sidecar_options_read(const char *file, const char *const *environment,
 void sidecar_options_free(struct sidecar_options *options) {
     if (!options) return;
     arena_free(options->arena);
-    free(options->otlp_headers);
+    exporter_headers_done(&options->otlp_headers);
     free(options->rules);
     free(options->peers);
     free(options->tools);

@@ -12,6 +12,8 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/rate_limits.h"
+#include "exporter/headers.h"
 #include "guardrail/guardrail.h"
 #include "provider/price.h"
 #include "sidecar/reserved.h"
@@ -31,15 +33,6 @@ struct sidecar_tools {
     const char *const *args; /* the program and its arguments; ends with NULL */
 };
 
-/* So many requests in so long, and as many at once. 0: no limit. */
-struct sidecar_rate {
-    uint64_t count, per_ms;
-};
-
-struct sidecar_header {
-    struct str name, value;
-};
-
 struct sidecar_options {
     struct arena *arena;
     bool disabled; /* by AGENTBREEDER_SIDECAR; nothing else was read */
@@ -50,8 +43,7 @@ struct sidecar_options {
     struct str token;         /* empty: none is required */
     bool wrong_token_401;     /* as the published sidecar; the contract says 403 */
     struct str otlp_endpoint; /* of telemetry */
-    struct sidecar_header *otlp_headers;
-    size_t otlp_header_count;
+    struct exporter_headers otlp_headers;
 
     struct str api_url, api_token; /* of the platform; no URL: events of cost go nowhere */
     bool platform_routes; /* the routes that the platform has, not the published ones */
@@ -77,7 +69,7 @@ struct sidecar_options {
     uint64_t body_max_bytes, answer_max_bytes;
     uint64_t bodies_max_bytes; /* of all that are kept at once */
     uint64_t idempotency_ms;   /* 0: keys are only passed on */
-    struct sidecar_rate rate_token, rate_agent, rate_address;
+    struct rate_limit rates[RATE_SCOPES];
 };
 
 /* file         of -c, or NULL: SIDECAR_FILE. A file that is missing is as an empty one.
@@ -90,9 +82,5 @@ void sidecar_options_free(struct sidecar_options *options); /* accepts NULL */
 /* Append all settings: keys, variables, defaults and meanings, as --help and the docs show
  * them. */
 void sidecar_options_help(struct buf *out);
-
-/* "10/s", "600/m", "off".
- * errors  ERR_INVALID_ARGUMENT */
-MUST_CHECK bool sidecar_rate_read(struct str text, struct sidecar_rate *ret, struct err *e);
 
 #endif

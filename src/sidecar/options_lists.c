@@ -88,7 +88,7 @@ struct tool_texts {
     const struct yaml *args;
 };
 
-static bool copy_text(struct arena *arena, struct str text, const char **ret) {
+static bool options_lists_copy_text(struct arena *arena, struct str text, const char **ret) {
     struct str copy;
     if (!arena_str(arena, text, &copy)) return false;
     *ret = copy.at;
@@ -100,11 +100,11 @@ static bool read_args(struct sidecar_options *options, const struct tool_texts *
     size_t count = texts->args ? texts->args->count : 0, at = 0;
     if (texts->args && !expect(texts->args, YAML_LIST, "a list of arguments", e)) return false;
     const char **args = arena_alloc(options->arena, (count + 2) * sizeof(*args));
-    bool good = args && copy_text(options->arena, texts->command, &args[at++]);
+    bool good = args && options_lists_copy_text(options->arena, texts->command, &args[at++]);
     const struct yaml *item = texts->args ? texts->args->first : NULL;
     for (; good && item; item = item->next) {
         if (!expect(item, YAML_SCALAR, "an argument", e)) return false;
-        good = copy_text(options->arena, item->text, &args[at++]);
+        good = options_lists_copy_text(options->arena, item->text, &args[at++]);
     }
     *ret = args;
     return good || yaml_err(e, node, "the settings are too long");
@@ -153,31 +153,20 @@ static bool read_server(struct sidecar_options *options, const struct yaml *node
 
 /* --- headers ---------------------------------------------------------------------------------- */
 
-static bool add_header(struct sidecar_options *options, struct str name, struct str value) {
-    struct sidecar_header header;
-    if (!arena_str(options->arena, name, &header.name) ||
-        !arena_str(options->arena, value, &header.value))
-        return false;
-    *GROW(options->otlp_headers, options->otlp_header_count) = header;
-    return true;
-}
-
 static bool read_header(struct sidecar_options *options, const struct yaml *node,
                         struct err *e) {
+    struct err why;
     return expect(node, YAML_SCALAR, "a header's value", e) &&
-           (add_header(options, node->key, node->text) ||
-            yaml_err(e, node, "the settings are too long"));
+           (exporter_headers_add(&options->otlp_headers, node->key, node->text, &why) ||
+            yaml_err(e, node, "%s", why.text));
 }
 
+/* The variable's take the place of the file's. */
 bool sidecar_read_headers(struct sidecar_options *options, struct str text, struct err *e) {
-    while (text.len) {
-        struct str value, entry = str_split(text, ',', &text);
-        struct str name = str_trim(str_split(entry, '=', &value));
-        if (!name.len || !value.at) continue;
-        if (!add_header(options, name, str_trim(value)))
-            return err_set(e, ERR_INVALID_ARGUMENT, "OTEL_EXPORTER_OTLP_HEADERS is too long");
-    }
-    return true;
+    if (!text.len) return true;
+    exporter_headers_done(&options->otlp_headers);
+    return exporter_headers_read(&options->otlp_headers, text, e) ||
+           err_add(e, "OTEL_EXPORTER_OTLP_HEADERS");
 }
 
 /* --- prices ----------------------------------------------------------------------------------- */
@@ -247,7 +236,9 @@ static const struct option_list {
      "map of name to {transport: http|sse|stdio, url, command, args}; as JSON in "
      "AGENTBREEDER_SIDECAR_MCP_SERVERS"},
     {STR_INIT("otlp_headers"), YAML_MAP, "a map of headers", read_header,
-     "headers for otlp_endpoint; k=v,k=v in OTEL_EXPORTER_OTLP_HEADERS"},
+     "headers for otlp_endpoint, 16 at most; k=v,k=v in OTEL_EXPORTER_OTLP_HEADERS, with %XX "
+     "for "
+     "a byte of a value"},
     {STR_INIT("prices"), YAML_LIST, "a list of prices", read_price,
      "list of {model, from, input, output, cached}: dollars for a million tokens"},
 };

@@ -1,10 +1,14 @@
 #include "sidecar/programs.h"
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "mcp/pipe.h"
+#include "server/exchange_trace.h"
+#include "sidecar/program_meta.h"
 #include "sidecar/refusal.h"
+#include "sidecar/request_span.h"
 #include "wire/jsonrpc.h"
 
 #include <assert.h>
@@ -13,16 +17,11 @@
 
 #define MESSAGE_MAX_BYTES PIPE_LINE_MAX_BYTES
 
-#define TO(state) (1u << (state))
-
 /* clang-format off */
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[PROGRAM_STATE_COUNT] = {
-    [PROGRAM_COLD]     = {STR_INIT("cold"),     TO(PROGRAM_GREETING)},
-    [PROGRAM_GREETING] = {STR_INIT("greeting"), TO(PROGRAM_READY) | TO(PROGRAM_COLD)},
-    [PROGRAM_READY]    = {STR_INIT("ready"),    TO(PROGRAM_COLD)},
+const struct state program_states[PROGRAM_STATE_COUNT] = {
+    [PROGRAM_COLD]     = {"cold",     TO(PROGRAM_GREETING)},
+    [PROGRAM_GREETING] = {"greeting", TO(PROGRAM_READY) | TO(PROGRAM_COLD)},
+    [PROGRAM_READY]    = {"ready",    TO(PROGRAM_COLD)},
 };
 /* clang-format on */
 
@@ -51,39 +50,46 @@ struct ask {
     struct text line; /* what it is sent then */
     struct holding holding;
     struct timer late;
+    struct trace trace;
+    struct text state; /* its tracestate */
+    uint64_t began_us;
 };
-
-struct str program_state_name(enum program_state state) {
-    return states[state].name;
-}
-
-bool program_may_become(enum program_state state, enum program_state next) {
-    return states[state].may_become & TO(next);
-}
 
 /* The only function that writes program->state. */
 static void program_move(struct tool_program *program, enum program_state next) {
-    assert(program_may_become(program->state, next));
+    assert(states_allow(program_states, program->state, next));
     program->state = next;
 }
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-static void ask_end(struct ask *ask) {
+static void programs_report_span(const struct ask *ask, int status) {
+    request_span_part(&ask->trace,
+                      &(struct part_span){.operation = SPAN_NAME("mcp"),
+                                          .what = ask->program->options.name,
+                                          .kind = SPAN_CLIENT,
+                                          .self = ask->trace.call,
+                                          .by_agent = true,
+                                          .took_us = clock_mono_us() - ask->began_us,
+                                          .status = status});
+}
+
+static void programs_ask_end(struct ask *ask, int status) {
+    programs_report_span(ask, status);
     timer_stop(&ask->late);
     ask->ours = 0;
     ask->waits = false;
     ask->answered = true;
 }
 
-static void answer(struct ask *ask, int status, struct str body) {
-    ask_end(ask);
+static void programs_answer(struct ask *ask, int status, struct str body) {
+    programs_ask_end(ask, status);
     if (ask->exchange)
         refusal_reply(ask->exchange, status, STR("application/json"), body, STR_EMPTY);
 }
 
-static void refuse(struct ask *ask, int status, struct str code, struct str message) {
-    ask_end(ask);
+static void programs_refuse(struct ask *ask, int status, struct str code, struct str message) {
+    programs_ask_end(ask, status);
     if (ask->exchange)
         refusal_send(ask->exchange, &(struct refusal){.status = status,
                                                       .code = code,
@@ -92,7 +98,7 @@ static void refuse(struct ask *ask, int status, struct str code, struct str mess
 }
 
 static void refuse_down(struct ask *ask, struct str why) {
-    refuse(ask, 502, STR("UPSTREAM_UNREACHABLE"), why);
+    programs_refuse(ask, 502, STR("UPSTREAM_UNREACHABLE"), why);
 }
 
 static void answer_error(struct ask *ask, int64_t code, const char *message) {
@@ -100,12 +106,12 @@ static void answer_error(struct ask *ask, int64_t code, const char *message) {
     buf_init(&out, 16 * KIB);
     struct str id = ask->id.len ? text_str(ask->id) : STR("null");
     jsonrpc_write_error(&out, id, code, str_from(message));
-    answer(ask, 400, buf_str(&out));
+    programs_answer(ask, 400, buf_str(&out));
     buf_done(&out);
 }
 
 /* The program's message, with the client's id in place of ours. */
-static void answer_with(struct ask *ask, struct json message) {
+static void programs_answer_with(struct ask *ask, struct json message) {
     struct buf out;
     struct json error = json_find(message, STR("error"));
     bool failed = error.kind == JSON_OBJECT;
@@ -117,18 +123,16 @@ static void answer_with(struct ask *ask, struct json message) {
     json_member_raw(&json, "id", text_str(ask->id));
     json_member_raw(&json, failed ? "error" : "result", result.raw);
     json_close(&json);
-    answer(ask, 200, buf_str(&out));
+    programs_answer(ask, 200, buf_str(&out));
     buf_done(&out);
 }
 
 /* --- the program ------------------------------------------------------------------------------ */
 
 static struct ask *ask_of(const struct tool_program *program, struct json id) {
-    int64_t number;
-    if (!json_i64(id, &number) || number <= 0) return NULL;
     LIST_EACH(&program->asks, link) {
         struct ask *ask = CONTAINER_OF(link, struct ask, link);
-        if (ask->ours == (uint64_t)number) return ask;
+        if (ask->ours && jsonrpc_is_number(id, ask->ours)) return ask;
     }
     return NULL;
 }
@@ -155,7 +159,7 @@ static void write_line(struct buf *out, struct str method, struct str params, ui
     json_member_raw(&json, "method", method);
     if (params.len) {
         struct buf compact;
-        buf_init(&compact, MESSAGE_MAX_BYTES);
+        buf_init(&compact, 2 * MESSAGE_MAX_BYTES);
         json_compact(params, &compact);
         json_member_raw(&json, "params", buf_str(&compact));
         buf_done(&compact);
@@ -163,8 +167,8 @@ static void write_line(struct buf *out, struct str method, struct str params, ui
     json_close(&json);
 }
 
-static bool tell(struct tool_program *program, struct str method, struct str params,
-                 uint64_t id) {
+static bool programs_tell(struct tool_program *program, struct str method, struct str params,
+                          uint64_t id) {
     struct buf line;
     buf_init(&line, 2 * MESSAGE_MAX_BYTES);
     write_line(&line, method, params, id);
@@ -185,7 +189,7 @@ static bool greet(struct tool_program *program, struct str params, struct err *e
     program->trying = trying;
     program->greeting_id = ++program->last_id;
     program_move(program, PROGRAM_GREETING);
-    if (!tell(program, STR("\"initialize\""), text_str(trying), program->greeting_id))
+    if (!programs_tell(program, STR("\"initialize\""), text_str(trying), program->greeting_id))
         pipe_fail(program->pipe, "reads no more");
     return program->state == PROGRAM_GREETING ||
            err_set(e, ERR_UNAVAILABLE, "the MCP server takes no more");
@@ -195,7 +199,7 @@ static void answer_greeting(struct ask *ask) {
     struct buf out;
     buf_init(&out, 2 * MESSAGE_MAX_BYTES);
     jsonrpc_write_result(&out, text_str(ask->id), text_str(ask->program->greeting));
-    answer(ask, 200, buf_str(&out));
+    programs_answer(ask, 200, buf_str(&out));
     buf_done(&out);
 }
 
@@ -219,7 +223,7 @@ static void end_greeting(struct tool_program *program, struct json message) {
         program->trying = (struct text){0};
         text_done(&program->greeting);
         program->greeting = text_copy(result.raw);
-        if (!tell(program, STR("\"notifications/initialized\""), STR_EMPTY, 0))
+        if (!programs_tell(program, STR("\"notifications/initialized\""), STR_EMPTY, 0))
             log_debug("an MCP server was not told that it is initialized");
     }
     LIST_EACH(&program->asks, link) {
@@ -228,30 +232,49 @@ static void end_greeting(struct tool_program *program, struct json message) {
         if (good)
             release(ask);
         else if (ask->greets)
-            answer_with(ask, message);
+            programs_answer_with(ask, message);
         else
             refuse_down(ask, STR("the MCP server was started again, and refused `initialize`"));
     }
 }
 
-static void on_message(struct json value, void *ctx) {
+static bool is_greeting(const struct tool_program *program, struct json id) {
+    return program->state == PROGRAM_GREETING && jsonrpc_is_number(id, program->greeting_id);
+}
+
+/* A request whose answer cannot be read would only wait for its time limit. */
+static void on_unreadable(struct tool_program *program, struct json value,
+                          const struct err *why) {
+    struct json id = jsonrpc_refused_id(value);
+    struct ask *ask = ask_of(program, id);
+    struct err said = *why;
+    err_add(&said, "the MCP server's message cannot be read");
+    log_often(LOG_WARNING, "'" STR_FMT "': %s", STR_ARG(program->options.name), said.text);
+    if (is_greeting(program, id))
+        pipe_fail(program->pipe, "answered `initialize` with what cannot be read");
+    else if (ask && !ask->waits)
+        programs_refuse(ask, 502, STR("UPSTREAM_INVALID"), err_text(&said));
+}
+
+static void programs_on_message(struct json value, void *ctx) {
     struct tool_program *program = ctx;
     struct jsonrpc message;
     struct err e;
-    int64_t id;
-    if (!jsonrpc_read(value, &message, &e)) return;
+    if (!jsonrpc_read(value, &message, &e)) {
+        on_unreadable(program, value, &e);
+        return;
+    }
     if (message.kind == JSONRPC_REQUEST) {
         answer_program(program, &message);
         return;
     }
     if (message.kind == JSONRPC_NOTIFICATION) return;
-    if (program->state == PROGRAM_GREETING && json_i64(message.id, &id) &&
-        id == (int64_t)program->greeting_id) {
+    if (is_greeting(program, message.id)) {
         end_greeting(program, value);
         return;
     }
     struct ask *ask = ask_of(program, message.id);
-    if (ask && !ask->waits) answer_with(ask, value);
+    if (ask && !ask->waits) programs_answer_with(ask, value);
 }
 
 static void on_down(const struct err *why, void *ctx) {
@@ -272,7 +295,7 @@ static void cancel(const struct ask *ask, const char *why) {
     buf_init(&out, 2 * KIB);
     buf_printf(&out, "{\"requestId\":%llu,\"reason\":\"%s\"}", (unsigned long long)ask->ours,
                why);
-    if (!tell(ask->program, STR("\"notifications/cancelled\""), buf_str(&out), 0))
+    if (!programs_tell(ask->program, STR("\"notifications/cancelled\""), buf_str(&out), 0))
         log_debug("an MCP server was not told of a cancellation");
     buf_done(&out);
 }
@@ -284,13 +307,14 @@ static void on_late(void *ctx) {
     struct tool_program *program = ask->program;
     bool waited = ask->waits;
     cancel(ask, "it took too long");
-    refuse(ask, 504, STR("UPSTREAM_TIMEOUT"), STR("the MCP server did not answer in time"));
+    programs_refuse(ask, 504, STR("UPSTREAM_TIMEOUT"),
+                    STR("the MCP server did not answer in time"));
     if (waited && program->state == PROGRAM_GREETING)
         pipe_fail(program->pipe, "did not answer `initialize` in time");
 }
 
 static void refuse_full(struct ask *ask) {
-    refuse(ask, 503, STR("UNAVAILABLE"), STR("too much is in memory now: bodies_max"));
+    programs_refuse(ask, 503, STR("UNAVAILABLE"), STR("too much is in memory now: bodies_max"));
 }
 
 /* Keep a request until the program is initialized. */
@@ -326,6 +350,50 @@ static void pass(struct ask *ask, struct str line, struct str hello) {
         refuse_down(ask, STR("the MCP server takes no more"));
 }
 
+/* --- the trace of a request --- */
+
+static void read_state(struct ask *ask) {
+    struct trace_context *said = exchange_trace(ask->exchange);
+    if (said) ask->state = text_copy(said->state);
+    free(said);
+}
+
+/* What `_meta` says goes before the headers. */
+static void read_meta(struct ask *ask, struct json params) {
+    char parent[TRACE_PARENT_BYTES + 1];
+    struct trace_state state;
+    if (!program_meta_read(params, parent, &state)) return;
+    trace_begin(&ask->trace, STR_EMPTY, str_from(parent));
+    text_done(&ask->state);
+    ask->state = text_copy(trace_state_str(&state));
+}
+
+/* The program gets the span of this call; where there is none, what the agent said. */
+static bool has_trace(struct ask *ask) {
+    if (request_span_wanted(&ask->trace)) {
+        request_span_fork(&ask->trace);
+        return true;
+    }
+    memcpy(ask->trace.call, ask->trace.parent, sizeof(ask->trace.call));
+    return ask->trace.parent[0] != 0;
+}
+
+/* Params of one that initializes are kept, and belong to more than one request. */
+static void write_request(struct ask *ask, const struct jsonrpc *message, struct buf *line) {
+    char parent[TRACE_PARENT_BYTES + 1];
+    struct buf params;
+    read_meta(ask, message->params);
+    if (!has_trace(ask) || ask->greets) {
+        write_line(line, message->method.raw, message->params.raw, ask->ours);
+        return;
+    }
+    trace_write_parent(&ask->trace, parent);
+    buf_init(&params, 2 * MESSAGE_MAX_BYTES);
+    program_meta_write(message->params, str_from(parent), text_str(ask->state), &params);
+    write_line(line, message->method.raw, buf_str(&params), ask->ours);
+    buf_done(&params);
+}
+
 static void request(struct ask *ask, const struct jsonrpc *message) {
     struct tool_program *program = ask->program;
     struct buf line;
@@ -338,7 +406,7 @@ static void request(struct ask *ask, const struct jsonrpc *message) {
     ask->ours = ++program->last_id;
     if (program->options.answer_ms) timer_start(&ask->late, program->options.answer_ms);
     buf_init(&line, 2 * MESSAGE_MAX_BYTES);
-    write_line(&line, message->method.raw, message->params.raw, ask->ours);
+    write_request(ask, message, &line);
     pass(ask, buf_str(&line), hello_for(ask, message));
     buf_done(&line);
 }
@@ -354,11 +422,11 @@ static void notify(struct ask *ask, const struct jsonrpc *message) {
     bool knows = program->state == PROGRAM_READY ||
                  (program->state == PROGRAM_COLD && !program->hello.len);
     if (wanted && knows && pipe_start(program->pipe, &e))
-        (void)tell(program, message->method.raw, message->params.raw, 0);
-    answer(ask, 202, STR_EMPTY);
+        (void)programs_tell(program, message->method.raw, message->params.raw, 0);
+    programs_answer(ask, 202, STR_EMPTY);
 }
 
-static void take(struct ask *ask) {
+static void programs_take(struct ask *ask) {
     struct json value;
     struct jsonrpc message;
     struct err e;
@@ -371,13 +439,13 @@ static void take(struct ask *ask) {
     } else if (message.kind == JSONRPC_NOTIFICATION) {
         notify(ask, &message);
     } else {
-        answer(ask, 202, STR_EMPTY);
+        programs_answer(ask, 202, STR_EMPTY);
     }
 }
 
 /* --- exchanges -------------------------------------------------------------------------------- */
 
-static void on_body(struct exchange *exchange, struct lent bytes, void *ctx) {
+static void programs_on_body(struct exchange *exchange, struct lent bytes, void *ctx) {
     struct ask *ask = ctx;
     struct str read = lent_read(bytes);
     exchange_consumed(exchange, read.len);
@@ -387,17 +455,17 @@ static void on_body(struct exchange *exchange, struct lent bytes, void *ctx) {
         return;
     }
     if (buf_append(&ask->body, read)) return;
-    refuse(ask, 413, STR("PAYLOAD_TOO_LARGE"), STR("the message is too large"));
+    programs_refuse(ask, 413, STR("PAYLOAD_TOO_LARGE"), STR("the message is too large"));
 }
 
-static void on_body_end(struct exchange *exchange, void *ctx) {
+static void programs_on_body_end(struct exchange *exchange, void *ctx) {
     struct ask *ask = ctx;
     (void)exchange;
-    if (!ask->answered) take(ask);
+    if (!ask->answered) programs_take(ask);
     buf_release(&ask->body);
 }
 
-static void on_closed(struct exchange *exchange, enum exchange_close how, void *ctx) {
+static void programs_on_closed(struct exchange *exchange, enum exchange_close how, void *ctx) {
     struct ask *ask = ctx;
     (void)exchange;
     (void)how;
@@ -407,29 +475,35 @@ static void on_closed(struct exchange *exchange, enum exchange_close how, void *
     list_remove(&ask->link);
     text_done(&ask->id);
     text_done(&ask->line);
+    text_done(&ask->state);
     holding_end(&ask->holding);
     buf_done(&ask->body);
     free(ask);
 }
 
 void program_ask(struct tool_program *program, struct exchange *exchange) {
-    static const struct exchange_events events = {on_body, on_body_end, NULL, on_closed};
+    static const struct exchange_events events = {programs_on_body, programs_on_body_end, NULL,
+                                                  programs_on_closed};
     struct ask *ask = MEM_NEW(struct ask);
     ask->program = program;
     ask->exchange = exchange;
+    ask->began_us = clock_mono_us();
+    trace_begin_request(&ask->trace, exchange);
+    read_state(ask);
     ask->holding.held = program->options.held;
     buf_init(&ask->body, MESSAGE_MAX_BYTES);
     timer_init(&ask->late, program->options.loop, on_late, ask);
     list_append(&program->asks, &ask->link);
     exchange_accept(exchange, &events, ask);
     if (!str_equal(exchange_method(exchange), STR("POST")))
-        refuse(ask, 405, STR("METHOD_NOT_ALLOWED"), STR("send messages with POST"));
+        programs_refuse(ask, 405, STR("METHOD_NOT_ALLOWED"), STR("send messages with POST"));
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
 
 struct tool_program *program_new(const struct tool_program_options *options) {
-    static const struct pipe_events events = {on_message, on_down};
+    static const struct pipe_events events = {.on_message = programs_on_message,
+                                              .on_down = on_down};
     struct tool_program *program = MEM_NEW(struct tool_program);
     program->options = *options;
     list_init(&program->asks);

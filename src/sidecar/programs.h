@@ -14,6 +14,7 @@
 #ifndef WEIR_SIDECAR_PROGRAMS_H
 #define WEIR_SIDECAR_PROGRAMS_H
 
+#include "base/states.h"
 #include "loop/loop.h"
 #include "server/exchange.h"
 #include "sidecar/held.h"
@@ -25,8 +26,7 @@ enum program_state {
     PROGRAM_STATE_COUNT,
 };
 
-struct str program_state_name(enum program_state state);
-bool program_may_become(enum program_state state, enum program_state next);
+extern const struct state program_states[PROGRAM_STATE_COUNT];
 
 struct tool_program;
 

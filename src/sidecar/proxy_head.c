@@ -113,7 +113,7 @@ static void put_joined(const struct exchange *exchange, const char *name, struct
 }
 
 /* The peer's address without its port. */
-static struct str address_of(const struct exchange *exchange) {
+static struct str proxy_head_address_of(const struct exchange *exchange) {
     struct str peer = exchange_peer(exchange);
     for (size_t i = peer.len; i-- > 0;) {
         if (peer.at[i] != ':') continue;
@@ -165,7 +165,7 @@ bool proxy_write_request(const struct proxy_request *request, struct buf *out, s
     put(out, STR("Host"), host.len && request->keeps_authorization ? host : server.authority);
     put_fields(request, out);
     put_joined(exchange, "cookie", STR("; "), STR_EMPTY, out);
-    put_joined(exchange, "x-forwarded-for", STR(", "), address_of(exchange), out);
+    put_joined(exchange, "x-forwarded-for", STR(", "), proxy_head_address_of(exchange), out);
     if (request->trace) put_trace(request->trace, out);
     if (request->plain) put(out, STR("Accept-Encoding"), STR("identity"));
     put_framing(request->body, out);
@@ -232,7 +232,7 @@ static void keep_passing(struct proxy_response *response) {
     response->count = kept;
 }
 
-static int status_of(struct str line) {
+static int proxy_head_status_of(struct str line) {
     uint64_t status;
     struct str rest = str_skip(line, str_find_byte(line, ' ') + 1);
     return str_to_u64(str_head(rest, 3), &status) ? (int)status : 0;
@@ -242,7 +242,7 @@ bool proxy_response_line(struct proxy_response *response, struct str line) {
     struct str value;
     if (str_starts(line, STR("HTTP/"))) {
         response->count = 0;
-        response->status = status_of(line);
+        response->status = proxy_head_status_of(line);
         return false;
     }
     if (!line.len) {

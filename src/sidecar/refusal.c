@@ -12,7 +12,7 @@ struct fields {
     size_t count;
 };
 
-static void add(struct fields *fields, struct str name, struct str value) {
+static void refusal_add(struct fields *fields, struct str name, struct str value) {
     fields->at[fields->count++] = (struct field){name, value};
 }
 
@@ -20,8 +20,8 @@ static void send(struct exchange *exchange, int status, struct fields *fields,
                  struct str body) {
     char length[32];
     snprintf(length, sizeof(length), "%zu", body.len);
-    add(fields, STR("content-length"), str_from(length));
-    add(fields, STR("x-runtime-contract-version"), CONTRACT_VERSION);
+    refusal_add(fields, STR("content-length"), str_from(length));
+    refusal_add(fields, STR("x-runtime-contract-version"), CONTRACT_VERSION);
     exchange_head(exchange, status, fields->at, fields->count);
     if (!str_equal(exchange_method(exchange), STR("HEAD"))) exchange_send(exchange, body);
     exchange_end(exchange, NULL, 0);
@@ -51,13 +51,14 @@ void refusal_send(struct exchange *exchange, const struct refusal *refusal) {
     char seconds[32];
     buf_init(&body, BODY_MAX_BYTES);
     refusal_write(refusal, &body);
-    add(&fields, STR("content-type"), STR("application/json"));
-    if (refusal->trace_id.len) add(&fields, STR("x-trace-id"), refusal->trace_id);
+    refusal_add(&fields, STR("content-type"), STR("application/json"));
+    if (refusal->trace_id.len) refusal_add(&fields, STR("x-trace-id"), refusal->trace_id);
     if (refusal->status == 401)
-        add(&fields, STR("www-authenticate"), STR("Bearer realm=\"agentbreeder-sidecar\""));
+        refusal_add(&fields, STR("www-authenticate"),
+                    STR("Bearer realm=\"agentbreeder-sidecar\""));
     if (refusal->retry_after_s) {
         snprintf(seconds, sizeof(seconds), "%llu", (unsigned long long)refusal->retry_after_s);
-        add(&fields, STR("retry-after"), str_from(seconds));
+        refusal_add(&fields, STR("retry-after"), str_from(seconds));
     }
     send(exchange, refusal->status, &fields, buf_str(&body));
     buf_done(&body);
@@ -66,7 +67,7 @@ void refusal_send(struct exchange *exchange, const struct refusal *refusal) {
 void refusal_reply(struct exchange *exchange, int status, struct str content_type,
                    struct str body, struct str trace_id) {
     struct fields fields = {.count = 0};
-    add(&fields, STR("content-type"), content_type);
-    if (trace_id.len) add(&fields, STR("x-trace-id"), trace_id);
+    refusal_add(&fields, STR("content-type"), content_type);
+    if (trace_id.len) refusal_add(&fields, STR("x-trace-id"), trace_id);
     send(exchange, status, &fields, body);
 }

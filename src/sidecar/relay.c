@@ -3,12 +3,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "sidecar/request_span.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TO(state) (1u << (state))
 #define ENDS (TO(RELAY_ANSWERED) | TO(RELAY_OVER))
 
 #define HEAD_MAX_BYTES (256 * KIB)
@@ -26,33 +26,22 @@
 /* --- states ----------------------------------------------------------------------------------- */
 
 /* clang-format off */
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[RELAY_STATE_COUNT] = {
-    [RELAY_READING]    = {STR_INIT("reading"),    TO(RELAY_WAITING) | TO(RELAY_ASKING) | ENDS},
-    [RELAY_WAITING]    = {STR_INIT("waiting"),    TO(RELAY_ASKING) | ENDS},
-    [RELAY_ASKING]     = {STR_INIT("asking"),     TO(RELAY_COLLECTING) | TO(RELAY_PASSING) |
-                                                  TO(RELAY_EVENTS) | ENDS},
-    [RELAY_COLLECTING] = {STR_INIT("collecting"), ENDS},
-    [RELAY_PASSING]    = {STR_INIT("passing"),    ENDS},
-    [RELAY_EVENTS]     = {STR_INIT("events"),     ENDS},
-    [RELAY_ANSWERED]   = {STR_INIT("answered"),   TO(RELAY_OVER)},
-    [RELAY_OVER]       = {STR_INIT("over"),       0},
+const struct state relay_states[RELAY_STATE_COUNT] = {
+    [RELAY_READING]    = {"reading",    TO(RELAY_WAITING) | TO(RELAY_ASKING) | ENDS},
+    [RELAY_WAITING]    = {"waiting",    TO(RELAY_ASKING) | ENDS},
+    [RELAY_ASKING]     = {"asking",     TO(RELAY_COLLECTING) | TO(RELAY_PASSING) |
+                                        TO(RELAY_EVENTS) | ENDS},
+    [RELAY_COLLECTING] = {"collecting", ENDS},
+    [RELAY_PASSING]    = {"passing",    ENDS},
+    [RELAY_EVENTS]     = {"events",     ENDS},
+    [RELAY_ANSWERED]   = {"answered",   TO(RELAY_OVER)},
+    [RELAY_OVER]       = {"over",       0},
 };
 /* clang-format on */
 
-bool relay_may_become(enum relay_state state, enum relay_state next) {
-    return states[state].may_become & TO(next);
-}
-
-struct str relay_state_name(enum relay_state state) {
-    return states[state].name;
-}
-
 /* The only function that writes relay->state. */
 void relay_move(struct relay *relay, enum relay_state next) {
-    assert(relay_may_become(relay->state, next));
+    assert(states_allow(relay_states, relay->state, next));
     relay->state = next;
 }
 
@@ -62,6 +51,7 @@ static void relay_free(struct relay *relay) {
     list_remove(&relay->link);
     buf_done(&relay->body);
     buf_done(&relay->answer);
+    text_done(&relay->path);
     text_done(&relay->key);
     text_done(&relay->request);
     text_wipe(&relay->head);
@@ -83,6 +73,52 @@ void relay_settle(struct relay *relay) {
     relay_free(relay);
 }
 
+/* --- spans ------------------------------------------------------------------------------------ */
+
+void relay_span_rules(const struct relay *relay, uint64_t began_us, enum relay_text text) {
+    request_span_part(
+        &relay->trace,
+        &(struct part_span){.operation = SPAN_NAME("guardrails"),
+                            .what = text == RELAY_REQUEST ? STR("request") : STR("answer"),
+                            .kind = SPAN_INTERNAL,
+                            .took_us = clock_mono_us() - began_us});
+}
+
+static void report_asked(const struct relay *relay) {
+    static const struct str ask_name = SPAN_NAME("ask"), mcp_name = SPAN_NAME("mcp");
+    bool agent = relay->target.is_agent;
+    if (!relay->asked_us) return;
+    request_span_part(&relay->trace,
+                      &(struct part_span){.operation = agent ? ask_name : mcp_name,
+                                          .what = agent ? STR("agent") : relay->target.name,
+                                          .kind = SPAN_CLIENT,
+                                          .self = relay->trace.call,
+                                          .by_agent = !agent,
+                                          .took_us = clock_mono_us() - relay->asked_us,
+                                          .status = relay->response.status,
+                                          .error = relay->error});
+}
+
+/* While its account is open. */
+static void report_spans(const struct relay *relay) {
+    const struct sidecar *sidecar = relay->sidecar;
+    if (!relay->path.len) return;
+    report_asked(relay);
+    if (!relay->target.is_agent) return;
+    struct spent_usage usage =
+        accounts_read(sidecar->accounts, relay->account, &relay->found, clock_unix_ms());
+    request_span_whole(&relay->trace,
+                       &(struct whole_span){.method = relay->method,
+                                            .path = text_str(relay->path),
+                                            .agent = sidecar->options->agent_name,
+                                            .model = usage.model,
+                                            .status = relay->status,
+                                            .input = usage.input,
+                                            .output = usage.output,
+                                            .took_us = clock_mono_us() - relay->began_us,
+                                            .error = relay->error});
+}
+
 void relay_end(struct relay *relay, const struct replay_answer *answer) {
     struct sidecar *sidecar = relay->sidecar;
     struct replay *run = relay->run;
@@ -92,6 +128,7 @@ void relay_end(struct relay *relay, const struct replay_answer *answer) {
     if (drains) timer_start(&relay->slow, DRAIN_MS);
     timer_stop(&relay->heartbeat);
     replay_waiter_leave(&relay->waiter);
+    report_spans(relay);
     accounts_close(sidecar->accounts, relay->account);
     relay->account = NULL;
     relay->run = NULL;
@@ -103,6 +140,8 @@ void relay_end(struct relay *relay, const struct replay_answer *answer) {
 /* Send a refusal and end. keep_key: a retry gets the same. */
 static void end_refused(struct relay *relay, const struct refusal *refusal, bool keep_key) {
     struct buf body;
+    relay->status = refusal->status;
+    if (refusal->status >= 500 && !relay->error.len) relay->error = refusal->code;
     if (relay->exchange) refusal_send(relay->exchange, refusal);
     buf_init(&body, 64 * KIB);
     refusal_write(refusal, &body);
@@ -170,6 +209,7 @@ static void claim(struct relay *relay);
 
 static void replay(struct relay *relay, const struct replay_answer *answer) {
     relay->sidecar->counts.replayed++;
+    relay->status = answer->status;
     refusal_reply(relay->exchange, answer->status, answer->content_type, answer->body,
                   answer->trace_id);
     relay_end(relay, NULL);
@@ -206,14 +246,14 @@ static void claim(struct relay *relay) {
     relay_refuse(relay, 503, STR("UNAVAILABLE"), STR("too many requests have keys now"), false);
 }
 
-static struct str header(const struct exchange *exchange, struct str name) {
+static struct str relay_header(const struct exchange *exchange, struct str name) {
     const struct field *field = exchange_field(exchange, name);
     return field ? str_trim(field->value) : (struct str){NULL, 0};
 }
 
-static bool read_key(struct relay *relay, struct err *e) {
-    struct str ours = header(relay->exchange, STR("x-idempotency-key"));
-    struct str plain = header(relay->exchange, STR("idempotency-key"));
+static bool relay_read_key(struct relay *relay, struct err *e) {
+    struct str ours = relay_header(relay->exchange, STR("x-idempotency-key"));
+    struct str plain = relay_header(relay->exchange, STR("idempotency-key"));
     if (!relay->sidecar->replays || relay->target.kind != RELAY_TURN) return true;
     if (ours.at && plain.at && !str_equal(ours, plain))
         return err_set(e, ERR_MALFORMED,
@@ -225,15 +265,26 @@ static bool read_key(struct relay *relay, struct err *e) {
     return true;
 }
 
-/* What makes it the same request: where it goes and what it says. False: it was refused. */
+static void note_header(const struct relay *relay, struct str name, struct buf *out) {
+    struct str value = relay_header(relay->exchange, name);
+    if (value.at) buf_append(out, value);
+    buf_append_byte(out, value.at ? '\n' : '\0');
+}
+
+/* What makes it the same request: where it goes, whose it is and what it says. False: it was
+ * refused. */
 static bool note_request(struct relay *relay) {
     struct buf request;
-    struct str path = exchange_path(relay->exchange);
+    struct str path = exchange_path(relay->exchange), query = exchange_query(relay->exchange);
     if (!relay->key.len) return true;
     if (!relay_hold(relay, relay->body.len, false)) return false;
-    buf_init(&request, relay->body.len + path.len + 1);
+    buf_init(&request, relay->body.len + HEAD_MAX_BYTES);
     buf_append(&request, path);
+    buf_append_byte(&request, query.at ? '?' : '\n');
+    if (query.at) buf_append(&request, query);
     buf_append_byte(&request, '\n');
+    note_header(relay, STR("x-session-id"), &request);
+    note_header(relay, STR("content-type"), &request);
     buf_append(&request, buf_str(&relay->body));
     relay->request = text_copy(buf_str(&request));
     buf_done(&request);
@@ -278,7 +329,9 @@ static bool pass_rules(struct relay *relay) {
     if (!has_rules(relay)) return true;
     if (!check_json(relay)) return false;
     buf_init(&passed, 2 * sidecar->options->body_max_bytes + MIB);
+    uint64_t began_us = clock_mono_us();
     bool good = filter_json(sidecar->request_rules, buf_str(&relay->body), &passed, &result);
+    relay_span_rules(relay, began_us, RELAY_REQUEST);
     bool changed = good && result.redacted > 0, fits = buf_ok(&passed);
     if (changed) {
         struct buf old = relay->body;
@@ -297,9 +350,9 @@ static bool pass_rules(struct relay *relay) {
     return (!changed || fits) && relay_hold(relay, more, false);
 }
 
-static bool write_head(struct relay *relay, int64_t length, struct err *e) {
+static bool relay_write_head(struct relay *relay, int64_t length, struct err *e) {
     struct buf head;
-    bool agent = relay->target.is_agent;
+    bool agent = relay->target.is_agent, traces = agent || relay->path.len > 0;
     bool plain =
         agent && (relay->target.kind != RELAY_PLAIN || relay->sidecar->answer_rules.count > 0);
     buf_init(&head, HEAD_MAX_BYTES);
@@ -310,7 +363,7 @@ static bool write_head(struct relay *relay, int64_t length, struct err *e) {
                                                     .body = length,
                                                     .plain = plain,
                                                     .keeps_authorization = agent,
-                                                    .trace = agent ? &relay->trace : NULL},
+                                                    .trace = traces ? &relay->trace : NULL},
                             &head, e);
     if (good) relay->head = text_copy(buf_str(&head));
     buf_done(&head);
@@ -318,9 +371,9 @@ static bool write_head(struct relay *relay, int64_t length, struct err *e) {
 }
 
 /* False: it was refused. */
-static bool prepare(struct relay *relay, int64_t length) {
+static bool relay_prepare(struct relay *relay, int64_t length) {
     struct err e;
-    if (write_head(relay, length, &e)) return true;
+    if (relay_write_head(relay, length, &e)) return true;
     if (e.code == ERR_TOO_LARGE)
         relay_refuse(relay, 431, STR("HEADERS_TOO_LARGE"), err_text(&e), false);
     else
@@ -328,10 +381,17 @@ static bool prepare(struct relay *relay, int64_t length) {
     return false;
 }
 
+/* Of other methods a length of 0 would say that there is a body. */
+static bool says_length(struct str method) {
+    return str_equal(method, STR("POST")) || str_equal(method, STR("PUT")) ||
+           str_equal(method, STR("PATCH"));
+}
+
 /* The body of a collected request is complete. */
 static void begin_whole(struct relay *relay) {
-    if (note_request(relay) && pass_rules(relay) && prepare(relay, (int64_t)relay->body.len))
-        claim(relay);
+    if (!note_request(relay) || !pass_rules(relay)) return;
+    bool none = !relay->body.len && !says_length(exchange_method(relay->exchange));
+    if (relay_prepare(relay, none ? PROXY_BODY_NONE : (int64_t)relay->body.len)) claim(relay);
 }
 
 /* The body of another one begins, or there is none. */
@@ -340,7 +400,7 @@ static void begin_open(struct relay *relay) {
     if (relay->body_ended && length < 0) length = PROXY_BODY_NONE;
     if (!relay->body_ended && length < 0) length = PROXY_BODY_CHUNKED;
     relay->chunks = length == PROXY_BODY_CHUNKED;
-    if (prepare(relay, length)) relay_ask(relay);
+    if (relay_prepare(relay, length)) relay_ask(relay);
 }
 
 static void pass_body(struct relay *relay, struct str bytes) {
@@ -363,7 +423,7 @@ static void collect(struct relay *relay, struct str bytes) {
     relay_refuse(relay, 413, STR("PAYLOAD_TOO_LARGE"), STR("the request is too large"), false);
 }
 
-static void on_body(struct exchange *exchange, struct lent bytes, void *ctx) {
+static void relay_on_body(struct exchange *exchange, struct lent bytes, void *ctx) {
     struct relay *relay = ctx;
     struct str read = lent_read(bytes);
     relay->received += read.len;
@@ -378,7 +438,7 @@ static void on_body(struct exchange *exchange, struct lent bytes, void *ctx) {
         exchange_consumed(exchange, read.len);
 }
 
-static void on_body_end(struct exchange *exchange, void *ctx) {
+static void relay_on_body_end(struct exchange *exchange, void *ctx) {
     struct relay *relay = ctx;
     (void)exchange;
     timer_stop(&relay->slow);
@@ -389,6 +449,7 @@ static void on_body_end(struct exchange *exchange, void *ctx) {
     }
     if (relay->state == RELAY_READING) begin_open(relay);
     if (relay->forward && relay->chunks) forward_write(relay->forward, STR("0\r\n\r\n"));
+    if (relay->forward) forward_written_whole(relay->forward);
 }
 
 /* An incomplete body has to bring something in each stretch of time, unless the agent is the
@@ -410,13 +471,13 @@ static void on_slow(void *ctx) {
     }
 }
 
-static void on_drained(struct exchange *exchange, void *ctx) {
+static void relay_on_drained(struct exchange *exchange, void *ctx) {
     (void)exchange;
     relay_drained(ctx);
 }
 
 /* A request with a key runs on. */
-static void on_closed(struct exchange *exchange, enum exchange_close how, void *ctx) {
+static void relay_on_closed(struct exchange *exchange, enum exchange_close how, void *ctx) {
     struct relay *relay = ctx;
     (void)exchange;
     (void)how;
@@ -428,15 +489,10 @@ static void on_closed(struct exchange *exchange, enum exchange_close how, void *
         relay_end(relay, NULL);
 }
 
-static const struct exchange_events exchange_events = {on_body, on_body_end, on_drained,
-                                                       on_closed};
+static const struct exchange_events exchange_events = {relay_on_body, relay_on_body_end,
+                                                       relay_on_drained, relay_on_closed};
 
 /* --- the start -------------------------------------------------------------------------------- */
-
-static bool may_have_body(struct str method) {
-    return str_equal(method, STR("POST")) || str_equal(method, STR("PUT")) ||
-           str_equal(method, STR("PATCH"));
-}
 
 /* In several fields a coding may be hidden from who reads the first one. */
 static bool is_coded(const struct exchange *exchange) {
@@ -455,12 +511,11 @@ static bool check_request(struct relay *relay) {
     const struct sidecar_options *options = relay->sidecar->options;
     struct err e;
     int64_t length = exchange_content_length(relay->exchange);
-    if (!read_key(relay, &e)) {
+    if (!relay_read_key(relay, &e)) {
         relay_refuse(relay, 400, STR("INVALID_INPUT"), err_text(&e), false);
         return false;
     }
-    relay->collects =
-        (has_rules(relay) || relay->key.len) && may_have_body(exchange_method(relay->exchange));
+    relay->collects = has_rules(relay) || relay->key.len;
     if (relay->collects && is_coded(relay->exchange)) {
         relay_refuse(relay, 415, STR("UNSUPPORTED_MEDIA_TYPE"),
                      STR("a compressed request cannot be read by the guardrails"), false);
@@ -474,6 +529,17 @@ static bool check_request(struct relay *relay) {
     return true;
 }
 
+/* As a constant: the exchange may be gone when the span is reported. */
+static struct str method_of(const struct exchange *exchange) {
+    static const struct str known[] = {STR_INIT("POST"),   STR_INIT("GET"),   STR_INIT("PUT"),
+                                       STR_INIT("DELETE"), STR_INIT("PATCH"), STR_INIT("HEAD"),
+                                       STR_INIT("OPTIONS")};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (str_equal(exchange_method(exchange), known[i])) return known[i];
+    }
+    return STR("_OTHER");
+}
+
 void relay_start(struct sidecar *sidecar, struct exchange *exchange,
                  const struct relay_target *target) {
     struct relay *relay = MEM_NEW(struct relay);
@@ -482,8 +548,12 @@ void relay_start(struct sidecar *sidecar, struct exchange *exchange,
     relay->target = *target;
     relay->began_us = clock_mono_us();
     relay->is_head = str_equal(exchange_method(exchange), STR("HEAD"));
-    trace_begin(&relay->trace, header(exchange, STR("x-trace-id")),
-                header(exchange, STR("traceparent")));
+    trace_begin_request(&relay->trace, exchange);
+    if (request_span_wanted(&relay->trace)) {
+        relay->path = text_copy(exchange_path(exchange));
+        relay->method = method_of(exchange);
+        request_span_fork(&relay->trace);
+    }
     buf_init(&relay->body, sidecar->options->body_max_bytes);
     buf_init(&relay->answer, sidecar->options->answer_max_bytes);
     proxy_response_init(&relay->response);

@@ -21,6 +21,7 @@
 #ifndef WEIR_SIDECAR_RELAY_H
 #define WEIR_SIDECAR_RELAY_H
 
+#include "base/states.h"
 #include "client/forward.h"
 #include "sidecar/events.h"
 #include "sidecar/inner.h"
@@ -39,8 +40,7 @@ enum relay_state {
     RELAY_STATE_COUNT,
 };
 
-bool relay_may_become(enum relay_state state, enum relay_state next);
-struct str relay_state_name(enum relay_state state);
+extern const struct state relay_states[RELAY_STATE_COUNT];
 
 enum relay_kind {
     RELAY_PLAIN,   /* only passed on */
@@ -53,7 +53,8 @@ struct relay_target {
     struct str url;  /* lives as long as the sidecar */
     struct str path; /* of the request that is passed on; lives as long as the exchange */
     enum relay_kind kind;
-    bool is_agent; /* else: another server, which gets no credentials of the caller */
+    bool is_agent;   /* else: another server, which gets no credentials of the caller */
+    struct str name; /* of that server, likewise */
 };
 
 struct relay {
@@ -63,6 +64,12 @@ struct relay {
     struct relay_target target;
     enum relay_state state;
     struct trace trace;
+    /* For its spans. */
+    struct text path;  /* no text: none are wanted */
+    struct str method; /* a constant */
+    uint64_t asked_us; /* when the agent was asked; 0: it was not */
+    int status;        /* that the client got; 0: none yet */
+    struct str error;  /* why it failed: a constant, or empty */
     uint64_t began_us;
     bool is_head;
 
@@ -117,6 +124,9 @@ MUST_CHECK bool relay_hold(struct relay *relay, size_t bytes, bool keep_key);
 /* The same with what a guardrail found in the request, or in the answer of a run. */
 enum relay_text { RELAY_REQUEST, RELAY_ANSWER };
 void relay_block(struct relay *relay, const struct filter_result *result, enum relay_text text);
+
+/* Report how long a guardrail read a whole body. */
+void relay_span_rules(const struct relay *relay, uint64_t began_us, enum relay_text text);
 
 /* The answer is complete, and has been given to the exchange if there is one. `answer`: NULL: a
  * key is given back. */

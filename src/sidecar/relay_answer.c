@@ -72,6 +72,7 @@ static void add_latency(struct relay *relay) {
 }
 
 static void send_head(struct relay *relay) {
+    relay->status = relay->response.status;
     exchange_head(relay->exchange, relay->response.status, relay->response.fields,
                   relay->response.count);
 }
@@ -82,6 +83,7 @@ static void reply_openapi(struct relay *relay) {
     struct buf document;
     buf_init(&document, 64 * KIB);
     openapi_write(relay->sidecar->options, &document);
+    relay->status = 200;
     refusal_reply(relay->exchange, 200, STR("application/json"), buf_str(&document),
                   trace_id(&relay->trace));
     buf_done(&document);
@@ -89,7 +91,7 @@ static void reply_openapi(struct relay *relay) {
 }
 
 /* A request that was sent may have had an effect, so its key is kept with the failure. */
-static void fail(struct relay *relay, const struct err *why, bool sent) {
+static void relay_answer_fail(struct relay *relay, const struct err *why, bool sent) {
     bool late = why->code == ERR_DEADLINE_EXCEEDED;
     struct sidecar *sidecar = relay->sidecar;
     char message[ERR_TEXT_BYTES + 64];
@@ -185,7 +187,7 @@ static void take_events(struct relay *relay, struct str bytes) {
 
 /* --- a collected answer ----------------------------------------------------------------------- */
 
-static void answer_with(struct relay *relay, struct str body) {
+static void relay_answer_answer_with(struct relay *relay, struct str body) {
     char length[32];
     int status = relay->response.status;
     /* A refusal was not run; a failure of the agent may have had an effect. */
@@ -206,11 +208,28 @@ static void answer_with(struct relay *relay, struct str body) {
     relay_end(relay, ran ? &answer : NULL);
 }
 
+/* JSON that we cannot read is one text to the rules, with its escapes; a client may read it. */
+static bool rules_can_read(const struct relay *relay) {
+    struct json json;
+    struct err e;
+    struct str type = proxy_response_find(&relay->response, STR("content-type"));
+    bool turn = relay->target.kind == RELAY_TURN && relay->response.status == 200;
+    if (!relay->sidecar->answer_rules.count || !relay->answer.len) return true;
+    return (!turn && !proxy_is_json(type)) || json_read(buf_str(&relay->answer), &json, &e);
+}
+
 /* Append the collected answer as the rules leave it. False: it was blocked, and is answered. */
 static bool pass_rules(struct relay *relay, struct buf *out) {
     struct filter_result result;
-    if (filter_json(relay->sidecar->answer_rules, buf_str(&relay->answer), out, &result))
-        return true;
+    uint64_t began_us = clock_mono_us();
+    if (!rules_can_read(relay)) {
+        fail_nonsense(relay, "the agent's answer is no JSON that the guardrails can read");
+        return false;
+    }
+    bool good =
+        filter_json(relay->sidecar->answer_rules, buf_str(&relay->answer), out, &result);
+    if (relay->sidecar->answer_rules.count) relay_span_rules(relay, began_us, RELAY_ANSWER);
+    if (good) return true;
     relay_block(relay, &result, RELAY_ANSWER);
     return false;
 }
@@ -228,7 +247,7 @@ static void end_turn(struct relay *relay, struct str text) {
     buf_init(&body, text.len + MIB);
     reserved_write(object, &reserved, &body);
     proxy_response_set(&relay->response, STR("content-type"), STR("application/json"));
-    answer_with(relay, buf_str(&body));
+    relay_answer_answer_with(relay, buf_str(&body));
     buf_done(&body);
 }
 
@@ -240,12 +259,12 @@ static void end_other(struct relay *relay, struct str text) {
     bool failed = relay->response.status >= 400 && json_read(text, &object, &e) &&
                   object.kind == JSON_OBJECT;
     if (!failed) {
-        answer_with(relay, text);
+        relay_answer_answer_with(relay, text);
         return;
     }
     buf_init(&body, text.len + 64 * KIB);
     reserved_write_trace(object, trace_id(&relay->trace), &body);
-    answer_with(relay, buf_str(&body));
+    relay_answer_answer_with(relay, buf_str(&body));
     buf_done(&body);
 }
 
@@ -331,7 +350,7 @@ static void on_line(struct str line, void *ctx) {
     choose(relay);
 }
 
-static void on_body(struct str bytes, void *ctx) {
+static void relay_answer_on_body(struct str bytes, void *ctx) {
     struct relay *relay = ctx;
     switch (relay->state) {
     case RELAY_EVENTS: take_events(relay, bytes); return;
@@ -361,11 +380,12 @@ static void end_asking(struct relay *relay, const struct err *why, enum http_sta
     if (relay->target.kind == RELAY_OPENAPI && relay->exchange)
         reply_openapi(relay);
     else
-        fail(relay, why ? why : &none, stage >= HTTP_WAITING);
+        relay_answer_fail(relay, why ? why : &none, stage >= HTTP_WAITING);
 }
 
 /* The client must see that a passed answer is incomplete. */
 static void end_passing(struct relay *relay, const struct err *why) {
+    if (why) relay->error = STR("STREAM_BROKEN");
     if (why)
         exchange_abort(relay->exchange, ABORT_INTERNAL);
     else
@@ -373,22 +393,24 @@ static void end_passing(struct relay *relay, const struct err *why) {
     relay_end(relay, NULL);
 }
 
-static void on_end(const struct err *why, enum http_stage stage, void *ctx) {
+static void relay_answer_on_end(const struct err *why, enum http_stage stage, void *ctx) {
     struct relay *relay = ctx;
     relay->forward = NULL;
     switch (relay->state) {
     case RELAY_ASKING: end_asking(relay, why, stage); return;
     case RELAY_COLLECTING:
         if (why)
-            fail(relay, why, true);
+            relay_answer_fail(relay, why, true);
         else
             end_collected(relay);
         return;
     case RELAY_PASSING: end_passing(relay, why); return;
     case RELAY_EVENTS:
-        if (why)
+        if (why) {
+            relay->error = STR("STREAM_BROKEN");
             log_often(LOG_WARNING, "the agent's stream broke: %s, trace %s", why->text,
                       relay->trace.id);
+        }
         events_end(&relay->events, why, exchange_out(relay->exchange));
         end_events(relay);
         return;
@@ -400,7 +422,8 @@ static void on_end(const struct err *why, enum http_stage stage, void *ctx) {
     }
 }
 
-static const struct forward_sink sink = {on_line, on_body, on_sent, on_end};
+static const struct forward_sink sink = {on_line, relay_answer_on_body, on_sent,
+                                         relay_answer_on_end};
 
 void relay_drained(struct relay *relay) {
     if (!relay->paused || !relay->forward) return;
@@ -413,19 +436,22 @@ void relay_ask(struct relay *relay) {
     const struct sidecar_options *options = sidecar->options;
     struct err e;
     relay_move(relay, RELAY_ASKING);
+    relay->asked_us = clock_mono_us();
     relay->account = accounts_open(sidecar->accounts, trace_id(&relay->trace));
-    const struct forward_request request = {.url = relay->target.url,
-                                            .head = text_str(relay->head),
-                                            .body = buf_str(&relay->body),
-                                            .open = !relay->collects,
-                                            .is_head = relay->is_head,
-                                            .connect_ms = options->connect_ms,
-                                            .first_byte_ms = options->first_byte_ms,
-                                            .stall_ms = options->stall_ms,
-                                            .total_ms = options->total_ms};
+    const struct forward_request request = {
+        .url = relay->target.url,
+        .head = text_str(relay->head),
+        .body = buf_str(&relay->body),
+        .open = !relay->collects,
+        .is_head = relay->is_head,
+        .habit = relay->target.is_agent ? &sidecar->agent_habit : NULL,
+        .connect_ms = options->connect_ms,
+        .first_byte_ms = options->first_byte_ms,
+        .stall_ms = options->stall_ms,
+        .total_ms = options->total_ms};
     if (!forward_start(sidecar->pool, sidecar->loop, &request, &sink, relay, &relay->forward,
                        &e)) {
-        fail(relay, &e, false);
+        relay_answer_fail(relay, &e, false);
         return;
     }
     buf_release(&relay->body);

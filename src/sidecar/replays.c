@@ -45,7 +45,7 @@ static size_t size_of(const struct replay *replay) {
     return sizeof(*replay) + replay->key.len + replay->body.len;
 }
 
-static void forget(struct replays *replays, struct replay *replay) {
+static void replays_forget(struct replays *replays, struct replay *replay) {
     map_remove(replays->by_key, text_str(replay->key));
     if (replay->answered) {
         list_remove(&replay->link);
@@ -62,18 +62,19 @@ static struct replay *oldest(struct replays *replays) {
 
 static void expire(struct replays *replays, uint64_t now_ms) {
     struct replay *first;
-    while ((first = oldest(replays)) && first->until_ms <= now_ms) forget(replays, first);
+    while ((first = oldest(replays)) && first->until_ms <= now_ms)
+        replays_forget(replays, first);
 }
 
 void replays_free(struct replays *replays) {
     struct replay *first;
     if (!replays) return;
-    while ((first = oldest(replays))) forget(replays, first);
+    while ((first = oldest(replays))) replays_forget(replays, first);
     map_free(replays->by_key);
     free(replays);
 }
 
-static struct replay_answer answer_of(const struct replay *replay) {
+static struct replay_answer replays_answer_of(const struct replay *replay) {
     return (struct replay_answer){replay->status, text_str(replay->content_type),
                                   text_str(replay->trace_id), text_str(replay->body)};
 }
@@ -87,7 +88,7 @@ enum replay_claim replays_claim(struct replays *replays, struct str key, struct 
     struct replay *replay = map_find(replays->by_key, key);
     if (replay && memcmp(replay->digest, digest, DIGEST_BYTES) != 0) return REPLAY_CONFLICT;
     if (replay && replay->answered) {
-        *ret_answer = answer_of(replay);
+        *ret_answer = replays_answer_of(replay);
         return REPLAY_ANSWERED;
     }
     if (replay) {
@@ -95,7 +96,7 @@ enum replay_claim replays_claim(struct replays *replays, struct str key, struct 
         return REPLAY_WAIT;
     }
     if (map_count(replays->by_key) >= REPLAYS_MAX && oldest(replays))
-        forget(replays, oldest(replays));
+        replays_forget(replays, oldest(replays));
     if (map_count(replays->by_key) >= REPLAYS_MAX) return REPLAY_FULL;
     replay = MEM_NEW(struct replay);
     replay->key = text_copy(key);
@@ -107,8 +108,8 @@ enum replay_claim replays_claim(struct replays *replays, struct str key, struct 
     return REPLAY_RUN;
 }
 
-static void keep(struct replays *replays, struct replay *run,
-                 const struct replay_answer *answer, uint64_t now_ms) {
+static void replays_keep(struct replays *replays, struct replay *run,
+                         const struct replay_answer *answer, uint64_t now_ms) {
     run->answered = true;
     run->status = answer->status;
     run->content_type = text_copy(answer->content_type);
@@ -125,15 +126,15 @@ void replays_end(struct replays *replays, struct replay *run,
     list_init(&waiting);
     list_move(&run->waiting, &waiting);
     if (answer)
-        keep(replays, run, answer, now_ms);
+        replays_keep(replays, run, answer, now_ms);
     else
-        forget(replays, run);
+        replays_forget(replays, run);
     while ((link = list_pop(&waiting))) {
         struct replay_waiter *waiter = CONTAINER_OF(link, struct replay_waiter, link);
         waiter->on_answer(answer, waiter->ctx);
     }
     while (replays->answered_bytes > REPLAYS_MAX_BYTES && oldest(replays))
-        forget(replays, oldest(replays));
+        replays_forget(replays, oldest(replays));
 }
 
 bool replays_check_key(struct str key, struct err *e) {

@@ -18,7 +18,7 @@ static bool is_reserved(struct json key, size_t count) {
 }
 
 /* Open an object and copy the members of the given one that are not reserved. */
-static struct json_writer begin(struct json object, size_t reserved, struct buf *out) {
+static struct json_writer reserved_begin(struct json object, size_t reserved, struct buf *out) {
     struct json key, value;
     struct json_writer json = json_writer(out);
     struct json_reader members = json_enter(object);
@@ -34,22 +34,22 @@ static struct json_writer begin(struct json object, size_t reserved, struct buf 
     return json;
 }
 
-static void write_count(struct json_writer *json, const char *name, int64_t count) {
+static void reserved_write_count(struct json_writer *json, const char *name, int64_t count) {
     if (count != TOKENS_UNKNOWN) json_member_i64(json, name, count);
 }
 
-static void write_tokens(struct json_writer *json, const struct reserved *fields) {
+static void reserved_write_tokens(struct json_writer *json, const struct reserved *fields) {
     bool known = fields->input != TOKENS_UNKNOWN || fields->output != TOKENS_UNKNOWN ||
                  fields->total != TOKENS_UNKNOWN;
     if (!known || fields->tokens == RESERVED_TOKENS_OFF) return;
     if (fields->tokens == RESERVED_TOKENS_TOTAL) {
-        write_count(json, "tokens", fields->total);
+        reserved_write_count(json, "tokens", fields->total);
         return;
     }
     json_member_object(json, "tokens");
-    write_count(json, "input", fields->input);
-    write_count(json, "output", fields->output);
-    write_count(json, "total", fields->total);
+    reserved_write_count(json, "input", fields->input);
+    reserved_write_count(json, "output", fields->output);
+    reserved_write_count(json, "total", fields->total);
     json_close(json);
 }
 
@@ -63,9 +63,9 @@ static void write_cost(struct json_writer *json, int64_t cost_nano) {
 }
 
 void reserved_write(struct json object, const struct reserved *fields, struct buf *out) {
-    struct json_writer json = begin(object, ARRAY_LEN(names), out);
+    struct json_writer json = reserved_begin(object, ARRAY_LEN(names), out);
     json_member_str(&json, "trace_id", fields->trace_id);
-    write_tokens(&json, fields);
+    reserved_write_tokens(&json, fields);
     write_cost(&json, fields->cost_nano);
     if (fields->model.len) json_member_str(&json, "model", fields->model);
     json_member_u64(&json, "latency_ms", fields->latency_ms);
@@ -73,7 +73,7 @@ void reserved_write(struct json object, const struct reserved *fields, struct bu
 }
 
 void reserved_write_trace(struct json object, struct str trace_id, struct buf *out) {
-    struct json_writer json = begin(object, TRACE_ONLY, out);
+    struct json_writer json = reserved_begin(object, TRACE_ONLY, out);
     json_member_str(&json, "trace_id", trace_id);
     json_close(&json);
 }

@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/version.h"
+#include "exporter/exporter.h"
 #include "sidecar/door.h"
 #include "sidecar/helpers.h"
 #include "sidecar/programs.h"
@@ -92,7 +92,7 @@ void sidecar_write_health(const struct sidecar *sidecar, bool counts, struct buf
     json_member_str(&json, "agent_version", options->agent_version);
     json_member_str(&json, "agent_url", options->agent_url);
     write_rules(sidecar, &json);
-    json_member_bool(&json, "otel_enabled", false); /* none are sent */
+    json_member_bool(&json, "otel_enabled", sidecar->exporter != NULL);
     json_member_bool(&json, "cost_enabled", options->api_url.len > 0);
     write_names(options, &json);
     if (counts) write_counts(sidecar, &json);
@@ -129,7 +129,7 @@ static bool make_rules(struct sidecar *sidecar, struct err *e) {
 }
 
 /* Our tokens, and what may hold one: the arguments of other MCP servers, headers of telemetry. */
-static bool is_ours(const char *entry) {
+static bool sidecar_is_ours(const char *entry) {
     static const char *const prefixes[] = {"AGENT_AUTH_TOKEN=", "AGENTBREEDER_",
                                            "WEIR_SIDECAR_"};
     struct str value, name = str_split(str_from(entry), '=', &value);
@@ -145,7 +145,7 @@ static void make_environment(struct process *process) {
     while (from[count]) count++;
     process->environment = mem_zero(count + 1, sizeof(*process->environment));
     for (size_t i = 0; i < count; i++) {
-        if (!is_ours(from[i])) process->environment[kept++] = from[i];
+        if (!sidecar_is_ours(from[i])) process->environment[kept++] = from[i];
     }
 }
 
@@ -178,15 +178,27 @@ static bool make_deliveries(struct sidecar *sidecar, struct err *e) {
                           &sidecar->deliveries, e);
 }
 
+/* A URL that holds /v1/ is the whole one, as in the published sidecar. */
+static bool make_exporter(struct sidecar *sidecar, struct err *e) {
+    const struct sidecar_options *options = sidecar->options;
+    struct str endpoint = options->otlp_endpoint;
+    if (!endpoint.len) return true;
+    return exporter_start(
+        &(struct exporter_options){.endpoint = endpoint,
+                                   .whole = str_find(endpoint, STR("/v1/")) < endpoint.len,
+                                   .headers = &options->otlp_headers,
+                                   .service = options->agent_name,
+                                   .version = options->agent_version},
+        &sidecar->exporter, e);
+}
+
 static void make_parts(struct process *process) {
     struct sidecar *sidecar = &process->sidecar;
     const struct sidecar_options *options = sidecar->options;
     sidecar->held.max_bytes = options->bodies_max_bytes;
     sidecar->prices = price_book_new(options->prices, options->price_count);
     sidecar->accounts = accounts_new(sidecar->prices);
-    sidecar->by_token = rate_new(options->rate_token);
-    sidecar->by_agent = rate_new(options->rate_agent);
-    sidecar->by_address = rate_new(options->rate_address);
+    sidecar->rates = rate_limits_new(options->rates);
     if (options->idempotency_ms) sidecar->replays = replays_new(options->idempotency_ms);
     sidecar->health = agent_health_new(sidecar->pool, sidecar->loop, options->agent_url);
     helpers_init(sidecar);
@@ -205,9 +217,7 @@ static void free_parts(struct process *process) {
     deliveries_free(sidecar->deliveries);
     replays_free(sidecar->replays);
     accounts_free(sidecar->accounts);
-    rate_free(sidecar->by_token);
-    rate_free(sidecar->by_agent);
-    rate_free(sidecar->by_address);
+    rate_limits_free(sidecar->rates);
     price_book_free(sidecar->prices);
     for (size_t i = 0; i < sidecar->rule_count; i++) guardrail_free(sidecar->rules[i]);
     free(sidecar->rules);
@@ -319,10 +329,11 @@ static void drain(struct loop *loop) {
     loop_run(loop);
 }
 
-static bool start(struct process *process, struct err *e) {
+static bool sidecar_start(struct process *process, struct err *e) {
     struct sidecar *sidecar = &process->sidecar;
     return http_pool_need(sidecar->pool, e) && make_rules(sidecar, e) &&
-           make_deliveries(sidecar, e) && listen_on_all(sidecar, e);
+           make_deliveries(sidecar, e) && make_exporter(sidecar, e) &&
+           listen_on_all(sidecar, e);
 }
 
 bool sidecar_run(const struct sidecar_run *run, struct err *e) {
@@ -334,9 +345,7 @@ bool sidecar_run(const struct sidecar_run *run, struct err *e) {
     http_pool_add(sidecar->pool, sidecar->loop);
     sidecar->server = server_new(&sidecar->loop, 1);
     list_init(&sidecar->relays);
-    bool good = start(&process, e);
-    if (sidecar->options->otlp_endpoint.len)
-        log_warning("otlp_endpoint is set, but the sidecar sends no spans");
+    bool good = sidecar_start(&process, e);
     if (good) {
         make_parts(&process);
         watch_signals(&process);
@@ -347,6 +356,7 @@ bool sidecar_run(const struct sidecar_run *run, struct err *e) {
     http_pool_leave(sidecar->pool, sidecar->loop);
     drain(sidecar->loop);
     server_free(sidecar->server);
+    exporter_stop(sidecar->exporter); /* no relay is left that could report */
     http_pool_free(sidecar->pool);
     loop_free(sidecar->loop);
     log_often_flush();

@@ -17,7 +17,7 @@ static void set_model(struct spent *spent, struct str model) {
     spent->model = text_copy(model);
 }
 
-static int64_t add(int64_t sum, int64_t more) {
+static int64_t spent_add(int64_t sum, int64_t more) {
     if (sum == TOKENS_UNKNOWN || more == TOKENS_UNKNOWN) return TOKENS_UNKNOWN;
     return usage_sum(sum, more);
 }
@@ -37,10 +37,10 @@ void spent_post(struct spent *spent, const struct spent_usage *usage) {
         return;
     }
     set_model(spent, usage->model);
-    spent->input = add(spent->input, usage->input);
-    spent->output = add(spent->output, usage->output);
-    spent->total = add(spent->total, usage->total);
-    spent->cost_nano = add(spent->cost_nano, usage->cost_nano);
+    spent->input = spent_add(spent->input, usage->input);
+    spent->output = spent_add(spent->output, usage->output);
+    spent->total = spent_add(spent->total, usage->total);
+    spent->cost_nano = spent_add(spent->cost_nano, usage->cost_nano);
 }
 
 void spent_find(struct spent *spent, const struct spent_usage *usage) {
@@ -59,7 +59,7 @@ static int64_t count_of(struct json usage, const char *const *names) {
     return TOKENS_UNKNOWN;
 }
 
-static struct str text_of(struct json value, struct arena *arena) {
+static struct str spent_text_of(struct json value, struct arena *arena) {
     struct str text;
     return json_str(value, arena, &text) ? text : STR_EMPTY;
 }
@@ -74,12 +74,12 @@ bool spent_read(struct json object, struct arena *arena, struct spent_usage *ret
     struct json usage = json_find(object, STR("usage"));
     if (usage.kind != JSON_OBJECT) usage = json_find(metadata, STR("usage"));
     if (usage.kind != JSON_OBJECT) return false;
-    *ret = (struct spent_usage){text_of(json_find(usage, STR("model")), arena),
+    *ret = (struct spent_usage){spent_text_of(json_find(usage, STR("model")), arena),
                                 count_of(usage, inputs), count_of(usage, outputs),
                                 count_of(usage, totals), TOKENS_UNKNOWN};
-    if (!ret->model.len) ret->model = text_of(json_find(metadata, STR("model")), arena);
-    if (!ret->model.len) ret->model = text_of(json_find(object, STR("model")), arena);
-    if (ret->total == TOKENS_UNKNOWN) ret->total = add(ret->input, ret->output);
+    if (!ret->model.len) ret->model = spent_text_of(json_find(metadata, STR("model")), arena);
+    if (!ret->model.len) ret->model = spent_text_of(json_find(object, STR("model")), arena);
+    if (ret->total == TOKENS_UNKNOWN) ret->total = spent_add(ret->input, ret->output);
     return ret->input != TOKENS_UNKNOWN || ret->output != TOKENS_UNKNOWN ||
            ret->total != TOKENS_UNKNOWN;
 }

@@ -12,12 +12,14 @@
 #ifndef WEIR_SIDECAR_TRACE_H
 #define WEIR_SIDECAR_TRACE_H
 
+#include "server/exchange.h"
 #include "wire/trace_context.h"
 
 struct trace {
-    char id[TRACE_ID_BYTES + 1];
-    char span[TRACE_SPAN_BYTES + 1];   /* of this request */
-    char parent[TRACE_SPAN_BYTES + 1]; /* the caller's span; empty: none */
+    char id[TRACE_ID_DIGITS + 1];
+    char span[TRACE_SPAN_DIGITS + 1];   /* of this request */
+    char call[TRACE_SPAN_DIGITS + 1];   /* of what it asks: the same, unless spans are sent */
+    char parent[TRACE_SPAN_DIGITS + 1]; /* the caller's span; empty: none */
     bool sampled;
 };
 
@@ -25,8 +27,11 @@ struct trace {
  * as absent. */
 void trace_begin(struct trace *trace, struct str trace_id, struct str traceparent);
 
+/* The same of a request. */
+void trace_begin_request(struct trace *trace, const struct exchange *exchange);
+
 static inline struct str trace_id(const struct trace *trace) {
-    return str_of(trace->id, TRACE_ID_BYTES);
+    return str_of(trace->id, TRACE_ID_DIGITS);
 }
 
 /* The traceparent for what this request asks. */

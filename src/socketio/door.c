@@ -35,7 +35,7 @@ static bool has_parameter(struct str query, struct str name) {
 }
 
 /* A value that is too long or no text is that of nothing: it is there, and empty. */
-static struct str ask(struct route_call *call, struct str name, char *room) {
+static struct str door_ask(struct route_call *call, struct str name, char *room) {
     struct buf out = {
         .at = room, .room = PARAMETER_MAX_BYTES, .max_bytes = PARAMETER_MAX_BYTES};
     if (route_query(call, name, &out)) return buf_str(&out);
@@ -45,9 +45,9 @@ static struct str ask(struct route_call *call, struct str name, char *room) {
 }
 
 static void read_question(struct route_call *call, struct question *ret) {
-    ret->version = ask(call, STR("EIO"), ret->eio);
-    ret->carrier = ask(call, STR("transport"), ret->transport);
-    ret->id = ask(call, STR("sid"), ret->sid);
+    ret->version = door_ask(call, STR("EIO"), ret->eio);
+    ret->carrier = door_ask(call, STR("transport"), ret->transport);
+    ret->id = door_ask(call, STR("sid"), ret->sid);
 }
 
 static bool is_websocket(const struct question *question) {
@@ -55,7 +55,7 @@ static bool is_websocket(const struct question *question) {
 }
 
 /* What is wrong with the parameters, or NULL. */
-static const struct route_failure *judge(const struct question *question) {
+static const struct route_failure *door_judge(const struct question *question) {
     bool known = is_websocket(question) || str_equal(question->carrier, STR("polling"));
     if (!known) return &unknown_transport;
     return str_equal(question->version, STR("4")) ? NULL : &bad_version;
@@ -112,8 +112,8 @@ static void begin_streaming(struct socketio *server, struct route_call *call) {
     buf_done(&opening);
 }
 
-static void begin(struct socketio *server, struct route_call *call,
-                  const struct question *question) {
+static void door_begin(struct socketio *server, struct route_call *call,
+                       const struct question *question) {
     if (!may_begin(server, call)) return;
     if (is_websocket(question))
         begin_streaming(server, call);
@@ -122,8 +122,8 @@ static void begin(struct socketio *server, struct route_call *call,
 }
 
 /* `peer` comes with a reference. */
-static void go_on(const struct socketio *server, struct peer *peer, struct route_call *call,
-                  const struct question *question) {
+static void door_go_on(const struct socketio *server, struct peer *peer,
+                       struct route_call *call, const struct question *question) {
     struct route_socket_options options = socket_options(server);
     if (!is_websocket(question)) {
         line_poll(peer, call, LINE_GET);
@@ -137,16 +137,16 @@ static void serve_get(struct route_call *call, void *ctx) {
     struct socketio *server = ctx;
     struct question question;
     read_question(call, &question);
-    const struct route_failure *failure = judge(&question);
+    const struct route_failure *failure = door_judge(&question);
     struct peer *peer = question.id.at ? socketio_find(server, question.id) : NULL;
     if (!failure && question.id.at && !peer) failure = &unknown_session;
     if (failure) {
         peer_unref(peer);
         route_fail(call, failure);
     } else if (peer) {
-        go_on(server, peer, call, &question);
+        door_go_on(server, peer, call, &question);
     } else {
-        begin(server, call, &question);
+        door_begin(server, call, &question);
     }
 }
 
@@ -154,7 +154,7 @@ static void serve_post(struct route_call *call, void *ctx) {
     struct socketio *server = ctx;
     struct question question;
     read_question(call, &question);
-    const struct route_failure *failure = judge(&question);
+    const struct route_failure *failure = door_judge(&question);
     if (!failure && is_websocket(&question)) failure = &bad_request;
     if (!failure && !question.id.at) failure = &bad_handshake;
     struct peer *peer = failure ? NULL : socketio_find(server, question.id);

@@ -16,6 +16,7 @@
 #define WEIR_SOCKETIO_INNER_H
 
 #include "base/map.h"
+#include "base/states.h"
 #include "base/text.h"
 #include "loop/loop.h"
 #include "socketio/line.h"
@@ -81,8 +82,7 @@ enum peer_state {
     PEER_STATE_COUNT,
 };
 
-struct str peer_state_name(enum peer_state state);
-bool peer_may_become(enum peer_state state, enum peer_state next);
+extern const struct state peer_states[PEER_STATE_COUNT];
 
 struct peer {
     atomic_uint refs; /* of the branch while it is open, of each line, of finders */
@@ -96,6 +96,8 @@ struct peer {
     struct line *probe; /* the WebSocket that tries to take over */
     struct list crates; /* parcels for the next GET */
     size_t crate_bytes;
+    uint64_t given_bytes; /* to the client's queue, since it began */
+    uint64_t taken_bytes; /* of these, by the client, when its answer to a ping was last due */
     struct list sockets;
     uint64_t left;    /* bit i: it was connected to namespace i, and was disconnected from it */
     struct list link; /* in branch->peers */
@@ -123,8 +125,9 @@ void peer_start_streaming(struct peer *peer, struct line *line);
 void peer_send(struct peer *peer, struct parcel *parcel);
 void peer_send_text(struct peer *peer, struct str text);
 
-/* Close it at the end of this turn. The first reason counts. */
-void peer_end(struct peer *peer, enum socketio_reason why);
+/* Bytes that wait for the client. */
+size_t peer_queued(const struct peer *peer);
+
 /* Close it now; not from inside anything the peer called. */
 void peer_close(struct peer *peer);
 /* Sweep at the end of this turn: flush, sockets that left, the end. */
@@ -142,9 +145,7 @@ enum socketio_socket_state {
     SOCKET_STATE_COUNT,
 };
 
-struct str socketio_socket_state_name(enum socketio_socket_state state);
-bool socketio_socket_may_become(enum socketio_socket_state state,
-                                enum socketio_socket_state next);
+extern const struct state socketio_socket_states[SOCKET_STATE_COUNT];
 
 struct socketio_socket {
     struct peer *peer;

@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "socketio/inner.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 /* Messages of one WebSocket that are on their way to another loop. */
@@ -134,6 +133,11 @@ void line_send(struct line *line, struct parcel *parcel) {
         line->loop);
 }
 
+size_t line_queued(const struct line *line) {
+    bool here = line->loop == peer_loop(line->peer);
+    return here && line->socket ? route_socket_queued(line->socket) : 0;
+}
+
 void line_close(struct line *line, unsigned code, struct str reason) {
     to_line(ERRAND_CLOSE, line, reason, (int)code);
 }
@@ -184,8 +188,8 @@ static void close_socket(struct line *line, unsigned code, struct str reason) {
     if (line->socket) route_socket_close(line->socket, code, reason);
 }
 
-static void on_message(struct route_socket *socket, enum websocket_kind kind, struct str data,
-                       void *ctx) {
+static void line_on_message(struct route_socket *socket, enum websocket_kind kind,
+                            struct str data, void *ctx) {
     struct line *line = ctx;
     if (kind == WEBSOCKET_BINARY)
         route_socket_close(socket, WEBSOCKET_UNSUPPORTED,
@@ -196,7 +200,7 @@ static void on_message(struct route_socket *socket, enum websocket_kind kind, st
         to_peer(ERRAND_HEAR, line, data, 0);
 }
 
-static void on_closed(unsigned code, void *ctx) {
+static void line_on_closed(unsigned code, void *ctx) {
     struct line *line = ctx;
     bool lagged = line->socket && route_socket_lagged(line->socket);
     (void)code;
@@ -205,8 +209,8 @@ static void on_closed(unsigned code, void *ctx) {
     line_unref(line);
 }
 
-static const struct route_socket_events socket_events = {.message = on_message,
-                                                         .closed = on_closed};
+static const struct route_socket_events socket_events = {.message = line_on_message,
+                                                         .closed = line_on_closed};
 
 struct line *line_accept(struct peer *peer, struct route_call *call,
                          const struct route_socket_options *options) {

@@ -46,6 +46,8 @@ void line_unref(struct line *line);
 void line_answer(struct line *line, int status, struct str text);
 
 void line_send(struct line *line, struct parcel *parcel);
+/* Bytes that wait for the client; 0 when the connection is on another loop. */
+size_t line_queued(const struct line *line);
 void line_close(struct line *line, unsigned code, struct str reason);
 
 /* --- for lines, defined by the peer; on the peer's loop ------------------------------------ */

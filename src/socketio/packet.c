@@ -15,7 +15,7 @@ static struct str take_digits(struct str *text) {
     return digits;
 }
 
-static bool read_kind(struct str text, struct packet *packet, struct err *e) {
+static bool packet_read_kind(struct str text, struct packet *packet, struct err *e) {
     if (text.len == 0) return err_set(e, ERR_MALFORMED, "a Socket.IO packet is empty");
     if (text.at[0] == '5' || text.at[0] == '6')
         return err_set(e, ERR_UNIMPLEMENTED,
@@ -73,7 +73,7 @@ bool packet_read(struct str text, struct packet *ret, struct err *e) {
         [PACKET_CONNECT_ERROR] = "CONNECT_ERROR takes an object",
     };
     struct packet packet = {.data = {.kind = JSON_NONE}};
-    if (!read_kind(text, &packet, e)) return false;
+    if (!packet_read_kind(text, &packet, e)) return false;
     text = str_skip(text, 1);
     if (!read_namespace(&text, &packet, e) || !read_ack(&text, &packet, e)) return false;
     if (text.len > 0 && !json_read(text, &packet.data, e))
@@ -85,7 +85,7 @@ bool packet_read(struct str text, struct packet *ret, struct err *e) {
 
 /* --- writing ------------------------------------------------------------------------------- */
 
-static void put_head(struct buf *out, enum packet_kind kind, struct str name_space) {
+static void packet_put_head(struct buf *out, enum packet_kind kind, struct str name_space) {
     buf_append_byte(out, ENGINEIO_MESSAGE);
     buf_append_byte(out, (char)('0' + (int)kind));
     if (str_equal(name_space, ROOT)) return;
@@ -95,7 +95,7 @@ static void put_head(struct buf *out, enum packet_kind kind, struct str name_spa
 
 void packet_put_connect(struct buf *out, struct str name_space, struct str sid) {
     struct json_writer writer = json_writer(out);
-    put_head(out, PACKET_CONNECT, name_space);
+    packet_put_head(out, PACKET_CONNECT, name_space);
     json_open_object(&writer);
     json_member_str(&writer, "sid", sid);
     json_close(&writer);
@@ -104,7 +104,7 @@ void packet_put_connect(struct buf *out, struct str name_space, struct str sid) 
 void packet_put_error(struct buf *out, struct str name_space, struct str message,
                       struct str data) {
     struct json_writer writer = json_writer(out);
-    put_head(out, PACKET_CONNECT_ERROR, name_space);
+    packet_put_head(out, PACKET_CONNECT_ERROR, name_space);
     json_open_object(&writer);
     json_member_str(&writer, "message", message);
     if (data.len) json_member_raw(&writer, "data", data);
@@ -112,12 +112,12 @@ void packet_put_error(struct buf *out, struct str name_space, struct str message
 }
 
 void packet_put_disconnect(struct buf *out, struct str name_space) {
-    put_head(out, PACKET_DISCONNECT, name_space);
+    packet_put_head(out, PACKET_DISCONNECT, name_space);
 }
 
 void packet_put_event(struct buf *out, struct str name_space, struct str event,
                       struct str json) {
-    put_head(out, PACKET_EVENT, name_space);
+    packet_put_head(out, PACKET_EVENT, name_space);
     buf_append_byte(out, '[');
     json_put_str(out, event);
     if (json.len) buf_append_byte(out, ',');
@@ -126,7 +126,7 @@ void packet_put_event(struct buf *out, struct str name_space, struct str event,
 }
 
 void packet_put_ack(struct buf *out, struct str name_space, int64_t ack, struct str json) {
-    put_head(out, PACKET_ACK, name_space);
+    packet_put_head(out, PACKET_ACK, name_space);
     buf_append_i64(out, ack);
     buf_append_byte(out, '[');
     buf_append(out, json);

@@ -6,41 +6,30 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define TO(state) (1u << (state))
-
 /* Packets in the body of one GET. python-engineio gives up a session that brings it more
  * (Payload.max_decode_packets); the rest is for the next GET. */
 #define BODY_PACKETS_MAX 16
+
+#define HEADER_MAX_BYTES (64 * KIB)
 
 /* Clients that do not come back pay first when memory is scarce. */
 #define SCARCE_PART 8
 
 /* clang-format off */
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[PEER_STATE_COUNT] = {
-    [PEER_NEW]       = {STR_INIT("new"),       TO(PEER_POLLING) | TO(PEER_STREAMING) |
-                                               TO(PEER_CLOSED)},
-    [PEER_POLLING]   = {STR_INIT("polling"),   TO(PEER_PROBING) | TO(PEER_CLOSED)},
-    [PEER_PROBING]   = {STR_INIT("probing"),   TO(PEER_POLLING) | TO(PEER_STREAMING) |
-                                               TO(PEER_CLOSED)},
-    [PEER_STREAMING] = {STR_INIT("streaming"), TO(PEER_CLOSED)},
-    [PEER_CLOSED]    = {STR_INIT("closed"),    0},
+const struct state peer_states[PEER_STATE_COUNT] = {
+    [PEER_NEW]       = {"new",       TO(PEER_POLLING) | TO(PEER_STREAMING) |
+                                     TO(PEER_CLOSED)},
+    [PEER_POLLING]   = {"polling",   TO(PEER_PROBING) | TO(PEER_CLOSED)},
+    [PEER_PROBING]   = {"probing",   TO(PEER_POLLING) | TO(PEER_STREAMING) |
+                                     TO(PEER_CLOSED)},
+    [PEER_STREAMING] = {"streaming", TO(PEER_CLOSED)},
+    [PEER_CLOSED]    = {"closed",    0},
 };
 /* clang-format on */
 
-struct str peer_state_name(enum peer_state state) {
-    return states[state].name;
-}
-
-bool peer_may_become(enum peer_state state, enum peer_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 /* The only function that writes peer->state. */
 static void peer_move(struct peer *peer, enum peer_state next) {
-    assert(peer_may_become(peer->state, next));
+    assert(states_allow(peer_states, peer->state, next));
     peer->state = next;
 }
 
@@ -49,7 +38,7 @@ struct crate {
     struct parcel *parcel;
 };
 
-static const struct socketio_options *options_of(const struct peer *peer) {
+static const struct socketio_options *peer_options_of(const struct peer *peer) {
     return &peer->branch->server->options;
 }
 
@@ -59,16 +48,31 @@ struct loop *peer_loop(const struct peer *peer) {
 
 /* --- lives --------------------------------------------------------------------------------- */
 
-static void sweep(void *ctx);
+static void peer_sweep(void *ctx);
 static void on_ping(void *ctx);
 static void on_joining(void *ctx);
 
-static void keep_headers(struct peer *peer, const struct route_call *call) {
-    const struct socketio_options *options = options_of(peer);
+/* A header that was sent several times is one with commas (RFC 9110 5.3). False: it was not. */
+static bool join_header(struct route_call *call, struct str name, struct buf *out) {
+    size_t count, found = 0;
+    const struct field *fields = exchange_fields(route_exchange(call), &count);
+    for (size_t i = 0; i < count; i++) {
+        if (!str_equal(fields[i].name, name)) continue;
+        if (found++) buf_append(out, STR(", "));
+        buf_append(out, fields[i].value);
+    }
+    return found > 0;
+}
+
+static void keep_headers(struct peer *peer, struct route_call *call) {
+    const struct socketio_options *options = peer_options_of(peer);
     peer->headers = mem_zero(options->header_count, sizeof(*peer->headers));
     for (size_t i = 0; i < options->header_count; i++) {
-        struct str value = lent_read(route_header(call, options->headers[i]));
-        if (value.at) peer->headers[i] = text_copy(value);
+        struct buf value;
+        buf_init(&value, HEADER_MAX_BYTES);
+        if (join_header(call, options->headers[i], &value))
+            peer->headers[i] = text_copy(buf_str(&value));
+        buf_done(&value);
     }
 }
 
@@ -83,11 +87,11 @@ struct peer *peer_new(struct branch *branch, struct route_call *call) {
     list_append(&branch->peers, &peer->link);
     timer_init(&peer->ping, branch->loop, on_ping, peer);
     timer_init(&peer->joining, branch->loop, on_joining, peer);
-    task_init(&peer->sweep, sweep, peer);
+    task_init(&peer->sweep, peer_sweep, peer);
     peer->address = text_copy(exchange_peer(route_exchange(call)));
     keep_headers(peer, call);
-    timer_start(&peer->ping, options_of(peer)->ping_interval_ms);
-    timer_start(&peer->joining, options_of(peer)->connect_timeout_ms);
+    timer_start(&peer->ping, peer_options_of(peer)->ping_interval_ms);
+    timer_start(&peer->joining, peer_options_of(peer)->connect_timeout_ms);
     socketio_enter(branch->server, peer);
     return peer;
 }
@@ -125,7 +129,7 @@ static struct str one_byte(char kind) {
     return str_of(&kinds[kind - ENGINEIO_OPEN], 1);
 }
 
-static unsigned code_of(enum socketio_reason why) {
+static unsigned peer_code_of(enum socketio_reason why) {
     if (why == SOCKETIO_STOPPING) return WEBSOCKET_GOING_AWAY;
     return why == SOCKETIO_PROTOCOL_ERROR ? WEBSOCKET_PROTOCOL_ERROR : WEBSOCKET_NORMAL;
 }
@@ -136,7 +140,7 @@ static void drop_line(struct peer *peer, struct line **place, struct str last) {
     if (!line) return;
     *place = NULL;
     if (line_kind(line) == LINE_SOCKET)
-        line_close(line, code_of(peer->why), socketio_reason_name(peer->why));
+        line_close(line, peer_code_of(peer->why), socketio_reason_name(peer->why));
     else
         line_answer(line, 200, last);
     line_unref(line);
@@ -163,7 +167,8 @@ void peer_close(struct peer *peer) {
     peer_unref(peer);
 }
 
-void peer_end(struct peer *peer, enum socketio_reason why) {
+/* Close it at the end of this turn. The first reason counts. */
+static void peer_end(struct peer *peer, enum socketio_reason why) {
     if (peer->ending || peer->state == PEER_CLOSED) return;
     peer->ending = true;
     peer->why = why;
@@ -201,7 +206,7 @@ static void flush(struct peer *peer) {
         drop_line(peer, &peer->line, one_byte(ENGINEIO_NOOP));
 }
 
-static void sweep(void *ctx) {
+static void peer_sweep(void *ctx) {
     struct peer *peer = ctx;
     flush(peer);
     if (peer->ending)
@@ -210,9 +215,9 @@ static void sweep(void *ctx) {
         socket_sweep(peer, false);
 }
 
-static void keep(struct peer *peer, struct parcel *parcel) {
+static void peer_keep(struct peer *peer, struct parcel *parcel) {
     size_t bytes = crate_bytes(parcel);
-    size_t limit = options_of(peer)->queue_max_bytes / (mem_scarce() ? SCARCE_PART : 1);
+    size_t limit = peer_options_of(peer)->queue_max_bytes / (mem_scarce() ? SCARCE_PART : 1);
     if (peer->crate_bytes > 0 && peer->crate_bytes + bytes > limit) {
         peer_end(peer, SOCKETIO_LAGGED);
         return;
@@ -227,10 +232,12 @@ static void keep(struct peer *peer, struct parcel *parcel) {
 
 void peer_send(struct peer *peer, struct parcel *parcel) {
     if (peer->ending || peer->state == PEER_CLOSED) return;
+    peer->given_bytes +=
+        peer->state == PEER_STREAMING ? parcel_frame(parcel).len : crate_bytes(parcel);
     if (peer->state == PEER_STREAMING)
         line_send(peer->line, parcel);
     else
-        keep(peer, parcel);
+        peer_keep(peer, parcel);
 }
 
 void peer_send_text(struct peer *peer, struct str text) {
@@ -240,7 +247,7 @@ void peer_send_text(struct peer *peer, struct str text) {
 }
 
 void peer_put_opening(const struct peer *peer, struct buf *out, bool may_upgrade) {
-    const struct socketio_options *options = options_of(peer);
+    const struct socketio_options *options = peer_options_of(peer);
     struct json_writer writer = json_writer(out);
     buf_append_byte(out, ENGINEIO_OPEN);
     json_open_object(&writer);
@@ -256,21 +263,42 @@ void peer_put_opening(const struct peer *peer, struct buf *out, bool may_upgrade
 
 /* --- time ---------------------------------------------------------------------------------- */
 
+size_t peer_queued(const struct peer *peer) {
+    return peer->state == PEER_STREAMING ? line_queued(peer->line) : peer->crate_bytes;
+}
+
+/* Whether the client has taken something since this was last asked. */
+static bool has_progressed(struct peer *peer) {
+    size_t queued = peer_queued(peer);
+    uint64_t taken = peer->given_bytes > queued ? peer->given_bytes - queued : 0;
+    bool more = taken > peer->taken_bytes;
+    peer->taken_bytes = taken;
+    return more;
+}
+
+/* The ping stands in the queue like all else. A client that still takes what is before it has not
+ * got it yet. */
 static void on_ping(void *ctx) {
     struct peer *peer = ctx;
+    bool slow = peer_queued(peer) > 0 && has_progressed(peer);
+    if (peer->waits_for_pong && slow) {
+        timer_start(&peer->ping, peer_options_of(peer)->ping_timeout_ms);
+        return;
+    }
     if (peer->waits_for_pong) {
         peer_end(peer, SOCKETIO_TIMEOUT);
         return;
     }
+    (void)has_progressed(peer);
     peer->waits_for_pong = true;
-    timer_start(&peer->ping, options_of(peer)->ping_timeout_ms);
+    timer_start(&peer->ping, peer_options_of(peer)->ping_timeout_ms);
     peer_send_text(peer, one_byte(ENGINEIO_PING));
 }
 
 static void take_pong(struct peer *peer) {
     if (!peer->waits_for_pong) return;
     peer->waits_for_pong = false;
-    timer_start(&peer->ping, options_of(peer)->ping_interval_ms);
+    timer_start(&peer->ping, peer_options_of(peer)->ping_interval_ms);
 }
 
 static void on_joining(void *ctx) {
@@ -293,7 +321,7 @@ static bool take_packet(struct peer *peer, struct str packet, struct err *e) {
     }
 }
 
-static bool take(struct peer *peer, struct str packet, struct err *e) {
+static bool peer_take(struct peer *peer, struct str packet, struct err *e) {
     if (peer->ending || peer->state == PEER_CLOSED) return true;
     if (take_packet(peer, packet, e)) return true;
     log_often(LOG_INFO, "a Socket.IO client at " STR_FMT " is cut off: " STR_FMT,
@@ -328,7 +356,7 @@ static void attach_post(struct peer *peer, struct line *line, struct str body) {
     bool fine = true;
     while (fine && body.at) {
         struct str packet = str_split(body, ENGINEIO_SEPARATOR, &body);
-        fine = take(peer, packet, &e);
+        fine = peer_take(peer, packet, &e);
     }
     if (fine)
         line_answer(line, 200, STR("ok"));
@@ -395,7 +423,7 @@ void peer_hear(struct peer *peer, struct line *line, struct str text) {
     if (line == peer->probe)
         hear_probe(peer, text);
     else if (line == peer->line)
-        fine = take(peer, text, &e);
+        fine = peer_take(peer, text, &e);
     (void)fine; /* the peer ends */
 }
 

@@ -12,7 +12,7 @@ void room_key(struct buf *out, struct str name_space, struct str room) {
     buf_append(out, room);
 }
 
-static struct buf key_of(const struct socketio_socket *socket, struct str room) {
+static struct buf room_key_of(const struct socketio_socket *socket, struct str room) {
     struct buf key;
     struct str name_space = socket->name_space->name;
     buf_init(&key, name_space.len + 1 + room.len);
@@ -32,7 +32,7 @@ static struct room *get_room(struct branch *branch, struct str key) {
 }
 
 static struct member *find_member(const struct socketio_socket *socket, struct str room) {
-    struct buf key = key_of(socket, room);
+    struct buf key = room_key_of(socket, room);
     struct member *found = NULL;
     LIST_EACH(&socket->members, link) {
         struct member *member = MEMBER_OF(link);
@@ -48,7 +48,7 @@ bool room_has(const struct socketio_socket *socket, struct str room) {
 
 void room_join(struct socketio_socket *socket, struct str name) {
     if (room_has(socket, name)) return;
-    struct buf key = key_of(socket, name);
+    struct buf key = room_key_of(socket, name);
     struct room *room = get_room(socket->peer->branch, buf_str(&key));
     struct member *member = MEM_NEW(struct member);
     member->room = room;

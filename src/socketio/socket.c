@@ -5,34 +5,21 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define TO(state) (1u << (state))
 #define PACKET_MAX_BYTES (16 * MIB) /* of one that we write */
 
 /* clang-format off */
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[SOCKET_STATE_COUNT] = {
-    [SOCKET_CONNECTING] = {STR_INIT("connecting"), TO(SOCKET_CONNECTED) | TO(SOCKET_LEAVING) |
-                                                   TO(SOCKET_GONE)},
-    [SOCKET_CONNECTED]  = {STR_INIT("connected"),  TO(SOCKET_LEAVING)},
-    [SOCKET_LEAVING]    = {STR_INIT("leaving"),    TO(SOCKET_GONE)},
-    [SOCKET_GONE]       = {STR_INIT("gone"),       0},
+const struct state socketio_socket_states[SOCKET_STATE_COUNT] = {
+    [SOCKET_CONNECTING] = {"connecting", TO(SOCKET_CONNECTED) | TO(SOCKET_LEAVING) |
+                                         TO(SOCKET_GONE)},
+    [SOCKET_CONNECTED]  = {"connected",  TO(SOCKET_LEAVING)},
+    [SOCKET_LEAVING]    = {"leaving",    TO(SOCKET_GONE)},
+    [SOCKET_GONE]       = {"gone",       0},
 };
 /* clang-format on */
 
-struct str socketio_socket_state_name(enum socketio_socket_state state) {
-    return states[state].name;
-}
-
-bool socketio_socket_may_become(enum socketio_socket_state state,
-                                enum socketio_socket_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 /* The only function that writes socket->state. */
 static void socket_move(struct socketio_socket *socket, enum socketio_socket_state next) {
-    assert(socketio_socket_may_become(socket->state, next));
+    assert(states_allow(socketio_socket_states, socket->state, next));
     socket->state = next;
 }
 
@@ -224,7 +211,7 @@ static const struct socketio_event *find_event(const struct socketio_namespace *
 }
 
 /* A name that is too long is in no table. */
-static void take_event(struct socketio_socket *socket, const struct packet *packet) {
+static void socket_take_event(struct socketio_socket *socket, const struct packet *packet) {
     struct buf name;
     buf_init(&name, NAME_MAX_BYTES);
     bool fits = json_text(json_at(packet->data, 0), &name);
@@ -264,7 +251,7 @@ bool socket_take(struct peer *peer, struct str text, struct err *e) {
     if (!known)
         return err_set(e, ERR_MALFORMED, "an event for a namespace that is not connected");
     if (packet.kind == PACKET_EVENT && socket->state == SOCKET_CONNECTED)
-        take_event(socket, &packet);
+        socket_take_event(socket, &packet);
     return true;
 }
 
@@ -280,6 +267,10 @@ struct loop *socketio_loop(const struct socketio_socket *socket) {
 
 struct str socketio_peer(const struct socketio_socket *socket) {
     return text_str(socket->peer->address);
+}
+
+size_t socketio_queued(const struct socketio_socket *socket) {
+    return peer_queued(socket->peer);
 }
 
 void *socketio_user(const struct socketio_socket *socket) {

@@ -47,16 +47,6 @@ static void put_failure(const struct route_failure *failure, struct buf *out) {
     json_close(&writer);
 }
 
-/* No token is asked for here: each namespace decides. The rules for pages follow. */
-static enum route_entry guard(struct route_call *call, const struct route *row, void *ctx,
-                              struct route_failure *ret) {
-    (void)call;
-    (void)row;
-    (void)ctx;
-    (void)ret;
-    return ENTRY_TRUSTED;
-}
-
 static bool lists_origin(struct str origin, void *ctx) {
     const struct socketio *server = ctx;
     for (size_t i = 0; i < server->options.origin_count; i++) {
@@ -76,7 +66,7 @@ static void fill_table(struct socketio *server) {
         .body_max_bytes = server->options.payload_max_bytes,
         .body_stretch_ms = BODY_STRETCH_MS,
         .body_stretch_bytes = BODY_STRETCH_BYTES,
-        .guard = guard,
+        .guard = route_trust,
         .lists_origin = lists_origin,
         .failure_body = put_failure,
         .ctx = server,
@@ -180,7 +170,7 @@ struct branch *socketio_branch(struct socketio *server, const struct loop *loop)
     return &server->branches[i];
 }
 
-static struct str id_of(const struct peer *peer) {
+static struct str socketio_id_of(const struct peer *peer) {
     return str_of(peer->id, SOCKETIO_ID_BYTES);
 }
 
@@ -194,7 +184,7 @@ struct peer *socketio_find(struct socketio *server, struct str id) {
 
 void socketio_enter(struct socketio *server, struct peer *peer) {
     pthread_mutex_lock(&server->lock);
-    map_put(server->ids, id_of(peer), peer);
+    map_put(server->ids, socketio_id_of(peer), peer);
     pthread_mutex_unlock(&server->lock);
     atomic_fetch_add(&server->session_count, 1);
     socketio_count(&server->opened, 1);
@@ -202,7 +192,7 @@ void socketio_enter(struct socketio *server, struct peer *peer) {
 
 void socketio_leave_ids(struct socketio *server, const struct peer *peer) {
     pthread_mutex_lock(&server->lock);
-    map_remove(server->ids, id_of(peer));
+    map_remove(server->ids, socketio_id_of(peer));
     pthread_mutex_unlock(&server->lock);
     atomic_fetch_sub(&server->session_count, 1);
 }

@@ -7,7 +7,8 @@
  *     emit, any thread ─▶ encoded once ─▶ each loop: the members of the room ─▶ their lines
  *
  * An emit never waits for a client. What a client has not taken waits in its own queue, and a
- * client whose queue is full loses its session.
+ * client whose queue is full loses its session. So does one that answers no ping, unless it still
+ * takes what was queued before it. An owner that can wait looks at socketio_queued().
  *
  * Memory   a socket is valid from its `connect` until its `disconnected` has returned, or until
  *          socketio_refuse(). Queues are bounded by queue_max_bytes a client; a text that many
@@ -178,6 +179,9 @@ bool socketio_is_in(const struct socketio_socket *socket, struct str room);
 
 /* Send an event to this socket alone; `json` as in socketio_emit(). */
 void socketio_send(struct socketio_socket *socket, struct str event, struct str json);
+
+/* Bytes that wait for this socket's client. 0 when its connection is on another loop. */
+size_t socketio_queued(const struct socketio_socket *socket);
 
 /* Answer an event. `json` is one JSON value or empty. Harmless with ack -1. */
 void socketio_ack(struct socketio_socket *socket, int64_t ack, struct str json);

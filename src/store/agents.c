@@ -28,15 +28,11 @@ struct agents_ask {
 static void agents_on_done(struct store_task *task, const struct err *failed, void *ctx) {
     struct agents_ask *ask = ctx;
     (void)task;
-    if (ask->done) ask->done(&ask->answer, failed, ask->ctx);
+    ask->done(&ask->answer, failed, ask->ctx);
     if (ask->change.free_ctx) ask->change.free_ctx(ask->change.ctx);
     buf_done(&ask->asked);
     arena_free(ask->found);
     free(ask);
-}
-
-void agents_leave(struct agents_ask *ask) {
-    if (ask) ask->done = NULL;
 }
 
 static struct agents_ask *agents_ask_new(struct loop *loop, const struct agent_where *where,
@@ -84,12 +80,6 @@ static bool take_agent(struct agents_ask *ask, struct prepared *row, struct agen
 
 /* --- get ---------------------------------------------------------------------------------- */
 
-static void agents_bind(struct prepared *statement, const struct agent_where *where) {
-    database_bind(statement, 1, where->owner.app);
-    database_bind(statement, 2, where->owner.subject);
-    database_bind(statement, 3, where->name);
-}
-
 #define AGENT_HERE " WHERE app = ?1 AND subject = ?2 AND name = ?3"
 
 /* answer.count is 0 if there is none. */
@@ -98,11 +88,10 @@ static bool read_agent(struct database *db, struct agents_ask *ask, struct err *
     struct prepared *find = NULL;
     bool row = false;
     bool ok =
-        database_prepare(db, "SELECT name, body, made_us FROM agent" AGENT_HERE, &find, e);
-    if (ok) {
-        agents_bind(find, &ask->where);
-        ok = database_row(db, find, &row, e);
-    }
+        database_first(db, "SELECT name, body, made_us FROM agent" AGENT_HERE,
+                       VALUES(sql_bytes(ask->where.owner.app),
+                              sql_bytes(ask->where.owner.subject), sql_bytes(ask->where.name)),
+                       &find, &row, e);
     if (ok && row) {
         ask->answer.count = 1;
         ok = take_agent(ask, find, item, e);
@@ -194,22 +183,19 @@ static bool forget_agent(struct database *db, const struct agents_ask *ask,
     const struct event_log_key log = {
         .kind = EVENT_LOG_AGENT, .owner = ask->where.owner, .name = database_bytes(row, 1)};
     return event_log_delete(db, &log, e) &&
-           database_run_with(db, "DELETE FROM agent WHERE id = ?1", database_number_of(row, 0),
-                             e);
+           database_run_with(db, "DELETE FROM agent WHERE id = ?1",
+                             VALUES(sql_number(database_number_of(row, 0))), e);
 }
 
 static bool make_room(struct database *db, const struct agents_ask *ask, struct err *e) {
     struct prepared *over = NULL;
     bool row = false;
-    bool ok = database_prepare(db,
-                               "SELECT id, name FROM agent WHERE app = ? AND subject = ?"
-                               " AND ended <> 0 ORDER BY made_us LIMIT 1",
-                               &over, e);
-    if (ok) {
-        database_bind(over, 1, ask->where.owner.app);
-        database_bind(over, 2, ask->where.owner.subject);
-        ok = database_row(db, over, &row, e);
-    }
+    bool ok = database_first(
+        db,
+        "SELECT id, name FROM agent WHERE app = ? AND subject = ?"
+        " AND ended <> 0 ORDER BY made_us LIMIT 1",
+        VALUES(sql_bytes(ask->where.owner.app), sql_bytes(ask->where.owner.subject)), &over,
+        &row, e);
     if (ok && row) ok = forget_agent(db, ask, over, e);
     database_finalize(over);
     if (!ok || row) return ok;
@@ -221,13 +207,10 @@ static bool agents_owner_has_room(struct database *db, const struct agents_ask *
                                   struct err *e) {
     struct prepared *sum = NULL;
     bool row = false;
-    bool ok = database_prepare(db, "SELECT count(*) FROM agent WHERE app = ? AND subject = ?",
-                               &sum, e);
-    if (ok) {
-        database_bind(sum, 1, ask->where.owner.app);
-        database_bind(sum, 2, ask->where.owner.subject);
-        ok = database_row(db, sum, &row, e);
-    }
+    bool ok = database_first(
+        db, "SELECT count(*) FROM agent WHERE app = ? AND subject = ?",
+        VALUES(sql_bytes(ask->where.owner.app), sql_bytes(ask->where.owner.subject)), &sum,
+        &row, e);
     int64_t count = ok && row ? database_number_of(sum, 0) : 0;
     database_finalize(sum);
     return ok && (count < AGENTS_MAX || make_room(db, ask, e));
@@ -235,25 +218,17 @@ static bool agents_owner_has_room(struct database *db, const struct agents_ask *
 
 static bool put_agent(struct database *db, const struct agents_ask *ask,
                       const struct agent_after *after, int64_t made_us, struct err *e) {
-    struct prepared *put = NULL;
-    bool ok = database_prepare(
+    return database_run_with(
         db,
         "INSERT INTO agent(app, subject, name, status, autonomous, ended, made_us, body)"
         " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT(app, subject, name) DO UPDATE SET"
         " status = excluded.status, autonomous = excluded.autonomous, ended = excluded.ended,"
         " body = excluded.body",
-        &put, e);
-    if (ok) {
-        agents_bind(put, &ask->where);
-        database_bind_number(put, 4, after->status);
-        database_bind_number(put, 5, after->autonomous);
-        database_bind_number(put, 6, after->ended);
-        database_bind_number(put, 7, made_us);
-        database_bind(put, 8, buf_str(after->body));
-        ok = database_do(db, put, e);
-    }
-    database_finalize(put);
-    return ok;
+        VALUES(sql_bytes(ask->where.owner.app), sql_bytes(ask->where.owner.subject),
+               sql_bytes(ask->where.name), sql_number(after->status),
+               sql_number(after->autonomous), sql_number(after->ended), sql_number(made_us),
+               sql_bytes(buf_str(after->body))),
+        e);
 }
 
 static bool audit_agent(struct database *db, const struct agents_ask *ask,

@@ -101,7 +101,4 @@ struct agents_ask *agents_list_start(struct store *store, struct loop *loop,
                                      const struct agents_query *query, agents_done_fn *done,
                                      void *ctx);
 
-/* Stop waiting: `done` will not be called. The request is still carried out. NULL is fine. */
-void agents_leave(struct agents_ask *ask);
-
 #endif

@@ -154,6 +154,15 @@ static bool first_seq_in(struct answer *answer, int64_t id, uint64_t run, uint64
     return true;
 }
 
+/* Whether the needed events begin in this place or a later one. */
+static bool is_early_enough(struct answer *answer, const struct run_places *place, uint64_t run,
+                            uint64_t after_seq, bool *ret, struct err *e) {
+    uint64_t seq;
+    if (!first_seq_in(answer, place->row, run, &seq, e)) return false;
+    *ret = seq && seq <= after_seq + 1;
+    return true;
+}
+
 /* The last place that begins at or before after_seq + 1. Earlier places hold nothing that is
  * needed. */
 static bool first_place(struct answer *answer, const struct run_places *places, size_t count,
@@ -173,6 +182,21 @@ static bool first_place(struct answer *answer, const struct run_places *places, 
     return true;
 }
 
+/* A search reads whole rows. A reader that comes again for the next piece of a run (place) needs
+ * none. */
+static bool place_to_begin(struct answer *answer, const struct run_places *places, size_t count,
+                           const struct gather *gather, uint64_t run, size_t *ret,
+                           struct err *e) {
+    uint64_t after_seq = gather->load->after_seq;
+    size_t place = gather->load->place;
+    bool early_enough = false;
+    if (after_seq && place && place < count &&
+        !is_early_enough(answer, &places[place], run, after_seq, &early_enough, e))
+        return false;
+    *ret = place;
+    return early_enough || first_place(answer, places, count, run, after_seq, ret, e);
+}
+
 /* Call `each` for every row that may hold needed events of the run, until the answer is cut. */
 static bool walk_run(struct answer *answer, const struct run_entry *entry, row_fn *each,
                      struct gather *gather, struct err *e) {
@@ -180,9 +204,10 @@ static bool walk_run(struct answer *answer, const struct run_entry *entry, row_f
     size_t count = 0, at = 0;
     struct run_places cursor = run_entry_places(entry);
     while (run_places_next(&cursor)) places[count++] = cursor;
-    bool ok = first_place(answer, places, count, entry->id, gather->load->after_seq, &at, e);
+    bool ok = place_to_begin(answer, places, count, gather, entry->id, &at, e);
     for (; ok && !gather->cut && at < count; at++) {
         if (gather->own_only && places[at].shared) continue;
+        gather->load->place = at;
         ok = row_each_in(answer->rows, places[at].row, entry->id, each, gather, e) ||
              gather->cut;
     }

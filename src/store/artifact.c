@@ -11,11 +11,12 @@
 
 struct artifact_ask {
     struct store_task task;
-    struct buf asked;            /* owns the request's texts */
-    struct buf found, bytes;     /* own the result's; each run of the task makes them anew */
-    struct str workspace, token; /* from the request */
-    struct artifact artifact;    /* the request, then the result */
-    struct artifact_place place; /* where the bytes are */
+    struct buf asked;              /* owns the request's texts */
+    struct buf found, bytes;       /* own the result's; each run of the task makes them anew */
+    struct str workspace, token;   /* from the request */
+    struct artifact_reader reader; /* the same; all empty: any of the workspace */
+    struct artifact artifact;      /* the request, then the result */
+    struct artifact_place place;   /* where the bytes are */
     size_t offset, limit;
     struct store *store;
     struct artifact_move *move; /* NULL: none is out */
@@ -59,37 +60,22 @@ static struct artifact_ask *ask_new(struct store *store, struct loop *loop,
 /* --- put ---------------------------------------------------------------------------------- */
 
 static bool put_token(struct database *db, const struct artifact *artifact, struct err *e) {
-    struct prepared *put = NULL;
-    bool ok = database_prepare(db, "INSERT INTO artifact_token(token, artifact) VALUES(?, ?)",
-                               &put, e);
-    if (ok) {
-        database_bind(put, 1, artifact->token);
-        database_bind_number(put, 2, artifact->id);
-        ok = database_do(db, put, e);
-    }
-    database_finalize(put);
-    return ok;
+    return database_run_with(db, "INSERT INTO artifact_token(token, artifact) VALUES(?, ?)",
+                             VALUES(sql_bytes(artifact->token), sql_number(artifact->id)), e);
 }
 
 static bool run_put(struct database *db, void *ctx, struct err *e) {
     struct artifact_ask *ask = ctx;
     struct artifact *artifact = &ask->artifact;
-    struct prepared *put = NULL;
-    bool ok = database_prepare(
+    bool ok = database_run_with(
         db,
         "INSERT INTO artifact(workspace, run, name, content_type, created_ms, bytes)"
         " VALUES(?, ?, ?, ?, ?, ?)",
-        &put, e);
-    if (ok) {
-        database_bind(put, 1, ask->workspace);
-        database_bind_number(put, 2, (int64_t)artifact->run);
-        database_bind(put, 3, artifact->name);
-        database_bind(put, 4, artifact->content_type);
-        database_bind_number(put, 5, artifact->created_ms);
-        database_bind(put, 6, ask->place.object.len ? STR_EMPTY : artifact->bytes);
-        ok = database_do(db, put, e);
-    }
-    database_finalize(put);
+        VALUES(sql_bytes(ask->workspace), sql_number((int64_t)artifact->run),
+               sql_bytes(artifact->name), sql_bytes(artifact->content_type),
+               sql_number(artifact->created_ms),
+               sql_bytes(ask->place.object.len ? STR_EMPTY : artifact->bytes)),
+        e);
     ok = ok && database_new_id(db, &artifact->id, e);
     if (ok && ask->place.object.len)
         ok = artifact_object_keep(db, artifact->id, &ask->place, e);
@@ -186,16 +172,12 @@ static bool copy_from_postgres(struct database *db, int64_t id, size_t offset, s
                                char *room, struct err *e) {
     struct prepared *read = NULL;
     bool row = false,
-         ok = database_prepare(db,
-                               "SELECT substr(bytes, CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))"
-                               " FROM artifact WHERE id = ?1",
-                               &read, e);
-    if (ok) {
-        database_bind_number(read, 1, id);
-        database_bind_number(read, 2, (int64_t)offset + 1);
-        database_bind_number(read, 3, (int64_t)count);
-        ok = database_row(db, read, &row, e);
-    }
+         ok = database_first(db,
+                             "SELECT substr(bytes, CAST(?2 AS INTEGER), CAST(?3 AS INTEGER))"
+                             " FROM artifact WHERE id = ?1",
+                             VALUES(sql_number(id), sql_number((int64_t)offset + 1),
+                                    sql_number((int64_t)count)),
+                             &read, &row, e);
     if (ok && (!row || database_bytes(read, 0).len != count))
         ok = err_set(e, ERR_DATA_LOSS, "store %s: an artifact is shorter than it should be",
                      db->path);
@@ -254,21 +236,38 @@ static const char by_id[] =
     "SELECT " COLUMNS " FROM artifact AS a LEFT JOIN artifact_token AS t ON t.artifact = a.id"
     " LEFT JOIN artifact_object AS o ON o.artifact = a.id"
     " WHERE a.id = ?1 AND a.workspace = ?2";
+/* Where its run is another one of the session, the tables of runs and sessions tell. */
+static const char by_session[] =
+    "SELECT " COLUMNS " FROM artifact AS a LEFT JOIN artifact_token AS t ON t.artifact = a.id"
+    " LEFT JOIN artifact_object AS o ON o.artifact = a.id"
+    " WHERE a.id = ?1 AND a.workspace = ?2 AND t.token IS NULL AND (a.run = ?5 OR EXISTS("
+    "SELECT 1 FROM run AS r JOIN session AS s ON s.id = r.session WHERE r.id = a.run"
+    " AND s.workspace = ?2 AND s.user = ?3 AND s.name = ?4))";
 static const char by_token[] =
     "SELECT " COLUMNS " FROM artifact_token AS t JOIN artifact AS a ON a.id = t.artifact"
     " LEFT JOIN artifact_object AS o ON o.artifact = a.id"
     " WHERE t.token = ?2";
 
+static bool find_it(const struct artifact_ask *ask, struct database *db, struct prepared **ret,
+                    struct err *e) {
+    const struct artifact_reader *reader = &ask->reader;
+    bool tokened = ask->token.len > 0, scoped = reader->workspace.len > 0;
+    if (!database_prepare(db, tokened ? by_token : scoped ? by_session : by_id, ret, e))
+        return false;
+    if (!tokened) database_bind_number(*ret, 1, ask->artifact.id);
+    database_bind(*ret, 2, tokened ? ask->token : ask->workspace);
+    if (!scoped) return true;
+    database_bind(*ret, 3, reader->user);
+    database_bind(*ret, 4, reader->session);
+    database_bind_number(*ret, 5, (int64_t)reader->run);
+    return true;
+}
+
 static bool run_get(struct database *db, void *ctx, struct err *e) {
     struct artifact_ask *ask = ctx;
     struct prepared *get = NULL;
-    bool row = false, tokened = ask->token.len > 0;
-    bool ok = database_prepare(db, tokened ? by_token : by_id, &get, e);
-    if (ok) {
-        if (!tokened) database_bind_number(get, 1, ask->artifact.id);
-        database_bind(get, 2, tokened ? ask->token : ask->workspace);
-        ok = database_row(db, get, &row, e);
-    }
+    bool row = false;
+    bool ok = find_it(ask, db, &get, e) && database_row(db, get, &row, e);
     if (row) take_row(ask, get);
     database_finalize(get);
     if (!ok) return false;
@@ -313,6 +312,23 @@ struct artifact_ask *artifact_get_start(struct store *store, struct loop *loop,
     ask->workspace = workspace;
     buf_keep_texts(&ask->asked, (struct str *const[]){&ask->workspace}, 1);
     ask->artifact.id = id;
+    store_run(store, &ask->task);
+    return ask;
+}
+
+struct artifact_ask *artifact_read_start(struct store *store, struct loop *loop,
+                                         const struct artifact_reader *reader, int64_t id,
+                                         size_t offset, size_t limit, artifact_done_fn *done,
+                                         void *ctx) {
+    struct artifact_ask *ask = get_new(store, loop, offset, limit, done, ctx);
+    struct artifact_reader *kept = &ask->reader;
+    assert(reader->workspace.len);
+    *kept = *reader;
+    struct str *const texts[] = {&kept->workspace, &kept->user, &kept->session};
+    buf_keep_texts(&ask->asked, texts, ARRAY_LEN(texts));
+    ask->workspace = kept->workspace;
+    ask->artifact.id = id;
+    ask->task.needs_tables = true;
     store_run(store, &ask->task);
     return ask;
 }

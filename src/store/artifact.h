@@ -1,8 +1,10 @@
 /* artifact: bytes that a run produced or received, too large for its conversation.
  *
  * A tool's long result, a fetched page, a file: it is kept whole under its own id, and read
- * back piece by piece by callers of the workspace that have the id. An artifact kept with a
- * token can also be found by the token alone, which goes into a URL for a client to fetch.
+ * back piece by piece. Ids are counted, so an id alone gives nobody a right: what a run made for its
+ * session is read by turns of that session, everything else by code of ours that has the id from a
+ * record of its own. An artifact kept with a token can also be found by the token alone, which goes
+ * into a URL for a client to fetch.
  *
  * Reading a piece loads no more than that piece, however large the whole is. With a bucket
  * (store_bucket()) the bytes are there and not in the store; see artifact_object.h.
@@ -31,7 +33,7 @@ struct artifact {
 };
 
 /* Called once, on `loop`, never before the start function returns. failed is NULL on success:
- * ERR_NOT_FOUND      this workspace has no artifact with that id
+ * ERR_NOT_FOUND      there is no such artifact for this caller
  * ERR_UNAVAILABLE    a full disk; nothing was kept
  * others             of the bucket, see artifact_object.h */
 typedef void artifact_done_fn(const struct artifact *artifact, const struct err *failed,
@@ -46,10 +48,24 @@ MUST_CHECK bool artifact_put_start(struct store *store, struct loop *loop, struc
                                    const struct artifact *artifact, artifact_done_fn *done,
                                    void *ctx, struct artifact_ask **ret, struct err *e);
 
-/* Read at most `limit` bytes from `offset` on: fewer at the end, none past it. */
+/* Read at most `limit` bytes from `offset` on: fewer at the end, none past it. The caller has the id
+ * from where no model or user writes it. */
 struct artifact_ask *artifact_get_start(struct store *store, struct loop *loop,
                                         struct str workspace, int64_t id, size_t offset,
                                         size_t limit, artifact_done_fn *done, void *ctx);
+
+/* A turn that reads, and its session. */
+struct artifact_reader {
+    struct str workspace, user, session;
+    uint64_t run; /* 0: unknown */
+};
+
+/* The same for an id that a model names: only of what this run, or another of its session, has kept
+ * without a token; ERR_NOT_FOUND for any other id. */
+struct artifact_ask *artifact_read_start(struct store *store, struct loop *loop,
+                                         const struct artifact_reader *reader, int64_t id,
+                                         size_t offset, size_t limit, artifact_done_fn *done,
+                                         void *ctx);
 
 /* The same for the artifact kept with this token, in any workspace. */
 struct artifact_ask *artifact_find_start(struct store *store, struct loop *loop,

@@ -5,7 +5,6 @@
 #include "store/audit.h"
 #include "store/store.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 /* --- the table ---------------------------------------------------------------------------- */
@@ -190,8 +189,8 @@ static bool add_asked(struct audit *audit, uint64_t id, const struct event *even
     return audit_add(audit, &record, e);
 }
 
-/* The result of a question's id is the answer. After a restart the question is not known: then
- * the answer is told by its form. */
+/* The result of a question's id is the answer. After a restart the question is not known, and
+ * the form of the answer shows that it is one. */
 static bool is_answer(const struct audit_question *asked, const struct event *event) {
     struct str id = event->tool_result.call_id;
     if (str_starts(id, STR(EVENT_APPROVAL_ID))) return true;

@@ -13,7 +13,8 @@
 
 /* --- filters ------------------------------------------------------------------------------ */
 
-bool audit_filter_takes(const struct audit_filter *filter, const struct audit_record *record) {
+static bool audit_filter_takes(const struct audit_filter *filter,
+                               const struct audit_record *record) {
     if (record->at_ms < filter->from_ms) return false;
     if (filter->to_ms && record->at_ms >= filter->to_ms) return false;
     if (filter->went_well && audit_get(record, AUDIT_OUTCOME) != ERR_NONE) return false;

@@ -23,8 +23,6 @@ struct audit_filter {
     int64_t from_ms, to_ms;        /* from_ms <= at_ms < to_ms; to_ms 0: no end */
 };
 
-bool audit_filter_takes(const struct audit_filter *filter, const struct audit_record *record);
-
 struct audit_query {
     struct audit_filter filter;
     enum audit_order order;

@@ -86,26 +86,18 @@ static bool bank_missing(struct err *e) {
     return err_set(e, ERR_NOT_FOUND, "memory bank not found");
 }
 
-static void bind_where(struct prepared *statement, const struct bank_where *where) {
-    database_bind(statement, 1, where->owner.app);
-    database_bind(statement, 2, where->owner.subject);
-    database_bind(statement, 3, where->locator);
-}
-
 #define WHERE " WHERE app = ?1 AND subject = ?2 AND locator = ?3 AND state = 0"
 
 bool bank_find(struct database *db, const struct bank_where *where, struct bank_sums *ret,
                struct err *e) {
     struct prepared *find = NULL;
     bool row = false;
-    bool ok = database_prepare(db,
-                               "SELECT id, records, words, bytes, dimension, space, newest"
-                               " FROM bank" WHERE,
-                               &find, e);
-    if (ok) {
-        bind_where(find, where);
-        ok = database_row(db, find, &row, e);
-    }
+    bool ok = database_first(db,
+                             "SELECT id, records, words, bytes, dimension, space, newest"
+                             " FROM bank" WHERE,
+                             VALUES(sql_bytes(where->owner.app),
+                                    sql_bytes(where->owner.subject), sql_bytes(where->locator)),
+                             &find, &row, e);
     if (ok && row)
         *ret = (struct bank_sums){.id = database_number_of(find, 0),
                                   .records = database_number_of(find, 1),
@@ -120,20 +112,11 @@ bool bank_find(struct database *db, const struct bank_where *where, struct bank_
 }
 
 bool bank_note_sums(struct database *db, const struct bank_sums *sums, struct err *e) {
-    struct prepared *note = NULL;
-    bool ok = database_prepare(
-        db, "UPDATE bank SET records = ?, words = ?, bytes = ?, newest = ? WHERE id = ?", &note,
+    return database_run_with(
+        db, "UPDATE bank SET records = ?, words = ?, bytes = ?, newest = ? WHERE id = ?",
+        VALUES(sql_number(sums->records), sql_number(sums->words), sql_number(sums->bytes),
+               sql_number(sums->newest), sql_number(sums->id)),
         e);
-    if (ok) {
-        database_bind_number(note, 1, sums->records);
-        database_bind_number(note, 2, sums->words);
-        database_bind_number(note, 3, sums->bytes);
-        database_bind_number(note, 4, sums->newest);
-        database_bind_number(note, 5, sums->id);
-        ok = database_do(db, note, e);
-    }
-    database_finalize(note);
-    return ok;
 }
 
 bool bank_append_events(struct database *db, const struct bank_ask *ask,
@@ -170,11 +153,11 @@ struct str bank_place(int64_t bank, char room[static BANK_PLACE_BYTES]) {
 bool bank_read(struct database *db, struct bank_ask *ask, bool *ret_found, struct err *e) {
     struct bank_item *item = bank_answer_begin(ask, 1, BANK_BODY_MAX_BYTES + KIB);
     struct prepared *find = NULL;
-    bool ok = database_prepare(db, "SELECT name, body FROM bank" WHERE, &find, e);
-    if (ok) {
-        bind_where(find, &ask->where);
-        ok = database_row(db, find, ret_found, e);
-    }
+    bool ok = database_first(db, "SELECT name, body FROM bank" WHERE,
+                             VALUES(sql_bytes(ask->where.owner.app),
+                                    sql_bytes(ask->where.owner.subject),
+                                    sql_bytes(ask->where.locator)),
+                             &find, ret_found, e);
     if (ok && *ret_found) {
         ask->answer.count = 1;
         ok = bank_find_text(ask, database_bytes(find, 0), &item->name, e) &&
@@ -187,13 +170,10 @@ bool bank_read(struct database *db, struct bank_ask *ask, bool *ret_found, struc
 static bool owner_has_room(struct database *db, const struct bank_ask *ask, struct err *e) {
     struct prepared *sum = NULL;
     bool row = false;
-    bool ok = database_prepare(
-        db, "SELECT count(*) FROM bank WHERE app = ? AND subject = ? AND state = 0", &sum, e);
-    if (ok) {
-        database_bind(sum, 1, ask->where.owner.app);
-        database_bind(sum, 2, ask->where.owner.subject);
-        ok = database_row(db, sum, &row, e);
-    }
+    bool ok = database_first(
+        db, "SELECT count(*) FROM bank WHERE app = ? AND subject = ? AND state = 0",
+        VALUES(sql_bytes(ask->where.owner.app), sql_bytes(ask->where.owner.subject)), &sum,
+        &row, e);
     int64_t count = ok && row ? database_number_of(sum, 0) : 0;
     database_finalize(sum);
     if (!ok || count < BANK_OWNER_BANKS_MAX) return ok;
@@ -203,24 +183,17 @@ static bool owner_has_room(struct database *db, const struct bank_ask *ask, stru
 }
 
 static bool put_bank(struct database *db, const struct bank_ask *ask, struct err *e) {
-    struct prepared *put = NULL;
     int64_t space = 0;
     if (ask->dimension && !bank_space_new(db, &space, e)) return false;
-    bool ok = database_prepare(db,
-                               "INSERT INTO bank(app, subject, locator, name, body, dimension,"
-                               " space, state, records, words, bytes)"
-                               " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, 0, 0)",
-                               &put, e);
-    if (ok) {
-        bind_where(put, &ask->where);
-        database_bind(put, 4, ask->name);
-        database_bind(put, 5, ask->body);
-        database_bind_number(put, 6, (int64_t)ask->dimension);
-        database_bind_number(put, 7, space);
-        ok = database_do(db, put, e);
-    }
-    database_finalize(put);
-    return ok;
+    return database_run_with(
+        db,
+        "INSERT INTO bank(app, subject, locator, name, body, dimension,"
+        " space, state, records, words, bytes)"
+        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, 0, 0)",
+        VALUES(sql_bytes(ask->where.owner.app), sql_bytes(ask->where.owner.subject),
+               sql_bytes(ask->where.locator), sql_bytes(ask->name), sql_bytes(ask->body),
+               sql_number((int64_t)ask->dimension), sql_number(space)),
+        e);
 }
 
 static bool run_create(struct database *db, void *ctx, struct err *e) {
@@ -278,14 +251,11 @@ static bool run_list(struct database *db, void *ctx, struct err *e) {
                           BANK_OWNER_BANKS_MAX * (BANK_BODY_MAX_BYTES + BANK_NAME_MAX_BYTES));
     struct prepared *list = NULL;
     bool row = false;
-    bool ok = database_prepare(db,
-                               "SELECT name, body FROM bank WHERE app = ? AND subject = ?"
-                               " AND state = 0 ORDER BY name",
-                               &list, e);
-    if (ok) {
-        database_bind(list, 1, ask->where.owner.app);
-        database_bind(list, 2, ask->where.owner.subject);
-    }
+    bool ok = database_ask(
+        db,
+        "SELECT name, body FROM bank WHERE app = ? AND subject = ?"
+        " AND state = 0 ORDER BY name",
+        VALUES(sql_bytes(ask->where.owner.app), sql_bytes(ask->where.owner.subject)), &list, e);
     while (ok && (ok = database_row(db, list, &row, e)) && row) {
         struct bank_item *item = &items[ask->answer.count++];
         ok = bank_find_text(ask, database_bytes(list, 0), &item->name, e) &&
@@ -315,8 +285,8 @@ static bool run_delete(struct database *db, void *ctx, struct err *e) {
     const struct event_log_entry entry = {.label = ask->event.label,
                                           .bytes = ask->event.bytes,
                                           .body = ask->answer.items[0].body};
-    return database_run_with(db, "UPDATE bank SET state = 1, body = x'' WHERE id = ?1", sums.id,
-                             e) &&
+    return database_run_with(db, "UPDATE bank SET state = 1, body = x'' WHERE id = ?1",
+                             VALUES(sql_number(sums.id)), e) &&
            bank_space_end(db, sums.space, e) && bank_append_events(db, ask, &entry, 1, e) &&
            bank_audit(db, ask, STR("bank.delete"), (size_t)sums.records, e);
 }
@@ -337,11 +307,10 @@ static bool prune_records(struct database *db, int64_t bank, bool *ret_any, stru
     struct bank_sums unused = {.id = bank};
     struct prepared *list = NULL;
     bool row = false;
-    bool ok = database_prepare(db,
-                               "SELECT id, word_count, length(body), words FROM bank_record"
-                               " WHERE bank = ? LIMIT " PRUNE_RECORDS,
-                               &list, e);
-    if (ok) database_bind_number(list, 1, bank);
+    bool ok = database_ask(db,
+                           "SELECT id, word_count, length(body), words FROM bank_record"
+                           " WHERE bank = ? LIMIT " PRUNE_RECORDS,
+                           VALUES(sql_number(bank)), &list, e);
     while (ok && (ok = database_row(db, list, &row, e)) && row) {
         *ret_any = true;
         ok = bank_drop_record(db, list, &unused, e);
@@ -362,7 +331,8 @@ static bool run_prune(struct database *db, void *ctx, struct err *e) {
     ask->answer.more = bank != 0;
     if (!bank) return true;
     if (!prune_records(db, bank, &any, e)) return false;
-    return any || database_run_with(db, "DELETE FROM bank WHERE id = ?1", bank, e);
+    return any ||
+           database_run_with(db, "DELETE FROM bank WHERE id = ?1", VALUES(sql_number(bank)), e);
 }
 
 struct bank_ask *bank_prune_start(struct store *store, struct loop *loop, bank_done_fn *done,

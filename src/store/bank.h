@@ -121,11 +121,15 @@ struct bank_record {
     struct str event; /* bytes of its event */
 };
 
-/* All or none. The answer has no items. */
+struct kept_reply;
+
+/* All or none. The answer has no items.
+ * made  a reply that is kept in the same transaction (once_reply.h), copied; NULL: none */
 struct bank_ask *bank_retain_start(struct store *store, struct loop *loop,
                                    const struct bank_where *where,
                                    const struct bank_record *records, size_t count,
-                                   struct str label, bank_done_fn *done, void *ctx);
+                                   struct str label, const struct kept_reply *made,
+                                   bank_done_fn *done, void *ctx);
 
 /* The answer has the names of those that were there. If there was none, nothing happened. */
 struct bank_ask *bank_forget_start(struct store *store, struct loop *loop,

@@ -1,4 +1,3 @@
-#include "base/clock.h"
 #include "base/mem.h"
 #include "store/bank_search.h"
 #include "store/bank_vector.h"

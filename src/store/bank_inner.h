@@ -4,6 +4,7 @@
 #define WEIR_STORE_BANK_INNER_H
 
 #include "store/bank.h"
+#include "store/once_reply.h"
 #include "store/reader.h"
 #include "store/task.h"
 #include "store/words.h"
@@ -23,6 +24,8 @@ struct bank_ask {
     struct str name, body, label;
     struct bank_event event;
     struct bank_record *records; /* to be retained */
+    struct kept_reply made;      /* with them, if has_made */
+    bool has_made;
     struct str *names;           /* to be deleted */
     struct bank_vector *vectors; /* to be kept */
     size_t count;                /* of either */

@@ -111,7 +111,8 @@ static bool run_retain(struct database *db, void *ctx, struct err *e) {
         database_prepare(db, learn_sql(db), &by.learn, e) &&
         put_records(db, ask, &by, &sums, entries, e) && bank_note_sums(db, &sums, e) &&
         bank_append_events(db, ask, entries, ask->count, e) &&
-        bank_audit(db, ask, STR("retain"), ask->count, e);
+        bank_audit(db, ask, STR("retain"), ask->count, e) &&
+        once_reply_put(db, ask->has_made ? &ask->made : NULL, e);
     database_finalize(by.put);
     database_finalize(by.learn);
     return ok;
@@ -127,10 +128,16 @@ static size_t records_bytes(const struct bank_record *records, size_t count) {
 struct bank_ask *bank_retain_start(struct store *store, struct loop *loop,
                                    const struct bank_where *where,
                                    const struct bank_record *records, size_t count,
-                                   struct str label, bank_done_fn *done, void *ctx) {
+                                   struct str label, const struct kept_reply *made,
+                                   bank_done_fn *done, void *ctx) {
     assert(count > 0 && count <= BANK_RETAIN_MAX);
-    struct bank_ask *ask =
-        bank_ask_new(loop, where, records_bytes(records, count), done, ctx, run_retain);
+    size_t texts = records_bytes(records, count) + (made ? made->reply.len : 0);
+    struct bank_ask *ask = bank_ask_new(loop, where, texts, done, ctx, run_retain);
+    ask->has_made = made != NULL;
+    if (made) {
+        ask->made = *made;
+        ask->made.reply = bank_keep(ask, made->reply);
+    }
     ask->records = arena_alloc(ask->asked, count * sizeof(*records));
     assert(ask->records);
     ask->count = count;
@@ -171,10 +178,12 @@ bool bank_drop_record(struct database *db, struct prepared *row, struct bank_sum
         ok = database_do(db, unlearn, e);
     }
     database_finalize(unlearn);
-    if (!ok || !database_run_with(db, "DELETE FROM bank_record WHERE id = ?1", id, e))
+    if (!ok || !database_run_with(db, "DELETE FROM bank_record WHERE id = ?1",
+                                  VALUES(sql_number(id)), e))
         return false;
-    if (sums->space && !database_run_with(db, "DELETE FROM bank_vector WHERE place = ?1",
-                                          bank_vector_place(sums->space, id), e))
+    if (sums->space &&
+        !database_run_with(db, "DELETE FROM bank_vector WHERE place = ?1",
+                           VALUES(sql_number(bank_vector_place(sums->space, id))), e))
         return false;
     sums->records--;
     sums->words -= database_number_of(row, 1);

@@ -26,22 +26,18 @@ bool bank_space_new(struct database *db, int64_t *ret, struct err *e) {
 
 bool bank_space_end(struct database *db, int64_t space, struct err *e) {
     if (!space) return true;
-    return database_run_with(db, "UPDATE bank_space SET old = 1 WHERE id = ?1", space, e);
+    return database_run_with(db, "UPDATE bank_space SET old = 1 WHERE id = ?1",
+                             VALUES(sql_number(space)), e);
 }
 
 static bool prune_vectors(struct database *db, int64_t space, bool *ret_any, struct err *e) {
-    struct prepared *drop = NULL;
-    bool ok = database_prepare(db,
-                               "DELETE FROM bank_vector WHERE place IN (SELECT place"
-                               " FROM bank_vector WHERE place >= ?1 AND place < ?2"
-                               " LIMIT " PRUNE_VECTORS ")",
-                               &drop, e);
-    if (ok) {
-        database_bind_number(drop, 1, bank_vector_place(space, 0));
-        database_bind_number(drop, 2, bank_vector_place(space + 1, 0));
-        ok = database_do(db, drop, e);
-    }
-    database_finalize(drop);
+    bool ok = database_run_with(db,
+                                "DELETE FROM bank_vector WHERE place IN (SELECT place"
+                                " FROM bank_vector WHERE place >= ?1 AND place < ?2"
+                                " LIMIT " PRUNE_VECTORS ")",
+                                VALUES(sql_number(bank_vector_place(space, 0)),
+                                       sql_number(bank_vector_place(space + 1, 0))),
+                                e);
     if (ok) *ret_any = database_changes(db) > 0;
     return ok;
 }
@@ -54,7 +50,8 @@ bool bank_space_prune(struct database *db, bool *ret_any, struct err *e) {
     *ret_any = space != 0;
     if (!space) return true;
     if (!prune_vectors(db, space, &some, e)) return false;
-    return some || database_run_with(db, "DELETE FROM bank_space WHERE id = ?1", space, e);
+    return some || database_run_with(db, "DELETE FROM bank_space WHERE id = ?1",
+                                     VALUES(sql_number(space)), e);
 }
 
 /* --- which vectors are to be made ---------------------------------------------------------- */
@@ -79,15 +76,11 @@ static bool find_behind(struct database *db, struct bank_behind_ask *ask, int64_
     struct bank_behind *behind = &ask->behind;
     struct prepared *find = NULL;
     bool row = false;
-    bool ok = database_prepare(db,
-                               "SELECT id, space, dimension, embedded, newest, app, subject,"
-                               " body FROM bank WHERE state = 0 AND dimension > 0"
-                               " AND embedded < newest AND id > ?1 ORDER BY id LIMIT 1",
-                               &find, e);
-    if (ok) {
-        database_bind_number(find, 1, ask->after);
-        ok = database_row(db, find, &row, e);
-    }
+    bool ok = database_first(db,
+                             "SELECT id, space, dimension, embedded, newest, app, subject,"
+                             " body FROM bank WHERE state = 0 AND dimension > 0"
+                             " AND embedded < newest AND id > ?1 ORDER BY id LIMIT 1",
+                             VALUES(sql_number(ask->after)), &find, &row, e);
     if (ok && row) {
         *behind = (struct bank_behind){.bank = database_number_of(find, 0),
                                        .space = database_number_of(find, 1),
@@ -112,15 +105,12 @@ static bool read_behind(struct database *db, struct bank_behind_ask *ask, int64_
     size_t bytes = 0;
     assert(records);
     behind->records = records;
-    bool ok = database_prepare(db,
-                               "SELECT id, words FROM bank_record WHERE bank = ?1 AND id > ?2"
-                               " ORDER BY id LIMIT ?3",
-                               &list, e);
-    if (ok) {
-        database_bind_number(list, 1, behind->bank);
-        database_bind_number(list, 2, from);
-        database_bind_number(list, 3, BANK_BEHIND_MAX);
-    }
+    bool ok = database_ask(
+        db,
+        "SELECT id, words FROM bank_record WHERE bank = ?1 AND id > ?2"
+        " ORDER BY id LIMIT ?3",
+        VALUES(sql_number(behind->bank), sql_number(from), sql_number(BANK_BEHIND_MAX)), &list,
+        e);
     while (ok && !full && (ok = database_row(db, list, &row, e)) && row) {
         struct bank_behind_record *record = &records[behind->count];
         bytes += database_bytes(list, 1).len;
@@ -174,13 +164,9 @@ void bank_behind_leave(struct bank_behind_ask *ask) {
 static bool is_still_its_space(struct database *db, const struct bank_ask *ask, bool *ret,
                                struct err *e) {
     struct prepared *find = NULL;
-    bool ok = database_prepare(
-        db, "SELECT id FROM bank WHERE id = ?1 AND space = ?2 AND state = 0", &find, e);
-    if (ok) {
-        database_bind_number(find, 1, ask->bank);
-        database_bind_number(find, 2, ask->space);
-        ok = database_row(db, find, ret, e);
-    }
+    bool ok =
+        database_first(db, "SELECT id FROM bank WHERE id = ?1 AND space = ?2 AND state = 0",
+                       VALUES(sql_number(ask->bank), sql_number(ask->space)), &find, ret, e);
     database_finalize(find);
     return ok;
 }
@@ -209,16 +195,9 @@ static bool put_vectors(struct database *db, const struct bank_ask *ask, struct 
 }
 
 static bool note_embedded(struct database *db, const struct bank_ask *ask, struct err *e) {
-    struct prepared *note = NULL;
-    bool ok = database_prepare(
-        db, "UPDATE bank SET embedded = ?1 WHERE id = ?2 AND embedded < ?1", &note, e);
-    if (ok) {
-        database_bind_number(note, 1, ask->upto);
-        database_bind_number(note, 2, ask->bank);
-        ok = database_do(db, note, e);
-    }
-    database_finalize(note);
-    return ok;
+    return database_run_with(db,
+                             "UPDATE bank SET embedded = ?1 WHERE id = ?2 AND embedded < ?1",
+                             VALUES(sql_number(ask->upto), sql_number(ask->bank)), e);
 }
 
 static bool run_embedded(struct database *db, void *ctx, struct err *e) {
@@ -267,22 +246,14 @@ struct bank_ask *bank_embedded_start(struct store *store, struct loop *loop,
 
 static bool give_space(struct database *db, const struct bank_ask *ask,
                        const struct bank_sums *sums, struct err *e) {
-    struct prepared *give = NULL;
     int64_t space = 0;
     if (!bank_space_new(db, &space, e)) return false;
-    bool ok = database_prepare(db,
-                               "UPDATE bank SET body = ?1, dimension = ?2, space = ?3,"
-                               " embedded = 0 WHERE id = ?4",
-                               &give, e);
-    if (ok) {
-        database_bind(give, 1, ask->body);
-        database_bind_number(give, 2, (int64_t)ask->dimension);
-        database_bind_number(give, 3, space);
-        database_bind_number(give, 4, sums->id);
-        ok = database_do(db, give, e);
-    }
-    database_finalize(give);
-    return ok;
+    return database_run_with(db,
+                             "UPDATE bank SET body = ?1, dimension = ?2, space = ?3,"
+                             " embedded = 0 WHERE id = ?4",
+                             VALUES(sql_bytes(ask->body), sql_number((int64_t)ask->dimension),
+                                    sql_number(space), sql_number(sums->id)),
+                             e);
 }
 
 /* Another bank of the same place, made meanwhile, is left as it is. */

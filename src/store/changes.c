@@ -2,6 +2,7 @@
 
 #include "base/list.h"
 #include "base/mem.h"
+#include "store/crc64.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -19,10 +20,35 @@ struct changes_watcher {
     struct loop *loop;
     struct mail mail;
     bool posted;
-    unsigned what;
+    uint64_t what;
     task_fn *fn;
     void *ctx;
 };
+
+/* --- names -------------------------------------------------------------------------------- */
+
+uint64_t change_name(struct str name) {
+    return UINT64_C(1) << (8 + crc64_of(name) % 48);
+}
+
+bool change_concerns(uint64_t watched, uint64_t told) {
+    uint64_t wanted = watched & CHANGE_NAMES, named = told & CHANGE_NAMES;
+    uint64_t kinds = watched & told & ~CHANGE_NAMES;
+    if (kinds != CHANGE_FREED) return kinds != 0;
+    return !wanted || !named || (wanted & named);
+}
+
+/* A freed one without a name may be any; beside others it must not be taken for theirs. */
+static uint64_t with_names(uint64_t what) {
+    bool any = (what & CHANGE_FREED) && !(what & CHANGE_NAMES);
+    return any ? what | CHANGE_NAMES : what;
+}
+
+uint64_t change_join(uint64_t a, uint64_t b) {
+    return with_names(a) | with_names(b);
+}
+
+/* --- watchers ----------------------------------------------------------------------------- */
 
 struct changes *changes_new(void) {
     struct changes *changes = MEM_NEW(struct changes);
@@ -45,7 +71,7 @@ void changes_free(struct changes *changes) {
     if (changes) changes_unref(changes);
 }
 
-struct changes_watcher *changes_watch(struct changes *changes, unsigned what, struct loop *loop,
+struct changes_watcher *changes_watch(struct changes *changes, uint64_t what, struct loop *loop,
                                       task_fn *fn, void *ctx) {
     struct changes_watcher *watcher = MEM_NEW(struct changes_watcher);
     watcher->changes = changes;
@@ -86,11 +112,11 @@ static void deliver(void *ctx) {
         watcher_free(watcher);
 }
 
-void changes_tell(struct changes *changes, unsigned what) {
+void changes_tell(struct changes *changes, uint64_t what) {
     pthread_mutex_lock(&changes->lock);
     LIST_EACH(&changes->watchers, link) {
         struct changes_watcher *watcher = CONTAINER_OF(link, struct changes_watcher, link);
-        if (watcher->posted || !(watcher->what & what)) continue;
+        if (watcher->posted || !change_concerns(watcher->what, what)) continue;
         watcher->posted = true;
         loop_post(watcher->loop, &watcher->mail, deliver, watcher);
     }

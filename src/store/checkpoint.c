@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -16,17 +16,8 @@
 
 static bool run_with(struct database *db, const char *sql, struct str text, int64_t a,
                      int64_t b, int64_t c, struct err *e) {
-    struct prepared *statement = NULL;
-    bool ok = database_prepare(db, sql, &statement, e);
-    if (ok) {
-        database_bind(statement, 1, text);
-        database_bind_number(statement, 2, a);
-        database_bind_number(statement, 3, b);
-        database_bind_number(statement, 4, c);
-        ok = database_do(db, statement, e);
-    }
-    database_finalize(statement);
-    return ok;
+    return database_run_with(
+        db, sql, VALUES(sql_bytes(text), sql_number(a), sql_number(b), sql_number(c)), e);
 }
 
 #define BACKEND                                                                                \
@@ -204,8 +195,8 @@ bool core_replica_begin(struct core *core, struct err *e) {
 
 bool core_replica_count(struct core *core, bool wrote, struct err *e) {
     struct prepared *count = core->replica.count;
-    int64_t what = (wrote ? CHANGE_WRITTEN : 0) | (int64_t)core->db.changed;
-    database_bind_number(count, 3, what);
+    uint64_t what = change_join(core->db.changed, wrote ? CHANGE_WRITTEN : 0);
+    database_bind_number(count, 3, (int64_t)what);
     database_bind_number(count, 1, core->replica.commits + 1);
     database_bind_number(count, 2, core->epoch);
     if (!database_do(&core->db, count, e)) return false;

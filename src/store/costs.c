@@ -19,20 +19,13 @@ struct put {
 
 static bool run_put(struct database *db, void *ctx, struct err *e) {
     const struct put *put = ctx;
-    struct prepared *statement = NULL;
-    bool ok =
-        database_prepare(db,
-                         "INSERT INTO usual(agent, model, samples) VALUES(?, ?, ?)"
-                         " ON CONFLICT(agent, model) DO UPDATE SET samples = excluded.samples",
-                         &statement, e);
-    if (ok) {
-        database_bind(statement, 1, put->entry.agent);
-        database_bind(statement, 2, put->entry.model);
-        database_bind(statement, 3, put->entry.bytes);
-        ok = database_do(db, statement, e);
-    }
-    database_finalize(statement);
-    return ok;
+    return database_run_with(
+        db,
+        "INSERT INTO usual(agent, model, samples) VALUES(?, ?, ?)"
+        " ON CONFLICT(agent, model) DO UPDATE SET samples = excluded.samples",
+        VALUES(sql_bytes(put->entry.agent), sql_bytes(put->entry.model),
+               sql_bytes(put->entry.bytes)),
+        e);
 }
 
 static void on_put(struct store_task *task, const struct err *failed, void *ctx) {

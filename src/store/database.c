@@ -241,13 +241,34 @@ bool database_do(struct database *db, struct prepared *statement, struct err *e)
     return ok;
 }
 
-bool database_run_with(struct database *db, const char *sql, int64_t number, struct err *e) {
-    struct prepared *statement = NULL;
-    bool ok = database_prepare(db, sql, &statement, e);
-    if (ok) {
-        database_bind_number(statement, 1, number);
-        ok = database_do(db, statement, e);
+void database_bind_values(struct prepared *statement, struct sql_values values) {
+    for (size_t i = 0; i < values.count; i++) {
+        const struct sql_value *value = &values.at[i];
+        int place = (int)i + 1;
+        switch (value->kind) {
+        case SQL_NUMBER: database_bind_number(statement, place, value->number); break;
+        case SQL_BYTES: database_bind(statement, place, value->bytes); break;
+        case SQL_TEXT: database_bind_text(statement, place, value->bytes); break;
+        }
     }
+}
+
+bool database_ask(struct database *db, const char *sql, struct sql_values values,
+                  struct prepared **ret, struct err *e) {
+    if (!database_prepare(db, sql, ret, e)) return false;
+    database_bind_values(*ret, values);
+    return true;
+}
+
+bool database_first(struct database *db, const char *sql, struct sql_values values,
+                    struct prepared **ret, bool *ret_row, struct err *e) {
+    return database_ask(db, sql, values, ret, e) && database_row(db, *ret, ret_row, e);
+}
+
+bool database_run_with(struct database *db, const char *sql, struct sql_values values,
+                       struct err *e) {
+    struct prepared *statement = NULL;
+    bool ok = database_ask(db, sql, values, &statement, e) && database_do(db, statement, e);
     database_finalize(statement);
     return ok;
 }

@@ -17,6 +17,38 @@
 struct audit;
 struct prepared;
 
+/* A value for a parameter of SQL. */
+struct sql_value {
+    enum { SQL_NUMBER, SQL_BYTES, SQL_TEXT } kind;
+    int64_t number;
+    struct str bytes; /* borrowed */
+};
+
+struct sql_values {
+    const struct sql_value *at;
+    size_t count;
+};
+
+/* The values of the parameters 1, 2 and so on: VALUES(sql_number(id), sql_bytes(name)). They
+ * live as long as the block that this stands in. */
+#define VALUES(...)                                                                            \
+    ((struct sql_values){(const struct sql_value[]){__VA_ARGS__},                              \
+                         ARRAY_LEN(((const struct sql_value[]){__VA_ARGS__}))})
+
+static inline struct sql_value sql_number(int64_t number) {
+    return (struct sql_value){.kind = SQL_NUMBER, .number = number};
+}
+
+/* Bytes as they are, NUL and invalid UTF-8 included. */
+static inline struct sql_value sql_bytes(struct str bytes) {
+    return (struct sql_value){.kind = SQL_BYTES, .bytes = bytes};
+}
+
+/* Text of ours, such as a query for an index. */
+static inline struct sql_value sql_text(struct str text) {
+    return (struct sql_value){.kind = SQL_TEXT, .bytes = text};
+}
+
 struct map;
 
 struct database {
@@ -26,7 +58,7 @@ struct database {
     struct map *texts;                 /* its statements, by the text they come from */
     int64_t changes;                   /* of its latest statement */
     int64_t replica;  /* who writes to PostgreSQL: core_replica.h; 0: the only process */
-    unsigned changed; /* by tasks of the open transaction, for other replicas: enum change */
+    uint64_t changed; /* by tasks of the open transaction, for other replicas: enum change */
     /* Called at each named step that reaches the disk; may be NULL. Tests kill the process
      * there. */
     void (*at_step)(const char *step, void *ctx);
@@ -74,9 +106,9 @@ void database_trust(struct database *db);
 /* Run SQL that returns no rows. */
 MUST_CHECK bool database_run(struct database *db, const char *sql, struct err *e);
 
-/* The same with `number` for the parameter 1. */
-MUST_CHECK bool database_run_with(struct database *db, const char *sql, int64_t number,
-                                  struct err *e);
+/* The same with values for its parameters. */
+MUST_CHECK bool database_run_with(struct database *db, const char *sql,
+                                  struct sql_values values, struct err *e);
 
 /* Run SQL that returns one number, or no row (*ret is unchanged). */
 MUST_CHECK bool database_number(struct database *db, const char *sql, int64_t *ret,
@@ -84,6 +116,14 @@ MUST_CHECK bool database_number(struct database *db, const char *sql, int64_t *r
 
 MUST_CHECK bool database_prepare(struct database *db, const char *sql, struct prepared **ret,
                                  struct err *e);
+
+/* Prepare a statement and bind its values. They are borrowed until it is finalised or reset. */
+MUST_CHECK bool database_ask(struct database *db, const char *sql, struct sql_values values,
+                             struct prepared **ret, struct err *e);
+
+/* The same, and step to its first row. */
+MUST_CHECK bool database_first(struct database *db, const char *sql, struct sql_values values,
+                               struct prepared **ret, bool *ret_row, struct err *e);
 
 /* Step to the next row; *ret_row is false after the last one. Reset the statement
  * afterwards. */
@@ -145,6 +185,9 @@ static inline void database_bind_text(struct prepared *statement, int place, str
     else
         postgres_statement_bind(statement->postgres, place, postgres_text(text));
 }
+
+/* All parameters, from the first. */
+void database_bind_values(struct prepared *statement, struct sql_values values);
 
 static inline void database_bind_null(struct prepared *statement, int place) {
     if (statement->sqlite)

@@ -2,31 +2,17 @@
 
 bool doomed_add(struct database *db, struct str key, int64_t due_ms, int64_t flags,
                 struct err *e) {
-    struct prepared *add = NULL;
-    bool ok =
-        database_prepare(db,
-                         "INSERT INTO object_doomed(object, due_ms, flags) VALUES(?, ?, ?)"
-                         " ON CONFLICT(object) DO NOTHING",
-                         &add, e);
-    if (ok) {
-        database_bind(add, 1, key);
-        database_bind_number(add, 2, due_ms);
-        database_bind_number(add, 3, flags);
-        ok = database_do(db, add, e);
-    }
-    database_finalize(add);
-    return ok;
+    return database_run_with(db,
+                             "INSERT INTO object_doomed(object, due_ms, flags) VALUES(?, ?, ?)"
+                             " ON CONFLICT(object) DO NOTHING",
+                             VALUES(sql_bytes(key), sql_number(due_ms), sql_number(flags)), e);
 }
 
 bool doomed_take(struct database *db, struct str key, struct err *e) {
     struct prepared *take = NULL;
     bool row = false,
-         ok = database_prepare(db, "DELETE FROM object_doomed WHERE object = ? RETURNING flags",
-                               &take, e);
-    if (ok) {
-        database_bind(take, 1, key);
-        ok = database_row(db, take, &row, e);
-    }
+         ok = database_first(db, "DELETE FROM object_doomed WHERE object = ? RETURNING flags",
+                             VALUES(sql_bytes(key)), &take, &row, e);
     bool listed = row;
     while (ok && row) ok = database_row(db, take, &row, e); /* to the end, so that it is done */
     database_finalize(take);
@@ -37,12 +23,8 @@ bool doomed_take(struct database *db, struct str key, struct err *e) {
 static bool find_object(struct database *db, int64_t artifact, struct buf *ret, struct err *e) {
     struct prepared *find = NULL;
     bool row = false,
-         ok = database_prepare(db, "SELECT object FROM artifact_object WHERE artifact = ?",
-                               &find, e);
-    if (ok) {
-        database_bind_number(find, 1, artifact);
-        ok = database_row(db, find, &row, e);
-    }
+         ok = database_first(db, "SELECT object FROM artifact_object WHERE artifact = ?",
+                             VALUES(sql_number(artifact)), &find, &row, e);
     if (row) buf_append(ret, database_bytes(find, 0));
     database_finalize(find);
     return ok;
@@ -54,8 +36,8 @@ bool doomed_artifact(struct database *db, int64_t artifact, int64_t now_ms, stru
     bool ok = find_object(db, artifact, &key, e);
     if (ok && key.len)
         ok = doomed_add(db, buf_str(&key), now_ms, 0, e) &&
-             database_run_with(db, "DELETE FROM artifact_object WHERE artifact = ?", artifact,
-                               e);
+             database_run_with(db, "DELETE FROM artifact_object WHERE artifact = ?",
+                               VALUES(sql_number(artifact)), e);
     buf_done(&key);
     return ok;
 }

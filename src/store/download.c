@@ -59,8 +59,7 @@ static void keep_row(struct download_ask *ask, const struct download_row *row) {
 static bool put_row(struct database *db, void *ctx, struct err *e) {
     const struct download_ask *ask = ctx;
     const struct download_row *row = &ask->row;
-    struct prepared *put = NULL;
-    bool ok = database_prepare(
+    return database_run_with(
         db,
         "INSERT INTO download(name, connector, model, owner, reason, message,"
         " state, received, total, created_ms, updated_ms, retryable)"
@@ -70,24 +69,12 @@ static bool put_row(struct database *db, void *ctx, struct err *e) {
         " message = excluded.message, state = excluded.state, received = excluded.received,"
         " total = excluded.total, created_ms = excluded.created_ms,"
         " updated_ms = excluded.updated_ms, retryable = excluded.retryable",
-        &put, e);
-    if (ok) {
-        database_bind(put, 1, row->id);
-        database_bind(put, 2, row->connector);
-        database_bind(put, 3, row->model);
-        database_bind(put, 4, row->owner);
-        database_bind(put, 5, row->reason);
-        database_bind(put, 6, row->message);
-        database_bind_number(put, 7, row->state);
-        database_bind_number(put, 8, row->received);
-        database_bind_number(put, 9, row->total);
-        database_bind_number(put, 10, row->created_ms);
-        database_bind_number(put, 11, row->updated_ms);
-        database_bind_number(put, 12, row->retryable);
-        ok = database_do(db, put, e);
-    }
-    database_finalize(put);
-    return ok;
+        VALUES(sql_bytes(row->id), sql_bytes(row->connector), sql_bytes(row->model),
+               sql_bytes(row->owner), sql_bytes(row->reason), sql_bytes(row->message),
+               sql_number(row->state), sql_number(row->received), sql_number(row->total),
+               sql_number(row->created_ms), sql_number(row->updated_ms),
+               sql_number(row->retryable)),
+        e);
 }
 
 struct download_ask *download_put_start(struct store *store, struct loop *loop,
@@ -103,14 +90,8 @@ struct download_ask *download_put_start(struct store *store, struct loop *loop,
 
 static bool drop_row(struct database *db, void *ctx, struct err *e) {
     const struct download_ask *ask = ctx;
-    struct prepared *drop = NULL;
-    bool ok = database_prepare(db, "DELETE FROM download WHERE name = ?", &drop, e);
-    if (ok) {
-        database_bind(drop, 1, ask->row.id);
-        ok = database_do(db, drop, e);
-    }
-    database_finalize(drop);
-    return ok;
+    return database_run_with(db, "DELETE FROM download WHERE name = ?",
+                             VALUES(sql_bytes(ask->row.id)), e);
 }
 
 void download_drop(struct store *store, struct loop *loop, struct str id) {

@@ -3,10 +3,13 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "store/doomed.h"
+#include "store/kept.h"
 #include "store/row.h"
 #include "store/run.h"
 #include "store/store.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define ROW_MAX_BYTES (256 * MIB) /* more than any row written */
@@ -31,16 +34,11 @@ static bool find_session(struct database *db, struct str workspace, struct str u
                          struct err *e) {
     struct prepared *find = NULL;
     bool row = false;
-    bool ok = database_prepare(db,
-                               "SELECT id, newest_run FROM session"
-                               " WHERE workspace = ? AND user = ? AND name = ?",
-                               &find, e);
-    if (ok) {
-        database_bind(find, 1, workspace);
-        database_bind(find, 2, user);
-        database_bind(find, 3, session);
-        ok = database_row(db, find, &row, e);
-    }
+    bool ok = database_first(db,
+                             "SELECT id, newest_run FROM session"
+                             " WHERE workspace = ? AND user = ? AND name = ?",
+                             VALUES(sql_bytes(workspace), sql_bytes(user), sql_bytes(session)),
+                             &find, &row, e);
     if (ok && row) {
         *ret_id = database_number_of(find, 0);
         *ret_newest = (uint64_t)database_number_of(find, 1);
@@ -219,10 +217,35 @@ static bool erase_artifacts(struct database *db, const struct erase_runs *runs, 
     for (size_t i = 0; ok && i < found.count; i++) {
         ok = doomed_artifact(db, found.ids[i], clock_unix_ms(), e) &&
              database_run_with(db, "DELETE FROM artifact_token WHERE artifact = ?",
-                               found.ids[i], e) &&
-             database_run_with(db, "DELETE FROM artifact WHERE id = ?", found.ids[i], e);
+                               VALUES(sql_number(found.ids[i])), e) &&
+             database_run_with(db, "DELETE FROM artifact WHERE id = ?",
+                               VALUES(sql_number(found.ids[i])), e);
     }
     free(found.ids);
+    return ok;
+}
+
+/* A webhook's key is "<run>-<name>". */
+static bool erase_webhooks_of(struct database *db, struct prepared *remove, uint64_t run,
+                              struct err *e) {
+    char from[32], upto[32];
+    snprintf(from, sizeof(from), "%" PRIu64 "-", run);
+    snprintf(upto, sizeof(upto), "%" PRIu64 ".", run); /* what follows '-' */
+    database_bind_number(remove, 1, KEPT_WEBHOOK);
+    database_bind_number(remove, 2, KEPT_WEBHOOK_SENT);
+    database_bind(remove, 3, str_from(from));
+    database_bind(remove, 4, str_from(upto));
+    return database_do(db, remove, e);
+}
+
+static bool erase_webhooks(struct database *db, const struct erase_runs *runs, struct err *e) {
+    struct prepared *remove = NULL;
+    bool ok = database_prepare(
+        db, "DELETE FROM kept WHERE space BETWEEN ? AND ? AND key >= ? AND key < ?", &remove,
+        e);
+    for (size_t i = 0; ok && i < runs->count; i++)
+        ok = erase_webhooks_of(db, remove, runs->ids[i], e);
+    database_finalize(remove);
     return ok;
 }
 
@@ -232,10 +255,11 @@ bool erase_session(struct database *db, const struct erase_runs *runs, struct er
     ok = ok && database_run_with(
                    db, /* while the runs still name their owner */
                    "DELETE FROM keyed WHERE run IN (SELECT id FROM run WHERE session = ?)",
-                   runs->session, e);
+                   VALUES(sql_number(runs->session)), e);
     for (size_t i = 0; ok && i < runs->count; i++) ok = erase_run(&eraser, runs->ids[i], e);
     eraser_close(&eraser);
     database_reached(db, "runs erased");
-    return ok && erase_artifacts(db, runs, e) &&
-           database_run_with(db, "DELETE FROM session WHERE id = ?", runs->session, e);
+    return ok && erase_artifacts(db, runs, e) && erase_webhooks(db, runs, e) &&
+           database_run_with(db, "DELETE FROM session WHERE id = ?",
+                             VALUES(sql_number(runs->session)), e);
 }

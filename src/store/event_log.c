@@ -1,6 +1,7 @@
 #include "store/event_log.h"
 
 #include "base/mem.h"
+#include "store/changes.h"
 #include "store/task.h"
 
 #include <assert.h>
@@ -137,23 +138,17 @@ static bool trim(struct database *db, enum event_log_kind kind, struct event_log
 }
 
 static bool event_log_note(struct database *db, const struct event_log *log, struct err *e) {
-    struct prepared *note = NULL;
-    bool ok = database_prepare(
-        db, "UPDATE event_log SET last = ?, dropped = ?, bytes = ? WHERE id = ?", &note, e);
-    if (ok) {
-        database_bind_number(note, 1, log->last);
-        database_bind_number(note, 2, log->dropped);
-        database_bind_number(note, 3, log->bytes);
-        database_bind_number(note, 4, log->id);
-        ok = database_do(db, note, e);
-    }
-    database_finalize(note);
-    return ok;
+    return database_run_with(
+        db, "UPDATE event_log SET last = ?, dropped = ?, bytes = ? WHERE id = ?",
+        VALUES(sql_number(log->last), sql_number(log->dropped), sql_number(log->bytes),
+               sql_number(log->id)),
+        e);
 }
 
 bool event_log_append(struct database *db, const struct event_log_key *key,
                       const struct event_log_entry *entries, size_t count, struct err *e) {
     struct event_log log;
+    db->changed |= CHANGE_EVENTS;
     return event_log_find(db, key, &log, e) && (log.id || event_log_make(db, key, &log, e)) &&
            put_entries(db, &log, entries, count, e) && trim(db, key->kind, &log, e) &&
            event_log_note(db, &log, e);
@@ -165,14 +160,16 @@ static bool raise_floor(struct database *db, int64_t last, struct err *e) {
                              "INSERT INTO meta VALUES('event_log',"
                              " max(?1, coalesce((" FLOOR "), 0)))"
                              " ON CONFLICT(name) DO UPDATE SET value = excluded.value",
-                             last, e);
+                             VALUES(sql_number(last)), e);
 }
 
 bool event_log_delete(struct database *db, const struct event_log_key *key, struct err *e) {
     struct event_log log;
     return event_log_find(db, key, &log, e) && raise_floor(db, log.last, e) &&
-           database_run_with(db, "DELETE FROM event_log_entry WHERE log = ?1", log.id, e) &&
-           database_run_with(db, "DELETE FROM event_log WHERE id = ?1", log.id, e);
+           database_run_with(db, "DELETE FROM event_log_entry WHERE log = ?1",
+                             VALUES(sql_number(log.id)), e) &&
+           database_run_with(db, "DELETE FROM event_log WHERE id = ?1",
+                             VALUES(sql_number(log.id)), e);
 }
 
 /* --- reading ------------------------------------------------------------------------------ */
@@ -257,12 +254,10 @@ static bool run_read(struct database *db, void *ctx, struct err *e) {
     arena_free(ask->arena);
     ask->arena = arena_new(ask->max_bytes + EVENT_LOG_BYTES_MAX + EVENT_LOG_LABEL_MAX_BYTES +
                            EVENT_LOG_PAGE_EVENTS * (sizeof(struct event_log_event) + 192));
-    bool ok = database_prepare(db, page_sql, &rows, e);
-    if (ok) {
-        database_bind_number(rows, 1, log.id);
-        database_bind_number(rows, 2, (int64_t)ask->after);
-        ok = read_events(db, ask, rows, e);
-    }
+    bool ok =
+        database_ask(db, page_sql, VALUES(sql_number(log.id), sql_number((int64_t)ask->after)),
+                     &rows, e) &&
+        read_events(db, ask, rows, e);
     database_finalize(rows);
     return ok;
 }

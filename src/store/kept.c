@@ -112,14 +112,10 @@ static bool run_read(struct database *db, void *ctx, struct err *e) {
     struct prepared *rows = NULL;
     bool row = false;
     ask->count = 0;
-    bool ok = database_prepare(db,
-                               "SELECT space, key, bytes FROM kept WHERE space BETWEEN ? AND ?"
-                               " ORDER BY space, key",
-                               &rows, e);
-    if (ok) {
-        database_bind_number(rows, 1, ask->first);
-        database_bind_number(rows, 2, ask->last);
-    }
+    bool ok = database_ask(db,
+                           "SELECT space, key, bytes FROM kept WHERE space BETWEEN ? AND ?"
+                           " ORDER BY space, key",
+                           VALUES(sql_number(ask->first), sql_number(ask->last)), &rows, e);
     while (ok && (ok = database_row(db, rows, &row, e)) && row) ok = take_row(ask, rows, e);
     database_finalize(rows);
     return ok;

@@ -1,7 +1,8 @@
 /* kept: small records that a contract keeps, each under a key.
  *
  * A table beside the log. A record is replaced or deleted as a whole; what its bytes mean is
- * its writer's. All changes of one write are committed together. Nothing secret belongs here.
+ * its writer's. All changes of one write are committed together. No secret of ours belongs here;
+ * a webhook has what its caller wants to be shown.
  *
  * Memory   requests are copied; an answer is borrowed during the callback.
  * Threads  start: any loop; answers come on the loop that was given. Writes are carried out in
@@ -17,9 +18,11 @@ enum kept_space {
     KEPT_ACCOUNT = 1,         /* contract/nimi/account: who is logged in */
     KEPT_ACCOUNT_EVENT = 2,   /* by sequence, highest byte first */
     KEPT_ACCOUNT_BINDING = 3, /* those that are not over, by id */
+    KEPT_WEBHOOK = 4,         /* contract/a2a: by "<run>-<name>"; erased with the run */
+    KEPT_WEBHOOK_SENT = 5,    /* what it was sent, under the same key */
 };
 
-#define KEPT_READ_MAX_BYTES (32 * MIB)
+#define KEPT_READ_MAX_BYTES (128 * MIB) /* 4,096 webhooks of 21 KiB and their marks */
 
 struct kept_record {
     enum kept_space space;

@@ -45,11 +45,8 @@ static const char who[] =
 
 static bool find_holder(struct database *db, struct lease_request *request, struct err *e) {
     struct prepared *statement = NULL;
-    bool row = false, ok = database_prepare(db, who, &statement, e);
-    if (ok) {
-        database_bind(statement, 1, key_of(request));
-        ok = database_row(db, statement, &row, e);
-    }
+    bool row = false,
+         ok = database_first(db, who, VALUES(sql_bytes(key_of(request))), &statement, &row, e);
     if (ok && row)
         snprintf(request->holder, sizeof(request->holder), STR_FMT,
                  STR_ARG(database_bytes(statement, 0)));
@@ -59,15 +56,10 @@ static bool find_holder(struct database *db, struct lease_request *request, stru
 
 static bool take_lease(struct database *db, void *ctx, struct err *e) {
     struct lease_request *request = ctx;
-    struct prepared *statement = NULL;
-    bool ok = database_prepare(db, take, &statement, e);
-    if (ok) {
-        database_bind(statement, 1, key_of(request));
-        database_bind_number(statement, 2, request->replica);
-        database_bind_number(statement, 3, request->recovers);
-        ok = database_do(db, statement, e);
-    }
-    database_finalize(statement);
+    bool ok = database_run_with(db, take,
+                                VALUES(sql_bytes(key_of(request)), sql_number(request->replica),
+                                       sql_number(request->recovers)),
+                                e);
     if (ok) request->held = database_changes(db) == 1;
     request->holder[0] = '\0';
     return ok && (request->held || find_holder(db, request, e));
@@ -81,8 +73,12 @@ static void on_asked(struct store_task *task, const struct err *failed, void *ct
 
 void lease_ask(struct store *store, struct loop *home, struct lease_request *request) {
     request->replica = (int64_t)store_epoch(store);
-    request->task = (struct store_task){
-        .light = true, .fn = take_lease, .home = home, .on_done = on_asked, .ctx = request};
+    request->task = (struct store_task){.light = true,
+                                        .takes = true,
+                                        .fn = take_lease,
+                                        .home = home,
+                                        .on_done = on_asked,
+                                        .ctx = request};
     store_run(store, &request->task);
 }
 
@@ -91,12 +87,10 @@ static const char is_ours[] = "SELECT count(*) FROM lease WHERE key = ?1 AND hol
 static bool look_at_lease(struct database *db, void *ctx, struct err *e) {
     struct lease_request *request = ctx;
     struct prepared *statement = NULL;
-    bool row = false, ok = database_prepare(db, is_ours, &statement, e);
-    if (ok) {
-        database_bind(statement, 1, key_of(request));
-        database_bind_number(statement, 2, request->replica);
-        ok = database_row(db, statement, &row, e);
-    }
+    bool row = false,
+         ok = database_first(db, is_ours,
+                             VALUES(sql_bytes(key_of(request)), sql_number(request->replica)),
+                             &statement, &row, e);
     request->held = ok && row && database_number_of(statement, 0) == 1;
     request->holder[0] = '\0';
     database_finalize(statement);
@@ -115,22 +109,20 @@ void lease_look(struct store *store, struct loop *home, struct lease_request *re
 
 /* --- giving back -------------------------------------------------------------------------- */
 
+uint64_t lease_change(const struct lease_key *key) {
+    return CHANGE_FREED | change_name(str_of(key->bytes, sizeof(key->bytes)));
+}
+
 static bool give_lease(struct database *db, void *ctx, struct err *e) {
     struct lease_request *request = ctx;
-    struct prepared *statement = NULL;
     bool ok =
-        database_prepare(db, "DELETE FROM lease WHERE key = ?1 AND holder = ?2", &statement, e);
-    if (ok) {
-        database_bind(statement, 1, key_of(request));
-        database_bind_number(statement, 2, request->replica);
-        ok = database_do(db, statement, e);
-    }
-    database_finalize(statement);
-    db->changed |= CHANGE_FREED;
+        database_run_with(db, "DELETE FROM lease WHERE key = ?1 AND holder = ?2",
+                          VALUES(sql_bytes(key_of(request)), sql_number(request->replica)), e);
+    db->changed = change_join(db->changed, lease_change(&request->key));
     return ok;
 }
 
-/* One that could not be given back is free when this replica ends. */
+/* The store was closed before: what this replica has is free when it ends. */
 static void on_given(struct store_task *task, const struct err *failed, void *ctx) {
     (void)task, (void)failed;
     free(ctx);
@@ -140,7 +132,11 @@ void lease_give_back(struct store *store, struct loop *home, const struct lease_
     struct lease_request *request = MEM_NEW(struct lease_request);
     request->key = *key;
     request->replica = (int64_t)store_epoch(store);
-    request->task = (struct store_task){
-        .light = true, .fn = give_lease, .home = home, .on_done = on_given, .ctx = request};
+    request->task = (struct store_task){.light = true,
+                                        .insists = true,
+                                        .fn = give_lease,
+                                        .home = home,
+                                        .on_done = on_given,
+                                        .ctx = request};
     store_run(store, &request->task);
 }

@@ -22,6 +22,9 @@ struct lease_key {
     char bytes[LEASE_KEY_BYTES];
 };
 
+/* What is told when it is given back, and watched for. */
+uint64_t lease_change(const struct lease_key *key);
+
 /* Each text counts with its length, so that no two lists of texts share a key. */
 struct lease_key lease_key(enum lease_of of, const struct str *texts, size_t count);
 

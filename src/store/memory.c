@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "store/audit.h"
+#include "store/searches.h"
 #include "store/task.h"
 #include "store/words.h"
 
@@ -13,33 +14,40 @@
 
 /* --- checks ------------------------------------------------------------------------------- */
 
-static bool check_len(const char *what, struct str text, size_t max_bytes, struct err *e) {
-    if (text.len <= max_bytes) return true;
-    return err_set(e, ERR_INVALID_ARGUMENT,
-                   "memory: %s has %zu bytes, at most %zu are allowed; shorten it", what,
-                   text.len, max_bytes);
+/* PostgreSQL's text holds no NUL, so that none is taken, whatever the store is. */
+static bool check_text(const char *what, struct str text, size_t max_bytes, struct err *e) {
+    if (text.len > max_bytes)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "memory: %s has %zu bytes, at most %zu are allowed; shorten it", what,
+                       text.len, max_bytes);
+    if (str_find_byte(text, '\0') < text.len)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "memory: %s has a NUL (U+0000) at byte %zu, which a store of texts "
+                       "cannot hold; leave it out",
+                       what, str_find_byte(text, '\0'));
+    return true;
 }
 
 bool memory_check_workspace(struct str workspace, struct err *e) {
     if (workspace.len == 0)
         return err_set(e, ERR_INVALID_ARGUMENT, "memory: workspace_id is required");
-    return check_len("workspace_id", workspace, MEMORY_WORKSPACE_MAX_BYTES, e);
+    return check_text("workspace_id", workspace, MEMORY_WORKSPACE_MAX_BYTES, e);
 }
 
 bool memory_check_key(struct str key, struct err *e) {
     if (key.len == 0) return err_set(e, ERR_INVALID_ARGUMENT, "memory: key is required");
-    return check_len("key", key, MEMORY_KEY_MAX_BYTES, e);
+    return check_text("key", key, MEMORY_KEY_MAX_BYTES, e);
 }
 
 bool memory_check_entry(const struct memory_entry *entry, struct err *e) {
     return memory_check_key(entry->key, e) &&
-           check_len("category", entry->category, MEMORY_CATEGORY_MAX_BYTES, e) &&
-           check_len("content", entry->content, MEMORY_CONTENT_MAX_BYTES, e);
+           check_text("category", entry->category, MEMORY_CATEGORY_MAX_BYTES, e) &&
+           check_text("content", entry->content, MEMORY_CONTENT_MAX_BYTES, e);
 }
 
 bool memory_check_query(const struct memory_query *query, struct err *e) {
-    return check_len("category", query->category, MEMORY_CATEGORY_MAX_BYTES, e) &&
-           check_len("the text to look for", query->words, MEMORY_WORDS_MAX_BYTES, e);
+    return check_text("category", query->category, MEMORY_CATEGORY_MAX_BYTES, e) &&
+           check_text("the text to look for", query->words, MEMORY_WORDS_MAX_BYTES, e);
 }
 
 bool memory_page(struct memory_query *query, int64_t limit, int64_t offset, struct err *e) {
@@ -246,8 +254,13 @@ struct memory_ask *memory_list_start(struct store *store, struct loop *loop,
     ask->query.workspace = store_memory_keep(ask, query->workspace);
     ask->query.category = store_memory_keep(ask, query->category);
     ask->query.words = store_memory_keep(ask, query->words);
+    ask->task.search_of = ask->query.workspace;
     store_run(store, &ask->task);
     return ask;
+}
+
+bool memory_refused(const struct err *failed) {
+    return searches_refused(failed);
 }
 
 /* --- the index of words ------------------------------------------------------------------- */
@@ -270,14 +283,10 @@ static void bind_names(const struct memory_ask *ask, struct prepared *statement)
 
 static bool change(const struct memory_ask *ask, struct database *db, const char *sql,
                    struct err *e) {
-    struct prepared *statement = NULL;
-    bool ok = database_prepare(db, sql, &statement, e);
-    if (ok) {
-        bind_names(ask, statement);
-        ok = database_do(db, statement, e);
-    }
-    database_finalize(statement);
-    return ok;
+    return database_run_with(db, sql,
+                             VALUES(sql_bytes(ask->query.workspace),
+                                    sql_bytes(ask->entry.category), sql_bytes(ask->entry.key)),
+                             e);
 }
 
 /* --- the audit log ------------------------------------------------------------------------ */

@@ -50,6 +50,9 @@ struct memory_query {
     size_t max_bytes; /* of text in the answer; one entry always fits */
 };
 
+/* Whether it failed because too many searches of its workspace run or wait already. */
+bool memory_refused(const struct err *failed);
+
 /* --- checks ------------------------------------------------------------------------------- */
 
 /* errors of all four  ERR_INVALID_ARGUMENT, in the words of the contract */

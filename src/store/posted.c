@@ -8,37 +8,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define READ_MAX_BYTES (64 * MIB) /* an answer that has no room waits for the next reading */
+#define READ_MAX_BYTES (64 * MIB) /* one that has no room comes with the next page */
 
-static void bind_row(struct prepared *statement, int64_t sender, int64_t number) {
-    database_bind_number(statement, 1, sender);
-    database_bind_number(statement, 2, number);
-}
+/* The values of "sender = ?1 AND number = ?2". */
+#define ROW(row) sql_number((row)->sender), sql_number((row)->number)
 
 /* --- sending ------------------------------------------------------------------------------ */
 
 static bool put_row(struct database *db, void *ctx, struct err *e) {
     const struct posting *posting = ctx;
     const struct posted_words *words = &posting->words;
-    struct prepared *statement = NULL;
-    bool ok = database_prepare(
+    db->changed |= CHANGE_POSTED;
+    return database_run_with(
         db,
         "INSERT INTO posted(sender, number, run, seq, words, key, key_user, print)"
         " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT(sender, number) DO NOTHING",
-        &statement, e);
-    if (ok) {
-        bind_row(statement, posting->sender, posting->number);
-        database_bind_number(statement, 3, (int64_t)words->run);
-        database_bind_number(statement, 4, (int64_t)words->seq);
-        database_bind(statement, 5, words->text);
-        database_bind(statement, 6, words->key);
-        database_bind(statement, 7, words->key_user);
-        database_bind(statement, 8, words->print);
-        ok = database_do(db, statement, e);
-    }
-    database_finalize(statement);
-    db->changed |= CHANGE_POSTED;
-    return ok;
+        VALUES(ROW(posting), sql_number((int64_t)words->run), sql_number((int64_t)words->seq),
+               sql_bytes(words->text), sql_bytes(words->key), sql_bytes(words->key_user),
+               sql_bytes(words->print)),
+        e);
 }
 
 static void on_posting(struct store_task *task, const struct err *failed, void *ctx) {
@@ -58,18 +46,16 @@ static bool look_at_row(struct database *db, void *ctx, struct err *e) {
     struct posting *posting = ctx;
     struct prepared *statement = NULL;
     bool row = false,
-         ok = database_prepare(db,
-                               "SELECT refused FROM posted WHERE sender = ?1 AND number = ?2"
-                               " AND refused IS NOT NULL",
-                               &statement, e);
-    if (ok) {
-        bind_row(statement, posting->sender, posting->number);
-        ok = database_row(db, statement, &row, e);
-    }
-    posting->refused = ok && row;
-    if (posting->refused)
+         ok = database_first(db,
+                             "SELECT refusal, refused FROM posted WHERE"
+                             " sender = ?1 AND number = ?2 AND refused IS NOT NULL",
+                             VALUES(ROW(posting)), &statement, &row, e);
+    posting->refused = POSTED_ACCEPTED;
+    if (ok && row) {
+        posting->refused = (enum posted_refusal)database_number_of(statement, 0);
         snprintf(posting->why, sizeof(posting->why), STR_FMT,
-                 STR_ARG(database_bytes(statement, 0)));
+                 STR_ARG(database_bytes(statement, 1)));
+    }
     database_finalize(statement);
     return ok;
 }
@@ -83,68 +69,128 @@ void posting_look(struct store *store, struct loop *home, struct posting *postin
     store_run(store, &posting->task);
 }
 
-/* --- changing a row ----------------------------------------------------------------------- */
-
-struct row_change {
-    struct store_task task;
-    int64_t sender, number, replica;
-    bool removes, refuses;
-    char why[POSTED_WHY_BYTES];
-};
-
-static const char *sql_of(const struct row_change *change) {
-    if (change->removes) return "DELETE FROM posted WHERE sender = ?1 AND number = ?2";
-    if (change->refuses)
-        return "UPDATE posted SET refused = ?3 WHERE sender = ?1 AND number = ?2";
-    return "UPDATE posted SET given = ?3 WHERE sender = ?1 AND number = ?2";
-}
-
-static bool change_row(struct database *db, void *ctx, struct err *e) {
-    const struct row_change *change = ctx;
+/* The commit's outcome may have been unknown before: then the row is gone, and none is open. */
+static bool withdraw_row(struct database *db, void *ctx, struct err *e) {
+    struct posting *posting = ctx;
     struct prepared *statement = NULL;
-    bool ok = database_prepare(db, sql_of(change), &statement, e);
-    if (ok) {
-        bind_row(statement, change->sender, change->number);
-        if (change->refuses) database_bind(statement, 3, str_from(change->why));
-        if (!change->refuses && !change->removes)
-            database_bind_number(statement, 3, change->replica);
-        ok = database_do(db, statement, e);
-    }
+    bool row = false,
+         ok = database_run_with(db,
+                                "DELETE FROM posted WHERE sender = ?1 AND number = ?2"
+                                " AND taken = 0 AND refused IS NULL",
+                                VALUES(ROW(posting)), e) &&
+              database_first(db, "SELECT 1 FROM posted WHERE sender = ?1 AND number = ?2",
+                             VALUES(ROW(posting)), &statement, &row, e);
+    posting->withdrawn = ok && !row;
     database_finalize(statement);
-    if (change->refuses) db->changed |= CHANGE_POSTED;
     return ok;
 }
 
-/* A row that stays is removed with its sender, and finds that nobody waits. */
+void posting_withdraw(struct store *store, struct loop *home, struct posting *posting) {
+    posting->task = (struct store_task){
+        .light = true, .fn = withdraw_row, .home = home, .on_done = on_posting, .ctx = posting};
+    store_run(store, &posting->task);
+}
+
+/* --- changing a row ----------------------------------------------------------------------- */
+
+enum row_step { ROW_REMOVE, ROW_RELEASE, ROW_REFUSE };
+
+struct row_change {
+    struct store_task task;
+    enum row_step step;
+    struct posted_id id;
+    int64_t replica;
+    enum posted_refusal refusal;
+    char why[POSTED_WHY_BYTES];
+};
+
+static bool change_row(struct database *db, void *ctx, struct err *e) {
+    const struct row_change *change = ctx;
+    const struct posted_id *id = &change->id;
+    switch (change->step) {
+    case ROW_REMOVE:
+        return database_run_with(db, "DELETE FROM posted WHERE sender = ?1 AND number = ?2",
+                                 VALUES(ROW(id)), e);
+    case ROW_RELEASE:
+        return database_run_with(db,
+                                 "UPDATE posted SET taken = 0 WHERE sender = ?1 AND number = ?2"
+                                 " AND taken = ?3 AND refused IS NULL",
+                                 VALUES(ROW(id), sql_number(change->replica)), e);
+    case ROW_REFUSE: break;
+    }
+    db->changed |= CHANGE_POSTED;
+    return database_run_with(db,
+                             "UPDATE posted SET refusal = ?4, refused = ?5 WHERE sender = ?1"
+                             " AND number = ?2 AND taken IN (0, ?3) AND refused IS NULL",
+                             VALUES(ROW(id), sql_number(change->replica),
+                                    sql_number(change->refusal),
+                                    sql_bytes(str_from(change->why))),
+                             e);
+}
+
+/* A row that stays is removed with its sender. One that stays taken is read again by its taker,
+ * which knows what it has given. */
 static void on_changed(struct store_task *task, const struct err *failed, void *ctx) {
     (void)task;
-    if (failed) log_debug("the row of a posted answer stays: %s", failed->text);
+    if (failed) log_debug("the row of a posted answer stays as it is: %s", failed->text);
     free(ctx);
 }
 
-static void change_start(struct store *store, struct loop *home, struct row_change *change) {
-    change->task = (struct store_task){
-        .light = true, .fn = change_row, .home = home, .on_done = on_changed, .ctx = change};
-    store_run(store, &change->task);
+static struct row_change *change_start(struct store *store, struct loop *home,
+                                       enum row_step step, struct posted_id id) {
+    struct row_change *change = MEM_NEW(struct row_change);
+    change->step = step;
+    change->id = id;
+    change->replica = (int64_t)store_epoch(store);
+    change->task = (struct store_task){.light = true,
+                                       .insists = true,
+                                       .fn = change_row,
+                                       .home = home,
+                                       .on_done = on_changed,
+                                       .ctx = change};
+    return change;
 }
 
 void posting_remove(struct store *store, struct loop *home, int64_t number) {
-    struct row_change *change = MEM_NEW(struct row_change);
-    change->sender = (int64_t)store_epoch(store);
-    change->number = number;
-    change->removes = true;
-    change_start(store, home, change);
+    const struct posted_id id = {(int64_t)store_epoch(store), number};
+    store_run(store, &change_start(store, home, ROW_REMOVE, id)->task);
 }
 
-void posted_note(struct store *store, struct loop *home, const struct posted *posted,
-                 const char *refused) {
-    struct row_change *change = MEM_NEW(struct row_change);
-    change->sender = posted->sender;
-    change->number = posted->number;
-    change->replica = (int64_t)store_epoch(store);
-    change->refuses = refused != NULL;
-    if (refused) snprintf(change->why, sizeof(change->why), "%s", refused);
-    change_start(store, home, change);
+void posted_release(struct store *store, struct loop *home, struct posted_id id) {
+    store_run(store, &change_start(store, home, ROW_RELEASE, id)->task);
+}
+
+void posted_refuse(struct store *store, struct loop *home, struct posted_id id,
+                   enum posted_refusal refusal, const char *why) {
+    struct row_change *change = change_start(store, home, ROW_REFUSE, id);
+    change->refusal = refusal;
+    snprintf(change->why, sizeof(change->why), "%s", why);
+    store_run(store, &change->task);
+}
+
+/* --- taking ------------------------------------------------------------------------------- */
+
+static bool take_row(struct database *db, void *ctx, struct err *e) {
+    struct posted_take *take = ctx;
+    bool ok = database_run_with(db,
+                                "UPDATE posted SET taken = ?3 WHERE sender = ?1 AND number = ?2"
+                                " AND taken IN (0, ?3) AND refused IS NULL",
+                                VALUES(ROW(&take->id), sql_number(take->replica)), e);
+    take->taken = ok && database_changes(db) == 1;
+    return ok;
+}
+
+static void on_taken(struct store_task *task, const struct err *failed, void *ctx) {
+    struct posted_take *take = ctx;
+    (void)task;
+    take->on_done(take, failed, take->ctx);
+}
+
+void posted_take(struct store *store, struct loop *home, struct posted_take *take) {
+    take->replica = (int64_t)store_epoch(store);
+    take->task = (struct store_task){
+        .light = true, .fn = take_row, .home = home, .on_done = on_taken, .ctx = take};
+    store_run(store, &take->task);
 }
 
 /* --- reading ------------------------------------------------------------------------------ */
@@ -153,16 +199,17 @@ void posted_note(struct store *store, struct loop *home, const struct posted *po
 static const char read_rows[] =
     "SELECT posted.sender, posted.number, posted.run, posted.seq, words, posted.key, key_user,"
     " print FROM posted JOIN run ON run.id = posted.run JOIN log ON log.id = run.last_log"
-    " LEFT JOIN moved ON moved.run = posted.run WHERE given <> ?1 AND refused IS NULL AND"
-    " coalesce(moved.holder, log.replica) = ?1 ORDER BY sender, number LIMIT ?2";
+    " LEFT JOIN moved ON moved.run = posted.run WHERE taken IN (0, ?1) AND refused IS NULL AND"
+    " coalesce(moved.holder, log.replica) = ?1 AND (sender, number) > (?3, ?4)"
+    " ORDER BY sender, number LIMIT ?2";
 
 /* False: it has no room. */
 static bool copy_row(struct posted_list *list, struct prepared *statement) {
     struct posted *posted = &list->all[list->count];
     struct posted_words *words = &posted->words;
     struct str *texts[] = {&words->text, &words->key, &words->key_user, &words->print};
-    *posted = (struct posted){.sender = database_number_of(statement, 0),
-                              .number = database_number_of(statement, 1)};
+    *posted = (struct posted){
+        .id = {database_number_of(statement, 0), database_number_of(statement, 1)}};
     words->run = (uint64_t)database_number_of(statement, 2);
     words->seq = (uint64_t)database_number_of(statement, 3);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
@@ -180,12 +227,16 @@ static bool read_posted(struct database *db, void *ctx, struct err *e) {
     arena_free(list->arena);
     list->arena = arena_new(READ_MAX_BYTES);
     list->count = 0;
+    list->more = false;
     if (ok) {
         database_bind_number(statement, 1, list->replica);
         database_bind_number(statement, 2, POSTED_MAX);
+        database_bind_number(statement, 3, list->after.sender);
+        database_bind_number(statement, 4, list->after.number);
     }
     while (ok && (ok = database_row(db, statement, &row, e)) && row) {
-        if (!copy_row(list, statement)) break;
+        list->more = !copy_row(list, statement) || list->count == POSTED_MAX;
+        if (list->more) break;
     }
     database_finalize(statement);
     return ok;

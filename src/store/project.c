@@ -128,7 +128,8 @@ static void batch_free(struct batch *batch) {
     free(batch);
 }
 
-bool batch_is_full(struct err *e) {
+/* Set ERR_RESOURCE_EXHAUSTED and return false. */
+static bool batch_is_full(struct err *e) {
     return err_set(e, ERR_RESOURCE_EXHAUSTED, "store: the keys of one row take too much room");
 }
 

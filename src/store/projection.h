@@ -85,9 +85,6 @@ const void *batch_gathered(const struct batch *batch, const struct projection *p
 
 /* --- for projections ---------------------------------------------------------------------- */
 
-/* Set ERR_RESOURCE_EXHAUSTED and return false. */
-bool batch_is_full(struct err *e);
-
 /* One zeroed object in the batch's arena, or NULL and ERR_RESOURCE_EXHAUSTED. */
 void *batch_alloc(struct batch *batch, size_t size, struct err *e);
 

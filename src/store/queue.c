@@ -57,10 +57,26 @@ void store_load(struct store *store, struct store_load *load) {
     wake(store, asleep);
 }
 
+/* Whether it may not begin, because too much waits to be given back. */
+static bool refuse_task(const struct store *store, struct store_task *task) {
+    size_t waiting = atomic_load_explicit(&store->insisting, memory_order_relaxed);
+    if (!task->takes || waiting < STORE_INSISTING_MAX) return false;
+    err_set(&task->failed, ERR_UNAVAILABLE,
+            "store " STR_FMT
+            ": it is away, and %zu things wait to be given back to it; nothing "
+            "more is taken before that; try again in a moment",
+            STR_ARG(store->options.folder), waiting);
+    reply_tasks(task);
+    return true;
+}
+
 void store_run(struct store *store, struct store_task *task) {
     assert(store->magic == STORE_MAGIC && task->home && task->fn && task->on_done);
     task->next = NULL;
     task->failed.code = ERR_NONE;
+    task->counted = task->insists ? &store->insisting : NULL;
+    if (refuse_task(store, task)) return;
+    if (task->counted) atomic_fetch_add_explicit(task->counted, 1, memory_order_relaxed);
     pthread_mutex_lock(&store->shared.lock);
     assert(!store->shared.closing);
     *store->shared.last_task = task;
@@ -90,6 +106,12 @@ void store_keep_audit(struct store *store, uint64_t kept_ms, uint64_t kept_bytes
     assert(store->magic == STORE_MAGIC);
     atomic_store(&store->audit.keep_ms, kept_ms);
     atomic_store(&store->audit.keep_bytes, kept_bytes);
+}
+
+void work_init(struct work *work, int64_t pause_ms) {
+    *work = (struct work){.pause_ms = pause_ms};
+    work->last_write = &work->writes;
+    work->last_again = &work->again;
 }
 
 /* --- taking, on the store's thread ------------------------------------------------------- */

@@ -19,7 +19,8 @@
 struct work {
     struct store_write *writes, **last_write;
     struct store_load *loads;
-    struct store_task *tasks; /* run after `writes` */
+    struct store_task *tasks;               /* run after `writes` */
+    struct store_task *again, **last_again; /* that insist; run before `tasks` */
     /* The writes and tasks that were being committed when a sync failed. */
     struct store_write *doubted_writes;
     struct store_task *doubted_tasks;
@@ -29,6 +30,9 @@ struct work {
     int64_t pause_ms;  /* the longest sleep */
     uint64_t prune_ms; /* when the next round of deleting old keys begins */
 };
+
+/* No work yet. */
+void work_init(struct work *work, int64_t pause_ms);
 
 /* Take everything from the queue; sleep if it is empty. False: the store is closing and all
  * work is done. */

@@ -135,9 +135,10 @@ static bool watch_open(struct replica_watch *watch) {
 /* --- the thread --------------------------------------------------------------------------- */
 
 static void on_notified(struct str channel, struct str payload, void *ctx) {
-    uint64_t what;
+    uint64_t *changed = ctx, what;
     (void)channel;
-    *(unsigned *)ctx |= str_to_u64(payload, &what) ? (unsigned)what : CHANGE_ANY;
+    if (!str_to_u64(payload, &what)) what = CHANGE_ANY;
+    *changed = change_join(*changed, what);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b) {
@@ -147,7 +148,7 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
 /* False: the connection is of no use. */
 static bool watch_turn(struct replica_watch *watch) {
     struct err e;
-    unsigned changed = 0;
+    uint64_t changed = 0;
     if (!watch->session && !watch_open(watch)) return false;
     uint64_t now_ms = clock_mono_ms();
     if (now_ms >= watch->renew_ms && !renew(watch)) return false;
@@ -159,8 +160,8 @@ static bool watch_turn(struct replica_watch *watch) {
                                watch->stop, on_notified, &changed, &e))
         return false;
     if (changed & CHANGE_LEFT) watch->look_ms = 0;
-    changed &= CHANGE_ANY;
-    if (changed) watch->options.changed(changed, watch->options.ctx);
+    changed &= CHANGE_ANY | CHANGE_NAMES;
+    if (changed & CHANGE_ANY) watch->options.changed(changed, watch->options.ctx);
     return true;
 }
 

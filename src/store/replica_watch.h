@@ -28,7 +28,7 @@ struct replica_watch_options {
     struct str url, schema; /* borrowed while it lives */
     int64_t replica;        /* its number */
     uint64_t lease_ms;
-    void (*changed)(unsigned what, void *ctx); /* enum change: others, or this one */
+    void (*changed)(uint64_t what, void *ctx); /* enum change: others, or this one */
     void (*living)(size_t count, void *ctx);   /* now and then: replicas, this one too */
     void (*died)(void *ctx); /* a replica's time is over; again until another has taken over */
     void (*lost)(void *ctx); /* this one was fenced. The last call */

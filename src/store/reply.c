@@ -52,6 +52,7 @@ static void tell_done(void *ctx) {
 void reply_tasks(struct store_task *tasks) {
     for (struct store_task *task = tasks, *next; task; task = next) {
         next = task->next;
+        if (task->counted) atomic_fetch_sub_explicit(task->counted, 1, memory_order_relaxed);
         loop_post(task->home, &task->mail, tell_done, task);
     }
 }

@@ -157,12 +157,6 @@ bool row_put(struct rows *rows, uint64_t run, struct str bytes, const struct sho
     return true;
 }
 
-bool row_append(struct rows *rows, uint64_t run, struct str bytes, int64_t *ret_id,
-                struct err *e) {
-    const struct shorten_end end = shorten_find(bytes);
-    return row_place(rows, bytes.len, ret_id, e) && row_put(rows, run, bytes, &end, e);
-}
-
 bool row_finish(struct rows *rows, int64_t *ret_newest, struct err *e) {
     bool ok = write_packed(rows, e);
     *ret_newest = rows->next - 1;
@@ -288,6 +282,12 @@ bool row_each_of(struct rows *rows, uint64_t run, int64_t after, int64_t last, r
     database_bind_number(rows->range, 2, last);
     database_bind_number(rows->range, 3, (int64_t)run);
     return walk_all(&walk, rows->range, e);
+}
+
+bool row_each_found(struct rows *rows, struct prepared *statement, row_fn *each, void *ctx,
+                    struct err *e) {
+    struct walk walk = {.rows = rows, .all = true, .each = each, .ctx = ctx};
+    return walk_all(&walk, statement, e);
 }
 
 /* --- rewriting ---------------------------------------------------------------------------- */

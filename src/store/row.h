@@ -58,15 +58,10 @@ struct row {
 MUST_CHECK bool row_open(struct rows *rows, struct database *db, struct err *e);
 void row_close(struct rows *rows);
 
-/* Within the caller's transaction: row_start(), row_append() for each row, then row_finish()
- * writes what is still packed. *ret_id: the stored row's; that may be written later. Rows that
- * were not finished are forgotten by the next row_start(). */
+/* Within the caller's transaction: row_start(), then for each row row_place(), which says in which
+ * stored row it will be, and row_put(), which appends it; row_finish() writes what is still packed.
+ * Rows that were not finished are forgotten by the next row_start(). `end`: as shorten_find(). */
 void row_start(struct rows *rows);
-MUST_CHECK bool row_append(struct rows *rows, uint64_t run, struct str bytes, int64_t *ret_id,
-                           struct err *e);
-
-/* The same in two calls, for one who looks at the row in between: row_place() says which stored row
- * the next one, of `len` bytes, will be in; row_put() appends it. `end`: as shorten_find(). */
 struct shorten_end;
 MUST_CHECK bool row_place(struct rows *rows, size_t len, int64_t *ret_id, struct err *e);
 MUST_CHECK bool row_put(struct rows *rows, uint64_t run, struct str bytes,
@@ -89,6 +84,10 @@ MUST_CHECK bool row_each(struct rows *rows, int64_t after, size_t count, row_fn 
 /* The rows after `after` up to `last` that are shared or belong to `run`. */
 MUST_CHECK bool row_each_of(struct rows *rows, uint64_t run, int64_t after, int64_t last,
                             row_fn *each, void *ctx, struct err *e);
+
+/* Every part of the stored rows that a statement finds: their id, run, sum and bytes. It is reset. */
+MUST_CHECK bool row_each_found(struct rows *rows, struct prepared *statement, row_fn *each,
+                               void *ctx, struct err *e);
 
 /* Append to `kept` the stored row `id` as it would be without the sections of `run`.
  * *ret_owner: its run column. *ret_changed: it had such sections. */

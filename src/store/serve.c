@@ -6,7 +6,10 @@
 #include "store/queue.h"
 #include "store/reader.h"
 #include "store/reply.h"
+#include "store/searches.h"
 #include "store/store_inner.h"
+
+#include <assert.h>
 
 #define BATCH_ROWS 2048       /* per commit */
 #define BATCH_BYTES (2 * MIB) /* per commit; a larger write gets a commit of its own */
@@ -77,8 +80,32 @@ static struct store_task *cut_before(struct store_task *tasks, const struct stor
     return tasks;
 }
 
-/* Run the tasks, after all writes that were taken with them. */
-static void run_tasks(struct store *store, struct work *work) {
+/* The searches among the tasks, which a server's other connections are for. */
+static struct store_task *take_searches(const struct store *store, struct store_task **tasks) {
+    struct store_task *searches = NULL, **last = &searches;
+    while (store->searches && *tasks) {
+        struct store_task *task = *tasks;
+        if (!task->search_of.len) {
+            tasks = &task->next;
+            continue;
+        }
+        *tasks = task->next;
+        task->next = NULL;
+        *last = task;
+        last = &task->next;
+    }
+    return searches;
+}
+
+static void begin_searches(struct store *store, struct store_task *searches) {
+    while (searches) {
+        struct store_task *task = searches;
+        searches = task->next;
+        searches_ask(store->searches, task);
+    }
+}
+
+static void run_in_order(struct store *store, struct work *work) {
     while (work->writes && !core_stopped(&store->core)) commit(store, work);
     struct store_task *rest = core_run(&store->core, work->tasks);
     struct store_task *tried = cut_before(work->tasks, rest);
@@ -93,6 +120,14 @@ static void run_tasks(struct store *store, struct work *work) {
     checkpoint_look(store->core.checkpoint, store->core.wal_pages);
 }
 
+/* Run the tasks, after all writes that were taken with them. A search sees what was asked before
+ * it, and begins after it. */
+static void run_tasks(struct store *store, struct work *work) {
+    struct store_task *searches = take_searches(store, &work->tasks);
+    run_in_order(store, work);
+    begin_searches(store, searches);
+}
+
 /* Do all work taken from the queue, in the required order, until a sync fails. */
 static void do_work(struct store *store, struct work *work) {
     struct store_load *loads = work->loads;
@@ -105,10 +140,43 @@ static void do_work(struct store *store, struct work *work) {
     if (work->writes && !core_stopped(&store->core)) commit(store, work);
 }
 
+/* Move those of *tasks that failed and are to run again to the end of `again`, in order. */
+static void take_insisting(struct work *work, struct store_task **tasks) {
+    struct store_task **rest = tasks;
+    while (*rest) {
+        struct store_task *task = *rest;
+        if (!task->insists || !task->failed.code) {
+            rest = &task->next;
+            continue;
+        }
+        *rest = task->next;
+        task->next = NULL;
+        task->failed.code = ERR_NONE;
+        *work->last_again = task;
+        work->last_again = &task->next;
+    }
+}
+
+/* Those that failed in an earlier round come first. */
+static void run_again(struct work *work) {
+    *work->last_again = work->tasks;
+    work->tasks = work->again;
+    work->again = NULL;
+    work->last_again = &work->again;
+}
+
+/* Answer tasks that were tried or refused, except those that insist while the store is in use. */
+static void answer_tasks(struct work *work, struct store_task *tasks) {
+    if (!work->closing) take_insisting(work, &tasks);
+    reply_tasks(tasks);
+}
+
 static void refuse_all(struct work *work, const struct err *why) {
+    assert(why->code != ERR_NONE); /* it would be taken for success */
+    for (struct store_task *task = work->tasks; task; task = task->next) task->failed = *why;
     if (work->loads) reply_loads_failed(work->loads, why);
     if (work->writes) reply_writes_failed(work->writes, why);
-    if (work->tasks) reply_tasks_failed(work->tasks, why);
+    answer_tasks(work, work->tasks);
     work->loads = NULL;
     work->tasks = NULL;
     work->writes = NULL;
@@ -131,7 +199,7 @@ static void answer_doubted(struct work *work, const struct err *failed) {
     }
     if (writes && failed) reply_writes_failed(writes, failed);
     if (writes && !failed) reply_writes(writes);
-    reply_tasks(tasks);
+    answer_tasks(work, tasks);
 }
 
 static bool reopen(struct store *store, struct work *work) {
@@ -142,7 +210,8 @@ static bool reopen(struct store *store, struct work *work) {
                     STR_ARG(store->options.folder));
     if (!ok) log_often(LOG_ERROR, "a sync failed, and opening again: %s", work->stopped.text);
     if (ok) reader_resume(store->reader, READER_CLOSED);
-    work->reopen_ms = clock_mono_ms() + REOPEN_MS;
+    work->reopen_ms =
+        ok ? 0 : clock_mono_ms() + REOPEN_MS; /* a next failure is tried at once */
     return ok;
 }
 
@@ -237,16 +306,18 @@ static int64_t tidy(struct store *store, struct work *work, bool idle, bool *lea
 /* --- the thread --------------------------------------------------------------------------- */
 
 void serve_requests(struct store *store) {
-    struct work work = {.pause_ms = NO_SLEEP};
-    work.last_write = &work.writes;
+    struct work work;
+    work_init(&work, NO_SLEEP);
     /* What others write is not in `known`, so it is never complete. */
     bool learned = core_is_shared(&store->core);
     while (queue_take(store, &work)) {
         bool idle = !work.writes && !work.loads && !work.tasks;
         bool open = is_open(store, &work);
+        if (open) run_again(&work);
         if (open) do_work(store, &work);
         while (open && core_stopped(&store->core)) {
             open = recover(store, &work);
+            if (open) run_again(&work);
             if (open) do_work(store, &work);
         }
         if (!open) {
@@ -256,6 +327,7 @@ void serve_requests(struct store *store) {
         work.pause_ms = open ? tidy(store, &work, idle, &learned) : TROUBLE_MS;
         if (open && core_stopped(&store->core)) work.pause_ms = NO_SLEEP;
     }
+    reply_tasks_failed(work.again, &work.stopped);
     struct err e;
     while (!core_stopped(&store->core) && core_pending(&store->core) &&
            core_project(&store->core, &e))
@@ -266,7 +338,8 @@ void serve_requests(struct store *store) {
 }
 
 void serve_refuse(struct store *store, const struct err *why) {
-    struct work work = {.pause_ms = FOR_EVER};
-    work.last_write = &work.writes;
+    struct work work;
+    work_init(&work, FOR_EVER);
     while (queue_take(store, &work)) refuse_all(&work, why);
+    reply_tasks_failed(work.again, why);
 }

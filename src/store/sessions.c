@@ -109,16 +109,15 @@ static bool run_list(struct database *db, void *ctx, struct err *e) {
     arena_free(ask->arena);
     ask->arena = arena_new(TEXT_MAX_BYTES);
     ask->answer = (struct sessions_answer){.sessions = ask->sessions};
-    bool ok = database_prepare(db,
-                               "SELECT session.id, workspace, user, name, newest_run, state,"
-                               " started_ms, ended_ms FROM session"
-                               " LEFT JOIN run ON run.id = newest_run"
-                               " WHERE session.id < ? ORDER BY session.id DESC",
-                               &list, e);
-    if (ok) {
-        database_bind_number(list, 1, ask->filter.before ? ask->filter.before : INT64_MAX);
-        ok = walk_sessions(ask, db, list, e);
-    }
+    bool ok =
+        database_ask(db,
+                     "SELECT session.id, workspace, user, name, newest_run, state,"
+                     " started_ms, ended_ms FROM session"
+                     " LEFT JOIN run ON run.id = newest_run"
+                     " WHERE session.id < ? ORDER BY session.id DESC",
+                     VALUES(sql_number(ask->filter.before ? ask->filter.before : INT64_MAX)),
+                     &list, e) &&
+        walk_sessions(ask, db, list, e);
     database_finalize(list);
     return ok;
 }

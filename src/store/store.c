@@ -4,6 +4,7 @@
 #include "store/changes.h"
 #include "store/reader.h"
 #include "store/replica_watch.h"
+#include "store/searches.h"
 #include "store/serve.h"
 #include "store/store_inner.h"
 
@@ -31,7 +32,7 @@ static void tell_opened(void *ctx) {
 
 /* --- other replicas ----------------------------------------------------------------------- */
 
-static void on_changed(unsigned what, void *ctx) {
+static void on_changed(uint64_t what, void *ctx) {
     changes_tell(((struct store *)ctx)->changes, what);
 }
 
@@ -114,6 +115,9 @@ struct store *store_open(const struct store_options *options) {
     sprintf(path, STR_FMT "/weir.db", STR_ARG(store->options.folder));
     store->reader = reader_new(str_from(path));
     free(path);
+    if (options->postgres.len)
+        store->searches = searches_new(options->postgres, options->schema,
+                                       options->searches ? options->searches : STORE_SEARCHES);
     store->opening = MEM_NEW(struct opening);
     store->opening->store = store;
     store->shared.last_write = &store->shared.writes;
@@ -139,6 +143,7 @@ void store_close(struct store *store) {
     pthread_cond_signal(&store->shared.changed);
     pthread_mutex_unlock(&store->shared.lock);
     pthread_join(store->thread, NULL);
+    searches_free(store->searches);
     replica_watch_stop(store->watch);
     changes_free(store->changes);
     reader_free(store->reader);

@@ -45,6 +45,8 @@ enum store_durability {
 
 #define STORE_DOUBT_MS 3000
 
+#define STORE_SEARCHES 4
+
 struct store_options {
     struct str folder; /* created if missing, mode 0700; the database is folder/weir.db */
     /* The address of a PostgreSQL server, as in postgres/postgres.h: the store is there, in
@@ -54,6 +56,9 @@ struct store_options {
     /* The name of this process among several that share the store (core_replica.h); empty: it
      * is the only one. Only with `postgres`. */
     struct str replica;
+    /* Connections to the server for searches of memories, beside the one of the store's thread; 0:
+     * STORE_SEARCHES. */
+    size_t searches;
     uint64_t lease_ms; /* how long what it holds stays its own without a word from it */
     /* Of a replica, and called on a thread of the store's, which must not be held up: a replica
      * has died (takeover.h; again until one has taken over), and this one was fenced: nothing
@@ -217,9 +222,10 @@ struct store_load {
     size_t runs_max;                     /* STORE_SESSION*: the most runs in the answer */
     struct str key;                      /* STORE_KEY, with workspace and user */
     uint64_t run, after_seq;             /* STORE_RUN */
-    bool all_workspaces;                 /* STORE_USAGE */
-    int64_t from_day, to_day;            /* STORE_USAGE: both included */
-    size_t max_bytes;                    /* of the answer */
+    size_t place;             /* STORE_RUN: where an earlier answer ended; 0: unknown */
+    bool all_workspaces;      /* STORE_USAGE */
+    int64_t from_day, to_day; /* STORE_USAGE: both included */
+    size_t max_bytes;         /* of the answer */
     struct loop *home;
     store_loaded_fn *on_loaded;
     void *ctx;
@@ -228,7 +234,7 @@ struct store_load {
     struct store_section *sections; /* STORE_UNFINISHED: first_seq is the last seq on disk */
     size_t section_count;
     bool more; /* cut at max_bytes or runs_max */
-    bool open; /* STORE_RUN */
+    bool open; /* STORE_RUN; `place` is where this answer ended */
     struct store_usage *usages;
     size_t usage_count;
     struct store_key key_means;

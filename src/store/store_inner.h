@@ -20,6 +20,7 @@
 
 struct opening;
 struct replica_watch;
+struct searches;
 
 struct store {
     unsigned magic;
@@ -35,9 +36,11 @@ struct store {
     struct session_filter *known;
     _Atomic bool knows_all;        /* `known` is complete: it has every stored session */
     _Atomic uint64_t keys_kept_ms; /* 0: for ever */
+    _Atomic size_t insisting;      /* tasks that insist and are not answered yet */
     struct audit_limits audit;
     struct core core; /* used only by the thread */
     struct reader *reader;
+    struct searches *searches; /* of a server; NULL: SQLite */
     uint64_t epoch;
     struct {
         pthread_mutex_t lock;

@@ -48,11 +48,10 @@ static bool sweep_look(struct database *db, void *ctx, struct err *e) {
     arena_free(ask->arena);
     ask->arena = arena_new(ROWS_TEXT_BYTES);
     ask->count = 0;
-    bool ok = database_prepare(db,
-                               "SELECT object, flags FROM object_doomed WHERE due_ms <= ?"
-                               " ORDER BY due_ms LIMIT 32",
-                               &list, e);
-    if (ok) database_bind_number(list, 1, ask->now_ms);
+    bool ok = database_ask(db,
+                           "SELECT object, flags FROM object_doomed WHERE due_ms <= ?"
+                           " ORDER BY due_ms LIMIT 32",
+                           VALUES(sql_number(ask->now_ms)), &list, e);
     while (ok && (ok = database_row(db, list, &row, e)) && row && ask->count < ROWS_MAX) {
         struct doomed_row *to = &ask->rows[ask->count++];
         *to = (struct doomed_row){.flags = database_number_of(list, 1)};

@@ -13,7 +13,7 @@ static bool fence_dead(struct database *db, void *ctx, struct err *e) {
     return database_run_with(db,
                              "UPDATE replica SET fenced = 1 WHERE until < clock_timestamp()"
                              " AND fenced = 0 AND id <> ?1",
-                             takeover->replica, e);
+                             VALUES(sql_number(takeover->replica)), e);
 }
 
 /* --- what they held ----------------------------------------------------------------------- */
@@ -56,11 +56,18 @@ static bool take_runs(struct database *db, struct takeover *takeover, struct err
 /* In one transaction, so that the one that frees the leases is the one that ends the runs. */
 static bool take_all(struct database *db, void *ctx, struct err *e) {
     struct takeover *takeover = ctx;
-    db->changed |= CHANGE_POSTED; /* answers for these runs are for this one to read */
+    /* Answers for these runs are for this one to read, and their places are free. */
+    db->changed = change_join(db->changed, CHANGE_POSTED | CHANGE_FREED | CHANGE_SLOTS);
     return take_runs(db, takeover, e) &&
-           database_run_with(db, move_leases, takeover->replica, e) &&
+           database_run_with(db, move_leases, VALUES(sql_number(takeover->replica)), e) &&
            database_run(db,
                         "DELETE FROM posted WHERE sender IN " TAKEN ";"
+                        "DELETE FROM place WHERE holder IN " TAKEN ";"
+                        "DELETE FROM slot WHERE holder IN " TAKEN ";"
+                        "DELETE FROM once_reply WHERE bytes IS NULL AND holder IN " TAKEN ";"
+                        "DELETE FROM cancelling USING run WHERE run.id = cancelling.run AND"
+                        " run.state <> 0;"
+                        "UPDATE posted SET taken = 0 WHERE taken IN " TAKEN ";"
                         "DELETE FROM replica WHERE id > 0 AND id IN " TAKEN ";"
                         "DELETE FROM moved USING run WHERE run.id = moved.run AND"
                         " run.state <> 0",
@@ -113,8 +120,9 @@ struct freeing {
 
 static bool free_leases(struct database *db, void *ctx, struct err *e) {
     const struct freeing *freeing = ctx;
-    db->changed |= CHANGE_FREED;
-    return database_run_with(db, "DELETE FROM lease WHERE holder = -?1", freeing->replica, e);
+    db->changed = change_join(db->changed, CHANGE_FREED);
+    return database_run_with(db, "DELETE FROM lease WHERE holder = -?1",
+                             VALUES(sql_number(freeing->replica)), e);
 }
 
 static void on_freed(struct store_task *task, const struct err *failed, void *ctx) {

@@ -17,6 +17,7 @@ struct upload_ask {
     struct buf asked;        /* owns the request's texts */
     struct buf found, bytes; /* own the result's; each run of the task makes them anew */
     struct upload upload;    /* the request, then the result */
+    struct kept_reply reply; /* with its texts; upload.reply is NULL or this */
     enum upload_piece piece;
     size_t place, limit;
     int64_t now_ms;
@@ -62,35 +63,22 @@ static struct upload_ask *ask_new(struct loop *loop, int64_t now_ms,
  * finished. */
 static bool upload_begin(struct database *db, const struct upload_ask *ask, struct err *e) {
     const struct upload *upload = &ask->upload;
-    struct prepared *put = NULL;
-    bool ok = database_prepare(
+    return database_run_with(
         db,
         "INSERT INTO upload(name, app, subject, content_type, title, state, epoch, created_ms,"
-        " size, sum) SELECT ?1, ?2, ?3, ?4, ?5, 0, value, ?6, 0, x'' FROM meta"
-        " WHERE name = 'epoch'",
-        &put, e);
-    if (ok) {
-        database_bind(put, 1, upload->id);
-        database_bind(put, 2, upload->app);
-        database_bind(put, 3, upload->subject);
-        database_bind(put, 4, upload->content_type);
-        database_bind(put, 5, upload->name);
-        database_bind_number(put, 6, ask->now_ms);
-        ok = database_do(db, put, e);
-    }
-    database_finalize(put);
-    return ok;
+        " size, sum) SELECT ?1, ?2, ?3, ?4, ?5, 0, CASE WHEN ?7 > 0 THEN ?7 ELSE value END,"
+        " ?6, 0, x'' FROM meta WHERE name = 'epoch'",
+        VALUES(sql_bytes(upload->id), sql_bytes(upload->app), sql_bytes(upload->subject),
+               sql_bytes(upload->content_type), sql_bytes(upload->name),
+               sql_number(ask->now_ms), sql_number(db->replica)),
+        e);
 }
 
 static bool find_coming(struct database *db, struct str id, int64_t *ret, struct err *e) {
     struct prepared *find = NULL;
     bool row = false;
-    bool ok =
-        database_prepare(db, "SELECT id FROM upload WHERE name = ? AND state = 0", &find, e);
-    if (ok) {
-        database_bind(find, 1, id);
-        ok = database_row(db, find, &row, e);
-    }
+    bool ok = database_first(db, "SELECT id FROM upload WHERE name = ? AND state = 0",
+                             VALUES(sql_bytes(id)), &find, &row, e);
     if (row) *ret = database_number_of(find, 0);
     database_finalize(find);
     if (!ok || row) return ok;
@@ -99,51 +87,29 @@ static bool find_coming(struct database *db, struct str id, int64_t *ret, struct
 
 static bool put_piece(struct database *db, int64_t row, const struct upload_ask *ask,
                       struct err *e) {
-    struct prepared *put = NULL;
     if (ask->upload.bytes.len == 0) return true;
-    bool ok = database_prepare(
-        db, "INSERT INTO upload_piece(upload, place, bytes) VALUES(?, ?, ?)", &put, e);
-    if (ok) {
-        database_bind_number(put, 1, row);
-        database_bind_number(put, 2, (int64_t)ask->place);
-        database_bind(put, 3, ask->upload.bytes);
-        ok = database_do(db, put, e);
-    }
-    database_finalize(put);
-    return ok;
+    return database_run_with(
+        db, "INSERT INTO upload_piece(upload, place, bytes) VALUES(?, ?, ?)",
+        VALUES(sql_number(row), sql_number((int64_t)ask->place), sql_bytes(ask->upload.bytes)),
+        e);
 }
 
 static bool make_whole(struct database *db, int64_t row, const struct upload_ask *ask,
                        struct err *e) {
-    struct prepared *put = NULL;
-    bool ok = database_prepare(
-        db, "UPDATE upload SET state = 1, size = ?, sum = ?, created_ms = ? WHERE id = ?", &put,
+    return database_run_with(
+        db, "UPDATE upload SET state = 1, size = ?, sum = ?, created_ms = ? WHERE id = ?",
+        VALUES(sql_number((int64_t)ask->upload.size), sql_bytes(ask->upload.sum),
+               sql_number(ask->now_ms), sql_number(row)),
         e);
-    if (ok) {
-        database_bind_number(put, 1, (int64_t)ask->upload.size);
-        database_bind(put, 2, ask->upload.sum);
-        database_bind_number(put, 3, ask->now_ms);
-        database_bind_number(put, 4, row);
-        ok = database_do(db, put, e);
-    }
-    database_finalize(put);
-    return ok;
 }
 
 /* If there are too many uploads, expire the oldest. */
 static bool keep_the_newest(struct database *db, struct err *e) {
-    struct prepared *mark = NULL;
-    bool ok = database_prepare(db,
-                               "UPDATE upload SET state = 2 WHERE state = 1 AND id <="
-                               " (SELECT id FROM upload WHERE state = 1"
-                               "  ORDER BY id DESC LIMIT 1 OFFSET ?)",
-                               &mark, e);
-    if (ok) {
-        database_bind_number(mark, 1, UPLOAD_KEPT_MAX);
-        ok = database_do(db, mark, e);
-    }
-    database_finalize(mark);
-    return ok;
+    return database_run_with(db,
+                             "UPDATE upload SET state = 2 WHERE state = 1 AND id <="
+                             " (SELECT id FROM upload WHERE state = 1"
+                             "  ORDER BY id DESC LIMIT 1 OFFSET ?)",
+                             VALUES(sql_number(UPLOAD_KEPT_MAX)), e);
 }
 
 /* Its digest is that of the bytes, so a copy of them can be recognised. */
@@ -167,7 +133,7 @@ static bool run_put(struct database *db, void *ctx, struct err *e) {
     if (ask->piece == UPLOAD_GOES_ON) return true;
     ask->upload.created_ms = ask->now_ms;
     return make_whole(db, row, ask, e) && keep_the_newest(db, e) &&
-           audit_upload(&ask->upload, db, e);
+           audit_upload(&ask->upload, db, e) && once_reply_put(db, ask->upload.reply, e);
 }
 
 static size_t names_len(const struct upload *upload) {
@@ -179,8 +145,12 @@ static void keep_upload(struct upload_ask *ask, const struct upload *upload) {
     assert(names_len(upload) <= UPLOAD_NAMES_MAX_BYTES);
     struct upload *kept = &ask->upload;
     *kept = *upload;
+    if (upload->reply) {
+        ask->reply = *upload->reply;
+        kept->reply = &ask->reply;
+    }
     struct str *const texts[] = {&kept->id,   &kept->app, &kept->subject, &kept->content_type,
-                                 &kept->name, &kept->sum, &kept->bytes};
+                                 &kept->name, &kept->sum, &kept->bytes,   &ask->reply.reply};
     buf_keep_texts(&ask->asked, texts, ARRAY_LEN(texts));
 }
 
@@ -205,14 +175,8 @@ struct upload_ask *upload_put_start(struct store *store, struct loop *loop,
 
 static bool run_drop(struct database *db, void *ctx, struct err *e) {
     const struct upload_ask *ask = ctx;
-    struct prepared *mark = NULL;
-    bool ok = database_prepare(db, "UPDATE upload SET state = 2 WHERE name = ?", &mark, e);
-    if (ok) {
-        database_bind(mark, 1, ask->upload.id);
-        ok = database_do(db, mark, e);
-    }
-    database_finalize(mark);
-    return ok;
+    return database_run_with(db, "UPDATE upload SET state = 2 WHERE name = ?",
+                             VALUES(sql_bytes(ask->upload.id)), e);
 }
 
 void upload_drop(struct store *store, struct loop *loop, struct str id) {
@@ -277,15 +241,13 @@ static bool take_pieces(struct database *db, struct upload_ask *ask, int64_t row
     buf_done(&ask->bytes);
     buf_init(&ask->bytes, left);
     if (left == 0) return true;
-    bool ok = database_prepare(db,
-                               "SELECT place, bytes FROM upload_piece WHERE upload = ?"
-                               " AND place > ? AND place < ? ORDER BY place",
-                               &list, e);
-    if (ok) {
-        database_bind_number(list, 1, row);
-        database_bind_number(list, 2, (int64_t)ask->place - (int64_t)UPLOAD_PIECE_BYTES);
-        database_bind_number(list, 3, (int64_t)(ask->place + left));
-    }
+    bool ok = database_ask(db,
+                           "SELECT place, bytes FROM upload_piece WHERE upload = ?"
+                           " AND place > ? AND place < ? ORDER BY place",
+                           VALUES(sql_number(row),
+                                  sql_number((int64_t)ask->place - (int64_t)UPLOAD_PIECE_BYTES),
+                                  sql_number((int64_t)(ask->place + left))),
+                           &list, e);
     while (ok && (ok = database_row(db, list, &more, e)) && more)
         take_piece(ask, (size_t)database_number_of(list, 0), database_bytes(list, 1), &left);
     database_finalize(list);
@@ -326,22 +288,24 @@ struct upload_ask *upload_get_start(struct store *store, struct loop *loop, stru
 
 /* --- prune -------------------------------------------------------------------------------- */
 
-/* Uploads that have expired at ?1, or that will not be finished. */
-#define IS_DUE                                                                                 \
-    "(state = 2 OR created_ms <= ?1 OR"                                                        \
-    " (state = 0 AND epoch <> (SELECT value FROM meta WHERE name = 'epoch')))"
+/* Uploads that have expired at ?1, or that will not be finished. Among replicas `epoch` is the
+ * number of the one that receives it. */
+#define DUE_AT(begun)                                                                          \
+    "(state = 2 OR created_ms <= ?1 OR (state = 0 AND epoch <> (SELECT value FROM meta"        \
+    " WHERE name = 'epoch')" begun "))"
+#define OF_NO_REPLICA " AND epoch NOT IN (SELECT id FROM replica WHERE fenced = 0)"
+
+#define LOOK(due)                                                                              \
+    "SELECT max(CASE WHEN " due " THEN 1 ELSE 0 END), min(CASE WHEN " due                      \
+    " THEN NULL ELSE created_ms END) FROM upload"
+#define DOOM(due) "UPDATE upload SET state = 2 WHERE state <> 2 AND " due
 
 static bool upload_look(struct database *db, struct upload_ask *ask, struct err *e) {
     struct prepared *sum = NULL;
-    bool row = false, ok = database_prepare(db,
-                                            "SELECT max(CASE WHEN " IS_DUE
-                                            " THEN 1 ELSE 0 END), min(CASE WHEN " IS_DUE
-                                            " THEN NULL ELSE created_ms END) FROM upload",
-                                            &sum, e);
-    if (ok) {
-        database_bind_number(sum, 1, ask->now_ms - UPLOAD_KEPT_MS);
-        ok = database_row(db, sum, &row, e);
-    }
+    bool row = false,
+         ok =
+             database_first(db, database_sql(db, LOOK(DUE_AT("")), LOOK(DUE_AT(OF_NO_REPLICA))),
+                            VALUES(sql_number(ask->now_ms - UPLOAD_KEPT_MS)), &sum, &row, e);
     ask->due = ok && row && database_number_of(sum, 0);
     bool more = ok && row && !database_is_null(sum, 1);
     ask->next_ms = more ? database_number_of(sum, 1) + UPLOAD_KEPT_MS : 0;
@@ -356,8 +320,9 @@ static bool run_look(struct database *db, void *ctx, struct err *e) {
 static bool run_prune(struct database *db, void *ctx, struct err *e) {
     struct upload_ask *ask = ctx;
     int64_t line = ask->now_ms - UPLOAD_KEPT_MS;
-    return database_run_with(db, "UPDATE upload SET state = 2 WHERE state <> 2 AND " IS_DUE,
-                             line, e) &&
+    return database_run_with(db,
+                             database_sql(db, DOOM(DUE_AT("")), DOOM(DUE_AT(OF_NO_REPLICA))),
+                             VALUES(sql_number(line)), e) &&
            database_run(db,
                         "DELETE FROM upload_piece WHERE id IN (SELECT p.id FROM upload AS u"
                         " JOIN upload_piece AS p ON p.upload = u.id WHERE u.state = 2"

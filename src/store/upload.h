@@ -17,6 +17,7 @@
 #define WEIR_STORE_UPLOAD_H
 
 #include "base/units.h"
+#include "store/once_reply.h"
 #include "store/store.h"
 
 #define UPLOAD_MAX_BYTES (32 * MIB)
@@ -30,10 +31,11 @@ struct upload {
     struct str id;           /* chosen by the receiver; unique */
     struct str app, subject; /* the owner; an empty subject: everyone in the app */
     struct str content_type, name;
-    struct str sum;     /* SHA-256 of the whole, UPLOAD_SUM_BYTES */
-    size_t size;        /* of the whole */
-    int64_t created_ms; /* Unix time */
-    struct str bytes;   /* of an answer: the ones asked for */
+    struct str sum;                 /* SHA-256 of the whole, UPLOAD_SUM_BYTES */
+    size_t size;                    /* of the whole */
+    int64_t created_ms;             /* Unix time */
+    struct str bytes;               /* of an answer: the ones asked for */
+    const struct kept_reply *reply; /* kept with the last piece (once_reply.h); NULL: none */
 };
 
 /* Called once, on `loop`, never before the start function returns. failed is NULL on success:

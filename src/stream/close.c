@@ -2,12 +2,7 @@
 
 #include <assert.h>
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[CLOSE_STATE_COUNT] = {
+const struct state close_states[CLOSE_STATE_COUNT] = {
     /* clang-format off */
     [CLOSE_OPENING]     = {"opening",     TO(CLOSE_ESTABLISHED) | TO(CLOSE_CLOSING)},
     [CLOSE_ESTABLISHED] = {"established", TO(CLOSE_CLOSING)},
@@ -43,17 +38,9 @@ struct str close_mode_name(enum close_mode mode) {
     return str_from(modes[mode].name);
 }
 
-struct str close_state_name(enum close_state state) {
-    return str_from(states[state].name);
-}
-
-bool close_may_become(enum close_state state, enum close_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 /* The only function that writes close->state. */
 static void close_move(struct close *close, enum close_state next) {
-    assert(close_may_become(close->state, next));
+    assert(states_allow(close_states, close->state, next));
     close->state = next;
 }
 

@@ -22,6 +22,7 @@
 #define WEIR_STREAM_CLOSE_H
 
 #include "base/err.h"
+#include "base/states.h"
 
 enum close_mode {
     CLOSE_SINGLE,       /* one reply, then OK */
@@ -95,9 +96,7 @@ void close_end(struct close *close);
 bool close_is_by_peer(enum close_cause cause);
 
 struct str close_mode_name(enum close_mode mode);
-struct str close_state_name(enum close_state state);
 
-/* Whether `next` may follow `state`; it reads the table, for tests and drawings. */
-bool close_may_become(enum close_state state, enum close_state next);
+extern const struct state close_states[CLOSE_STATE_COUNT];
 
 #endif

@@ -3,7 +3,6 @@
 #include "base/mem.h"
 #include "store/changes.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #define PIECE_MAX_BYTES (1 * MIB)
@@ -33,7 +32,7 @@ static void leave_changes(struct follow *follow) {
 
 /* --- the wire ----------------------------------------------------------------------------- */
 
-static enum stream_verdict judge(const struct event *event, void *ctx) {
+static enum stream_verdict follow_judge(const struct event *event, void *ctx) {
     struct follow *follow = ctx;
     const struct stream_wire *wire = follow->options.wire;
     return wire->judge ? wire->judge(event, follow->options.ctx) : stream_judge(event);
@@ -58,7 +57,8 @@ static void project_texts(struct str texts, size_t count, void *ctx) {
 
 static size_t queued(void *ctx) {
     struct follow *follow = ctx;
-    return follow->options.wire->queued(follow->options.ctx);
+    const struct stream_wire *wire = follow->options.wire;
+    return wire->queued ? wire->queued(follow->options.ctx) : 0;
 }
 
 static void wake_at(size_t low, void *ctx) {
@@ -88,7 +88,7 @@ static void ended(struct close_ending ending, enum close_cause cause, const stru
 /* Whether texts come at once is the wire's own choice. */
 #define BETWEEN(texts)                                                                         \
     {                                                                                          \
-        .judge = judge, .project = project, .project_texts = (texts), .queued = queued,        \
+        .judge = follow_judge, .project = project, .project_texts = (texts), .queued = queued, \
         .wake_at = wake_at, .stalled_ms = stalled_ms, .heartbeat = heartbeat, .ended = ended,  \
     }
 
@@ -100,11 +100,11 @@ static const struct stream_wire between_with_texts = BETWEEN(project_texts);
 static void follow_begin(struct follow *follow) {
     if (follow->begun) return;
     follow->begun = true;
-    follow->options.begun(follow->options.ctx);
+    if (follow->options.begun) follow->options.begun(follow->options.ctx);
 }
 
 /* Read `journal` (borrowed) from the wire's position. */
-static bool read_on(struct follow *follow, struct journal *journal, struct err *e) {
+static bool follow_read_on(struct follow *follow, struct journal *journal, struct err *e) {
     const struct follow_options *options = &follow->options;
     const struct stream_wire *wire =
         options->wire->project_texts ? &between_with_texts : &between;
@@ -120,11 +120,11 @@ static bool read_on(struct follow *follow, struct journal *journal, struct err *
 }
 
 /* False: the run is not alive, or its journal does not go back that far. */
-static bool read_live(struct follow *follow) {
+static bool follow_read_live(struct follow *follow) {
     struct live_view view;
     struct err e;
     if (!directory_find(follow->options.directory, follow->options.run, &view)) return false;
-    bool opened = read_on(follow, view.journal, &e);
+    bool opened = follow_read_on(follow, view.journal, &e);
     live_view_done(&view);
     if (opened) follow_begin(follow);
     return opened;
@@ -165,7 +165,7 @@ static void tell_missing(struct follow *follow, const struct err *failed) {
 
 /* --- a run of another replica ------------------------------------------------------------- */
 
-static void on_written(void *ctx) {
+static void follow_on_written(void *ctx) {
     struct follow *follow = ctx;
     follow->changed = true;
     if (follow->waits) loop_defer(follow->options.loop, &follow->go_on);
@@ -178,7 +178,7 @@ static void hear_changes(struct follow *follow) {
     follow->waits = false;
     if (!follow->watcher && store_is_shared(store))
         follow->watcher = changes_watch(store_changes(store), CHANGE_WRITTEN,
-                                        follow->options.loop, on_written, follow);
+                                        follow->options.loop, follow_on_written, follow);
 }
 
 static void on_beat(void *ctx) {
@@ -209,7 +209,7 @@ static void follow_on_loaded(struct store_load *load, const struct err *failed, 
     struct journal *piece = failed ? NULL : piece_of(follow);
     arena_free(load->arena);
     bool more = piece && journal_appended(piece) > follow->seq;
-    if (more && read_on(follow, piece, &e)) {
+    if (more && follow_read_on(follow, piece, &e)) {
         follow->piece = piece;
         follow_begin(follow);
         return;
@@ -247,7 +247,7 @@ static void drop_stream(struct follow *follow) {
 
 static void follow_look(void *ctx);
 
-static void on_awake(const struct err *failed, void *ctx) {
+static void follow_on_awake(const struct err *failed, void *ctx) {
     struct follow *follow = ctx;
     follow->wake = NULL;
     if (failed) {
@@ -261,7 +261,7 @@ static void on_awake(const struct err *failed, void *ctx) {
 static bool wake(struct follow *follow) {
     const struct dormant_filter filter = {.run = follow->options.run};
     follow->wake = dormant_wake_start(follow->options.directory, &filter, 1,
-                                      follow->options.loop, on_awake, follow);
+                                      follow->options.loop, follow_on_awake, follow);
     return follow->wake != NULL;
 }
 
@@ -269,7 +269,7 @@ static bool wake(struct follow *follow) {
 static void follow_look(void *ctx) {
     struct follow *follow = ctx;
     drop_stream(follow);
-    if (read_live(follow) || wake(follow) || read_live(follow)) return;
+    if (follow_read_live(follow) || wake(follow) || follow_read_live(follow)) return;
     read_store(follow);
 }
 

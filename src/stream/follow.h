@@ -34,7 +34,8 @@ struct follow_options {
     enum close_mode mode;
     uint64_t stall_ms, heartbeat_ms; /* as struct stream_options has them */
     const struct stream_wire *wire;  /* `ended` is the last call, as for a stream */
-    /* Called once, before any call to the wire: there is something to read, or will be. */
+    /* Called once, before any call to the wire: there is something to read, or will be. May be
+     * NULL. */
     void (*begun)(void *ctx);
     /* Called instead of `begun`: there is no live run, and the store has nothing after
      * `after_seq`. `failed` says why the store could not answer, or is NULL. The last call of

@@ -287,13 +287,13 @@ static struct page *page_to_extend(struct pages_run *run, size_t place,
 }
 
 /* `place` is the result of pages_until(). */
-static bool is_there(const struct pages_run *run, size_t place, uint64_t seq) {
+static bool pages_is_there(const struct pages_run *run, size_t place, uint64_t seq) {
     return place && last_seq(run->sorted[place - 1]) >= seq;
 }
 
 bool pages_has(struct pages_run *run, uint64_t seq) {
     pthread_mutex_lock(&run->stripe->lock);
-    bool there = is_there(run, pages_until(run, seq), seq);
+    bool there = pages_is_there(run, pages_until(run, seq), seq);
     pthread_mutex_unlock(&run->stripe->lock);
     return there;
 }
@@ -305,7 +305,7 @@ bool pages_put(struct pages_run *run, uint64_t generation, const struct pages_ev
     pthread_mutex_lock(&stripe->lock);
     bool valid = generation == pages_generation(pages);
     size_t place = pages_until(run, event->seq);
-    if (valid && !is_there(run, place, event->seq)) {
+    if (valid && !pages_is_there(run, place, event->seq)) {
         page = page_to_extend(run, place, event);
         if (!page) page = page_new(run, place, event->seq);
         page_add(page, event);

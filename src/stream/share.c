@@ -15,12 +15,7 @@
 #define REST_BYTES (1 * MIB) /* sent before: worth giving memory back */
 #define REST_PAGES_BYTES (1 * MIB)
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[SHARE_STATE_COUNT] = {
+const struct state share_states[SHARE_STATE_COUNT] = {
     /* clang-format off */
     [SHARE_QUEUED] = {"queued", TO(SHARE_TAIL) | TO(SHARE_FULL) | TO(SHARE_LOAD) | TO(SHARE_OVER)},
     [SHARE_TAIL]   = {"tail",   TO(SHARE_QUEUED) | TO(SHARE_OVER)},
@@ -75,14 +70,6 @@ struct share {
     bool freed;
 };
 
-struct str share_state_name(enum share_state state) {
-    return str_from(states[state].name);
-}
-
-bool share_may_become(enum share_state state, enum share_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 /* --- states ------------------------------------------------------------------------------- */
 
 /* The only function that writes reader->state. */
@@ -92,7 +79,7 @@ static void share_move(struct share_reader *reader, enum share_state next) {
     struct list *const lists[SHARE_STATE_COUNT] = {[SHARE_QUEUED] = &share->queue,
                                                    [SHARE_TAIL] = &audience->tail,
                                                    [SHARE_LOAD] = &audience->loads};
-    assert(share && share_may_become(reader->state, next));
+    assert(share && states_allow(share_states, reader->state, next));
     reader->state = (uint8_t)next;
     if (list_linked(&reader->link)) list_remove(&reader->link);
     if (lists[next]) list_append(lists[next], &reader->link);
@@ -109,7 +96,7 @@ static void wake_all(struct list *waiting) {
 }
 
 /* The callbacks below may close the reader: nothing of it is touched afterwards. */
-static void finish(struct share_reader *reader, enum close_cause cause) {
+static void share_finish(struct share_reader *reader, enum close_cause cause) {
     share_move(reader, SHARE_OVER);
     reader->wire->ended(cause, reader->ctx);
 }
@@ -117,7 +104,7 @@ static void finish(struct share_reader *reader, enum close_cause cause) {
 static void tell_missing(struct share_reader *reader, const struct err *failed) {
     if (reader->begun) {
         /* It was there a moment ago: nothing better can be said than that it broke off. */
-        finish(reader, CAUSE_FAILED);
+        share_finish(reader, CAUSE_FAILED);
         return;
     }
     share_move(reader, SHARE_OVER);
@@ -125,7 +112,7 @@ static void tell_missing(struct share_reader *reader, const struct err *failed) 
 }
 
 /* False when the reader ended, or is gone: `begun` may end it. */
-static bool begin(struct share_reader *reader) {
+static bool share_begin(struct share_reader *reader) {
     if (reader->begun) return true;
     reader->begun = true;
     timer_start(&reader->timer, reader->heartbeat_ms);
@@ -135,13 +122,14 @@ static bool begin(struct share_reader *reader) {
 
 /* --- encoding ----------------------------------------------------------------------------- */
 
-static enum pages_end end_of(const struct event *event) {
+static enum pages_end share_end_of(const struct event *event) {
     if (event->kind == EVENT_DONE) return PAGES_FINISHED;
     return event_is_terminal(event->kind) ? PAGES_FAILED : PAGES_GOES_ON;
 }
 
 /* Encode the event and put it, unless it is there. Returns how many bytes it added. */
-static size_t put(struct audience *audience, uint64_t generation, const struct event *event) {
+static size_t share_put(struct audience *audience, uint64_t generation,
+                        const struct event *event) {
     struct share *share = audience->share;
     struct buf *out = &share->encoded;
     if (pages_has(audience->pages, event->seq)) return 0;
@@ -149,7 +137,7 @@ static size_t put(struct audience *audience, uint64_t generation, const struct e
     share->options.encode(event, out, share->options.ctx);
     const struct pages_event encoded = {.seq = event->seq,
                                         .bytes = buf_str(out),
-                                        .end = end_of(event),
+                                        .end = share_end_of(event),
                                         .code = event->kind == EVENT_FAILED ? event->failed.code
                                                                             : ERR_NONE};
     size_t len = out->len;
@@ -167,11 +155,11 @@ static size_t put_most(const struct share *share) {
 /* --- the live run ------------------------------------------------------------------------- */
 
 /* New events are encoded once, for all readers. */
-static void on_ready(void *ctx) {
+static void share_on_ready(void *ctx) {
     struct audience *audience = ctx;
     struct event event;
     uint64_t generation = pages_generation(audience->share->options.pages);
-    while (cursor_next(audience->cursor, &event)) put(audience, generation, &event);
+    while (cursor_next(audience->cursor, &event)) share_put(audience, generation, &event);
     wake_all(&audience->tail);
 }
 
@@ -182,14 +170,14 @@ static void leave_journal(struct audience *audience) {
     audience->journal = NULL;
 }
 
-static bool is_live(struct audience *audience) {
+static bool share_is_live(struct audience *audience) {
     struct share *share = audience->share;
     struct live_view view;
     struct err e;
     if (audience->journal) return true;
     if (!directory_find(share->options.directory, audience->run, &view)) return false;
-    if (cursor_open(view.journal, journal_visible(view.journal), share->options.loop, on_ready,
-                    audience, &audience->cursor, &e)) {
+    if (cursor_open(view.journal, journal_visible(view.journal), share->options.loop,
+                    share_on_ready, audience, &audience->cursor, &e)) {
         audience->journal = journal_ref(view.journal);
     }
     live_view_done(&view);
@@ -210,7 +198,7 @@ static bool fill(struct audience *audience, uint64_t after_seq) {
     }
     size_t most = put_most(share);
     while (bytes < most && cursor_next(cursor, &event)) {
-        bytes += put(audience, generation, &event) + 1;
+        bytes += share_put(audience, generation, &event) + 1;
     }
     cursor_close(cursor);
     return true;
@@ -238,7 +226,7 @@ static bool put_loaded(struct audience *audience) {
         struct err e;
         for (; rest.len && bytes < most && event_decode(&rest, &event, &e); event.seq++) {
             if (event.seq != next) continue; /* it does not follow on */
-            bytes += put(audience, audience->generation, &event);
+            bytes += share_put(audience, audience->generation, &event);
             next++;
         }
     }
@@ -248,7 +236,7 @@ static bool put_loaded(struct audience *audience) {
 /* --- runs of other replicas --------------------------------------------------------------- */
 
 /* Something was written: perhaps more of these runs. */
-static void on_written(void *ctx) {
+static void share_on_written(void *ctx) {
     const struct share *share = ctx;
     size_t cursor = 0;
     struct str key;
@@ -264,13 +252,13 @@ static void on_written(void *ctx) {
 /* Nothing more of it was committed when the store was asked; it goes on. */
 static void wait_for_more(struct share_reader *reader) {
     const struct audience *audience = reader->audience;
-    if (begin(reader)) share_move(reader, audience->changed ? SHARE_QUEUED : SHARE_TAIL);
+    if (share_begin(reader)) share_move(reader, audience->changed ? SHARE_QUEUED : SHARE_TAIL);
 }
 
 /* It was brought to memory after the load had begun. */
 static bool came_back(struct share_reader *reader) {
     struct audience *audience = reader->audience;
-    return is_live(audience) && (at_tail(reader) || fill(audience, reader->place.seq));
+    return share_is_live(audience) && (at_tail(reader) || fill(audience, reader->place.seq));
 }
 
 static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
@@ -328,7 +316,7 @@ static void start_loads(struct share *share) {
     }
 }
 
-static void on_awake(const struct err *failed, void *ctx) {
+static void share_on_awake(const struct err *failed, void *ctx) {
     struct audience *audience = ctx;
     audience->wake = NULL;
     if (!failed) {
@@ -348,7 +336,7 @@ static bool wake_dormant(struct audience *audience) {
     struct share *share = audience->share;
     const struct dormant_filter filter = {.run = audience->run};
     audience->wake = dormant_wake_start(share->options.directory, &filter, 1,
-                                        share->options.loop, on_awake, audience);
+                                        share->options.loop, share_on_awake, audience);
     return audience->wake != NULL;
 }
 
@@ -368,9 +356,9 @@ static void wait_for_load(struct share_reader *reader) {
 static void bring(struct share_reader *reader) {
     struct audience *audience = reader->audience;
     struct share *share = audience->share;
-    if (is_live(audience)) {
+    if (share_is_live(audience)) {
         if (at_tail(reader)) {
-            if (begin(reader)) share_move(reader, SHARE_TAIL);
+            if (share_begin(reader)) share_move(reader, SHARE_TAIL);
             return;
         }
         if (fill(audience, reader->place.seq)) {
@@ -385,7 +373,7 @@ static void bring(struct share_reader *reader) {
     }
 }
 
-static void on_timer(void *ctx);
+static void share_on_timer(void *ctx);
 
 static void wait_for_room(struct share_reader *reader) {
     share_move(reader, SHARE_FULL);
@@ -394,7 +382,7 @@ static void wait_for_room(struct share_reader *reader) {
 }
 
 /* Give one reader its turn. Returns what it cost. */
-static size_t serve(struct share_reader *reader) {
+static size_t share_serve(struct share_reader *reader) {
     struct share *share = reader->audience->share;
     struct buf *out = &share->scratch;
     enum pages_end end = PAGES_GOES_ON;
@@ -413,14 +401,14 @@ static size_t serve(struct share_reader *reader) {
     size_t cost = SHARE_SEND_BYTES + out->len;
     if (!reader->begun) {
         reader->place = before; /* it may be over before it has begun */
-        if (begin(reader)) list_append(&share->queue, &reader->link);
+        if (share_begin(reader)) list_append(&share->queue, &reader->link);
         return SHARE_SEND_BYTES;
     }
     reader->sent_ms = loop_now_ms(share->options.loop);
     share->sent_bytes += out->len;
     if (out->len) reader->wire->send(buf_str(out), reader->ctx);
     if (end != PAGES_GOES_ON) {
-        finish(reader, end == PAGES_FINISHED ? CAUSE_FINISHED : CAUSE_FAILED);
+        share_finish(reader, end == PAGES_FINISHED ? CAUSE_FINISHED : CAUSE_FAILED);
     } else if (at_tail(reader)) {
         share_move(reader, SHARE_TAIL);
     } else {
@@ -434,7 +422,7 @@ static void on_pass(void *ctx) {
     struct share *share = ctx;
     size_t cost = 0;
     while (cost < SHARE_PASS_BYTES && !list_empty(&share->queue)) {
-        cost += serve(CONTAINER_OF(list_pop(&share->queue), struct share_reader, link));
+        cost += share_serve(CONTAINER_OF(list_pop(&share->queue), struct share_reader, link));
     }
     if (!list_empty(&share->queue)) timer_start(&share->next_pass, 0);
     if (share->sent_bytes >= REST_BYTES) timer_start(&share->rest, SHARE_REST_MS);
@@ -442,20 +430,20 @@ static void on_pass(void *ctx) {
 
 /* --- time --------------------------------------------------------------------------------- */
 
-static void on_stall(struct share_reader *reader) {
+static void share_on_stall(struct share_reader *reader) {
     uint64_t stalled_ms = reader->wire->stalled_ms(reader->ctx);
     if (stalled_ms >= reader->stall_ms) {
-        finish(reader, CAUSE_STALLED);
+        share_finish(reader, CAUSE_STALLED);
     } else {
         timer_start(&reader->timer, reader->stall_ms - stalled_ms);
     }
 }
 
 /* Never inside an event. */
-static void on_timer(void *ctx) {
+static void share_on_timer(void *ctx) {
     struct share_reader *reader = ctx;
     if (reader->state == SHARE_FULL) {
-        on_stall(reader);
+        share_on_stall(reader);
         return;
     }
     uint64_t quiet_ms = loop_now_ms(reader->timer.loop) - reader->sent_ms;
@@ -490,7 +478,7 @@ struct share *share_new(const struct share_options *options) {
     timer_init(&share->rest, options->loop, on_rest, share);
     if (options->store && store_is_shared(options->store))
         share->watcher = changes_watch(store_changes(options->store), CHANGE_WRITTEN,
-                                       options->loop, on_written, share);
+                                       options->loop, share_on_written, share);
     return share;
 }
 
@@ -562,7 +550,7 @@ struct share_reader *share_open(struct share *share, const struct share_reading 
                                     .state = SHARE_QUEUED};
     reader->audience->readers++;
     list_init(&reader->link);
-    timer_init(&reader->timer, share->options.loop, on_timer, reader);
+    timer_init(&reader->timer, share->options.loop, share_on_timer, reader);
     list_append(&share->queue, &reader->link);
     if (!timer_waits(&share->next_pass)) loop_defer(share->options.loop, &share->pass);
     return reader;
@@ -579,7 +567,7 @@ void share_close(struct share_reader *reader) {
 }
 
 void share_end(struct share_reader *reader, enum close_cause cause) {
-    if (reader->state != SHARE_OVER) finish(reader, cause);
+    if (reader->state != SHARE_OVER) share_finish(reader, cause);
 }
 
 void share_drained(struct share_reader *reader) {

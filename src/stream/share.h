@@ -25,6 +25,7 @@
 #ifndef WEIR_STREAM_SHARE_H
 #define WEIR_STREAM_SHARE_H
 
+#include "base/states.h"
 #include "session/directory.h"
 #include "store/store.h"
 #include "stream/close.h"
@@ -99,8 +100,6 @@ enum share_state {
     SHARE_STATE_COUNT,
 };
 
-/* Whether `next` may follow `state`; it reads the table, for tests and drawings. */
-bool share_may_become(enum share_state state, enum share_state next);
-struct str share_state_name(enum share_state state);
+extern const struct state share_states[SHARE_STATE_COUNT];
 
 #endif

@@ -4,7 +4,6 @@
 #include "base/pool.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 struct stream {
     struct stream_options options;
@@ -18,12 +17,17 @@ struct stream {
 static _Thread_local struct pool streams = POOL(sizeof(struct stream), 256);
 
 static void pump(void *ctx);
-static void on_stall(void *ctx);
+static void stream_on_stall(void *ctx);
 static void on_heartbeat(void *ctx);
 
 enum stream_verdict stream_judge(const struct event *event) {
     if (event->kind == EVENT_DONE) return STREAM_FINISHES;
     return event_is_terminal(event->kind) ? STREAM_FAILS : STREAM_GOES_ON;
+}
+
+enum stream_verdict stream_judge_question(const struct event *event, void *ctx) {
+    (void)ctx;
+    return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
 }
 
 bool stream_open(const struct stream_options *options, struct stream **ret, struct err *e) {
@@ -34,7 +38,7 @@ bool stream_open(const struct stream_options *options, struct stream **ret, stru
     stream->sent_ms = loop_now_ms(options->loop);
     close_init(&stream->close, options->mode);
     close_establish(&stream->close);
-    timer_init(&stream->stall, options->loop, on_stall, stream);
+    timer_init(&stream->stall, options->loop, stream_on_stall, stream);
     timer_init(&stream->heartbeat, options->loop, on_heartbeat, stream);
     if (!cursor_open(options->journal, options->after_seq, options->loop, pump, stream,
                      &stream->cursor, e)) {
@@ -88,7 +92,8 @@ void stream_end(struct stream *stream, enum close_cause cause) {
 /* --- reading ------------------------------------------------------------------------------ */
 
 static size_t transport_queued(const struct stream *stream) {
-    return stream->options.wire->queued(stream->options.ctx);
+    const struct stream_wire *wire = stream->options.wire;
+    return wire->queued ? wire->queued(stream->options.ctx) : 0;
 }
 
 static bool transport_is_full(const struct stream *stream) {
@@ -155,7 +160,7 @@ void stream_drained(struct stream *stream) {
 
 /* --- time --------------------------------------------------------------------------------- */
 
-static void on_stall(void *ctx) {
+static void stream_on_stall(void *ctx) {
     struct stream *stream = ctx;
     uint64_t stalled_ms = stream->options.wire->stalled_ms(stream->options.ctx);
     uint64_t limit_ms = stream->options.stall_ms;

@@ -33,6 +33,10 @@ enum stream_verdict { STREAM_GOES_ON, STREAM_FINISHES, STREAM_FAILS };
 /* done finishes; failed and cancelled fail; all else goes on. */
 enum stream_verdict stream_judge(const struct event *event);
 
+/* For a wire: a question to a human finishes as well, because its caller answers with the next
+ * request. */
+enum stream_verdict stream_judge_question(const struct event *event, void *ctx);
+
 /* How a contract sends. All are called on the stream's loop with the options' ctx. Only `ended`
  * may call back into the stream; the others report trouble with the transport later. */
 struct stream_wire {
@@ -47,6 +51,7 @@ struct stream_wire {
     /* `count` events of text at once, as cursor_texts() lends them, where FRAME_DATA is due.
      * NULL: each goes to `project`. */
     void (*project_texts)(struct str texts, size_t count, void *ctx);
+    /* NULL, with the two after it: what is sent never waits. */
     size_t (*queued)(void *ctx);            /* bytes waiting in the transport */
     void (*wake_at)(size_t low, void *ctx); /* call stream_drained() at `low` bytes */
     uint64_t (*stalled_ms)(void *ctx);      /* how long the peer has not been reading */

@@ -238,3 +238,17 @@ bool tape_call_encode(const struct tape_call *call, const struct mask *mask, str
     buf_done(&compact);
     return fits && buf_ok(out);
 }
+
+void tape_put_who(const struct tape_who *who, struct buf *out) {
+    struct json_writer writer = json_writer(out);
+    char room[24];
+    struct buf run = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    buf_append_u64(&run, who->run);
+    json_open_object(&writer);
+    if (who->run) json_member_str(&writer, "run", buf_str(&run));
+    if (who->call_id.len) json_member_str(&writer, "call_id", who->call_id);
+    json_member_str(&writer, "workspace", who->workspace);
+    json_member_str(&writer, "user", who->user);
+    json_member_str(&writer, "session", who->session);
+    json_close(&writer);
+}

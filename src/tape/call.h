@@ -50,6 +50,16 @@ bool tape_call_encode(const struct tape_call *call, const struct mask *mask, str
 MUST_CHECK bool tape_call_decode(struct str text, struct arena *arena, struct tape_call *ret,
                                  struct err *e);
 
+/* Whose call it is: the member "who", which is not compared. */
+struct tape_who {
+    uint64_t run;       /* 0: unknown */
+    struct str call_id; /* of a tool's call; or empty */
+    struct str workspace, user, session;
+};
+
+/* Append it as a JSON object. */
+void tape_put_who(const struct tape_who *who, struct buf *out);
+
 /* Append a member: a JSON object or array as JSON, any other text as a string. */
 void tape_put(struct json_writer *writer, const char *key, struct str text);
 

@@ -44,7 +44,7 @@ static bool take_compact(struct reading *reading, struct str raw, struct str *re
     return kept || decode_too_large(reading);
 }
 
-static bool take_value(struct reading *reading, struct json value, struct str *ret) {
+static bool decode_take_value(struct reading *reading, struct json value, struct str *ret) {
     bool container = value.kind == JSON_OBJECT || value.kind == JSON_ARRAY;
     return container ? take_compact(reading, value.raw, ret)
                      : decode_take_text(reading, value, ret);
@@ -59,14 +59,15 @@ static bool take_members(struct reading *reading, struct json object,
         struct str *field = tape_field(event, member);
         if (member->form == TAPE_AS_OPTION && value.kind == JSON_NONE) continue;
         bool is_value = member->form == TAPE_AS_VALUE || member->form == TAPE_AS_OPTION;
-        bool taken = is_value ? take_value(reading, value, field)
+        bool taken = is_value ? decode_take_value(reading, value, field)
                               : decode_take_text(reading, value, field);
         if (!taken) return false;
     }
     return true;
 }
 
-static bool take_usage(struct reading *reading, struct json object, struct reply_event *event) {
+static bool decode_take_usage(struct reading *reading, struct json object,
+                              struct reply_event *event) {
     struct event_usage *usage = ARENA_NEW(reading->arena, struct event_usage);
     if (!usage) return decode_too_large(reading);
     *usage = USAGE_UNKNOWN;
@@ -169,7 +170,7 @@ static bool find_row(struct reading *reading, struct json object, struct reply_e
     return decode_refuse(reading, "'heard' has an event of an unknown 'kind'");
 }
 
-static bool take_event(struct reading *reading, struct json object) {
+static bool decode_take_event(struct reading *reading, struct json object) {
     struct tape_event event = {
         .reply = {
             .call_id = STR_EMPTY, .name = STR_EMPTY, .text = STR_EMPTY, .args = STR_EMPTY}};
@@ -181,14 +182,14 @@ static bool take_event(struct reading *reading, struct json object) {
         return false;
     if (reply->kind == REPLY_TEXT || reply->kind == REPLY_THINKING)
         return take_pieces(reading, object, &event);
-    if (reply->kind == REPLY_USAGE && !take_usage(reading, object, reply)) return false;
+    if (reply->kind == REPLY_USAGE && !decode_take_usage(reading, object, reply)) return false;
     if (reply->kind == REPLY_FAILED && !take_code(reading, object, reply)) return false;
     return take_members(reading, object, reply) && decode_add(reading, &event);
 }
 
 /* --- the whole file ----------------------------------------------------------------------- */
 
-static bool check_version(struct reading *reading, struct json document) {
+static bool decode_check_version(struct reading *reading, struct json document) {
     int64_t version;
     if (!json_i64(json_find(document, STR("weir_tape")), &version) || version < 1)
         return decode_refuse(reading, "it has no 'weir_tape'");
@@ -199,7 +200,7 @@ static bool check_version(struct reading *reading, struct json document) {
                    (long long)version, TAPE_VERSION);
 }
 
-static bool take_head(struct reading *reading, struct json document) {
+static bool decode_take_head(struct reading *reading, struct json document) {
     struct json kind = json_find(document, STR("kind"));
     struct json request = json_find(document, STR("request"));
     struct json who = json_find(document, STR("who"));
@@ -219,7 +220,7 @@ static bool take_heard(struct reading *reading, struct json document) {
     struct json_reader reader = json_enter(heard);
     if (heard.kind != JSON_ARRAY) return decode_refuse(reading, "it has no 'heard'");
     while (json_next_item(&reader, &item)) {
-        if (!take_event(reading, item)) return false;
+        if (!decode_take_event(reading, item)) return false;
     }
     for (size_t i = 0; i < reading->count; i++) {
         bool ends = tape_rows[reading->events[i].reply.kind].ends[reading->call.kind];
@@ -236,7 +237,7 @@ bool tape_call_decode(struct str text, struct arena *arena, struct tape_call *re
     struct json document;
     if (!json_read(text, &document, e)) return false;
     if (document.kind != JSON_OBJECT) return decode_refuse(&reading, "it is no JSON object");
-    if (!check_version(&reading, document) || !take_head(&reading, document) ||
+    if (!decode_check_version(&reading, document) || !decode_take_head(&reading, document) ||
         !take_heard(&reading, document))
         return false;
     reading.call.events = reading.events;

@@ -72,7 +72,7 @@ static void put_plain(struct str text, char room[WHO_MAX_BYTES + 1]) {
     room[len] = '\0';
 }
 
-static bool write_all(int fd, struct str bytes) {
+static bool folder_write_all(int fd, struct str bytes) {
     while (bytes.len) {
         ssize_t wrote = write(fd, bytes.at, bytes.len);
         if (wrote < 0 && errno == EINTR) continue;
@@ -100,7 +100,7 @@ static bool write_in(int dir, const struct folder_name *name, struct str bytes) 
     snprintf(temporary, sizeof(temporary), ".recording-%ld-%lu", (long)getpid(), name->serial);
     int fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return false;
-    bool done = write_all(fd, bytes) && give_name(dir, temporary, name);
+    bool done = folder_write_all(fd, bytes) && give_name(dir, temporary, name);
     int error = errno;
     close(fd);
     unlinkat(dir, temporary, 0);

@@ -1,6 +1,5 @@
 #include "tape/take.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 
 #include <stdlib.h>

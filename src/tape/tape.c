@@ -28,6 +28,7 @@ struct tape {
     bool plays;
     enum tape_pace pace;
     char *folder;
+    struct tape_queue *queue; /* of those who read the folder */
     struct text *secrets;
     struct str *known; /* the same secrets, for the mask */
     struct mask mask;
@@ -36,6 +37,7 @@ struct tape {
     atomic_ulong written;
     atomic_bool warned; /* a failed write has been logged */
 
+    uint64_t run;        /* of which recordings are read; 0: of all */
     struct arena *arena; /* holds everything that was read */
     struct map *takes;   /* by kind and request */
 };
@@ -45,6 +47,7 @@ static struct tape *tape_new(const struct tape_options *options) {
     atomic_init(&tape->refs, 1);
     tape->pace = options->pace;
     tape->folder = str_dup(options->folder);
+    tape->queue = tape_queue_new();
     tape->secrets = mem_zero(options->secret_count, sizeof(struct text));
     tape->known = mem_zero(options->secret_count, sizeof(struct str));
     for (size_t i = 0; i < options->secret_count; i++) {
@@ -73,6 +76,7 @@ static void tape_free(struct tape *tape) {
     free(tape->secrets);
     free(tape->known);
     free(tape->folder);
+    tape_queue_free(tape->queue);
     free(tape);
 }
 
@@ -84,6 +88,10 @@ struct tape *tape_ref(struct tape *tape) {
 void tape_unref(struct tape *tape) {
     if (tape && atomic_fetch_sub_explicit(&tape->refs, 1, memory_order_acq_rel) == 1)
         tape_free(tape);
+}
+
+struct tape_queue *tape_queue_of(const struct tape *tape) {
+    return tape->queue;
 }
 
 bool tape_plays(const struct tape *tape) {
@@ -155,12 +163,34 @@ static void key_of(enum tape_kind kind, struct str request, struct buf *out) {
     buf_append(out, request);
 }
 
+/* Whether the text may be a recording of the wanted run: it is decoded only then. */
+static bool may_be_wanted(const struct tape *tape, struct str text) {
+    char room[24];
+    struct buf digits = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    buf_append_u64(&digits, tape->run);
+    return !tape->run || str_find(text, buf_str(&digits)) < text.len;
+}
+
+static bool is_wanted(const struct tape *tape, const struct tape_call *call) {
+    struct buf digits;
+    uint64_t run = 0;
+    if (!tape->run) return true;
+    if (!call->who.len) return false;
+    buf_init(&digits, 64);
+    json_text(json_find(json_of(call->who), STR("run")), &digits);
+    bool wanted = str_to_u64(buf_str(&digits), &run) && run == tape->run;
+    buf_done(&digits);
+    return wanted;
+}
+
 static bool file_into(struct str name, struct str text, void *ctx, struct err *e) {
     struct tape *tape = ctx;
     struct tape_call call;
     struct buf key;
+    if (!may_be_wanted(tape, text)) return true;
     if (!tape_call_decode(text, tape->arena, &call, e))
         return err_add(e, "replay '" STR_FMT "'", STR_ARG(name));
+    if (!is_wanted(tape, &call)) return true;
     buf_init(&key, call.request.len + 16);
     key_of(call.kind, call.request, &key);
     struct takes *take = map_find(tape->takes, buf_str(&key));
@@ -188,9 +218,11 @@ static void order_all(struct tape *tape) {
     }
 }
 
-bool tape_play(const struct tape_options *options, struct tape **ret, struct err *e) {
+static bool play_of(const struct tape_options *options, uint64_t run, struct tape **ret,
+                    struct err *e) {
     struct tape *tape = tape_new(options);
     tape->plays = true;
+    tape->run = run;
     tape->arena = arena_new(TAPE_ALL_MAX_BYTES);
     tape->takes = map_new();
     bool read = folder_read(tape->folder, TAPE_FILE_MAX_BYTES, file_into, tape, e);
@@ -205,6 +237,20 @@ bool tape_play(const struct tape_options *options, struct tape **ret, struct err
     order_all(tape);
     *ret = tape;
     return true;
+}
+
+bool tape_play(const struct tape_options *options, struct tape **ret, struct err *e) {
+    return play_of(options, 0, ret, e);
+}
+
+bool tape_play_run(const struct tape *of, uint64_t run, enum tape_pace pace, struct tape **ret,
+                   struct err *e) {
+    const struct tape_options options = {.folder = str_from(of->folder),
+                                         .secrets = of->known,
+                                         .secret_count = of->mask.known_count,
+                                         .pace = pace};
+    if (play_of(&options, run, ret, e)) return true;
+    return e->code == ERR_NOT_FOUND && of->plays && play_of(&options, 0, ret, e);
 }
 
 /* --- finding ------------------------------------------------------------------------------ */

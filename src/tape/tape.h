@@ -17,6 +17,7 @@
 #define WEIR_TAPE_TAPE_H
 
 #include "tape/call.h"
+#include "tape/queue.h"
 
 #define TAPE_FILE_MAX_BYTES (64 * MIB)
 #define TAPE_ALL_MAX_BYTES (1024 * MIB)
@@ -48,8 +49,17 @@ MUST_CHECK bool tape_record(const struct tape_options *options, struct tape **re
  *         has a newer version */
 MUST_CHECK bool tape_play(const struct tape_options *options, struct tape **ret, struct err *e);
 
+/* Read the recordings of one run in the directory of `of`, with the same secrets. `of` may record
+ * meanwhile: files are complete or absent. Where it plays and has none of the run, all are read.
+ * errors  as tape_play(); ERR_NOT_FOUND there are none of this run */
+MUST_CHECK bool tape_play_run(const struct tape *of, uint64_t run, enum tape_pace pace,
+                              struct tape **ret, struct err *e);
+
 struct tape *tape_ref(struct tape *tape);
 void tape_unref(struct tape *tape); /* accepts NULL */
+
+/* Who reads its folder with tape_play_run(). Lives as long as the tape. */
+struct tape_queue *tape_queue_of(const struct tape *tape);
 
 bool tape_plays(const struct tape *tape);
 enum tape_pace tape_pace(const struct tape *tape);

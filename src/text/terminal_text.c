@@ -88,7 +88,7 @@ bool terminal_text_append(struct buf *out, struct str text, enum terminal_lines 
 
 /* --- for programs ------------------------------------------------------------------------- */
 
-static void append_escaped(struct buf *out, uint32_t c) {
+static void terminal_text_append_escaped(struct buf *out, uint32_t c) {
     if (c > 0xFFFF) {
         buf_printf(out, "\\u%04x\\u%04x", 0xD7C0 + (c >> 10), 0xDC00 + (c & 0x3FF));
     } else {
@@ -113,7 +113,7 @@ bool terminal_text_append_json(struct buf *out, struct str json) {
         if (c == '\n' || c == '\t' || c == '\r') {
             buf_append_byte(out, ' '); /* between tokens: strings have none */
         } else {
-            append_escaped(out, c);
+            terminal_text_append_escaped(out, c);
         }
     }
     return buf_ok(out);

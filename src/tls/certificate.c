@@ -39,35 +39,35 @@ static void append_issuer(struct buf *ret, X509 *certificate) {
     buf_append_byte(ret, '\'');
 }
 
-static struct str bytes_of(const ASN1_STRING *string) {
+static struct str certificate_bytes_of(const ASN1_STRING *string) {
     const struct openssl *ssl = openssl_loaded();
     int len = ssl->ASN1_STRING_length(string);
     return str_of(ssl->ASN1_STRING_get0_data(string), len > 0 ? (size_t)len : 0);
 }
 
 /* False: a kind of name that does not identify a server. */
-static bool append_name(struct buf *ret, const GENERAL_NAME *name) {
+static bool certificate_append_name(struct buf *ret, const GENERAL_NAME *name) {
     char address[INET6_ADDRSTRLEN];
     if (name->type == GEN_DNS) {
-        append_shown(ret, bytes_of(name->d.dNSName));
+        append_shown(ret, certificate_bytes_of(name->d.dNSName));
         return true;
     }
     if (name->type != GEN_IPADD) return false;
-    struct str bytes = bytes_of(name->d.iPAddress);
+    struct str bytes = certificate_bytes_of(name->d.iPAddress);
     if (bytes.len != 4 && bytes.len != 16) return false;
     inet_ntop(bytes.len == 4 ? AF_INET : AF_INET6, bytes.at, address, sizeof(address));
     buf_append(ret, str_from(address));
     return true;
 }
 
-static void append_names(struct buf *ret, const X509 *certificate) {
+static void certificate_append_names(struct buf *ret, const X509 *certificate) {
     const struct openssl *ssl = openssl_loaded();
     GENERAL_NAMES *names = ssl->X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
     int count = names ? ssl->OPENSSL_sk_num((const void *)names) : 0, shown = 0;
     for (int i = 0; i < count && shown < NAMES_MAX; i++) {
         size_t before = ret->len;
         if (shown) buf_append(ret, STR(", "));
-        if (append_name(ret, ssl->OPENSSL_sk_value((const void *)names, i)))
+        if (certificate_append_name(ret, ssl->OPENSSL_sk_value((const void *)names, i)))
             shown++;
         else
             ret->len = before;
@@ -122,7 +122,7 @@ static void append_detail(struct buf *ret, enum detail detail, X509 *certificate
     const struct openssl *ssl = openssl_loaded();
     switch (detail) {
     case NOTHING: break;
-    case ITS_NAMES: append_names(ret, certificate); break;
+    case ITS_NAMES: certificate_append_names(ret, certificate); break;
     case ITS_ISSUER: append_issuer(ret, certificate); break;
     case ITS_BEGIN: append_day(ret, ssl->X509_getm_notBefore(certificate)); break;
     case ITS_END: append_day(ret, ssl->X509_getm_notAfter(certificate)); break;

@@ -1,68 +1,27 @@
 #include "tls/openssl.h"
 
-#include "base/mem.h"
-
-#include <dlfcn.h>
-#include <pthread.h>
-
-/* The names include the ABI version; a library with another version has other functions. */
-#define LIBSSL "libssl.so.3"
-#define LIBCRYPTO "libcrypto.so.3"
+#include "base/shared_library.h"
 
 static struct openssl table;
-static struct err failed;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static bool open_library(const char *name, void **ret) {
-    *ret = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (*ret) return true;
-    const char *why = dlerror(); /* NOLINT(concurrency-mt-unsafe): glibc keeps one a thread */
-    return err_set(&failed, ERR_UNAVAILABLE,
-                   "TLS needs OpenSSL 3, and it cannot be loaded (%s): install the package "
-                   "libssl3",
-                   why);
-}
+#define SYMBOL(name) SHARED_SYMBOL(struct openssl, name),
+static const struct shared_symbol ssl_symbols[] = {OPENSSL_SSL_FUNCTIONS(SYMBOL)};
+static const struct shared_symbol crypto_symbols[] = {OPENSSL_CRYPTO_FUNCTIONS(SYMBOL)};
 
-/* dlsym() returns an object pointer even for a function. POSIX guarantees that copying the bits
- * works. */
-static bool openssl_find(void *library, const char *name, void *ret) {
-    void *found = dlsym(library, name);
-    if (!found)
-        return err_set(&failed, ERR_UNAVAILABLE,
-                       "the installed OpenSSL has no %s(); weir is "
-                       "built for OpenSSL 3.0 and later",
-                       name);
-    memcpy(ret, &found, sizeof(found));
-    return true;
-}
+#define OPENSSL(name, list)                                                                    \
+    {                                                                                          \
+        .file = (name), .title = "OpenSSL", .needs = "TLS needs OpenSSL 3",                    \
+        .package = "libssl3", .version = "weir is built for OpenSSL 3.0 and later",            \
+        .code = ERR_UNAVAILABLE, .symbols = (list), .symbols_count = ARRAY_LEN(list),          \
+        .table = &table,                                                                       \
+    }
 
-static bool find_all(void *ssl, void *crypto) {
-#define FIND_SSL(name)                                                                         \
-    if (!openssl_find(ssl, #name, &table.name)) return false;
-#define FIND_CRYPTO(name)                                                                      \
-    if (!openssl_find(crypto, #name, &table.name)) return false;
-    OPENSSL_SSL_FUNCTIONS(FIND_SSL)
-    OPENSSL_CRYPTO_FUNCTIONS(FIND_CRYPTO)
-#undef FIND_SSL
-#undef FIND_CRYPTO
-    return true;
-}
-
-static void tls_openssl_load(void) {
-    void *ssl, *crypto;
-    bool good =
-        open_library(LIBCRYPTO, &crypto) && open_library(LIBSSL, &ssl) && find_all(ssl, crypto);
-    (void)good; /* the result is in `failed` */
-}
+static struct shared_library crypto = OPENSSL("libcrypto.so.3", crypto_symbols);
+static struct shared_library ssl = OPENSSL("libssl.so.3", ssl_symbols);
 
 bool openssl_load(const struct openssl **ret, struct err *e) {
-    pthread_once(&once, tls_openssl_load);
-    if (failed.code != ERR_NONE) {
-        *e = failed;
-        return false;
-    }
     *ret = &table;
-    return true;
+    return shared_library_load(&crypto, e) && shared_library_load(&ssl, e);
 }
 
 const struct openssl *openssl_loaded(void) {

@@ -108,7 +108,7 @@ static enum records_verdict verdict_of(struct records *records, int result) {
 }
 
 /* Read until OpenSSL needs more bytes. This also performs the handshake. */
-static enum records_verdict read_all(struct records *records, struct buf *plain) {
+static enum records_verdict records_read_all(struct records *records, struct buf *plain) {
     do {
         char *room = buf_room(plain, RECORDS_ROOM_BYTES);
         if (!room) return RECORDS_BROKEN;
@@ -126,7 +126,7 @@ enum records_verdict records_receive(struct records *records, struct str bytes,
     bool was_open = records_are_open(records);
     records->in = bytes;
     records->out = out;
-    enum records_verdict verdict = read_all(records, plain);
+    enum records_verdict verdict = records_read_all(records, plain);
     records->in = STR_EMPTY;
     records->out = NULL;
     if (plain->len > before || !was_open)

@@ -78,7 +78,7 @@ void tickets_put(struct tickets *tickets, struct str host, uint16_t port, SSL_SE
 }
 
 /* Before TLS 1.3 servers rarely issue a new ticket, so the old one stays for reuse. */
-static SSL_SESSION *take_out(struct tickets *tickets, struct ticket *ticket) {
+static SSL_SESSION *tickets_take_out(struct tickets *tickets, struct ticket *ticket) {
     const struct openssl *ssl = openssl_loaded();
     SSL_SESSION *session = ticket->session;
     if (ssl->SSL_SESSION_get_protocol_version(session) < TLS1_3_VERSION) {
@@ -95,7 +95,7 @@ SSL_SESSION *tickets_take(struct tickets *tickets, struct str host, uint16_t por
     drop_old(tickets, now_ms);
     for (struct list *at = tickets->all.prev; at != &tickets->all; at = at->prev) {
         struct ticket *ticket = CONTAINER_OF(at, struct ticket, link);
-        if (ticket_is_of(ticket, host, port)) return take_out(tickets, ticket);
+        if (ticket_is_of(ticket, host, port)) return tickets_take_out(tickets, ticket);
     }
     return NULL;
 }

@@ -71,8 +71,8 @@ static bool seen_before(struct seen *seen, const struct stat *file) {
 }
 
 /* Files that are not certificates are skipped. */
-static void read_entry(struct trust *trust, const char *folder, const char *name,
-                       struct seen *seen) {
+static void trust_read_entry(struct trust *trust, const char *folder, const char *name,
+                             struct seen *seen) {
     struct buf path;
     struct stat file;
     buf_init(&path, 8 * KIB);
@@ -92,7 +92,7 @@ static bool read_folder(struct trust *trust, struct str folder, struct err *e) {
     bool good = entries || trust_refuse(trust, path, e);
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): one stream has one reader */
     for (struct dirent *entry; entries && (entry = readdir(entries));)
-        read_entry(trust, path, entry->d_name, &seen);
+        trust_read_entry(trust, path, entry->d_name, &seen);
     if (entries) closedir(entries);
     free(seen.files);
     free(path);

@@ -5,6 +5,7 @@
 #include "tool/file_read.h"
 #include "tool/file_write.h"
 #include "tool/memory.h"
+#include "tool/state_write.h"
 #include "tool/time.h"
 #include "tool/web_fetch.h"
 
@@ -48,6 +49,14 @@ static bool make_time(const struct catalogue_options *options, struct tool **ret
     (void)options;
     (void)e;
     *ret = time_tool_new();
+    return true;
+}
+
+static bool make_state_write(const struct catalogue_options *options, struct tool **ret,
+                             struct err *e) {
+    (void)options;
+    (void)e;
+    *ret = state_write_tool_new();
     return true;
 }
 
@@ -144,6 +153,8 @@ static const struct catalogue_row rows[] = {
      true, make_calculator, false, false},
     {ROW("current_time", "utility", "Tells date and time in a time zone, now or at a moment."),
      true, make_time, false, false},
+    {ROW(STATE_WRITE_TOOL, "utility", "Changes the state of the application that a user works with."),
+     true, make_state_write, false, false},
     /* clang-format on */
 };
 

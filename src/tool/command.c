@@ -87,7 +87,7 @@ static void command_call_free(struct tool_call *call) {
 }
 
 /* If the slot's mail is still to come, it frees the call. */
-static void call_leave(struct tool_call *call) {
+static void command_call_leave(struct tool_call *call) {
     call->abandoned = true;
     task_cancel(&call->begin);
     if (call->child) child_kill(call->child);
@@ -102,7 +102,7 @@ static void call_answer(struct tool_call *call, struct str result, const struct 
     struct buf kept;
     buf_init(&kept, SIZE_MAX);
     buf_append(&kept, result);
-    call_leave(call);
+    command_call_leave(call);
     done(failed ? STR_EMPTY : buf_str(&kept), failed, ctx);
     buf_done(&kept);
 }
@@ -121,12 +121,12 @@ static void answer_too_long(struct tool_call *call) {
     call_answer(call, STR_EMPTY, &why);
 }
 
-static void on_output(struct str bytes, void *ctx) {
+static void command_on_output(struct str bytes, void *ctx) {
     struct tool_call *call = ctx;
     if (!buf_append(&call->output, bytes)) answer_too_long(call);
 }
 
-static void on_complaint(struct str bytes, void *ctx) {
+static void command_on_complaint(struct str bytes, void *ctx) {
     struct tool_call *call = ctx;
     if (bytes.len > TAIL_BYTES) bytes = str_skip(bytes, bytes.len - TAIL_BYTES);
     if (call->tail.len + bytes.len > (size_t)2 * TAIL_BYTES)
@@ -162,8 +162,8 @@ static bool say_failed(const struct tool_call *call, const struct child_end *end
     return false;
 }
 
-static bool write_result(const struct tool_call *call, const struct child_end *end,
-                         struct buf *out, struct err *e) {
+static bool command_write_result(const struct tool_call *call, const struct child_end *end,
+                                 struct buf *out, struct err *e) {
     const struct command *command = call->command;
     if (end->exit_code != 0) return say_failed(call, end, e);
     return tool_output_write(buf_str(&call->output), command->form, str_from(command->pick),
@@ -171,13 +171,13 @@ static bool write_result(const struct tool_call *call, const struct child_end *e
            err_add(e, "tool '%s'", command->name);
 }
 
-static void on_end(const struct child_end *end, void *ctx) {
+static void command_on_end(const struct child_end *end, void *ctx) {
     struct tool_call *call = ctx;
     struct buf result;
     struct err why;
     buf_init(&result, ESCAPED_BYTES * call->output.len + RESULT_REST_BYTES);
     call->child = NULL;
-    bool done = write_result(call, end, &result, &why);
+    bool done = command_write_result(call, end, &result, &why);
     call_answer(call, buf_str(&result), done ? NULL : &why);
     buf_done(&result);
 }
@@ -185,7 +185,8 @@ static void on_end(const struct child_end *end, void *ctx) {
 /* --- starting ----------------------------------------------------------------------------- */
 
 static void start_program(void *ctx) {
-    static const struct child_sink sink = {on_output, on_end, on_complaint};
+    static const struct child_sink sink = {command_on_output, command_on_end,
+                                           command_on_complaint};
     struct tool_call *call = ctx;
     const struct command *command = call->command;
     struct err why;
@@ -207,7 +208,7 @@ static void start_program(void *ctx) {
     call_answer(call, STR_EMPTY, &why);
 }
 
-static void on_slot(void *ctx) {
+static void command_on_slot(void *ctx) {
     struct tool_call *call = ctx;
     if (call->abandoned) {
         command_call_free(call);
@@ -231,14 +232,14 @@ static char *variable(const char *name, struct str value) {
 static void note_callers(struct tool_call *call, const struct tool_request *request) {
     char **callers = call->callers;
     callers[0] = variable("WEIR_TOOL", str_from(call->command->name));
-    callers[1] = variable("WEIR_CALL_ID", request->call_id);
+    callers[1] = variable("WEIR_CALL_ID", request->id);
     callers[2] = variable("WEIR_AGENT", request->agent);
     callers[3] = variable("WEIR_WORKSPACE", request->workspace);
     callers[4] = variable("WEIR_USER", request->user);
     callers[5] = variable("WEIR_SESSION", request->session);
 }
 
-static void on_refused(void *ctx) {
+static void command_on_refused(void *ctx) {
     struct tool_call *call = ctx;
     struct err why;
     err_set(&why, ERR_RESOURCE_EXHAUSTED,
@@ -258,13 +259,13 @@ static struct tool_call *command_start(struct tool *tool, struct loop *loop,
     call->args = str_dup(request->args);
     call->done = done;
     call->ctx = ctx;
-    call->slot = (struct slot){.loop = loop, .granted = on_slot, .ctx = call};
+    call->slot = (struct slot){.loop = loop, .granted = command_on_slot, .ctx = call};
     buf_init(&call->output, command->output_max_bytes);
     buf_init(&call->tail, (size_t)2 * TAIL_BYTES);
     note_callers(call, request);
     enum slots_answer answer =
         slots_enter(command->slots, STR_EMPTY, SLOTS_NO_LIMIT, &call->slot);
-    task_init(&call->begin, answer == SLOTS_FULL ? on_refused : start_program, call);
+    task_init(&call->begin, answer == SLOTS_FULL ? command_on_refused : start_program, call);
     if (answer != SLOTS_WAITING) loop_defer(loop, &call->begin);
     return call;
 }
@@ -275,8 +276,10 @@ static void command_free(struct tool *tool) {
     command_unref(CONTAINER_OF(tool, struct command, base));
 }
 
-static const struct tool_kind kind = {
-    .name = "command", .start = command_start, .cancel = call_leave, .free = command_free};
+static const struct tool_kind kind = {.name = "command",
+                                      .start = command_start,
+                                      .cancel = command_call_leave,
+                                      .free = command_free};
 
 bool command_tool_new(const struct command_options *options, struct tool **ret, struct err *e) {
     struct command *command = MEM_NEW(struct command);

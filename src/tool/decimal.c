@@ -2,9 +2,7 @@
 
 #include "wire/json.h"
 
-#include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 
 #define DIGITS_MAX 18                             /* 10^18 fits an int64_t */
 #define DIGITS_LIMIT INT64_C(1000000000000000000) /* below this, both ways */

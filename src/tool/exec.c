@@ -1,7 +1,6 @@
 #include "tool/exec.h"
 
 #include "base/mem.h"
-#include "base/units.h"
 #include "base/utf8.h"
 #include "loop/child.h"
 #include "loop/job.h"
@@ -94,7 +93,7 @@ static void exec_settle(struct tool_call *call) {
     free(call);
 }
 
-static void call_leave(struct tool_call *call) {
+static void exec_call_leave(struct tool_call *call) {
     call->abandoned = true;
     task_cancel(&call->begin);
     timer_stop(&call->limit);
@@ -110,14 +109,14 @@ static void call_leave(struct tool_call *call) {
 static void call_answer(struct tool_call *call, struct str result, const struct err *failed) {
     tool_done_fn *done = call->done;
     void *ctx = call->ctx;
-    call_leave(call);
+    exec_call_leave(call);
     done(failed ? STR_EMPTY : result, failed, ctx);
 }
 
 /* --- its result --------------------------------------------------------------------------- */
 
-static void write_text(struct json_writer *json, const char *key, const struct buf *bytes,
-                       size_t max_bytes) {
+static void exec_write_text(struct json_writer *json, const char *key, const struct buf *bytes,
+                            size_t max_bytes) {
     struct buf text;
     buf_init(&text, 3 * bytes->len + 8);
     utf8_append_repaired(&text, buf_str(bytes));
@@ -144,8 +143,8 @@ static void answer_result(struct tool_call *call, int exit_code, const char *end
     if (exit_code >= 0) json_member_i64(&json, "exit_code", exit_code);
     if (!ended) ended = signal_reason(exit_code);
     if (ended) json_member_str(&json, "ended", str_from(ended));
-    write_text(&json, "stdout", &call->output, room - of_errors);
-    write_text(&json, "stderr", &call->errors, of_errors);
+    exec_write_text(&json, "stdout", &call->output, room - of_errors);
+    exec_write_text(&json, "stderr", &call->errors, of_errors);
     json_close(&json);
     call_answer(call, buf_str(&result), NULL);
     buf_done(&result);
@@ -161,7 +160,7 @@ static void answer_error(struct tool_call *call, const struct err *why) {
 /* --- while it runs ------------------------------------------------------------------------ */
 
 /* Both outputs share one limit. */
-static void take_output(struct tool_call *call, struct str bytes, struct buf *out) {
+static void exec_take_output(struct tool_call *call, struct str bytes, struct buf *out) {
     size_t used = call->output.len + call->errors.len;
     size_t left = call->exec->output_bytes > used ? call->exec->output_bytes - used : 0;
     buf_append(out, str_head(bytes, left));
@@ -169,17 +168,17 @@ static void take_output(struct tool_call *call, struct str bytes, struct buf *ou
         answer_result(call, -1, "it said more than the output limit, and was ended");
 }
 
-static void on_output(struct str bytes, void *ctx) {
+static void exec_on_output(struct str bytes, void *ctx) {
     struct tool_call *call = ctx;
-    take_output(call, bytes, &call->output);
+    exec_take_output(call, bytes, &call->output);
 }
 
-static void on_complaint(struct str bytes, void *ctx) {
+static void exec_on_complaint(struct str bytes, void *ctx) {
     struct tool_call *call = ctx;
-    take_output(call, bytes, &call->errors);
+    exec_take_output(call, bytes, &call->errors);
 }
 
-static void on_end(const struct child_end *end, void *ctx) {
+static void exec_on_end(const struct child_end *end, void *ctx) {
     struct tool_call *call = ctx;
     call->child = NULL;
     answer_result(call, end->signal ? 128 + end->signal : end->exit_code, NULL);
@@ -275,7 +274,7 @@ static uint64_t file_room(const struct tool_call *call) {
 }
 
 static bool start_command(struct tool_call *call, struct err *e) {
-    static const struct child_sink sink = {on_output, on_end, on_complaint};
+    static const struct child_sink sink = {exec_on_output, exec_on_end, exec_on_complaint};
     static const char *const environment[] = {"PATH=/usr/bin:/bin", NULL};
     const struct sandbox_command command = {call->folder, call->command, file_room(call)};
     const char **args = sandbox_args(call->exec->sandbox, &command);
@@ -312,7 +311,7 @@ static void exec_begin(void *ctx) {
     job_start(&call->job, call->loop, make_work, made, call);
 }
 
-static void on_slot(void *ctx) {
+static void exec_on_slot(void *ctx) {
     struct tool_call *call = ctx;
     if (!call->abandoned) {
         exec_begin(call);
@@ -327,7 +326,7 @@ static void refuse_call(void *ctx) {
     answer_error(call, &call->disk.why);
 }
 
-static bool read_command(const struct tool_request *request, char **ret, struct err *e) {
+static bool exec_read_command(const struct tool_request *request, char **ret, struct err *e) {
     struct arena *arena = arena_new(2 * request->args.len + 4 * KIB);
     struct json args;
     struct str command;
@@ -366,12 +365,12 @@ static struct tool_call *exec_start(struct tool *tool, struct loop *loop,
     keep_whose(call, request);
     call->done = done;
     call->ctx = ctx;
-    call->slot = (struct slot){.loop = loop, .granted = on_slot, .ctx = call};
+    call->slot = (struct slot){.loop = loop, .granted = exec_on_slot, .ctx = call};
     buf_init(&call->output, exec->output_bytes);
     buf_init(&call->errors, exec->output_bytes);
     timer_init(&call->limit, loop, on_limit, call);
     timer_init(&call->watch, loop, on_watch, call);
-    bool good = read_command(request, &call->command, &call->disk.why);
+    bool good = exec_read_command(request, &call->command, &call->disk.why);
     enum slots_answer answer = slots_enter(exec->slots, STR_EMPTY, SLOTS_NO_LIMIT, &call->slot);
     if (good && answer == SLOTS_FULL)
         good = err_set(&call->disk.why, ERR_RESOURCE_EXHAUSTED, "%d calls wait already",
@@ -388,7 +387,7 @@ static void exec_free(struct tool *tool) {
 }
 
 static const struct tool_kind kind = {
-    .name = "exec", .start = exec_start, .cancel = call_leave, .free = exec_free};
+    .name = "exec", .start = exec_start, .cancel = exec_call_leave, .free = exec_free};
 
 static const char parameters[] =
     "{\"type\":\"object\",\"properties\":{\"command\":{\"type\":\"string\",\"description\":"
@@ -405,7 +404,7 @@ static const char description[] =
 static bool make_root(const struct exec_options *options, struct exec *exec, struct err *e) {
     struct root *root;
     if (!root_open(options->root, &root, e)) return false;
-    root_unref(root);
+    root_free(root);
     exec->root = realpath(options->root.at, NULL);
     return exec->root ||
            err_set(e, ERR_UNAVAILABLE, "'" STR_FMT "' cannot be found", STR_ARG(options->root));

@@ -2,7 +2,6 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/mem.h"
 #include "tool/root.h"
 #include "tool/sandbox.h"
 
@@ -110,7 +109,7 @@ static void sweep_user(char *folder, uint64_t idle_ms) {
     buf_done(&path);
 }
 
-static void sweep(const char *whole, uint64_t idle_ms) {
+static void exec_folder_sweep(const char *whole, uint64_t idle_ms) {
     struct buf path;
     buf_init(&path, PATH_MAX_BYTES);
     buf_printf(&path, "%s/users", whole);
@@ -151,7 +150,7 @@ bool exec_folder_make(const char *root, enum exec_scope scope, uint64_t idle_ms,
     char *whole = fits ? str_dup(str_head(buf_str(&path), whole_len)) : NULL;
     buf_done(&path);
     bool made = fits && make_folders(folder, strlen(root) + 1, &fresh, e);
-    if (made && fresh && scope == EXEC_SESSION && idle_ms) sweep(whole, idle_ms);
+    if (made && fresh && scope == EXEC_SESSION && idle_ms) exec_folder_sweep(whole, idle_ms);
     if (made) mark_used(folder);
     if (!made || !sandbox_own(folder, e)) {
         free(folder);

@@ -92,7 +92,7 @@ static bool go_deeper(struct parser *parser) {
 
 /* ---- Tokens ---- */
 
-static bool is_digit(char c) {
+static bool expression_is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
@@ -121,21 +121,22 @@ static bool accept(struct parser *parser, char byte) {
     return true;
 }
 
-static struct str take_name(struct parser *parser) {
+static struct str expression_take_name(struct parser *parser) {
     struct str rest = str_skip(parser->text, parser->at);
     size_t len = 0;
-    while (len < rest.len && (is_letter(rest.at[len]) || is_digit(rest.at[len]))) len++;
+    while (len < rest.len && (is_letter(rest.at[len]) || expression_is_digit(rest.at[len])))
+        len++;
     parser->at += len;
     return str_head(rest, len);
 }
 
 static size_t digits_len(struct str text) {
     size_t len = 0;
-    while (len < text.len && is_digit(text.at[len])) len++;
+    while (len < text.len && expression_is_digit(text.at[len])) len++;
     return len;
 }
 
-static struct str take_number(struct parser *parser) {
+static struct str expression_take_number(struct parser *parser) {
     struct str rest = str_skip(parser->text, parser->at);
     size_t len = digits_len(rest);
     if (len < rest.len && rest.at[len] == '.') len += 1 + digits_len(str_skip(rest, len + 1));
@@ -158,7 +159,7 @@ static bool parse_signed(struct parser *parser, struct decimal *ret);
 static bool parse_number(struct parser *parser, struct decimal *ret) {
     size_t at = parser->at;
     struct decimal value = {0};
-    if (!decimal_read(take_number(parser), &value))
+    if (!decimal_read(expression_take_number(parser), &value))
         return expression_refuse(parser, at, "this number cannot be read");
     return expression_keep(parser, at, value, ret);
 }
@@ -206,7 +207,7 @@ static bool parse_call(struct parser *parser, size_t at, const struct function *
 
 static bool parse_name(struct parser *parser, struct decimal *ret) {
     size_t at = parser->at;
-    struct str name = take_name(parser);
+    struct str name = expression_take_name(parser);
     for (size_t i = 0; i < ARRAY_LEN(constants); i++) {
         if (str_equal_nocase(name, constants[i].name))
             return expression_keep(parser, at, decimal_of(constants[i].value), ret);
@@ -225,7 +226,7 @@ static bool parse_atom(struct parser *parser, struct decimal *ret) {
     char next = peek(parser);
     if (next == '(') return parse_parentheses(parser, ret);
     if (is_letter(next)) return parse_name(parser, ret);
-    if (is_digit(next) || next == '.') return parse_number(parser, ret);
+    if (expression_is_digit(next) || next == '.') return parse_number(parser, ret);
     return expression_refuse(parser, parser->at, "expected a number, a name or '('");
 }
 

@@ -63,7 +63,7 @@ static const struct content *content_of(struct str path, bool is_text) {
 /* ---- The result ---- */
 
 /* Whether the start of a file is text. *ret is the part that ends on a character. */
-static bool text_of(struct str bytes, bool is_whole, struct str *ret) {
+static bool file_read_text_of(struct str bytes, bool is_whole, struct str *ret) {
     size_t pending = is_whole ? 0 : utf8_pending(bytes);
     *ret = str_head(bytes, bytes.len - pending);
     return utf8_valid(*ret) && str_find_byte(*ret, '\0') == ret->len;
@@ -80,9 +80,9 @@ static bool as_base64(struct str bytes, size_t room, struct arena *arena, struct
     return kept;
 }
 
-static void write_result(const struct file_request *request, struct buf *out,
-                         const struct content *content, struct str encoding, struct str text,
-                         uint64_t size, bool cut) {
+static void file_read_write_result(const struct file_request *request, struct buf *out,
+                                   const struct content *content, struct str encoding,
+                                   struct str text, uint64_t size, bool cut) {
     struct json_writer writer = json_writer(out);
     json_open_object(&writer);
     json_member_str(&writer, "key", request->key);
@@ -110,12 +110,12 @@ static bool says_nothing(struct str type) {
            str_equal_nocase(type, STR("binary/octet-stream"));
 }
 
-static bool show(const struct file_request *request, const struct file_content *found,
-                 struct buf *out, struct err *e) {
+static bool file_read_show(const struct file_request *request, const struct file_content *found,
+                           struct buf *out, struct err *e) {
     struct str text, shown, bytes = found->bytes;
     uint64_t size = found->size;
     bool whole = bytes.len == size;
-    bool is_text = text_of(bytes, whole, &text);
+    bool is_text = file_read_text_of(bytes, whole, &text);
     struct content kept = kept_content(found->type);
     const struct content *content =
         says_nothing(found->type) ? content_of(request->path, is_text) : &kept;
@@ -125,7 +125,7 @@ static bool show(const struct file_request *request, const struct file_content *
     /* Write everything but the content, to know how much room is left for it. */
     struct buf frame;
     buf_init(&frame, out->max_bytes);
-    write_result(request, &frame, content, encoding, STR_EMPTY, size, true);
+    file_read_write_result(request, &frame, content, encoding, STR_EMPTY, size, true);
     size_t room = buf_ok(&frame) ? out->max_bytes - frame.len + 2 : 0;
     buf_done(&frame);
     if (room < 2) return err_set(e, ERR_INVALID_ARGUMENT, "the key is too long");
@@ -138,7 +138,7 @@ static bool show(const struct file_request *request, const struct file_content *
     uint64_t shown_bytes = is_text ? shown.len : base64_decoded_len(shown.len);
     if (!is_text)
         shown_bytes -= str_ends(shown, STR("==")) ? 2 : str_ends(shown, STR("=")) ? 1 : 0;
-    write_result(request, out, content, encoding, shown, size, shown_bytes < size);
+    file_read_write_result(request, out, content, encoding, shown, size, shown_bytes < size);
     return true;
 }
 
@@ -151,7 +151,7 @@ static const struct file_tool_kind file_read_kind = {
         "{\"type\":\"object\",\"properties\":{\"key\":{\"type\":\"string\",\"description\":"
         "\"Which file, by its path in the workspace.\"}," LOCAL_DESCRIPTION
         "},\"required\":[\"key\"],\"additionalProperties\":false}"),
-    .show = show,
+    .show = file_read_show,
 };
 
 bool file_read_tool_new(struct str root, struct tool **ret, struct err *e) {

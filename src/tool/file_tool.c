@@ -52,16 +52,17 @@ static void call_end(struct tool_call *call, bool succeeded) {
 
 /* --- preparing, on a worker --------------------------------------------------------------- */
 
-static bool read_key(struct tool_call *call, struct json args, struct str *ret, struct err *e) {
+static bool file_tool_read_key(struct tool_call *call, struct json args, struct str *ret,
+                               struct err *e) {
     return json_str(json_find(args, STR("key")), call->arena, ret) ||
            err_set(e, ERR_INVALID_ARGUMENT, "the argument 'key' must be a string");
 }
 
-static bool prepare(struct tool_call *call, struct err *e) {
+static bool file_tool_prepare(struct tool_call *call, struct err *e) {
     struct file_request *request = &call->request;
     request->arena = call->arena;
     if (!local_args(call->args, &request->args, e) ||
-        !read_key(call, request->args, &request->key, e) ||
+        !file_tool_read_key(call, request->args, &request->key, e) ||
         !root_path(call->workspace, request->key, &call->path, e))
         return false;
     request->path = buf_str(&call->path);
@@ -70,9 +71,9 @@ static bool prepare(struct tool_call *call, struct err *e) {
             local_result(&call->result, e));
 }
 
-static void work(void *ctx) {
+static void file_tool_work(void *ctx) {
     struct tool_call *call = ctx;
-    call->prepared = prepare(call, &call->why);
+    call->prepared = file_tool_prepare(call, &call->why);
 }
 
 /* --- moving ------------------------------------------------------------------------------- */
@@ -135,7 +136,7 @@ static struct tool_call *file_start(struct tool *tool, struct loop *loop,
     call->move.loop = loop;
     call->done = done;
     call->ctx = ctx;
-    job_start(&call->job, loop, work, worked, call);
+    job_start(&call->job, loop, file_tool_work, worked, call);
     return call;
 }
 

@@ -3,8 +3,8 @@
 #include "tool/file_tool.h"
 #include "tool/local.h"
 
-static bool write_result(const struct file_request *request, struct str type, struct str bytes,
-                         struct buf *out) {
+static bool file_write_result(const struct file_request *request, struct str type,
+                              struct str bytes, struct buf *out) {
     struct json_writer writer = json_writer(out);
     json_open_object(&writer);
     json_member_str(&writer, "key", request->key);
@@ -15,16 +15,8 @@ static bool write_result(const struct file_request *request, struct str type, st
     return buf_ok(out);
 }
 
-/* A bucket gets it as a header, which is signed. */
-static bool is_header_text(struct str text) {
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.at[i] < ' ' || text.at[i] > '~') return false;
-    }
-    return true;
-}
-
-static bool prepare(const struct file_request *request, struct file_content *ret,
-                    struct buf *out, struct err *e) {
+static bool file_write_prepare(const struct file_request *request, struct file_content *ret,
+                               struct buf *out, struct err *e) {
     struct str content, type = STR("text/plain; charset=utf-8");
     if (!json_str(json_find(request->args, STR("content")), request->arena, &content))
         return err_set(e, ERR_INVALID_ARGUMENT, "the argument 'content' must be a string");
@@ -32,13 +24,13 @@ static bool prepare(const struct file_request *request, struct file_content *ret
     if (given.kind == JSON_STRING && !json_str(given, request->arena, &type))
         return err_set(e, ERR_INVALID_ARGUMENT, "the content type is too long");
     if (type.len == 0) type = STR("text/plain; charset=utf-8");
-    if (!is_header_text(type))
+    if (!str_is_printable(type))
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "the content type may have printable characters of ASCII only");
 
     /* Write the result first: if it failed after the file was written, the call would look like
      * a failure. */
-    if (!write_result(request, type, content, out))
+    if (!file_write_result(request, type, content, out))
         return err_set(e, ERR_INVALID_ARGUMENT, "the key or the content type is too long");
     *ret = (struct file_content){content, type, content.len};
     return content.len <= PLACE_FILE_MAX_BYTES ||
@@ -59,7 +51,7 @@ static const struct file_tool_kind file_write_kind = {
         "\"string\",\"description\":\"Such as text/markdown; plain text without "
         "one.\"}," LOCAL_DESCRIPTION
         "},\"required\":[\"key\",\"content\"],\"additionalProperties\":false}"),
-    .prepare = prepare,
+    .prepare = file_write_prepare,
 };
 
 bool file_write_tool_new(struct str root, struct tool **ret, struct err *e) {

@@ -14,7 +14,7 @@ static void get_stop(struct get *get) {
     get->done(NULL, get->ctx);
 }
 
-static void on_head(const struct http_head *head, void *ctx) {
+static void get_on_head(const struct http_head *head, void *ctx) {
     struct get *get = ctx;
     get->status = head->status;
     buf_append(&get->type, str_head(head->content_type, TYPE_MAX_BYTES));
@@ -22,7 +22,7 @@ static void on_head(const struct http_head *head, void *ctx) {
     if (get->on_head && !get->on_head(get, get->ctx)) get_stop(get);
 }
 
-static void on_body(struct lent lent, void *ctx) {
+static void get_on_body(struct lent lent, void *ctx) {
     struct str bytes = lent_read(lent);
     struct get *get = ctx;
     size_t room = get->keep_bytes - get->body.len;
@@ -32,7 +32,7 @@ static void on_body(struct lent lent, void *ctx) {
     get_stop(get);
 }
 
-static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+static void get_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct get *get = ctx;
     get->call = NULL;
     get->stage = stage;
@@ -43,7 +43,7 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     get->done(failed, get->ctx);
 }
 
-static const struct http_sink sink = {on_head, on_body, on_end};
+static const struct http_sink sink = {get_on_head, get_on_body, get_on_end};
 
 void get_start(struct get *get, struct http_pool *pool, struct loop *loop,
                const struct http_request *request, size_t keep_bytes, get_head_fn *head_fn,

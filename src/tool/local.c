@@ -2,7 +2,6 @@
 
 #include "base/utf8.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 void local_tool_init(struct tool *tool) {
@@ -38,7 +37,7 @@ uint64_t local_number(struct json args, struct str name, uint64_t low, uint64_t 
     return (uint64_t)given > high ? high : (uint64_t)given;
 }
 
-static bool fits(struct str text, size_t max_bytes) {
+static bool local_fits(struct str text, size_t max_bytes) {
     struct buf out;
     buf_init(&out, max_bytes);
     bool fitted = json_put_str(&out, text);
@@ -48,11 +47,11 @@ static bool fits(struct str text, size_t max_bytes) {
 
 /* A binary search, because a longer prefix never needs fewer bytes. */
 struct str local_fit(struct str text, size_t max_bytes) {
-    if (fits(text, max_bytes)) return text;
+    if (local_fits(text, max_bytes)) return text;
     size_t good = 0, bad = text.len < max_bytes ? text.len : max_bytes;
     while (bad - good > 1) {
         size_t middle = good + (bad - good) / 2;
-        if (fits(str_head(text, utf8_cut(text, middle)), max_bytes)) {
+        if (local_fits(str_head(text, utf8_cut(text, middle)), max_bytes)) {
             good = middle;
         } else {
             bad = middle;

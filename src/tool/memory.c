@@ -76,8 +76,8 @@ static void report_json(struct tool_call *call, const struct buf *result) {
     tool_memory_report(call, result, whole ? NULL : &e);
 }
 
-static void write_entry(struct json_writer *json, const struct memory_entry *entry,
-                        struct str content) {
+static void memory_write_entry(struct json_writer *json, const struct memory_entry *entry,
+                               struct str content) {
     char when[sizeof("1970-01-01T00:00:00Z")];
     time_t seconds = (time_t)(entry->updated_us / 1000000);
     struct tm utc;
@@ -101,7 +101,8 @@ static size_t content_max_bytes(size_t count) {
     return fair > names + KIB ? fair - names : fair / 2;
 }
 
-static void on_listed(const struct memory_answer *answer, const struct err *failed, void *ctx) {
+static void memory_on_listed(const struct memory_answer *answer, const struct err *failed,
+                             void *ctx) {
     struct tool_call *call = ctx;
     if (failed) {
         report_failed(call, failed);
@@ -118,7 +119,7 @@ static void on_listed(const struct memory_answer *answer, const struct err *fail
         struct buf one;
         buf_init(&one, LOCAL_RESULT_MAX_BYTES);
         struct json_writer aside = json_writer(&one);
-        write_entry(&aside, entry, local_fit(entry->content, content_max));
+        memory_write_entry(&aside, entry, local_fit(entry->content, content_max));
         bool fits = result.len + one.len + 64 < LOCAL_RESULT_MAX_BYTES;
         if (fits) json_write_raw(&json, buf_str(&one));
         buf_done(&one);
@@ -132,11 +133,11 @@ static void on_listed(const struct memory_answer *answer, const struct err *fail
     buf_done(&result);
 }
 
-static bool text_of(struct json args, struct str name, struct arena *arena, struct str absent,
-                    struct str *ret, struct err *e) {
+static bool memory_text_of(struct json args, struct str name, struct arena *arena,
+                           struct str absent, struct str *ret, struct err *e) {
     struct json member = json_find(args, name);
     *ret = absent;
-    if (member.kind == JSON_NONE || member.kind == JSON_NULL) return true;
+    if (json_is_absent(member)) return true;
     if (member.kind != JSON_STRING)
         return err_set(e, ERR_INVALID_ARGUMENT, STR_FMT " must be a string, not %s",
                        STR_ARG(name), json_kind_name(member.kind));
@@ -147,15 +148,15 @@ static bool text_of(struct json args, struct str name, struct arena *arena, stru
 static bool ask_list(struct tool_call *call, struct memory_query *query, struct err *e) {
     query->max_bytes = 16 * LOCAL_RESULT_MAX_BYTES;
     if (!memory_check_query(query, e)) return false;
-    call->ask = memory_list_start(call->tool->store, call->loop, query, on_listed, call);
+    call->ask = memory_list_start(call->tool->store, call->loop, query, memory_on_listed, call);
     return true;
 }
 
 static bool start_search(struct tool_call *call, const struct tool_request *request,
                          struct json args, struct arena *arena, struct err *e) {
     struct memory_query query = {.workspace = request->workspace, .match = MEMORY_ANY_WORD};
-    if (!text_of(args, STR("query"), arena, STR_EMPTY, &query.words, e) ||
-        !text_of(args, STR("category"), arena, STR_EMPTY, &query.category, e))
+    if (!memory_text_of(args, STR("query"), arena, STR_EMPTY, &query.words, e) ||
+        !memory_text_of(args, STR("category"), arena, STR_EMPTY, &query.category, e))
         return false;
     query.words = str_trim(query.words);
     if (query.words.len == 0)
@@ -168,7 +169,8 @@ static bool start_search(struct tool_call *call, const struct tool_request *requ
 static bool start_list(struct tool_call *call, const struct tool_request *request,
                        struct json args, struct arena *arena, struct err *e) {
     struct memory_query query = {.workspace = request->workspace};
-    if (!text_of(args, STR("category"), arena, STR_EMPTY, &query.category, e)) return false;
+    if (!memory_text_of(args, STR("category"), arena, STR_EMPTY, &query.category, e))
+        return false;
     query.limit = local_number(args, STR("limit"), 1, PAGE_MAX, LIST_COMMON);
     query.offset = local_number(args, STR("offset"), 0, INT32_MAX, 0);
     return ask_list(call, &query, e);
@@ -176,8 +178,8 @@ static bool start_list(struct tool_call *call, const struct tool_request *reques
 
 /* --- memory_write ------------------------------------------------------------------------- */
 
-static void on_written(const struct memory_answer *answer, const struct err *failed,
-                       void *ctx) {
+static void memory_on_written(const struct memory_answer *answer, const struct err *failed,
+                              void *ctx) {
     struct tool_call *call = ctx;
     if (failed) {
         report_failed(call, failed);
@@ -189,7 +191,7 @@ static void on_written(const struct memory_answer *answer, const struct err *fai
     struct json_writer json = json_writer(&result);
     json_open_object(&json);
     json_key(&json, STR("memory"));
-    write_entry(&json, entry, local_fit(entry->content, content_max_bytes(1)));
+    memory_write_entry(&json, entry, local_fit(entry->content, content_max_bytes(1)));
     json_close(&json);
     report_json(call, &result);
     buf_done(&result);
@@ -203,13 +205,13 @@ static struct audit_actor actor_of(const struct tool_request *request) {
 static bool start_write(struct tool_call *call, const struct tool_request *request,
                         struct json args, struct arena *arena, struct err *e) {
     struct memory_entry entry = {0};
-    if (!text_of(args, STR("key"), arena, STR_EMPTY, &entry.key, e) ||
-        !text_of(args, STR("content"), arena, STR_EMPTY, &entry.content, e) ||
-        !text_of(args, STR("category"), arena, STR("core"), &entry.category, e) ||
+    if (!memory_text_of(args, STR("key"), arena, STR_EMPTY, &entry.key, e) ||
+        !memory_text_of(args, STR("content"), arena, STR_EMPTY, &entry.content, e) ||
+        !memory_text_of(args, STR("category"), arena, STR("core"), &entry.category, e) ||
         !memory_check_entry(&entry, e))
         return false;
     call->ask = memory_put_start(call->tool->store, call->loop, actor_of(request),
-                                 request->workspace, &entry, on_written, call);
+                                 request->workspace, &entry, memory_on_written, call);
     return true;
 }
 
@@ -241,7 +243,8 @@ static void on_deleted(const struct memory_answer *answer, const struct err *fai
 static bool start_delete(struct tool_call *call, const struct tool_request *request,
                          struct json args, struct arena *arena, struct err *e) {
     struct str key;
-    if (!text_of(args, STR("key"), arena, STR_EMPTY, &key, e) || !memory_check_key(key, e))
+    if (!memory_text_of(args, STR("key"), arena, STR_EMPTY, &key, e) ||
+        !memory_check_key(key, e))
         return false;
     call->ask = memory_remove_start(call->tool->store, call->loop, actor_of(request),
                                     request->workspace, key, on_deleted, call);

@@ -6,7 +6,7 @@
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-static void on_head(const struct object_found *found, void *ctx) {
+static void place_bucket_on_head(const struct object_found *found, void *ctx) {
     struct place_move *move = ctx;
     move->size = found->size;
     buf_append(&move->type, str_head(found->content_type, move->type.max_bytes));
@@ -15,12 +15,12 @@ static void on_head(const struct object_found *found, void *ctx) {
                             (size_t)PLACE_FILE_MAX_BYTES);
 }
 
-static void on_body(struct lent bytes, void *ctx) {
+static void place_bucket_on_body(struct lent bytes, void *ctx) {
     struct place_move *move = ctx;
     buf_append(&move->bytes, lent_read(bytes));
 }
 
-static void on_got(const struct err *failed, void *ctx) {
+static void place_bucket_on_got(const struct err *failed, void *ctx) {
     struct place_move *move = ctx;
     move->get = NULL;
     if (!failed && move->failed) failed = &move->why;
@@ -28,7 +28,8 @@ static void on_got(const struct err *failed, void *ctx) {
 }
 
 static void read_file(struct place_move *move) {
-    static const struct object_reader reader = {on_head, on_body, on_got};
+    static const struct object_reader reader = {place_bucket_on_head, place_bucket_on_body,
+                                                place_bucket_on_got};
     move->get = object_get_start(move->place->bucket, move->loop, move->path,
                                  &(struct object_range){0, move->bytes.max_bytes, STR_EMPTY},
                                  &reader, move);
@@ -42,7 +43,7 @@ static void write_on(void *ctx) {
     if (move->rest.len == 0) object_put_end(move->put);
 }
 
-static void on_put(struct str etag, const struct err *failed, void *ctx) {
+static void place_bucket_on_put(struct str etag, const struct err *failed, void *ctx) {
     struct place_move *move = ctx;
     (void)etag;
     move->put = NULL;
@@ -50,7 +51,7 @@ static void on_put(struct str etag, const struct err *failed, void *ctx) {
 }
 
 static void write_file(struct place_move *move) {
-    static const struct object_put_events events = {write_on, on_put};
+    static const struct object_put_events events = {write_on, place_bucket_on_put};
     move->put = object_put_start(move->place->bucket, move->loop, move->path,
                                  move->content_type, &events, move);
     move->rest = move->content;
@@ -59,17 +60,17 @@ static void write_file(struct place_move *move) {
 
 /* --- the kind ----------------------------------------------------------------------------- */
 
-static void start(struct place_move *move) {
+static void place_bucket_start(struct place_move *move) {
     if (move->writes)
         write_file(move);
     else
         read_file(move);
 }
 
-static bool cancel(struct place_move *move) {
+static bool place_bucket_cancel(struct place_move *move) {
     if (move->get) object_get_cancel(move->get);
     if (move->put) object_put_cancel(move->put);
     return true;
 }
 
-const struct place_kind place_bucket = {start, cancel};
+const struct place_kind place_bucket = {place_bucket_start, place_bucket_cancel};

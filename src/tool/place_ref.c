@@ -10,6 +10,6 @@ struct file_place *place_ref(struct file_place *place) {
 
 void place_unref(struct file_place *place) {
     if (!place || atomic_fetch_sub_explicit(&place->refs, 1, memory_order_acq_rel) != 1) return;
-    root_unref(place->root);
+    root_free(place->root);
     free(place);
 }

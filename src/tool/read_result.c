@@ -27,8 +27,8 @@ static void read_result_call_free(struct tool_call *call) {
     free(call);
 }
 
-static void write_piece(const struct tool_call *call, const struct artifact *artifact,
-                        struct buf *out) {
+static void read_result_write_piece(const struct tool_call *call,
+                                    const struct artifact *artifact, struct buf *out) {
     struct buf text; /* an offset may be inside a character */
     buf_init(&text, 3 * artifact->bytes.len + 4);
     struct str whole =
@@ -55,7 +55,8 @@ static void write_piece(const struct tool_call *call, const struct artifact *art
     buf_done(&text);
 }
 
-static void on_read(const struct artifact *artifact, const struct err *failed, void *ctx) {
+static void read_result_on_read(const struct artifact *artifact, const struct err *failed,
+                                void *ctx) {
     struct tool_call *call = ctx;
     struct err why;
     struct buf result;
@@ -64,7 +65,7 @@ static void on_read(const struct artifact *artifact, const struct err *failed, v
     call->ask = NULL;
     buf_init(&result, LOCAL_RESULT_MAX_BYTES);
     if (!failed) {
-        write_piece(call, artifact, &result);
+        read_result_write_piece(call, artifact, &result);
     } else if (failed->code == ERR_NOT_FOUND) {
         err_set(&why, ERR_NOT_FOUND, "there is no result %llu", (unsigned long long)call->id);
     } else {
@@ -90,8 +91,13 @@ static struct tool_call *read_result_start(struct tool *tool, struct loop *loop,
         call->id = local_number(args, STR("result_id"), 1, INT64_MAX, INT64_MAX);
         call->offset = local_number(args, STR("offset"), 0, ARTIFACT_MAX_BYTES, 0);
     }
-    call->ask = artifact_get_start(reader->store, loop, request->workspace, (int64_t)call->id,
-                                   (size_t)call->offset, LOCAL_RESULT_MAX_BYTES, on_read, call);
+    const struct artifact_reader turn = {.workspace = request->workspace,
+                                         .user = request->user,
+                                         .session = request->session,
+                                         .run = request->run};
+    call->ask =
+        artifact_read_start(reader->store, loop, &turn, (int64_t)call->id, (size_t)call->offset,
+                            LOCAL_RESULT_MAX_BYTES, read_result_on_read, call);
     return call;
 }
 

@@ -6,7 +6,8 @@
  *     {"result_id":7,"offset":24000}
  *     {"result_id":7,"offset":24000,"text":"...","next_offset":48000,"bytes_in_all":900000}
  *
- * next_offset is null after the last piece. Results of other workspaces are not found.
+ * next_offset is null after the last piece. Results of other sessions are not found; a session is a
+ * workspace's, a user's and a name's, and every agent that speaks in it reads what it holds.
  *
  * Memory   the store is borrowed and must outlive the tool and its calls.
  * Threads  read-only once made; a call belongs to its loop.

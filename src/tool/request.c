@@ -71,7 +71,7 @@ static void request_call_free(struct tool_call *call) {
 }
 
 /* If the slot's mail is still to come, it frees the call. */
-static void call_leave(struct tool_call *call) {
+static void request_call_leave(struct tool_call *call) {
     call->abandoned = true;
     task_cancel(&call->begin);
     get_end(&call->get);
@@ -82,7 +82,7 @@ static void call_leave(struct tool_call *call) {
 static void call_answer(struct tool_call *call, struct str result, const struct err *failed) {
     tool_done_fn *done = call->done;
     void *ctx = call->ctx;
-    call_leave(call);
+    request_call_leave(call);
     done(failed ? STR_EMPTY : result, failed, ctx);
 }
 
@@ -119,11 +119,16 @@ static bool say_lost(const struct tool_call *call, const struct err *failed, str
                    "tool '" STR_FMT "': its server did not answer to the end", STR_ARG(name));
 }
 
-/* After 503 the request had no effect. */
+/* Whether the request may have had its effect: after 503 it had none, and 307 and 308 ask for it
+ * elsewhere. The other redirects are how some servers answer what they have done. */
+static bool may_have_acted(unsigned status) {
+    return (status < 400 && status != 307 && status != 308) || (status >= 500 && status != 503);
+}
+
 static bool say_status(const struct tool_call *call, struct err *e) {
     const struct request_options *options = &call->tool->options;
     unsigned status = call->get.status;
-    bool unsure = status >= 500 && status != 503;
+    bool unsure = may_have_acted(status);
     struct buf hidden, shown;
     struct str text = str_trim(buf_str(&call->get.body));
     buf_init(&hidden, SIZE_MAX);
@@ -142,7 +147,7 @@ static bool say_status(const struct tool_call *call, struct err *e) {
 }
 
 /* An empty body becomes an empty text, even where JSON was expected. */
-static bool write_answer(const struct tool_call *call, struct buf *out, struct err *e) {
+static bool request_write_answer(const struct tool_call *call, struct buf *out, struct err *e) {
     const struct request_options *options = &call->tool->options;
     struct buf hidden;
     buf_init(&hidden, SIZE_MAX);
@@ -155,20 +160,20 @@ static bool write_answer(const struct tool_call *call, struct buf *out, struct e
     return written;
 }
 
-static bool write_result(const struct tool_call *call, const struct err *failed,
-                         struct buf *out, struct err *e) {
+static bool request_write_result(const struct tool_call *call, const struct err *failed,
+                                 struct buf *out, struct err *e) {
     if (failed) return say_lost(call, failed, e);
     if (call->get.status >= 300) return say_status(call, e);
     if (call->get.truncated) return say_too_long(call, e);
-    return write_answer(call, out, e);
+    return request_write_answer(call, out, e);
 }
 
-static void on_done(const struct err *failed, void *ctx) {
+static void request_on_done(const struct err *failed, void *ctx) {
     struct tool_call *call = ctx;
     struct buf result;
     struct err why;
     buf_init(&result, ESCAPED_BYTES * call->get.body.len + RESULT_REST_BYTES);
-    bool done = write_result(call, failed, &result, &why);
+    bool done = request_write_result(call, failed, &result, &why);
     call_answer(call, buf_str(&result), done ? NULL : &why);
     buf_done(&result);
 }
@@ -187,10 +192,10 @@ static void send_request(void *ctx) {
                                        options->public_only ? HTTP_PUBLIC_ONLY : HTTP_ANYWHERE,
                                    .once = !options->idempotent};
     get_start(&call->get, options->pool, call->loop, &request, options->output_max_bytes, NULL,
-              on_done, call);
+              request_on_done, call);
 }
 
-static void on_slot(void *ctx) {
+static void request_on_slot(void *ctx) {
     struct tool_call *call = ctx;
     if (call->abandoned) {
         request_call_free(call);
@@ -199,7 +204,7 @@ static void on_slot(void *ctx) {
     }
 }
 
-static void on_refused(void *ctx) {
+static void request_on_refused(void *ctx) {
     struct tool_call *call = ctx;
     struct err why = call->why;
     call_answer(call, STR_EMPTY, &why);
@@ -231,9 +236,9 @@ static struct tool_call *request_start(struct tool *base, struct loop *loop,
     call->loop = loop;
     call->done = done;
     call->ctx = ctx;
-    call->slot = (struct slot){.loop = loop, .granted = on_slot, .ctx = call};
+    call->slot = (struct slot){.loop = loop, .granted = request_on_slot, .ctx = call};
     enum slots_answer answer = request_enter(call, request);
-    task_init(&call->begin, answer == SLOTS_FULL ? on_refused : send_request, call);
+    task_init(&call->begin, answer == SLOTS_FULL ? request_on_refused : send_request, call);
     if (answer != SLOTS_WAITING) loop_defer(loop, &call->begin);
     return call;
 }
@@ -362,7 +367,7 @@ static void keep_secrets(struct arena *arena, const struct request_options *from
     to->secret_count = count;
 }
 
-static size_t bytes_of(const struct request_options *from) {
+static size_t request_bytes_of(const struct request_options *from) {
     size_t bytes = from->name.len + from->description.len + from->parameters.len +
                    from->method.len + from->url.len + from->body.len + 2 * from->key.len +
                    from->pick.len;
@@ -377,7 +382,7 @@ static size_t bytes_of(const struct request_options *from) {
 }
 
 static void keep_options(struct request_tool *tool, const struct request_options *from) {
-    struct arena *arena = tool->arena = arena_new(bytes_of(from));
+    struct arena *arena = tool->arena = arena_new(request_bytes_of(from));
     struct request_options *to = &tool->options;
     *to = *from;
     to->name = request_keep(arena, from->name);
@@ -398,7 +403,7 @@ static void request_free(struct tool *tool) {
 }
 
 static const struct tool_kind kind = {
-    .name = "http", .start = request_start, .cancel = call_leave, .free = request_free};
+    .name = "http", .start = request_start, .cancel = request_call_leave, .free = request_free};
 
 bool request_tool_new(const struct request_options *options, struct tool **ret, struct err *e) {
     if (!request_check(options, e)) return false;

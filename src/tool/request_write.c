@@ -2,6 +2,8 @@
 
 #include "tool/template.h"
 
+/* authorization, user-agent, traceparent, tracestate, accept, content-type */
+#define HEADERS_OF_OURS 6
 #define URL_MAX_BYTES (16 * KIB)
 #define HEADERS_MAX_BYTES (32 * KIB)
 #define NAME_BYTES 128
@@ -14,7 +16,8 @@ struct filling {
     struct json args;
 };
 
-bool request_has_no_body(struct str method) {
+/* GET, HEAD and DELETE carry their arguments in the query. */
+static bool request_has_no_body(struct str method) {
     return str_equal(method, STR("GET")) || str_equal(method, STR("HEAD")) ||
            str_equal(method, STR("DELETE"));
 }
@@ -33,7 +36,7 @@ static struct str of_call(const struct tool_request *call, struct str name) {
                                                     [TEMPLATE_SESSION] = call->session,
                                                     [TEMPLATE_WORKSPACE] = call->workspace,
                                                     [TEMPLATE_AGENT] = call->agent,
-                                                    [TEMPLATE_CALL_ID] = call->call_id};
+                                                    [TEMPLATE_CALL_ID] = call->id};
     enum template_call which;
     return template_call_find(name, &which) ? values[which] : STR_EMPTY;
 }
@@ -156,7 +159,7 @@ static void put_one_argument(struct str name, struct json value, struct buf *out
 static void put_argument(struct str name, struct json value, struct buf *out) {
     struct json item;
     struct json_reader items = json_enter(value);
-    if (value.kind == JSON_NONE || value.kind == JSON_NULL) return;
+    if (json_is_absent(value)) return;
     if (value.kind != JSON_ARRAY) {
         put_one_argument(name, value, out);
         return;
@@ -234,13 +237,25 @@ static bool has_header(const struct request_options *options, struct str name) {
     return false;
 }
 
+/* The trace goes on to the operator's own servers, unless a header of the settings says another. */
+static void add_trace(const struct filling *filling, struct request_text *ret) {
+    const struct trace_context *trace = filling->call->trace;
+    if (!trace || has_header(filling->options, STR("traceparent"))) return;
+    trace_context_write(trace, ret->parent);
+    add_header(ret, STR("traceparent"), str_from(ret->parent));
+    struct str state = str_head(trace->state, sizeof(ret->state));
+    if (state.len) memcpy(ret->state, state.at, state.len);
+    add_header(ret, STR("tracestate"), str_of(ret->state, state.len));
+}
+
 /* The buffer may move while it grows, so values are kept as offsets until all are written. */
 static bool write_headers(const struct filling *filling, struct request_text *ret,
                           struct err *e) {
     const struct request_options *options = filling->options;
     size_t starts[REQUEST_HEADERS_MAX], count = 0;
     struct buf *room = &ret->header_text;
-    for (; count < options->header_count && count < REQUEST_HEADERS_MAX - 4; count++) {
+    for (; count < options->header_count && count < REQUEST_HEADERS_MAX - HEADERS_OF_OURS;
+         count++) {
         starts[count] = room->len;
         if (!request_write_fill(filling, options->headers[count].value, room, e)) return false;
     }
@@ -260,6 +275,7 @@ static bool write_headers(const struct filling *filling, struct request_text *re
     }
     add_header(ret, STR("authorization"), str_skip(buf_str(room), end));
     add_header(ret, STR("user-agent"), STR("weir (tools)"));
+    add_trace(filling, ret);
     if (!has_header(options, STR("accept")))
         add_header(ret, STR("accept"), STR("application/json, text/plain;q=0.9, */*;q=0.5"));
     if (ret->body.len && !has_header(options, STR("content-type")))

@@ -6,13 +6,15 @@
 #define WEIR_TOOL_REQUEST_WRITE_H
 
 #include "tool/request.h"
+#include "wire/trace_context.h"
 
-#define REQUEST_HEADERS_MAX 40
+#define REQUEST_HEADERS_MAX 42
 
 struct request_text {
     struct buf url, body;
     struct buf header_text; /* the values, one after the other */
-    struct http_header headers[REQUEST_HEADERS_MAX];
+    char parent[TRACE_PARENT_BYTES + 1], state[TRACE_STATE_MAX_BYTES];
+    struct http_header headers[REQUEST_HEADERS_MAX]; /* some point into this struct */
     size_t header_count;
 };
 
@@ -21,8 +23,5 @@ MUST_CHECK bool request_write(const struct request_options *options,
                               const struct tool_request *call, struct request_text *ret,
                               struct err *e);
 void request_text_done(struct request_text *text);
-
-/* GET, HEAD and DELETE carry their arguments in the query. */
-bool request_has_no_body(struct str method);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include "base/mem.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -21,7 +20,6 @@
 #define WRITE_BYTES MIB     /* between two checks of *stop */
 
 struct root {
-    atomic_uint refs;
     atomic_uint_fast64_t parts; /* temporary files so far; each has a name of its own */
     int fd;
 };
@@ -103,20 +101,14 @@ bool root_open(struct str folder, struct root **ret, struct err *e) {
         return err_add(e, "the folder of files '" STR_FMT "'", STR_ARG(folder));
     }
     struct root *root = MEM_NEW(struct root);
-    atomic_init(&root->refs, 1);
     atomic_init(&root->parts, 0);
     root->fd = fd;
     *ret = root;
     return true;
 }
 
-struct root *root_ref(struct root *root) {
-    atomic_fetch_add_explicit(&root->refs, 1, memory_order_relaxed);
-    return root;
-}
-
-void root_unref(struct root *root) {
-    if (!root || atomic_fetch_sub_explicit(&root->refs, 1, memory_order_acq_rel) != 1) return;
+void root_free(struct root *root) {
+    if (!root) return;
     close(root->fd);
     free(root);
 }
@@ -152,7 +144,7 @@ static bool check_part(struct str part, struct err *e) {
                    NAME_BYTES_MAX);
 }
 
-static bool append_key(struct str key, struct buf *out, struct err *e) {
+static bool root_append_key(struct str key, struct buf *out, struct err *e) {
     if (key.len > KEY_BYTES_MAX)
         return err_set(e, ERR_INVALID_ARGUMENT, "the key is longer than %d bytes",
                        KEY_BYTES_MAX);
@@ -173,7 +165,7 @@ bool root_path(struct str workspace, struct str key, struct buf *out, struct err
     buf_init(&path, PATH_BYTES_MAX);
     buf_append(&path, STR("workspaces/"));
     bool fine = append_workspace(workspace, &path, e);
-    fine = fine && buf_append(&path, STR("/files")) && append_key(key, &path, e);
+    fine = fine && buf_append(&path, STR("/files")) && root_append_key(key, &path, e);
     if (fine && !(buf_ok(&path) && buf_append(out, buf_str(&path))))
         fine = err_set(e, ERR_INVALID_ARGUMENT, "the key is too long");
     buf_done(&path);
@@ -261,7 +253,7 @@ static bool stopped(const atomic_bool *stop, struct err *e) {
     return true;
 }
 
-static bool write_all(int fd, struct str bytes, const atomic_bool *stop, struct err *e) {
+static bool root_write_all(int fd, struct str bytes, const atomic_bool *stop, struct err *e) {
     while (bytes.len) {
         if (stopped(stop, e)) return false;
         ssize_t put = write(fd, bytes.at, bytes.len < WRITE_BYTES ? bytes.len : WRITE_BYTES);
@@ -289,7 +281,7 @@ static bool replace(struct root *root, int folder, const char *name, struct str 
     char part[32];
     int fd = open_beside(root, folder, part);
     if (fd < 0) return root_refuse(errno, e);
-    bool written = write_all(fd, bytes, stop, e);
+    bool written = root_write_all(fd, bytes, stop, e);
     close(fd);
     if (written) written = !stopped(stop, e);
     if (written && renameat(folder, part, folder, name) != 0) written = root_refuse(errno, e);

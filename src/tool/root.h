@@ -9,8 +9,8 @@
  * read or replaced. A file is written under a temporary name and renamed when it is complete,
  * so a partial file is never visible.
  *
- * Memory   reference-counted: root_ref(), root_unref(). It holds one descriptor.
- * Threads  any; everything but ref and unref blocks: call from a job, never from a loop.
+ * Memory   root_open() makes it, root_free() ends it. It holds one descriptor.
+ * Threads  any; everything but root_free() blocks: call from a job, never from a loop.
  * Source   openat2(2), RESOLVE_BENEATH; RFC 3986 2.1 for the names of workspaces.
  */
 #ifndef WEIR_TOOL_ROOT_H
@@ -28,8 +28,7 @@ struct root;
 /* errors  ERR_NOT_FOUND, ERR_PERMISSION_DENIED, ERR_INVALID_ARGUMENT for the directory itself;
  *         ERR_UNIMPLEMENTED this kernel does not support openat2 */
 MUST_CHECK bool root_open(struct str folder, struct root **ret, struct err *e);
-struct root *root_ref(struct root *root);
-void root_unref(struct root *root); /* accepts NULL */
+void root_free(struct root *root); /* accepts NULL */
 
 /* Append the path below the root, "workspaces/<workspace>/files/<key>". The workspace is
  * percent-encoded except for letters, digits, '.', '_' and '-'. Empty parts, "." and ".." are

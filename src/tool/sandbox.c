@@ -217,7 +217,7 @@ static bool spawn_probe(const struct sandbox *sandbox, const char *folder, struc
     return failed == 0;
 }
 
-static int64_t now_ms(void) {
+static int64_t sandbox_now_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
@@ -225,11 +225,11 @@ static int64_t now_ms(void) {
 
 /* Until all of it has ended: nothing holds the pipe any more. False: it took too long. */
 static bool read_probe(struct probe *probe) {
-    int64_t deadline = now_ms() + PROBE_MS;
+    int64_t deadline = sandbox_now_ms() + PROBE_MS;
     for (;;) {
         char piece[256];
         struct pollfd ready = {.fd = probe->output, .events = POLLIN};
-        int64_t left = deadline - now_ms();
+        int64_t left = deadline - sandbox_now_ms();
         int count = left > 0 ? poll(&ready, 1, (int)left) : 0;
         if (count < 0 && errno == EINTR) continue;
         if (count <= 0) return false;

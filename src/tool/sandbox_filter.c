@@ -4,19 +4,16 @@
  * filter closes rarely used parts of the kernel. */
 #include "tool/sandbox.h"
 
-#include <dlfcn.h>
+#include "base/shared_library.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-/* The name carries the ABI. */
-#define LIBSECCOMP "libseccomp.so.2"
 
 #define SECCOMP_FUNCTIONS(X)                                                                   \
     X(seccomp_init)                                                                            \
@@ -66,13 +63,10 @@ static const uint64_t terminal_requests[] = {TIOCSTI, 0x541C /* TIOCLINUX */};
 /* Families of sockets: these, and those above AF_INET6, are refused. */
 static const int families[] = {3, 4, 5, 6, 7, 8, 9};
 
-/* Filled once, as in client/curl.c. */
 static struct library table;
-static struct err failed;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static bool add(scmp_filter_ctx filter, const char *name, int code,
-                const struct scmp_arg_cmp *arg) {
+static bool sandbox_filter_add(scmp_filter_ctx filter, const char *name, int code,
+                               const struct scmp_arg_cmp *arg) {
     int number = table.seccomp_syscall_resolve_name(name);
     if (number == __NR_SCMP_ERROR) return true; /* not of this library */
     int refused_with = table.seccomp_rule_add_array(filter, SCMP_ACT_ERRNO((unsigned)code),
@@ -83,59 +77,45 @@ static bool add(scmp_filter_ctx filter, const char *name, int code,
 static bool add_flag(scmp_filter_ctx filter, const char *name, unsigned position,
                      uint64_t flag) {
     const struct scmp_arg_cmp has = {position, SCMP_CMP_MASKED_EQ, flag, flag};
-    return add(filter, name, EPERM, &has);
+    return sandbox_filter_add(filter, name, EPERM, &has);
 }
 
 static bool add_rules(scmp_filter_ctx filter) {
     bool done = true;
     for (size_t i = 0; i < ARRAY_LEN(refused); i++)
-        done = done && add(filter, refused[i], EPERM, NULL);
+        done = done && sandbox_filter_add(filter, refused[i], EPERM, NULL);
     /* Its flags lie in memory, where a filter cannot look: callers fall back to clone(). */
-    done = done && add(filter, "clone3", ENOSYS, NULL);
+    done = done && sandbox_filter_add(filter, "clone3", ENOSYS, NULL);
     for (size_t i = 0; i < ARRAY_LEN(new_namespaces); i++)
         done = done && add_flag(filter, "clone", 0, new_namespaces[i]);
     for (size_t i = 0; i < ARRAY_LEN(terminal_requests); i++) {
         const struct scmp_arg_cmp is = {1, SCMP_CMP_MASKED_EQ, UINT32_MAX,
                                         terminal_requests[i]};
-        done = done && add(filter, "ioctl", EPERM, &is);
+        done = done && sandbox_filter_add(filter, "ioctl", EPERM, &is);
     }
     for (size_t i = 0; i < ARRAY_LEN(families); i++) {
         const struct scmp_arg_cmp is = {0, SCMP_CMP_EQ, (scmp_datum_t)families[i], 0};
-        done = done && add(filter, "socket", EAFNOSUPPORT, &is);
+        done = done && sandbox_filter_add(filter, "socket", EAFNOSUPPORT, &is);
     }
     const struct scmp_arg_cmp above = {0, SCMP_CMP_GT, AF_INET6, 0};
-    return done && add(filter, "socket", EAFNOSUPPORT, &above);
+    return done && sandbox_filter_add(filter, "socket", EAFNOSUPPORT, &above);
 }
 
 /* --- the library -------------------------------------------------------------------------- */
 
-static bool find_function(void *handle, const char *name, void *ret) {
-    void *found = dlsym(handle, name);
-    if (!found)
-        return err_set(&failed, ERR_UNIMPLEMENTED, "the installed libseccomp has no %s()",
-                       name);
-    memcpy(ret, &found, sizeof(found)); /* as client/curl.c */
-    return true;
-}
+#define SYMBOL(name) SHARED_SYMBOL(struct library, name),
+static const struct shared_symbol symbols[] = {SECCOMP_FUNCTIONS(SYMBOL)};
 
-static bool find_all(void *handle) {
-#define FIND(name)                                                                             \
-    if (!find_function(handle, #name, &table.name)) return false;
-    SECCOMP_FUNCTIONS(FIND)
-#undef FIND
-    return true;
-}
-
-static void open_library(void) {
-    void *handle = dlopen(LIBSECCOMP, RTLD_NOW | RTLD_LOCAL);
-    failed.code = ERR_NONE;
-    if (!handle) {
-        err_set(&failed, ERR_UNIMPLEMENTED,
-                "libseccomp is missing: install the package libseccomp2");
-    } else if (!find_all(handle)) {
-        dlclose(handle);
-    }
-}
+static struct shared_library library = {
+    .file = "libseccomp.so.2",
+    .title = "libseccomp",
+    .needs = "the sandbox needs libseccomp",
+    .package = "libseccomp2",
+    .code = ERR_UNIMPLEMENTED,
+    .symbols = symbols,
+    .symbols_count = ARRAY_LEN(symbols),
+    .table = &table,
+};
 
 /* The library writes to a file; here one in memory. */
 static bool read_filter(scmp_filter_ctx filter, struct buf *out) {
@@ -151,11 +131,7 @@ static bool read_filter(scmp_filter_ctx filter, struct buf *out) {
 }
 
 bool sandbox_filter(struct buf *out, struct err *e) {
-    pthread_once(&once, open_library);
-    if (failed.code != ERR_NONE) {
-        *e = failed;
-        return false;
-    }
+    if (!shared_library_load(&library, e)) return false;
     scmp_filter_ctx filter = table.seccomp_init(SCMP_ACT_ALLOW);
     bool done = filter && add_rules(filter) && read_filter(filter, out);
     if (filter) table.seccomp_release(filter);

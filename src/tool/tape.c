@@ -26,15 +26,14 @@ static void put_request(const struct tool *tool, const struct tool_request *requ
     json_close(&writer);
 }
 
-/* For people only: a replay does not compare it. */
+/* A replay does not compare it, but finds a run's calls by it. */
 static void put_who(const struct tool_request *request, struct buf *out) {
-    struct json_writer writer = json_writer(out);
-    json_open_object(&writer);
-    json_member_str(&writer, "call_id", request->call_id);
-    json_member_str(&writer, "workspace", request->workspace);
-    json_member_str(&writer, "user", request->user);
-    json_member_str(&writer, "session", request->session);
-    json_close(&writer);
+    tape_put_who(&(struct tape_who){.run = request->run,
+                                    .call_id = request->call_id,
+                                    .workspace = request->workspace,
+                                    .user = request->user,
+                                    .session = request->session},
+                 out);
 }
 
 /* --- recording ---------------------------------------------------------------------------- */
@@ -214,10 +213,11 @@ static const struct tool_kind playing_kind = {
     .free = taped_free,
 };
 
+/* A tool like `like`, around `inner`. */
 static struct tool *taped_new(const struct tool_kind *kind, struct tape *tape,
-                              struct tool *inner) {
+                              const struct tool *like, struct tool *inner) {
     struct taped *taped = MEM_NEW(struct taped);
-    taped->base = *inner;
+    taped->base = *like;
     taped->base.kind = kind;
     taped->tape = tape_ref(tape);
     taped->inner = inner;
@@ -225,10 +225,15 @@ static struct tool *taped_new(const struct tool_kind *kind, struct tape *tape,
 }
 
 struct tool *recording_tool_new(struct tape *tape, struct tool *inner) {
-    return taped_new(&recording_kind, tape, inner);
+    return taped_new(&recording_kind, tape, inner, inner);
 }
 
 struct tool *playing_tool_new(struct tape *tape, struct tool *inner) {
     assert(tape_plays(tape));
-    return taped_new(&playing_kind, tape, inner);
+    return taped_new(&playing_kind, tape, inner, inner);
+}
+
+struct tool *playing_tool_like(struct tape *tape, const struct tool *model) {
+    assert(tape_plays(tape));
+    return taped_new(&playing_kind, tape, model, NULL);
 }

@@ -16,4 +16,7 @@
 struct tool *recording_tool_new(struct tape *tape, struct tool *inner);
 struct tool *playing_tool_new(struct tape *tape, struct tool *inner);
 
+/* The same beside a tool that goes on as it is. Its texts are borrowed from `model`. */
+struct tool *playing_tool_like(struct tape *tape, const struct tool *model);
+
 #endif

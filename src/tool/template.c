@@ -23,7 +23,7 @@ static bool template_take_text(struct str *rest, struct template_piece *ret) {
     return true;
 }
 
-static bool is_name(struct str name) {
+static bool template_is_name(struct str name) {
     for (size_t i = 0; i < name.len; i++) {
         unsigned char byte = (unsigned char)name.at[i];
         if (byte <= ' ' || byte == 0x7F || is_brace(name.at[i])) return false;
@@ -31,14 +31,14 @@ static bool is_name(struct str name) {
     return name.len > 0 && name.len <= NAME_MAX_BYTES;
 }
 
-static bool take_place(struct str *rest, struct template_piece *ret, struct err *e) {
+static bool template_take_place(struct str *rest, struct template_piece *ret, struct err *e) {
     size_t end = str_find_byte(*rest, '}'), row = 0;
     struct str name = str_skip(str_head(*rest, end), 1);
     if (end == rest->len)
         return err_set(e, ERR_INVALID_ARGUMENT, "a '{' has no '}'; a brace itself is '{{'");
     while (!str_starts(name, prefixes[row].prefix)) row++;
     name = str_skip(name, prefixes[row].prefix.len);
-    if (!is_name(name))
+    if (!template_is_name(name))
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "'{" STR_FMT "}' names nothing; write {argument}, {env:VARIABLE}, "
                        "{call:user}, or '{{' for a brace itself",
@@ -56,7 +56,7 @@ bool template_next(struct str *rest, struct template_piece *ret, struct err *e) 
         *rest = str_skip(*rest, 2);
         return true;
     }
-    if (first == '{') return take_place(rest, ret, e);
+    if (first == '{') return template_take_place(rest, ret, e);
     return err_set(e, ERR_INVALID_ARGUMENT, "a '}' has no '{'; a brace itself is '}}'");
 }
 

@@ -35,7 +35,7 @@ enum template_call {
     TEMPLATE_SESSION,
     TEMPLATE_WORKSPACE,
     TEMPLATE_AGENT,
-    TEMPLATE_CALL_ID,
+    TEMPLATE_CALL_ID, /* our own, not the model's */
     TEMPLATE_CALL_COUNT,
 };
 

@@ -3,7 +3,7 @@
  * A kind is one file that fills struct tool_kind. A call takes one JSON object and answers once
  * with one JSON object, or with an error that the model reads.
  *
- * Memory   the arguments of tool_call_start() are borrowed until the answer or the cancel.
+ * Memory   the arguments of start() are borrowed until the answer or the cancel.
  * Threads  a call belongs to one loop; the tool itself is read-only and shared.
  */
 #ifndef WEIR_TOOL_TOOL_H
@@ -23,13 +23,16 @@ typedef void tool_progress_fn(struct str text, void *ctx);
 
 /* The arguments of a call, and for whom it is made. */
 struct tool_request {
-    struct str call_id, args; /* args: one JSON object */
+    struct str call_id; /* the model's name of the call; it may recur in a session */
+    struct str id;      /* our own, which no other call has; what leaves for others */
+    struct str args;    /* one JSON object */
     struct str agent, workspace, user, session;
+    uint64_t run;                      /* that makes the call; 0: unknown */
     const struct trace_context *trace; /* to pass on; NULL: there is none; borrowed as args */
     tool_progress_fn *progress;        /* NULL: not wanted */
 };
 
-/* Called once, on the call's loop, never before tool_call_start() has returned. `result` is
+/* Called once, on the call's loop, never before start() has returned. `result` is
  * borrowed, one JSON object. `failed` is NULL on success; ERR_EFFECT_UNKNOWN means that the
  * call was sent and its answer was lost. */
 typedef void tool_done_fn(struct str result, const struct err *failed, void *ctx);

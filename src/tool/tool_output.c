@@ -1,6 +1,6 @@
 #include "tool/tool_output.h"
 
-#include "base/utf8.h"
+#include "tool/secret_match.h"
 #include "wire/json.h"
 
 #define SPELLINGS 3
@@ -8,7 +8,7 @@
 
 /* --- the result --------------------------------------------------------------------------- */
 
-static void write_text(struct str text, struct buf *out) {
+static void tool_output_write_text(struct str text, struct buf *out) {
     struct json_writer w = json_writer(out);
     while (text.len && (text.at[text.len - 1] == '\n' || text.at[text.len - 1] == '\r'))
         text.len--;
@@ -35,13 +35,13 @@ bool tool_output_write(struct str bytes, enum tool_output_form form, struct str 
     struct err why;
     bool is_json = form != TOOL_OUTPUT_TEXT && reads_as_json(bytes, &value, &why);
     if (form == TOOL_OUTPUT_JSON && !is_json)
-        return err_set(e, ERR_UNKNOWN, "its answer is no JSON: %s", why.text);
+        return err_set(e, ERR_EFFECT_UNKNOWN, "its answer is no JSON: %s", why.text);
     if (is_json) {
         write_json(value, pick, out);
     } else {
-        write_text(bytes, out);
+        tool_output_write_text(bytes, out);
     }
-    return buf_ok(out) || err_set(e, ERR_TOO_LARGE, "its answer is too long");
+    return buf_ok(out) || err_set(e, ERR_EFFECT_UNKNOWN, "its answer is too long");
 }
 
 /* --- secrets ------------------------------------------------------------------------------ */
@@ -69,6 +69,28 @@ static void hide_one(struct str text, struct str secret, struct buf *out) {
     buf_append(out, text);
 }
 
+/* Where the secret is spelled character by character, as it may be where there are escapes. */
+static void hide_spelled(struct str text, struct str secret, struct buf *out) {
+    bool escapes = str_find_byte(text, '\\') < text.len || str_find_byte(text, '%') < text.len;
+    for (size_t at = 0; escapes && at < text.len; at++) {
+        char c = text.at[at];
+        if (c != secret.at[0] && c != '\\' && c != '%') continue;
+        size_t len = secret_match(str_skip(text, at), secret);
+        if (!len) continue;
+        buf_append(out, str_head(text, at));
+        buf_append(out, STR("***"));
+        text = str_skip(text, at + len);
+        at = SIZE_MAX; /* on from the start of the rest */
+    }
+    buf_append(out, text);
+}
+
+static void swap(struct buf *a, struct buf *b) {
+    struct buf was = *a;
+    *a = *b;
+    *b = was;
+}
+
 /* Each pass reads the output of the previous one. */
 void tool_output_hide(struct str text, const struct tool_secret *secrets, size_t count,
                       struct buf *out) {
@@ -83,10 +105,11 @@ void tool_output_hide(struct str text, const struct tool_secret *secrets, size_t
             if (s && str_equal(spelling(spellings, s), spelling(spellings, 0))) continue;
             buf_clear(&next);
             hide_one(buf_str(&now), spelling(spellings, s), &next);
-            struct buf swapped = now;
-            now = next;
-            next = swapped;
+            swap(&now, &next);
         }
+        buf_clear(&next);
+        hide_spelled(buf_str(&now), secrets[i].value, &next);
+        swap(&now, &next);
         for (size_t s = 0; s < SPELLINGS; s++) buf_done(&spellings[s]);
     }
     buf_append(out, buf_str(&now));

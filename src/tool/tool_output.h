@@ -3,8 +3,8 @@
  * The model reads {"output": ...}: JSON if the output is JSON, else text without the line
  * breaks at its end. Invalid UTF-8 becomes U+FFFD.
  *
- * Secrets that were sent with the call are replaced by "***" before that, also where they are
- * percent-encoded or escaped as in a JSON string.
+ * Secrets that were sent with the call are replaced by "***" before that, however they are
+ * spelled (tool/secret_match.h).
  *
  * Memory   none; secrets are borrowed.
  * Threads  any; values only. */
@@ -22,7 +22,8 @@ enum tool_output_form {
 
 /* Append the result, one JSON object. pick: if the output is a JSON object with this member,
  * keep only the member; empty: keep all of it.
- * errors  ERR_UNKNOWN not JSON; ERR_TOO_LARGE */
+ * errors  ERR_EFFECT_UNKNOWN not JSON, or too long: the call was made, and whether it did what was
+ *         asked cannot be read */
 MUST_CHECK bool tool_output_write(struct str bytes, enum tool_output_form form, struct str pick,
                                   struct buf *out, struct err *e);
 

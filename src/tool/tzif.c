@@ -21,7 +21,7 @@ static bool malformed(struct err *e, const char *what) {
     return err_set(e, ERR_MALFORMED, "no time zone file: %s", what);
 }
 
-static bool read_header(struct str *rest, struct header *ret, struct err *e) {
+static bool tzif_read_header(struct str *rest, struct header *ret, struct err *e) {
     if (rest->len < HEADER_BYTES || !str_starts(*rest, STR("TZif")))
         return malformed(e, "its header is missing");
     ret->version = (unsigned char)rest->at[4];
@@ -97,10 +97,10 @@ bool tzif_read(struct str bytes, struct tzif *ret, struct err *e) {
     struct header header = {0};
     struct tzif zone = {0};
     struct str rest = bytes;
-    if (!read_header(&rest, &header, e) || !cut_block(&rest, &header, 4, &zone, e))
+    if (!tzif_read_header(&rest, &header, e) || !cut_block(&rest, &header, 4, &zone, e))
         return false;
     if (header.version != 0) { /* skip the 32-bit block, for readers older than 2005 */
-        if (!read_header(&rest, &header, e) || !cut_block(&rest, &header, 8, &zone, e))
+        if (!tzif_read_header(&rest, &header, e) || !cut_block(&rest, &header, 8, &zone, e))
             return false;
         if (!read_footer(rest, &zone, e)) return false;
     }

@@ -10,7 +10,7 @@
 
 /* ---- Reading ---- */
 
-static bool is_digit(char c) {
+static bool tzrule_is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
@@ -20,10 +20,10 @@ static bool tzrule_take(struct str *rest, char byte) {
     return true;
 }
 
-static bool take_number(struct str *rest, unsigned low, unsigned high, unsigned *ret) {
+static bool tzrule_take_number(struct str *rest, unsigned low, unsigned high, unsigned *ret) {
     size_t len = 0;
     uint64_t number;
-    while (len < rest->len && len < 4 && is_digit(rest->at[len])) len++;
+    while (len < rest->len && len < 4 && tzrule_is_digit(rest->at[len])) len++;
     if (!str_to_u64(str_head(*rest, len), &number) || number < low || number > high)
         return false;
     *rest = str_skip(*rest, len);
@@ -52,10 +52,10 @@ static bool take_time(struct str *rest, unsigned hours_max, int32_t *ret) {
     unsigned hours, minutes = 0, seconds = 0;
     bool negative = tzrule_take(rest, '-');
     if (!negative) (void)tzrule_take(rest, '+');
-    if (!take_number(rest, 0, hours_max, &hours)) return false;
+    if (!tzrule_take_number(rest, 0, hours_max, &hours)) return false;
     if (tzrule_take(rest, ':')) {
-        if (!take_number(rest, 0, 59, &minutes)) return false;
-        if (tzrule_take(rest, ':') && !take_number(rest, 0, 59, &seconds)) return false;
+        if (!tzrule_take_number(rest, 0, 59, &minutes)) return false;
+        if (tzrule_take(rest, ':') && !tzrule_take_number(rest, 0, 59, &seconds)) return false;
     }
     int32_t time_s = (int32_t)(hours * HOUR_S + minutes * 60 + seconds);
     *ret = negative ? -time_s : time_s;
@@ -72,16 +72,16 @@ static bool take_offset(struct str *rest, int32_t *ret) {
 static bool take_date(struct str *rest, struct tzrule_day *ret) {
     if (tzrule_take(rest, 'M')) {
         ret->kind = 'M';
-        return take_number(rest, 1, 12, &ret->month) && tzrule_take(rest, '.') &&
-               take_number(rest, 1, LAST_WEEK, &ret->week) && tzrule_take(rest, '.') &&
-               take_number(rest, 0, 6, &ret->day);
+        return tzrule_take_number(rest, 1, 12, &ret->month) && tzrule_take(rest, '.') &&
+               tzrule_take_number(rest, 1, LAST_WEEK, &ret->week) && tzrule_take(rest, '.') &&
+               tzrule_take_number(rest, 0, 6, &ret->day);
     }
     if (tzrule_take(rest, 'J')) {
         ret->kind = 'J';
-        return take_number(rest, 1, 365, &ret->day);
+        return tzrule_take_number(rest, 1, 365, &ret->day);
     }
     ret->kind = 'n';
-    return take_number(rest, 0, 365, &ret->day);
+    return tzrule_take_number(rest, 0, 365, &ret->day);
 }
 
 static bool take_day(struct str *rest, struct tzrule_day *ret) {

@@ -18,7 +18,7 @@ static void web_call_end(struct tool_call *call, bool succeeded) {
     web_call_free(call);
 }
 
-static void on_refused(void *ctx) {
+static void web_call_on_refused(void *ctx) {
     web_call_end(ctx, false);
 }
 
@@ -31,7 +31,7 @@ void web_call_init(struct tool_call *call, const struct web_call_kind *kind, str
     web->ctx = ctx;
     atomic_init(&web->abandoned, false);
     buf_init(&web->result, LOCAL_RESULT_MAX_BYTES);
-    timer_init(&web->refused, loop, on_refused, call);
+    timer_init(&web->refused, loop, web_call_on_refused, call);
 }
 
 static void on_worker(void *ctx) {
@@ -39,7 +39,7 @@ static void on_worker(void *ctx) {
     web->succeeded = web->kind->read(ctx);
 }
 
-static void on_read(void *ctx) {
+static void web_call_on_read(void *ctx) {
     struct web_call *web = web_of(ctx);
     if (atomic_load_explicit(&web->abandoned, memory_order_relaxed)) {
         web_call_free(ctx);
@@ -48,20 +48,20 @@ static void on_read(void *ctx) {
     }
 }
 
-static void on_got(const struct err *failed, void *ctx) {
+static void web_call_on_got(const struct err *failed, void *ctx) {
     struct web_call *web = web_of(ctx);
     if (!web->kind->judge(ctx, failed)) {
         web_call_end(ctx, false);
         return;
     }
     web->reading = true;
-    job_start(&web->job, web->loop, on_worker, on_read, ctx);
+    job_start(&web->job, web->loop, on_worker, web_call_on_read, ctx);
 }
 
 void web_call_get(struct tool_call *call, struct http_pool *pool,
                   const struct http_request *request, size_t keep_bytes, get_head_fn *on_head) {
     struct web_call *web = web_of(call);
-    get_start(&web->get, pool, web->loop, request, keep_bytes, on_head, on_got, call);
+    get_start(&web->get, pool, web->loop, request, keep_bytes, on_head, web_call_on_got, call);
 }
 
 void web_call_refuse(struct tool_call *call) {

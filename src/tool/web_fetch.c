@@ -132,7 +132,7 @@ static bool read_page(struct tool_call *call) {
 
 /* ---- Fetching. On the loop. ---- */
 
-static bool on_head(struct get *get, void *ctx) {
+static bool web_fetch_on_head(struct get *get, void *ctx) {
     (void)ctx;
     struct str type = media_type(buf_str(&get->type));
     if (get->status >= 400) get->keep_bytes = REASON_BYTES;
@@ -216,7 +216,7 @@ static void web_fetch_ask(struct tool_call *call, struct http_pool *pool, struct
         .reach = HTTP_PUBLIC_ONLY,
     };
     size_t keep = local_number(args, STR("max_bytes"), 1, BODY_MAX_BYTES, BODY_MAX_BYTES);
-    web_call_get(call, pool, &request, keep, on_head);
+    web_call_get(call, pool, &request, keep, web_fetch_on_head);
 }
 
 /* False: `why` says what is wrong with the arguments. */

@@ -114,19 +114,19 @@ bool web_search_check(const struct web_search_options *options, struct err *e) {
 
 /* ---- The answer. On a worker. ---- */
 
-static struct str member(struct json row, struct str name, struct arena *arena) {
+static struct str web_search_member(struct json row, struct str name, struct arena *arena) {
     struct str text;
     return json_str(json_find(row, name), arena, &text) ? str_trim(text) : STR_EMPTY;
 }
 
 /* False: the row has no usable address. */
-static bool put_row(const struct backend *backend, struct json row, struct arena *arena,
-                    struct buf *out) {
-    struct str title = member(row, STR("title"), arena);
-    struct str url = member(row, STR("url"), arena);
+static bool web_search_put_row(const struct backend *backend, struct json row,
+                               struct arena *arena, struct buf *out) {
+    struct str title = web_search_member(row, STR("title"), arena);
+    struct str url = web_search_member(row, STR("url"), arena);
     struct str engine =
-        backend->engine.len ? member(row, backend->engine, arena) : backend->name;
-    struct str snippet = member(row, backend->snippet, arena);
+        backend->engine.len ? web_search_member(row, backend->engine, arena) : backend->name;
+    struct str snippet = web_search_member(row, backend->snippet, arena);
     if (!title.len || !url.len || url.len > ADDRESS_MAX_BYTES) return false;
 
     struct json_writer w = json_writer(out);
@@ -147,7 +147,8 @@ static void put_rows(struct tool_call *call, struct json list, struct json_write
     while (count < call->results_max && json_next_item(&reader, &row)) {
         struct buf text;
         buf_init(&text, LOCAL_RESULT_MAX_BYTES);
-        bool usable = put_row(call->backend, row, call->arena, &text) && buf_ok(&text);
+        bool usable =
+            web_search_put_row(call->backend, row, call->arena, &text) && buf_ok(&text);
         bool fits = call->web.result.len + text.len + 8 < LOCAL_RESULT_MAX_BYTES;
         if (usable && fits) {
             json_write_raw(w, buf_str(&text));
@@ -167,7 +168,7 @@ static bool find_rows(const struct tool_call *call, struct json answer, struct j
     return answer.kind == JSON_OBJECT && (ret->kind == JSON_ARRAY || ret->kind == JSON_NONE);
 }
 
-static bool read_answer(struct tool_call *call) {
+static bool web_search_read_answer(struct tool_call *call) {
     struct json answer, rows;
     struct err inner; /* quotes the answer, which may be anything */
     if (!json_read(buf_str(&call->web.get.body), &answer, &inner) ||
@@ -210,7 +211,7 @@ static bool web_search_judge(struct tool_call *call, const struct err *failed) {
                    "the search backend's answer is larger than %zu bytes", ANSWER_MAX_BYTES);
 }
 
-static const struct web_call_kind searching = {web_search_judge, read_answer,
+static const struct web_call_kind searching = {web_search_judge, web_search_read_answer,
                                                web_search_call_free};
 
 static void put_url(const struct web_search *search, const struct tool_call *call,

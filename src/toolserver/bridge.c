@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "toolserver/request.h"
-#include "wire/mcp_version.h"
 #include "wire/sse.h"
 
 #include <stdlib.h>
@@ -109,7 +108,7 @@ static void take_handshake(struct trip *trip, struct json message) {
     trip->bridge->version = text_copy(text);
 }
 
-static void take_message(struct trip *trip, struct str text) {
+static void bridge_take_message(struct trip *trip, struct str text) {
     struct json message;
     struct err e;
     if (!json_read(text, &message, &e)) return;
@@ -130,11 +129,11 @@ static void bridge_give_up(struct trip *trip, struct str why) {
 
 /* --- the server's answer ------------------------------------------------------------------ */
 
-static void on_event(const struct sse_event *event, void *ctx) {
-    if (event->data.len) take_message(ctx, event->data);
+static void bridge_on_event(const struct sse_event *event, void *ctx) {
+    if (event->data.len) bridge_take_message(ctx, event->data);
 }
 
-static void on_head(const struct http_head *head, void *ctx) {
+static void bridge_on_head(const struct http_head *head, void *ctx) {
     struct trip *trip = ctx;
     trip->status = head->status;
     if (head->session.len && head->status < 300 &&
@@ -143,10 +142,10 @@ static void on_head(const struct http_head *head, void *ctx) {
         trip->bridge->session = text_copy(head->session);
     }
     if (str_find_nocase(head->content_type, STR("text/event-stream")) < head->content_type.len)
-        trip->sse = sse_new(ANSWER_MAX_BYTES, on_event, trip);
+        trip->sse = sse_new(ANSWER_MAX_BYTES, bridge_on_event, trip);
 }
 
-static void on_body(struct lent lent, void *ctx) {
+static void bridge_on_body(struct lent lent, void *ctx) {
     struct trip *trip = ctx;
     struct err e;
     if (!trip->sse) {
@@ -159,7 +158,7 @@ static void on_body(struct lent lent, void *ctx) {
 }
 
 /* The text of a refusal, as far as it has one. */
-static struct str reason_of(struct trip *trip) {
+static struct str bridge_reason_of(struct trip *trip) {
     struct json body;
     struct err e;
     struct str text = STR("the server refused the message");
@@ -188,7 +187,7 @@ static bool is_own_answer(const struct trip *trip) {
     return trip->is_batch || (id.len > 0 && str_equal(json_find(body, STR("id")).raw, id));
 }
 
-static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+static void bridge_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct trip *trip = ctx;
     (void)stage;
     trip->call = NULL;
@@ -199,21 +198,21 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     } else if (send_again(trip)) {
         return;
     } else if (trip->got.len && (trip->status < 300 || is_own_answer(trip))) {
-        take_message(trip, buf_str(&trip->got));
+        bridge_take_message(trip, buf_str(&trip->got));
         trip_over(trip);
     } else if (trip->status < 300) {
         trip_over(trip); /* accepted: a notification, or a call that was cancelled */
     } else {
-        bridge_give_up(trip, reason_of(trip));
+        bridge_give_up(trip, bridge_reason_of(trip));
     }
 }
 
-static const struct http_sink sink = {on_head, on_body, on_end};
+static const struct http_sink sink = {bridge_on_head, bridge_on_body, bridge_on_end};
 
 /* --- to the server ------------------------------------------------------------------------ */
 
-static void add_header(struct http_header *headers, size_t *count, struct str name,
-                       struct str value) {
+static void bridge_add_header(struct http_header *headers, size_t *count, struct str name,
+                              struct str value) {
     if (value.len) headers[(*count)++] = (struct http_header){name, value};
 }
 
@@ -223,10 +222,11 @@ static void add_own(struct trip *trip, struct http_header *headers, size_t *coun
     struct json name = json_find(request->params, STR("name"));
     struct str text;
     if (json_str(request->version, trip->arena, &text))
-        add_header(headers, count, STR("mcp-protocol-version"), text);
+        bridge_add_header(headers, count, STR("mcp-protocol-version"), text);
     if (json_str(request->name, trip->arena, &text))
-        add_header(headers, count, STR("mcp-method"), text);
-    if (json_str(name, trip->arena, &text)) add_header(headers, count, STR("mcp-name"), text);
+        bridge_add_header(headers, count, STR("mcp-method"), text);
+    if (json_str(name, trip->arena, &text))
+        bridge_add_header(headers, count, STR("mcp-name"), text);
 }
 
 static bool is_stateless(const struct trip *trip) {
@@ -238,14 +238,16 @@ static void send_trip(struct trip *trip) {
     struct http_header headers[HEADERS_MAX];
     size_t count = 0;
     bool greets = trip->request.method == TOOLSERVER_INITIALIZE;
-    add_header(headers, &count, STR("content-type"), STR("application/json"));
-    add_header(headers, &count, STR("accept"), STR("application/json, text/event-stream"));
-    add_header(headers, &count, STR("authorization"), text_str(bridge->authorization));
+    bridge_add_header(headers, &count, STR("content-type"), STR("application/json"));
+    bridge_add_header(headers, &count, STR("accept"),
+                      STR("application/json, text/event-stream"));
+    bridge_add_header(headers, &count, STR("authorization"), text_str(bridge->authorization));
     if (is_stateless(trip)) {
         add_own(trip, headers, &count);
     } else if (!greets) {
-        add_header(headers, &count, STR("mcp-session-id"), text_str(bridge->session));
-        add_header(headers, &count, STR("mcp-protocol-version"), text_str(bridge->version));
+        bridge_add_header(headers, &count, STR("mcp-session-id"), text_str(bridge->session));
+        bridge_add_header(headers, &count, STR("mcp-protocol-version"),
+                          text_str(bridge->version));
     }
     trip->had_session = !is_stateless(trip) && !greets && bridge->session.len > 0;
     trip->call = http_start(bridge->options.pool, bridge->options.loop,

@@ -9,35 +9,24 @@
 #define RESULT_MAX_BYTES (64 * MIB)
 #define EVENT_MAX_BYTES (64 * MIB)
 
-#define TO(state) (1u << TOOLSERVER_CALL_##state)
-
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[TOOLSERVER_CALL_STATE_COUNT] = {
-    [TOOLSERVER_CALL_STARTING] = {"starting", TO(RUNNING) | TO(ANSWERED)},
-    [TOOLSERVER_CALL_RUNNING] = {"running", TO(ANSWERED) | TO(CANCELLED) | TO(LEFT)},
+const struct state toolserver_call_states[TOOLSERVER_CALL_STATE_COUNT] = {
+    [TOOLSERVER_CALL_STARTING] = {"starting",
+                                  TO(TOOLSERVER_CALL_RUNNING) | TO(TOOLSERVER_CALL_ANSWERED)},
+    [TOOLSERVER_CALL_RUNNING] = {"running", TO(TOOLSERVER_CALL_ANSWERED) |
+                                                TO(TOOLSERVER_CALL_CANCELLED) |
+                                                TO(TOOLSERVER_CALL_LEFT)},
     [TOOLSERVER_CALL_ANSWERED] = {"answered", 0},
     [TOOLSERVER_CALL_CANCELLED] = {"cancelled", 0},
     [TOOLSERVER_CALL_LEFT] = {"left", 0},
 };
 
-struct str toolserver_call_state_name(enum toolserver_call_state state) {
-    return str_from(states[state].name);
-}
-
-bool toolserver_call_may_become(enum toolserver_call_state state,
-                                enum toolserver_call_state next) {
-    return (states[state].may_become & (1u << next)) != 0;
-}
-
 /* The only function that writes call->state after toolserver_call_new(). */
 static void call_move(struct toolserver_call *call, enum toolserver_call_state next) {
-    assert(toolserver_call_may_become(call->state, next));
+    assert(states_allow(toolserver_call_states, call->state, next));
     call->state = (uint8_t)next;
 }
 
-static bool is_open(const struct toolserver_call *call) {
+static bool call_is_open(const struct toolserver_call *call) {
     return call->state == TOOLSERVER_CALL_STARTING || call->state == TOOLSERVER_CALL_RUNNING;
 }
 
@@ -177,7 +166,7 @@ static void write_progress(const struct toolserver_call *call, uint64_t progress
 void toolserver_call_report(struct toolserver_call *call, uint64_t progress, struct str message,
                             struct str meta) {
     struct buf params, text, id;
-    assert(is_open(call));
+    assert(call_is_open(call));
     if (call->run) call->seq = progress;
     if (!toolserver_call_wants_progress(call)) return;
     buf_init(&params, EVENT_MAX_BYTES);

@@ -18,6 +18,7 @@
 #ifndef WEIR_TOOLSERVER_CALL_H
 #define WEIR_TOOLSERVER_CALL_H
 
+#include "base/states.h"
 #include "toolserver/toolserver.h"
 #include "wire/jsonrpc.h"
 
@@ -30,9 +31,7 @@ enum toolserver_call_state {
     TOOLSERVER_CALL_STATE_COUNT,
 };
 
-struct str toolserver_call_state_name(enum toolserver_call_state state);
-bool toolserver_call_may_become(enum toolserver_call_state state,
-                                enum toolserver_call_state next);
+extern const struct state toolserver_call_states[TOOLSERVER_CALL_STATE_COUNT];
 
 /* Each but `drained` may be the last callback, and is called at most once. None is called from
  * inside a function of this header. */

@@ -2,7 +2,7 @@
 
 #include "wire/base64.h"
 
-static bool write_value(struct json value, struct buf *out) {
+static bool cursor_write_value(struct json value, struct buf *out) {
     return buf_append_byte(out, '.') &&
            base64_encode(out, value.raw, BASE64_URL, BASE64_UNPADDED);
 }
@@ -11,13 +11,13 @@ bool toolserver_cursor_write(const struct toolserver_cursor *cursor, struct buf 
     buf_append_u64(out, cursor->run);
     buf_append_byte(out, '.');
     buf_append_u64(out, cursor->seq);
-    write_value(cursor->id, out);
-    if (cursor->token.kind != JSON_NONE) write_value(cursor->token, out);
+    cursor_write_value(cursor->id, out);
+    if (cursor->token.kind != JSON_NONE) cursor_write_value(cursor->token, out);
     return buf_ok(out);
 }
 
 /* A string or an integer, as both JSON values are. */
-static bool read_value(struct str text, struct arena *arena, struct json *ret) {
+static bool cursor_read_value(struct str text, struct arena *arena, struct json *ret) {
     struct err e;
     int64_t number;
     size_t len;
@@ -30,7 +30,7 @@ static bool read_value(struct str text, struct arena *arena, struct json *ret) {
 }
 
 /* One spelling for each number. */
-static bool read_number(struct str text, uint64_t *ret) {
+static bool cursor_read_number(struct str text, uint64_t *ret) {
     return (text.len == 1 || (text.len > 1 && text.at[0] != '0')) && str_to_u64(text, ret);
 }
 
@@ -42,10 +42,11 @@ bool toolserver_cursor_read(struct str text, struct arena *arena,
     struct str run = str_split(text, '.', &seq);
     seq = str_split(seq, '.', &id);
     id = str_split(id, '.', &token);
-    if (!read_number(run, &cursor.run) || !read_number(seq, &cursor.seq) || !cursor.run)
+    if (!cursor_read_number(run, &cursor.run) || !cursor_read_number(seq, &cursor.seq) ||
+        !cursor.run)
         return false;
-    if (!read_value(id, arena, &cursor.id)) return false;
-    if (token.at && !read_value(token, arena, &cursor.token)) return false;
+    if (!cursor_read_value(id, arena, &cursor.id)) return false;
+    if (token.at && !cursor_read_value(token, arena, &cursor.token)) return false;
     *ret = cursor;
     return true;
 }

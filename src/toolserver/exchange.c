@@ -21,7 +21,7 @@ static void exchange_free(struct toolserver_exchange *exchange) {
     free(exchange);
 }
 
-static void on_left(void *ctx) {
+static void exchange_on_left(void *ctx) {
     struct toolserver_exchange *exchange = ctx;
     exchange->gone = true;
     LIST_EACH(&exchange->calls, link) {
@@ -30,7 +30,7 @@ static void on_left(void *ctx) {
     exchange_free(exchange);
 }
 
-static void on_drained(void *ctx) {
+static void exchange_on_drained(void *ctx) {
     struct toolserver_exchange *exchange = ctx;
     LIST_EACH(&exchange->calls, link) {
         struct toolserver_call *call = CONTAINER_OF(link, struct toolserver_call, link);
@@ -39,12 +39,12 @@ static void on_drained(void *ctx) {
     }
 }
 
-static void on_closed(void *ctx) {
+static void exchange_on_closed(void *ctx) {
     exchange_free(ctx);
 }
 
 static const struct route_watch watch = {
-    .left = on_left, .drained = on_drained, .closed = on_closed};
+    .left = exchange_on_left, .drained = exchange_on_drained, .closed = exchange_on_closed};
 
 struct toolserver_exchange *toolserver_exchange_new(struct toolserver *server,
                                                     struct route_call *call,

@@ -15,7 +15,7 @@ static const struct {
     {"tools/call", TOOLSERVER_CALL},
 };
 
-static enum toolserver_method method_of(const struct jsonrpc *message) {
+static enum toolserver_method request_method_of(const struct jsonrpc *message) {
     if (message->kind == JSONRPC_NOTIFICATION &&
         json_is(message->method, STR("notifications/cancelled")))
         return TOOLSERVER_CANCELLED;
@@ -26,7 +26,7 @@ static enum toolserver_method method_of(const struct jsonrpc *message) {
     return TOOLSERVER_UNKNOWN;
 }
 
-static bool is_id(struct json value) {
+static bool request_is_id(struct json value) {
     int64_t number;
     return value.kind == JSON_STRING || (value.kind == JSON_NUMBER && json_i64(value, &number));
 }
@@ -38,7 +38,7 @@ static bool check_len(const char *what, struct json value, struct err *e) {
 }
 
 /* Of a member that is given twice, one reader takes the first and another the last. */
-static bool check_keys(struct json value, struct err *e) {
+static bool request_check_keys(struct json value, struct err *e) {
     static const char *const outer[] = {"jsonrpc", "id", "method", "params", NULL};
     static const char *const inner[] = {"_meta",  "name",      "arguments",
                                         "cursor", "requestId", NULL};
@@ -48,14 +48,14 @@ static bool check_keys(struct json value, struct err *e) {
 
 bool toolserver_request_read(struct json value, struct toolserver_request *ret, struct err *e) {
     struct jsonrpc message;
-    if (!jsonrpc_read(value, &message, e) || !check_keys(value, e)) return false;
-    struct toolserver_request request = {.method = method_of(&message),
+    if (!jsonrpc_read(value, &message, e) || !request_check_keys(value, e)) return false;
+    struct toolserver_request request = {.method = request_method_of(&message),
                                          .id = message.id,
                                          .name = message.method,
                                          .params = message.params};
     struct json meta = json_find(message.params, STR("_meta"));
     struct json token = json_find(meta, STR("progressToken"));
-    if (is_id(token)) request.token = token;
+    if (request_is_id(token)) request.token = token;
     request.version = json_find(meta, META("protocolVersion"));
     request.cancels = json_find(message.params, STR("requestId"));
     if (!check_len("id of a request", request.id, e) ||
@@ -67,7 +67,7 @@ bool toolserver_request_read(struct json value, struct toolserver_request *ret, 
 
 struct str toolserver_request_id(struct json value) {
     struct json id = json_find(value, STR("id"));
-    return is_id(id) && id.raw.len <= TOOLSERVER_ID_MAX_BYTES ? id.raw : STR("null");
+    return request_is_id(id) && id.raw.len <= TOOLSERVER_ID_MAX_BYTES ? id.raw : STR("null");
 }
 
 bool toolserver_request_check_meta(const struct toolserver_request *request, struct err *e) {

@@ -2,7 +2,6 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "wire/json.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -58,14 +57,14 @@ static size_t slot_of(const struct toolserver_sessions *sessions, struct str id)
     return hash & (sessions->slot_count - 1);
 }
 
-static struct str id_of(const struct session *session) {
+static struct str sessions_id_of(const struct session *session) {
     return str_of(session->id, TOOLSERVER_SESSION_BYTES - 1);
 }
 
 /* The slot of this id, or the empty one where it belongs. */
 static size_t find_slot(const struct toolserver_sessions *sessions, struct str id) {
     size_t slot = slot_of(sessions, id);
-    while (sessions->slots[slot] && !str_equal(id_of(sessions->slots[slot]), id))
+    while (sessions->slots[slot] && !str_equal(sessions_id_of(sessions->slots[slot]), id))
         slot = (slot + 1) & (sessions->slot_count - 1);
     return slot;
 }
@@ -77,12 +76,12 @@ static void clear_slot(struct toolserver_sessions *sessions, size_t slot) {
          next = (next + 1) & (sessions->slot_count - 1)) {
         struct session *moved = sessions->slots[next];
         sessions->slots[next] = NULL;
-        sessions->slots[find_slot(sessions, id_of(moved))] = moved;
+        sessions->slots[find_slot(sessions, sessions_id_of(moved))] = moved;
     }
 }
 
 static void session_free(struct toolserver_sessions *sessions, struct session *session) {
-    clear_slot(sessions, find_slot(sessions, id_of(session)));
+    clear_slot(sessions, find_slot(sessions, sessions_id_of(session)));
     list_remove(&session->link);
     sessions->count--;
     text_done(&session->workspace);
@@ -142,7 +141,7 @@ static void sessions_add(struct toolserver_sessions *sessions,
     session->used_ms = now_ms;
     list_init(&session->calls);
     list_append(&sessions->unused, &session->link);
-    sessions->slots[find_slot(sessions, id_of(session))] = session;
+    sessions->slots[find_slot(sessions, sessions_id_of(session))] = session;
     sessions->count++;
 }
 

@@ -44,7 +44,8 @@ static bool refuse_request(struct toolserver_exchange *exchange, int status,
 
 /* --- what the headers say ----------------------------------------------------------------- */
 
-static struct str header(const struct toolserver_exchange *exchange, struct str name) {
+static struct str toolserver_header(const struct toolserver_exchange *exchange,
+                                    struct str name) {
     struct str value = lent_read(route_header(exchange->call, name));
     return value.at ? value : STR_EMPTY;
 }
@@ -54,9 +55,9 @@ static struct toolserver_owner owner_of(const struct toolserver_exchange *exchan
 }
 
 /* The session must be known. Then its version counts. */
-static bool take_session(struct toolserver_exchange *exchange) {
+static bool toolserver_take_session(struct toolserver_exchange *exchange) {
     struct toolserver *server = exchange->server;
-    struct str id = header(exchange, SESSION_HEADER);
+    struct str id = toolserver_header(exchange, SESSION_HEADER);
     struct toolserver_owner owner = owner_of(exchange);
     if (!id.len || !server->sessions) return true;
     if (!toolserver_sessions_use(server->sessions, id, &owner, loop_now_ms(server->loop),
@@ -71,7 +72,7 @@ static bool take_session(struct toolserver_exchange *exchange) {
 
 /* Without the header and without a session it is the version before the header. */
 static bool take_version(struct toolserver_exchange *exchange) {
-    struct str version = header(exchange, VERSION_HEADER);
+    struct str version = toolserver_header(exchange, VERSION_HEADER);
     if (version.len && !mcp_version_known(version))
         return toolserver_refuse(
             exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
@@ -83,7 +84,7 @@ static bool take_version(struct toolserver_exchange *exchange) {
 }
 
 static bool accepts_events(const struct toolserver_exchange *exchange) {
-    struct str accept = header(exchange, STR("accept"));
+    struct str accept = toolserver_header(exchange, STR("accept"));
     return str_find_nocase(accept, STR("text/event-stream")) < accept.len;
 }
 
@@ -93,7 +94,7 @@ static bool accepts_events(const struct toolserver_exchange *exchange) {
 static bool is_stateless(const struct toolserver_exchange *exchange,
                          const struct toolserver_request *request) {
     return request->version.kind != JSON_NONE || request->method == TOOLSERVER_DISCOVER ||
-           str_equal(header(exchange, VERSION_HEADER), STR(MCP_STATELESS_VERSION));
+           str_equal(toolserver_header(exchange, VERSION_HEADER), STR(MCP_STATELESS_VERSION));
 }
 
 static void write_versions(struct json_writer *w, const char *key) {
@@ -125,17 +126,17 @@ static bool refuse_version(struct toolserver_exchange *exchange,
 static bool check_headers(struct toolserver_exchange *exchange,
                           const struct toolserver_request *request) {
     struct json name = json_find(request->params, STR("name"));
-    if (!json_is(request->version, header(exchange, VERSION_HEADER)))
+    if (!json_is(request->version, toolserver_header(exchange, VERSION_HEADER)))
         return refuse_request(exchange, 400, request, MCP_HEADER_MISMATCH,
                               STR("MCP-Protocol-Version is not the version in params._meta"));
     if (!json_is(request->version, STR(MCP_STATELESS_VERSION)))
         return refuse_version(exchange, request);
     if (request->name.kind == JSON_STRING &&
-        !json_is(request->name, header(exchange, STR("mcp-method"))))
+        !json_is(request->name, toolserver_header(exchange, STR("mcp-method"))))
         return refuse_request(exchange, 400, request, MCP_HEADER_MISMATCH,
                               STR("Mcp-Method is not the method of the message"));
     if (request->method == TOOLSERVER_CALL && name.kind == JSON_STRING &&
-        !json_is(name, header(exchange, STR("mcp-name"))))
+        !json_is(name, toolserver_header(exchange, STR("mcp-name"))))
         return refuse_request(exchange, 400, request, MCP_HEADER_MISMATCH,
                               STR("Mcp-Name is not the name of the tool"));
     return true;
@@ -265,7 +266,7 @@ static bool take_cursor(const struct toolserver_request *request, struct arena *
     struct json cursor = json_find(request->params, STR("cursor"));
     struct str text;
     *ret = 0;
-    if (cursor.kind == JSON_NONE || cursor.kind == JSON_NULL) return true;
+    if (json_is_absent(cursor)) return true;
     return json_str(cursor, arena, &text) && str_to_u64(text, ret) && *ret <= UINT32_MAX;
 }
 
@@ -385,7 +386,7 @@ static void serve_one(struct toolserver_exchange *exchange, struct json value) {
     }
     bool known = is_stateless(exchange, &request)
                      ? check_stateless(exchange, &request)
-                     : take_session(exchange) && take_version(exchange);
+                     : toolserver_take_session(exchange) && take_version(exchange);
     if (known) toolserver_serve(exchange, &request);
 }
 
@@ -406,13 +407,13 @@ static void serve_batch(struct toolserver_exchange *exchange, struct json batch)
 }
 
 static void take_batch(struct toolserver_exchange *exchange, struct json batch) {
-    if (str_equal(header(exchange, VERSION_HEADER), STR(MCP_STATELESS_VERSION))) {
+    if (str_equal(toolserver_header(exchange, VERSION_HEADER), STR(MCP_STATELESS_VERSION))) {
         toolserver_refuse(
             exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
             STR("this version of the protocol has no batches; send one message at a time"));
         return;
     }
-    if (!take_session(exchange) || !take_version(exchange)) return;
+    if (!toolserver_take_session(exchange) || !take_version(exchange)) return;
     size_t count = json_count(batch);
     if (!str_equal(str_from(exchange->version), STR("2025-03-26"))) {
         toolserver_refuse(
@@ -427,7 +428,7 @@ static void take_batch(struct toolserver_exchange *exchange, struct json batch) 
     }
 }
 
-static void read_body(struct toolserver_exchange *exchange) {
+static void toolserver_read_body(struct toolserver_exchange *exchange) {
     struct json value;
     struct str text;
     struct err e;
@@ -468,7 +469,7 @@ void toolserver_post(struct toolserver *server, struct route_call *call,
                      const struct toolserver_caller *caller) {
     struct toolserver_exchange *exchange = toolserver_begin(server, call, caller);
     if (!exchange) return;
-    read_body(exchange);
+    toolserver_read_body(exchange);
     exchange->reading = false;
     toolserver_exchange_read(exchange);
 }
@@ -499,7 +500,7 @@ void toolserver_get(struct toolserver *server, struct route_call *call,
     struct toolserver_cursor cursor;
     struct toolserver_exchange *exchange = toolserver_begin(server, call, caller);
     if (!exchange) return;
-    struct str last = header(exchange, STR("last-event-id"));
+    struct str last = toolserver_header(exchange, STR("last-event-id"));
     if (!last.len || !server->sessions || !server->table->resume) {
         refuse_method(exchange, allowed_by(server),
                       STR("the server sends nothing outside calls; a GET goes on with a call "
@@ -507,7 +508,7 @@ void toolserver_get(struct toolserver *server, struct route_call *call,
     } else if (!exchange->accepts_events) {
         toolserver_refuse(exchange, 406, STR("null"), JSONRPC_INVALID_REQUEST,
                           STR("Accept must have text/event-stream"));
-    } else if (take_session(exchange) && take_version(exchange)) {
+    } else if (toolserver_take_session(exchange) && take_version(exchange)) {
         if (!exchange->session.len) {
             toolserver_refuse(
                 exchange, 400, STR("null"), JSONRPC_INVALID_REQUEST,
@@ -527,7 +528,7 @@ void toolserver_delete(struct toolserver *server, struct route_call *call,
                        const struct toolserver_caller *caller) {
     struct toolserver_exchange *exchange = toolserver_begin(server, call, caller);
     if (!exchange) return;
-    struct str id = header(exchange, SESSION_HEADER);
+    struct str id = toolserver_header(exchange, SESSION_HEADER);
     struct toolserver_owner owner = owner_of(exchange);
     if (!server->sessions) {
         refuse_method(exchange, allowed_by(server), STR("the server has no sessions"));

@@ -21,12 +21,12 @@ struct topic_frame *topic_frame_new(uint64_t sequence, struct str bytes, struct 
     return frame;
 }
 
-struct topic_frame *topic_frame_ref(struct topic_frame *frame) {
+static struct topic_frame *topic_frame_ref(struct topic_frame *frame) {
     atomic_fetch_add_explicit(&frame->refs, 1, memory_order_relaxed);
     return frame;
 }
 
-void topic_frame_unref(struct topic_frame *frame) {
+static void topic_frame_unref(struct topic_frame *frame) {
     if (atomic_fetch_sub_explicit(&frame->refs, 1, memory_order_acq_rel) == 1) free(frame);
 }
 

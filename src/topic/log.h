@@ -23,8 +23,6 @@ struct topic_frame {
 
 /* With one reference. `bytes` is a gRPC message with its prefix. */
 struct topic_frame *topic_frame_new(uint64_t sequence, struct str bytes, struct str label);
-struct topic_frame *topic_frame_ref(struct topic_frame *frame);
-void topic_frame_unref(struct topic_frame *frame);
 
 static inline struct str topic_frame_label(const struct topic_frame *frame) {
     return str_of(frame->bytes + frame->len, frame->label_len);

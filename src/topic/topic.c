@@ -1,5 +1,6 @@
 #include "topic/topic.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "topic/inner.h"
 #include "wire/grpc.h"
@@ -36,15 +37,16 @@ void topic_unref(struct topic *topic) {
     free(topic);
 }
 
+/* NULL: it is too long. */
 static struct topic_frame *topic_encode(struct topic *topic, const struct topic_event *event) {
     struct buf *out = &topic->scratch;
     *event->sequence = topic->log.last + 1;
     size_t begin = grpc_begin_message(out);
-    bool ok = pb_encode(event->type, event->message, out);
-    assert(ok);
-    (void)ok;
-    grpc_end_message(out, begin);
-    struct topic_frame *frame = topic_frame_new(*event->sequence, buf_str(out), event->label);
+    struct topic_frame *frame = NULL;
+    if (pb_encode(event->type, event->message, out)) {
+        grpc_end_message(out, begin);
+        frame = topic_frame_new(*event->sequence, buf_str(out), event->label);
+    }
     if (out->len > SCRATCH_KEEP_BYTES) {
         buf_release(out);
     } else {
@@ -57,9 +59,15 @@ uint64_t topic_publish(struct topic *topic, const struct topic_event *event) {
     pthread_mutex_lock(&topic->lock);
     assert(!topic->ending.over);
     struct topic_frame *frame = topic_encode(topic, event);
-    uint64_t sequence = frame->sequence;
-    topic_log_append(&topic->log, frame);
-    topic_log_trim(&topic->log);
+    uint64_t sequence = topic->log.last + 1;
+    if (frame) {
+        topic_log_append(&topic->log, frame);
+        topic_log_trim(&topic->log);
+    } else {
+        log_often(LOG_ERROR, "an event of %s is longer than a message; it is lost",
+                  event->type->name);
+        topic_log_lose(&topic->log, sequence);
+    }
     topic_views_tell(topic);
     pthread_mutex_unlock(&topic->lock);
     return sequence;

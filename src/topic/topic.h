@@ -27,6 +27,7 @@
 
 #include "base/err.h"
 #include "base/list.h"
+#include "base/states.h"
 #include "wire/pb.h"
 
 struct loop;
@@ -53,7 +54,8 @@ struct topic_event {
     struct str label;   /* for readers' wants(); TOPIC_STATE: what it is the state of */
 };
 
-/* Returns its sequence. The message must fit into 4 MiB. */
+/* Returns its sequence. A message that does not fit into 4 MiB is lost, with the events before
+ * it: readers learn it as after topic_lose(). */
 uint64_t topic_publish(struct topic *topic, const struct topic_event *event);
 
 /* Number the next event above `sequence`. Numbers that are left out are not lost: for those that
@@ -97,7 +99,7 @@ struct topic_wire {
     bool (*wants)(struct str label, void *ctx);
     /* The last call: an event that it still needed was dropped. */
     void (*lost)(void *ctx);
-    /* The last call: the topic has ended, and the reader has all of it. NULL: nothing is told. */
+    /* The last call: the topic has ended, and the reader has all of it. NULL: nothing is reported. */
     void (*ended)(enum err_code code, const char *text, void *ctx);
     /* After a turn: the reader has every event up to `cursor`, or does not want it. May be
      * NULL. */
@@ -113,8 +115,7 @@ enum topic_reader_state {
     TOPIC_READER_STATE_COUNT,
 };
 
-struct str topic_reader_state_name(enum topic_reader_state state);
-bool topic_reader_may_become(enum topic_reader_state state, enum topic_reader_state next);
+extern const struct state topic_reader_states[TOPIC_READER_STATE_COUNT];
 
 /* Zeroed is new. Its members are private to topic/. */
 struct topic_reader {

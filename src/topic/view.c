@@ -8,12 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[TOPIC_READER_STATE_COUNT] = {
+const struct state topic_reader_states[TOPIC_READER_STATE_COUNT] = {
     [TOPIC_READER_NEW] = {"new", TO(TOPIC_READER_READY) | TO(TOPIC_READER_OVER)},
     [TOPIC_READER_READY] = {"ready", TO(TOPIC_READER_IDLE) | TO(TOPIC_READER_FULL) |
                                          TO(TOPIC_READER_READY) | TO(TOPIC_READER_OVER)},
@@ -22,17 +17,9 @@ static const struct {
     [TOPIC_READER_OVER] = {"over", 0},
 };
 
-struct str topic_reader_state_name(enum topic_reader_state state) {
-    return str_from(states[state].name);
-}
-
-bool topic_reader_may_become(enum topic_reader_state state, enum topic_reader_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 /* The only function that changes a reader's state, and the list that it is in. */
 static void reader_move(struct topic_reader *reader, enum topic_reader_state next) {
-    assert(topic_reader_may_become(reader->state, next));
+    assert(states_allow(topic_reader_states, reader->state, next));
     struct topic_view *view = reader->view;
     struct list *const lists[TOPIC_READER_STATE_COUNT] = {
         [TOPIC_READER_READY] = &view->ready,
@@ -72,7 +59,7 @@ static void view_pass_soon(struct topic_view *view) {
     if (!view->passing && !timer_waits(&view->next_pass)) loop_defer(view->loop, &view->pass);
 }
 
-static void on_mail(void *ctx) {
+static void view_on_mail(void *ctx) {
     struct topic_view *view = ctx;
     pthread_mutex_lock(&view->topic->lock);
     view->mailed = false;
@@ -91,7 +78,7 @@ void topic_views_tell(struct topic *topic) {
         struct topic_view *view = CONTAINER_OF(link, struct topic_view, link);
         if (view->mailed) continue;
         view->mailed = true;
-        loop_post(view->loop, &view->mail, on_mail, view);
+        loop_post(view->loop, &view->mail, view_on_mail, view);
     }
 }
 

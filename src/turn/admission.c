@@ -6,12 +6,7 @@
 
 #define INTERRUPT_MAX 64 /* turns that one message may replace */
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[ADMISSION_STATE_COUNT] = {
+const struct state admission_states[ADMISSION_STATE_COUNT] = {
     /* clang-format off */
     [ADMISSION_OUTSIDE] = {"outside", TO(ADMISSION_WAITS) | TO(ADMISSION_INSIDE)},
     [ADMISSION_WAITS]   = {"waits",   TO(ADMISSION_INSIDE) | TO(ADMISSION_OUTSIDE)},
@@ -19,23 +14,15 @@ static const struct {
     /* clang-format on */
 };
 
-struct str admission_state_name(enum admission_state state) {
-    return str_from(states[state].name);
-}
-
-bool admission_may_become(enum admission_state state, enum admission_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 /* The only function that writes run->admission.state. */
 static void admission_move(struct run *run, enum admission_state next) {
-    assert(admission_may_become(run->admission.state, next));
+    assert(states_allow(admission_states, run->admission.state, next));
     run->admission.state = next;
 }
 
 /* --- the session's callbacks -------------------------------------------------------------- */
 
-static void on_granted(void *ctx) {
+static void admission_on_granted(void *ctx) {
     struct run *run = ctx;
     admission_move(run, ADMISSION_INSIDE);
     if (run->ending_begun) { /* it was cancelled while the answer was on its way */
@@ -60,7 +47,8 @@ static void on_children_done(void *ctx) {
     if (!run->ending_begun) run_work_children_done(run);
 }
 
-static const struct lease_events lease_events = {on_granted, on_refused, on_children_done};
+static const struct lease_events lease_events = {admission_on_granted, on_refused,
+                                                 on_children_done};
 
 /* --- the session -------------------------------------------------------------------------- */
 
@@ -102,19 +90,55 @@ static bool start_in_session(struct run *run, enum session_policy policy, struct
 
 /* --- a place in its workspace ------------------------------------------------------------- */
 
+/* No effect if it needed none. */
 void run_leave_slot(struct run *run) {
-    slots_leave(&run->admission.place); /* no effect if it needed none */
+    slots_leave(&run->admission.place);
+    shared_place_leave(run->admission.shared);
+    run->admission.shared = NULL;
+}
+
+/* It has its places: ask for the session. The reference of the wait is held. */
+static void enter_session(struct run *run) {
+    struct err e;
+    timer_stop(&run->limit);
+    if (!start_in_session(run, run->admission.policy, &e))
+        run_fail(run, e.code, err_name(e.code), err_text(&e));
+}
+
+static void on_shared_place(void *ctx) {
+    struct run *run = ctx;
+    run->admission.awaits_shared = false;
+    enter_session(run); /* one that has ended does not wait any more */
+    run_unref(run);
+}
+
+/* True: it waits for a place among replicas, with a reference. */
+static bool take_shared_place(struct run *run) {
+    struct session_table *sessions = run->record.engine->sessions;
+    struct store *store = session_table_store(sessions);
+    if (run->admission.place.state != SLOT_TAKEN || !store || !store_is_shared(store))
+        return false;
+    run_ref(run);
+    run->admission.awaits_shared = true;
+    run->admission.shared = shared_place_take(
+        &(struct shared_place_options){.sessions = sessions,
+                                       .loop = run->record.host->loop,
+                                       .run = record_id(&run->record),
+                                       .workspace = run->request.name.workspace,
+                                       .max = run->record.engine->limits.workspace_turns_max,
+                                       .on_held = on_shared_place,
+                                       .ctx = run});
+    return true;
 }
 
 /* The slot is granted: ask for the session. */
 static void on_slot(void *ctx) {
     struct run *run = ctx;
-    struct err e;
-    timer_stop(&run->limit);
     if (run->ending_begun) { /* it ended while the answer was on its way */
+        timer_stop(&run->limit);
         run_leave_slot(run);
-    } else if (!start_in_session(run, run->admission.policy, &e)) {
-        run_fail(run, e.code, err_name(e.code), err_text(&e));
+    } else if (!take_shared_place(run)) {
+        enter_session(run);
     }
     run_unref(run);
 }
@@ -136,16 +160,17 @@ static bool take_slot(struct run *run) {
                        slots_max, &run->admission.place) == SLOTS_TAKEN;
 }
 
-static void wait_for_slot(struct run *run, enum session_policy policy) {
+static void wait_for_place(struct run *run, enum session_policy policy) {
     run_enter_directory(run);
-    run_ref(run); /* until the slot is granted */
     run->admission.policy = policy;
     timer_start(&run->limit, run->record.engine->limits.place_max_ms);
 }
 
 bool run_admit(struct run *run, enum session_policy policy, struct err *e) {
-    if (take_slot(run)) return start_in_session(run, policy, e);
-    wait_for_slot(run, policy);
+    bool taken = take_slot(run);
+    if (taken && !take_shared_place(run)) return start_in_session(run, policy, e);
+    if (!taken) run_ref(run); /* until the slot is granted */
+    wait_for_place(run, policy);
     return true;
 }
 
@@ -153,6 +178,12 @@ void run_stop_waiting(struct run *run) {
     if (slots_withdraw(&run->admission.place)) {
         run_unref(run);
         return; /* it has not asked for the session yet */
+    }
+    if (run->admission.awaits_shared) {
+        run->admission.awaits_shared = false;
+        run_leave_slot(run);
+        run_unref(run);
+        return;
     }
     if (run->admission.state != ADMISSION_WAITS) return;
     if (!session_withdraw(&run->admission.lease)) return;

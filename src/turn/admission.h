@@ -1,7 +1,8 @@
 /* admission: how a turn enters its session and leaves it.
  *
- * Where a workspace limits its turns, a turn first takes one of the workspace's places. Then it
- * acquires the session, and may have to wait for it. A turn that waits for a human is outside
+ * Where a workspace limits its turns, a turn first takes one of the workspace's places: one of this
+ * process, and then, where replicas share the store, one of all replicas. Then it acquires the
+ * session, and may have to wait for it. A turn that waits for a human is outside
  * again until the answer comes.
  *
  *     outside ─▶ (waits for a place) ─▶ waits ─▶ inside ─▶ outside
@@ -14,8 +15,10 @@
 #ifndef WEIR_TURN_ADMISSION_H
 #define WEIR_TURN_ADMISSION_H
 
+#include "base/states.h"
 #include "loop/slots.h"
 #include "session/session.h"
+#include "session/shared_place.h"
 
 struct run;
 
@@ -29,12 +32,13 @@ enum admission_state {
 struct admission {
     enum admission_state state;
     struct lease lease;
-    struct slot place;          /* among its workspace's turns */
-    enum session_policy policy; /* to acquire with, once it has its place */
+    struct slot place;           /* among its workspace's turns */
+    struct shared_place *shared; /* the same, among replicas; NULL: it has or needs none */
+    bool awaits_shared;          /* it is not held yet; a reference to the run is held */
+    enum session_policy policy;  /* to acquire with, once it has its place */
 };
 
-struct str admission_state_name(enum admission_state state);
-bool admission_may_become(enum admission_state state, enum admission_state next);
+extern const struct state admission_states[ADMISSION_STATE_COUNT];
 
 void admission_init(struct run *run);
 

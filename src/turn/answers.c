@@ -11,8 +11,9 @@
 
 /* Limit for such words between a question and the end of the call it guards. */
 #define ASIDES_MAX_BYTES (64 * KIB)
+#define UTF8_MAX_BYTES 4
 
-static bool is_open(const struct run *run) {
+static bool answers_is_open(const struct run *run) {
     return run->state == RUN_WAITING && !run->ending_begun;
 }
 
@@ -29,10 +30,49 @@ static void keep_aside(struct run *run, struct str words) {
     journal_hurry(run->record.journal);
 }
 
-void run_hear(struct str words, void *ctx) {
+/* --- requests that are repeated ----------------------------------------------------------- */
+
+static bool was_heard(const struct run *run, struct str print) {
+    size_t count = run->approval.print_count;
+    if (count > ASIDE_PRINTS_MAX) count = ASIDE_PRINTS_MAX;
+    for (size_t i = 0; i < count; i++) {
+        if (str_equal(run->approval.prints[i], print)) return true;
+    }
+    return false;
+}
+
+bool run_note_print(struct run *run, struct str print) {
+    struct approval *approval = &run->approval;
+    if (!approval->prints)
+        approval->prints = arena_alloc(run->arena, ASIDE_PRINTS_MAX * sizeof(struct str));
+    if (!approval->prints) {
+        run_fail_memory(run);
+        return false;
+    }
+    return run_keep(run, print, &approval->prints[approval->print_count++ % ASIDE_PRINTS_MAX]);
+}
+
+static void keep_print(struct run *run, struct str print) {
+    struct event event = {.kind = EVENT_ITEM, .item = {STR(ASIDE_PRINT_ITEM), print}};
+    if (run_note_print(run, print)) run_append(run, &event);
+}
+
+/* --- words -------------------------------------------------------------------------------- */
+
+void run_hear(struct str words, struct str print, void *ctx) {
     struct run *run = ctx;
     struct buf room;
-    if (!is_open(run)) return; /* another answer arrived meanwhile */
+    if (!answers_is_open(run)) return; /* another answer arrived meanwhile */
+    if (print.len && was_heard(run, print)) return;
+    if (ASIDES_MAX_BYTES - run->approval.aside_bytes < UTF8_MAX_BYTES) {
+        log_often(LOG_WARNING,
+                  "run %llu: too much was said beside its question; nothing more "
+                  "of it is kept",
+                  (unsigned long long)record_id(&run->record));
+        return; /* nothing is kept that a repeat could double */
+    }
+    if (print.len) keep_print(run, print);
+    if (!answers_is_open(run)) return;
     if (run_guard_words(run, words, &room, &words)) {
         keep_aside(run, words);
     } else {

@@ -1,6 +1,5 @@
 #include "turn/approval.h"
 
-#include "base/clock.h"
 #include "base/utf8.h"
 #include "session/waiting.h"
 #include "turn/dormant_wake.h"
@@ -107,7 +106,7 @@ static bool keep_answer(struct run *run, struct str text) {
     return kept;
 }
 
-static void on_answer(struct str text, void *ctx) {
+static void approval_on_answer(struct str text, void *ctx) {
     struct run *run = ctx;
     struct err e;
     timer_stop(&run->limit);
@@ -121,7 +120,7 @@ static void on_answer(struct str text, void *ctx) {
 }
 
 /* The question, for callers that list what waits. */
-static struct pending_question question_of(const struct run *run) {
+static struct pending_question approval_question_of(const struct run *run) {
     const struct turn_call *call =
         run->approval.guarded ? run->approval.guarded : &run->calls.list[0];
     struct tool *tool =
@@ -148,12 +147,12 @@ void run_wait_for_human(struct run *run) {
     run->approval.parked =
         (struct pending_approval){.name = run->request.name,
                                   .run = record_id(&run->record),
-                                  .asked = question_of(run),
+                                  .asked = approval_question_of(run),
                                   .loop = run->record.host->loop,
                                   .journal = run->record.journal,
                                   .seq = run->calls.seq,
                                   .after_seq = journal_appended(run->record.journal),
-                                  .answer = on_answer,
+                                  .answer = approval_on_answer,
                                   .lookup = run_take_key,
                                   .ctx = run_ref(run)};
     session_park(run->record.engine->sessions, &run->approval.parked);
@@ -165,9 +164,10 @@ void run_work_expired(struct run *run) {
     if (!session_unpark(run->record.engine->sessions, &run->approval.parked))
         return; /* the human was faster */
     bool yes = run->approval.guarded && run->record.engine->limits.approval_expires_yes;
-    on_answer(yes ? STR("{\"decision\":\"approve\",\"reason\":\"nobody answered in time\"}")
-                  : STR("{\"decision\":\"refuse\",\"reason\":\"nobody answered in time\"}"),
-              run);
+    approval_on_answer(
+        yes ? STR("{\"decision\":\"approve\",\"reason\":\"nobody answered in time\"}")
+            : STR("{\"decision\":\"refuse\",\"reason\":\"nobody answered in time\"}"),
+        run);
 }
 
 void run_park(struct run *run) {

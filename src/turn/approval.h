@@ -19,6 +19,8 @@
 #include "session/pending_approvals.h"
 #include "turn/calls.h"
 
+#define ASIDE_PRINTS_MAX 8
+
 struct approval {
     struct str question;
     struct str id;             /* the question's own, when it guards a call */
@@ -31,6 +33,10 @@ struct approval {
     struct str answer;  /* the human's words, once the run has its session again */
     struct claim *keys; /* claims of the keys that answers came with */
     size_t aside_bytes; /* of words that decided nothing */
+    /* Of the requests that brought them; the oldest goes. Of ASIDE_PRINTS_MAX, in the run's
+     * arena; NULL before the first. */
+    struct str *prints;
+    size_t print_count; /* so far */
 };
 
 /* Ask about `call`. The run waits once the question is on disk. */
@@ -56,7 +62,10 @@ void run_work_answered(struct run *run);
 /* --- answers.c: what comes beside a decision ---------------------------------------------- */
 
 /* A live run's `say`. */
-void run_hear(struct str words, void *ctx);
+void run_hear(struct str words, struct str print, void *ctx);
+
+/* Words came with a request of this print. False: the run's memory is full, and it fails. */
+bool run_note_print(struct run *run, struct str print);
 
 /* A parked run's `keyed`; and, once the run is over, remove those claims. */
 void run_take_key(struct claim *claim, void *ctx);

@@ -1,18 +1,28 @@
 #include "turn/await_tools.h"
 
+#include "base/log.h"
 #include "turn/turn.h"
 
-static void go_on(struct run *run) {
+static void await_tools_go_on(struct run *run) {
     struct await_tools *await = &run->await_tools;
     await->waits = false;
     await->over = true;
     timer_stop(&await->late);
-    run_begin(run);
+    if (run->state == RUN_QUEUED) {
+        run_begin(run);
+    } else {
+        run_work_answered(run);
+    }
 }
 
 /* The servers did not come in time: the turn goes on without them. */
-static void on_late(void *ctx) {
-    go_on(ctx);
+static void await_tools_on_late(void *ctx) {
+    struct run *run = ctx;
+    log_often(LOG_WARNING,
+              "a turn of the agent '" STR_FMT "' goes on without all its tools: in %d s an MCP "
+              "server of it has neither listed any nor failed",
+              STR_ARG(run->agent->slug), AWAIT_TOOLS_MS / 1000);
+    await_tools_go_on(run);
 }
 
 void run_stop_await_tools(struct run *run) {
@@ -46,7 +56,7 @@ bool run_await_tools(struct run *run) {
     if (run->record.engine != host->engine && !take_engine(run, host->engine)) return false;
     if (!run->agent->awaits_tools) return false;
     await->waits = true;
-    timer_init(&await->late, host->loop, on_late, run);
+    timer_init(&await->late, host->loop, await_tools_on_late, run);
     timer_start(&await->late, AWAIT_TOOLS_MS);
     return true;
 }
@@ -56,6 +66,6 @@ void await_tools_use(struct run_host *host) {
         struct run *run = CONTAINER_OF(link, struct run, link);
         if (!run->await_tools.waits) continue;
         bool taken = take_engine(run, host->engine);
-        if (!taken || !run->agent->awaits_tools) go_on(run);
+        if (!taken || !run->agent->awaits_tools) await_tools_go_on(run);
     }
 }

@@ -15,6 +15,11 @@ bool run_keep_brought(struct run *run, const struct run_request *request) {
     return kept;
 }
 
+/* No rules have read what a caller brings. */
+static void forget_readers(struct import *import) {
+    for (size_t i = 0; i < import->count; i++) import->messages[i].heard_by = STR_EMPTY;
+}
+
 /* Show the model the session's history, unless the caller's list is the whole conversation. */
 void run_precede(struct run *run) {
     const struct history *history = run->seen;
@@ -36,6 +41,7 @@ bool run_take_brought(struct run *run) {
         run_fail_memory(run);
         return false;
     }
+    forget_readers(import);
     if (run->request.brought.policy == BROUGHT_STRICT &&
         import_forks(history, c->own_from, import->messages, import->count)) {
         run_fail(run, ERR_ABORTED, STR("HISTORY_FORK"),
@@ -49,7 +55,7 @@ bool run_take_brought(struct run *run) {
                        : import_known(history, c->own_from, import->messages, import->count);
     import->messages += known;
     import->count -= known;
-    return run_check_results(run);
+    return true;
 }
 
 void run_append_brought(struct run *run) {

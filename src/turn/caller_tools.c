@@ -1,7 +1,11 @@
 #include "turn/caller_tools.h"
 
+#include "base/mem.h"
+#include "provider/call_pairs.h"
 #include "turn/turn.h"
 #include "wire/json.h"
+
+#include <stdlib.h>
 
 #define NAME_SHOWN_BYTES 80
 #define NO_PARAMETERS STR("{\"type\":\"object\",\"properties\":{}}")
@@ -79,6 +83,7 @@ bool run_keep_caller_tools(struct run *run, const struct run_request *from, stru
         return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
     tools->list = copies;
     tools->count = from->tool_count;
+    tools->args_as_text = from->args_as_text;
     return check_choice(tools, tools->choice, e);
 }
 
@@ -119,7 +124,7 @@ bool run_offer_caller_tools(struct run *run, struct provider_request *asked) {
 
 /* --- calls -------------------------------------------------------------------------------- */
 
-static bool is_callers(const struct run *run, const struct turn_call *call) {
+bool run_is_callers_call(const struct run *run, const struct turn_call *call) {
     const struct caller_tools *tools = &run->caller_tools;
     return find_offer(tools->list, tools->count, call->tool) && !is_taken(run, call->tool);
 }
@@ -127,16 +132,26 @@ static bool is_callers(const struct run *run, const struct turn_call *call) {
 static bool any_is_callers(const struct run *run) {
     if (!run->caller_tools.count || run->approval.by_model) return false;
     for (size_t i = 0; i < run->calls.count; i++) {
-        if (is_callers(run, &run->calls.list[i])) return true;
+        if (run_is_callers_call(run, &run->calls.list[i])) return true;
     }
     return false;
 }
 
+/* Whether each call of the caller's has arguments that its contract can carry. */
+static bool all_are_readable(const struct run *run) {
+    for (size_t i = 0; i < run->calls.count && !run->caller_tools.args_as_text; i++) {
+        const struct turn_call *call = &run->calls.list[i];
+        if (call->unread_args.len && run_is_callers_call(run, call)) return false;
+    }
+    return true;
+}
+
 static void record_handed_over(struct run *run, struct turn_call *call, bool callers) {
+    bool as_written = callers && call->unread_args.len;
     struct event event = {.kind = EVENT_TOOL_CALL,
                           .tool_call = {.call_id = call->call_id,
                                         .tool = call->tool,
-                                        .args = call->args,
+                                        .args = as_written ? call->unread_args : call->args,
                                         .idempotent = true, /* it is not made here */
                                         .callers = callers,
                                         .said = conversation_reply(&run->conversation)}};
@@ -156,14 +171,14 @@ static void answer_unmade(struct turn_call *call) {
 
 bool run_hand_over_calls(struct run *run) {
     struct calls *calls = &run->calls;
-    if (!any_is_callers(run)) return false;
+    if (!any_is_callers(run) || !all_are_readable(run)) return false;
     for (size_t i = 0; i < calls->count && !run->ending_begun; i++) {
         struct turn_call *call = &calls->list[i];
-        record_handed_over(run, call, is_callers(run, call));
+        record_handed_over(run, call, run_is_callers_call(run, call));
     }
     for (size_t i = 0; i < calls->count && !run->ending_begun; i++) {
         struct turn_call *call = &calls->list[i];
-        if (is_callers(run, call)) {
+        if (run_is_callers_call(run, call)) {
             turn_call_move(call, TURN_CALL_ANSWERED); /* elsewhere, and later */
         } else {
             answer_unmade(call);
@@ -175,27 +190,57 @@ bool run_hand_over_calls(struct run *run) {
 
 /* --- results ------------------------------------------------------------------------------ */
 
-static bool has_call(const struct message *messages, size_t count, struct str call_id) {
-    for (size_t i = count; i-- > 0;) {
-        if (messages[i].role == MESSAGE_TOOL_CALL && str_equal(messages[i].call_id, call_id))
-            return true;
-    }
+static bool refuse_result(struct run *run, const char *reason, const char *why) {
+    run_fail(run, ERR_INVALID_ARGUMENT, str_from(reason), str_from(why));
     return false;
+}
+
+/* A result of a call that has one: the same again, from a caller whose request was cut, is what the
+ * model reads anyway. */
+static bool check_repeat(struct run *run, const struct call_pairs *pairs,
+                         const struct message *messages, size_t index) {
+    size_t call = pairs->of[index];
+    if (call == CALL_PAIRS_NONE)
+        return refuse_result(
+            run, "UNKNOWN_CALL",
+            "a tool result answers a call that this conversation does not have; "
+            "send the call's id as it was given");
+    size_t first = pairs->of[call];
+    if (first == CALL_PAIRS_NONE || str_equal(messages[first].text, messages[index].text))
+        return true;
+    return refuse_result(run, "ANSWERED_CALL",
+                         "a tool result answers a call that has another result already; the "
+                         "first one counts");
+}
+
+/* The results from `fresh` on. */
+static bool check_brought_results(struct run *run, const struct message *messages, size_t fresh,
+                                  size_t count) {
+    struct call_pairs pairs;
+    bool fine = true, *answers = mem_zero(count + 1, sizeof(bool));
+    call_pairs_init(&pairs, messages, count, run->agent->slug);
+    for (size_t i = 0; i < count; i++) {
+        bool called = messages[i].role == MESSAGE_TOOL_CALL && pairs.of[i] != CALL_PAIRS_NONE;
+        if (called) answers[pairs.of[i]] = true;
+    }
+    for (size_t i = fresh; fine && i < count; i++) {
+        if (messages[i].role == MESSAGE_TOOL_RESULT && !answers[i])
+            fine = check_repeat(run, &pairs, messages, i);
+    }
+    call_pairs_done(&pairs);
+    free(answers);
+    return fine;
 }
 
 bool run_check_results(struct run *run) {
     const struct import *fresh = &run->request.brought.fresh;
     const struct conversation *c = &run->conversation;
-    for (size_t i = 0; i < fresh->count; i++) {
-        const struct message *message = &fresh->messages[i];
-        if (message->role != MESSAGE_TOOL_RESULT) continue;
-        if (has_call(fresh->messages, i, message->call_id) ||
-            has_call(c->messages, c->count, message->call_id))
-            continue;
-        run_fail(run, ERR_INVALID_ARGUMENT, STR("UNKNOWN_CALL"),
-                 STR("a tool result answers a call that this conversation does not have; send "
-                     "the call's id as it was given"));
-        return false;
-    }
-    return true;
+    size_t count = c->count + fresh->count;
+    if (!fresh->count) return true;
+    struct message *all = mem_zero(count, sizeof(struct message));
+    if (c->count) memcpy(all, c->messages, c->count * sizeof(struct message));
+    memcpy(all + c->count, fresh->messages, fresh->count * sizeof(struct message));
+    bool fine = check_brought_results(run, all, c->count, count);
+    free(all);
+    return fine;
 }

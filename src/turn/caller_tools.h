@@ -8,6 +8,9 @@
  *                                                 the agent's own are not made: error
  *     the next turn brings the results as messages, and the model is shown call and result
  *
+ * A call whose arguments cannot be read is not handed over, unless the caller's contract carries
+ * them as text: the model is told, and none of the reply's calls of the caller is made.
+ *
  * An open call that no later turn answers is left out of what the model is shown.
  *
  * Memory   a plain value inside its run; its texts and tables are in the run's arena.
@@ -21,6 +24,7 @@
 
 struct agent;
 struct run;
+struct turn_call;
 struct run_request;
 
 #define CALLER_TOOLS_MAX 512
@@ -28,6 +32,7 @@ struct run_request;
 struct caller_tools {
     const struct tool_offer *list;
     size_t count;
+    bool args_as_text;           /* as struct run_request has it */
     bool choice_told;            /* the model has been told the choice */
     struct str choice;           /* as struct provider_request has it */
     const struct agent *for_one; /* whose offer `merged` holds */
@@ -45,11 +50,14 @@ MUST_CHECK bool run_keep_caller_tools(struct run *run, const struct run_request 
 /* Offer them beside those of `asked`. False: the run has failed, its memory is full. */
 MUST_CHECK bool run_offer_caller_tools(struct run *run, struct provider_request *asked);
 
+/* Whether it is a call of one of them. */
+bool run_is_callers_call(const struct run *run, const struct turn_call *call);
+
 /* If the reply calls one of them: record its calls, end the turn, and return true. */
 bool run_hand_over_calls(struct run *run);
 
 /* Whether each result among the messages that the caller brought answers a call, of the list or of
- * the session. False: the run has failed. */
+ * the session, that has no other result. False: the run has failed. */
 MUST_CHECK bool run_check_results(struct run *run);
 
 #endif

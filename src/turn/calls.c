@@ -6,12 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[TURN_CALL_STATE_COUNT] = {
+const struct state turn_call_states[TURN_CALL_STATE_COUNT] = {
     /* clang-format off */
     [TURN_CALL_PENDING]  = {"pending",  TO(TURN_CALL_OUT) | TO(TURN_CALL_ANSWERED)},
     [TURN_CALL_OUT]      = {"out",      TO(TURN_CALL_ANSWERED)},
@@ -19,17 +14,9 @@ static const struct {
     /* clang-format on */
 };
 
-struct str turn_call_state_name(enum turn_call_state state) {
-    return str_from(states[state].name);
-}
-
-bool turn_call_may_become(enum turn_call_state state, enum turn_call_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 void turn_call_move(struct turn_call *call, enum turn_call_state next) {
     size_t *out = &call->run->calls.out;
-    assert(turn_call_may_become(call->state, next));
+    assert(states_allow(turn_call_states, call->state, next));
     if (call->state == TURN_CALL_OUT) (*out)--;
     if (next == TURN_CALL_OUT) (*out)++;
     call->state = next;
@@ -68,8 +55,16 @@ void calls_done(struct calls *calls) {
 
 /* --- searching ---------------------------------------------------------------------------- */
 
+bool turn_call_is_transfer(const struct turn_call *call) {
+    return str_equal(call->tool, STR(TRANSFER_TOOL));
+}
+
 static bool is_undecided(const struct turn_call *call) {
     return call->state == TURN_CALL_PENDING && call->asks;
+}
+
+static bool is_open_transfer(const struct turn_call *call) {
+    return call->state == TURN_CALL_PENDING && turn_call_is_transfer(call);
 }
 
 struct turn_call *calls_undecided(const struct calls *calls) {
@@ -79,10 +74,18 @@ struct turn_call *calls_undecided(const struct calls *calls) {
     return NULL;
 }
 
+struct turn_call *calls_transfer(const struct calls *calls) {
+    for (size_t i = 0; i < calls->count; i++) {
+        if (is_open_transfer(&calls->list[i])) return &calls->list[i];
+    }
+    return NULL;
+}
+
 bool calls_settled(const struct calls *calls) {
     for (size_t i = 0; i < calls->count; i++) {
         const struct turn_call *call = &calls->list[i];
-        if (call->state != TURN_CALL_ANSWERED && !is_undecided(call)) return false;
+        if (call->state != TURN_CALL_ANSWERED && !is_undecided(call) && !is_open_transfer(call))
+            return false;
     }
     return true;
 }

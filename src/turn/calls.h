@@ -3,7 +3,8 @@
  *     pending ─▶ out ─▶ answered      a tool is asked
  *        └──────────────────▲         a transfer, an error, a refusal, the end of the turn
  *
- * A call that needs a human's approval stays pending until it is approved.
+ * A call that needs a human's approval stays pending until it is approved. A transfer stays pending
+ * until every other call of its reply is answered: those are calls of the agent that made the reply.
  *
  * Memory   inside its run; calls_done() ends it. Adding a call may move the others: keep no
  *          pointer to one before the reply is complete.
@@ -14,6 +15,7 @@
 #define WEIR_TURN_CALLS_H
 
 #include "base/buf.h"
+#include "base/states.h"
 #include "loop/loop.h"
 
 struct run;
@@ -28,17 +30,21 @@ enum turn_call_state {
     TURN_CALL_STATE_COUNT,
 };
 
-struct str turn_call_state_name(enum turn_call_state state);
-bool turn_call_may_become(enum turn_call_state state, enum turn_call_state next);
+extern const struct state turn_call_states[TURN_CALL_STATE_COUNT];
 
 struct trace_context;
 
 struct turn_call {
     struct run *run;
-    struct str call_id, tool, args;
+    struct str call_id, tool;
+    struct str args; /* a JSON object */
+    struct str
+        unread_args; /* as the model wrote them, if that is none: call_args.h; or empty */
     enum turn_call_state state;
     bool asks;             /* a human must approve it first */
     bool recorded;         /* its event is in the journal */
+    bool harmless;         /* recorded as one that may be repeated; it is made only as such */
+    uint64_t seq;          /* of that event */
     bool too_many;         /* over the turn's limit: it is answered with an error, not made */
     struct tool_call *out; /* while TURN_CALL_OUT */
     struct timer late;     /* ends the call at its time limit */
@@ -53,12 +59,13 @@ struct turn_call {
 struct calls {
     struct turn_call *list; /* of the last reply */
     size_t count, room;
-    size_t out;         /* how many are TURN_CALL_OUT */
-    uint64_t seq;       /* they may be made once this is durable */
-    bool made;          /* making them has begun */
-    bool lent;          /* the session is lent meanwhile */
-    bool acted;         /* a call that is not idempotent was made, in this reply or before */
-    unsigned total;     /* of the turn */
+    size_t out;     /* how many are TURN_CALL_OUT */
+    uint64_t seq;   /* they may be made once this is durable */
+    bool made;      /* making them has begun */
+    bool lent;      /* the session is lent meanwhile */
+    bool acted;     /* a call that is not idempotent was made, or an agent of another kind may
+                         have made some, in this reply or before */
+    unsigned total; /* of the turn */
     unsigned transfers; /* of the turn */
 };
 
@@ -67,6 +74,9 @@ struct calls {
 
 /* Add one call, pending. */
 struct turn_call *calls_add(struct run *run);
+
+/* Whether it hands the turn to another agent. */
+bool turn_call_is_transfer(const struct turn_call *call);
 
 /* Drop the calls: another reply begins. */
 void calls_clear(struct calls *calls);
@@ -85,7 +95,10 @@ void turn_call_move(struct turn_call *call, enum turn_call_state next);
 /* The next one that a human must allow, or NULL. */
 struct turn_call *calls_undecided(const struct calls *calls);
 
-/* Whether no call is out and every unanswered one waits for a human. */
+/* The next transfer that was not made, or NULL. */
+struct turn_call *calls_transfer(const struct calls *calls);
+
+/* Whether no call is out and every unanswered one waits for a human, or is a transfer. */
 bool calls_settled(const struct calls *calls);
 
 /* The unanswered call with this id, or NULL. */

@@ -26,9 +26,9 @@ static struct dormant_runs *dormant_of(struct engine *engine) {
 /* Whether restore_run.c can bring the run back; else it must not leave memory. */
 static bool has_only_events(const struct run *run) {
     return !run->request.system.len && !run->request.schema && !run->caller_tools.count &&
-           !run->model_round.repairing && !run->compaction.done && !run->record.lost &&
-           run->admission.lease.parent == 0 && run->calls.transfers <= TRANSFERS_MAX &&
-           run->detached.for_ms / 1000 < ALONE_MAX_S;
+           !run->model_round.repairing && run->compaction.state != COMPACTION_REPLACED &&
+           !run->record.lost && run->admission.lease.parent == 0 &&
+           run->calls.transfers <= TRANSFERS_MAX && run->detached.for_ms / 1000 < ALONE_MAX_S;
 }
 
 static bool is_read(const struct run *run) {
@@ -287,7 +287,7 @@ static void dormant_wake_tell(void *ctx) {
 }
 
 /* One after the other, so that they wait in the order in which they did. */
-static void go_on(struct dormant_wake *wake) {
+static void dormant_wake_go_on(struct dormant_wake *wake) {
     struct dormant_run dormant;
     while (wake->next < wake->count && !wake->has_failed) {
         uint64_t run = wake->runs[wake->next++];
@@ -305,7 +305,7 @@ static void on_brought(void *ctx) {
         wake->bringing = NULL;
         wake->has_failed = bringing->has_failed;
         wake->failed = bringing->failed;
-        go_on(wake);
+        dormant_wake_go_on(wake);
     }
     free(bringing);
 }
@@ -327,7 +327,7 @@ struct dormant_wake *dormant_wake_start(struct directory *directory,
     wake->on_awake = on_awake;
     wake->ctx = ctx;
     task_init(&wake->over, dormant_wake_tell, wake);
-    go_on(wake);
+    dormant_wake_go_on(wake);
     return wake;
 }
 

@@ -1,14 +1,17 @@
 /* guarded: the guardrails of a turn's agents, applied to what they read and what they say.
  *
  *     the caller's words ─▶ input rules of the first agent ─▶ journal, history, prompt
- *     prompt of an agent that took the turn over ─▶ its own input rules ─▶ its model
+ *     what was said to, or by, another agent ─▶ its own input rules ─▶ its model
  *     text and thinking of a reply ─▶ output rules of its agent ─▶ journal, and so every wire
  *
  * What is redacted is redacted before it is recorded, so no store, stream or later prompt has
- * it. A block fails the turn with the reason GUARDRAIL_BLOCKED. The arguments and the results of
- * tools are not read.
+ * it. What others heard or said is in the store as they may have it, and is redacted each time a
+ * turn of this agent reads it: once a turn, whatever the number of its rounds. A message of a user
+ * knows the agent that heard it (struct message), so that rules do not read their own output again.
+ * A block fails the turn with the reason GUARDRAIL_BLOCKED. The arguments and the results of tools
+ * are not read, also where a history is condensed; what is blocked there is left out.
  *
- * Memory   a plain value inside its run.
+ * Memory   inside its run, which ends it with guarded_done(); redacted texts are in the run's arena.
  * Threads  the loop of its run.
  * Source   contracts/agentbreeder.md 4.5; docs/internals/turn.md "Guardrails".
  */
@@ -19,13 +22,25 @@
 
 struct agent;
 struct run;
+struct message;
 struct provider_request;
 
 #define GUARDRAIL_BLOCKED "GUARDRAIL_BLOCKED"
 
+/* A message as it was found, and what the rules have made of it. */
+struct guarded_message {
+    struct str text, parts;
+    struct str shown, shown_parts;
+};
+
 struct guarded {
     const struct agent *first;    /* its rules have been applied to the request */
+    bool passed;                  /* and none of them blocked it */
     struct filter text, thinking; /* of the reply that is coming in */
+    const struct agent *reader;   /* whose rules have read these, in the order of the prompt: */
+    struct guarded_message *read;
+    size_t read_count, read_room;
+    struct message *prompt; /* the messages that the model is shown, where any was read */
 };
 
 void guarded_done(struct guarded *guarded);
@@ -38,8 +53,14 @@ MUST_CHECK bool run_guard_request(struct run *run);
 MUST_CHECK bool run_guard_words(struct run *run, struct str words, struct buf *room,
                                 struct str *ret);
 
-/* The prompt of an agent that has the turn from another one. False: the run has failed. */
+/* Have the rules of the run's agent read what of its prompt they have not read. `request` then has
+ * messages that live until the next prompt. False: the run has failed. */
 MUST_CHECK bool run_guard_prompt(struct run *run, struct provider_request *request);
+
+/* The same for the first `count` messages of the conversation, which are about to be condensed: *ret
+ * has them until the next prompt. A message that a rule blocks is replaced by a line that says so,
+ * or the session could never be condensed. False: the run has failed. */
+MUST_CHECK bool run_guard_history(struct run *run, size_t count, const struct message **ret);
 
 /* A reply begins: the rules of its agent. */
 void run_guard_reply(struct run *run);

@@ -10,12 +10,7 @@
 
 #define PIECE_MAX_BYTES (256 * KIB)
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[LONG_REPLY_STATE_COUNT] = {
+const struct state long_reply_states[LONG_REPLY_STATE_COUNT] = {
     /* clang-format off */
     [LONG_REPLY_HELD]    = {"held",    TO(LONG_REPLY_STORED)},
     [LONG_REPLY_STORED]  = {"stored",  TO(LONG_REPLY_WAITING)},
@@ -35,17 +30,9 @@ struct reply_read {
     struct buf end_texts;
 };
 
-struct str long_reply_state_name(enum long_reply_state state) {
-    return str_from(states[state].name);
-}
-
-bool long_reply_may_become(enum long_reply_state state, enum long_reply_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 /* The only function that writes reply->state. */
 static void long_reply_move(struct long_reply *reply, enum long_reply_state next) {
-    assert(long_reply_may_become(reply->state, next));
+    assert(states_allow(long_reply_states, reply->state, next));
     reply->state = next;
 }
 
@@ -65,7 +52,7 @@ void run_drop_reply(struct run *run, uint64_t seq) {
 
 /* --- reading back ------------------------------------------------------------------------- */
 
-static void read_piece(struct reply_read *read);
+static void long_reply_read_piece(struct reply_read *read);
 
 static void read_next(struct run_host *host) {
     if (host->reply_reads == LONG_REPLY_READS_MAX) return;
@@ -74,7 +61,7 @@ static void read_next(struct run_host *host) {
     struct reply_read *read = CONTAINER_OF(first, struct reply_read, link);
     host->reply_reads++;
     long_reply_move(&read->run->long_reply, LONG_REPLY_READING);
-    read_piece(read);
+    long_reply_read_piece(read);
 }
 
 static void end_of_read(struct run *run, const struct event *end, const struct err *failed) {
@@ -143,7 +130,7 @@ static bool is_read(const struct reply_read *read, struct err *e) {
                    read->text.len, read->run->long_reply.stored_bytes);
 }
 
-static void on_piece(struct store_load *load, const struct err *failed, void *ctx) {
+static void long_reply_on_piece(struct store_load *load, const struct err *failed, void *ctx) {
     struct reply_read *read = ctx;
     uint64_t before = read->read_to;
     struct err e;
@@ -151,21 +138,21 @@ static void on_piece(struct store_load *load, const struct err *failed, void *ct
     arena_free(load->arena);
     bool more = ok && read->read_to < read->run->long_reply.last_seq && read->read_to > before;
     if (more) {
-        read_piece(read);
+        long_reply_read_piece(read);
         return;
     }
     ok = ok && is_read(read, &e);
     read_over(read, ok ? NULL : failed ? failed : &e);
 }
 
-static void read_piece(struct reply_read *read) {
+static void long_reply_read_piece(struct reply_read *read) {
     struct run *run = read->run;
     read->load = (struct store_load){.question = STORE_RUN,
                                      .run = record_id(&run->record),
                                      .after_seq = read->read_to,
                                      .max_bytes = PIECE_MAX_BYTES,
                                      .home = run->record.host->loop,
-                                     .on_loaded = on_piece,
+                                     .on_loaded = long_reply_on_piece,
                                      .ctx = read};
     store_load(session_table_store(run->record.engine->sessions), &read->load);
 }

@@ -20,6 +20,7 @@
 #ifndef WEIR_TURN_LONG_REPLY_H
 #define WEIR_TURN_LONG_REPLY_H
 
+#include "base/states.h"
 #include "base/str.h"
 #include "wire/event.h"
 
@@ -45,8 +46,7 @@ struct long_reply {
     struct reply_read *read; /* while it is read back */
 };
 
-struct str long_reply_state_name(enum long_reply_state state);
-bool long_reply_may_become(enum long_reply_state state, enum long_reply_state next);
+extern const struct state long_reply_states[LONG_REPLY_STATE_COUNT];
 
 /* Everything up to `seq` is on disk: drop the reply's text if the caller lags or memory is
  * scarce. */

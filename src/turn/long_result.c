@@ -1,6 +1,5 @@
 #include "turn/long_result.h"
 
-#include "base/mem.h"
 #include "base/utf8.h"
 #include "store/artifact.h"
 #include "tool/read_result.h"
@@ -30,7 +29,8 @@ static void answer_cut(struct turn_call *call, struct str result, int64_t id) {
     buf_done(&cut);
 }
 
-static void on_kept(const struct artifact *artifact, const struct err *failed, void *ctx) {
+static void long_result_on_kept(const struct artifact *artifact, const struct err *failed,
+                                void *ctx) {
     struct turn_call *call = ctx;
     struct run *run = call->run;
     call->keeping = NULL;
@@ -55,7 +55,7 @@ bool run_keep_result(struct turn_call *call, struct str result) {
                                       .content_type = STR("application/json"),
                                       .bytes = buf_str(&call->long_result)};
     if (artifact_put_start(run->record.engine->store, run->record.host->loop,
-                           run->request.name.workspace, &artifact, on_kept, call,
+                           run->request.name.workspace, &artifact, long_result_on_kept, call,
                            &call->keeping, &e))
         return true;
     buf_done(&call->long_result);

@@ -69,7 +69,7 @@ static void decide(struct lost_calls *calls, const struct event *event) {
     if (!json_is(json_find(answer, STR("decision")), STR("refuse"))) call->held = false;
 }
 
-static void close_call(struct lost_calls *calls, const struct event *event) {
+static void lost_calls_close_call(struct lost_calls *calls, const struct event *event) {
     struct lost_call *call = lost_calls_find(calls, event->tool_result.call_id);
     if (call) {
         call->answered = true;
@@ -92,7 +92,7 @@ static void lost_calls_take(struct lost_calls *calls, const struct event *event)
         lost_calls_add(calls, event);
         break;
     case EVENT_APPROVAL: buf_clear(&calls->reply); break;
-    case EVENT_TOOL_RESULT: close_call(calls, event); break;
+    case EVENT_TOOL_RESULT: lost_calls_close_call(calls, event); break;
     default: break;
     }
 }
@@ -116,7 +116,8 @@ bool lost_calls_acted(const struct lost_calls *calls) {
 
 /* --- recording ---------------------------------------------------------------------------- */
 
-static bool append_result(const struct lost_call *call, enum effect effect, struct buf *out) {
+static bool lost_calls_append_result(const struct lost_call *call, enum effect effect,
+                                     struct buf *out) {
     char room[EFFECT_MAX_BYTES];
     struct buf result = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     struct err why;
@@ -140,7 +141,7 @@ bool lost_calls_close(const struct lost_calls *calls, struct buf *out, size_t *r
         enum effect effect = call->held         ? EFFECT_NONE
                              : call->idempotent ? EFFECT_HARMLESS
                                                 : EFFECT_UNKNOWN;
-        if (!append_result(call, effect, out)) return false;
+        if (!lost_calls_append_result(call, effect, out)) return false;
         *ret_count += 1;
         *ret_unknown += effect == EFFECT_UNKNOWN;
     }

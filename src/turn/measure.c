@@ -20,28 +20,18 @@ static uint64_t since_us(const struct run *run, uint64_t then_ms) {
 
 /* --- spans -------------------------------------------------------------------------------- */
 
-/* A new span in the trace of `of`, or in a trace of its own. NULL: the run's memory is full. */
-static struct trace_context *new_span(struct run *run, const struct trace_context *of) {
-    struct trace_context *span = ARENA_NEW(run->arena, struct trace_context);
-    if (!span) return NULL;
-    *span = of ? *of : (struct trace_context){.flags = TRACE_SAMPLED | TRACE_RANDOM};
-    if (!of) trace_context_random(span->id, TRACE_ID_BYTES);
-    trace_context_random(span->span, TRACE_SPAN_BYTES);
-    return span;
-}
-
 /* The span of the turn, which begins with what is first asked of it. A restored turn begins
  * another one. NULL: nobody wants it. */
 static struct trace_context *turn_span(struct run *run) {
     const struct trace_context *caller = run->request.trace;
     if (run->measure.turn || !spans_wanted()) return run->measure.turn;
     if (caller && !(caller->flags & TRACE_SAMPLED)) return NULL;
-    return run->measure.turn = new_span(run, caller);
+    return run->measure.turn = trace_context_child(caller, run->arena);
 }
 
 static void report_span(const struct run *run, struct span *span) {
     span->ended_unix_ms = clock_unix_ms();
-    if (span->self != run->measure.turn) span->parent = str_from(run->measure.turn->span);
+    if (span->self != run->measure.turn) span->parent = run->measure.turn->span;
     spans_report(span);
 }
 
@@ -57,8 +47,8 @@ static void report_turn(struct run *run) {
     };
     bool cancelled = run->state == RUN_CANCELLED;
     report_span(run, &(struct span){.self = run->measure.turn,
-                                    .parent = caller ? str_from(caller->span) : STR_EMPTY,
-                                    .operation = "invoke_agent",
+                                    .parent = caller ? caller->span : NULL,
+                                    .operation = SPAN_NAME("invoke_agent"),
                                     .what = run->agent->slug,
                                     .kind = SPAN_SERVER,
                                     .took_ms = record_took_ms(&run->record),
@@ -82,7 +72,7 @@ static void report_chat(struct run *run, struct str answered_by, struct str erro
         SPAN_NUMBER("gen_ai.usage.output_tokens", run->measure.completion),
     };
     report_span(run, &(struct span){.self = self,
-                                    .operation = "chat",
+                                    .operation = SPAN_NAME("chat"),
                                     .what = model,
                                     .kind = SPAN_CLIENT,
                                     .took_ms = loop_now_ms(run->record.host->loop) -
@@ -102,7 +92,7 @@ static void report_tool(const struct turn_call *call, const struct err *failed) 
     };
     report_span(run,
                 &(struct span){.self = call->trace,
-                               .operation = "execute_tool",
+                               .operation = SPAN_NAME("execute_tool"),
                                .what = call->kind->name,
                                .kind = SPAN_INTERNAL,
                                .took_ms = loop_now_ms(run->record.host->loop) - call->began_ms,
@@ -114,7 +104,7 @@ static void report_tool(const struct turn_call *call, const struct err *failed) 
 void measure_approval_ends(struct run *run) {
     const struct trace_context *turn = turn_span(run);
     const struct turn_call *call = run->approval.guarded;
-    struct trace_context *self = turn ? new_span(run, turn) : NULL;
+    struct trace_context *self = turn ? trace_context_child(turn, run->arena) : NULL;
     if (!self) return;
     const struct span_attribute attributes[] = {
         SPAN_TEXT("gen_ai.tool.name", call ? call->tool : STR_EMPTY),
@@ -122,7 +112,7 @@ void measure_approval_ends(struct run *run) {
         SPAN_TEXT("gen_ai.conversation.id", run->request.name.session),
     };
     report_span(run, &(struct span){.self = self,
-                                    .operation = "approval",
+                                    .operation = SPAN_NAME("approval"),
                                     .what = call ? call->tool : STR_EMPTY,
                                     .kind = SPAN_INTERNAL,
                                     .took_ms = loop_now_ms(run->record.host->loop) -
@@ -142,7 +132,8 @@ void measure_turn_ends(struct run *run) {
     report_turn(run);
     if (!metrics_wanted()) return;
     struct str agent = run->agent->slug;
-    metrics_report(METRIC_TURNS_ENDED, 1, (struct str[]){agent, run_state_name(run->state)});
+    metrics_report(METRIC_TURNS_ENDED, 1,
+                   (struct str[]){agent, states_name(run_states, run->state)});
     metrics_report(METRIC_AGENT_DURATION, record_took_ms(&run->record) * US_A_MS,
                    (struct str[]){agent, run->end_reason});
     metrics_report(METRIC_AGENT_MODEL_CALLS, run->model_round.model_calls, &agent);
@@ -156,7 +147,7 @@ void measure_model_asked(struct run *run) {
     run->measure.asked_ms = loop_now_ms(run->record.host->loop);
     run->measure.first = true;
     run->measure.prompt = run->measure.completion = TOKENS_UNKNOWN;
-    run->measure.call = turn ? new_span(run, turn) : NULL;
+    run->measure.call = turn ? trace_context_child(turn, run->arena) : NULL;
     if (run->measure.call) run->model_round.request.trace = run->measure.call;
 }
 
@@ -215,7 +206,7 @@ void measure_usage(const struct run *run, const struct event_usage *usage) {
 const struct trace_context *measure_tool_begins(struct turn_call *call) {
     struct run *run = call->run;
     const struct trace_context *turn = turn_span(run);
-    call->trace = turn ? new_span(run, turn) : NULL;
+    call->trace = turn ? trace_context_child(turn, run->arena) : NULL;
     return call->trace ? call->trace : run->request.trace;
 }
 

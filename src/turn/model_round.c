@@ -1,8 +1,10 @@
 #include "turn/model_round.h"
 
+#include "agent/kind.h"
 #include "base/mem.h"
 #include "engine/offers.h"
 #include "provider/dialect.h"
+#include "turn/call_args.h"
 #include "turn/turn.h"
 #include "wire/json.h"
 
@@ -14,11 +16,13 @@
 
 void model_round_init(struct run *run) {
     buf_init(&run->model_round.draft, run->record.engine->limits.reply_max_bytes);
+    stop_sequences_init(&run->model_round.stops, MODEL_STOP_MAX_BYTES);
 }
 
 void model_round_done(struct model_round *model_round) {
     assert(!model_round->call);
     buf_done(&model_round->draft);
+    stop_sequences_done(&model_round->stops);
 }
 
 /* --- text --------------------------------------------------------------------------------- */
@@ -96,9 +100,21 @@ static void end_text(struct run *run, struct utf8_tail *tail, struct filter *fil
     buf_done(&out);
 }
 
+/* What may have been the beginning of a stop sequence was none. */
+static void end_stops(struct run *run) {
+    struct buf held;
+    buf_init(&held, MODEL_STOP_MAX_BYTES);
+    stop_sequences_end(&run->model_round.stops, &held);
+    if (held.len)
+        take_text(run, &run->model_round.text_tail, buf_str(&held), &run->guarded.text,
+                  append_text);
+    buf_done(&held);
+}
+
 void run_end_texts(struct run *run) {
     struct model_round *model_round = &run->model_round;
     end_text(run, &model_round->thinking_tail, &run->guarded.thinking, append_thinking);
+    if (!run->ending_begun) end_stops(run);
     if (!run->ending_begun)
         end_text(run, &model_round->text_tail, &run->guarded.text, append_text);
 }
@@ -116,7 +132,8 @@ static bool has_memory(struct run *run, size_t len) {
 static bool shows_at_once(const struct run *run, struct str text) {
     size_t left = run->record.engine->limits.reply_max_bytes - run_reply_bytes(run);
     return !run->guarded.text.rules.count && !run_schema(run) && !run_is_watched(run) &&
-           run->model_round.text_tail.len == 0 && text.len <= left;
+           !run->model_round.stops.count && run->model_round.text_tail.len == 0 &&
+           text.len <= left;
 }
 
 /* Whether each piece is valid text, and not empty. */
@@ -140,11 +157,40 @@ static void show_pieces(struct run *run, const struct reply_event *event) {
     if (seq && first) run->long_reply.first_seq = seq;
 }
 
+static void end_at_stop(struct run *run, struct str stop);
+
+/* Show the text up to a stop sequence, which ends the reply. */
+static void take_until_stop(struct run *run, struct str text) {
+    struct buf shown;
+    struct str stop = STR_EMPTY;
+    buf_init(&shown, MODEL_STOP_MAX_BYTES + text.len);
+    bool stopped = stop_sequences_take(&run->model_round.stops, text, &shown, &stop);
+    take_text(run, &run->model_round.text_tail, buf_str(&shown), &run->guarded.text,
+              append_text);
+    buf_done(&shown);
+    if (stopped && !run->ending_begun) end_at_stop(run, stop);
+}
+
+struct taking {
+    struct run *run;
+    unsigned
+        model_calls; /* of the turn: the reply ends when there is another one, or none is out */
+};
+
 static void on_piece(const struct reply_event *event, void *ctx) {
-    struct run *run = ctx;
-    if (!run->ending_begun && has_memory(run, event->text.len) && run_use(run, event->text.len))
-        take_text(run, &run->model_round.text_tail, event->text, &run->guarded.text,
-                  append_text);
+    const struct taking *taking = ctx;
+    struct run *run = taking->run;
+    struct model_round *model_round = &run->model_round;
+    if (!model_round->call || model_round->model_calls != taking->model_calls) return;
+    if (model_round->stop.len) return;
+    if (run->ending_begun || !has_memory(run, event->text.len) ||
+        !run_use(run, event->text.len))
+        return;
+    if (model_round->stops.count) {
+        take_until_stop(run, event->text);
+    } else {
+        take_text(run, &model_round->text_tail, event->text, &run->guarded.text, append_text);
+    }
 }
 
 static void on_text(const struct reply_event *event, void *ctx) {
@@ -154,12 +200,25 @@ static void on_text(const struct reply_event *event, void *ctx) {
     if (at_once) {
         show_pieces(run, event);
     } else {
-        reply_event_each(event, on_piece, run);
+        struct taking taking = {run, run->model_round.model_calls};
+        reply_event_each(event, on_piece, &taking);
     }
+}
+
+/* What is said beside the answer is bounded by the turn's memory, though it leaves with the
+ * journal: a program may write without an end. */
+static bool count_aside(struct run *run, size_t len) {
+    run->model_round.aside_bytes += len;
+    if (run->model_round.aside_bytes <= run->record.engine->limits.memory_max_bytes)
+        return true;
+    run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("REPLY_TOO_LONG"),
+             STR("the thinking and steps of the turn are longer than its memory (limits.run)"));
+    return false;
 }
 
 static void on_thinking(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
+    if (!count_aside(run, event->text.len)) return;
     if (has_memory(run, event->text.len) && run_use(run, event->text.len))
         take_text(run, &run->model_round.thinking_tail, event->text, &run->guarded.thinking,
                   append_thinking);
@@ -206,14 +265,11 @@ static void on_tool_call(const struct reply_event *event, void *ctx) {
     if (!run_count_call(run, &too_many)) return;
     if (!run_use(run, tool.len + args.len)) return;
     char room[48];
-    struct json object;
-    struct err e;
-    bool usable = json_read(args, &object, &e) && object.kind == JSON_OBJECT;
     struct turn_call *call = calls_add(run);
     call->too_many = too_many;
     if (!run_keep(run, name_call(run, event->call_id, room), &call->call_id)) return;
     if (!run_keep(run, tool.len ? tool : STR(NAMELESS_TOOL), &call->tool)) return;
-    if (!run_keep(run, usable ? args : STR("{}"), &call->args)) return;
+    if (!call_args_keep(call, args)) return;
 }
 
 static void on_approval(const struct reply_event *event, void *ctx) {
@@ -253,6 +309,7 @@ static void on_note(const struct reply_event *event, void *ctx) {
     struct json result;
     struct err e;
     bool found = event->args.len && json_read(event->args, &result, &e);
+    if (!count_aside(run, event->text.len + event->args.len)) return;
     if (!run_use(run, event->text.len + event->args.len)) return;
     struct event step = {
         .kind = EVENT_STEP,
@@ -291,12 +348,42 @@ static bool shape_reply(struct run *run) {
     return !run->ending_begun;
 }
 
+static void note_stop(struct run *run) {
+    struct str stop = run->model_round.stop;
+    struct buf quoted;
+    if (!stop.len || run->ending_begun) return;
+    run->model_round.stop = STR_EMPTY;
+    buf_init(&quoted, 8 * MODEL_STOP_MAX_BYTES);
+    json_put_str(&quoted, stop);
+    on_note(&(struct reply_event){REPLY_NOTE, .text = STR(PROVIDER_STOP_NOTE),
+                                  .args = buf_str(&quoted)},
+            run);
+    buf_done(&quoted);
+}
+
 static void on_done(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     run_end_texts(run);
+    note_stop(run);
     run_close_own_calls(run);
     if (run->ending_begun) return;
     if (run_end_usage(run, event->model) && run_bring_reply(run)) run_end_reply(run);
+}
+
+/* As if the provider had ended the reply here, which it is told to. What it counts comes too late. */
+static void end_at_stop(struct run *run, struct str stop) {
+    const struct reply_event done = {REPLY_DONE, .model = run->model_round.request.model};
+    const struct provider_kind *kind = run->agent->provider->kind;
+    struct provider_call *call = run->model_round.call;
+    run->model_round.stop = stop;
+    if (kind->finish) {
+        kind->finish(call);
+        return;
+    }
+    run->model_round.call = NULL;
+    kind->cancel(call);
+    measure_model_event(run, &done);
+    on_done(&done, run);
 }
 
 void run_end_reply(struct run *run) {
@@ -315,15 +402,24 @@ static bool is_too_long(const struct run *run, struct str reason) {
            run_may_compact(run);
 }
 
+/* Whether this ended an agent that is not a model, and that may have acted before. */
+static bool may_have_acted(struct str reason) {
+    return str_equal(reason, STR(AGENT_ENDED)) || str_equal(reason, STR(AGENT_STALLED)) ||
+           str_equal(reason, STR(AGENT_PROTOCOL));
+}
+
 static void on_failed(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
+    struct str text = event->text;
+    bool refused = str_equal(event->reason, STR(MODEL_REFUSED)); /* in the model's own words */
     run_end_texts(run);
     run_settle_failed(run);
     if (run->ending_begun) return;
+    if (may_have_acted(event->reason)) run->calls.acted = true;
     if (is_too_long(run, event->reason)) {
-        run_compact(run);
-    } else {
-        run_fail(run, event->code, event->reason, event->text);
+        run_compact(run, COMPACTION_REFUSED);
+    } else if (!refused || run_guard_whole(run, text, &text)) {
+        run_fail(run, event->code, event->reason, text);
     }
 }
 
@@ -375,6 +471,10 @@ static unsigned model_calls_max(const struct run *run) {
     return own && own < all ? own : all;
 }
 
+bool run_has_call_to_spare(const struct run *run) {
+    return run->model_round.model_calls + 1 < model_calls_max(run);
+}
+
 void run_start_call(struct run *run, const struct provider_request *request,
                     reply_event_fn *on_reply) {
     if (run->model_round.model_calls >= model_calls_max(run)) {
@@ -414,17 +514,29 @@ void run_make_call(struct run *run) {
     if (model_round->held) provider->kind->pause(model_round->call);
 }
 
+static void choose_options(struct run *run) {
+    struct model_round *model_round = &run->model_round;
+    const struct model_options *callers = run->request.options;
+    model_round->options =
+        callers ? model_options_narrow(&run->agent->options, callers) : run->agent->options;
+    model_round->stop = STR_EMPTY;
+    stop_sequences_begin(&model_round->stops, model_round->options.stops,
+                         model_round->options.stop_count);
+}
+
 void run_ask(struct run *run) {
     const struct engine *engine = run->record.engine;
     const struct agent *agent = run->agent;
-    if (run_needs_compacting(run)) {
-        run_compact(run);
+    enum compaction_why why;
+    if (run_needs_compacting(run, &why)) {
+        run_compact(run, why);
         return;
     }
     buf_clear(&run->model_round.draft);
     run->approval.by_model = false;
     calls_clear(&run->calls);
     own_calls_clear(&run->own_calls);
+    choose_options(run);
     struct provider_request request = {
         .agent = agent->slug,
         .model = agent->model,
@@ -432,8 +544,9 @@ void run_ask(struct run *run) {
         .messages = run->conversation.messages,
         .message_count = run->conversation.count,
         .turn_start = run->conversation.turn_start,
-        .options = &agent->options,
+        .options = &run->model_round.options,
         .schema = run->request.schema ? run->request.schema_text : agent->schema_text,
+        .schema_loose = run->request.schema && run->request.schema_loose,
         .extras = run->request.extras,
     };
     if (engine->offers && !add_offer(run, offers_of(engine->offers, agent), &request)) return;

@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/utf8_tail.h"
 #include "provider/provider.h"
+#include "turn/stop_sequences.h"
 
 struct run;
 
@@ -27,11 +28,15 @@ struct model_round {
     struct provider_request request; /* of that call, or of the last one */
     reply_event_fn *on_reply;        /* its listener */
     struct utf8_tail text_tail, thinking_tail;
-    struct buf draft;     /* a reply that needs a shape, until it is checked */
+    struct buf draft;             /* a reply that needs a shape, until it is checked */
+    struct model_options options; /* of the agent, narrowed by the caller's */
+    struct stop_sequences stops;
+    struct str stop;      /* the one that the reply ended at, until that is noted; or empty */
     bool repairing;       /* the reply before this one had the wrong shape */
     bool held;            /* the listener lags: the provider is paused */
     struct str model;     /* the model that answered last */
     unsigned model_calls; /* of the turn */
+    size_t aside_bytes;   /* of thinking and notes in the turn */
 };
 
 void model_round_init(struct run *run);
@@ -46,6 +51,9 @@ void run_ask(struct run *run);
  * last one, no call is out any more. */
 void run_start_call(struct run *run, const struct provider_request *request,
                     reply_event_fn *on_reply);
+
+/* Whether the limits allow another call before the one that is due. */
+bool run_has_call_to_spare(const struct run *run);
 
 /* Make the call that run_start_call() was asked for, once its budget allows it. */
 void run_make_call(struct run *run);

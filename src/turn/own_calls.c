@@ -44,8 +44,8 @@ static bool is_object(struct str text) {
     return json_read(text, &value, &e) && value.kind == JSON_OBJECT;
 }
 
-static void append_result(struct run *run, struct own_call *call, struct str result,
-                          struct str failed) {
+static void own_calls_append_result(struct run *run, struct own_call *call, struct str result,
+                                    struct str failed) {
     struct event event = {.kind = EVENT_TOOL_RESULT,
                           .tool_result = {call->ours, result, failed.len > 0, failed}};
     call->answered = true;
@@ -122,7 +122,7 @@ void run_take_own_result(const struct reply_event *event, void *ctx) {
     struct buf result;
     buf_init(&result, 8 * event->text.len + KIB);
     put_result(run, event->text, &result);
-    append_result(run, call, buf_str(&result), event->reason);
+    own_calls_append_result(run, call, buf_str(&result), event->reason);
     buf_done(&result);
 }
 
@@ -131,7 +131,7 @@ void run_take_own_result(const struct reply_event *event, void *ctx) {
 void run_close_own_calls(struct run *run) {
     struct own_call *call;
     while (!run->ending_begun && (call = own_calls_find(&run->own_calls, STR_EMPTY)))
-        append_result(run, call, STR("{}"), STR_EMPTY);
+        own_calls_append_result(run, call, STR("{}"), STR_EMPTY);
 }
 
 void run_stop_own_calls(struct run *run) {
@@ -142,7 +142,7 @@ void run_stop_own_calls(struct run *run) {
         struct err why;
         effect_write(EFFECT_UNKNOWN, STR("the turn ended while this call was out"), &result,
                      &why);
-        append_result(run, call, buf_str(&result), err_text(&why));
+        own_calls_append_result(run, call, buf_str(&result), err_text(&why));
     }
 }
 

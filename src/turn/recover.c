@@ -11,6 +11,7 @@
 
 #define ENDING_MAX_BYTES (24 * MIB) /* the last events of an interrupted run */
 #define RUN_MAX_BYTES (16 * MIB)    /* of a run that is restored */
+#define STOPPED "the server stopped while this turn was running"
 
 struct recovery {
     struct store *store;
@@ -94,7 +95,7 @@ static void recover_finish(struct recovery *recovery, const struct err *failed) 
 
 /* --- runs that were cut short ------------------------------------------------------------- */
 
-static void on_written(struct store_write *write, const struct err *failed, void *ctx) {
+static void recover_on_written(struct store_write *write, const struct err *failed, void *ctx) {
     (void)write;
     if (is_stopped(ctx)) return;
     recover_finish(ctx, failed);
@@ -103,13 +104,11 @@ static void on_written(struct store_write *write, const struct err *failed, void
 /* End the run with a failure that shows the next turn what was said and done. */
 static void write_ending(struct recovery *recovery, const struct store_load *load,
                          struct buf *out) {
-    struct event event = {
-        .kind = EVENT_FAILED,
-        .agent = STR_EMPTY,
-        .failed = {.code = ERR_ABORTED,
-                   .reason = STR_INIT("INTERRUPTED"),
-                   .message =
-                       STR_INIT("the server stopped while this turn was running; ask again")}};
+    struct event event = {.kind = EVENT_FAILED,
+                          .agent = STR_EMPTY,
+                          .failed = {.code = ERR_ABORTED,
+                                     .reason = STR_INIT("INTERRUPTED"),
+                                     .message = STR_EMPTY}};
     struct lost_calls calls;
     size_t count, unknown = 0;
     lost_calls_init(&calls);
@@ -119,6 +118,7 @@ static void write_ending(struct recovery *recovery, const struct store_load *loa
     bool fits = lost_calls_close(&calls, out, &count, &unknown);
     recovery->found.effects_unknown += unknown;
     event.failed.acted = !whole || lost_calls_acted(&calls);
+    event.failed.message = event.failed.acted ? STR(STOPPED) : STR(STOPPED "; ask again");
     event.failed.said = buf_str(&calls.reply);
     if (calls.reply.len) event.agent = buf_str(&calls.speaker);
     fits = fits && event_encode(&event, out);
@@ -149,7 +149,7 @@ static void write_interrupted(struct recovery *recovery) {
         return;
     }
     write->home = recovery->host->loop;
-    write->on_written = on_written;
+    write->on_written = recover_on_written;
     write->ctx = recovery;
     recovery->store_busy = true;
     store_write(recovery->store, write);
@@ -189,7 +189,7 @@ static void finish_if_all_are_known(struct recovery *recovery) {
     if (all && list_empty(&recovery->candidates)) write_interrupted(recovery);
 }
 
-static void on_engine(struct engine *engine, void *ctx) {
+static void recover_on_engine(struct engine *engine, void *ctx) {
     struct candidate *candidate = ctx;
     struct recovery *recovery = candidate->recovery;
     candidate->ask = NULL;
@@ -208,7 +208,7 @@ static struct engine *find_engine(struct candidate *candidate) {
         return recovery->host->engine;
     candidate->name = (struct session_name){event.started.workspace, event.started.user,
                                             event.started.session};
-    return agents->find(event.started.contract, &candidate->name, on_engine, candidate,
+    return agents->find(event.started.contract, &candidate->name, recover_on_engine, candidate,
                         &candidate->ask, agents->ctx);
 }
 
@@ -299,7 +299,7 @@ static void on_taken_over(struct takeover *takeover, const struct err *failed, v
     on_unfinished(list, failed, recovery);
 }
 
-static void take_over(struct recovery *recovery) {
+static void recover_take_over(struct recovery *recovery) {
     recovery->takeover = (struct takeover){.on_done = on_taken_over, .ctx = recovery};
     recovery->store_busy = true;
     takeover_start(recovery->store, recovery->host->loop, &recovery->takeover);
@@ -313,7 +313,7 @@ struct recovery *recover_start(struct store *store, struct run_host *host,
     if (helpers) recovery->helpers = *helpers;
     list_init(&recovery->candidates);
     if (store_is_shared(store)) {
-        take_over(recovery);
+        recover_take_over(recovery);
         return recovery;
     }
     recovery->unfinished = (struct store_load){.question = STORE_UNFINISHED,

@@ -1,11 +1,14 @@
 #include "turn/request.h"
 
 #include "turn/turn.h"
+#include "wire/json.h"
 
-bool run_keep_trace(struct run *run, const struct trace_context *trace) {
+#define OPTIONS_MAX_BYTES (64 * KIB)
+
+/* Keep the trace. False: the run's memory is full. */
+static bool run_keep_trace(struct run *run, const struct trace_context *trace) {
     if (!trace || !trace_context_known(trace)) return true;
-    run->request.trace = ARENA_NEW(run->arena, struct trace_context);
-    if (run->request.trace) *run->request.trace = *trace;
+    run->request.trace = trace_context_copy(trace, run->arena);
     return run->request.trace != NULL;
 }
 
@@ -25,6 +28,29 @@ bool run_trace_text(struct run *run, struct str *ret) {
     return kept;
 }
 
+bool run_restore_options(struct run *run, struct str text) {
+    struct turn_request *to = &run->request;
+    struct err e;
+    if (!text.len) return true;
+    to->options = ARENA_NEW(run->arena, struct model_options);
+    return to->options && arena_str(run->arena, text, &to->options_text) &&
+           model_options_read(json_of(to->options_text), run->arena, to->options, &e);
+}
+
+/* Kept as a restored run reads them, so that both have the same. */
+static bool keep_options(struct run *run, const struct model_options *options) {
+    struct buf text;
+    if (!options) return true;
+    buf_init(&text, OPTIONS_MAX_BYTES);
+    struct json_writer json = json_writer(&text);
+    json_open_object(&json);
+    model_options_write(options, &json);
+    json_close(&json);
+    bool kept = buf_ok(&text) && run_restore_options(run, buf_str(&text));
+    buf_done(&text);
+    return kept;
+}
+
 static bool copy_texts(struct run *run, const struct run_request *from) {
     struct turn_request *to = &run->request;
     struct claim *claim = &run->record.claim;
@@ -37,14 +63,16 @@ static bool copy_texts(struct run *run, const struct run_request *from) {
            arena_str(arena, from->contract, &to->contract) &&
            arena_str(arena, from->extras, &to->extras) &&
            arena_str(arena, from->schema, &to->schema_text) &&
-           run_keep_trace(run, from->trace) && run_keep_brought(run, from) &&
-           arena_str(arena, from->key, &claim->name.key) &&
+           keep_options(run, from->options) && run_keep_trace(run, from->trace) &&
+           run_keep_brought(run, from) && arena_str(arena, from->key, &claim->name.key) &&
            arena_str(arena, from->print, &claim->print);
 }
 
 bool run_keep_request(struct run *run, const struct run_request *from, struct err *e) {
     struct turn_request *to = &run->request;
+    to->promised = from->promised;
     to->sticky = from->sticky;
+    to->schema_loose = from->schema_loose;
     to->addressed = run->agent != &run->record.engine->agents[0];
     if (!copy_texts(run, from))
         return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");

@@ -6,6 +6,7 @@
 #ifndef WEIR_TURN_REQUEST_H
 #define WEIR_TURN_REQUEST_H
 
+#include "provider/model_options.h"
 #include "session/session.h"
 #include "turn/bringing.h"
 
@@ -14,11 +15,15 @@ struct schema;
 struct turn_request {
     struct session_name name;
     struct str text, system, contract, extras;
-    struct trace_context *trace; /* of the caller; NULL: it has none */
+    struct model_options *options; /* of the caller; NULL: none are set */
+    struct str options_text;       /* the same as JSON, or empty */
+    struct trace_context *trace;   /* of the caller; NULL: it has none */
     struct brought brought;
     struct schema *schema;  /* that the answer must match; NULL: the agent's */
     struct str schema_text; /* the same as text */
-    bool sticky;            /* the agent that spoke last takes the turn, if it still exists */
+    bool schema_loose;      /* as struct provider_request has it */
+    bool promised;  /* its caller knows the id: it is recorded even if it never begins */
+    bool sticky;    /* the agent that spoke last takes the turn, if it still exists */
     bool addressed; /* the caller named an agent other than the Manager: it keeps the turn */
 };
 
@@ -29,10 +34,11 @@ MUST_CHECK bool run_keep_request(struct run *run, const struct run_request *from
                                  struct err *e);
 void request_done(struct run *run);
 
-/* Keep the trace. False: the run's memory is full. */
-MUST_CHECK bool run_keep_trace(struct run *run, const struct trace_context *trace);
+/* The options of the caller from EVENT_STARTED. False: the run's memory is full, or the text was not
+ * written by us. */
+MUST_CHECK bool run_restore_options(struct run *run, struct str text);
 
-/* The same from EVENT_STARTED, and its text for that event. */
+/* Restore the trace of the caller from EVENT_STARTED, and make its text for that event. */
 MUST_CHECK bool run_restore_trace(struct run *run, struct str text);
 MUST_CHECK bool run_trace_text(struct run *run, struct str *ret);
 

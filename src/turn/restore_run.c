@@ -1,15 +1,12 @@
 #include "turn/restore_run.h"
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "turn/turn.h"
 #include "wire/json.h"
 
-#include <stdlib.h>
-
 /* Call `each` with every event; false when it says so, or when one does not decode. */
-static bool walk(const struct store_section *sections, size_t count,
-                 bool (*each)(const struct event *event, void *ctx), void *ctx) {
+static bool restore_run_walk(const struct store_section *sections, size_t count,
+                             bool (*each)(const struct event *event, void *ctx), void *ctx) {
     for (size_t i = 0; i < count; i++) {
         struct str rest = sections[i].events;
         struct event event = {.seq = sections[i].first_seq};
@@ -34,7 +31,7 @@ static bool note_seq(const struct event *event, void *ctx) {
 
 bool restore_run_waits(const struct store_section *sections, size_t count) {
     enum event_kind last = EVENT_KIND_COUNT;
-    return walk(sections, count, note_kind, &last) && last == EVENT_APPROVAL;
+    return restore_run_walk(sections, count, note_kind, &last) && last == EVENT_APPROVAL;
 }
 
 /* --- the run from its events -------------------------------------------------------------- */
@@ -44,21 +41,30 @@ struct restoring {
     bool calling; /* the calls of a reply were read, and none of their results yet */
 };
 
-static bool take_started(struct run *run, const struct event *event) {
+/* What answers a replay is gone with its process; models and tools must not answer it. */
+static bool is_lost_replay(const struct run *run, const struct event *event) {
+    return str_equal(event->started.contract, STR(REPLAY_CONTRACT)) &&
+           !run->record.engine->derived;
+}
+
+static bool restore_run_take_started(struct run *run, const struct event *event) {
+    if (is_lost_replay(run, event)) return false;
     int64_t age_ms = clock_unix_ms() - event->started.unix_ms;
     run->record.begun_ms = loop_now_ms(run->record.host->loop) - (uint64_t)age_ms;
     run->record.begun_unix_ms = event->started.unix_ms;
+    run->guarded.first = engine_agent(run->record.engine, event->agent);
     return run_keep(run, event->started.workspace, &run->request.name.workspace) &&
            run_keep(run, event->started.user, &run->request.name.user) &&
            run_keep(run, event->started.session, &run->request.name.session) &&
            run_keep(run, event->started.text, &run->request.text) &&
            run_keep(run, event->started.extras, &run->request.extras) &&
            run_restore_trace(run, event->started.trace) &&
+           run_restore_options(run, event->started.options) &&
            run_keep(run, event->started.contract, &run->request.contract);
 }
 
 /* The reply's calls are those since the last result. Their texts are the conversation's. */
-static struct turn_call *add_call(struct restoring *restoring) {
+static struct turn_call *restore_run_add_call(struct restoring *restoring) {
     struct run *run = restoring->run;
     const struct conversation *c = &run->conversation;
     const struct message *message = &c->messages[c->count - 1];
@@ -77,12 +83,15 @@ static bool take_tool_call(struct restoring *restoring, const struct event *even
     if (event->tool_call.callers) return true; /* it was not made here */
     if (!event->tool_call.idempotent && !event->tool_call.held)
         restoring->run->calls.acted = true;
-    add_call(restoring)->asks = event->tool_call.held;
+    struct turn_call *call = restore_run_add_call(restoring);
+    call->asks = event->tool_call.held;
+    call->harmless = event->tool_call.idempotent;
+    call->seq = event->seq;
     return true;
 }
 
 /* A human's decision about a call; edited arguments are the ones that were used. */
-static void take_decision(struct restoring *restoring, const struct event *event) {
+static void restore_run_take_decision(struct restoring *restoring, const struct event *event) {
     struct run *run = restoring->run;
     struct str call_id = event->tool_result.call_id;
     struct str guarded = str_skip(call_id, strlen(APPROVAL_ID));
@@ -96,19 +105,19 @@ static void take_decision(struct restoring *restoring, const struct event *event
         run->calls.acted = true;
 }
 
-static bool take_result(struct restoring *restoring, const struct event *event) {
+static bool restore_run_take_result(struct restoring *restoring, const struct event *event) {
     struct run *run = restoring->run;
     struct turn_call *call = calls_open(&run->calls, event->tool_result.call_id);
     restoring->calling = false;
     if (call) {
         turn_call_move(call, TURN_CALL_ANSWERED);
     } else {
-        take_decision(restoring, event);
+        restore_run_take_decision(restoring, event);
     }
     return true;
 }
 
-static bool take_approval(struct restoring *restoring, const struct event *event) {
+static bool restore_run_take_approval(struct restoring *restoring, const struct event *event) {
     struct run *run = restoring->run;
     const struct agent *agent = engine_agent(run->record.engine, event->agent);
     struct str tool;
@@ -124,7 +133,7 @@ static bool take_approval(struct restoring *restoring, const struct event *event
     }
     if (!run_keep(run, event->approval.tool, &tool)) return false;
     restoring->calling = false;
-    struct turn_call *call = add_call(restoring);
+    struct turn_call *call = restore_run_add_call(restoring);
     if (tool.at) call->tool = tool;
     restoring->calling = false;
     run->approval.by_model = true;
@@ -137,14 +146,17 @@ static bool restore_run_take(const struct event *event, void *ctx) {
     struct run *run = restoring->run;
     if (!conversation_apply(&run->conversation, event, TEXTS_LENT)) return false;
     switch (event->kind) {
-    case EVENT_STARTED: return take_started(run, event);
+    case EVENT_STARTED: return restore_run_take_started(run, event);
     case EVENT_USAGE:
         run->model_round.model_calls++;
         run_count_usage(run, &event->usage);
         return true;
     case EVENT_TOOL_CALL: return take_tool_call(restoring, event);
-    case EVENT_TOOL_RESULT: return take_result(restoring, event);
-    case EVENT_APPROVAL: return take_approval(restoring, event);
+    case EVENT_TOOL_RESULT: return restore_run_take_result(restoring, event);
+    case EVENT_APPROVAL: return restore_run_take_approval(restoring, event);
+    case EVENT_ITEM:
+        return !str_equal(event->item.type, STR(ASIDE_PRINT_ITEM)) ||
+               run_note_print(run, event->item.bytes);
     default: return true;
     }
 }
@@ -160,12 +172,12 @@ void run_look_back(struct run *run) {
 struct run *run_restore(struct run_host *host, struct engine *engine, uint64_t id,
                         const struct store_section *sections, size_t count) {
     uint64_t last_seq = 0;
-    if (!walk(sections, count, note_seq, &last_seq)) return NULL;
+    if (!restore_run_walk(sections, count, note_seq, &last_seq)) return NULL;
     struct run *run =
         run_new(host, engine, &engine->agents[0], (struct run_left){id, last_seq, RUN_WAITING});
     run->calls.made = true;
     struct restoring restoring = {.run = run};
-    if (!walk(sections, count, restore_run_take, &restoring) || run->ending_begun ||
+    if (!restore_run_walk(sections, count, restore_run_take, &restoring) || run->ending_begun ||
         !(run->approval.by_model || run->approval.guarded)) {
         run_discard(run);
         return NULL;

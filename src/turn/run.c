@@ -1,17 +1,19 @@
 #include "turn/run.h"
 
+#include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
+#include "base/rate_limits.h"
+#include "metrics/metrics.h"
 #include "record/unkept.h"
 #include "session/waiting.h"
 #include "turn/dormant_wake.h"
 #include "turn/turn.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
-#define JOURNAL_WINDOW_BYTES (16 * KIB)       /* for late readers; the store has older events */
+#define JOURNAL_WINDOW_BYTES (2 * KIB)        /* for late readers; the store has older events */
 #define JOURNAL_WINDOW_ALONE_BYTES (96 * KIB) /* without a store */
 #define RUN_BYTES (32 * KIB)                  /* estimate for a turn with little text */
 /* Copies of the user's text at one time: in the run, its journal, the row for the store, the
@@ -19,8 +21,8 @@
 #define COPIES_OF_TEXT 5
 
 void run_move(struct run *run, enum run_state next) {
-    assert(run_may_become(run->state, next));
-    struct str from = run_state_name(run->state), to = run_state_name(next);
+    assert(states_allow(run_states, run->state, next));
+    struct str from = states_name(run_states, run->state), to = states_name(run_states, next);
     log_debug("run %llu " STR_FMT " -> " STR_FMT, (unsigned long long)record_id(&run->record),
               STR_ARG(from), STR_ARG(to));
     run->state = next;
@@ -112,11 +114,26 @@ bool run_keep(struct run *run, struct str text, struct str *ret) {
 
 /* --- ending ------------------------------------------------------------------------------- */
 
+static bool has_begun(const struct run *run) {
+    return run->conversation.count > run->conversation.own_from;
+}
+
+static void append_started(struct run *run) {
+    struct event started =
+        record_started(&run->record, run->request.text, run->request.contract);
+    started.started.parent = run->admission.lease.parent;
+    started.started.extras = run->request.extras;
+    started.started.options = run->request.options_text;
+    if (!run_trace_text(run, &started.started.trace)) return;
+    run_append_kept(run, &started);
+    measure_turn_begins(run);
+}
+
 /* The session's record of this turn. If the store refused the run, it is unknown what is on
  * disk; the turn is then recorded only if it acted outside. */
 static struct turn_record *make_record(const struct run *run) {
     const struct conversation *c = &run->conversation;
-    if (c->count == c->own_from) return NULL; /* it never began */
+    if (!has_begun(run)) return NULL;
     if (run->record.lost && !run->calls.acted) return NULL;
     struct turn_record *record = turn_record_new(
         record_id(&run->record), c->messages + c->own_from, c->count - c->own_from);
@@ -134,7 +151,7 @@ static void log_end(const struct run *run) {
                                  .model = model_round->model.len ? model_round->model
                                                                  : model_round->request.model,
                                  .took_ms = record_took_ms(&run->record),
-                                 .state = run_state_name(run->state),
+                                 .state = states_name(run_states, run->state),
                                  .reason = run->end_reason};
     turn_line_log(&end, &run->spending.sums);
 }
@@ -151,7 +168,28 @@ static void run_over(void *ctx) {
     run_unref(run);
 }
 
-static void end_with(struct run *run, struct event *event) {
+/* Stands in the journal where the words may not. */
+#define BLOCKED_NOTE "[Words stood here that a guardrail blocked.]"
+
+/* Whether the guardrails let the request be recorded; they may not have read it yet. */
+static bool is_allowed(struct run *run) {
+    return run->guarded.first ? run->guarded.passed : run_guard_request(run);
+}
+
+/* A turn that never began leaves no trace, unless somebody was told its id: it then says what was
+ * asked, and why it came to nothing. */
+static void end_queued(struct run *run) {
+    if (run->request.promised && !has_begun(run)) {
+        if (!is_allowed(run)) {
+            run->request.text = STR(BLOCKED_NOTE);
+            run->request.extras = STR_EMPTY;
+        }
+        append_started(run);
+    }
+    if (!run->request.promised || !has_begun(run)) record_retract(&run->record);
+}
+
+static void run_end_with(struct run *run, struct event *event) {
     run_stop_waiting(run);
     run_stop_await_tools(run);
     run_stop_model_round(run);
@@ -161,8 +199,7 @@ static void end_with(struct run *run, struct event *event) {
     run_stop_own_calls(run);
     timer_stop(&run->limit);
     detached_stop(&run->detached);
-    /* A turn that never began leaves no trace. */
-    if (run->state == RUN_QUEUED) record_retract(&run->record);
+    if (run->state == RUN_QUEUED) end_queued(run);
     if (!run_end_later(run, event)) run_append(run, event);
 }
 
@@ -175,7 +212,7 @@ void run_done(struct run *run) {
     if (run->ending_begun) return;
     struct event event = {.kind = EVENT_DONE,
                           .done = {run->model_round.model, buf_str(&run->turns)}};
-    end_with(run, &event);
+    run_end_with(run, &event);
 }
 
 void run_fail(struct run *run, enum err_code code, struct str reason, struct str message) {
@@ -188,7 +225,7 @@ void run_fail(struct run *run, enum err_code code, struct str reason, struct str
                                      .message = message,
                                      .acted = run->calls.acted,
                                      .said = conversation_reply(&run->conversation)}};
-    end_with(run, &event);
+    run_end_with(run, &event);
 }
 
 /* --- the record's calls ------------------------------------------------------------------- */
@@ -251,22 +288,13 @@ static const struct agent *last_speaker(const struct run *run) {
     return run->agent;
 }
 
-static void append_started(struct run *run) {
-    struct event started =
-        record_started(&run->record, run->request.text, run->request.contract);
-    started.started.parent = run->admission.lease.parent;
-    started.started.extras = run->request.extras;
-    if (!run_trace_text(run, &started.started.trace)) return;
-    run_append_kept(run, &started);
-    measure_turn_begins(run);
-}
-
 void run_begin(struct run *run) {
     if (run_await_tools(run)) return;
     run->seen = history_ref(run->admission.lease.history);
     run_precede(run);
     if (run->request.sticky) run->agent = last_speaker(run);
-    if (!run_take_brought(run) || !run_guard_request(run)) return;
+    /* Results are compared with what is kept, which the guardrails have read. */
+    if (!run_take_brought(run) || !run_guard_request(run) || !run_check_results(run)) return;
     append_started(run);
     run_append_brought(run);
     if (run->ending_begun) return;
@@ -334,6 +362,24 @@ static bool start_claimed(struct run *run, const struct run_request *request, st
     return started;
 }
 
+/* A workspace with agents of its own may have one of the same name as another's. */
+static bool check_rate(struct run_host *host, const struct run_request *request,
+                       const struct agent *agent, struct err *e) {
+    char room[2 * ID_MAX_BYTES];
+    struct buf key = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    if (!host->rates) return true;
+    buf_append(&key, str_head(agent->slug, ID_MAX_BYTES));
+    if (request->engine && request->engine != host->engine) {
+        buf_append_byte(&key, 0);
+        buf_append(&key, str_head(request->name.workspace, ID_MAX_BYTES - 1));
+    }
+    if (rate_limits_admit(host->rates, RATE_AGENT, buf_str(&key), loop_now_ms(host->loop), e))
+        return true;
+    struct str name = rate_scope_name(RATE_AGENT);
+    metrics_report(METRIC_RATE_LIMITED, 1, &name);
+    return false;
+}
+
 bool run_start(struct run_host *host, const struct run_request *request, struct run **ret,
                struct err *e) {
     struct engine *engine = request->engine ? request->engine : host->engine;
@@ -342,6 +388,7 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
         request->agent.len ? engine_agent(engine, request->agent) : &engine->agents[0];
     if (!agent) return engine_refuse_agent(engine, request->agent, e);
     if (!mem_check(RUN_BYTES + COPIES_OF_TEXT * request->text.len, e)) return false;
+    if (!check_rate(host, request, agent, e)) return false;
     struct run *run = run_new(host, engine, agent, (struct run_left){.state = RUN_QUEUED});
     if (!run_keep_request(run, request, e)) {
         run_discard(run);
@@ -361,7 +408,7 @@ static void cancel(struct run *run, struct str why, bool left) {
                                         .left = left,
                                         .acted = run->calls.acted,
                                         .said = conversation_reply(&run->conversation)}};
-    end_with(run, &event);
+    run_end_with(run, &event);
 }
 
 void run_cancel(struct run *run, struct str why) {

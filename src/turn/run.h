@@ -47,21 +47,28 @@ struct run_request {
     enum brought_policy brought;
     struct str schema; /* JSON Schema that the final answer must match, instead of the agent's
                             own; or empty */
+    bool schema_loose; /* as struct provider_request has it */
     /* Tools of the caller's own (caller_tools.h): a call of one ends the turn, and the caller brings
      * the result with its next one. */
     const struct tool_offer *tools;
     size_t tool_count;
+    bool
+        args_as_text; /* the contract carries arguments as text, also such as are no JSON object */
     struct str
-        tool_choice;     /* as struct provider_request has it: empty, TOOL_CHOICE_REQUIRED, or
+        tool_choice; /* as struct provider_request has it: empty, TOOL_CHOICE_REQUIRED, or
                                the name of one of them */
+    const struct model_options *options; /* of the caller's: they narrow the agent's own in each
+                                            reply of the turn; NULL: none */
     struct str system;   /* overrides the agent's instructions for this turn, not stored */
     struct str extras;   /* a JSON object for agents that are programs or servers, with the
-                            members config and metadata as the caller sent them; or empty */
+                            members input (unless it was a text), config and metadata as the
+                            caller sent them; or empty */
     struct str contract; /* the contract it came in by */
     const struct trace_context *trace; /* of the caller; NULL: it has none */
     enum session_policy policy;
-    bool sticky;       /* the session's last speaker takes the turn, if it still exists */
-    struct str key;    /* the caller's idempotency key, at most CLAIM_KEY_MAX_BYTES; or empty */
+    bool promised;  /* the caller gets its id at once: it is recorded even if it never begins */
+    bool sticky;    /* the session's last speaker takes the turn, if it still exists */
+    struct str key; /* the caller's idempotency key, at most CLAIM_KEY_MAX_BYTES; or empty */
     struct str print;  /* with it: the request's fingerprint, at most CLAIM_PRINT_BYTES */
     uint64_t key_mark; /* with it: from idempotency_claims_look(), before the store was asked */
 };
@@ -71,7 +78,7 @@ struct run_request {
  * errors  ERR_ALREADY_EXISTS the key was taken since the look-up: look again; ERR_NOT_FOUND no
  *         such agent; ERR_INVALID_ARGUMENT a schema or a tool of the caller's is wrong;
  *         ERR_INVALID_ARGUMENT, ERR_ABORTED, ERR_RESOURCE_EXHAUSTED as
- *         session_acquire() */
+ *         session_acquire(); ERR_RESOURCE_EXHAUSTED with retry_after_ms: the agent's rate */
 MUST_CHECK bool run_start(struct run_host *host, const struct run_request *request,
                           struct run **ret, struct err *e);
 

@@ -7,7 +7,6 @@
 #include "budget/account.h"
 #include "turn/turn.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #define BYTES_A_TOKEN 4
@@ -36,10 +35,10 @@ static const struct price *price_now(const struct run *run, struct str model) {
     return price_find(prices, model, clock_unix_ms());
 }
 
-static struct amount amount_of(const struct run *run, int64_t output_tokens,
+static struct amount amount_of(size_t prompt_len, int64_t output_tokens,
                                const struct price *price) {
     struct event_usage guess = USAGE_UNKNOWN;
-    guess.prompt = tokens_of(run->spending.prompt_bytes);
+    guess.prompt = tokens_of(prompt_len);
     guess.completion = output_tokens;
     int64_t cost = price ? price_of(price, &guess) : 0;
     return (struct amount){cost == TOKENS_UNKNOWN ? 0 : cost, guess.prompt + guess.completion};
@@ -47,7 +46,8 @@ static struct amount amount_of(const struct run *run, int64_t output_tokens,
 
 static struct amount used_so_far(const struct run *run) {
     int64_t output = run->spending.output_bytes ? tokens_of(run->spending.output_bytes) : 0;
-    return amount_of(run, output, price_now(run, run->model_round.request.model));
+    return amount_of(run->spending.prompt_bytes, output,
+                     price_now(run, run->model_round.request.model));
 }
 
 /* --- limits of an agent ------------------------------------------------------------------- */
@@ -73,6 +73,15 @@ static bool check_limits(struct run *run, struct amount more) {
     return true;
 }
 
+bool run_limits_allow(const struct run *run, uint64_t prompt_len, uint64_t output_len) {
+    const struct agent_limits *limits = &run->agent->limits;
+    struct amount more = amount_of((size_t)prompt_len, tokens_of((size_t)output_len),
+                                   price_now(run, run->agent->model));
+    struct amount used = amount_add(run->spending.spent, more);
+    return !is_over(used.tokens, limits->tokens_max) &&
+           !is_over(used.cost_nano, limits->cost_nano_max);
+}
+
 /* --- before a call and while it is out ---------------------------------------------------- */
 
 static void hold(struct run *run, struct reservation reserved) {
@@ -80,14 +89,18 @@ static void hold(struct run *run, struct reservation reserved) {
     run->spending.usage_due = true;
 }
 
-static void on_answer(const struct err *refused, void *ctx) {
+static void budget_refuses(struct run *run, const struct err *why) {
+    if (!run_give_up_compaction(run)) run_fail(run, why->code, STR("BUDGET"), err_text(why));
+}
+
+static void spending_on_answer(const struct err *refused, void *ctx) {
     struct run *run = ctx;
     run->spending.waits = false;
     timer_stop(&run->spending.limit);
     if (run->ending_begun) { /* cancelled while the answer was on its way */
         ledger_settle(&run->spending.budget->reserved, (struct amount){0});
     } else if (refused) {
-        run_fail(run, refused->code, STR("BUDGET"), err_text(refused));
+        budget_refuses(run, refused);
     } else {
         hold(run, run->spending.budget->reserved);
         run_make_call(run);
@@ -101,14 +114,14 @@ static struct ledger_call call_of(const struct run *run) {
     int64_t longest = asked->options ? asked->options->output_tokens_max : 0;
     const struct price *price = price_now(run, asked->model);
     struct amount most = {0};
-    if (longest) most = amount_of(run, longest, price);
+    if (longest) most = amount_of(run->spending.prompt_bytes, longest, price);
     return (struct ledger_call){.workspace = run->request.name.workspace,
                                 .agent = run->agent->slug,
                                 .model = asked->model,
                                 .budgets = engine->budgets,
                                 .budget_count = engine->budget_count,
                                 .unix_ms = clock_unix_ms(),
-                                .prompt = amount_of(run, 0, price),
+                                .prompt = amount_of(run->spending.prompt_bytes, 0, price),
                                 .most = most,
                                 .priced = price != NULL};
 }
@@ -134,11 +147,11 @@ bool run_reserve(struct run *run) {
     if (!run->spending.budget) run->spending.budget = MEM_NEW(struct ledger_wait);
     *run->spending.budget = (struct ledger_wait){.call = call_of(run),
                                                  .loop = run->record.host->loop,
-                                                 .answered = on_answer,
+                                                 .answered = spending_on_answer,
                                                  .ctx = run};
     switch (ledger_ask(ledger, run->spending.budget, &e)) {
     case LEDGER_GRANTED: hold(run, run->spending.budget->reserved); return true;
-    case LEDGER_REFUSED: run_fail(run, e.code, STR("BUDGET"), err_text(&e)); return false;
+    case LEDGER_REFUSED: budget_refuses(run, &e); return false;
     case LEDGER_WAITS: wait_for_budget(run); return false;
     }
     return false;
@@ -188,7 +201,7 @@ static int64_t sum(int64_t a, int64_t b) {
 }
 
 /* The total that the provider reported, or nothing. */
-static int64_t counted(const struct event_usage *usage) {
+static int64_t spending_counted(const struct event_usage *usage) {
     if (usage->total >= 0) return usage->total;
     if (usage->prompt < 0 || usage->completion < 0) return TOKENS_UNKNOWN;
     return sum(usage->prompt, usage->completion);
@@ -205,9 +218,9 @@ static struct event_usage completed(const struct run *run, const struct event_us
 }
 
 /* Estimate what was not counted, as closely as possible. */
-static void estimate(const struct run *run, const struct price *price,
-                     struct event_usage *usage) {
-    if (counted(usage) >= 0) return;
+static void spending_estimate(const struct run *run, const struct price *price,
+                              struct event_usage *usage) {
+    if (spending_counted(usage) >= 0) return;
     const struct event_usage all = completed(run, usage);
     usage->estimated = true;
     usage->estimate_prompt = all.prompt;
@@ -221,7 +234,7 @@ static struct amount amount_used(const struct run *run, const struct price *pric
                                  const struct event_usage *usage) {
     struct str requested = run->model_round.request.model;
     const struct event_usage all = completed(run, usage);
-    int64_t tokens = counted(usage), cost_nano = usage->cost_nano;
+    int64_t tokens = spending_counted(usage), cost_nano = usage->cost_nano;
     if (cost_nano < 0) cost_nano = price_of(price, &all);
     if (cost_nano < 0 && !str_equal(usage->model, requested))
         cost_nano = price_of(price_now(run, requested), &all);
@@ -245,7 +258,7 @@ static void append_usage(struct run *run, const struct event_usage *usage, enum 
     if (cost_nano >= 0) event.usage.cost_nano = cost_nano;
     struct amount used = {0};
     if (end != CALL_CAME_TO_NOTHING) {
-        estimate(run, price, &event.usage);
+        spending_estimate(run, price, &event.usage);
         used = amount_used(run, price, &event.usage);
     }
     run->spending.usage_due = false;
@@ -295,7 +308,7 @@ void run_settle_failed(struct run *run) {
 }
 
 void run_count_usage(struct run *run, const struct event_usage *usage) {
-    int64_t tokens = counted(usage), cost_nano = usage->cost_nano;
+    int64_t tokens = spending_counted(usage), cost_nano = usage->cost_nano;
     if (tokens < 0) tokens = sum(usage->estimate_prompt, usage->estimate_completion);
     if (cost_nano < 0) cost_nano = usage->estimate_cost_nano;
     run->spending.spent =

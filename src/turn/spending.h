@@ -39,8 +39,12 @@ struct spending {
 void spending_init(struct run *run);
 void spending_done(struct run *run);
 
-/* Reserve what the call may cost. False: the run has failed because a budget is used up, or it
- * waits for other calls to end and run_make_call() follows. */
+/* Whether the agent's limits would allow calls of so many bytes besides what was spent. */
+bool run_limits_allow(const struct run *run, uint64_t prompt_len, uint64_t output_len);
+
+/* Reserve what the call may cost. False: a budget is used up, and the run has failed or asks without
+ * the summary that this call was for; or it waits for other calls to end and run_make_call()
+ * follows. */
 bool run_reserve(struct run *run);
 
 /* Stop waiting for a budget. */

@@ -3,8 +3,6 @@
 #include "turn/turn.h"
 #include "wire/json.h"
 
-#include <string.h>
-
 /* Strip a fence of backquotes, with or without the word json, which models often add. */
 static struct str without_fence(struct str text) {
     text = str_trim(text);

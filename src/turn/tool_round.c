@@ -4,15 +4,17 @@
 #include "base/units.h"
 #include "conversation/effect.h"
 #include "session/waiting.h"
+#include "turn/call_args.h"
 #include "turn/long_result.h"
 #include "turn/restore_run.h"
 #include "turn/turn.h"
-#include "wire/json.h"
+#include "wire/json_unique.h"
 
-#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define NAME_SHOWN_BYTES 80
+#define CALL_NAME_BYTES 48
 #define TIMEOUT_TEXT_BYTES 32
 #define PROGRESS_APART_MS 1000
 
@@ -56,37 +58,64 @@ static void answer_effect(struct turn_call *call, enum effect effect, struct str
 
 /* --- transfers ---------------------------------------------------------------------------- */
 
-static bool is_transfer(const struct turn_call *call) {
-    return str_equal(call->tool, STR(TRANSFER_TOOL));
-}
-
-static void transfer(struct turn_call *call) {
+/* The agent that the call names, if the turn may be handed to it. */
+static const struct agent *transfer_target(const struct turn_call *call, struct err *e) {
     struct run *run = call->run;
+    const struct engine *engine = run->record.engine;
     struct str target = STR_EMPTY;
     struct json member = json_find(json_of(call->args), STR("agent_name"));
-    struct err e;
     if (!json_str(member, run->arena, &target)) {
-        err_set(&e, ERR_INVALID_ARGUMENT, "transfer_to_agent needs agent_name, a string");
-        run_answer_error(call, &e);
-        return;
+        err_set(e, ERR_INVALID_ARGUMENT, "transfer_to_agent needs agent_name, a string");
+        return NULL;
     }
-    const struct agent *agent = engine_agent(run->record.engine, target);
-    bool may =
-        !run->request.addressed && engine_may_transfer(run->record.engine, run->agent, target);
-    if (!agent || !may) {
-        err_set(&e, ERR_NOT_FOUND, "no agent '" STR_FMT "' to hand this to",
-                STR_ARG(str_head(target, 80)));
+    const struct agent *agent = engine_agent(engine, target);
+    if (agent && !run->request.addressed && engine_may_transfer(engine, run->agent, target))
+        return agent;
+    err_set(e, ERR_NOT_FOUND, "no agent '" STR_FMT "' to hand this to",
+            STR_ARG(str_head(target, NAME_SHOWN_BYTES)));
+    return NULL;
+}
+
+/* Answer the call. Returns the agent that the turn is handed to, or NULL. */
+static const struct agent *transfer(struct turn_call *call) {
+    struct run *run = call->run;
+    struct err e;
+    const struct agent *agent = transfer_target(call, &e);
+    if (!agent) {
         run_answer_error(call, &e);
-        return;
+        return NULL;
     }
     if (run->calls.transfers == run->record.engine->limits.transfers_max) {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("TRANSFERS"),
                  STR("the turn went from agent to agent more often than its limit allows"));
-        return;
+        return NULL;
     }
     run->calls.transfers++;
     run_answer(call, STR("{}"), NULL);
-    if (!run->ending_begun) run->agent = agent;
+    return agent;
+}
+
+static void refuse_second_transfer(struct turn_call *call, const struct agent *taken) {
+    struct err e;
+    err_set(&e, ERR_FAILED_PRECONDITION,
+            "this transfer was not made: the same reply has handed the turn to '" STR_FMT "'",
+            STR_ARG(str_head(taken->slug, NAME_SHOWN_BYTES)));
+    run_answer_error(call, &e);
+}
+
+/* The reply's other calls are answered. The first transfer that may be made is made; the reply's
+ * agent has the turn until all of them are answered. */
+static void make_transfers(struct run *run) {
+    const struct agent *next = NULL;
+    struct turn_call *call = calls_transfer(&run->calls);
+    for (; call && !run->ending_begun; call = calls_transfer(&run->calls)) {
+        if (next) {
+            refuse_second_transfer(call, next);
+        } else {
+            next = transfer(call);
+        }
+    }
+    if (next && !run->ending_begun) run->agent = next;
 }
 
 /* --- tools -------------------------------------------------------------------------------- */
@@ -166,32 +195,62 @@ static bool check_call(struct turn_call *call, struct err *e) {
         return err_set(e, ERR_RESOURCE_EXHAUSTED,
                        "this call was not made: a turn may make %u calls at most",
                        run_tool_calls_max(run));
+    if (!call_args_check(call, e)) return false;
+    if (run_is_callers_call(run, call))
+        return err_set(e, ERR_FAILED_PRECONDITION,
+                       "this call was not made, because the arguments of another call of the "
+                       "reply cannot be read; make both again");
     call->kind = engine_agent_tool(run->record.engine, run->agent, call->tool);
     if (!call->kind)
         return err_set(e, ERR_NOT_FOUND, "tool '" STR_FMT "' not found",
                        STR_ARG(str_head(call->tool, 80)));
     const struct schema *schema = call->kind->schema;
-    return !schema || schema_check(schema, json_of(call->args), e) ||
+    struct json args = json_of(call->args);
+    return (json_check_unique(args, e) && (!schema || schema_check(schema, args, e))) ||
            err_add(e, "tool '" STR_FMT "' was not called: its arguments do not fit",
                    STR_ARG(call->tool));
 }
 
+/* Name the call for the world outside. A model's name recurs: some servers begin with `call_0` in
+ * every reply. The turn and the call's event in it are one of a kind, also after a restart. */
+static bool name_outside(const struct turn_call *call, struct str *ret) {
+    char room[CALL_NAME_BYTES];
+    int len = snprintf(room, sizeof(room), "%llu-%llu",
+                       (unsigned long long)record_id(&call->run->record),
+                       (unsigned long long)call->seq);
+    return run_keep(call->run, str_of(room, (size_t)len), ret);
+}
+
+/* Whether the call may be made as it was recorded. A process that takes up the run later may have
+ * other tools; a repeat would not be told of an effect that the journal does not know. */
+static bool check_recorded(struct turn_call *call, struct err *e) {
+    return check_call(call, e) &&
+           (call->kind->idempotent || !call->harmless ||
+            err_set(e, ERR_FAILED_PRECONDITION,
+                    "tool '" STR_FMT "' was not called: it has changed since; call it again",
+                    STR_ARG(str_head(call->tool, NAME_SHOWN_BYTES))));
+}
+
 static void start_tool(struct turn_call *call) {
     struct run *run = call->run;
+    struct str id;
     struct err e;
-    if (!check_call(call, &e)) {
+    if (!check_recorded(call, &e)) {
         run_answer_error(call, &e);
         return;
     }
+    if (!name_outside(call, &id)) return;
     turn_call_move(call, TURN_CALL_OUT);
     call->began_ms = loop_now_ms(run->record.host->loop);
     if (!call->kind->idempotent) run->calls.acted = true;
     struct tool_request request = {.call_id = call->call_id,
+                                   .id = id,
                                    .args = call->args,
                                    .agent = run->agent->slug,
                                    .workspace = run->request.name.workspace,
                                    .user = run->request.name.user,
                                    .session = run->request.name.session,
+                                   .run = record_id(&run->record),
                                    .trace = measure_tool_begins(call),
                                    .progress = on_tool_progress};
     limit_time(call);
@@ -216,7 +275,8 @@ static struct history *history_so_far(const struct run *run) {
 static bool wants_tools(const struct run *run) {
     for (size_t i = 0; i < run->calls.count; i++) {
         const struct turn_call *call = &run->calls.list[i];
-        if (call->state == TURN_CALL_PENDING && !call->asks && !is_transfer(call)) return true;
+        if (call->state == TURN_CALL_PENDING && !call->asks && !turn_call_is_transfer(call))
+            return true;
     }
     return false;
 }
@@ -225,12 +285,9 @@ static bool wants_tools(const struct run *run) {
 static void start_calls(struct run *run) {
     for (size_t i = 0; i < run->calls.count && !run->ending_begun; i++) {
         struct turn_call *call = &run->calls.list[i];
-        if (call->state != TURN_CALL_PENDING || call->asks) continue;
-        if (is_transfer(call)) {
-            transfer(call);
-        } else if (run->calls.out < run->record.engine->limits.tools_at_once) {
-            start_tool(call);
-        }
+        if (call->state != TURN_CALL_PENDING || call->asks || turn_call_is_transfer(call))
+            continue;
+        if (run->calls.out < run->record.engine->limits.tools_at_once) start_tool(call);
     }
     if (!run->ending_begun && calls_settled(&run->calls)) all_answered(run);
 }
@@ -248,7 +305,8 @@ static void all_answered(struct run *run) {
     }
     struct turn_call *undecided = calls_undecided(&run->calls);
     if (!undecided) {
-        run_ask(run);
+        make_transfers(run);
+        if (!run->ending_begun) run_ask(run);
         return;
     }
     run_ask_human(run, undecided);
@@ -278,6 +336,7 @@ static void go_on_decided(struct run *run) {
 }
 
 void run_work_answered(struct run *run) {
+    if (run_await_tools(run)) return;
     run_look_back(run);
     if (run->approval.guarded) {
         run_move(run, RUN_WORKING);
@@ -317,16 +376,17 @@ static void record_question(struct run *run, struct turn_call *call) {
 static void record_call(struct run *run, struct turn_call *call) {
     struct err e; /* a call that cannot be made needs no approval */
     bool asks = agent_tool_policy(run->agent, call->tool) == TOOL_ASK;
-    bool can = !is_transfer(call) && check_call(call, &e);
+    bool can = !turn_call_is_transfer(call) && check_call(call, &e);
     call->asks = asks && can;
+    call->harmless = !can || call->kind->idempotent;
     struct event event = {.kind = EVENT_TOOL_CALL,
                           .tool_call = {.call_id = call->call_id,
                                         .tool = call->tool,
                                         .args = call->args,
                                         .held = call->asks,
-                                        .idempotent = !can || call->kind->idempotent,
+                                        .idempotent = call->harmless,
                                         .said = conversation_reply(&run->conversation)}};
-    run->calls.seq = run_append_kept(run, &event);
+    run->calls.seq = call->seq = run_append_kept(run, &event);
     call->recorded = !run->ending_begun;
 }
 
@@ -369,7 +429,7 @@ void run_work_durable(struct run *run, uint64_t seq) {
 }
 
 /* The turn ends before this call was answered. */
-static void close_call(struct turn_call *call) {
+static void tool_round_close_call(struct turn_call *call) {
     struct run *run = call->run;
     bool asked = run->state == RUN_WAITING && run->approval.by_model;
     if (call->state == TURN_CALL_OUT) {
@@ -391,7 +451,7 @@ void run_stop_tool_round(struct run *run) {
         if (call->state == TURN_CALL_OUT) timer_stop(&call->late);
         call->out = NULL;
         if (call->keeping) run_cut_result(call);
-        if (call->recorded && call->state != TURN_CALL_ANSWERED) close_call(call);
+        if (call->recorded && call->state != TURN_CALL_ANSWERED) tool_round_close_call(call);
         if (call->state != TURN_CALL_ANSWERED) turn_call_move(call, TURN_CALL_ANSWERED);
     }
     if (run->state == RUN_WAITING &&

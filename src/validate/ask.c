@@ -38,13 +38,13 @@ void asker_hide(struct asker *asker, struct str secret) {
     asker->secrets[asker->secret_count++] = secret;
 }
 
-static void on_waited(void *ctx) {
+static void ask_on_waited(void *ctx) {
     loop_stop(ctx);
 }
 
 void asker_wait(struct asker *asker, uint64_t ms) {
     struct timer timer;
-    timer_init(&timer, asker->loop, on_waited, asker->loop);
+    timer_init(&timer, asker->loop, ask_on_waited, asker->loop);
     timer_start(&timer, ms);
     loop_run(asker->loop);
     timer_stop(&timer);
@@ -67,14 +67,14 @@ static void hang_up(struct asking *asking) {
     exchange_cancel(exchange);
 }
 
-static void on_bytes(struct str bytes, void *ctx) {
+static void ask_on_bytes(struct str bytes, void *ctx) {
     struct asking *asking = ctx;
     struct buf *raw = &asking->reply->raw;
     buf_append(raw, str_head(bytes, REPLY_RAW_MAX_BYTES - raw->len));
 }
 
 /* A response may be preceded by heads with a status below 200. */
-static void on_line(struct str line, void *ctx) {
+static void ask_on_line(struct str line, void *ctx) {
     struct asking *asking = ctx;
     struct reply *reply = asking->reply;
     if (asking->head_over) return; /* trailers */
@@ -93,7 +93,7 @@ static void on_line(struct str line, void *ctx) {
     }
 }
 
-static void on_body(struct str bytes, void *ctx) {
+static void ask_on_body(struct str bytes, void *ctx) {
     struct asking *asking = ctx;
     struct reply *reply = asking->reply;
     if (!reply->first_byte_ms) reply->first_byte_ms = clock_mono_ms();
@@ -107,7 +107,7 @@ static void on_body(struct str bytes, void *ctx) {
     }
 }
 
-static void on_end(const struct err *why, void *ctx) {
+static void ask_on_end(const struct err *why, void *ctx) {
     struct asking *asking = ctx;
     asking->reply->connected = exchange_is_connected(asking->exchange);
     asking->reply->reused = exchange_is_reused(asking->exchange);
@@ -115,9 +115,9 @@ static void on_end(const struct err *why, void *ctx) {
     ask_over(asking);
 }
 
-static const struct exchange_sink sink = {on_bytes, on_line, on_body, on_end};
+static const struct exchange_sink sink = {ask_on_bytes, ask_on_line, ask_on_body, ask_on_end};
 
-static void on_late(void *ctx) {
+static void ask_on_late(void *ctx) {
     struct asking *asking = ctx;
     struct reply *reply = asking->reply;
     reply->timed_out = true;
@@ -146,8 +146,8 @@ static struct str base_path(struct str path) {
     return path;
 }
 
-static void write_head(const struct question *question, const struct exchange_server *server,
-                       struct buf *out) {
+static void ask_write_head(const struct question *question,
+                           const struct exchange_server *server, struct buf *out) {
     buf_printf(out, STR_FMT " " STR_FMT STR_FMT " HTTP/1.1\r\nHost: " STR_FMT "\r\n",
                STR_ARG(question->method), STR_ARG(base_path(server->path)),
                STR_ARG(question->path), STR_ARG(server->authority));
@@ -216,7 +216,7 @@ void reply_done(struct reply *reply) {
     buf_done(&reply->seen_text);
 }
 
-static void read_body(struct reply *reply) {
+static void ask_read_body(struct reply *reply) {
     if (!json_read(buf_str(&reply->body), &reply->json, &reply->not_json))
         reply->json = (struct json){.kind = JSON_NONE};
 }
@@ -234,7 +234,7 @@ static void exchange_blocking(struct asking *asking, const struct question *ques
     if (!exchange_start(asker->pool, asker->loop, &request, &sink, asking, &asking->exchange,
                         &reply->failed))
         return;
-    timer_init(&asking->timer, asker->loop, on_late, asking);
+    timer_init(&asking->timer, asker->loop, ask_on_late, asking);
     timer_start(&asking->timer, question->timeout_ms);
     loop_run(asker->loop);
     if (!question->keep) exchange_forget(asker->pool, asker->loop);
@@ -250,12 +250,12 @@ void ask(struct asker *asker, const struct question *question, struct reply *ret
     buf_init(&head, HEAD_MAX_BYTES);
     buf_init(&body, question->body.len + 256);
     if (exchange_server_of(question->url, &server, &ret->failed)) {
-        write_head(question, &server, &head);
+        ask_write_head(question, &server, &head);
         ask_write_body(question, &body);
         exchange_blocking(&asking, question, &head, &body);
     }
     ret->end_ms = clock_mono_ms();
-    if (ret->failed.code != ERR_TOO_LARGE) read_body(ret);
+    if (ret->failed.code != ERR_TOO_LARGE) ask_read_body(ret);
     describe_question(asker, question, ret);
     describe_reply(asker, ret);
     if (ret->failed.code == ERR_TOO_LARGE) buf_release(&ret->body); /* many may be kept */

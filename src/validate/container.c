@@ -1,7 +1,5 @@
 #include "validate/container.h"
 
-#include "base/clock.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -21,22 +19,22 @@ struct asked_engine {
     int exit_code;
 };
 
-static void on_output(struct str bytes, void *ctx) {
+static void container_on_output(struct str bytes, void *ctx) {
     (void)bytes, (void)ctx;
 }
 
-static void on_end(const struct child_end *end, void *ctx) {
+static void container_on_end(const struct child_end *end, void *ctx) {
     struct asked_engine *asked = ctx;
     asked->over = true;
     asked->exit_code = end->exit_code;
     loop_stop(asked->loop);
 }
 
-static void on_late(void *ctx) {
+static void container_on_late(void *ctx) {
     loop_stop(((struct asked_engine *)ctx)->loop);
 }
 
-static const struct child_sink quiet = {on_output, on_end, NULL};
+static const struct child_sink quiet = {container_on_output, container_on_end, NULL};
 
 /* Whether it ended with exit code 0 in time. */
 static bool engine_does(struct loop *loop, const char *engine, const char *const *args) {
@@ -46,7 +44,7 @@ static bool engine_does(struct loop *loop, const char *engine, const char *const
     struct timer timer;
     struct err e;
     if (!child_start(loop, &options, &quiet, &asked, &asked.child, &e)) return false;
-    timer_init(&timer, loop, on_late, &asked);
+    timer_init(&timer, loop, container_on_late, &asked);
     timer_start(&timer, CONTAINER_ASK_MS);
     loop_run(loop);
     timer_stop(&timer);

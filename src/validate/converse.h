@@ -89,9 +89,6 @@ void converse_put_bearer(const struct converse *converse, struct buf *out);
 void converse_call(const struct converse *converse, const char *path, struct str authorization,
                    struct str message, struct talk *ret);
 
-/* Whether a good turn is answered; else the check is skipped, because CONV-01 says so. */
-bool converse_answers(struct judge *judge);
-
 /* converse_checks.c */
 check_fn check_turn_done, check_turn_one_done, check_turn_kinds, check_turn_usage,
     check_turn_tools, check_turn_json, check_turn_text, check_turn_speakers, check_turn_models,

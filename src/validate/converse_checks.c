@@ -9,16 +9,18 @@ static bool is_error(const struct crawbl_done_event *done) {
     return done && str_starts(done->model, ERROR_MARK);
 }
 
-static bool is_good(const struct turn_events *turn) {
+static bool converse_checks_is_good(const struct turn_events *turn) {
     return turn->done && !is_error(turn->done);
 }
 
-bool converse_answers(struct judge *judge) {
+/* Whether a good turn is answered; else the check is skipped, because CONV-01 says so. */
+static bool converse_answers(struct judge *judge) {
     struct turn_events turn = scene_turn(converse_scene(judge, SCENE_TURNS), 0);
-    return is_good(&turn) || judge_skip(judge, "a turn is not answered (CONV-01)");
+    return converse_checks_is_good(&turn) ||
+           judge_skip(judge, "a turn is not answered (CONV-01)");
 }
 
-static const char *end_of(const struct scene *scene, char room[256]) {
+static const char *converse_checks_end_of(const struct scene *scene, char room[256]) {
     struct buf text;
     buf_init(&text, 255);
     talk_describe_end(&scene->talk, &text);
@@ -35,7 +37,7 @@ static void judge_good(struct judge *judge, const struct scene *scene, size_t in
         judge_break(judge, &scene->evidence, "expected ConverseEvents, got another message");
     else if (!turn.done)
         judge_break(judge, &scene->evidence, "expected %s, got no DoneEvent; the end: %s", what,
-                    end_of(scene, end));
+                    converse_checks_end_of(scene, end));
     else if (is_error(turn.done))
         judge_break(judge, &scene->evidence, "expected %s, got the failure '" STR_FMT "'", what,
                     STR_ARG(str_head(turn.done->model, 200)));
@@ -101,7 +103,7 @@ void check_turn_usage(struct judge *judge) {
 
 /* --- tools --------------------------------------------------------------------------------------------- */
 
-static bool is_call(const struct crawbl_converse_event *event) {
+static bool converse_checks_is_call(const struct crawbl_converse_event *event) {
     return event->which_event == CRAWBL_CONVERSE_EVENT_TOOL_CALL;
 }
 
@@ -113,7 +115,8 @@ static size_t count_calls(const struct turn_events *turn, size_t from, size_t to
                           struct str id) {
     size_t count = 0;
     for (size_t i = from; i < to; i++)
-        count += is_call(&turn->at[i]) && str_equal(turn->at[i].tool_call->call_id, id);
+        count += converse_checks_is_call(&turn->at[i]) &&
+                 str_equal(turn->at[i].tool_call->call_id, id);
     return count;
 }
 
@@ -131,7 +134,7 @@ void check_turn_tools(struct judge *judge) {
     if (!converse_answers(judge)) return;
     for (size_t i = 0; i < turn.count; i++) {
         const struct crawbl_converse_event *event = &turn.at[i];
-        if (is_call(event)) {
+        if (converse_checks_is_call(event)) {
             struct str id = event->tool_call->call_id;
             calls++;
             if (!id.len || count_calls(&turn, 0, turn.count, id) != 1)
@@ -166,8 +169,8 @@ void check_turn_json(struct judge *judge) {
     if (!converse_answers(judge)) return;
     for (size_t i = 0; i < scene->count; i++) {
         const struct crawbl_converse_event *event = &scene->events[i];
-        seen += is_call(event);
-        if (is_call(event))
+        seen += converse_checks_is_call(event);
+        if (converse_checks_is_call(event))
             judge_object(judge, scene, "args_json", event->tool_call->args_json);
         if (is_result(event))
             judge_object(judge, scene, "result_json", event->tool_result->result_json);
@@ -261,7 +264,7 @@ static void judge_ok(struct judge *judge, const struct scene *scene, const char 
     char end[256];
     if (!talk_ended_with(&scene->talk, ERR_NONE))
         judge_break(judge, &scene->evidence, "expected the status OK %s, got %s", when,
-                    end_of(scene, end));
+                    converse_checks_end_of(scene, end));
 }
 
 void check_turn_end(struct judge *judge) {
@@ -346,7 +349,7 @@ static void judge_failure(struct judge *judge, enum scene_id id, enum err_code c
     if (!converse_answers(judge)) return;
     if (!turn.done) {
         judge_break(judge, &scene->evidence, "expected a DoneEvent with ERROR: for %s, got %s",
-                    of, end_of(scene, end));
+                    of, converse_checks_end_of(scene, end));
         return;
     }
     struct str rest = str_trim(str_skip(turn.done->model, ERROR_MARK.len)), text;
@@ -394,7 +397,7 @@ void check_failure_stream(struct judge *judge) {
     if (!turn.done)
         judge_break(judge, &scene->evidence,
                     "expected a failed turn to end with a DoneEvent, not the stream, got %s",
-                    end_of(scene, end));
+                    converse_checks_end_of(scene, end));
     else if (fails && !is_error(turn.done))
         judge_break(judge, &scene->evidence, "expected the error input to fail, got an answer");
     else
@@ -420,7 +423,7 @@ static void judge_refused(struct judge *judge, enum scene_id id, const char *wha
     char end[256];
     if (!talk_ended_with(&scene->talk, ERR_UNAUTHENTICATED))
         judge_break(judge, &scene->evidence, "expected UNAUTHENTICATED for %s, got %s", what,
-                    end_of(scene, end));
+                    converse_checks_end_of(scene, end));
 }
 
 void check_token_missing(struct judge *judge) {

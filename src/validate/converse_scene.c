@@ -326,7 +326,7 @@ struct converse *converse_of(const struct judge *judge) {
 }
 
 /* A message is text: that of a JSON string, or the JSON itself. */
-static void put_message(struct str json, struct buf *out) {
+static void converse_scene_put_message(struct str json, struct buf *out) {
     struct json value;
     struct err e;
     buf_init(out, MESSAGE_MAX_BYTES);
@@ -353,8 +353,8 @@ void *converse_open(struct target *target, const struct validate_options *option
     converse->options = options;
     if (options->signing_key.len) converse->keys = keys_of(options->signing_key);
     converse->other_keys = keys_of(STR("weir-validate-is-not-the-key"));
-    put_message(options->input, &converse->message);
-    put_message(options->error_input, &converse->error_message);
+    converse_scene_put_message(options->input, &converse->message);
+    converse_scene_put_message(options->error_input, &converse->error_message);
     snprintf(converse->session, sizeof(converse->session), "validate-%08x", random);
     if (target->kind != TARGET_URL)
         talk_until_available(

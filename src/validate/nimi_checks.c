@@ -156,7 +156,8 @@ void check_done_numbers(struct judge *judge) {
 }
 
 /* The text of a delta; false: it is another event. */
-static bool text_of(const struct nimi_stream_scenario_event *event, struct str *ret) {
+static bool nimi_checks_text_of(const struct nimi_stream_scenario_event *event,
+                                struct str *ret) {
     if (event->which_payload != NIMI_STREAM_SCENARIO_EVENT_DELTA ||
         event->delta->which_delta != NIMI_SCENARIO_STREAM_DELTA_TEXT)
         return false;
@@ -170,7 +171,7 @@ void check_done_grain(struct judge *judge) {
     struct str text;
     if (!nimi_answers(judge)) return;
     for (size_t i = 0; i < count_events(scene); i++) {
-        if (!text_of(event_at(scene, i), &text)) continue;
+        if (!nimi_checks_text_of(event_at(scene, i), &text)) continue;
         if (deltas++ && last && last < GRAIN_BYTES)
             judge_break(judge, &scene->evidence,
                         "expected at least %d bytes in each delta but the last, got %zu",
@@ -190,7 +191,7 @@ void check_done_empty(struct judge *judge) {
         struct str text;
         if (event->which_payload != NIMI_STREAM_SCENARIO_EVENT_DELTA) continue;
         deltas++;
-        if (!event->delta->which_delta || (text_of(event, &text) && !text.len))
+        if (!event->delta->which_delta || (nimi_checks_text_of(event, &text) && !text.len))
             judge_break(judge, &scene->evidence, "expected something in each delta, got none");
     }
     if (!deltas) judge_break(judge, &scene->evidence, "expected an answer, got no delta");
@@ -220,14 +221,15 @@ static void judge_usage(struct judge *judge, const struct nimi_scene *scene,
 }
 
 /* The terminal event, or NULL. */
-static const struct nimi_stream_scenario_event *end_of(const struct nimi_scene *scene) {
+static const struct nimi_stream_scenario_event *
+nimi_checks_end_of(const struct nimi_scene *scene) {
     size_t count = count_events(scene);
     return count && is_end(event_at(scene, count - 1)) ? event_at(scene, count - 1) : NULL;
 }
 
 void check_done_usage(struct judge *judge) {
     const struct nimi_scene *scene = nimi_scene(judge, NIMI_TEXT);
-    const struct nimi_stream_scenario_event *end = end_of(scene);
+    const struct nimi_stream_scenario_event *end = nimi_checks_end_of(scene);
     if (!nimi_answers(judge)) return;
     bool completed = end && end->which_payload == NIMI_STREAM_SCENARIO_EVENT_COMPLETED;
     judge_usage(judge, scene, completed ? end->completed->usage : NULL, "in COMPLETED");
@@ -251,7 +253,7 @@ static void judge_frame(struct judge *judge, const struct nimi_scene *scene,
              event->completed->usage &&
              !same_usage(event->frame->usage, event->completed->usage))
         judge_break(judge, &scene->evidence, "expected the usage of COMPLETED in frame.usage");
-    else if (text_of(event, &text) && event->frame &&
+    else if (nimi_checks_text_of(event, &text) && event->frame &&
              !str_equal(event->frame->text_delta, text))
         judge_break(judge, &scene->evidence,
                     "expected the text of the delta in frame.text_delta");
@@ -287,7 +289,7 @@ void check_done_failed(struct judge *judge) {
 void check_done_failed_usage(struct judge *judge) {
     if (!has_error_input(judge) || !nimi_answers(judge)) return;
     const struct nimi_scene *scene = nimi_scene(judge, NIMI_FAILS);
-    const struct nimi_stream_scenario_event *end = end_of(scene);
+    const struct nimi_stream_scenario_event *end = nimi_checks_end_of(scene);
     if (scene->advice.outcome != STREAM_FAILED || !end)
         judge_skip(judge, "the stream does not fail as it should (DONE-10)");
     else

@@ -150,7 +150,7 @@ struct headers {
     struct buf bearer, key, filler;
 };
 
-static void add(struct headers *headers, struct str name, struct str value) {
+static void nimi_scene_add(struct headers *headers, struct str name, struct str value) {
     assert(headers->count < GRPC_CALL_METADATA_MAX);
     headers->at[headers->count++] = (struct grpc_metadata){name, value};
 }
@@ -169,22 +169,22 @@ static void headers_init(struct nimi *nimi, enum wrong wrong, struct headers *re
     buf_init(&ret->filler, 2 * (size_t)LONG_HEADER_BYTES);
     if (nimi->target->kind == TARGET_URL && nimi->options->token.len) {
         buf_printf(&ret->bearer, "Bearer " STR_FMT, STR_ARG(nimi->options->token));
-        add(ret, STR("authorization"), buf_str(&ret->bearer));
+        nimi_scene_add(ret, STR("authorization"), buf_str(&ret->bearer));
     }
     if (wrong == NO_ENVELOPE) return;
     buf_printf(&ret->key, "weir-validate-%s-%u", nimi->run, nimi->calls++);
-    add(ret, STR("x-nimi-protocol-version"), STR("1.0.0"));
-    add(ret, STR("x-nimi-participant-protocol-version"),
-        wrong == OTHER_MAJOR ? STR("9.0.0") : STR("1.0.0"));
-    add(ret, STR("x-nimi-participant-id"), app);
-    add(ret, STR("x-nimi-domain"), STR("runtime.rpc"));
-    add(ret, STR("x-nimi-caller-kind"), STR("third-party-app"));
-    add(ret, STR("x-nimi-caller-id"), app);
-    add(ret, STR("x-nimi-app-id"), app);
-    add(ret, STR("x-nimi-idempotency-key"), buf_str(&ret->key));
+    nimi_scene_add(ret, STR("x-nimi-protocol-version"), STR("1.0.0"));
+    nimi_scene_add(ret, STR("x-nimi-participant-protocol-version"),
+                   wrong == OTHER_MAJOR ? STR("9.0.0") : STR("1.0.0"));
+    nimi_scene_add(ret, STR("x-nimi-participant-id"), app);
+    nimi_scene_add(ret, STR("x-nimi-domain"), STR("runtime.rpc"));
+    nimi_scene_add(ret, STR("x-nimi-caller-kind"), STR("third-party-app"));
+    nimi_scene_add(ret, STR("x-nimi-caller-id"), app);
+    nimi_scene_add(ret, STR("x-nimi-app-id"), app);
+    nimi_scene_add(ret, STR("x-nimi-idempotency-key"), buf_str(&ret->key));
     if (wrong != LONG_HEADER) return;
     nimi_scene_fill(&ret->filler, LONG_HEADER_BYTES);
-    add(ret, STR("x-nimi-surface-id"), buf_str(&ret->filler));
+    nimi_scene_add(ret, STR("x-nimi-surface-id"), buf_str(&ret->filler));
 }
 
 static void headers_done(struct headers *headers) {
@@ -390,7 +390,7 @@ struct nimi *nimi_of(const struct judge *judge) {
 }
 
 /* A message is text: that of a JSON string, or the JSON itself. */
-static void put_message(struct str json, struct buf *out) {
+static void nimi_scene_put_message(struct str json, struct buf *out) {
     struct json value;
     struct err e;
     buf_init(out, MESSAGE_MAX_BYTES);
@@ -461,8 +461,8 @@ void *nimi_open(struct target *target, const struct validate_options *options) {
     nimi->target = target;
     nimi->options = options;
     snprintf(nimi->run, sizeof(nimi->run), "%08x", random);
-    put_message(options->input, &nimi->message);
-    put_message(options->error_input, &nimi->error_message);
+    nimi_scene_put_message(options->input, &nimi->message);
+    nimi_scene_put_message(options->error_input, &nimi->error_message);
     buf_init(&nimi->job, KIB);
     if (target->kind != TARGET_URL) wait_until_ready(nimi);
     choose_model(nimi);

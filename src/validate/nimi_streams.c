@@ -92,7 +92,8 @@ static bool is_terminal(int status) {
 }
 
 /* The terminal event, which its snapshot may say alone; NULL: there is none. */
-static const struct nimi_scenario_job_event *end_of(const struct nimi_scene *scene) {
+static const struct nimi_scenario_job_event *
+nimi_streams_end_of(const struct nimi_scene *scene) {
     for (size_t i = 0; i < scene->count; i++) {
         const struct nimi_scenario_job_event *event = nimi_frame(scene, i);
         if (is_terminal(event->event_type) || (event->job && is_terminal(event->job->status)))
@@ -106,7 +107,8 @@ void check_job_late(struct judge *judge) {
     if (!job_ends(judge)) return;
     const struct nimi_scene *first = nimi_scene(judge, NIMI_JOB);
     const struct nimi_scene *late = nimi_scene(judge, NIMI_JOB_LATE);
-    const struct nimi_scenario_job_event *a = end_of(first), *b = end_of(late);
+    const struct nimi_scenario_job_event *a = nimi_streams_end_of(first),
+                                         *b = nimi_streams_end_of(late);
     if (!has_ended(late) || !a || !b)
         judge_break(judge, &late->evidence,
                     "expected all events for who comes after the end, got %zu frames and %s",
@@ -126,7 +128,8 @@ void check_job_late(struct judge *judge) {
 
 void check_job_snapshot(struct judge *judge) {
     if (!job_ends(judge)) return;
-    const struct nimi_scenario_job_event *last = end_of(nimi_scene(judge, NIMI_JOB));
+    const struct nimi_scenario_job_event *last =
+        nimi_streams_end_of(nimi_scene(judge, NIMI_JOB));
     const struct nimi_scene *scene = nimi_scene(judge, NIMI_JOB_SNAPSHOT);
     if (!nimi_judge_reply(judge, scene, "an answer of GetScenarioJob")) return;
     const struct nimi_get_scenario_job_response *reply = nimi_frame(scene, 0);
@@ -137,7 +140,7 @@ void check_job_snapshot(struct judge *judge) {
                     last && last->job ? last->job->status : 0, status);
 }
 
-/* Whether it exists need not be told. */
+/* The answer need not show whether it exists. */
 void check_job_foreign(struct judge *judge) {
     if (!has_job(judge)) return;
     const struct nimi_scene *scene = nimi_scene(judge, NIMI_JOB_FOREIGN);

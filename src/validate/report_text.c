@@ -1,5 +1,6 @@
 /* Reports for people, and TAP. */
 #include "base/clock.h"
+#include "text/terminal_text.h"
 #include "validate/report.h"
 
 static const char *const colors[VERDICT_COUNT] = {
@@ -9,12 +10,23 @@ static const char *const colors[VERDICT_COUNT] = {
     [VERDICT_SKIP] = "\x1b[2m",
 };
 
+/* What a server said, on one line. */
+static void put_line(FILE *out, struct str text) {
+    struct buf shown;
+    buf_init(&shown, 4 * text.len + KIB);
+    terminal_text_append(&shown, text, TERMINAL_ONE_LINE);
+    if (shown.len) fwrite(shown.at, 1, shown.len, out);
+    fputc('\n', out);
+    buf_done(&shown);
+}
+
 static void print_indented(FILE *out, const char *label, struct str text) {
     const char *before = label;
     text = str_trim(text);
     while (text.len) {
         struct str line = str_split(text, '\n', &text);
-        fprintf(out, "        %-6s  " STR_FMT "\n", before, STR_ARG(line));
+        fprintf(out, "        %-6s  ", before);
+        put_line(out, line);
         before = "";
     }
 }
@@ -38,10 +50,10 @@ static void text_finding(struct report *report, const struct finding *finding) {
     FILE *out = report->out;
     const struct check *check = finding->check;
     const char *color = report->color ? colors[finding->verdict] : "";
-    fprintf(out, "%s%s%s  %-8s  %s%s" STR_FMT "\n", color, verdict_name(finding->verdict),
-            report->color ? "\x1b[0m" : "", check->id, check->title,
-            finding->verdict == VERDICT_SKIP ? ": " : "",
-            STR_ARG(finding->verdict == VERDICT_SKIP ? buf_str(&finding->why) : STR_EMPTY));
+    bool skipped = finding->verdict == VERDICT_SKIP;
+    fprintf(out, "%s%s%s  %-8s  %s%s", color, verdict_name(finding->verdict),
+            report->color ? "\x1b[0m" : "", check->id, check->title, skipped ? ": " : "");
+    put_line(out, skipped ? buf_str(&finding->why) : STR_EMPTY);
     if (!is_bad(finding)) return;
     print_indented(out, "why", buf_str(&finding->why));
     print_indented(out, "sent", buf_str(&finding->sent));
@@ -78,7 +90,8 @@ static void tap_put(FILE *out, const char *key, struct str text) {
     fprintf(out, "  %s: |\n", key);
     while (text.len) {
         struct str line = str_split(text, '\n', &text);
-        fprintf(out, "    " STR_FMT "\n", STR_ARG(line));
+        fprintf(out, "    ");
+        put_line(out, line);
     }
 }
 
@@ -89,9 +102,11 @@ static void tap_finding(struct report *report, const struct finding *finding) {
     struct str why = buf_str(&finding->why), first = str_split(why, '\n', &why);
     fprintf(out, "%sok %zu - %s %s", is_bad(finding) ? "not " : "", report->count,
             finding->check->id, finding->check->title);
-    if (verdict == VERDICT_SKIP) fprintf(out, " # SKIP " STR_FMT, STR_ARG(first));
-    if (verdict == VERDICT_WARN) fprintf(out, " # TODO a warning");
-    fprintf(out, "\n");
+    fputs(verdict == VERDICT_SKIP   ? " # SKIP "
+          : verdict == VERDICT_WARN ? " # TODO a warning"
+                                    : "",
+          out);
+    put_line(out, verdict == VERDICT_SKIP ? first : STR_EMPTY);
     if (!is_bad(finding)) return;
     fprintf(out, "  ---\n");
     tap_put(out, "why", buf_str(&finding->why));
@@ -105,7 +120,8 @@ static void tap_finding(struct report *report, const struct finding *finding) {
 static void tap_end(struct report *report, const struct validate_result *result) {
     if (result->unreachable) {
         struct str why = err_text(&result->why), first = str_split(why, '\n', &why);
-        fprintf(report->out, "Bail out! " STR_FMT "\n", STR_ARG(first));
+        fprintf(report->out, "Bail out! ");
+        put_line(report->out, first);
     } else {
         fprintf(report->out, "1..%zu\n", report->count);
     }

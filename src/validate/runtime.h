@@ -108,9 +108,6 @@ const struct reply *runtime_next_reply(const struct runtime *runtime, size_t *at
 
 bool probe_is_stream(enum probe probe);
 
-/* Whether checks of authentication make sense; else the check is skipped. */
-bool runtime_has_token(struct judge *judge);
-
 /* Whether /invoke does not refuse the token; else the check is skipped, because AUTH-06 says so
  * already. */
 bool runtime_lets_in(struct judge *judge);
@@ -118,9 +115,6 @@ bool runtime_lets_in(struct judge *judge);
 /* Whether /invoke answers its usual input with 200 and JSON; else the check is skipped, because
  * INVK-01 and INVK-02 say so already. */
 bool runtime_invokes(struct judge *judge);
-
-/* The same of /stream and STRM-01. */
-bool runtime_streams(struct judge *judge);
 
 /* --- the checks ---------------------------------------------------------------------------- */
 

@@ -1,7 +1,8 @@
 /* Checks of authentication: which requests are refused, and how. */
 #include "validate/runtime.h"
 
-bool runtime_has_token(struct judge *judge) {
+/* Whether checks of authentication make sense; else the check is skipped. */
+static bool runtime_has_token(struct judge *judge) {
     if (judge->options->no_auth_probe) return judge_skip(judge, "--no-auth-probe");
     return judge->options->token.len ||
            judge_skip(judge, "there is no token to compare with: give --token, or set "

@@ -165,7 +165,7 @@ static const struct reply *document(struct judge *judge, enum probe probe, const
     return NULL;
 }
 
-static bool is_absent(struct judge *judge, const struct reply *reply) {
+static bool runtime_health_is_absent(struct judge *judge, const struct reply *reply) {
     if (!judge_answered(judge, reply) || reply->status == 404) return true;
     if (reply->status == 200) return false;
     judge_break(judge, &reply->evidence, "expected status 200 or 404 without a token, got %u",
@@ -175,7 +175,7 @@ static bool is_absent(struct judge *judge, const struct reply *reply) {
 
 void check_openapi(struct judge *judge) {
     const struct reply *reply = runtime_probe(judge, PROBE_OPENAPI);
-    if (!is_absent(judge, reply))
+    if (!runtime_health_is_absent(judge, reply))
         judge_shape(judge, reply,
                     "{\"required\":[\"openapi\"],\"properties\":{\"openapi\":{"
                     "\"type\":\"string\",\"pattern\":\"^3\\\\.\"}}}");
@@ -202,7 +202,7 @@ void check_openapi_paths(struct judge *judge) {
 
 void check_card(struct judge *judge) {
     const struct reply *reply = runtime_probe(judge, PROBE_CARD);
-    if (!is_absent(judge, reply))
+    if (!runtime_health_is_absent(judge, reply))
         judge_shape(judge, reply,
                     "{\"required\":[\"name\",\"version\",\"endpoints\"],\"properties\":{"
                     "\"name\":{\"type\":\"string\"},\"version\":{\"type\":\"string\"},"

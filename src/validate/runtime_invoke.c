@@ -4,12 +4,12 @@
 static const char *const reserved[] = {"trace_id", "tokens",     "cost_usd",
                                        "model",    "latency_ms", NULL};
 
-static bool is_good(const struct reply *reply) {
+static bool runtime_invoke_is_good(const struct reply *reply) {
     return reply->status == 200 && !reply->failed.code && reply->json.kind == JSON_OBJECT;
 }
 
 bool runtime_invokes(struct judge *judge) {
-    return is_good(runtime_probe(judge, PROBE_INVOKE)) ||
+    return runtime_invoke_is_good(runtime_probe(judge, PROBE_INVOKE)) ||
            judge_skip(judge, "/invoke does not answer its input with 200 and JSON (INVK-01)");
 }
 
@@ -72,7 +72,7 @@ static bool honours_sessions(struct judge *judge, const struct reply *reply) {
 
 static void judge_session(struct judge *judge, const struct reply *reply, const char *session,
                           const char *from) {
-    if (!is_good(reply))
+    if (!runtime_invoke_is_good(reply))
         judge_break(judge, &reply->evidence, "expected 200 for %s, got status %u", from,
                     reply->status);
     else if (!json_is(session_of(reply), str_from(session)))
@@ -85,7 +85,7 @@ static void judge_session(struct judge *judge, const struct reply *reply, const 
 void check_invoke_echo(struct judge *judge) {
     if (!runtime_invokes(judge)) return;
     const struct reply *reply = runtime_probe(judge, PROBE_INVOKE_SESSION);
-    if (!is_good(reply) || honours_sessions(judge, reply))
+    if (!runtime_invoke_is_good(reply) || honours_sessions(judge, reply))
         judge_session(judge, reply, runtime_of(judge)->session, "the body");
 }
 
@@ -97,7 +97,7 @@ void check_invoke_generates(struct judge *judge) {
     if (a.kind != JSON_STRING || a.raw.len <= 2)
         judge_break(judge, &one->evidence,
                     "expected a generated session_id when none is sent, got none");
-    else if (!is_good(two))
+    else if (!runtime_invoke_is_good(two))
         judge_break(judge, &two->evidence, "expected 200 for the same request again, got %u",
                     two->status);
     else if (str_equal(a.raw, b.raw))
@@ -155,7 +155,8 @@ void check_invoke_mirrors(struct judge *judge) {
     const struct reply *reply = runtime_probe(judge, PROBE_INVOKE_STRING);
     enum json_kind kind = json_find(reply->json, STR("output")).kind;
     if (!runtime_invokes(judge)) return;
-    if (!is_good(reply) || (kind != JSON_OBJECT && kind != JSON_ARRAY && kind != JSON_STRING)) {
+    if (!runtime_invoke_is_good(reply) ||
+        (kind != JSON_OBJECT && kind != JSON_ARRAY && kind != JSON_STRING)) {
         judge_skip(judge, "there is no output for a string (INVK-01, INVK-02)");
     } else if (kind != JSON_STRING) {
         judge_break(

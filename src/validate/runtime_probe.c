@@ -143,7 +143,8 @@ static struct text long_text(void) {
     return text;
 }
 
-static void write_parts(const struct runtime *runtime, struct str text, struct buf *out) {
+static void runtime_probe_write_parts(const struct runtime *runtime, struct str text,
+                                      struct buf *out) {
     const struct validate_options *options = runtime->options;
     bool is_long = str_find(text, STR("$long")) < text.len;
     struct text filler = is_long ? long_text() : (struct text){0};
@@ -230,12 +231,12 @@ static void ask_probe(struct runtime *runtime, enum probe probe) {
     buf_init(&shown, FIELDS_MAX_BYTES);
     buf_init(&all, FIELDS_MAX_BYTES);
     buf_init(&body, REPLY_BODY_MAX_BYTES);
-    write_parts(runtime, str_from(fields), &shown);
+    runtime_probe_write_parts(runtime, str_from(fields), &shown);
     put_auth(runtime, row->auth, &all);
     buf_append(&all, buf_str(&shown));
     if (runtime->options->token.len || row->auth != AUTH_RIGHT)
         buf_append(&shown, str_from(auth_shown[row->auth]));
-    write_parts(runtime, str_from(row->body), &body);
+    runtime_probe_write_parts(runtime, str_from(row->body), &body);
     runtime_ask(runtime,
                 &(struct question){.url = buf_str(&runtime->target->url),
                                    .method = str_from(row->method),

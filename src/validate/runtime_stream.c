@@ -32,7 +32,8 @@ void check_stream_type(struct judge *judge) {
     }
 }
 
-bool runtime_streams(struct judge *judge) {
+/* Whether /stream is served as it should; else the check is skipped, because STRM-01 says so. */
+static bool runtime_streams(struct judge *judge) {
     return is_event_stream(runtime_probe(judge, PROBE_STREAM)) ||
            judge_skip(judge, "/stream gives no event stream (STRM-01)");
 }

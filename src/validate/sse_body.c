@@ -11,7 +11,7 @@ struct reading {
     bool full;
 };
 
-static void on_event(const struct sse_event *event, void *ctx) {
+static void sse_body_on_event(const struct sse_event *event, void *ctx) {
     struct reading *reading = ctx;
     struct sse_body *body = reading->body;
     struct sse_body_event kept = {.json = {.kind = JSON_NONE}};
@@ -59,7 +59,7 @@ static bool ends_blank(struct str text) {
 
 bool sse_body_read(struct str text, struct sse_body *ret, struct err *e) {
     struct reading reading = {.body = ret};
-    struct sse *sse = sse_new(text.len + 1, on_event, &reading);
+    struct sse *sse = sse_new(text.len + 1, sse_body_on_event, &reading);
     *ret = (struct sse_body){.arena = arena_new(4 * text.len + 64 * KIB)};
     bool good = sse_feed(sse, text, e);
     if (good && reading.full)

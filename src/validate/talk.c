@@ -23,7 +23,7 @@ static void on_metadata(struct str name, struct str value, void *ctx) {
         talk->field_count++;
 }
 
-static void on_message(struct lent lent, void *ctx) {
+static void talk_on_message(struct lent lent, void *ctx) {
     struct talk *talk = ctx;
     struct str kept;
     if (talk->count == TALK_MESSAGES_MAX || !arena_str(talk->arena, lent_read(lent), &kept)) {
@@ -40,7 +40,7 @@ static void on_message(struct lent lent, void *ctx) {
     if (talk->enough && talk->enough(talk, talk->enough_ctx)) talk_stop_waiting(talk);
 }
 
-static void on_end(const struct grpc_call_end *end, void *ctx) {
+static void talk_on_end(const struct grpc_call_end *end, void *ctx) {
     struct talk *talk = ctx;
     talk->call = NULL;
     talk->ended = true;
@@ -52,7 +52,7 @@ static void on_end(const struct grpc_call_end *end, void *ctx) {
 }
 
 static const struct grpc_call_sink sink = {
-    .on_metadata = on_metadata, .on_message = on_message, .on_end = on_end};
+    .on_metadata = on_metadata, .on_message = talk_on_message, .on_end = talk_on_end};
 
 void talk_open(struct asker *asker, const struct talk_options *options, struct talk *ret) {
     struct exchange_server server;
@@ -89,7 +89,7 @@ void talk_leave(struct talk *talk) {
     talk->call = NULL;
 }
 
-static void on_late(void *ctx) {
+static void talk_on_late(void *ctx) {
     struct talk *talk = ctx;
     talk->timed_out = true;
     talk_stop_waiting(talk);
@@ -101,7 +101,7 @@ bool talk_wait(struct talk *talk, talk_enough_fn *enough, void *ctx, uint64_t ti
     if (!talk->call || (enough && enough(talk, ctx))) return true;
     talk->enough = enough;
     talk->enough_ctx = ctx;
-    timer_init(&timer, talk->asker->loop, on_late, talk);
+    timer_init(&timer, talk->asker->loop, talk_on_late, talk);
     timer_start(&timer, timeout_ms);
     /* Another call that ends stops the loop too. */
     do loop_run(talk->asker->loop);

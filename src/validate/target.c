@@ -36,7 +36,7 @@ static void keep_output(struct str bytes, void *ctx) {
     buf_append(output, bytes);
 }
 
-static void on_end(const struct child_end *end, void *ctx) {
+static void target_on_end(const struct child_end *end, void *ctx) {
     struct target *target = ctx;
     target->child = NULL;
     target->ended = true;
@@ -45,11 +45,11 @@ static void on_end(const struct child_end *end, void *ctx) {
     if (target->stopping) loop_stop(target->asker->loop);
 }
 
-static const struct child_sink child_sink = {keep_output, on_end, keep_output};
+static const struct child_sink child_sink = {keep_output, target_on_end, keep_output};
 
 /* --- its environment: lines that each end in NUL --------------------------------------------- */
 
-static void add_line(struct buf *lines, const char *line) {
+static void target_add_line(struct buf *lines, const char *line) {
     buf_append(lines, str_from(line));
     buf_append_byte(lines, '\0');
 }
@@ -61,13 +61,13 @@ static bool is_ours(const char *line) {
 }
 
 static void add_all(struct buf *lines, const char *const *from) {
-    for (; from && *from; from++) add_line(lines, *from);
+    for (; from && *from; from++) target_add_line(lines, *from);
 }
 
 static void write_environment(const struct target *target, const struct target_boot *boot,
                               uint16_t port, struct buf *lines) {
     for (char **line = environ; *line; line++) {
-        if (!is_ours(*line)) add_line(lines, *line);
+        if (!is_ours(*line)) target_add_line(lines, *line);
     }
     if (target->kind == TARGET_COMMAND) {
         buf_printf(lines, "PORT=%u", port);
@@ -162,7 +162,7 @@ static bool start_target(struct target *target, const struct target_boot *boot, 
 
 /* --- waiting for it -------------------------------------------------------------------------- */
 
-bool target_is_healthy(const struct reply *reply) {
+static bool target_is_healthy(const struct reply *reply) {
     struct json status = json_find(reply->json, STR("status"));
     return reply->status == 200 &&
            (json_is(status, STR("healthy")) || json_is(status, STR("ok")));

@@ -82,6 +82,4 @@ MUST_CHECK bool target_boot(struct target *target, const struct target_boot *boo
 /* End it; nothing to do for a URL. */
 void target_stop(struct target *target);
 
-bool target_is_healthy(const struct reply *reply);
-
 #endif

@@ -45,7 +45,7 @@ static bool list_has(struct str list, struct str id) {
     return false;
 }
 
-static bool is_known(struct str name, struct nearest *nearest) {
+static bool validate_is_known(struct str name, struct nearest *nearest) {
     for (size_t p = 0; profiles[p]; p++) {
         for (size_t i = 0; i < profiles[p]->count; i++) {
             struct str id = str_from(profiles[p]->checks[i].id);
@@ -62,7 +62,7 @@ static bool list_check(struct str list, struct err *e) {
         struct str name = str_trim(str_split(list, ',', &list));
         struct nearest nearest;
         nearest_init(&nearest, name);
-        if (!is_known(name, &nearest))
+        if (!validate_is_known(name, &nearest))
             return err_set(e, ERR_INVALID_ARGUMENT,
                            "there is no check '" STR_FMT "'%s (--list shows them)",
                            STR_ARG(str_head(name, 100)), nearest_hint(&nearest, hint));
@@ -115,7 +115,7 @@ static void run_profile(const struct run *run, const struct profile *profile) {
 }
 
 /* A server that takes connections is not unreachable, whatever it says then. */
-static bool is_there(const struct target *target) {
+static bool validate_is_there(const struct target *target) {
     return !target->ended && target->start.odd && target->start.odd_one.connected;
 }
 
@@ -148,8 +148,8 @@ void validate_run(const struct target_options *target_options,
     if (!ret->unreachable) {
         struct run run = {&target, options, selection, sink, ctx, ret};
         bool booted = target_boot(&target, &(struct target_boot){.open = false}, &ret->why);
-        ret->unreachable =
-            !(booted || is_there(&target)) || !run_profiles(&run, named, booted, &ret->why);
+        ret->unreachable = !(booted || validate_is_there(&target)) ||
+                           !run_profiles(&run, named, booted, &ret->why);
         target_done(&target);
     }
     asker_done(&asker);

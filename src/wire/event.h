@@ -60,14 +60,16 @@ struct event {
             struct str print;    /* with a key: the request's fingerprint */
             struct str extras;   /* a JSON object that the caller sent, or empty */
             struct str trace;    /* as trace_context_put() writes it, or empty */
+            struct str options; /* of its model, that the caller set: a JSON object, or empty */
         } started;
         struct {
             struct str text; /* never empty, valid UTF-8, no character cut */
         } text, thinking;
         struct {
-            struct str call_id, tool, args; /* args: one JSON object */
-            bool held;                      /* waits for a human's approval */
-            bool idempotent;                /* making it twice does no harm */
+            /* args: one JSON object; of a call that the caller makes perhaps any text */
+            struct str call_id, tool, args;
+            bool held;       /* waits for a human's approval */
+            bool idempotent; /* making it twice does no harm */
             struct str said; /* of a reply's first call: the reply's text as it streamed */
             bool callers;    /* the caller makes it, after the turn: no result follows here */
         } tool_call;

@@ -3,7 +3,7 @@
 #include "wire/base64.h"
 #include "wire/json.h"
 
-static void write_tokens(struct json_writer *json, const char *key, int64_t count) {
+void event_json_count(struct json_writer *json, const char *key, int64_t count) {
     if (count == TOKENS_UNKNOWN) {
         json_member_null(json, key);
     } else {
@@ -11,8 +11,7 @@ static void write_tokens(struct json_writer *json, const char *key, int64_t coun
     }
 }
 
-/* The output or arguments of a tool: written raw if it is JSON, otherwise as a string. */
-static void write_document(struct json_writer *json, const char *key, struct str text) {
+void event_json_document(struct json_writer *json, const char *key, struct str text) {
     struct json document;
     struct err e;
     if (json_read(text, &document, &e)) {
@@ -30,8 +29,7 @@ static void write_bytes(struct json_writer *json, const char *key, struct str by
     buf_done(&text);
 }
 
-/* Ids are written as strings, because many JSON readers cannot represent 64-bit numbers. */
-static void write_id(struct json_writer *json, const char *key, uint64_t id) {
+void event_json_id(struct json_writer *json, const char *key, uint64_t id) {
     char room[24];
     struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     buf_append_u64(&text, id);
@@ -53,7 +51,7 @@ static void write_usage(struct json_writer *json, const struct event_usage *usag
     for (size_t i = 0; i < USAGE_FIELD_COUNT; i++) {
         const struct usage_field *field = &usage_fields[i];
         if (is_shown(usage, field))
-            write_tokens(json, field->event_name, usage_get(usage, field));
+            event_json_count(json, field->event_name, usage_get(usage, field));
     }
 }
 
@@ -77,23 +75,26 @@ static void write_fields(struct json_writer *json, const struct event *event) {
         json_member_str(json, "session", event->started.session);
         json_member_str(json, "text", event->started.text);
         json_member_str(json, "contract", event->started.contract);
-        if (event->started.parent) write_id(json, "parent", event->started.parent);
+        if (event->started.parent) event_json_id(json, "parent", event->started.parent);
         json_member_i64(json, "unix_ms", event->started.unix_ms);
-        if (event->started.extras.len) write_document(json, "extras", event->started.extras);
+        if (event->started.extras.len)
+            event_json_document(json, "extras", event->started.extras);
         if (event->started.trace.len) json_member_str(json, "trace", event->started.trace);
+        if (event->started.options.len)
+            event_json_document(json, "options", event->started.options);
         break;
     case EVENT_TEXT: json_member_str(json, "text", event->text.text); break;
     case EVENT_THINKING: json_member_str(json, "text", event->thinking.text); break;
     case EVENT_TOOL_CALL:
         json_member_str(json, "call_id", event->tool_call.call_id);
         json_member_str(json, "tool", event->tool_call.tool);
-        write_document(json, "args", event->tool_call.args);
+        event_json_document(json, "args", event->tool_call.args);
         if (event->tool_call.held) json_member_bool(json, "held", true);
         if (event->tool_call.callers) json_member_bool(json, "callers", true);
         break;
     case EVENT_TOOL_RESULT:
         json_member_str(json, "call_id", event->tool_result.call_id);
-        write_document(json, "result", event->tool_result.result);
+        event_json_document(json, "result", event->tool_result.result);
         json_member_bool(json, "error", event->tool_result.error);
         if (event->tool_result.error)
             json_member_str(json, "message", event->tool_result.message);
@@ -101,7 +102,7 @@ static void write_fields(struct json_writer *json, const struct event *event) {
     case EVENT_USAGE: write_usage(json, &event->usage); break;
     case EVENT_STEP:
         json_member_str(json, "description", event->step.description);
-        if (event->step.result.len) write_document(json, "result", event->step.result);
+        if (event->step.result.len) event_json_document(json, "result", event->step.result);
         break;
     case EVENT_AUDIO:
     case EVENT_ITEM:
@@ -112,7 +113,7 @@ static void write_fields(struct json_writer *json, const struct event *event) {
         json_member_str(json, "call_id", event->approval.call_id);
         json_member_str(json, "question", event->approval.question);
         json_member_str(json, "tool", event->approval.tool);
-        write_document(json, "args", event->approval.args);
+        event_json_document(json, "args", event->approval.args);
         if (event->approval.guards.len) json_member_str(json, "guards", event->approval.guards);
         break;
     case EVENT_DONE:

@@ -1,7 +1,5 @@
 #include "wire/grpc.h"
 
-#include <assert.h>
-
 /* ---- Reading messages ---- */
 
 void grpc_reader_init(struct grpc_reader *reader, size_t message_max_bytes) {
@@ -47,7 +45,7 @@ static bool check_prefix(const struct grpc_reader *reader, struct err *e) {
 
 /* Take the message if its last bytes have arrived. It is lent from *bytes if they hold all of
  * it, otherwise assembled. */
-static bool take_message(struct grpc_reader *reader, struct str *bytes, struct str *ret) {
+static bool grpc_take_message(struct grpc_reader *reader, struct str *bytes, struct str *ret) {
     size_t len = promised_len(reader);
     if (reader->partial.len == 0 && bytes->len >= len) {
         *ret = grpc_take(bytes, len);
@@ -69,7 +67,7 @@ enum grpc_step grpc_next(struct grpc_reader *reader, struct str *bytes,
     if (!take_prefix(reader, bytes)) return GRPC_MORE;
     if (!check_prefix(reader, e)) return GRPC_BROKEN;
     struct str message;
-    if (!take_message(reader, bytes, &message)) return GRPC_MORE;
+    if (!grpc_take_message(reader, bytes, &message)) return GRPC_MORE;
     *ret = (struct grpc_message){.compressed = reader->prefix[0] == 1, .bytes = message};
     reader->prefix_len = 0;
     return GRPC_MESSAGE;

@@ -67,7 +67,7 @@ static size_t character_len(struct str text) {
     return first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
 }
 
-static bool is_printable(char c) {
+static bool grpc_header_is_printable(char c) {
     return c >= ' ' && c <= '~' && c != '%';
 }
 
@@ -77,7 +77,8 @@ static void encode_characters(struct buf *out, struct str text) {
     for (bool first = true; text.len; first = false) {
         size_t len = character_len(text);
         bool at_an_end = first || text.len == 1;
-        bool as_it_is = is_printable(text.at[0]) && !(text.at[0] == ' ' && at_an_end);
+        bool as_it_is =
+            grpc_header_is_printable(text.at[0]) && !(text.at[0] == ' ' && at_an_end);
         if (out->len + (as_it_is ? 1 : 3 * len) > out->max_bytes) break;
         for (size_t i = 0; i < len; i++) {
             if (as_it_is) buf_append_byte(out, text.at[i]);
@@ -103,20 +104,13 @@ bool grpc_message_encode(struct buf *out, struct str text) {
     return fits;
 }
 
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
 bool grpc_message_decode(struct buf *out, struct str value) {
     struct buf bytes;
     buf_init(&bytes, value.len);
     for (size_t i = 0; i < value.len; i++) {
         bool escape = value.at[i] == '%' && value.len - i > 2;
-        int high = escape ? hex_digit(value.at[i + 1]) : -1;
-        int low = escape ? hex_digit(value.at[i + 2]) : -1;
+        int high = escape ? str_hex_digit(value.at[i + 1]) : -1;
+        int low = escape ? str_hex_digit(value.at[i + 2]) : -1;
         char byte = value.at[i];
         if (high >= 0 && low >= 0) {
             byte = (char)(high << 4 | low);

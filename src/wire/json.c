@@ -9,14 +9,14 @@
 
 /* ---- Places in the text ---- */
 
-static bool is_space(char c) {
+static bool json_is_space(char c) {
     if ((unsigned char)c > ' ') return false; /* nearly always */
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
 static inline __attribute__((always_inline)) const char *skip_space(const char *at,
                                                                     const char *end) {
-    while (at < end && is_space(*at)) at++;
+    while (at < end && json_is_space(*at)) at++;
     return at;
 }
 
@@ -117,18 +117,11 @@ static bool json_refuse(const struct check *check, const char *at, const char *e
                    (size_t)(at - check->start));
 }
 
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
 /* Check the four digits of a \u escape, at `at`. */
 static bool check_hex(const struct check *check, const char *at, uint32_t *ret_unit) {
     *ret_unit = 0;
     for (int i = 0; i < 4; i++, at++) {
-        int digit = at < check->end ? hex_digit(*at) : -1;
+        int digit = at < check->end ? str_hex_digit(*at) : -1;
         if (digit < 0) return json_refuse(check, at, "four hexadecimal digits after \\u");
         *ret_unit = *ret_unit << 4 | (uint32_t)digit;
     }
@@ -339,7 +332,7 @@ bool json_read(struct str text, struct json *ret, struct err *e) {
 
 /* ---- Walking what was accepted ---- */
 
-static enum json_kind kind_of(char first) {
+static enum json_kind json_kind_of(char first) {
     switch (first) {
     case '{': return JSON_OBJECT;
     case '[': return JSON_ARRAY;
@@ -354,7 +347,7 @@ static enum json_kind kind_of(char first) {
 struct json json_of(struct str raw) {
     raw = str_trim(raw);
     if (raw.len == 0) return (struct json){.kind = JSON_NONE, .raw = STR_EMPTY};
-    return (struct json){.kind = kind_of(raw.at[0]), .raw = raw};
+    return (struct json){.kind = json_kind_of(raw.at[0]), .raw = raw};
 }
 
 const char *json_kind_name(enum json_kind kind) {
@@ -388,7 +381,7 @@ static inline __attribute__((always_inline)) const char *skip_string(const char 
 }
 
 static bool ends_scalar(char c) {
-    return c == ',' || c == ']' || c == '}' || c == ':' || is_space(c);
+    return c == ',' || c == ']' || c == '}' || c == ':' || json_is_space(c);
 }
 
 /* The position after the container that is `depth` levels deep at `at`; in a string: one that began
@@ -467,7 +460,7 @@ struct json_reader json_enter(struct json container) {
 
 /* Cut one value off the front of *rest, with the white space and the `mark` (if any) after
  * it. */
-static struct json take_value(struct str *rest, char mark) {
+static struct json json_take_value(struct str *rest, char mark) {
     const char *end = rest->at + rest->len;
     const char *begin = skip_space(rest->at, end);
     const char *after = skip_value(begin, end);
@@ -475,23 +468,23 @@ static struct json take_value(struct str *rest, char mark) {
     if (next < end && *next == mark) next++;
     *rest = str_of(next, (size_t)(end - next));
     if (after == begin) return (struct json){.kind = JSON_NONE, .raw = STR_EMPTY};
-    return (struct json){.kind = kind_of(*begin),
+    return (struct json){.kind = json_kind_of(*begin),
                          .raw = str_of(begin, (size_t)(after - begin))};
 }
 
 bool json_next_member(struct json_reader *reader, struct json *ret_key,
                       struct json *ret_value) {
     if (reader->kind != JSON_OBJECT) return false;
-    struct json key = take_value(&reader->rest, ':');
+    struct json key = json_take_value(&reader->rest, ':');
     if (key.kind == JSON_NONE) return false;
     *ret_key = key;
-    *ret_value = take_value(&reader->rest, ',');
+    *ret_value = json_take_value(&reader->rest, ',');
     return true;
 }
 
 bool json_next_item(struct json_reader *reader, struct json *ret_item) {
     if (reader->kind != JSON_ARRAY) return false;
-    struct json item = take_value(&reader->rest, ',');
+    struct json item = json_take_value(&reader->rest, ',');
     if (item.kind == JSON_NONE) return false;
     *ret_item = item;
     return true;

@@ -69,6 +69,11 @@ struct json json_of(struct str raw);
 /* "an object", "a string", "nothing": for messages such as "expected a string". */
 const char *json_kind_name(enum json_kind kind);
 
+/* Whether there is no value, or it is null. */
+static inline bool json_is_absent(struct json value) {
+    return value.kind == JSON_NONE || value.kind == JSON_NULL;
+}
+
 /* A walk through the members of an object or the items of an array. */
 struct json_reader {
     struct str rest;
@@ -147,6 +152,28 @@ bool json_compact(struct str raw, struct buf *out);
 
 /* The same, in memory of the arena. False at the arena's limit. */
 MUST_CHECK bool json_compact_copy(struct json value, struct arena *arena, struct str *ret);
+
+/* Append `text`, unread JSON, with \ufffd in place of each escape of half a surrogate pair. Models
+ * write such halves when they escape text themselves; json_read() refuses them. */
+void json_mend_surrogates(struct str text, struct buf *out);
+
+/* Read what a peer wrote, with such halves mended: the whole message would be lost else. The value
+ * borrows `text`, or `room` if something was mended.
+ * errors  as json_read(); ERR_TOO_LARGE `room` is too small */
+MUST_CHECK bool json_read_mended(struct str text, struct buf *room, struct json *ret,
+                                 struct err *e);
+
+/* A stream of texts in which a string goes on from one to the next, so that a pair may be cut
+ * between two of them. All zeroes at first. */
+struct json_pairs {
+    char high[6]; /* the first half, as it was escaped, if it waits for the second */
+    bool waits;
+};
+
+/* Whether halves stand alone in the next text of the stream; then it is appended to `out` without
+ * them. A first half at the end of a string is held back, and joined with a second half at the
+ * beginning of a later one; any other half becomes \ufffd. */
+bool json_pairs_mend(struct json_pairs *pairs, struct str text, struct buf *out);
 
 /* Puts the commas and knows what is open:
  *

@@ -1,7 +1,6 @@
 #include "wire/json_template.h"
 
 #include "base/mem.h"
-#include "base/units.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -18,7 +17,7 @@ static void add_gap(struct json_template *template, struct json_gap gap) {
     template->gaps[at] = gap;
 }
 
-static void keep_text(struct json_template *template, struct str text) {
+static void json_template_keep_text(struct json_template *template, struct str text) {
     if (text.len > template->room) {
         free(template->at);
         template->at = mem_alloc(text.len);
@@ -40,7 +39,7 @@ void json_template_keep(struct json_template *template, struct str text,
         add_gap(template, (struct json_gap){(uint16_t)begin, (uint16_t)end, (uint8_t)i,
                                             (uint8_t)values[i].kind});
     }
-    if (template->gap_count) keep_text(template, text);
+    if (template->gap_count) json_template_keep_text(template, text);
 }
 
 /* The position after what stands in the template from `from` to `to`, or NULL. */

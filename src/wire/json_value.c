@@ -1,7 +1,6 @@
 /* The values of an accepted text: strings unescaped, numbers as C numbers. */
 #include "wire/json.h"
 
-#include "base/mem.h"
 #include "base/utf8.h"
 
 #include <assert.h>

@@ -7,7 +7,8 @@
  *
  * The contents (params, result, data) are up to the caller. An id is a string or an integer; it
  * is kept and sent back unchanged. A refusal may have the id null if its sender could not parse
- * the request.
+ * the request. A method, result or error that is null beside another of them is absent, because
+ * libraries with optional members write all of them.
  *
  * Memory   what is read borrows the text; writing appends to the caller's buffer.
  * Threads  none; values only.
@@ -46,11 +47,21 @@ MUST_CHECK bool jsonrpc_read(struct json value, struct jsonrpc *ret, struct err 
 typedef bool jsonrpc_message_fn(const struct jsonrpc *message, void *ctx);
 
 /* Pass `text`, one message or a batch of them, to `fn` before this returns. What is not a message
- * is skipped. */
-void jsonrpc_each(struct str text, jsonrpc_message_fn *fn, void *ctx);
+ * is skipped. Messages borrow `text`, or `room` where json_read_mended() needs it. */
+void jsonrpc_each(struct str text, struct buf *room, jsonrpc_message_fn *fn, void *ctx);
+
+/* Whether a peer means our number: some send it back as a string. */
+bool jsonrpc_is_number(struct json id, uint64_t number);
 
 /* Whether this answers the request with the number `id`. */
 bool jsonrpc_answers(const struct jsonrpc *message, uint64_t id);
+
+/* The id of what jsonrpc_read() refused, if it was to be an answer; else JSON_NONE. */
+struct json jsonrpc_refused_id(struct json value);
+
+/* The id of an answer that is no JSON, if it shows one where writers of answers put it: in front of
+ * its result or error, or after `"jsonrpc":"2.0",` at the very end. Else JSON_NONE. */
+struct json jsonrpc_unread_id(struct str text);
 
 /* Append one message. `params` and `result` are accepted JSON; empty params are left out. Ask
  * buf_ok() in the end. */

@@ -68,7 +68,7 @@ static bool is_for_checking(struct json from, enum jwt_algorithm algorithm) {
     return false;
 }
 
-static bool read_key(struct json from, struct arena *arena, struct jwk *ret) {
+static bool jwks_read_key(struct json from, struct arena *arena, struct jwk *ret) {
     static const char *const once[] = {"kty", "kid", "alg", "use", "key_ops", "n",
                                        "e",   "crv", "x",   "y",   NULL};
     struct json type = json_find(from, STR("kty"));
@@ -83,7 +83,7 @@ static bool read_key(struct json from, struct arena *arena, struct jwk *ret) {
     return read && is_for_checking(from, ret->algorithm);
 }
 
-static bool is_taken(struct str id, const struct jwk *keys, size_t count) {
+static bool jwks_is_taken(struct str id, const struct jwk *keys, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (str_equal(keys[i].id, id)) return true;
     }
@@ -104,11 +104,11 @@ bool jwks_read(struct str text, struct arena *arena, struct jwk ret[static JWKS_
     struct json_reader each = json_enter(keys);
     while (json_next_item(&each, &item)) {
         struct jwk key;
-        if (count == JWKS_KEYS_MAX || !read_key(item, arena, &key)) {
+        if (count == JWKS_KEYS_MAX || !jwks_read_key(item, arena, &key)) {
             passed++;
             continue;
         }
-        if (is_taken(key.id, ret, count))
+        if (jwks_is_taken(key.id, ret, count))
             return err_set(e, ERR_MALFORMED, "the key set has two keys '" STR_FMT "'",
                            STR_ARG(str_head(key.id, 60)));
         ret[count++] = key;

@@ -52,8 +52,8 @@ static bool read_name(struct json value, struct arena *arena, struct str *ret) {
     return json_str(value, arena, ret) && ret->len <= JWT_ID_MAX_BYTES && id_ok(*ret);
 }
 
-static bool read_header(struct json header, struct arena *arena, struct jwt *ret,
-                        struct err *e) {
+static bool jwt_read_header(struct json header, struct arena *arena, struct jwt *ret,
+                            struct err *e) {
     static const char *const once[] = {"alg", "kid", "crit", "b64", NULL};
     struct json algorithm = json_find(header, STR("alg"));
     if (!json_check_once(header, once, e)) return malformed(e, "the header has a member twice");
@@ -113,7 +113,7 @@ bool jwt_read(struct str token, struct arena *arena, struct jwt *ret, struct err
     struct json header, claims;
     struct jwt jwt = {.key_id = STR_EMPTY};
     if (!split(token, &parts, e) || !decode_object(parts.header, arena, &header, e) ||
-        !read_header(header, arena, &jwt, e) ||
+        !jwt_read_header(header, arena, &jwt, e) ||
         !jwt_decode(parts.signature, arena, &jwt.signature, e) ||
         !decode_object(parts.claims, arena, &claims, e) || !read_claims(claims, arena, &jwt, e))
         return false;

@@ -95,7 +95,8 @@ struct reader {
 };
 
 /* Read exactly `count` digits that form a number in low..high. */
-static unsigned take_number(struct reader *reader, size_t count, unsigned low, unsigned high) {
+static unsigned moment_take_number(struct reader *reader, size_t count, unsigned low,
+                                   unsigned high) {
     unsigned number = 0;
     if (reader->rest.len < count) reader->fine = false;
     for (size_t i = 0; reader->fine && i < count; i++) {
@@ -126,22 +127,22 @@ static void skip_fraction(struct reader *reader) {
 }
 
 static int64_t take_date(struct reader *reader) {
-    unsigned year = take_number(reader, 4, 0, 9999);
+    unsigned year = moment_take_number(reader, 4, 0, 9999);
     take_byte(reader, "-");
-    unsigned month = take_number(reader, 2, 1, 12);
+    unsigned month = moment_take_number(reader, 2, 1, 12);
     take_byte(reader, "-");
-    unsigned day = take_number(reader, 2, 1, 31);
+    unsigned day = moment_take_number(reader, 2, 1, 31);
     if (!reader->fine) return 0;
     if (day > moment_month_days(year, month)) reader->fine = false;
     return moment_days(year, month, day);
 }
 
 static int64_t take_time(struct reader *reader) {
-    int64_t hour = take_number(reader, 2, 0, 23);
+    int64_t hour = moment_take_number(reader, 2, 0, 23);
     take_byte(reader, ":");
-    int64_t minute = take_number(reader, 2, 0, 59);
+    int64_t minute = moment_take_number(reader, 2, 0, 59);
     take_byte(reader, ":");
-    int64_t second = take_number(reader, 2, 0, 60);
+    int64_t second = moment_take_number(reader, 2, 0, 60);
     skip_fraction(reader);
     return hour * 3600 + minute * 60 + second;
 }
@@ -149,9 +150,9 @@ static int64_t take_time(struct reader *reader) {
 static int64_t take_offset(struct reader *reader) {
     char sign = take_byte(reader, "Zz+-");
     if (sign == 'Z' || sign == 'z') return 0;
-    int64_t hours = take_number(reader, 2, 0, 23);
+    int64_t hours = moment_take_number(reader, 2, 0, 23);
     take_byte(reader, ":");
-    int64_t minutes = take_number(reader, 2, 0, 59);
+    int64_t minutes = moment_take_number(reader, 2, 0, 59);
     int64_t offset = hours * 3600 + minutes * 60;
     return sign == '-' ? -offset : offset;
 }

@@ -181,4 +181,21 @@ static inline char *pb_put_int(char *at, uint32_t number, int64_t value) {
     return pb_put_varint(pb_put_tag(at, number, PB_WIRE_VARINT), (uint64_t)value);
 }
 
+/* The same, at the end of a buffer. */
+static inline void pb_append_str(struct buf *out, uint32_t number, struct str s) {
+    size_t len = pb_str_len(number, s);
+    char *at = buf_room(out, len);
+    if (!at || len == 0) return;
+    pb_put_str(at, number, s);
+    buf_grew(out, len);
+}
+
+static inline void pb_append_int(struct buf *out, uint32_t number, int64_t value) {
+    size_t len = pb_int_len(number, value);
+    char *at = buf_room(out, len);
+    if (!at || len == 0) return;
+    pb_put_int(at, number, value);
+    buf_grew(out, len);
+}
+
 #endif

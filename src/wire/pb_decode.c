@@ -100,7 +100,7 @@ static inline bool read_tag(struct reader *r, uint32_t *ret_number, enum pb_wire
 }
 
 /* A length and that many bytes. */
-static inline bool read_bytes(struct reader *r, struct str *ret) {
+static inline bool pb_decode_read_bytes(struct reader *r, struct str *ret) {
     uint64_t len;
     if (!read_varint(r, TAG_BYTES_MAX, &len)) return false;
     if (len > left(r)) return pb_decode_refuse(r, "cut short");
@@ -140,7 +140,7 @@ static bool skip(struct reader *r, uint32_t number, enum pb_wire wire) {
     switch (wire) {
     case PB_WIRE_VARINT: return read_varint(r, VARINT_BYTES_MAX, &value);
     case PB_WIRE_64: return read_fixed(r, 8, &value);
-    case PB_WIRE_BYTES: return read_bytes(r, &bytes);
+    case PB_WIRE_BYTES: return pb_decode_read_bytes(r, &bytes);
     case PB_WIRE_GROUP: return skip_group(r, number);
     case PB_WIRE_GROUP_END: return pb_decode_refuse(r, "the end of a group that never began");
     case PB_WIRE_32: return read_fixed(r, 4, &value);
@@ -165,7 +165,7 @@ static const struct pb_field *find_field(const struct pb_message *type, uint32_t
     return NULL;
 }
 
-static size_t value_size(const struct pb_field *field) {
+static size_t pb_decode_value_size(const struct pb_field *field) {
     return field->kind == PB_MESSAGE && field->label >= PB_REPEATED ? field->sub->size
            : field->kind == PB_MESSAGE                              ? sizeof(void *)
                                        : pb_kinds[field->kind].size;
@@ -183,7 +183,7 @@ static size_t room_for(size_t count) {
 static char *add_values(struct reader *r, const struct pb_field *field, char *message,
                         size_t more) {
     size_t *count = (size_t *)(message + field->mark);
-    size_t size = value_size(field);
+    size_t size = pb_decode_value_size(field);
     char *array;
     memcpy(&array, message + field->at, sizeof(array));
     if (!array || *count + more > room_for(*count)) {
@@ -206,7 +206,7 @@ static inline char *value_place(struct reader *r, const struct pb_field *field, 
     case PB_OPTIONAL: *(bool *)(message + field->mark) = true; break;
     case PB_ONEOF: {
         int32_t *which = (int32_t *)(message + field->mark);
-        if (*which != (int32_t)field->number) memset(place, 0, value_size(field));
+        if (*which != (int32_t)field->number) memset(place, 0, pb_decode_value_size(field));
         *which = (int32_t)field->number;
         break;
     }
@@ -249,7 +249,7 @@ static void store_number(enum pb_kind kind, uint64_t value, char *place) {
     }
 }
 
-static bool read_number(struct reader *r, enum pb_kind kind, uint64_t *ret) {
+static bool pb_decode_read_number(struct reader *r, enum pb_kind kind, uint64_t *ret) {
     if (pb_kinds[kind].wire == PB_WIRE_VARINT) return read_varint(r, VARINT_BYTES_MAX, ret);
     return read_fixed(r, pb_kinds[kind].size, ret);
 }
@@ -297,7 +297,7 @@ static bool pb_decode_read_text(struct reader *r, const struct pb_field *field,
 
 static bool read_delimited(struct reader *r, const struct pb_field *field, char *message) {
     struct str bytes;
-    if (!read_bytes(r, &bytes)) return false;
+    if (!pb_decode_read_bytes(r, &bytes)) return false;
     char *place = value_place(r, field, message);
     if (!place) return refuse_size(r);
     if (field->kind != PB_MESSAGE) return pb_decode_read_text(r, field, bytes, place);
@@ -306,10 +306,11 @@ static bool read_delimited(struct reader *r, const struct pb_field *field, char 
     return true;
 }
 
-static bool read_value(struct reader *r, const struct pb_field *field, char *message) {
+static bool pb_decode_read_value(struct reader *r, const struct pb_field *field,
+                                 char *message) {
     if (pb_kinds[field->kind].wire == PB_WIRE_BYTES) return read_delimited(r, field, message);
     uint64_t value;
-    if (!read_number(r, (enum pb_kind)field->kind, &value)) return false;
+    if (!pb_decode_read_number(r, (enum pb_kind)field->kind, &value)) return false;
     char *place = value_place(r, field, message);
     if (!place) return refuse_size(r);
     store_number((enum pb_kind)field->kind, value, place);
@@ -327,7 +328,7 @@ static size_t count_packed(enum pb_kind kind, struct str run) {
 static bool read_packed(struct reader *r, const struct pb_field *field, char *message) {
     enum pb_kind kind = (enum pb_kind)field->kind;
     struct str run;
-    if (!read_bytes(r, &run)) return false;
+    if (!pb_decode_read_bytes(r, &run)) return false;
     if (run.len == 0) return true;
 
     size_t count = count_packed(kind, run);
@@ -339,7 +340,7 @@ static bool read_packed(struct reader *r, const struct pb_field *field, char *me
     inner.end = run.at + run.len;
     for (size_t i = 0; i < count; i++, place += pb_kinds[kind].size) {
         uint64_t value;
-        if (!read_number(&inner, kind, &value)) return false;
+        if (!pb_decode_read_number(&inner, kind, &value)) return false;
         store_number(kind, value, place);
     }
     return inner.at == inner.end || pb_decode_refuse(&inner, "cut short");
@@ -352,7 +353,8 @@ static bool is_repeated_number(const struct pb_field *field) {
 /* Read one field; `field` is NULL when the number is unknown. */
 static inline bool read_field(struct reader *r, const struct pb_field *field, uint32_t number,
                               enum pb_wire wire, char *message, bool *has_unknown) {
-    if (field && wire == pb_kinds[field->kind].wire) return read_value(r, field, message);
+    if (field && wire == pb_kinds[field->kind].wire)
+        return pb_decode_read_value(r, field, message);
     if (field && wire == PB_WIRE_BYTES && is_repeated_number(field))
         return read_packed(r, field, message);
     *has_unknown = true;

@@ -234,7 +234,7 @@ static char *put_fixed(char *at, uint64_t bits, size_t size) {
     return at;
 }
 
-static inline char *put_number(char *at, enum pb_kind kind, const char *place) {
+static inline char *pb_encode_put_number(char *at, enum pb_kind kind, const char *place) {
     switch (pb_kinds[kind].wire) {
     case PB_WIRE_32: return put_fixed(at, load_32(place), 4);
     case PB_WIRE_64: return put_fixed(at, load_64(place), 8);
@@ -246,7 +246,7 @@ static char *put_packed(char *at, const struct step *step) {
     at = pb_put_head(at, step->field->number, step->len);
     const char *place = step->place;
     for (const char *end = at + step->len; at < end; place += pb_kinds[step->field->kind].size)
-        at = put_number(at, (enum pb_kind)step->field->kind, place);
+        at = pb_encode_put_number(at, (enum pb_kind)step->field->kind, place);
     return at;
 }
 
@@ -262,7 +262,7 @@ static inline char *put_step(char *at, const struct step *step) {
     }
     if (field->label == PB_PACKED) return put_packed(at, step);
     at = pb_put_tag(at, field->number, (enum pb_wire)pb_kinds[field->kind].wire);
-    return put_number(at, (enum pb_kind)field->kind, step->place);
+    return pb_encode_put_number(at, (enum pb_kind)field->kind, step->place);
 }
 
 static char *carry_out(const struct plan *plan, char *at) {

@@ -26,7 +26,8 @@ enum protojson_known protojson_known(const struct pb_message *type) {
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-static bool write_value(const struct google_value *value, struct json_writer *writer);
+static bool protojson_known_write_value(const struct google_value *value,
+                                        struct json_writer *writer);
 
 /* ".5", ".25", or nothing: 3, 6 or 9 digits. */
 static void put_fraction(struct buf *out, int32_t nanos) {
@@ -90,7 +91,7 @@ static bool write_struct(const struct google_struct *from, struct json_writer *w
     for (size_t i = 0; from && i < from->fields_count; i++) {
         const struct google_value *value = from->fields[i].value;
         json_key(writer, from->fields[i].key);
-        if (!write_value(value ? value : &null, writer)) return false;
+        if (!protojson_known_write_value(value ? value : &null, writer)) return false;
     }
     json_close(writer);
     return true;
@@ -100,13 +101,14 @@ static bool write_list(const struct google_list_value *from, struct json_writer 
     if (writer->depth + 1 >= JSON_DEPTH_MAX) return false;
     json_open_array(writer);
     for (size_t i = 0; from && i < from->values_count; i++) {
-        if (!write_value(&from->values[i], writer)) return false;
+        if (!protojson_known_write_value(&from->values[i], writer)) return false;
     }
     json_close(writer);
     return true;
 }
 
-static bool write_value(const struct google_value *value, struct json_writer *writer) {
+static bool protojson_known_write_value(const struct google_value *value,
+                                        struct json_writer *writer) {
     switch (value->which_kind) {
     case GOOGLE_VALUE_NUMBER_VALUE: json_write_double(writer, value->number_value); break;
     case GOOGLE_VALUE_STRING_VALUE: json_write_str(writer, value->string_value); break;
@@ -124,7 +126,7 @@ bool protojson_write_known(enum protojson_known known, const void *message,
     case KNOWN_TIMESTAMP: write_timestamp(message, writer); break;
     case KNOWN_DURATION: write_duration(message, writer); break;
     case KNOWN_STRUCT: return write_struct(message, writer);
-    case KNOWN_VALUE: return write_value(message, writer);
+    case KNOWN_VALUE: return protojson_known_write_value(message, writer);
     case KNOWN_LIST: return write_list(message, writer);
     case KNOWN_NOT: break;
     }
@@ -133,8 +135,8 @@ bool protojson_write_known(enum protojson_known known, const void *message,
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-static bool read_value(struct json from, struct arena *arena, struct google_value *ret,
-                       struct err *e);
+static bool protojson_known_read_value(struct json from, struct arena *arena,
+                                       struct google_value *ret, struct err *e);
 
 static bool no_room(struct err *e) {
     return err_set(e, ERR_TOO_LARGE, "the message is too large");
@@ -165,7 +167,8 @@ static bool read_timestamp(struct str text, struct google_timestamp *ret, struct
 }
 
 /* "3s", "-1.5s". */
-static bool read_duration(struct str text, struct google_duration *ret, struct err *e) {
+static bool protojson_known_read_duration(struct str text, struct google_duration *ret,
+                                          struct err *e) {
     bool negative = str_starts(text, STR("-"));
     struct str rest = str_skip(text, negative);
     size_t digits = 0;
@@ -194,15 +197,15 @@ static bool read_struct(struct json from, struct arena *arena, struct google_str
     if (!fields || !values) return no_room(e);
     for (; json_next_member(&reader, &key, &value); at++) {
         if (!json_str(key, arena, &fields[at].key)) return no_room(e);
-        if (!read_value(value, arena, &values[at], e)) return false;
+        if (!protojson_known_read_value(value, arena, &values[at], e)) return false;
         fields[at].value = &values[at];
     }
     *ret = (struct google_struct){.fields = fields, .fields_count = count};
     return true;
 }
 
-static bool read_list(struct json from, struct arena *arena, struct google_list_value *ret,
-                      struct err *e) {
+static bool protojson_known_read_list(struct json from, struct arena *arena,
+                                      struct google_list_value *ret, struct err *e) {
     struct json item;
     struct json_reader reader = json_enter(from);
     size_t count = json_count(from), at = 0;
@@ -212,7 +215,7 @@ static bool read_list(struct json from, struct arena *arena, struct google_list_
     struct google_value *values = arena_alloc(arena, count * sizeof(*values));
     if (!values) return no_room(e);
     while (json_next_item(&reader, &item)) {
-        if (!read_value(item, arena, &values[at++], e)) return false;
+        if (!protojson_known_read_value(item, arena, &values[at++], e)) return false;
     }
     *ret = (struct google_list_value){.values = values, .values_count = count};
     return true;
@@ -229,11 +232,11 @@ static bool read_inner(struct json from, struct arena *arena, struct google_valu
     struct google_list_value *inner = arena_alloc(arena, sizeof(*inner));
     ret->which_kind = GOOGLE_VALUE_LIST_VALUE;
     ret->list_value = inner;
-    return inner ? read_list(from, arena, inner, e) : no_room(e);
+    return inner ? protojson_known_read_list(from, arena, inner, e) : no_room(e);
 }
 
-static bool read_value(struct json from, struct arena *arena, struct google_value *ret,
-                       struct err *e) {
+static bool protojson_known_read_value(struct json from, struct arena *arena,
+                                       struct google_value *ret, struct err *e) {
     switch (from.kind) {
     case JSON_OBJECT:
     case JSON_ARRAY: return read_inner(from, arena, ret, e);
@@ -260,12 +263,12 @@ bool protojson_read_known(enum protojson_known known, struct json from, struct a
                           void *ret, struct err *e) {
     struct str text;
     if (known == KNOWN_STRUCT) return read_struct(from, arena, ret, e);
-    if (known == KNOWN_LIST) return read_list(from, arena, ret, e);
-    if (known == KNOWN_VALUE) return read_value(from, arena, ret, e);
+    if (known == KNOWN_LIST) return protojson_known_read_list(from, arena, ret, e);
+    if (known == KNOWN_VALUE) return protojson_known_read_value(from, arena, ret, e);
     if (from.kind != JSON_STRING)
         return err_set(e, ERR_INVALID_ARGUMENT, "expected a string, found %s",
                        json_kind_name(from.kind));
     if (!json_str(from, arena, &text)) return no_room(e);
     return known == KNOWN_TIMESTAMP ? read_timestamp(text, ret, e)
-                                    : read_duration(text, ret, e);
+                                    : protojson_known_read_duration(text, ret, e);
 }

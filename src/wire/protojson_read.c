@@ -2,7 +2,6 @@
 #include "wire/base64.h"
 #include "wire/protojson.h"
 
-#include <assert.h>
 #include <math.h>
 
 #define SHOWN_BYTES 80
@@ -86,7 +85,7 @@ static bool protojson_read_text(struct reading *reading, struct json from, struc
     return json_str(from, reading->arena, ret) || no_room(reading);
 }
 
-static bool read_bytes(struct reading *reading, struct json from, struct str *ret) {
+static bool protojson_read_bytes(struct reading *reading, struct json from, struct str *ret) {
     struct str text;
     size_t len;
     if (!protojson_read_text(reading, from, &text)) return false;
@@ -146,8 +145,8 @@ static bool read_small(struct reading *reading, const struct pb_field *field, st
 }
 
 /* `at` is where the value itself lies. */
-static bool read_value(struct reading *reading, const struct pb_message *type,
-                       const struct pb_field *field, struct json from, char *at) {
+static bool protojson_read_value(struct reading *reading, const struct pb_message *type,
+                                 const struct pb_field *field, struct json from, char *at) {
     switch ((enum pb_kind)field->kind) {
     case PB_BOOL:
         return json_bool(from, &VALUE(bool)) || expected(reading, "true or false", from);
@@ -165,7 +164,7 @@ static bool read_value(struct reading *reading, const struct pb_message *type,
     case PB_DOUBLE: return read_double(reading, from, &VALUE(double));
     case PB_ENUM: return read_enum(reading, type, field, from, &VALUE(int32_t));
     case PB_STRING: return protojson_read_text(reading, from, &VALUE(struct str));
-    case PB_BYTES: return read_bytes(reading, from, &VALUE(struct str));
+    case PB_BYTES: return protojson_read_bytes(reading, from, &VALUE(struct str));
     case PB_MESSAGE: return read_message(reading, field->sub, from, at);
     case PB_KIND_COUNT: break;
     }
@@ -174,7 +173,7 @@ static bool read_value(struct reading *reading, const struct pb_message *type,
 
 /* --- fields ------------------------------------------------------------------------------- */
 
-static size_t value_size(const struct pb_field *field) {
+static size_t protojson_read_value_size(const struct pb_field *field) {
     return field->kind == PB_MESSAGE ? field->sub->size : pb_kinds[field->kind].size;
 }
 
@@ -208,16 +207,16 @@ static bool no_field(struct reading *reading, const struct pb_message *type, str
                    nearest_hint(&nearest, hint));
 }
 
-static bool read_list(struct reading *reading, const struct pb_message *type,
-                      const struct pb_field *field, struct json from, char *message) {
+static bool protojson_read_list(struct reading *reading, const struct pb_message *type,
+                                const struct pb_field *field, struct json from, char *message) {
     struct json item;
     struct json_reader reader = json_enter(from);
-    size_t count = json_count(from), size = value_size(field), i = 0;
+    size_t count = json_count(from), size = protojson_read_value_size(field), i = 0;
     if (from.kind != JSON_ARRAY) return expected(reading, "an array", from);
     char *values = arena_alloc(reading->arena, count * size + 1);
     if (!values) return no_room(reading);
     for (; json_next_item(&reader, &item); i++) {
-        if (!read_value(reading, type, field, item, values + i * size))
+        if (!protojson_read_value(reading, type, field, item, values + i * size))
             return err_add(reading->e, "[%zu]", i);
     }
     *(char **)(void *)(message + field->at) = values;
@@ -226,15 +225,15 @@ static bool read_list(struct reading *reading, const struct pb_message *type,
 }
 
 /* The key of an entry is text in JSON, whatever its type. */
-static bool read_entry(struct reading *reading, const struct pb_message *type, struct json key,
-                       struct json value, char *entry) {
+static bool protojson_read_entry(struct reading *reading, const struct pb_message *type,
+                                 struct json key, struct json value, char *entry) {
     const struct pb_field *key_field = &type->fields[0], *value_field = &type->fields[1];
     char *at = entry + key_field->at;
     struct str text;
     if (!protojson_read_text(reading, key, &text)) return false;
     if (key_field->kind == PB_BOOL)
         VALUE(bool) = str_equal(text, STR("true"));
-    else if (!read_value(reading, type, key_field, key, at))
+    else if (!protojson_read_value(reading, type, key_field, key, at))
         return false;
     at = entry + value_field->at;
     if (value_field->kind == PB_MESSAGE) {
@@ -243,7 +242,7 @@ static bool read_entry(struct reading *reading, const struct pb_message *type, s
         VALUE(char *) = inner;
         at = inner;
     }
-    return read_value(reading, type, value_field, value, at) ||
+    return protojson_read_value(reading, type, value_field, value, at) ||
            err_add(reading->e, "['" STR_FMT "']", STR_ARG(str_head(text, SHOWN_BYTES)));
 }
 
@@ -256,7 +255,8 @@ static bool read_map(struct reading *reading, const struct pb_field *field, stru
     char *entries = arena_alloc(reading->arena, count * size + 1);
     if (!entries) return no_room(reading);
     for (; json_next_member(&reader, &key, &value); i++) {
-        if (!read_entry(reading, field->sub, key, value, entries + i * size)) return false;
+        if (!protojson_read_entry(reading, field->sub, key, value, entries + i * size))
+            return false;
     }
     *(char **)(void *)(message + field->at) = entries;
     *(size_t *)(void *)(message + field->mark) = count;
@@ -279,7 +279,7 @@ static bool read_field(struct reading *reading, const struct pb_message *type,
     bool map = repeated && field->kind == PB_MESSAGE && field->sub->map_entry;
     char *at = message + field->at;
     if (map) return read_map(reading, field, from, message);
-    if (repeated) return read_list(reading, type, field, from, message);
+    if (repeated) return protojson_read_list(reading, type, field, from, message);
     if (!mark_present(reading, field, message)) return false;
     if (field->kind == PB_MESSAGE) {
         char *inner = arena_alloc(reading->arena, field->sub->size + 1);
@@ -287,7 +287,7 @@ static bool read_field(struct reading *reading, const struct pb_message *type,
         VALUE(char *) = inner;
         at = inner;
     }
-    return read_value(reading, type, field, from, at);
+    return protojson_read_value(reading, type, field, from, at);
 }
 
 static bool is_null(const struct pb_field *field, struct json value) {

@@ -14,11 +14,11 @@ struct writing {
     struct json_writer writer;
 };
 
-static bool write_message(struct writing *writing, const struct pb_message *type,
-                          const char *message);
+static bool protojson_write_message(struct writing *writing, const struct pb_message *type,
+                                    const char *message);
 
 /* "text_delta" as "textDelta". */
-static void write_key(struct writing *writing, const char *name) {
+static void protojson_write_key(struct writing *writing, const char *name) {
     char camel[NAME_BYTES];
     size_t len = 0;
     for (const char *at = name; *at && len < sizeof(camel); at++) {
@@ -80,8 +80,8 @@ static void write_enum(struct writing *writing, const struct pb_message *type,
 
 #define VALUE(type) (*(const type *)(const void *)at)
 
-static bool write_value(struct writing *writing, const struct pb_message *type,
-                        const struct pb_field *field, const char *at) {
+static bool protojson_write_value(struct writing *writing, const struct pb_message *type,
+                                  const struct pb_field *field, const char *at) {
     struct json_writer *writer = &writing->writer;
     switch ((enum pb_kind)field->kind) {
     case PB_BOOL: json_write_bool(writer, VALUE(bool)); break;
@@ -102,7 +102,7 @@ static bool write_value(struct writing *writing, const struct pb_message *type,
     case PB_ENUM: write_enum(writing, type, field, VALUE(int32_t)); break;
     case PB_STRING: json_write_str(writer, VALUE(struct str)); break;
     case PB_BYTES: write_bytes(writer, VALUE(struct str)); break;
-    case PB_MESSAGE: return write_message(writing, field->sub, at);
+    case PB_MESSAGE: return protojson_write_message(writing, field->sub, at);
     case PB_KIND_COUNT: assert(false);
     }
     return true;
@@ -110,7 +110,7 @@ static bool write_value(struct writing *writing, const struct pb_message *type,
 
 /* --- fields ------------------------------------------------------------------------------- */
 
-static size_t value_size(const struct pb_field *field) {
+static size_t protojson_write_value_size(const struct pb_field *field) {
     return field->kind == PB_MESSAGE ? field->sub->size : pb_kinds[field->kind].size;
 }
 
@@ -124,8 +124,8 @@ static bool is_default(const struct pb_field *field, const char *at) {
     static const char zero[16];
     if (field->kind == PB_MESSAGE) return at == NULL;
     if (field->kind == PB_STRING || field->kind == PB_BYTES) return VALUE(struct str).len == 0;
-    assert(value_size(field) <= sizeof(zero));
-    return memcmp(at, zero, value_size(field)) == 0;
+    assert(protojson_write_value_size(field) <= sizeof(zero));
+    return memcmp(at, zero, protojson_write_value_size(field)) == 0;
 }
 
 static bool is_present(const struct pb_field *field, const char *message) {
@@ -163,12 +163,12 @@ static void write_map_key(struct writing *writing, const struct pb_field *key,
     json_key(&writing->writer, str_from(text));
 }
 
-static bool write_entry(struct writing *writing, const struct pb_message *type,
-                        const char *entry) {
+static bool protojson_write_entry(struct writing *writing, const struct pb_message *type,
+                                  const char *entry) {
     const struct pb_field *key = &type->fields[0], *value = &type->fields[1];
     const char *at = single(value, entry);
     write_map_key(writing, key, entry);
-    if (at) return write_value(writing, type, value, at);
+    if (at) return protojson_write_value(writing, type, value, at);
     json_open_object(&writing->writer); /* an empty message */
     json_close(&writing->writer);
     return true;
@@ -186,9 +186,9 @@ static bool write_repeated(struct writing *writing, const struct pb_message *typ
     else
         json_open_array(&writing->writer);
     for (size_t i = 0; i < count; i++) {
-        const char *value = values + i * value_size(field);
-        bool fine = map ? write_entry(writing, field->sub, value)
-                        : write_value(writing, type, field, value);
+        const char *value = values + i * protojson_write_value_size(field);
+        bool fine = map ? protojson_write_entry(writing, field->sub, value)
+                        : protojson_write_value(writing, type, field, value);
         if (!fine) return false;
     }
     json_close(&writing->writer);
@@ -198,15 +198,15 @@ static bool write_repeated(struct writing *writing, const struct pb_message *typ
 static bool write_field(struct writing *writing, const struct pb_message *type,
                         const struct pb_field *field, const char *message) {
     if (!is_present(field, message)) return true;
-    write_key(writing, field->name);
+    protojson_write_key(writing, field->name);
     if (field->label == PB_REPEATED || field->label == PB_PACKED)
         return write_repeated(writing, type, field, message);
-    return write_value(writing, type, field, single(field, message));
+    return protojson_write_value(writing, type, field, single(field, message));
 }
 
 /* False: too deep. */
-static bool write_message(struct writing *writing, const struct pb_message *type,
-                          const char *message) {
+static bool protojson_write_message(struct writing *writing, const struct pb_message *type,
+                                    const char *message) {
     enum protojson_known known = protojson_known(type);
     if (writing->writer.depth + 1 >= JSON_DEPTH_MAX) return false;
     if (known != KNOWN_NOT) return protojson_write_known(known, message, &writing->writer);
@@ -222,7 +222,7 @@ bool protojson_write(const struct protojson *json, const struct pb_message *type
                      const void *message, struct buf *out) {
     struct writing writing = {.json = json, .writer = json_writer(out)};
     size_t begin = out->len;
-    if (write_message(&writing, type, message) && buf_ok(out)) return true;
+    if (protojson_write_message(&writing, type, message) && buf_ok(out)) return true;
     out->len = begin;
     return false;
 }

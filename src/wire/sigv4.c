@@ -60,7 +60,7 @@ static void append_value(struct buf *out, struct str value) {
     }
 }
 
-static void append_names(struct buf *out, const struct sigv4_pair *sorted, size_t count) {
+static void sigv4_append_names(struct buf *out, const struct sigv4_pair *sorted, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (i) buf_append_byte(out, ';');
         buf_append(out, sorted[i].name);
@@ -83,7 +83,7 @@ bool sigv4_canonical(const struct sigv4_request *request, struct buf *out) {
         buf_append_byte(out, '\n');
     }
     buf_append_byte(out, '\n');
-    append_names(out, sorted, request->header_count);
+    sigv4_append_names(out, sorted, request->header_count);
     buf_append_byte(out, '\n');
     buf_append(out, request->body_sum);
     return buf_ok(out);
@@ -122,8 +122,8 @@ static void mac(struct str key, struct str text, uint8_t ret[DIGEST_BYTES]) {
     hmac_sha256_digest(&context, DIGEST_BYTES, ret);
 }
 
-void sigv4_signature(const struct sigv4_key *key, const char *time, struct str to_sign,
-                     char ret[DIGEST_DIGITS]) {
+static void sigv4_signature(const struct sigv4_key *key, const char *time, struct str to_sign,
+                            char ret[DIGEST_DIGITS]) {
     char secret[SECRET_MAX_BYTES + 4] = "AWS4";
     uint8_t chain[DIGEST_BYTES];
     struct str current = str_of(chain, DIGEST_BYTES),
@@ -157,7 +157,7 @@ bool sigv4_authorize(const struct sigv4_key *key, const char *time,
     buf_append_byte(out, '/');
     append_scope(key, time, out);
     buf_append(out, STR(", SignedHeaders="));
-    append_names(out, sorted, request->header_count);
+    sigv4_append_names(out, sorted, request->header_count);
     buf_append(out, STR(", Signature="));
     buf_append(out, str_of(signature, DIGEST_DIGITS));
     return buf_ok(out);

@@ -51,8 +51,6 @@ bool sigv4_append_query(struct buf *out, const struct sigv4_pair *query, size_t 
 bool sigv4_canonical(const struct sigv4_request *request, struct buf *out);
 bool sigv4_string_to_sign(const struct sigv4_key *key, const char *time, struct str canonical,
                           struct buf *out);
-void sigv4_signature(const struct sigv4_key *key, const char *time, struct str to_sign,
-                     char ret[DIGEST_DIGITS]);
 
 /* Append the value of the Authorization header. False at the buffer's limit. */
 bool sigv4_authorize(const struct sigv4_key *key, const char *time,

@@ -206,7 +206,7 @@ static void dispatch(struct sse *sse) {
 
 /* ---- Lines ---- */
 
-static void take_line(struct sse *sse, struct str line) {
+static void sse_take_line(struct sse *sse, struct str line) {
     if (line.len == 0) {
         dispatch(sse);
     } else if (line.at[0] != ':') {
@@ -227,7 +227,7 @@ static void end_line(struct sse *sse, struct str part) {
     bool whole = sse->line.len == 0 && part.len <= sse->line.max_bytes;
     if (whole && !sse->in_comment) {
         sse->whole_line = true;
-        take_line(sse, part);
+        sse_take_line(sse, part);
         sse->whole_line = false;
         return;
     }
@@ -237,7 +237,7 @@ static void end_line(struct sse *sse, struct str part) {
         return;
     }
     if (!buf_ok(&sse->line)) return;
-    take_line(sse, buf_str(&sse->line));
+    sse_take_line(sse, buf_str(&sse->line));
     empty(&sse->line);
 }
 

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/same.h"
 #include "wire/base64.h"
+#include "wire/hex.h"
 
 #include <assert.h>
 #include <nettle/hmac.h>
@@ -79,14 +80,6 @@ static bool check_id(const char *name, struct str id, struct err *e) {
                    name, ID_MAX_BYTES);
 }
 
-static void append_hex(struct buf *out, const uint8_t *bytes, size_t len) {
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < len; i++) {
-        buf_append_byte(out, digits[bytes[i] >> 4]);
-        buf_append_byte(out, digits[bytes[i] & 15]);
-    }
-}
-
 bool token_mint(const struct token_keys *keys, struct str user, struct str workspace,
                 int64_t now_unix_s, struct buf *out, struct err *e) {
     if (keys->count == 0)
@@ -107,7 +100,7 @@ bool token_mint(const struct token_keys *keys, struct str user, struct str works
     if (base64_encode(out, buf_str(&payload), BASE64_URL, BASE64_UNPADDED)) {
         mac(&keys->keys[0], str_skip(buf_str(out), begin), signature);
         buf_append_byte(out, '.');
-        append_hex(out, signature, MAC_BYTES);
+        hex_append(out, str_of((const char *)signature, MAC_BYTES));
     }
     return buf_ok(out) || err_set(e, ERR_TOO_LARGE, "a token is longer than the room for it");
 }

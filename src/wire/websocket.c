@@ -139,7 +139,8 @@ static bool take_control(struct websocket *websocket, uint8_t opcode, struct str
     return true;
 }
 
-static bool take_message(struct websocket *websocket, struct str data, struct err *e) {
+static bool websocket_take_message(struct websocket *websocket, struct str data,
+                                   struct err *e) {
     bool is_text = websocket->opcode == WSLAY_TEXT_FRAME;
     websocket->opcode = OPCODE_NONE;
     if (is_text && !utf8_valid(data))
@@ -213,7 +214,7 @@ static bool take_frame(struct websocket *websocket, const struct wslay_frame_ioc
     if (!frame->fin) return true;
     struct str data = whole ? part : buf_str(joined);
     bool fine = is_control(frame->opcode) ? take_control(websocket, frame->opcode, data, e)
-                                          : take_message(websocket, data, e);
+                                          : websocket_take_message(websocket, data, e);
     buf_release(joined);
     return fine;
 }
@@ -242,7 +243,7 @@ bool websocket_feed(struct websocket *websocket, struct str bytes, struct err *e
 
 /* --- writing ------------------------------------------------------------------------------- */
 
-static ssize_t take_output(const uint8_t *data, size_t len, int flags, void *ctx) {
+static ssize_t websocket_take_output(const uint8_t *data, size_t len, int flags, void *ctx) {
     struct buf *out = ctx;
     (void)flags;
     buf_append(out, str_of(data, len)); /* the limit was checked */
@@ -256,7 +257,7 @@ static int make_mask(uint8_t *room, size_t len, void *ctx) {
 
 static bool append_frame(struct buf *out, enum websocket_role role, uint8_t opcode,
                          struct str data) {
-    static const struct wslay_frame_callbacks writing = {.send_callback = take_output,
+    static const struct wslay_frame_callbacks writing = {.send_callback = websocket_take_output,
                                                          .genmask_callback = make_mask};
     struct wslay_frame_iocb frame = {.fin = 1,
                                      .opcode = opcode,

@@ -1,56 +1,26 @@
 #include "wire/wslay.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-
-/* The name includes the ABI version; a library with another version has other functions. */
-#define LIBWSLAY "libwslay.so.1"
+#include "base/shared_library.h"
 
 static struct wslay table;
-static struct err failed;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static bool open_library(void **ret) {
-    *ret = dlopen(LIBWSLAY, RTLD_NOW | RTLD_LOCAL);
-    if (*ret) return true;
-    const char *why = dlerror(); /* NOLINT(concurrency-mt-unsafe): glibc keeps one a thread */
-    return err_set(
-        &failed, ERR_UNAVAILABLE,
-        "WebSocket needs libwslay, and it cannot be loaded (%s): install the package "
-        "libwslay1",
-        why);
-}
+#define SYMBOL(name) SHARED_SYMBOL(struct wslay, name),
+static const struct shared_symbol symbols[] = {WSLAY_FUNCTIONS(SYMBOL)};
 
-/* dlsym() returns an object pointer even for a function. POSIX guarantees that copying the bits
- * works. */
-static bool wslay_find(void *library, const char *name, void *ret) {
-    void *found = dlsym(library, name);
-    if (!found)
-        return err_set(&failed, ERR_UNAVAILABLE,
-                       "the installed libwslay has no %s(); weir needs 1.1 or later", name);
-    memcpy(ret, &found, sizeof(found));
-    return true;
-}
-
-static bool find_all(void *library) {
-#define FIND(name)                                                                             \
-    if (!wslay_find(library, #name, &table.name)) return false;
-    WSLAY_FUNCTIONS(FIND)
-#undef FIND
-    return true;
-}
-
-static void wire_wslay_load(void) {
-    void *library;
-    bool good = open_library(&library) && find_all(library);
-    (void)good; /* the result is in `failed` */
-}
+static struct shared_library library = {
+    .file = "libwslay.so.1",
+    .title = "libwslay",
+    .needs = "WebSocket needs libwslay",
+    .package = "libwslay1",
+    .version = "weir needs 1.1 or later",
+    .code = ERR_UNAVAILABLE,
+    .symbols = symbols,
+    .symbols_count = ARRAY_LEN(symbols),
+    .table = &table,
+};
 
 bool wslay_load(struct err *e) {
-    pthread_once(&once, wire_wslay_load);
-    if (failed.code == ERR_NONE) return true;
-    *e = failed;
-    return false;
+    return shared_library_load(&library, e);
 }
 
 const struct wslay *wslay_loaded(void) {

@@ -25,11 +25,11 @@ static bool is_name_byte(char c, bool first) {
            (!first && (c == '-' || c == '.'));
 }
 
-static bool is_space(char c) {
+static bool xml_is_space(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-static struct str take_name(struct str *rest) {
+static struct str xml_take_name(struct str *rest) {
     size_t len = 0;
     while (len < rest->len && is_name_byte(rest->at[len], len == 0)) len++;
     struct str name = str_head(*rest, len);
@@ -39,7 +39,7 @@ static struct str take_name(struct str *rest) {
 
 static bool take_spaces(struct str *rest) {
     size_t len = 0;
-    while (len < rest->len && is_space(rest->at[len])) len++;
+    while (len < rest->len && xml_is_space(rest->at[len])) len++;
     *rest = str_skip(*rest, len);
     return len > 0;
 }
@@ -55,7 +55,7 @@ static bool take_until(struct str *rest, struct str end, struct str *ret) {
 
 static bool take_attribute(struct str *rest) {
     struct str value;
-    if (take_name(rest).len == 0) return false;
+    if (xml_take_name(rest).len == 0) return false;
     take_spaces(rest);
     if (!str_starts(*rest, STR("="))) return false;
     *rest = str_skip(*rest, 1);
@@ -70,7 +70,7 @@ static bool take_attribute(struct str *rest) {
 static struct piece take_tag(struct str *rest) {
     bool closes = str_starts(*rest, STR("/"));
     if (closes) *rest = str_skip(*rest, 1);
-    struct piece piece = {closes ? PIECE_CLOSE : PIECE_OPEN, take_name(rest)};
+    struct piece piece = {closes ? PIECE_CLOSE : PIECE_OPEN, xml_take_name(rest)};
     if (piece.text.len == 0) return (struct piece){.kind = PIECE_BAD};
     for (;;) {
         bool spaced = take_spaces(rest);
@@ -126,7 +126,7 @@ static const struct {
                 {STR_INIT("quot"), '"'},
                 {STR_INIT("apos"), '\''}};
 
-static bool read_number(struct str digits, uint32_t *ret) {
+static bool xml_read_number(struct str digits, uint32_t *ret) {
     uint32_t base = 10, code = 0;
     if (str_starts(digits, STR("x"))) {
         base = 16;
@@ -150,7 +150,7 @@ static bool read_number(struct str digits, uint32_t *ret) {
 static bool take_reference(struct str *rest, uint32_t *ret) {
     struct str name;
     if (!take_until(rest, STR(";"), &name)) return false;
-    if (str_starts(name, STR("#"))) return read_number(str_skip(name, 1), ret);
+    if (str_starts(name, STR("#"))) return xml_read_number(str_skip(name, 1), ret);
     for (size_t i = 0; i < ARRAY_LEN(entities); i++) {
         if (!str_equal(name, entities[i].name)) continue;
         *ret = entities[i].code;
@@ -200,7 +200,7 @@ static bool xml_fail(const struct check *check, const char *what, struct err *e)
                    what);
 }
 
-static bool is_blank(struct str text) {
+static bool xml_is_blank(struct str text) {
     take_spaces(&text);
     return text.len == 0;
 }
@@ -225,7 +225,7 @@ static bool check_piece(struct check *check, struct piece piece, struct err *e) 
         return true;
     case PIECE_TEXT:
     case PIECE_CDATA:
-        if (check->depth == 0 && !(piece.kind == PIECE_TEXT && is_blank(piece.text)))
+        if (check->depth == 0 && !(piece.kind == PIECE_TEXT && xml_is_blank(piece.text)))
             return xml_fail(check, "text outside the root element", e);
         return piece.kind == PIECE_CDATA || decode(piece.text, NULL) ||
                xml_fail(check, "an unknown entity", e);

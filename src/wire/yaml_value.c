@@ -67,7 +67,7 @@ static bool value_duration(const struct yaml *node, void *ret, struct err *e) {
     return value_measure(node, ret, e, "a duration such as 20ms", units_duration);
 }
 
-static bool value_size(const struct yaml *node, void *ret, struct err *e) {
+static bool yaml_value_size(const struct yaml *node, void *ret, struct err *e) {
     return value_measure(node, ret, e, "a size such as 256KiB", units_size);
 }
 
@@ -91,17 +91,19 @@ static bool value_node(const struct yaml *node, void *ret, struct err *e) {
 
 bool yaml_value(const struct yaml *node, enum yaml_type type, void *ret, struct err *e) {
     static bool (*const read[])(const struct yaml *, void *, struct err *) = {
-        [YAML_TEXT] = value_text,   [YAML_NAME] = value_name, [YAML_BOOL] = value_bool,
-        [YAML_COUNT] = value_count, [YAML_SIZE] = value_size, [YAML_DURATION] = value_duration,
-        [YAML_JSON] = value_json,   [YAML_NODE] = value_node,
+        [YAML_TEXT] = value_text,      [YAML_NAME] = value_name,
+        [YAML_BOOL] = value_bool,      [YAML_COUNT] = value_count,
+        [YAML_SIZE] = yaml_value_size, [YAML_DURATION] = value_duration,
+        [YAML_JSON] = value_json,      [YAML_NODE] = value_node,
     };
     return read[type](node, ret, e);
 }
 
 /* --- a map ---------------------------------------------------------------------------- */
 
-static bool refuse_unknown(const struct yaml *value, const char *what,
-                           const struct yaml_field *fields, size_t field_count, struct err *e) {
+static bool yaml_value_refuse_unknown(const struct yaml *value, const char *what,
+                                      const struct yaml_field *fields, size_t field_count,
+                                      struct err *e) {
     char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, value->key);
@@ -111,7 +113,8 @@ static bool refuse_unknown(const struct yaml *value, const char *what,
                         nearest_hint(&nearest, hint));
 }
 
-static bool is_known(struct str key, const struct yaml_field *fields, size_t field_count) {
+static bool yaml_value_is_known(struct str key, const struct yaml_field *fields,
+                                size_t field_count) {
     for (size_t i = 0; i < field_count; i++) {
         if (str_equal(key, str_from(fields[i].key))) return true;
     }
@@ -124,8 +127,8 @@ bool yaml_fields(const struct yaml *map, const char *what, const struct yaml_fie
         return yaml_err(e, map, "expected %s, which is a map, found %s", what,
                         yaml_kind_name(map));
     for (const struct yaml *value = map->first; value; value = value->next) {
-        if (!is_known(value->key, fields, field_count))
-            return refuse_unknown(value, what, fields, field_count, e);
+        if (!yaml_value_is_known(value->key, fields, field_count))
+            return yaml_value_refuse_unknown(value, what, fields, field_count, e);
     }
     for (size_t i = 0; i < field_count; i++) {
         const struct yaml_field *field = &fields[i];

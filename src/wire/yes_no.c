@@ -34,7 +34,7 @@ struct plain {
     struct buf text; /* in `room`; lower case at most doubles a letter's bytes */
 };
 
-static bool is_space(uint32_t c) {
+static bool yes_no_is_space(uint32_t c) {
     return c == ' ' || (c >= '\t' && c <= '\r') || c == 0xA0 || c == 0x202F || c == 0x3000 ||
            (c >= 0x2000 && c <= 0x200A);
 }
@@ -56,7 +56,7 @@ static bool is_shade(uint32_t c) {
 }
 
 /* Latin, Greek and Cyrillic. Letters of other scripts are compared with their case. */
-static uint32_t lower(uint32_t c) {
+static uint32_t yes_no_lower(uint32_t c) {
     if (c >= 'A' && c <= 'Z') return c + 32;
     if (c >= 0xC0 && c <= 0xDE && c != 0xD7) return c + 32;
     if (c >= 0x100 && c <= 0x137) return c | 1;
@@ -88,7 +88,7 @@ static bool make_plain(struct str words, struct plain *ret) {
         uint32_t c = yes_no_take(&words);
         bool opens = c == 0xA1 && ret->text.len == 0; /* the opening mark of Spanish */
         if (is_shade(c) || opens) continue;
-        if (is_space(c) || is_comma(c)) {
+        if (yes_no_is_space(c) || is_comma(c)) {
             gap = ret->text.len > 0;
         } else if (is_end(c)) {
             ended = true;
@@ -96,13 +96,13 @@ static bool make_plain(struct str words, struct plain *ret) {
             if (ended) return false; /* words follow the punctuation */
             if (gap) buf_append_byte(&ret->text, ' ');
             gap = false;
-            utf8_append(&ret->text, lower(c));
+            utf8_append(&ret->text, yes_no_lower(c));
         }
     }
     return ret->text.len > 0;
 }
 
-static bool is_plain(const struct plain *plain, struct str entry) {
+static bool yes_no_is_plain(const struct plain *plain, struct str entry) {
     struct plain other;
     return make_plain(entry, &other) && str_equal(buf_str(&plain->text), buf_str(&other.text));
 }
@@ -126,7 +126,7 @@ struct search {
 
 static void yes_no_compare(struct str entry, void *ctx) {
     struct search *search = ctx;
-    if (!search->found) search->found = is_plain(search->plain, entry);
+    if (!search->found) search->found = yes_no_is_plain(search->plain, entry);
 }
 
 static bool is_in(const struct plain *plain, enum yes_no which,

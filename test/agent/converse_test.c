@@ -6,13 +6,11 @@
 #include "agent/converse_turn.h"
 #include "helper/moves.h"
 
-MACHINE(converse_turn)
-
 static void a_turn_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {"asking waiting", "asking reading", "asking over",
                                         "waiting asking", "waiting over",   "reading over"};
-    assert_moves(&converse_turn_machine, CONVERSE_TURN_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(converse_turn_states, CONVERSE_TURN_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 static void an_address_is_a_host_and_perhaps_a_port(void **state) {

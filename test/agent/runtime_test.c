@@ -81,6 +81,33 @@ static void what_the_caller_sends_along_goes_with_the_turn(void **state) {
         "'metadata':{'team':'t','user_id':'y'}}");
 }
 
+static void a_history_of_the_callers_does_not_stand_beside_ours(void **state) {
+    (void)state;
+    static const struct message messages[] = {M_USER("hi")};
+    struct dialect_settings settings = plain;
+    settings.own = STR("{\"history\":\"metadata\"}");
+    assert_asks(&settings,
+                ASKING(messages, OF_S1,
+                       .extras = STR_INIT("{\"metadata\":{\"conversation\\u005fhistory\":[1],"
+                                          "\"m\":2}}")),
+                "http://h/stream",
+                "{'input':'hi','session_id':'s-1'," IDS "'metadata':{'m':2,"
+                "'conversation_history':[]}}");
+}
+
+static void an_input_that_is_no_text_goes_as_it_was_sent(void **state) {
+    (void)state;
+    static const struct message messages[] = {M_USER("hi\n\n{\"n\":1}")};
+    struct dialect_settings settings = plain;
+    const struct provider_request *request =
+        ASKING(messages, OF_S1, .extras = STR_INIT("{\"input\":{\"message\":\"hi\",\"n\":1}}"));
+    assert_asks(&settings, request, "http://h/stream",
+                "{'input':{'message':'hi','n':1},'session_id':'s-1'," IDS "'metadata':{}}");
+    settings.own = STR("{\"history\":\"input\"}");
+    assert_asks(&settings, request, "http://h/stream",
+                "{'input':'hi\\n\\n{\\\'n\\\':1}','session_id':'s-1'," IDS "'metadata':{}}");
+}
+
 static void pictures_stand_beside_the_words(void **state) {
     (void)state;
     static const struct message messages[] = {{.role = MESSAGE_USER,
@@ -318,6 +345,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn_has_its_words_and_its_session),
         cmocka_unit_test(what_the_caller_sends_along_goes_with_the_turn),
+        cmocka_unit_test(a_history_of_the_callers_does_not_stand_beside_ours),
+        cmocka_unit_test(an_input_that_is_no_text_goes_as_it_was_sent),
         cmocka_unit_test(pictures_stand_beside_the_words),
         cmocka_unit_test(sessions_of_two_people_have_two_names),
         cmocka_unit_test(an_answer_goes_to_the_thread_that_asked),

@@ -76,6 +76,19 @@ static void room_is_filled_by_the_caller(void **state) {
     buf_done(&buf);
 }
 
+/* A reply that grows for seconds holds little that it does not use. */
+static void above_4_kib_at_most_a_quarter_of_the_room_is_unused(void **state) {
+    (void)state;
+    struct buf buf;
+    buf_init(&buf, MIB);
+    for (size_t len = 0; len < 100 * KIB; len++) {
+        assert_true(buf_append_byte(&buf, (char)('a' + len % 26)));
+        if (buf.len > 4 * KIB) assert_true(buf.room <= buf.len + buf.len / 4);
+    }
+    for (size_t i = 0; i < buf.len; i++) assert_int_equal(buf.at[i], 'a' + i % 26);
+    buf_done(&buf);
+}
+
 static void clearing_keeps_the_memory_and_releasing_does_not(void **state) {
     (void)state;
     struct buf buf;
@@ -152,6 +165,7 @@ int main(void) {
         cmocka_unit_test(every_kind_of_append_lands_at_the_end),
         cmocka_unit_test(what_passes_the_limit_is_refused_whole_and_for_good),
         cmocka_unit_test(room_is_filled_by_the_caller),
+        cmocka_unit_test(above_4_kib_at_most_a_quarter_of_the_room_is_unused),
         cmocka_unit_test(clearing_keeps_the_memory_and_releasing_does_not),
         cmocka_unit_test(dropping_moves_the_rest_to_the_front),
         cmocka_unit_test(a_fixed_room_is_never_grown),

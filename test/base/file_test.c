@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,11 +73,35 @@ static void what_cannot_be_read_is_named_with_the_fix(void **state) {
     buf_done(&out);
 }
 
+static void a_file_is_replaced_as_a_whole_and_with_its_mode(void **state) {
+    struct folder *folder = *state;
+    struct stat info;
+    struct err e;
+    struct buf out;
+    struct str path = str_from(folder->file);
+    char left[PATH_MAX];
+    buf_init(&out, 64);
+    snprintf(left, sizeof(left), "%s.new", folder->file);
+    int fd = open(left, O_WRONLY | O_CREAT, 0644); /* as a killed process leaves it */
+    assert_true(fd >= 0);
+    close(fd);
+    assert_true(file_replace(path, 0600, STR("a longer text"), &e));
+    assert_true(file_replace(path, 0600, STR("short"), &e));
+    assert_true(file_read(path, &out, &e));
+    assert_true(str_equal(buf_str(&out), STR("short")));
+    assert_int_equal(stat(folder->file, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+    assert_false(file_replace(STR("/nowhere/at/all"), 0600, STR("x"), &e));
+    assert_int_equal(e.code, ERR_UNAVAILABLE);
+    buf_done(&out);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_comes_whole_with_every_byte),
         cmocka_unit_test(a_file_of_exactly_the_limit_is_not_too_large),
         cmocka_unit_test(what_cannot_be_read_is_named_with_the_fix),
+        cmocka_unit_test(a_file_is_replaced_as_a_whole_and_with_its_mode),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }

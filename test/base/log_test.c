@@ -51,13 +51,14 @@ static void lines_below_the_lowest_level_are_not_written(void **state) {
 
 static void write_hostile(void) {
     log_info("%s", "a\nerror: forged\r\t\x1B[31m\x7F\xC2\x9B"
-                   "31m\xC2\xA0é\xFF\"\\");
+                   "31m\xC2\xA0é\xFF\"\\\xE2\x80\xAE\xE2\x82\xAC");
 }
 
 static void a_peer_starts_no_line_and_paints_no_terminal(void **state) {
     (void)state;
     log_setup(LOG_INFO, LOG_PLAIN);
-    assert_lines(write_hostile, "a error: forged   [31m  31m\xC2\xA0é\xEF\xBF\xBD\"\\\n");
+    assert_lines(write_hostile,
+                 "a error: forged   [31m  31m\xC2\xA0é\xEF\xBF\xBD\"\\ \xE2\x82\xAC\n");
 }
 
 static void a_json_line_is_json(void **state) {
@@ -67,7 +68,7 @@ static void a_json_line_is_json(void **state) {
     const char *head = "{\"time\":\"";
     const char *tail =
         "Z\",\"level\":\"info\",\"message\":\"a\\u000aerror: forged\\u000d\\u0009"
-        "\\u001b[31m\\u007f\\u009b31m\xC2\xA0é\xEF\xBF\xBD\\\"\\\\\"}\n";
+        "\\u001b[31m\\u007f\\u009b31m\xC2\xA0é\xEF\xBF\xBD\\\"\\\\\\u202e\xE2\x82\xAC\"}\n";
     assert_true(str_starts(text, str_from(head)));
     assert_true(str_ends(text, str_from(tail)));
     assert_int_equal(text.len, strlen(head) + strlen("2026-11-21T15:58:00.123") + strlen(tail));

@@ -160,6 +160,24 @@ static void a_stop_waits_for_a_reader_but_not_for_ever(void **state) {
     end(&stage);
 }
 
+/* The thread has had no turn yet when its time is over, as on a busy machine. */
+static void a_stop_loses_no_line_that_the_reader_would_take(void **state) {
+    (void)state;
+    char room[8];
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    struct log_writer *writer = log_writer_new(fileno(file), 1 * MIB, note);
+    assert_true(log_writer_start(writer));
+    for (int i = 0; i < 100000; i++) assert_true(log_writer_put(writer, STR("a line\n")));
+    log_writer_stop(writer, 0);
+    log_writer_free(writer);
+    rewind(file);
+    int lines = 0;
+    while (fgets(room, sizeof(room), file)) lines++;
+    assert_int_equal(lines, 100000);
+    fclose(file);
+}
+
 static void without_a_thread_nothing_is_taken(void **state) {
     (void)state;
     struct stage stage;
@@ -249,6 +267,7 @@ int main(void) {
         cmocka_unit_test(a_line_larger_than_the_ring_is_counted_and_blocks_no_thread),
         cmocka_unit_test(a_line_longer_than_a_piece_is_whole),
         cmocka_unit_test(a_stop_waits_for_a_reader_but_not_for_ever),
+        cmocka_unit_test(a_stop_loses_no_line_that_the_reader_would_take),
         cmocka_unit_test(without_a_thread_nothing_is_taken),
         cmocka_unit_test(an_error_of_the_descriptor_costs_lines_only),
         cmocka_unit_test(threads_that_log_at_once_do_not_mix),

@@ -158,6 +158,26 @@ static void plain_text_is_letters_digits_and_what_is_named(void **state) {
     assert_false(str_is_plain(STR("ab c"), "-"));
 }
 
+static void hexadecimal_digits_are_read_in_either_case_and_nothing_else_is(void **state) {
+    (void)state;
+    for (int byte = 0; byte < 256; byte++) {
+        const char *digits = "0123456789abcdef";
+        const char *at =
+            byte ? strchr(digits, byte >= 'A' && byte <= 'F' ? byte + 32 : byte) : NULL;
+        assert_int_equal(str_hex_digit((char)byte), at ? at - digits : -1);
+    }
+}
+
+static void printable_is_ascii_from_the_blank_to_the_tilde(void **state) {
+    (void)state;
+    assert_true(str_is_printable(STR_EMPTY));
+    for (int byte = 0; byte < 256; byte++) {
+        const char text[] = {' ', (char)byte, '~'};
+        assert_int_equal(str_is_printable(str_of(text, sizeof(text))),
+                         byte >= ' ' && byte <= '~');
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_text_is_letters_digits_and_what_is_named),
@@ -170,6 +190,8 @@ int main(void) {
         cmocka_unit_test(numbers_are_digits_that_fit),
         cmocka_unit_test(signed_numbers_reach_both_ends),
         cmocka_unit_test(a_copy_ends_in_nul),
+        cmocka_unit_test(hexadecimal_digits_are_read_in_either_case_and_nothing_else_is),
+        cmocka_unit_test(printable_is_ascii_from_the_blank_to_the_tilde),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,6 +58,13 @@ class Visit:
         self.wrong = []
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
         self.page.on("console", self._note)
+        self.asked = []  # every address that was asked for
+        self.context.on("request", self._ask)
+
+    def _ask(self, request):
+        self.asked.append(request.url)
+        if not request.url.startswith((self.daemon.url + "/weir", "blob:" + self.daemon.url)):
+            self.wrong.append("it asked elsewhere: " + request.url)
 
     def _note(self, message):
         text = message.text
@@ -100,7 +107,7 @@ def started(folder, **options):
 
 
 OPEN = {"CRAWBL_MCP_SIGNING_KEY": None}  # no key and no token: this machine alone
-ASKS = "agents: [{slug: manager, tools: {pay: ask}, delegates: [writer]}, {slug: writer}]\n"
+ASKS = "agents: [{slug: manager, tools: {pay: ask, move: ask}, delegates: [writer]}, {slug: writer}]\n"
 
 
 @pytest.fixture(scope="session")
@@ -112,6 +119,12 @@ def demo(tmp_path_factory):
 @pytest.fixture(scope="session")
 def playing(tmp_path_factory):
     yield from started(tmp_path_factory.mktemp("playing"), script="test/browser/play.yaml", config=ASKS, env=OPEN)
+
+
+@pytest.fixture(scope="session")
+def recording(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recording")
+    yield from started(folder, script="test/browser/play.yaml", config=ASKS, env=OPEN, args=["--record", folder / "calls"])
 
 
 @pytest.fixture(scope="session")

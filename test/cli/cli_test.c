@@ -142,7 +142,7 @@ static const struct {
      "(listen.http is off), so the daemon cannot be asked; give it one, or name the one "},
     {"127.0.0.1:0", "name the one it took with --http HOST:PORT"},
     {"unix:/tmp/socket", "give it an address with --http"},
-    {"127.0.0.1:1", "ask the daemon (is it running with these settings?)"},
+    {"127.0.0.1:1", "ask the daemon at http://127.0.0.1:1 (is it running?)"},
 };
 
 static void a_daemon_that_cannot_be_asked_is_a_failure_that_says_why(void **state) {

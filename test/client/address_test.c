@@ -209,10 +209,43 @@ static void addresses_that_hold_credentials_are_recognised(void **state) {
     }
 }
 
+static void the_text_of_a_url_may_say_that_it_is_out_of_reach(void **state) {
+    (void)state;
+    static const struct {
+        const char *url;
+        bool is_public, is_anywhere;
+    } rows[] = {
+        {"https://a.example/x", true, true},
+        {"http://93.184.216.34/", true, true},
+        {"http://localhost/", false, true},
+        {"http://LOCALHOST:8080/", false, true},
+        {"http://a.localhost/", false, true},
+        {"http://127.0.0.1/", false, true},
+        {"http://2130706433/", false, true},
+        {"http://0x7f.1/", false, true},
+        {"http://10.1.2.3/", false, true},
+        {"http://169.254.169.254/", false, true},
+        {"http://[::1]:80/", false, true},
+        {"http://[::ffff:10.0.0.1]/", false, true},
+        {"https://user@a.example/", false, true},
+        {"ftp://a.example/", false, false},
+        {"", false, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct str url = str_from(rows[i].url);
+        if (http_url_is_in_reach(HTTP_PUBLIC_ONLY, url) != rows[i].is_public ||
+            http_url_is_in_reach(HTTP_ANYWHERE, url) != rows[i].is_anywhere)
+            fail_msg("%s", rows[i].url);
+    }
+    assert_false(http_url_is_in_reach(HTTP_NOT_LINK_LOCAL, STR("http://169.254.169.254/")));
+    assert_true(http_url_is_in_reach(HTTP_NOT_LINK_LOCAL, STR("http://localhost/")));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_addresses_of_the_internet_itself_are_public),
         cmocka_unit_test(bytes_that_are_no_address_are_not_public),
+        cmocka_unit_test(the_text_of_a_url_may_say_that_it_is_out_of_reach),
         cmocka_unit_test(addresses_that_hold_credentials_are_recognised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,21 +9,18 @@
 
 #include <stdlib.h>
 
-MACHINE(h2)
-MACHINE(grpc_call)
-
 static void a_connection_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {
         "dialling securing", "dialling open", "dialling closed", "securing open",
         "securing closed",   "open draining", "open closed",     "draining closed"};
-    assert_moves(&h2_machine, H2_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(h2_states, H2_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 static void a_call_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {"asking reading", "asking over", "reading over"};
-    assert_moves(&grpc_call_machine, GRPC_CALL_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(grpc_call_states, GRPC_CALL_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 /* --- the server --------------------------------------------------------------------------- */

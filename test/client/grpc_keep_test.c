@@ -5,12 +5,10 @@
 #include "helper/moves.h"
 #include "wire/grpc.h"
 
-MACHINE(grpc_keep)
-
 static void a_kept_call_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {"parked ending", "parked gone", "ending gone"};
-    assert_moves(&grpc_keep_machine, GRPC_KEEP_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(grpc_keep_states, GRPC_KEEP_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 /* Each message comes back; "twice" comes back once more a little later, "leave" ends the call,

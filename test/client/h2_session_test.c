@@ -7,13 +7,11 @@
 
 #include <stdlib.h>
 
-MACHINE(h2_stream)
-
 static void a_stream_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {"waiting asking", "waiting over", "asking reading",
                                         "asking over", "reading over"};
-    assert_moves(&h2_stream_machine, H2_STREAM_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(h2_stream_states, H2_STREAM_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 /* --- who asks ----------------------------------------------------------------------------- */

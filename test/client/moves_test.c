@@ -5,10 +5,6 @@
 
 #include "helper/moves.h"
 
-MACHINE(direct)
-MACHINE(link)
-MACHINE(websocket_call)
-
 static void a_request_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {
@@ -17,14 +13,14 @@ static void a_request_moves_as_drawn(void **state) {
         "asking over",   "redirected dialling", "redirected asking", "redirected over",
         "reading over",
     };
-    assert_moves(&direct_machine, DIRECT_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(direct_states, DIRECT_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 static void a_connection_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {"securing busy", "securing closed", "busy idle",
                                         "busy closed",   "idle busy",       "idle closed"};
-    assert_moves(&link_machine, LINK_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(link_states, LINK_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 static void a_websocket_moves_as_drawn(void **state) {
@@ -33,7 +29,7 @@ static void a_websocket_moves_as_drawn(void **state) {
         "dialling asking", "dialling over", "asking refused", "asking open",
         "asking over",     "refused over",  "open over",
     };
-    assert_moves(&websocket_call_machine, WEBSOCKET_CALL_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(websocket_call_states, WEBSOCKET_CALL_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 int main(void) {

@@ -235,6 +235,111 @@ static void a_missing_reference_refuses_the_file_with_the_line_that_helps(void *
     }
 }
 
+static void a_tool_asks_however_its_file_says_so(void **state) {
+    const struct folder *folder = *state;
+    static const struct {
+        const char *approval;
+        enum config_policy policy;
+        bool warns;
+    } cases[] = {
+        {"true", CONFIG_TOOL_ASK, false},
+        {"True", CONFIG_TOOL_ASK, false},
+        {"TRUE", CONFIG_TOOL_ASK, false},
+        {"yes", CONFIG_TOOL_ASK, false},
+        {"'true'", CONFIG_TOOL_ASK, false},
+        {"required", CONFIG_TOOL_ASK, false},
+        {"{}", CONFIG_TOOL_ASK, false},
+        {"{require: true}", CONFIG_TOOL_ASK, false},
+        {"{require: On}", CONFIG_TOOL_ASK, false},
+        {"{timeout: 5m}", CONFIG_TOOL_ASK, true},
+        {"{require: true, notify: [{slack: '#a'}]}", CONFIG_TOOL_ASK, true},
+        {"false", CONFIG_TOOL_ALLOW, false},
+        {"No", CONFIG_TOOL_ALLOW, false},
+        {"{require: False}", CONFIG_TOOL_ALLOW, false},
+        {"{require: off, timeout: 30s}", CONFIG_TOOL_ALLOW, true},
+        {"", CONFIG_TOOL_ALLOW, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char text[1024];
+        snprintf(text, sizeof(text),
+                 AGENT("guide") "tools: [{name: calculator, approval: %s}]\n",
+                 cases[i].approval);
+        put(folder, "agent.yaml", text);
+        struct config *config = load(folder, "agent.yaml", NOTHING);
+        if (config->agents[0].tools[0].policy != cases[i].policy)
+            fail_msg("%s", cases[i].approval);
+        if (!strstr(warnings(config), "approvals.deadline") == cases[i].warns)
+            fail_msg("%s: %s", cases[i].approval, warnings(config));
+        config_free(config);
+    }
+}
+
+static void a_tool_asks_where_the_variable_says_so(void **state) {
+    const struct folder *folder = *state;
+    static const struct {
+        const char *approval;
+        enum config_policy policy;
+    } cases[] = {{"true", CONFIG_TOOL_ASK},    {"{\"require\":true}", CONFIG_TOOL_ASK},
+                 {"{}", CONFIG_TOOL_ASK},      {"{\"require\":false}", CONFIG_TOOL_ALLOW},
+                 {"false", CONFIG_TOOL_ALLOW}, {"null", CONFIG_TOOL_ALLOW}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char tools[512];
+        snprintf(tools, sizeof(tools),
+                 "AGENT_TOOLS_JSON=[{\"name\":\"calculator\",\"approval\":%s},"
+                 "{\"name\":\"pay\",\"approval\":%s}]",
+                 cases[i].approval, cases[i].approval);
+        put(folder, "agent.yaml", AGENT("guide") "tools: [{name: calculator}]\n");
+        struct config *config =
+            load(folder, "agent.yaml", LIST(tools, "TOOL_ENDPOINT_PAY=http://a.example"));
+        assert_tool(&config->agents[0], 0, "calculator", cases[i].policy);
+        assert_tool(&config->agents[0], 1, "pay", cases[i].policy);
+        config_free(config);
+    }
+    refused(folder, "agent.yaml",
+            LIST("AGENT_TOOLS_JSON=[{\"name\":\"calculator\",\"approval\":\"yes\"}]"),
+            "a tool's approval is true or false, or {\"require\": true}");
+    refused(
+        folder, "agent.yaml",
+        LIST("AGENT_TOOLS_JSON=[{\"name\":\"calculator\",\"approval\":{\"require\":null}}]"),
+        "a tool's approval is true or false, or {\"require\": true}");
+    refused(folder, "agent.yaml",
+            LIST("AGENT_TOOLS_JSON=[{\"name\":\"calculator\",\"aproval\":true}]"),
+            "a tool has no key 'aproval'; did you mean 'approval'?");
+}
+
+static void the_items_of_lists_have_upstreams_keys_alone(void **state) {
+    const struct folder *folder = *state;
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"tools: [{name: calculator, aproval: true}]\n",
+         "a tool has no key 'aproval'; did you mean 'approval'?"},
+        {"tools: [{name: calculator, approval: {requre: true}}]\n",
+         "an approval has no key 'requre'; did you mean 'require'?"},
+        {"tools: [{name: calculator, approval: maybe}]\n", "an approval is true or false"},
+        {"tools: [{name: calculator, approval: 1}]\n", "an approval is true or false"},
+        {"tools: [{name: calculator, approval: [true]}]\n", "an approval is true or false"},
+        {"tools: [{name: calculator, approval: {require: true, timeout: banana}}]\n",
+         "a timeout is a number with s, m or h, such as 30m"},
+        {"tools: [{name: calculator, type: banana}]\n", "'banana' is none of function, "},
+        {"mcp_servers: [{ref: mcp/a, transport: banana}]\n",
+         "'banana' is none of stdio, sse, streamable_http"},
+        {"mcp_servers: [{ref: mcp/a, approval: true}]\n", "a server has no key 'approval'"},
+        {"knowledge_bases: [{ref: kb/a, hops: 2}]\n", "a knowledge base has no key 'hops'"},
+        {"subagents: [{ref: agents/a, role: x}]\n", "a subagent has no key 'role'"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char text[1024];
+        snprintf(text, sizeof(text), AGENT("guide") "%s", cases[i].text);
+        put(folder, "agent.yaml", text);
+        refused(folder, "agent.yaml", NOTHING, cases[i].why);
+    }
+    put(folder, "agent.yaml", AGENT("guide") "tools: [{name: calculator, x-vendor: 1}]\n");
+    struct config *config = load(folder, "agent.yaml", NOTHING);
+    if (!strstr(warnings(config), "a tool has no key 'x-vendor'")) fail_msg("no warning");
+    config_free(config);
+}
+
 static void a_mistake_in_a_variable_is_named(void **state) {
     const struct folder *folder = *state;
     put(folder, "agent.yaml",
@@ -399,6 +504,9 @@ int main(void) {
         cmocka_unit_test(different_tools_of_one_name_are_distinguished),
         cmocka_unit_test(a_server_is_found_in_the_variable_or_beside_its_name),
         cmocka_unit_test(a_missing_reference_refuses_the_file_with_the_line_that_helps),
+        cmocka_unit_test(a_tool_asks_however_its_file_says_so),
+        cmocka_unit_test(a_tool_asks_where_the_variable_says_so),
+        cmocka_unit_test(the_items_of_lists_have_upstreams_keys_alone),
         cmocka_unit_test(a_mistake_in_a_variable_is_named),
         cmocka_unit_test(a_tool_of_the_settings_comes_first),
         cmocka_unit_test(a_server_of_other_agents_is_not_given),

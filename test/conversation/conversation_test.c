@@ -424,6 +424,7 @@ static void a_summary_of_the_session_is_the_run_s_own(void **state) {
     put_before(&fold.conversation);
     apply_all(&fold, events, ARRAY_LEN(events));
     assert_messages(&fold.conversation, "U short|>U hi|A(a) so|C(a) 1=t {}|R(a) 1=t {}|");
+    assert_str(fold.conversation.messages[0].heard_by, "a"); /* who wrote it */
     assert_int_equal(fold.conversation.own_from, 0);
     assert_true(fold.conversation.starts_anew);
     end(&fold);
@@ -437,7 +438,7 @@ static void a_summary_of_the_view_is_not(void **state) {
     begin(&fold, TEXTS_KEPT);
     put_before(&fold.conversation);
     apply_all(&fold, before, ARRAY_LEN(before));
-    conversation_summarize(&fold.conversation, STR("short"), SUMMARY_OF_VIEW);
+    conversation_summarize(&fold.conversation, STR("short"), STR("a"), SUMMARY_OF_VIEW);
     apply_all(&fold, after, ARRAY_LEN(after));
     assert_messages(&fold.conversation,
                     "U short|>U hi|O(a)=d o|A(a) so|C(a) 1=t {}|R(a) 1=t {}|");
@@ -450,7 +451,7 @@ static void a_summary_of_nothing_is_all_there_is(void **state) {
     (void)state;
     struct fold fold;
     begin(&fold, TEXTS_LENT);
-    conversation_summarize(&fold.conversation, STR("short"), SUMMARY_OF_SESSION);
+    conversation_summarize(&fold.conversation, STR("short"), STR("a"), SUMMARY_OF_SESSION);
     assert_messages(&fold.conversation, "U short|");
     end(&fold);
 }
@@ -469,7 +470,65 @@ static void only_a_whole_list_is_all_that_a_session_shall_remember(void **state)
     end(&fold);
 }
 
+/* A list may say who heard its messages, as that of a fork does. */
+static void who_heard_what_is_brought_is_as_it_says_else_its_agent(void **state) {
+    (void)state;
+    static const struct event events[] = {
+        STARTED("hi"), ITEM(BROUGHT_ITEM, "[{\"role\":\"user\",\"text\":\"a\"},{\"role\":"
+                                          "\"user\",\"text\":\"b\",\"heard_by\":\"w\"}]")};
+    struct fold fold;
+    begin(&fold, TEXTS_LENT);
+    apply_all(&fold, events, ARRAY_LEN(events));
+    assert_str(fold.conversation.messages[0].heard_by, "a");
+    assert_str(fold.conversation.messages[1].heard_by, "w");
+    end(&fold);
+}
+
 /* --- looking ------------------------------------------------------------------------------ */
+
+/* A search for each would take minutes. */
+static void a_reply_may_have_very_many_calls(void **state) {
+    (void)state;
+    const size_t many = 50000, answered = many - 2;
+    const struct event started = STARTED("hi"), call = CALL("x", "t", "");
+    const struct event result = RESULT("x", "{}"), cancelled = CANCELLED("");
+    struct arena *arena = arena_new(64 * MIB);
+    struct conversation c;
+    conversation_init(&c, arena, KIB);
+    assert_true(conversation_apply(&c, &started, TEXTS_KEPT));
+    for (size_t i = 0; i < many; i++) assert_true(conversation_apply(&c, &call, TEXTS_KEPT));
+    for (size_t i = 0; i < answered; i++)
+        assert_true(conversation_apply(&c, &result, TEXTS_KEPT));
+    assert_int_equal(c.open_calls, many - answered);
+    for (size_t i = 0; i < c.count; i++)
+        assert_true(conversation_is_open(&c, i) == (i > answered && i <= many));
+    assert_true(conversation_apply(&c, &cancelled, TEXTS_KEPT));
+    assert_int_equal(c.count, 1 + 2 * many);
+    for (size_t i = 0; i < c.count; i++) assert_false(conversation_is_open(&c, i));
+    conversation_done(&c);
+    arena_free(arena);
+}
+
+/* A call of the list that has no result there is open; the others are not. */
+static void the_calls_that_a_caller_brings_are_open_without_a_result(void **state) {
+    (void)state;
+    static const struct event events[] = {
+        STARTED("hi"),
+        ITEM(BROUGHT_ITEM,
+             "[{\"role\":\"tool_call\",\"call_id\":\"x\",\"tool\":\"t\",\"text\":\"{}\"},"
+             "{\"role\":\"tool_call\",\"call_id\":\"y\",\"tool\":\"t\",\"text\":\"{}\"},"
+             "{\"role\":\"tool_result\",\"call_id\":\"y\",\"text\":\"{}\"},"
+             "{\"role\":\"user\",\"text\":\"go on\"}]"),
+        CALL("z", "t", "")};
+    struct fold fold;
+    begin(&fold, TEXTS_LENT);
+    apply_all(&fold, events, ARRAY_LEN(events));
+    const struct conversation *c = &fold.conversation;
+    bool open[] = {true, false, false, false, true};
+    assert_int_equal(c->count, ARRAY_LEN(open));
+    for (size_t i = 0; i < c->count; i++) assert_int_equal(conversation_is_open(c, i), open[i]);
+    end(&fold);
+}
 
 static void a_conversation_knows_its_end_its_reply_and_its_open_calls(void **state) {
     (void)state;
@@ -607,6 +666,9 @@ int main(void) {
         cmocka_unit_test(a_summary_of_the_view_is_not),
         cmocka_unit_test(a_summary_of_nothing_is_all_there_is),
         cmocka_unit_test(only_a_whole_list_is_all_that_a_session_shall_remember),
+        cmocka_unit_test(who_heard_what_is_brought_is_as_it_says_else_its_agent),
+        cmocka_unit_test(a_reply_may_have_very_many_calls),
+        cmocka_unit_test(the_calls_that_a_caller_brings_are_open_without_a_result),
         cmocka_unit_test(a_conversation_knows_its_end_its_reply_and_its_open_calls),
         cmocka_unit_test(a_repair_is_written_as_it_is_read),
         cmocka_unit_test(a_full_arena_refuses_what_comes_but_never_the_end),

@@ -346,6 +346,7 @@ static const struct message kept[] = {
     M_SAID("b"),
     M_CALL("1"),
     {.role = MESSAGE_TOOL_RESULT, .call_id = STR_INIT("1"), .text = STR_INIT("{}"), .error = 1},
+    {.role = MESSAGE_USER, .text = STR_INIT("c"), .heard_by = STR_INIT("wally")},
     {.role = MESSAGE_OPAQUE, .tool = STR_INIT("openai"), .text = STR_INIT("[]")},
 };
 
@@ -366,6 +367,9 @@ static void what_is_kept_reads_back_equal(void **state) {
     write_messages(import.messages, import.count, &after);
     assert_true(str_equal(buf_str(&before), buf_str(&after)));
     assert_str(import.messages[3].agent, "manager");
+    for (size_t i = 0; i < import.count; i++) {
+        if (!str_equal(import.messages[i].heard_by, kept[i].heard_by)) fail_msg("%zu", i);
+    }
 
     buf_clear(&after);
     assert_true(import_append(import.messages, import.count, &after));
@@ -506,6 +510,46 @@ static void only_a_list_with_another_past_forks(void **state) {
     assert_true(import_forks(session, count, LIST(M_USER("a"), M_SAID("b"), M_USER("c"))));
 }
 
+/* Where each turn is compared with each, this takes hours. */
+static void a_long_session_of_equal_turns_is_compared_in_one_walk(void **state) {
+    (void)state;
+    const size_t count = 200000;
+    struct message *held = mem_zero(count, sizeof(struct message));
+    struct message *brought = mem_zero(count, sizeof(struct message));
+    for (size_t i = 0; i < count; i++) {
+        held[i] = (struct message)M_USER("a");
+        brought[i] = (struct message)M_USER("a");
+    }
+    brought[count - 1].text = STR("c");
+    assert_int_equal(import_known(held, count, brought, count), count - 1);
+    brought[count - 3].text = STR("b");
+    assert_int_equal(import_known(held, count, brought, count), count - 3);
+    for (size_t i = 0; i < count; i += 2) held[i].error = true;
+    assert_int_equal(import_known(held, count, brought, count), count - 3);
+    brought[0].text = STR("b");
+    assert_int_equal(import_known(held, count, brought, count), 0);
+    free(held);
+    free(brought);
+}
+
+static void many_results_are_looked_for_in_one_walk(void **state) {
+    (void)state;
+    const size_t count = 200000;
+    struct message *held = mem_zero(count, sizeof(struct message));
+    struct message *brought = mem_zero(count, sizeof(struct message));
+    for (size_t i = 0; i < count; i++) {
+        held[i] = (struct message)M_CALL("known");
+        brought[i] = (struct message)M_RESULT("unknown");
+    }
+    assert_int_equal(import_results(held, count, brought, count), count);
+    brought[0] = (struct message)M_RESULT("known");
+    assert_int_equal(import_results(held, count, brought, count), 0);
+    held[count - 1] = (struct message)M_RESULT("known");
+    assert_int_equal(import_results(held, count, brought, count), count);
+    free(held);
+    free(brought);
+}
+
 /* --- packed turns ------------------------------------------------------------------------- */
 
 static struct str unpacked(const char *text) {
@@ -575,8 +619,36 @@ static void the_rest_of_a_conversation_may_bring_results_alone(void **state) {
     assert_false(import_read_next(list, arena, &import, &e));
 }
 
+/* One message with 100,000 calls of one id, and a result for each: read in order, and in one go. */
+static void many_calls_of_one_id_are_answered_in_order(void **state) {
+    (void)state;
+    enum { MANY = 100000 };
+    struct buf text;
+    struct json list;
+    struct import import;
+    struct err e;
+    struct arena *room = arena_new(256 * MIB);
+    buf_init(&text, 64 * MIB);
+    buf_append(&text, STR("[{\"role\":\"user\",\"content\":\"q\"},"
+                          "{\"role\":\"assistant\",\"tool_calls\":["));
+    for (int i = 0; i < MANY; i++)
+        buf_printf(&text, "%s{\"id\":\"c\",\"name\":\"f%d\"}", i ? "," : "", i);
+    buf_append(&text, STR("]}"));
+    for (int i = 0; i < MANY; i++)
+        buf_printf(&text, ",{\"role\":\"tool\",\"tool_call_id\":\"c\",\"content\":\"%d\"}", i);
+    buf_append(&text, STR("]"));
+    assert_true(json_read(buf_str(&text), &list, &e));
+    assert_true(import_read(list, room, &import, &e));
+    assert_int_equal(import.count, 1 + 2 * MANY);
+    for (size_t i = 0; i < MANY; i++)
+        assert_true(str_equal(import.messages[1 + i].tool, import.messages[1 + MANY + i].tool));
+    buf_done(&text);
+    arena_free(room);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_calls_of_one_id_are_answered_in_order),
         cmocka_unit_test(the_rest_of_a_conversation_may_bring_results_alone),
         cmocka_unit_test(every_form_reads_as_the_same_messages),
         cmocka_unit_test(a_list_in_blocks_has_results_and_reasoning_in_its_content),
@@ -592,6 +664,8 @@ int main(void) {
         cmocka_unit_test(keys_that_stood_beside_a_message_do_not_make_it_another),
         cmocka_unit_test(pictures_are_compared_too),
         cmocka_unit_test(only_a_list_with_another_past_forks),
+        cmocka_unit_test(a_long_session_of_equal_turns_is_compared_in_one_walk),
+        cmocka_unit_test(many_results_are_looked_for_in_one_walk),
         cmocka_unit_test(what_the_dashboard_packs_is_stripped_to_what_is_asked),
         cmocka_unit_test(what_differs_in_one_byte_is_left_alone),
         cmocka_unit_test(bubbles_of_failed_and_silent_turns_are_stripped_too),

@@ -1,34 +1,38 @@
-"""collector: an OpenTelemetry collector, as far as spans go: it reads OTLP/HTTP in JSON with the
-messages of opentelemetry-proto, and refuses what they do not know.
+"""collector: an OpenTelemetry collector, as far as spans go: it reads OTLP/HTTP in binary protobuf with
+the messages of opentelemetry-proto, and refuses what they do not know.
 
     with Collector() as collector:
         collector.wait(3)         # spans, as protobuf messages
         collector.resources       # of each request
+        collector.first = [Refusal(503, retry_after="2")]   # how it answers the first requests; then it takes them
+        collector.body_max_bytes = 4096                     # larger ones get 413
 """
-import base64
+import dataclasses
 import http.server
-import json
 import threading
+import time
 
-from google.protobuf import json_format
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
 
 PATIENCE = 60
-IDS = ("traceId", "spanId", "parentSpanId")
 
 
-def _with_bytes(value):
-    """OTLP's JSON has ids in hexadecimal, where protobuf's has base64."""
-    if isinstance(value, list):
-        return [_with_bytes(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {k: base64.b64encode(bytes.fromhex(v)).decode() if k in IDS else _with_bytes(v) for k, v in value.items()}
+@dataclasses.dataclass
+class Refusal:
+    status: int
+    retry_after: str = ""
+    body: bytes = b""
 
 
 class Collector:
     def __init__(self, status=200):
         self.status, self.asked, self.resources, self.spans = status, [], [], []
+        self.first, self.refused, self.bodies, self.body_max_bytes = [], [], [], None
+        self.partial = ExportTraceServiceResponse()
+        self.holds = None  # an event: the first request gets no answer, and is cut once it is set
         self.changed = threading.Condition()
         outer = self
 
@@ -37,11 +41,22 @@ class Collector:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["content-length"]))
-                outer._take(self.path, dict(self.headers), body)
-                self.send_response(outer.status)
-                self.send_header("content-length", "2")
+                if outer._hold():
+                    self.close_connection = True
+                    return
+                refusal = outer._refusal(body)
+                if not refusal:
+                    outer._take(self.path, dict(self.headers), body)
+                self._answer(refusal or Refusal(outer.status, body=outer.partial.SerializeToString()))
+
+            def _answer(self, answer):
+                self.send_response(answer.status)
+                self.send_header("content-type", "application/x-protobuf")
+                self.send_header("content-length", str(len(answer.body)))
+                if answer.retry_after:
+                    self.send_header("retry-after", answer.retry_after)
                 self.end_headers()
-                self.wfile.write(b"{}")
+                self.wfile.write(answer.body)
 
             def log_message(self, *_):
                 pass
@@ -52,9 +67,37 @@ class Collector:
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
         self.thread.start()
 
-    def _take(self, path, headers, body):
-        read = json_format.ParseDict(_with_bytes(json.loads(body)), ExportTraceServiceRequest())
+    def _hold(self):
         with self.changed:
+            holds, self.holds = self.holds, None
+            self.changed.notify_all()
+        return holds and holds.wait(PATIENCE)
+
+    def _refusal(self, body):
+        """What this request gets instead of being taken. `refused` says when, what and how many bytes."""
+        with self.changed:
+            refusal = self.first.pop(0) if self.first else None
+            if not refusal and self.body_max_bytes and len(body) > self.body_max_bytes:
+                refusal = Refusal(413)
+            if refusal:
+                self.refused.append((time.monotonic(), refusal.status, body))
+                self.changed.notify_all()
+            return refusal
+
+    def wait_refused(self, count):
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(self.refused) >= count, PATIENCE), self.refused
+            return list(self.refused)
+
+    def wait_held(self):
+        """Until the request that is held has come."""
+        with self.changed:
+            assert self.changed.wait_for(lambda: self.holds is None, PATIENCE)
+
+    def _take(self, path, headers, body):
+        read = ExportTraceServiceRequest.FromString(body)
+        with self.changed:
+            self.bodies.append(body)
             self.asked.append((path, {name.lower(): value for name, value in headers.items()}))
             for resource in read.resource_spans:
                 self.resources.append(attributes(resource.resource))

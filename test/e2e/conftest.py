@@ -45,6 +45,14 @@ def pytest_configure(config):
         generate_stubs()
 
 
+def pytest_collection(session):
+    harness.collecting = True
+
+
+def pytest_collection_finish(session):
+    harness.collecting = False
+
+
 @pytest.fixture
 def start_weir(tmp_path):
     """Start daemons: start_weir(script=..., config=..., env=..., args=...)."""

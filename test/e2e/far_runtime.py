@@ -23,16 +23,11 @@ import h2.events
 import h2.settings
 from agentruntime.v1 import runtime_pb2 as pb
 from agentruntime.v1 import runtime_pb2_grpc
+from ports import free_port
 
 PATIENCE = 20
 
 Asked = collections.namedtuple("Asked", "request stream peer token metadata")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def wait_for(port):
@@ -84,6 +79,7 @@ class Runtime(runtime_pb2_grpc.AgentRuntimeServicer):
         self.dropped = threading.Event()  # the call of a turn that spoke after its end is over
         self.silent = set()  # turns that say no more and whose call is open
         self.together = threading.Barrier(100)
+        self.thoughts = 0  # that ponder() has begun to say
         self.tool = None  # tool(request, name, arguments): a call of an orchestrator's tool
         self._streams = itertools.count(1)
         self._server = None
@@ -179,6 +175,12 @@ class Runtime(runtime_pb2_grpc.AgentRuntimeServicer):
     def nodone(self, request, rest, context):
         yield chunk("half a ")
 
+    def slowly(self, request, rest, context):
+        yield chunk("slow")
+        time.sleep(1)
+        yield chunk("ly")
+        yield done("far-model", "slowly")
+
     def silence(self, request, rest, context):
         gone = threading.Event()
         self.silent.add(gone)
@@ -221,6 +223,38 @@ class Runtime(runtime_pb2_grpc.AgentRuntimeServicer):
         yield chunk("a\0b\\u0000")
         yield call("web_fetch", "c-\0", url="http://\0")
         yield pb.ConverseEvent(usage=pb.UsageEvent(agent_id="\0", model="m\0", prompt_tokens=1))
+        yield done()
+
+    def longname(self, request, rest, context):
+        event = usage(3, 1)
+        event.usage.model = "é" * 600000
+        yield event
+        yield done()
+
+    def pieces(self, request, rest, context):
+        count, size = map(int, rest.split())
+        for _ in range(count):
+            yield chunk("x" * size)
+        yield done()
+
+    def ponder(self, request, rest, context):
+        """so many thoughts of a mebibyte"""
+        for self.thoughts in range(int(rest)):
+            yield pb.ConverseEvent(thinking=pb.ThinkingEvent(agent_id="manager", text="x" * (1 << 20)))
+        yield chunk("thought")
+        yield done()
+
+    def calls(self, request, rest, context):
+        for sequence in range(int(rest)):
+            yield chunk("word ")
+            yield usage(1, 1, sequence)
+        yield done()
+
+    def control(self, request, rest, context):
+        """so many pieces that are six times as long in JSON"""
+        yield usage(100000, 5)
+        for _ in range(int(rest)):
+            yield chunk("\1" * (1 << 19))
         yield done()
 
     def huge(self, request, rest, context):

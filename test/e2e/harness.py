@@ -39,11 +39,23 @@ FOREIGN += ("GOOGLE_", "OPENROUTER_", "OLLAMA_", "CREDENTIALS_")
 FOREIGN_NAMES = {"SECRETS_DIR", "PORT", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID"}
 
 
+collecting = False  # conftest.py sets it while pytest reads the tests
+
+
 def token(user="user-1", workspace="ws-1", at=None, key=SIGNING_KEY):
-    """A token as an orchestrator mints it: base64url(user:workspace:time) . hex HMAC-SHA256."""
+    """A token as an orchestrator mints it: base64url(user:workspace:time) . hex HMAC-SHA256.
+
+    It is good for five minutes, so a test mints its own: one that a module keeps has expired
+    where the tests take longer."""
+    assert not collecting, "mint it in the test: it would be old when the test runs"
     payload = f"{user}:{workspace}:{int(time.time()) if at is None else at}"
     text = base64.urlsafe_b64encode(payload.encode()).decode().rstrip("=")
     return text + "." + hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+def bearer(user="user-1", workspace="ws-1"):
+    """The header of a request with a new token."""
+    return {"authorization": "Bearer " + token(user, workspace)}
 
 
 def clean_environment(extra):

@@ -21,6 +21,24 @@ import kubernetes_validate
 KINDS = {"deployments": ("apps/v1", "Deployment"), "services": ("v1", "Service")}
 
 
+class Gate:
+    """A request that has come and is not carried out before it is opened."""
+
+    def __init__(self):
+        self.reached, self.open = threading.Event(), threading.Event()
+
+
+def merge(item, patch):
+    """RFC 7386."""
+    for key, value in patch.items():
+        if value is None:
+            item.pop(key, None)
+        elif isinstance(value, dict):
+            merge(item.setdefault(key, {}), value)
+        else:
+            item[key] = value
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -54,6 +72,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with api.lock:
             api.asked.append((self.command, self.path))
             refused = api.take_refusal(self.command, self.path)
+            gate = api.take_gate(self.command, self.path)
+        if gate:
+            gate.reached.set()
+            assert gate.open.wait(60)
         if self.headers.get("authorization") != f"Bearer {api.token}":
             return self.status(401, "Unauthorized", "Unauthorized")
         if refused:
@@ -65,12 +87,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.command == "POST":
             return self.create(api, kind, json.loads(body))
         if self.command == "DELETE":
-            return self.delete(api, kind, name)
+            return self.delete(api, kind, name, json.loads(body or b"{}"))
+        if self.command == "PATCH":
+            return self.patch(api, kind, name, json.loads(body))
         if "watch" in query:
             return self.watch(api, kind, query)
         return self.list(api, kind, query)
 
-    do_GET = do_POST = do_DELETE = do_any
+    do_GET = do_POST = do_PATCH = do_DELETE = do_any
 
     def create(self, api, kind, item):
         version, what = KINDS[kind]
@@ -84,7 +108,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             key = (kind, item["metadata"]["name"])
             if key in api.items:
                 return self.status(409, "AlreadyExists", f'{kind} "{key[1]}" already exists')
-            item["metadata"] |= {"namespace": api.namespace, "uid": str(api.version), "generation": 1}
+            created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - api.age))
+            item["metadata"] |= {"namespace": api.namespace, "uid": str(api.version), "generation": 1,
+                                 "creationTimestamp": created}
             item["status"] = {}
             api.items[key] = item
             api.change("ADDED", kind, item)
@@ -94,11 +120,31 @@ class Handler(http.server.BaseHTTPRequestHandler):
             answer = copy.deepcopy(item)
         return self.reply(201, answer)
 
-    def delete(self, api, kind, name):
+    def patch(self, api, kind, name, patch):
+        if self.headers["content-type"] != "application/merge-patch+json":
+            return self.status(415, "UnsupportedMediaType", "not a merge patch")
         with api.lock:
-            item = api.items.pop((kind, name), None)
+            item = api.items.get((kind, name))
             if not item:
                 return self.status(404, "NotFound", f'{kind} "{name}" not found')
+            before = copy.deepcopy(item)
+            merge(item, patch)
+            if item != before:  # a patch that changes nothing makes no version
+                api.change("MODIFIED", kind, item)
+            answer = copy.deepcopy(item)
+        return self.reply(200, answer)
+
+    def delete(self, api, kind, name, options):
+        assert options.get("kind") == "DeleteOptions" and options["propagationPolicy"] == "Background"
+        with api.lock:
+            item = api.items.get((kind, name))
+            if not item:
+                return self.status(404, "NotFound", f'{kind} "{name}" not found')
+            for key, value in options.get("preconditions", {}).items():
+                if item["metadata"].get(key) != value:
+                    return self.status(409, "Conflict", f"the {key} in the precondition ({value}) does not "
+                                       f"match the {key} in record ({item['metadata'].get(key)})")
+            del api.items[(kind, name)]
             api.change("DELETED", kind, item)
         return self.reply(200, {"kind": "Status", "status": "Success"})
 
@@ -108,10 +154,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             found = [copy.deepcopy(i) for (k, _), i in sorted(api.items.items())
                      if k == kind and i["metadata"]["labels"].get(label) == value]
             meta = {"resourceVersion": str(api.version)}
-        start, size = int(query.get("continue", 0)), min(int(query.get("limit", 500)), api.page)
-        if start + size < len(found):
-            meta["continue"] = str(start + size)
-        return self.reply(200, {"kind": "DeploymentList", "metadata": meta, "items": found[start:start + size]})
+        size = min(int(query.get("limit", 500)), api.page)
+        left = [i for i in found if i["metadata"]["name"] > query.get("continue", "")]
+        if size < len(left):
+            meta["continue"] = left[size - 1]["metadata"]["name"]  # what goes meanwhile shifts nothing
+        return self.reply(200, {"kind": KINDS[kind][1] + "List", "metadata": meta, "items": left[:size]})
 
     def watch(self, api, kind, query):
         since = int(query["resourceVersion"])
@@ -162,8 +209,10 @@ class Api:
         self.namespace, self.token_file = namespace, token_file
         self.lock = threading.RLock()
         self.items, self.events, self.asked, self.wrong, self._refusals = {}, [], [], [], []
+        self._gates = []
         self.version, self.oldest, self.watching, self.epoch = 100, 0, 0, 0
         self.starts, self.closed, self.early_gone, self.page = True, False, True, 500
+        self.age = 0  # of what is created, in seconds
         self.rotate("token-1")
         self._server = Server(("127.0.0.1", 0), Handler)
         self._server.api = self
@@ -211,6 +260,19 @@ class Api:
             if when in f"{method} {path}":
                 del self._refusals[i]
                 return refusal
+        return None
+
+    def hold(self, when):
+        """The next such request waits at the gate."""
+        gate = Gate()
+        self._gates.append((when, gate))
+        return gate
+
+    def take_gate(self, method, path):
+        for i, (when, gate) in enumerate(self._gates):
+            if when in f"{method} {path}":
+                del self._gates[i]
+                return gate
         return None
 
     def compact(self):

@@ -4,7 +4,10 @@
 
 stateless              speaks 2026-07-28 alone: no handshake
 silent                 answers nothing that it does not know
+eager                  reports a change of its tools with each list
+nulls                  writes result and error into each answer, one of them null, and ids as strings
 FOLDER/tools.json      replaces the list of tools, read at each tools/list
+FOLDER/listed          when each tools/list came, in seconds
 FOLDER/pids            a line for each process that it was or started
 FOLDER/heard           each message that it read
 FOLDER/paid            the text of each call of `pay`
@@ -27,7 +30,14 @@ LOCK = threading.Lock()
 QUESTIONS = ("ping", "elicitation/create", "sampling/createMessage", "roots/list")
 ANSWERS = queue.Queue()
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
-NAMES = ("say", "crash", "hang", "noise", "huge", "slow", "grow", "danger_a", "orphans", "steps", "asks", "pay")
+NAMES = ("say", "crash", "hang", "noise", "huge", "slow", "grow", "danger_a", "orphans", "steps", "asks", "pay", "broken",
+         "parts", "nothing", "half", "torn")
+PICTURE = {"type": "image", "data": "aGVsbG8=", "mimeType": "image/png"}
+CONTENTS = {
+    "parts": [{"type": "text", "text": "Chart of May"}, PICTURE, {"type": "text", "text": "Chart of June"}],
+    "nothing": [],
+    "half": [{"type": "text", "text": "cut \ud83d here"}],  # half of a surrogate pair
+}
 TOOLS = [{"name": n, "description": f"Does {n}.", "inputSchema": TEXT} for n in NAMES]
 
 
@@ -37,6 +47,8 @@ def note(name, line):
 
 
 def send(message):
+    if MODE == "nulls" and "method" not in message:
+        message = {"result": None, "error": None, **message, "id": str(message["id"])}
     with LOCK:
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
         sys.stdout.flush()
@@ -68,6 +80,14 @@ def act(id, name, args, meta):
             sys.stdout.write("x" * (5 << 20) + "\n")
             sys.stdout.flush()
         return
+    if name == "torn":
+        with LOCK:
+            sys.stdout.write('{"jsonrpc":"2.0","id":%d,"result":{"content":\n' % id)
+            sys.stdout.flush()
+        return
+    if name == "broken":
+        send({"id": id, "error": "it broke"})
+        return
     if name == "slow":
         time.sleep(0.4)
     if name == "grow":
@@ -92,7 +112,8 @@ def act(id, name, args, meta):
                 ["sleep", "600"], start_new_session=start, stdout=subprocess.DEVNULL
             )
             note("pids", child.pid)
-    send({"id": id, "result": {"content": [{"type": "text", "text": f"{name}: {text}"}]}})
+    content = CONTENTS.get(name, [{"type": "text", "text": f"{name}: {text}"}])
+    send({"id": id, "result": {"content": content}})
 
 
 def answer(message):
@@ -118,7 +139,10 @@ def answer(message):
         info = {"name": "faults", "version": "1"}
         send({"id": id, "result": {"protocolVersion": version, "capabilities": {}, "serverInfo": info}})
     elif method == "tools/list":
+        note("listed", time.monotonic())
         send({"id": id, "result": {"tools": tools()}})
+        if MODE == "eager":
+            tell_changed()
     elif method == "tools/call":
         asked = message["params"]
         more = (id, asked["name"], asked["arguments"], meta)

@@ -14,6 +14,7 @@ import time
 
 import far_runtime
 import httpx
+from ports import free_port
 
 PATIENCE = 90
 
@@ -21,7 +22,7 @@ PATIENCE = 90
 class Server:
     def __init__(self, folder, start=True):
         self.folder, self.process = folder, None
-        self.port, self.monitor = far_runtime.free_port(), far_runtime.free_port()
+        self.port, self.monitor = free_port(), free_port()
         self._heard = []
         if start:
             self.start()

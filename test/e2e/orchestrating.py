@@ -6,6 +6,7 @@
 import contextlib
 import subprocess
 import time
+from urllib.parse import quote
 
 import harness
 import httpx
@@ -80,7 +81,7 @@ class Orchestrating(harness.Daemon):
 
     def conversations(self, workspace="ws-1", user="user-1"):
         with self.http(user, workspace) as http:
-            answer = http.get(f"/v1/workspaces/{workspace}/conversations")
+            answer = http.get(f"/v1/workspaces/{quote(workspace)}/conversations")
         assert answer.status_code == 200, answer.text
         return answer.json()["data"]
 
@@ -91,7 +92,7 @@ class Orchestrating(harness.Daemon):
 
     def agents(self, workspace="ws-1", user="user-1"):
         with self.http(user, workspace) as http:
-            answer = http.get(f"/v1/workspaces/{workspace}/agents")
+            answer = http.get(f"/v1/workspaces/{quote(workspace)}/agents")
         return {agent["slug"]: agent for agent in answer.json()["data"]}
 
     def post(self, text, conversation=None, workspace="ws-1", user="user-1", **more):
@@ -99,7 +100,7 @@ class Orchestrating(harness.Daemon):
         conversation = conversation or self.swarm(workspace, user)
         body = {"content": {"type": "text", "text": text}, **more}
         with self.http(user, workspace) as http:
-            path = f"/v1/workspaces/{workspace}/conversations/{conversation}/messages"
+            path = f"/v1/workspaces/{quote(workspace)}/conversations/{conversation}/messages"
             return http.post(path, json=body)
 
     def say(self, text, **where):
@@ -111,7 +112,7 @@ class Orchestrating(harness.Daemon):
     def messages(self, conversation=None, workspace="ws-1", user="user-1", **query):
         conversation = conversation or self.swarm(workspace, user)
         with self.http(user, workspace) as http:
-            path = f"/v1/workspaces/{workspace}/conversations/{conversation}/messages"
+            path = f"/v1/workspaces/{quote(workspace)}/conversations/{conversation}/messages"
             answer = http.get(path, params=query)
         assert answer.status_code == 200, answer.text
         return answer.json()

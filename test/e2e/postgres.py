@@ -13,11 +13,12 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
+
+from ports import free_port
 
 USERS = ("postgres", "nobody")  # whose server it is when root tests
 
@@ -27,12 +28,6 @@ def programs():
     found = glob.glob("/usr/lib/postgresql/*/bin/initdb")
     newest = max(found, key=lambda path: int(path.split("/")[4]), default=None)
     return newest and os.path.dirname(newest)
-
-
-def free_port():
-    with contextlib.closing(socket.socket()) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Cluster:
@@ -108,6 +103,17 @@ class Cluster:
         command = [os.path.join(self.bin, "psql"), "-X", "-q", "-t", "-A",
                    "-v", "ON_ERROR_STOP=1", "-d", self.url, "-c", text]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def session(self, text):
+        """Run SQL in a session that stays, with its locks, until its backend is ended."""
+        command = [os.path.join(self.bin, "psql"), "-X", "-q", "-d", self.url, "-f", "-"]
+        session = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, text=True)
+        session.stdin.write(f"{text};\n\\echo done\n")
+        session.stdin.flush()
+        while session.stdout.readline().strip() != "done":
+            pass
+        return session
 
     def end(self, number=signal.SIGINT):
         """End it: SIGINT in order, SIGQUIT at once without saving anything."""

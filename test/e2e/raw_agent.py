@@ -1,7 +1,8 @@
 """An agent on a bare socket that does exactly as it is told, for tests of the sidecar.
 
 A test sets `way`: a function of the connection, which writes bytes, waits, or leaves. `asked` holds each
-request as it came: method, target, headers (names in lower case), body.
+request as it came: method, target, headers (names in lower case), body. After an answer it closes the
+connection without having said so, unless it is made to keep them.
 """
 import contextlib
 import json
@@ -37,6 +38,7 @@ class Link:
         self.sock = sock
         self.kept = b""
         self.closed = threading.Event()  # the peer has closed it
+        self.requests = 0
 
     def _more(self):
         data = self.sock.recv(65536)
@@ -132,7 +134,10 @@ def say(link):
 
 
 class Agent:
-    def __init__(self):
+    """keeps   connections stay open after an answer, until `way` returns True"""
+
+    def __init__(self, keeps=False):
+        self.keeps = keeps
         self.asked = []
         self.links = queue.Queue()  # of turns, as they come
         self.way = say
@@ -162,20 +167,22 @@ class Agent:
     def _serve(self, sock):
         with sock, contextlib.suppress(ConnectionError, BrokenPipeError, OSError):
             link = Link(sock)
-            asked = Asked(link.head(), b"")
-            if asked.target == "/health":
-                link.answer({"status": "healthy", "agent_name": "raw", "version": "1.0.0"})
-                return
-            link.asked = asked
-            if getattr(self.way, "reads_itself", False):
-                self.asked.append(asked)
-                self.links.put(link)
-                self.way(link)
-                return
+            while not self._serve_one(link) and self.keeps:
+                pass
+
+    def _serve_one(self, link):
+        asked = Asked(link.head(), b"")
+        if asked.target == "/health":
+            link.answer({"status": "healthy", "agent_name": "raw", "version": "1.0.0"})
+            return False
+        link.asked = asked
+        link.requests += 1
+        asked.on_connection = link.requests
+        if not getattr(self.way, "reads_itself", False):
             asked.body = b"".join(link.pieces(asked))
-            self.asked.append(asked)
-            self.links.put(link)
-            self.way(link)
+        self.asked.append(asked)
+        self.links.put(link)
+        return self.way(link)
 
     @property
     def last(self):

@@ -3,20 +3,21 @@ import itertools
 import json
 import os
 import subprocess
+import time
 
 import harness
+import pytest
 
+import postgres
+
+NEED_POSTGRES = pytest.mark.skipif(not os.environ.get("WEIR_WITH_POSTGRES"),
+                                   reason="needs PostgreSQL: WEIR_WITH_POSTGRES=1")
 HEADERS = {"Authorization": "Bearer secret"}
 SCRIPT = "test/e2e/scripts/quick.yaml"
 
 
 class Replica(harness.Daemon):
-    """A daemon that shares its store: without the listeners of nimi, which replicas refuse."""
-
-    def command(self):
-        words = super().command()
-        at = words.index("--nimi-grpc")
-        return words[:at] + words[at + 4:]
+    """A daemon that shares its store."""
 
 
 class Replicas:
@@ -40,7 +41,7 @@ class Replicas:
             folder.mkdir()
             env = {**self.env, "WEIR_STORE_REPLICA": name, **more}
             replica = Replica(folder, script=script, config=config, env=env)
-            replica.name = name
+            replica.name, replica.schema = name, self.schema
             self.all.append(replica)
             replica.start()
         return self.all[-1]
@@ -84,3 +85,28 @@ def exported(replica, session):
 def size(name, small):
     """A count of a test: `small`, or that of make proof."""
     return int(os.environ.get(name, small))
+
+
+def eventually(holds, seconds=30):
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+# --- fixtures, for a module to import ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def server():
+    with postgres.Cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def replicas(server, tmp_path, request):
+    """Of a schema of the test's own."""
+    schema = "r_" + "".join(c for c in request.node.name.lower() if c.isalnum())[:50]
+    replicas = Replicas(tmp_path, server, schema)
+    yield replicas
+    replicas.close()

@@ -60,6 +60,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.over.wait(PATIENCE)
         self.leave()
 
+    def halves(self):
+        """A smile, cut between two events, and half of one."""
+        texts = ("a \ud83d", "\ude00 b", " \ud83d c")
+        if "messages" in self.server.asked[-1][2]:
+            chunks = [{"choices": [{"index": 0, "delta": {"content": text}}]} for text in texts]
+            chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+            self.stream(*map(frame, chunks), DONE)
+        else:
+            self.stream(*(frame({"delta": text}) for text in texts), DONE)
+
     # --- before the first byte
 
     def early(self):

@@ -61,7 +61,7 @@ class Server:
         """A WebSocket that is connected to a namespace."""
         socket = self.opened(**options)
         socket.send(f"40{name},{auth}")
-        assert socket.recv(timeout=10).startswith(f"40{name},"), "not connected"
+        assert next_packet(socket).startswith(f"40{name},"), "not connected"
         return socket
 
     def counts(self):
@@ -69,10 +69,17 @@ class Server:
             return ask(socket, 1, "counts")
 
 
+def next_packet(socket):
+    """The next packet that is no ping; pings are answered, as every client does."""
+    while (text := socket.recv(timeout=10)) == "2":
+        socket.send("3")
+    return text
+
+
 def ask(socket, number, event, *arguments):
     """Send an event and return what its ack says; other packets are passed over."""
     socket.send(f"42/v1,{number}" + json.dumps([event, *arguments]))
-    while not (text := socket.recv(timeout=10)).startswith(f"43/v1,{number}["):
+    while not (text := next_packet(socket)).startswith(f"43/v1,{number}["):
         pass
     said = json.loads(text.removeprefix(f"43/v1,{number}"))
     return said[0] if said else None

@@ -2,26 +2,18 @@
 JSON-RPC. The JavaScript client is in node/a2a.test.js."""
 import asyncio
 import json
-import uuid
 
 import harness
-import httpx
 import pytest
-from a2a.client import ClientConfig, create_client
-from a2a.client.card_resolver import parse_agent_card
 from a2a.types import a2a_pb2 as a2a
 from a2a.utils.errors import (
     InvalidParamsError,
-    PushNotificationNotSupportedError,
     TaskNotCancelableError,
     TaskNotFoundError,
     UnsupportedOperationError,
 )
+from a2a_agent import CONFIG, DIALECTS, PATIENCE, Agent, collect, kinds, run, state, text_of
 from google.protobuf.json_format import MessageToDict
-
-PATIENCE = 60
-CONFIG = "agents: [{slug: manager, tools: {pay: ask, look: allow}}, {slug: clerk}]\n"
-DIALECTS = {"1.0": ("JSONRPC", "1.0"), "rest": ("HTTP+JSON", "1.0"), "0.3": ("JSONRPC", "0.3")}
 
 
 @pytest.fixture(scope="module")
@@ -36,87 +28,6 @@ def weir(tmp_path_factory):
 @pytest.fixture(params=DIALECTS)
 def dialect(request):
     return DIALECTS[request.param]
-
-
-def run(coroutine):
-    return asyncio.run(asyncio.wait_for(coroutine, PATIENCE))
-
-
-async def collect(stream):
-    return [event async for event in stream]
-
-
-class Agent:
-    """A client of one binding and version, in an async with."""
-
-    def __init__(self, weir, dialect=DIALECTS["1.0"], streaming=True, path="", **token):
-        self.url, self.dialect, self.streaming, self.path = weir.url, dialect, streaming, path
-        self.headers = {"authorization": "Bearer " + harness.token(**token)}
-
-    async def __aenter__(self):
-        self.http = httpx.AsyncClient(headers=self.headers, timeout=PATIENCE)
-        answer = await self.http.get(self.url + self.path + "/.well-known/agent-card.json")
-        self.card = parse_agent_card(answer.json())
-        kept = [
-            i
-            for i in self.card.supported_interfaces
-            if (i.protocol_binding, i.protocol_version) == self.dialect
-        ]
-        assert len(kept) == 1
-        del self.card.supported_interfaces[:]
-        self.card.supported_interfaces.extend(kept)
-        config = ClientConfig(
-            httpx_client=self.http,
-            streaming=self.streaming,
-            supported_protocol_bindings=[self.dialect[0]],
-        )
-        self.client = await create_client(self.card, config)
-        return self
-
-    async def __aexit__(self, *_):
-        await self.http.aclose()
-
-    def send(self, text, task="", context="", data=None, **configuration):
-        part = a2a.Part(text=text)
-        if data is not None:
-            part = a2a.Part()
-            part.data.struct_value.update(data)
-        message = a2a.Message(
-            message_id=str(uuid.uuid4()),
-            role=a2a.ROLE_USER,
-            parts=[part],
-            task_id=task,
-            context_id=context,
-        )
-        request = a2a.SendMessageRequest(message=message)
-        for name, value in configuration.items():
-            setattr(request.configuration, name, value)
-        return self.client.send_message(request)
-
-    async def ask(self, text, **more):
-        """Every event of the answer."""
-        return await collect(self.send(text, **more))
-
-    async def task(self, id):
-        return await self.client.get_task(a2a.GetTaskRequest(id=id))
-
-    def subscribe(self, id):
-        return self.client.subscribe(a2a.SubscribeToTaskRequest(id=id))
-
-    async def cancel(self, id):
-        return await self.client.cancel_task(a2a.CancelTaskRequest(id=id))
-
-
-def kinds(events):
-    return [event.WhichOneof("payload") for event in events]
-
-
-def state(thing):
-    return a2a.TaskState.Name(thing.status.state).removeprefix("TASK_STATE_")
-
-
-def text_of(parts):
-    return "".join(part.text for part in parts)
 
 
 class Seen:
@@ -175,7 +86,7 @@ def test_both_paths_have_the_card(weir):
     assert old["endpoints"]["invoke"] == "/invoke"  # the Runtime Contract's
     assert {k: v for k, v in old.items() if k in new} == new
     assert new["url"] == weir.url + "/a2a"
-    assert not new["capabilities"]["pushNotifications"]
+    assert new["capabilities"]["pushNotifications"]
 
 
 def test_the_extended_card_says_the_same(weir):
@@ -291,7 +202,9 @@ def test_who_does_not_wait_can_poll_subscribe_and_cancel(weir, dialect):
             others += [event async for event in second]
             assert Seen(others).states[-1] == "CANCELED"
             assert Seen(others).answer == text_of(cancelled.artifacts[0].parts)
-            assert Seen(events).answer == "on " * (len(Seen(events).answer) // 3)
+            heard = Seen(events).answer
+            assert heard and ("on " * len(heard)).startswith(heard)
+            assert Seen(others).answer.startswith(heard)
             with pytest.raises(TaskNotCancelableError):
                 await agent.cancel(task.id)
 
@@ -335,10 +248,48 @@ def test_tasks_are_listed(weir):
         async with Agent(weir, DIALECTS["rest"], user="lister") as agent:
             same = await agent.client.list_tasks(a2a.ListTasksRequest())
             assert [task.id for task in same.tasks] == [task.id for task in everything.tasks]
+            newest = everything.tasks[0].status.timestamp
+            since = a2a.ListTasksRequest(status_timestamp_after=newest)
+            found = (await agent.client.list_tasks(since)).tasks
+            assert [task.id for task in found] == [everything.tasks[0].id]
+            newest.FromMilliseconds(newest.ToMilliseconds() + 1)
+            later = a2a.ListTasksRequest(status_timestamp_after=newest)
+            assert not (await agent.client.list_tasks(later)).tasks
             none = a2a.ListTasksRequest(status=a2a.TASK_STATE_FAILED)
             assert not (await agent.client.list_tasks(none)).tasks
 
     run(work())
+
+
+def test_a_long_context_is_listed_to_its_end(weir):
+    """A page looks at a thousand runs; what is older is on the pages after it."""
+    headers = {"authorization": "Bearer " + harness.token(user="long")}
+    message = {"messageId": "m", "role": "ROLE_USER", "contextId": "long"}
+    with weir.http(headers=headers) as http:
+
+        def send(text):
+            body = {"message": {**message, "parts": [{"text": text}]}}
+            answer = http.post("/message:send", json=body).json()["task"]
+            return answer["id"], answer["status"]["state"]
+
+        def pages(**query):
+            token = ""
+            while True:
+                page = http.get("/tasks", params={**query, "pageToken": token}).json()
+                yield page["tasks"]
+                token = page["nextPageToken"]
+                if not token:
+                    return
+
+        failed, ended = send("fail")
+        assert ended == "TASK_STATE_FAILED"
+        made = [failed] + [send("hello")[0] for _ in range(1010)]
+        wanted = {"contextId": "long", "status": "TASK_STATE_FAILED", "pageSize": 100}
+        assert [[task["id"] for task in page] for page in pages(**wanted)] == [[], [failed]]
+        seen = [task["id"] for page in pages(contextId="long", pageSize=100) for task in page]
+        assert seen == made[::-1]
+        with_all = [task["id"] for page in pages(pageSize=100) for task in page]
+        assert with_all == seen
 
 
 # --- refusals -------------------------------------------------------------------------------
@@ -353,9 +304,6 @@ def test_what_is_refused(weir, dialect):
                     await agent.task(id)
                 with pytest.raises(TaskNotFoundError):
                     await agent.ask("hello", task=id)
-            with pytest.raises(PushNotificationNotSupportedError):
-                config = a2a.TaskPushNotificationConfig(task_id="1", url="https://a.example/x")
-                await agent.client.create_task_push_notification_config(config)
         async with Agent(weir, dialect, user="another") as other:
             with pytest.raises(TaskNotFoundError):
                 await other.task(mine.task.id)

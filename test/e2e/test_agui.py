@@ -10,13 +10,16 @@ from pydantic import TypeAdapter
 
 CONFIG = """
 agents:
-  - {slug: manager, description: Answers., thinking: true, tools: {pay: ask, look_up: allow}}
+  - slug: manager
+    description: Answers.
+    thinking: true
+    tools: {pay: ask, look_up: allow, state_write: allow}
+    delegates: [writer]
   - {slug: writer, description: Writes.}
 """
 PATIENCE = 60
 NODE = pathlib.Path(__file__).parent / "node"
 WEATHER = {"name": "weather", "description": "The weather.", "parameters": {"type": "object"}}
-HEADERS = {"authorization": "Bearer " + harness.token()}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,7 @@ def run(weir, thread, messages, path="/agui", **more):
     body = {"threadId": thread, "runId": "run-1", "messages": messages, "tools": [], "context": []}
     body |= {"state": {}, "forwardedProps": {}} | more
     with weir.http() as http:
-        answer = http.post(path, headers=HEADERS, json=body, timeout=PATIENCE)
+        answer = http.post(path, headers=harness.bearer(), json=body, timeout=PATIENCE)
     if answer.status_code != 200:
         return answer, []
     data = [line[6:] for line in answer.text.splitlines() if line.startswith("data: ")]
@@ -68,7 +71,7 @@ def test_a_run_in_its_order_and_as_its_journal_says(weir):
     assert (events[0]["threadId"], events[0]["runId"]) == ("order", "run-1")
     with weir.http() as http:
         run_id = answer.headers["x-weir-run-id"]
-        body = http.get(f"/weir/v1/runs/{run_id}/events", headers=HEADERS).text
+        body = http.get(f"/weir/v1/runs/{run_id}/events", headers=harness.bearer()).text
     told = [json.loads(x[6:]) for x in body.splitlines() if x.startswith("data: ")]
     assert text_of(events) == "".join(e["text"] for e in told if e["type"] == "text")
     assert events[-1]["outcome"] == {"type": "success"}
@@ -91,6 +94,63 @@ def test_the_agents_tools_come_with_their_results(weir):
     assert json.loads(result["content"]) == {"found": "42"}
     starts = [e["messageId"] for e in events if e["type"] == "TEXT_MESSAGE_START"]
     assert len(set(starts)) == 2 and text_of(events) == "I look.Found 42."
+
+
+def test_no_transfer_is_shown_as_a_call(weir):
+    """A model may ask for two in one reply: one of them is refused, and neither is the page's."""
+    answer, events = run(weir, "twice", [user("hand over twice")])
+    with weir.http() as http:
+        run_id = answer.headers["x-weir-run-id"]
+        body = http.get(f"/weir/v1/runs/{run_id}/events", headers=harness.bearer()).text
+    told = [json.loads(x[6:]) for x in body.splitlines() if x.startswith("data: ")]
+    calls = [e for e in told if e["type"] == "tool_call"]
+    assert [e["tool"] for e in calls] == ["transfer_to_agent"] * 2
+    assert len([e for e in told if e["type"] == "tool_result"]) == 2
+    assert not [k for k in kinds(events) if k.startswith("TOOL_CALL")]
+    assert text_of(events).endswith("written: hand over twice")
+
+
+def test_an_agent_changes_the_state(weir):
+    answer, events = run(weir, "state", [user("paint")], state={"size": 7, "a/b~c": 0})
+    (delta,) = (e["delta"] for e in events if e["type"] == "STATE_DELTA")
+    assert delta == [
+        {"op": "add", "path": "/color", "value": {"name": "red"}},
+        {"op": "add", "path": "/a~1b~0c", "value": None},
+    ]
+    assert "STATE_SNAPSHOT" not in kinds(events)
+    (result,) = (e for e in events if e["type"] == "TOOL_CALL_RESULT")
+    assert json.loads(result["content"]) == {"written": ["color", "a/b~c"]}
+    _, events = run(weir, "stateless", [user("paint")], state=None)
+    (snapshot,) = (e["snapshot"] for e in events if e["type"] == "STATE_SNAPSHOT")
+    assert snapshot == {"color": {"name": "red"}, "a/b~c": None}
+
+
+def test_a_change_that_a_person_allows_is_shown_where_the_run_goes_on(tmp_path):
+    """The answer to the resume has not seen the call; the person changed what it says."""
+    config = CONFIG.replace("state_write: allow", "state_write: ask")
+    daemon = harness.Daemon(tmp_path, script="test/e2e/scripts/openai.yaml", config=config).start()
+    _, events = run(daemon, "t", [user("paint")], state={"size": 7})
+    (interrupt,) = events[-1]["outcome"]["interrupts"]
+    assert not [k for k in kinds(events) if k.startswith("STATE")]
+    payload = {"decision": "edit", "args": {"state": {"color": "blue"}}}
+    answer = {"interruptId": interrupt["id"], "status": "resolved", "payload": payload}
+    _, events = run(daemon, "t", [], state={"size": 7}, resume=[answer])
+    (delta,) = (e["delta"] for e in events if e["type"] == "STATE_DELTA")
+    assert delta == [{"op": "add", "path": "/color", "value": "blue"}], events
+    assert kinds(events).index("TOOL_CALL_RESULT") < kinds(events).index("STATE_DELTA")
+    _, events = run(daemon, "u", [user("paint")], state={})
+    (interrupt,) = events[-1]["outcome"]["interrupts"]
+    answer = {"interruptId": interrupt["id"], "status": "cancelled"}
+    _, events = run(daemon, "u", [], state={}, resume=[answer])
+    assert not [k for k in kinds(events) if k.startswith("STATE")]
+    daemon.stop()
+    assert not daemon.sanitizer_log()
+
+
+def test_a_change_that_fails_changes_nothing(weir):
+    _, events = run(weir, "spill", [user("spill")], state={"size": 7})
+    assert "TOOL_CALL_RESULT" in kinds(events)
+    assert not [k for k in kinds(events) if k.startswith("STATE")]
 
 
 def test_reasoning_is_shown_apart(weir):
@@ -205,5 +265,6 @@ def test_the_javascript_client_meets_the_same(weir):
         "tool": "assistant: It is sunny.",
         "interrupted": "pay",
         "paid": "assistant: Paid 300.",
+        "state": {"size": 7, "color": {"name": "red"}, "a/b~c": None},
         "failed": True,
     }

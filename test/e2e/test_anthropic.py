@@ -3,10 +3,10 @@ import json
 import pathlib
 import subprocess
 
-import anthropic
 import harness
 import httpx2
 import pytest
+from sdks import anthropic
 
 CONFIG = """
 agents:
@@ -88,6 +88,45 @@ def test_a_stream_says_the_same_as_the_run(weir, client):
     assert text == told == final.content[0].text == "One, two, three, four."
     assert (final.stop_reason, final.usage.output_tokens) == ("end_turn", 20)
     assert final.usage.input_tokens == 8
+
+
+def test_an_answer_is_no_longer_than_the_caller_wants(client):
+    asked = {"model": "manager", "max_tokens": 3, "messages": [{"role": "user", "content": "count"}]}
+    cut = client.messages.create(**asked)
+    assert (cut.content[0].text, cut.stop_reason, cut.stop_sequence) == ("One, two, th", "max_tokens", None)
+    with client.messages.stream(**asked) as stream:
+        assert stream.get_final_message().stop_reason == "max_tokens"
+
+
+def test_an_answer_ends_before_a_stop_sequence(client):
+    asked = {"messages": [{"role": "user", "content": "count"}], "stop_sequences": ["four", "three"]}
+    made = ask(client, "", extra_body={"temperature": 0, "top_k": 5}, **asked)
+    assert (made.content[0].text, made.stop_reason, made.stop_sequence) == (
+        "One, two, ",
+        "stop_sequence",
+        "three",
+    )
+    with client.messages.stream(model="manager", max_tokens=100, **asked) as stream:
+        final = stream.get_final_message()
+    assert (final.content[0].text, final.stop_reason, final.stop_sequence) == (
+        "One, two, ",
+        "stop_sequence",
+        "three",
+    )
+
+
+@pytest.mark.parametrize(
+    "name,more",
+    [
+        ("max_tokens", {"max_tokens": 0}),
+        ("temperature", {"temperature": 1.5}),
+        ("top_k", {"top_k": -1}),
+        ("stop_sequences", {"stop_sequences": [5]}),
+    ],
+)
+def test_a_wrong_option_is_named(client, name, more):
+    with pytest.raises(anthropic.BadRequestError, match=name + ": must be"):
+        ask(client, "hi", extra_body=more)
 
 
 def test_the_events_come_in_their_order(client):

@@ -1,13 +1,19 @@
 """weir chat, and the commands beside it: run --session, runs, logs, agents, status and stop.
 
 One daemon serves the module; a conversation without one has a data folder of its own."""
+import fcntl
+import http.server
 import json
 import os
 import pty
+import resource
 import re
 import select
 import signal
+import struct
 import subprocess
+import termios
+import threading
 import time
 
 import harness
@@ -21,6 +27,7 @@ BEARER = {"authorization": "Bearer s3cret"}
 # What a terminal would act on: C0 but for line ends and tabs, DEL, C1, and what turns directions.
 HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u202a-\u202e\u2066-\u2069]")
 OURS = re.compile("\x1b\\[[0-9]*m")  # colours
+EDITED = "\x1b[?2004l\r\n"  # a prompt was left
 
 
 @pytest.fixture(scope="module")
@@ -129,8 +136,14 @@ def test_a_program_reads_events_and_writes_lines(weir):
 def test_mistakes_are_said_before_anything_is_begun(weir):
     done = ask(weir, "chat", "evee", said="x\n")
     assert done.returncode == 1 and "there are: manager, eve" in done.stderr
-    for wrong in (["a", "b"], ["--session", "x", "--continue"], ["--color", "red"]):
-        assert ask(weir, "chat", *wrong).returncode == 2
+    for wrong, why in ((["a", "b"], "one agent"), (["--session", "x", "--continue"], "two sessions"),
+                       (["--color", "red"], "auto, on or off"), (["--alone", "--url", "http://x"], "--alone")):
+        done = ask(weir, "chat", *wrong)
+        assert done.returncode == 2 and why in done.stderr.splitlines()[0]
+    for command_line, why in ((["runs", "--limit", "0"], "--limit"), (["runs", "--state", "x"], "'x'"),
+                              (["stop", "--wait", "x"], "--wait"), (["agents", "x"], "'x'")):
+        done = ask(weir, *command_line)
+        assert done.returncode == 2 and why in done.stderr.splitlines()[0]
     assert ask(weir, "chat", "--thinking", "loud").returncode == 1
     done = command("chat", "--url", "http://127.0.0.1:1", said="x\n")
     assert done.returncode == 1 and "no server answers" in done.stderr
@@ -144,11 +157,14 @@ def test_mistakes_are_said_before_anything_is_begun(weir):
 class Terminal:
     """A command that somebody types to."""
 
-    def __init__(self, weir, *args, env=None):
-        line = [str(harness.BINARY), *map(str, args), "--data", str(weir.data)]
+    def __init__(self, weir, *args, env=None, program=None):
+        line = program or [str(harness.BINARY), *map(str, args), "--data", str(weir.data)]
+        env = {"XDG_STATE_HOME": weir.folder / "state", **(env or {})}
         self.pid, self.fd = pty.fork()
+        self.before = self.pid and termios.tcgetattr(self.fd)
         if self.pid == 0:
-            os.execve(line[0], line, environment(env))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a sanitizer's would take minutes
+            os.execvpe(line[0], line, environment(env))
         self.shown = ""
 
     def until(self, words):
@@ -164,6 +180,11 @@ class Terminal:
     def type(self, text):
         os.write(self.fd, text.encode())
 
+    def enter(self, text):
+        """A line at the prompt: what comes after it is no editing."""
+        self.type(text + "\r")
+        return self.until(EDITED)
+
     def ended(self):
         status = os.waitpid(self.pid, 0)[1]
         os.close(self.fd)
@@ -177,7 +198,7 @@ def test_ctrl_c_cancels_a_turn_and_ctrl_d_leaves(weir):
     terminal.until("begin")
     terminal.type("\x03")
     assert "cancelled" in terminal.until("\n> ")
-    terminal.type("hostile\r")
+    terminal.enter("hostile")
     seen = terminal.until("\n> ")
     assert "\x1b[2m" in seen
     assert not HOSTILE.search(OURS.sub("", seen + "\n").replace("\r\n", "\n"))
@@ -192,7 +213,7 @@ def test_ctrl_c_cancels_a_turn_and_ctrl_d_leaves(weir):
 def test_a_second_ctrl_c_leaves_and_colours_can_be_off(weir):
     terminal = Terminal(weir, "chat", env={"NO_COLOR": "1"})
     terminal.until("> ")
-    terminal.type("hostile\r")
+    terminal.enter("hostile")
     seen = terminal.until("\n> ")
     assert "\x1b" not in seen
     terminal.type("\x03")
@@ -212,6 +233,157 @@ def test_orders_change_the_agent_and_the_session(weir):
     terminal.type("/quit\r")
     assert terminal.ended() == 0
     assert [run["text"] for run in runs_of(weir, "here")] == ["/y"]
+
+
+# --- edited lines ---------------------------------------------------------------------
+
+
+def edits(weir, tmp_path, session, *args, **env):
+    terminal = Terminal(weir, "chat", "--session", session, *args,
+                        env={"XDG_STATE_HOME": str(tmp_path / "state"), **env})
+    terminal.until("> ")
+    return terminal
+
+
+def flags(terminal):
+    """Whether the terminal echoes, gives whole lines, and turns CR into LF, as a shell needs it."""
+    mode = termios.tcgetattr(terminal.fd)
+    return [bool(mode[3] & termios.ECHO), bool(mode[3] & termios.ICANON), bool(mode[0] & termios.ICRNL)]
+
+
+def edited(terminal):
+    eventually(lambda: flags(terminal) == [False, False, False])
+
+
+def eventually(condition):
+    give_up = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+def test_a_line_is_edited_before_it_is_said(weir, tmp_path):
+    terminal = edits(weir, tmp_path, "edited")
+    for typed in ("wrld\x1b[D\x1b[D\x1b[Do\x01hello \x05!",  # left, Ctrl-A, Ctrl-E
+                  "漢字\x7fx one two\x17\x0b",  # backspace over two columns, Ctrl-W, Ctrl-K
+                  "first\\\rsecond\x1b[A\x05 line",  # two lines, up into the first one
+                  "\x1b[200~pasted\rand \x1b[2J not sent\x1b[201~ yet"):
+        terminal.enter(typed)
+        terminal.until("\n> ")
+    terminal.type("\x04")
+    assert "\x1b[2J" not in terminal.until("to go on: ")
+    assert terminal.ended() == 0
+    assert [run["text"] for run in runs_of(weir, "edited")] == [
+        "hello world!", "漢x one ", "first line\nsecond", "pasted\nand \x1b[2J not sent yet"]
+
+
+def test_the_history_is_kept_for_its_user_alone(weir, tmp_path):
+    terminal = edits(weir, tmp_path, "kept")
+    for typed in ("one", " not kept", "two\\\rlines"):
+        terminal.enter(typed)
+        terminal.until("\n> ")
+    terminal.enter("draft\x1b[A\x1b[A\x1b[A\x1b[A")  # through both lines of "two", then "one"
+    terminal.until("\n> ")
+    terminal.type("\x04")
+    assert terminal.ended() == 0
+    file = tmp_path / "state/weir/chat_history"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert [json.loads(line) for line in file.read_text().splitlines()] == ["one", "two\nlines", "one"]
+    terminal = edits(weir, tmp_path, "kept")
+    terminal.enter("\x1b[A")
+    terminal.until("\n> ")
+    terminal.type("\x04")
+    assert terminal.ended() == 0
+    assert [run["text"] for run in runs_of(weir, "kept")] == ["one", " not kept", "two\nlines", "one", "one"]
+
+
+@pytest.mark.parametrize("args, env", [(["--json"], {}), ([], {"TERM": "dumb"})], ids=["json", "dumb"])
+def test_what_is_not_edited_keeps_the_terminals_own_lines(weir, tmp_path, args, env):
+    state = {"XDG_STATE_HOME": str(tmp_path), "TERM": "xterm", **env}
+    terminal = Terminal(weir, "chat", "--session", "own", *args, env=state)
+    terminal.type("hi\r")
+    seen = terminal.until("done" if args else "heard: hi")
+    assert "\x1b[?2004h" not in seen and flags(terminal) == [True, True, True]
+    terminal.type("\x04")
+    assert terminal.ended() == 0
+    assert not (tmp_path / "weir").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(weir, tmp_path, number):
+    terminal = edits(weir, tmp_path, "ended")
+    edited(terminal)
+    terminal.type("half a line")
+    terminal.until("half a line")
+    os.kill(terminal.pid, number)
+    terminal.until("\x1b[?2004l")
+    assert os.waitstatus_to_exitcode(os.waitpid(terminal.pid, 0)[1]) == -number
+    assert flags(terminal) == [True, True, True]
+    os.close(terminal.fd)
+
+
+def test_ctrl_c_gives_the_terminal_back_too(weir, tmp_path):
+    terminal = edits(weir, tmp_path, "ended")
+    edited(terminal)
+    terminal.type("half")
+    terminal.until("> half")
+    terminal.type("\x03")
+    terminal.until("Ctrl-D leaves)\r\n> ")
+    edited(terminal)
+    terminal.type("\x03")
+    terminal.until("to go on")
+    assert os.waitstatus_to_exitcode(os.waitpid(terminal.pid, 0)[1]) == 130
+    assert flags(terminal) == [True, True, True]
+    os.close(terminal.fd)
+    assert runs_of(weir, "ended") == []
+
+
+def test_a_stop_gives_the_terminal_back_and_goes_on_afterwards(weir, tmp_path):
+    """Ctrl-Z as a shell with jobs has it, and a SIGSTOP that no process sees; then another size."""
+    terminal = edits(weir, tmp_path, "stopped")
+    edited(terminal)
+    terminal.type("half")
+    terminal.until("half")
+    for number in (signal.SIGTSTP, signal.SIGSTOP):
+        os.kill(terminal.pid, number)
+        if number == signal.SIGTSTP:
+            # A session's leader has no shell to stop it for: the kernel lets it go on.
+            terminal.until("\x1b[?2004l")
+        else:
+            assert os.WIFSTOPPED(os.waitpid(terminal.pid, os.WUNTRACED)[1])
+            termios.tcsetattr(terminal.fd, termios.TCSANOW, terminal.before)  # as a shell does
+            os.kill(terminal.pid, signal.SIGCONT)
+        terminal.until("> half")
+        edited(terminal)
+    fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 4, 0, 0))
+    terminal.until("> ha\r\r\nlf")
+    terminal.enter(" a line")
+    assert "heard: half a line" in terminal.until("\n> ")
+    terminal.type("\x04")
+    assert terminal.ended() == 0
+
+
+def test_ctrl_z_stops_it_for_a_shell_and_fg_goes_on(weir):
+    shell = Terminal(weir, program=["bash", "--norc", "-i"], env={"PS1": "$ "})
+    shell.until("$ ")
+    shell.type(f"{harness.BINARY} chat --session job --data {weir.data}\r")
+    shell.until("/help, Ctrl-D leaves\r\n> ")
+    edited(shell)
+    shell.type("half")
+    shell.until("> half")
+    shell.type("\x1a")  # what is not read yet goes, as with Ctrl-C
+    shell.until("Stopped")
+    shell.type("echo back $((20 + 3)); stty -a | grep -o ' -\\?icanon '; fg\r")
+    shell.until("back 23\r\n icanon")
+    shell.until("> half")
+    edited(shell)
+    shell.enter(" done")
+    shell.until("heard: half done")
+    shell.until("\n> ")
+    shell.type("\x04")
+    shell.until("to go on")
+    shell.type("exit\r")
+    assert shell.ended() == 0
 
 
 # --- by itself ------------------------------------------------------------------------
@@ -315,6 +487,101 @@ def test_logs_go_on_after_a_restart_and_stop_waits_for_turns(start_weir):
     assert ask(weir, "status").returncode == 3
 
 
+def test_stop_does_not_wait_for_a_daemon_that_hangs(tmp_path):
+    """It takes connections and answers nothing: the signal is sent all the same."""
+    weir = harness.Daemon(tmp_path, script=SCRIPT).start()
+    os.kill(weir.process.pid, signal.SIGSTOP)
+    try:
+        done = ask(weir, "stop", "--wait", "1")
+        assert done.returncode == 1 and "still stops" in done.stderr, done.stderr
+    finally:
+        os.kill(weir.process.pid, signal.SIGCONT)
+    assert weir.wait() == 0  # it finds the signal
+
+
+def test_the_variable_counts_wherever_the_flag_does(weir, folder):
+    assert ask(weir, "chat", "--session", "var", said="one\nask\n").returncode == 1
+    named = {"WEIR_URL": weir.url.removeprefix("http://")}  # the scheme may be left out
+    elsewhere = ("--data", folder / "data")
+    run = json.loads(command("runs", "--session", "var", "--state", "waiting", "--json", *elsewhere,
+                             env=named).stdout)
+    for args, seen in [
+            (("chat", "--session", "var2"), "manager heard: two"),
+            (("run", "two", "--session", "var3"), "manager heard: two"),
+            (("run", "two"), "manager heard: two"),
+            (("logs", run["id"]), "manager heard: one" if run["text"] == "one" else ""),
+            (("agents",), "manager *"),
+            (("approvals",), run["id"]),
+            (("sessions",), "var  workspace"),
+            (("usage", "--by", "agent"), "manager"),
+            (("status",), weir.url)]:
+        done = command(*args, *elsewhere, said="two\n", env=named)
+        assert done.returncode == 0 and seen in done.stdout, (args, done)
+        done = command(*args, *elsewhere, said="two\n", env={"WEIR_URL": "127.0.0.1:1"})
+        assert done.returncode == (3 if args == ("status",) else 1), (args, done)
+        assert "127.0.0.1:1" in done.stdout + done.stderr, (args, done)
+    assert not (folder / "data").exists()
+    assert len(runs_of(weir, "var3")) == 1
+
+
+def test_stop_finds_the_process_of_an_address_and_no_other(start_weir):
+    weir = start_weir(config=ASKS, env=TOKEN)
+    for wrong, why in [("http://192.0.2.1:8080", "no port of this machine"), ("127.0.0.1:1", "127.0.0.1:1")]:
+        done = command("stop", env={"WEIR_URL": wrong})
+        assert done.returncode == 1 and why in done.stderr
+    assert command("stop", "--url", weir.url, "--token", "wrong").returncode == 1
+    assert weir.process.poll() is None
+    done = command("stop", "--json", "--url", weir.url)
+    assert json.loads(done.stdout) == {"stopped": True, "pid": weir.process.pid}
+    assert done.returncode == 0 and weir.wait() == 0
+
+
+def test_a_server_that_names_another_process_stops_nothing():
+    """Its number is that of a process here, which does not listen there."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = json.dumps({"pid": other.pid, "runs": {}}).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with subprocess.Popen(["sleep", "600"]) as other, \
+            http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        done = command("stop", "--url", f"127.0.0.1:{server.server_port}")
+        server.shutdown()
+        assert done.returncode == 1 and "runs elsewhere" in done.stderr, done
+        assert other.poll() is None
+        other.send_signal(signal.SIGKILL)
+
+
+def test_the_daemon_of_another_folder_is_not_asked_by_mistake(tmp_path):
+    """At the usual port, in a network of its own."""
+    (tmp_path / "weir.yaml").write_text(ASKS)
+    (tmp_path / "own.sh").write_text("""
+        ip link set lo up || exit 77
+        "$WEIR" serve -c weir.yaml --data "$PWD/a" --grpc off --nimi-grpc off --nimi-http off &
+        until "$WEIR" status --url 127.0.0.1:8080 >&2; do kill -0 $! || exit 78; done
+        "$WEIR" run hello --session s --data "$PWD/a" >&2 || exit 79
+        for command in "runs --json" "agents" "status" "approvals"; do
+            "$WEIR" $command --data "$PWD/b"; echo "$command: $?"
+        done
+        "$WEIR" runs --json | grep -c manager
+        "$WEIR" chat -c weir.yaml --session s --data "$PWD/b" <<< "own"
+        kill $!; wait $!
+    """)
+    done = subprocess.run(["unshare", "-rn", "bash", "own.sh"], cwd=tmp_path, capture_output=True, text=True,
+                          env=environment({"WEIR": str(harness.BINARY)}), timeout=PATIENCE, check=False)
+    if done.returncode in (1, 77) and not done.stdout:
+        pytest.skip("no network namespace can be made here")
+    assert done.stderr.count(f"no daemon has the data folder {tmp_path}/b; the one at http://127.0.0.1:8080") == 3
+    shown = done.stdout.splitlines()
+    assert [line for line in shown if ": " in line and line.split(": ")[1].isdigit()] == [
+        "runs --json: 1", "agents: 1", "status: 3", "approvals: 1"], done
+    assert shown[-2:] == ["1", "manager heard: own"] and (tmp_path / "b/weir.db").exists(), done
+
+
 def test_a_process_that_only_has_the_number_is_never_stopped(folder):
     (folder / "data").mkdir()
     with subprocess.Popen(["sleep", "600"]) as other:
@@ -323,3 +590,60 @@ def test_a_process_that_only_has_the_number_is_never_stopped(folder):
         assert done.returncode == 0 and "no daemon has the data folder" in done.stderr
         assert other.poll() is None
         other.send_signal(signal.SIGKILL)
+
+
+# --- nobody reads ---------------------------------------------------------------------
+
+
+def states(weir, session):
+    return [run["state"] for run in runs_of(weir, session)]
+
+
+def test_no_turn_begins_once_stdout_cannot_be_written(weir):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        process = subprocess.run(
+            [str(harness.BINARY), "chat", "--session", "full", "--data", str(weir.data)],
+            input="one\ntwo\nthree\n", env=environment(), stdout=full, stderr=subprocess.PIPE, text=True,
+            timeout=PATIENCE, check=False)
+    assert process.returncode == 1 and "stdout cannot be written" in process.stderr
+    assert len(states(weir, "full")) == 1
+
+
+def test_a_turn_whose_reader_has_gone_is_cancelled(weir):
+    process = subprocess.Popen(
+        [str(harness.BINARY), "chat", "--session", "gone", "--data", str(weir.data), "--json"],
+        env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process.stdin.write("short while\nlinger\nnever\n")
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["type"] == "turn"
+    process.stdout.close()
+    assert process.wait(timeout=PATIENCE) == 1
+    process.stdin.close()
+    eventually(lambda: states(weir, "gone") == ["cancelled"] or len(states(weir, "gone")) > 1)
+    assert states(weir, "gone")[0] == "cancelled" and len(states(weir, "gone")) < 3
+
+
+def test_an_export_that_was_not_written_is_no_success(weir):
+    assert ask(weir, "chat", "--session", "kept", said="one\n").returncode == 0
+    for words in (["sessions", "export", "kept"], ["runs"], ["agents"], ["status"], ["usage"], ["version"],
+                  ["--help"], ["help", "--man"], ["config", "print"], ["run", "hello", "--session", "kept"]):
+        where = [] if words[0] in ("version", "--help", "help") else ["--data", str(weir.data)]
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            process = subprocess.run(
+                [str(harness.BINARY), *words, *where], env=environment(), stdin=subprocess.DEVNULL, stdout=full,
+                stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+        assert process.returncode == 1 and "stdout cannot be written" in process.stderr, (words, process.stderr)
+
+
+def test_a_second_ctrl_c_at_a_question_leaves_it_open(weir):
+    terminal = Terminal(weir, "chat", "--session", "unsure")
+    terminal.until("> ")
+    terminal.type("pay the bill\r")
+    terminal.until("(yes or no)")
+    terminal.until("with these > ")
+    os.kill(terminal.pid, signal.SIGINT)
+    terminal.until("Ctrl-C again")
+    terminal.until("with these > ")
+    os.kill(terminal.pid, signal.SIGINT)
+    assert terminal.ended() == 130
+    assert states(weir, "unsure") == ["waiting"]

@@ -19,6 +19,8 @@ def cli(tmp_path):
     """Run the program in a folder of its own: cli("version", env={...})."""
 
     def run(*args, env=None, timeout=30, **options):
+        if "input" not in options:
+            options.setdefault("stdin", subprocess.DEVNULL)
         home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "share")}
         return subprocess.run(
             [str(harness.BINARY), *map(str, args)],
@@ -27,7 +29,6 @@ def cli(tmp_path):
             capture_output=True,
             text=True,
             timeout=timeout,
-            stdin=subprocess.DEVNULL,
             **options,
         )
 
@@ -254,6 +255,35 @@ def test_run_leaves_nothing_behind(cli, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+ASKED_TWICE = """script: 1
+agents: [{slug: manager}]
+scenes:
+  - match: go
+    replies:
+      - - approval: {question: "First?"}
+      - - approval: {question: "Second?"}
+      - - text: "{answer}"
+"""
+
+
+@pytest.mark.parametrize("size", (4094, 4095, 4096, 9000, 200000))
+def test_a_long_answer_answers_one_question(cli, tmp_path, size):
+    """Its rest would be the answer to the next question, which may be an approval."""
+    (tmp_path / "script.yaml").write_text(ASKED_TWICE)
+    answer = cli("run", "go", "--script", "script.yaml", input="n" * size + "yes\nsecond\n")
+    assert (answer.returncode, answer.stdout) == (0, "second\n"), answer.stderr
+    answer = cli("run", "go", "--script", "script.yaml", input="n" * size + "yes\n")
+    assert answer.returncode == 1 and answer.stdout == "" and "stdin has none" in answer.stderr
+
+
+def test_an_answer_without_an_end_of_the_line_counts_and_one_without_bounds_does_not(cli, tmp_path):
+    (tmp_path / "script.yaml").write_text(ASKED_TWICE)
+    answer = cli("run", "go", "--script", "script.yaml", input="first\nsecond")
+    assert (answer.returncode, answer.stdout) == (0, "second\n"), answer.stderr
+    answer = cli("run", "go", "--script", "script.yaml", input="n" * (5 << 20))
+    assert answer.returncode == 1 and "longer than 4 MiB" in answer.stderr
+
+
 def test_run_may_be_interrupted(tmp_path):
     process = subprocess.Popen(
         [str(harness.BINARY), "run", "long while", "--script", SCRIPT],
@@ -322,18 +352,18 @@ def test_check_says_whose_a_token_is(cli):
 @pytest.mark.parametrize(
     "bad",
     [
-        harness.token(key="another-key-that-nobody-knows-of"),
-        harness.token(at=1700000000),
-        "nonsense",
-        harness.token() + "0",
+        lambda: harness.token(key="another-key-that-nobody-knows-of"),
+        lambda: harness.token(at=1700000000),
+        lambda: "nonsense",
+        lambda: harness.token() + "0",
     ],
     ids=["another key", "an old one", "nonsense", "one digit more"],
 )
 def test_check_refuses_with_exit_code_1_and_a_reason(cli, bad):
     """3.1"""
-    answer = cli("token", "check", bad, env=KEY)
+    answer = cli("token", "check", bad(), env=KEY)
     assert answer.returncode == FAILED and answer.stderr
-    answer = cli("token", "check", bad, "--json", env=KEY)
+    answer = cli("token", "check", bad(), "--json", env=KEY)
     assert answer.returncode == FAILED
     assert harness.SIGNING_KEY not in answer.stdout + answer.stderr
 
@@ -445,3 +475,44 @@ def test_run_says_which_agent_was_probably_meant(cli):
     """b9"""
     answer = cli("run", "hello", "--agent", "ev", "--script", SCRIPT)
     assert answer.returncode != OK and "eve" in answer.stderr and answer.stdout == ""
+
+
+# --- what a shell may do --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("closed", ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"))
+def test_closed_standard_files_are_no_sockets(tmp_path, closed):
+    """Otherwise the first files of the program get their numbers."""
+    env = harness.clean_environment({"HOME": str(tmp_path)})
+    line = f"exec '{harness.BINARY}' runs --data {tmp_path}/none --http 127.0.0.1:1 {closed}"
+    ended = subprocess.run(line, shell=True, executable="/bin/bash", env=env, timeout=60, check=False)
+    assert ended.returncode == 1
+    ports = tmp_path / "ports.json"
+    line = (f"exec '{harness.BINARY}' serve --data {tmp_path}/d --http 127.0.0.1:0 --grpc off --nimi-grpc off "
+            f"--nimi-http off --ports-file {ports} {closed}")
+    daemon = subprocess.Popen(line, shell=True, executable="/bin/bash", env=env)
+    give_up = time.monotonic() + 60
+    while not ports.exists():
+        assert daemon.poll() is None and time.monotonic() < give_up
+        time.sleep(0.01)
+    files = {number: os.readlink(f"/proc/{daemon.pid}/fd/{number}") for number in (0, 1, 2)}
+    assert not [name for name in files.values() if name.startswith(("socket:", "anon_inode:"))], files
+    daemon.terminate()
+    assert daemon.wait(timeout=60) == 0
+
+
+def test_what_comes_after_two_dashes_is_no_flag(cli):
+    answer = cli("run", "--script", SCRIPT, "--", "--json")
+    assert answer.returncode == OK and not answer.stdout.startswith("{"), answer.stderr
+
+
+@pytest.mark.parametrize("words, reason", (
+    (["run", "a", "b"], "more than one message"), (["run", ""], "the message is empty"),
+    (["run"], "there is no message"), (["logs"], "which run"), (["mcp", "x"], "'x' is one argument too many"),
+    (["stop", "x"], "'x' is one argument too many"), (["token", "new", "x"], "'x' is one argument too many"),
+    (["-v", "run", "hi"], "a command comes before its flags"),
+))
+def test_wrong_usage_says_what_is_wrong(cli, words, reason):
+    answer = cli(*words)
+    first = answer.stderr.splitlines()[0]
+    assert answer.returncode == USAGE and first.startswith("weir: error: ") and reason in first

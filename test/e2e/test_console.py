@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 
+import consoles
 import crawbl
 import harness
 import pytest
@@ -70,8 +71,27 @@ def test_every_file_has_its_type_and_the_policy(bare):
     assert size < 200 * 1024
     page = files[""].text
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", page)  # nothing inline
-    assert not any("http://" in text.text.replace("http://www.w3.org/", "") and "src=" in text.text
-                   for text in files.values() if text is files[""])  # nothing from elsewhere
+
+
+def test_no_file_names_another_place(bare):
+    """Every address in every file is one of this listener. That no request goes elsewhere is met in a
+    browser: test/browser."""
+    files = {name: answer.text for name, answer in files_of(bare).items()}
+    served = {name for name in files if name}
+    for name, text in files.items():
+        hosts = set(re.findall(r"""(?:\w+:)?//[\w-]+(?:\.[\w-]+)+|\w+://[\w-]+""", text))
+        assert hosts <= {"http://www.w3.org"}, (name, hosts)  # the name of SVG, which is not fetched
+        kind = name.rpartition(".")[2]
+        if kind in ("", "svg"):
+            addresses = set(re.findall(r"""(?:src|href|action|srcset|data|poster)\s*=\s*["']?([^"'\s>]+)""", text))
+            assert {one for one in addresses if not one.startswith("#")} <= served, (name, addresses)
+        if kind == "css":
+            assert not re.search(r"url\(|@import|image-set|@font-face", text), name
+        if kind == "js":
+            assert set(re.findall(r"""(?:from|import)\s*["']\./([^"']+)""", text)) <= served
+            assert not re.search(r"""(?:from|import)\s*\(?\s*["'`](?!\./)|importScripts|new (?:WebSocket|EventSource)"""
+                                 r"""|XMLHttpRequest|sendBeacon|new (?:Shared)?Worker""", text), name
+            assert len(re.findall(r"\bfetch\(", text)) == text.count('fetch("/weir/v1" + path'), name
 
 
 def test_what_is_there_already_is_not_sent_again(bare):
@@ -169,3 +189,32 @@ def test_a_long_text_is_cut_in_the_list_between_two_characters(bare):
         assert listed["id"] == run and listed["text_cut"] is True and set(listed["text"]) == {"ä"}
         assert json.dumps(listed)
         http.post(f"/weir/v1/runs/{run}/cancel")
+
+
+PIECES = 500
+PACED = f"""script: 1
+model: paced
+agents: [{{slug: manager, description: Talks.}}]
+scenes:
+  - reply:
+      - repeat: {{text: "piece ", times: {PIECES}}}
+        pace: {{every: 4ms}}
+"""
+
+
+def test_a_hundred_consoles_and_one_that_reads_nothing_take_nothing_from_the_caller(tmp_path):
+    """Content alone; test/proof/observers.py measures when it comes and what it costs."""
+    (tmp_path / "paced.yaml").write_text(PACED)
+    for weir in daemon(tmp_path, script=tmp_path / "paced.yaml", env={"CRAWBL_MCP_SIGNING_KEY": None}):
+        with crawbl.open_stream(weir) as stream:
+            stream.send("go", session_id="watched")
+            first = stream.next()
+            turn = crawbl.in_background(stream.turn)
+            run = get(weir, "/weir/v1/runs?session=watched").json()["runs"][0]["id"]
+            with consoles.Consoles(weir.port("http"), run, 100, stalled=1) as watching:
+                assert first.chunk.text + turn().text == "piece " * PIECES
+                heard = watching.heard()
+        assert len(heard) == 100 and all(events == heard[0] for events in heard)
+        assert [event["seq"] for event in heard[0]] == list(range(1, len(heard[0]) + 1))
+        assert "".join(e["text"] for e in heard[0] if e["type"] == "text") == "piece " * PIECES
+        assert heard[0][-1]["type"] == "done"

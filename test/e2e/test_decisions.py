@@ -146,6 +146,17 @@ def test_an_edit_that_does_not_fit_leaves_the_question_open(weir):
     assert waiting(weir) == [named]
 
 
+@pytest.mark.parametrize("edit", ['{"eur": 7, "eur": 8}', '{"eur": 7, "e\\u0075r": 8}', '{"eur": 7}, "args": {"eur": 8}'])
+def test_an_edit_that_says_a_thing_twice_leaves_the_question_open(weir, edit):
+    """A reader takes the first or the last: a person may have meant the other."""
+    named = ask(weir)["metadata"]["approval"]["approval_id"]
+    answer = '{"thread_id": "t", "human_input": {"approved": true, "args": %s}}' % edit
+    with weir.http(headers={"content-type": "application/json"}) as http:
+        refused = http.post("/resume", content=answer)
+    assert refused.status_code == 422 and "stands twice" in refused.json()["error"]["message"], refused.text
+    assert waiting(weir) == [named]
+
+
 def test_a_plain_question_takes_any_words_on_resume_and_a_yes_in_the_chat(weir):
     ask(weir, "ask")
     answer = post(weir, "/invoke", {"input": "the blue one", "session_id": "t"})
@@ -204,8 +215,18 @@ def test_what_was_said_meanwhile_stands_in_the_run(weir):
     resume(weir, "yes")
     with reader(weir) as http:
         lines = http.get(f"/weir/v1/runs/{run}/events").text.split("\n")
-    items = [json.loads(line[6:]) for line in lines if "vnd.weir.aside" in line]
+    items = [json.loads(line[6:]) for line in lines if '"application/vnd.weir.aside"' in line]
     assert len(items) == 2, lines
+
+
+def test_the_same_words_without_a_key_are_said_each_time(weir):
+    run = ask(weir)["metadata"]["approval"]["approval_id"].partition("-")[0]
+    for _ in range(2):
+        resume(weir, "what would this do?")
+    resume(weir, "yes")
+    with reader(weir) as http:
+        lines = http.get(f"/weir/v1/runs/{run}/events").text.split("\n")
+    assert len([line for line in lines if '"application/vnd.weir.aside"' in line]) == 2
 
 
 def test_words_said_meanwhile_reach_the_model_after_the_answer(start_weir):

@@ -146,7 +146,7 @@ def test_weir_health_says_why_a_daemon_does_not_serve(weir, start_weir, tmp_path
     def health(*args):
         env = harness.clean_environment({"HOME": str(tmp_path)})
         command = [str(harness.BINARY), "health", *args]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60)
         return done.returncode, done.stdout + done.stderr
 
     assert health("--http", f":{weir.port('http')}") == (0, "weir serves\n")
@@ -154,6 +154,8 @@ def test_weir_health_says_why_a_daemon_does_not_serve(weir, start_weir, tmp_path
     other = start_weir(args=("--http", f"unix:{socket}", "--admin", "127.0.0.1:0"))
     assert health("--http", f"unix:{socket}") == (0, "weir serves\n")
     assert health("--admin", f"127.0.0.1:{other.port('admin')}") == (0, "weir serves\n")
+    (tmp_path / "weir.yaml").write_text(f"listen: {{http: 'unix:{socket}'}}\n")
+    assert health() == (0, "weir serves\n")  # by the file that stands here
     other.stop()
     code, text = health("--http", f"unix:{socket}")
     assert code == 1 and "is it running with these settings?" in text

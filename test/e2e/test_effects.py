@@ -2,11 +2,13 @@
 
 The first forty of the kills of test/proof/effects.py, and some of the cuts of test/proof/cuts.py.
 """
+import concurrent.futures
 import contextlib
 import json
 import pathlib
 import sys
 import threading
+import time
 
 import harness
 import httpx
@@ -276,6 +278,45 @@ def test_over_http_a_payment_that_was_out_is_unknown_after(end, wire, house, mod
 
 
 # --- who asks again -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["openai"])
+@pytest.mark.parametrize("end", ["the limit", "kill"])
+def test_a_keyed_failure_behind_a_payment_names_it(end, house, models, tmp_path):
+    """K28: the same failure again, which says what was done and never invites to repeat it."""
+    made = tmp_path / "made"
+    script = f"read -r order; echo $order >>{made}; case $order in *hat*) sleep 90;; esac; echo paid"
+    pay = {"description": "Pays.", "parameters": {"type": "object"}, "command": ["sh", "-c", script]}
+    limits = {"turn": "5s" if end == "the limit" else "2m"}
+    weir = house([{"tools": ["pay"]}], tools={"pay": pay}, limits=limits)
+    models.say(house.model, *[call("pay", {"order": order}, id="call_0") for order in ("shoes", "hat")])
+
+    def post(path="/invoke"):
+        with weir.http(headers={"idempotency-key": "order-1"}) as http:
+            return http.post(path, json={"input": "buy", "session_id": "s"})
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        first = pool.submit(post)
+        give_up = time.monotonic() + wires.PATIENCE
+        while not made.exists() or "hat" not in made.read_text():
+            assert time.monotonic() < give_up, "the hat was never paid"
+            time.sleep(0.01)
+        if end == "kill":
+            weir.kill()
+            weir.start()
+        answers = [post(), post()] if end == "kill" else [first.result(), post(), post()]
+    for answer in answers:
+        error = answer.json()["error"]
+        assert answer.status_code == 500 and "retry-after" not in answer.headers
+        assert error["details"]["calls"] == [
+            {"name": "pay", "args": {"order": "hat"}, "effect": "unknown"},
+            {"name": "pay", "args": {"order": "shoes"}, "effect": "done"},
+        ]
+        assert "'pay', which may or may not have had its effect" in error["message"]
+        assert "; ask again" not in error["message"]
+    told = post("/stream").text.split("event: error\ndata: ")[1].split("\n")[0]
+    assert json.loads(told)["error"].endswith(error["message"])
+    assert len(made.read_text().splitlines()) == 2
 
 
 @pytest.fixture

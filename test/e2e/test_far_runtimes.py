@@ -15,6 +15,7 @@ import crawbl
 import far_runtime
 import harness
 import pytest
+from ports import free_port
 from test_tls import Authority
 
 KEY = {"FAR_KEY": harness.SIGNING_KEY}
@@ -390,7 +391,7 @@ def test_a_conversation_is_one_for_the_runtime_too(weir, runtime):
 
 def test_the_runtime_of_the_examples_takes_turns(tmp_path):
     """docs/remote-agents.md"""
-    port = far_runtime.free_port()
+    port = free_port()
     settings = (harness.ROOT / "examples/remote/converse.yaml").read_text()
     (tmp_path / "weir.yaml").write_text(re.sub(r"(?<=127.0.0.1:)\d+", str(port), settings))
     env = {**harness.clean_environment({"HOME": tmp_path}), "RUNTIME_KEY": "of-the-example"}

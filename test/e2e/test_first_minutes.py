@@ -194,6 +194,37 @@ def test_serve_uses_the_file_that_stands_here_and_says_so(tmp_path):
     assert "the settings are those of weir.yaml" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.parametrize(
+    "words,shows",
+    [
+        (["run", "hello"], "Nice to meet you."),
+        (["agent", "list"], "gardener"),
+        (["tool", "list"], "spade"),
+        (["provider", "list"], "shed"),
+    ],
+)
+def test_a_command_uses_the_file_that_stands_here_and_says_so(tmp_path, words, shows):
+    (tmp_path / "play.yaml").write_text(
+        "script: 1\nagents: [{slug: gardener}]\n"
+        "tools: [{name: spade, description: Digs., result: {}}]\n"
+        "scenes: [{reply: [{text: Nice to meet you.}]}]\n"
+    )
+    (tmp_path / "weir.yaml").write_text(
+        "script: play.yaml\n"
+        "providers: [{name: shed, kind: openai, base_url: 'http://127.0.0.1:1/v1'}]\n"
+    )
+    told = terminal(tmp_path, *words)
+    assert told.returncode == OK, told.stderr
+    assert shows in told.stdout
+    assert "the settings are those of weir.yaml" in told.stderr
+
+
+def test_a_daemon_is_looked_for_where_the_file_that_stands_here_says(tmp_path):
+    (tmp_path / "weir.yaml").write_text("listen: {http: '127.0.0.1:1'}\n")
+    told = terminal(tmp_path, "runs")
+    assert told.returncode == FAILED and "the daemon at http://127.0.0.1:1 " in told.stderr
+
+
 def test_one_check_names_every_mistake_also_of_tools_and_no_false_one(tmp_path):
     (tmp_path / "weir.yaml").write_text(
         "providers:\n"

@@ -4,6 +4,8 @@ import json
 import crawbl
 import harness
 import pytest
+import vendor
+from test_transfers import Model
 
 SCRIPT = "test/e2e/scripts/guarded.yaml"
 CONFIG = """
@@ -110,6 +112,28 @@ def test_an_agent_that_gets_the_turn_reads_it_through_its_own_rules(weir):
     )
 
 
+@pytest.mark.parametrize("hands_over", [False, True])
+def test_an_agent_reads_what_others_heard_and_said_through_its_own_rules(start_weir, hands_over):
+    with Model() as model:
+        provider = {"name": "house", "kind": "openai", "base_url": model.url + "/v1", "key_env": "HOUSE_KEY"}
+        rule = {"name": "names", "pattern": "(?i)zelda", "replace": "[NAME]", "on": "input"}
+        agents = [{"slug": "plain", "model": "house/big", "delegates": ["strict"]},
+                  {"slug": "strict", "model": "house/big", "guardrails": ["names"]}]
+        config = json.dumps({"providers": [provider], "guardrails": [rule], "agents": agents})
+        weir = start_weir(config=config, env={"HOUSE_KEY": vendor.KEY})
+        model.replies = ["I noted Zelda.", "Read."]
+        assert crawbl.one_turn(weir, "I am Zelda", session_id="s", agent_id="plain").error is None
+        if hands_over:
+            model.replies = [[("transfer_to_agent", {"agent_name": "strict"})], "Read."]
+        asked = {} if hands_over else {"agent_id": "strict"}
+        assert crawbl.one_turn(weir, "ask for zelda", session_id="s", **asked).text.endswith("Read.")
+        assert "zelda" not in model.read().lower()
+        for words in ("I am [NAME]", "[plain] said: I noted [NAME].", "ask for [NAME]"):
+            assert words in model.read()
+        if hands_over:
+            assert "I am Zelda" in json.dumps(model.asked[1]), "plain reads all"
+
+
 @guarded
 def test_thinking_is_redacted_as_well(weir):
     invoke(weir, "think")
@@ -163,3 +187,42 @@ def test_the_guardrails_of_an_agent_yaml_are_never_dropped(start_weir):
     assert invoke(weir, "I am a@b.example").json()["output"] == "heard: I am [REDACTED-EMAIL]"
     assert invoke(weir, "a bomb").status_code == 403
     assert "meaning here: deploy\"" in weir.log()
+
+
+PROMISED = """
+script: 1
+agents: [{slug: manager}]
+scenes:
+  - match: long
+    reply: [{text: begun}, {wait: 30s}]
+  - reply: "{input}"
+"""
+
+
+def test_a_run_that_never_began_shows_its_words_as_the_rules_let_them(start_weir, tmp_path):
+    """POST /weir/v1/runs answers with an id before the rules have read the words: of a run that is
+    cancelled in its queue, or blocked, the journal has what may be recorded."""
+    (tmp_path / "long.yaml").write_text(PROMISED)
+    config = CONFIG + "session: {busy: queue}\n"
+    weir = start_weir(script=tmp_path / "long.yaml", config=config.replace("provider: scripted, ", "").replace("    provider: scripted\n", ""))
+
+    def begin(http, text, session="s-1"):
+        return http.post("/weir/v1/runs", json={"input": text, "session_id": session}).json()["id"]
+
+    def events(http, run):
+        lines = http.get(f"/weir/v1/runs/{run}/events").text.splitlines()
+        return [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+
+    with weir.http(headers=harness.bearer()) as http:
+        first = begin(http, "long")
+        queued = [begin(http, "I am a@b.example"), begin(http, "a bomb")]
+        for run in [*queued, first]:
+            assert http.post(f"/weir/v1/runs/{run}/cancel").is_success
+        told = [events(http, run) for run in [*queued, begin(http, "the bomb", "s-2")]]
+        assert [[e["type"] for e in run] for run in told] == [["started", "cancelled"]] * 2 + [["started", "failed"]]
+        assert told[2][-1]["reason"] == "GUARDRAIL_BLOCKED"
+        texts = [run[0]["text"] for run in told]
+        assert "a@b.example" not in texts[0] and texts[0].startswith("I am ")
+        assert texts[1] == texts[2] == "[Words stood here that a guardrail blocked.]"
+    everything = stored(weir)
+    assert b"a@b.example" not in everything and b" bomb" not in everything

@@ -20,6 +20,7 @@ import time
 import crawbl
 import pytest
 import uvicorn
+from ports import free_port
 from test_tls import Authority
 
 HERE = pathlib.Path(__file__).parent
@@ -111,8 +112,7 @@ http {{
 @contextlib.contextmanager
 def nginx_serves(folder, cert, key):
     with uvicorn_serves() as behind:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         (folder / "nginx.conf").write_text(NGINX.format(port=port, cert=cert, key=key, behind=behind))
         command = [shutil.which("nginx") or "/usr/sbin/nginx", "-p", folder, "-c", "nginx.conf"]
         process = subprocess.Popen([str(word) for word in command], stderr=subprocess.DEVNULL)

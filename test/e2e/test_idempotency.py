@@ -125,6 +125,44 @@ def test_of_many_at_the_same_moment_one_starts_a_turn(weir):
             assert len(runs_of(weir, key)) == 1
 
 
+SAID = [{"role": "user", "content": "count"}]
+GUESTS = {
+    "chat": ("/v1/chat/completions", {"model": "manager", "messages": SAID}),
+    "responses": ("/v1/responses", {"model": "manager", "input": "count"}),
+    "messages": ("/v1/messages", {"model": "manager", "max_tokens": 99, "messages": SAID}),
+}
+
+
+@pytest.mark.weir(script=SLOW, args=["--threads", "2"])
+@pytest.mark.parametrize("named", [True, False], ids=["named", "made up"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("door", GUESTS)
+def test_a_joined_request_is_answered_with_the_session_of_its_run(weir, door, stream, named):
+    """Also when they come at once, and from a later process."""
+    path, body = GUESTS[door]
+    headers = {**KEYED, **({"x-session-id": "s"} if named else {})}
+
+    def ask(_):
+        with http_of(weir, **headers) as http:
+            return http.post(path, json={**body, "stream": stream})
+
+    def facts(answer):
+        assert answer.status_code == 200, answer.text
+        return answer.headers["x-weir-run-id"], *answer.headers.get_list("x-session-id")
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        found = {facts(answer) for answer in pool.map(ask, range(8))}
+    assert len(found) == 1
+    run, session = found.pop()
+    assert session == "s" if named else session
+    assert facts(ask(0)) == (run, session)
+    weir.restart()
+    assert facts(ask(0)) == (run, session)
+    with http_of(weir) as http:
+        runs = http.get("/weir/v1/runs", params={"session_id": session}).json()["runs"]
+    assert [each["id"] for each in runs] == [run]
+
+
 @pytest.mark.weir(script=SLOW)
 def test_who_comes_back_finds_the_running_turn(weir):
     how = {"x-weir-on-disconnect": "detach-for=10s", **KEYED}
@@ -268,3 +306,55 @@ def test_calls_whose_keys_are_looked_up_at_once_keep_their_words_apart(weir):
         for number, (said, answer) in enumerate(pool.map(ask, range(200))):
             assert answer.json()["output"] == f"You said: {said}. Grüße, and that was all."
             assert answer.json()["session_id"] == f"s-{number}"
+
+
+# --- POST /weir/v1/runs -----------------------------------------------------------------------
+
+
+def start(weir, name="idempotency-key", key="k-1", **body):
+    with reader(weir) as http:
+        http.headers[name] = key
+        return http.post("/weir/v1/runs", json={"input": "count", "session_id": "s", **body})
+
+
+@pytest.mark.weir(script=SLOW)
+def test_a_key_begins_one_run_also_after_a_restart(weir):
+    first = start(weir)
+    assert first.status_code == 202
+    again = start(weir), start(weir, "x-idempotency-key")
+    weir.said(f"turn {first.json()['id']} ended")
+    weir.restart()
+    for answer in (*again, start(weir)):
+        assert answer.status_code == 202 and answer.json() == first.json()
+    assert [run["id"] for run in runs_of(weir)] == [first.json()["id"]]
+
+
+@pytest.mark.weir(script=SLOW)
+def test_a_key_of_a_run_is_one_requests(weir):
+    first = start(weir)
+    for other in ({"input": "other"}, {"session_id": "t"}, {"agent": "manager"}):
+        refused = start(weir, **other)
+        assert refused.status_code == 409
+        assert refused.json()["error"]["code"] == "IDEMPOTENCY_KEY_REUSED"
+    assert invoke(weir).status_code == 409, "a key of /weir/v1/runs is no key of /invoke"
+    assert start(weir, key="k-2").json()["id"] != first.json()["id"]
+    assert start(weir, key="").status_code == 400
+    assert len(runs_of(weir)) == 2 and not runs_of(weir, "t")
+
+
+@pytest.mark.weir(script=SLOW)
+def test_runs_that_are_begun_at_once_with_one_key_are_one(weir):
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda _: start(weir), range(16)))
+    assert {(answer.status_code, answer.json()["id"]) for answer in answers} == {
+        (202, runs_of(weir)[0]["id"])
+    }
+    assert len(runs_of(weir)) == 1
+
+
+@pytest.mark.parametrize("name", ["session_id", "user", "workspace"])
+@pytest.mark.parametrize("wrong", ["a\nb", "a\u0000", "a" * 257, "a\u0085"])
+def test_ids_of_a_run_are_checked(weir, name, wrong):
+    refused = start(weir, **{name: wrong})
+    assert refused.status_code == 422 and name in refused.json()["error"]["message"]
+    assert not runs_of(weir)

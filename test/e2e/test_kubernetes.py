@@ -68,7 +68,7 @@ def eventually(condition, what=""):
         if condition():
             return
         time.sleep(0.02)
-    raise AssertionError(what or "it never came true")
+    raise AssertionError((what() if callable(what) else what) or "it never came true")
 
 
 def good(message):
@@ -159,7 +159,7 @@ def test_a_watch_goes_on_after_an_end_and_lists_after_410(start, api, early):
     eventually(lambda: api.watching)
     api.cut()
     eventually(lambda: api.watching == 2)
-    lists = lambda: len([1 for m, p in api.asked if m == "GET" and "limit=" in p])
+    lists = lambda: len([1 for m, p in api.asked if m == "GET" and "deployments" in p and "limit=" in p])
     assert lists() == 1
     api.compact()
     api.cut()
@@ -200,8 +200,114 @@ def test_a_refusal_is_for_operators_and_its_turn_fails_readably(start, api, code
     api.refuse(code, reason, said)
     refused = weir.post("hello")
     assert (refused.status_code, refused.json()["code"]) == (503, "RTM0001")
-    assert logged in weir.log() and said.split('"')[0] in weir.log()
+    eventually(lambda: logged in weir.log() and said.split('"')[0] in weir.log(), weir.log)
     good(weir.say("hello"))
+
+
+@pytest.mark.parametrize("passes", [True, False], ids=["busy", "for good"])
+def test_a_service_whose_deployment_is_refused_does_not_stay(start, api, passes):
+    weir = start()
+    api.refuse(403, "Forbidden", "exceeded quota: agents", when="POST /apis/apps/v1")
+    api.refuse(500, "InternalError", "later", when="DELETE /api/v1", times=2 if passes else 0)
+    assert weir.post("hello").json()["code"] == "RTM0001"
+    eventually(lambda: posts(api) == ["services", "deployments"] and not api.names("services"))
+    good(weir.say("hello"))  # also while it is deleted
+    assert api.names() == api.names("services") == [NAME]
+
+
+def test_a_service_whose_deployment_somebody_deletes_goes_too(start, api):
+    weir = start()
+    good(weir.say("hello"))
+    api.remove(NAME)
+    eventually(lambda: not api.names("services"))
+    good(weir.say("hello"))
+    assert api.names() == api.names("services") == [NAME]
+
+
+def test_services_that_a_killed_process_left_are_swept_at_the_start(start, api):
+    """Of three pages; one has a Deployment, one is young, one is not ours."""
+    weir = start()
+    api.age = 3600
+    for name in ("a", "b", "c"):
+        good(weir.say("hello", workspace=f"ws-{name}", user=f"user-{name}"))
+    api.age = 0
+    good(weir.say("hello"))
+    weir.kill()
+    foreign = dict(api.items[("services", NAME)], metadata={
+        "name": "foreign", "labels": {}, "creationTimestamp": "2020-01-01T00:00:00Z"})
+    with api.lock:
+        api.items[("services", "foreign")] = foreign
+        for name in ("agent-runtime-workspace-ws-a", "agent-runtime-workspace-ws-b", NAME):
+            del api.items[("deployments", name)]
+    api.page = 2
+    api.refuse(503, "ServiceUnavailable", "later", when="GET /api/v1/namespaces/agents/services")
+    other = start()
+    left = ["agent-runtime-workspace-ws-c", NAME, "foreign"]
+    eventually(lambda: api.names("services") == sorted(left), lambda: api.names("services"))
+    assert other.log().count("has no deployment and is deleted") == 2
+    good(other.say("hello", workspace="ws-a", user="user-a"))
+    assert api.names() == ["agent-runtime-workspace-ws-a", "agent-runtime-workspace-ws-c"]
+
+
+SERVICE = f"/api/v1/namespaces/agents/services/{NAME}"
+
+
+def left_service(start, api):
+    """An old Service without a Deployment, as a killed process leaves it; and a process that needs it."""
+    taker = start()
+    api.age = 3600
+    good(taker.say("hello"))
+    api.age = 0
+    api.remove(NAME)
+    eventually(lambda: not api.names("services"))
+    with api.lock:
+        service = next(item for _, what, kind, item in api.events if (what, kind) == ("ADDED", "services"))
+        api.items["services", NAME] = service
+        api.change("ADDED", "services", service)
+    return taker
+
+
+def is_whole(api):
+    return api.names() == api.names("services") == [NAME]
+
+
+@pytest.mark.parametrize("taken", [True, False], ids=["taken first", "deleted first"])
+def test_a_left_service_is_either_taken_or_deleted(start, api, taken):
+    """One process sweeps it while another takes it: the second to come knows, and the runtime is whole."""
+    taker = left_service(start, api)
+    deletion, adoption = api.hold("DELETE " + SERVICE), api.hold("PATCH " + SERVICE)
+    sweeper = start()
+    assert deletion.reached.wait(30)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        said = pool.submit(taker.say, "hello")
+        assert adoption.reached.wait(30)
+        first, second = (adoption, deletion) if taken else (deletion, adoption)
+        first.open.set()
+        eventually(lambda: is_whole(api) if taken else not api.names("services"))
+        second.open.set()
+        good(said.result())
+    eventually(lambda: is_whole(api))
+    if taken:
+        eventually(lambda: "another process has taken it" in sweeper.log(), sweeper.log)
+    good(sweeper.say("hello"))
+    assert is_whole(api)
+
+
+def test_a_service_that_was_just_taken_is_not_swept(start, api):
+    taker = left_service(start, api)
+    deployment = api.hold("POST /apis/apps/v1")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        said = pool.submit(taker.say, "hello")
+        assert deployment.reached.wait(30)
+        asked = len(api.asked)
+        start()
+        eventually(lambda: any("/services?" in path for _, path in api.asked[asked:]))
+        good_while = time.monotonic() + 0.5
+        eventually(lambda: time.monotonic() > good_while)
+        deployment.open.set()
+        good(said.result())
+    assert is_whole(api)
+    assert ("DELETE", SERVICE) not in api.asked[asked:]
 
 
 @pytest.mark.parametrize("code, reason, headers", [

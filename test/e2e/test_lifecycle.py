@@ -11,6 +11,7 @@ import httpx
 import pytest
 from agentruntime.v1 import memory_pb2, memory_pb2_grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from ports import free_port
 
 SCRIPT = "test/e2e/scripts/contract.yaml"
 pytestmark = pytest.mark.weir(script=SCRIPT, config="limits: {shutdown: 60s, header: 60s}\n")
@@ -65,19 +66,11 @@ def assert_no_turns(ports):
 # --- the start ------------------------------------------------------------------------
 
 
-def free_ports(count):
-    with contextlib.ExitStack() as stack:
-        found = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in found:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in found]
-
-
 class AtPorts(harness.Daemon):
     """A daemon whose ports are known before it is ready."""
 
     def command(self):
-        self.ports = dict(zip(LISTENERS, free_ports(len(LISTENERS))))
+        self.ports = {name: free_port() for name in LISTENERS}
         ports = iter(self.ports.values())
         words = super().command()
         return [f"127.0.0.1:{next(ports)}" if word == "127.0.0.1:0" else word for word in words]

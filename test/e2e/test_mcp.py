@@ -16,6 +16,7 @@ import mcp_http
 import pytest
 import vendors
 import wires
+from ports import free_port
 from vendors import call
 
 SERVER = pathlib.Path(__file__).parent / "mcp_server.py"
@@ -148,6 +149,35 @@ def test_nonsense_is_passed_over(house, models, tmp_path):
     weir.said("writes what is not a message: no json at all")
 
 
+def test_a_call_that_succeeded_is_never_told_as_a_failure(house, models, tmp_path):
+    """A model that reads of a failure makes the call again."""
+    weir = house(mcp=[faults(tmp_path)])
+    parts, nothing = ask(weir, models, call("parts", {}, id="c1"), call("nothing", {}, id="c2"))
+    shown = "Chart of May\n[an image is not shown: image/png, 5 bytes]\nChart of June"
+    assert json.loads(parts) == {"output": shown}
+    assert json.loads(nothing) == {"output": ""}
+
+
+@pytest.mark.timeout(60)
+def test_an_answer_with_nulls_or_without_sense_ends_its_call_at_once(house, models, tmp_path):
+    """No call has a limit here but the turn's."""
+    weir = house(mcp=[faults(tmp_path, "nulls")])
+    say, broken = call("say", {"text": "x"}, id="c1"), call("broken", {}, id="c2")
+    said, lost = ask(weir, models, say, broken)
+    assert said == '{"output":"say: x"}'
+    assert "not an answer" in lost and json.loads(lost)["effect"] == "unknown"
+    weir.said("a message of an MCP server cannot be read: JSON-RPC: an error without")
+
+
+@pytest.mark.timeout(60)
+def test_an_answer_that_is_no_json_ends_its_call_at_once_and_half_a_pair_is_mended(house, models, tmp_path):
+    """No call has a limit here but the turn's."""
+    weir = house(mcp=[faults(tmp_path)])
+    half, torn = ask(weir, models, call("half", {}, id="c1"), call("torn", {}, id="c2"))
+    assert json.loads(half) == {"output": "cut \ufffd here"}
+    assert "not an answer" in torn and json.loads(torn)["effect"] == "unknown"
+
+
 def test_a_huge_line_ends_the_server(house, models, tmp_path):
     weir = house(mcp=[faults(tmp_path)])
     [read] = ask(weir, models, call("huge", {}, id="c1"))
@@ -231,6 +261,16 @@ def test_a_changed_list_reaches_the_next_turn(house, models, tmp_path):
         return "grown" in offered(models.asked[-1])
 
     eventually(has_grown, "the new tool is offered to nobody")
+
+
+def test_a_server_that_always_reports_a_change_is_listed_less_and_less(house, models, tmp_path):
+    listed = tmp_path / "faults/listed"
+    weir = house(mcp=[faults(tmp_path, "eager")])
+    eventually(lambda: listed.exists() and len(listed.read_text().split()) >= 4, "it is not listed again")
+    times = [float(line) for line in listed.read_text().split()]
+    apart = [after - before for before, after in zip(times, times[1:])]
+    assert apart[1] > 0.9 and apart[2] > 1.9, apart  # the first change is listed at once
+    assert ask(weir, models, call("say", {"text": "x"}, id="c1")) == ['{"output":"say: x"}']
 
 
 def test_a_tool_that_changed_asks_until_it_is_accepted(house, models, tmp_path):
@@ -378,6 +418,21 @@ def test_a_question_to_the_user_is_answered_at_once(house, models, far, setting,
     assert said and all(s == announced for s in said)
 
 
+@pytest.mark.parametrize("user, served", [("bob", True), ("two words", True), ("jörg", False), ("李", False), (" bob", False)])
+def test_a_server_is_told_who_calls_or_is_not_called(house, models, far, user, served):
+    weir = house(mcp=[far_entry(far, user_header="X-User-Id")])
+    models.say(MODEL, [call("pay", {"text": "9"}, id="c1")], "Done.")
+    body = {"input": "go", "config": {"configurable": {"user_id": user}}}
+    assert weir.http().post("/invoke", json=body).json()["output"] == "Done."
+    [read] = results(models.asked[-1])
+    calls = far.posts("tools/call")
+    if served:
+        assert [c.headers["x-user-id"] for c in calls] == [user] and far.effects == ["9"]
+        assert read == '{"output":"paid 9"}'
+    else:
+        assert not calls and "the call was not sent: the id of the user" in read and "X-User-Id" in read
+
+
 def test_a_server_that_wants_to_know_who_asks_says_what_to_set(house, models):
     with mcp_http.serve(key="secret") as far:
         weir = house(mcp=[far_entry(far)])
@@ -401,9 +456,7 @@ def everything():
 
 @pytest.fixture
 def over_http():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     server = subprocess.Popen(
         ["node", everything(), "streamableHttp"],
         env={**os.environ, "PORT": str(port)},
@@ -505,3 +558,29 @@ def test_the_conformance_kit_finds_nothing_wrong(tmp_path, version):
     assert set(found) == wanted, said
     wrong = [n for n, (good, *bad) in found.items() if good == "0" or bad != ["0", ""]]
     assert wrong == [], said
+
+
+def test_a_turn_that_goes_on_after_a_crash_waits_for_its_tools(house, models, tmp_path):
+    """The server is still starting when the human answers; a tool of it was asked for."""
+    gate = tmp_path / "gate"
+    server = faults(tmp_path, tools={"danger_a": "ask"})
+    server["command"] = ["sh", "-c", 'while [ -e "$0" ]; do sleep 0.05; done; exec "$@"', str(gate),
+                         *server["command"]]
+    weir = house(mcp=[server], env={"AGENT_AUTH_TOKEN": "s3cret"})
+    bearer = {"authorization": "Bearer s3cret"}
+    models.say(MODEL, [call("danger_a", {"text": "x"}, id="c1")], "Done.")
+    with weir.http(headers=bearer) as http:
+        told = http.post("/invoke", json={"input": "go", "session_id": "s"}).json()
+    asked = told["metadata"]["approval"]["approval_id"]
+    weir.kill()
+    gate.touch()
+    weir.start()
+    run = f"/weir/v1/runs/{asked.partition('-')[0]}"
+    with weir.http(headers=bearer) as http:
+        answer = http.post(f"/weir/v1/approvals/{asked}", json={"decision": "approve"})
+        assert answer.status_code == 200, answer.text
+        assert http.get(run).json()["state"] not in ("done", "failed")
+        gate.unlink()
+        eventually(lambda: http.get(run).json()["state"] == "done", "it did not go on")
+    assert results(models.asked[-1]) == ['{"output":"danger_a: x"}']
+    assert "danger_a" in offered(models.asked[-1])

@@ -564,6 +564,16 @@ def test_a_server_that_cannot_be_asked_is_an_error_of_each_request():
     assert (message["id"], message["error"]["code"]) == (7, -32603)
 
 
+@pytest.mark.parametrize("path", ("", "/", "/mcp"))
+def test_an_address_and_an_endpoint_name_the_same_daemon(start_weir, path):
+    weir = start_weir(**APPROVALS, env={**OPEN, "AGENT_AUTH_TOKEN": "s3cret"})
+    url = f"http://127.0.0.1:{weir.port('http')}{path}"
+    call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    (by_flag,), _ = speak([call], "--url", url, AGENT_AUTH_TOKEN="s3cret")
+    (by_variable,), _ = speak([call], AGENT_AUTH_TOKEN="s3cret", WEIR_URL=url)
+    assert by_flag == by_variable == {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
 def test_a_daemon_that_was_started_again_is_asked_on(start_weir):
     weir = start_weir(**APPROVALS, env={**OPEN, "AGENT_AUTH_TOKEN": "s3cret"})
     url = f"http://127.0.0.1:{weir.port('http')}/mcp"

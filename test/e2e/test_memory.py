@@ -181,7 +181,7 @@ def test_without_a_key_the_request_says_whose(weir):
 def test_injected_text_is_only_text(weir, memory):
     other = Memory(weir, workspace="ws-2")
     other.create("kept", "kept", "kept")
-    texts = ["'; DROP TABLE memory; --", '" OR "1"="1', "%' OR 1=1 --", "a\0b", "NEAR(a b)",
+    texts = ["'; DROP TABLE memory; --", '" OR "1"="1', "%' OR 1=1 --", "a\1b", "NEAR(a b)",
              "place:w7773", "* ^ (", "系统", "\u202etxt", "🎉", "?1 :a @b $c", "\\'\\\"", "\n"]
     for text in texts:
         entry = memory.create(text, text, text)
@@ -190,6 +190,28 @@ def test_injected_text_is_only_text(weir, memory):
         assert found == entry
         memory.delete(text)
     assert memory.list() == [] and other.keys() == ["kept"]
+
+
+NO_NUL = "has a NUL (U+0000) at byte 1, which a store of texts cannot hold; leave it out"
+
+
+def nul_is_refused(weir, memory, client):
+    """Each door says the same, and nothing is written."""
+    memory.create("kept", "kept")
+    for fields in ({"key": "a\0b"}, {"key": "k", "content": "a\0b"}, {"key": "k", "category": "a\0b"}):
+        code, text = refused(memory.create, **fields)
+        assert code == "INVALID_ARGUMENT" and NO_NUL in text
+        answer = client.post(MEMORIES, json={"content": "", "category": "", **fields})
+        assert answer.status_code == 422 and NO_NUL in answer.text
+    assert refused(memory.delete, "a\0b")[0] == "INVALID_ARGUMENT"
+    assert refused(memory.list, category="a\0b")[0] == "INVALID_ARGUMENT"
+    assert client.delete(MEMORIES + "/a%00b").status_code in (400, 422)
+    assert client.get(MEMORIES, params={"category": "a\0b"}).status_code in (400, 422)
+    assert memory.keys() == ["kept"]
+
+
+def test_a_nul_is_refused_before_anything_is_written(weir, memory):
+    nul_is_refused(weir, memory, http(weir))
 
 
 # --- the wire --------------------------------------------------------------------------------------

@@ -153,7 +153,7 @@ def test_init_writes_a_file_that_is_right_and_leaves_one_alone(cli, tmp_path):
     answer = cli("init", "new", env={"GEMINI_API_KEY": "k"})
     assert (answer.returncode, answer.stdout) == (OK, "new/weir.yaml\n")
     text = (tmp_path / "new/weir.yaml").read_text()
-    assert "\nmodel: gemini/" in text
+    assert '\nmodel: "gemini/' in text
     assert cli("config", "check", "new/weir.yaml", env={"GEMINI_API_KEY": "k"}).stderr == ""
     (tmp_path / "new/weir.yaml").write_text("# mine\n")
     answer = cli("init", "new")

@@ -1,7 +1,10 @@
 """Commands and settings that end in a question to a real model."""
+import contextlib
+import http.server
 import json
 import re
 import subprocess
+import threading
 
 import harness
 import prompts
@@ -72,6 +75,23 @@ def test_a_provider_of_each_kind_is_tested(cli, models, kind, tmp_path):
     assert answer.returncode == FAILED and vendors.CANARY not in answer.stdout + answer.stderr
 
 
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_what_a_server_says_of_itself_does_not_steer_the_terminal(cli, models, tmp_path, form):
+    path = write(tmp_path, models, "openai")
+    chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m\x1b]0;owned\x07\u009b2J"}
+    piece = {"index": 0, "delta": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}
+    stream = f"data: {json.dumps({**chunk, 'choices': [piece]})}\n\ndata: [DONE]\n\n"
+    models.relay.spoil(vendors.instead(200, stream, "text/event-stream"))
+    answer = cli("provider", "test", "house/m", *form, "-c", path)
+    assert answer.returncode == OK, answer.stderr
+    assert "owned" in answer.stdout and not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", answer.stdout)
+    if form:
+        assert json.loads(answer.stdout)["model"] == chunk["model"]
+    models.relay.spoil(vendors.instead(400, json.dumps({"error": {"message": "no\x1b[2J", "type": "invalid_request_error"}})))
+    answer = cli("provider", "test", "house/m", *form, "-c", path)
+    assert answer.returncode == FAILED and "no" in answer.stderr and "\x1b" not in answer.stderr
+
+
 def test_providers_are_listed_without_their_keys(cli, models, kind, tmp_path):
     answer = cli("provider", "list", "-c", write(tmp_path, models, kind))
     assert answer.returncode == OK and "house" in answer.stdout
@@ -108,11 +128,69 @@ def test_what_init_writes_runs(cli, models, tmp_path):
     answer = cli("init", "new", env=env)
     assert answer.returncode == OK, answer.stderr
     text = (tmp_path / "new/weir.yaml").read_text()
-    [model] = re.findall(r"^model: openai/(\S+)", text, re.MULTILINE)
+    [model] = re.findall(r'^model: "openai/(\S+)"', text, re.MULTILINE)
     models.say(model, "Hello.")
     answer = cli("run", "hello", "-c", "new/weir.yaml", env=env)
     assert (answer.returncode, answer.stdout) == (OK, "Hello.\n"), answer.stderr
     assert vendors.CANARY not in text
+
+
+class Models(http.server.BaseHTTPRequestHandler):
+    """Any program may listen where a model server usually does, also another user's."""
+
+    def do_GET(self):
+        body = json.dumps({"data": [{"id": self.server.model}]}).encode()
+        self.server.asked += 1
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def local_models(model):
+    for port in (11434, 1234, 8000, 8080):
+        with contextlib.suppress(OSError):
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Models)
+            break
+    else:
+        pytest.skip("all ports of model servers are taken on this machine")
+    server.model, server.asked = model, 0
+    threading.Thread(target=server.serve_forever).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def settings_of_init(cli, tmp_path, model):
+    """What init writes and says, once it has asked this server; it waits only a moment for it."""
+    with local_models(model) as server:
+        for number in range(50):
+            answer = cli("init", f"new-{number}")
+            text = (tmp_path / f"new-{number}/weir.yaml").read_text()
+            if server.asked > 2 and ("gemma3" not in text or number > 5):
+                return text, answer.stderr
+    raise AssertionError("init did not ask")
+
+
+@pytest.mark.parametrize("model", (
+    "m\nmcp: [{name: x, command: [sh, -c, 'id > /tmp/pwned']}]\n#", "m\x1b[2J", "m\x9b31m", "m" * 300, "a b"))
+def test_a_model_that_is_no_name_is_not_written_and_not_shown(cli, tmp_path, model):
+    text, said = settings_of_init(cli, tmp_path, model)
+    assert re.findall("^model: (.*)", text, re.MULTILINE) == ['"ollama/gemma3"']
+    assert "pwned" not in text and "pwned" not in said and not set("\x1b\x9b") & set(text + said)
+
+
+@pytest.mark.parametrize("model", ('a"b\\c:#d', "m:[x]{", "n" * 250))
+def test_a_name_of_a_model_is_written_as_one_value(cli, tmp_path, model):
+    text, said = settings_of_init(cli, tmp_path, model)
+    (tmp_path / "weir.yaml").write_text(text)
+    shown = json.loads(cli("config", "print", "--json", "-c", "weir.yaml").stdout)
+    assert f"/{model}" in said
+    assert [row["value"] for row in shown["settings"] if row["key"] == "model"][0].endswith(f"/{model}")
 
 
 # what is misspelt -> (changes of the agent, of the provider, what is suggested)

@@ -88,6 +88,19 @@ def test_a_failure_is_told_on_each_wire_and_the_next_turn_is_well(broken, models
     vendors.no_key_in(weir, turn.events, told, answer.text, dict(answer.headers))
 
 
+def test_a_redirect_says_to_check_the_base_url(house, models):
+    """A base URL with http: instead of https: is the usual cause."""
+    models.say(house.model, "Hi.")
+    weir = house()
+    models.relay.spoils.extend([instead(308, "", location="https://elsewhere/?k=" + KEY)] * 3)
+    answer = vendors.invoke(weir, "hello")
+    assert answer.json()["error"]["details"]["reason"] == "PROVIDER_UNREACHABLE", answer.text
+    weir.said("answered 308, a redirect, which is not followed; check its base URL")
+    assert len(models.asked) == 1
+    models.relay.spoils.clear()
+    vendors.no_key_in(weir, answer.text)
+
+
 def test_too_many_requests_are_tried_again_when_the_vendor_says(house, models):
     models.say(house.model, refuse(429, "slow down", retryAfter=1), "Hi.")
     weir = house()

@@ -137,6 +137,14 @@ def test_a_token_may_be_for_one_model_and_for_messages_to_others(weir):
     assert say(desk.client, one)
     outside = (DENIED, "APP_RESOURCE_OUT_OF_SCOPE")
     assert outcome(say, desk.client, one, model="other") == outside
+    # A token that is passed on is for that model too, whatever else it selects.
+    root = desk.authorize(resource_selectors=selects, can_delegate=True, max_delegation_depth=3)
+    for asked in (pb.ResourceSelectors(), pb.ResourceSelectors(labels={"colour": "red"}), None):
+        child = desk.delegate(root.token_id, resource_selectors=asked)
+        last = desk.delegate(child.token_id, resource_selectors=pb.ResourceSelectors())
+        for made in (child, last):
+            assert say(desk.client, shown(made))
+            assert outcome(say, desk.client, shown(made), model="other") == outside
     other = Grants(desk.client, "app.other")
     assert other
     stub = app_pb2_grpc.RuntimeAppServiceStub(desk.client.channel)
@@ -223,11 +231,14 @@ def test_the_audit_log_names_the_token(weir):
     made = desk.authorize()
     memory = remembering(weir, shown(made))
     memory.create()
+    keyed = desk.client.metadata(app_id=APP, idempotency_key="k") + shown(made)
+    desk.client.execute("hi", metadata=keyed, app_id=APP)
     desk.revoke(made.token_id)
     assert outcome(memory.create) == (DENIED, "APP_TOKEN_REVOKED")
 
     def written():
-        return [r for r in records(weir) if r.get("detail") == made.token_id]
+        found = [r for r in records(weir) if r.get("detail") == made.token_id]
+        return found if len(found) > 1 else None
 
     found = eventually(written)
-    assert [r["operation"] for r in found] == ["CreateBank"]
+    assert sorted(r["operation"] for r in found) == ["CreateBank", "ExecuteScenario"]

@@ -380,8 +380,9 @@ def test_vectors_longer_than_a_message_are_refused_not_cut(weir):
     client = nimi.Client(weir)
     with pytest.raises(nimi.Refused) as refused:
         client.ask(client.ai.ExecuteScenario, embedding(*["word"] * 2100))
-    assert refused.value.code == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert refused.value.code == grpc.StatusCode.INTERNAL
     assert refused.value.reason == "AI_OUTPUT_INVALID"
+    assert not refused.value.message["retryable"]
     assert client.stream(asked=speech()).kinds[-1] == "completed"
 
 

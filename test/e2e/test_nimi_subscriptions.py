@@ -113,9 +113,8 @@ class App:
 
     def send(self, to, text="", payload=None, **fields):
         payload = payload or struct_pb2.Struct(fields={"text": struct_pb2.Value(string_value=text)})
-        request = app_pb2.SendAppMessageRequest(
-            from_app_id=self.name, to_app_id=to, message_type="note", payload=payload, **fields
-        )
+        fields = {"message_type": "note", "payload": payload, **fields}
+        request = app_pb2.SendAppMessageRequest(from_app_id=self.name, to_app_id=to, **fields)
         return self.client.ask(self.stub.SendAppMessage, request, metadata=self.metadata)[0]
 
     def subscribe(self, **fields):
@@ -199,6 +198,22 @@ def refused(call, *args, **fields):
     return found.value.code, found.value.reason
 
 
+def test_a_subscriber_names_at_most_a_hundred_apps(weir):
+    client = nimi.Client(weir)
+    anna, ben = App(client, "app.anna"), App(client, "app.ben")
+    others = [f"app.{i}" for i in range(99)]
+    for names in ([*others, "app.anna", "app.more"], ["a\nb"], [""], ["a" * 300_000] * 9):
+        events = ben.subscribe(from_app_ids=names)
+        events.rest()
+        assert events.code == grpc.StatusCode.INVALID_ARGUMENT, events.text
+        assert "from_app_ids" in events.text
+    events = ben.subscribe(from_app_ids=[*others, "app.anna"])
+    App(client, "app.more").send("app.ben", "not this")
+    anna.send("app.ben", "this")
+    assert texts([events.next()]) == ["this"]
+    events.cancel()
+
+
 def test_what_an_app_may_not_send(weir):
     client = nimi.Client(weir)
     anna, ben = App(client, "app.anna"), App(client, "app.ben")
@@ -210,6 +225,12 @@ def test_what_an_app_may_not_send(weir):
         code.INVALID_ARGUMENT,
         "APP_MESSAGE_PAYLOAD_TOO_LARGE",
     )
+    invalid = (code.INVALID_ARGUMENT, "PROTOCOL_ENVELOPE_INVALID")
+    assert refused(anna.send, "app.ben", message_type="m" * 1025) == invalid
+    events = ben.subscribe()
+    anna.send("app.ben", message_type="m" * 1024)
+    assert events.next().message_type == "m" * 1024
+    events.cancel()
     assert refused(anna.send, "runtime.agent") == (code.PERMISSION_DENIED, "APP_SCOPE_FORBIDDEN")
     conflict = (code.INVALID_ARGUMENT, "PROTOCOL_DOMAIN_FIELD_CONFLICT")
     foreign = App(client, "app.anna")

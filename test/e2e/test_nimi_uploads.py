@@ -1,4 +1,5 @@
 """UploadArtifact with Google's client: what is kept, what is refused, what a restart leaves."""
+import concurrent.futures
 import contextlib
 import hashlib
 import random
@@ -127,6 +128,32 @@ def test_the_same_key_makes_an_upload_once(weir):
     with pytest.raises(nimi.Refused) as refused:
         upload(client, [metadata(), *chunks(b"other")], headers=key)
     assert refused.value.reason == "PROTOCOL_ENVELOPE_INVALID"
+
+
+def test_two_at_once_under_one_key_are_one_artifact(weir):
+    """Over two connections, so on two loops as often as not."""
+    local = [("grpc.use_local_subchannel_pool", 1)]
+    clients = [nimi.Client(weir, options=local) for _ in range(2)]
+    for client in clients:
+        client.health()
+
+    def ask(asked):
+        client, number, data = asked
+        headers = client.metadata(idempotency_key=f"k{number}")
+        try:
+            return upload(client, [metadata(), *chunks(data)], headers=headers).artifact_id
+        except nimi.Refused as refused:
+            return refused.reason
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for number in range(10):
+            same = list(pool.map(ask, [(client, number, b"same") for client in clients]))
+            assert len(set(same)) == 1 and same[0].startswith("artifact_"), same
+            other = list(
+                pool.map(ask, [(c, 100 + number, b"%d" % i) for i, c in enumerate(clients)])
+            )
+            assert sorted(one[:8] for one in other) == ["PROTOCOL", "artifact"], other
+    assert rows(weir, "SELECT count(*) FROM upload")[0][0] == 20
 
 
 class Endless:

@@ -116,6 +116,55 @@ def until(client, task, kind, name=""):
     raise AssertionError(f"it ended before that: {seen}")
 
 
+# Every note and event of the node repeats it; a long one once ended the daemon.
+@QUICK
+def test_the_longest_callback_ref_is_passed_on_whole(weir):
+    client = Workflows(weir)
+    longest = "\x01" * 1024
+    task = client.submit([node("a", "generate", prompt="plain",
+                               more={"execution_mode": 2, "callback_ref": longest})])
+    answer = client.events(task)
+    check_story(answer, wf.WORKFLOW_EVENT_COMPLETED)
+    said = [e.payload["callback_ref"] for e in answer.events if "callback_ref" in e.payload]
+    assert said and set(said) == {longest}
+
+
+# Vectors are JSON of a few bytes a number, and eleven bytes a number in a Struct.
+@QUICK
+def test_a_result_longer_than_a_message_says_what_it_leaves_out(weir):
+    client = Workflows(weir)
+    vectors = node("v", "embed", model_id="local/hash-256", inputs=["x"] * 1600)
+    task = client.submit([vectors, node("t", "template", depends_on=["v"], template="short")])
+    answer = client.events(task)
+    check_story(answer, wf.WORKFLOW_EVENT_COMPLETED)
+    (made,) = [e for e in answer.events if e.event_type == NODE_COMPLETED and e.node_id == "v"]
+    assert made.payload["vectors"]["bytes_omitted"] > 4 << 20
+    assert payload(client.get(task).output)["output"]["text"] == "short"
+    # As the workflow's own result it is left out, and the rest of the result is there.
+    task = client.submit([vectors])
+    answer = client.events(task)
+    check_story(answer, wf.WORKFLOW_EVENT_COMPLETED)
+    for result in (client.get(task).output, answer.events[-1].payload):
+        assert result["output"]["bytes_omitted"] > 4 << 20
+        assert list(result["completed_nodes"]) == ["v"] and result["last_node"] == "v"
+
+
+# GetWorkflow, each subscriber and each restart read all of it.
+@QUICK
+def test_all_outputs_of_a_workflow_together_have_a_limit(weir):
+    client = Workflows(weir)
+    nodes = [node("n0", "template", template="x" * 2_900_000)]
+    nodes += [node(f"n{i}", "noop") for i in range(1, 14)]
+    edges = [f"n{i - 1}.output > n{i}.in" for i in range(1, 14)]
+    task = client.submit(nodes, edges)
+    answer = client.events(task)
+    check_story(answer, wf.WORKFLOW_EVENT_FAILED)
+    assert "32 MiB" in answer.events[-1].payload["reason"]
+    assert answer.events[-1].reason_code == common.AI_OUTPUT_INVALID
+    reply = client.get(task)
+    assert [n.status for n in reply.nodes].count(COMPLETED) == 11, reply.nodes
+
+
 # Acceptance 8: upstream's contract test.
 @QUICK
 def test_the_graph_of_upstreams_contract_test(weir):
@@ -217,6 +266,9 @@ def test_a_branch_skips_what_depends_on_the_other_target_alone(weir):
                                                   "retry_backoff": "soon"})], []),
         ("WF_NODE_CONFIG_MISMATCH", "EXTERNAL_ASYNC",
          [node("a", "template", template="x", more={"execution_mode": 2})], []),
+        ("WF_NODE_CONFIG_MISMATCH", "callback_ref",
+         [node("a", "generate", prompt="x",
+               more={"execution_mode": 2, "callback_ref": "c" * 1025})], []),
         ("WF_NODE_CONFIG_MISMATCH", "another's",
          [wf.WorkflowNode(node_id="a", node_type=1, noop_config=wf.NoopNodeConfig())], []),
     ],

@@ -15,7 +15,8 @@ FOLDER = pathlib.Path(__file__).parent / "node"
 OPTIONS = {
     "a2a.test.js": {
         "script": "test/e2e/scripts/a2a.yaml",
-        "config": "agents: [{slug: manager, tools: {pay: ask, look: allow}}, {slug: clerk}]\n",
+        "config": "agents: [{slug: manager, tools: {pay: ask, look: allow}}, {slug: clerk}]\n"
+        "a2a: {webhooks: any}\n",
     },
     "nimi_apps.test.js": {
         "script": "test/e2e/scripts/nimi.yaml",

@@ -1,11 +1,13 @@
 """The agents as models of OpenAI's API, as its official libraries and two chat servers meet them."""
+import base64
 import json
 import shutil
+import time
 
 import harness
-import openai
 import pydantic
 import pytest
+from sdks import openai
 
 CONFIG = """
 agents:
@@ -14,6 +16,7 @@ agents:
 openai_api: {media: true}
 """
 PATIENCE = 60
+ASIDE = "application/vnd.weir.aside"  # what a person said beside a question
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +50,9 @@ def say(text):
     return [{"role": "user", "content": text}]
 
 
-def events_of(weir, run):
+def events_of(weir, run, **whose):
     """The same run as /weir/v1 shows it."""
-    headers = {"authorization": "Bearer " + harness.token()}
+    headers = {"authorization": "Bearer " + harness.token(**whose)}
     with weir.http() as http:
         body = http.get(f"/weir/v1/runs/{run}/events", headers=headers).text
     data = [line[6:] for line in body.splitlines() if line.startswith("data: ")]
@@ -66,6 +69,17 @@ def text_of(events):
 def test_each_agent_is_a_model(client):
     assert [model.id for model in client.models.list()] == ["manager", "writer"]
     assert client.models.retrieve("writer").owned_by == "weir"
+
+
+def test_a_model_as_it_is_may_have_its_vendors_name(start_weir):
+    """docs/openai.md: an agent without instructions. Its name has a slash, which the libraries quote."""
+    config = CONFIG.replace("agents:\n", "agents:\n  - {slug: openai/gpt-4.1, description: As it is.}\n")
+    weir = start_weir(script="test/e2e/scripts/openai.yaml", config=config)
+    with client_of(weir) as client:
+        assert "openai/gpt-4.1" in [model.id for model in client.models.list()]
+        assert client.models.retrieve("openai/gpt-4.1").id == "openai/gpt-4.1"
+        made = client.chat.completions.create(model="openai/gpt-4.1", messages=say("hi"))
+        assert (made.model, made.choices[0].message.content) == ("openai/gpt-4.1", "heard: hi")
 
 
 def test_an_unknown_model_is_not_found_and_the_known_ones_are_named(client):
@@ -116,6 +130,64 @@ def test_chunks_say_the_same_as_the_run_and_end_with_usage(weir, client):
     assert [c.choices[0].finish_reason for c in chunks if c.choices][-1] == "stop"
     assert len({chunk.id for chunk in chunks}) == 1
     assert (chunks[-1].choices, chunks[-1].usage.total_tokens) == ([], 32)
+
+
+@pytest.mark.parametrize("member", ["max_tokens", "max_completion_tokens"])
+def test_an_answer_is_no_longer_than_the_caller_wants(client, member):
+    """The scripted model takes four bytes for a token."""
+    asked = {"model": "manager", "messages": say("count"), "extra_body": {member: 3}}
+    made = client.chat.completions.create(**asked)
+    assert made.choices[0].message.content == "One, two, th"
+    assert made.choices[0].finish_reason == "length"
+    assert made.usage.completion_tokens == 3
+    chunks = [c for c in client.chat.completions.create(**asked, stream=True) if c.choices]
+    assert "".join(c.choices[0].delta.content or "" for c in chunks) == "One, two, th"
+    assert chunks[-1].choices[0].finish_reason == "length"
+    whole = client.chat.completions.create(**{**asked, "extra_body": {member: 1000}})
+    assert whole.choices[0].finish_reason == "stop"
+
+
+def test_the_agents_own_limit_is_not_raised(start_weir):
+    config = CONFIG.replace("thinking: true,", "thinking: true, max_tokens: 3,")
+    weir = start_weir(script="test/e2e/scripts/openai.yaml", config=config)
+    with client_of(weir) as client:
+        for longest, text in ((None, "One, two, th"), (1000, "One, two, th"), (2, "One, two")):
+            made = client.chat.completions.create(
+                model="manager", messages=say("count"), max_tokens=longest
+            )
+            assert made.choices[0].message.content == text
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_an_answer_ends_before_a_stop_sequence(weir, client, streams):
+    asked = {"model": "manager", "messages": say("count"), "stop": ["four", "thr"]}
+    if streams:
+        chunks = [c for c in client.chat.completions.create(**asked, stream=True) if c.choices]
+        text = "".join(c.choices[0].delta.content or "" for c in chunks)
+        last, run = chunks[-1].choices[0], chunks[-1].weir["run"]
+    else:
+        made = client.chat.completions.create(**asked)
+        last, run = made.choices[0], made.weir["run"]
+        text = last.message.content
+    assert (text, last.finish_reason) == ("One, two, ", "stop")
+    events = events_of(weir, run)
+    assert text_of(events) == text
+    assert [e["result"] for e in events if e["type"] == "step"] == ["thr"]
+    assert events[0]["options"] == {"stop": ["four", "thr"]}
+
+
+def test_a_turn_that_outlives_the_process_keeps_the_callers_options(start_weir):
+    weir = start_weir(script="test/e2e/scripts/openai.yaml", config=CONFIG)
+    session = {"extra_headers": {"X-Session-Id": "kept"}}
+    with client_of(weir) as client:
+        client.chat.completions.create(
+            model="manager", messages=say("pay"), stop="300", temperature=0, **session
+        )
+    weir.kill()
+    weir.start()
+    with client_of(weir) as client:
+        done = client.chat.completions.create(model="manager", messages=say("yes"), **session)
+        assert done.choices[0].message.content == "Paid "
 
 
 def test_the_streaming_helper_accumulates_the_answer(client):
@@ -328,6 +400,13 @@ def test_a_streamed_approval_ends_with_the_question(client):
         ("messages", {"messages": [{"role": "robot", "content": "hi"}]}),
         ("stream_options", {"stream_options": 5}),
         ("metadata", {"metadata": "x"}),
+        ("max_tokens", {"max_tokens": 0}),
+        ("max_completion_tokens", {"max_completion_tokens": "many"}),
+        ("temperature", {"temperature": 2.5}),
+        ("top_p", {"top_p": -1}),
+        ("stop", {"stop": [""]}),
+        ("seed", {"seed": 0.5}),
+        ("presence_penalty", {"presence_penalty": 3}),
     ],
 )
 def test_what_cannot_be_had_is_a_bad_request_that_names_it(client, param, more):
@@ -420,6 +499,17 @@ def test_the_events_of_a_response_come_in_their_order(weir, client):
     assert list(rest) == events[5:]
 
 
+def test_a_response_that_was_cut_is_incomplete(client):
+    asked = {"model": "manager", "input": "count", "max_output_tokens": 3, "temperature": 0.5}
+    made = client.responses.create(**asked)
+    assert (made.status, made.incomplete_details.reason) == ("incomplete", "max_output_tokens")
+    assert (made.output_text, made.max_output_tokens, made.temperature) == ("One, two, th", 3, 0.5)
+    assert client.responses.retrieve(made.id) == made
+    events = list(client.responses.create(**asked, stream=True))
+    assert events[-1].type == "response.incomplete"
+    assert events[-1].response.max_output_tokens == 3
+
+
 def test_the_streaming_helper_of_responses_accumulates(client):
     with client.responses.stream(model="writer", input="a poem") as stream:
         for event in stream:
@@ -470,6 +560,57 @@ def test_a_function_of_the_caller_is_called_by_the_caller(client):
     assert done.output_text == "It is dry."
 
 
+def test_the_input_of_a_response_is_listed(client):
+    made = client.responses.create(
+        model="manager",
+        instructions="Be short.",
+        input=[
+            {"role": "user", "content": "one"},
+            {"role": "assistant", "content": "1"},
+            {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c1", "output": "2"},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "input_text", "text": "three"},
+                    {"type": "input_image", "image_url": "https://example.com/a.png", "detail": "auto"},
+                ],
+            },
+        ],
+    )
+    items = list(client.responses.input_items.list(made.id, order="asc", limit=2))
+    assert [item.type for item in items] == ["message"] * 3 + [
+        "function_call",
+        "function_call_output",
+        "message",
+    ]
+    assert (items[0].role, items[0].content[0].text) == ("system", "Be short.")
+    assert (items[3].call_id, items[4].output) == ("c1", "2")
+    assert [part.type for part in items[5].content] == ["input_text", "input_image"]
+    newest = client.responses.input_items.list(made.id, limit=1)
+    assert newest.data[0] == items[5] and newest.has_more
+    assert len({item.id for item in items}) == len(items)
+    more = client.responses.create(input="and now", previous_response_id=made.id)
+    (item,) = client.responses.input_items.list(more.id)
+    assert item.content[0].text == "and now"
+    with pytest.raises(openai.NotFoundError):
+        client.responses.input_items.list("resp_1")
+    for wrong in ({"limit": 101}, {"order": "up"}, {"after": "in_1_1"}):
+        with pytest.raises(openai.BadRequestError) as caught:
+            client.responses.input_items.list(made.id, **wrong)
+        assert caught.value.param == next(iter(wrong))
+
+
+def test_the_answer_of_a_person_is_an_input_item(client):
+    asked = client.responses.create(model="manager", input="pay")
+    done = client.responses.create(input="yes", previous_response_id=asked.id)
+    (item,) = client.responses.input_items.list(done.id)
+    assert (item.type, item.approve) == ("mcp_approval_response", True)
+    assert item.approval_request_id == asked.output[-1].id
+    (item,) = client.responses.input_items.list(asked.id)
+    assert item.content[0].text == "pay"
+
+
 def test_a_shaped_response_is_parsed(client):
     made = client.responses.parse(model="manager", input="shape", text_format=Trip)
     assert made.output_parsed == Trip(city="Kyoto", days=2)
@@ -505,6 +646,114 @@ def test_a_background_response_is_polled_and_cancelled(client):
     done = client.responses.cancel(made.id)
     assert done.status == "cancelled"
     assert client.responses.retrieve(made.id).status == "cancelled"
+
+
+def until_asleep(weir, times):
+    """Until a run that waits for a person has left memory for the `times`th time."""
+    give_up = time.monotonic() + PATIENCE
+    while weir.log().count("leaves memory") < times and time.monotonic() < give_up:
+        time.sleep(0.02)
+    assert weir.log().count("leaves memory") >= times
+
+
+@pytest.mark.parametrize("in_memory", ["1h", "20ms"], ids=["in memory", "asleep"])
+def test_a_response_that_waits_for_a_person_can_be_cancelled(start_weir, in_memory):
+    weir = start_weir(
+        script="test/e2e/scripts/openai.yaml",
+        config=CONFIG,
+        env={"WEIR_APPROVALS_IN_MEMORY": in_memory, "WEIR_LOG_LEVEL": "debug"},
+    )
+    with client_of(weir) as client:
+        asked = client.responses.create(model="manager", input="pay")
+        if in_memory == "20ms":
+            until_asleep(weir, 1)
+        found = client.responses.retrieve(asked.id)
+        for name in asked.model_dump():
+            assert getattr(found, name) == getattr(asked, name), name
+        cancelled = client.responses.cancel(asked.id)
+        assert (cancelled.id, cancelled.status) == (asked.id, "cancelled")
+        assert [item.type for item in cancelled.output] == [item.type for item in asked.output]
+        assert "not made" in cancelled.output[0].error
+        assert client.responses.retrieve(asked.id) == cancelled
+        assert client.responses.cancel(asked.id) == cancelled
+        answer = {
+            "type": "mcp_approval_response",
+            "approval_request_id": asked.output[-1].id,
+            "approve": True,
+        }
+        with pytest.raises(openai.ConflictError):
+            client.responses.create(input=[answer], previous_response_id=asked.id)
+    with client_of(weir) as client:
+        asked = client.responses.create(model="manager", input="pay")
+        done = client.responses.create(input="yes", previous_response_id=asked.id)
+        assert client.responses.cancel(done.id).status == "completed"
+        assert client.responses.retrieve(asked.id) == asked  # answered, and so not cancelled
+
+
+def test_a_key_finds_what_it_began_where_only_the_earlier_response_names_the_user(start_weir):
+    """Without a token's user, a request that goes on belongs to the user of the response before it."""
+    weir = start_weir(
+        script="test/e2e/scripts/openai.yaml", config=CONFIG, env={"AGENT_AUTH_TOKEN": "shared"}
+    )
+    with client_of(weir, key="shared") as client:
+        first = client.responses.create(model="writer", input="one", user="ann")
+        asked = {
+            "input": "two",
+            "previous_response_id": first.id,
+            "extra_headers": {"Idempotency-Key": "two-once"},
+        }
+        second = client.responses.create(**asked)
+        assert client.responses.create(**asked) == second
+        client.responses.create(input="three", previous_response_id=second.id)
+        assert client.responses.create(**asked) == second
+
+
+def test_a_session_that_slept_is_named_once(start_weir):
+    weir = start_weir(
+        script="test/e2e/scripts/openai.yaml",
+        config=CONFIG,
+        env={"WEIR_APPROVALS_IN_MEMORY": "20ms", "WEIR_LOG_LEVEL": "debug"},
+    )
+    headers = {"authorization": "Bearer " + harness.token(), "x-session-id": "sleepy"}
+    with weir.http(headers=headers) as http:
+        doors = (("chat/completions", "messages"), ("responses", "input"))
+        for times, (path, member) in enumerate(doors, 1):
+            asked = {"model": "manager", member: say("pay")}
+            assert http.post("/v1/" + path, json=asked).status_code == 200
+            until_asleep(weir, times)
+            answer = http.post("/v1/" + path, json={**asked, member: say("yes")})
+            assert "Paid 300." in answer.text
+            assert answer.headers.get_list("x-session-id") == ["sleepy"]
+
+
+@pytest.mark.parametrize(
+    "path,body",
+    [
+        ("/v1/chat/completions", lambda text: {"model": "manager", "messages": say(text)}),
+        ("/v1/responses", lambda text: {"model": "manager", "input": text}),
+        (
+            "/v1/messages",
+            lambda text: {"model": "manager", "max_tokens": 99, "messages": say(text)},
+        ),
+        ("/resume", lambda text: {"thread_id": "again-resume", "human_input": text}),
+    ],
+    ids=["chat", "responses", "messages", "resume"],
+)
+def test_words_that_are_sent_again_with_their_key_are_kept_once(weir, path, body):
+    """They decide nothing: the question comes again, each time."""
+    session = "again" + path.replace("/", "-")
+    headers = {"authorization": "Bearer " + harness.token(), "x-session-id": session}
+    with weir.http(headers=headers) as http:
+        begin = ("/invoke", {"input": "pay"}) if path == "/resume" else (path, body("pay"))
+        run = http.post(begin[0], json=begin[1]).headers["x-weir-run-id"]
+        for key in ("k1", "k1", "k2", "k1"):
+            answer = http.post(path, json=body("why so?"), headers={"idempotency-key": session + key})
+            assert answer.status_code == 200 and "pay" in answer.text
+            assert answer.headers["x-weir-run-id"] == run
+        assert "Paid 300." in http.post(path, json=body("yes")).text
+    whose = {"user": "anonymous", "workspace": "default"} if path == "/resume" else {}
+    asides = [e for e in events_of(weir, run, **whose) if e.get("content_type") == ASIDE]
+    assert [base64.b64decode(e["bytes"]) for e in asides] == [b"why so?"] * 2
 
 
 def test_a_failed_response_raises_and_is_kept(client):
@@ -546,6 +795,8 @@ def test_what_is_not_stored_or_not_there_is_not_found(weir, client):
         ("background", {"background": True, "store": False}),
         ("text.format", {"text": {"format": {"type": "grammar"}}}),
         ("tools", {"tools": [{"type": "web_search"}]}),
+        ("max_output_tokens", {"max_output_tokens": -1}),
+        ("temperature", {"temperature": "hot"}),
     ],
 )
 def test_what_a_response_cannot_be_is_a_bad_request(client, param, more):
@@ -608,52 +859,177 @@ def test_sound_is_made_where_there_is_a_program_for_it(client):
 
 # --- chat servers ---------------------------------------------------------------------------
 
-OPEN_WEBUI = {  # as its backend asks: the chat, and then its title, tags and follow-ups
-    "headers": {"X-OpenWebUI-User-Name": "Ann", "X-OpenWebUI-User-Id": "5f0c"},
-    "chat": {"stream": True, "model": "manager", "messages": say("count")},
-    "title": {
-        "model": "manager",
-        "messages": say("### Task:\nGenerate a title as JSON.\nshape"),
-        "stream": False,
-        "max_completion_tokens": 1000,
-    },
+# What they send, by the sources of Open WebUI 0.12 (routers/openai.py, routers/tasks.py) and of LibreChat's
+# agents 3.2 (utils/title.ts, and LangChain's ChatOpenAI under it).
+USER_INFO = {
+    "X-OpenWebUI-User-Name": "Ann%20B",
+    "X-OpenWebUI-User-Id": "5f0c1d2e-0000-4000-8000-000000000000",
+    "X-OpenWebUI-User-Email": "ann@example.com",
+    "X-OpenWebUI-User-Role": "admin",
+    "X-OpenWebUI-Chat-Id": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
 }
-LIBRECHAT = {  # as its OpenAI client asks for a custom endpoint
-    "headers": {"X-Stainless-Lang": "js"},
-    "chat": {
-        "model": "manager",
-        "user": "65f1c2",
-        "temperature": 1,
-        "top_p": 1,
-        "presence_penalty": 0,
-        "frequency_penalty": 0,
+STAINLESS = {
+    "X-Stainless-Lang": "js",
+    "X-Stainless-Retry-Count": "0",
+    "User-Agent": "OpenAI/JS 6.9.0",
+}
+TITLE = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "description": "Where to"}, "days": {"type": "integer"}},
+    "required": ["city", "days"],
+}
+TITLE_TOOL = {
+    "type": "function",
+    "function": {"name": "weather", "description": "A title", "parameters": TITLE},
+}
+PARTS = [{"type": "text", "text": "count"}]
+LIBRECHAT = {
+    "model": "manager",
+    "temperature": 1,
+    "top_p": 1,
+    "presence_penalty": 0,
+    "frequency_penalty": 0,
+    "user": "65f1c2d3e4f5a6b7c8d9e0f1",
+}
+
+
+def task(text):
+    """Open WebUI's title, tags and follow-ups: one user message, which has the conversation in it."""
+    return {"model": "manager", "messages": say(f"### Task:\n{text}\n### Chat History:\nshape"), "stream": False}
+
+
+@pytest.fixture
+def server(weir, request):
+    with weir.http(headers={"authorization": "Bearer " + harness.token(), **request.param}) as http:
+        yield http
+
+
+def read_chunks(http, path, body):
+    with http.stream("POST", path, json=body) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        lines = [line for line in answer.iter_lines() if line]
+    assert all(line[:6] == "data: " for line in lines)
+    return [line if line == "data: [DONE]" else json.loads(line[6:]) for line in lines]
+
+
+def said_in(chunks):
+    deltas = [c["choices"][0]["delta"] for c in chunks[:-1] if c["choices"]]
+    return "".join(d.get("content") or "" for d in deltas)
+
+
+@pytest.mark.parametrize("server", [USER_INFO, STAINLESS], ids=["Open WebUI", "LibreChat"], indirect=True)
+def test_a_chat_server_finds_its_models(server):
+    models = server.get("/v1/models").json()
+    assert models["object"] == "list"
+    assert [(m["id"], m["object"], m["name"]) for m in models["data"]] == [
+        ("manager", "model", "manager"),
+        ("writer", "model", "writer"),
+    ]
+
+
+@pytest.mark.parametrize("server", [USER_INFO], ids=["Open WebUI"], indirect=True)
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"stream_options": {"include_usage": True}, "temperature": 0.7, "seed": 3, "stop": ["###"]},
+        {"max_tokens": 1000, "tools": [TITLE_TOOL], "frequency_penalty": 0.1},
+    ],
+)
+def test_open_webui_chats(server, more):
+    """A long chat brings its answers back, with what it kept of their reasoning, and files' texts."""
+    messages = [
+        {"role": "system", "content": "User Context:\n\n### Context\n"},
+        {"role": "user", "content": "look"},
+        {"role": "assistant", "content": "Found 42.", "reasoning_content": "Hm."},
+        {"role": "user", "content": PARTS},
+    ]
+    chunks = read_chunks(
+        server, "/v1/chat/completions", {"stream": True, "model": "manager", "messages": messages, **more}
+    )
+    assert chunks[-1] == "data: [DONE]"
+    assert said_in(chunks) == "One, two, three, four."
+    counted = [c["usage"] for c in chunks[:-1] if c.get("usage")]
+    assert len(counted) == ("stream_options" in more)
+
+
+@pytest.mark.parametrize("server", [USER_INFO], ids=["Open WebUI"], indirect=True)
+@pytest.mark.parametrize("text", ["Generate a title", "Generate 1-3 tags", "Suggest 3-5 follow-ups"])
+def test_open_webui_asks_for_titles_tags_and_follow_ups(server, text):
+    answer = server.post("/v1/chat/completions", json={**task(text), "max_tokens": 1000}).json()
+    said = answer["choices"][0]["message"]["content"]
+    assert json.loads(said[said.index("{") : said.rindex("}") + 1]) == {"city": "Kyoto", "days": 2}
+
+
+@pytest.mark.parametrize("server", [USER_INFO], ids=["Open WebUI"], indirect=True)
+def test_open_webui_chats_with_responses(server):
+    """It keeps the items of an answer and sends them with the next question."""
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "look"}]}
+    asked = {"model": "manager", "stream": True, "instructions": "Be short.", "max_output_tokens": 1000}
+    with server.stream("POST", "/v1/responses", json={**asked, "input": [said]}) as answer:
+        lines = [line[6:] for line in answer.iter_lines() if line.startswith("data: ")]
+    items = json.loads(lines[-1])["response"]["output"]
+    assert [item["type"] for item in items] == ["message", "mcp_call", "message"]
+    again = {**said, "content": [{"type": "input_text", "text": "count"}]}
+    with server.stream("POST", "/v1/responses", json={**asked, "input": [said, *items, again]}) as answer:
+        lines = [line[6:] for line in answer.iter_lines() if line.startswith("data: ")]
+    last = json.loads(lines[-1])
+    assert last["type"] == "response.completed"
+    assert last["response"]["output"][0]["content"][0]["text"] == "One, two, three, four."
+
+
+@pytest.mark.parametrize("server", [STAINLESS], ids=["LibreChat"], indirect=True)
+def test_librechat_chats_and_asks_for_a_title(server):
+    chat = {
+        **LIBRECHAT,
         "stream": True,
         "stream_options": {"include_usage": True},
-        "messages": [{"role": "system", "content": "Be short."}, *say("count")],
-    },
-    "title": {
-        "model": "manager",
+        "messages": [{"role": "system", "content": "Be short."}, {"role": "user", "content": PARTS}],
+    }
+    chunks = read_chunks(server, "/v1/chat/completions", chat)
+    assert said_in(chunks) == "One, two, three, four."
+    assert chunks[-2]["choices"] == [] and chunks[-2]["usage"]["total_tokens"] == 32
+    completion = {
+        **LIBRECHAT,
+        "stream": False,
         "temperature": 0.2,
         "max_tokens": 16,
-        "presence_penalty": 0,
-        "frequency_penalty": 0,
-        "messages": say("Provide a concise title for: shape"),
-    },
-}
+        "messages": say("Provide a concise, 5-word-or-less title for the conversation\nshape"),
+    }
+    title = server.post("/v1/chat/completions", json=completion).json()
+    assert json.loads(title["choices"][0]["message"]["content"])["city"] == "Kyoto"
+    shaped = {
+        **completion,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "extract", "description": "A title", "schema": TITLE},
+        },
+    }
+    title = server.post("/v1/chat/completions", json=shaped).json()
+    assert json.loads(title["choices"][0]["message"]["content"]) == {"city": "Kyoto", "days": 2}
+    called = {
+        **completion,
+        "messages": say("weather"),
+        "tools": [TITLE_TOOL],
+        "tool_choice": {"type": "function", "function": {"name": "weather"}},
+        "parallel_tool_calls": False,
+    }
+    choice = server.post("/v1/chat/completions", json=called).json()["choices"][0]
+    assert choice["finish_reason"] == "tool_calls"
+    assert choice["message"]["tool_calls"][0]["function"]["name"] == "weather"
 
 
-@pytest.mark.parametrize("server", [OPEN_WEBUI, LIBRECHAT], ids=["Open WebUI", "LibreChat"])
-def test_a_chat_server_lists_streams_and_asks_for_a_title(weir, server):
-    headers = {"authorization": "Bearer " + harness.token(), **server["headers"]}
-    with weir.http(headers=headers) as http:
-        models = http.get("/v1/models").json()
-        assert models["object"] == "list" and models["data"][0]["id"] == "manager"
-        with http.stream("POST", "/v1/chat/completions", json=server["chat"]) as answer:
-            assert answer.headers["content-type"].startswith("text/event-stream")
-            lines = [line for line in answer.iter_lines() if line]
-        assert lines[-1] == "data: [DONE]" and all(line[:6] == "data: " for line in lines)
-        chunks = [json.loads(line[6:]) for line in lines[:-1]]
-        deltas = [c["choices"][0]["delta"] for c in chunks if c["choices"]]
-        assert "".join(d.get("content", "") for d in deltas) == "One, two, three, four."
-        title = http.post("/v1/chat/completions", json=server["title"]).json()
-        assert json.loads(title["choices"][0]["message"]["content"])["city"] == "Kyoto"
+@pytest.mark.parametrize("server", [STAINLESS], ids=["LibreChat"], indirect=True)
+def test_librechat_brings_results_of_its_tools(server):
+    call = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    body = {
+        **LIBRECHAT,
+        "stream": True,
+        "tools": [TITLE_TOOL],
+        "messages": [
+            {"role": "user", "content": "weather"},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "content": "sunny", "name": "weather", "tool_call_id": "call_1"},
+        ],
+    }
+    assert said_in(read_chunks(server, "/v1/chat/completions", body)) == "It is sunny."

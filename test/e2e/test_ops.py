@@ -457,7 +457,7 @@ def test_config_check_names_every_mistake_with_its_place(tmp_path):
 def test_config_print_shows_what_counts_and_where_from_and_no_secret(tmp_path):
     file = tmp_path / "weir.yaml"
     file.write_text("limits: {idle: 1m}\n")
-    env = {"CRAWBL_MCP_SIGNING_KEY": "hush", "WEIR_THREADS": "3"}
+    env = {"CRAWBL_MCP_SIGNING_KEY": "hush", "WEIR_THREADS": "3", "CRAWBL_NATS_URL": "nats://svc:hush@h"}
     printed = run("config", "print", "-c", file, "--http", "off", env=env)
     assert printed.returncode == 0 and "hush" not in printed.stdout + printed.stderr
     for line in (
@@ -466,8 +466,39 @@ def test_config_print_shows_what_counts_and_where_from_and_no_secret(tmp_path):
         f"limits.idle = 1m ({file})",
         "tokens.key_file = set (CRAWBL_MCP_SIGNING_KEY)",
         "limits.body = 8MiB (default)",
+        "orchestrator.nats_file = set (CRAWBL_NATS_URL)",
     ):
         assert line + "\n" in printed.stdout
+
+
+def test_config_check_opens_the_files_that_a_start_opens(tmp_path):
+    """The unit's ExecStartPre is `config check`: what it calls good must start."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-subj", "/CN=localhost", "-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"],
+                   check=True, capture_output=True)
+    (tmp_path / "file").write_text("garbage")
+    file = tmp_path / "weir.yaml"
+    good = "{cert: cert.pem, key: key.pem, ca: cert.pem, trust: cert.pem}"
+    file.write_text(f"tls: {good}\ndata: data\nlisten: {{http: 'unix:{tmp_path}/s'}}\n")
+    assert run("config", "check", file).returncode == 0
+    for text, says in {
+        "tls: {cert: cert.pem}": "set tls.key",
+        "tls: {ca: cert.pem}": "set tls.cert",
+        "tls: {cert: none.pem, key: key.pem}": "tls.cert: cannot read",
+        "tls: {cert: file, key: key.pem}": "tls.cert: ",
+        "tls: {cert: cert.pem, key: file}": "tls.key: ",
+        "tls: {cert: cert.pem, key: key.pem, ca: file}": "tls.ca: ",
+        "tls: {trust: none.pem}": "tls.trust: ",
+        "tls: {trust: file}": "tls.trust: ",
+        "data: file": "data: '",
+        "record: file": "record: '",
+        "ports_file: none/ports": "ports_file: the folder '",
+        f"listen: {{http: 'unix:{tmp_path}/none/s'}}": "listener 'http': the folder '",
+    }.items():
+        file.write_text(text + "\n")
+        checked = run("config", "check", file)
+        assert checked.returncode == 2 and says in checked.stderr, (text, checked.stderr)
+        assert not (tmp_path / "data").exists()
 
 
 def doctor(*args, **options):

@@ -1,7 +1,10 @@
 """weir orchestrate: clients in front, agent runtimes behind, PostgreSQL and NATS beside it.
 WEIR_WITH_POSTGRES=1 scripts/e2e test/e2e/test_orchestrate.py."""
+import base64
 import concurrent.futures
 import contextlib
+import hashlib
+import hmac
 import itertools
 import json
 import os
@@ -15,8 +18,11 @@ import harness
 import httpx
 import nats
 import orchestrating
-import postgres
 import pytest
+import websocket
+from ports import free_port
+
+import postgres
 import socketio
 
 pytestmark = pytest.mark.skipif(not os.environ.get("WEIR_WITH_POSTGRES"),
@@ -246,8 +252,40 @@ def test_a_request_that_may_have_run_is_never_sent_again(orchestrate, way):
         assert rogue.asked[way] == 1
 
 
+LEFT_ALONE = "could not be reached and is left alone"
+
+
+def test_a_runtime_that_fails_one_workspace_is_asked_by_the_others_at_once(orchestrate, runtime):
+    """One that cannot be reached is left alone after each failure, which the log says."""
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    swarm = weir.swarm("ws-2", "user-2")
+    for _ in range(14):
+        weir.post("refuse INTERNAL")
+        assert weir.post("hello", swarm, "ws-2", "user-2").status_code == 201
+    assert "refuse INTERNAL" in [asked.request.message for asked in runtime.asked]
+    weir.stop()  # so that the log is whole
+    assert LEFT_ALONE not in weir.log()
+
+
+def test_a_runtime_that_cannot_be_reached_is_left_alone_for_a_while(orchestrate):
+    weir = orchestrate(driver="address", runtime_address=f"127.0.0.1:{free_port()}")
+    eventually(lambda: weir.post("hello").status_code == 503 and LEFT_ALONE in weir.log())
+
+
+def test_a_turn_of_many_model_calls_writes_its_text_once_a_second(orchestrate, runtime):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    rows(weir, "CREATE TABLE writes (id text); CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS "
+               "$$BEGIN INSERT INTO writes VALUES (NEW.id); RETURN NEW; END$$; CREATE TRIGGER note AFTER UPDATE "
+               "ON messages FOR EACH ROW WHEN (NEW.role = 'agent' AND NEW.status = 'pending') EXECUTE FUNCTION note()")
+    began = time.monotonic()
+    weir.say("calls 300")
+    most = 2 + time.monotonic() - began
+    assert 1 <= int(rows(weir, "SELECT count(*) FROM writes")[0][0]) <= most
+    assert rows(weir, "SELECT request_count FROM usage_counters") == [["300"]]
+
+
 def test_a_runtime_that_is_not_there_is_said_to_start(orchestrate):
-    port = far_runtime.free_port()
+    port = free_port()
     weir = orchestrate(driver="address", runtime_address=f"127.0.0.1:{port}")
     refused = weir.post("hello")
     assert refused.status_code == 503
@@ -268,6 +306,21 @@ def test_a_workspace_has_so_many_turns_at_once(orchestrate, runtime):
         assert text_of(weir.say("hello", workspace="ws-2", user="user-2")) == "heard: hello"
         runtime.together.wait(20)
         assert sorted(a.result().status_code for a in answers) == [201, 201, 503]
+
+
+def test_so_many_turns_may_wait_and_no_more(orchestrate, runtime):
+    weir = orchestrate(driver="address", runtime_address=runtime.address, turns=1)
+    swarm = weir.swarm()
+    runtime.together = threading.Barrier(2)
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        first = pool.submit(weir.post, "meet first", swarm)
+        eventually(lambda: runtime.asked)
+        waiting = [pool.submit(weir.post, "hello", swarm) for _ in range(5)]
+        refused = concurrent.futures.wait(waiting, return_when="FIRST_COMPLETED").done
+        assert [answer.result().status_code for answer in refused] == [503]
+        runtime.together.wait(20)
+        assert first.result().status_code == 201
+        assert sorted(answer.result().status_code for answer in waiting) == [201] * 4 + [503]
 
 
 def test_a_client_that_leaves_cancels_the_turn_and_what_was_said_is_kept(orchestrate, runtime):
@@ -291,6 +344,29 @@ def test_a_runtime_that_says_nul_is_stored_without(orchestrate, runtime):
     assert rows(weir, "SELECT model, agent_id, prompt_tokens FROM usage_events") == [["m?", "?", "1"]]
 
 
+def test_whatever_a_runtime_says_its_usage_counts(orchestrate, runtime):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    answer = weir.say("control 5")
+    assert answer["status"] == "failed" and text_of(answer).startswith("\1")
+    assert text_of(answer).endswith("The assistant reached a limit: its answer is too long")
+    assert text_of(weir.messages()["data"][-1]) == text_of(answer)
+    assert rows(weir, "SELECT tokens_used, request_count FROM usage_counters") == [["100005", "1"]]
+
+
+def test_an_answer_that_cannot_be_stored_is_not_said_to_be_delivered(orchestrate, runtime, connect):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    swarm = weir.swarm()
+    client = connect(weir)
+    client.subscribe("ws-1")
+    client.wait("workspace.subscribed")
+    rows(weir, "ALTER TABLE messages ADD CHECK (role = 'user' OR status <> 'delivered')")
+    answer = weir.post("hello", swarm)
+    assert (answer.status_code, answer.json()["code"]) == (500, "INT0001")
+    assert [done["status"] for done in client.wait("message.done")] == ["failed"]
+    assert [m["message"]["role"] for m in client.all("message.new")] == ["user"]
+    assert rows(weir, "SELECT tokens_used, request_count FROM usage_counters") == [["12", "1"]]
+
+
 # --- programs ------------------------------------------------------------------------------
 
 
@@ -309,6 +385,39 @@ def test_a_workspace_gets_a_runtime_of_its_own_which_ends_when_idle(orchestrate,
     again = weir.say("hello")
     assert again["status"] in ("delivered", "delegated")
     assert weir.log().count(" serves on ") == 3
+
+
+def test_a_turn_that_comes_while_its_program_ends_waits_for_the_next(orchestrate, tmp_path):
+    config = tmp_path / "runtime.yaml"
+    config.write_text(f"script: {harness.ROOT}/test/e2e/scripts/asks.yaml\n")
+    slow = tmp_path / "slow.sh"  # it holds its folder for a while after it was told to end
+    slow.write_text('#!/bin/sh\nexec 9>"$1"\nflock -n 9 || { echo "in use: $1" >&2; exit 1; }\nshift\n'
+                    "trap 'sleep 0.3; kill $child; wait $child; exit 0' TERM\n\"$@\" &\nchild=$!\nwait\n")
+    slow.chmod(0o755)
+    command = (f"{slow} {tmp_path}/lock-{{workspace}} {harness.BINARY} serve -c {config} --grpc 127.0.0.1:{{port}} "
+               f"--http off --nimi-grpc off --nimi-http off --data {tmp_path}/r-{{workspace}}")
+    weir = orchestrate(driver="child", runtime_command=command, runtime_idle="200ms")
+    swarm = weir.swarm()
+    for turn in range(1, 4):
+        assert weir.post("hello", swarm).status_code == 201, weir.log()
+        eventually(lambda: weir.log().count("is idle and ends") == turn)
+    assert "in use" not in weir.log()
+
+
+def test_what_a_program_complains_of_is_in_the_log(orchestrate):
+    weir = orchestrate(driver="child", runtime_command="/bin/ls /no/{workspace}", runtime_start="2s")
+    assert weir.post("hello").status_code == 503
+    eventually(lambda: "/no/ws-1" in weir.log())
+
+
+def test_a_workspace_is_one_folder_whatever_its_name(orchestrate):
+    weir = orchestrate(driver="child", runtime_command="/bin/ls /no/{workspace} {user}", runtime_start="2s")
+    with weir.http("-l", "../a.b") as http:
+        home = "/v1/workspaces/..%2Fa.b/conversations"
+        swarm = [c["id"] for c in http.get(home).json()["data"] if c["type"] == "swarm"][0]
+        answer = http.post(f"{home}/{swarm}/messages", json={"content": {"type": "text", "text": "hello"}})
+    assert answer.status_code == 503
+    assert "/no/%2E%2E%2Fa%2Eb" in weir.log() and "'%2Dl'" in weir.log()
 
 
 def test_a_runtime_that_never_serves_is_said_to_start(orchestrate):
@@ -343,7 +452,31 @@ def test_pages_go_back_and_hold_each_message_once(orchestrate):
     assert paged == whole
 
 
-def all_pages(weir, path, **query):
+def test_a_page_ends_before_it_is_too_large(orchestrate):
+    weir = orchestrate(driver="fake")
+    swarm = weir.swarm()
+    rows(weir, "INSERT INTO messages (id, conversation_id, role, content, status, created_at) SELECT 'm' || n, "
+               f"'{swarm}', 'agent', json_build_object('type', 'text', 'text', repeat(md5(n::text), 32768 * (1 + n % 2))), "
+               "'delivered', now() + n * interval '1 second' FROM generate_series(10, 39) n")
+    found, sizes = all_pages(weir, f"conversations/{swarm}/messages", limit=200)
+    assert sorted(message["id"] for message in found) == [f"m{n}" for n in range(10, 40)]
+    assert found[sizes[0] - 1]["id"] == "m39" and found[sizes[0]]["id"] == f"m{40 - sizes[0] - sizes[1]}"
+    assert 5 <= len(sizes) <= 7 and all(sizes)
+    rows(weir, "UPDATE agents SET description = repeat('d', 5242880)")
+    assert all_pages(weir, "agents")[1] == [2, 1]
+
+
+@pytest.mark.parametrize("scroll", ["9223372036854775806-1-x", "-9223372036854775808-1-x", "1-99-x", "x"])
+def test_a_scroll_id_of_nobodys_making_is_refused(orchestrate, scroll):
+    weir = orchestrate(driver="fake")
+    with weir.http() as http:
+        answer = http.get(f"/v1/workspaces/ws-1/conversations/{weir.swarm()}/messages", params={"scrollId": scroll})
+    assert (answer.status_code, answer.json()) == (
+        400, {"code": "REQ0001", "message": "scrollId or limit is not valid"})
+
+
+def all_pages(weir, path, remove=True, **query):
+    """All rows, and the size of each page; `remove`: the last row of each is deleted before the next."""
     found, sizes = [], []
     with weir.http() as http:
         while True:
@@ -355,7 +488,8 @@ def all_pages(weir, path, **query):
             if not page["pagination"]["hasNext"]:
                 return found, sizes
             query["scrollId"] = page["pagination"]["nextScrollId"]
-            rows(weir, f"DELETE FROM conversations WHERE id = '{page['data'][-1]['id']}'")
+            if remove:
+                rows(weir, f"DELETE FROM conversations WHERE id = '{page['data'][-1]['id']}'")
 
 
 def test_long_lists_come_in_pages(orchestrate):
@@ -373,6 +507,36 @@ def test_long_lists_come_in_pages(orchestrate):
     for bad in ("x", "1", "1-x-a", "1-99-a", "--", "-1"):
         with weir.http() as http:
             assert http.get("/v1/workspaces/ws-1/agents", params={"scrollId": bad}).status_code == 400
+
+
+@pytest.mark.parametrize("size", [511, 512, 600, 7000, 100_000])
+@pytest.mark.parametrize("letter", ["t", "é"])
+def test_a_list_goes_on_after_a_name_of_any_length(orchestrate, letter, size):
+    """The index holds long names that compress well. All share their beginning, however far."""
+    weir = orchestrate(driver="fake")
+    weir.swarm()
+    rows(weir, f"INSERT INTO conversations (id, workspace_id, type, title) SELECT 'c-' || n, 'ws-1', 'agent', "
+               f"repeat('{letter}', {size}) || n % 3 FROM generate_series(1, 9) n")
+    rows(weir, f"INSERT INTO agents (id, workspace_id, name, role, slug, sort_order) SELECT 'a-' || n, 'ws-1', "
+               f"'n', 'sub-agent', repeat('{letter}', {size}) || n, 9 FROM generate_series(1, 9) n")
+    for path, count in (("conversations", 12), ("agents", 12)):
+        whole = [row["id"] for row in all_pages(weir, path, remove=False)[0]]
+        paged = [row["id"] for row in all_pages(weir, path, remove=False, limit=2)[0]]
+        assert len(whole) == count and paged == whole
+
+
+def test_a_list_that_goes_on_after_a_long_name_that_is_gone_leaves_none_out(orchestrate):
+    weir = orchestrate(driver="fake")
+    weir.swarm()
+    rows(weir, "INSERT INTO conversations (id, workspace_id, type, title) SELECT 'c-' || n, 'ws-1', 'agent', "
+               "repeat('t', 5000) || n FROM generate_series(1, 4) n")
+    with weir.http() as http:
+        first = http.get("/v1/workspaces/ws-1/conversations", params={"limit": 4}).json()
+        assert first["data"][-1]["title"].startswith("t")
+        rows(weir, f"DELETE FROM conversations WHERE id = '{first['data'][-1]['id']}'")
+        after = http.get("/v1/workspaces/ws-1/conversations",
+                         params={"scrollId": first["pagination"]["nextScrollId"]}).json()
+    assert [c["id"] for c in after["data"]] == ["c-2", "c-3", "c-4"]
 
 
 def test_another_tenants_things_are_not_found_like_things_that_never_were(orchestrate):
@@ -402,17 +566,37 @@ def test_callers_prove_who_they_are(orchestrate):
         assert answer.status_code == 401 and answer.json()["code"] == "AUTH0001"
 
 
+def test_old_keys_and_strict_tokens_hold_here_too(orchestrate):
+    old = "old-key-old-key-old-key-old-key!"
+    weir = orchestrate(driver="fake", strict_tokens=True, env={"CRAWBL_MCP_SIGNING_KEY_PREVIOUS": old})
+    text = base64.urlsafe_b64encode(b"user-1:ws-1").decode().rstrip("=")
+    undated = text + "." + hmac.new(orchestrating.KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
+    for token, status in [(harness.token(), 200), (harness.token(key=old), 200), (undated, 401),
+                          (harness.token(key="another-key-another-key-another!"), 401),
+                          (harness.token(at=int(time.time()) - 86400), 401)]:
+        answer = httpx.get(weir.base + "/v1/users/usage/summary", headers={"authorization": f"Bearer {token}"})
+        assert answer.status_code == status
+
+
 def test_behind_a_gateway_its_header_names_the_user(orchestrate):
     weir = orchestrate(driver="fake", gateway="true")
     summary = weir.base + "/v1/users/usage/summary"
     assert httpx.get(summary, headers={"x-firebase-uid": "user-1"}).status_code == 200
     assert httpx.get(summary).status_code == 401
+    for first in ("user-1", ""):
+        twice = [("X-Firebase-UID", first), ("X-Firebase-UID", "user-2")]
+        assert httpx.get(summary, headers=twice).status_code == 401
+    opened = httpx.get(weir.base + "/socket.io/?EIO=4&transport=polling", headers=twice).text
+    polls = f"{weir.base}/socket.io/?EIO=4&transport=polling&sid={json.loads(opened[1:])['sid']}"
+    assert httpx.post(polls, content="40/v1,").text == "ok"
+    assert httpx.get(polls).text.startswith("44/v1,")  # CONNECT_ERROR
 
 
 @pytest.mark.parametrize("body", [
     b"{", b"[]", b"{}", b'{"content":{"text":"  "}}', b'{"content":{"text":5}}',
     b'{"content":{"text":"a\\u0000b"}}', b'{"content":{"text":"a"},"attachments":{}}',
-    b'{"content":{"text":"a"},"attachments":["\\u0000"]}',
+    b'{"content":{"text":"a"},"attachments":["\\u0000"]}', b'{"content":{"text":"a"},"local_id":"\\u0000"}',
+    b'{"content":{"text":"a"},"mentions":[{"agent_id":"\\u0000"}]}',
 ])
 def test_what_is_no_message_is_refused(orchestrate, body):
     weir = orchestrate(driver="fake")
@@ -421,7 +605,35 @@ def test_what_is_no_message_is_refused(orchestrate, body):
         answer = http.post(f"/v1/workspaces/ws-1/conversations/{swarm}/messages", content=body,
                            headers={"content-type": "application/json"})
     assert answer.status_code == 400 and answer.json()["code"] == "REQ0001", answer.text
+    assert b"u0000" not in body or "has a NUL (U+0000)" in answer.text or "have a NUL (U+0000)" in answer.text
     assert weir.messages()["data"] == []
+
+
+def test_an_attachment_may_hold_what_jsonb_cannot(orchestrate):
+    weir = orchestrate(driver="fake")
+    swarm = weir.swarm()
+    body = b'{"content":{"text":"a"},"attachments":[{"id":"x","size":1e999999,"name":"\\\\u0000"}]}'
+    with weir.http() as http:
+        answer = http.post(f"/v1/workspaces/ws-1/conversations/{swarm}/messages", content=body,
+                           headers={"content-type": "application/json"})
+    assert answer.status_code == 201, answer.text
+    assert weir.messages()["data"][0]["attachments"] == [{"id": "x", "size": "1e999999", "name": "\\u0000"}]
+
+
+@pytest.mark.parametrize("conversation", ["%00", "x" * 257, "%0a"])
+def test_what_can_be_no_conversation_is_not_found(orchestrate, conversation):
+    weir = orchestrate(driver="fake")
+    path = f"/v1/workspaces/ws-1/conversations/{conversation}/messages"
+    with weir.http() as http:
+        answers = [http.get(path), http.post(path, json={"content": {"type": "text", "text": "hello"}})]
+    assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(404, "CHT0001")] * 2
+
+
+def test_a_local_id_has_a_length(orchestrate):
+    weir = orchestrate(driver="fake")
+    assert weir.post("hello", local_id="x" * 256).status_code == 201
+    answer = weir.post("hello", local_id="x" * 257)
+    assert (answer.status_code, answer.json()["code"]) == (400, "REQ0001")
 
 
 def test_a_message_that_is_sent_twice_is_stored_and_answered_once(orchestrate, runtime):
@@ -429,7 +641,54 @@ def test_a_message_that_is_sent_twice_is_stored_and_answered_once(orchestrate, r
     first = weir.post("hello", local_id="local-1")
     second = weir.post("hello", local_id="local-1")
     assert (first.status_code, second.status_code) == (201, 201)
-    assert second.json()["data"]["role"] == "user"
+    assert second.json()["data"]["id"] == first.json()["data"]["id"]
+    assert text_of(second.json()["data"]) == text_of(first.json()["data"]) == "heard: hello"
+    assert len(runtime.asked) == 1 and len(weir.messages()["data"]) == 2
+    other = weir.post("something else", local_id="local-1")
+    assert (other.status_code, other.json()["code"]) == (409, "REQ0002")
+    assert len(runtime.asked) == 1 and len(weir.messages()["data"]) == 2
+
+
+def test_an_answer_that_nobody_knows_yet_is_not_shown_as_one(orchestrate, runtime):
+    """Its process was killed: until the row is ended, whoever asks again is told to try later."""
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    swarm = weir.swarm()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        cut = pool.submit(weir.post, "silence", swarm, local_id="local-1")
+        eventually(lambda: rows(weir, "SELECT 1 FROM messages WHERE status = 'pending'"))
+        weir.kill()
+        with pytest.raises(httpx.HTTPError):
+            cut.result()
+    weir.start()
+    weir.ready()
+    again = weir.post("silence", swarm, local_id="local-1")
+    assert (again.status_code, again.json()["code"]) == (503, "RTM0001")
+
+
+def test_a_message_that_is_sent_again_while_it_is_answered_gets_that_answer(orchestrate, runtime):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    swarm = weir.swarm()
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(weir.post, "slowly", swarm, local_id="local-1") for _ in range(3)]
+        ids = {answer.result().json()["data"]["id"] for answer in asked}
+    assert len(ids) == 1 and len(runtime.asked) == 1
+
+
+def test_a_message_whose_sender_left_before_it_was_answered_is_answered_when_it_comes_again(
+        orchestrate, runtime):
+    """Its row was stored after the connection had gone."""
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    swarm = weir.swarm()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        lock = pool.submit(rows, weir, "BEGIN; LOCK TABLE messages IN EXCLUSIVE MODE; SELECT pg_sleep(3); ROLLBACK")
+        eventually(lambda: rows(weir, "SELECT 1 FROM pg_locks WHERE granted AND mode = 'ExclusiveLock' AND "
+                                      "relation = 'messages'::regclass"))
+        with weir.http() as http, pytest.raises(httpx.TimeoutException):
+            http.post(f"/v1/workspaces/ws-1/conversations/{swarm}/messages", timeout=0.5,
+                      json={"content": {"type": "text", "text": "hello"}, "local_id": "local-1"})
+        answer = pool.submit(weir.post, "hello", swarm, local_id="local-1").result()
+        lock.result()
+    assert text_of(answer.json()["data"]) == "heard: hello"
     assert len(runtime.asked) == 1 and len(weir.messages()["data"]) == 2
 
 
@@ -439,6 +698,114 @@ def test_text_comes_back_as_it_was_sent(orchestrate):
     for text in texts:
         weir.say(text)
     assert [text_of(m) for m in weir.messages()["data"] if m["role"] == "user"] == texts
+
+
+# --- many tenants, one database --------------------------------------------------------------
+
+
+class Held:
+    """Reads of the messages of one workspace stand still, until it ends: each waits for a lock that another
+    session has. What is held is what the server says."""
+
+    def __init__(self, weir, conversation):
+        self.weir = weir
+        rows(weir, "ALTER TABLE messages RENAME TO stored_messages;"
+                   "CREATE FUNCTION held(text) RETURNS bool LANGUAGE plpgsql COST 1000000 AS $$BEGIN "
+                   f"IF $1 = '{conversation}' THEN PERFORM pg_advisory_xact_lock_shared(7227); END IF; "
+                   "RETURN true; END$$;"
+                   "CREATE VIEW messages AS SELECT * FROM stored_messages WHERE held(conversation_id)")
+
+    def __enter__(self):
+        psql = [os.path.join(self.weir.database.bin, "psql"), "-X", "-q", "-d", self.weir.database.url]
+        self.session = subprocess.Popen(psql, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.session.stdin.write("SELECT pg_advisory_lock(7227);\n\\echo has it\n")
+        self.session.stdin.flush()
+        while "has it" not in self.session.stdout.readline():
+            pass
+        return self
+
+    def __exit__(self, *_):
+        self.session.communicate()
+
+    def lock(self, table):
+        """Nothing is written to this table either."""
+        self.session.stdin.write(f"BEGIN; LOCK TABLE {table} IN SHARE MODE;\n\\echo has it too\n")
+        self.session.stdin.flush()
+        while "has it too" not in self.session.stdout.readline():
+            pass
+
+    def waiting(self):
+        """The server's processes in which one stands still."""
+        return {row[0] for row in rows(self.weir, "SELECT pid FROM pg_locks WHERE locktype = 'advisory' "
+                                                  "AND objid = 7227 AND NOT granted")}
+
+
+def keep_asking(weir, path, stop, statuses):
+    """The same read again and again: the server ends one that stands still for long."""
+    with weir.http() as http:
+        while not stop.is_set():
+            statuses.append(http.get(path).status_code)
+
+
+def test_a_read_that_takes_long_holds_up_nobody_elses(orchestrate, runtime):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    weir.say("hello")
+    swarm = weir.swarm()
+    path = f"/v1/workspaces/ws-1/conversations/{swarm}/messages"
+    others = weir.swarm("ws-2", "user-2")
+    stop, statuses = threading.Event(), []
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        try:
+            with Held(weir, swarm) as held:
+                for _ in range(6):
+                    pool.submit(keep_asking, weir, path, stop, statuses)
+                eventually(lambda: len(held.waiting()) == 2)
+                for turn in range(3):
+                    assert weir.post(f"hello {turn}", others, "ws-2", "user-2").status_code == 201
+                    assert len(weir.messages(others, "ws-2", "user-2")["data"]) == 2 * turn + 2
+                    assert set(weir.agents("ws-2", "user-2")) == {"manager", "wally", "eve"}
+                # Six are asked, and half of four connections is the workspace's.
+                eventually(lambda: len(held.waiting()) == 2)
+            eventually(lambda: 200 in statuses)
+        finally:
+            stop.set()
+    assert weir.say("hello")["status"] == "delivered"
+
+
+def test_so_many_reads_of_a_workspace_may_wait_and_no_more(orchestrate, runtime):
+    weir = orchestrate(driver="address", runtime_address=runtime.address, reads=3)
+    weir.say("hello")
+    swarm = weir.swarm()
+    path = f"/v1/workspaces/ws-1/conversations/{swarm}/messages"
+    others = weir.swarm("ws-2", "user-2")
+    with concurrent.futures.ThreadPoolExecutor(8) as pool, Held(weir, swarm) as held:
+        asked = [pool.submit(lambda: weir.http().get(path)) for _ in range(8)]
+        refused = [done.result() for done in
+                   itertools.islice(concurrent.futures.as_completed(asked), 5)]
+        assert [(answer.status_code, answer.json()["code"]) for answer in refused] == [(429, "REQ0003")] * 5
+        assert "3 run or wait for the database already" in refused[0].json()["message"]
+        assert weir.messages(others, "ws-2", "user-2")["data"] == []
+        assert len(held.waiting()) == 2
+
+
+def test_a_lost_connection_repeats_its_own_reads_alone(orchestrate, runtime):
+    """The server ends the two that stand still; nothing of others fails, and these are asked again."""
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    weir.say("hello")
+    swarm = weir.swarm()
+    others = weir.swarm("ws-2", "user-2")
+    path = f"/v1/workspaces/ws-1/conversations/{swarm}/messages"
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        with Held(weir, swarm) as held:
+            asked = [pool.submit(lambda: weir.http().get(path)) for _ in range(2)]
+            eventually(lambda: len(held.waiting()) == 2)
+            lost = held.waiting()
+            rows(weir, f"SELECT pg_terminate_backend(pid) FROM unnest(array[{','.join(lost)}]) pid")
+            assert weir.post("hello", others, "ws-2", "user-2").status_code == 201
+            assert len(weir.messages(others, "ws-2", "user-2")["data"]) == 2
+            eventually(lambda: held.waiting() and not held.waiting() & lost)
+        assert [answer.result().status_code for answer in asked] == [200, 200]
+        assert [len(answer.result().json()["data"]) for answer in asked] == [2, 2]
 
 
 # --- processes that die ----------------------------------------------------------------------
@@ -597,6 +964,50 @@ def connect():
         client.close()
 
 
+def test_messages_sent_back_to_back_are_each_acknowledged_and_shown(orchestrate, runtime, connect):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    swarm = weir.swarm()
+    client = connect(weir)
+    client.subscribe("ws-1")
+    client.wait("workspace.subscribed")
+    sent = [client.send(f"hello {n}", swarm) for n in range(3)]
+    client.wait("message.send.ack", 3)
+    assert [ack["local_id"] for ack in client.all("message.send.ack")] == sent
+    eventually(lambda: [m["status"] for m in weir.messages()["data"] if m["role"] == "agent"][-1:] == ["delivered"])
+    shown = [m["message"]["local_id"] for m in client.all("message.new") if m["message"]["role"] == "user"]
+    assert shown == sent
+    assert text_of(weir.messages()["data"][-1]) == "heard: hello 2"
+
+
+def test_a_message_sent_again_does_not_end_its_own_turn(orchestrate, runtime, connect):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    swarm = weir.swarm()
+    client = connect(weir)
+    client.subscribe("ws-1")
+    client.wait("workspace.subscribed")
+    client.send("slowly", swarm, local_id="l-again")
+    client.wait("message.send.ack")
+    client.send("slowly", swarm, local_id="l-again")
+    first, second = client.wait("message.send.ack", 2)
+    assert first == second
+    done = client.wait("message.done")
+    assert done[0]["status"] == "delivered" and len(runtime.asked) == 1
+    client.send("other words", swarm, local_id="l-again")
+    assert client.wait("message.send.error")[0]["local_id"] == "l-again"
+    assert len(runtime.asked) == 1
+
+
+def test_who_sent_a_message_again_and_leaves_ends_its_turn(orchestrate, runtime, connect):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    swarm = weir.swarm()
+    client = connect(weir)
+    for count in (1, 2):
+        client.send("silence", swarm, local_id="l-left")
+        client.wait("message.send.ack", count)
+    client.close()
+    assert runtime.cancelled.wait(20) and len(runtime.asked) == 1
+
+
 def test_a_client_sees_a_turn_with_the_published_keys(orchestrate, runtime, connect):
     weir = orchestrate(driver="address", runtime_address=runtime.address)
     swarm, manager = weir.swarm(), weir.agents()["manager"]["id"]
@@ -666,6 +1077,50 @@ def test_by_polling_alone_every_chunk_is_heard(orchestrate, connect):
     client.send(text, weir.swarm())
     client.wait("message.done")
     assert "".join(c["chunk"] for c in client.all("message.chunk")) == f"Fake runtime reply: {text} "
+
+
+@pytest.mark.parametrize("transport", ["websocket", "polling"])
+@pytest.mark.parametrize("count, size", [(1, 1500000), (3, 1000000), (3000, 1000)])
+def test_whoever_reads_hears_an_answer_of_any_size(orchestrate, runtime, connect, transport, count, size):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    swarm = weir.swarm()
+    client = connect(weir, transports=[transport])
+    client.subscribe("ws-1")
+    client.wait("workspace.subscribed")
+    client.send(f"pieces {count} {size}", swarm)
+    # The client starts a thread for each event: it may note them in another order, and slowly.
+    eventually(lambda: sum(len(piece["chunk"]) for piece in client.all("message.chunk")) == count * size,
+               seconds=90, seen=lambda: len(client.heard))
+    assert client.wait("message.done")[0]["status"] == "delivered"
+    client.wait("message.new", 2)
+    assert [len(text_of(said["message"])) for said in client.all("message.new")
+            if said["message"]["role"] == "agent"] == [count * size]
+
+
+def test_a_runtime_waits_for_a_sender_who_does_not_read(orchestrate, runtime):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    swarm = weir.swarm()
+    client = websocket.create_connection(
+        weir.base.replace("http", "ws") + "/socket.io/?EIO=4&transport=websocket", timeout=20,
+        skip_utf8_validation=True)
+    client.recv()
+    client.send("40/v1," + json.dumps({"token": harness.token("user-1", "ws-1")}))
+    client.recv()
+    client.send('42/v1,' + json.dumps(["workspace.subscribe", {"workspace_ids": ["ws-1"]}]))
+    client.recv()
+    client.send('42/v1,' + json.dumps(["message.send", {
+        "workspace_id": "ws-1", "conversation_id": swarm,
+        "content": {"type": "text", "text": "ponder 40"}}]))
+    # Nothing held it back if it says all of it to a client that reads none.
+    eventually(lambda: "a runtime is not read while" in weir.log() or runtime.thoughts == 39, seconds=90)
+    assert runtime.thoughts < 39
+    heard, last = 0, None
+    while not last:
+        packet = client.recv()
+        heard += "message.thinking" in packet[:40]
+        last = "message.done" in packet[:40] and json.loads(packet[packet.index("["):])[1]
+    assert (heard, last["status"]) == (40, "delivered")
+    client.close()
 
 
 def test_the_next_message_of_a_socket_cancels_its_turn(orchestrate, runtime, connect):
@@ -780,6 +1235,39 @@ def test_answers_to_questions_reach_the_runtime(orchestrate, runtime, connect):
         {"local_id": "l", "message_id": "none", "error": "failed to process answers"}]
 
 
+@pytest.mark.parametrize("answers", [
+    [],
+    [{"question_id": "none", "option_ids": ["o1"]}],
+    [{"question_id": "q1", "option_ids": ["o3"]}],
+    [{"question_id": "q1", "option_ids": ["o1", "o2"]}],
+    [{"question_id": "q1", "option_ids": ["o1"], "custom_text": "elsewhere"}],
+    [{"question_id": "q1", "option_ids": ["o1"]}, {"question_id": "q1", "option_ids": ["o2"]}],
+])
+def test_answers_that_the_card_does_not_offer_change_nothing(orchestrate, runtime, connect, answers):
+    weir = orchestrate(driver="address", runtime_address=runtime.address)
+    swarm = weir.swarm()
+    options = [{"id": "o1", "label": "Kyoto"}, {"id": "o2", "label": "Nara"}]
+    card = {"type": "questions", "title": "Trip", "answers": [], "turns": [{"index": 0, "questions": [
+        {"id": "q1", "prompt": "hello where", "mode": "single", "options": options, "allow_custom": False}]}]}
+    rows(weir, "INSERT INTO messages (id, conversation_id, role, content, status) VALUES "
+               f"('m-1', '{swarm}', 'agent', '{json.dumps(card)}', 'delivered')")
+    client = connect(weir)
+    body = {"workspace_id": "ws-1", "message_id": "m-1", "local_id": "l", "answers": answers}
+    client.client.emit("message.answers", body, namespace="/v1")
+    assert client.wait("message.answers.error")[0]["error"] == "failed to process answers"
+    kyoto = [{"question_id": "q1", "option_ids": ["o1"]}]
+    client.client.emit("message.answers", {**body, "answers": kyoto}, namespace="/v1")
+    client.wait("message.answers.ack")
+    client.client.emit("message.answers", {**body, "answers": kyoto}, namespace="/v1")
+    client.wait("message.answers.ack", 2)
+    # With the same local id, it is no other answer.
+    nara = [{"question_id": "q1", "option_ids": ["o2"]}]
+    client.client.emit("message.answers", {**body, "answers": nara}, namespace="/v1")
+    client.wait("message.answers.error", 2)
+    assert weir.messages()["data"][0]["content"]["answers"] == kyoto
+    assert [asked.request.message for asked in runtime.asked] == ["hello where: Kyoto"]
+
+
 @pytest.mark.parametrize("transport", ["websocket", "polling"])
 def test_the_javascript_client_hears_every_turn(orchestrate, transport):
     weir = orchestrate(driver="fake")
@@ -812,6 +1300,16 @@ def test_usage_is_published_once_with_its_message_id(orchestrate, runtime, tmp_p
         assert set(payload) == {*expected, "event_id", "event_time", "message_id", "turn_id"}
         assert second[2]["call_sequence"] == 1
         eventually(lambda: server.stored() == 2)
+
+
+def test_workspaces_with_ids_alike_have_subjects_of_their_own(orchestrate, runtime, tmp_path):
+    with nats.Server(tmp_path) as server:
+        weir = orchestrate(driver="address", runtime_address=runtime.address, nats=server.url, env=NO_OPENSSL)
+        for workspace in ("a_b", "a.b", "a b", "a%2Eb"):
+            weir.say("hello", workspace=workspace, user="user-" + workspace)
+        heard = {payload["workspace_id"]: subject for subject, _, payload in server.heard(4)}
+    assert heard == {"a_b": "crawbl.usage.v1.a_b", "a.b": "crawbl.usage.v1.a%2Eb",
+                     "a b": "crawbl.usage.v1.a%20b", "a%2Eb": "crawbl.usage.v1.a%252Eb"}
 
 
 def test_usage_waits_while_nats_is_away_and_nothing_is_lost(orchestrate, runtime, tmp_path):

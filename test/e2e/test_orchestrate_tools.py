@@ -5,18 +5,29 @@ import concurrent.futures
 import contextlib
 import json
 import os
+import subprocess
 import threading
 import time
 
-import far_runtime
 import harness
 import httpx
 import httpx2
 import pytest
-from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
+from ports import free_port
 from test_orchestrate import (  # noqa: F401 - fixtures
-    connect, database, eventually, orchestrate, rows, runtime, text_of)
+    Held,
+    connect,
+    database,
+    eventually,
+    fresh_schema,
+    orchestrate,
+    rows,
+    runtime,
+    text_of,
+)
+
+from mcp import ClientSession
 
 pytestmark = pytest.mark.skipif(not os.environ.get("WEIR_WITH_POSTGRES"),
                                 reason="needs PostgreSQL: WEIR_WITH_POSTGRES=1")
@@ -89,7 +100,7 @@ def far(orchestrate, runtime):  # noqa: F811
 @pytest.fixture
 def team(orchestrate, start_weir):  # noqa: F811
     """An orchestrator and a weir runtime, each knowing the other."""
-    address = f"127.0.0.1:{far_runtime.free_port()}"
+    address = f"127.0.0.1:{free_port()}"
     weir = orchestrate(driver="address", runtime_address=address)
     start_weir(script=SCRIPT, env={"CRAWBL_MCP_ENDPOINT": weir.base + "/mcp/v1"},
                args=["--grpc", address])
@@ -156,12 +167,126 @@ def test_every_call_is_in_the_audit_log(orchestrate):  # noqa: F811
     assert cut["_truncated"] is True and cut["_limit"] == 4096 and cut["_original_size"] > 5000
 
 
+AUDITED = "SELECT input, output, success, error FROM mcp_audit_logs WHERE tool = '{}' ORDER BY created_at"
+
+
+def test_whatever_a_call_is_given_its_row_is_stored(orchestrate):  # noqa: F811
+    """A number that jsonb cannot hold is a text in the row."""
+    weir = orchestrate(driver="fake")
+    given = '{"include_agents":false,"a":1e999999,"b":[-1E-999999,5],"c":"\\u0000","d":' + "9" * 3000 + "}"
+    headers = {"authorization": "Bearer " + harness.token(), "accept": "application/json, text/event-stream",
+               "content-type": "application/json"}
+    body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_workspace_info","arguments":' \
+           + given + "}}"
+    answer = httpx.post(weir.base + "/mcp/v1", headers=headers, content=body, timeout=60)
+    assert answer.json()["result"]["structuredContent"]["workspace_id"] == "ws-1"
+    audit = AUDITED.format("get_workspace_info")
+    eventually(lambda: rows(weir, audit), seen=weir.log)
+    [[kept, output, success, error]] = rows(weir, audit)
+    kept = json.loads(kept)
+    assert (kept["a"], kept["b"], kept["c"]) == ("1e999999", ["-1E-999999", 5], "\ufffd")
+    assert kept["d"] == int("9" * 3000) and json.loads(output)["workspace_id"] == "ws-1"
+    assert (success, error) == ("t", "")
+    sessions = "SELECT session_id, success FROM mcp_audit_logs WHERE tool = 'list_conversations' " \
+               "ORDER BY created_at"
+    for number, named in enumerate(["\0", "x" * 300_000, "c\n", "c2"], 1):
+        use(weir, "list_conversations", {"conversation_id": named})
+        eventually(lambda: len(rows(weir, sessions)) == number, seen=weir.log)
+    assert rows(weir, sessions) == [["", "t"], ["", "t"], ["", "t"], ["c2", "t"]]
+    assert "is not in mcp_audit_logs" not in weir.log()
+
+
+@pytest.mark.parametrize("tool, arguments", [
+    ("memory_add_drawer", {"wing": "w", "room": "r", "content": "a\0b"}),
+    ("memory_add_drawer", {"wing": "w\0", "room": "r", "content": "b"}),
+    ("memory_diary_write", {"agent_name": "wally", "entry": "a\0b"}),
+    ("memory_diary_write", {"agent_name": "wally", "entry": "b", "topic": "\0"}),
+    ("memory_search", {"query": "a\0b"}),
+    ("search_past_messages", {"query": "a\0b", "limit": 5}),
+    ("send_message_to_agent", {"agent_slug": "wally", "message": "a\0b"}),
+    ("ask_questions", {"turns": [{"questions": [{"prompt": "a\0b", "mode": "single",
+                                                 "options": [{"label": "a"}, {"label": "b"}]}]}]}),
+])
+@pytest.mark.parametrize("memory", ["files", "postgres"])
+def test_a_text_with_a_nul_is_refused_before_anything_is_written(orchestrate, database, tool, arguments, memory):  # noqa: F811
+    env = {}
+    if memory == "postgres":
+        if not tool.startswith("memory_"):
+            pytest.skip("it does not use the store")
+        schema = fresh_schema(database)
+        env = {"WEIR_STORE_URL": database.url, "WEIR_STORE_SCHEMA": schema}
+        subprocess.run([harness.BINARY, "migrate"], env={**os.environ, **env}, check=True, capture_output=True)
+    weir = orchestrate(driver="fake", env=env)
+    swarm = weir.swarm()
+    if tool == "search_past_messages":
+        arguments = {"conversation_id": swarm, **arguments}
+    failed, text = use(weir, tool, arguments, conversation=swarm)
+    assert failed and "has a NUL (U+0000)" in text and "leave it out" in text
+    assert weir.messages()["data"] == []
+    assert use(weir, "memory_status")[1]["total_drawers"] == 0
+    audit = AUDITED.format(tool)
+    eventually(lambda: rows(weir, audit), seen=weir.log)
+    assert [row[2] for row in rows(weir, audit)] == ["f"]
+
+
+def leave_during(weir, tool, arguments, conversation):
+    """A call whose caller goes away before the answer."""
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(weir.base + "/mcp/v1", timeout=1, headers={
+            "authorization": "Bearer " + harness.token(), "x-conversation-id": conversation,
+            "accept": "application/json, text/event-stream"},
+            json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+
+
+def test_a_change_whose_caller_left_is_audited_with_what_came_of_it(orchestrate):  # noqa: F811
+    weir = orchestrate(driver="fake")
+    weir.say("hello")
+    swarm = weir.swarm()
+    turns = [{"questions": [{"prompt": "which?", "mode": "single", "options": [{"label": "a"}, {"label": "b"}]}]}]
+    with Held(weir, swarm) as held:
+        held.lock(f"{weir.schema}.stored_messages")
+        leave_during(weir, "ask_questions", {"turns": turns, "agent_slug": "eve"}, swarm)
+        assert rows(weir, AUDITED.format("ask_questions")) == []
+    audit = AUDITED.format("ask_questions")
+    eventually(lambda: rows(weir, audit), seen=weir.log)
+    [[kept, output, success, error]] = rows(weir, audit)
+    output = json.loads(output)
+    assert json.loads(kept)["turns"] == turns and output["_unheard"] is True and output["status"] == "sent"
+    assert (success, error) == ("t", "")
+    [card] = [m for m in weir.messages()["data"] if m["content"]["type"] == "questions"]
+    assert card["id"] == output["message_id"] and card["agent"]["slug"] == "eve"
+
+
+def test_a_read_whose_caller_left_is_audited_as_such(orchestrate):  # noqa: F811
+    weir = orchestrate(driver="fake")
+    weir.say("hello")
+    swarm = weir.swarm()
+    search = {"conversation_id": swarm, "query": "hello", "limit": 5}
+    with Held(weir, swarm) as held:
+        leave_during(weir, "search_past_messages", search, swarm)
+        eventually(lambda: len(held.waiting()) == 1)
+    audit = AUDITED.format("search_past_messages")
+    eventually(lambda: rows(weir, audit), seen=weir.log)
+    [[kept, output, success, error]] = rows(weir, audit)
+    assert json.loads(kept) == search and json.loads(output)["_unheard"] is True
+    assert (success, error) == ("f", "the caller left before it was done")
+
+
+def test_a_question_to_an_agent_whose_caller_left_is_audited(far, runtime):  # noqa: F811
+    leave_during(far, "send_message_to_agent", {"agent_slug": "eve", "message": "silence"}, far.swarm())
+    audit = AUDITED.format("send_message_to_agent")
+    eventually(lambda: rows(far, audit), seen=far.log)
+    [[_, output, success, error]] = rows(far, audit)
+    assert success == "f" and "cancelled" in error and json.loads(output)["_unheard"] is True
+
+
 @pytest.mark.parametrize("header, text", [
     (None, "missing authorization"), ("Basic abc", "missing authorization"),
-    ("Bearer nonsense", "invalid token"), ("Bearer " + harness.token(key="another"), "invalid token")])
+    ("Bearer nonsense", "invalid token"), ("Bearer {foreign}", "invalid token")])
 def test_a_runtime_without_a_good_token_is_refused(orchestrate, header, text):  # noqa: F811
     weir = orchestrate(driver="fake")
-    headers = {"authorization": header} if header else {}
+    foreign = harness.token(key="another")
+    headers = {"authorization": header.format(foreign=foreign)} if header else {}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     answer = httpx.post(weir.base + "/mcp/v1", json=body, headers=headers)
     assert (answer.status_code, answer.text) == (401, text)
@@ -394,6 +519,30 @@ def test_what_a_dead_process_left_running_counts_no_longer(orchestrate, runtime)
     assert "response" in post_tool(weir, swarm, "send_message_to_agent",
                                    {"agent_slug": "eve", "message": "hello"})
     assert rows(weir, "SELECT error FROM agent_messages WHERE id = 'm0'") == [["interrupted"]]
+
+
+def test_a_workspace_has_32_questions_at_once_and_no_more(far, runtime):  # noqa: F811
+    """Each in a conversation of its own, so that none is within another."""
+    far.swarm()
+    talks = [f"c-{n}" for n in range(33)]
+    for talk in talks:
+        rows(far, "INSERT INTO conversations (id, workspace_id, agent_id, type, title) SELECT "
+                  f"'{talk}', 'ws-1', id, 'agent', 'C' FROM agents WHERE slug = 'eve' LIMIT 1")
+    runtime.together = threading.Barrier(33)
+    ask = {"agent_slug": "eve", "message": "meet you"}
+    with concurrent.futures.ThreadPoolExecutor(32) as pool:
+        asked = [pool.submit(post_tool, far, talk, "send_message_to_agent", ask) for talk in talks[:32]]
+        eventually(lambda: len(runtime.asked) == 32)
+        refused = post_tool(far, talks[32], "send_message_to_agent", ask)
+        assert refused == {"error": "too many agents are being asked; try again later"}
+        assert len(rows(far, ASKED)) == 32, "a refused one leaves no row"
+        other = far.swarm(workspace="ws-2", user="user-2")
+        hello = {**ask, "message": "hello"}
+        said = post_tool(far, other, "send_message_to_agent", hello, user="user-2", workspace="ws-2")
+        assert "heard" in said["response"], "another workspace is not limited by it"
+        runtime.together.wait(60)
+        assert all("heard" in answer.result()["response"] for answer in asked)
+    assert "heard" in post_tool(far, talks[32], "send_message_to_agent", hello)["response"]
 
 
 def test_sigterm_lets_an_asked_agent_finish(far, runtime):  # noqa: F811

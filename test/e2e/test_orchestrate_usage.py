@@ -93,6 +93,15 @@ def test_usage_is_answered_by_user_agent_model_and_day(weir, server):
         ["user-2", "2", "30", "3", "0.000000"], ["-", "4", "60", "6", "0.000000"]]
 
 
+def test_usage_with_a_name_beyond_any_limit_is_counted_and_holds_up_no_other(weir, server):
+    weir.say("longname", user="user-1", workspace="ws-1")
+    weir.say("hello", user="user-2", workspace="ws-2")
+    server.heard(2)
+    eventually(lambda: server.stored() == 2)
+    found = ask(weir, server, "--by", "user,model")["usage"]
+    assert {row["user_id"]: len(row["model"]) for row in found} == {"user-1": 128, "user-2": len("far-model")}
+
+
 def test_what_comes_twice_counts_once_and_what_is_no_usage_not_at_all(weir, server):
     weir.say("hello")
     server.heard(1)

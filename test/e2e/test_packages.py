@@ -6,13 +6,13 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 
 import harness
 import httpx
 import pytest
 from packing import must, run, script
+from ports import free_port
 
 UNIT = "lib/systemd/system/weir.service"
 if not os.environ.get("WEIR_WITH_PACKAGES"):
@@ -106,12 +106,6 @@ def in_container(root, port, *command):
                         ("WEIR_GRPC", "off")):
         words += ["--setenv", name, value]
     return [str(word) for word in [*words, *command]]
-
-
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
 
 
 def test_the_image_serves_as_no_one_on_a_root_that_is_read_only(image):

@@ -5,7 +5,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -14,8 +13,10 @@ import crawbl
 import grpc
 import harness
 import pytest
-from orchestrator import Orchestrator, agent
+from ports import free_port
 from vendor import Vendor
+
+from orchestrator import Orchestrator, agent
 
 NOBODY = 65532
 ROOT = os.geteuid() == 0
@@ -45,11 +46,6 @@ def secrets():
     (folder / "OPENAI_API_KEY").write_text("sk-mounted\n")
     yield folder
     shutil.rmtree(folder)
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
 
 
 class Pod:

@@ -12,6 +12,7 @@ import pytest
 import embeddings
 import harness
 import postgres
+import test_memory as memories
 import test_nimi_vectors as vectors
 from test_nimi_memory import Memory
 
@@ -61,6 +62,54 @@ def test_tables_are_made_by_migrate_and_never_silently(start_weir, store, server
     assert second.returncode == 0 and "already" in second.stdout
     weir = start_weir(script=SCRIPT, env=store)
     assert turn(weir, "s1").status_code == 200
+
+
+def test_a_memory_with_a_nul_is_refused_as_any_store_refuses_it(start_weir, store):
+    assert migrate(store).returncode == 0
+    weir = start_weir(script=SCRIPT, env={**store, "AGENT_AUTH_TOKEN": None})
+    memories.nul_is_refused(weir, memories.Memory(weir), memories.http(weir))
+
+
+def test_a_search_of_memories_that_takes_long_holds_up_no_turn(start_weir, store, server):
+    """Lists of memories wait for a table that another session has; turns do not need it."""
+    assert migrate(store).returncode == 0
+    weir = start_weir(script=SCRIPT, env={**store, "AGENT_AUTH_TOKEN": None})
+    client, stop, statuses = memories.http(weir), threading.Event(), []
+    memories.put(client, "k", "v")
+    table = store["WEIR_STORE_SCHEMA"] + ".agent_memories"
+    waiting = f"SELECT count(*) FROM pg_locks WHERE relation = '{table}'::regclass AND NOT granted"
+    psql = subprocess.Popen([os.path.join(server.bin, "psql"), "-X", "-q", "-d", server.url], text=True,
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def ask():
+        while not stop.is_set():  # one that waits for long is ended, and asked again
+            statuses.append(memories.http(weir).get(memories.MEMORIES, timeout=60).status_code)
+
+    asking = [threading.Thread(target=ask) for _ in range(5)]
+    try:
+        psql.stdin.write(f"BEGIN; LOCK TABLE {table};\n\\echo has it\n")
+        psql.stdin.flush()
+        assert "has it" in psql.stdout.readline()
+        for thread in asking:
+            thread.start()
+        until(lambda: int(server.sql(waiting)) == 2)  # half of four connections
+        for number in range(3):
+            assert turn(weir, f"s{number}").status_code == 200
+        until(lambda: int(server.sql(waiting)) == 2)
+        psql.communicate()
+        until(lambda: 200 in statuses)
+    finally:
+        stop.set()
+        psql.communicate()
+        for thread in asking:
+            thread.join()
+
+
+def until(true):
+    give_up = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
 
 
 def test_migrate_keeps_memories_that_are_there_and_changes_their_key(store, server):
@@ -179,3 +228,19 @@ def test_a_bank_is_recalled_by_vectors(start_weir, store):
     anna.create(embedding_profile=vectors.profile())
     assert anna.recall("car") == []
     maker.end()
+
+
+def test_a_daemon_whose_store_is_elsewhere_is_asked_for_its_process(start_weir, store):
+    assert migrate(store).returncode == 0
+    weir = start_weir(script=SCRIPT, env=store)
+
+    def stop(*args):
+        line = [harness.BINARY, "stop", "--data", weir.data, *args]
+        return subprocess.run(line, env=harness.clean_environment(store), capture_output=True, text=True)
+
+    nobody = stop("--http", "127.0.0.1:1")
+    assert nobody.returncode == 1 and "127.0.0.1:1" in nobody.stderr
+    assert "PostgreSQL" in nobody.stderr and weir.process.poll() is None
+    there = stop("--http", f"127.0.0.1:{weir.port('http')}")
+    assert (there.returncode, there.stdout) == (0, "stopped\n"), there.stderr
+    assert weir.wait() == 0

@@ -1,7 +1,7 @@
 """The server of test_nimi_live.py is true to the wire: the vendor's own client talks to it."""
-import openai
 import pytest
 from realtime_server import RealtimeServer
+from sdks import openai
 
 
 @pytest.mark.parametrize("modality, text", [("text", "output_text"), ("audio", "output_audio_transcript")])

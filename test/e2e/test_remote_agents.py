@@ -39,8 +39,8 @@ def far():
         process.wait()
 
 
-def config(url, more="", others="", top=""):
-    return f"threads: 1\n{top}agents:\n  - {{slug: far, kind: http, url: '{url}'{more}}}\n{others}"
+def config(url, more="", others="", top="", kind="http"):
+    return f"threads: 1\n{top}agents:\n  - {{slug: far, kind: {kind}, url: '{url}'{more}}}\n{others}"
 
 
 def output(weir, text, session="s"):
@@ -176,6 +176,20 @@ def test_a_server_that_does_not_stream_is_asked_without(start_weir):
         vendors.no_key_in(weir, told)
 
 
+def test_an_input_that_is_no_text_goes_as_it_was_sent(start_weir):
+    inputs = [{"message": "hi", "n": 12345678901234567890}, {"foo": 1}, [1, 2.50],
+              {"messages": [{"role": "user", "content": "q1"}, {"role": "assistant", "content": "a1"},
+                            {"role": "user", "content": "q2"}]}, "words"]
+    with rogue.Rogue(Plain) as server:
+        weir = start_weir(config=config(server.url))
+        with weir.http() as http:
+            for sent in inputs:
+                assert http.post("/invoke", json={"input": sent}).status_code == 200
+            assert http.post("/invoke", json={"messages": inputs[3]["messages"]}).status_code == 200
+        told = [body["input"] for path, _, body in server.asked if path == "/invoke"]
+        assert told == [*inputs, inputs[3]]
+
+
 def test_earlier_turns_may_stand_in_front_of_the_input(start_weir):
     with rogue.Rogue(Plain) as server:
         weir = start_weir(config=config(server.url, ", stream: false, history: input"))
@@ -189,14 +203,14 @@ def test_earlier_turns_may_stand_in_front_of_the_input(start_weir):
 # --- what goes wrong -------------------------------------------------------------------------
 
 WRONG = {
-    "early": "AGENT_UNREACHABLE", "busy": "AGENT_UNREACHABLE", "stranger": "AGENT_UNREACHABLE",
+    "busy": "AGENT_UNREACHABLE", "stranger": "AGENT_UNREACHABLE",
     "hang": "AGENT_STALLED", "stall": "AGENT_STALLED", "drip": "AGENT_STALLED",
     "comments": "AGENT_STALLED", "blanks": "AGENT_STALLED",
     "page": "AGENT_PROTOCOL", "empty": "AGENT_PROTOCOL", "nonsense": "AGENT_PROTOCOL",
     "line": "AGENT_PROTOCOL", "chatter": "AGENT_PROTOCOL",
     "broken": "AGENT_FAILED", "detail": "AGENT_FAILED", "after": "AGENT_FAILED",
     "implicit": "AGENT_FAILED",
-    "cut": "AGENT_ENDED", "flood": "REPLY_TOO_LONG",
+    "early": "AGENT_ENDED", "cut": "AGENT_ENDED", "flood": "REPLY_TOO_LONG",
 }  # fmt: skip
 
 
@@ -218,6 +232,35 @@ def test_each_way_to_go_wrong_ends_the_turn_once_with_its_reason(start_weir):
             assert output(weir, way) == text
         assert len(server.asked) == 2 * len(WRONG) + 4  # none was sent twice
     assert vendors.invoke(weir, "text").json()["error"]["details"]["reason"] == "AGENT_UNREACHABLE"
+
+
+@pytest.mark.parametrize("kind", ["http", "openai"])
+def test_a_character_that_was_cut_between_two_events_is_whole(start_weir, kind):
+    """Servers in languages of UTF-16 cut between the halves of a surrogate pair."""
+    with rogue.Rogue() as server:
+        weir = start_weir(config=config(server.url, kind=kind))
+        told = vendors.stream(weir, "halves")
+        assert told.text == "a \U0001F600 b \ufffd c"
+
+
+@pytest.mark.parametrize("kind", ["http", "openai"])
+def test_a_repeat_with_the_key_does_not_run_an_agent_again_that_may_have_acted(start_weir, kind):
+    again = {"early": False, "cut": False, "hang": False, "page": False, "busy": True, "broken": True}
+    if kind == "openai":  # whose other ways have shapes of their own
+        again = {"early": False, "hang": False, "busy": True}
+    with rogue.Rogue() as server:
+        weir = start_weir(config=config(server.url, ", silence: 1s", kind=kind))
+        with weir.http() as http:
+            for way in again:
+                before = len(server.asked)
+                first, repeat = (
+                    http.post("/invoke", json={"input": way, "session_id": way},
+                              headers={"x-idempotency-key": way}) for _ in range(2))
+                assert first.json()["error"]["details"]["reason"].startswith("AGENT_"), first.text
+                assert repeat.json()["error"] == first.json()["error"]
+                assert len(server.asked) - before == 1 + again[way], way
+                if way == "early":
+                    assert "try again" not in first.text
 
 
 def test_a_caller_that_leaves_hangs_up_there(start_weir):

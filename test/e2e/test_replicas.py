@@ -1,5 +1,6 @@
 """Several daemons on one store in PostgreSQL (T5 to T7). They run in `make check` and not in
 `make test`: WEIR_WITH_POSTGRES=1 scripts/e2e test/e2e/test_replicas.py."""
+import base64
 import collections
 import concurrent.futures
 import json
@@ -10,39 +11,26 @@ import threading
 import time
 
 import grpc
+import harness
 import httpx
 import pytest
+from replicas import (  # noqa: F401  fixtures
+    HEADERS,
+    NEED_POSTGRES,
+    SCRIPT,
+    Replicas,
+    eventually,
+    exported,
+    replicas,
+    server,
+    size,
+    turn,
+)
 
-import harness
-import postgres
-from replicas import HEADERS, SCRIPT, Replicas, exported, size, turn
-
-pytestmark = pytest.mark.skipif(not os.environ.get("WEIR_WITH_POSTGRES"),
-                                reason="needs PostgreSQL: WEIR_WITH_POSTGRES=1")
-
-
-@pytest.fixture(scope="module")
-def server():
-    with postgres.Cluster() as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def replicas(server, tmp_path, request):
-    schema = "r_" + "".join(c for c in request.node.name.lower() if c.isalnum())[:50]
-    replicas = Replicas(tmp_path, server, schema)
-    yield replicas
-    replicas.close()
+pytestmark = NEED_POSTGRES
 
 
 FOR_EVER = {"input": "for ever", "session_id": "s"}
-
-
-def eventually(holds, seconds=30):
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def kept(replicas):
@@ -173,19 +161,6 @@ def test_usage_that_a_lone_daemon_left_behind_is_counted_once(replicas, start_we
     assert replicas.sql("SELECT sum(calls) FROM usage") == "5"
 
 
-def test_replicas_do_not_serve_a_contract_whose_state_is_in_its_process(replicas, start_weir):
-    with pytest.raises(AssertionError, match="replicas do not serve nimi"):
-        start_weir(script=SCRIPT, env={**replicas.env, "WEIR_STORE_REPLICA": "n"})
-
-
-def test_one_that_may_not_be_a_replica_does_not_end_one_of_its_name(replicas, start_weir):
-    first = replicas.start()
-    with pytest.raises(AssertionError, match="replicas do not serve nimi"):
-        start_weir(script=SCRIPT, env={**replicas.env, "WEIR_STORE_REPLICA": first.name})
-    assert replicas.sql("SELECT count(*) FROM replica WHERE fenced = 0") == "1"
-    assert turn(first, "s").status_code == 200
-
-
 def run_of(replica, session):
     with replica.http(headers=HEADERS) as http:
         runs = http.get("/weir/v1/runs", params={"session_id": session}).json()["runs"]
@@ -205,8 +180,8 @@ def events(lines):
             seq = None
 
 
-def read(replica, run, after=None):
-    headers = {**HEADERS, **({"Last-Event-ID": after} if after else {})}
+def read(replica, run, after=None, headers=HEADERS):
+    headers = {**headers, **({"Last-Event-ID": after} if after else {})}
     with replica.http(headers=headers) as http, \
             http.stream("GET", f"/weir/v1/runs/{run}/events") as answer:
         assert answer.status_code == 200
@@ -302,6 +277,32 @@ def test_an_approval_is_answered_at_any_replica(replicas):
         check_answered_once(replicas, other, session)
 
 
+def test_the_approvals_of_all_replicas_are_listed_at_each(replicas):
+    """Of the caller's workspace alone, and the lowest first."""
+    replicas.start(3, script="test/e2e/scripts/slow.yaml", WEIR_APPROVALS_IN_MEMORY="1h")
+    turn(replicas.all[1], "going on")
+    for i, replica in enumerate(replicas.all * 2):
+        turn(replica, f"s{i}", "ask")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        other = harness.token(workspace="other")
+        with replicas.all[0].http(headers={"Authorization": f"Bearer {other}"}) as http:
+            pool.submit(http.post, "/v1/messages", json=in_session("ask")).result()
+        lists = [waiting(replica) for replica in replicas.all]
+    for listed in lists:
+        assert [a["session_id"] for a in listed] == [f"s{i}" for i in range(6)]
+        assert [a["question"] for a in listed] == ["May I?"] * 6
+        assert all(a["state"] == "waiting" and a["asked_unix_ms"] for a in listed)
+    assert [[a["id"] for a in listed] for listed in lists] == [[a["id"] for a in lists[0]]] * 3
+    with replicas.all[2].http(headers=HEADERS) as http:
+        first = http.get("/weir/v1/approvals?limit=4").json()
+        assert first["more"] and first["approvals"] == lists[2][:4]
+        one = http.get("/weir/v1/approvals?session_id=s0").json()
+        assert not one["more"] and one["approvals"] == lists[2][:1]
+    assert decide(replicas.all[2], lists[2][0]["id"]).status_code == 200
+    eventually(lambda: [a["session_id"] for a in waiting(replicas.all[1])] == [
+        f"s{i}" for i in range(1, 6)])
+
+
 def test_of_answers_at_several_replicas_at_once_one_counts(replicas):
     replicas.start(3, script="test/e2e/scripts/slow.yaml")
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
@@ -358,6 +359,13 @@ def converse(replica, session, words):
             "".join(event.chunk.text for event in events if event.HasField("chunk")))
 
 
+def asides(replica):
+    """What was said beside the question, as the session's events have it: once each, for the model."""
+    events = [entry["event"] for entry in exported_by_any(replica)]
+    return [base64.b64decode(event["bytes"]).decode() for event in events
+            if event.get("content_type") == "application/vnd.weir.aside"]
+
+
 def test_the_next_message_of_converse_is_the_answer_at_any_replica(replicas):
     replicas.start(2, script="test/e2e/scripts/slow.yaml")
     first, second = replicas.all
@@ -376,6 +384,19 @@ def test_the_next_message_of_converse_is_the_answer_at_any_replica(replicas):
     assert kinds[-1] == "done" and text == "Here you are."
 
 
+def test_what_decides_nothing_on_converse_is_kept_for_the_model_at_any_replica(replicas):
+    config = "agents: [{slug: manager, description: Pays., tools: {pay: ask}}]\n"
+    replicas.start(2, script="test/e2e/scripts/openai.yaml", config=config)
+    first, second = replicas.all
+    converse(first, "s", "pay")
+    for words in ("why?", "what for?"):
+        kinds, text = converse(second, "s", words)
+        assert kinds[-1] == "done" and "Paid 300." not in text
+    kinds, text = converse(second, "s", "yes")
+    assert kinds[-1] == "done" and "Paid 300." in text
+    assert asides(second) == ["why?", "what for?"]
+
+
 def test_a_resume_reaches_the_run_at_any_replica(replicas):
     replicas.start(2, script="test/e2e/scripts/slow.yaml")
     first, second = replicas.all
@@ -386,6 +407,108 @@ def test_a_resume_reaches_the_run_at_any_replica(replicas):
             resumed = http.post("/resume", json=body)
             assert resumed.status_code == (409 if answer == "no" else 200), resumed.text
             assert answer == "no" or "Then I did." in resumed.text
+    check_answered_once(replicas, second)
+
+
+def in_session(text, **more):
+    return {"model": "manager", "max_tokens": 100, "messages": [{"role": "user", "content": text}], **more}
+
+
+def by_messages(replica, text, approval):
+    with replica.http(headers={**HEADERS, "x-session-id": "s"}) as http:
+        said = http.post("/v1/messages", json=in_session(text)).json()
+    return said["content"][-1]["text"], said["weir"].get("approval", {}).get("id")
+
+
+def by_ag_ui(replica, text, approval):
+    resume = [{"interruptId": approval, "status": "resolved", "payload": text}] if approval else []
+    asked = {"threadId": "s", "runId": "r", "state": {}, "tools": [], "context": [],
+             "forwardedProps": {}, "messages": [{"id": "m", "role": "user", "content": text}]}
+    with replica.http(headers=HEADERS) as http:
+        answer = http.post("/agui", json={**asked, **({"resume": resume} if resume else {})})
+    events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+    ended = events[-1].get("outcome") or {}
+    return ("".join(e.get("delta", "") for e in events),
+            next((i["id"] for i in ended.get("interrupts", [])), None))
+
+
+def by_mcp(replica, text, approval):
+    from test_mcp_server import over_http, run
+
+    named = {"approval": approval} if approval else {}
+
+    async def work(session):
+        return await session.call_tool("manager", {"message": text, "session": "s", **named})
+
+    result = run(over_http(replica, work))
+    return result.content[0].text, result.structured_content.get("approval", {}).get("id")
+
+
+@pytest.mark.parametrize("by", (by_messages, by_ag_ui, by_mcp))
+@pytest.mark.parametrize("doze", ("0s", "1h"))
+def test_a_guest_s_answer_reaches_the_run_at_any_replica(replicas, by, doze):
+    """Its session is named, or its question, and the words that decide nothing get it again."""
+    script = "test/e2e/scripts/openai.yaml"
+    config = "agents: [{slug: manager, description: Pays., tools: {pay: ask}}]\n"
+    replicas.start(2, script=script, config=config, WEIR_APPROVALS_IN_MEMORY=doze)
+    first, second = replicas.all
+    for _ in range(2):
+        _, approval = by(first, "pay", None)
+        assert approval
+        assert by(second, "what for?", None if by is not by_ag_ui else approval)[1] == approval
+        text, waits = by(second, "yes", approval)
+        assert "Paid 300." in text and waits is None
+        first, second = second, first
+    assert asides(second) == ([] if by is by_mcp else ["what for?"] * 2)
+    export = [e["event"]["type"] for e in exported_by_any(second)]
+    assert export.count("started") == export.count("done") == 2
+    eventually(lambda: replicas.sql("SELECT count(*) FROM posted") == "0")
+
+
+def test_a_message_to_a_task_of_a2a_is_the_answer_at_any_replica(replicas):
+    from test_a2a import CONFIG, Agent, Seen, run
+
+    replicas.start(2, script="test/e2e/scripts/a2a.yaml", config=CONFIG)
+    first, second = replicas.all
+
+    async def work():
+        async with Agent(first) as agent:
+            task = Seen(await agent.ask("pay")).task
+        async with Agent(second) as agent:
+            again = Seen(await agent.ask("perhaps", task=task.id))
+            done = Seen(await agent.ask("", task=task.id, data={"decision": "approve"}))
+        return task, again, done
+
+    task, again, done = run(work())
+    assert again.states[-1] == "INPUT_REQUIRED"
+    assert done.states[-1] == "COMPLETED" and done.task.id == task.id
+    assert done.answer.startswith("Done: ")
+
+
+def exported_by_any(replica):
+    """As the caller of `turn` and as that of a signed token have it."""
+    for headers in (HEADERS, {"Authorization": f"Bearer {harness.token()}"}):
+        with replica.http(headers=headers) as http:
+            answer = http.get("/weir/v1/sessions/s/export")
+        if answer.status_code == 200:
+            return [json.loads(line) for line in answer.text.splitlines()]
+    return []
+
+
+def test_an_answer_that_was_not_taken_is_never_given(replicas):
+    """Its sender was told so: the replica that has the run stood still, and goes on later."""
+    replicas.start(3, script="test/e2e/scripts/slow.yaml")
+    first, second, _ = replicas.all
+    approval = ask(first)
+    replicas.sql("UPDATE replica SET until = 'infinity' WHERE name = 'a'")
+    first.signal(signal.SIGSTOP)
+    refused = decide(second, approval)
+    assert refused.status_code == 503 and "not taken" in refused.text
+    assert replicas.sql("SELECT count(*) FROM posted") == "0"
+    first.signal(signal.SIGCONT)
+    with second.http(headers=HEADERS) as http:
+        assert http.get(f"/weir/v1/approvals/{approval}").json()["state"] == "waiting"
+    assert decide(second, approval, "no").status_code == 200
     check_answered_once(replicas, second)
 
 
@@ -413,6 +536,38 @@ def test_a_budget_is_that_of_all_replicas(replicas):
         assert "budget" in turn(first, next(sessions)).text
     refused = turn(second, next(sessions))
     assert refused.status_code != 200 and "budget" in refused.text
+
+
+def test_a_workspace_s_turns_are_counted_over_all_replicas(replicas):
+    """And those of a replica that dies do not count any more."""
+    replicas.start(3, script="test/e2e/scripts/slow.yaml",
+                   config="limits: {workspace_turns: 2}\n")
+    first, second, third = replicas.all
+    with concurrent.futures.ThreadPoolExecutor(9) as pool:
+        asked = [pool.submit(turn, replicas.all[n % 3], f"s{n}", "take your time")
+                 for n in range(9)]
+        assert [a.result().status_code for a in asked] == [200] * 9
+    eventually(lambda: replicas.sql("SELECT count(*) FROM run WHERE ended_ms > 0") == "9")
+    at_once = replicas.sql(
+        "SELECT max((SELECT count(*) FROM run b WHERE b.started_ms <= a.started_ms"
+        " AND a.started_ms < b.ended_ms)) FROM run a")
+    assert at_once == "2"
+    eventually(lambda: replicas.sql("SELECT count(*) FROM place") == "0")
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for n in range(2):
+            pool.submit(turn_that_is_cut, first, f"for-ever-{n}")
+        eventually(lambda: replicas.sql("SELECT count(*) FROM place") == "2")
+        waits = pool.submit(turn, second, "later", "quick")
+        first.kill()
+        assert waits.result().status_code == 200
+    assert turn(third, "last", "quick").status_code == 200
+
+
+def turn_that_is_cut(replica, session):
+    try:
+        turn(replica, session, "for ever")
+    except httpx.HTTPError:
+        pass
 
 
 class Talk:
@@ -475,8 +630,13 @@ class Talk:
 def events_of(replica, n):
     """The events of a conversation, as the store has them."""
     headers = HEADERS if not n % 2 else {"Authorization": f"Bearer {harness.token()}"}
+    give_up = time.monotonic() + 30
     with replica.http(headers=headers) as http:
-        lines = http.get(f"/weir/v1/sessions/c{n}/export").text.splitlines()
+        while (answer := http.get(f"/weir/v1/sessions/c{n}/export")).status_code == 503:  # just cut
+            assert time.monotonic() < give_up, answer.text
+            time.sleep(0.1)
+    assert answer.status_code == 200, answer.text
+    lines = answer.text.splitlines()
     return [json.loads(line)["event"] for line in lines]
 
 
@@ -550,6 +710,49 @@ def test_no_turn_is_lost_or_doubled_when_replicas_die_are_cut_off_or_stand_still
     check_talk(replicas, talk, callers)
 
 
+def test_a_reader_goes_on_by_its_cursor_whichever_replica_dies_under_load(replicas):
+    """In make proof within two seconds, each time."""
+    replicas.start(3, script="test/e2e/scripts/slow.yaml")
+    first, *others = replicas.all
+    rounds, over, took, last = size("WEIR_REPLICA_ROUNDS", 2), threading.Event(), [], 0
+
+    def load(n):
+        while not over.is_set():
+            try:
+                turn(replicas.all[n % 3], f"l{n}", "quick", timeout=20)
+            except httpx.HTTPError:
+                time.sleep(0.05)
+
+    callers = [threading.Thread(target=load, args=(n,)) for n in range(6)]
+    try:
+        with first.http(headers=HEADERS) as http, http.stream("POST", "/stream", json=FOR_EVER):
+            kept(replicas)
+            run = run_of(first, "s")
+            for caller in callers:
+                caller.start()
+            for i in range(rounds):
+                dies, stays = others[i % 2], others[1 - i % 2]
+                reading = read(dies, run, f"1-{last}" if last else None)
+                for _ in range(5):
+                    seq, _ = next(reading)
+                    assert seq == last + 1
+                    last = seq
+                dies.kill()
+                begun = time.monotonic()
+                seq, _ = next(read(stays, run, f"1-{last}"))
+                took.append(time.monotonic() - begun)
+                assert seq == last + 1
+                last = seq
+                dies.start()
+    finally:
+        over.set()
+        for caller in callers:
+            if caller.ident:
+                caller.join()
+    print(f"resumed after {max(took):.3f} s at most, {sorted(took)[len(took) // 2]:.3f} s as a rule")
+    assert "WEIR_REPLICA_ROUNDS" not in os.environ or max(took) < 2
+
+
 def test_a_commit_whose_answer_was_lost_counts_once(replicas):
     """T6: connections are cut at any moment, often while COMMIT is under way."""
     replicas.start(2)
@@ -563,3 +766,23 @@ def test_a_commit_whose_answer_was_lost_counts_once(replicas):
         talk.end()
     print(f"turns acknowledged: {sum(talk.done.values())}")
     check_talk(replicas, talk, callers)
+
+
+def test_webhooks_are_off_and_who_asks_for_them_is_told(replicas):
+    """The operator at the start, a client by the card and by a refusal."""
+    from a2a.utils.errors import PushNotificationNotSupportedError
+    from test_a2a import CONFIG, Agent, run
+    from test_webhooks import webhook
+
+    config = CONFIG + "a2a: {webhooks: any}\n"
+    replica = replicas.start(script="test/e2e/scripts/a2a.yaml", config=config)
+    replica.said("a2a.webhooks: none is called")
+
+    async def work():
+        async with Agent(replica, streaming=False) as agent:
+            assert not agent.card.capabilities.push_notifications
+            agent.card.capabilities.push_notifications = True  # the client would refuse by itself
+            with pytest.raises(PushNotificationNotSupportedError, match="store.replica"):
+                await agent.client.create_task_push_notification_config(webhook("http://a/", "1"))
+
+    run(work())

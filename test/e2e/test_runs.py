@@ -509,3 +509,52 @@ def test_tenants_never_meet(weir):  # M1, M3
         assert agent.post("/invoke", json=body).status_code == 200
     for tenant in TENANTS:
         tenants.list(tenant)
+
+
+# --- an id that was answered ----------------------------------------------------------------------
+
+
+def told(weir, run):
+    with client(weir) as http:
+        answer = http.get(f"/weir/v1/runs/{run}/events")
+        assert answer.status_code == 200, answer.text
+        return parse(answer.text)
+
+
+@pytest.mark.weir(script="test/e2e/scripts/contract.yaml", config='budgets: [{day: "3 tokens"}]\n')
+def test_a_run_whose_id_was_answered_says_why_it_never_began(weir):
+    """A budget refuses it after 202: its reader finds the refusal, also after a restart."""
+    with client(weir) as http:
+        made = http.post("/weir/v1/runs", json={"input": "hello", "session_id": "s"})
+        assert made.status_code == 202
+        run = made.json()["id"]
+    events = told(weir, run)
+    assert [name for _, name, _ in events] == ["started", "failed"]
+    assert events[0][2]["text"] == "hello"
+    assert "the budget of this workspace" in events[1][2]["message"]
+    weir.restart()
+    assert without_ids(told(weir, run)) == without_ids(events)
+    with client(weir) as http:
+        listed = http.get("/weir/v1/runs", params={"session_id": "s"}).json()["runs"]
+        assert [(r["id"], r["state"]) for r in listed] == [(run, "failed")]
+        refused = http.post("/v1/chat/completions", json={
+            "model": "manager", "messages": [{"role": "user", "content": "no id"}]})
+        assert refused.status_code == 429  # its caller has the reason: no trace
+        assert len(http.get("/weir/v1/runs").json()["runs"]) == 1
+
+
+@pytest.mark.weir(script="test/e2e/scripts/contract.yaml", config="session: {busy: queue}\n")
+def test_a_queued_run_that_is_cancelled_can_still_be_read(weir):
+    with client(weir) as http:
+        first, second = (
+            http.post("/weir/v1/runs", json={"input": text, "session_id": "s"}).json()["id"]
+            for text in ("long while", "never begun"))
+        assert http.post(f"/weir/v1/runs/{second}/cancel").is_success
+        assert [name for _, name, _ in told(weir, second)] == ["started", "cancelled"]
+        assert http.post(f"/weir/v1/runs/{first}/cancel").is_success
+        assert told(weir, first)[-1][1] == "cancelled"
+        http.post("/weir/v1/runs", json={"input": "hello", "session_id": "s"})
+    weir.restart()
+    events = told(weir, second)
+    assert [name for _, name, _ in events] == ["started", "cancelled"]
+    assert events[0][2]["text"] == "never begun"

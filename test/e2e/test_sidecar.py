@@ -183,10 +183,10 @@ def test_settings_it_does_not_know_are_ignored_with_a_warning(tmp_path, agent):
         sidecar.said("'gaurdrails' is no setting")
 
 
-def test_health_does_not_claim_spans_that_are_not_sent(tmp_path, agent):
-    with running(tmp_path, agent, {"otlp_endpoint": "http://127.0.0.1:9"}) as sidecar, sidecar.http() as http:
-        assert http.get("/health").json()["otel_enabled"] is False
-        sidecar.said("sends no spans")
+@pytest.mark.parametrize("endpoint, enabled", [("http://127.0.0.1:9", True), (None, False)])
+def test_health_says_whether_spans_are_sent(tmp_path, agent, endpoint, enabled):
+    with running(tmp_path, agent, {"otlp_endpoint": endpoint}) as sidecar, sidecar.http() as http:
+        assert http.get("/health").json()["otel_enabled"] is enabled
 
 
 # --- what passes --------------------------------------------------------------------------------
@@ -513,6 +513,37 @@ def test_personal_data_does_not_reach_the_agent(plain, agent):
     assert b'"k@e.yy": 1.5' in agent.last.body or b'"k@e.yy":1.5' in agent.last.body
 
 
+def raw_request(sidecar, method, target, body, **headers):
+    """As no client would spell it."""
+    lines = [f"{method} {target} HTTP/1.1", "Host: x", f"Authorization: Bearer {TOKEN}",
+             f"Content-Length: {len(body)}", "Connection: close"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    with socket.create_connection(("127.0.0.1", sidecar.port("inbound")), timeout=PATIENCE) as sock:
+        sock.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+        answer = b"".join(iter(lambda: sock.recv(65536), b""))
+    return int(answer.split()[1]), answer
+
+
+@pytest.mark.parametrize("target", ["/%69nvoke", "//invoke", "/x/../invoke", "/invoke/", "/Invoke", "/invoke;v=1"])
+def test_another_spelling_of_a_path_does_not_pass_by_the_rules(strict, agent, target):
+    for body in (b'{"input": "a b\\u006fmb"}', '{"input": "a bomb"}'.encode("utf-16"), b'{"input": "bomb", "x": NaN}'):
+        status, _ = raw_request(strict, "POST", target, body, Content_Type="text/plain")
+        assert status in (400, 403)
+    assert not agent.asked
+    status, _ = raw_request(strict, "POST", target, b'{"input": "x"}', X_Runtime_Contract_Version="2")
+    assert status == 400
+    status, answer = raw_request(strict, "POST", target, b'{"input": "hello"}', Content_Type="application/json")
+    assert status == 200 and b'"trace_id"' in answer
+    assert agent.last.target == target
+
+
+@pytest.mark.parametrize("method", ["post", "Post", "DELETE", "QUERY", "GET"])
+def test_a_body_is_read_whatever_the_method(strict, agent, method):
+    status, _ = raw_request(strict, method, "/invoke", b'{"input": "a bomb"}', Content_Type="application/json")
+    assert status == (403 if method.isupper() else 400)
+    assert not agent.asked
+
+
 def test_a_request_without_a_match_reaches_the_agent_byte_for_byte(plain, agent):
     body = b'{ "input" : "\\u0041 plain" ,\n "n": 1.000 }'
     with plain.http() as http:
@@ -570,6 +601,34 @@ def test_a_match_across_events_is_found(strict, agent, size):
     assert ("result", {"output": clean}) in found
     assert ("step", {"description": "looking at [REDACTED-EMAIL]"}) in found
     assert [name for name, _ in found[-2:]] == ["done", None]
+
+
+@pytest.mark.parametrize("broken", ['"x": NaN', '"x": 01', '"x": "\xff"'])
+def test_json_that_only_the_client_would_read_does_not_pass(strict, agent, broken):
+    words = '{"delta": "a b\\u006fmb", "output": "a b\\u006fmb", %s}' % broken
+    words = words.encode("latin-1")
+    agent.way = lambda link: link.answer(words)
+    with strict.http() as http:
+        for path in ("/invoke", "/resume", "/anything"):
+            answer = http.post(path, json={"input": "x"})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (502, "UPSTREAM_INVALID")
+        agent.way = lambda link: link.stream(event({"delta": "first"}), b"data: " + words + b"\n\n", DONE)
+        found = events(http.post("/stream", json={"input": "x"}).text)
+    assert deltas(found) == "first"
+    assert [name for name, _ in found[1:]] == ["error", "done", None] and found[-1][1] == "[DONE]"
+
+
+def test_an_event_named_message_is_one_without_a_name(strict, agent):
+    def way(link):
+        link.stream(event({"delta": "a bo"}, "message"), event({"delta": "mb"}, "message"), DONE)
+    agent.way = way
+    with strict.http() as http:
+        found = events(http.post("/stream", json={"input": "x"}).text)
+        assert "GUARDRAIL_BLOCKED" in [data.get("code") for name, data in found if name == "error"]
+        agent.way = lambda link: link.stream(event({"delta": "well"}, "message"), event("[DONE]", "message"))
+        found = events(http.post("/stream", json={"input": "x"}).text)
+    assert deltas(found) == "well"
+    assert [name for name, _ in found[1:]] == ["done", None]
 
 
 def test_a_blocked_stream_ends_as_the_contract_says_and_the_agent_is_left(strict, agent):
@@ -681,6 +740,72 @@ def test_an_agent_that_is_down_is_502_at_once(tmp_path):
             assert answer.json()["trace_id"] == answer.headers["x-trace-id"]
             assert answer.headers["content-type"] == "application/json"
         assert http.get("/openapi.json").status_code == 200
+
+
+def reuses(agent, http, send):
+    """Send until it is tried on a connection that was used before; what the first try saw."""
+    agent.way = leave_unless_new
+    for _ in range(50):
+        agent.asked.clear()
+        answer = send()
+        if agent.asked[0].on_connection > 1:
+            return answer
+        agent.way = say
+        ask_until_reused(agent, http)
+        agent.way = leave_unless_new
+    raise AssertionError("no connection was used again")
+
+
+def leave_unless_new(link):
+    """Close a connection that has had a request before, when the next one comes."""
+    return say(link) if link.requests == 1 else True
+
+
+def ask_until_reused(agent, http):
+    """A connection is used again once another one was seen to stay open."""
+    def reused():
+        assert http.post("/invoke", json={"input": "x"}).status_code == 200
+        time.sleep(0.05)
+        return agent.last.on_connection > 1
+    eventually(reused)
+
+
+def test_connections_that_an_agent_keeps_are_used_again(tmp_path):
+    with Agent(keeps=True) as agent, running(tmp_path, agent.url) as sidecar, sidecar.http() as http:
+        ask_until_reused(agent, http)
+        agent.asked.clear()
+        for i in range(20):
+            for path in ("/invoke", "/stream", "/anything"):
+                answer = http.post(path, json={"input": f"{path} {i}"})
+                assert f"you said: {path} {i}" in answer.text
+        assert sum(asked.on_connection > 1 for asked in agent.asked) > 30  # one that rested for a second is not
+        assert [asked.json["input"] for asked in agent.asked] == [
+            f"{path} {i}" for i in range(20) for path in ("/invoke", "/stream", "/anything")]
+
+
+def test_an_agent_that_closes_after_each_answer_without_saying_so_loses_nothing(tmp_path, agent):
+    """The connections that are seen to stay open are none of its, however long it is asked."""
+    with running(tmp_path, agent) as sidecar, sidecar.http() as http:
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            assert http.post("/invoke", json={"input": "x"}).status_code == 200
+
+
+def test_an_agent_that_closes_a_kept_connection_gets_new_ones_and_no_post_twice(tmp_path):
+    with Agent(keeps=True) as agent, running(tmp_path, agent.url) as sidecar, sidecar.http() as http:
+        ask_until_reused(agent, http)
+        assert reuses(agent, http, lambda: http.post("/invoke", json={"input": "lost"})).status_code == 502
+        assert len(agent.asked) == 1
+        for i in range(10):
+            assert http.post("/invoke", json={"input": i}).status_code == 200
+        assert [asked.on_connection for asked in agent.asked[1:]] == [1] * 10
+
+
+def test_a_get_is_sent_once_more_when_a_kept_connection_is_closed(tmp_path):
+    with Agent(keeps=True) as agent, running(tmp_path, agent.url) as sidecar, sidecar.http() as http:
+        ask_until_reused(agent, http)
+        assert reuses(agent, http, lambda: http.get("/anything")).status_code == 200
+        assert [(asked.method, asked.on_connection > 1) for asked in agent.asked] == [("GET", True), ("GET", False)]
 
 
 BROKEN = {
@@ -900,6 +1025,18 @@ def test_a_request_with_a_key_runs_once(usual, agent):
         bad = http.post("/invoke", json={"input": "x"}, headers={"idempotency-key": "a", "x-idempotency-key": "b"})
         assert bad.status_code == 400
     assert len(agent.asked) == 1 and agent.last.header("idempotency-key") == "k1"
+
+
+def test_the_same_words_of_another_session_are_another_request(usual, agent):
+    with usual.http() as http:
+        def ask(query="", **headers):
+            return http.post(f"/invoke{query}", json={"input": "hi"}, headers={"Idempotency-Key": "whose", **headers})
+        assert ask(**{"X-Session-Id": "alice"}).status_code == 200
+        assert ask(**{"X-Session-Id": "alice"}).status_code == 200
+        assert ask(**{"X-Session-Id": "bob"}).status_code == 409
+        assert ask().status_code == 409
+        assert ask("?tenant=1", **{"X-Session-Id": "alice"}).status_code == 409
+    assert len(agent.asked) == 1
 
 
 def test_a_request_with_a_key_outlives_its_client(usual, agent):

@@ -267,7 +267,7 @@ def program(tmp_path_factory):
     env = {name: "secret" for name in OUR_VARIABLES} | {"PASSED_ON": "yes"}
     env["AGENTBREEDER_SIDECAR_MCP_SERVERS"] = json.dumps({"other": {"transport": "http", "url": "http://h/?key=secret"}})
     env["OTEL_EXPORTER_OTLP_HEADERS"] = "authorization=secret"
-    with running(folder, {"mcp_servers": {"tools": server}, "first_byte": "1s"}, env) as sidecar:
+    with running(folder, {"mcp_servers": {"tools": server}, "first_byte": "5s"}, env) as sidecar:
         yield sidecar
 
 
@@ -280,6 +280,20 @@ def rpc(sidecar, method, params=None, number=1, timeout=PATIENCE):
 
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+
+
+@pytest.mark.timeout(60)
+def test_an_answer_with_nulls_or_without_sense_ends_its_request_at_once(tmp_path):
+    server = {"transport": "stdio", "command": sys.executable, "args": [str(HERE / "mcp_server.py"), str(tmp_path), "nulls"]}
+    with running(tmp_path, {"mcp_servers": {"tools": server}, "first_byte": "1h"}) as sidecar:
+        greeted = rpc(sidecar, "initialize", HELLO).json()
+        assert greeted["result"]["serverInfo"] and "error" not in greeted
+        assert rpc(sidecar, "tools/list").json()["result"]["tools"]
+        unknown = rpc(sidecar, "what").json()
+        assert unknown["error"]["code"] == -32601 and "result" not in unknown
+        broken = rpc(sidecar, "tools/call", {"name": "broken", "arguments": {}})
+        assert (broken.status_code, broken.json()["error"]["code"]) == (502, "UPSTREAM_INVALID")
+        sidecar.said("'tools': the MCP server's message cannot be read: JSON-RPC: an error without")
 
 
 def test_a_program_is_an_mcp_server_for_many_clients(program):
@@ -317,6 +331,7 @@ def test_a_program_gets_none_of_our_secrets(program):
     eventually(lambda: rpc(program, "initialize", HELLO).status_code == 200)
     pid = (program.folder / "pids").read_text().split()[-1]
     environment = pathlib.Path(f"/proc/{pid}/environ").read_text()
+    environment = "\0".join(line for line in environment.split("\0") if not line.startswith("PYTEST_"))
     assert "PASSED_ON=yes" in environment and "PATH=" in environment
     assert "secret" not in environment and "side-token" not in environment
 

@@ -1,6 +1,10 @@
 """Spans of turns, for a collector that is played with the messages of opentelemetry-proto."""
+import http.server
+import signal
+import threading
 import time
 
+import nimi_client as nimi
 import pytest
 import vendors
 from collector import Collector, attributes
@@ -25,7 +29,7 @@ def collector():
 @pytest.fixture
 def watched(house, collector):
     def start(agents=({"tools": ["calculator"]},), **more):
-        env = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url + "/", "OTEL_EXPORTER_OTLP_HEADERS": "x-key=k1, x-more=a"}
+        env = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url + "/", "OTEL_EXPORTER_OTLP_HEADERS": "x-key=k1%20%25, x-more=a"}
         return house(agents, env={**env, "OTEL_SERVICE_NAME": "tested"}, **more)
 
     return start
@@ -60,8 +64,8 @@ def test_a_turn_its_models_and_its_tools_are_spans_of_the_callers_trace(watched,
     assert found["gen_ai.operation.name"] == "chat" and found["gen_ai.usage.input_tokens"] > 0
     assert attributes(tool)["gen_ai.tool.call.id"] == "c1"
     path, headers = collector.asked[0]
-    assert path == "/v1/traces" and headers["content-type"] == "application/json"
-    assert (headers["x-key"], headers["x-more"]) == ("k1", "a")
+    assert path == "/v1/traces" and headers["content-type"] == "application/x-protobuf"
+    assert (headers["x-key"], headers["x-more"]) == ("k1 %", "a")
     assert collector.resources[0]["service.name"] == "tested"
 
 
@@ -106,9 +110,100 @@ def test_nothing_waits_for_a_collector_that_refuses_or_is_away(watched, models, 
     for _ in range(4):
         assert invoke(weir, "go").json()["output"] == "Done."
     collector.wait(8)
-    weir.said("did not take them")
+    weir.said("did not take")
     away = house(env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"})
     assert invoke(away, "go").json()["output"] == "Done."
     off = house(env={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_SDK_DISABLED": "true"})
     models.say(MODEL, "Done.")
     assert invoke(off, "go").status_code == 200 and seen(models.asked[-1]) == (None, None)
+
+
+def test_the_batch_that_is_out_at_a_stop_is_sent_again_with_what_came_after(watched, models, collector):
+    collector.holds = cut = threading.Event()
+    weir = watched()
+    models.say(MODEL, "Done.", "Done.")
+    invoke(weir, "one", HEADERS)
+    collector.wait_held()
+    invoke(weir, "two", HEADERS)
+    assert not collector.spans
+    weir.signal(signal.SIGTERM)
+    cut.set()
+    assert weir.wait() == 0
+    names = sorted(span.name for span in collector.spans)
+    assert names == sorted([f"chat {MODEL}", "invoke_agent manager"] * 2)
+
+
+def test_a_collector_that_never_answers_does_not_hold_up_a_stop(watched, models, collector):
+    collector.holds = cut = threading.Event()
+    weir = watched()
+    models.say(MODEL, "Done.")
+    invoke(weir, "one", HEADERS)
+    collector.wait_held()
+    weir.signal(signal.SIGTERM)
+    assert weir.wait() == 0
+    weir.said("spans are lost")
+    cut.set()
+
+
+@pytest.mark.parametrize(
+    "headers, said",
+    [
+        (",".join(f"h{n}=1" for n in range(17)), "more than 16 headers"),
+        ("no-value", "header 1 has no '='"),
+        ("key=secret%0", "the value of key has a % without two"),
+    ],
+)
+def test_headers_that_cannot_be_sent_end_it_with_the_reason(house, collector, headers, said):
+    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_HEADERS": headers}
+    with pytest.raises(AssertionError, match=said) as ended:
+        house(env=env)
+    assert "secret" not in str(ended.value)
+
+
+def test_a_call_of_nimi_is_a_span_of_its_callers_trace(watched, models, collector):
+    weir = watched(
+        connectors=[{"id": "own", "provider": "house"}],
+        nimi={"probe_interval": "0s", "allow_loopback_provider_endpoint": True},
+    )
+    cloud = {"route_policy": nimi.common.ROUTE_POLICY_CLOUD, "connector_id": "own", "subject_user_id": "u", "model_id": MODEL}
+    client = nimi.Client(weir)
+    models.say(MODEL, "Done.", vendors.refuse(401))
+    told = client.stream("go", metadata=[*client.metadata(), *HEADERS], **cloud)
+    assert told.text == "Done.", told.error
+    client.stream("go", **cloud)
+    spans = collector.wait(2)
+    good, bad = sorted(spans, key=lambda span: span.status.code)
+    assert {span.name for span in spans} == {f"chat {MODEL}"} and {span.kind for span in spans} == {CLIENT}
+    assert (good.trace_id.hex(), good.parent_span_id.hex(), good.trace_state) == (TRACE, CALLER, STATE)
+    assert attributes(good)["gen_ai.usage.input_tokens"] > 0
+    assert seen(models.asked[0]) == (f"00-{TRACE}-{good.span_id.hex()}-01", STATE)
+    assert not bad.parent_span_id and bad.trace_id.hex() != TRACE and attributes(bad)["error.type"]
+    assert seen(models.asked[1])[0].split("-")[1:3] == [bad.trace_id.hex(), bad.span_id.hex()]
+
+
+def test_a_tool_of_the_settings_that_asks_a_server_passes_the_trace_on(watched, models, collector):
+    heard = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            heard.append((self.headers["traceparent"], self.headers["tracestate"]))
+            self.send_response(200)
+            self.send_header("content-length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    tool = {"description": "Asks.", "url": f"http://127.0.0.1:{server.server_address[1]}/"}
+    weir = watched([{"tools": ["ask"]}], tools={"ask": tool})
+    models.say(MODEL, [call("ask", {}, id="c1")], "Done.")
+    assert invoke(weir, "go", HEADERS).json()["output"] == "Done."
+    server.shutdown()
+    thread.join()
+    server.server_close()
+    spans = {span.name: span for span in collector.wait(4)}
+    assert heard == [(f"00-{TRACE}-{spans['execute_tool ask'].span_id.hex()}-01", STATE)]

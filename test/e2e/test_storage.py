@@ -10,7 +10,6 @@ from storage import cut, held, lost, status, wait_for
 
 BIG = 12 * 1024 * 1024  # two parts
 LONG = 100_000  # a result longer than a model is shown
-OURS = {"authorization": f"Bearer {harness.token('anonymous', 'default')}"}
 
 
 @pytest.fixture
@@ -285,7 +284,7 @@ def test_erasing_a_session_deletes_its_objects(weir, bucket):
     (first, *_), (second, *_) = artifacts(weir)
     bucket.spoil(status(503, "SlowDown"), "DELETE", times=5)  # this round comes to nothing
     with weir.http() as http:
-        assert http.delete("/weir/v1/sessions/s1", headers=OURS).status_code == 200
+        assert http.delete("/weir/v1/sessions/s1", headers=harness.bearer("anonymous", "default")).status_code == 200
     wait_for(lambda: bucket.keys() == [second], "the object of the session is still there")
     wait_for(lambda: not doomed(weir), "it is still listed")
     assert [key for key, *_ in artifacts(weir)] == [second]
@@ -295,7 +294,7 @@ def test_what_must_still_be_deleted_outlives_the_process(weir, bucket):
     say(weir, "long", "s1")
     bucket.spoil(status(403, "AccessDenied"), "DELETE", times=1000)
     with weir.http() as http:
-        assert http.delete("/weir/v1/sessions/s1", headers=OURS).status_code == 200
+        assert http.delete("/weir/v1/sessions/s1", headers=harness.bearer("anonymous", "default")).status_code == 200
     wait_for(lambda: ("DELETE" in [m for m, _ in bucket.asked]), "nothing was deleted")
     weir.kill()
     assert len(doomed(weir)) == 1 and len(bucket.keys()) == 1

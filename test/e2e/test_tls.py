@@ -302,7 +302,7 @@ def test_a_reload_shows_new_certificates_and_keeps_the_last_good_ones(secure, ro
 def test_bad_certificates_end_the_start_with_a_sentence(start_weir, tmp_path):
     for env, told in (
         ({"CRAWBL_TLS_CERT": tmp_path / "gone.pem", "CRAWBL_TLS_KEY": "k"}, "gone.pem"),
-        ({"CRAWBL_TLS_KEY": "k"}, "certificate is not named"),
+        ({"CRAWBL_TLS_KEY": "k"}, "set tls.cert"),
     ):
         with pytest.raises(AssertionError, match=told):
             start_weir(env=env)

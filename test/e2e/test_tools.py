@@ -2,6 +2,7 @@
 import http.server
 import json
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -81,6 +82,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             result["content"] = [{"type": "text", "text": text}]
         self.answer(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}).encode())
 
+    def do_repeat(self):
+        self.answer(self.server.bodies.pop(0))
+
     def do_drip(self):
         self.send_response(200)
         self.end_headers()
@@ -97,6 +101,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(b"{", length=10)
         self.close_connection = True
         self.connection.shutdown(socket.SHUT_RDWR)
+
+    def do_paid(self):
+        """As many shops answer: done, look there."""
+        self.send_response(303)
+        self.send_header("location", "/orders/77")
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def do_page(self):
+        self.answer(b"<html>Thank you, order 77 is paid</html>")
 
     def do_huge(self):
         self.send_response(200)
@@ -181,6 +195,25 @@ def test_a_program_and_a_request_answer_on_every_wire(house, models, server, wir
     assert "very-secret-key" not in weir.log()
 
 
+def test_no_model_reads_a_secret_however_the_answer_spells_it(house, models, server):
+    secret = 'sk-Ab/Cd+"9876'
+    units = "".join(f"\\u{ord(c):04x}" for c in secret)
+    spoken = [json.dumps(secret), json.dumps(secret).replace("/", "\\/"), f'"{units}"']
+    texts = [f'{{"k": {text}}}' for text in spoken]
+    texts += [json.dumps(text) for text in texts] + [json.dumps(json.dumps(texts[1]))]
+    server.bodies = [text.encode() for text in texts]
+    headers = {"x-key": "{env:SAY_KEY}"}
+    weir = house(tools={"repeat": request(server, "/repeat", headers=headers)}, env={"SAY_KEY": secret})
+    for text in texts:
+        [read] = ask(weir, models, call("repeat", {}, id="c1"))
+        while isinstance(read, str):  # what a careful reader could make of it
+            assert "***" in read and "9876" not in read and "39" not in read, (text, read)
+            read = json.loads(read)
+            read = read.get("output", read.get("k", 0)) if isinstance(read, dict) else read
+            if read == {"k": "***"} or read == "***":
+                break
+
+
 def test_who_has_what_and_what_asks(house, models, server):
     agents = [{"slug": "manager"}, {"slug": "clerk", "tools": ["say", "ask"]}]
     weir = house(
@@ -204,6 +237,16 @@ def test_who_has_what_and_what_asks(house, models, server):
         assert told["metadata"]["interrupted"] is True and server.heard == []
         told = http.post("/resume", json={"thread_id": "s", "human_input": "yes"}).json()
     assert told["output"] == "Done." and len(server.heard) == 1
+
+
+def test_arguments_with_a_member_twice_are_not_passed_on(house, models, server):
+    """The schema saw one of them; the program or the server might take the other."""
+    weir = house(tools={"say": request(server, "/say/{text}"), "echo": program("", command=["cat"])})
+    twice = '{"text": "5", "te\\u0078t": "9999"}'
+    read = ask(weir, models, call("say", twice, id="c1"), call("echo", twice, id="c2"))
+    for name, said in zip(("say", "echo"), read):
+        assert f"tool '{name}' was not called" in said and "'text' stands twice; give it once" in said
+    assert server.heard == []
 
 
 def test_a_hundred_calls_at_once(house, models, server):
@@ -238,10 +281,10 @@ def left(folder):
 
 def test_a_program_that_forks_and_hangs_is_ended_whole(house, models, tmp_path):
     (tmp_path / "pids").mkdir()
-    hangs = program(LINGERS.format(folder=str(tmp_path / "pids")), timeout="1500ms")
+    hangs = program(LINGERS.format(folder=str(tmp_path / "pids")), timeout="5s")
     weir = house(tools={"hangs": hangs})
     [read] = ask(weir, models, call("hangs", {}, id="c1"))
-    assert "did not answer within 1500ms; the setting tools.hangs.timeout" in read
+    assert "did not answer within 5s; the setting tools.hangs.timeout" in read
     assert "unknown" in read
     assert len(list((tmp_path / "pids").iterdir())) == 3
     eventually(lambda: not left(tmp_path / "pids"), "a process lives on")
@@ -306,6 +349,52 @@ def test_a_call_that_may_have_had_its_effect_is_not_made_again(house, models, se
     [read] = results(models.asked[-1])
     assert "unknown" in read
     assert len(server.heard) == 1
+
+
+def test_a_request_that_was_done_is_not_told_as_a_failure(house, models, server):
+    """A plain failure would have the model pay twice."""
+    weir = house(tools={
+        "paid": request(server, "/paid", method="POST"),
+        "page": request(server, "/page", method="POST", answer="json"),
+        "look": request(server, "/page", answer="json"),
+    })
+    paid, page, look = ask(weir, models, *(call(name, {}, id=name) for name in ("paid", "page", "look")))
+    for read in (paid, page):
+        assert json.loads(read)["effect"] == "unknown", read
+    assert "303" in paid and "no JSON" in page
+    assert "effect" not in json.loads(look) and "no JSON" in look
+    assert len(server.heard) == 3
+
+
+def test_no_two_calls_have_the_same_id_however_a_model_names_them(house, models, server):
+    """Some servers name every call `call_0`. Two payments must not leave under one key: not in one
+    turn, in one session, of two users, nor when one is approved in another process."""
+    refund = request(server, "/say", method="POST", headers={"Idempotency-Key": "{call:id}"})
+    note = program("import os; print(os.environ['WEIR_CALL_ID'])")
+    weir = house(tools={"refund": refund, "asked": {**refund, "policy": "ask"}, "note": note})
+    again = [call("refund", {}, id="call_0"), "Done."]
+    held = [call("asked", {}, id="call_0")] * 2 + ["Done."]
+    models.say(MODEL, again[0], *again, *again, *again, [call("note", {}, id="call_0")] * 2, "Done.", *held)
+
+    def ask(user="anonymous", path="/invoke", **more):
+        body = {"input": "go", "session_id": "s", "config": {"configurable": {"user_id": user}}, **more}
+        with weir.http() as http:
+            answer = http.post(path, json=body).raise_for_status().json()
+        return answer
+
+    for user in ("ann", "ann", "bob", "ann"):
+        assert ask(user)["output"] == "Done."
+    noted = [json.loads(text)["output"] for text in results(models.asked[-1])[-2:]]
+    ask("eve")
+    weir.kill()
+    weir.start()
+    for _ in range(2):
+        ask("eve", "/resume", thread_id="s", human_input="yes")
+    keys = [headers["Idempotency-Key"] for _, _, headers, _ in server.heard]
+    assert len(keys) == 6 and len({*keys, *noted}) == 8
+    assert all(re.fullmatch(r"\d+-\d+", key) for key in keys + noted)
+    [first, second] = [m["tool_calls"][0]["id"] for m in models.asked[-1].body["messages"] if m.get("tool_calls")]
+    assert first == second == "call_0", "the model reads its own names again"
 
 
 def weir_command(*args, status=0, **env):
@@ -393,4 +482,24 @@ def test_the_tools_of_the_examples_work(start_weir):
     [refund] = said["refund it"][1]
     refund = json.loads(refund)["output"]
     assert refund["amount"] == {"cents": 1250, "currency": "EUR"} and refund["order"] == "A 7"
-    assert refund["note"] == "for anonymous" and refund["key"].startswith("refund it-")
+    assert refund["note"] == "for anonymous" and refund["key"].startswith("default-anonymous-")
+
+
+def test_no_terminal_obeys_what_a_server_wrote(tmp_path):
+    """`weir tool list` is how a person looks at a tool before it is accepted."""
+    folder = tmp_path / "faults"
+    folder.mkdir()
+    evil = "Says \x1b]0;owned\x07\x1b[31m \x9b31m \u202edeveiler\u202c."
+    tool = {"name": "say", "description": evil, "inputSchema": {"type": "object"}}
+    (folder / "tools.json").write_text(json.dumps([tool]))
+    (tmp_path / "weir.yaml").write_text(json.dumps({
+        "mcp": [{"name": "faults", "command": [sys.executable, str(harness.ROOT / "test/e2e/mcp_server.py"), str(folder)]}],
+        "agents": [{"slug": "clerk"}],
+    }))
+    here = ("-c", tmp_path / "weir.yaml", "--data", tmp_path / "data")
+    for command in (("tool", "list"), ("tool", "list", "--json"), ("agent", "list", "--json"),
+                    ("tool", "call", "say", json.dumps({"text": evil}))):
+        said = weir_command(*command, *here)
+        assert "say" in said and not set("\x1b\x07\x9b\u202e\u202c") & set(said), command
+    listed = json.loads(weir_command("tool", "list", "--json", *here))["tools"]
+    assert [t["description"] for t in listed if t["name"] == "say"] == [evil]

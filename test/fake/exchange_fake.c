@@ -295,6 +295,11 @@ struct str exchange_peer(const struct exchange *x) {
     return STR("127.0.0.1:51234");
 }
 
+struct str exchange_peer_owner(const struct exchange *x) {
+    (void)x;
+    return STR("peer");
+}
+
 bool exchange_peer_is_loopback(const struct exchange *x) {
     (void)x;
     return true;

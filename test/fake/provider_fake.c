@@ -61,8 +61,8 @@ static void free_provider(struct provider *provider) {
     free(fake);
 }
 
-static const struct provider_kind provider_kind = {"fake", start,  pause,
-                                                   resume, cancel, free_provider};
+static const struct provider_kind provider_kind = {"fake", start, pause,        resume,
+                                                   cancel, NULL,  free_provider};
 
 struct provider *fake_provider_new(void) {
     struct fake_provider *fake = MEM_NEW(struct fake_provider);

@@ -503,7 +503,25 @@ void fake_store_share(struct store *store) {
                            "CREATE TABLE replica(id INTEGER PRIMARY KEY, name BLOB,"
                            " until INTEGER, fenced INTEGER);"
                            "INSERT INTO replica VALUES(1, 'this', 1, 0), (2, 'other', 1, 0);"
-                           "CREATE TABLE lease(key BLOB PRIMARY KEY, holder INTEGER NOT NULL)",
+                           "CREATE TABLE lease(key BLOB PRIMARY KEY, holder INTEGER NOT NULL);"
+                           "ALTER TABLE log ADD COLUMN replica INTEGER NOT NULL DEFAULT 0;"
+                           "CREATE TABLE place(run INTEGER PRIMARY KEY, workspace BLOB,"
+                           " holder INTEGER);"
+                           "CREATE TABLE moved(run INTEGER PRIMARY KEY, holder INTEGER);"
+                           "CREATE TABLE posted(sender INTEGER, number INTEGER, run INTEGER,"
+                           " seq INTEGER, words BLOB, key BLOB, key_user BLOB, print BLOB,"
+                           " taken INTEGER NOT NULL DEFAULT 0, refused BLOB,"
+                           " refusal INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(sender, number));"
+                           "CREATE TABLE slot(place INTEGER PRIMARY KEY, holder INTEGER,"
+                           " number INTEGER, pool BLOB, app BLOB, background INTEGER,"
+                           " held INTEGER NOT NULL DEFAULT 0, UNIQUE(holder, number));"
+                           "CREATE TABLE cancelling(run INTEGER PRIMARY KEY, why BLOB);"
+                           "CREATE TABLE fact(number INTEGER PRIMARY KEY, kind INTEGER,"
+                           " until_ms INTEGER, bytes BLOB, name BLOB, caller BLOB, app BLOB,"
+                           " size INTEGER);"
+                           "CREATE TABLE once_reply(key BLOB PRIMARY KEY, print BLOB,"
+                           " holder INTEGER, number INTEGER, until_ms INTEGER, bytes BLOB,"
+                           " caller BLOB, app BLOB, size INTEGER NOT NULL DEFAULT 0)",
                            &e);
     assert(ok);
     (void)ok;

@@ -16,7 +16,8 @@ struct store *fake_store_new(void);
 void fake_store_free(struct store *store); /* nothing may wait */
 
 /* From now on another replica writes to it as well, and holds what the test puts into the table
- * `lease` for number 2. This one is number 1. */
+ * `lease` for number 2. This one is number 1. Its tasks also find the tables `posted`, `moved` and `place`,
+ * but runs only if the test puts them there. */
 void fake_store_share(struct store *store);
 
 /* Run this on the tables of its tasks. */

@@ -63,6 +63,7 @@ void reply_then(enum reply_then then, const struct provider *asked,
     const struct provider_kind *kind = asked->kind;
     if (then == CANCEL) kind->cancel(*call);
     if (then == CANCEL) *call = NULL;
+    if (then == FINISH) kind->finish(*call);
     if (then == PAUSE || then == PAUSE_AND_RESUME) kind->pause(*call);
     if (then == PAUSE_AND_RESUME) kind->resume(*call);
 }

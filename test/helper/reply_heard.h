@@ -22,7 +22,7 @@ void reply_heard(struct buf *out, const char *const forms[REPLY_KIND_COUNT],
                  const struct reply_event *event);
 
 /* What a listener does to the call that has just reported something. */
-enum reply_then { GO_ON, PAUSE, PAUSE_AND_RESUME, CANCEL };
+enum reply_then { GO_ON, PAUSE, PAUSE_AND_RESUME, CANCEL, FINISH };
 
 /* *call becomes NULL when it is cancelled. */
 void reply_then(enum reply_then then, const struct provider *asked,

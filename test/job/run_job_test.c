@@ -7,10 +7,9 @@
 #include "helper/moves.h"
 #include "session/directory.h"
 #include "session/idempotency_claims.h"
+#include "spans/spans.h"
 #include "turn/fixture.h"
 #include "turn/recover.h"
-
-MACHINE(run_job)
 
 /* Every pair of states, against the drawing in the header. */
 static void only_the_drawn_moves_are_legal(void **state) {
@@ -21,7 +20,7 @@ static void only_the_drawn_moves_are_legal(void **state) {
         "queued timed_out", "running queued",    "running running",     "running completed",
         "running failed",   "running cancelled", "running timed_out",
     };
-    assert_moves(&run_job_machine, RUN_JOB_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(run_job_states, RUN_JOB_STATE_COUNT, drawn, ARRAY_LEN(drawn));
     for (enum run_job_state from = 0; from < RUN_JOB_STATE_COUNT; from++)
         assert_int_equal(run_job_is_over(from), from >= RUN_JOB_COMPLETED);
 }
@@ -369,6 +368,99 @@ static void an_unfinished_job_is_handed_to_the_contract_that_serves_jobs(void **
     assert_int_equal(taken.found.jobs_left, 0);
 }
 
+/* --- its trace ---------------------------------------------------------------------------- */
+
+#define PARENT "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-"
+
+static void assert_trace(const struct run_job *job, const char *expected) {
+    const struct trace_context *trace = run_job_trace(job);
+    struct buf text;
+    buf_init(&text, KIB);
+    if (trace) trace_context_put(trace, &text);
+    assert_str(buf_str(&text), expected);
+    buf_done(&text);
+}
+
+/* A job of `owner` in its first attempt, or in its second one. */
+static void run_traced(struct owner *owner, const char *parent, bool resumed) {
+    struct trace_context trace;
+    struct err e;
+    *owner = (struct owner){.job = NULL};
+    fixture_init(&owner->f, false);
+    buf_init(&owner->reported, KIB);
+    struct run_job_options options = options_of(owner);
+    assert_true(trace_context_take(str_from(parent), &trace));
+    options.trace = &trace;
+    if (resumed) {
+        const struct run_job_left left = {.run = 7,
+                                          .last_seq = 5,
+                                          .trace = str_from(parent),
+                                          .note = {.state = RUN_JOB_RUNNING, .attempt = 1}};
+        owner->job = run_job_resume(&options, &left);
+    } else {
+        assert_true(run_job_start(&options, &owner->job, &e));
+        run_job_submit(owner->job);
+    }
+    turns(&owner->f);
+    run_job_queue(owner->job);
+    run_job_run(owner->job);
+    turns(&owner->f);
+}
+
+static void end_traced(struct owner *owner) {
+    run_job_done(owner->job, STR("m"));
+    turns(&owner->f);
+    run_job_free(owner->job); /* one in memory lingers */
+    buf_done(&owner->reported);
+    fixture_done(&owner->f);
+}
+
+static size_t spans_now(void) {
+    uint64_t dropped;
+    struct spans_chunk *chunk = spans_take(SPANS_ANY, &dropped);
+    size_t count = chunk ? spans_chunk_part(chunk, 0, SIZE_MAX).count : 0;
+    spans_chunk_free(chunk);
+    return count;
+}
+
+static void on_chunk(void *ctx) {
+    (void)ctx;
+}
+
+static void without_spans_the_submitters_trace_is_passed_on(void **state) {
+    (void)state;
+    struct owner owner;
+    for (unsigned resumed = 0; resumed < 2; resumed++) {
+        run_traced(&owner, PARENT "01 a=1", resumed);
+        assert_trace(owner.job, PARENT "01 a=1");
+        end_traced(&owner);
+    }
+}
+
+static void with_spans_an_attempt_is_one_in_the_submitters_trace(void **state) {
+    (void)state;
+    struct owner owner;
+    spans_start(on_chunk, NULL);
+    for (unsigned resumed = 0; resumed < 2; resumed++) {
+        run_traced(&owner, PARENT "01 a=1", resumed);
+        const struct trace_context *trace = run_job_trace(owner.job);
+        char id[TRACE_ID_DIGITS + 1], span[TRACE_SPAN_DIGITS + 1];
+        trace_id_write(trace->id, TRACE_ID_DIGITS, id);
+        trace_id_write(trace->span, TRACE_SPAN_DIGITS, span);
+        assert_string_equal(id, "0af7651916cd43dd8448eb211c80319c");
+        assert_string_not_equal(span, "b7ad6b7169203331");
+        assert_str(trace->state, "a=1");
+        assert_int_equal(spans_now(), 0);
+        end_traced(&owner);
+        assert_int_equal(spans_now(), 1);
+        run_traced(&owner, PARENT "00", resumed); /* not sampled */
+        assert_trace(owner.job, PARENT "00");
+        end_traced(&owner);
+        assert_int_equal(spans_now(), 0);
+    }
+    spans_stop();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -385,6 +477,8 @@ int main(void) {
         cmocka_unit_test(bytes_that_are_no_state_say_nothing),
         cmocka_unit_test(a_job_is_known_however_its_first_events_are_cut),
         TEST(an_unfinished_job_is_handed_to_the_contract_that_serves_jobs),
+        cmocka_unit_test(without_spans_the_submitters_trace_is_passed_on),
+        cmocka_unit_test(with_spans_an_attempt_is_one_in_the_submitters_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

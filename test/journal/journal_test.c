@@ -293,6 +293,65 @@ static void events_not_yet_on_disk_stay_in_the_window(void **state) {
     reader_close(&reader);
 }
 
+static size_t bytes_held(const struct journal *journal) {
+    size_t bytes = 0;
+    for (const struct chunk *chunk = journal->oldest; chunk;
+         chunk = atomic_load_explicit(&chunk->next, memory_order_relaxed))
+        bytes += sizeof(*chunk) + chunk->room;
+    return bytes;
+}
+
+/* A window of one chunk: what is on disk is given back, and what is not stays, however long it
+ * waits. */
+static void a_small_window_holds_what_is_not_on_disk_and_a_chunk(void **state) {
+    struct fixture *f = *state;
+    journal_leave(f->journal);
+    journal_unref(f->journal);
+    f->journal = fixture_journal(f, 8, CHUNK_BYTES);
+    for (size_t round = 0; round < 20; round++) {
+        for (size_t i = 0; i < 100; i++)
+            say_to(f->journal, EVENT_TEXT, STR("a token of a model"));
+        loop_advance(f->loop, KEEPER_TICK_MS);
+        assert_true(bytes_held(f->journal) >= 100 * STR("a token of a model").len);
+        assert_int_equal(fake_store_writes(f->store), 1);
+        fake_store_commit(f->store, 0);
+        loop_turn(f->loop);
+        assert_int_equal(journal_durable(f->journal), (round + 1) * 100);
+        assert_true(bytes_held(f->journal) <= 2 * (sizeof(struct chunk) + CHUNK_BYTES));
+    }
+    struct reader reader;
+    reader_open(&reader, f->journal, f->loop, 1999);
+    loop_turn(f->loop);
+    assert_int_equal(reader.events, 1);
+    reader_close(&reader);
+}
+
+/* Texts that come at once lie in larger chunks than those that come one by one. */
+static void a_burst_lies_in_few_chunks(void **state) {
+    (void)state;
+    static char letters[64 * KIB];
+    static uint32_t lens[ARRAY_LEN(letters) / 64];
+    struct fixture f;
+    fixture_init_memory(&f, SIZE_MAX);
+    memset(letters, 'x', sizeof(letters));
+    for (size_t i = 0; i < ARRAY_LEN(lens); i++) lens[i] = 64;
+    struct event_texts texts = {
+        .text = str_of(letters, sizeof(letters)), .lens = lens, .count = ARRAY_LEN(lens)};
+    journal_append_texts(f.journal, &texts);
+    size_t chunks = 0;
+    for (const struct chunk *chunk = f.journal->oldest; chunk;
+         chunk = atomic_load_explicit(&chunk->next, memory_order_relaxed))
+        chunks++;
+    assert_true(chunks <= 2 + bytes_held(f.journal) / CHUNK_BURST_BYTES);
+    loop_turn(f.loop);
+    struct reader reader;
+    reader_open(&reader, f.journal, f.loop, 0);
+    loop_turn(f.loop);
+    assert_int_equal(reader.events, ARRAY_LEN(lens));
+    reader_close(&reader);
+    fixture_done(&f);
+}
+
 static void a_slow_reader_keeps_what_it_has_not_read(void **state) {
     (void)state;
     struct fixture f;
@@ -890,6 +949,8 @@ int main(void) {
         cmocka_unit_test(a_reader_beyond_the_end_waits_for_what_comes),
         cmocka_unit_test(an_event_before_the_window_is_out_of_range),
         TEST(events_not_yet_on_disk_stay_in_the_window),
+        TEST(a_small_window_holds_what_is_not_on_disk_and_a_chunk),
+        cmocka_unit_test(a_burst_lies_in_few_chunks),
         cmocka_unit_test(a_slow_reader_keeps_what_it_has_not_read),
         cmocka_unit_test(a_lagging_pacer_holds_the_source_and_lets_it_go_at_half),
         cmocka_unit_test(a_pacer_that_goes_lets_the_source_go_on),

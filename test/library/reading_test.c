@@ -8,12 +8,10 @@
 #include "proto/runtime.pb.h"
 #include "wire/grpc.h"
 
-MACHINE(reading)
-
 static void a_stream_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {"opening running", "opening ended", "running ended"};
-    assert_moves(&reading_machine, READING_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(reading_states, READING_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 /* --- the server --------------------------------------------------------------------------- */

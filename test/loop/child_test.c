@@ -1,5 +1,6 @@
 #include "loop/child.h"
 
+#include "base/mem.h"
 #include "fake/close_fake.h"
 
 #include <dirent.h>
@@ -112,6 +113,35 @@ static void much_goes_in_and_comes_out(void **state) {
     run(&seen, "cat", buf_str(&input));
     assert_true(str_equal(buf_str(&seen.output), buf_str(&input)));
     buf_done(&input);
+    finish(&seen);
+}
+
+static void send_the_tail(struct str bytes, void *ctx) {
+    struct seen *seen = ctx;
+    bool first = seen->output.len == 0;
+    on_output(bytes, ctx);
+    if (first) assert_true(child_write(seen->child, STR("tail\n")));
+}
+
+/* 20 MiB in one message, and none of the one that is refused behind it. */
+static void a_talking_child_gets_a_message_whole_or_not_at_all(void **state) {
+    (void)state;
+    static const struct child_sink talk = {.on_output = send_the_tail, .on_end = on_end};
+    static const char *const args[] = {"sh", "-c", "head -c 20971520 | wc -c; head -c 5", NULL};
+    static const char *const environment[] = {"PATH=/usr/bin:/bin", NULL};
+    const struct child_options options = {
+        .path = "/bin/sh", .args = args, .environment = environment, .talks = true};
+    struct seen seen;
+    struct err e;
+    begin(&seen);
+    struct str message = str_of(mem_zero(20 * MIB, 1), 20 * MIB);
+    assert_true(child_start(seen.loop, &options, &talk, &seen, &seen.child, &e));
+    assert_true(child_write(seen.child, message));
+    assert_false(child_write(seen.child, str_head(message, 9 * MIB)));
+    assert_false(child_write(seen.child, STR("no room")));
+    loop_run(seen.loop);
+    assert_true(str_equal(buf_str(&seen.output), STR("20971520\ntail\n")));
+    free((char *)message.at);
     finish(&seen);
 }
 
@@ -280,6 +310,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_reads_its_input_and_its_output_is_delivered),
         cmocka_unit_test(much_goes_in_and_comes_out),
+        cmocka_unit_test(a_talking_child_gets_a_message_whole_or_not_at_all),
         cmocka_unit_test(what_it_complains_of_is_kept_up_to_a_limit),
         cmocka_unit_test(a_signal_is_reported_by_its_name),
         cmocka_unit_test(a_child_has_the_usual_signals),

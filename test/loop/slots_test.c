@@ -53,10 +53,11 @@ static void only_the_drawn_moves_are_allowed(void **state) {
         [SLOT_RETURNED] = {[SLOT_NONE] = true},
     };
     for (unsigned from = 0; from < SLOT_STATE_COUNT; from++) {
-        assert_true(slot_state_name((enum slot_state)from).len > 0);
+        assert_true(states_name(slot_states, (enum slot_state)from).len > 0);
         for (unsigned to = 0; to < SLOT_STATE_COUNT; to++)
-            assert_int_equal(slot_may_become((enum slot_state)from, (enum slot_state)to),
-                             drawn[from][to]);
+            assert_int_equal(
+                states_allow(slot_states, (enum slot_state)from, (enum slot_state)to),
+                drawn[from][to]);
     }
 }
 

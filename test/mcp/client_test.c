@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 
-MACHINE(mcp_session)
-
 static void only_the_drawn_moves_are_legal(void **state) {
     (void)state;
     static const char *const drawn[] = {
@@ -15,7 +13,7 @@ static void only_the_drawn_moves_are_legal(void **state) {
         "probing ready",   "probing fresh",     "greeting telling", "greeting fresh",
         "telling ready",   "telling listening", "telling fresh",    "listening ready",
         "listening fresh", "ready fresh"};
-    assert_moves(&mcp_session_machine, MCP_SESSION_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(mcp_session_states, MCP_SESSION_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 static void a_session_is_opened_before_the_first_call(void **state) {
@@ -258,6 +256,78 @@ static void a_malformed_answer_fails_the_call_with_its_reason(void **state) {
     }
 }
 
+/* Over HTTP, as a document. What the server cut in two becomes U+FFFD. */
+static void half_a_surrogate_pair_is_no_reason_to_lose_an_answer(void **state) {
+    struct stage *stage = *state;
+    struct mcp_request request = stage_request("u");
+    stage_call(stage, &request);
+    greet(stage, "");
+    answer_json(out(stage), "", "\"result\":{\"a\":\"x\\ud83d\"}");
+    stage_said(stage, false, "{\"a\":\"x\\ufffd\"}");
+}
+
+/* Some servers put a signed token there. */
+static void a_long_session_id_is_sent_back_whole_or_refused_by_name(void **state) {
+    (void)state;
+    for (size_t len = 8 * KIB - 1; len <= 8 * KIB + 1; len++) {
+        struct stage stage;
+        char *id = mem_alloc(len + 1);
+        memset(id, 's', len);
+        id[len] = '\0';
+        stage_init(&stage);
+        struct mcp_request request = stage_request("u");
+        stage_call(&stage, &request);
+        if (len <= 8 * KIB) {
+            greet(&stage, id);
+            assert_str(fake_http_header(out(&stage), "Mcp-Session-Id"), id);
+            answer_json(out(&stage), "", "\"result\":1");
+            stage_said(&stage, false, "1");
+        } else {
+            answer_json(out(&stage), id, "\"result\":{\"protocolVersion\":\"2025-11-25\"}");
+            stage_said(&stage, true,
+                       "the MCP server gave its session an id of more than 8 KiB");
+        }
+        stage_done(&stage);
+        free(id);
+    }
+}
+
+static void an_answer_may_follow_many_notifications(void **state) {
+    struct stage *stage = *state;
+    struct mcp_request request = stage_request("u");
+    struct buf note;
+    buf_init(&note, 2 * KIB);
+    buf_append(&note, STR("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\","
+                          "\"params\":{\"data\":\""));
+    for (size_t i = 0; i < KIB; i++) buf_append_byte(&note, 'x');
+    buf_append(&note, STR("\"}}\n\n"));
+    stage_call(stage, &request);
+    greet(stage, "");
+    struct http_call *call = out(stage);
+    assert_true(fake_http_request(call)->body_max_bytes >= 32 * MIB);
+    assert_true(fake_http_head(call, 200, "text/event-stream"));
+    for (size_t i = 0; i < 6000; i++) assert_true(fake_http_body(call, buf_str(&note)));
+    fake_http_body(call, STR("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":7}\n\n"));
+    stage_said(stage, false, "7");
+    buf_done(&note);
+}
+
+/* Where it is no stream, the answer is all there is. */
+static void a_document_of_more_than_4_mib_is_refused(void **state) {
+    struct stage *stage = *state;
+    struct mcp_request request = stage_request("u");
+    char *part = mem_alloc(MIB);
+    memset(part, ' ', MIB);
+    stage_call(stage, &request);
+    greet(stage, "");
+    struct http_call *call = out(stage);
+    assert_true(fake_http_head(call, 200, "application/json"));
+    for (size_t i = 0; i < 4; i++) assert_true(fake_http_body(call, str_of(part, MIB)));
+    fake_http_body(call, STR(" "));
+    stage_said(stage, true, "the MCP server answered with more than 4 MiB");
+    free(part);
+}
+
 static void a_session_that_is_lost_is_opened_anew_once(void **state) {
     struct stage *stage = *state;
     struct mcp_request request = stage_request("u");
@@ -495,14 +565,48 @@ static void a_call_that_cannot_be_authorized_is_not_sent(void **state) {
     assert_int_equal(stage->answers, 1);
 }
 
-static void a_conversation_that_is_no_header_is_not_sent(void **state) {
+/* A server that is not told who calls acts for somebody else. */
+static void a_caller_whose_id_is_no_header_is_not_served(void **state) {
     struct stage *stage = *state;
-    struct mcp_request request = stage_request("u");
-    request.caller.conversation = STR("a\r\nevil: 1");
+    static const struct str ids[] = {STR_INIT("j\xC3\xB6rg"), STR_INIT("a\r\nevil: 1"),
+                                     STR_INIT("tab\tb"),      STR_INIT("a\x7F"),
+                                     STR_INIT("bob\0by"),     STR_INIT(" bob"),
+                                     STR_INIT("bob ")};
+    for (size_t i = 0; i < 2 * ARRAY_LEN(ids); i++) {
+        struct mcp_request request = stage_request("u");
+        struct mcp_caller *caller = &request.caller;
+        *(i % 2 ? &caller->user : &caller->conversation) = ids[i / 2];
+        stage_call(stage, &request);
+        loop_turn(stage->loop);
+        stage_said(
+            stage, true,
+            i % 2 ? "the call was not sent: the id of the user cannot stand in the header "
+                    "'x-user-id', which carries printable ASCII without a space at either "
+                    "end"
+                  : "the call was not sent: the id of the conversation cannot stand in the "
+                    "header 'x-conversation-id', which carries printable ASCII without a "
+                    "space at either end");
+        assert_int_equal(stage->code, ERR_INVALID_ARGUMENT);
+        assert_int_equal(fake_http_calls_ever(stage->pool), 0);
+    }
+}
+
+static void such_a_call_does_not_fail_those_that_wait_beside_it(void **state) {
+    struct stage *stage = *state;
+    struct mcp_request request = stage_request("two words"), wrong = request;
+    wrong.caller.conversation = STR("\xC3\xB6");
     stage_call(stage, &request);
-    assert_str(fake_http_header(out(stage), "X-Conversation-Id"), "");
+    stage_call(stage, &wrong);
+    loop_turn(stage->loop);
+    assert_int_equal(stage->answers, 1);
+    assert_int_equal(stage->code, ERR_INVALID_ARGUMENT);
+    buf_clear(&stage->said);
     greet(stage, "");
+    assert_str(fake_http_header(out(stage), "x-user-id"), "two words");
+    assert_str(fake_http_header(out(stage), "x-conversation-id"), "s-1");
     answer_json(out(stage), "", "\"result\":1");
+    assert_int_equal(stage->answers, 2);
+    assert_false(stage->failed);
 }
 
 static void only_so_many_users_are_remembered(void **state) {
@@ -536,6 +640,10 @@ int main(void) {
         TEST(what_a_server_asks_meanwhile_is_answered),
         TEST(a_batch_is_looked_through_for_the_answer),
         cmocka_unit_test(a_malformed_answer_fails_the_call_with_its_reason),
+        TEST(half_a_surrogate_pair_is_no_reason_to_lose_an_answer),
+        cmocka_unit_test(a_long_session_id_is_sent_back_whole_or_refused_by_name),
+        TEST(an_answer_may_follow_many_notifications),
+        TEST(a_document_of_more_than_4_mib_is_refused),
         TEST(a_session_that_is_lost_is_opened_anew_once),
         TEST(two_calls_that_lose_one_session_open_one),
         cmocka_unit_test(a_lost_connection_is_mended_once_where_it_does_no_harm),
@@ -543,7 +651,8 @@ int main(void) {
         cmocka_unit_test(what_may_have_been_done_is_unknown_unless_it_may_be_repeated),
         cmocka_unit_test(a_call_can_be_cancelled_at_each_moment),
         TEST(a_call_that_cannot_be_authorized_is_not_sent),
-        TEST(a_conversation_that_is_no_header_is_not_sent),
+        TEST(a_caller_whose_id_is_no_header_is_not_served),
+        TEST(such_a_call_does_not_fail_those_that_wait_beside_it),
         TEST(only_so_many_users_are_remembered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,7 @@ FRESH void stage_init_with(struct stage *stage, bool probes, bool streams) {
                                              .probes = probes,
                                              .streams = streams,
                                              .changed = stage_changed,
+                                             .user_header = STR("x-user-id"),
                                              .conversation_header = STR("x-conversation-id"),
                                              .authorize = stage_authorize,
                                              .ctx = stage});

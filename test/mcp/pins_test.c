@@ -3,6 +3,7 @@
 #include "helper/assert_str.h"
 
 #include "base/file.h"
+#include "wire/digest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +61,39 @@ static void a_tool_that_comes_back_is_still_known(void **state) {
     assert_true(changed("a", "Says!", "{}"));
 }
 
+static bool changed_in_repeats(bool idempotent) {
+    struct mcp_tool_info tool = {.name = STR("say"),
+                                 .description = STR("Says."),
+                                 .schema = STR("{}"),
+                                 .idempotent = idempotent};
+    pins_check(str_from(path), STR("a"), &tool, 1);
+    return tool.changed;
+}
+
+/* It would be called again after a lost answer. */
+static void a_tool_that_calls_itself_repeatable_has_changed(void **state) {
+    (void)state;
+    assert_false(changed_in_repeats(false));
+    assert_true(changed_in_repeats(true));
+}
+
+/* Once: the file has the new form afterwards. */
+static void a_pin_without_what_the_tool_says_of_repeats_is_still_known(void **state) {
+    const struct str parts[] = {STR_INIT("say"), STR_INIT("Says."), STR_INIT("{}")};
+    uint8_t digest[DIGEST_BYTES];
+    char hex[DIGEST_DIGITS + 1] = "";
+    (void)state;
+    digest_parts(parts, ARRAY_LEN(parts), digest);
+    digest_digits(digest, DIGEST_DIGITS, hex);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "%s known a say\n", hex);
+    fclose(file);
+    assert_false(changed_in_repeats(true));
+    assert_false(changed_in_repeats(true));
+    assert_true(changed_in_repeats(false));
+}
+
 static void lines_that_are_none_are_passed_over(void **state) {
     (void)state;
     FILE *file = fopen(path, "w");
@@ -76,6 +110,8 @@ int main(void) {
         TEST(a_tool_is_known_until_it_changes_and_then_until_it_is_accepted),
         TEST(a_part_cannot_pose_as_another),
         TEST(a_tool_that_comes_back_is_still_known),
+        TEST(a_tool_that_calls_itself_repeatable_has_changed),
+        TEST(a_pin_without_what_the_tool_says_of_repeats_is_still_known),
         TEST(lines_that_are_none_are_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,19 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-MACHINE(pipe)
-
 static void only_the_drawn_moves_are_legal(void **state) {
     static const char *const drawn[] = {"down up", "up resting", "up down", "resting up",
                                         "resting down"};
     (void)state;
-    assert_moves(&pipe_machine, PIPE_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(pipe_states, PIPE_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 struct scene {
     struct loop *loop;
     struct mcp_pipe *pipe;
-    struct buf said;
+    struct buf said, unread;
     struct err down;
     int downs;
     struct timer late, rested;
@@ -40,7 +38,12 @@ static void on_down(const struct err *why, void *ctx) {
     loop_stop(scene->loop);
 }
 
-static const struct pipe_events events = {on_message, on_down};
+static void on_unread(struct str line, void *ctx) {
+    struct scene *scene = ctx;
+    buf_printf(&scene->unread, STR_FMT ";", STR_ARG(line));
+}
+
+static const struct pipe_events events = {on_message, on_unread, on_down};
 
 static void on_late(void *ctx) {
     (void)ctx;
@@ -57,6 +60,7 @@ static void begin(struct scene *scene, const char *script) {
     args[2] = script;
     *scene = (struct scene){.loop = loop_new()};
     buf_init(&scene->said, KIB);
+    buf_init(&scene->unread, KIB);
     timer_init(&scene->late, scene->loop, on_late, scene);
     timer_start(&scene->late, 20000);
     const struct pipe_options options = {
@@ -69,6 +73,7 @@ static void finish(struct scene *scene) {
     pipe_free(scene->pipe);
     loop_free(scene->loop);
     buf_done(&scene->said);
+    buf_done(&scene->unread);
 }
 
 static void what_a_program_writes_are_messages(void **state) {
@@ -131,11 +136,27 @@ static void a_program_that_is_not_there_is_named(void **state) {
     loop_free(scene.loop);
 }
 
+/* Half of a surrogate pair is mended; what else is no JSON is handed on as it is. */
+static void a_line_that_is_no_json_is_mended_or_handed_on(void **state) {
+    struct scene scene;
+    struct err e;
+    (void)state;
+    begin(&scene, "exec cat");
+    assert_true(pipe_start(scene.pipe, &e));
+    assert_true(pipe_send(scene.pipe, STR("{\"id\":1,\"result\":tru}")));
+    assert_true(pipe_send(scene.pipe, STR("{\"a\":\"x\\ud83d\"}")));
+    loop_run(scene.loop);
+    assert_str(buf_str(&scene.unread), "{\"id\":1,\"result\":tru};");
+    assert_str(buf_str(&scene.said), "{\"a\":\"x\\ufffd\"}");
+    finish(&scene);
+}
+
 int main(int arg_count, char **args) {
     as_guard(arg_count, args);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_drawn_moves_are_legal),
         cmocka_unit_test(what_a_program_writes_are_messages),
+        cmocka_unit_test(a_line_that_is_no_json_is_mended_or_handed_on),
         cmocka_unit_test(a_program_that_ends_rests_before_it_is_started_again),
         cmocka_unit_test(a_line_without_an_end_ends_the_program),
         cmocka_unit_test(a_program_that_is_not_there_is_named),

@@ -6,14 +6,12 @@
 
 #include <stdio.h>
 
-MACHINE(mcp_stream)
-
 static void only_the_drawn_moves_are_legal(void **state) {
     (void)state;
     static const char *const drawn[] = {"resting asking", "resting over", "asking open",
                                         "asking resting", "asking over",  "open resting",
                                         "open over"};
-    assert_moves(&mcp_stream_machine, MCP_STREAM_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(mcp_stream_states, MCP_STREAM_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 /* --- the stage ---------------------------------------------------------------------------- */

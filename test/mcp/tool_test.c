@@ -97,39 +97,6 @@ static void a_list_can_be_let_go_at_each_moment(void **state) {
     }
 }
 
-static void results_are_mapped_as_the_contract_says(void **state) {
-    (void)state;
-    static const struct {
-        const char *result;
-        bool failed;
-        const char *said;
-    } cases[] = {
-        {"{\"structuredContent\":{\"a\":1},\"content\":[{\"type\":\"text\",\"text\":\"t\"}]}",
-         false, "{\"output\":{\"a\":1}}"},
-        {"{\"content\":[{\"type\":\"text\",\"text\":\"a\\n\"},{\"type\":\"image\",\"data\":"
-         "\"\"},"
-         "{\"type\":\"text\",\"text\":\"\\\"b\"}]}",
-         false, "{\"output\":\"a\\n\\\"b\"}"},
-        {"{\"structuredContent\":null,\"content\":[{\"type\":\"text\",\"text\":\"t\"}]}", false,
-         "{\"output\":\"t\"}"},
-        {"{\"isError\":true,\"content\":[{\"type\":\"text\",\"text\":\"no\"}]}", true,
-         "Tool execution failed. Details: no"},
-        {"{\"isError\":true,\"structuredContent\":{}}", true, "Tool execution failed."},
-        {"{\"isError\":false,\"content\":[]}", true, "the tool answered without any text"},
-        {"{}", true, "the tool answered without any text"},
-        {"5", true, "the tool answered without any text"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct buf said;
-        struct err e;
-        buf_init(&said, KIB);
-        bool good = mcp_tool_result(json_of(str_from(cases[i].result)), &said, &e);
-        assert_str(good ? buf_str(&said) : err_text(&e), cases[i].said);
-        assert_int_equal(good, !cases[i].failed);
-        buf_done(&said);
-    }
-}
-
 static void on_tool_done(struct str result, const struct err *failed, void *ctx) {
     stage_hears(json_of(failed ? STR("null") : result), failed, ctx);
 }
@@ -219,7 +186,6 @@ int main(void) {
         TEST(a_list_that_does_not_end_is_refused),
         cmocka_unit_test(a_list_that_is_none_fails),
         cmocka_unit_test(a_list_can_be_let_go_at_each_moment),
-        cmocka_unit_test(results_are_mapped_as_the_contract_says),
         TEST(a_tool_is_called_for_the_user_and_the_conversation),
         cmocka_unit_test(a_tool_that_is_not_idempotent_is_asked_once),
         TEST(a_schema_that_we_cannot_read_is_offered_unchecked),

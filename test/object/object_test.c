@@ -1,8 +1,8 @@
 /* What of object storage needs no server: names, tags, ranges, lists and states. */
 #include "object/bucket.h"
 #include "object/get.h"
-#include "object/list.h"
 #include "object/put.h"
+#include "object/uploads.h"
 
 #include "helper/assert_str.h"
 #include "helper/moves.h"
@@ -100,30 +100,34 @@ static void the_tag_of_parts_is_that_of_their_tags(void **state) {
     buf_done(&tag);
 }
 
-#define OBJECTS                                                                                \
-    "<ListBucketResult><NextContinuationToken>more</NextContinuationToken><Contents>"          \
-    "<Key>a&amp;b</Key><LastModified>1970-01-01T00:00:05.000Z</LastModified><Size>7</Size>"    \
-    "</Contents></ListBucketResult>"
+#define UPLOADS                                                                                \
+    "<ListMultipartUploadsResult><NextKeyMarker>more</NextKeyMarker><Upload>"                  \
+    "<Key>a&amp;b</Key><UploadId>7</UploadId></Upload></ListMultipartUploadsResult>"
 
 static void a_list_is_read_whole_or_refused(void **state) {
     (void)state;
+    static const char *const wrong[] = {
+        "<ListBucketResult></ListBucketResult>",
+        "<ListMultipartUploadsResult><Upload><Key>k</Key></Upload></"
+        "ListMultipartUploadsResult>",
+        "<ListMultipartUploadsResult><Upload><Key></Key><UploadId>7</UploadId></Upload>"
+        "</ListMultipartUploadsResult>",
+        "<!DOCTYPE x [<!ENTITY k 'a'>]><ListMultipartUploadsResult><Upload><Key>&k;</Key>"
+        "<UploadId>7</UploadId></Upload></ListMultipartUploadsResult>"};
     struct arena *arena = arena_new(64 * KIB);
-    struct object_page page;
+    struct object_uploads_page page;
     struct err e;
-    struct str text = STR(OBJECTS);
-    assert_true(object_page_read(LIST_OBJECTS, text, arena, &page, &e));
+    struct str text = STR(UPLOADS);
+    assert_true(object_uploads_read(text, arena, &page, &e));
     assert_int_equal(page.count, 1);
-    assert_str(page.entries[0].key, "a&b");
-    assert_int_equal(page.entries[0].size, 7);
-    assert_int_equal(page.entries[0].modified_s, 5);
-    assert_str(page.next, "more");
+    assert_str(page.uploads[0].key, "a&b");
+    assert_str(page.uploads[0].id, "7");
     for (size_t len = 0; len < text.len; len++)
-        assert_false(object_page_read(LIST_OBJECTS, str_head(text, len), arena, &page, &e));
-    assert_false(object_page_read(LIST_UPLOADS, text, arena, &page, &e));
-    assert_false(object_page_read(
-        LIST_OBJECTS,
-        STR("<ListBucketResult><Contents><Key>k</Key></Contents></ListBucketResult>"), arena,
-        &page, &e));
+        assert_false(object_uploads_read(str_head(text, len), arena, &page, &e));
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        assert_false(object_uploads_read(str_from(wrong[i]), arena, &page, &e));
+        assert_int_equal(e.code, ERR_MALFORMED);
+    }
     arena_free(arena);
 }
 
@@ -136,8 +140,6 @@ static void pauses_grow_and_stay_random(void **state) {
     }
 }
 
-MACHINE(object_put)
-
 static void a_put_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {
@@ -146,7 +148,7 @@ static void a_put_moves_as_drawn(void **state) {
         "part filling",     "part completing",     "part aborting", "completing checking",
         "completing over",  "completing aborting", "checking over", "aborting over",
     };
-    assert_moves(&object_put_machine, PUT_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(object_put_states, PUT_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 int main(void) {

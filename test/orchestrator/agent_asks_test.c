@@ -3,14 +3,12 @@
 
 #include "helper/moves.h"
 
-MACHINE(agent_ask)
-
 static void a_question_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {"finding admitting", "finding over",
                                         "admitting asking",  "admitting over",
                                         "asking storing",    "storing over"};
-    assert_moves(&agent_ask_machine, AGENT_ASK_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(agent_ask_states, AGENT_ASK_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 int main(void) {

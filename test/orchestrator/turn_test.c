@@ -4,14 +4,12 @@
 
 #include "helper/moves.h"
 
-MACHINE(turn)
-
 static void a_turn_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {
         "opening delivered", "opening reading", "opening storing", "delivered reading",
         "delivered storing", "reading storing", "storing final"};
-    assert_moves(&turn_machine, TURN_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(turn_states, TURN_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 /* --- a turn, and what it did, as text ------------------------------------------------------ */
@@ -294,6 +292,53 @@ static void an_answer_without_an_end_of_its_own_is_cut(void **state) {
     scene_end(&scene);
 }
 
+/* As JSON it is six times as long. */
+static void an_answer_of_control_characters_is_cut_before_its_json_is_too_long(void **state) {
+    (void)state;
+    struct scene scene;
+    char piece[64 * 1024];
+    memset(piece, '\1', sizeof(piece));
+    scene_begin(&scene);
+    const struct converse_event event = {
+        .kind = CONVERSE_TEXT, .agent = STR("manager"), .text = str_of(piece, sizeof(piece))};
+    size_t taken = 0;
+    for (; !turn_ended(scene.turn) && taken < 100; taken++) turn_take(scene.turn, &event);
+    assert_int_equal(taken, TURN_JSON_MAX_BYTES / (6 * sizeof(piece)) +
+                                1); /* the last one is too much */
+    assert_int_equal(turn_part_at(scene.turn, 0)->status, MESSAGE_FAILED);
+    scene_end(&scene);
+}
+
+static void an_answer_in_short_pieces_is_as_long_as_one_in_long_ones(void **state) {
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene);
+    const struct converse_event event = {
+        .kind = CONVERSE_TEXT, .agent = STR("manager"), .text = STR("ab")};
+    size_t fit = TURN_TEXT_MAX_BYTES / 2;
+    for (size_t i = 0; i < fit; i++) turn_take(scene.turn, &event);
+    assert_false(turn_ended(scene.turn));
+    turn_take(scene.turn, &event);
+    assert_true(turn_ended(scene.turn));
+    scene_end(&scene);
+}
+
+static void what_could_not_be_stored_is_not_shown_as_delivered(void **state) {
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene);
+    TAKE(&scene, TEXT("manager", "Hello"), DONE);
+    turn_unstored(scene.turn);
+    assert_str(after_begin(&scene), "user read \n"
+                                    "agent manager writing\n"
+                                    "text manager Hello\n"
+                                    "done manager failed\n"
+                                    "agent manager error\n"
+                                    "agent manager online\n"
+                                    "over  \n");
+    scene_end(&scene);
+}
+
 /* O5: whatever has come, and however it ends, each message is done once, and stored once. */
 static void a_turn_is_stored_once_wherever_it_is_cut(void **state) {
     (void)state;
@@ -349,6 +394,9 @@ int main(void) {
         cmocka_unit_test(an_unknown_agent_speaks_as_the_one_who_was_asked),
         cmocka_unit_test(a_tool_without_a_result_is_not_shown_as_done),
         cmocka_unit_test(an_answer_without_an_end_of_its_own_is_cut),
+        cmocka_unit_test(an_answer_of_control_characters_is_cut_before_its_json_is_too_long),
+        cmocka_unit_test(an_answer_in_short_pieces_is_as_long_as_one_in_long_ones),
+        cmocka_unit_test(what_could_not_be_stored_is_not_shown_as_delivered),
         cmocka_unit_test(a_turn_is_stored_once_wherever_it_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,18 +1,19 @@
 /* What is reckoned without a socket: names of services, pauses, messages without mentions,
  * vendors, answers as text, and JSON as clients see it. */
+#include "base/id.h"
+#include "orchestrator/jetstream.h"
 #include "orchestrator/runtimes_child.h"
 #include "orchestrator/shown.h"
 #include "orchestrator/sockets.h"
+#include "orchestrator/tool_line.h"
 
 #include "helper/moves.h"
-
-MACHINE(child_runtime)
 
 static void a_child_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {"starting serving", "starting gone", "serving ending",
                                         "serving gone", "ending gone"};
-    assert_moves(&child_runtime_machine, CHILD_RUNTIME_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(child_runtime_states, CHILD_RUNTIME_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 static void a_service_is_named_as_operators_name_it(void **state) {
@@ -32,6 +33,54 @@ static void a_service_is_named_as_operators_name_it(void **state) {
         runtimes_service_name(str_from(rows[i].workspace), &name);
         assert_str(buf_str(&name), rows[i].name);
         buf_done(&name);
+    }
+}
+
+static void no_two_workspaces_have_one_subject_in_nats(void **state) {
+    (void)state;
+    static const char *const ids[] = {"ws-1", "a_b", "a.b", "a%2Eb",    "a b",     "a*b",
+                                      "a>b",  "a/b", "A_b", "\xC3\xA9", "\xC3\xA8"};
+    static const char *const tokens[] = {"ws-1",  "a_b",   "a%2Eb", "a%252Eb", "a%20b", "a%2Ab",
+                                         "a%3Eb", "a%2Fb", "A_b",   "%C3%A9",  "%C3%A8"};
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        struct buf subject;
+        buf_init(&subject, KIB);
+        jetstream_subject(str_from(ids[i]), &subject);
+        assert_true(str_starts(buf_str(&subject), STR("crawbl.usage.v1.")));
+        assert_str(str_skip(buf_str(&subject), 16), tokens[i]);
+        buf_done(&subject);
+    }
+}
+
+static void the_longest_id_is_a_whole_subject(void **state) {
+    (void)state;
+    char id[ID_MAX_BYTES];
+    struct buf subject;
+    memset(id, '.', sizeof(id));
+    buf_init(&subject, KIB); /* as jetstream_publish() has it */
+    jetstream_subject(str_of(id, sizeof(id)), &subject);
+    assert_true(buf_ok(&subject));
+    assert_int_equal(subject.len, 16 + 3 * sizeof(id));
+    buf_done(&subject);
+}
+
+/* Each byte of the URL is a control character, which takes six as JSON. */
+static void what_a_tool_is_called_with_is_json_however_long_it_is(void **state) {
+    (void)state;
+    for (size_t count = 1000; count <= 64000; count *= 4) {
+        struct buf args, line;
+        struct json json = {.kind = JSON_NONE};
+        struct err e = {0};
+        buf_init(&args, MIB);
+        buf_init(&line, MIB);
+        buf_append(&args, STR("{\"url\":\"x"));
+        for (size_t i = 0; i < count; i++) buf_append(&args, STR("\\u0001"));
+        buf_append(&args, STR("x\"}"));
+        tool_line_args(STR("web_fetch"), buf_str(&args), &line);
+        assert_true(json_read(buf_str(&line), &json, &e));
+        assert_int_equal(line.len, args.len);
+        buf_done(&line);
+        buf_done(&args);
     }
 }
 
@@ -147,6 +196,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_moves_as_drawn),
         cmocka_unit_test(a_service_is_named_as_operators_name_it),
+        cmocka_unit_test(no_two_workspaces_have_one_subject_in_nats),
+        cmocka_unit_test(the_longest_id_is_a_whole_subject),
+        cmocka_unit_test(what_a_tool_is_called_with_is_json_however_long_it_is),
         cmocka_unit_test(a_template_is_filled_once),
         cmocka_unit_test(pauses_grow_and_end_at_five_seconds),
         cmocka_unit_test(mentions_leave_no_gap),

@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-MACHINE(postgres)
-MACHINE(postgres_request)
-
 #define LINES 20
 
 struct scene {
@@ -156,7 +153,7 @@ static void only_the_drawn_moves_are_allowed(void **state) {
         "connecting ready", "connecting paused", "connecting closed", "ready paused",
         "ready closed",     "paused connecting", "paused closed",
     };
-    assert_moves(&postgres_machine, POSTGRES_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(postgres_states, POSTGRES_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 static void a_request_makes_only_the_drawn_moves(void **state) {
@@ -165,7 +162,7 @@ static void a_request_makes_only_the_drawn_moves(void **state) {
         "idle waiting", "idle failing", "waiting sent", "waiting failing",
         "sent waiting", "sent failing", "sent idle",    "failing idle",
     };
-    assert_moves(&postgres_request_machine, POSTGRES_REQUEST_STATE_COUNT, drawn,
+    assert_moves(postgres_request_states, POSTGRES_REQUEST_STATE_COUNT, drawn,
                  ARRAY_LEN(drawn));
 }
 

@@ -115,6 +115,46 @@ static void ids_of_other_vendors_are_made_to_fit(void **state) {
                   "'content':'{}'," MARK "}]}]");
 }
 
+/* Many servers name the calls of every reply `call_0`; this API refuses an id that recurs. */
+static void ids_that_recur_are_told_apart(void **state) {
+    (void)state;
+    const struct message messages[] = {
+        M_USER("go"),
+        M_CALL("ann", "call_0", "find", "{}"),
+        M_RESULT("call_0", "1"),
+        M_CALL("ann", "call_0-2", "find", "{}"),
+        M_RESULT("call_0-2", "2"),
+        M_CALL("ann", "call_0", "find", "{}"),
+        M_RESULT("call_0", "3"),
+        M_OPAQUE("ann", "anthropic",
+                 "[{\"type\":\"tool_use\",\"id\":\"toolu_1\",\"name\":"
+                 "\"find\",\"input\":{}}]"),
+        M_CALL("ann", "toolu_1", "find", "{}"),
+        M_RESULT("toolu_1", "4"),
+        M_CALL("ann", "toolu_1", "find", "{}"),
+        M_RESULT("toolu_1", "5"),
+        M_CALL("ann", "call:0", "find", "{}"), /* the same once its characters fit */
+        M_RESULT("call:0", "6")};
+    static const char *const ids[] = {"call_0",  "call_0-2",  "call_0-3",
+                                      "toolu_1", "toolu_1-2", "call_0-4"};
+    struct buf body;
+    struct err e;
+    struct json value = {.kind = JSON_NONE};
+    buf_init(&body, 64 * KIB);
+    assert_true(write_body_of(&anthropic_dialect, ASKING(messages, MODEL), &body, &e));
+    assert_true(json_read(buf_str(&body), &value, &e));
+    struct json said = json_find(value, STR("messages"));
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        char result[2] = {(char)('1' + i), '\0'};
+        struct json call = json_at(json_find(json_at(said, 2 * i + 1), STR("content")), 0);
+        struct json answer = json_at(json_find(json_at(said, 2 * i + 2), STR("content")), 0);
+        assert_true(json_is(json_find(call, STR("id")), str_from(ids[i])));
+        assert_true(json_is(json_find(answer, STR("tool_use_id")), str_from(ids[i])));
+        assert_true(json_is(json_find(answer, STR("content")), str_from(result)));
+    }
+    buf_done(&body);
+}
+
 #define THOUGHT                                                                                \
     "[{\"type\":\"thinking\",\"thinking\":\"h\\u006dm\",\"signature\":\"a+/=\"},"              \
     "{\"type\":\"tool_use\",\"id\":\"t:1\",\"name\":\"find\",\"input\":{\"q\": 1}}]"
@@ -153,9 +193,30 @@ static void opaque_parts_that_cannot_go_back_are_left_out(void **state) {
 
 static void an_answer_can_be_given_a_shape(void **state) {
     (void)state;
+    const struct str closed = STR("{\"type\":\"object\",\"additionalProperties\":false}");
     assert_member(&anthropic_dialect,
-                  ASKING(hello, MODEL, .schema = STR("{\"type\":\"object\"}")), "output_config",
-                  "{'format':{'type':'json_schema','schema':{'type':'object'}}}");
+                  ASKING(hello, MODEL, .schema = closed, .schema_loose = true), "output_config",
+                  "{'format':{'type':'json_schema','schema':{'type':'object',"
+                  "'additionalProperties':false}}}");
+    assert_member(&anthropic_dialect, ASKING(hello, MODEL, .schema = closed), "system", "");
+}
+
+static void a_shape_that_the_api_refuses_is_said_in_words(void **state) {
+    (void)state;
+    const struct str open = STR("{\"type\":\"object\",\"properties\":{}}");
+    const struct provider_request *request =
+        ASKING(hello, MODEL, .system = STR("Be brief."), .schema = open);
+    assert_member(&anthropic_dialect, request, "output_config", "");
+    assert_member(
+        &anthropic_dialect, request, "system",
+        "[{'type':'text','text':'Be brief.'},{'type':'text','text':'Your final answer "
+        "is JSON alone, without any other text or markup, and follows this JSON "
+        "Schema: {\\'type\\':\\'object\\',\\'properties\\':{}}'," MARK "}]");
+    request = ASKING(hello, MODEL, .schema = STR("{\"type\":\"object\"}"));
+    assert_member(&anthropic_dialect, request, "output_config", "");
+    assert_member(&anthropic_dialect, request, "system",
+                  "[{'type':'text','text':'Your final answer is one JSON object alone, without "
+                  "any other text or markup.'," MARK "}]");
 }
 
 /* --- thinking and sampling ---------------------------------------------------------------- */
@@ -184,6 +245,32 @@ static void assert_knobs(const struct knobs *knobs, size_t count) {
 #define KNOBS(...)                                                                             \
     { .temperature = -1, .top_p = -1, __VA_ARGS__ }
 #define EFFORT(text) .effort = STR_INIT(text)
+
+static const struct str sequences[] = {STR_INIT("END"), STR_INIT(" \n"),
+                                       STR_INIT("\n\nHuman:")};
+
+static void what_a_caller_sets_is_sent_where_the_model_takes_it(void **state) {
+    (void)state;
+    static const struct knobs knobs[] = {
+        {"m",
+         {.temperature = 1.5,
+          .top_p = 0.5,
+          .top_k = 5,
+          .seeded = true,
+          .presence_penalty = 1,
+          .stops = sequences,
+          .stop_count = 3,
+          .bends = true},
+         "'max_tokens':8192,'stream':true,'temperature':1,'top_k':5,"
+         "'stop_sequences':['END','\\n\\nHuman:'],"},
+        {"m", KNOBS(.stops = &sequences[1], .stop_count = 1, .bends = true),
+         "'max_tokens':8192,'stream':true,"},
+        {"claude-sonnet-4-5",
+         {.temperature = 0.5, .top_p = -1, .top_k = 5, .thinking_tokens = 1024, .bends = true},
+         "'max_tokens':9216,'stream':true,'thinking':{'type':'enabled','budget_tokens':1024},"},
+    };
+    assert_knobs(knobs, ARRAY_LEN(knobs));
+}
 
 static void sampling_is_sent_where_it_is_taken(void **state) {
     (void)state;
@@ -298,6 +385,33 @@ static void a_choice_of_tools_is_sent(void **state) {
         "tool_choice", "{'type':'tool','name':'now'}");
 }
 
+/* "Thinking may not be enabled when tool_choice forces tool use." */
+static void a_reply_that_must_call_a_tool_does_not_think(void **state) {
+    (void)state;
+    static const struct tool_offer tool = {.name = STR_INIT("now")};
+    static const char *const models[] = {"claude-sonnet-4-5", "claude-opus-4-7"};
+    static const struct model_options options[] = {
+        {.temperature = -1, .top_p = -1, .effort = STR_INIT("high")},
+        {.temperature = -1, .top_p = -1, .thinking_tokens = 2000}};
+    for (size_t i = 0; i < ARRAY_LEN(models) * ARRAY_LEN(options); i++) {
+        struct provider_request request =
+            *ASKING(hello, .model = str_from(models[i % 2]), .tools = &tool, .tool_count = 1,
+                    .tool_choice = STR(TOOL_CHOICE_REQUIRED), .options = &options[i / 2]);
+        assert_member(&anthropic_dialect, &request, "tool_choice", "{'type':'any'}");
+        assert_member(&anthropic_dialect, &request, "thinking", "");
+        assert_member(&anthropic_dialect, &request, "max_tokens", "8192");
+        request.tool_choice = STR_EMPTY;
+        struct buf body;
+        struct err e;
+        struct json read = {.kind = JSON_NONE};
+        buf_init(&body, BODY_MAX_BYTES);
+        assert_true(write_body_of(&anthropic_dialect, &request, &body, &e));
+        assert_true(json_read(buf_str(&body), &read, &e));
+        assert_int_equal(json_find(read, STR("thinking")).kind, JSON_OBJECT);
+        buf_done(&body);
+    }
+}
+
 static void an_impossible_request_is_refused_with_the_fix(void **state) {
     (void)state;
     assert_refused(&anthropic_dialect, ASKING(hello, .model = STR_EMPTY),
@@ -346,14 +460,18 @@ int main(void) {
         cmocka_unit_test(results_follow_their_calls_in_one_message),
         cmocka_unit_test(words_after_results_follow_them_in_one_message),
         cmocka_unit_test(ids_of_other_vendors_are_made_to_fit),
+        cmocka_unit_test(ids_that_recur_are_told_apart),
         cmocka_unit_test(thoughts_go_back_byte_for_byte),
         cmocka_unit_test(opaque_parts_that_cannot_go_back_are_left_out),
         cmocka_unit_test(an_answer_can_be_given_a_shape),
+        cmocka_unit_test(a_shape_that_the_api_refuses_is_said_in_words),
+        cmocka_unit_test(what_a_caller_sets_is_sent_where_the_model_takes_it),
         cmocka_unit_test(sampling_is_sent_where_it_is_taken),
         cmocka_unit_test(an_effort_is_a_budget_for_older_models),
         cmocka_unit_test(newer_models_get_the_effort_itself),
         cmocka_unit_test(a_tool_round_begun_without_thinking_ends_without),
         cmocka_unit_test(a_choice_of_tools_is_sent),
+        cmocka_unit_test(a_reply_that_must_call_a_tool_does_not_think),
         cmocka_unit_test(an_impossible_request_is_refused_with_the_fix),
         cmocka_unit_test(the_base_may_name_the_version_or_not),
         cmocka_unit_test(it_is_found_by_its_name_and_says_its_version),

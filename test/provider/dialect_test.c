@@ -302,6 +302,11 @@ static void the_sentence_holds_what_the_vendor_said_wherever_it_stood(void **sta
         {404, "{\"error\":\"model 'x' not found\"}", "Acme answered 404: model 'x' not found"},
         {400, "{\"object\":\"error\",\"message\":\"No.\"}", "Acme answered 400: No."},
         {403, "{\"detail\":\"Not yours\"}", "Acme answered 403: Not yours"},
+        {422,
+         "{\"detail\":[{\"type\":\"dict_type\",\"loc\":[\"body\",\"input\",0],\"msg\":"
+         "\"Input should be a dictionary\"},{\"msg\":\"more\"}]}",
+         "Acme answered 422: body.input.0: Input should be a dictionary"},
+        {422, "{\"detail\":[]}", "Acme answered 422 and did not say why"},
         {502, "\"<html>Bad gateway\"", "Acme answered 502: <html>Bad gateway"},
         {500, "", "Acme answered 500 and did not say why"},
         {401, "{\"error\":{\"message\":\"wrong: sk-abc***xyz\"}}",

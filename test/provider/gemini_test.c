@@ -171,6 +171,25 @@ static void only_options_that_are_set_are_sent(void **state) {
     const struct model_options sampling = {.temperature = 0, .top_p = 0.5};
     assert_member(&gemini_dialect, ASKING(hello, OLDER, .options = &sampling),
                   "generationConfig", "{'temperature':0,'topP':0.5}");
+    static const struct str stops[] = {STR_INIT("1"), STR_INIT("2"), STR_INIT("3"),
+                                       STR_INIT("4"), STR_INIT("5"), STR_INIT("6")};
+    struct model_options callers = {.temperature = -1,
+                                    .top_p = -1,
+                                    .top_k = 5,
+                                    .seeded = true,
+                                    .seed = -7,
+                                    .presence_penalty = 2,
+                                    .frequency_penalty = -2,
+                                    .stops = stops,
+                                    .stop_count = 6};
+    assert_member(&gemini_dialect, ASKING(hello, OLDER, .options = &callers),
+                  "generationConfig",
+                  "{'topK':5,'seed':-7,'presencePenalty':1.99,'frequencyPenalty':-2,"
+                  "'stopSequences':['1','2','3','4','5']}");
+    callers = (struct model_options){
+        .temperature = -1, .top_p = -1, .seeded = true, .seed = INT64_C(1) << 40};
+    assert_member(&gemini_dialect, ASKING(hello, OLDER, .options = &callers),
+                  "generationConfig", "{}");
 }
 
 static void an_effort_is_a_budget_or_a_level(void **state) {
@@ -201,19 +220,21 @@ static void an_effort_is_a_budget_or_a_level(void **state) {
 static void an_answer_can_be_given_a_shape(void **state) {
     (void)state;
     static const char shaped[] =
-        "{'responseMimeType':'application/json','responseJsonSchema':{'type':'object'}}";
-    const struct str schema = STR("{\"type\":\"object\"}");
+        "{'responseMimeType':'application/json','responseJsonSchema':{'type':'array'}}";
+    const struct str schema = STR("{\"type\":\"array\"}");
     assert_member(&gemini_dialect, ASKING(hello, OLDER, .schema = schema), "generationConfig",
                   shaped);
     assert_member(&gemini_dialect,
                   ASKING(hello, NEWER, .schema = schema, .tools = tools, .tool_count = 1),
                   "generationConfig", shaped);
+    assert_member(&gemini_dialect, ASKING(hello, OLDER, .schema = STR("{\"type\":\"object\"}")),
+                  "generationConfig", "{'responseMimeType':'application/json'}");
 }
 
 /* "Function calling with a response mime type: 'application/json' is unsupported". */
 static void an_older_model_with_tools_gets_the_shape_in_words(void **state) {
     (void)state;
-    const struct str schema = STR("{\"type\":\"object\"}");
+    const struct str schema = STR("{\"type\":\"array\"}");
     const struct provider_request *request =
         ASKING(hello, OLDER, .schema = schema, .system = STR("Be brief."), .tools = tools,
                .tool_count = 1);
@@ -221,7 +242,7 @@ static void an_older_model_with_tools_gets_the_shape_in_words(void **state) {
     assert_member(&gemini_dialect, request, "systemInstruction",
                   "{'parts':[{'text':'Be brief.'},{'text':'Your final answer is JSON alone, "
                   "without any other text or markup, and follows this JSON Schema: "
-                  "{\\'type\\':\\'object\\'}'}]}");
+                  "{\\'type\\':\\'array\\'}'}]}");
 }
 
 static void a_choice_of_tools_is_sent(void **state) {

@@ -8,8 +8,6 @@
 
 #include <stdlib.h>
 
-MACHINE(live)
-
 static void a_conversation_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {
@@ -18,7 +16,7 @@ static void a_conversation_moves_as_drawn(void **state) {
         "asked stopping",     "asked ready",    "asked over",     "answering ready",
         "answering stopping", "answering over", "stopping ready", "stopping over",
     };
-    assert_moves(&live_machine, LIVE_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(live_states, LIVE_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 /* --- a conversation ----------------------------------------------------------------------- */

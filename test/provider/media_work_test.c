@@ -16,9 +16,9 @@ static void only_the_moves_of_the_table_are_allowed(void **state) {
         [MEDIA_OVER] = "....",
     };
     for (enum media_state from = 0; from < MEDIA_STATE_COUNT; from++) {
-        assert_true(media_state_name(from).len);
+        assert_true(states_name(media_states, from).len);
         for (enum media_state to = 0; to < MEDIA_STATE_COUNT; to++)
-            assert_int_equal(media_may_become(from, to), rows[from][to] == '#');
+            assert_int_equal(states_allow(media_states, from, to), rows[from][to] == '#');
     }
 }
 

@@ -201,6 +201,8 @@ static void a_schema_that_is_no_object_is_refused(void **state) {
     }
 }
 
+#define CLOSED "{\"type\":\"object\",\"additionalProperties\":false}"
+
 static void options_that_are_set_are_sent(void **state) {
     (void)state;
     struct model_options options = MODEL_OPTIONS_NONE;
@@ -211,12 +213,73 @@ static void options_that_are_set_are_sent(void **state) {
                                      .top_p = 0.9,
                                      .effort = STR("low"),
                                      .thinking_tokens = 2000};
-    request.schema = STR("{\"type\":\"object\"}");
+    request.schema = STR(CLOSED);
     assert_body(&here, &request,
                 "{\"model\":\"small\",\"messages\":[],\"max_tokens\":100,\"temperature\":0,"
                 "\"top_p\":0.9,\"reasoning_effort\":\"low\",\"response_format\":{\"type\":"
                 "\"json_schema\",\"json_schema\":{\"name\":\"reply\",\"strict\":true,"
-                "\"schema\":{\"type\":\"object\"}}}," STREAM);
+                "\"schema\":" CLOSED "}}," STREAM);
+}
+
+static void a_schema_is_strict_where_it_can_be(void **state) {
+    (void)state;
+    struct provider_request request = {.schema = STR(CLOSED), .schema_loose = true};
+    assert_body(&here, &request,
+                "{\"model\":\"small\",\"messages\":[],\"response_format\":{\"type\":"
+                "\"json_schema\",\"json_schema\":{\"name\":\"reply\",\"strict\":false,"
+                "\"schema\":" CLOSED "}}," STREAM);
+    request = (struct provider_request){.schema = STR("{\"type\":\"object\",\"not\":{}}")};
+    assert_body(&here, &request,
+                "{\"model\":\"small\",\"messages\":[],\"response_format\":{\"type\":"
+                "\"json_schema\",\"json_schema\":{\"name\":\"reply\",\"strict\":false,"
+                "\"schema\":{\"type\":\"object\",\"not\":{}}}}," STREAM);
+}
+
+/* OpenAI refuses JSON mode unless the word JSON is said, and a schema that is no object. */
+static void what_the_api_has_no_schema_for_is_said_in_words(void **state) {
+    (void)state;
+    struct provider_request request = {.system = STR("Be brief."),
+                                       .schema = STR("{\"type\":\"object\"}")};
+    assert_body(
+        &here, &request,
+        "{\"model\":\"small\",\"messages\":[{\"role\":\"system\",\"content\":\"Be "
+        "brief.\\n\\nYour final answer is one JSON object alone, without any other text "
+        "or markup.\"}],\"response_format\":{\"type\":\"json_object\"}," STREAM);
+    request = (struct provider_request){.schema = STR("{\"type\":\"array\"}")};
+    assert_body(&here, &request,
+                "{\"model\":\"small\",\"messages\":[{\"role\":\"system\",\"content\":\"Your "
+                "final answer is JSON alone, without any other text or markup, and follows "
+                "this JSON Schema: {\\\"type\\\":\\\"array\\\"}\"}]," STREAM);
+}
+
+static const struct str two_stops[] = {STR_INIT("END"), STR_INIT("\n")};
+static const struct model_options callers = {.temperature = 1.5,
+                                             .top_p = 0.5,
+                                             .presence_penalty = -1,
+                                             .frequency_penalty = 0.25,
+                                             .top_k = 5,
+                                             .seeded = true,
+                                             .seed = 42,
+                                             .stops = two_stops,
+                                             .stop_count = 2,
+                                             .bends = true};
+
+static void what_a_caller_sets_is_sent_where_the_model_takes_it(void **state) {
+    (void)state;
+    struct dialect_settings official = {.base_url = STR(OPENAI)};
+    struct provider_request request = {.options = &callers, .model = STR("gpt-4.1")};
+#define SAMPLING                                                                               \
+    "\"temperature\":1.5,\"top_p\":0.5,\"presence_penalty\":-1,\"frequency_penalty\":0.25,"    \
+    "\"stop\":[\"END\",\"\\n\"],\"seed\":42," STREAM
+    assert_body(&official, &request, "{\"model\":\"gpt-4.1\",\"messages\":[]," SAMPLING);
+    request.model = STR("o3-mini");
+    assert_body(&official, &request,
+                "{\"model\":\"o3-mini\",\"messages\":[],\"seed\":42," STREAM);
+    assert_body(&here, &request, "{\"model\":\"o3-mini\",\"messages\":[]," SAMPLING);
+    struct model_options own = callers; /* an operator's own settings are sent as they are */
+    own.bends = false;
+    request.options = &own;
+    assert_body(&official, &request, "{\"model\":\"o3-mini\",\"messages\":[]," SAMPLING);
 }
 
 static void the_limit_of_a_reply_is_named_as_its_server_knows_it(void **state) {
@@ -328,6 +391,9 @@ int main(void) {
         cmocka_unit_test(a_choice_of_tools_is_sent),
         cmocka_unit_test(a_schema_that_is_no_object_is_refused),
         cmocka_unit_test(options_that_are_set_are_sent),
+        cmocka_unit_test(a_schema_is_strict_where_it_can_be),
+        cmocka_unit_test(what_the_api_has_no_schema_for_is_said_in_words),
+        cmocka_unit_test(what_a_caller_sets_is_sent_where_the_model_takes_it),
         cmocka_unit_test(the_limit_of_a_reply_is_named_as_its_server_knows_it),
         cmocka_unit_test(openrouter_gets_the_budget_of_reasoning),
         cmocka_unit_test(the_url_keeps_its_query),

@@ -3,6 +3,8 @@
 #include "helper/assert_str.h"
 #include "helper/messages.h"
 
+#include <stdio.h>
+
 /* Turns as text: U user, F foreign, A agent {opaque} text (tool=result ...). */
 static void write_turns(const struct prompt *prompt, struct buf *out) {
     for (size_t i = 0; i < prompt->turn_count; i++) {
@@ -74,6 +76,20 @@ static void an_id_that_comes_again_means_the_nearest_call(void **state) {
                   M_CALL("manager", "x", "a", "{}"), M_RESULT("x", "2"));
     ASSERT_PROMPT("A (a{}=1) (b{}=2)|", M_CALL("manager", "x", "a", "{}"),
                   M_CALL("manager", "x", "b", "{}"), M_RESULT("x", "1"), M_RESULT("x", "2"));
+}
+
+static void an_id_that_comes_again_before_its_result_means_the_last_reply(void **state) {
+    (void)state;
+    ASSERT_PROMPT("U|A (b{}=1) (c{}=2)|", M_CALL("manager", "x", "a", "{}"), M_USER(""),
+                  M_CALL("manager", "x", "b", "{}"), M_CALL("manager", "x", "c", "{}"),
+                  M_RESULT("x", "1"), M_RESULT("x", "2"), M_RESULT("x", "3"));
+    ASSERT_PROMPT("F For context:\n[wally] called tool `b` with parameters: {}\n"
+                  "[wally] `b` tool returned result: 1|",
+                  M_CALL("manager", "x", "a", "{}"), M_CALL("wally", "x", "b", "{}"),
+                  M_RESULT("x", "1"));
+    ASSERT_PROMPT("A (a{}=1)|A (b{}=2)|", M_CALL("", "x", "a", "{}"), M_RESULT("x", "1"),
+                  M_CALL("manager", "y", "c", "{}"), M_CALL("", "x", "b", "{}"),
+                  M_RESULT("x", "2"));
 }
 
 static void a_result_whose_call_is_gone_is_left_out(void **state) {
@@ -208,12 +224,51 @@ static void more_words_of_others_than_the_limit_are_refused(void **state) {
     free(text);
 }
 
+#define MANY 200000
+
+/* `ids` of them, again and again; the manager's calls or wally's, their results after them. */
+static void assert_many_are_answered(struct str agent, size_t ids) {
+    struct message *messages = calloc(2 * MANY, sizeof(struct message));
+    char(*names)[24] = calloc(ids, sizeof(*names));
+    assert_true(messages && names);
+    for (size_t i = 0; i < ids; i++) snprintf(names[i], sizeof(names[i]), "%zu", i);
+    for (size_t i = 0; i < MANY; i++) {
+        struct str id = str_from(names[i % ids]);
+        messages[i] = (struct message){
+            .role = MESSAGE_TOOL_CALL, .agent = agent, .tool = STR("t"), .call_id = id};
+        messages[MANY + i] = (struct message){.role = MESSAGE_TOOL_RESULT, .call_id = id};
+    }
+    struct provider_request request = {
+        .agent = STR("manager"), .messages = messages, .message_count = 2 * MANY};
+    struct prompt prompt;
+    struct err e;
+    assert_true(prompt_init(&prompt, &request, STR("openai"), &e));
+    bool own = str_equal(agent, request.agent);
+    assert_int_equal(prompt.turn_count, 1);
+    assert_int_equal(prompt.call_count, own ? MANY : 0);
+    for (size_t i = 0; i < prompt.call_count; i++)
+        assert_ptr_equal(prompt.calls[i].result, &messages[MANY + i]);
+    prompt_done(&prompt);
+    free(names);
+    free(messages);
+}
+
+/* A search for each would take minutes. */
+static void a_reply_may_have_very_many_calls(void **state) {
+    (void)state;
+    assert_many_are_answered(STR("manager"), 1);
+    assert_many_are_answered(STR("manager"), MANY);
+    assert_many_are_answered(STR("wally"), 1);
+    assert_many_are_answered(STR("wally"), MANY);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_conversation_with_one_agent_stays_as_it_is),
         cmocka_unit_test(the_calls_of_a_reply_belong_to_its_text_and_bring_their_results),
         cmocka_unit_test(results_follow_in_the_order_of_the_calls_whenever_they_came),
         cmocka_unit_test(an_id_that_comes_again_means_the_nearest_call),
+        cmocka_unit_test(an_id_that_comes_again_before_its_result_means_the_last_reply),
         cmocka_unit_test(a_result_whose_call_is_gone_is_left_out),
         cmocka_unit_test(a_call_without_a_result_is_left_out),
         cmocka_unit_test(acts_of_other_agents_are_sent_as_context),
@@ -227,6 +282,7 @@ int main(void) {
         cmocka_unit_test(system_messages_are_turns_in_their_place),
         cmocka_unit_test(a_refusal_names_the_place),
         cmocka_unit_test(more_words_of_others_than_the_limit_are_refused),
+        cmocka_unit_test(a_reply_may_have_very_many_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,9 +19,9 @@ static void only_the_moves_of_the_table_are_allowed(void **state) {
         [REMOTE_OVER] = "....",
     };
     for (enum remote_state from = 0; from < REMOTE_STATE_COUNT; from++) {
-        assert_true(remote_state_name(from).len);
+        assert_true(states_name(remote_states, from).len);
         for (enum remote_state to = 0; to < REMOTE_STATE_COUNT; to++)
-            assert_int_equal(remote_may_become(from, to), rows[from][to] == '#');
+            assert_int_equal(states_allow(remote_states, from, to), rows[from][to] == '#');
     }
 }
 

@@ -123,15 +123,15 @@ static void a_call_id_of_64_bytes_stays_and_a_longer_one_is_hashed(void **state)
     }
 }
 
+#define CLOSED "{\"type\":\"object\",\"additionalProperties\":false}"
+
 static void tools_and_options_are_sent(void **state) {
     (void)state;
     const struct tool_offer tool = {STR("find"), STR("Look."), STR("{\"type\":\"object\"}")};
     struct model_options options = {
         .output_tokens_max = 100, .temperature = 0.5, .top_p = -1, .effort = STR("low")};
-    struct provider_request request = {.tools = &tool,
-                                       .tool_count = 1,
-                                       .options = &options,
-                                       .schema = STR("{\"type\":\"string\"}")};
+    struct provider_request request = {
+        .tools = &tool, .tool_count = 1, .options = &options, .schema = STR(CLOSED)};
     assert_body(
         &request,
         "{\"model\":\"gpt-4.1\",\"input\":[],\"tools\":[{\"type\":\"function\",\"name\":"
@@ -139,7 +139,41 @@ static void tools_and_options_are_sent(void **state) {
         "false}],\"include\":[\"reasoning.encrypted_content\"],\"reasoning\":{\"effort\":"
         "\"low\",\"summary\":\"auto\"},\"max_output_tokens\":100,\"temperature\":0.5,"
         "\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"reply\",\"strict\":true,"
-        "\"schema\":{\"type\":\"string\"}}}" END);
+        "\"schema\":" CLOSED "}}" END);
+}
+
+/* The word JSON must be in the input: the API does not look for it in the instructions. */
+static void json_mode_is_sent_and_said(void **state) {
+    (void)state;
+    struct provider_request request = {.system = STR("Be brief."),
+                                       .schema = STR("{\"type\":\"object\"}")};
+    assert_body(&request,
+                "{\"model\":\"gpt-4.1\",\"instructions\":\"Be brief.\",\"input\":[{\"type\":"
+                "\"message\",\"role\":\"system\",\"content\":\"Your final answer is one JSON "
+                "object alone, without any other text or markup.\"}],\"text\":{\"format\":{"
+                "\"type\":\"json_object\"}}" END);
+    request = (struct provider_request){.schema = STR(CLOSED), .schema_loose = true};
+    assert_body(&request,
+                "{\"model\":\"gpt-4.1\",\"input\":[],\"text\":{\"format\":{\"type\":"
+                "\"json_schema\",\"name\":\"reply\",\"strict\":false,\"schema\":" CLOSED
+                "}}" END);
+}
+
+static void what_a_caller_sets_is_sent_where_the_model_takes_it(void **state) {
+    (void)state;
+    static const struct str stop = STR_INIT("END");
+    struct model_options options = {.output_tokens_max = 5,
+                                    .temperature = 1.5,
+                                    .top_p = 0.5,
+                                    .stops = &stop,
+                                    .stop_count = 1,
+                                    .bends = true};
+    struct provider_request request = {.options = &options};
+    assert_body(&request, "{\"model\":\"gpt-4.1\",\"input\":[],\"max_output_tokens\":16,"
+                          "\"temperature\":1.5,\"top_p\":0.5" END);
+    request.model = STR("gpt-5-mini");
+    assert_body(&request, "{\"model\":\"gpt-5-mini\",\"input\":[],\"include\":["
+                          "\"reasoning.encrypted_content\"],\"max_output_tokens\":16" END);
 }
 
 static void a_choice_of_tools_is_sent(void **state) {
@@ -232,6 +266,8 @@ int main(void) {
         cmocka_unit_test(kept_bytes_that_are_no_items_are_passed_over),
         cmocka_unit_test(a_call_id_of_64_bytes_stays_and_a_longer_one_is_hashed),
         cmocka_unit_test(tools_and_options_are_sent),
+        cmocka_unit_test(json_mode_is_sent_and_said),
+        cmocka_unit_test(what_a_caller_sets_is_sent_where_the_model_takes_it),
         cmocka_unit_test(a_choice_of_tools_is_sent),
         cmocka_unit_test(only_models_that_reason_are_asked_for_their_reasoning),
         cmocka_unit_test(a_schema_that_is_no_object_is_refused),

@@ -125,6 +125,41 @@ static void each_step_is_one_callback(void **state) {
           "usage(scripted,2,3,-1) approval(,sure, manager?,book,{\"a\":1}) done(other) ");
 }
 
+/* Four bytes are a token. What the script counts is counted, and nothing else follows. */
+static void a_reply_is_no_longer_than_it_may_be(void **state) {
+    (void)state;
+    static const struct {
+        int64_t longest;
+        const char *said;
+    } rows[] = {
+        {0, "thinking(hm) text(a\xC3\xA9"
+            "bcdefgh) call(,look,{}) usage(scripted,2,30,-1) "
+            "text(more) done(scripted) "},
+        {1, "thinking(hm) text(a) usage(scripted,2,1,-1) "
+            "note(the reply was cut at its token limit) done(scripted) "},
+        {3, "thinking(hm) text(a\xC3\xA9"
+            "bcdefgh) call(,look,{}) usage(scripted,2,30,-1) "
+            "note(the reply was cut at its token limit) done(scripted) "},
+        {4, "thinking(hm) text(a\xC3\xA9"
+            "bcdefgh) call(,look,{}) usage(scripted,2,30,-1) "
+            "text(more) done(scripted) "},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct model_options options = MODEL_OPTIONS_NONE;
+        struct play play;
+        options.output_tokens_max = rows[i].longest;
+        play_init(&play, HEAD "  - reply: [thinking: hm, 'a\xC3\xA9"
+                              "bcdefgh', tool_call: {tool: look}, "
+                              "usage: {prompt: 2, completion: 30}, more]\n");
+        play.request.takes_pieces = true;
+        play.request.options = &options;
+        play_start(&play);
+        loop_turn(play.loop);
+        said(&play, rows[i].said);
+        play_done(&play);
+    }
+}
+
 static void text_is_cut_between_characters_by_default(void **state) {
     (void)state;
     plays(HEAD "  - {pace: {chunk: 2}, reply: 'aéßb'}\n", "text(aé) text(ßb) done(scripted) ");
@@ -459,6 +494,7 @@ static void a_cancel_ends_it_at_once_wherever_it_comes_from(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_step_is_one_callback),
+        cmocka_unit_test(a_reply_is_no_longer_than_it_may_be),
         cmocka_unit_test(text_is_cut_between_characters_by_default),
         cmocka_unit_test(a_repeat_keeps_its_own_chunks),
         cmocka_unit_test(an_empty_reply_is_done_and_an_empty_text_is_an_empty_delta),

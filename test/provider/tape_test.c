@@ -189,6 +189,48 @@ static void the_real_pace_is_as_it_was_timed(void **state) {
     assert_null(f->call);
 }
 
+/* Record one call of `run` that is answered by `answer`. */
+static void record_of(struct fixture *f, uint64_t run, const char *answer) {
+    f->request.run = run;
+    fake_done(ask(f, f->recorder), answer);
+    loop_turn(f->loop);
+    buf_clear(&f->heard);
+}
+
+static void play_run(struct fixture *f, const struct tape *of, uint64_t run) {
+    struct err e;
+    struct tape *tape;
+    if (!tape_play_run(of, run, TAPE_AT_ONCE, &tape, &e)) fail_msg("%s", e.text);
+    struct provider *player = playing_provider_new(tape, STR("fake"));
+    tape_unref(tape);
+    ask(f, player);
+    loop_turn(f->loop);
+    provider_free(player);
+}
+
+static void a_run_is_played_from_its_own_recordings(void **state) {
+    struct fixture *f = *state;
+    struct tape *tape;
+    struct err e;
+    record_of(f, 7, "one");
+    record_of(f, 77, "two");
+    record_of(f, 0, "three");
+    play_run(f, f->recording, 77);
+    heard(f, "done(two) ");
+    play_run(f, f->recording, 7);
+    heard(f, "done(one) ");
+    record_of(f, 78, "four"); /* it goes on recording */
+    play_run(f, f->recording, 78);
+    heard(f, "done(four) ");
+    assert_false(tape_play_run(f->recording, 8, TAPE_AT_ONCE, &tape, &e));
+    assert_int_equal(e.code, ERR_NOT_FOUND);
+    play_from_now_on(f, TAPE_AT_ONCE);
+    play_run(f, f->playing, 7);
+    heard(f, "done(one) ");
+    play_run(f, f->playing, 8); /* a run of a replay is answered by all of them */
+    heard(f, "done(one) ");
+}
+
 static void
 the_same_request_is_answered_in_the_order_of_recording_then_by_the_last(void **state) {
     (void)state;
@@ -333,6 +375,37 @@ static void a_cancelled_call_is_not_recorded(void **state) {
     assert_int_equal(count_files(f), 0);
 }
 
+/* Its caller has the whole reply: the model stops, and the ending comes when the file is there. */
+static void a_call_that_its_caller_finishes_is_recorded_with_what_had_come(void **state) {
+    struct fixture *f = *state;
+    for (int inside = 0; inside < 2; inside++) {
+        struct provider_call *model = ask(f, f->recorder);
+        f->then = inside ? FINISH : GO_ON;
+        fake_pieces(model, STR("abc"), (const uint32_t[]){1, 2}, 2);
+        if (!inside) f->recorder->kind->finish(f->call);
+        assert_int_equal(fake_calls(f->model), 0);
+        heard(f, "text(a) text(bc) ");
+        loop_turn(f->loop);
+        heard(f, "done(m) ");
+        assert_null(f->call);
+    }
+    assert_int_equal(count_files(f), 2);
+    play_from_now_on(f, TAPE_AT_ONCE);
+    ask(f, f->player);
+    loop_turn(f->loop);
+    heard(f, "text(a) text(bc) done(m) ");
+}
+
+static void a_call_that_is_finished_can_be_cancelled(void **state) {
+    struct fixture *f = *state;
+    fake_text(ask(f, f->recorder), STR("a"));
+    f->recorder->kind->finish(f->call);
+    f->recorder->kind->cancel(f->call);
+    f->call = NULL;
+    loop_turn(f->loop);
+    heard(f, "text(a) ");
+}
+
 static void a_cancel_ends_what_is_played_from_inside_and_outside(void **state) {
     struct fixture *f = *state;
     record_all_kinds(f);
@@ -379,6 +452,7 @@ int main(void) {
         TEST(the_ending_comes_when_its_file_is_there),
         TEST(a_failure_is_played_as_it_failed),
         TEST(the_real_pace_is_as_it_was_timed),
+        TEST(a_run_is_played_from_its_own_recordings),
         cmocka_unit_test(
             the_same_request_is_answered_in_the_order_of_recording_then_by_the_last),
         TEST(ids_of_calls_may_differ_but_not_whose_result_is_whose),
@@ -387,6 +461,8 @@ int main(void) {
         TEST(a_pause_holds_the_model_and_the_ending),
         TEST(a_pause_from_inside_holds_what_is_played),
         TEST(a_cancelled_call_is_not_recorded),
+        TEST(a_call_that_its_caller_finishes_is_recorded_with_what_had_come),
+        TEST(a_call_that_is_finished_can_be_cancelled),
         TEST(a_cancel_ends_what_is_played_from_inside_and_outside),
         TEST(a_turn_goes_on_when_nothing_can_be_written),
     };

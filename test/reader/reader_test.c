@@ -11,14 +11,12 @@
 #include "proto/nimi.pb.h"
 #include "proto/runtime.pb.h"
 
-MACHINE(reader)
-
 static void a_reader_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {"waiting reading", "waiting finished",
                                         "waiting closed",  "reading finished",
                                         "reading closed",  "finished closed"};
-    assert_moves(&reader_machine, READER_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(reader_states, READER_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 /* --- frames by letters -------------------------------------------------------------------- */

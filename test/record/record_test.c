@@ -7,8 +7,6 @@
 #include "helper/moves.h"
 #include "turn/fixture.h"
 
-MACHINE(record)
-
 /* Every pair of states, against the drawing in the header. */
 static void only_the_drawn_moves_are_legal(void **state) {
     (void)state;
@@ -16,7 +14,7 @@ static void only_the_drawn_moves_are_legal(void **state) {
         "fresh live",  "fresh ending",     "fresh over",  "live ending",    "live over",
         "ending live", "ending lingering", "ending over", "lingering over",
     };
-    assert_moves(&record_machine, RECORD_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(record_states, RECORD_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 /* --- an owner that writes down its callbacks ---------------------------------------------- */

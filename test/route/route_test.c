@@ -77,7 +77,9 @@ static enum route_entry guard(struct route_call *it, const struct route *row, vo
                               struct route_failure *ret) {
     assert_ptr_equal(ctx, &loop);
     assert_int_equal(row->door, ROUTE_GUARDED);
+    struct str token = lent_read(route_header(it, STR("authorization")));
     say("guard");
+    if (!guard_refuses && token.at) route_caller(it, token, STR_EMPTY);
     if (!guard_refuses) return guard_says;
     route_field(it, STR("www-authenticate"), STR("Bearer"));
     *ret = (struct route_failure){401, STR("UNAUTHORIZED"), STR("Missing bearer token"),
@@ -212,8 +214,8 @@ static void every_pair_of_states_is_allowed_or_not(void **state) {
     };
     for (unsigned from = 0; from < ANSWER_STATE_COUNT; from++) {
         for (unsigned to = 0; to < ANSWER_STATE_COUNT; to++)
-            assert_int_equal(answer_may_become(from, to), allowed[from][to]);
-        assert_true(answer_state_name(from).len > 0);
+            assert_int_equal(states_allow(answer_states, from, to), allowed[from][to]);
+        assert_true(states_name(answer_states, from).len > 0);
     }
 }
 
@@ -308,6 +310,41 @@ static void a_refusal_of_the_guard_comes_before_the_body_is_read(void **state) {
     assert_str(fake_value(fake_head(x), "x-version"), "1");
     done(x);
     seen_is("guard");
+}
+
+/* --- rates -------------------------------------------------------------------------------- */
+
+static int status_of(const char *path, const char *token, const char *retry_after) {
+    struct exchange *x = request("GET", path);
+    fake_field(x, "authorization", token);
+    start(x);
+    fake_body_end(x);
+    int status = fake_status(x);
+    if (retry_after) assert_str(fake_value(fake_head(x), "retry-after"), retry_after);
+    done(x);
+    return status;
+}
+
+static void an_address_is_counted_before_the_guard_and_a_token_after_it(void **state) {
+    (void)state;
+    struct rate_limits *rates = rate_limits_new((struct rate_limit[RATE_SCOPES]){
+        [RATE_ADDRESS] = {4, 3600000}, [RATE_TOKEN] = {1, 1000}});
+    route_site_rates(site, rates);
+    for (int i = 0; i < 10; i++) assert_int_equal(status_of("/health", "a", NULL), 200);
+    buf_clear(&seen);
+    assert_int_equal(status_of("/part", "a", NULL), 200);
+    assert_int_equal(status_of("/part", "a", "1"), 429);
+    guard_refuses = true;
+    assert_int_equal(status_of("/part", "b", NULL), 401);
+    guard_refuses = false;
+    assert_int_equal(status_of("/part", "b", NULL), 200); /* the refusal took nothing of it */
+    seen_is("guard echo guard guard guard echo");
+    assert_int_equal(status_of("/part", "c", "900"), 429);
+    seen_is(""); /* the guard was not asked */
+    route_site_rates(site, NULL);
+    assert_int_equal(status_of("/part", "a", NULL), 200);
+    buf_clear(&seen);
+    rate_limits_free(rates);
 }
 
 /* --- pages (K6) -------------------------------------------------------------------------- */
@@ -757,6 +794,18 @@ static void an_answer_may_come_later(void **state) {
     seen_is("later closed");
 }
 
+/* A request that looks again for what it waits for says again what it said. */
+static void a_field_that_is_said_again_comes_once(void **state) {
+    (void)state;
+    struct exchange *x = asked("GET", "/later", "");
+    for (int i = 0; i < 100; i++) route_field(call, STR("x-session-id"), STR("first"));
+    route_field(call, STR("X-Session-Id"), STR("second"));
+    route_reply(call, 204, STR_EMPTY, STR_EMPTY);
+    assert_str(fake_head(x), "x-version: 1\nx-session-id: second\n");
+    done(x);
+    seen_is("later closed");
+}
+
 static void a_handler_may_fail_in_the_tables_shape(void **state) {
     (void)state;
     struct exchange *x = asked("POST", "/later", "{");
@@ -1009,6 +1058,7 @@ int main(void) {
         TEST(a_wrong_method_is_405_with_the_allowed_ones),
         TEST(head_is_answered_like_get_without_the_body),
         TEST(a_refusal_of_the_guard_comes_before_the_body_is_read),
+        TEST(an_address_is_counted_before_the_guard_and_a_token_after_it),
         TEST(a_page_of_another_place_is_refused_where_no_token_was_asked_for),
         TEST(a_name_that_is_not_ours_is_refused_there_too),
         TEST(a_caller_with_a_token_and_an_open_row_take_any_page),
@@ -1029,6 +1079,7 @@ int main(void) {
         TEST(a_body_is_the_same_however_it_is_cut),
         TEST(headers_and_body_are_lent_until_the_handler_returns),
         TEST(an_answer_may_come_later),
+        TEST(a_field_that_is_said_again_comes_once),
         TEST(a_handler_may_fail_in_the_tables_shape),
         TEST(an_answer_without_content_says_no_length),
         TEST(an_event_stream_says_keep_alive_on_http_1_1_only),

@@ -24,8 +24,8 @@ static void every_pair_of_states_is_allowed_or_not(void **state) {
     };
     for (unsigned from = 0; from < CALL_STATE_COUNT; from++) {
         for (unsigned to = 0; to < CALL_STATE_COUNT; to++)
-            assert_int_equal(call_may_become(from, to), allowed[from][to]);
-        assert_true(call_state_name(from).len > 0);
+            assert_int_equal(states_allow(call_states, from, to), allowed[from][to]);
+        assert_true(states_name(call_states, from).len > 0);
     }
 }
 

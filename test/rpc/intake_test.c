@@ -21,7 +21,7 @@ static void every_pair_of_states_is_allowed_or_not(void **state) {
     };
     for (unsigned from = 0; from < INTAKE_STATE_COUNT; from++)
         for (unsigned to = 0; to < INTAKE_STATE_COUNT; to++)
-            assert_int_equal(intake_may_become(from, to), allowed[from][to]);
+            assert_int_equal(states_allow(intake_states, from, to), allowed[from][to]);
 }
 
 /* --- messages ---------------------------------------------------------------------------- */

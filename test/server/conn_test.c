@@ -3,13 +3,11 @@
 
 #include "helper/moves.h"
 
-MACHINE(conn)
-
 static void only_the_drawn_moves_are_legal(void **state) {
     (void)state;
     static const char *const drawn[] = {"open finishing", "open cut", "finishing lingering",
                                         "finishing cut", "lingering cut"};
-    assert_moves(&conn_machine, CONN_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(conn_states, CONN_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 /* The daemon's thread ends the homes while other loops still turn, and must find no timer. */

@@ -1,4 +1,6 @@
 /* HTTP/2 against nghttp2's client side, and against invalid frames. */
+#include "server/http2.h"
+
 #include "fake.h"
 
 #include <setjmp.h>
@@ -619,6 +621,64 @@ static void a_body_that_is_not_consumed_stops_at_the_window(void **state) {
     exchange_consumed(call->exchange, call->body.len);
     talk(scene);
     assert_int_equal(call->body.len, 512 * KIB);
+}
+
+/* Each holds a whole window of its own; twenty hold five times the connection's. */
+static void streams_that_wait_hold_up_no_other(void **state) {
+    struct scene *scene = *state;
+    scene->app.keeps = true;
+    for (size_t i = 0; i < 20; i++) {
+        struct upload upload = {.left = MIB, .open_end = true};
+        ask_with(scene, NULL, 0, &upload);
+        talk(scene);
+        assert_int_equal(scene->app.calls[i].body.len, 256 * KIB);
+    }
+    struct upload last = {.left = 100000};
+    ask_with(scene, NULL, 0, &last);
+    talk(scene);
+    assert_int_equal(scene->app.calls[20].body.len, 100000);
+    assert_true(scene->app.calls[20].body_ended);
+}
+
+/* 8 MiB, and then what the connection's window has left. */
+static void what_waits_on_a_connection_is_bounded_and_goes_on_when_taken(void **state) {
+    struct scene *scene = *state;
+    scene->app.keeps = true;
+    size_t held = 0, most = HTTP2_HELD_MAX_BYTES + MIB;
+    struct upload uploads[40];
+    for (size_t i = 0; i < 40; i++) {
+        uploads[i] = (struct upload){.left = MIB, .open_end = true};
+        ask_with(scene, NULL, 0, &uploads[i]);
+        talk(scene);
+    }
+    for (size_t i = 0; i < 40; i++) held += scene->app.calls[i].body.len;
+    assert_int_equal(held, most);
+    for (size_t i = 0; i < 8; i++) exchange_consumed(scene->app.calls[i].exchange, 256 * KIB);
+    talk(scene);
+    size_t again = 0;
+    for (size_t i = 0; i < 40; i++) again += scene->app.calls[i].body.len;
+    assert_int_equal(again, most + 8 * 256 * KIB);
+}
+
+static void scarce_memory_holds_streams_up_until_it_is_there_again(void **state) {
+    struct scene *scene = *state;
+    struct upload uploads[5];
+    size_t received = 0;
+    scene->app.keeps = true;
+    mem_limit(mem_counted() * 2 + 8 * MIB);
+    mem_count(5 * MIB);
+    for (size_t i = 0; i < 5; i++) {
+        uploads[i] = (struct upload){.left = 256 * KIB, .open_end = true};
+        ask_with(scene, NULL, 0, &uploads[i]);
+        talk(scene);
+    }
+    for (size_t i = 0; i < 5; i++) received += scene->app.calls[i].body.len;
+    mem_uncount(5 * MIB);
+    mem_limit(0);
+    assert_int_equal(received, MIB);
+    loop_advance(scene->fake.loop, 1000);
+    talk(scene);
+    assert_int_equal(scene->app.calls[4].body.len, 256 * KIB);
 }
 
 static void bytes_kept_by_a_closed_exchange_go_back_to_the_connection(void **state) {
@@ -1290,6 +1350,9 @@ int main(void) {
         SCENE(each_abort_has_its_code),
         SCENE(an_abort_in_the_middle_of_a_stalled_frame_is_clean),
         SCENE(a_body_that_is_not_consumed_stops_at_the_window),
+        SCENE(streams_that_wait_hold_up_no_other),
+        SCENE(scarce_memory_holds_streams_up_until_it_is_there_again),
+        SCENE(what_waits_on_a_connection_is_bounded_and_goes_on_when_taken),
         SCENE(bytes_kept_by_a_closed_exchange_go_back_to_the_connection),
         RAW(padding_is_given_back_with_the_bytes),
         SCENE(a_closed_window_holds_the_bytes_and_wakes_the_owner_later),

@@ -221,9 +221,9 @@ static void bad_files_are_named(void **state) {
     static const struct {
         const char *cert, *key, *ca, *named;
     } cases[] = {
-        {NULL, "one.key", NULL, "certificate is not named"},
-        {"one.pem", NULL, NULL, "key is not named"},
-        {NULL, NULL, "one.pem", "certificate is not named"},
+        {NULL, "one.key", NULL, "set tls.cert"},
+        {"one.pem", NULL, NULL, "set tls.key"},
+        {NULL, NULL, "one.pem", "set tls.cert"},
         {"gone.pem", "one.key", NULL, "gone.pem"},
         {"text.pem", "one.key", NULL, "text.pem"},
         {"empty.pem", "one.key", NULL, "empty.pem"},

@@ -98,8 +98,9 @@ static void the_newest_runs_are_listed_first(void **state) {
     loop_free(loop);
 }
 
-static void hear(struct str words, void *ctx) {
+static void hear(struct str words, struct str print, void *ctx) {
     assert_str(words, "why?");
+    assert_str(print, "p");
     (*(size_t *)ctx)++;
 }
 
@@ -116,14 +117,14 @@ static void an_answer_reaches_a_run_that_can_wait_for_it(void **state) {
     directory_add(directory, &waits);
     directory_add(directory, &job);
     char words[] = "why?";
-    directory_say(directory, 7, str_from(words));
-    directory_say(directory, 8, str_from(words));
-    directory_say(directory, 9, str_from(words));
+    directory_say(directory, 7, str_from(words), STR("p"));
+    directory_say(directory, 8, str_from(words), STR_EMPTY);
+    directory_say(directory, 9, str_from(words), STR_EMPTY);
     memset(words, '#', sizeof(words) - 1);
     assert_int_equal(heard, 0);
     loop_turn(loop);
     assert_int_equal(heard, 1);
-    directory_say(directory, 7, STR("why?"));
+    directory_say(directory, 7, STR("why?"), STR_EMPTY);
     directory_remove(directory, &waits); /* it is over before it hears */
     directory_remove(directory, &job);
     loop_turn(loop);

@@ -20,18 +20,6 @@ static void add(struct fixture *f, struct dormant_runs *dormant, uint64_t run,
                      str_from(workspace), str_from(user), str_from(session));
 }
 
-static void assert_lowest(struct dormant_runs *dormant, struct dormant_filter filter,
-                          size_t max, const char *expected) {
-    uint64_t runs[16];
-    struct buf out;
-    buf_init(&out, KIB);
-    assert_true(max <= 16);
-    size_t count = dormant_runs_lowest(dormant, &filter, max, runs);
-    for (size_t i = 0; i < count; i++) buf_printf(&out, "%llu ", (unsigned long long)runs[i]);
-    assert_str(buf_str(&out), expected);
-    buf_done(&out);
-}
-
 static void assert_listed(struct dormant_runs *dormant, struct dormant_filter filter,
                           size_t max, const char *expected) {
     uint64_t runs[16];
@@ -80,12 +68,6 @@ static void each_name_finds_its_own(void **state) {
     assert_listed(dormant, (struct dormant_filter){w, u, s, 0}, 16, "30 ");
     assert_listed(dormant, (struct dormant_filter){w, none, s, 0}, 16, "30 10 ");
     assert_listed(dormant, (struct dormant_filter){w, none, s, 0}, 1, "30 ");
-    assert_lowest(dormant, (struct dormant_filter){w, none, s, 0}, 16, "10 30 ");
-    assert_lowest(dormant, (struct dormant_filter){w, none, s, 0}, 1, "10 ");
-    assert_lowest(dormant, (struct dormant_filter){w, u, s, 0}, 16, "30 ");
-    assert_lowest(dormant, (struct dormant_filter){none, u, none, 0}, 3, "20 30 40 ");
-    assert_lowest(dormant, (struct dormant_filter){none, none, none, 40}, 16, "40 ");
-    assert_lowest(dormant, (struct dormant_filter){w, none, none, 40}, 16, "");
     assert_listed(dormant, (struct dormant_filter){w, none, none, 0}, 16, "10 20 30 ");
     assert_listed(dormant, (struct dormant_filter){none, u, none, 0}, 16, "20 30 40 50 ");
     assert_listed(dormant, (struct dormant_filter){none, none, none, 0}, 3, "10 20 30 ");

@@ -363,6 +363,32 @@ static void bytes_that_are_no_events_are_refused(void **state) {
     history_unref(history);
 }
 
+/* Ids are of when runs began, by the clock of their process; rows are the order in which they were
+ * written. */
+static void what_was_written_until_a_run_ended_is_kept(void **state) {
+    (void)state;
+    static const struct store_section all[] = {
+        {.run = 5, .first_seq = 1, .row = 1}, {.run = 5, .first_seq = 2, .row = 9},
+        {.run = 7, .first_seq = 1, .row = 3}, {.run = 7, .first_seq = 2, .row = 4},
+        {.run = 9, .first_seq = 1, .row = 2}, {.run = 9, .first_seq = 2, .row = 2}};
+    struct store_section kept[ARRAY_LEN(all)];
+
+    memcpy(kept, all, sizeof(all));
+    assert_int_equal(history_read_until(kept, ARRAY_LEN(all), 7), 5);
+    assert_int_equal(kept[0].run, 5); /* it had begun, and ended later */
+    assert_int_equal(kept[0].row, 1);
+    assert_int_equal(kept[1].row, 3);
+    assert_int_equal(kept[2].row, 4);
+    assert_int_equal(kept[3].run, 9); /* its number is higher, and it had ended */
+    assert_int_equal(kept[4].run, 9);
+
+    memcpy(kept, all, sizeof(all));
+    assert_int_equal(history_read_until(kept, ARRAY_LEN(all), 5), ARRAY_LEN(all));
+    assert_int_equal(history_read_until(kept, ARRAY_LEN(all), 9), 3);
+    assert_int_equal(history_read_until(kept, 3, 8), 0);
+    assert_int_equal(history_read_until(kept, 0, 8), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STORED_TURN_TEST(questions_and_answers_come_back),
@@ -375,6 +401,7 @@ int main(void) {
         STORED_TURN_TEST(children_of_a_turn_that_failed_are_remembered),
         cmocka_unit_test(every_prompt_begins_with_the_one_before),
         cmocka_unit_test(bytes_that_are_no_events_are_refused),
+        cmocka_unit_test(what_was_written_until_a_run_ended_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,12 +39,19 @@ static void assert_runs(const struct history *history, uint64_t first, uint64_t 
     assert_int_equal(history->text_bytes, bytes);
 }
 
+/* Its first run after `run` turns: a quarter is dropped at once, whenever it would be too long. */
+static uint64_t first_after(uint64_t run) {
+    uint64_t block = HISTORY_TURNS_MAX - HISTORY_TURNS_LEFT + 1;
+    if (run <= HISTORY_TURNS_MAX) return 1;
+    return 1 + ((run - HISTORY_TURNS_MAX - 1) / block + 1) * block;
+}
+
 static void a_history_shows_its_newest_turns_however_long_it_grew(void **state) {
     (void)state;
     struct history *history = history_new();
     for (uint64_t run = 1; run <= 1000; run++) {
         history = after(history, run, run % 7);
-        assert_runs(history, run > HISTORY_TURNS_MAX ? run - HISTORY_TURNS_MAX + 1 : 1, run);
+        assert_runs(history, first_after(run), run);
     }
     history_unref(history);
 }
@@ -58,8 +65,7 @@ static void a_snapshot_stays_as_it_was(void **state) {
     }
     history_unref(history);
     for (uint64_t run = 1; run <= 200; run++) {
-        assert_runs(kept[run - 1], run > HISTORY_TURNS_MAX ? run - HISTORY_TURNS_MAX + 1 : 1,
-                    run);
+        assert_runs(kept[run - 1], first_after(run), run);
         history_unref(kept[run - 1]);
     }
 }

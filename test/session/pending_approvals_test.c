@@ -86,7 +86,7 @@ static enum pending_found allow(const struct pending_question *asked, void *ctx)
 static enum pending_found take_run(struct pending_approvals *approvals, const char *session,
                                    uint64_t run, uint64_t seq, size_t *checks,
                                    struct pending_approval **ret) {
-    struct session_name name = named("w", "whoever", session);
+    struct session_name name = named("w", "u", session);
     const struct pending_approvals_wish wish = {
         .name = &name, .run = run, .seq = seq, .check = allow, .ctx = checks};
     return pending_approvals_take(approvals, &wish, ret);
@@ -113,6 +113,34 @@ static void one_run_is_taken_by_its_approval_unless_it_is_not_to_be_answered_so(
     assert_int_equal(take_run(approvals, "s", 7, 3, &checks, &taken), PENDING_NONE);
     assert_int_equal(checks, 2);
     assert_true(pending_approvals_remove(approvals, &second)); /* refused: it waits on */
+    pending_approvals_free(approvals);
+}
+
+/* Another user may guess its id. */
+static void a_run_that_is_named_is_its_user_s(void **state) {
+    (void)state;
+    static const struct {
+        const char *workspace, *user, *session;
+        bool found;
+    } names[] = {{"w", "bob", "s", false}, {"w", "", "s", false},   {"v", "ann", "s", false},
+                 {"w", "ann", "t", false}, {"w", "ann", "s", true}, {"w", NULL, "s", true}};
+    struct pending_approvals *approvals = pending_approvals_new();
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct session_name name = named(names[i].workspace, names[i].user, names[i].session);
+        struct pending_approval ann, *taken = NULL;
+        const struct pending_approvals_wish wish = {
+            .name = &name, .run = 7, .seq = 3, .check = anything};
+        add(approvals, &ann, "w", "ann", "s");
+        ann.run = 7, ann.seq = 3;
+        assert_int_equal(pending_approvals_asks(approvals, &name, 7, 3), names[i].found);
+        assert_false(pending_approvals_asks(approvals, &name, 7, 4));
+        assert_false(pending_approvals_asks(approvals, &name, 8, 3));
+        enum pending_found found = pending_approvals_take(approvals, &wish, &taken);
+        assert_int_equal(found, names[i].found ? PENDING_TAKEN : PENDING_NONE);
+        assert_ptr_equal(taken, names[i].found ? &ann : NULL);
+        if (!names[i].found) assert_true(pending_approvals_remove(approvals, &ann));
+        assert_false(pending_approvals_asks(approvals, &name, 7, 3));
+    }
     pending_approvals_free(approvals);
 }
 
@@ -299,6 +327,7 @@ int main(void) {
         cmocka_unit_test(a_run_that_was_taken_or_removed_is_not_found_again),
         cmocka_unit_test(a_name_that_is_too_long_for_a_session_finds_no_agents),
         cmocka_unit_test(one_run_is_taken_by_its_approval_unless_it_is_not_to_be_answered_so),
+        cmocka_unit_test(a_run_that_is_named_is_its_user_s),
         cmocka_unit_test(where_several_wait_the_rule_says_whether_one_is_meant),
         cmocka_unit_test(what_waits_is_listed_the_lowest_run_first_and_no_more_than_is_wanted),
         cmocka_unit_test(a_listing_holds_copies_and_leaves_out_what_has_no_room),

@@ -2,13 +2,11 @@
 
 #include "helper/moves.h"
 
-MACHINE(program)
-
 static void a_program_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {"cold greeting", "greeting ready", "greeting cold",
                                         "ready cold"};
-    assert_moves(&program_machine, PROGRAM_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(program_states, PROGRAM_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 int main(void) {

@@ -2,8 +2,6 @@
 
 #include "helper/moves.h"
 
-MACHINE(relay)
-
 static void a_relay_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {
@@ -13,7 +11,7 @@ static void a_relay_moves_as_drawn(void **state) {
         "collecting answered", "collecting over",  "passing answered", "passing over",
         "events answered",     "events over",      "answered over",
     };
-    assert_moves(&relay_machine, RELAY_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(relay_states, RELAY_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 int main(void) {

@@ -165,9 +165,6 @@ static void sends(struct exchange *x, const char *text) {
 
 /* --- states -------------------------------------------------------------------------------- */
 
-MACHINE(peer)
-MACHINE(socketio_socket)
-
 static void every_pair_of_states_is_allowed_or_not(void **state) {
     (void)state;
     static const char *const sessions[] = {
@@ -179,8 +176,8 @@ static void every_pair_of_states_is_allowed_or_not(void **state) {
         "connecting connected", "connecting leaving", "connecting gone",
         "connected leaving",    "leaving gone",
     };
-    assert_moves(&peer_machine, PEER_STATE_COUNT, sessions, ARRAY_LEN(sessions));
-    assert_moves(&socketio_socket_machine, SOCKET_STATE_COUNT, sockets, ARRAY_LEN(sockets));
+    assert_moves(peer_states, PEER_STATE_COUNT, sessions, ARRAY_LEN(sessions));
+    assert_moves(socketio_socket_states, SOCKET_STATE_COUNT, sockets, ARRAY_LEN(sockets));
 }
 
 /* --- time ---------------------------------------------------------------------------------- */

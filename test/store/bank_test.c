@@ -77,7 +77,7 @@ static bool retain_at(struct fixture *f, struct bank_where at, const char *name,
                                        .kind = 1,
                                        .at_us = at_us,
                                        .event = str_from(name)};
-    bank_retain_start(f->store, f->loop, &at, &record, 1, STR("l"), on_answer, &seen);
+    bank_retain_start(f->store, f->loop, &at, &record, 1, STR("l"), NULL, on_answer, &seen);
     loop_run(f->loop);
     buf_done(&seen.text);
     return f->failed.code == ERR_NONE;
@@ -393,7 +393,7 @@ static void fill(struct fixture *f, struct bank_where at) {
     }
     for (size_t i = 0; i < MANY; i += BANK_RETAIN_MAX) {
         struct seen seen = seen_by(f);
-        bank_retain_start(f->store, f->loop, &at, records + i, BANK_RETAIN_MAX, STR("l"),
+        bank_retain_start(f->store, f->loop, &at, records + i, BANK_RETAIN_MAX, STR("l"), NULL,
                           on_answer, &seen);
         loop_run(f->loop);
         assert_int_equal(f->failed.code, ERR_NONE);

@@ -61,7 +61,7 @@ static void retain(struct fixture *f, const char *name, const char *words, int k
                                        .words = str_from(words),
                                        .kind = kind,
                                        .event = str_from(name)};
-    bank_retain_start(f->store, f->loop, &at, &record, 1, STR("l"), on_answer, &seen);
+    bank_retain_start(f->store, f->loop, &at, &record, 1, STR("l"), NULL, on_answer, &seen);
     loop_run(f->loop);
     assert_int_equal(f->failed.code, ERR_NONE);
 }

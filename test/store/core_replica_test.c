@@ -177,6 +177,30 @@ static void a_commit_is_counted_once_when_its_connection_is_cut(void **state) {
     replica_close(&a);
 }
 
+/* Else the others would wait for it until this replica ends. What it asks for afterwards comes
+ * after that. */
+static void a_lease_is_given_back_though_the_connection_is_cut(void **state) {
+    REPLICAS_NEED_A_SERVER();
+    struct fixture *f = *state;
+    struct replica a, b;
+    const struct lease_key key = key_named("s");
+    replica_open(f, &a, "a");
+    replica_open(f, &b, "b");
+    for (size_t round = 0; round < 20; round++) {
+        assert_true(lease_is_given(&a, "s", false));
+        server_run(
+            f,
+            "SELECT pg_terminate_backend(CAST(pid AS INTEGER)) FROM replica WHERE name = 'a'");
+        lease_give_back(a.store, f->loop, &key);
+        while (!lease_is_tried(&a, "t")) continue; /* the one that failed with it */
+        assert_true(lease_is_given(&b, "s", false));
+        lease_give_back(b.store, f->loop, &key);
+        assert_true(lease_is_given(&b, "u", false));
+    }
+    replica_close(&a);
+    replica_close(&b);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void) {
@@ -189,6 +213,7 @@ int main(void) {
         TEST(what_a_fenced_replica_writes_is_refused),
         TEST(one_of_the_same_name_takes_its_place),
         TEST(one_that_ends_is_fenced_and_keeps_its_leases),
+        TEST(a_lease_is_given_back_though_the_connection_is_cut),
         TEST(a_commit_is_counted_once_when_its_connection_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -284,6 +284,26 @@ static void what_may_be_asked_is_bounded(void **state) {
     assert_int_equal(e.code, ERR_INVALID_ARGUMENT);
 }
 
+/* Whatever the store is, since PostgreSQL's text holds none. */
+static void no_text_may_have_a_nul(void **state) {
+    (void)state;
+    static const struct str nul = STR_INIT("a\0b");
+    const struct memory_entry entries[] = {
+        {.key = nul}, {.key = STR("k"), .category = nul}, {.key = STR("k"), .content = nul}};
+    const struct memory_query queries[] = {{.category = nul}, {.words = nul}};
+    struct err e = {0};
+    for (size_t i = 0; i < ARRAY_LEN(entries); i++) {
+        assert_false(memory_check_entry(&entries[i], &e));
+        assert_int_equal(e.code, ERR_INVALID_ARGUMENT);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(queries); i++)
+        assert_false(memory_check_query(&queries[i], &e));
+    assert_false(memory_check_workspace(nul, &e));
+    assert_false(memory_check_key(nul, &e));
+    assert_string_equal(e.text, "memory: key has a NUL (U+0000) at byte 1, which a store of "
+                                "texts cannot hold; leave it out");
+}
+
 /* T8 */
 static void text_is_never_read_as_a_language(void **state) {
     struct fixture *f = *state;
@@ -455,6 +475,7 @@ int main(void) {
         TEST(words_are_found_in_keys_and_contents_whatever_their_accents),
         TEST(a_list_stops_at_its_limit_or_at_its_bytes_and_says_so),
         cmocka_unit_test(what_may_be_asked_is_bounded),
+        cmocka_unit_test(no_text_may_have_a_nul),
         TEST(text_is_never_read_as_a_language),
         TEST(a_question_without_a_waiting_caller_is_carried_out),
         TEST(workspaces_never_see_each_other_in_random_operations),

@@ -24,9 +24,9 @@ static void hear(struct heard *heard, size_t *count) {
     pthread_mutex_unlock(&heard->lock);
 }
 
-static void on_changed(unsigned what, void *ctx) {
+static void on_changed(uint64_t what, void *ctx) {
     struct heard *heard = ctx;
-    assert_false(what & ~(unsigned)CHANGE_ANY);
+    assert_false(what & ~(CHANGE_ANY | CHANGE_NAMES));
     if (what & CHANGE_WRITTEN) hear(heard, &heard->written);
     if (what & CHANGE_FREED) hear(heard, &heard->freed);
 }

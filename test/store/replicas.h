@@ -132,15 +132,25 @@ __attribute__((unused)) static struct lease_key key_named(const char *name) {
     return lease_key(LEASE_OF_SESSION, &text, 1);
 }
 
-__attribute__((unused)) static bool lease_is_given(struct replica *replica, const char *name,
-                                                   bool recovers) {
+static bool lease_asked(struct replica *replica, const char *name, bool recovers) {
     struct asking asking = {.f = replica->f};
     asking.request = (struct lease_request){
         .key = key_named(name), .recovers = recovers, .on_done = asking_done, .ctx = &asking};
     lease_ask(replica->store, replica->f->loop, &asking.request);
     loop_run(replica->f->loop);
-    if (replica->f->failed.code) fail_msg("%s", replica->f->failed.text);
     return asking.request.held;
+}
+
+__attribute__((unused)) static bool lease_is_given(struct replica *replica, const char *name,
+                                                   bool recovers) {
+    bool held = lease_asked(replica, name, recovers);
+    if (replica->f->failed.code) fail_msg("%s", replica->f->failed.text);
+    return held;
+}
+
+/* False also if the store could not say. */
+__attribute__((unused)) static bool lease_is_tried(struct replica *replica, const char *name) {
+    return lease_asked(replica, name, false) && replica->f->failed.code == ERR_NONE;
 }
 
 #endif

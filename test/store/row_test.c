@@ -4,6 +4,7 @@
 #include "store/row.h"
 #include "store/run.h"
 #include "store/schema.h"
+#include "store/shorten.h"
 
 struct log {
     struct database db;
@@ -53,7 +54,9 @@ static void append(struct log *log, uint64_t owner, uint64_t run, const char *te
     buf_append(&events, str_from(text));
     while (events.len < bytes) buf_append_byte(&events, '.');
     assert_true(store_section_append(&row, run, 1, buf_str(&events)));
-    assert_true(row_append(&log->rows, owner, buf_str(&row), &id, &e));
+    const struct shorten_end end = shorten_find(buf_str(&row));
+    assert_true(row_place(&log->rows, row.len, &id, &e));
+    assert_true(row_put(&log->rows, owner, buf_str(&row), &end, &e));
     buf_done(&row);
     buf_done(&events);
 }

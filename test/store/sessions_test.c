@@ -232,10 +232,12 @@ static void an_erased_text_is_not_in_the_files_any_more(void **state) {
     fixture_open(f);
 }
 
+static int64_t kept_id;
+
 static void kept_artifact(const struct artifact *artifact, const struct err *failed,
                           void *ctx) {
     struct fixture *f = ctx;
-    (void)artifact;
+    kept_id = artifact->id;
     f->failed.code = failed ? failed->code : ERR_NONE;
     loop_stop(f->loop);
 }
@@ -281,6 +283,52 @@ static void its_artifacts_go_with_it(void **state) {
     assert_int_equal(get_artifact(f, second), ERR_NONE);
     assert_int_equal(find_artifact(f, first), ERR_NOT_FOUND);
     assert_int_equal(find_artifact(f, second), ERR_NONE);
+}
+
+/* A turn of the session `of` asks for an id that its model names. */
+static enum err_code read_artifact(struct fixture *f, const struct artifact_reader *of,
+                                   int64_t id) {
+    artifact_read_start(f->store, f->loop, of, id, 0, 100, kept_artifact, f);
+    loop_run(f->loop);
+    return f->failed.code;
+}
+
+static int64_t put_result(struct fixture *f, uint64_t run, struct str token) {
+    const struct artifact artifact = {
+        .run = run, .name = STR("t"), .bytes = str_from(secret), .token = token};
+    struct artifact_ask *ask;
+    struct err e;
+    assert_true(
+        artifact_put_start(f->store, f->loop, STR("w"), &artifact, kept_artifact, f, &ask, &e));
+    loop_run(f->loop);
+    return kept_id;
+}
+
+static void a_result_is_read_by_turns_of_its_session_alone(void **state) {
+    struct fixture *f = *state;
+    static const struct artifact_reader its_own = {STR_INIT("w"), STR_INIT("u"), STR_INIT("s"),
+                                                   3};
+    static const struct artifact_reader others[] = {
+        {STR_INIT("w"), STR_INIT("v"), STR_INIT("s"), 4},
+        {STR_INIT("w"), STR_INIT("u"), STR_INIT("t"), 4},
+        {STR_INIT("w"), STR_INIT("us"), STR_INIT(""), 0},
+        {STR_INIT("x"), STR_INIT("u"), STR_INIT("s"), 1},
+    };
+    fixture_open(f);
+    fixture_write(f, whole_run(1, "s", "x"));
+    fixture_write(f, whole_run(2, "t", "x"));
+    int64_t result = put_result(f, 1, STR_EMPTY);
+    int64_t made = put_result(f, 1, STR("one-token-of-24-bytes..."));
+    assert_int_equal(read_artifact(f, &its_own, result), ERR_NONE);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        assert_int_equal(read_artifact(f, &others[i], result), ERR_NOT_FOUND);
+    assert_int_equal(read_artifact(f, &its_own, made), ERR_NOT_FOUND);
+    int64_t unwritten = put_result(f, 3, STR_EMPTY);
+    assert_int_equal(read_artifact(f, &its_own, unwritten), ERR_NONE);
+    fixture_close(f);
+    fixture_open(f);
+    assert_int_equal(read_artifact(f, &its_own, result), ERR_NONE);
+    assert_int_equal(read_artifact(f, &others[0], result), ERR_NOT_FOUND);
 }
 
 static uint64_t run_of_key(struct fixture *f, const char *key) {
@@ -448,6 +496,7 @@ int main(void) {
         TEST(an_erased_run_leaves_the_row_that_it_shared),
         TEST(an_erased_text_is_not_in_the_files_any_more),
         TEST(its_artifacts_go_with_it),
+        TEST(a_result_is_read_by_turns_of_its_session_alone),
         TEST(its_keys_go_with_it),
         TEST(a_session_whose_run_is_not_over_is_left_alone),
         TEST(tables_that_are_filled_anew_do_not_bring_it_back),

@@ -16,6 +16,7 @@
 #define NOTE 100 /* a memory's number: its round, and this */
 #define BIG_BYTES 700000
 #define REOPEN_MS 100 /* as in store/serve.c */
+#define WORKERS 6     /* trials at once */
 
 enum end { KILLED, POWER_GOES, CLOSED, END_COUNT };
 
@@ -250,101 +251,156 @@ static void assert_went_on(const struct trial *trial, size_t failures) {
     assert_true(trial->kept + trial->refused == ROUNDS * (FLIGHT + 1) || trial->kept == 0);
 }
 
+/* What the trials of one test saw. */
+struct tally {
+    size_t struck, refused, unknown;
+};
+
+struct series {
+    size_t from, to, step; /* which sync or write fails first */
+    void (*one)(size_t nth, struct tally *tally);
+};
+
+static void one_worker(const struct series *series, size_t worker, int to) {
+    struct tally tally = {0};
+    size_t place = 0;
+    for (size_t nth = series->from; nth <= series->to; nth += series->step, place++)
+        if (place % WORKERS == worker) series->one(nth, &tally);
+    if (write(to, &tally, sizeof(tally)) != sizeof(tally)) _exit(1);
+}
+
+/* A trial mostly waits, for disks and for the next try of a store: so some run at once, each
+ * in a process of its own, because the simulated disk is one for a process. */
+static struct tally tally_of(struct series series) {
+    struct tally all = {0}, part;
+    pid_t workers[WORKERS];
+    int lines[2], status;
+    assert_int_equal(pipe(lines), 0);
+    for (size_t i = 0; i < WORKERS; i++) {
+        workers[i] = fork();
+        assert_true(workers[i] >= 0);
+        if (workers[i] > 0) continue;
+        setenv("CMOCKA_TEST_ABORT", "1", 1); /* a failed assertion ends the worker alone */
+        one_worker(&series, i, lines[1]);
+        _exit(0);
+    }
+    close(lines[1]);
+    for (size_t i = 0; i < WORKERS; i++) {
+        assert_int_equal(waitpid(workers[i], &status, 0), workers[i]);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+            fail_msg("a worker ended with %d: what failed stands above", status);
+    }
+    for (size_t i = 0; i < WORKERS; i++) {
+        assert_int_equal(read(lines[0], &part, sizeof(part)), sizeof(part));
+        all.struck += part.struck;
+        all.refused += part.refused;
+        all.unknown += part.unknown;
+    }
+    close(lines[0]);
+    return all;
+}
+
+static void fail_one_sync(size_t nth, struct tally *tally) {
+    for (int way = (int)(nth % 2); way < 2 * END_COUNT; way += 2) {
+        struct trial trial;
+        struct plan plan = {.fail_from = nth,
+                            .fail_to = nth + (nth % 4 ? 0 : 1),
+                            .fail_keeps = way % 2,
+                            .end = (enum end)(way / 2)};
+        struct report end = try(&trial, &plan);
+        assert_went_on(&trial, end.failed_syncs);
+        tally->struck += end.failed_syncs;
+        tally->refused += trial.refused;
+    }
+}
+
 static void one_sync_that_fails_costs_one_commit_at_most(void **state) {
     (void)state;
-    size_t syncs = count_syncs(false), struck = 0, refused = 0;
-    for (size_t nth = 1; nth <= syncs; nth++) {
-        for (int way = (int)(nth % 2); way < 2 * END_COUNT; way += 2) {
-            struct trial trial;
-            struct plan plan = {.fail_from = nth,
-                                .fail_to = nth + (nth % 4 ? 0 : 1),
-                                .fail_keeps = way % 2,
-                                .end = (enum end)(way / 2)};
-            struct report end = try(&trial, &plan);
-            assert_went_on(&trial, end.failed_syncs);
-            struck += end.failed_syncs;
-            refused += trial.refused;
-        }
+    size_t syncs = count_syncs(false);
+    struct tally tally = tally_of((struct series){1, syncs, 1, fail_one_sync});
+    assert_true(tally.struck >= syncs);
+    print_message("%zu syncs failed, %zu writes were refused\n", tally.struck, tally.refused);
+}
+
+static void fail_every_sync(size_t nth, struct tally *tally) {
+    for (int way = (int)(nth % 2); way < 2 * END_COUNT; way += 2) {
+        struct trial trial;
+        struct plan plan = {.fail_from = nth,
+                            .fail_to = SIZE_MAX,
+                            .fail_keeps = way % 2,
+                            .doubt_ms = 1,
+                            .end = (enum end)(way / 2)};
+        try(&trial, &plan);
+        assert_true(trial.unknown <= FLIGHT + 1);
+        tally->unknown += trial.unknown;
+        tally->refused += trial.refused;
     }
-    assert_true(struck >= syncs);
-    print_message("%zu syncs failed, %zu writes were refused\n", struck, refused);
 }
 
 static void when_every_sync_fails_nothing_more_is_acknowledged(void **state) {
     (void)state;
-    size_t syncs = count_syncs(false), unknown = 0, refused = 0;
-    for (size_t nth = 1; nth <= syncs; nth++) {
-        for (int way = (int)(nth % 2); way < 2 * END_COUNT; way += 2) {
-            struct trial trial;
-            struct plan plan = {.fail_from = nth,
-                                .fail_to = SIZE_MAX,
-                                .fail_keeps = way % 2,
-                                .doubt_ms = 1,
-                                .end = (enum end)(way / 2)};
-            try(&trial, &plan);
-            assert_true(trial.unknown <= FLIGHT + 1);
-            unknown += trial.unknown;
-            refused += trial.refused;
-        }
-    }
-    assert_true(unknown > 0 && refused > 0);
-    print_message("%zu outcomes were unknown, %zu writes refused\n", unknown, refused);
+    struct tally tally = tally_of((struct series){1, count_syncs(false), 1, fail_every_sync});
+    assert_true(tally.unknown > 0 && tally.refused > 0);
+    print_message("%zu outcomes were unknown, %zu writes refused\n", tally.unknown,
+                  tally.refused);
+}
+
+static void fail_a_fold(size_t nth, struct tally *tally) {
+    struct trial trial;
+    struct plan plan = {
+        .fail_from = nth, .fail_to = nth, .big = true, .end = nth % 3 ? POWER_GOES : CLOSED};
+    struct report end = try(&trial, &plan);
+    assert_went_on(&trial, end.failed_syncs);
+    tally->struck += end.failed_syncs;
 }
 
 /* Among them are those of the thread that folds. */
 static void a_fold_that_cannot_be_synced_loses_nothing(void **state) {
     (void)state;
-    size_t syncs = count_syncs(true), struck = 0;
-    for (size_t nth = 4; nth <= syncs + 2; nth++) {
-        struct trial trial;
-        struct plan plan = {.fail_from = nth,
-                            .fail_to = nth,
-                            .big = true,
-                            .end = nth % 3 ? POWER_GOES : CLOSED};
-        struct report end = try(&trial, &plan);
-        assert_went_on(&trial, end.failed_syncs);
-        struck += end.failed_syncs;
-    }
-    assert_true(struck > 0);
+    struct tally tally = tally_of((struct series){4, count_syncs(true) + 2, 1, fail_a_fold});
+    assert_true(tally.struck > 0);
+}
+
+static void fail_one_write(size_t nth, struct tally *tally) {
+    struct trial trial;
+    struct plan plan = {.fail_from = nth,
+                        .fail_to = nth + nth % 2,
+                        .fail_writes = true,
+                        .fail_keeps = nth % 4 == 1,
+                        .end = (enum end)(nth / 3 % END_COUNT)};
+    struct report end = try(&trial, &plan);
+    assert_went_on(&trial, end.failed_syncs);
+    tally->struck += end.failed_syncs;
+    tally->refused += trial.refused;
 }
 
 /* SQLite takes a write back that failed; a disk may keep it all the same. */
 static void one_write_that_fails_costs_one_commit_at_most(void **state) {
     (void)state;
-    size_t writes = count_all(&(struct plan){.fail_writes = true}), struck = 0, refused = 0,
-           tried = 0;
-    for (size_t nth = 1; nth <= writes; nth += 3, tried++) {
-        struct trial trial;
-        struct plan plan = {.fail_from = nth,
-                            .fail_to = nth + nth % 2,
-                            .fail_writes = true,
-                            .fail_keeps = nth % 4 == 1,
-                            .end = (enum end)(nth / 3 % END_COUNT)};
-        struct report end = try(&trial, &plan);
-        assert_went_on(&trial, end.failed_syncs);
-        struck += end.failed_syncs;
-        refused += trial.refused;
-    }
-    assert_true(struck + 2 >= tried); /* the last may not come to it */
-    print_message("%zu writes failed, %zu were refused\n", struck, refused);
+    size_t writes = count_all(&(struct plan){.fail_writes = true}), tried = (writes + 2) / 3;
+    struct tally tally = tally_of((struct series){1, writes, 3, fail_one_write});
+    assert_true(tally.struck + 2 >= tried); /* the last may not come to it */
+    print_message("%zu writes failed, %zu were refused\n", tally.struck, tally.refused);
+}
+
+static void fail_every_write(size_t nth, struct tally *tally) {
+    struct trial trial;
+    struct plan plan = {.fail_from = nth,
+                        .fail_to = SIZE_MAX,
+                        .fail_writes = true,
+                        .fail_keeps = nth % 2,
+                        .doubt_ms = 1,
+                        .end = (enum end)(nth / 7 % END_COUNT)};
+    try(&trial, &plan);
+    assert_true(trial.unknown <= FLIGHT + 1);
+    tally->unknown += trial.unknown;
 }
 
 static void when_every_write_fails_nothing_more_is_acknowledged(void **state) {
     (void)state;
-    size_t writes = count_all(&(struct plan){.fail_writes = true}), unknown = 0;
-    for (size_t nth = 1; nth <= writes; nth += 7) {
-        struct trial trial;
-        struct plan plan = {.fail_from = nth,
-                            .fail_to = SIZE_MAX,
-                            .fail_writes = true,
-                            .fail_keeps = nth % 2,
-                            .doubt_ms = 1,
-                            .end = (enum end)(nth / 7 % END_COUNT)};
-        try(&trial, &plan);
-        assert_true(trial.unknown <= FLIGHT + 1);
-        unknown += trial.unknown;
-    }
-    assert_true(unknown > 0);
+    size_t writes = count_all(&(struct plan){.fail_writes = true});
+    struct tally tally = tally_of((struct series){1, writes, 7, fail_every_write});
+    assert_true(tally.unknown > 0);
 }
 
 int main(void) {

@@ -33,16 +33,22 @@ static void on_done(struct store_task *task, const struct err *failed, void *ctx
     if (--*job->left == 0) loop_stop(job->f->loop);
 }
 
+static void start(struct fixture *f, struct job *job, struct store_task task, size_t *left) {
+    ++*left;
+    job->f = f;
+    job->left = left;
+    job->task = task;
+    if (!job->task.fn) job->task.fn = run_sql;
+    job->task.home = f->loop;
+    job->task.on_done = on_done;
+    job->task.ctx = job;
+    store_run(f->store, &job->task);
+}
+
 static void start_all(struct fixture *f, struct job *jobs, size_t count, size_t *left) {
-    *left += count;
     for (size_t i = 0; i < count; i++) {
         bool reads = strncmp(jobs[i].sql, "SELECT", 6) == 0;
-        jobs[i].f = f;
-        jobs[i].left = left;
-        jobs[i].task = (struct store_task){
-            .reads_only = reads, .fn = run_sql, .home = f->loop, .on_done = on_done};
-        jobs[i].task.ctx = &jobs[i];
-        store_run(f->store, &jobs[i].task);
+        start(f, &jobs[i], (struct store_task){.reads_only = reads}, left);
     }
 }
 
@@ -242,6 +248,45 @@ static void a_task_that_the_disk_lost_is_noticed(void **state) {
     assert_int_equal(f->failed.code, ERR_DATA_LOSS);
 }
 
+static _Atomic bool gate_open;
+
+/* As a store that is away does: nothing goes on behind it. */
+static bool stand_at_the_gate(struct database *db, void *ctx, struct err *e) {
+    (void)db, (void)ctx, (void)e;
+    while (!atomic_load(&gate_open)) usleep(1000);
+    return true;
+}
+
+/* What is taken has to be given back: with so many of those in wait, no more is taken. */
+static void nothing_is_taken_while_very_much_waits_to_be_given_back(void **state) {
+    struct fixture *f = *state;
+    const size_t count = STORE_INSISTING_MAX;
+    struct job *gives = calloc(count, sizeof(*gives)), gate = {.sql = "SELECT 1"};
+    struct job refused = {.sql = NOTE("r")}, taken = {.sql = NOTE("t")}, reads = {.sql = NOTES};
+    size_t left = 0, answers = 0;
+    fixture_open(f);
+    atomic_store(&gate_open, false);
+    start(f, &gate, (struct store_task){.reads_only = true, .fn = stand_at_the_gate}, &left);
+    for (size_t i = 0; i < count; i++) {
+        gives[i].sql = "SELECT 1";
+        start(f, &gives[i], (struct store_task){.light = true, .insists = true}, &left);
+    }
+    start(f, &refused, (struct store_task){.takes = true}, &answers);
+    loop_run(f->loop); /* its answer comes before the store does anything */
+    assert_int_equal(refused.failed.code, ERR_UNAVAILABLE);
+    assert_non_null(strstr(refused.failed.text, "given back"));
+    assert_int_equal(refused.runs, 0);
+    start(f, &reads, (struct store_task){.reads_only = true}, &left);
+    atomic_store(&gate_open, true);
+    loop_run(f->loop);
+    for (size_t i = 0; i < count; i++) assert_true(gives[i].runs == 1 && !gives[i].failed.code);
+    start(f, &taken, (struct store_task){.takes = true}, &left);
+    loop_run(f->loop);
+    assert_int_equal(taken.failed.code, ERR_NONE);
+    assert_int_equal(ask(f, NOTES), 1);
+    free(gives);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void) {
@@ -253,6 +298,7 @@ int main(void) {
         TEST(a_task_runs_after_the_writes_before_it),
         TEST(a_store_that_never_opened_says_so_to_tasks),
         TEST(closing_finishes_what_was_asked),
+        TEST(nothing_is_taken_while_very_much_waits_to_be_given_back),
         TEST(a_full_disk_fails_tasks_until_space_returns),
         TEST(a_task_that_the_disk_lost_is_noticed),
     };

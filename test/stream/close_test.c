@@ -16,7 +16,7 @@ static void only_the_moves_of_the_table_are_allowed(void **state) {
     };
     for (enum close_state from = 0; from < CLOSE_STATE_COUNT; from++) {
         for (enum close_state to = 0; to < CLOSE_STATE_COUNT; to++) {
-            assert_int_equal(close_may_become(from, to), allowed[from][to]);
+            assert_int_equal(states_allow(close_states, from, to), allowed[from][to]);
         }
     }
 }

@@ -534,14 +534,12 @@ static void a_share_may_end_before_its_loads_do(void **state) {
     scene_end();
 }
 
-MACHINE(share)
-
 static void every_move_is_allowed_or_refused(void **state) {
     (void)state;
     static const char *const drawn[] = {
         "queued tail", "queued full", "queued load", "queued over", "tail queued", "tail over",
         "full queued", "full over",   "load queued", "load tail",   "load over"};
-    assert_moves(&share_machine, SHARE_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(share_states, SHARE_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 int main(void) {

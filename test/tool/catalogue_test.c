@@ -99,6 +99,18 @@ static void said_by(const char *name, const char *args, bool failed, const char 
     stage_done(&stage);
 }
 
+static void a_state_is_written_by_members(void **state) {
+    (void)state;
+    said_by("state_write", "{\"state\":{\"a\":1,\"b\":null},\"description\":\"why\"}", false,
+            "{\"written\":[\"a\",\"b\"]}");
+    said_by("state_write", "{\"state\":{}}", true,
+            "'state' must be an object with the members that change");
+    said_by("state_write", "{\"state\":[1]}", true,
+            "'state' must be an object with the members that change");
+    said_by("state_write", "{}", true,
+            "'state' must be an object with the members that change");
+}
+
 static void the_calculator_counts(void **state) {
     (void)state;
     said_by("calculator", "{\"expression\":\"(12.5 + 3) * 4\",\"description\":\"why\"}", false,
@@ -194,6 +206,7 @@ int main(void) {
         cmocka_unit_test(every_row_is_made_and_says_the_same_as_its_tool),
         cmocka_unit_test(every_tool_takes_a_description_and_nothing_unknown),
         cmocka_unit_test(a_tool_that_cannot_be_made_says_what_is_missing),
+        cmocka_unit_test(a_state_is_written_by_members),
         cmocka_unit_test(the_calculator_counts),
         cmocka_unit_test(the_clock_of_a_zone_is_given_for_a_moment),
         cmocka_unit_test(without_a_moment_it_is_now),

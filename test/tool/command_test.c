@@ -62,7 +62,8 @@ static void on_done(struct str result, const struct err *failed, void *ctx) {
 }
 
 static struct tool_call *start(struct scene *scene) {
-    struct tool_request request = {.call_id = STR("c1"),
+    struct tool_request request = {.call_id = STR("call_0"),
+                                   .id = STR("c1"),
                                    .args = STR(ARGS),
                                    .agent = STR("clerk"),
                                    .workspace = STR("w"),

@@ -12,7 +12,8 @@ struct stage {
     struct tool *tool;
     size_t answers;
     bool failed;
-    struct buf said; /* the result, or the error's text */
+    enum err_code code; /* of the failure */
+    struct buf said;    /* the result, or the error's text */
 };
 
 static inline void stage_init(struct stage *stage, struct tool *tool) {
@@ -30,6 +31,7 @@ static inline void stage_hears(struct str result, const struct err *failed, void
     struct stage *stage = ctx;
     stage->answers++;
     stage->failed = failed != NULL;
+    stage->code = failed ? failed->code : ERR_NONE;
     buf_append(&stage->said, failed ? err_text(failed) : result);
 }
 

@@ -222,6 +222,42 @@ static void a_refusal_is_an_error_with_its_beginning(void **state) {
     web_done(&web);
 }
 
+/* A shop answers a payment with 303 and the address of the order. */
+static void a_redirect_after_which_it_may_be_done_leaves_the_effect_unknown(void **state) {
+    static const struct {
+        unsigned status;
+        enum err_code code;
+    } cases[] = {
+        {302, ERR_EFFECT_UNKNOWN}, {303, ERR_EFFECT_UNKNOWN}, {301, ERR_EFFECT_UNKNOWN},
+        {307, ERR_UNKNOWN},        {308, ERR_UNKNOWN},        {404, ERR_UNKNOWN},
+        {503, ERR_UNKNOWN},        {500, ERR_EFFECT_UNKNOWN},
+    };
+    struct web web;
+    (void)state;
+    web_init(&web, usual());
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        answer(sent(&web, "{\"id\":1}"), cases[i].status, "");
+        assert_true(web.stage.failed);
+        assert_int_equal(web.stage.code, cases[i].code);
+    }
+    web_done(&web);
+}
+
+static void an_answer_that_is_not_json_leaves_the_effect_unknown(void **state) {
+    static const char *const bodies[] = {"<html>paid</html>", "{\"ok\":true"};
+    struct request_options options = usual();
+    struct web web;
+    (void)state;
+    options.form = TOOL_OUTPUT_JSON;
+    web_init(&web, options);
+    for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
+        answer(sent(&web, "{\"id\":1}"), 200, bodies[i]);
+        assert_true(web.stage.failed);
+        assert_int_equal(web.stage.code, ERR_EFFECT_UNKNOWN);
+    }
+    web_done(&web);
+}
+
 static void a_long_answer_is_an_error_that_names_its_setting(void **state) {
     struct web web;
     char text[66];
@@ -341,6 +377,8 @@ int main(void) {
         cmocka_unit_test(a_secret_that_is_not_set_is_not_left_out),
         cmocka_unit_test(a_value_too_long_for_an_address_is_refused),
         cmocka_unit_test(a_refusal_is_an_error_with_its_beginning),
+        cmocka_unit_test(a_redirect_after_which_it_may_be_done_leaves_the_effect_unknown),
+        cmocka_unit_test(an_answer_that_is_not_json_leaves_the_effect_unknown),
         cmocka_unit_test(a_long_answer_is_an_error_that_names_its_setting),
         cmocka_unit_test(a_lost_answer_says_how_far_the_call_came),
         cmocka_unit_test(more_calls_than_may_be_out_wait_for_the_others),

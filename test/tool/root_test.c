@@ -59,7 +59,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     struct stage *stage = *state;
-    root_unref(stage->root);
+    root_free(stage->root);
     buf_done(&stage->bytes);
     assert_int_equal(chdir("/"), 0);
     test_folder_remove(stage->folder);
@@ -429,16 +429,6 @@ static void a_kernel_that_cannot_confine_a_root_is_reported(void **state) {
     }
 }
 
-static void a_root_is_counted(void **state) {
-    struct stage *stage = *state;
-    struct err e;
-    struct root *again = root_ref(stage->root);
-    assert_ptr_equal(again, stage->root);
-    root_unref(again);
-    root_unref(NULL);
-    assert_true(write_path(stage, FILES "a", "still there", &e));
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
@@ -457,7 +447,6 @@ int main(void) {
         TEST(a_writer_that_is_killed_leaves_the_old_file_or_the_new),
         TEST(a_folder_that_cannot_be_opened_says_why),
         TEST(a_kernel_that_cannot_confine_a_root_is_reported),
-        TEST(a_root_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

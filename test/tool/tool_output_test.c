@@ -42,7 +42,7 @@ static void what_must_be_json_is_refused_else(void **state) {
     (void)state;
     buf_init(&out, KIB);
     assert_false(tool_output_write(STR("<html>"), TOOL_OUTPUT_JSON, STR_EMPTY, &out, &e));
-    assert_int_equal(e.code, ERR_UNKNOWN);
+    assert_int_equal(e.code, ERR_EFFECT_UNKNOWN);
     assert_true(str_starts(err_text(&e), STR("its answer is no JSON: JSON 1:1")));
     buf_done(&out);
 }
@@ -74,7 +74,7 @@ static void a_result_that_has_no_room_is_an_error(void **state) {
         struct buf out;
         buf_init(&out, room);
         assert_false(tool_output_write(STR("four"), TOOL_OUTPUT_TEXT, STR_EMPTY, &out, &e));
-        assert_int_equal(e.code, ERR_TOO_LARGE);
+        assert_int_equal(e.code, ERR_EFFECT_UNKNOWN);
         buf_done(&out);
     }
 }
@@ -94,6 +94,26 @@ static void secrets_are_hidden_in_every_spelling(void **state) {
     buf_done(&out);
 }
 
+static void hides(const char *text, const char *expected) {
+    static const struct tool_secret secrets[] = {
+        {STR_INIT("A"), STR_INIT("k/\"\xC3\xA4\xF0\x9F\x98\x80z9")}};
+    struct buf out;
+    buf_init(&out, KIB);
+    tool_output_hide(str_from(text), secrets, 1, &out);
+    assert_str(buf_str(&out), expected);
+    buf_done(&out);
+}
+
+static void secrets_are_hidden_with_any_escapes_of_json_and_in_json_within_json(void **state) {
+    (void)state;
+    hides("{\"k\":\"k\\/\\\"\\u00e4\\ud83d\\uDE00z9\"}", "{\"k\":\"***\"}");
+    hides("{\"\\u006b/\\u0022\xC3\xA4\\ud83d\\uDE00\\u007A9\":1}", "{\"***\":1}");
+    hides("\"{\\\"k\\\":\\\"k\\\\/\\\\\\\"\\\\u00e4\\\\ud83d\\\\ude00z9\\\"}\"",
+          "\"{\\\"k\\\":\\\"***\\\"}\"");
+    hides("not whole: {\"k/\\\"\\u00e4\\ud83d\\uDE00z9", "not whole: {\"***");
+    hides("k%2f%22%C3%a4%F0%9f%98%80z%39 k\\/", "*** k\\/");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_stays_json_and_all_else_is_text),
@@ -102,6 +122,7 @@ int main(void) {
         cmocka_unit_test(what_is_too_deep_for_a_result_is_text),
         cmocka_unit_test(a_result_that_has_no_room_is_an_error),
         cmocka_unit_test(secrets_are_hidden_in_every_spelling),
+        cmocka_unit_test(secrets_are_hidden_with_any_escapes_of_json_and_in_json_within_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,12 @@
 
 #include "helper/moves.h"
 
-MACHINE(toolserver_call)
-
 static const char *const drawn[] = {"starting running", "starting answered", "running answered",
                                     "running cancelled", "running left"};
 
 static void a_call_moves_as_it_is_drawn(void **state) {
     (void)state;
-    assert_moves(&toolserver_call_machine, TOOLSERVER_CALL_STATE_COUNT, drawn,
-                 ARRAY_LEN(drawn));
+    assert_moves(toolserver_call_states, TOOLSERVER_CALL_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 int main(void) {

@@ -487,15 +487,13 @@ static void readers_take_turns(void **state) {
     assert_heard(other, "00002999 ");
 }
 
-MACHINE(topic_reader)
-
 static void reader_states_match_the_drawing(void **state) {
     static const char *const drawn[] = {
         "new ready",  "new over",   "ready ready", "ready idle", "ready full",
         "ready over", "idle ready", "idle over",   "full ready", "full over",
     };
     (void)state;
-    assert_moves(&topic_reader_machine, TOPIC_READER_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(topic_reader_states, TOPIC_READER_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 /* --- threads ------------------------------------------------------------------------------ */
@@ -587,12 +585,37 @@ static void what_is_skipped_is_lost_to_those_who_needed_it(void **state) {
     assert_int_equal(topic_last(scene->topic), 10);
 }
 
+/* One byte more than a message may have. */
+static void an_event_that_is_too_long_is_lost_and_the_next_one_is_not(void **state) {
+    struct scene *scene = *state;
+    const size_t len = 4 * MIB - 4; /* and five bytes of tag and length */
+    char *word = mem_alloc(len + 1);
+    memset(word, 'x', len);
+    word[len] = '\0';
+    open_topic(scene, TOPIC_EVENTS, 8 * MIB);
+    const struct heard *reads = listen(scene, 0, TOPIC_LIVE, 0);
+    assert_int_equal(say(scene->topic, word, ""), 1);
+    settle(scene);
+    assert_int_equal(reads->lost, 1);
+    assert_int_equal(reads->got.len, 0);
+    const struct heard *late = listen(scene, 1, TOPIC_LIVE, 0);
+    assert_int_equal(say(scene->topic, "b", ""), 2);
+    settle(scene);
+    assert_heard(late, "b ");
+    assert_int_equal(late->lost, 0);
+    word[len - 1] = '\0';
+    assert_int_equal(say(scene->topic, word, ""), 3);
+    assert_true(topic_bytes(scene->topic) > 4 * MIB);
+    free(word);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(readers_get_what_comes_in_order),
         TEST(replay_joins_live_without_a_gap),
         TEST(a_cursor_says_where_to_begin),
+        TEST(an_event_that_is_too_long_is_lost_and_the_next_one_is_not),
         TEST(what_is_skipped_is_lost_to_those_who_needed_it),
         TEST(a_topic_may_begin_anywhere),
         TEST(a_reader_gets_only_what_it_wants),

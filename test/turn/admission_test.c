@@ -5,13 +5,11 @@
 
 #include "helper/moves.h"
 
-MACHINE(admission)
-
 static void only_the_drawn_moves_are_legal(void **state) {
     (void)state;
     static const char *const drawn[] = {"outside waits", "outside inside", "waits inside",
                                         "waits outside", "inside outside"};
-    assert_moves(&admission_machine, ADMISSION_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(admission_states, ADMISSION_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 int main(void) {

@@ -310,6 +310,52 @@ static void words_that_decide_nothing_are_kept_beside_the_question(void **state)
     fixture_done(&f);
 }
 
+static void say_aside(struct fixture *f, const char *words, const char *key,
+                      const char *print) {
+    struct arena *arena = arena_new(MIB);
+    struct pending_answered answered;
+    struct err e;
+    const struct pending_answer answer = {.name = request_of("").name,
+                                          .text = str_from(words),
+                                          .key = str_from(key),
+                                          .key_user = STR("u"),
+                                          .print = str_from(print),
+                                          .asks_again = true,
+                                          .arena = arena};
+    assert_int_equal(session_settle(f->engine.sessions, &answer, &answered, &e),
+                     PENDING_UNDECIDED);
+    arena_free(arena);
+}
+
+/* A caller that did not hear the question again repeats its request, perhaps while the first one is on
+ * its way. */
+static void words_that_come_again_with_their_key_are_kept_once(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn, later;
+    fixture_init_asking(&f, true);
+    ask_to_write(&turn, &f);
+    say_aside(&f, "why?", "k1", "p1");
+    say_aside(&f, "why?", "k1", "p1");
+    turns(&f);
+    say_aside(&f, "why?", "k1", "p1");
+    say_aside(&f, "who?", "k1", "p2"); /* the same key, and another request */
+    say_aside(&f, "why?", "k2", "p1"); /* the same words, said again */
+    say_aside(&f, "how?", "", "");
+    say_aside(&f, "how?", "", "");
+    turns(&f);
+    answer_as_human(&later, &f, "yes");
+    fake_tool_answer(f.write, 0, "{}");
+    turns(&f);
+    assert_asked(&f,
+                 "user=save it call/write={\"k\":1} result={} user=why? user=who? user=why? "
+                 "user=how? user=how?");
+    reply(&f, "ok");
+    end(&turn);
+    end(&later);
+    fixture_done(&f);
+}
+
 /* More than the journal's window holds: the answering caller reads on after it. */
 static void an_answer_is_followed_by_the_events_after_the_question(void **state) {
     (void)state;
@@ -410,8 +456,37 @@ static void a_hidden_tool_is_not_there(void **state) {
     end(&turn);
 }
 
+/* However often somebody talks beside the question, the journal does not grow without limit. */
+static void what_is_said_beside_a_question_has_a_limit(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    char words[4001], key[16];
+    fixture_init_asking(&f, true);
+    ask_to_write(&turn, &f);
+    memset(words, 'w', sizeof(words) - 1);
+    words[sizeof(words) - 1] = '\0';
+    for (int i = 0; i < 20; i++) {
+        snprintf(key, sizeof(key), "k%d", i);
+        say_aside(&f, words, key, key);
+        turns(&f);
+    }
+    uint64_t last = journal_appended(run_journal(turn.run));
+    for (int i = 20; i < 40; i++) {
+        snprintf(key, sizeof(key), "k%d", i);
+        say_aside(&f, words, key, key);
+        turns(&f);
+    }
+    assert_int_equal(journal_appended(run_journal(turn.run)), last);
+    run_cancel(turn.run, STR("enough"));
+    turns(&f);
+    end(&turn);
+    fixture_done(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_said_beside_a_question_has_a_limit),
         cmocka_unit_test(a_call_that_is_allowed_is_made_then),
         cmocka_unit_test(a_long_question_is_cut_at_a_character_and_says_so),
         cmocka_unit_test(a_call_that_is_refused_is_never_made_and_the_model_reads_why),
@@ -421,6 +496,7 @@ int main(void) {
         cmocka_unit_test(silence_is_a_no_at_the_deadline_or_a_yes_where_configured),
         cmocka_unit_test(a_waiting_run_can_be_read_and_answered_by_its_id),
         cmocka_unit_test(words_that_decide_nothing_are_kept_beside_the_question),
+        cmocka_unit_test(words_that_come_again_with_their_key_are_kept_once),
         cmocka_unit_test(an_answer_is_followed_by_the_events_after_the_question),
         cmocka_unit_test(an_answer_may_have_a_key_which_stands_for_it_until_the_run_is_over),
         cmocka_unit_test(a_turn_may_be_cancelled_while_it_waits),

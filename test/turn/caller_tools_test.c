@@ -166,6 +166,91 @@ static void a_result_without_a_call_is_refused(void **state) {
     end(&turn);
 }
 
+static void a_contract_of_text_hands_arguments_over_as_they_were_written(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    struct run_request request = request_of("x");
+    request.tools = weather;
+    request.tool_count = ARRAY_LEN(weather);
+    request.args_as_text = true;
+    start(&turn, f, &request);
+    fake_tool_call(asked(f), "w1", "get_weather", "{\"at\":\"Ro");
+    fake_tool_call(asked(f), "t1", "get_time", "");
+    fake_done(asked(f), "m-1");
+    turns(f);
+    assert_seen(&turn, "started(x) usage(0 -1) call(w1 get_weather {\"at\":\"Ro) "
+                       "call(t1 get_time {}) done(m-1)");
+    end(&turn);
+}
+
+/* All other contracts carry an object: {} would be a call that the model has not made. */
+static void arguments_that_cannot_be_read_are_not_handed_over_as_an_object(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    ask_with(&turn, f, "x", NULL, 0);
+    fake_tool_call(asked(f), "w1", "get_weather", "{\"at\":\"Ro");
+    fake_tool_call(asked(f), "t1", "get_time", "{}");
+    fake_tool_call(asked(f), "s1", "search", "{\"q\":1}");
+    fake_done(asked(f), "m-1");
+    turns(f);
+    assert_int_equal(run_state(turn.run), RUN_WORKING);
+    fake_tool_answer(f->search, 0, "{\"hits\":1}");
+    turns(f);
+    struct str seen = buf_str(&turn.seen);
+    assert_true(
+        str_find(seen, STR("result(w1 {\"error\":\"tool 'get_weather' was not called: its "
+                           "arguments are not one JSON object: JSON 1:10")) < seen.len);
+    assert_true(str_find(seen, STR("they were: {\\\"at\\\":\\\"Ro")) < seen.len);
+    assert_true(str_find(seen, STR("result(t1 {\"error\":\"this call was not made, because the "
+                                   "arguments of another")) < seen.len);
+    assert_int_equal(fake_calls_ever(f->model), 2); /* it reads that, and calls again */
+    fake_tool_call(asked(f), "w2", "get_weather", "{\"at\":\"Rome\"}");
+    fake_done(asked(f), "m-1");
+    turns(f);
+    assert_int_equal(run_state(turn.run), RUN_DONE);
+    seen = buf_str(&turn.seen);
+    assert_true(str_find(seen, STR("call(w2 get_weather {\"at\":\"Rome\"}) done(m-1)")) <
+                seen.len);
+    end(&turn);
+}
+
+/* A call of get_weather, and its result in a turn of its own. */
+static void answer_weather(struct fixture *f, const char *result) {
+    struct turn turn;
+    const struct message results[] = {
+        {.role = MESSAGE_TOOL_RESULT, .call_id = STR("w1"), .text = str_from(result)}};
+    ask_with(&turn, f, "", results, 1);
+    reply(f, "31 degrees");
+    assert_int_equal(run_state(turn.run), RUN_DONE);
+    end(&turn);
+}
+
+static void a_call_has_one_result(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    const struct message other[] = {
+        {.role = MESSAGE_TOOL_RESULT, .call_id = STR("w1"), .text = STR("{\"c\":-5}")}};
+    const struct message twice[] = {
+        {.role = MESSAGE_TOOL_CALL, .call_id = STR("x"), .tool = STR("a"), .text = STR("{}")},
+        {.role = MESSAGE_TOOL_CALL, .call_id = STR("x"), .tool = STR("a"), .text = STR("{}")},
+        {.role = MESSAGE_TOOL_RESULT, .call_id = STR("x"), .text = STR("{\"n\":1}")},
+        {.role = MESSAGE_TOOL_RESULT, .call_id = STR("x"), .text = STR("{\"n\":2}")},
+        {.role = MESSAGE_TOOL_RESULT, .call_id = STR("x"), .text = STR("{\"n\":3}")},
+        {.role = MESSAGE_USER, .text = STR("go on")}};
+    ask_with(&turn, f, "x", NULL, 0);
+    fake_tool_call(asked(f), "w1", "get_weather", "{}");
+    fake_done(asked(f), "m-1");
+    end(&turn);
+    answer_weather(f, "{\"c\":31}");
+    answer_weather(f, "{\"c\":31}"); /* from a caller who was not answered */
+    ask_with(&turn, f, "", other, 1);
+    assert_seen(&turn, "failed(INVALID_ARGUMENT ANSWERED_CALL)");
+    end(&turn);
+    ask_with(&turn, f, "go on", twice, ARRAY_LEN(twice));
+    assert_seen(&turn, "failed(INVALID_ARGUMENT ANSWERED_CALL)"); /* the third of two calls */
+    end(&turn);
+}
+
 static void the_choice_is_for_the_first_question_only(void **state) {
     struct fixture *f = *state;
     struct turn turn;
@@ -229,6 +314,9 @@ int main(void) {
         TURN_TEST(a_reply_that_mixes_makes_none_of_the_agents_calls),
         TURN_TEST(the_agents_own_calls_are_made_as_usual),
         TURN_TEST(a_result_without_a_call_is_refused),
+        TURN_TEST(a_contract_of_text_hands_arguments_over_as_they_were_written),
+        TURN_TEST(arguments_that_cannot_be_read_are_not_handed_over_as_an_object),
+        TURN_TEST(a_call_has_one_result),
         TURN_TEST(the_choice_is_for_the_first_question_only),
         TURN_TEST(bad_tools_are_refused_with_their_place),
     };

@@ -7,12 +7,10 @@
 #include "helper/moves.h"
 #include "turn/turn.h"
 
-MACHINE(turn_call)
-
 static void only_the_drawn_moves_are_legal(void **state) {
     (void)state;
     static const char *const drawn[] = {"pending out", "pending answered", "out answered"};
-    assert_moves(&turn_call_machine, TURN_CALL_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(turn_call_states, TURN_CALL_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 static void calls_are_settled_when_only_a_human_is_left_to_ask(void **state) {

@@ -1,10 +1,14 @@
 /* Histories that are too long for the model. */
+#include "turn/compaction.h"
 #include "turn/run.h"
 
 #include "fake/provider_fake.h" /* named here: the build links them */
 #include "fake/store_fake.h"
 #include "fixture.h"
 
+#include <stdio.h>
+
+#define FULL_TURNS (HISTORY_TURNS_MAX * 7 / 8) /* of a session that is condensed */
 #define SUMMARY "What was said before, in short:\nhe likes tea"
 
 /* One turn of 400 bytes: a hundred tokens. */
@@ -133,6 +137,191 @@ static void cancelling_while_the_summary_is_written_ends_the_turn(void **state) 
     end(&turn);
 }
 
+/* `count` turns that can be told apart: "n0 www...", "n1 www...". */
+static void fill_numbered(struct fixture *f, int count) {
+    for (int i = 0; i < count; i++) {
+        struct turn turn;
+        char words[408];
+        memset(words, 'w', sizeof(words));
+        words[snprintf(words, 8, "n%d", i)] = ' ';
+        words[sizeof(words) - 1] = '\0';
+        say(&turn, f, words);
+        reply(f, "noted");
+        end(&turn);
+    }
+}
+
+/* The question that is with the model; it holds `newest` and not `oldest`. */
+static size_t assert_question(struct fixture *f, const char *newest, const char *oldest) {
+    const struct provider_request *request = fake_request(asked(f));
+    assert_int_equal(request->message_count, 1);
+    struct str text = request->messages[0].text;
+    assert_true(str_find(text, str_from(newest)) < text.len);
+    assert_true(str_find(text, str_from(oldest)) == text.len);
+    assert_true(str_find(text, STR("is left out: it is too long")) < text.len);
+    return text.len;
+}
+
+/* What was refused as a conversation is too long as a question, too. */
+static void a_question_is_half_of_what_was_refused_and_halved_again(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    fill_numbered(f, 40);
+    say(&turn, f, "x");
+    fake_fail(asked(f), ERR_INVALID_ARGUMENT, "MODEL_CONTEXT");
+    turns(f);
+    size_t first = assert_question(f, "[user] n39 ", "[user] n0 ");
+    assert_true(first <= 40 * 412 / 2 + 200 && first > 40 * 412 / 3);
+    fake_fail(asked(f), ERR_INVALID_ARGUMENT, "MODEL_CONTEXT");
+    turns(f);
+    size_t second = assert_question(f, "[user] n39 ", "[user] n20 ");
+    assert_true(second <= first / 2 + 100);
+    reply(f, "he likes tea");
+    assert_asked(f, "user=" SUMMARY " user=x");
+    reply(f, "tea");
+    end(&turn);
+    assert_history(f, "user=" SUMMARY " user=x agent/manager=tea");
+}
+
+static void a_model_that_refuses_each_question_fails_the_turn(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    size_t questions = 0;
+    fill_numbered(f, 40);
+    say(&turn, f, "x");
+    while (run_state(turn.run) == RUN_ASKING && questions < 20) {
+        fake_fail(asked(f), ERR_INVALID_ARGUMENT, "MODEL_CONTEXT");
+        turns(f);
+        questions++;
+    }
+    assert_int_equal(run_state(turn.run), RUN_FAILED);
+    assert_int_equal(questions, 3); /* the conversation, then 8 and 4 KiB of it */
+    end(&turn);
+}
+
+static void take_turns(struct fixture *f, int count) {
+    for (int i = 0; i < count; i++) {
+        struct turn turn;
+        say(&turn, f, "more");
+        assert_true(fake_request(asked(f))->message_count > 1 || i == 0);
+        reply(f, "ok");
+        end(&turn);
+    }
+}
+
+/* Its first words are still known after more turns than it remembers, in summaries of summaries. */
+static void a_session_is_condensed_before_it_drops_turns(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    f->agents[0].window_tokens = 128000;
+    take_turns(f, FULL_TURNS);
+    say(&turn, f, "and now?");
+    assert_int_equal(fake_request(asked(f))->message_count, 1);
+    reply(f, "he likes tea");
+    assert_asked(f, "user=" SUMMARY " user=and now?");
+    reply(f, "tea");
+    end(&turn);
+    f->agents[0].window_tokens = 0; /* a summary alone is reason enough */
+    take_turns(f, FULL_TURNS - 2);
+    say(&turn, f, "and now?");
+    struct str question = fake_request(asked(f))->messages[0].text;
+    assert_true(str_find(question, STR("he likes tea")) < question.len);
+    reply(f, "he likes tea");
+    assert_asked(f, "user=" SUMMARY " user=and now?");
+    reply(f, "tea");
+    end(&turn);
+}
+
+static void a_session_that_need_not_be_condensed_yet_goes_on_without_a_summary(void **state) {
+    (void)state;
+    for (int fails = 0; fails < 2; fails++) {
+        struct fixture f;
+        struct turn turn;
+        fixture_init(&f, false);
+        f.agents[0].window_tokens = 128000;
+        take_turns(&f, FULL_TURNS);
+        say(&turn, &f, "and now?");
+        if (fails) {
+            fake_fail(asked(&f), ERR_UNAVAILABLE, "PROVIDER_OVERLOADED");
+            turns(&f);
+        } else {
+            reply(&f, " ");
+        }
+        assert_true(fake_request(asked(&f))->message_count > HISTORY_TURNS_MAX);
+        reply(&f, "tea");
+        assert_int_equal(run_state(turn.run), RUN_DONE);
+        end(&turn);
+        fixture_done(&f);
+    }
+}
+
+/* A turn that can be made is not failed by a summary that it can do without. */
+static void a_summary_for_keeping_takes_none_of_what_the_turn_may_use(void **state) {
+    (void)state;
+    for (int of_calls = 0; of_calls < 2; of_calls++) {
+        struct fixture f;
+        struct turn turn;
+        fixture_init(&f, false);
+        f.agents[0].window_tokens = 128000;
+        take_turns(&f, FULL_TURNS);
+        f.agents[0].limits.model_calls_max = of_calls ? 1 : 0;
+        f.agents[0].limits.tokens_max =
+            of_calls ? 0 : 300; /* the conversation is less than 100 */
+        say(&turn, &f, "and now?");
+        reply(&f, "tea");
+        assert_int_equal(run_state(turn.run), RUN_DONE);
+        assert_seen(&turn, "started(and now?) text(tea) usage(0 -1) done(m-1 manager=tea)");
+        end(&turn);
+        f.agents[0].limits.model_calls_max = of_calls ? 2 : 0;
+        f.agents[0].limits.tokens_max = of_calls ? 0 : 3000;
+        say(&turn, &f, "and now?");
+        assert_int_equal(fake_request(asked(&f))->message_count, 1); /* there is room */
+        reply(&f, "he likes tea");
+        reply(&f, "tea");
+        assert_int_equal(run_state(turn.run), RUN_DONE);
+        end(&turn);
+        fixture_done(&f);
+    }
+}
+
+static bool asks_for_summary(struct fixture *f) {
+    struct turn turn;
+    say(&turn, f, "more");
+    bool asks = fake_request(asked(f))->message_count == 1;
+    if (asks) fake_fail(asked(f), ERR_UNAVAILABLE, "PROVIDER_OVERLOADED");
+    turns(f);
+    reply(f, "ok");
+    assert_int_equal(run_state(turn.run), RUN_DONE);
+    end(&turn);
+    return asks;
+}
+
+/* Else one that fails each time would be paid for in each turn, for ever. */
+static void a_session_that_has_just_dropped_turns_is_not_full(void **state) {
+    struct fixture *f = *state;
+    size_t asked_for = 0;
+    f->agents[0].window_tokens = 128000;
+    take_turns(f, FULL_TURNS);
+    for (size_t i = FULL_TURNS; i <= HISTORY_TURNS_MAX; i++) asked_for += asks_for_summary(f);
+    assert_int_equal(asked_for, HISTORY_TURNS_MAX + 1 - FULL_TURNS);
+    for (size_t i = HISTORY_TURNS_LEFT; i < FULL_TURNS; i++) assert_false(asks_for_summary(f));
+    assert_true(asks_for_summary(f));
+}
+
+static void a_compaction_moves_as_its_table_says(void **state) {
+    (void)state;
+    static const char *const rows[COMPACTION_STATE_COUNT] = {
+        [COMPACTION_NONE] = ".#..",
+        [COMPACTION_ASKING] = "..##",
+        [COMPACTION_REPLACED] = "....",
+        [COMPACTION_GIVEN_UP] = "....",
+    };
+    for (enum compaction_state from = 0; from < COMPACTION_STATE_COUNT; from++) {
+        for (enum compaction_state to = 0; to < COMPACTION_STATE_COUNT; to++)
+            assert_int_equal(states_allow(compaction_states, from, to), rows[from][to] == '#');
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_history_beyond_the_window_becomes_a_summary),
@@ -140,6 +329,13 @@ int main(void) {
         STORED_TURN_TEST(a_session_that_is_read_back_begins_with_its_summary),
         TURN_TEST(a_model_that_finds_it_too_long_is_asked_for_a_summary_once),
         TURN_TEST(a_model_that_writes_no_summary_fails_the_turn_and_keeps_the_history),
+        TURN_TEST(a_question_is_half_of_what_was_refused_and_halved_again),
+        TURN_TEST(a_model_that_refuses_each_question_fails_the_turn),
+        TURN_TEST(a_session_is_condensed_before_it_drops_turns),
+        cmocka_unit_test(a_session_that_need_not_be_condensed_yet_goes_on_without_a_summary),
+        cmocka_unit_test(a_summary_for_keeping_takes_none_of_what_the_turn_may_use),
+        TURN_TEST(a_session_that_has_just_dropped_turns_is_not_full),
+        cmocka_unit_test(a_compaction_moves_as_its_table_says),
         STORED_TURN_TEST(cancelling_while_the_summary_is_written_ends_the_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include "fake/store_fake.h"
 #include "fixture.h"
 #include "session/directory.h"
+#include "turn/await_tools.h"
 #include "turn/dormant_wake.h"
 #include "turn/lost_calls.h"
 #include "turn/recover.h"
@@ -112,6 +113,8 @@ static void sleep_and_wake(struct fixture *f) {
 enum telling { STAYS, RESTARTS, SLEEPS, SLEEPS_TWICE, TELLINGS };
 
 typedef void script_fn(struct fixture *f);
+
+#define TO_WALLY "{\"agent_name\":\"wally\"}"
 
 static void write_asked(struct fixture *f, struct buf *out) {
     const struct provider_request *request = fake_request(asked(f));
@@ -321,6 +324,24 @@ static void a_run_with_a_reader_stays_in_memory(void **state) {
     buf_done(&turn.seen);
     fall_asleep(f, 1);
     assert_int_equal(f->host.run_count, 0);
+}
+
+/* Only a summary that replaced the history is missing from a run that is read back by itself. */
+static void a_run_whose_summary_was_given_up_leaves_memory(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    for (size_t i = 0; i < HISTORY_TURNS_MAX; i++) {
+        say(&turn, f, "more");
+        reply(f, "ok");
+        end(&turn);
+    }
+    f->agents[0].window_tokens = 128000;
+    say(&turn, f, "x");
+    assert_int_equal(fake_request(asked(f))->message_count, 1);
+    reply(f, " "); /* no summary */
+    ask_human(f, "a1", "");
+    end(&turn);
+    fall_asleep(f, 1);
 }
 
 static void several_wait_in_the_order_in_which_they_did(void **state) {
@@ -706,6 +727,112 @@ static void a_call_that_waits_for_a_human_waits_on_after_a_restart(void **state)
                       "agent/manager=well");
 }
 
+/* What is asked about a call of the manager's, in a reply that also hands the turn to wally, who has
+ * no such tool. */
+static const struct agent_tool searching[] = {{STR_INIT("search"), TOOL_ALLOW}};
+
+static void asks_to_write_beside_a_transfer(struct fixture *f) {
+    f->agents[0].picks_tools = f->agents[1].picks_tools = true;
+    f->agents[0].tools = writing_asks;
+    f->agents[1].tools = searching;
+    f->agents[0].tool_count = f->agents[1].tool_count = 1;
+    assert_true(fake_tool_call(asked(f), "t1", "transfer_to_agent", TO_WALLY));
+    assert_true(fake_tool_call(asked(f), "c1", "write", "{\"k\":1}"));
+    fake_done(asked(f), "m");
+    loop_advance(f->loop, 1000);
+    turns(f);
+}
+
+static void assert_asks(const struct turn *turn, const char *question) {
+    assert_true(str_ends(buf_str(&turn->seen), str_from(question)));
+}
+
+static void a_transfer_waits_until_a_human_has_answered_about_its_reply(void **state) {
+    (void)state;
+    for (int restarts = 0; restarts < 2; restarts++) {
+        struct fixture f;
+        struct turn turn, answered;
+        fixture_init(&f, true);
+        say(&turn, &f, "x");
+        asks_to_write_beside_a_transfer(&f);
+        assert_asks(&turn, "May 'manager' use the tool 'write' with {\"k\":1}? (yes or no))");
+        end(&turn);
+        if (restarts) restart_and_recover(&f);
+        answer_as_human(&answered, &f, "yes");
+        assert_int_equal(fake_tool_calls(f.write), 1);
+        assert_str(fake_tool_args(f.write, 0), "{\"k\":1}");
+        fake_tool_answer(f.write, 0, "{\"w\":1}");
+        loop_advance(f.loop, 1000);
+        turns(&f);
+        assert_str(fake_request(asked(&f))->agent, "wally");
+        assert_asked(&f, "user=x call/transfer_to_agent=" TO_WALLY " call/write={\"k\":1} "
+                         "result={\"w\":1} result={}");
+        reply(&f, "ok");
+        end(&answered);
+        fixture_done(&f);
+    }
+}
+
+/* It was recorded as one that may be repeated, and is none any more. */
+static void a_call_of_a_tool_that_has_changed_is_not_made(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    f->write->idempotent = true;
+    say(&turn, f, "x");
+    asks_to_write_beside_a_transfer(f);
+    end(&turn);
+    restart_and_recover(f);
+    f->write->idempotent = false;
+    answer_as_human(&turn, f, "yes");
+    loop_advance(f->loop, 1000);
+    turns(f);
+    assert_int_equal(fake_tool_calls(f->write), 0);
+    assert_asked(f, "user=x call/transfer_to_agent=" TO_WALLY " call/write={\"k\":1} "
+                    "result={\"error\":\"tool 'write' was not called: it has changed since; "
+                    "call it again\"}! result={}");
+    reply(f, "ok");
+    end(&turn);
+}
+
+static void hear_aside(struct fixture *f, const char *key) {
+    struct arena *arena = arena_new(MIB);
+    struct pending_answered answered;
+    struct err e;
+    const struct pending_answer answer = {.name = request_of("").name,
+                                          .text = STR("why?"),
+                                          .key = str_from(key),
+                                          .key_user = STR("u"),
+                                          .print = STR("p"),
+                                          .asks_again = true,
+                                          .arena = arena};
+    assert_int_equal(session_settle(f->engine.sessions, &answer, &answered, &e),
+                     PENDING_UNDECIDED);
+    arena_free(arena);
+    turns(f);
+}
+
+static void words_that_come_again_after_a_restart_are_kept_once(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    say(&turn, f, "x");
+    want_to_write(f);
+    end(&turn);
+    for (size_t i = 0; i < 3; i++) {
+        hear_aside(f, "k1");
+        restart_and_recover(f);
+    }
+    hear_aside(f, "k2");
+    answer_as_human(&turn, f, "no");
+    end(&turn);
+    answer_as_human(&turn, f, "no");
+    assert_asked(f, "user=x opaque=[signed] agent/manager=now call/write={\"k\":1} "
+                    "call/search={} call/write={\"k\":3} result={\"hit\":1} "
+                    "result={\"error\":\"a human refused this call\"}! "
+                    "result={\"error\":\"a human refused this call\"}! user=why? user=why?");
+    reply(f, "ok");
+    end(&turn);
+}
+
 #define UNKNOWN                                                                                \
     "{\"effect\":\"unknown\",\"error\":\"the server stopped while this call was out: it may "  \
     "or "                                                                                      \
@@ -776,6 +903,51 @@ static void a_call_without_approval_was_never_made(void **state) {
     }
 }
 
+/* Agents whose servers have answered, or not yet. */
+static void know_tools(struct fixture *f, struct engine *next, struct agent agents[3],
+                       bool awaits) {
+    memcpy(agents, f->agents, sizeof(f->agents));
+    for (size_t i = 0; i < 3; i++) agents[i].awaits_tools = awaits;
+    *next = f->engine;
+    next->agents = agents;
+    next->refs = 1;
+}
+
+/* The servers of the process after are still starting when the human answers. */
+static void an_answered_turn_waits_for_tools_as_a_fresh_one_does(void **state) {
+    (void)state;
+    enum { COME, LATE, CANCELLED, ENDS };
+    for (int how = COME; how < ENDS; how++) {
+        struct fixture f;
+        struct turn turn, later;
+        struct engine next;
+        struct agent agents[3];
+        fixture_init(&f, true);
+        say(&turn, &f, "x");
+        ask_human(&f, "a1", "");
+        end(&turn);
+        for (size_t i = 0; i < 3; i++) f.agents[i].awaits_tools = true;
+        restart_and_recover(&f);
+        know_tools(&f, &next, agents, false);
+        size_t before = fake_calls(f.model);
+        answer_as_human(&later, &f, "yes");
+        turns(&f);
+        assert_int_equal(fake_calls(f.model), before);
+        if (how == COME) run_host_use(&f.host, &next);
+        if (how == LATE) loop_advance(f.loop, AWAIT_TOOLS_MS);
+        if (how == CANCELLED) run_host_cancel(&f.host, STR("the server stops"));
+        turns(&f);
+        assert_int_equal(fake_calls(f.model), before + (how != CANCELLED));
+        if (how != CANCELLED) reply(&f, "fine");
+        turns(&f);
+        assert_int_equal(f.host.run_count, 0);
+        end(&later);
+        run_host_use(&f.host, &f.engine);
+        assert_int_equal(next.refs, 1); /* no run keeps it */
+        fixture_done(&f);
+    }
+}
+
 static void only_a_question_at_the_very_end_waits(void **state) {
     (void)state;
     struct buf events;
@@ -809,12 +981,14 @@ int main(void) {
         cmocka_unit_test(an_answer_before_stays_answered),
         STORED_TURN_TEST(it_is_done_with_the_reply_that_ends_it),
         STORED_TURN_TEST(a_run_with_a_reader_stays_in_memory),
+        STORED_TURN_TEST(a_run_whose_summary_was_given_up_leaves_memory),
         STORED_TURN_TEST(several_wait_in_the_order_in_which_they_did),
         STORED_TURN_TEST(it_is_brought_back_once_for_all_callers),
         STORED_TURN_TEST(an_answer_finds_that_it_sleeps),
         STORED_TURN_TEST(a_deadline_wakes_it),
         STORED_TURN_TEST(a_takeover_that_failed_says_whether_they_may_be_ours),
         STORED_TURN_TEST(it_waits_through_any_number_of_restarts),
+        STORED_TURN_TEST(words_that_come_again_after_a_restart_are_kept_once),
         STORED_TURN_TEST(it_waits_again_before_its_session_is_read),
         STORED_TURN_TEST(without_its_agent_it_was_interrupted),
         cmocka_unit_test(an_agent_from_elsewhere_is_asked_for_and_waits_on),
@@ -823,8 +997,11 @@ int main(void) {
         STORED_TURN_TEST(without_an_agent_that_spoke_before_it_goes_on),
         STORED_TURN_TEST(a_run_that_is_cancelled_stays_cancelled),
         STORED_TURN_TEST(a_call_that_waits_for_a_human_waits_on_after_a_restart),
+        cmocka_unit_test(a_transfer_waits_until_a_human_has_answered_about_its_reply),
+        STORED_TURN_TEST(a_call_of_a_tool_that_has_changed_is_not_made),
         STORED_TURN_TEST(a_call_that_was_out_is_not_made_again_and_the_next_turn_knows),
         cmocka_unit_test(a_call_without_approval_was_never_made),
+        cmocka_unit_test(an_answered_turn_waits_for_tools_as_a_fresh_one_does),
         cmocka_unit_test(only_a_question_at_the_very_end_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "fake/provider_fake.h" /* named here: the build links them */
 #include "fake/store_fake.h"
 #include "fixture.h"
+#include "store/changes.h"
 #include "turn/turn.h"
 
 static void only_the_moves_of_the_table_are_allowed(void **state) {
@@ -15,7 +16,7 @@ static void only_the_moves_of_the_table_are_allowed(void **state) {
     };
     for (enum run_state from = 0; from < RUN_STATE_COUNT; from++) {
         for (enum run_state to = 0; to < RUN_STATE_COUNT; to++) {
-            assert_int_equal(run_may_become(from, to), rows[from][to] == '#');
+            assert_int_equal(states_allow(run_states, from, to), rows[from][to] == '#');
         }
     }
 }
@@ -733,6 +734,75 @@ a_turn_inside_another_needs_no_place_and_one_that_waits_for_a_human_has_none(voi
     fixture_done(&f);
 }
 
+/* --- places among replicas ---------------------------------------------------------------- */
+
+static int64_t places(struct fixture *f) {
+    return fake_store_number(f->store, "SELECT count(*) FROM place WHERE holder = 1");
+}
+
+static void shared_fixture(struct fixture *f) {
+    fixture_init(f, true);
+    fake_store_share(f->store);
+    f->engine.limits.workspace_turns_max = 1;
+}
+
+/* Another replica's turn has the only place. */
+static void a_turn_of_another_replica_has_a_place_of_the_workspace(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn first, second, other;
+    shared_fixture(&f);
+    fake_store_sql(f.store, "INSERT INTO place VALUES(99, CAST('w' AS BLOB), 2)");
+    struct run_request requests[] = {in("w", "a"), in("w", "b"), in("v", "a")};
+    start(&first, &f, &requests[0]);
+    start(&other, &f, &requests[2]);
+    assert_int_equal(run_state(first.run), RUN_QUEUED);
+    assert_int_equal(run_state(other.run), RUN_ASKING);
+    assert_int_equal(places(&f), 1);
+    fake_store_sql(f.store, "DELETE FROM place WHERE run = 99");
+    changes_tell(store_changes(f.store), CHANGE_FREED);
+    turns(&f);
+    assert_int_equal(run_state(first.run), RUN_ASKING);
+    assert_int_equal(places(&f), 2);
+    start(&second, &f, &requests[1]); /* this process has none left, and asks the store later */
+    assert_int_equal(run_state(second.run), RUN_QUEUED);
+    while (fake_calls(f.model)) {
+        fake_done(fake_call(f.model, 0), "m");
+        turns(&f);
+    }
+    assert_int_equal(run_state(first.run), RUN_DONE);
+    assert_int_equal(run_state(second.run), RUN_DONE);
+    assert_int_equal(run_state(other.run), RUN_DONE);
+    assert_int_equal(places(&f), 0);
+    end(&first);
+    end(&second);
+    end(&other);
+    fixture_done(&f);
+}
+
+static void a_turn_that_waits_for_a_place_among_replicas_may_end(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn first, second;
+    shared_fixture(&f);
+    fake_store_sql(f.store, "INSERT INTO place VALUES(99, CAST('w' AS BLOB), 2)");
+    struct run_request requests[] = {in("w", "a"), in("w", "b")};
+    start(&first, &f, &requests[0]);
+    run_cancel(first.run, STR("enough"));
+    turns(&f);
+    assert_int_equal(run_state(first.run), RUN_CANCELLED);
+    start(&second, &f, &requests[1]);
+    for (size_t i = 0; i < 62; i++) {
+        loop_advance(f.loop, 500);
+        turns(&f);
+    }
+    assert_seen(&second, "failed(RESOURCE_EXHAUSTED WORKSPACE_TURNS)");
+    assert_int_equal(places(&f), 0);
+    end(&first);
+    end(&second);
+    fixture_done(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_moves_of_the_table_are_allowed),
@@ -765,6 +835,8 @@ int main(void) {
         STORED_TURN_TEST(a_place_is_waited_for_so_long_and_no_longer),
         cmocka_unit_test(
             a_turn_inside_another_needs_no_place_and_one_that_waits_for_a_human_has_none),
+        cmocka_unit_test(a_turn_of_another_replica_has_a_place_of_the_workspace),
+        cmocka_unit_test(a_turn_that_waits_for_a_place_among_replicas_may_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

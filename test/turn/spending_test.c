@@ -147,12 +147,13 @@ static void words_after_the_count_cost_nothing_twice(void **state) {
     struct turn turn;
     m->f.agents[0].limits.tokens_max = 1000;
     say(&turn, &m->f, "x");
+    struct cursor *reader = reader_of(&turn); /* the journal's window is less than the reply */
     assert_true(fake_usage(asked(&m->f), 50, 900));
     assert_true(say_bytes(&m->f, 3600));
     fake_done(asked(&m->f), "fake-1");
     turns(&m->f);
     assert_int_equal(run_state(turn.run), RUN_DONE);
-    assert_usages(&turn, "0 fake-1 50+900=950 $900000");
+    assert_usages_read(reader, &m->f, "0 fake-1 50+900=950 $900000");
     assert_int_equal(used(m).tokens, 950);
     end(&turn);
 }
@@ -182,14 +183,10 @@ static void a_call_that_was_cancelled_before_its_first_word_had_a_prompt(void **
     end(&turn);
 }
 
-static struct event_usage usage_of(struct turn *turn) {
-    struct cursor *cursor;
+static struct event_usage usage_read(struct cursor *cursor, struct fixture *f) {
     struct event event = {0};
     struct event_usage usage = USAGE_UNKNOWN;
-    struct err e;
-    turns(turn->f);
-    assert_true(
-        cursor_open(run_journal(turn->run), 0, turn->f->loop, nothing, NULL, &cursor, &e));
+    turns(f);
     while (cursor_next(cursor, &event)) {
         if (event.kind == EVENT_USAGE) usage = event.usage;
     }
@@ -198,13 +195,18 @@ static struct event_usage usage_of(struct turn *turn) {
     return usage;
 }
 
+static struct event_usage usage_of(struct turn *turn) {
+    return usage_read(reader_of(turn), turn->f);
+}
+
 static void a_cut_reply_is_booked_by_estimate_and_marked(void **state) {
     struct money *m = *state;
     struct turn turn;
     say(&turn, &m->f, "x");
+    struct cursor *reader = reader_of(&turn);
     assert_true(say_bytes(&m->f, 4000));
     run_cancel(turn.run, STR("enough"));
-    struct event_usage usage = usage_of(&turn);
+    struct event_usage usage = usage_read(reader, &m->f);
     assert_int_equal(usage.total, TOKENS_UNKNOWN);
     assert_true(usage.estimated);
     assert_in_range(usage.estimate_prompt, 1, 100);
@@ -278,6 +280,7 @@ static void a_model_that_always_calls_a_tool_is_counted_each_time(void **state) 
     struct money *m = *state;
     struct turn turn;
     say(&turn, &m->f, "x");
+    struct cursor *reader = reader_of(&turn);
     for (int call = 0; call < 25; call++) {
         assert_true(fake_tool_call(asked(&m->f), "", "search", "{}"));
         if (call % 2) assert_true(fake_usage(asked(&m->f), 1, 1));
@@ -295,7 +298,7 @@ static void a_model_that_always_calls_a_tool_is_counted_each_time(void **state) 
                    call ? "; " : "", call);
     }
     buf_append_byte(&expected, '\0');
-    assert_usages(&turn, expected.at);
+    assert_usages_read(reader, &m->f, expected.at);
     buf_done(&expected);
     assert_true(str_ends(buf_str(&turn.seen), STR("failed(RESOURCE_EXHAUSTED MODEL_CALLS)")));
     end(&turn);
@@ -337,6 +340,35 @@ static void a_budget_that_is_used_up_refuses_before_the_model_is_asked(void **st
     say(&turn, &m.f, "more");
     assert_seen(&turn, "started(more) failed(RESOURCE_EXHAUSTED BUDGET)");
     assert_int_equal(fake_calls_ever(m.f.model), before);
+    end(&turn);
+    money_done(&m);
+}
+
+/* The question for a summary is longer than the one that the turn asks. */
+static void a_summary_for_keeping_that_a_budget_refuses_is_given_up(void **state) {
+    (void)state;
+    struct money m;
+    struct turn turn;
+    const size_t full = HISTORY_TURNS_MAX * 7 / 8;
+    money_init(&m, 0, 1000 * 1000);
+    m.f.agents[0].window_tokens = 128000;
+    for (size_t i = 0; i < full; i++) {
+        say(&turn, &m.f, "more");
+        assert_true(fake_usage(asked(&m.f), 1, 1));
+        reply(&m.f, "ok");
+        end(&turn);
+    }
+    m.budget.tokens_max = (int64_t)full * 2 + 300;
+    say(&turn, &m.f, "and now?");
+    assert_int_equal(fake_request(asked(&m.f))->message_count, 2 * full + 1);
+    reply(&m.f, "tea");
+    assert_int_equal(run_state(turn.run), RUN_DONE);
+    end(&turn);
+    m.budget.tokens_max = 1000 * 1000;
+    say(&turn, &m.f, "and now?");
+    assert_int_equal(fake_request(asked(&m.f))->message_count, 1);
+    reply(&m.f, "he likes tea");
+    reply(&m.f, "tea");
     end(&turn);
     money_done(&m);
 }
@@ -604,6 +636,7 @@ int main(void) {
         TEST(a_model_that_always_calls_a_tool_is_counted_each_time),
         TEST(the_call_that_condenses_a_history_is_counted),
         cmocka_unit_test(a_budget_that_is_used_up_refuses_before_the_model_is_asked),
+        cmocka_unit_test(a_summary_for_keeping_that_a_budget_refuses_is_given_up),
         cmocka_unit_test(a_budget_stops_no_reply_that_has_begun),
         cmocka_unit_test(thoughts_and_arguments_count_too),
         cmocka_unit_test(turns_of_unknown_cost_go_one_by_one),

@@ -17,8 +17,8 @@ static void tools_of_one_reply_run_side_by_side(void **state) {
         say(&turn, &f, "look");
         fake_text(asked(&f), STR("let me see"));
         fake_tool_call(asked(&f), "c1", "search", "{\"q\":1}");
-        fake_tool_call(asked(&f), "c2", "write", "not json");
-        fake_tool_call(asked(&f), "", "search", "[]");
+        fake_tool_call(asked(&f), "c2", "write", "");
+        fake_tool_call(asked(&f), "", "search", " ");
         fake_done(asked(&f), "m");
         turns(&f);
         assert_int_equal(run_state(turn.run), RUN_WORKING);
@@ -298,6 +298,97 @@ static void a_turn_goes_nowhere_it_may_not(void **state) {
         end(&turn);
         fixture_done(&f);
     }
+}
+
+#define TO_WALLY "{\"agent_name\":\"wally\"}"
+
+/* The manager may search; wally may write, if a human allows it. */
+static void share_tools(struct fixture *f) {
+    static const struct agent_tool searches[] = {{STR_INIT("search"), TOOL_ALLOW}};
+    static const struct agent_tool writes[] = {{STR_INIT("write"), TOOL_ASK}};
+    f->agents[0].picks_tools = f->agents[1].picks_tools = true;
+    f->agents[0].tools = searches;
+    f->agents[1].tools = writes;
+    f->agents[0].tool_count = f->agents[1].tool_count = 1;
+}
+
+/* One reply asks for both, in either order. */
+static void transfer_beside_a_write(struct fixture *f, bool transfer_first) {
+    if (transfer_first) fake_tool_call(asked(f), "t", "transfer_to_agent", TO_WALLY);
+    fake_tool_call(asked(f), "w", "write", "{}");
+    if (!transfer_first) fake_tool_call(asked(f), "t", "transfer_to_agent", TO_WALLY);
+    fake_done(asked(f), "m");
+    turns(f);
+}
+
+static void a_reply_calls_only_tools_of_the_agent_that_made_it(void **state) {
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        struct fixture f;
+        struct turn turn;
+        fixture_init(&f, true);
+        share_tools(&f);
+        say(&turn, &f, "x");
+        transfer_beside_a_write(&f, first);
+        assert_int_equal(fake_tool_calls(f.write), 0);
+        assert_str(fake_request(asked(&f))->agent, "wally");
+        assert_asked(&f, first ? "user=x call/transfer_to_agent=" TO_WALLY " call/write={} "
+                                 "result={\"error\":\"tool 'write' not found\"}! result={}"
+                               : "user=x call/write={} call/transfer_to_agent=" TO_WALLY " "
+                                 "result={\"error\":\"tool 'write' not found\"}! result={}");
+        fake_tool_call(asked(&f), "w2", "write", "{}"); /* it is wally's own now, and asks */
+        fake_done(asked(&f), "m");
+        turns(&f);
+        assert_int_equal(fake_tool_calls(f.write), 0);
+        assert_int_equal(run_state(turn.run), RUN_WAITING);
+        run_cancel(turn.run, STR("enough"));
+        end(&turn);
+        fixture_done(&f);
+    }
+}
+
+static void a_transfer_waits_for_the_other_calls_of_its_reply(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    share_tools(f);
+    f->engine.limits.tools_at_once = 2;
+    say(&turn, f, "x");
+    fake_tool_call(asked(f), "t", "transfer_to_agent", TO_WALLY);
+    for (size_t i = 0; i < 5; i++) fake_tool_call(asked(f), "c", "search", "{}");
+    fake_done(asked(f), "m");
+    for (size_t left = 5; left > 0; left--) {
+        turns(f);
+        assert_int_equal(fake_tool_calls(f->search), left < 2 ? left : 2);
+        fake_tool_answer(f->search, 0, "{\"s\":1}");
+    }
+    turns(f);
+    assert_str(fake_request(asked(f))->agent, "wally");
+    assert_asked(f, "user=x call/transfer_to_agent=" TO_WALLY " call/search={} call/search={} "
+                    "call/search={} call/search={} call/search={} result={\"s\":1} "
+                    "result={\"s\":1} result={\"s\":1} result={\"s\":1} result={\"s\":1} "
+                    "result={}");
+    reply(f, "ok");
+    end(&turn);
+}
+
+static void a_reply_hands_the_turn_to_one_agent(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    say(&turn, f, "x");
+    fake_tool_call(asked(f), "t1", "transfer_to_agent", "{\"agent_name\":\"nobody\"}");
+    fake_tool_call(asked(f), "t2", "transfer_to_agent", TO_WALLY);
+    fake_tool_call(asked(f), "t3", "transfer_to_agent", "{\"agent_name\":\"manager\"}");
+    fake_done(asked(f), "m");
+    turns(f);
+    assert_str(fake_request(asked(f))->agent, "wally");
+    assert_asked(f, "user=x call/transfer_to_agent={\"agent_name\":\"nobody\"} "
+                    "call/transfer_to_agent=" TO_WALLY " "
+                    "call/transfer_to_agent={\"agent_name\":\"manager\"} "
+                    "result={\"error\":\"no agent 'nobody' to hand this to\"}! result={} "
+                    "result={\"error\":\"this transfer was not made: the same reply has handed "
+                    "the turn to 'wally'\"}!");
+    reply(f, "ok");
+    end(&turn);
 }
 
 static void a_result_that_is_too_long_is_kept_and_can_be_read_on(void **state) {
@@ -661,6 +752,67 @@ static void a_child_may_run_on_another_loop(void **state) {
     loop_free(other);
 }
 
+static void assert_not_called(const char *args, const char *told) {
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, false);
+    say(&turn, &f, "x");
+    fake_tool_call(asked(&f), "s1", "search", args);
+    fake_done(asked(&f), "m-1");
+    turns(&f);
+    assert_int_equal(fake_tool_calls(f.search), 0);
+    assert_int_equal(fake_calls_ever(f.model), 2);
+    const struct provider_request *request = fake_request(asked(&f));
+    const struct message *result = &request->messages[request->message_count - 1];
+    assert_int_equal(result->role, MESSAGE_TOOL_RESULT);
+    assert_true(result->error && str_find(result->text, str_from(told)) < result->text.len);
+    assert_str(request->messages[request->message_count - 2].text, "{}");
+    reply(&f, "I see");
+    end(&turn);
+    fixture_done(&f);
+}
+
+/* checks.md U5. A call with {} is another call than the one that the model wanted. */
+static void arguments_that_are_no_object_are_not_called_with(void **state) {
+    (void)state;
+    static const char *const wrong[][2] = {
+        {"{\"id\":7", "are not one JSON object: JSON 1:8"},
+        {"{\"id\":7", "they were: {\\\"id\\\":7"},
+        {"{\"id\":1}{\"id\":2}", "are not one JSON object: JSON 1:9"},
+        {"{\"at\":\"\\ud83d\"", "are not one JSON object"},
+        {"[1]", "must be one JSON object, not an array: [1]"},
+        {"null", "not null: null"},
+        {"\"\\udce9\"", "are not one JSON object"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) assert_not_called(wrong[i][0], wrong[i][1]);
+}
+
+static void arguments_of_nothing_are_an_object_and_half_a_pair_is_mended(void **state) {
+    (void)state;
+    static const char *const args[][2] = {
+        {"", "{}"},
+        {" ", "{}"},
+        {" {\"a\" : 1} ", " {\"a\" : 1} "},
+        {"{\"a\":\"caf\\udce9\"}", "{\"a\":\"caf\\ufffd\"}"},
+        {"{\"a\":\"\\ud83d\\ude00\"}", "{\"a\":\"\\ud83d\\ude00\"}"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(args); i++) {
+        struct fixture f;
+        struct turn turn;
+        fixture_init(&f, false);
+        say(&turn, &f, "x");
+        fake_tool_call(asked(&f), "s1", "search", args[i][0]);
+        fake_done(asked(&f), "m-1");
+        turns(&f);
+        assert_str(fake_tool_args(f.search, 0), args[i][1]);
+        fake_tool_answer(f.search, 0, "{}");
+        turns(&f);
+        reply(&f, "I see");
+        end(&turn);
+        fixture_done(&f);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STORED_TURN_TEST(a_tool_that_hangs_is_cut_and_the_turn_goes_on),
@@ -676,6 +828,9 @@ int main(void) {
         TURN_TEST(tools_beyond_the_limit_wait_for_their_place),
         STORED_TURN_TEST(a_turn_is_handed_to_another_agent),
         cmocka_unit_test(a_turn_goes_nowhere_it_may_not),
+        cmocka_unit_test(a_reply_calls_only_tools_of_the_agent_that_made_it),
+        TURN_TEST(a_transfer_waits_for_the_other_calls_of_its_reply),
+        STORED_TURN_TEST(a_reply_hands_the_turn_to_one_agent),
         STORED_TURN_TEST(a_result_that_is_too_long_is_kept_and_can_be_read_on),
         STORED_TURN_TEST(a_turn_may_end_while_its_long_result_is_on_its_way),
         cmocka_unit_test(arguments_that_do_not_fit_are_reported_to_the_model),
@@ -690,6 +845,8 @@ int main(void) {
         TURN_TEST(a_child_keeps_what_it_has_read),
         TURN_TEST(a_parked_run_keeps_what_it_has_read),
         TURN_TEST(a_child_may_run_on_another_loop),
+        cmocka_unit_test(arguments_that_are_no_object_are_not_called_with),
+        cmocka_unit_test(arguments_of_nothing_are_an_object_and_half_a_pair_is_mended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

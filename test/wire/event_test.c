@@ -10,7 +10,7 @@ static const struct event events[] = {
      .started = {STR_INIT("w"), STR_INIT("u"), STR_INIT("s"), STR_INIT("hello"),
                  STR_INIT("crawbl"), UINT64_C(0xFFFFFFFFFFFFFFFF), INT64_C(1767225600000),
                  STR_INIT("k-1"), STR_INIT("\0\xFFp"), STR_INIT("{\"config\":{}}"),
-                 STR_INIT("00-t a=1")}},
+                 STR_INIT("00-t a=1"), STR_INIT("{\"top_k\":1}")}},
     {.kind = EVENT_TEXT, .at_ms = 1, .agent = STR_INIT("a"), .text = {STR_INIT("text")}},
     {.kind = EVENT_THINKING, .at_ms = 200, .agent = STR_INIT("a"), .thinking = {STR_INIT("t")}},
     {.kind = EVENT_TOOL_CALL,
@@ -112,18 +112,20 @@ static void a_text_at_the_end_is_left_out_only_with_those_after_it(void **state)
     (void)state;
     static const struct str texts[] = {STR_INIT(""), STR_INIT("{}"), STR_INIT("00-t")};
     size_t plain = 0;
-    for (size_t i = 0; i < 9; i++) {
+    for (size_t i = 0; i < 27; i++) {
         struct event event = events[EVENT_STARTED - 1], again;
         struct err e;
         struct buf room;
         event.started.extras = texts[i % 3];
-        event.started.trace = texts[i / 3];
+        event.started.trace = texts[i / 3 % 3];
+        event.started.options = texts[i / 9];
         struct str bytes = encoded(&event, &room);
         if (i == 0) plain = bytes.len;
         if (i < 3) assert_int_equal(bytes.len - plain, i ? texts[i].len + 1 : 0);
         assert_true(event_decode(&bytes, &again, &e));
         assert_true(str_equal(again.started.extras, texts[i % 3]));
-        assert_true(str_equal(again.started.trace, texts[i / 3]));
+        assert_true(str_equal(again.started.trace, texts[i / 3 % 3]));
+        assert_true(str_equal(again.started.options, texts[i / 9]));
         buf_done(&room);
     }
 }

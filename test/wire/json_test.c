@@ -323,6 +323,77 @@ static void a_key_that_is_read_may_stand_once(void **state) {
     }
 }
 
+static void half_a_surrogate_pair_is_mended_and_nothing_else(void **state) {
+    (void)state;
+    static const char *const texts[][2] = {
+        {"{\"a\":\"\\udce9\\uD83D\"}", "{\"a\":\"\\ufffd\\ufffd\"}"},
+        {"\"\\ud83d\\ud83d\\ude00\"", "\"\\ufffd\\ud83d\\ude00\""},
+        {"\"\\ud83d\\u0041\"", "\"\\ufffd\\u0041\""},
+        {"\"\\\\ud83d\"", "\"\\\\ud83d\""}, /* an escaped backslash, then letters */
+        {"\"\\ud83\"", "\"\\ud83\""},
+        {"\\ud83", "\\ud83"},
+        {"\\", "\\"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct buf out;
+        buf_init(&out, KIB);
+        json_mend_surrogates(str_from(texts[i][0]), &out);
+        assert_str(buf_str(&out), texts[i][1]);
+        buf_done(&out);
+    }
+}
+
+static void what_a_peer_wrote_with_half_a_pair_is_read(void **state) {
+    (void)state;
+    struct str text = STR("{\"a\":\"x\\ud83d\",\"b\":\"\\ud83d\\ude00\"}");
+    struct json value;
+    struct buf room, said;
+    struct err e;
+    buf_init(&room, KIB);
+    buf_init(&said, KIB);
+    assert_false(json_read(text, &value, &e));
+    assert_true(json_read_mended(text, &room, &value, &e));
+    json_text(json_find(value, STR("a")), &said);
+    json_text(json_find(value, STR("b")), &said);
+    assert_str(buf_str(&said), "x\xEF\xBF\xBD\xF0\x9F\x98\x80");
+    assert_false(json_read_mended(STR("{\"a\":\"\\ud83d"), &room, &value, &e));
+    assert_int_equal(e.code, ERR_MALFORMED);
+    assert_true(json_read_mended(STR("{\"a\":1}"), &room, &value, &e));
+    buf_done(&room);
+    buf_init(&room, 4);
+    assert_false(json_read_mended(text, &room, &value, &e));
+    assert_int_equal(e.code, ERR_TOO_LARGE);
+    buf_done(&room);
+    buf_done(&said);
+}
+
+/* Each row is a stream of two texts, and what they become. */
+static void a_pair_that_was_cut_between_two_texts_is_joined(void **state) {
+    (void)state;
+    static const char *const rows[][4] = {
+        {"{\"t\":\"a\\ud83d\"}", "{\"t\":\"a\"}", "{\"t\":\"\\ude00b\"}",
+         "{\"t\":\"\\ud83d\\ude00b\"}"},
+        {"{\"t\":\"\\uD83D\"}", "{\"t\":\"\"}", "{\"t\":\"\\uDE00\"}",
+         "{\"t\":\"\\uD83D\\uDE00\"}"},
+        {"[\"a\"]", NULL, "[\"\\ude00\"]", "[\"\\ufffd\"]"}, /* no first half */
+        {"[\"\\ud83dz\"]", "[\"\\ufffdz\"]", "[\"\\ude00\"]", "[\"\\ufffd\"]"},
+        {"[\"\\ud83d\"]", "[\"\"]", "[\"z\\ude00\"]", "[\"z\\ufffd\"]"},
+        {"[\"\\ud83d\\ude00\"]", NULL, "[\"\\\\ude00\"]", NULL}, /* nothing to mend */
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct json_pairs pairs = {.waits = false};
+        for (size_t n = 0; n < 4; n += 2) {
+            struct buf out;
+            buf_init(&out, KIB);
+            bool mended = json_pairs_mend(&pairs, str_from(rows[i][n]), &out);
+            assert_int_equal(mended, rows[i][n + 1] != NULL);
+            assert_str(buf_str(&out), mended ? rows[i][n + 1] : "");
+            buf_done(&out);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_text_the_grammar_allows_is_accepted),
@@ -343,6 +414,9 @@ int main(void) {
         cmocka_unit_test(finding_in_nothing_finds_nothing),
         cmocka_unit_test(a_kept_slice_becomes_a_value_again),
         cmocka_unit_test(each_kind_has_a_name_for_messages),
+        cmocka_unit_test(half_a_surrogate_pair_is_mended_and_nothing_else),
+        cmocka_unit_test(what_a_peer_wrote_with_half_a_pair_is_read),
+        cmocka_unit_test(a_pair_that_was_cut_between_two_texts_is_joined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

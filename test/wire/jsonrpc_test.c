@@ -23,6 +23,14 @@ static void each_kind_of_message_is_recognised_by_its_members(void **state) {
         {"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":1,\"message\":\"x\"}}",
          JSONRPC_ERROR},
         {"{\"jsonrpc\":\"2.0\",\"error\":{\"code\":1,\"message\":\"x\"}}", JSONRPC_ERROR},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{},\"error\":null}", JSONRPC_RESULT},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":null,\"error\":null,\"method\":null}",
+         JSONRPC_RESULT},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":null,\"error\":{\"code\":1,\"message\":"
+         "\"x\"}}",
+         JSONRPC_ERROR},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"result\":null,\"error\":null}",
+         JSONRPC_REQUEST},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct jsonrpc message;
@@ -44,6 +52,10 @@ static void a_malformed_message_is_refused_with_the_reason(void **state) {
         {"{\"jsonrpc\":\"2.0\",\"id\":1}",
          "JSON-RPC: a message has one of method, result and error"},
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"result\":1}",
+         "JSON-RPC: a message has one of method, result and error"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1,\"error\":{\"code\":1,\"message\":\"x\"}}",
+         "JSON-RPC: a message has one of method, result and error"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":null}",
          "JSON-RPC: a message has one of method, result and error"},
         {"{\"jsonrpc\":\"2.0\",\"method\":5}",
          "JSON-RPC: the method is a number, not a string"},
@@ -83,7 +95,9 @@ static void an_answer_is_known_by_its_number(void **state) {
         {"{\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{\"code\":1,\"message\":\"\"}}", true},
         {"{\"jsonrpc\":\"2.0\",\"id\":8,\"result\":1}", false},
         {"{\"jsonrpc\":\"2.0\",\"id\":-7,\"result\":1}", false},
-        {"{\"jsonrpc\":\"2.0\",\"id\":\"7\",\"result\":1}", false},
+        {"{\"jsonrpc\":\"2.0\",\"id\":\"7\",\"result\":1}", true}, /* a string by mistake */
+        {"{\"jsonrpc\":\"2.0\",\"id\":\"07\",\"result\":1}", false},
+        {"{\"jsonrpc\":\"2.0\",\"id\":\"\",\"result\":1}", false},
         {"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}", false},
         {"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":1,\"message\":\"\"}}", false},
     };
@@ -92,6 +106,26 @@ static void an_answer_is_known_by_its_number(void **state) {
         struct err e;
         assert_true(read(cases[i].text, &message, &e));
         assert_int_equal(jsonrpc_answers(&message, 7), cases[i].answers);
+    }
+}
+
+static void what_was_to_be_an_answer_is_known_by_its_id_though_it_is_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *id;
+    } cases[] = {
+        {"{\"id\":7,\"error\":\"no\"}", "7"},
+        {"{\"id\":7,\"result\":1,\"error\":{},\"method\":null}", "7"},
+        {"{\"id\":7,\"method\":\"m\"}", ""},
+        {"{\"result\":1}", ""},
+        {"[7]", ""},
+        {"7", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct json value;
+        struct err e;
+        assert_true(json_read(str_from(cases[i].text), &value, &e));
+        assert_str(jsonrpc_refused_id(value).raw, cases[i].id);
     }
 }
 
@@ -148,10 +182,36 @@ static void a_batch_is_passed_message_by_message_until_it_is_enough(void **state
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct heard heard = {.max = cases[i].max};
         buf_init(&heard.ids, KIB);
-        jsonrpc_each(str_from(cases[i].text), hear, &heard);
+        struct buf room;
+        buf_init(&room, KIB);
+        jsonrpc_each(str_from(cases[i].text), &room, hear, &heard);
+        buf_done(&room);
         assert_str(buf_str(&heard.ids), cases[i].ids);
         buf_done(&heard.ids);
     }
+}
+
+/* A call that is answered with what is no JSON would wait for its time limit. */
+static void the_call_that_an_unreadable_line_answers_is_known_where_it_is_sure(void **state) {
+    static const char *const rows[][2] = {
+        {"{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"x\":\"\\q\"}}", "7"},
+        {"{ \"id\" : \"7\" , \"result\":{", "\"7\""},
+        {"{\"id\":7,\"error\":oops}", "7"},
+        {"{\"result\":{\"x\":tru},\"jsonrpc\":\"2.0\",\"id\":7}\n", "7"},
+        /* not its own id, or not an answer */
+        {"{\"result\":{\"id\":5,\"x\":tru}", ""},
+        {"{\"result\":{\"x\":tru,\"id\":5}}", ""},
+        {"{\"result\":{\"jsonrpc\":\"2.0\",\"id\":5}}", ""},
+        {"{\"id\":7,\"method\":\"ping\",\"params\":{\"result\":tru}}", ""},
+        {"{\"id\":7,\"x\":tru}", ""},
+        {"{\"id\":", ""},
+        {"{\"id\":\"7,\"result\"", ""},
+        {"\"id\":7,\"result\"", ""},
+        {"", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        assert_str(jsonrpc_unread_id(str_from(rows[i][0])).raw, rows[i][1]);
 }
 
 int main(void) {
@@ -159,7 +219,9 @@ int main(void) {
         cmocka_unit_test(each_kind_of_message_is_recognised_by_its_members),
         cmocka_unit_test(a_malformed_message_is_refused_with_the_reason),
         cmocka_unit_test(an_answer_is_known_by_its_number),
+        cmocka_unit_test(what_was_to_be_an_answer_is_known_by_its_id_though_it_is_refused),
         cmocka_unit_test(messages_are_written_as_they_are_read),
+        cmocka_unit_test(the_call_that_an_unreadable_line_answers_is_known_where_it_is_sure),
         cmocka_unit_test(a_batch_is_passed_message_by_message_until_it_is_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

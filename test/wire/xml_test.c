@@ -69,6 +69,10 @@ static void what_is_wrong_is_refused_with_its_place(void **state) {
         {"<a b='<'></a>", "a tag that is cut or wrong"},
         {"<1></1>", "a tag that is cut or wrong"},
         {"<!DOCTYPE a><a/>", "a tag that is cut or wrong"},
+        {"<?xml version='1.0'?><!DOCTYPE a [<!ENTITY x 'y'>]><a>&x;</a>", "a tag that is cut"},
+        {"<a><!DOCTYPE a></a>", "a tag that is cut or wrong"},
+        {"<a><!ENTITY x 'y'></a>", "a tag that is cut or wrong"},
+        {"<a>&x;</a>", "an unknown entity"},
         {"<a>\xFF</a>", "it is not UTF-8"},
         {"<a><a><a><a><a><a><a><a><a><a><a><a><a><a><a><a><a>", "elements nest too deep"},
     };

@@ -3,6 +3,7 @@
 //	go converse PORTS_FILE    the driver's turns, by grpc-go
 //	go fanout PORTS_FILE      one message to every subscriber, by grpc-go
 //	go http PORTS_FILE        GET /health, and POST /invoke that parses and answers
+//	go chat PORTS_FILE        POST /v1/chat/completions, asked of the model at OPENAI_BASE_URL
 //
 // grpc-go has what its documentation offers for speed: a pool of stream workers, large and
 // shared write buffers, windows that a burst fits into, no compression. The events of the
@@ -47,6 +48,8 @@ func run(mode, portsFile string) error {
 	switch mode {
 	case "http":
 		serve, name = serveHTTP, "http"
+	case "chat":
+		serve, name = serveChat, "http"
 	case "fanout":
 		serve = serveFanout
 	}
@@ -64,9 +67,9 @@ func run(mode, portsFile string) error {
 }
 
 func main() {
-	modes := []string{"converse", "fanout", "http"}
+	modes := []string{"chat", "converse", "fanout", "http"}
 	if len(os.Args) != 3 || !slices.Contains(modes, os.Args[1]) {
-		fmt.Fprintln(os.Stderr, "go: converse|fanout|http PORTS_FILE")
+		fmt.Fprintln(os.Stderr, "go: chat|converse|fanout|http PORTS_FILE")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2]); err != nil {

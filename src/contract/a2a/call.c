@@ -6,18 +6,6 @@
 
 /* --- who calls ---------------------------------------------------------------------------- */
 
-bool a2a_is_shut(struct route_call *route, const struct a2a_instance *instance,
-                 struct route_failure *ret) {
-    if (instance->loaded && !instance->stopping) return false;
-    route_field(route, STR("retry-after"), STR("1"));
-    *ret =
-        (struct route_failure){503, STR("UNAVAILABLE"),
-                               instance->stopping ? STR("the server is stopping; try again")
-                                                  : STR("the store is being opened; try again"),
-                               STR_EMPTY};
-    return true;
-}
-
 /* Callers on this machine, where no token is required, see everything. */
 bool a2a_may_see(const struct a2a_call *call, struct str workspace, struct str user) {
     const struct contract_identity *identity = &call->caller.identity;
@@ -40,7 +28,12 @@ static void refuse_key(struct http_turn *http) {
                  "same message as then"));
 }
 
+static void a2a_started(struct http_turn *http, uint64_t run) {
+    a2a_add_webhook(CONTAINER_OF(http, struct a2a_call, http), run);
+}
+
 static const struct http_turn_kind kind = {.begin = a2a_begin,
+                                           .started = a2a_started,
                                            .join = a2a_join_run,
                                            .refuse_key = refuse_key,
                                            .refuse = a2a_refuse,
@@ -53,6 +46,7 @@ void a2a_call_free(struct http_turn *http) {
     run_scan_cancel(call->scan);
     run_summary_done(&call->summary);
     a2a_list_free(call->list);
+    kept_forget(call->keeping);
     a2a_task_done(&call->task);
     text_done(&call->agent);
     text_done(&call->id);
@@ -61,21 +55,15 @@ void a2a_call_free(struct http_turn *http) {
 
 struct a2a_call *a2a_call_new(struct route_call *route, struct a2a_instance *instance,
                               enum a2a_binding binding) {
-    struct route_failure failure;
     struct a2a_call *call = MEM_NEW(struct a2a_call);
-    /* Again after the body: keys may have changed, or the stop may have begun. */
-    if (a2a_is_shut(route, instance, &failure) ||
-        !contract_caller_find(route, &instance->callers, &call->caller, &failure)) {
+    if (!guest_enter(route, &instance->guest, &call->caller)) {
         free(call);
-        route_fail(route, &failure);
         return NULL;
     }
-    const struct contract_identity *identity = &call->caller.identity;
-    http_turn_init(&call->http, &kind, &instance->site, route, CLOSE_SINGLE, &a2a_task_wire);
-    call->http.workspace =
-        call->caller.proved ? identity->workspace : instance->settings->workspace;
-    call->http.user =
-        call->caller.proved && identity->user.len ? identity->user : STR("anonymous");
+    http_turn_init(&call->http, &kind, &instance->guest.site, route, CLOSE_SINGLE,
+                   &a2a_task_wire);
+    call->http.workspace = guest_workspace(&instance->guest, &call->caller);
+    call->http.user = guest_user(&call->caller);
     call->instance = instance;
     call->binding = binding;
     call->dialect = A2A_1_0;
@@ -89,8 +77,9 @@ bool a2a_take_agent(struct a2a_call *call) {
     struct buf slug;
     buf_init(&slug, KIB);
     bool named = lent_read(route_parameter(call->http.call, STR("agent"))).len > 0;
-    bool known = !named || (route_parameter_text(call->http.call, STR("agent"), &slug) &&
-                            engine_agent(call->instance->site.host->engine, buf_str(&slug)));
+    bool known =
+        !named || (route_parameter_text(call->http.call, STR("agent"), &slug) &&
+                   engine_agent(call->instance->guest.site.host->engine, buf_str(&slug)));
     call->agent = text_copy(buf_str(&slug));
     buf_done(&slug);
     if (!known)
@@ -127,10 +116,9 @@ static void a2a_begin(struct http_turn *http, uint64_t mark) {
     case A2A_SUBSCRIBE: a2a_look_up(call, call->request.task, a2a_subscribe); break;
     case A2A_LIST: a2a_list(call); break;
     case A2A_CARD: a2a_card(call); break;
-    case A2A_PUSH:
-        a2a_fail(call, A2A_ERROR_PUSH_NOT_SUPPORTED,
-                 STR("no webhooks are called from here; read the task's stream, or ask for the "
-                     "task"));
-        break;
+    case A2A_WEBHOOK_PUT:
+    case A2A_WEBHOOK_GET:
+    case A2A_WEBHOOK_LIST:
+    case A2A_WEBHOOK_DELETE: a2a_webhooks(call); break;
     }
 }

@@ -11,8 +11,8 @@ static const struct agent *card_agent(const struct engine *engine, struct str sl
 /* False: there is no such agent, or the card is too large. */
 static bool write_card(struct route_call *route, const struct a2a_instance *instance,
                        struct str slug, struct buf *out) {
-    const struct agent_card_settings *settings = &instance->settings->card;
-    const struct engine *engine = instance->site.host->engine;
+    const struct agent_card_settings *settings = &a2a_settings(instance)->card;
+    const struct engine *engine = instance->guest.site.host->engine;
     const struct agent *agent = card_agent(engine, slug);
     struct json_writer w = json_writer(out);
     if (!agent) return false;
@@ -21,7 +21,7 @@ static bool write_card(struct route_call *route, const struct a2a_instance *inst
     json_member_str(&w, "name", first ? settings->name : agent->slug);
     json_member_str(&w, "version", settings->version);
     agent_card_write(route, settings, engine, agent,
-                     instance->callers.secured(instance->callers.ctx), &w);
+                     instance->guest.callers.secured(instance->guest.callers.ctx), &w);
     json_close(&w);
     return buf_ok(out);
 }

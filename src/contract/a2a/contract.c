@@ -13,55 +13,66 @@ static bool a2a_wanted(const struct config *config) {
     return config->agent.a2a;
 }
 
+static enum http_reach reach_of(const struct config *config) {
+    return config->agent.webhooks == CONFIG_WEBHOOKS_ANY ? HTTP_ANYWHERE : HTTP_PUBLIC_ONLY;
+}
+
 static bool a2a_read(const struct contract_source *from, void **ret, struct err *e) {
     const struct config *config = from->config;
+    struct agent_card_settings card = agent_card_settings(config);
+    if (card.webhooks && from->pool && !http_pool_need(from->pool, e))
+        return err_add(e, "a2a.webhooks");
     struct a2a_settings *settings = MEM_NEW(struct a2a_settings);
-    (void)e;
     *settings = (struct a2a_settings){
-        .workspace = a2a_options(config)->workspace,
-        .body_max_bytes = config->limits.body_bytes,
-        .body_stretch_ms = from->body_stretch_ms,
-        .body_stretch_bytes = from->body_stretch_bytes,
-        .rules = {.busy = config->session.busy,
-                  .stall_ms = config->limits.server.write_stall_ms,
-                  .heartbeat_ms = config->limits.heartbeat_ms,
-                  .keys_kept_ms = config->limits.idempotency_ms,
-                  .on_disconnect = a2a_options(config)->on_disconnect,
-                  .keyed_outlives = true},
-        .card = agent_card_settings(config),
+        .guest = guest_settings_of(from, guest_options(config, &a2a_rows)),
+        .card = card,
+        .webhooks = card.webhooks,
+        .webhook_reach = reach_of(config),
     };
     *ret = settings;
     return true;
+}
+
+/* --- the process -------------------------------------------------------------------------- */
+
+static void *a2a_open(const struct contract_process *process) {
+    (void)process;
+    return webhooks_new();
+}
+
+static void a2a_close(void *state) {
+    webhooks_free(state);
 }
 
 /* --- an instance -------------------------------------------------------------------------- */
 
 static void a2a_use(void *ctx, const void *settings) {
     struct a2a_instance *instance = ctx;
-    instance->settings = settings;
-    instance->site.rules = instance->settings->rules;
+    guest_use(&instance->guest, settings);
+    instance->place.reach = a2a_settings(instance)->webhook_reach;
 }
 
 static void *a2a_init(const struct contract_loop *loop, const void *settings, void *state) {
     struct a2a_instance *instance = MEM_NEW(struct a2a_instance);
-    (void)state;
     instance->store = loop->store;
-    instance->callers = loop->callers;
-    http_turn_site_init(&instance->site, loop->host);
+    instance->webhooks = state;
+    instance->place = (struct push_place){
+        .loop = loop->loop, .pool = loop->pool, .store = loop->store, .host = loop->host};
+    guest_init(&instance->guest, loop, settings);
     a2a_use(instance, settings);
     return instance;
 }
 
 static void a2a_serving(void *ctx) {
-    ((struct a2a_instance *)ctx)->loaded = true;
+    struct a2a_instance *instance = ctx;
+    guest_serving(&instance->guest);
+    if (a2a_settings(instance)->webhooks) webhooks_serve(instance->webhooks, &instance->place);
 }
 
-static void a2a_stopping(void *ctx) {
-    ((struct a2a_instance *)ctx)->stopping = true;
-}
-
-static void a2a_cut(void *ctx) {
-    http_turn_site_cut(&((struct a2a_instance *)ctx)->site);
+/* Also where it never served. */
+static void a2a_finish(void *ctx) {
+    struct a2a_instance *instance = ctx;
+    webhooks_leave(instance->webhooks, &instance->place);
 }
 
 /* --- the row ------------------------------------------------------------------------------ */
@@ -79,10 +90,13 @@ const struct contract a2a_contract = {
     .routes = routes,
     .routes_count = ARRAY_LEN(routes),
     .settings = {.read = a2a_read, .drop = free},
+    .process = {.open = a2a_open, .close = a2a_close},
     .instance = {.init = a2a_init,
                  .use = a2a_use,
                  .serving = a2a_serving,
-                 .stopping = a2a_stopping,
-                 .cut = a2a_cut,
+                 .stopping = guest_stopping,
+                 .cut = guest_cut,
+                 .finish = a2a_finish,
+                 .leave = a2a_finish,
                  .done = free},
 };

@@ -25,7 +25,10 @@ enum a2a_operation {
     A2A_LIST,
     A2A_CANCEL,
     A2A_SUBSCRIBE,
-    A2A_PUSH, /* each of the methods for webhooks, which are not supported */
+    A2A_WEBHOOK_PUT,
+    A2A_WEBHOOK_GET,
+    A2A_WEBHOOK_LIST,
+    A2A_WEBHOOK_DELETE,
     A2A_CARD,
 };
 

@@ -20,28 +20,29 @@
 
 #include "contract/a2a/request.h"
 #include "contract/a2a/task.h"
+#include "contract/a2a/webhooks.h"
 #include "contract/agent_card.h"
-#include "contract/caller.h"
-#include "contract/http_turn.h"
+#include "contract/guest.h"
 #include "contract/late.h"
 #include "contract/run_summary.h"
 
 struct a2a_settings {
-    struct str workspace; /* of callers without a token */
-    size_t body_max_bytes;
-    uint64_t body_stretch_ms; /* as in struct route_table */
-    size_t body_stretch_bytes;
-    struct http_turn_rules rules;
+    struct guest_settings guest; /* first: the guest reads it */
     struct agent_card_settings card;
+    bool webhooks; /* clients may name them */
+    enum http_reach webhook_reach;
 };
 
 struct a2a_instance {
-    const struct a2a_settings *settings;
-    struct http_turn_site site;
+    struct guest guest; /* first; its settings are a struct a2a_settings */
     struct store *store;
-    struct contract_callers callers;
-    bool loaded, stopping;
+    struct webhooks *webhooks; /* the process's */
+    struct push_place place;   /* of webhooks on this loop */
 };
+
+static inline const struct a2a_settings *a2a_settings(const struct a2a_instance *instance) {
+    return (const struct a2a_settings *)instance->guest.settings;
+}
 
 /* routes.c: its routes; borrows `instance`. */
 void a2a_table(struct a2a_instance *instance, struct route_table *ret);
@@ -70,6 +71,7 @@ struct a2a_call {
     uint64_t seq;                         /* of the last event that was read */
     bool shown;                           /* it has been: updates follow */
     struct a2a_list *list;
+    struct kept_ask *keeping; /* the webhook that is put */
 };
 
 /* --- call.c: its life --------------------------------------------------------------------- */
@@ -81,10 +83,6 @@ void a2a_call_free(struct http_turn *http);
 
 /* The request has been read: do it. */
 void a2a_call_enter(struct a2a_call *call);
-
-/* Why nothing is begun now. */
-bool a2a_is_shut(struct route_call *route, const struct a2a_instance *instance,
-                 struct route_failure *ret);
 
 /* Whose runs it may see: the rules of /weir/v1. */
 bool a2a_may_see(const struct a2a_call *call, struct str workspace, struct str user);
@@ -108,6 +106,19 @@ void a2a_subscribe(struct a2a_call *call);
 void a2a_list(struct a2a_call *call);
 void a2a_list_free(struct a2a_list *list);
 void a2a_card(struct a2a_call *call);
+
+/* --- webhook_calls.c: push notifications --------------------------------------------------- */
+
+void a2a_webhooks(struct a2a_call *call); /* the operations on them */
+
+/* Whether the operation is one of these and they are off; the call has been refused. */
+MUST_CHECK bool a2a_refuse_webhooks(struct a2a_call *call);
+
+/* False: what the message names cannot be called, and the call has been refused. */
+MUST_CHECK bool a2a_check_webhook(struct a2a_call *call);
+
+/* The webhook that the message names gets the task. */
+void a2a_add_webhook(struct a2a_call *call, uint64_t run);
 
 /* --- reply.c: answers --------------------------------------------------------------------- */
 
@@ -139,7 +150,9 @@ void a2a_stream_task(struct a2a_call *call);
 
 route_fn a2a_rpc;
 route_fn a2a_rest_send, a2a_rest_stream, a2a_rest_list, a2a_rest_get, a2a_rest_post,
-    a2a_rest_push, a2a_rest_card;
+    a2a_rest_card;
+route_fn a2a_rest_put_webhook, a2a_rest_get_webhook, a2a_rest_list_webhooks,
+    a2a_rest_delete_webhook;
 route_fn a2a_card_route;
 
 /* Find the agent that the path names. False: there is none, and the call has been refused. */

@@ -28,6 +28,7 @@ struct a2a_list {
     int64_t current;               /* id of the session whose runs are listed */
     uint64_t *runs;                /* of it, newest first */
     size_t run_count, run;
+    bool has_older; /* than these, which the next page reads */
     size_t looked, written;
     uint64_t last; /* the run that was looked at last */
     struct buf body;
@@ -64,6 +65,7 @@ static bool is_wanted(const struct a2a_call *call) {
     enum a2a_state wanted;
     const struct run_summary *summary = &call->summary;
     if (!summary->known || !a2a_may_see(call, summary->workspace, summary->user)) return false;
+    if (a2a_task_unix_ms(&call->task) < call->request.status_from_ms) return false;
     return !call->request.status.len ||
            (a2a_state_find(call->request.status, &wanted) && wanted == call->task.state);
 }
@@ -128,11 +130,15 @@ static void gather(struct a2a_list *list, struct str session, const uint64_t *st
     free(list->runs);
     list->runs = NULL;
     list->run_count = list->run = 0;
+    list->has_older = false;
     directory_of_session(session_table_directory(http_turn_sessions(&call->http)),
                          call->http.workspace, call->http.user, session, &live);
     for (size_t i = 0; i < live.count; i++) add_run(list, live.runs[i], before);
-    for (size_t i = count; i > 0 && list->run_count < LOOK_MAX; i--)
+    for (size_t i = count; i > 0; i--) {
+        list->has_older = list->run_count >= LOOK_MAX;
+        if (list->has_older) break;
         add_run(list, stored[i - 1], before);
+    }
     if (list->run_count) qsort(list->runs, list->run_count, sizeof(*list->runs), newest_first);
 }
 
@@ -209,7 +215,9 @@ static void list_go_on(struct a2a_list *list) {
         if (!read_run(list, list->runs[list->run++])) return;
         list_take(list);
     }
-    if (list->session < list->session_count) {
+    if (list->has_older) {
+        list_end(list, true);
+    } else if (list->session < list->session_count) {
         list->current = list->sessions[list->session++].id;
         list->last = 0; /* of the one before */
         ask_runs(list);

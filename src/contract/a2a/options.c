@@ -1,8 +1,9 @@
 #include "contract/a2a/options.h"
 
 #include "config/rows.h"
+#include "contract/guest.h"
 
-#define ROW_OF struct a2a_options
+#define ROW_OF struct guest_options
 
 /* clang-format off */
 static const struct setting rows[] = {
@@ -17,10 +18,4 @@ static const struct setting rows[] = {
 /* clang-format on */
 
 const struct setting_rows a2a_rows = {
-    .rows = rows, .count = ARRAY_LEN(rows), .size = sizeof(struct a2a_options)};
-
-const struct a2a_options *a2a_options(const struct config *config) {
-    static const struct a2a_options none = {.workspace = STR_INIT("")};
-    const struct a2a_options *options = config_values(config, &a2a_rows);
-    return options ? options : &none;
-}
+    .rows = rows, .count = ARRAY_LEN(rows), .size = sizeof(struct guest_options)};

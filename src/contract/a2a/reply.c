@@ -158,8 +158,9 @@ void a2a_refuse(struct http_turn *http, const struct err *why) {
     struct buf body;
     buf_init(&body, FAILURE_MAX_BYTES);
     a2a_write_failure(call, error, err_text(why), &body);
-    route_reply(http->call, status_of(call, a2a_error_row(error)), content_type(call),
-                buf_str(&body));
+    int status = why->retry_after_ms ? 429 : status_of(call, a2a_error_row(error));
+    route_retry_after(http->call, why);
+    route_reply(http->call, status, content_type(call), buf_str(&body));
     buf_done(&body);
 }
 
@@ -167,10 +168,11 @@ void a2a_failure_body(const struct route_failure *failure, struct buf *out) {
     static const struct {
         int status;
         struct str grpc;
-    } names[] = {{401, STR_INIT("UNAUTHENTICATED")},   {403, STR_INIT("PERMISSION_DENIED")},
-                 {404, STR_INIT("NOT_FOUND")},         {405, STR_INIT("UNIMPLEMENTED")},
-                 {408, STR_INIT("DEADLINE_EXCEEDED")}, {413, STR_INIT("RESOURCE_EXHAUSTED")},
-                 {500, STR_INIT("INTERNAL")},          {503, STR_INIT("UNAVAILABLE")}};
+    } names[] = {{401, STR_INIT("UNAUTHENTICATED")},    {403, STR_INIT("PERMISSION_DENIED")},
+                 {404, STR_INIT("NOT_FOUND")},          {405, STR_INIT("UNIMPLEMENTED")},
+                 {408, STR_INIT("DEADLINE_EXCEEDED")},  {413, STR_INIT("RESOURCE_EXHAUSTED")},
+                 {429, STR_INIT("RESOURCE_EXHAUSTED")}, {500, STR_INIT("INTERNAL")},
+                 {503, STR_INIT("UNAVAILABLE")}};
     struct str grpc = STR("INVALID_ARGUMENT");
     struct json_writer w = json_writer(out);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {

@@ -3,6 +3,7 @@
 #include "base/id.h"
 #include "contract/a2a/parts.h"
 #include "conversation/import.h"
+#include "wire/moment.h"
 
 #define HISTORY_MOST 1000000
 
@@ -12,14 +13,10 @@ static bool a2a_request_too_large(struct err *e) {
     return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a call may hold");
 }
 
-static bool is_absent(struct json value) {
-    return value.kind == JSON_NONE || value.kind == JSON_NULL;
-}
-
 static bool take_text(struct json object, const char *key, struct arena *arena, struct str *ret,
                       struct err *e) {
     struct json value = json_find(object, str_from(key));
-    if (is_absent(value)) return true;
+    if (json_is_absent(value)) return true;
     if (value.kind != JSON_STRING)
         return err_set(e, ERR_INVALID_ARGUMENT, "%s must be a string, not %s", key,
                        json_kind_name(value.kind));
@@ -28,7 +25,7 @@ static bool take_text(struct json object, const char *key, struct arena *arena, 
 
 static bool take_flag(struct json object, const char *key, bool *ret, struct err *e) {
     struct json value = json_find(object, str_from(key));
-    return is_absent(value) || json_bool(value, ret) ||
+    return json_is_absent(value) || json_bool(value, ret) ||
            err_set(e, ERR_INVALID_ARGUMENT, "%s must be true or false, not %s", key,
                    json_kind_name(value.kind));
 }
@@ -39,7 +36,7 @@ static bool take_count(struct json object, const char *key, int64_t most, int64_
     struct json value = json_find(object, str_from(key));
     struct json number = value;
     int64_t count;
-    if (is_absent(value)) return true;
+    if (json_is_absent(value)) return true;
     if (value.kind == JSON_STRING && value.raw.len > 2)
         number = (struct json){JSON_NUMBER, str_of(value.raw.at + 1, value.raw.len - 2)};
     bool reads =
@@ -78,9 +75,10 @@ static bool take_extras(struct json message, struct arena *arena, struct a2a_req
     struct json metadata = json_find(message, STR("metadata")), key, value;
     struct json_reader reader = json_enter(metadata);
     struct buf text;
-    if (!is_absent(metadata) && metadata.kind != JSON_OBJECT)
+    if (!json_is_absent(metadata) && metadata.kind != JSON_OBJECT)
         return err_set(e, ERR_INVALID_ARGUMENT, "message.metadata must be an object, not %s",
                        json_kind_name(metadata.kind));
+    if (json_count(metadata)) ret->metadata = metadata.raw;
     buf_init(&text, message.raw.len + KIB);
     buf_append(&text, STR("{\"metadata\":{"));
     while (metadata.kind == JSON_OBJECT && json_next_member(&reader, &key, &value)) {
@@ -155,15 +153,24 @@ static bool take_message(enum a2a_dialect dialect, struct json message, struct a
            take_parts(dialect, message, arena, ret, e) && take_extras(message, arena, ret, e);
 }
 
+static bool take_webhook(enum a2a_dialect dialect, struct json object, struct arena *arena,
+                         struct a2a_request *ret, struct err *e) {
+    const char *key =
+        dialect == A2A_0_3 ? "pushNotificationConfig" : "taskPushNotificationConfig";
+    struct json value = json_find(object, str_from(key));
+    ret->has_webhook = !json_is_absent(value);
+    return !ret->has_webhook || webhook_read(dialect, value, arena, &ret->webhook, e) ||
+           err_add(e, "configuration.%s", key);
+}
+
 static bool take_configuration(enum a2a_dialect dialect, struct json object,
-                               struct a2a_request *ret, struct err *e) {
+                               struct arena *arena, struct a2a_request *ret, struct err *e) {
     bool old = dialect == A2A_0_3, blocking = true;
-    const char *push = old ? "pushNotificationConfig" : "taskPushNotificationConfig";
-    if (is_absent(object)) return true;
+    if (json_is_absent(object)) return true;
     if (object.kind != JSON_OBJECT)
         return err_set(e, ERR_INVALID_ARGUMENT, "configuration must be an object, not %s",
                        json_kind_name(object.kind));
-    ret->wants_push = !is_absent(json_find(object, str_from(push)));
+    if (!take_webhook(dialect, object, arena, ret, e)) return false;
     if (old ? !take_flag(object, "blocking", &blocking, e)
             : !take_flag(object, "returnImmediately", &ret->immediately, e))
         return false;
@@ -189,7 +196,8 @@ static bool take_breeder(struct json params, struct arena *arena, struct a2a_req
 static bool read_send(enum a2a_dialect dialect, struct json params, struct arena *arena,
                       struct a2a_request *ret, struct err *e) {
     if (dialect == A2A_BREEDER) return take_breeder(params, arena, ret, e);
-    return take_configuration(dialect, json_find(params, STR("configuration")), ret, e) &&
+    return take_configuration(dialect, json_find(params, STR("configuration")), arena, ret,
+                              e) &&
            take_message(dialect, json_find(params, STR("message")), arena, ret, e);
 }
 
@@ -205,6 +213,31 @@ static bool take_token(struct str token, struct a2a_request *ret, struct err *e)
                    "pageToken must be the nextPageToken of a page with the same filters");
 }
 
+/* Thousandths of the fraction of a second, a finer one rounded up: that is how our own timestamps
+ * compare with it. */
+static int64_t thousandths_of(struct str text) {
+    int64_t thousandths = 0, unit = 100;
+    bool finer = false;
+    for (size_t i = str_find(text, STR(".")) + 1; i < text.len; i++) {
+        if (text.at[i] < '0' || text.at[i] > '9') break;
+        thousandths += unit * (text.at[i] - '0');
+        finer |= unit == 0 && text.at[i] != '0';
+        unit /= 10;
+    }
+    return thousandths + finer;
+}
+
+static bool take_status_from(struct json params, struct arena *arena, struct a2a_request *ret,
+                             struct err *e) {
+    struct str text = STR_EMPTY;
+    int64_t seconds;
+    if (!take_text(params, "statusTimestampAfter", arena, &text, e)) return false;
+    if (!text.len) return true;
+    if (!moment_read(text, &seconds, e)) return err_add(e, "statusTimestampAfter");
+    ret->status_from_ms = seconds * 1000 + thousandths_of(text);
+    return true;
+}
+
 static bool read_list(struct json params, struct arena *arena, struct a2a_request *ret,
                       struct err *e) {
     struct str token = STR_EMPTY;
@@ -215,7 +248,8 @@ static bool read_list(struct json params, struct arena *arena, struct a2a_reques
         !take_text(params, "pageToken", arena, &token, e) ||
         !take_count(params, "pageSize", A2A_PAGE_MOST, &size, e) ||
         !take_count(params, "historyLength", HISTORY_MOST, &ret->history_max, e) ||
-        !take_flag(params, "includeArtifacts", &ret->with_artifacts, e))
+        !take_flag(params, "includeArtifacts", &ret->with_artifacts, e) ||
+        !take_status_from(params, arena, ret, e))
         return false;
     if (str_equal(ret->status, STR("TASK_STATE_UNSPECIFIED"))) ret->status = STR_EMPTY;
     if (ret->status.len && !a2a_state_find(ret->status, &state))
@@ -232,11 +266,41 @@ static bool read_task(enum a2a_dialect dialect, struct json params, struct arena
            take_count(params, "historyLength", HISTORY_MOST, &ret->history_max, e);
 }
 
+/* 1.0 has the task beside the rest, 0.3 around it. */
+static bool read_webhook(enum a2a_dialect dialect, struct json params, struct arena *arena,
+                         struct a2a_request *ret, struct err *e) {
+    struct json object = params;
+    if (dialect == A2A_0_3) object = json_find(params, STR("pushNotificationConfig"));
+    ret->has_webhook = true;
+    return take_task(params, "taskId", arena, ret, e) && require_task(ret, "taskId", e) &&
+           webhook_read(dialect, object, arena, &ret->webhook, e);
+}
+
+/* Which webhooks of a task. */
+static bool read_webhook_name(enum a2a_dialect dialect, struct json params, struct arena *arena,
+                              struct a2a_request *ret, struct err *e) {
+    bool old = dialect == A2A_0_3;
+    const char *task = old ? "id" : "taskId";
+    return take_task(params, task, arena, ret, e) && require_task(ret, task, e) &&
+           take_text(params, old ? "pushNotificationConfigId" : "id", arena, &ret->webhook_id,
+                     e);
+}
+
+static bool require_webhook_id(enum a2a_dialect dialect, const struct a2a_request *request,
+                               struct err *e) {
+    return request->webhook_id.len ||
+           err_set(e, ERR_INVALID_ARGUMENT, "%s is missing: say which configuration",
+                   dialect == A2A_0_3 ? "pushNotificationConfigId" : "id");
+}
+
 void a2a_request_init(struct a2a_request *ret) {
     *ret = (struct a2a_request){.text = STR_EMPTY,
                                 .context = STR_EMPTY,
                                 .extras = STR_EMPTY,
+                                .metadata = STR_EMPTY,
                                 .status = STR_EMPTY,
+                                .status_from_ms = INT64_MIN,
+                                .webhook_id = STR_EMPTY,
                                 .history_max = A2A_ALL_HISTORY,
                                 .page_size = A2A_PAGE_USUAL};
 }
@@ -252,8 +316,14 @@ bool a2a_request_read(enum a2a_operation operation, enum a2a_dialect dialect,
     case A2A_CANCEL:
     case A2A_SUBSCRIBE: return read_task(dialect, params, arena, ret, e);
     case A2A_LIST: return read_list(params, arena, ret, e);
-    case A2A_PUSH:
-    case A2A_CARD: break; /* nothing of them is read */
+    case A2A_WEBHOOK_PUT: return read_webhook(dialect, params, arena, ret, e);
+    case A2A_WEBHOOK_LIST: return read_webhook_name(dialect, params, arena, ret, e);
+    case A2A_WEBHOOK_GET: /* in 0.3 the only one may go without a name */
+    case A2A_WEBHOOK_DELETE:
+        return read_webhook_name(dialect, params, arena, ret, e) &&
+               ((dialect == A2A_0_3 && operation == A2A_WEBHOOK_GET) ||
+                require_webhook_id(dialect, ret, e));
+    case A2A_CARD: break; /* nothing of it is read */
     }
     return true;
 }

@@ -12,7 +12,7 @@
 #define WEIR_CONTRACT_A2A_REQUEST_H
 
 #include "base/arena.h"
-#include "contract/a2a/dialect.h"
+#include "contract/a2a/webhook.h"
 #include "provider/provider.h"
 #include "wire/json.h"
 
@@ -26,8 +26,11 @@ struct a2a_request {
     const struct message *pictured; /* the same with pictures; NULL: it has none */
     struct str context;             /* empty: a new one */
     struct str extras;              /* as struct run_request has it; names the message */
+    struct str metadata;            /* the message's, as it came; empty: it has none */
     bool immediately;               /* answer with the task as soon as it is there */
-    bool wants_push;
+    bool has_webhook;
+    struct webhook webhook; /* of `has_webhook`, or to put */
+    struct str webhook_id;  /* to get, to delete; or empty */
 
     bool names_task;
     uint64_t task; /* 0 when the name is no task's */
@@ -36,6 +39,8 @@ struct a2a_request {
 
     /* Of a list. */
     struct str status; /* of 1.0, or empty */
+    int64_t
+        status_from_ms; /* Unix time: tasks whose state changed then or later; INT64_MIN: all */
     /* Where the page begins: at this session, and in it before this run; 0: at the newest. */
     int64_t before_session;
     uint64_t before;

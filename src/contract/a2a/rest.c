@@ -8,8 +8,10 @@
 static const struct {
     const char *name;
     bool flag; /* true and false are JSON's, all else is a string */
-} parameters[] = {{"contextId", false}, {"status", false},        {"pageSize", false},
-                  {"pageToken", false}, {"historyLength", false}, {"includeArtifacts", true}};
+} parameters[] = {
+    {"contextId", false},           {"status", false},        {"pageSize", false},
+    {"pageToken", false},           {"historyLength", false}, {"includeArtifacts", true},
+    {"statusTimestampAfter", false}};
 
 static void write_parameter(struct json_writer *w, const char *name, bool flag,
                             struct str value) {
@@ -67,7 +69,12 @@ static struct a2a_call *rest_new(struct route_call *route, void *ctx,
                  STR("these paths speak A2A 1.0; send A2A-Version: 1.0, or JSON-RPC to /a2a"));
         return NULL;
     }
-    return a2a_take_agent(call) ? call : NULL;
+    return a2a_take_agent(call) && !a2a_refuse_webhooks(call) ? call : NULL;
+}
+
+static void rest_refuse(struct a2a_call *call, const struct err *e) {
+    a2a_fail(call, e->code == ERR_MALFORMED ? A2A_ERROR_INVALID_REQUEST : a2a_error_of(e->code),
+             err_text(e));
 }
 
 static void rest_enter(struct a2a_call *call, bool read, struct json params, struct err *e) {
@@ -75,10 +82,18 @@ static void rest_enter(struct a2a_call *call, bool read, struct json params, str
                                  &call->request, e)) {
         a2a_call_enter(call);
     } else {
-        a2a_fail(call,
-                 e->code == ERR_MALFORMED ? A2A_ERROR_INVALID_REQUEST : a2a_error_of(e->code),
-                 err_text(e));
+        rest_refuse(call, e);
     }
+}
+
+/* The task of the path; a name that is no task's is the name of none. */
+static void name_task(struct a2a_call *call) {
+    struct buf id;
+    buf_init(&id, KIB);
+    bool fine = route_parameter_text(call->http.call, STR("id"), &id);
+    call->request.names_task = true;
+    call->request.task = fine ? a2a_task_id(buf_str(&id)) : 0;
+    buf_done(&id);
 }
 
 static void rest_send(struct route_call *route, void *ctx, enum a2a_operation operation) {
@@ -148,8 +163,45 @@ void a2a_rest_list(struct route_call *route, void *ctx) {
     rest_other(route, ctx, A2A_LIST);
 }
 
-void a2a_rest_push(struct route_call *route, void *ctx) {
-    rest_other(route, ctx, A2A_PUSH);
+/* Its body need not repeat the task that the path names. */
+void a2a_rest_put_webhook(struct route_call *route, void *ctx) {
+    struct a2a_call *call = rest_new(route, ctx, A2A_WEBHOOK_PUT);
+    struct json object = {0};
+    struct err e = {0};
+    if (!call) return;
+    call->request.has_webhook = true;
+    if (read_body(call, &object, &e) &&
+        webhook_read(A2A_1_0, object, call->http.arena, &call->request.webhook, &e)) {
+        name_task(call);
+        a2a_call_enter(call);
+    } else {
+        rest_refuse(call, &e);
+    }
+}
+
+static void rest_webhooks(struct route_call *route, void *ctx, enum a2a_operation operation) {
+    struct a2a_call *call = rest_new(route, ctx, operation);
+    struct buf id;
+    if (!call) return;
+    buf_init(&id, KIB);
+    bool named = route_parameter_text(route, STR("config"), &id) &&
+                 arena_str(call->http.arena, buf_str(&id), &call->request.webhook_id);
+    buf_done(&id);
+    if (!named) call->request.webhook_id = STR_EMPTY;
+    name_task(call);
+    a2a_call_enter(call);
+}
+
+void a2a_rest_get_webhook(struct route_call *route, void *ctx) {
+    rest_webhooks(route, ctx, A2A_WEBHOOK_GET);
+}
+
+void a2a_rest_list_webhooks(struct route_call *route, void *ctx) {
+    rest_webhooks(route, ctx, A2A_WEBHOOK_LIST);
+}
+
+void a2a_rest_delete_webhook(struct route_call *route, void *ctx) {
+    rest_webhooks(route, ctx, A2A_WEBHOOK_DELETE);
 }
 
 void a2a_rest_card(struct route_call *route, void *ctx) {

@@ -1,15 +1,5 @@
 #include "contract/a2a/door.h"
 
-static enum route_entry a2a_guard(struct route_call *route, const struct route *row, void *ctx,
-                                  struct route_failure *ret) {
-    const struct a2a_instance *instance = ctx;
-    struct contract_caller caller;
-    (void)row;
-    if (a2a_is_shut(route, instance, ret)) return ENTRY_REFUSED;
-    if (!contract_caller_find(route, &instance->callers, &caller, ret)) return ENTRY_REFUSED;
-    return caller.proved ? ENTRY_PROVED : ENTRY_TRUSTED;
-}
-
 #define AT_AGENT "/a2a/{agent}"
 #define CARD "/.well-known/agent-card.json"
 #define PUSH "/tasks/{id}/pushNotificationConfigs"
@@ -26,10 +16,10 @@ static const struct route rows[] = {
     {STR_INIT("GET"),    STR_INIT("/tasks/{id}"),       a2a_rest_get,    ROUTE_GUARDED, ROUTE_PLAIN},
     {STR_INIT("POST"),   STR_INIT("/tasks/{id}"),       a2a_rest_post,   ROUTE_GUARDED, ROUTE_BODY},
     {STR_INIT("GET"),    STR_INIT("/extendedAgentCard"), a2a_rest_card,  ROUTE_GUARDED, ROUTE_PLAIN},
-    {STR_INIT("POST"),   STR_INIT(PUSH),                a2a_rest_push,   ROUTE_GUARDED, ROUTE_BODY},
-    {STR_INIT("GET"),    STR_INIT(PUSH),                a2a_rest_push,   ROUTE_GUARDED, ROUTE_PLAIN},
-    {STR_INIT("GET"),    STR_INIT(PUSH "/{config}"),    a2a_rest_push,   ROUTE_GUARDED, ROUTE_PLAIN},
-    {STR_INIT("DELETE"), STR_INIT(PUSH "/{config}"),    a2a_rest_push,   ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("POST"),   STR_INIT(PUSH),                a2a_rest_put_webhook,    ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("GET"),    STR_INIT(PUSH),                a2a_rest_list_webhooks,  ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("GET"),    STR_INIT(PUSH "/{config}"),    a2a_rest_get_webhook,    ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("DELETE"), STR_INIT(PUSH "/{config}"),    a2a_rest_delete_webhook, ROUTE_GUARDED, ROUTE_PLAIN},
     {STR_INIT("GET"),    STR_INIT(CARD),                a2a_card_route,  ROUTE_OPEN, ROUTE_HEAD},
 
     {STR_INIT("POST"),   STR_INIT(AT_AGENT "/message:send"),     a2a_rest_send,   ROUTE_GUARDED, ROUTE_JSON},
@@ -38,22 +28,15 @@ static const struct route rows[] = {
     {STR_INIT("GET"),    STR_INIT(AT_AGENT "/tasks/{id}"),       a2a_rest_get,    ROUTE_GUARDED, ROUTE_PLAIN},
     {STR_INIT("POST"),   STR_INIT(AT_AGENT "/tasks/{id}"),       a2a_rest_post,   ROUTE_GUARDED, ROUTE_BODY},
     {STR_INIT("GET"),    STR_INIT(AT_AGENT "/extendedAgentCard"), a2a_rest_card,  ROUTE_GUARDED, ROUTE_PLAIN},
-    {STR_INIT("POST"),   STR_INIT(AT_AGENT PUSH),                a2a_rest_push,   ROUTE_GUARDED, ROUTE_BODY},
-    {STR_INIT("GET"),    STR_INIT(AT_AGENT PUSH),                a2a_rest_push,   ROUTE_GUARDED, ROUTE_PLAIN},
-    {STR_INIT("GET"),    STR_INIT(AT_AGENT PUSH "/{config}"),    a2a_rest_push,   ROUTE_GUARDED, ROUTE_PLAIN},
-    {STR_INIT("DELETE"), STR_INIT(AT_AGENT PUSH "/{config}"),    a2a_rest_push,   ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("POST"),   STR_INIT(AT_AGENT PUSH),                a2a_rest_put_webhook,    ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("GET"),    STR_INIT(AT_AGENT PUSH),                a2a_rest_list_webhooks,  ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("GET"),    STR_INIT(AT_AGENT PUSH "/{config}"),    a2a_rest_get_webhook,    ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("DELETE"), STR_INIT(AT_AGENT PUSH "/{config}"),    a2a_rest_delete_webhook, ROUTE_GUARDED, ROUTE_PLAIN},
     {STR_INIT("GET"),    STR_INIT(AT_AGENT CARD),                a2a_card_route,  ROUTE_OPEN, ROUTE_HEAD},
     {STR_INIT("GET"),    STR_INIT(AT_AGENT "/.well-known/agent.json"), a2a_card_route, ROUTE_OPEN, ROUTE_HEAD},
     /* clang-format on */
 };
 
 void a2a_table(struct a2a_instance *instance, struct route_table *ret) {
-    *ret = (struct route_table){.rows = rows,
-                                .row_count = ARRAY_LEN(rows),
-                                .body_max_bytes = instance->settings->body_max_bytes,
-                                .body_stretch_ms = instance->settings->body_stretch_ms,
-                                .body_stretch_bytes = instance->settings->body_stretch_bytes,
-                                .guard = a2a_guard,
-                                .failure_body = a2a_failure_body,
-                                .ctx = instance};
+    guest_table(&instance->guest, rows, ARRAY_LEN(rows), a2a_failure_body, ret);
 }

@@ -58,7 +58,7 @@ static void serve(struct a2a_call *call, const struct jsonrpc *message) {
         refuse_method(call, name);
         return;
     }
-    if (!check_version(call, method)) return;
+    if (!check_version(call, method) || a2a_refuse_webhooks(call)) return;
     if (!a2a_request_read(call->operation, call->dialect, message->params, call->http.arena,
                           &call->request, &e)) {
         fail_with(call, a2a_error_of(e.code), &e);

@@ -21,6 +21,7 @@ static void answer_at_once(struct a2a_call *call, struct run *run) {
     call->http.run = run;
     http_turn_name_run(&call->http, run_id(run));
     call->task.run = run_id(run);
+    a2a_add_webhook(call, run_id(run));
     a2a_task_queued(&call->task, request->context, request->text, request->extras);
     run_leave(run, (struct leaving){.how = LEAVING_DETACHES},
               STR("the client did not wait for the task"));
@@ -35,6 +36,7 @@ static void start(struct a2a_call *call, struct run_request *asked, uint64_t mar
         http_turn_start(http, asked, mark);
         return;
     }
+    asked->promised = true;
     asked->policy = http->site->rules.busy;
     asked->key = http->key;
     asked->print = http->print;
@@ -136,6 +138,7 @@ static void answer_task(struct a2a_call *call) {
         a2a_fail(call, A2A_ERROR_UNSUPPORTED_OPERATION,
                  STR("this task is at work and asks nothing; wait for it, or cancel it"));
     } else {
+        a2a_add_webhook(call, call->summary.run);
         settle(call);
     }
 }
@@ -144,25 +147,30 @@ static void answer_task(struct a2a_call *call) {
 
 void a2a_send(struct a2a_call *call, uint64_t mark) {
     call->mark = mark;
-    if (call->request.wants_push) {
-        a2a_fail(call, A2A_ERROR_PUSH_NOT_SUPPORTED,
-                 STR("no webhooks are called from here; leave pushNotificationConfig out, and "
-                     "read the stream or ask for the task"));
-    } else if (call->request.names_task) {
+    if (!a2a_check_webhook(call)) return;
+    if (call->request.names_task) {
         a2a_look_up(call, call->request.task, answer_task);
     } else {
         begin_run(call, mark);
     }
 }
 
-/* A key stands for the same message to the same agent. */
+#define PLAIN_PARTS 4 /* of a message of text alone, which has the print of earlier versions */
+
+/* A key stands for the same message to the same agent: its text, its pictures, its metadata. The
+ * message's id and the options of its answer may differ. */
 bool a2a_take_print(struct a2a_call *call, struct err *e) {
     const struct a2a_request *request = &call->request;
-    const struct str parts[] = {text_str(call->agent), request->text, request->context,
-                                str_of(&request->task, sizeof(request->task))};
+    const struct str parts[] = {text_str(call->agent),
+                                request->text,
+                                request->context,
+                                str_of(&request->task, sizeof(request->task)),
+                                request->pictured ? request->pictured->parts : STR_EMPTY,
+                                request->metadata};
+    bool plain = !request->pictured && !request->metadata.len;
     uint8_t digest[DIGEST_BYTES];
     if (!call->http.key.len) return true;
-    digest_parts(parts, ARRAY_LEN(parts), digest);
+    digest_parts(parts, plain ? PLAIN_PARTS : ARRAY_LEN(parts), digest);
     return arena_str(call->http.arena, str_of(digest, sizeof(digest)), &call->http.print) ||
            err_set(e, ERR_RESOURCE_EXHAUSTED, "the call holds too much");
 }

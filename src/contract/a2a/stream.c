@@ -1,5 +1,6 @@
 /* The events of a run: as one task when it is over or waits, and as updates of it. */
 #include "contract/a2a/door.h"
+#include "wire/event_json.h"
 
 #define FRAME_MAX_BYTES (192 * MIB)
 #define UPDATE_MAX_BYTES (64 * MIB)
@@ -91,7 +92,7 @@ static void write_call(const struct event *event, struct json_writer *w) {
     json_member_object(w, "toolCall");
     json_member_str(w, "id", event->tool_call.call_id);
     json_member_str(w, "tool", event->tool_call.tool);
-    json_member_raw(w, "args", event->tool_call.args);
+    event_json_document(w, "args", event->tool_call.args);
     json_close(w);
 }
 
@@ -126,16 +127,17 @@ static void send_work(struct a2a_call *call, const struct event *event) {
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-/* A question that was answered since ends nothing. Words that decided nothing come after it. */
+/* A question that was answered since ends nothing. What comes after the one that waits, words that
+ * decided nothing, ends a subscription to what was there; after a decision everything is read on. */
 static enum stream_verdict a2a_judge(const struct event *event, void *ctx) {
     const struct a2a_call *call = ctx;
     bool past = event->seq < call->from;
-    bool waits = call->task.state == A2A_INPUT_REQUIRED;
+    bool waits = call->operation == A2A_SUBSCRIBE && call->task.state == A2A_INPUT_REQUIRED;
     bool at_once = call->request.immediately && call->http.mode == CLOSE_SINGLE;
     if (at_once && !past) return STREAM_FINISHES;
     if (event->kind == EVENT_APPROVAL) return past ? STREAM_GOES_ON : STREAM_FINISHES;
-    if (event->kind == EVENT_ITEM && waits && !call->shown && event->seq == call->from)
-        return STREAM_FINISHES;
+    bool beside = event->kind == EVENT_ITEM && waits;
+    if (beside && !call->shown && event->seq == call->from) return STREAM_FINISHES;
     return stream_judge(event);
 }
 

@@ -54,6 +54,10 @@ static void add_line(struct a2a_task *task, struct a2a_line line) {
     while (task->line_bytes > LINES_MAX_BYTES && task->line_count > 1) forget_first(task);
 }
 
+void a2a_task_forget_lines(struct a2a_task *task) {
+    while (task->line_count) forget_first(task);
+}
+
 static void set_note(struct a2a_task *task, uint64_t seq, struct str text, struct str data) {
     line_done(&task->note);
     task->note =

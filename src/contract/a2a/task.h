@@ -51,12 +51,18 @@ struct a2a_task {
 void a2a_task_init(struct a2a_task *task, uint64_t run);
 void a2a_task_done(struct a2a_task *task);
 
+/* Forget the messages of its history. */
+void a2a_task_forget_lines(struct a2a_task *task);
+
 /* Take an event in. True: it is text that begins another reply, after a blank line. */
 bool a2a_task_note(struct a2a_task *task, const struct event *event, uint64_t seq);
 
 /* A run that has no event yet. `said` and `extras` are its request's, or empty. */
 void a2a_task_queued(struct a2a_task *task, struct str session, struct str said,
                      struct str extras);
+
+/* When its state changed last, as its status has it; now, if it has not begun. */
+int64_t a2a_task_unix_ms(const struct a2a_task *task);
 
 /* --- writing ------------------------------------------------------------------------------ */
 

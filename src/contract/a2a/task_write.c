@@ -87,11 +87,15 @@ void a2a_task_write_names(const struct a2a_task *task, struct json_writer *w) {
     json_member_str(w, "contextId", text_str(task->session));
 }
 
+int64_t a2a_task_unix_ms(const struct a2a_task *task) {
+    return task->started_ms ? task->started_ms + task->at_ms : clock_unix_ms();
+}
+
 /* "2026-03-01T12:00:00.250Z" */
 static void write_time(const struct a2a_task *task, struct json_writer *w) {
     char room[40];
     struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
-    int64_t ms = task->started_ms ? task->started_ms + task->at_ms : clock_unix_ms();
+    int64_t ms = a2a_task_unix_ms(task);
     if (ms < 0 || !moment_put(&text, ms / 1000, 0)) return;
     text.len--; /* the Z */
     buf_printf(&text, ".%03dZ", (int)(ms % 1000));

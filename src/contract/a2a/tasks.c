@@ -7,39 +7,35 @@ void a2a_get(struct a2a_call *call) {
 
 /* --- cancel ------------------------------------------------------------------------------- */
 
-static void on_awake(const struct err *failed, void *ctx) {
-    struct a2a_call *call = ctx;
-    call->http.wake = NULL;
-    if (failed) {
-        http_turn_give_up(&call->http, failed);
-    } else {
-        a2a_look_up(call, call->request.task, a2a_cancel);
-    }
-}
-
-/* A run that waits for a human must be in memory to be cancelled. */
-static bool wake(struct a2a_call *call, struct directory *directory) {
-    const struct dormant_filter filter = {.run = call->request.task};
-    call->http.wake =
-        dormant_wake_start(directory, &filter, 1, route_loop(call->http.call), on_awake, call);
-    return call->http.wake != NULL;
+static void refuse_ended(struct a2a_call *call) {
+    a2a_fail(call, A2A_ERROR_TASK_NOT_CANCELABLE,
+             STR("this task has ended: there is nothing to cancel"));
 }
 
 /* The answer is the task as the cancellation leaves it, or as it ended just before. */
-void a2a_cancel(struct a2a_call *call) {
-    struct directory *directory = session_table_directory(http_turn_sessions(&call->http));
-    uint64_t run = call->request.task;
-    struct str why = STR("the client cancelled the task");
-    bool over = a2a_state_is_terminal(call->task.state);
-    if (!over && directory_cancel(directory, run, why)) {
+static void on_cancel(enum cancel_run_answer answer, const struct err *failed, void *ctx) {
+    struct a2a_call *call = ctx;
+    call->http.cancel = NULL;
+    switch (answer) {
+    case CANCEL_RUN_ASKED:
         call->from = UINT64_MAX;
         a2a_task_done(&call->task);
-        a2a_task_init(&call->task, run);
-        http_turn_attach(&call->http, run, 0);
-    } else if (over || !wake(call, directory)) {
-        a2a_fail(call, A2A_ERROR_TASK_NOT_CANCELABLE,
-                 STR("this task has ended: there is nothing to cancel"));
+        a2a_task_init(&call->task, call->request.task);
+        http_turn_attach(&call->http, call->request.task, 0);
+        break;
+    case CANCEL_RUN_OVER: refuse_ended(call); break;
+    case CANCEL_RUN_FAILED: http_turn_give_up(&call->http, failed); break;
     }
+}
+
+void a2a_cancel(struct a2a_call *call) {
+    if (a2a_state_is_terminal(call->task.state)) {
+        refuse_ended(call);
+        return;
+    }
+    call->http.cancel = cancel_run_start(http_turn_sessions(&call->http),
+                                         route_loop(call->http.call), call->request.task,
+                                         STR("the client cancelled the task"), on_cancel, call);
 }
 
 /* --- subscribe ---------------------------------------------------------------------------- */

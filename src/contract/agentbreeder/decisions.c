@@ -26,7 +26,7 @@ static bool take_user(struct turn *turn, struct json body, struct err *e) {
     struct json config = json_find(body, STR("config"));
     struct json user = json_find(json_find(config, STR("configurable")), STR("user_id"));
     turn->request.user = STR("anonymous");
-    if (user.kind == JSON_NONE || user.kind == JSON_NULL || json_is(user, STR(""))) return true;
+    if (json_is_absent(user) || json_is(user, STR(""))) return true;
     turn->names_user = true;
     if (user.kind != JSON_STRING)
         return err_set(e, ERR_INVALID_ARGUMENT,
@@ -39,10 +39,10 @@ static bool take_user(struct turn *turn, struct json body, struct err *e) {
 
 /* Read "<run>-<seq>", the form of metadata.approval. Any other text names a question that does
  * not exist. */
-static bool take_approval(struct turn *turn, struct json body, struct err *e) {
+static bool decisions_take_approval(struct turn *turn, struct json body, struct err *e) {
     struct json id = json_find(body, STR("approval_id"));
     struct str text, seq;
-    if (id.kind == JSON_NONE || id.kind == JSON_NULL) return true;
+    if (json_is_absent(id)) return true;
     if (!json_str(id, turn->http.arena, &text))
         return err_set(e, ERR_INVALID_ARGUMENT, "approval_id must be a string, not %s",
                        json_kind_name(id.kind));
@@ -55,7 +55,7 @@ static bool take_approval(struct turn *turn, struct json body, struct err *e) {
     return true;
 }
 
-static bool take_print(struct turn *turn, struct err *e) {
+static bool decisions_take_print(struct turn *turn, struct err *e) {
     uint64_t approval[] = {turn->approval_run, turn->approval_seq};
     const struct str parts[] = {STR("/resume"), turn->resume.thread, turn->resume.text,
                                 str_of(approval, sizeof(approval))};
@@ -71,23 +71,24 @@ bool decide_read(struct turn *turn, struct err *e) {
     return http_turn_keep(&turn->http, route_body(turn->http.call), &text, e) &&
            resume_request_parse(text, turn->http.arena, &turn->resume, e) &&
            json_read(text, &body, e) && take_user(turn, body, e) &&
-           take_approval(turn, body, e) && take_print(turn, e);
+           decisions_take_approval(turn, body, e) && decisions_take_print(turn, e);
 }
 
 /* --- refusals ----------------------------------------------------------------------------- */
 
-static void write_entry(struct str entry, void *ctx) {
+static void decisions_write_entry(struct str entry, void *ctx) {
     json_write_str(ctx, entry);
 }
 
 static void write_words(struct json_writer *json, const char *key, enum yes_no which,
                         const struct yes_no_words *more) {
     json_member_array(json, key);
-    yes_no_each(which, more, write_entry, json);
+    yes_no_each(which, more, decisions_write_entry, json);
     json_close(json);
 }
 
-static void write_question(struct json_writer *json, const struct pending_view *view) {
+static void decisions_write_question(struct json_writer *json,
+                                     const struct pending_view *view) {
     char room[48];
     struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     buf_append_u64(&id, view->run);
@@ -110,7 +111,7 @@ static void refuse_with(struct turn *turn, struct str code, struct str message,
     struct json_writer json = json_writer(&details);
     json_open_object(&json);
     json_member_array(&json, "questions");
-    for (size_t i = 0; i < count; i++) write_question(&json, &views[i]);
+    for (size_t i = 0; i < count; i++) decisions_write_question(&json, &views[i]);
     json_close(&json);
     write_words(&json, "yes", YES_NO_YES, decide_words_of(turn));
     write_words(&json, "no", YES_NO_NO, decide_words_of(turn));
@@ -200,7 +201,7 @@ bool decide_by_turn(struct turn *turn, uint64_t key_mark) {
 /* --- /resume ------------------------------------------------------------------------------ */
 
 /* The answer decided nothing: repeat the question as the run asked it. */
-static void ask_again(struct turn *turn, const struct pending_view *view) {
+static void decisions_ask_again(struct turn *turn, const struct pending_view *view) {
     struct event event;
     struct buf body;
     if (!decision_ask_again(view, turn->http.arena, &event)) {
@@ -215,7 +216,7 @@ static void ask_again(struct turn *turn, const struct pending_view *view) {
     buf_done(&body);
 }
 
-static void refuse_unknown(struct turn *turn) {
+static void decisions_refuse_unknown(struct turn *turn) {
     struct err e;
     err_set(&e, ERR_NOT_FOUND,
             "no run of this thread waits for a human: it is unknown here, done, or was "
@@ -244,18 +245,19 @@ static void find_question(struct turn *turn, const struct asked_result *result) 
     } else if (turn->approval_run == result->run && turn->approval_seq <= result->seq) {
         decide_again(turn, result->run, turn->approval_seq);
     } else {
-        refuse_unknown(turn);
+        decisions_refuse_unknown(turn);
     }
 }
 
-static void on_asked(const struct asked_result *result, const struct err *failed, void *ctx) {
+static void decisions_on_asked(const struct asked_result *result, const struct err *failed,
+                               void *ctx) {
     struct turn *turn = ctx;
     struct pending_answer answer = resume_of(turn);
     turn->asked = NULL;
     switch (result->answer) {
     case ASKED_QUESTION: find_question(turn, result); break;
     case ASKED_SEVERAL: refuse_ambiguous(turn, &answer); break;
-    case ASKED_NOTHING: refuse_unknown(turn); break;
+    case ASKED_NOTHING: decisions_refuse_unknown(turn); break;
     case ASKED_FAILED: http_turn_give_up(&turn->http, failed); break;
     }
 }
@@ -263,7 +265,7 @@ static void on_asked(const struct asked_result *result, const struct err *failed
 /* No run waits. This may repeat an earlier decision whose sender never got the answer. */
 static void look_back(struct turn *turn, const struct pending_answer *answer) {
     if (turn->resume.thread.len == 0) {
-        refuse_unknown(turn);
+        decisions_refuse_unknown(turn);
         return;
     }
     http_turn_watch(&turn->http);
@@ -271,7 +273,7 @@ static void look_back(struct turn *turn, const struct pending_answer *answer) {
         asked_look(&(struct asked_options){.loop = route_loop(turn->http.call),
                                            .sessions = http_turn_sessions(&turn->http),
                                            .name = answer->name,
-                                           .on_answer = on_asked,
+                                           .on_answer = decisions_on_asked,
                                            .ctx = turn});
 }
 
@@ -285,7 +287,7 @@ void decide_by_resume(struct turn *turn, uint64_t key_mark) {
     if (found == PENDING_REFUSED) {
         decide_refuse_misfit(turn, &e);
     } else if (found == PENDING_UNDECIDED) {
-        ask_again(turn, &answered.stays);
+        decisions_ask_again(turn, &answered.stays);
     } else if (found == PENDING_SEVERAL) {
         refuse_ambiguous(turn, &answer);
     } else {
@@ -341,7 +343,8 @@ static bool answer_after_all(struct turn *turn, uint64_t run, uint64_t seq) {
 }
 
 void decide_again(struct turn *turn, uint64_t run, uint64_t seq) {
-    if (!answer_after_all(turn, run, seq)) decide_compare_from(turn, run, seq, STR_EMPTY);
+    if (!answer_after_all(turn, run, seq))
+        decide_compare_from(turn, run, seq, turn->request.session);
 }
 
 bool decide_compare(struct turn *turn, const struct event *event) {

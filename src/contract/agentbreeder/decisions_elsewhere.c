@@ -3,6 +3,12 @@
 #include "contract/agentbreeder/inner.h"
 #include "session/directory.h"
 
+/* Another request took the key meanwhile: what came of that one is the answer. */
+static void enter_again(struct turn *turn) {
+    turn->looked_elsewhere = false;
+    http_turn_enter(&turn->http);
+}
+
 static void refuse_posted(struct turn *turn, const struct err *why) {
     struct err e = *why;
     if (e.code == ERR_FAILED_PRECONDITION)
@@ -10,6 +16,8 @@ static void refuse_posted(struct turn *turn, const struct err *why) {
                   STR("this session waits for a human's answer; answer yes (or ok, approve, "
                       "...), no (or refuse, stop, ...), or send anything else to /resume"),
                   STR_EMPTY);
+    else if (e.code == ERR_ALREADY_EXISTS)
+        enter_again(turn);
     else if (e.code == ERR_INVALID_ARGUMENT)
         decide_refuse_misfit(turn, &e);
     else
@@ -54,7 +62,11 @@ bool decide_elsewhere(struct turn *turn, uint64_t key_mark) {
 static void on_posted(const struct err *refused, void *ctx) {
     struct turn *turn = ctx;
     turn->posted = NULL;
-    if (refused)
+    struct err e = {0};
+    if (refused) e = *refused;
+    if (e.code == ERR_FAILED_PRECONDITION)
+        decide_refuse_misfit(turn, &e);
+    else if (refused)
         refuse_posted(turn, refused);
     else
         decide_compare_from(turn, turn->approval_run, turn->approval_seq, STR_EMPTY);
@@ -77,12 +89,14 @@ bool decide_post(struct turn *turn, uint64_t run, uint64_t seq) {
     turn->posted =
         posted_answer_start(&(struct posted_answer_options){.loop = route_loop(http->call),
                                                             .sessions = sessions,
+                                                            .workspace = http->workspace,
                                                             .words = {.run = run,
                                                                       .seq = seq,
                                                                       .text = turn->resume.text,
                                                                       .key = http->key,
                                                                       .key_user = http->user,
                                                                       .print = http->print},
+                                                            .asks_again = true,
                                                             .on_end = on_posted,
                                                             .ctx = turn});
     return true;

@@ -84,7 +84,7 @@ static const struct about *about_of(const struct route *row) {
 
 /* --- responses ---------------------------------------------------------------------------- */
 
-static void write_text(struct json_writer *json, const char *key, const char *text) {
+static void describe_write_text(struct json_writer *json, const char *key, const char *text) {
     json_member_str(json, key, str_from(text));
 }
 
@@ -102,8 +102,8 @@ static void write_ref(struct json_writer *json, const char *key, const char *fol
 static void write_header(struct json_writer *json, const char *name, const char *value) {
     json_member_object(json, name);
     json_member_object(json, "schema");
-    write_text(json, "type", "string");
-    if (value) write_text(json, "const", value);
+    describe_write_text(json, "type", "string");
+    if (value) describe_write_text(json, "const", value);
     json_close(json);
     if (value) json_member_bool(json, "required", true);
     json_close(json);
@@ -115,7 +115,7 @@ static void open_response(struct json_writer *json, int status, const char *why)
     buf_append_u64(&key, (uint64_t)status);
     json_key(json, buf_str(&key));
     json_open_object(json);
-    write_text(json, "description", why);
+    describe_write_text(json, "description", why);
     json_member_object(json, "headers");
     write_header(json, "x-runtime-contract-version", "1");
 }
@@ -182,17 +182,17 @@ static void write_responses(struct json_writer *json, const struct route *row,
 static void write_parameter(struct json_writer *json, const char *name, const char *only,
                             const char *pattern, const char *description) {
     json_open_object(json);
-    write_text(json, "name", name);
-    write_text(json, "in", "header");
-    write_text(json, "description", description);
+    describe_write_text(json, "name", name);
+    describe_write_text(json, "in", "header");
+    describe_write_text(json, "description", description);
     json_member_object(json, "schema");
-    write_text(json, "type", "string");
+    describe_write_text(json, "type", "string");
     if (only) {
         json_member_array(json, "enum");
         json_write_str(json, str_from(only));
         json_close(json);
     }
-    if (pattern) write_text(json, "pattern", pattern);
+    if (pattern) describe_write_text(json, "pattern", pattern);
     json_close(json);
     json_close(json);
 }
@@ -234,8 +234,8 @@ static void write_operation(struct json_writer *json, const struct route *row, b
     buf_clear(&text);
     buf_printf(&text, "%s%s", about->id, as_head ? "Head" : "");
     json_member_str(json, "operationId", buf_str(&text));
-    write_text(json, "summary", about->summary);
-    if (about->description) write_text(json, "description", about->description);
+    describe_write_text(json, "summary", about->summary);
+    if (about->description) describe_write_text(json, "description", about->description);
     write_parameters(json, about);
     if (about->request) {
         json_member_object(json, "requestBody");
@@ -279,12 +279,13 @@ static void write_paths(struct json_writer *json, const struct route_table *tabl
 
 static void write_info(struct json_writer *json) {
     json_member_object(json, "info");
-    write_text(json, "title", "Agent runtime, contract version 1");
-    write_text(json, "version", "1");
-    write_text(json, "description",
-               "What an agent answers to its platform. The contract in words stands in "
-               "engine/schema/runtime-contract-v1.md.");
-    write_text(json, "x-agentbreeder-runtime-contract", "1");
+    describe_write_text(json, "title", "Agent runtime, contract version 1");
+    describe_write_text(json, "version", "1");
+    describe_write_text(
+        json, "description",
+        "What an agent answers to its platform. The contract in words stands in "
+        "engine/schema/runtime-contract-v1.md.");
+    describe_write_text(json, "x-agentbreeder-runtime-contract", "1");
     json_close(json);
 }
 
@@ -301,9 +302,9 @@ static void write_security(struct json_writer *json) {
 static void write_scheme(struct json_writer *json) {
     json_member_object(json, "securitySchemes");
     json_member_object(json, "bearerAuth");
-    write_text(json, "type", "http");
-    write_text(json, "scheme", "bearer");
-    write_text(json, "bearerFormat", "opaque");
+    describe_write_text(json, "type", "http");
+    describe_write_text(json, "scheme", "bearer");
+    describe_write_text(json, "bearerFormat", "opaque");
     json_close(json);
     json_close(json);
 }
@@ -311,7 +312,7 @@ static void write_scheme(struct json_writer *json) {
 void describe_openapi(const struct route_table *table, struct buf *out) {
     struct json_writer json = json_writer(out);
     json_open_object(&json);
-    write_text(&json, "openapi", "3.1.0");
+    describe_write_text(&json, "openapi", "3.1.0");
     write_info(&json);
     write_security(&json);
     write_paths(&json, table);
@@ -330,7 +331,7 @@ void describe_card(const struct route_table *table, const struct runtime_setting
     json_member_str(w, "name", settings->agent_name);
     json_member_str(w, "version", settings->agent_version);
     if (settings->framework.len) json_member_str(w, "framework", settings->framework);
-    write_text(w, "protocol", "a2a-v1");
+    describe_write_text(w, "protocol", "a2a-v1");
     json_member_object(w, "endpoints");
     for (size_t i = 0; i < table->row_count; i++) {
         const struct about *about = about_of(&table->rows[i]);

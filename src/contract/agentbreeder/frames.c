@@ -1,5 +1,6 @@
 #include "contract/agentbreeder/frames.h"
 
+#include "wire/event_json.h"
 #include "wire/sse.h"
 
 #define RESULT_MAX_BYTES (64 * MIB)
@@ -57,11 +58,11 @@ void frame_error(struct route_call *call, enum err_code code, struct str message
 
 void frame_tool_call(struct route_call *call, const struct event *event) {
     struct buf data;
-    buf_init(&data, event->tool_call.args.len + 6 * event->tool_call.tool.len + KIB);
+    buf_init(&data, 6 * event->tool_call.args.len + 6 * event->tool_call.tool.len + KIB);
     struct json_writer json = json_writer(&data);
     json_open_object(&json);
     json_member_str(&json, "name", event->tool_call.tool);
-    json_member_raw(&json, "args", event->tool_call.args);
+    event_json_document(&json, "args", event->tool_call.args);
     json_close(&json);
     route_sse_event(call, STR("tool_call"), STR_EMPTY, buf_str(&data));
     buf_done(&data);
@@ -92,7 +93,7 @@ void frame_approval(struct route_call *call, const struct outcome *outcome,
 }
 
 /* What is written is mostly one line, so it is written where it is sent from. An argument that a
- * model wrote on several lines makes it more: such data is taken back, and cut at its lines. */
+ * model wrote on several lines makes it more: such data is taken back, and sent as one line. */
 void frame_result(struct route_call *call, const struct outcome *outcome,
                   const struct event *event) {
     struct buf *out = route_sse_out(call);

@@ -47,7 +47,7 @@ static const struct setting rows[] = {
 };
 /* clang-format on */
 
-static bool check_token(struct str token, struct err *e) {
+static bool options_check_token(struct str token, struct err *e) {
     for (size_t i = 0; i < token.len; i++) {
         unsigned char byte = (unsigned char)token.at[i];
         if (byte <= ' ' || byte > '~')
@@ -77,7 +77,7 @@ static bool agentbreeder_settle(void *values, struct config *config,
         config_warn(config,
                     "tools.exec.network lets a command call this program's own listeners; "
                     "set AGENT_AUTH_TOKEN: export AGENT_AUTH_TOKEN=$(openssl rand -hex 32)");
-    return check_token(options->token, e);
+    return options_check_token(options->token, e);
 }
 
 const struct setting_rows agentbreeder_rows = {.rows = rows,

@@ -16,11 +16,13 @@ struct open_call {
     char *room; /* holds the three texts */
     struct str call_id, tool, args;
     int64_t at_ms;
+    bool acts; /* it is not idempotent, and no human has yet to allow it */
 };
 
 void outcome_init(struct outcome *outcome) {
     *outcome = (struct outcome){.run = 0};
     buf_init(&outcome->history, CALLS_MAX_BYTES);
+    acted_init(&outcome->acted);
 }
 
 void outcome_done(struct outcome *outcome) {
@@ -29,17 +31,18 @@ void outcome_done(struct outcome *outcome) {
     text_done(&outcome->session);
     text_done(&outcome->usage.model);
     buf_done(&outcome->history);
+    acted_done(&outcome->acted);
 }
 
 /* A repeated request may omit the session. It is then taken from the run's first event. */
-static void take_session(struct outcome *outcome, struct str session) {
+static void outcome_take_session(struct outcome *outcome, struct str session) {
     if (outcome->session.len || !session.len) return;
     outcome->session = text_copy(session);
 }
 
 void outcome_address(struct outcome *outcome, struct str session, bool wants_text,
                      bool names_thread) {
-    take_session(outcome, session);
+    outcome_take_session(outcome, session);
     outcome->wants_text = wants_text;
     outcome->names_thread = names_thread;
 }
@@ -54,9 +57,9 @@ static struct str outcome_put(char **at, struct str text) {
 }
 
 static void open_call(struct outcome *outcome, struct str call_id, struct str tool,
-                      struct str args, int64_t at_ms) {
-    struct open_call opened = {.room = mem_alloc(call_id.len + tool.len + args.len + 1),
-                               .at_ms = at_ms};
+                      struct str args, int64_t at_ms, bool acts) {
+    struct open_call opened = {
+        .room = mem_alloc(call_id.len + tool.len + args.len + 1), .at_ms = at_ms, .acts = acts};
     char *at = opened.room;
     opened.call_id = outcome_put(&at, call_id);
     opened.tool = outcome_put(&at, tool);
@@ -77,7 +80,7 @@ static void forget_call(struct outcome *outcome, struct str call_id) {
 }
 
 /* 2026-11-21T15:58:00.123Z */
-static void write_time(struct json_writer *json, const char *key, int64_t unix_ms) {
+static void outcome_write_time(struct json_writer *json, const char *key, int64_t unix_ms) {
     time_t seconds = (time_t)(unix_ms / 1000);
     struct tm utc;
     gmtime_r(&seconds, &utc);
@@ -91,15 +94,15 @@ static void write_time(struct json_writer *json, const char *key, int64_t unix_m
     buf_done(&out);
 }
 
-static void write_call(struct outcome *outcome, const struct open_call *opened,
-                       const struct event *event, struct buf *out) {
+static void outcome_write_call(struct outcome *outcome, const struct open_call *opened,
+                               const struct event *event, struct buf *out) {
     struct json_writer json = json_writer(out);
     json_open_object(&json);
     json_member_str(&json, "name", opened->tool);
     json_member_raw(&json, "args", opened->args);
     json_member_str(&json, "result", event->tool_result.result);
     json_member_i64(&json, "duration_ms", event->at_ms - opened->at_ms);
-    write_time(&json, "started_at", outcome->started_unix_ms + opened->at_ms);
+    outcome_write_time(&json, "started_at", outcome->started_unix_ms + opened->at_ms);
     json_close(&json);
 }
 
@@ -116,20 +119,35 @@ static void open_decided(struct outcome *outcome, const struct event *event) {
     if (args.kind == JSON_OBJECT && json_str(json_find(decision, STR("tool")), arena, &tool)) {
         call_id = str_skip(call_id, strlen(APPROVAL_ID));
         forget_call(outcome, call_id);
-        open_call(outcome, call_id, tool, args.raw, event->at_ms);
+        bool acts = !json_is(json_find(decision, STR("decision")), STR("refuse"));
+        open_call(outcome, call_id, tool, args.raw, event->at_ms, acts);
     }
     arena_free(arena);
 }
 
+/* A call whose answer is lost has a result that says what is known (conversation/effect.h). */
+static void note_acted(struct outcome *outcome, const struct open_call *opened,
+                       const struct event *event) {
+    enum acted_effect effect = event->tool_result.error ? ACTED_FAILED : ACTED_DONE;
+    struct json result = {.kind = JSON_NONE}, known = {.kind = JSON_NONE};
+    struct err e;
+    if (event->tool_result.error && json_read(event->tool_result.result, &result, &e))
+        known = json_find(result, STR("effect"));
+    if (json_is(known, STR("none"))) return;
+    if (json_is(known, STR("unknown"))) effect = ACTED_UNKNOWN;
+    acted_add(&outcome->acted, opened->tool, opened->args, effect);
+}
+
 /* An entry that does not fit is left out entirely; half of one would not be JSON. */
-static void close_call(struct outcome *outcome, const struct event *event) {
+static void outcome_close_call(struct outcome *outcome, const struct event *event) {
     for (size_t i = 0; i < outcome->open_call_count; i++) {
         struct open_call *opened = &outcome->open_calls[i];
         if (!str_equal(opened->call_id, event->tool_result.call_id)) continue;
         size_t len = outcome->history.len;
         if (len) buf_append_byte(&outcome->history, ',');
-        write_call(outcome, opened, event, &outcome->history);
+        outcome_write_call(outcome, opened, event, &outcome->history);
         if (!buf_ok(&outcome->history)) outcome->history.len = len;
+        if (opened->acts) note_acted(outcome, opened, event);
         forget_call(outcome, opened->call_id);
         return;
     }
@@ -159,7 +177,7 @@ static void write_count(struct json_writer *json, const char *name, int64_t toke
     if (tokens != TOKENS_UNKNOWN) json_member_i64(json, name, tokens);
 }
 
-static void write_usage(const struct outcome *outcome, struct json_writer *json) {
+static void outcome_write_usage(const struct outcome *outcome, struct json_writer *json) {
     if (!outcome->tells_usage || !outcome->usage.known) return;
     json_member_object(json, "usage");
     write_count(json, "input_tokens", outcome->usage.prompt);
@@ -174,15 +192,16 @@ void outcome_note(struct outcome *outcome, const struct event *event) {
     /* A reader that joined later has not seen this event. */
     if (event->kind == EVENT_STARTED) {
         outcome->started_unix_ms = event->started.unix_ms;
-        take_session(outcome, event->started.session);
+        outcome_take_session(outcome, event->started.session);
     } else if (!outcome->started_unix_ms) {
         outcome->started_unix_ms =
             record_numbered_ms(outcome->run); /* the same for every reader */
     }
     if (event->kind == EVENT_TOOL_CALL)
         open_call(outcome, event->tool_call.call_id, event->tool_call.tool,
-                  event->tool_call.args, event->at_ms);
-    if (event->kind == EVENT_TOOL_RESULT) close_call(outcome, event);
+                  event->tool_call.args, event->at_ms,
+                  !event->tool_call.idempotent && !event->tool_call.held);
+    if (event->kind == EVENT_TOOL_RESULT) outcome_close_call(outcome, event);
     if (event->kind == EVENT_USAGE && outcome->tells_usage) note_usage(outcome, &event->usage);
 }
 
@@ -241,8 +260,8 @@ void outcome_write_approval(const struct outcome *outcome, const struct event *e
 
 /* A caller who sent text gets text, because the dashboard accepts nothing else. Others get
  * LangGraph's object. */
-static void write_question(const struct outcome *outcome, const struct event *event,
-                           struct json_writer *json) {
+static void outcome_write_question(const struct outcome *outcome, const struct event *event,
+                                   struct json_writer *json) {
     if (outcome->wants_text) {
         json_member_str(json, "output", event->approval.question);
         return;
@@ -260,7 +279,7 @@ void outcome_write(const struct outcome *outcome, const struct event *event, str
     struct json_writer json = json_writer(out);
     json_open_object(&json);
     if (paused) {
-        write_question(outcome, event, &json);
+        outcome_write_question(outcome, event, &json);
     } else {
         write_output(event->done.turns, &json);
     }
@@ -276,7 +295,7 @@ void outcome_write(const struct outcome *outcome, const struct event *event, str
         write_approval(outcome, event, &json);
         json_close(&json);
     }
-    write_usage(outcome, &json);
+    outcome_write_usage(outcome, &json);
     json_close(&json);
     json_key(&json, STR("history"));
     json_open_array(&json);

@@ -11,6 +11,7 @@
 #define WEIR_CONTRACT_AGENTBREEDER_OUTCOME_H
 
 #include "base/text.h"
+#include "contract/agentbreeder/acted.h"
 #include "wire/event.h"
 #include "wire/json.h"
 
@@ -25,6 +26,7 @@ struct outcome {
     struct buf history; /* the tools of this run, items of a JSON array */
     struct open_call *open_calls;
     size_t open_call_count;
+    struct acted acted;
     bool tells_usage; /* a sidecar is in front: it counts by what the answer says */
     struct {
         bool known;

@@ -4,6 +4,8 @@
 #include "turn/guarded.h"
 #include "wire/json.h"
 
+#define DETAILS_MAX_BYTES (256 * KIB)
+
 /* Failures caused by the content of the request (K31) or by a guardrail. */
 static const struct about_request {
     struct str reason;
@@ -24,20 +26,41 @@ static struct about_request failure_of(enum err_code code, struct str reason) {
     return (struct about_request){reason, 500, STR("INTERNAL_ERROR")};
 }
 
-void refusal_of_run(struct route_call *call, enum err_code code, struct str reason,
-                    struct str message) {
-    struct about_request failure = failure_of(code, reason);
-    struct buf details;
-    buf_init(&details, 4 * KIB);
-    struct json_writer json = json_writer(&details);
+static void write_details(enum err_code code, struct str reason, const struct acted *acted,
+                          struct buf *out) {
+    struct json_writer json = json_writer(out);
     json_open_object(&json);
     json_member_str(&json, "status", err_name(code));
     json_member_str(&json, "reason", reason);
+    acted_write(acted, &json);
     json_close(&json);
-    if (failure.status == 503) route_field(call, STR("retry-after"), STR("5"));
-    route_fail(call, &(struct route_failure){failure.status, failure.name, message,
+}
+
+void refusal_of_run(struct route_call *call, enum err_code code, struct str reason,
+                    struct str message, const struct acted *acted) {
+    static const struct acted nothing;
+    struct about_request failure = failure_of(code, reason);
+    struct buf details, said;
+    if (!acted) acted = &nothing;
+    buf_init(&details, DETAILS_MAX_BYTES);
+    buf_init(&said, message.len + KIB);
+    write_details(code, reason, acted, &details);
+    acted_say(acted, message, &said);
+    if (failure.status == 503 && !acted_any(acted))
+        route_field(call, STR("retry-after"), STR("5"));
+    route_fail(call, &(struct route_failure){failure.status, failure.name, buf_str(&said),
                                              buf_str(&details)});
     buf_done(&details);
+    buf_done(&said);
+}
+
+void refusal_rated(struct route_call *call, const struct rate_room *room,
+                   struct route_failure *refused) {
+    (void)call, (void)room;
+    if (!refused) return;
+    refused->status = 503;
+    refused->code = STR("UNAVAILABLE");
+    refused->details = STR("{\"reason\":\"RATE_LIMITED\"}");
 }
 
 void refusal_of_request(struct route_call *call, const struct err *why) {
@@ -58,5 +81,12 @@ void refusal_of_request(struct route_call *call, const struct err *why) {
                                                  STR_EMPTY});
         return;
     }
-    refusal_of_run(call, why->code, err_name(why->code), err_text(why));
+    if (why->retry_after_ms) {
+        struct route_failure failure = {.message = err_text(why)};
+        refusal_rated(call, NULL, &failure);
+        route_retry_after(call, why);
+        route_fail(call, &failure);
+        return;
+    }
+    refusal_of_run(call, why->code, err_name(why->code), err_text(why), NULL);
 }

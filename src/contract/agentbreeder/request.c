@@ -16,10 +16,6 @@ static bool agentbreeder_request_too_large(struct err *e) {
     return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
 }
 
-static bool is_absent(struct json value) {
-    return value.kind == JSON_NONE || value.kind == JSON_NULL;
-}
-
 /* --- what is read of a body, found in one walk over each of its objects --------------------- */
 
 enum body_key {
@@ -76,8 +72,9 @@ static bool new_uuid(struct arena *arena, struct str *ret) {
     return arena_str(arena, str_of(text, UUID_LEN), ret);
 }
 
-static bool take_session(const struct fields *fields, struct str header, struct arena *arena,
-                         struct runtime_request *ret, struct err *e) {
+static bool request_take_session(const struct fields *fields, struct str header,
+                                 struct arena *arena, struct runtime_request *ret,
+                                 struct err *e) {
     /* Where the body may have one; the first one found wins. */
     const struct {
         struct json value;
@@ -90,7 +87,7 @@ static bool take_session(const struct fields *fields, struct str header, struct 
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
         struct json value = places[i].value;
         const char *name = places[i].is_thread ? "thread_id" : "session_id";
-        if (is_absent(value)) continue;
+        if (json_is_absent(value)) continue;
         if (value.kind != JSON_STRING) {
             return err_set(e, ERR_INVALID_ARGUMENT, "%s must be a string, not %s", name,
                            json_kind_name(value.kind));
@@ -224,7 +221,7 @@ static bool take_input(struct json body, struct json input, struct arena *arena,
 }
 
 /* The member `input`, or one of the other names that callers use for it. */
-static struct json input_of(const struct fields *fields) {
+static struct json request_input_of(const struct fields *fields) {
     if (fields->body[INPUT].kind != JSON_NONE) return fields->body[INPUT];
     if (fields->body[INPUT_MESSAGE].kind != JSON_NONE) return fields->body[INPUT_MESSAGE];
     /* {"messages":[...]} is the input itself */
@@ -235,7 +232,7 @@ static bool check_types(const struct fields *fields, struct err *e) {
     static const enum body_key objects[] = {CONFIG, METADATA};
     for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
         struct json value = fields->body[objects[i]];
-        if (!is_absent(value) && value.kind != JSON_OBJECT) {
+        if (!json_is_absent(value) && value.kind != JSON_OBJECT) {
             return err_set(e, ERR_INVALID_ARGUMENT, STR_FMT " must be an object, not %s",
                            STR_ARG(body_keys[objects[i]]), json_kind_name(value.kind));
         }
@@ -256,7 +253,7 @@ static bool take_agent(const struct fields *fields, struct arena *arena,
                        struct runtime_request *ret, struct err *e) {
     struct json agent = fields->body[AGENT];
     ret->agent = STR_EMPTY;
-    if (is_absent(agent)) return true;
+    if (json_is_absent(agent)) return true;
     if (agent.kind != JSON_STRING)
         return err_set(e, ERR_INVALID_ARGUMENT, "agent must be a string, not %s",
                        json_kind_name(agent.kind));
@@ -267,32 +264,39 @@ static bool take_agent(const struct fields *fields, struct arena *arena,
 
 /* Fingerprint the request, without insignificant white space. A session id that was generated
  * here is not part of it. */
-static bool take_print(struct json config, struct json input, struct arena *arena,
-                       struct runtime_request *ret) {
-    struct buf inputs, configs;
+static bool request_take_print(struct json config, struct json input, struct json context,
+                               struct arena *arena, struct runtime_request *ret) {
+    struct buf inputs, configs, contexts;
     uint8_t digest[DIGEST_BYTES];
-    struct str parts[5];
+    struct str parts[7];
     size_t count = 0;
     buf_init(&inputs, input.raw.len + 1);
     buf_init(&configs, config.raw.len + 1);
+    buf_init(&contexts, context.raw.len + 1);
     bool fits = json_compact(input.raw, &inputs) &&
-                (is_absent(config) || json_compact(config.raw, &configs));
+                (json_is_absent(config) || json_compact(config.raw, &configs)) &&
+                (json_is_absent(context) || json_compact(context.raw, &contexts));
     parts[count++] = buf_str(&inputs);
-    if (!is_absent(config)) parts[count++] = buf_str(&configs);
+    if (!json_is_absent(config)) parts[count++] = buf_str(&configs);
     parts[count++] = ret->names_session ? ret->session : STR_EMPTY;
     if (ret->agent.len) { /* two parts, so that it is not taken for a session */
         parts[count++] = STR("agent");
         parts[count++] = ret->agent;
     }
+    if (!json_is_absent(context)) {
+        parts[count++] = STR("context");
+        parts[count++] = buf_str(&contexts);
+    }
     digest_parts(parts, count, digest);
     buf_done(&inputs);
     buf_done(&configs);
+    buf_done(&contexts);
     return fits && arena_str(arena, str_of(digest, sizeof(digest)), &ret->print);
 }
 
 /* Check the members that this contract reads. The contents of `input` are passed on
  * unchecked. */
-static bool check_keys(struct json body, struct err *e) {
+static bool request_check_keys(struct json body, struct err *e) {
     static const char *const outer[] = {
         "input",    "input_message", "messages",    "session_id",  "thread_id", "config",
         "metadata", "context",       "human_input", "approval_id", "agent",     NULL};
@@ -305,13 +309,14 @@ static bool check_keys(struct json body, struct err *e) {
 }
 
 /* Every body is one object; `example` says what it should contain. */
-static bool read_body(struct str text, const char *example, struct json *ret, struct err *e) {
+static bool agentbreeder_request_read_body(struct str text, const char *example,
+                                           struct json *ret, struct err *e) {
     if (text.len == 0) {
         return err_set(e, ERR_MALFORMED, "the body is empty; send a JSON object with %s",
                        example);
     }
     if (!json_read(text, ret, e)) return false;
-    if (ret->kind == JSON_OBJECT) return check_keys(*ret, e);
+    if (ret->kind == JSON_OBJECT) return request_check_keys(*ret, e);
     return err_set(e, ERR_INVALID_ARGUMENT, "the body must be a JSON object, not %s",
                    json_kind_name(ret->kind));
 }
@@ -331,7 +336,7 @@ static bool check_input(struct json input, struct err *e) {
 static bool take_schema(struct json value, struct runtime_request *ret, struct err *e) {
     struct schema *schema;
     ret->schema = STR_EMPTY;
-    if (is_absent(value)) return true;
+    if (json_is_absent(value)) return true;
     if (value.kind != JSON_OBJECT)
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "config.output_schema must be an object, not %s",
@@ -347,7 +352,8 @@ static bool take_schema(struct json value, struct runtime_request *ret, struct e
 
 /* `context` beside an `input_message` is metadata under that name. */
 static void append_metadata(struct json metadata, struct json context, struct buf *out) {
-    bool adds = !is_absent(context) && json_find(metadata, STR("context")).kind == JSON_NONE;
+    bool adds =
+        !json_is_absent(context) && json_find(metadata, STR("context")).kind == JSON_NONE;
     if (metadata.kind != JSON_OBJECT) metadata.raw = STR("{}");
     buf_append(out, STR("\"metadata\":"));
     buf_append(out, adds ? str_head(metadata.raw, metadata.raw.len - 1) : metadata.raw);
@@ -357,29 +363,45 @@ static void append_metadata(struct json metadata, struct json context, struct bu
     buf_append_byte(out, '}');
 }
 
-static bool take_extras(const struct fields *fields, struct arena *arena,
-                        struct runtime_request *ret) {
+static void put_extra(struct buf *text, const char *key, struct str raw) {
+    if (text->len > 1) buf_append_byte(text, ',');
+    buf_printf(text, "\"%s\":", key);
+    buf_append(text, raw);
+}
+
+/* An input that is more than a text goes along as it came: agents that are programs or servers
+ * read it themselves. Where the body is the input, that is its list alone. */
+static void put_input(const struct fields *fields, struct json input, struct buf *text) {
+    bool is_body = input.raw.at == fields->whole.raw.at;
+    if (input.kind == JSON_STRING) return;
+    put_extra(text, "input", is_body ? STR("{\"messages\":") : input.raw);
+    if (!is_body) return;
+    buf_append(text, fields->body[MESSAGES].raw);
+    buf_append_byte(text, '}');
+}
+
+static bool request_take_extras(const struct fields *fields, struct json input,
+                                struct arena *arena, struct runtime_request *ret) {
     struct json config = fields->body[CONFIG];
     struct json metadata = fields->body[METADATA];
     struct json context = fields->body[CONTEXT];
     bool aside = fields->body[INPUT].kind != JSON_NONE;
     if (aside) context = (struct json){.kind = JSON_NONE};
-    ret->extras = STR_EMPTY;
-    if (is_absent(config) && is_absent(metadata) && is_absent(context)) return true;
     struct buf text;
-    buf_init(&text, fields->whole.raw.len + 64);
+    buf_init(&text, fields->whole.raw.len + 96);
     buf_append_byte(&text, '{');
-    if (!is_absent(config)) {
-        buf_append(&text, STR("\"config\":"));
-        buf_append(&text, config.raw);
-    }
-    if (!is_absent(metadata) || !is_absent(context)) {
+    put_input(fields, input, &text);
+    if (!json_is_absent(config)) put_extra(&text, "config", config.raw);
+    if (!json_is_absent(metadata) || !json_is_absent(context)) {
         if (text.len > 1) buf_append_byte(&text, ',');
         append_metadata(metadata, context, &text);
     }
+    bool none = text.len == 1;
     buf_append_byte(&text, '}');
-    bool kept = buf_ok(&text) && json_compact_copy((struct json){JSON_OBJECT, buf_str(&text)},
-                                                   arena, &ret->extras);
+    ret->extras = STR_EMPTY;
+    bool kept =
+        none || (buf_ok(&text) && json_compact_copy((struct json){JSON_OBJECT, buf_str(&text)},
+                                                    arena, &ret->extras));
     buf_done(&text);
     return kept;
 }
@@ -389,17 +411,20 @@ bool runtime_request_parse(struct str text, struct str header_session, bool keye
     struct json body = {0};
     struct fields fields;
     *ret = (struct runtime_request){.print = STR_EMPTY};
-    if (!read_body(text, "\"input\"", &body, e)) return false;
+    if (!agentbreeder_request_read_body(text, "\"input\"", &body, e)) return false;
     find_fields(body, &fields);
-    struct json input = input_of(&fields);
+    struct json input = request_input_of(&fields);
     if (!check_input(input, e) || !check_types(&fields, e)) return false;
-    if (!take_session(&fields, header_session, arena, ret, e)) return false;
+    if (!request_take_session(&fields, header_session, arena, ret, e)) return false;
     if (!take_input(body, input, arena, ret, e)) return false;
     if (!take_schema(fields.config[OUTPUT_SCHEMA], ret, e)) return false;
     ret->wants_text = input.kind == JSON_STRING;
     if (!take_user(&fields, arena, ret, e) || !take_agent(&fields, arena, ret, e)) return false;
-    if (!take_extras(&fields, arena, ret)) return agentbreeder_request_too_large(e);
-    return !keyed || take_print(fields.body[CONFIG], input, arena, ret) ||
+    if (!request_take_extras(&fields, input, arena, ret))
+        return agentbreeder_request_too_large(e);
+    struct json context = {.kind = JSON_NONE, .raw = STR_EMPTY};
+    if (fields.body[INPUT].kind == JSON_NONE) context = fields.body[CONTEXT];
+    return !keyed || request_take_print(fields.body[CONFIG], input, context, arena, ret) ||
            agentbreeder_request_too_large(e);
 }
 
@@ -409,7 +434,8 @@ bool resume_request_parse(struct str text, struct arena *arena, struct resume_re
                           struct err *e) {
     struct json body = {0};
     *ret = (struct resume_request){0};
-    if (!read_body(text, "\"thread_id\" and \"human_input\"", &body, e)) return false;
+    if (!agentbreeder_request_read_body(text, "\"thread_id\" and \"human_input\"", &body, e))
+        return false;
     struct json thread = json_find(body, STR("thread_id"));
     struct json words = json_find(body, STR("human_input"));
     if (thread.kind != JSON_STRING) {

@@ -17,9 +17,10 @@ struct runtime_request {
     struct str text; /* the user's input; of a message list, the last user message */
     const struct message *messages; /* if the input is a message list; else NULL */
     size_t message_count;
-    struct str schema;   /* config.output_schema, or empty */
-    struct str extras;   /* {"config":{...},"metadata":{...}} of the body, compact, or empty */
-    bool wants_text;     /* the input was a string, so the output must be one */
+    struct str schema; /* config.output_schema, or empty */
+    struct str extras; /* {"input":...,"config":{...},"metadata":{...}} of the body, compact, or
+                          * empty; input only where it is no text */
+    bool wants_text;   /* the input was a string, so the output must be one */
     struct str session;  /* from the request, or a new UUID */
     bool names_session;  /* it came from the request */
     bool used_thread_id; /* the request says thread_id; the response repeats it */

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/same.h"
 #include "contract/agentbreeder/describe.h"
+#include "contract/agentbreeder/refusal.h"
 #include "contract/agentbreeder/turn.h"
 #include "wire/json.h"
 #include "wire/token.h"
@@ -40,6 +41,7 @@ static bool may_enter(struct route_call *call, const struct runtime_settings *se
     }
     log_debug("the token of the Runtime Contract, used by " STR_FMT,
               STR_ARG(exchange_peer(route_exchange(call))));
+    route_caller(call, STR("runtime contract"), STR_EMPTY);
     return true;
 }
 
@@ -237,6 +239,7 @@ void runtime_table(struct runtime_instance *instance, struct route_table *ret) {
                                 .body_stretch_ms = instance->settings->body_stretch_ms,
                                 .body_stretch_bytes = instance->settings->body_stretch_bytes,
                                 .guard = guard,
+                                .rated = refusal_rated,
                                 .failure_body = failure_body,
                                 .ctx = instance};
     instance->table = ret;

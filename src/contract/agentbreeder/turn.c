@@ -15,6 +15,7 @@ static struct turn *turn_new(struct route_call *call, struct runtime_instance *i
                              enum close_mode mode, const struct stream_wire *wire) {
     struct turn *turn = MEM_NEW(struct turn);
     http_turn_init(&turn->http, &turn_kind, &instance->site, call, mode, wire);
+    turn->http.looked_elsewhere = true; /* decisions_elsewhere.c does */
     turn->http.workspace = instance->settings->workspace;
     turn->instance = instance;
     outcome_init(&turn->outcome);

@@ -9,7 +9,7 @@ static enum stream_verdict turn_judge(const struct event *event, void *ctx) {
     struct turn *turn = ctx;
     if (decide_compare(turn, event))
         return turn->repeat.differs || turn->repeat.over ? STREAM_FAILS : STREAM_GOES_ON;
-    return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
+    return stream_judge_question(event, ctx);
 }
 
 static void turn_note(struct turn *turn, const struct event *event) {
@@ -47,11 +47,11 @@ static void invoke_ended(struct close_ending ending, enum close_cause cause,
         refuse_repeat(turn);
     } else if (last && last->kind == EVENT_FAILED) {
         refusal_of_run(turn->http.call, last->failed.code, last->failed.reason,
-                       last->failed.message);
+                       last->failed.message, &turn->outcome.acted);
     } else {
-        refusal_of_run(turn->http.call,
-                       cause == CAUSE_STOPPING ? ERR_UNAVAILABLE : ending.status,
-                       err_name(ending.status), STR("the turn was cut short"));
+        refusal_of_run(
+            turn->http.call, cause == CAUSE_STOPPING ? ERR_UNAVAILABLE : ending.status,
+            err_name(ending.status), STR("the turn was cut short"), &turn->outcome.acted);
     }
 }
 
@@ -73,6 +73,14 @@ static void report_difference(struct turn *turn) {
     if (!turn->repeat.differs && !turn->repeat.over) return;
     decide_report_difference(turn, &code, &message, &status);
     frame_error(turn->http.call, ERR_ABORTED, message);
+}
+
+static void frame_failure(const struct turn *turn, enum err_code code, struct str message) {
+    struct buf said;
+    buf_init(&said, message.len + KIB);
+    acted_say(&turn->outcome.acted, message, &said);
+    frame_error(turn->http.call, code, buf_str(&said));
+    buf_done(&said);
 }
 
 static void stream_project(const struct event *event, enum close_frame frame, void *ctx) {
@@ -102,8 +110,8 @@ static void stream_project(const struct event *event, enum close_frame frame, vo
         frame_result(call, &turn->outcome, event);
         break;
     case EVENT_DONE: frame_result(call, &turn->outcome, event); break;
-    case EVENT_FAILED: frame_error(call, event->failed.code, event->failed.message); break;
-    case EVENT_CANCELLED: frame_error(call, ERR_CANCELLED, event->cancelled.message); break;
+    case EVENT_FAILED: frame_failure(turn, event->failed.code, event->failed.message); break;
+    case EVENT_CANCELLED: frame_failure(turn, ERR_CANCELLED, event->cancelled.message); break;
     case EVENT_STARTED:
     case EVENT_THINKING:
     case EVENT_USAGE:

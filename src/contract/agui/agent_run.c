@@ -56,7 +56,7 @@ static void run_ended(struct close_ending ending, enum close_cause cause,
 }
 
 static const struct stream_wire run_wire = {
-    .judge = guest_turn_judge,
+    .judge = stream_judge_question,
     .project = run_project,
     .project_texts = run_project_texts,
     .queued = http_turn_queued,
@@ -87,10 +87,12 @@ static bool form_read(struct guest_turn *base, struct str body, struct guest_req
         return false;
     run->events.thread = text_copy(input.thread);
     run->events.run = text_copy(input.run);
+    run->events.has_state = input.has_state;
     return true;
 }
 
 static void form_refuse(struct guest_turn *base, const struct err *why) {
+    route_retry_after(base->http.call, why);
     route_fail(base->http.call,
                &(struct route_failure){err_kinds[why->code].http_status, err_name(why->code),
                                        err_text(why), STR_EMPTY});

@@ -7,24 +7,20 @@
 
 #include <stdlib.h>
 
+static const struct guest_options *agui_options(const struct config *config) {
+    return guest_options(config, &agui_rows);
+}
+
 static bool agui_wanted(const struct config *config) {
     return agui_options(config)->enabled;
 }
 
 static bool agui_read(const struct contract_source *from, void **ret, struct err *e) {
-    const struct agui_options *options = agui_options(from->config);
     struct guest_settings *settings = MEM_NEW(struct guest_settings);
     (void)e;
-    *settings = guest_settings_of(from, options->workspace, options->on_disconnect);
+    *settings = guest_settings_of(from, agui_options(from->config));
     *ret = settings;
     return true;
-}
-
-static void *agui_init(const struct contract_loop *loop, const void *settings, void *state) {
-    struct guest *guest = MEM_NEW(struct guest);
-    (void)state;
-    guest_init(guest, loop, settings);
-    return guest;
 }
 
 static const struct route rows[] = {
@@ -45,7 +41,7 @@ const struct contract agui_contract = {
     .routes = routes,
     .routes_count = ARRAY_LEN(routes),
     .settings = {.read = agui_read, .drop = free},
-    .instance = {.init = agui_init,
+    .instance = {.init = guest_new,
                  .use = guest_use,
                  .serving = guest_serving,
                  .stopping = guest_stopping,

@@ -1,8 +1,9 @@
 #include "contract/agui/options.h"
 
 #include "config/rows.h"
+#include "contract/guest.h"
 
-#define ROW_OF struct agui_options
+#define ROW_OF struct guest_options
 
 /* clang-format off */
 static const struct setting rows[] = {
@@ -20,10 +21,4 @@ static const struct setting rows[] = {
 /* clang-format on */
 
 const struct setting_rows agui_rows = {
-    .rows = rows, .count = ARRAY_LEN(rows), .size = sizeof(struct agui_options)};
-
-const struct agui_options *agui_options(const struct config *config) {
-    static const struct agui_options none = {.workspace = STR_INIT("")};
-    const struct agui_options *options = config_values(config, &agui_rows);
-    return options ? options : &none;
-}
+    .rows = rows, .count = ARRAY_LEN(rows), .size = sizeof(struct guest_options)};

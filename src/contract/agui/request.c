@@ -18,10 +18,6 @@ static const struct str keys[KEYS] = {
 static const char *const once[] = {"threadId", "runId",  "messages", "tools",
                                    "state",    "resume", NULL};
 
-static bool is_absent(struct json value) {
-    return value.kind == JSON_NONE || value.kind == JSON_NULL;
-}
-
 static bool too_large(struct err *e) {
     return err_set(e, ERR_TOO_LARGE, "the request is larger than a turn may hold");
 }
@@ -62,7 +58,7 @@ static bool take_payload(struct json entry, struct arena *arena, struct str *ret
         *ret = STR("{\"decision\":\"refuse\"}");
         return true;
     }
-    if (is_absent(payload))
+    if (json_is_absent(payload))
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "resume[0].payload is missing; send {\"approved\":true}, "
                        "{\"approved\":false} or {\"decision\":\"edit\",\"args\":{...}}");
@@ -75,7 +71,7 @@ static bool take_resume(struct json list, struct arena *arena, struct guest_requ
                         struct err *e) {
     struct json entry = json_at(list, 0);
     struct str id;
-    if (is_absent(list) || (list.kind == JSON_ARRAY && json_count(list) == 0)) return true;
+    if (json_is_absent(list) || (list.kind == JSON_ARRAY && json_count(list) == 0)) return true;
     if (list.kind != JSON_ARRAY || json_count(list) != 1)
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "resume must be an array of one answer: a run asks one question at a "
@@ -98,18 +94,18 @@ static bool read_tool(struct json from, size_t index, struct arena *arena,
     struct err why;
     *ret = (struct tool_offer){.description = STR_EMPTY, .parameters = STR_EMPTY};
     if (!take_text(json_find(from, STR("name")), "name", arena, &ret->name, &why) ||
-        (!is_absent(description) &&
+        (!json_is_absent(description) &&
          !take_text(description, "description", arena, &ret->description, &why)))
         return err_set(e, why.code, "tools[%zu].%s", index, why.text);
-    return is_absent(parameters) || json_compact_copy(parameters, arena, &ret->parameters) ||
-           too_large(e);
+    return json_is_absent(parameters) ||
+           json_compact_copy(parameters, arena, &ret->parameters) || too_large(e);
 }
 
 static bool take_tools(struct json list, struct arena *arena, struct guest_request *ret,
                        struct err *e) {
     struct json_reader reader = json_enter(list);
     struct json item;
-    if (is_absent(list)) return true;
+    if (json_is_absent(list)) return true;
     if (list.kind != JSON_ARRAY)
         return err_set(e, ERR_INVALID_ARGUMENT, "tools must be an array, not %s",
                        json_kind_name(list.kind));
@@ -127,7 +123,7 @@ static bool take_tools(struct json list, struct arena *arena, struct guest_reque
 
 static bool is_empty(struct json value) {
     bool container = value.kind == JSON_OBJECT || value.kind == JSON_ARRAY;
-    return is_absent(value) || (container && json_count(value) == 0);
+    return json_is_absent(value) || (container && json_count(value) == 0);
 }
 
 static void write_background(const struct json *found, struct buf *out) {
@@ -217,5 +213,6 @@ bool run_input_parse(struct str body, struct arena *arena, struct run_input *ret
         !take_extras(found, arena, &ret_request->extras, e))
         return false;
     ret_request->session = ret->thread;
+    ret->has_state = found[STATE].kind == JSON_OBJECT;
     return ret_request->decides || take_messages(found, arena, ret_request, e);
 }

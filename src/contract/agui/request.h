@@ -17,6 +17,7 @@
 
 struct run_input {
     struct str thread, run; /* as the client names them; it gets both back */
+    bool has_state;         /* an object, which an agent may change */
 };
 
 /* Fill *ret and the request's session, messages, tools, extras and decision.

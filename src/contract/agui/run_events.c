@@ -1,7 +1,11 @@
 #include "contract/agui/run_events.h"
 
+#include "base/mem.h"
 #include "conversation/conversation.h"
+#include "tool/state_write.h"
 #include "wire/json.h"
+
+#include <stdlib.h>
 
 #define EVENT_MAX_BYTES (64 * MIB)
 #define PENDING_MAX_BYTES (1 * MIB)
@@ -18,7 +22,11 @@ void run_events_done(struct run_events *events) {
     text_done(&events->thread);
     text_done(&events->run);
     text_done(&events->step);
-    text_done(&events->transfer);
+    for (size_t i = 0; i < events->noted_count; i++) {
+        text_done(&events->noted[i].id);
+        text_done(&events->noted[i].args);
+    }
+    free(events->noted);
     buf_done(&events->pending);
     buf_done(&events->usage);
 }
@@ -132,15 +140,39 @@ static bool is_transfer(const struct event *event) {
     return str_equal(event->tool_call.tool, STR(TRANSFER_TOOL));
 }
 
+static void noted_done(struct noted_call *noted) {
+    text_done(&noted->id);
+    text_done(&noted->args);
+}
+
+static void note_call(struct run_events *events, struct str id, struct str args) {
+    size_t count = events->noted_count + 1;
+    events->noted = mem_resize(events->noted, count * sizeof(*events->noted));
+    events->noted[events->noted_count] = (struct noted_call){text_copy(id), text_copy(args)};
+    events->noted_count = count;
+}
+
+/* The call that this is the result of, for the caller to end. Each has one. */
+static bool take_noted(struct run_events *events, struct str id, struct noted_call *ret) {
+    for (size_t i = 0; i < events->noted_count; i++) {
+        if (!str_equal(text_str(events->noted[i].id), id)) continue;
+        *ret = events->noted[i];
+        events->noted[i] = events->noted[--events->noted_count];
+        return true;
+    }
+    return false;
+}
+
 static void show_call(struct run_events *events, const struct event *event) {
     struct str id = event->tool_call.call_id;
     struct writing writing;
     close_message(events);
     if (is_transfer(event)) { /* a step begins with the other agent's words */
-        text_done(&events->transfer);
-        events->transfer = text_copy(id);
+        note_call(events, id, STR_EMPTY);
         return;
     }
+    if (str_equal(event->tool_call.tool, STR(STATE_WRITE_TOOL)))
+        note_call(events, id, event->tool_call.args);
     open_event(&writing, "TOOL_CALL_START");
     json_member_str(&writing.json, "toolCallId", id);
     json_member_str(&writing.json, "toolCallName", event->tool_call.tool);
@@ -155,14 +187,58 @@ static void show_call(struct run_events *events, const struct event *event) {
     json_put_str(&events->pending, id);
 }
 
-/* The result of a transfer, and a person's decision, are none of a call that was shown. */
-static void show_result(struct run_events *events, const struct event *event) {
+/* "a/b" as a step of a JSON pointer: "/a~1b". */
+static void write_path(struct json_writer *json, struct json key) {
+    struct buf name, path;
+    buf_init(&name, key.raw.len + 1);
+    buf_init(&path, 2 * key.raw.len + 2);
+    json_text(key, &name);
+    buf_append_byte(&path, '/');
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.at[i] == '~' || name.at[i] == '/') {
+            buf_append(&path, name.at[i] == '~' ? STR("~0") : STR("~1"));
+        } else {
+            buf_append_byte(&path, name.at[i]);
+        }
+    }
+    json_member_str(json, "path", buf_str(&path));
+    buf_done(&path);
+    buf_done(&name);
+}
+
+/* `add` replaces a member that is there. */
+static void write_delta(struct json_writer *json, struct json state) {
+    struct json_reader reader = json_enter(state);
+    struct json key, value;
+    json_member_array(json, "delta");
+    while (json_next_member(&reader, &key, &value)) {
+        json_open_object(json);
+        json_member_str(json, "op", STR("add"));
+        write_path(json, key);
+        json_member_raw(json, "value", value.raw);
+        json_close(json);
+    }
+    json_close(json);
+}
+
+/* A client without a state gets one, which is changed from then on. */
+static void show_state(struct run_events *events, struct str args) {
+    struct writing writing;
+    struct json state = json_find(json_of(args), STR("state"));
+    if (state.kind != JSON_OBJECT) return;
+    open_event(&writing, events->has_state ? "STATE_DELTA" : "STATE_SNAPSHOT");
+    if (events->has_state) {
+        write_delta(&writing.json, state);
+    } else {
+        json_member_raw(&writing.json, "snapshot", state.raw);
+    }
+    events->has_state = true;
+    send_event(events, &writing);
+}
+
+static void write_result(struct run_events *events, const struct event *event) {
     char room[MESSAGE_ID_BYTES];
     struct writing writing;
-    bool hidden = str_starts(event->tool_result.call_id, STR(EVENT_APPROVAL_ID)) ||
-                  str_equal(event->tool_result.call_id, text_str(events->transfer));
-    close_message(events);
-    if (hidden) return;
     events->messages++;
     open_event(&writing, "TOOL_CALL_RESULT");
     json_member_str(&writing.json, "messageId", message_id(events, room));
@@ -170,6 +246,35 @@ static void show_result(struct run_events *events, const struct event *event) {
     json_member_str(&writing.json, "content", event->tool_result.result);
     json_member_str(&writing.json, "role", STR("tool"));
     send_event(events, &writing);
+}
+
+/* A person's decision about a call names its arguments: an answer that begins after the question
+ * has not seen the call, and a person may have changed them. */
+static void note_decided(struct run_events *events, const struct event *event) {
+    struct json decided = json_of(event->tool_result.result);
+    struct json tool = json_find(decided, STR("tool")), args = json_find(decided, STR("args"));
+    struct str id = str_skip(event->tool_result.call_id, strlen(EVENT_APPROVAL_ID));
+    struct noted_call old = {.args = {.len = 0}};
+    if (!json_is(tool, STR(STATE_WRITE_TOOL))) return;
+    (void)take_noted(events, id, &old);
+    noted_done(&old);
+    note_call(events, id, args.raw);
+}
+
+/* The result of a transfer, and a person's decision, are none of a call that was shown. */
+static void show_result(struct run_events *events, const struct event *event) {
+    struct str id = event->tool_result.call_id;
+    struct noted_call noted = {.args = {.len = 0}};
+    if (str_starts(id, STR(EVENT_APPROVAL_ID))) note_decided(events, event);
+    bool is_noted = take_noted(events, id, &noted);
+    close_message(events);
+    if (noted.args.len) {
+        write_result(events, event);
+        if (!event->tool_result.error) show_state(events, text_str(noted.args));
+    } else if (!is_noted && !str_starts(id, STR(EVENT_APPROVAL_ID))) {
+        write_result(events, event);
+    }
+    noted_done(&noted);
 }
 
 /* --- others ------------------------------------------------------------------------------- */
@@ -205,7 +310,8 @@ static void note_usage(struct run_events *events, const struct event_usage *usag
     json_close(&json);
 }
 
-void run_events_start(struct run_events *events) {
+/* RUN_STARTED, once. */
+static void run_events_start(struct run_events *events) {
     struct writing writing;
     if (events->started) return;
     events->started = true;
@@ -304,7 +410,7 @@ static void write_outcome(const struct run_events *events, const struct event *l
         json_member_str(json, "type", STR("cancelled"));
     } else {
         json_member_str(json, "type", STR("success"));
-        if (events->pending.len) {
+        if (events->pending.len && buf_ok(&events->pending)) {
             json_member_array(json, "pendingToolCallIds");
             json_write_raw(json, buf_str(&events->pending));
             json_close(json);

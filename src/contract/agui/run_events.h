@@ -15,24 +15,28 @@
 
 enum open_message { MESSAGE_CLOSED, MESSAGE_OF_TEXT, MESSAGE_OF_REASONING };
 
+/* A transfer, whose result is not shown either; or, with `args`, a change of the state. */
+struct noted_call {
+    struct text id, args;
+};
+
 struct run_events {
     struct route_call *call;
     struct text thread, run; /* as the client names them */
     uint64_t run_id;
     bool started;
     enum open_message open;
-    unsigned messages;    /* begun so far: their ids count them */
-    struct text step;     /* the agent that speaks, or empty */
-    struct text transfer; /* the id of the newest call that is not shown */
-    struct buf pending;   /* calls that the client is to make, as items of a JSON array */
-    struct buf usage;     /* of each model call, likewise */
+    unsigned messages;        /* begun so far: their ids count them */
+    struct text step;         /* the agent that speaks, or empty */
+    struct noted_call *noted; /* calls whose result means more than itself */
+    size_t noted_count;
+    bool has_state;     /* the client has a state, which can be changed */
+    struct buf pending; /* calls that the client is to make, as items of a JSON array */
+    struct buf usage;   /* of each model call, likewise */
 };
 
 void run_events_init(struct run_events *events, struct route_call *call);
 void run_events_done(struct run_events *events);
-
-/* RUN_STARTED, once. */
-void run_events_start(struct run_events *events);
 
 /* Show an event that does not end the stream. Thinking is shown as it is given. */
 void run_events_show(struct run_events *events, const struct event *event);

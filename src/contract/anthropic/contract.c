@@ -8,26 +8,21 @@
 
 #include <stdlib.h>
 
+static const struct guest_options *anthropic_options(const struct config *config) {
+    return guest_options(config, &anthropic_rows);
+}
+
 static bool anthropic_wanted(const struct config *config) {
     return anthropic_options(config)->enabled;
 }
 
 static bool anthropic_read(const struct contract_source *from, void **ret, struct err *e) {
-    const struct anthropic_options *options = anthropic_options(from->config);
     struct guest_settings *settings = MEM_NEW(struct guest_settings);
     (void)e;
-    *settings = guest_settings_of(from, options->workspace, options->on_disconnect);
+    *settings = guest_settings_of(from, anthropic_options(from->config));
     settings->takes_api_key = true;
     *ret = settings;
     return true;
-}
-
-static void *anthropic_init(const struct contract_loop *loop, const void *settings,
-                            void *state) {
-    struct guest *guest = MEM_NEW(struct guest);
-    (void)state;
-    guest_init(guest, loop, settings);
-    return guest;
 }
 
 /* --- routes ------------------------------------------------------------------------------- */
@@ -41,6 +36,7 @@ static const struct route rows[] = {
 
 static void anthropic_routes(void *guest, struct route_table *ret) {
     guest_table(guest, rows, ARRAY_LEN(rows), message_error_failure_body, ret);
+    ret->rated = message_error_rated;
 }
 
 static const struct contract_routes routes[] = {{"http", anthropic_routes}};
@@ -52,7 +48,7 @@ const struct contract anthropic_contract = {
     .routes = routes,
     .routes_count = ARRAY_LEN(routes),
     .settings = {.read = anthropic_read, .drop = free},
-    .instance = {.init = anthropic_init,
+    .instance = {.init = guest_new,
                  .use = guest_use,
                  .serving = guest_serving,
                  .stopping = guest_stopping,

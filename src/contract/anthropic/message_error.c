@@ -1,7 +1,9 @@
 #include "contract/anthropic/message_error.h"
 
+#include "base/clock.h"
 #include "provider/dialect.h"
 #include "turn/guarded.h"
+#include "wire/moment.h"
 
 #define CANCELLED_STATUS 499
 
@@ -33,10 +35,9 @@ static const struct {
     struct str reason;
     struct message_error error;
 } by_reason[] = {
-    {STR_INIT(MODEL_CANNOT_CARRY), {400, false}},
-    {STR_INIT("UNKNOWN_CALL"), {400, false}},
-    {STR_INIT(GUARDRAIL_BLOCKED), {403, false}},
-    {STR_INIT("BUDGET"), {429, false}},
+    {STR_INIT(MODEL_CANNOT_CARRY), {400, false}}, {STR_INIT(MODEL_CONTEXT), {400, false}},
+    {STR_INIT("UNKNOWN_CALL"), {400, false}},     {STR_INIT("ANSWERED_CALL"), {400, false}},
+    {STR_INIT(GUARDRAIL_BLOCKED), {403, false}},  {STR_INIT("BUDGET"), {429, false}},
 };
 
 static const struct {
@@ -69,6 +70,13 @@ struct message_error message_error_of_failure(enum err_code code, struct str rea
     return error;
 }
 
+struct str message_error_sentence(struct str reason, struct str message) {
+    if (!str_equal(reason, STR(MODEL_CONTEXT))) return message;
+    return STR(
+        "prompt is too long: the model takes no conversation of this length; begin a new "
+        "one, or send less of it");
+}
+
 static struct str type_of(int status) {
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         if (types[i].status == status) return types[i].type;
@@ -92,6 +100,26 @@ void message_error_answer(struct route_call *call, struct message_error error,
     route_field(call, STR("x-should-retry"), error.retry ? STR("true") : STR("false"));
     if (error.status == 503) route_field(call, STR("retry-after"), STR("1"));
     route_fail(call, &(struct route_failure){error.status, STR_EMPTY, message, STR_EMPTY});
+}
+
+void message_error_of_request(struct route_call *call, const struct err *why) {
+    route_retry_after(call, why);
+    message_error_answer(call, message_error_of_code(why->code), err_text(why));
+}
+
+void message_error_rated(struct route_call *call, const struct rate_room *room,
+                         struct route_failure *refused) {
+    char text[32];
+    struct buf out = {.at = text, .room = sizeof(text), .max_bytes = sizeof(text)};
+    buf_append_u64(&out, room->limit.count);
+    route_field(call, STR("anthropic-ratelimit-requests-limit"), buf_str(&out));
+    buf_clear(&out);
+    buf_append_u64(&out, room->left);
+    route_field(call, STR("anthropic-ratelimit-requests-remaining"), buf_str(&out));
+    buf_clear(&out);
+    moment_put(&out, (clock_unix_ms() + (int64_t)room->reset_ms + 999) / 1000, 0);
+    route_field(call, STR("anthropic-ratelimit-requests-reset"), buf_str(&out));
+    if (refused) route_field(call, STR("x-should-retry"), STR("true"));
 }
 
 void message_error_failure_body(const struct route_failure *failure, struct buf *out) {

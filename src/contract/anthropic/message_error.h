@@ -27,12 +27,23 @@ struct message_error message_error_of_code(enum err_code code);
 struct message_error message_error_of_failure(enum err_code code, struct str reason,
                                               bool acted);
 
+/* What is said of a run that failed: clients look for the words that Anthropic has for a long
+ * conversation. */
+struct str message_error_sentence(struct str reason, struct str message);
+
 /* Answer a call with it. */
 void message_error_answer(struct route_call *call, struct message_error error,
                           struct str message);
 
+/* Refuse a request. */
+void message_error_of_request(struct route_call *call, const struct err *why);
+
 /* {"type":"error","error":{...}} */
 void message_error_write(int status, struct str message, struct buf *out);
+
+/* For struct route_table: the fields anthropic-ratelimit-requests-*. */
+void message_error_rated(struct route_call *call, const struct rate_room *room,
+                         struct route_failure *refused);
 
 /* For struct route_table. */
 void message_error_failure_body(const struct route_failure *failure, struct buf *out);

@@ -39,7 +39,19 @@ static void write_usage(struct json_writer *json, const struct completion *compl
 static struct str stop_reason(const struct completion *completion, const struct event *last) {
     if (completion_is_filtered(last)) return STR("refusal");
     if (last->kind == EVENT_DONE && completion->call_count) return STR("tool_use");
+    if (last->kind == EVENT_DONE && completion->stop.len) return STR("stop_sequence");
     return last->kind == EVENT_DONE && completion->cut ? STR("max_tokens") : STR("end_turn");
+}
+
+static void write_stop(const struct completion *completion, const struct event *last,
+                       struct json_writer *json) {
+    struct str reason = stop_reason(completion, last);
+    json_member_str(json, "stop_reason", reason);
+    if (str_equal(reason, STR("stop_sequence"))) {
+        json_member_str(json, "stop_sequence", text_str(completion->stop));
+    } else {
+        json_member_null(json, "stop_sequence");
+    }
 }
 
 /* {"id","type","role","model","content":[...] */
@@ -59,15 +71,15 @@ static void write_head(const struct message_turn *turn, struct str content,
     json_close(json);
 }
 
-/* What is known at the end only: a question, an answer that had to be checked, a refusal. */
+/* What is known at the end only: a question, a refusal. */
 static void add_last_text(struct message_turn *turn, const struct event *last) {
     struct buf text;
     buf_init(&text, COMPLETION_TEXT_MAX_BYTES);
-    if (last->kind == EVENT_APPROVAL) {
-        if (turn->completion.seam.speaker_count) buf_append(&text, STR(SEAM_TEXT));
-        completion_append_question(last, &text);
-    }
-    if (completion_is_filtered(last)) buf_append(&text, last->failed.message);
+    bool asks = last->kind == EVENT_APPROVAL, refuses = completion_is_filtered(last);
+    if ((asks || refuses) && turn->completion.seam.speaker_count)
+        buf_append(&text, STR(SEAM_TEXT));
+    if (asks) completion_append_question(last, &text);
+    if (refuses) buf_append(&text, completion_refusal(last));
     if (text.len) blocks_add(&turn->blocks, BLOCK_TEXT, buf_str(&text));
     blocks_end(&turn->blocks);
     buf_done(&text);
@@ -97,8 +109,7 @@ static void message_reply(struct message_turn *turn, const struct event *last) {
     buf_init(&body, MESSAGE_MAX_BYTES);
     struct json_writer json = json_writer(&body);
     write_head(turn, buf_str(&turn->blocks.array), &json);
-    json_member_str(&json, "stop_reason", stop_reason(&turn->completion, last));
-    json_member_null(&json, "stop_sequence");
+    write_stop(&turn->completion, last, &json);
     write_usage(&json, &turn->completion);
     completion_write_weir(&turn->completion, last, &json);
     json_close(&json);
@@ -122,6 +133,7 @@ static struct message_error failure_of(enum close_cause cause, enum err_code sta
                                        const struct event *last, struct str *ret_message) {
     struct str reason;
     enum err_code code = guest_turn_failure(cause, status, last, &reason, ret_message);
+    *ret_message = message_error_sentence(reason, *ret_message);
     return message_error_of_failure(code, reason,
                                     last && last->kind == EVENT_FAILED && last->failed.acted);
 }
@@ -142,7 +154,7 @@ static void whole_ended(struct close_ending ending, enum close_cause cause,
 }
 
 static const struct stream_wire whole_wire = {
-    .judge = guest_turn_judge,
+    .judge = stream_judge_question,
     .project = whole_project,
     .queued = http_turn_queued,
     .wake_at = http_turn_wake_at,
@@ -184,8 +196,7 @@ static void send_end(struct message_turn *turn, const struct event *last) {
     json_open_object(&json);
     json_member_str(&json, "type", STR("message_delta"));
     json_member_object(&json, "delta");
-    json_member_str(&json, "stop_reason", stop_reason(&turn->completion, last));
-    json_member_null(&json, "stop_sequence");
+    write_stop(&turn->completion, last, &json);
     json_close(&json);
     write_usage(&json, &turn->completion);
     completion_write_weir(&turn->completion, last, &json);
@@ -253,7 +264,7 @@ static void events_ended(struct close_ending ending, enum close_cause cause,
 }
 
 static const struct stream_wire events_wire = {
-    .judge = guest_turn_judge,
+    .judge = stream_judge_question,
     .project = events_project,
     .project_texts = events_project_texts,
     .queued = http_turn_queued,
@@ -286,7 +297,7 @@ static bool form_read(struct guest_turn *base, struct str body, struct guest_req
 }
 
 static void form_refuse(struct guest_turn *base, const struct err *why) {
-    message_error_answer(base->http.call, message_error_of_code(why->code), err_text(why));
+    message_error_of_request(base->http.call, why);
 }
 
 static void form_refuse_for(struct guest_turn *base, enum guest_refusal why) {

@@ -1,8 +1,9 @@
 #include "contract/anthropic/options.h"
 
 #include "config/rows.h"
+#include "contract/guest.h"
 
-#define ROW_OF struct anthropic_options
+#define ROW_OF struct guest_options
 
 /* clang-format off */
 static const struct setting rows[] = {
@@ -20,10 +21,4 @@ static const struct setting rows[] = {
 /* clang-format on */
 
 const struct setting_rows anthropic_rows = {
-    .rows = rows, .count = ARRAY_LEN(rows), .size = sizeof(struct anthropic_options)};
-
-const struct anthropic_options *anthropic_options(const struct config *config) {
-    static const struct anthropic_options none = {.workspace = STR_INIT("")};
-    const struct anthropic_options *options = config_values(config, &anthropic_rows);
-    return options ? options : &none;
-}
+    .rows = rows, .count = ARRAY_LEN(rows), .size = sizeof(struct guest_options)};

@@ -1,24 +1,37 @@
 #include "contract/anthropic/request.h"
 
+#include "contract/caller_options.h"
 #include "conversation/import.h"
+#include "schema/schema.h"
 
 #include <string.h>
 
 #define SYSTEM_MAX_BYTES (16 * MIB)
 
-enum key { MODEL, MESSAGES, MAX_TOKENS, SYSTEM, STREAM, TOOLS, TOOL_CHOICE, METADATA, KEYS };
+enum key {
+    MODEL,
+    MESSAGES,
+    MAX_TOKENS,
+    SYSTEM,
+    STREAM,
+    TOOLS,
+    TOOL_CHOICE,
+    METADATA,
+    OUTPUT_CONFIG,
+    OUTPUT_FORMAT,
+    KEYS
+};
 
-static const struct str keys[KEYS] = {
-    STR_INIT("model"),  STR_INIT("messages"), STR_INIT("max_tokens"),  STR_INIT("system"),
-    STR_INIT("stream"), STR_INIT("tools"),    STR_INIT("tool_choice"), STR_INIT("metadata")};
+static const struct str keys[KEYS] = {STR_INIT("model"),         STR_INIT("messages"),
+                                      STR_INIT("max_tokens"),    STR_INIT("system"),
+                                      STR_INIT("stream"),        STR_INIT("tools"),
+                                      STR_INIT("tool_choice"),   STR_INIT("metadata"),
+                                      STR_INIT("output_config"), STR_INIT("output_format")};
 
 /* Read twice by two readers they would mean two things. */
-static const char *const once[] = {"model", "messages", "system",      "stream",
-                                   "tools", "metadata", "tool_choice", NULL};
-
-static bool is_absent(struct json value) {
-    return value.kind == JSON_NONE || value.kind == JSON_NULL;
-}
+static const char *const once[] = {"model",         "messages", "system",      "stream",
+                                   "tools",         "metadata", "tool_choice", "output_config",
+                                   "output_format", NULL};
 
 static bool too_large(struct err *e) {
     return err_set(e, ERR_TOO_LARGE, "the request is larger than a turn may hold");
@@ -26,7 +39,7 @@ static bool too_large(struct err *e) {
 
 static bool take_text(struct json value, const char *place, struct arena *arena,
                       struct str *ret, struct err *e) {
-    if (is_absent(value)) return true;
+    if (json_is_absent(value)) return true;
     if (value.kind != JSON_STRING)
         return err_set(e, ERR_INVALID_ARGUMENT, "%s: must be a string, not %s", place,
                        json_kind_name(value.kind));
@@ -34,7 +47,7 @@ static bool take_text(struct json value, const char *place, struct arena *arena,
 }
 
 static bool take_flag(struct json value, const char *place, bool *ret, struct err *e) {
-    return is_absent(value) || json_bool(value, ret) ||
+    return json_is_absent(value) || json_bool(value, ret) ||
            err_set(e, ERR_INVALID_ARGUMENT, "%s: must be true or false, not %s", place,
                    json_kind_name(value.kind));
 }
@@ -103,7 +116,7 @@ static bool read_tool(struct json from, size_t index, struct arena *arena,
     if (from.kind != JSON_OBJECT)
         return err_set(e, ERR_INVALID_ARGUMENT, "tools.%zu: must be an object, not %s", index,
                        json_kind_name(from.kind));
-    if (!is_absent(type) && !json_is(type, STR("custom")))
+    if (!json_is_absent(type) && !json_is(type, STR("custom")))
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "tools.%zu.type: tools that Anthropic's servers run do not exist here; "
                        "give the agent one, or send a tool of your own",
@@ -124,7 +137,7 @@ static bool take_tools(struct json list, struct arena *arena, struct guest_reque
                        struct err *e) {
     struct json_reader reader = json_enter(list);
     struct json item;
-    if (is_absent(list)) return true;
+    if (json_is_absent(list)) return true;
     if (list.kind != JSON_ARRAY)
         return err_set(e, ERR_INVALID_ARGUMENT, "tools: must be an array, not %s",
                        json_kind_name(list.kind));
@@ -141,7 +154,7 @@ static bool take_tools(struct json list, struct arena *arena, struct guest_reque
 static bool take_choice(struct json choice, struct arena *arena, struct guest_request *ret,
                         struct err *e) {
     struct json type = json_find(choice, STR("type"));
-    if (is_absent(choice) || json_is(type, STR("auto"))) return true;
+    if (json_is_absent(choice) || json_is(type, STR("auto"))) return true;
     if (json_is(type, STR("none"))) {
         ret->tool_count = 0;
         return true;
@@ -154,19 +167,59 @@ static bool take_choice(struct json choice, struct arena *arena, struct guest_re
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "tool_choice.type: must be auto, any, tool or none");
     struct json name = json_find(choice, STR("name"));
-    if (is_absent(name))
+    if (json_is_absent(name))
         return err_set(e, ERR_INVALID_ARGUMENT, "tool_choice.name: field required");
     return take_text(name, "tool_choice.name", arena, &ret->tool_choice, e);
 }
 
+/* --- the shape of the answer -------------------------------------------------------------- */
+
+/* {"type":"json_schema","schema":{...}} */
+static bool take_format(struct json format, const char *place, struct guest_request *ret,
+                        struct err *e) {
+    struct json type = json_find(format, STR("type"));
+    struct json value = json_find(format, STR("schema"));
+    struct schema *schema;
+    struct err why;
+    if (json_is_absent(format)) return true;
+    if (!json_is(type, STR("json_schema")) || value.kind != JSON_OBJECT)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "%s: must have the type json_schema, and a schema, which is an object",
+                       place);
+    if (!schema_read(value.raw, &schema, &why))
+        return err_set(e, ERR_INVALID_ARGUMENT, "%s.schema: cannot be used: %s", place,
+                       why.text);
+    schema_free(schema);
+    ret->schema = value.raw;
+    return true;
+}
+
+/* The beta of this API had `output_format`. */
+static bool take_formats(struct json config, struct json beta, struct guest_request *ret,
+                         struct err *e) {
+    return take_format(beta, "output_format", ret, e) &&
+           take_format(json_find(config, STR("format")), "output_config.format", ret, e);
+}
+
 /* --- the body ----------------------------------------------------------------------------- */
 
-static bool check_max_tokens(struct json value, bool counts, struct err *e) {
-    int64_t tokens;
-    if (value.kind == JSON_NONE)
-        return counts || err_set(e, ERR_INVALID_ARGUMENT, "max_tokens: field required");
-    return (json_i64(value, &tokens) && tokens > 0) ||
-           err_set(e, ERR_INVALID_ARGUMENT, "max_tokens: must be a whole number above 0");
+#define AT(member) offsetof(struct model_options, member)
+
+static const struct caller_option reply_options[] = {
+    {"max_tokens", CALLER_LONGEST, 0, 0, 0},
+    {"temperature", CALLER_NUMBER, AT(temperature), 0, 1},
+    {"top_p", CALLER_NUMBER, AT(top_p), 0, 1},
+    {"top_k", CALLER_COUNT, AT(top_k), 0, 0},
+    {"stop_sequences", CALLER_STOPS, 0, 0, 0},
+};
+
+static bool take_options(struct json body, struct json max_tokens, bool counts,
+                         struct arena *arena, struct guest_request *ret, struct err *e) {
+    const char *name;
+    if (json_is_absent(max_tokens) && !counts)
+        return err_set(e, ERR_INVALID_ARGUMENT, "max_tokens: field required");
+    return caller_options_take(reply_options, ARRAY_LEN(reply_options), body, arena,
+                               &ret->options, &name, e);
 }
 
 bool messages_request_parse(struct str body, bool counts, struct arena *arena,
@@ -183,11 +236,12 @@ bool messages_request_parse(struct str body, bool counts, struct arena *arena,
     if (found[MODEL].kind == JSON_NONE)
         return err_set(e, ERR_INVALID_ARGUMENT, "model: field required; it names an agent");
     return take_text(found[MODEL], "model", arena, &ret->agent, e) &&
-           check_max_tokens(found[MAX_TOKENS], counts, e) &&
+           take_options(whole, found[MAX_TOKENS], counts, arena, ret, e) &&
            take_flag(found[STREAM], "stream", &ret->streams, e) &&
            take_system(found[SYSTEM], arena, &system, e) &&
            take_tools(found[TOOLS], arena, ret, e) &&
            take_choice(found[TOOL_CHOICE], arena, ret, e) &&
+           take_formats(found[OUTPUT_CONFIG], found[OUTPUT_FORMAT], ret, e) &&
            take_text(json_find(found[METADATA], STR("user_id")), "metadata.user_id", arena,
                      &ret->user, e) &&
            take_messages(found[MESSAGES], system, arena, ret, e);

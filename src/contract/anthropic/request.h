@@ -3,7 +3,7 @@
  * Memory   results are views into the body or lie in the arena.
  * Threads  none.
  * Source   Anthropic API reference, "Messages": model, messages, system, tools, tool_choice,
- *          metadata, stream. What belongs to the agent (max_tokens, temperature, thinking and so on)
+ *          metadata, stream, output_config.format. What belongs to the agent (max_tokens, temperature, thinking and so on)
  *          is checked for its type and otherwise left to the agent's own settings.
  */
 #ifndef WEIR_CONTRACT_ANTHROPIC_REQUEST_H
@@ -11,7 +11,7 @@
 
 #include "contract/guest_turn.h"
 
-/* Fill ret->agent, user, text, messages, tools, tool_choice, streams.
+/* Fill ret->agent, user, text, messages, tools, tool_choice, schema, streams.
  * `counts`: a body of count_tokens, which needs no max_tokens.
  * errors  ERR_MALFORMED no JSON; ERR_INVALID_ARGUMENT what is wrong, with its place; ERR_TOO_LARGE
  *         the arena's limit */

@@ -25,7 +25,7 @@ static bool blueprint_read_text(struct reading *reading, struct json agent, cons
                                 struct str *ret) {
     struct json value = json_find(agent, str_from(member));
     *ret = STR_EMPTY;
-    if (value.kind == JSON_NONE || value.kind == JSON_NULL) return true;
+    if (json_is_absent(value)) return true;
     if (value.kind != JSON_STRING)
         return err_set(reading->e, ERR_MALFORMED, "the blueprint's %s is %s, not a string",
                        member, json_kind_name(value.kind));
@@ -40,12 +40,12 @@ static struct str known_name(struct str name) {
 }
 
 /* An empty list or null means all tools. */
-static bool read_tools(struct reading *reading, struct json list,
-                       struct blueprint_agent *agent) {
+static bool blueprint_read_tools(struct reading *reading, struct json list,
+                                 struct blueprint_agent *agent) {
     size_t count = json_count(list);
     struct json item;
     struct str name;
-    if (list.kind == JSON_NONE || list.kind == JSON_NULL) return true;
+    if (json_is_absent(list)) return true;
     if (list.kind != JSON_ARRAY)
         return err_set(reading->e, ERR_MALFORMED,
                        "the blueprint's allowed_tools are %s, not an array",
@@ -70,7 +70,7 @@ static bool read_tools(struct reading *reading, struct json list,
 /* An extension of ours; upstream's blueprints do not have it. */
 static bool read_thinking(struct reading *reading, struct json value,
                           struct blueprint_agent *agent) {
-    if (value.kind == JSON_NONE || value.kind == JSON_NULL) return true;
+    if (json_is_absent(value)) return true;
     if (value.kind != JSON_TRUE && value.kind != JSON_FALSE)
         return err_set(reading->e, ERR_MALFORMED,
                        "the blueprint's thinking is %s, not a boolean",
@@ -112,7 +112,7 @@ static void place(struct reading *reading, struct blueprint_agent agent, struct 
     reading->agents[0] = agent;
 }
 
-static bool read_agent(struct reading *reading, struct json from) {
+static bool blueprint_read_agent(struct reading *reading, struct json from) {
     struct blueprint_agent agent = {.tools = NULL};
     struct str role;
     if (from.kind != JSON_OBJECT)
@@ -125,7 +125,7 @@ static bool read_agent(struct reading *reading, struct json from) {
         !blueprint_read_text(reading, from, "system_prompt", &agent.prompt) ||
         !blueprint_read_text(reading, from, "description", &agent.description) ||
         !blueprint_read_text(reading, from, "model", &agent.model) ||
-        !read_tools(reading, json_find(from, STR("allowed_tools")), &agent) ||
+        !blueprint_read_tools(reading, json_find(from, STR("allowed_tools")), &agent) ||
         !read_thinking(reading, json_find(from, STR("thinking")), &agent))
         return false;
     size_t cut = utf8_cut(agent.description, BLUEPRINT_DESCRIPTION_MAX_BYTES);
@@ -145,13 +145,13 @@ static bool check_workspace(struct reading *reading, struct json document,
                                                 "the blueprint belongs to another workspace");
 }
 
-static bool read_agents(struct reading *reading, struct json list) {
+static bool blueprint_read_agents(struct reading *reading, struct json list) {
     struct json item;
     struct json_reader reader = json_enter(list);
     if (list.kind != JSON_ARRAY || !json_count(list))
         return err_set(reading->e, ERR_MALFORMED, "the blueprint has no agents");
     while (json_next_item(&reader, &item)) {
-        if (!read_agent(reading, item)) return false;
+        if (!blueprint_read_agent(reading, item)) return false;
     }
     return reading->has_manager || err_set(reading->e, ERR_MALFORMED,
                                            "no agent of the blueprint has the role 'manager'");
@@ -168,7 +168,7 @@ bool blueprint_read(struct str text, struct str workspace, struct arena *arena,
     if (!reading.agents) return blueprint_too_large(e);
     if (!json_read(kept, &document, e)) return err_add(e, "the blueprint");
     if (!check_workspace(&reading, document, workspace) ||
-        !read_agents(&reading, json_find(document, STR("agents"))))
+        !blueprint_read_agents(&reading, json_find(document, STR("agents"))))
         return false;
     *ret = (struct blueprint){reading.agents, reading.count};
     return true;

@@ -121,11 +121,6 @@ static void on_ended(struct close_ending ending, enum close_cause cause,
 
 /* --- the wire ----------------------------------------------------------------------------- */
 
-static enum stream_verdict judge(const struct event *event, void *ctx) {
-    (void)ctx;
-    return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
-}
-
 static struct engine *engine_of(const struct converse *converse) {
     return converse->engine ? converse->engine : converse->instance->host->engine;
 }
@@ -164,7 +159,7 @@ static uint64_t stalled_ms(void *ctx) {
 }
 
 static const struct stream_wire wire = {
-    .judge = judge,
+    .judge = stream_judge_question,
     .project = project,
     .project_texts = project_texts,
     .queued = queued,
@@ -331,6 +326,7 @@ static bool look_elsewhere(struct converse *converse, const struct run_request *
                                     .sessions = converse->instance->host->engine->sessions,
                                     .name = turn->name,
                                     .text = turn->text,
+                                    .asks_again = true,
                                     .on_end = on_elsewhere,
                                     .ctx = converse});
     return converse->elsewhere != NULL;
@@ -408,10 +404,6 @@ static void on_awake(const struct err *failed, void *ctx) {
 
 /* --- a run at another replica ------------------------------------------------------------- */
 
-static void on_begun(void *ctx) {
-    (void)ctx;
-}
-
 static void refuse_turn(struct converse *converse, const struct err *why) {
     struct err e = *why;
     drop_request(converse);
@@ -440,7 +432,6 @@ static void follow_elsewhere(struct converse *converse, uint64_t run, uint64_t s
                                             .mode = rpc_method(converse->call)->ends,
                                             .stall_ms = converse->instance->settings->stall_ms,
                                             .wire = &wire,
-                                            .begun = on_begun,
                                             .missing = on_missing,
                                             .ctx = converse});
 }
@@ -474,6 +465,15 @@ static void find_engine(struct converse *converse) {
     if (engine) on_engine(engine, converse);
 }
 
+/* Each turn counts, not the stream. */
+static bool take_rate(struct converse *converse, struct err *e) {
+    char room[RPC_CALLER_BYTES];
+    struct str caller = rpc_caller(converse->call, room);
+    return (rpc_take_address_rate(converse->call, e) &&
+            rpc_take_caller_rate(converse->call, caller, e)) ||
+           err_add(e, "converse");
+}
+
 static void on_message(struct rpc_call *call, struct lent message, void *ctx) {
     struct converse *converse = ctx;
     struct arena *arena = arena_new(5 * lent_read(message).len + 16 * KIB);
@@ -485,7 +485,7 @@ static void on_message(struct rpc_call *call, struct lent message, void *ctx) {
         return;
     }
     converse->arena = arena;
-    if (converse_check(converse, &converse->request, &e)) {
+    if (converse_check(converse, &converse->request, &e) && take_rate(converse, &e)) {
         find_engine(converse);
         return;
     }
@@ -569,8 +569,8 @@ static const struct rpc_handler handler = {
 
 static const struct rpc_method methods[] = {
     /* clang-format off */
-    /* path                      kind      handler   ends        established    auth       bound request */
-    {STR_INIT("/" SERVICE "/Converse"), RPC_BIDI, &handler, CLOSE_DONE, RPC_AT_ACCEPT, RPC_TOKEN, 0, 4 * MIB, RPC_ACTS},
+    /* path                      kind      handler   ends        established    auth       bound request  effect    rated */
+    {STR_INIT("/" SERVICE "/Converse"), RPC_BIDI, &handler, CLOSE_DONE, RPC_AT_ACCEPT, RPC_TOKEN, 0, 4 * MIB, RPC_ACTS, RPC_RATED_MESSAGES},
     /* clang-format on */
 };
 

@@ -18,9 +18,10 @@ static void note_refusal(struct rpc_call *call, const char *why) {
               STR_ARG(exchange_peer(rpc_exchange(call))));
 }
 
-static bool check_token(struct rpc_call *call, const struct token_keys *keys, struct str header,
-                        size_t count, char room[static TOKEN_PAYLOAD_BYTES], struct token *ret,
-                        struct err *e) {
+static bool guard_check_token(struct rpc_call *call, const struct token_keys *keys,
+                              struct str header, size_t count,
+                              char room[static TOKEN_PAYLOAD_BYTES], struct token *ret,
+                              struct err *e) {
     struct str text;
     if (!bearer_token_from_header(header, count, &text, e)) {
         note_refusal(call, "missing");
@@ -42,7 +43,7 @@ bool guard_authenticate(const struct guard *guard, struct rpc_call *call,
     struct str header = lent_read(rpc_metadata(call, STR("authorization"), &count));
     struct token token;
     char room[TOKEN_PAYLOAD_BYTES];
-    if (!check_token(call, guard->keys, header, count, room, &token, e)) return false;
+    if (!guard_check_token(call, guard->keys, header, count, room, &token, e)) return false;
     if (!guard_serves(guard, token.user, token.workspace, e)) {
         note_refusal(call, "of an identity that is not served here");
         return false;

@@ -242,9 +242,9 @@ static const struct rpc_handler delete = HANDLER(on_delete);
 static const struct rpc_method methods[] = {
     /* clang-format off */
     /* path                                  kind       handler  ends          established     auth       bound request effect */
-    {STR_INIT("/" SERVICE "/ListMemories"),  RPC_UNARY, &list,   CLOSE_SINGLE, RPC_BY_HANDLER, RPC_TOKEN, 0, 4 * MIB, RPC_READS},
-    {STR_INIT("/" SERVICE "/CreateMemory"),  RPC_UNARY, &create, CLOSE_SINGLE, RPC_BY_HANDLER, RPC_TOKEN, 0, 4 * MIB, RPC_ACTS},
-    {STR_INIT("/" SERVICE "/DeleteMemory"),  RPC_UNARY, &delete, CLOSE_SINGLE, RPC_BY_HANDLER, RPC_TOKEN, 0, 4 * MIB, RPC_ACTS},
+    {STR_INIT("/" SERVICE "/ListMemories"),  RPC_UNARY, &list,   CLOSE_SINGLE, RPC_BY_HANDLER, RPC_TOKEN, 0, 4 * MIB, RPC_READS, RPC_RATED_CALL},
+    {STR_INIT("/" SERVICE "/CreateMemory"),  RPC_UNARY, &create, CLOSE_SINGLE, RPC_BY_HANDLER, RPC_TOKEN, 0, 4 * MIB, RPC_ACTS, RPC_RATED_CALL},
+    {STR_INIT("/" SERVICE "/DeleteMemory"),  RPC_UNARY, &delete, CLOSE_SINGLE, RPC_BY_HANDLER, RPC_TOKEN, 0, 4 * MIB, RPC_ACTS, RPC_RATED_CALL},
     /* clang-format on */
 };
 

@@ -80,8 +80,9 @@ static void warn_of_keys(const struct crawbl_options *options, struct config *co
                     "say they are. Set it, or listen on 127.0.0.1",
                     STR_ARG(options->listen));
     if (len == 0 && options->key_previous.len)
-        config_warn(config, "CRAWBL_MCP_SIGNING_KEY_PREVIOUS means nothing without "
-                            "CRAWBL_MCP_SIGNING_KEY");
+        config_warn(config,
+                    "CRAWBL_MCP_SIGNING_KEY_PREVIOUS means nothing to weir serve without "
+                    "CRAWBL_MCP_SIGNING_KEY");
     if (len && len < CRAWBL_KEY_MIN_BYTES)
         config_warn(config,
                     "the signing key has %zu bytes and can be guessed; use %d or more: openssl "
@@ -107,6 +108,9 @@ static bool crawbl_settle(void *values, struct config *config, const struct conf
 static void crawbl_complete(const void *values, struct config *config) {
     const struct crawbl_options *options = values;
     config->remote.pod = options->orchestrator.len > 0;
+    config->tokens.previous = options->key_previous;
+    config->tokens.strict = options->strict;
+    config->tokens.window_ms = options->token_window_ms;
     config->remote.tools = options->mcp_endpoint.len > 0;
     config->remote.agents = config->remote.tools && options->blueprint;
     if (config->remote.pod) pod_model(config);

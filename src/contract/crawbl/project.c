@@ -13,8 +13,8 @@
 #define TURNS_MAX 1024
 
 /* One ConverseEvent whose only member, number `member`, is `message` of type `table`. */
-static void send_event(struct rpc_call *call, uint32_t member, const struct pb_message *table,
-                       const void *message) {
+static void project_send_event(struct rpc_call *call, uint32_t member,
+                               const struct pb_message *table, const void *message) {
     pb_encode_member(member, table, message, rpc_message_begin(call));
     rpc_message_end(call);
 }
@@ -85,7 +85,8 @@ static void send_chunk(struct rpc_call *call, struct str agent, struct str text)
 static void send_tool_call(struct rpc_call *call, struct str agent, struct str tool,
                            struct str args, struct str call_id) {
     struct crawbl_tool_call_event event = {agent, tool, args, call_id};
-    send_event(call, CRAWBL_CONVERSE_EVENT_TOOL_CALL, &crawbl_tool_call_event_table, &event);
+    project_send_event(call, CRAWBL_CONVERSE_EVENT_TOOL_CALL, &crawbl_tool_call_event_table,
+                       &event);
 }
 
 /* Counts are 0 in this protocol when they are unknown (K21). */
@@ -115,7 +116,7 @@ static void send_usage(struct rpc_call *call, const struct event *event,
         .cached_tokens = tokens(usage->cached),
         .call_sequence = shown->usages++,
     };
-    send_event(call, CRAWBL_CONVERSE_EVENT_USAGE, &crawbl_usage_event_table, &out);
+    project_send_event(call, CRAWBL_CONVERSE_EVENT_USAGE, &crawbl_usage_event_table, &out);
 }
 
 /* --- done --------------------------------------------------------------------------------- */
@@ -123,7 +124,7 @@ static void send_usage(struct rpc_call *call, const struct event *event,
 static void send_done(struct rpc_call *call, struct str model, const struct crawbl_turn *turns,
                       size_t count) {
     struct crawbl_done_event done = {model, turns, count};
-    send_event(call, CRAWBL_CONVERSE_EVENT_DONE, &crawbl_done_event_table, &done);
+    project_send_event(call, CRAWBL_CONVERSE_EVENT_DONE, &crawbl_done_event_table, &done);
 }
 
 /* A model may be named anything, but a success must not read as a failure (K10). */
@@ -193,8 +194,8 @@ static __attribute__((noinline)) void project_other(struct rpc_call *call,
         struct crawbl_tool_result_event result = {
             event->tool_result.call_id, event->tool_result.result, event->tool_result.error,
             event->tool_result.message};
-        send_event(call, CRAWBL_CONVERSE_EVENT_TOOL_RESULT, &crawbl_tool_result_event_table,
-                   &result);
+        project_send_event(call, CRAWBL_CONVERSE_EVENT_TOOL_RESULT,
+                           &crawbl_tool_result_event_table, &result);
         break;
     }
     case EVENT_USAGE: send_usage(call, event, shown); break;

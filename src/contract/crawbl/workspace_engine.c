@@ -91,7 +91,7 @@ static void fill_agents(struct workspace_engine *made, const struct blueprint *b
 
 /* --- tools -------------------------------------------------------------------------------- */
 
-static bool is_taken(const struct engine *base, struct str name) {
+static bool workspace_engine_is_taken(const struct engine *base, struct str name) {
     return engine_tool(base, name) || str_equal(name, STR(TRANSFER_TOOL)) ||
            str_equal(name, STR(APPROVAL_TOOL));
 }
@@ -104,7 +104,7 @@ static void fill_tools(struct workspace_engine *made,
     made->tools = mem_zero(base_count + count, sizeof(struct tool *));
     for (size_t i = 0; i < base_count; i++) made->tools[i] = made->base->tools[i];
     for (size_t i = 0; tools && i < count; i++) {
-        if (is_taken(made->base, tools[i].name)) continue;
+        if (workspace_engine_is_taken(made->base, tools[i].name)) continue;
         made->tools[base_count + made->own_tool_count++] =
             mcp_tool_new(parts->client, &tools[i]);
     }

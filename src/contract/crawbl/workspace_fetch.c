@@ -20,7 +20,7 @@ static void go_home_if_done(struct workspace_fetch *fetch) {
     fetch->back(fetch, fetch->ctx);
 }
 
-static void on_late(void *ctx) {
+static void workspace_fetch_on_late(void *ctx) {
     struct workspace_fetch *fetch = ctx;
     if (fetch->call) http_cancel(fetch->call);
     fetch->call = NULL;
@@ -39,7 +39,7 @@ static void on_late(void *ctx) {
 
 /* --- tools -------------------------------------------------------------------------------- */
 
-static void on_listed(const struct err *failed, void *ctx) {
+static void workspace_fetch_on_listed(const struct err *failed, void *ctx) {
     struct workspace_fetch *fetch = ctx;
     fetch->wants_tools = false;
     if (failed) fetch->tools_failed = *failed;
@@ -64,15 +64,15 @@ static bool workspace_fetch_judge(struct workspace_fetch *fetch, const struct er
     return good;
 }
 
-static void on_head(const struct http_head *head, void *ctx) {
+static void workspace_fetch_on_head(const struct http_head *head, void *ctx) {
     ((struct workspace_fetch *)ctx)->status = head->status;
 }
 
-static void on_body(struct lent bytes, void *ctx) {
+static void workspace_fetch_on_body(struct lent bytes, void *ctx) {
     buf_append(&((struct workspace_fetch *)ctx)->blueprint, lent_read(bytes));
 }
 
-static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+static void workspace_fetch_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct workspace_fetch *fetch = ctx;
     (void)stage;
     fetch->call = NULL;
@@ -81,9 +81,10 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     go_home_if_done(fetch);
 }
 
-static const struct http_sink sink = {on_head, on_body, on_end};
+static const struct http_sink sink = {workspace_fetch_on_head, workspace_fetch_on_body,
+                                      workspace_fetch_on_end};
 
-static void on_refused(void *ctx) {
+static void workspace_fetch_on_refused(void *ctx) {
     struct workspace_fetch *fetch = ctx;
     fetch->wants_agents = false;
     go_home_if_done(fetch);
@@ -136,11 +137,12 @@ struct workspace_fetch *workspace_fetch_new(const struct workspace_fetch_options
     fetch->wants_agents = options->blueprint;
     fetch->wants_tools = true;
     buf_init(&fetch->blueprint, BLUEPRINT_MAX_BYTES);
-    timer_init(&fetch->late, options->loop, on_late, fetch);
-    timer_init(&fetch->refused, options->loop, on_refused, fetch);
+    timer_init(&fetch->late, options->loop, workspace_fetch_on_late, fetch);
+    timer_init(&fetch->refused, options->loop, workspace_fetch_on_refused, fetch);
     timer_start(&fetch->late, options->total_ms);
     if (options->blueprint) ask_for_agents(fetch, options);
-    fetch->tools = mcp_list(options->client, &options->caller, on_listed, fetch);
+    fetch->tools =
+        mcp_list(options->client, &options->caller, workspace_fetch_on_listed, fetch);
     return fetch;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "server/exchange_trace.h"
+#include "turn/cancel_run.h"
 #include "turn/run.h"
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@ struct str agent_call_schema(const struct agent *agent) {
 }
 
 const struct agent *agent_call_find(const struct mcp_instance *instance, struct str slug) {
-    const struct engine *engine = instance->host->engine;
+    const struct engine *engine = instance->guest.site.host->engine;
     for (size_t i = 0; i < engine->agent_count; i++) {
         if (str_equal(engine->agents[i].slug, slug)) return &engine->agents[i];
     }
@@ -25,7 +26,7 @@ const struct agent *agent_call_find(const struct mcp_instance *instance, struct 
 }
 
 struct session_table *agent_call_sessions(const struct agent_call *agent_call) {
-    return agent_call->instance->host->engine->sessions;
+    return agent_call->instance->guest.site.host->engine->sessions;
 }
 
 struct directory *agent_call_directory(const struct agent_call *agent_call) {
@@ -36,6 +37,7 @@ struct directory *agent_call_directory(const struct agent_call *agent_call) {
 
 static void agent_call_free(struct agent_call *agent_call) {
     dormant_wake_cancel(agent_call->wake);
+    elsewhere_cancel(agent_call->elsewhere);
     follow_free(agent_call->follow);
     stream_free(agent_call->stream);
     run_unref(agent_call->run);
@@ -81,7 +83,8 @@ static void on_cancelled(void *ctx) {
     if (agent_call->run) {
         run_cancel(agent_call->run, why);
     } else if (agent_call->run_id) {
-        directory_cancel(agent_call_directory(agent_call), agent_call->run_id, why);
+        cancel_run_send(agent_call_sessions(agent_call),
+                        agent_call->instance->guest.site.host->loop, agent_call->run_id, why);
     }
     agent_call_free(agent_call);
 }
@@ -89,7 +92,7 @@ static void on_cancelled(void *ctx) {
 /* A run that this call resumed is not this caller's to end before it is known to be. */
 static void on_left(bool resumable, void *ctx) {
     struct agent_call *agent_call = ctx;
-    struct leaving leaving = agent_call->instance->settings->on_disconnect;
+    struct leaving leaving = agent_call->instance->guest.settings->rules.on_disconnect;
     if (!resumable) leaving = (struct leaving){.how = LEAVING_CANCELS};
     if (!agent_call->follow || agent_call->known)
         leave_run(agent_call, leaving, STR("the client left"));
@@ -123,16 +126,19 @@ static void read_trace(struct agent_call *agent_call) {
     struct toolserver_call *call = agent_call->call;
     struct json meta = toolserver_call_meta(call);
     struct arena *arena = toolserver_call_arena(call);
-    struct str parent, state;
+    struct trace_state state = {.len = 0};
+    struct trace_context read;
+    struct str parent, more;
     if (json_str(json_find(meta, STR("traceparent")), arena, &parent)) {
-        (void)trace_context_read(parent, &agent_call->trace);
-        if (trace_context_known(&agent_call->trace) &&
-            json_str(json_find(meta, STR("tracestate")), arena, &state))
-            trace_context_add_state(&agent_call->trace, state);
+        if (!trace_context_read(parent, &read)) return;
+        if (json_str(json_find(meta, STR("tracestate")), arena, &more))
+            trace_state_add(&state, more);
+        read.state = trace_state_str(&state);
+        agent_call->trace = trace_context_copy(&read, arena);
         return;
     }
     struct trace_context *trace = exchange_trace(route_exchange(toolserver_call_route(call)));
-    if (trace) agent_call->trace = *trace;
+    if (trace) agent_call->trace = trace_context_copy(trace, arena);
     free(trace);
 }
 
@@ -183,14 +189,20 @@ static void report_tool(struct agent_call *agent_call, const struct event *event
 }
 
 /* The first event of a run says whose it is. */
+static bool is_own(const struct agent_call *agent_call, const struct event *event) {
+    return event->kind == EVENT_STARTED &&
+           str_equal(event->started.workspace, agent_call->name.workspace) &&
+           str_equal(event->started.user, agent_call->name.user) &&
+           str_equal(event->started.contract, STR("mcp"));
+}
+
 static void take_started(struct agent_call *agent_call, const struct event *event) {
     struct arena *arena = toolserver_call_arena(agent_call->call);
     const struct agent *agent = agent_call_find(agent_call->instance, event->agent);
     if (!agent_call->follow || agent_call->known) return;
-    bool own = str_equal(event->started.workspace, agent_call->name.workspace) &&
-               str_equal(event->started.user, agent_call->name.user) &&
-               str_equal(event->started.contract, STR("mcp"));
-    if (!own || !arena_str(arena, event->started.session, &agent_call->name.session)) return;
+    if (!is_own(agent_call, event) ||
+        !arena_str(arena, event->started.session, &agent_call->name.session))
+        return;
     if (agent && agent_call_schema(agent).len &&
         !arena_str(arena, agent_call_schema(agent), &agent_call->schema))
         return;
@@ -231,7 +243,7 @@ static void project_texts(struct str texts, size_t count, void *ctx) {
 /* A question that the client has seen and that was answered since ends nothing. */
 static enum stream_verdict agent_call_judge(const struct event *event, void *ctx) {
     const struct agent_call *agent_call = ctx;
-    bool foreign = agent_call->follow && !agent_call->known && event->seq > 1;
+    bool foreign = agent_call->follow && !agent_call->known && !is_own(agent_call, event);
     if (foreign) return STREAM_FAILS;
     if (event->kind != EVENT_APPROVAL) return stream_judge(event);
     return event->seq > agent_call->after_seq ? STREAM_FINISHES : STREAM_GOES_ON;
@@ -330,14 +342,14 @@ const struct stream_wire agent_call_wire = {
 
 void agent_call_read_journal(struct agent_call *agent_call, struct journal *journal,
                              uint64_t after_seq) {
-    const struct mcp_settings *settings = agent_call->instance->settings;
-    struct stream_options options = {.loop = toolserver_call_loop(agent_call->call),
+    const struct http_turn_rules *rules = &agent_call->instance->guest.settings->rules;
+    struct stream_options options = {.loop = agent_call->instance->guest.site.host->loop,
                                      .journal = journal,
                                      .after_seq = after_seq,
                                      .mode = CLOSE_DONE,
                                      .paces = agent_call->run != NULL,
-                                     .stall_ms = settings->stall_ms,
-                                     .heartbeat_ms = settings->heartbeat_ms,
+                                     .stall_ms = rules->stall_ms,
+                                     .heartbeat_ms = rules->heartbeat_ms,
                                      .wire = &agent_call_wire,
                                      .ctx = agent_call};
     struct err e;

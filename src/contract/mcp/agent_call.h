@@ -14,6 +14,7 @@
 #define WEIR_CONTRACT_MCP_AGENT_CALL_H
 
 #include "contract/mcp/agents.h"
+#include "session/elsewhere.h"
 #include "stream/follow.h"
 #include "toolserver/call.h"
 #include "wire/trace_context.h"
@@ -25,15 +26,17 @@ struct agent_call {
     struct str agent, message;
     struct str schema; /* what the answer must match, and has as structured content; or empty */
     uint64_t approval_run, approval_seq; /* the question that is answered; 0: none is named */
-    struct trace_context trace;          /* of the call; unknown: it has none */
+    const struct trace_context *trace;   /* of the call; NULL: it has none */
     struct run *run; /* started by this call; NULL: it reads another call's */
     uint64_t run_id;
     struct stream *stream; /* of a live run; or ... */
     struct follow *follow; /* ... of a call that is resumed */
     struct dormant_wake *wake;
-    uint64_t after_seq; /* what the client has seen already */
-    uint64_t seq;       /* of the last event that was read */
-    bool known;         /* the run is the caller's */
+    struct elsewhere *elsewhere;
+    bool looked_elsewhere; /* for a run that waits at another replica */
+    uint64_t after_seq;    /* what the client has seen already */
+    uint64_t seq;          /* of the last event that was read */
+    bool known;            /* the run is the caller's */
 };
 
 /* agent_call.c: its life. It watches `call` from now on. */
@@ -42,6 +45,10 @@ struct agent_call *agent_call_new(struct toolserver_call *call, struct mcp_insta
 /* Read a live run after this event. */
 void agent_call_read_journal(struct agent_call *agent_call, struct journal *journal,
                              uint64_t after_seq);
+
+/* agents.c: read a run that another request began, from the first event after `after_seq`. It is the
+ * caller's if `known`; else its first event must say so. */
+void agent_call_follow(struct agent_call *agent_call, uint64_t run, uint64_t after_seq);
 
 /* How its run is read; ctx is the agent_call. */
 extern const struct stream_wire agent_call_wire;

@@ -32,13 +32,58 @@ static void start_run(struct agent_call *agent_call) {
                                       .text = agent_call->message,
                                       .schema = agent_call->schema,
                                       .contract = STR("mcp"),
-                                      .trace = &agent_call->trace,
-                                      .policy = instance->settings->busy};
-    if (run_start(instance->host, &asked, &agent_call->run, &e)) {
+                                      .trace = agent_call->trace,
+                                      .policy = instance->guest.settings->rules.busy};
+    if (run_start(instance->guest.site.host, &asked, &agent_call->run, &e)) {
         agent_call_read_journal(agent_call, run_journal(agent_call->run), 0);
     } else {
         agent_call_fail(agent_call, &e);
     }
+}
+
+/* --- another replica ---------------------------------------------------------------------- */
+
+static void read_after(struct agent_call *agent_call, uint64_t run, uint64_t seq) {
+    agent_call->known = true;
+    agent_call->after_seq = seq;
+    agent_call_follow(agent_call, run, seq);
+}
+
+/* Words that decide nothing get the question again. */
+static void on_elsewhere(const struct elsewhere_result *result, const struct err *why,
+                         void *ctx) {
+    struct agent_call *agent_call = ctx;
+    agent_call->elsewhere = NULL;
+    switch (result->found) {
+    case ELSEWHERE_NONE: agent_call_begin(agent_call); break;
+    case ELSEWHERE_DECIDED: read_after(agent_call, result->run, result->seq); break;
+    case ELSEWHERE_REFUSED:
+        if (why->code == ERR_FAILED_PRECONDITION)
+            read_after(agent_call, result->run, result->seq - 1);
+        else
+            agent_call_fail(agent_call, why);
+        break;
+    case ELSEWHERE_FAILED: agent_call_fail(agent_call, why); break;
+    }
+}
+
+/* True: the call goes on when the other replicas have been looked at. Words that name no question
+ * must decide it. */
+static bool look_elsewhere(struct agent_call *agent_call) {
+    static const struct yes_no_words none_more;
+    if (agent_call->looked_elsewhere || !agent_call->name.session.len) return false;
+    agent_call->looked_elsewhere = true;
+    agent_call->elsewhere = elsewhere_start(
+        &(struct elsewhere_options){.loop = toolserver_call_loop(agent_call->call),
+                                    .sessions = agent_call_sessions(agent_call),
+                                    .name = agent_call->name,
+                                    .run = agent_call->approval_run,
+                                    .seq = agent_call->approval_seq,
+                                    .text = agent_call->message,
+                                    .decides = agent_call->approval_run ? NULL : &none_more,
+                                    .on_end = on_elsewhere,
+                                    .ctx = agent_call});
+    return agent_call->elsewhere != NULL;
 }
 
 /* --- decisions ---------------------------------------------------------------------------- */
@@ -107,19 +152,6 @@ static struct pending_answer answer_of(const struct agent_call *agent_call) {
                                    .arena = toolserver_call_arena(agent_call->call)};
 }
 
-/* The question must be of this caller's session: the id of another's finds a run as well. */
-static bool may_answer(const struct agent_call *agent_call) {
-    struct live_view view;
-    if (!agent_call->approval_run) return true;
-    if (!directory_find(agent_call_directory(agent_call), agent_call->approval_run, &view))
-        return true;
-    bool own = str_equal(view.workspace, agent_call->name.workspace) &&
-               str_equal(view.user, agent_call->name.user) &&
-               str_equal(view.session, agent_call->name.session);
-    live_view_done(&view);
-    return own;
-}
-
 static void agent_start_settle(struct agent_call *agent_call) {
     struct err e = {.code = ERR_NONE};
     struct words words = {agent_call->message, &e};
@@ -131,7 +163,8 @@ static void agent_start_settle(struct agent_call *agent_call) {
         answer.check_ctx = &words;
     }
     enum pending_found found =
-        may_answer(agent_call)
+        session_may_answer(agent_call_sessions(agent_call), &agent_call->name,
+                           agent_call->approval_run)
             ? session_settle(agent_call_sessions(agent_call), &answer, &answered, &e)
             : PENDING_NONE;
     if (found == PENDING_TAKEN) {
@@ -141,6 +174,8 @@ static void agent_start_settle(struct agent_call *agent_call) {
         wake_runs(agent_call, &answer);
     } else if (found == PENDING_UNDECIDED) {
         ask_again(agent_call, &answered.stays);
+    } else if (found == PENDING_NONE && look_elsewhere(agent_call)) {
+        return;
     } else if (found == PENDING_NONE && !named) {
         start_run(agent_call);
     } else {
@@ -154,7 +189,7 @@ void agent_call_begin(struct agent_call *agent_call) {
                   session_has_pending(agent_call_sessions(agent_call), &agent_call->name));
     if (waits) {
         agent_start_settle(agent_call);
-    } else {
+    } else if (!look_elsewhere(agent_call)) {
         start_run(agent_call);
     }
 }

@@ -31,7 +31,7 @@ static bool agents_describe(const struct agent *agent, struct arena *arena, stru
 static bool agents_at(size_t index, const struct toolserver_caller *caller, struct arena *arena,
                       struct toolserver_tool *ret, void *ctx) {
     const struct mcp_instance *instance = ctx;
-    const struct engine *engine = instance->host->engine;
+    const struct engine *engine = instance->guest.site.host->engine;
     (void)caller;
     if (index >= engine->agent_count) return false;
     const struct agent *agent = &engine->agents[index];
@@ -66,10 +66,6 @@ static void agents_call(struct toolserver_call *call, const struct toolserver_to
     }
 }
 
-static void on_begun(void *ctx) {
-    (void)ctx; /* its first event says whose it is */
-}
-
 static void on_missing(const struct err *failed, void *ctx) {
     struct agent_call *agent_call = ctx;
     if (failed && agent_call->known) {
@@ -79,27 +75,31 @@ static void on_missing(const struct err *failed, void *ctx) {
     }
 }
 
+void agent_call_follow(struct agent_call *agent_call, uint64_t run, uint64_t after_seq) {
+    const struct http_turn_rules *rules = &agent_call->instance->guest.settings->rules;
+    const struct follow_options options = {
+        .loop = toolserver_call_loop(agent_call->call),
+        .directory = agent_call_directory(agent_call),
+        .store = session_table_store(agent_call_sessions(agent_call)),
+        .run = run,
+        .after_seq = after_seq,
+        .mode = CLOSE_DONE,
+        .stall_ms = rules->stall_ms,
+        .heartbeat_ms = rules->heartbeat_ms,
+        .wire = &agent_call_wire,
+        .missing = on_missing,
+        .ctx = agent_call};
+    agent_call->run_id = run;
+    agent_call->follow = follow_new(&options);
+}
+
 /* From the first event on, because that says whose run it is. */
 static void agents_resume(struct toolserver_call *call, uint64_t run, uint64_t after_seq,
                           void *ctx) {
     struct mcp_instance *instance = ctx;
     struct agent_call *agent_call = agent_call_new(call, instance);
-    const struct mcp_settings *settings = instance->settings;
-    agent_call->run_id = run;
     agent_call->after_seq = after_seq;
-    const struct follow_options options = {
-        .loop = toolserver_call_loop(call),
-        .directory = agent_call_directory(agent_call),
-        .store = session_table_store(agent_call_sessions(agent_call)),
-        .run = run,
-        .mode = CLOSE_DONE,
-        .stall_ms = settings->stall_ms,
-        .heartbeat_ms = settings->heartbeat_ms,
-        .wire = &agent_call_wire,
-        .begun = on_begun,
-        .missing = on_missing,
-        .ctx = agent_call};
-    agent_call->follow = follow_new(&options);
+    agent_call_follow(agent_call, run, 0);
 }
 
 const struct toolserver_table mcp_agents = {

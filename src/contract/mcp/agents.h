@@ -15,26 +15,17 @@
 #ifndef WEIR_CONTRACT_MCP_AGENTS_H
 #define WEIR_CONTRACT_MCP_AGENTS_H
 
-#include "contract/contract.h"
+#include "contract/guest.h"
 #include "toolserver/toolserver.h"
 
 struct mcp_settings {
+    struct guest_settings guest; /* first: the guest reads it */
     struct toolserver_settings server;
-    struct str workspace; /* of callers without a token */
-    struct leaving on_disconnect;
-    enum session_policy busy;
-    uint64_t stall_ms, heartbeat_ms;
-    size_t body_max_bytes;
-    uint64_t body_stretch_ms; /* as in struct route_table */
-    size_t body_stretch_bytes;
 };
 
 struct mcp_instance {
-    const struct mcp_settings *settings;
-    struct run_host *host;
-    struct contract_callers callers;
+    struct guest guest;       /* first; its settings are a struct mcp_settings */
     struct toolserver server; /* its table_ctx is this instance */
-    bool loaded, stopping;
 };
 
 extern const struct toolserver_table mcp_agents;

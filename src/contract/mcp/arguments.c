@@ -6,7 +6,7 @@ static bool arguments_read_text(struct json arguments, const char *key, struct a
                                 struct str *ret, struct err *e) {
     struct json value = json_find(arguments, str_from(key));
     *ret = STR_EMPTY;
-    if (value.kind == JSON_NONE || value.kind == JSON_NULL) return true;
+    if (json_is_absent(value)) return true;
     if (value.kind != JSON_STRING)
         return err_set(e, ERR_INVALID_ARGUMENT, "%s must be a string, not %s", key,
                        json_kind_name(value.kind));

@@ -7,14 +7,15 @@
 /* clang-format off */
 static const struct setting rows[] = {
     {.group = "MCP server", .key = "mcp_server.enabled", .flag = "mcp-server",
-     .env = {"WEIR_MCP_SERVER"}, BOOL(enabled), .preset = "true", .fixed = true,
+     .env = {"WEIR_MCP_SERVER"}, BOOL(guest.enabled), .preset = "true", .fixed = true,
      .help = "serve the agents as tools of the Model Context Protocol, at /mcp on the HTTP "
              "listener"},
     {.key = "mcp_server.workspace", .flag = "mcp-server-workspace",
-     .env = {"WEIR_MCP_SERVER_WORKSPACE"}, ID(workspace), .preset = "default",
+     .env = {"WEIR_MCP_SERVER_WORKSPACE"}, ID(guest.workspace), .preset = "default",
      .help = "the workspace of MCP clients without a token"},
     {.key = "mcp_server.on_disconnect", .flag = "mcp-server-on-disconnect",
-     .env = {"WEIR_MCP_SERVER_ON_DISCONNECT"}, LEAVING(on_disconnect), .preset = "detach-for=1m",
+     .env = {"WEIR_MCP_SERVER_ON_DISCONNECT"}, LEAVING(guest.on_disconnect),
+     .preset = "detach-for=1m",
      .help = "a call of an MCP client whose stream breaks, and who can come back for the rest: "
              "cancel, detach or detach-for=30s"},
     {.key = "mcp_server.sessions", .flag = "mcp-server-sessions",
@@ -32,7 +33,7 @@ const struct setting_rows mcp_rows = {
     .rows = rows, .count = ARRAY_LEN(rows), .size = sizeof(struct mcp_options)};
 
 const struct mcp_options *mcp_options(const struct config *config) {
-    static const struct mcp_options none = {.workspace = STR_INIT("")};
+    static const struct mcp_options none = {.guest.workspace = STR_INIT("")};
     const struct mcp_options *options = config_values(config, &mcp_rows);
     return options ? options : &none;
 }

@@ -6,13 +6,10 @@
 #ifndef WEIR_CONTRACT_MCP_OPTIONS_H
 #define WEIR_CONTRACT_MCP_OPTIONS_H
 
-#include "config/config.h"
-#include "session/leaving.h"
+#include "contract/guest.h"
 
 struct mcp_options {
-    bool enabled;
-    struct str workspace; /* of callers without a token */
-    struct leaving on_disconnect;
+    struct guest_options guest;
     uint64_t sessions_max, session_idle_ms;
 };
 

@@ -80,6 +80,13 @@ static bool has_head(struct steps *at, struct fault *fault) {
                                         "the request needs a head, which names app and model");
 }
 
+static bool model_is_short(struct steps *at, struct fault *fault) {
+    return at->asked->head->model_id.len <= ADMIT_MODEL_MAX_BYTES ||
+           fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                     "model_id has %zu bytes, at most %d are allowed",
+                     at->asked->head->model_id.len, ADMIT_MODEL_MAX_BYTES);
+}
+
 static bool mode_is_admitted(struct steps *at, struct fault *fault) {
     const struct scenario *asked = at->asked;
     int mode = mode_of[at->by];
@@ -132,7 +139,7 @@ static bool has_input(struct steps *at, struct fault *fault) {
     }
 }
 
-static bool is_known(int scenario_type, struct str extension) {
+static bool admit_is_known(int scenario_type, struct str extension) {
     const char *known = types[scenario_type].extension;
     return known && str_equal(str_trim(extension), str_from(known));
 }
@@ -143,7 +150,7 @@ static bool extensions_are_known(struct steps *at, struct fault *fault) {
     const struct scenario *asked = at->asked;
     for (size_t i = 0; i < asked->extension_count; i++) {
         struct str name = asked->extensions[i].namespace_;
-        if (!is_known(asked->scenario_type, name))
+        if (!admit_is_known(asked->scenario_type, name))
             return fault_set(fault, NIMI_AI_MEDIA_OPTION_UNSUPPORTED,
                              "the extension '" STR_FMT "' is not known for this scenario type",
                              STR_ARG(str_head(name, 80)));
@@ -415,6 +422,7 @@ bool admit_serves(const struct nimi_settings *settings, int scenario_type, struc
 
 static step_fn *const chain[] = {
     has_parts,
+    model_is_short,
     mode_is_admitted,
     has_input,
     extensions_are_known,
@@ -431,15 +439,16 @@ static step_fn *const chain[] = {
 
 /* The steps of a conversation: its messages come later. */
 static step_fn *const session_chain[] = {
-    has_head,         extensions_are_known, app_is_clear,          key_source_is_clear,
-    subject_is_there, connector_exists,     connector_may_be_used, connector_endpoint_is_safe,
-    model_is_one,     local_model_is_there, model_can_do_it,
+    has_head,         model_is_short,        extensions_are_known,
+    app_is_clear,     key_source_is_clear,   subject_is_there,
+    connector_exists, connector_may_be_used, connector_endpoint_is_safe,
+    model_is_one,     local_model_is_there,  model_can_do_it,
 };
 
 /* The steps that only look for the model. */
 static step_fn *const model_chain[] = {
-    app_is_clear,          key_source_is_clear, subject_is_there,    connector_exists,
-    connector_may_be_used, model_is_one,        local_model_is_there};
+    model_is_short,   app_is_clear,          key_source_is_clear, subject_is_there,
+    connector_exists, connector_may_be_used, model_is_one,        local_model_is_there};
 
 static bool take_steps(struct steps *at, step_fn *const *steps, size_t count,
                        struct admission *ret, struct fault *fault) {

@@ -14,6 +14,8 @@
 #include "contract/nimi/envelope.h"
 #include "contract/nimi/nimi.h"
 
+#define ADMIT_MODEL_MAX_BYTES 1024 /* replies, events and records repeat it */
+
 /* The members that all scenario requests have in common. */
 struct scenario {
     const struct nimi_scenario_request_head *head;

@@ -18,7 +18,7 @@ size_t asset_capabilities(const struct offered *const *offered, size_t count,
     return count;
 }
 
-static int status_of(int trouble) {
+static int asset_status_of(int trouble) {
     if (!trouble) return NIMI_LOCAL_ASSET_STATUS_ACTIVE;
     return trouble == NIMI_AI_CONNECTOR_DISABLED ? NIMI_LOCAL_ASSET_STATUS_INSTALLED
                                                  : NIMI_LOCAL_ASSET_STATUS_UNHEALTHY;
@@ -31,7 +31,7 @@ struct nimi_local_asset_record asset_of(const struct nimi_connector *connector,
     size_t count = offered_by(connector, model, offered);
     int trouble = offered_trouble(connector, health);
     struct nimi_local_asset_record asset = {.asset_id = asset_id(model, arena),
-                                            .status = status_of(trouble),
+                                            .status = asset_status_of(trouble),
                                             .reason_code = trouble};
     struct buf id;
     buf_init(&id, 4 * KIB);

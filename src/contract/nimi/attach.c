@@ -28,14 +28,14 @@ static void end_unreadable(struct attach *attach, enum err_code code, struct str
     attach_end(attach, &fault);
 }
 
-static void on_read(const struct upload *upload, const struct err *failed, void *ctx);
+static void attach_on_read(const struct upload *upload, const struct err *failed, void *ctx);
 
-static void read_next(struct attach *attach) {
+static void attach_read_next(struct attach *attach) {
     const struct attach_options *options = &attach->options;
     attach->ask = upload_get_start(options->store, options->loop, options->app,
                                    attach->of_anybody ? STR_EMPTY : options->subject,
                                    options->prompt->artifacts[attach->next].id, 0,
-                                   UPLOAD_MAX_BYTES, clock_unix_ms(), on_read, attach);
+                                   UPLOAD_MAX_BYTES, clock_unix_ms(), attach_on_read, attach);
 }
 
 /* Whether to look again: uploads without a subject may be used by every subject of the app. */
@@ -43,7 +43,7 @@ static bool is_perhaps_anybodys(const struct attach *attach, const struct err *f
     return failed->code == ERR_NOT_FOUND && !attach->of_anybody && attach->options.subject.len;
 }
 
-static void on_read(const struct upload *upload, const struct err *failed, void *ctx) {
+static void attach_on_read(const struct upload *upload, const struct err *failed, void *ctx) {
     struct attach *attach = ctx;
     struct prompt *prompt = attach->options.prompt;
     struct fault fault;
@@ -51,7 +51,7 @@ static void on_read(const struct upload *upload, const struct err *failed, void 
     if (failed) {
         attach->of_anybody = is_perhaps_anybodys(attach, failed);
         if (attach->of_anybody) {
-            read_next(attach);
+            attach_read_next(attach);
         } else {
             end_unreadable(attach, failed->code, err_text(failed));
         }
@@ -64,7 +64,7 @@ static void on_read(const struct upload *upload, const struct err *failed, void 
     }
     attach->of_anybody = false;
     if (++attach->next < prompt->artifact_count) {
-        read_next(attach);
+        attach_read_next(attach);
     } else {
         prompt->artifact_count = 0;
         attach_end(attach, NULL);
@@ -80,7 +80,7 @@ struct attach *attach_start(const struct attach_options *options) {
     attach->options = *options;
     task_init(&attach->none, on_no_store, attach);
     if (options->store) {
-        read_next(attach);
+        attach_read_next(attach);
     } else {
         loop_defer(options->loop, &attach->none);
     }

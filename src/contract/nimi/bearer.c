@@ -13,8 +13,6 @@ struct token_wait {
     struct issuers *issuers;
     struct str token;      /* kept by the call */
     struct key_wait *keys; /* NULL: they have been fetched */
-    struct buf message;
-    bool has_message, half_closed;
 };
 
 /* --- the token ---------------------------------------------------------------------------- */
@@ -59,7 +57,6 @@ static enum token_state look_at(struct nimi_call *call, struct issuers *issuers,
 
 static void wait_free(struct token_wait *wait) {
     issuers_unref(wait->issuers);
-    buf_done(&wait->message);
     free(wait);
 }
 
@@ -69,15 +66,6 @@ void bearer_leave(struct nimi_call *call) {
     call->token_wait = NULL;
     key_wait_cancel(wait->keys);
     wait_free(wait);
-}
-
-void bearer_hold(struct nimi_call *call, struct lent message) {
-    buf_append(&call->token_wait->message, lent_read(message));
-    call->token_wait->has_message = true;
-}
-
-void bearer_hold_end(struct nimi_call *call) {
-    call->token_wait->half_closed = true;
 }
 
 /* The keys are there, or cannot be had. A token that still lacks its key is refused: waiting
@@ -91,7 +79,7 @@ static void on_keys(void *ctx) {
     call->token_wait = NULL;
     enum token_state state = look_at(call, wait->issuers, wait->token, &issuer, &e);
     if (state == TOKEN_GOOD) {
-        nimi_resume(call, wait->has_message ? &wait->message : NULL, wait->half_closed);
+        nimi_resume(call);
     } else {
         if (state == TOKEN_NEEDS_KEYS)
             err_set(&e, ERR_UNAVAILABLE,
@@ -107,7 +95,6 @@ static void wait_for_keys(struct nimi_call *call, struct str token, size_t issue
     wait->call = call;
     wait->issuers = issuers_ref(call->instance->settings->issuers);
     wait->token = rpc_keep(call->rpc, token);
-    buf_init(&wait->message, rpc_method(call->rpc)->request_max_bytes);
     call->token_wait = wait;
     wait->keys = key_wait_start(&call->instance->keys, wait->issuers, issuer, on_keys, wait);
 }

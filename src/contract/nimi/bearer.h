@@ -2,7 +2,8 @@
  *
  * A call without a token is anonymous. A call with one has the token's subject, or is refused;
  * an invalid token never makes its caller anonymous. When the keys of the token's issuer must be
- * fetched first, the call waits: its message is held, and goes on once the keys are there.
+ * fetched first, the call waits: its message is held (call.h), and goes on once the keys
+ * are there.
  *
  *     bearer_check ─▶ known | anonymous ─▶ bearer_authorize ─▶ ... ─▶ bearer_bind (the request)
  *          └▶ waits ─▶ nimi_resume() | refused
@@ -34,10 +35,6 @@ MUST_CHECK bool bearer_bind(struct nimi_call *call, void *request, struct fault 
  * caller made (an empty subject): the real SDK submits local jobs without its token, and asks
  * about them with it. */
 bool bearer_may_see(const struct nimi_call *call, struct str subject);
-
-/* Hold the first message, or the end of messages, of a call that waits. */
-void bearer_hold(struct nimi_call *call, struct lent message);
-void bearer_hold_end(struct nimi_call *call);
 
 /* The call is over; it waits no more. */
 void bearer_leave(struct nimi_call *call);

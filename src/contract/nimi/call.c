@@ -6,10 +6,12 @@
 #include "contract/nimi/audit/note.h"
 #include "contract/nimi/auth/auth.h"
 #include "contract/nimi/bearer.h"
+#include "contract/nimi/facts.h"
 #include "contract/nimi/fetch.h"
 #include "contract/nimi/grant/use.h"
 #include "contract/nimi/once.h"
 #include "server/exchange_trace.h"
+#include "store/store.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -25,21 +27,46 @@ static bool add_version(struct nimi_call *call, struct fault *fault) {
     return true;
 }
 
-/* The protocol gives this refusal no reason code. */
+static bool is_replica(const struct nimi_call *call) {
+    const struct store *store = call->instance->host->engine->store;
+    return store && store_is_shared(store);
+}
+
+/* Another replica would know nothing of it. */
+static bool check_alone(const struct nimi_call *call, struct fault *fault) {
+    if (!(call->row->facts & NIMI_ALONE) || !is_replica(call)) return true;
+    fault->reason = 0;
+    return err_set(&fault->why, ERR_FAILED_PRECONDITION,
+                   "this method keeps its state in one process, and store.replica makes this "
+                   "one of several; serve it from a daemon without store.replica");
+}
+
+/* The protocol gives these refusals no reason code. */
 static bool check_lifecycle(struct nimi_call *call, struct fault *fault) {
     enum lifecycle state = nimi_runtime_state(call->instance->runtime);
-    if (lifecycle_admits(state, call->row->facts & NIMI_READS)) return true;
+    if (lifecycle_admits(state, call->row->facts & NIMI_READS)) return check_alone(call, fault);
     fault->reason = 0;
     return err_set(&fault->why, ERR_UNAVAILABLE,
                    state == LIFE_STOPPING ? "runtime is shutting down"
                                           : "runtime is not running");
 }
 
+/* Probes and reads of the runtime's state are not counted. A token is renewed, so its subject is
+ * counted. */
+static bool is_rated(const struct nimi_call *call) {
+    return !(call->row->facts & NIMI_READS);
+}
+
+static bool refuse_rate(const struct err *why, struct fault *fault) {
+    *fault = (struct fault){.reason = NIMI_AI_PROVIDER_RATE_LIMITED, .why = *why};
+    return false;
+}
+
 static bool note_activity(struct nimi_call *call, struct fault *fault) {
-    (void)fault;
+    struct err e;
     list_append(&call->instance->calls, &call->link);
     call->instance->call_count++;
-    return true;
+    return !is_rated(call) || rpc_take_address_rate(call->rpc, &e) || refuse_rate(&e, fault);
 }
 
 static bool check_protocol(struct nimi_call *call, struct fault *fault) {
@@ -49,13 +76,28 @@ static bool check_protocol(struct nimi_call *call, struct fault *fault) {
     return envelope_read(call->rpc, form, &call->envelope, fault);
 }
 
+/* The session of a replica is looked for once it knows of those of others. */
 static bool check_caller(struct nimi_call *call, struct fault *fault) {
     grant_use_take(call);
-    return auth_check_session(call, fault) && bearer_check(call, fault);
+    auth_take_session(call);
+    return (is_replica(call) || auth_check_session(call, fault)) && bearer_check(call, fault);
 }
 
+static bool check_caller_rate(struct nimi_call *call, struct fault *fault) {
+    struct err e;
+    return !is_rated(call) || rpc_take_caller_rate(call->rpc, call->subject, &e) ||
+           refuse_rate(&e, fault);
+}
+
+/* It is entered again after the wait. */
 static bool check_rights(struct nimi_call *call, struct fault *fault) {
-    return bearer_authorize(call, fault) && grant_use_begin(call, fault);
+    if (facts_wait(call)) {
+        call->passed--;
+        return true;
+    }
+    return (!is_replica(call) || auth_check_session(call, fault)) &&
+           bearer_authorize(call, fault) && grant_use_begin(call, fault) &&
+           check_caller_rate(call, fault);
 }
 
 /* Hide the key. The ten-step chain still sees that there was one. */
@@ -96,14 +138,20 @@ static void write_record(const struct nimi_call *call) {
 
 /* --- ending ------------------------------------------------------------------------------- */
 
+static void call_wait_no_more(struct nimi_call *call) {
+    replies_leave(call->ask);
+    call->ask = NULL;
+    bearer_leave(call);
+    facts_leave(call);
+    buf_release(&call->held.message);
+}
+
 static void note_end(struct nimi_call *call, enum err_code code, int reason) {
     assert(!call->over);
     call->over = true;
     call->code = code;
     call->reason = reason;
-    replies_leave(call->ask);
-    call->ask = NULL;
-    bearer_leave(call);
+    call_wait_no_more(call);
 }
 
 void nimi_reply_again(struct nimi_call *call, struct str reply) {
@@ -121,13 +169,10 @@ void nimi_reply(struct nimi_call *call, const struct pb_message *type, const voi
     buf_init(&reply, 4 * MIB);
     if (!pb_encode(type, message, &reply)) {
         struct fault fault;
-        fault_set_code(&fault, NIMI_AI_OUTPUT_INVALID, ERR_RESOURCE_EXHAUSTED,
-                       "the reply is longer than a message may be; ask for less");
+        fault_set(&fault, NIMI_AI_OUTPUT_INVALID,
+                  "the reply is longer than a message may be; ask for less");
         nimi_refuse(call, &fault);
     } else {
-        if (call->once_key.len)
-            replies_keep(nimi_runtime_replies(call->instance->runtime), call->once_key,
-                         call->once_digest, clock_mono_ms(), buf_str(&reply));
         nimi_reply_again(call, buf_str(&reply));
     }
     buf_done(&reply);
@@ -190,14 +235,6 @@ void nimi_work(struct nimi_call *call, const struct nimi_work *work, void *ctx) 
 
 /* --- the request -------------------------------------------------------------------------- */
 
-enum reply_found nimi_once(struct nimi_call *call, const uint8_t *print, struct buf *stored) {
-    if (call->envelope.idempotency_key.len == 0) return REPLY_NEW;
-    call->once_key = once_key(call);
-    memcpy(call->once_digest, print, REPLIES_DIGEST_BYTES);
-    return replies_find(nimi_runtime_replies(call->instance->runtime), call->once_key, print,
-                        clock_mono_ms(), stored);
-}
-
 static void call_hand_over(struct nimi_call *call, const void *request, struct arena *arena) {
     bool once = call->row->facts & NIMI_ONCE && call->envelope.idempotency_key.len;
     if (call->work) {
@@ -232,15 +269,25 @@ static void take_message(struct nimi_call *call, struct lent message) {
     arena_free(arena);
 }
 
+static bool waits(const struct nimi_call *call) {
+    return call->token_wait || call->facts_wait;
+}
+
+/* No further message comes before the first one was taken. */
+static void call_hold(struct nimi_call *call, struct lent message) {
+    buf_init(&call->held.message, rpc_method(call->rpc)->request_max_bytes);
+    buf_append(&call->held.message, lent_read(message));
+    call->held.has_message = true;
+}
+
 static void on_message(struct rpc_call *rpc, struct lent message, void *ctx) {
     struct nimi_call *call = ctx;
     (void)rpc;
     if (call->over) return;
-    if (call->token_wait) {
-        bearer_hold(call, message);
-    } else {
+    if (waits(call))
+        call_hold(call, message);
+    else
         take_message(call, message);
-    }
 }
 
 static void take_end(struct nimi_call *call) {
@@ -255,11 +302,10 @@ static void take_end(struct nimi_call *call) {
 static void on_half_closed(struct rpc_call *rpc, void *ctx) {
     struct nimi_call *call = ctx;
     (void)rpc;
-    if (call->token_wait) {
-        bearer_hold_end(call);
-    } else {
+    if (waits(call))
+        call->held.half_closed = true;
+    else
         take_end(call);
-    }
 }
 
 /* Only uploads are client streams; a chunk that is too large has its own reason code. */
@@ -292,14 +338,18 @@ static void call_pass(struct nimi_call *call) {
             nimi_refuse(call, &fault);
             return;
         }
-        if (call->token_wait) return;
+        if (waits(call)) return;
     }
 }
 
-void nimi_resume(struct nimi_call *call, const struct buf *message, bool half_closed) {
+void nimi_resume(struct nimi_call *call) {
     call_pass(call);
-    if (!call->over && message) take_message(call, lent_of(buf_str(message)));
-    if (half_closed) take_end(call);
+    if (waits(call)) return;
+    struct nimi_held held = call->held;
+    call->held = (struct nimi_held){.has_message = false};
+    if (!call->over && held.has_message) take_message(call, lent_of(buf_str(&held.message)));
+    if (held.half_closed) take_end(call);
+    buf_done(&held.message);
 }
 
 static void *on_open(struct rpc_call *rpc, void *service_ctx) {
@@ -347,9 +397,7 @@ static void on_cancelled(struct rpc_call *rpc, enum rpc_cancel why, void *ctx) {
     };
     struct nimi_call *call = ctx;
     (void)rpc;
-    replies_leave(call->ask);
-    call->ask = NULL;
-    bearer_leave(call);
+    call_wait_no_more(call);
     call->over = true;
     call->code = causes[why].code;
     if (call->work && call->work->cancelled)
@@ -364,6 +412,7 @@ static void on_closed(void *ctx) {
         list_remove(&call->link);
         call->instance->call_count--;
     }
+    buf_done(&call->held.message);
     free(call->grant);
     free(call->caller_trace);
     free(call);

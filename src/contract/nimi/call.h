@@ -17,9 +17,11 @@
 #include "contract/nimi/guard.h"
 #include "contract/nimi/nimi.h"
 #include "contract/nimi/ulid.h"
+#include "store/share.h"
 #include "stream/close.h"
 #include "wire/trace_context.h"
 
+struct facts_wait;
 struct grant_use;
 struct nimi_call;
 struct once;
@@ -35,6 +37,10 @@ enum {
     NIMI_RECORDED = 16, /* reads, and is in the audit log all the same */
     NIMI_SESSION = 32,  /* a session that the caller names must be valid (auth/) */
     NIMI_PROVES = 64,   /* the token itself is used, not only who it is of (account/) */
+    NIMI_ALONE = 128,   /* its state is in this process: replicas refuse it */
+    NIMI_KNOWS = 256,   /* it needs what other replicas decided (facts.h) */
+    NIMI_SECRET =
+        512, /* its reply has a token, which is in no store: its key is this replica's */
 };
 
 /* `request` is the first message. It is NULL when the row does not decode requests, or when a
@@ -77,6 +83,12 @@ struct nimi_used {
     int64_t input_tokens, output_tokens, compute_ms, queue_ms;
 };
 
+/* What came of a call while it waited (bearer.h, facts.h): its first message and the end of them. */
+struct nimi_held {
+    struct buf message;
+    bool has_message, half_closed;
+};
+
 /* The token of a call, for rows that use it. */
 struct nimi_proof {
     struct str token, issuer; /* no token: the call had none */
@@ -97,11 +109,12 @@ struct nimi_call {
         session; /* the id of the session that the caller named and proved; NIMI_SESSION */
     struct nimi_proof proof; /* NIMI_PROVES */
     struct grant_use *grant; /* the access token that it brings; NULL: none (grant/use.h) */
-    struct str grant_id;     /* that token's; empty: none */
-    struct str peer;         /* the caller's address, without its port */
-    struct str host;         /* the host the caller used; empty: not needed */
-    bool brief;              /* deltas need no `frame` (x-nimi-stream-frame: terminal) */
-    bool over;               /* its status has been sent */
+    struct str session_asked, session_token; /* that it names, and its token; empty: none */
+    struct str grant_id;                     /* that token's; empty: none */
+    struct str peer;                         /* the caller's address, without its port */
+    struct str host;                         /* the host the caller used; empty: not needed */
+    bool brief; /* deltas need no `frame` (x-nimi-stream-frame: terminal) */
+    bool over;  /* its status has been sent */
     bool audited;
     char trace[ULID_LEN + 1];
     struct trace_context
@@ -112,17 +125,16 @@ struct nimi_call {
 
     size_t passed;                 /* interceptors */
     struct token_wait *token_wait; /* for the keys of its token's issuer; NULL: none */
+    struct facts_wait *facts_wait; /* for what other replicas decided; NULL: none */
+    bool facts_known;              /* it has waited for that */
+    struct nimi_held held;         /* while it waits for either */
 
     /* For the audit record. */
     enum err_code code;
     int reason;
     struct nimi_used used;
 
-    struct reply_ask *ask; /* its wait for a shared call; NULL: none */
-
-    /* Of an upload that has an idempotency key. */
-    struct str once_key; /* empty: it has none */
-    uint8_t once_digest[REPLIES_DIGEST_BYTES];
+    struct reply_ask *ask; /* its wait for a shared call, or for an upload; NULL: none */
 };
 
 static inline struct str nimi_trace(const struct nimi_call *call) {
@@ -134,6 +146,13 @@ static inline struct str nimi_owner(const struct nimi_call *call) {
     return call->subject.len ? call->subject : call->peer;
 }
 
+/* Whose share of the store what it keeps counts in. Of the call's texts, and `app`. */
+static inline struct share_owner nimi_share_owner(const struct nimi_call *call,
+                                                  struct str app) {
+    struct str caller = nimi_owner(call);
+    return (struct share_owner){caller.len ? caller : STR("local"), app}; /* a Unix socket */
+}
+
 /* Copy text for the life of the call. The copy ends in NUL. */
 struct str nimi_keep(struct nimi_call *call, struct str text);
 
@@ -141,15 +160,11 @@ struct str nimi_keep(struct nimi_call *call, struct str text);
  * come before the call ends. */
 void nimi_waited(struct nimi_call *call, uint64_t waited_ms);
 
-/* End the call with one message and OK. The reply to a write with a key is kept. */
+/* End the call with one message and OK. */
 void nimi_reply(struct nimi_call *call, const struct pb_message *type, const void *message);
 
 /* End the call with the stored reply of an earlier identical write. */
 void nimi_reply_again(struct nimi_call *call, struct str reply);
-
-/* Look up an upload by the caller's key; without a key it is always new. `digest` identifies
- * the content. If it is new, nimi_reply() stores the reply. */
-enum reply_found nimi_once(struct nimi_call *call, const uint8_t *digest, struct buf *stored);
 
 /* End a call that goes on, from outside of its work: refuse it, let the work go, and count it among
  * the refused ones. */
@@ -165,8 +180,8 @@ void nimi_end(struct nimi_call *call, enum err_code code, struct str message);
 /* Let `work` handle the call from here on. */
 void nimi_work(struct nimi_call *call, const struct nimi_work *work, void *ctx);
 
-/* Go on with a call that waited (bearer.h). message  NULL: none has come yet */
-void nimi_resume(struct nimi_call *call, const struct buf *message, bool half_closed);
+/* Go on with a call that waited (bearer.h, facts.h), and with what it held. */
+void nimi_resume(struct nimi_call *call);
 
 /* The handler of every row. */
 extern const struct rpc_handler nimi_handler;

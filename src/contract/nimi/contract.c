@@ -92,6 +92,7 @@ static void *nimi_open(const struct contract_process *means) {
         .queue_per_app = (size_t)options->queue_per_app,
         .weight = weight_of,
         .weight_ctx = config,
+        .pool = "models",
     };
     struct nimi_process *process = MEM_NEW(struct nimi_process);
     process->means = means;
@@ -171,6 +172,7 @@ static void *nimi_init(const struct contract_loop *loop, const void *settings, v
     nimi_instance_init(instance, settings, loop->host, process->runtime);
     instance->keys.pool = loop->pool;
     instance->audit = loop->audit;
+    nimi_runtime_share(process->runtime, loop->store);
     return instance;
 }
 
@@ -287,7 +289,6 @@ const struct contract nimi_contract = {
     .routes_count = ARRAY_LEN(routes),
     .wanted = nimi_wanted,
     .asks_media = nimi_asks_media,
-    .alone = true,
     .settings = {.read = nimi_read, .drop = nimi_drop},
     .process = {.open = nimi_open,
                 .ready = nimi_ready,

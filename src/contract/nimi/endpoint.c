@@ -6,7 +6,7 @@
 
 /* The host of "scheme://user@host:port/path?query", without the brackets of an IPv6 address.
  * `rest` is what follows "://". */
-static struct str host_of(struct str rest) {
+static struct str endpoint_host_of(struct str rest) {
     size_t end = 0;
     while (end < rest.len && rest.at[end] != '/' && rest.at[end] != '?' &&
            rest.at[end] != '#' && rest.at[end] != '\\')
@@ -38,7 +38,7 @@ static enum place place_of_address(const void *address, size_t len) {
 
 /* An address may be spelled in every way that the client dials: "169.254.169.254",
  * "2852039166", "0xa9fe.43518". */
-static enum place place_of(struct str host) {
+static enum place endpoint_place_of(struct str host) {
     char text[64];
     struct in_addr four;
     struct in6_addr six;
@@ -55,10 +55,10 @@ static enum place place_of(struct str host) {
 bool endpoint_is_safe(struct str url, enum endpoint_near near) {
     size_t scheme_len = str_find(url, STR("://"));
     struct str scheme = str_head(url, scheme_len);
-    struct str host = host_of(str_skip(url, scheme_len + 3));
+    struct str host = endpoint_host_of(str_skip(url, scheme_len + 3));
     bool https = str_equal_nocase(scheme, STR("https"));
     if (host.len == 0 || (!https && !str_equal_nocase(scheme, STR("http")))) return false;
-    switch (place_of(host)) {
+    switch (endpoint_place_of(host)) {
     case PLACE_FORBIDDEN: return false;
     case PLACE_LOOPBACK: return https || near == ENDPOINT_LOOPBACK_TOO;
     default: return https;

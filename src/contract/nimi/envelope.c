@@ -31,7 +31,7 @@ static const struct str kinds[] = {STR_INIT("desktop-core"), STR_INIT("desktop-m
                                    STR_INIT("third-party-service")};
 static const struct str sources[] = {STR_INIT("inline"), STR_INIT("managed")};
 
-static bool is_one_of(struct str value, const struct str *known, size_t count) {
+static bool envelope_is_one_of(struct str value, const struct str *known, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (str_equal(value, known[i])) return true;
     }
@@ -83,11 +83,11 @@ bool envelope_read(struct rpc_call *call, enum envelope_form form, struct envelo
             value.len ? rpc_keep(call, value) : STR_EMPTY;
     }
     if (form == ENVELOPE_WHOLE && !check_versions(ret, fault)) return false;
-    if (!is_one_of(ret->caller_kind, kinds, ARRAY_LEN(kinds)))
+    if (!envelope_is_one_of(ret->caller_kind, kinds, ARRAY_LEN(kinds)))
         return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
                          "x-nimi-caller-kind must be desktop-core, desktop-mod, "
                          "third-party-app or third-party-service");
-    if (!is_one_of(ret->key_source, sources, ARRAY_LEN(sources)))
+    if (!envelope_is_one_of(ret->key_source, sources, ARRAY_LEN(sources)))
         return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
                          "x-nimi-key-source must be inline or managed");
     return true;

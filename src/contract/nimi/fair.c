@@ -28,7 +28,6 @@ struct fair_owner {
     struct share share; /* must be the first member */
     struct list link;   /* in fair->owners */
     struct list apps;
-    size_t app_count;
     struct map *by_name;
     uint64_t now; /* the virtual time of its apps */
 };

@@ -1,6 +1,7 @@
 #include "contract/nimi/fault.h"
 
 #include "base/utf8.h"
+#include "rpc/retry_info.h"
 #include "wire/json.h"
 #include "wire/pb.h"
 
@@ -38,7 +39,8 @@ bool fault_set_code(struct fault *fault, int reason, enum err_code code, const c
     return false;
 }
 
-const char *fault_hint(const struct fault *fault) {
+/* The hint, or its default. */
+static const char *fault_hint(const struct fault *fault) {
     if (fault->hint) return fault->hint;
     return err_kinds[fault->why.code].retry ? "retry_or_check_runtime_daemon"
                                             : "check_request_and_app_auth";
@@ -62,31 +64,25 @@ void fault_message(const struct fault *fault, struct str trace_id, struct buf *o
 
 /* --- google.rpc.Status -------------------------------------------------------------------- */
 
-static void put_str(struct buf *out, uint32_t number, struct str text) {
-    size_t len = pb_str_len(number, text);
-    char *at = buf_room(out, len);
-    if (!at || len == 0) return;
-    pb_put_str(at, number, text);
-    buf_grew(out, len);
-}
-
-static void put_int(struct buf *out, uint32_t number, int64_t value) {
-    size_t len = pb_int_len(number, value);
-    char *at = buf_room(out, len);
-    if (!at || len == 0) return;
-    pb_put_int(at, number, value);
-    buf_grew(out, len);
-}
-
 /* One entry of ErrorInfo.metadata (3). */
 static void put_metadata(struct buf *out, const char *key, struct str value) {
     struct buf entry;
     if (value.len == 0) return;
     buf_init(&entry, CARRIER_MAX_BYTES);
-    put_str(&entry, 1, str_from(key));
-    put_str(&entry, 2, value);
-    put_str(out, 3, buf_str(&entry));
+    pb_append_str(&entry, 1, str_from(key));
+    pb_append_str(&entry, 2, value);
+    pb_append_str(out, 3, buf_str(&entry));
     buf_done(&entry);
+}
+
+/* A second detail, where it is known when to come again. */
+static void put_retry(const struct fault *fault, struct buf *out) {
+    struct buf any;
+    if (!fault->why.retry_after_ms) return;
+    buf_init(&any, CARRIER_MAX_BYTES);
+    retry_info_any(fault->why.retry_after_ms, &any);
+    pb_append_str(out, 3, buf_str(&any));
+    buf_done(&any);
 }
 
 /* Status {1 code, 2 message, 3 details: Any {1 type_url, 2 value: ErrorInfo {1 reason,
@@ -95,17 +91,18 @@ void fault_details(const struct fault *fault, struct str trace_id, struct buf *o
     struct buf info, any;
     buf_init(&info, CARRIER_MAX_BYTES);
     buf_init(&any, CARRIER_MAX_BYTES);
-    put_str(&info, 1, str_from(reason_get(fault->reason)->name));
-    put_str(&info, 2, DOMAIN);
+    pb_append_str(&info, 1, str_from(reason_get(fault->reason)->name));
+    pb_append_str(&info, 2, DOMAIN);
     put_metadata(&info, "action_hint", str_from(fault_hint(fault)));
     put_metadata(&info, "trace_id", trace_id);
     put_metadata(&info, "retryable",
                  err_kinds[fault->why.code].retry ? STR("true") : STR("false"));
-    put_str(&any, 1, ERROR_INFO_TYPE);
-    put_str(&any, 2, buf_str(&info));
-    put_int(out, 1, err_kinds[fault->why.code].grpc_status);
-    put_str(out, 2, sentence(fault));
-    put_str(out, 3, buf_str(&any));
+    pb_append_str(&any, 1, ERROR_INFO_TYPE);
+    pb_append_str(&any, 2, buf_str(&info));
+    pb_append_int(out, 1, err_kinds[fault->why.code].grpc_status);
+    pb_append_str(out, 2, sentence(fault));
+    pb_append_str(out, 3, buf_str(&any));
+    put_retry(fault, out);
     buf_done(&any);
     buf_done(&info);
 }
@@ -121,6 +118,7 @@ void fault_end(struct rpc_call *call, const struct fault *fault, struct str trac
     fault_message(fault, trace_id, &message);
     fault_details(fault, trace_id, &details);
     rpc_trailer(call, STR("grpc-status-details-bin"), buf_str(&details));
+    retry_info_push_back(call, &fault->why);
     rpc_end(call, fault->why.code, buf_str(&message));
     buf_done(&details);
     buf_done(&message);

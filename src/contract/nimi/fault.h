@@ -29,9 +29,6 @@ PRINTF_LIKE(4, 5)
 bool fault_set_code(struct fault *fault, int reason, enum err_code code, const char *format,
                     ...);
 
-/* The hint, or its default. */
-const char *fault_hint(const struct fault *fault);
-
 /* The two texts, for tests: the JSON object, and the bytes of the details. */
 void fault_message(const struct fault *fault, struct str trace_id, struct buf *out);
 void fault_details(const struct fault *fault, struct str trace_id, struct buf *out);

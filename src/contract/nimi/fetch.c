@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "session/session.h"
+#include "wire/hex.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +11,6 @@
 
 #define PIECE_BYTES (256 * KIB)
 #define LOW_BYTES (64 * KIB) /* when this much is left to send, read the next piece */
-#define TOKEN_DIGITS (2 * ARTIFACT_TOKEN_BYTES)
 #define TYPE_MAX_BYTES 256
 
 /* --- addresses ---------------------------------------------------------------------------- */
@@ -29,38 +29,13 @@ struct str fetch_host(struct str authority) {
     return str_is_plain(bare, literal ? ".:" : ".-") ? host : STR_EMPTY;
 }
 
-static void put_hex(struct buf *out, struct str bytes) {
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < bytes.len; i++) {
-        unsigned char byte = (unsigned char)bytes.at[i];
-        buf_append_byte(out, digits[byte >> 4]);
-        buf_append_byte(out, digits[byte & 15]);
-    }
-}
-
 bool fetch_uri(const struct nimi_call *call, struct str token, struct buf *out) {
     const struct nimi_files *files = nimi_runtime_files(call->instance->runtime);
     struct str host = files->host[0] ? str_from(files->host) : call->host;
     if (!files->port || !token.len || !host.len) return false;
     buf_printf(out, "%s://" STR_FMT ":%d" FETCH_PATH, files->tls ? "https" : "http",
                STR_ARG(host), files->port);
-    put_hex(out, token);
-    return buf_ok(out);
-}
-
-static int digit_of(char digit) {
-    if (digit >= '0' && digit <= '9') return digit - '0';
-    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
-}
-
-static bool read_token(struct str digits, char ret[static ARTIFACT_TOKEN_BYTES]) {
-    if (digits.len != TOKEN_DIGITS) return false;
-    for (size_t i = 0; i < ARTIFACT_TOKEN_BYTES; i++) {
-        int high = digit_of(digits.at[2 * i]), low = digit_of(digits.at[2 * i + 1]);
-        if (high < 0 || low < 0) return false;
-        ret[i] = (char)(unsigned char)(high << 4 | low);
-    }
-    return true;
+    return hex_append(out, token) && buf_ok(out);
 }
 
 /* --- ranges ------------------------------------------------------------------------------- */
@@ -109,24 +84,26 @@ static void reader_free(void *ctx) {
     free(reader);
 }
 
-static void on_piece(const struct artifact *artifact, const struct err *failed, void *ctx);
+static void fetch_on_piece(const struct artifact *artifact, const struct err *failed,
+                           void *ctx);
 
-static void read_next(struct reader *reader) {
+static void fetch_read_next(struct reader *reader) {
     uint64_t left = reader->end - reader->next;
-    reader->ask =
-        artifact_find_start(reader->store, route_loop(reader->call),
-                            str_of(reader->token, ARTIFACT_TOKEN_BYTES), (size_t)reader->next,
-                            left < PIECE_BYTES ? (size_t)left : PIECE_BYTES, on_piece, reader);
+    reader->ask = artifact_find_start(
+        reader->store, route_loop(reader->call), str_of(reader->token, ARTIFACT_TOKEN_BYTES),
+        (size_t)reader->next, left < PIECE_BYTES ? (size_t)left : PIECE_BYTES, fetch_on_piece,
+        reader);
 }
 
-static void on_drained(void *ctx) {
+static void fetch_on_drained(void *ctx) {
     struct reader *reader = ctx;
-    if (!reader->ask && reader->next < reader->end) read_next(reader);
+    if (!reader->ask && reader->next < reader->end) fetch_read_next(reader);
 }
 
 /* If the rest of a promised body cannot be read, the stream is cut, so that the body does not
  * look whole. */
-static void on_piece(const struct artifact *artifact, const struct err *failed, void *ctx) {
+static void fetch_on_piece(const struct artifact *artifact, const struct err *failed,
+                           void *ctx) {
     struct reader *reader = ctx;
     reader->ask = NULL;
     if (failed || artifact->bytes.len == 0) {
@@ -138,7 +115,7 @@ static void on_piece(const struct artifact *artifact, const struct err *failed, 
     if (reader->next == reader->end) {
         route_sse_end(reader->call);
     } else if (route_queued(reader->call) <= LOW_BYTES) {
-        read_next(reader);
+        fetch_read_next(reader);
     } else {
         route_wake_at(reader->call, LOW_BYTES);
     }
@@ -163,7 +140,7 @@ static void add_fields(struct route_call *call) {
 }
 
 /* The provider's content type, if it is valid in a header. Our own text is UTF-8. */
-static struct str type_of(struct route_call *call, struct str type) {
+static struct str fetch_type_of(struct route_call *call, struct str type) {
     bool plain = type.len && type.len <= TYPE_MAX_BYTES;
     for (size_t i = 0; plain && i < type.len; i++)
         plain = type.at[i] > ' ' || type.at[i] == ' ';
@@ -210,12 +187,13 @@ static void fetch_begin(struct reader *reader, const struct artifact *artifact) 
     reader->next = first;
     reader->end = last + 1;
     int status = range == FETCH_PART ? 206 : 200;
-    if (route_sized_begin(call, status, type_of(call, artifact->content_type),
+    if (route_sized_begin(call, status, fetch_type_of(call, artifact->content_type),
                           reader->end - first))
-        read_next(reader);
+        fetch_read_next(reader);
 }
 
-static void on_found(const struct artifact *artifact, const struct err *failed, void *ctx) {
+static void fetch_on_found(const struct artifact *artifact, const struct err *failed,
+                           void *ctx) {
     struct reader *reader = ctx;
     reader->ask = NULL;
     if (!failed && artifact->size) {
@@ -229,7 +207,7 @@ static void on_found(const struct artifact *artifact, const struct err *failed, 
 }
 
 static const struct route_watch watch = {
-    .left = reader_free, .drained = on_drained, .closed = reader_free};
+    .left = reader_free, .drained = fetch_on_drained, .closed = reader_free};
 
 /* Copy a header, because the store is asked first; at == NULL when it is absent. */
 static struct str keep_header(struct route_call *call, struct str name) {
@@ -246,7 +224,8 @@ void fetch_artifact(struct route_call *call, void *ctx) {
                    STR("the runtime is starting; ask again later"));
         return;
     }
-    if (!store || !read_token(lent_read(route_parameter(call, STR("token"))), token)) {
+    if (!store ||
+        !hex_read(lent_read(route_parameter(call, STR("token"))), token, sizeof(token))) {
         refuse_absent(call);
         return;
     }
@@ -259,5 +238,5 @@ void fetch_artifact(struct route_call *call, void *ctx) {
     route_watch(call, &watch, reader);
     reader->ask = artifact_find_start(store, route_loop(call),
                                       str_of(reader->token, ARTIFACT_TOKEN_BYTES), 0, 0,
-                                      on_found, reader);
+                                      fetch_on_found, reader);
 }

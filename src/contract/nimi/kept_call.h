@@ -1,7 +1,7 @@
 /* kept_call: a call while the store has its request.
  *
- * A write is carried out also when its caller has left, and its events must then be told. So the
- * work belongs to the request to the store, and a call that is over lets go of it:
+ * A write is carried out also when its caller has left, and its events must be published then.
+ * So the work belongs to the request to the store, and a call that is over lets go of it:
  *
  *     kept_call_begin ─▶ ... the store ... ─▶ kept_call_answered ─▶ kept_call_end
  *                         the call is over: kept->call = NULL

@@ -4,36 +4,34 @@
 
 #include <assert.h>
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    const char *name;
-    unsigned may_become;
-    bool reads, writes; /* kinds of calls admitted */
-} states[LIFE_COUNT] = {
-    /* clang-format off */
-    [LIFE_STOPPED]  = {"STOPPED",  TO(LIFE_STARTING),                      false, false},
-    [LIFE_STARTING] = {"STARTING", TO(LIFE_READY) | TO(LIFE_STOPPED),      true,  true},
-    [LIFE_READY]    = {"READY",    TO(LIFE_DEGRADED) | TO(LIFE_STOPPING),  true,  true},
-    [LIFE_DEGRADED] = {"DEGRADED", TO(LIFE_READY) | TO(LIFE_STOPPING),     true,  true},
-    [LIFE_STOPPING] = {"STOPPING", TO(LIFE_STOPPED),                       true,  false},
-    /* clang-format on */
+const struct state lifecycle_states[LIFE_COUNT] = {
+    [LIFE_STOPPED] = {"STOPPED", TO(LIFE_STARTING)},
+    [LIFE_STARTING] = {"STARTING", TO(LIFE_READY) | TO(LIFE_STOPPED)},
+    [LIFE_READY] = {"READY", TO(LIFE_DEGRADED) | TO(LIFE_STOPPING)},
+    [LIFE_DEGRADED] = {"DEGRADED", TO(LIFE_READY) | TO(LIFE_STOPPING)},
+    [LIFE_STOPPING] = {"STOPPING", TO(LIFE_STOPPED)},
 };
 
-bool lifecycle_may_become(enum lifecycle state, enum lifecycle next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
+/* The kinds of calls that each state admits. */
+static const struct {
+    bool reads, writes;
+} admits[LIFE_COUNT] = {
+    [LIFE_STARTING] = {true, true},
+    [LIFE_READY] = {true, true},
+    [LIFE_DEGRADED] = {true, true},
+    [LIFE_STOPPING] = {true, false},
+};
 
 void lifecycle_move(enum lifecycle *state, enum lifecycle next) {
-    assert(lifecycle_may_become(*state, next));
-    log_debug("runtime %s -> %s", states[*state].name, states[next].name);
+    assert(states_allow(lifecycle_states, *state, next));
+    log_debug("runtime %s -> %s", lifecycle_states[*state].name, lifecycle_states[next].name);
     *state = next;
 }
 
 bool lifecycle_admits(enum lifecycle state, bool reads) {
-    return reads ? states[state].reads : states[state].writes;
+    return reads ? admits[state].reads : admits[state].writes;
 }
 
 struct str lifecycle_name(enum lifecycle state) {
-    return str_from(states[state].name);
+    return states_name(lifecycle_states, state);
 }

@@ -14,7 +14,7 @@
 #ifndef WEIR_CONTRACT_NIMI_LIFECYCLE_H
 #define WEIR_CONTRACT_NIMI_LIFECYCLE_H
 
-#include "base/str.h"
+#include "base/states.h"
 
 /* The numbers are those of RuntimeHealthStatus. */
 enum lifecycle {
@@ -26,7 +26,7 @@ enum lifecycle {
     LIFE_COUNT,
 };
 
-bool lifecycle_may_become(enum lifecycle state, enum lifecycle next);
+extern const struct state lifecycle_states[LIFE_COUNT]; /* the first row is none */
 
 /* The only function that changes a state. An illegal move is a bug and asserts. */
 void lifecycle_move(enum lifecycle *state, enum lifecycle next);

@@ -8,13 +8,9 @@
 #include <stdlib.h>
 
 #define SUBSCRIPTION_PAGE_BYTES TOPIC_TURN_BYTES
-#define TO(state) (1u << (state))
 #define EVENT_MAX_BYTES (4 * MIB)
 
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[LOG_SUBSCRIPTION_STATE_COUNT] = {
+const struct state log_subscription_states[LOG_SUBSCRIPTION_STATE_COUNT] = {
     [LOG_SUBSCRIPTION_NEW] = {"new", TO(LOG_SUBSCRIPTION_READING) | TO(LOG_SUBSCRIPTION_OVER)},
     [LOG_SUBSCRIPTION_READING] = {"reading",
                                   TO(LOG_SUBSCRIPTION_READING) | TO(LOG_SUBSCRIPTION_FULL) |
@@ -40,27 +36,19 @@ struct log_subscription {
     struct topic_reader reader;
 };
 
-struct str log_subscription_state_name(enum log_subscription_state state) {
-    return str_from(states[state].name);
-}
-
-bool log_subscription_may_become(enum log_subscription_state state,
-                                 enum log_subscription_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 /* The only function that changes the state. */
 static void log_subscription_move(struct log_subscription *subscription,
                                   enum log_subscription_state next) {
-    assert(log_subscription_may_become(subscription->state, next));
+    assert(states_allow(log_subscription_states, subscription->state, next));
     subscription->state = next;
 }
 
-static void read_on(struct log_subscription *subscription);
+static void log_subscription_read_on(struct log_subscription *subscription);
 
 /* --- live --------------------------------------------------------------------------------- */
 
-static bool is_wanted(const struct log_subscription *subscription, struct str label) {
+static bool log_subscription_is_wanted(const struct log_subscription *subscription,
+                                       struct str label) {
     return !subscription->options.wants ||
            subscription->options.wants(label, subscription->options.filter);
 }
@@ -71,7 +59,7 @@ static bool live_wants(struct str label, void *ctx) {
     uint64_t sequence;
     memcpy(&sequence, label.at, LOG_TOPIC_LABEL_BYTES);
     return sequence > subscription->cursor &&
-           is_wanted(subscription, str_skip(label, LOG_TOPIC_LABEL_BYTES));
+           log_subscription_is_wanted(subscription, str_skip(label, LOG_TOPIC_LABEL_BYTES));
 }
 
 static void detach(struct log_subscription *subscription) {
@@ -85,7 +73,7 @@ static void detach(struct log_subscription *subscription) {
 static void live_lost(void *ctx) {
     struct log_subscription *subscription = ctx;
     detach(subscription);
-    if (!subscription->call->over) read_on(subscription);
+    if (!subscription->call->over) log_subscription_read_on(subscription);
 }
 
 static const struct topic_wire live_wire = {
@@ -118,8 +106,8 @@ static bool attach(struct log_subscription *subscription, uint64_t last) {
 
 /* --- from the store ----------------------------------------------------------------------- */
 
-static void send_event(struct log_subscription *subscription,
-                       const struct event_log_event *event) {
+static void log_subscription_send_event(struct log_subscription *subscription,
+                                        const struct event_log_event *event) {
     const struct log_kind *kind = subscription->options.kind;
     struct arena *arena = arena_new(LOG_EVENT_ARENA_BYTES);
     struct buf bytes;
@@ -158,14 +146,16 @@ static void take_page(struct log_subscription *subscription,
                       const struct event_log_page *page) {
     for (size_t i = 0; i < page->count && !subscription->call->over; i++) {
         const struct event_log_event *event = &page->events[i];
-        if (is_wanted(subscription, event->label)) send_event(subscription, event);
+        if (log_subscription_is_wanted(subscription, event->label))
+            log_subscription_send_event(subscription, event);
         subscription->cursor = event->sequence;
     }
     if (subscription->call->over) return;
-    if (page->more || !attach(subscription, page->last)) read_on(subscription);
+    if (page->more || !attach(subscription, page->last)) log_subscription_read_on(subscription);
 }
 
-static void on_page(const struct event_log_page *page, const struct err *failed, void *ctx) {
+static void log_subscription_on_page(const struct event_log_page *page,
+                                     const struct err *failed, void *ctx) {
     struct log_subscription *subscription = ctx;
     subscription->ask = NULL;
     if (subscription->call->over) return;
@@ -176,7 +166,7 @@ static void on_page(const struct event_log_page *page, const struct err *failed,
         log_subscription_move(subscription, LOG_SUBSCRIPTION_OVER);
         owner_refuse(subscription->call, failed);
     } else if (!subscription->begun && !place(subscription, page)) {
-        read_on(subscription);
+        log_subscription_read_on(subscription);
     } else if (subscription->cursor < page->dropped) {
         end_slow(subscription);
     } else {
@@ -185,7 +175,7 @@ static void on_page(const struct event_log_page *page, const struct err *failed,
 }
 
 /* A live one asks only for the number of the newest event. */
-static void read_on(struct log_subscription *subscription) {
+static void log_subscription_read_on(struct log_subscription *subscription) {
     const struct log_subscription_options *options = &subscription->options;
     bool first = !subscription->begun;
     if (rpc_queued(subscription->rpc) >= TOPIC_HIGH_BYTES) {
@@ -197,14 +187,14 @@ static void read_on(struct log_subscription *subscription) {
     subscription->ask =
         event_log_read_start(options->store, subscription->call->loop, &options->key,
                              first && options->live ? INT64_MAX : subscription->cursor,
-                             SUBSCRIPTION_PAGE_BYTES, on_page, subscription);
+                             SUBSCRIPTION_PAGE_BYTES, log_subscription_on_page, subscription);
 }
 
 /* --- the call ----------------------------------------------------------------------------- */
 
-static void on_drained(void *ctx) {
+static void log_subscription_on_drained(void *ctx) {
     struct log_subscription *subscription = ctx;
-    if (subscription->state == LOG_SUBSCRIPTION_FULL) read_on(subscription);
+    if (subscription->state == LOG_SUBSCRIPTION_FULL) log_subscription_read_on(subscription);
     if (subscription->state == LOG_SUBSCRIPTION_LIVE)
         topic_reader_drained(&subscription->reader);
 }
@@ -220,19 +210,19 @@ static void log_subscription_stop(struct log_subscription *subscription) {
 }
 
 /* The call is ended as CANCELLED right after this. */
-static void on_stopping(void *ctx) {
+static void log_subscription_on_stopping(void *ctx) {
     struct log_subscription *subscription = ctx;
     if (subscription->state == LOG_SUBSCRIPTION_LIVE)
         topic_reader_flush(&subscription->reader, TOPIC_HIGH_BYTES);
     log_subscription_stop(subscription);
 }
 
-static void on_cancelled(enum close_cause why, void *ctx) {
+static void log_subscription_on_cancelled(enum close_cause why, void *ctx) {
     (void)why;
     log_subscription_stop(ctx);
 }
 
-static void on_closed(void *ctx) {
+static void log_subscription_on_closed(void *ctx) {
     struct log_subscription *subscription = ctx;
     log_subscription_stop(subscription);
     log_topics_unref(subscription->topics);
@@ -241,10 +231,10 @@ static void on_closed(void *ctx) {
 }
 
 static const struct nimi_work work = {
-    .drained = on_drained,
-    .stopping = on_stopping,
-    .cancelled = on_cancelled,
-    .closed = on_closed,
+    .drained = log_subscription_on_drained,
+    .stopping = log_subscription_on_stopping,
+    .cancelled = log_subscription_on_cancelled,
+    .closed = log_subscription_on_closed,
 };
 
 void log_subscription_start(struct nimi_call *call,
@@ -265,7 +255,7 @@ void log_subscription_start(struct nimi_call *call,
         nimi_end(call, ERR_CANCELLED, NIMI_STOPPING_TEXT);
         return;
     }
-    read_on(subscription);
+    log_subscription_read_on(subscription);
 }
 
 /* --- cursors ------------------------------------------------------------------------------ */

@@ -23,6 +23,7 @@
 #ifndef WEIR_CONTRACT_NIMI_LOG_SUBSCRIPTION_H
 #define WEIR_CONTRACT_NIMI_LOG_SUBSCRIPTION_H
 
+#include "base/states.h"
 #include "contract/nimi/call.h"
 #include "contract/nimi/log_topic.h"
 
@@ -58,8 +59,6 @@ enum log_subscription_state {
     LOG_SUBSCRIPTION_STATE_COUNT,
 };
 
-struct str log_subscription_state_name(enum log_subscription_state state);
-bool log_subscription_may_become(enum log_subscription_state state,
-                                 enum log_subscription_state next);
+extern const struct state log_subscription_states[LOG_SUBSCRIPTION_STATE_COUNT];
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "store/changes.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -38,7 +39,8 @@ struct log_topic {
     struct loop *loop;
     struct event_log_ask *ask;
     struct timer again_at;
-    bool again; /* news came while it asked */
+    struct changes_watcher *watcher; /* other replicas append too; NULL: there are none */
+    bool again;                      /* news came while it asked */
 };
 
 struct log_topics *log_topics_new(void) {
@@ -121,12 +123,13 @@ static void log_topic_feed(struct log_topic *source) {
                              topic_last(source->topic), PAGE_BYTES, on_news_read, source);
 }
 
-static void on_again(void *ctx) {
+static void log_topic_on_again(void *ctx) {
     log_topic_feed(ctx);
 }
 
 static void log_topic_free(struct log_topic *source) {
     event_log_forget(source->ask);
+    changes_leave(source->watcher);
     timer_stop(&source->again_at);
     topic_unref(source->topic);
     pthread_mutex_destroy(&source->lock);
@@ -187,8 +190,8 @@ static struct log_topic *log_topic_new(struct log_topics *topics, struct str nam
     return source;
 }
 
-/* A new topic looks at once for what was committed since `last` was read, because whoever
- * committed that found no topic to tell. */
+/* A new topic looks at once for what was committed since `last` was read, because at
+ * that commit there was no topic to notify. */
 struct log_topic *log_topic_get(struct log_topics *topics, const struct log_kind *kind,
                                 const struct event_log_key *key, struct store *store,
                                 struct loop *loop, uint64_t last) {
@@ -201,7 +204,10 @@ struct log_topic *log_topic_get(struct log_topics *topics, const struct log_kind
         source = log_topic_new(topics, buf_str(&name), kind, key, last);
         source->store = store;
         source->loop = loop;
-        timer_init(&source->again_at, loop, on_again, source);
+        timer_init(&source->again_at, loop, log_topic_on_again, source);
+        if (store_is_shared(store))
+            source->watcher = changes_watch(store_changes(store), CHANGE_EVENTS, loop,
+                                            log_topic_on_again, source);
         map_put(topics->named, source->name, source);
         log_topic_wake(source, false);
     }

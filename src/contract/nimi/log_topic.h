@@ -3,7 +3,7 @@
  *     a change is committed ─▶ tell ─▶ mail ─▶ the topic's loop reads what is new in the log
  *                                                 └─▶ topic (topic/topic.h) ─▶ each subscriber
  *
- * Whoever commits a change only says that there is news. What is published is read from the log,
+ * A caller that commits a change only says that there is news. What is published is read from the log,
  * in its order and with its numbers. So the order of two commits on two loops, a process that
  * dies after a commit, and an outcome that was unknown for a while all come out right.
  *

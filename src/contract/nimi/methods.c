@@ -75,10 +75,10 @@ static const struct nimi_row ai_rows[] = {
 
 static const struct nimi_row ai_realtime_rows[] = {
     /* clang-format off */
-    {ROW(AI_REALTIME, "OpenRealtimeSession"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_open_realtime_session_request_table,  subject_of_open_realtime_session, realtime_open},
-    {ROW(AI_REALTIME, "AppendRealtimeInput"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_append_realtime_input_request_table,  subject_is_not_named,             realtime_append_input},
-    {ROW(AI_REALTIME, "ReadRealtimeEvents"),   RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS, &nimi_read_realtime_events_request_table,   subject_is_not_named,             realtime_read_events},
-    {ROW(AI_REALTIME, "CloseRealtimeSession"), RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_close_realtime_session_request_table, subject_is_not_named,             realtime_close_session},
+    {ROW(AI_REALTIME, "OpenRealtimeSession"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  &nimi_open_realtime_session_request_table,  subject_of_open_realtime_session, realtime_open},
+    {ROW(AI_REALTIME, "AppendRealtimeInput"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  &nimi_append_realtime_input_request_table,  subject_is_not_named,             realtime_append_input},
+    {ROW(AI_REALTIME, "ReadRealtimeEvents"),   RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS | NIMI_ALONE, &nimi_read_realtime_events_request_table,   subject_is_not_named,             realtime_read_events},
+    {ROW(AI_REALTIME, "CloseRealtimeSession"), RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  &nimi_close_realtime_session_request_table, subject_is_not_named,             realtime_close_session},
     /* clang-format on */
 };
 
@@ -96,10 +96,10 @@ static const struct nimi_row audit_rows[] = {
 
 static const struct nimi_row auth_rows[] = {
     /* clang-format off */
-    {ROW(AUTH, "RegisterApp"),    RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN,   NIMI_ONCE, &nimi_register_app_request_table,    subject_is_not_named,    auth_register_app},
-    {ROW(AUTH, "OpenSession"),    RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE, &nimi_open_session_request_table,    subject_of_open_session, auth_open_session},
-    {ROW(AUTH, "RefreshSession"), RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE, &nimi_refresh_session_request_table, subject_is_not_named,    auth_refresh_session},
-    {ROW(AUTH, "RevokeSession"),  RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE, &nimi_revoke_session_request_table,  subject_is_not_named,    auth_revoke_session},
+    {ROW(AUTH, "RegisterApp"),    RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN,   NIMI_ONCE | NIMI_KNOWS, &nimi_register_app_request_table,    subject_is_not_named,    auth_register_app},
+    {ROW(AUTH, "OpenSession"),    RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE | NIMI_KNOWS | NIMI_SECRET, &nimi_open_session_request_table,    subject_of_open_session, auth_open_session},
+    {ROW(AUTH, "RefreshSession"), RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE | NIMI_KNOWS | NIMI_SECRET, &nimi_refresh_session_request_table, subject_is_not_named,    auth_refresh_session},
+    {ROW(AUTH, "RevokeSession"),  RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER, NIMI_ONCE | NIMI_KNOWS, &nimi_revoke_session_request_table,  subject_is_not_named,    auth_revoke_session},
     /* clang-format on */
 };
 
@@ -128,12 +128,12 @@ static const struct nimi_row connector_rows[] = {
 static const struct nimi_row local_rows[] = {
     /* clang-format off */
     {ROW(LOCAL, "ListLocalAssets"), RPC_UNARY, CLOSE_SINGLE, GUARD_OPEN, NIMI_READS, &nimi_list_local_assets_request_table, subject_is_not_named, catalog_list_assets},
-    {ROW(LOCAL, "InstallVerifiedAsset"), RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_install_verified_asset_request_table, subject_is_not_named, transfers_install},
-    {ROW(LOCAL, "WatchLocalTransfers"),  RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_LOOKS, &nimi_watch_local_transfers_request_table,  subject_is_not_named, transfers_watch},
-    {ROW(LOCAL, "ListLocalTransfers"),   RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_LOOKS, &nimi_list_local_transfers_request_table,   subject_is_not_named, transfers_list},
-    {ROW(LOCAL, "PauseLocalTransfer"),   RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_pause_local_transfer_request_table,   subject_is_not_named, transfers_pause},
-    {ROW(LOCAL, "ResumeLocalTransfer"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_resume_local_transfer_request_table,  subject_is_not_named, transfers_resume},
-    {ROW(LOCAL, "CancelLocalTransfer"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,  &nimi_cancel_local_transfer_request_table,  subject_is_not_named, transfers_cancel},
+    {ROW(LOCAL, "InstallVerifiedAsset"), RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  &nimi_install_verified_asset_request_table, subject_is_not_named, transfers_install},
+    {ROW(LOCAL, "WatchLocalTransfers"),  RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_LOOKS | NIMI_ALONE, &nimi_watch_local_transfers_request_table,  subject_is_not_named, transfers_watch},
+    {ROW(LOCAL, "ListLocalTransfers"),   RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_LOOKS | NIMI_ALONE, &nimi_list_local_transfers_request_table,   subject_is_not_named, transfers_list},
+    {ROW(LOCAL, "PauseLocalTransfer"),   RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  &nimi_pause_local_transfer_request_table,   subject_is_not_named, transfers_pause},
+    {ROW(LOCAL, "ResumeLocalTransfer"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  &nimi_resume_local_transfer_request_table,  subject_is_not_named, transfers_resume},
+    {ROW(LOCAL, "CancelLocalTransfer"),  RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,  &nimi_cancel_local_transfer_request_table,  subject_is_not_named, transfers_cancel},
     /* clang-format on */
 };
 
@@ -146,8 +146,8 @@ static const struct nimi_row model_rows[] = {
 
 static const struct nimi_row app_rows[] = {
     /* clang-format off */
-    {ROW(APP, "SendAppMessage"),       RPC_UNARY,         CLOSE_SINGLE,       GUARD_SUBJECT, NIMI_ONCE | NIMI_SESSION,  &nimi_send_app_message_request_table,       subject_of_send_app_message,       app_send},
-    {ROW(APP, "SubscribeAppMessages"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_SUBJECT, NIMI_READS | NIMI_SESSION, &nimi_subscribe_app_messages_request_table, subject_of_subscribe_app_messages, app_subscribe},
+    {ROW(APP, "SendAppMessage"),       RPC_UNARY,         CLOSE_SINGLE,       GUARD_SUBJECT, NIMI_ONCE | NIMI_SESSION | NIMI_ALONE,  &nimi_send_app_message_request_table,       subject_of_send_app_message,       app_send},
+    {ROW(APP, "SubscribeAppMessages"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_SUBJECT, NIMI_READS | NIMI_SESSION | NIMI_ALONE, &nimi_subscribe_app_messages_request_table, subject_of_subscribe_app_messages, app_subscribe},
     /* clang-format on */
 };
 
@@ -163,26 +163,26 @@ static const struct nimi_row workflow_rows[] = {
 /* A login's proof is in its request, so neither of its calls needs a token. */
 static const struct nimi_row account_rows[] = {
     /* clang-format off */
-    {ROW(ACCOUNT, "GetAccountSessionStatus"),       RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_READS,                 &nimi_get_account_session_status_request_table,       subject_is_not_named, account_get_status},
-    {ROW(ACCOUNT, "SubscribeAccountSessionEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS,                 &nimi_subscribe_account_session_events_request_table, subject_is_not_named, account_subscribe},
-    {ROW(ACCOUNT, "BeginLogin"),                    RPC_UNARY,         CLOSE_SINGLE,       GUARD_OPEN,   NIMI_ONCE,                  &nimi_begin_login_request_table,                      subject_is_not_named, account_login},
-    {ROW(ACCOUNT, "CompleteLogin"),                 RPC_UNARY,         CLOSE_SINGLE,       GUARD_OPEN,   NIMI_ONCE | NIMI_SESSION,   &nimi_complete_login_request_table,                   subject_is_not_named, account_complete_login},
-    {ROW(ACCOUNT, "GetAccessToken"),                RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_SESSION,               &nimi_get_access_token_request_table,                 subject_is_not_named, account_get_token},
-    {ROW(ACCOUNT, "RefreshAccountSession"),         RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_PROVES | NIMI_SESSION, &nimi_refresh_account_session_request_table,          subject_is_not_named, account_refresh},
-    {ROW(ACCOUNT, "Logout"),                        RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,                  &nimi_logout_request_table,                           subject_is_not_named, account_logout},
-    {ROW(ACCOUNT, "SwitchAccount"),                 RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,                  &nimi_switch_account_request_table,                   subject_is_not_named, account_switch},
-    {ROW(ACCOUNT, "IssueScopedAppBinding"),         RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,                  &nimi_issue_scoped_app_binding_request_table,         subject_is_not_named, account_issue_binding},
-    {ROW(ACCOUNT, "RevokeScopedAppBinding"),        RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE,                  &nimi_revoke_scoped_app_binding_request_table,        subject_is_not_named, account_revoke_binding},
+    {ROW(ACCOUNT, "GetAccountSessionStatus"),       RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_READS | NIMI_ALONE,                 &nimi_get_account_session_status_request_table,       subject_is_not_named, account_get_status},
+    {ROW(ACCOUNT, "SubscribeAccountSessionEvents"), RPC_SERVER_STREAM, CLOSE_SUBSCRIPTION, GUARD_CALLER, NIMI_READS | NIMI_ALONE,                 &nimi_subscribe_account_session_events_request_table, subject_is_not_named, account_subscribe},
+    {ROW(ACCOUNT, "BeginLogin"),                    RPC_UNARY,         CLOSE_SINGLE,       GUARD_OPEN,   NIMI_ONCE | NIMI_ALONE,                  &nimi_begin_login_request_table,                      subject_is_not_named, account_login},
+    {ROW(ACCOUNT, "CompleteLogin"),                 RPC_UNARY,         CLOSE_SINGLE,       GUARD_OPEN,   NIMI_ONCE | NIMI_SESSION | NIMI_ALONE,   &nimi_complete_login_request_table,                   subject_is_not_named, account_complete_login},
+    {ROW(ACCOUNT, "GetAccessToken"),                RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_SESSION | NIMI_ALONE,               &nimi_get_access_token_request_table,                 subject_is_not_named, account_get_token},
+    {ROW(ACCOUNT, "RefreshAccountSession"),         RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_PROVES | NIMI_SESSION | NIMI_ALONE, &nimi_refresh_account_session_request_table,          subject_is_not_named, account_refresh},
+    {ROW(ACCOUNT, "Logout"),                        RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,                  &nimi_logout_request_table,                           subject_is_not_named, account_logout},
+    {ROW(ACCOUNT, "SwitchAccount"),                 RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,                  &nimi_switch_account_request_table,                   subject_is_not_named, account_switch},
+    {ROW(ACCOUNT, "IssueScopedAppBinding"),         RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,                  &nimi_issue_scoped_app_binding_request_table,         subject_is_not_named, account_issue_binding},
+    {ROW(ACCOUNT, "RevokeScopedAppBinding"),        RPC_UNARY,         CLOSE_SINGLE,       GUARD_CALLER, NIMI_ONCE | NIMI_ALONE,                  &nimi_revoke_scoped_app_binding_request_table,        subject_is_not_named, account_revoke_binding},
     /* clang-format on */
 };
 
 static const struct nimi_row grant_rows[] = {
     /* clang-format off */
-    {ROW(GRANT, "AuthorizeExternalPrincipal"), RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_ONCE,  &nimi_authorize_external_principal_request_table, subject_of_authorize_principal, grant_authorize},
-    {ROW(GRANT, "ValidateAppAccessToken"),     RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER,  NIMI_READS, &nimi_validate_app_access_token_request_table,    subject_is_not_named,           grant_validate},
-    {ROW(GRANT, "RevokeAppAccessToken"),       RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_ONCE,  &nimi_revoke_app_access_token_request_table,      subject_is_not_named,           grant_revoke},
-    {ROW(GRANT, "IssueDelegatedAccessToken"),  RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_ONCE,  &nimi_issue_delegated_access_token_request_table, subject_is_not_named,           grant_delegate},
-    {ROW(GRANT, "ListTokenChain"),             RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_READS, &nimi_list_token_chain_request_table,             subject_is_not_named,           grant_list_chain},
+    {ROW(GRANT, "AuthorizeExternalPrincipal"), RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_ONCE | NIMI_KNOWS | NIMI_SECRET,  &nimi_authorize_external_principal_request_table, subject_of_authorize_principal, grant_authorize},
+    {ROW(GRANT, "ValidateAppAccessToken"),     RPC_UNARY, CLOSE_SINGLE, GUARD_CALLER,  NIMI_READS | NIMI_KNOWS, &nimi_validate_app_access_token_request_table,    subject_is_not_named,           grant_validate},
+    {ROW(GRANT, "RevokeAppAccessToken"),       RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_ONCE | NIMI_KNOWS,  &nimi_revoke_app_access_token_request_table,      subject_is_not_named,           grant_revoke},
+    {ROW(GRANT, "IssueDelegatedAccessToken"),  RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_ONCE | NIMI_KNOWS | NIMI_SECRET,  &nimi_issue_delegated_access_token_request_table, subject_is_not_named,           grant_delegate},
+    {ROW(GRANT, "ListTokenChain"),             RPC_UNARY, CLOSE_SINGLE, GUARD_SUBJECT, NIMI_READS | NIMI_KNOWS, &nimi_list_token_chain_request_table,             subject_is_not_named,           grant_list_chain},
     /* clang-format on */
 };
 
@@ -249,7 +249,8 @@ const struct nimi_row *nimi_row_of(const struct nimi_instance *instance,
 }
 
 /* A message of a client stream is a chunk and has a limit of its own. */
-static struct rpc_method method_of(const struct nimi_row *row, size_t message_max_bytes) {
+static struct rpc_method methods_method_of(const struct nimi_row *row,
+                                           size_t message_max_bytes) {
     bool chunks = row->kind == RPC_CLIENT_STREAM;
     return (struct rpc_method){.path = row->path,
                                .kind = row->kind,
@@ -274,7 +275,7 @@ void nimi_service(struct nimi_instance *instance, size_t service, struct rpc_ser
         assert(row->guard > 0 && row->guard < GUARD_COUNT && row->subject && row->begin);
         instance->methods->rows[first + r] = row;
         instance->methods->methods[first + r] =
-            method_of(row, instance->settings->message_max_bytes);
+            methods_method_of(row, instance->settings->message_max_bytes);
     }
 }
 

@@ -4,6 +4,7 @@
 #include "contract/nimi/account/account.h"
 #include "contract/nimi/app/rates.h"
 #include "contract/nimi/auth/sessions.h"
+#include "contract/nimi/facts.h"
 #include "contract/nimi/grant/grants.h"
 #include "contract/nimi/grant/use.h"
 #include "contract/nimi/health/watch.h"
@@ -14,6 +15,7 @@
 #include "contract/nimi/realtime/session.h"
 #include "contract/nimi/transfer/download.h"
 #include "contract/nimi/upload/receive.h"
+#include "store/store.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -37,6 +39,7 @@ struct nimi_runtime {
     struct nimi_apps apps;
     struct nimi_account *account;
     struct grants *grants;
+    struct facts *facts;
     struct realtime_table *realtime;
     struct downloads *downloads;
     struct log_topics *logs;
@@ -67,6 +70,7 @@ struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
                                                     .queue_per_app = RECEIVE_QUEUE_PER_APP};
     static const struct scheduler_limits workflows = {.global = WORKFLOW_SLOTS,
                                                       .per_app = WORKFLOW_SLOTS_PER_APP,
+                                                      .pool = "workflows",
                                                       .queue_max = WORKFLOW_QUEUE_MAX,
                                                       .queue_per_app = WORKFLOW_QUEUE_MAX};
     struct nimi_runtime *runtime = MEM_NEW(struct nimi_runtime);
@@ -83,6 +87,7 @@ struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
     runtime->health.providers = state_topic();
     runtime->account = nimi_account_new();
     runtime->grants = grants_new(GRANTS_MAX, GRANTS_MAX_BYTES);
+    runtime->facts = facts_new(runtime->sessions, runtime->grants);
     runtime->apps = (struct nimi_apps){topics_new(&app_topics), rates_new()};
     runtime->realtime = realtime_table_new();
     runtime->downloads = downloads_new();
@@ -100,6 +105,7 @@ void nimi_runtime_free(struct nimi_runtime *runtime) {
     sessions_free(runtime->sessions);
     nimi_account_free(runtime->account);
     grants_free(runtime->grants);
+    facts_free(runtime->facts);
     topics_free(runtime->apps.topics);
     rates_free(runtime->apps.rates);
     realtime_table_free(runtime->realtime);
@@ -221,6 +227,10 @@ struct grants *nimi_runtime_grants(struct nimi_runtime *runtime) {
     return runtime->grants;
 }
 
+struct facts *nimi_runtime_facts(struct nimi_runtime *runtime) {
+    return runtime->facts;
+}
+
 struct realtime_table *nimi_runtime_realtime(struct nimi_runtime *runtime) {
     return runtime->realtime;
 }
@@ -261,6 +271,12 @@ bool nimi_runtime_knows_app(struct nimi_runtime *runtime, struct str app) {
     return sessions_knows_app(runtime->sessions, app);
 }
 
+void nimi_runtime_share(struct nimi_runtime *runtime, struct store *store) {
+    scheduler_share(runtime->scheduler, store);
+    scheduler_share(runtime->workflows, store);
+    facts_share(runtime->facts, store);
+}
+
 /* --- a loop's share ------------------------------------------------------------------------ */
 
 void nimi_site(const struct nimi_instance *instance, struct rpc_site *site) {
@@ -281,14 +297,18 @@ void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settin
     pruner_init(&instance->pruner, host->loop);
     embedder_init(&instance->embedder, instance);
     health_beat_init(instance);
+    facts_watch_init(instance);
     grant_uses_init(instance);
     account_share_init(instance);
 }
 
 void nimi_instance_serving(struct nimi_instance *instance) {
     struct store *store = instance->host->engine->store;
-    account_share_serving(instance);
-    downloads_load(instance->runtime->downloads, instance);
+    if (!store || !store_is_shared(store)) { /* replicas refuse their methods */
+        account_share_serving(instance);
+        downloads_load(instance->runtime->downloads, instance);
+    }
+    facts_watch(instance);
     pruner_start(&instance->pruner, store);
     bank_pruner_start(&instance->bank_pruner, instance->host->loop, store);
     embedder_start(&instance->embedder, store);
@@ -305,6 +325,7 @@ void nimi_instance_stopping(struct nimi_instance *instance) {
 
 void nimi_instance_leave(struct nimi_instance *instance) {
     account_share_leave(instance);
+    facts_unwatch(instance);
     health_beat_stop(instance);
     grant_uses_done(instance);
     realtime_leave_all(instance);
@@ -323,6 +344,7 @@ void nimi_instance_done(struct nimi_instance *instance) {
     embedder_stop(&instance->embedder);
     nimi_methods_free(instance->methods);
     account_share_leave(instance);
+    facts_unwatch(instance);
     health_beat_stop(instance);
     grant_uses_done(instance);
 }

@@ -78,6 +78,11 @@ struct nimi_runtime;
 struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits);
 void nimi_runtime_free(struct nimi_runtime *runtime); /* NULL is fine */
 
+/* The slots, apps, sessions and access tokens are those of all replicas, where `store` has any. Before the first call; harmless
+ * again. Any thread. */
+struct store;
+void nimi_runtime_share(struct nimi_runtime *runtime, struct store *store);
+
 #define NIMI_WHY_BYTES 128
 
 /* Change the state. `why` is shown as its reason, cut to NIMI_WHY_BYTES. */
@@ -156,6 +161,10 @@ struct log_topics *nimi_runtime_logs(struct nimi_runtime *runtime);
 /* Which loop makes the vectors of memory banks. */
 struct embed_turn *nimi_runtime_embed_turn(struct nimi_runtime *runtime);
 
+/* What replicas tell each other: facts.h. */
+struct facts;
+struct facts *nimi_runtime_facts(struct nimi_runtime *runtime);
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
 struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* for uploads */
 struct scheduler *nimi_runtime_workflows(struct nimi_runtime *runtime);
@@ -185,6 +194,8 @@ enum {
 };
 
 struct audit_writer;
+struct changes_watcher;
+struct learning;
 struct nimi_methods;
 
 struct nimi_instance {
@@ -206,7 +217,11 @@ struct nimi_instance {
     struct list realtime;  /* sessions whose home this is: realtime/session.h */
     struct pruner pruner;  /* deletes expired uploads */
     struct bank_pruner bank_pruner;
-    struct embedder embedder; /* makes the vectors of memory banks */
+    struct embedder embedder;              /* makes the vectors of memory banks */
+    struct changes_watcher *facts_watcher; /* NULL: another instance does */
+    struct learning *learning;             /* what was told since; facts.c */
+    bool learn_again;
+    struct timer facts_again; /* the store was away */
     struct timer grant_uses;  /* while a stream lasts that brought a grant: grant/use.h */
     struct timer beat;        /* while someone watches the runtime's health: watch.h */
 };

@@ -38,8 +38,11 @@ static bool read_token(struct str token, struct page *page) {
 
 bool page_begin(int32_t size, struct str token, const struct str *filter, size_t filter_count,
                 struct page *ret, struct fault *fault) {
+    if (size < 0)
+        return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                         "page_size is %d; it must not be negative", size);
     ret->cursor = STR_EMPTY;
-    ret->size = size <= 0 ? PAGE_SIZE : size > PAGE_SIZE_MAX ? PAGE_SIZE_MAX : (size_t)size;
+    ret->size = size == 0 ? PAGE_SIZE : size > PAGE_SIZE_MAX ? PAGE_SIZE_MAX : (size_t)size;
     digest_parts(filter, filter_count, ret->filter);
     if (token.len == 0 || read_token(token, ret)) return true;
     return page_refuse(fault);

@@ -25,7 +25,7 @@ static bool may_begin_space(unsigned char byte) {
 }
 
 /* Whether these bytes are one whole white-space character, as defined by String.trim(). */
-static bool is_space(struct str c) {
+static bool pieces_is_space(struct str c) {
     static const struct str spaces[] = {
         STR_INIT("\xC2\x85"),     STR_INIT("\xC2\xA0"),     STR_INIT("\xE1\x9A\x80"),
         STR_INIT("\xE2\x80\xA8"), STR_INIT("\xE2\x80\xA9"), STR_INIT("\xE2\x80\xAF"),
@@ -58,8 +58,8 @@ static struct str character_before(struct str text, size_t at) {
 
 /* Whether a client that trims both sides of a cut at `at` loses nothing. */
 static bool is_safe(struct str text, size_t at) {
-    return !continues(text.at[at]) && !is_space(character_at(text, at)) &&
-           !is_space(character_before(text, at));
+    return !continues(text.at[at]) && !pieces_is_space(character_at(text, at)) &&
+           !pieces_is_space(character_before(text, at));
 }
 
 /* Cut at the last safe position, so that one large event makes one delta. The character after

@@ -21,8 +21,8 @@ void projection_done(struct projection *projection) {
 
 /* --- one event ---------------------------------------------------------------------------- */
 
-static void send_event(struct projection *projection,
-                       const struct nimi_stream_scenario_event *event) {
+static void project_send_event(struct projection *projection,
+                               const struct nimi_stream_scenario_event *event) {
     int64_t now = clock_unix_ms();
     const struct google_timestamp at = {.seconds = now / 1000,
                                         .nanos = (int32_t)(now % 1000) * 1000000};
@@ -38,20 +38,20 @@ static void send_event(struct projection *projection,
 static void send_started(struct projection *projection) {
     const struct nimi_scenario_stream_started started = {.model_resolved = projection->model,
                                                          .route_decision = projection->route};
-    send_event(projection, &(struct nimi_stream_scenario_event){
-                               .event_type = NIMI_STREAM_EVENT_STARTED,
-                               .which_payload = NIMI_STREAM_SCENARIO_EVENT_STARTED,
-                               .started = &started});
+    project_send_event(projection, &(struct nimi_stream_scenario_event){
+                                       .event_type = NIMI_STREAM_EVENT_STARTED,
+                                       .which_payload = NIMI_STREAM_SCENARIO_EVENT_STARTED,
+                                       .started = &started});
 }
 
 static void send_delta(struct projection *projection,
                        const struct nimi_scenario_stream_delta *delta,
                        const struct nimi_stream_frame *frame) {
-    send_event(projection, &(struct nimi_stream_scenario_event){
-                               .event_type = NIMI_STREAM_EVENT_DELTA,
-                               .which_payload = NIMI_STREAM_SCENARIO_EVENT_DELTA,
-                               .delta = delta,
-                               .frame = frame});
+    project_send_event(projection, &(struct nimi_stream_scenario_event){
+                                       .event_type = NIMI_STREAM_EVENT_DELTA,
+                                       .which_payload = NIMI_STREAM_SCENARIO_EVENT_DELTA,
+                                       .delta = delta,
+                                       .frame = frame});
 }
 
 static void send_text(struct projection *projection, struct str piece) {
@@ -78,10 +78,10 @@ static void send_audio(struct projection *projection, struct str type, struct st
 }
 
 static void send_usage(struct projection *projection) {
-    send_event(projection, &(struct nimi_stream_scenario_event){
-                               .event_type = NIMI_STREAM_EVENT_USAGE,
-                               .which_payload = NIMI_STREAM_SCENARIO_EVENT_USAGE,
-                               .usage = &projection->usage});
+    project_send_event(projection, &(struct nimi_stream_scenario_event){
+                                       .event_type = NIMI_STREAM_EVENT_USAGE,
+                                       .which_payload = NIMI_STREAM_SCENARIO_EVENT_USAGE,
+                                       .usage = &projection->usage});
 }
 
 typedef void send_fn(struct projection *projection, struct str piece);
@@ -110,11 +110,11 @@ static void send_completed(struct projection *projection) {
         .usage = &projection->usage,
         .stream_simulated = projection->simulated};
     const struct nimi_stream_frame frame = {.done = true, .usage = &projection->usage};
-    send_event(projection, &(struct nimi_stream_scenario_event){
-                               .event_type = NIMI_STREAM_EVENT_COMPLETED,
-                               .which_payload = NIMI_STREAM_SCENARIO_EVENT_COMPLETED,
-                               .completed = &completed,
-                               .frame = &frame});
+    project_send_event(projection, &(struct nimi_stream_scenario_event){
+                                       .event_type = NIMI_STREAM_EVENT_COMPLETED,
+                                       .which_payload = NIMI_STREAM_SCENARIO_EVENT_COMPLETED,
+                                       .completed = &completed,
+                                       .frame = &frame});
 }
 
 /* The real SDK shows only the number and, as text, the hint. So the hint includes the reason's
@@ -134,7 +134,7 @@ static void send_failed(struct projection *projection, const struct event *event
                                                   NIMI_STREAM_SCENARIO_EVENT_FAILED,
                                               .failed = &failed,
                                               .frame = &frame};
-    send_event(projection, &last);
+    project_send_event(projection, &last);
     buf_done(&hint);
 }
 

@@ -3,6 +3,7 @@
 #include "conversation/image.h"
 #include "wire/base64.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -40,7 +41,7 @@ static bool refuse_part(struct reading *reading, size_t part, int reason, const 
     return fault_set(reading->fault, reason, "%s", why.text);
 }
 
-static void put_text(struct reading *reading, struct str text) {
+static void prompt_put_text(struct reading *reading, struct str text) {
     if (reading->text.len && text.len) buf_append(&reading->text, STR("\n"));
     buf_append(&reading->text, text);
     json_open_object(&reading->writer);
@@ -80,10 +81,10 @@ static bool put_image_url(struct reading *reading, size_t part,
            refuse_part(reading, part, NIMI_AI_INPUT_INVALID, "%s", e.text);
 }
 
-static bool put_part(struct reading *reading, size_t index) {
+static bool prompt_put_part(struct reading *reading, size_t index) {
     const struct nimi_chat_content_part *part = &reading->from->parts[index];
     switch (part->which_content) {
-    case NIMI_CHAT_CONTENT_PART_TEXT: put_text(reading, part->text); return true;
+    case NIMI_CHAT_CONTENT_PART_TEXT: prompt_put_text(reading, part->text); return true;
     case NIMI_CHAT_CONTENT_PART_IMAGE_URL:
         reading->pictures = true;
         return put_image_url(reading, index, part->image_url);
@@ -99,7 +100,7 @@ static bool put_part(struct reading *reading, size_t index) {
 static bool put_parts(struct reading *reading, bool takes_pictures) {
     json_open_array(&reading->writer);
     for (size_t i = 0; i < reading->from->parts_count; i++) {
-        if (!put_part(reading, i)) return false;
+        if (!prompt_put_part(reading, i)) return false;
         if (reading->pictures && !takes_pictures)
             return refuse_part(reading, i, NIMI_AI_MODALITY_NOT_SUPPORTED,
                                "only a user's message may hold a picture");
@@ -221,8 +222,15 @@ static size_t count_parts(const struct nimi_text_generate_scenario_spec *spec) {
     return count;
 }
 
-static void set_options(const struct nimi_text_generate_scenario_spec *spec,
-                        struct model_options *ret) {
+static bool options_are_finite(const struct nimi_text_generate_scenario_spec *spec,
+                               struct fault *fault) {
+    return (isfinite(spec->temperature) && isfinite(spec->top_p)) ||
+           fault_set(fault, NIMI_AI_INPUT_INVALID,
+                     "temperature and top_p must be numbers, not infinite or NaN");
+}
+
+static void prompt_set_options(const struct nimi_text_generate_scenario_spec *spec,
+                               struct model_options *ret) {
     *ret = MODEL_OPTIONS_NONE;
     if (spec->temperature > 0) ret->temperature = (double)spec->temperature;
     if (spec->top_p > 0) ret->top_p = (double)spec->top_p;
@@ -243,13 +251,14 @@ bool prompt_build(const struct nimi_text_generate_scenario_spec *spec, struct st
     if (spec->tools_count)
         return fault_set(fault, NIMI_AI_INPUT_INVALID,
                          "tools cannot be offered: this protocol has no event for their calls");
+    if (!options_are_finite(spec, fault)) return false;
     if (!messages || !ret->artifacts ||
         !arena_str(arena, spec->system_prompt, &request->system) ||
         !arena_str(arena, model, &request->model))
         return prompt_too_large(fault);
     request->messages = messages;
     if (!add_messages(spec, arena, messages, ret, fault)) return false;
-    set_options(spec, &ret->options);
+    prompt_set_options(spec, &ret->options);
     request->agent = STR_EMPTY;
     request->schema = STR_EMPTY;
     request->options = &ret->options;

@@ -126,6 +126,13 @@ void replies_keep(struct replies *replies, struct str key, const uint8_t *digest
     pthread_mutex_unlock(&replies->lock);
 }
 
+void replies_forget(struct replies *replies, struct str key, struct str reply) {
+    pthread_mutex_lock(&replies->lock);
+    struct entry *entry = map_find(replies->entries, key);
+    if (entry && str_equal(entry->reply, reply)) replies_drop(replies, entry);
+    pthread_mutex_unlock(&replies->lock);
+}
+
 size_t replies_count(struct replies *replies) {
     pthread_mutex_lock(&replies->lock);
     size_t count = map_count(replies->entries);
@@ -227,7 +234,7 @@ struct reply_making *reply_making_of(struct reply_ask *ask, reply_left_fn *left,
 /* --- leaving ------------------------------------------------------------------------------ */
 
 /* Mail to the maker: no asker is left. */
-static void on_left(void *mail_ctx) {
+static void replies_on_left(void *mail_ctx) {
     struct reply_making *making = mail_ctx;
     struct replies *replies = making->replies;
     pthread_mutex_lock(&replies->lock);
@@ -247,7 +254,7 @@ static void on_left(void *mail_ctx) {
 static void abandon(struct reply_making *making) {
     map_remove(making->replies->makings, making->key);
     making->posted = true;
-    loop_post(making->loop, &making->mail, on_left, making);
+    loop_post(making->loop, &making->mail, replies_on_left, making);
 }
 
 void replies_leave(struct reply_ask *ask) {
@@ -281,7 +288,7 @@ static struct answer *answer_new(const struct write_outcome *outcome) {
 }
 
 /* Mail to an asker: the write is over. */
-static void on_made(void *mail_ctx) {
+static void replies_on_made(void *mail_ctx) {
     struct reply_ask *ask = mail_ctx;
     struct replies *replies = ask->replies;
     struct answer *answer = ask->answer;
@@ -301,7 +308,7 @@ static void report_all(struct reply_making *making, struct answer *answer) {
         ask->making = NULL;
         ask->answer = answer;
         answer->readers++;
-        loop_post(ask->loop, &ask->mail, on_made, ask);
+        loop_post(ask->loop, &ask->mail, replies_on_made, ask);
     }
 }
 

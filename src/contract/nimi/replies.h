@@ -48,6 +48,9 @@ enum reply_found replies_find(struct replies *replies, struct str key, const uin
 void replies_keep(struct replies *replies, struct str key, const uint8_t *digest,
                   uint64_t now_ms, struct str reply);
 
+/* Forget this reply of the key: what it says is no longer so. */
+void replies_forget(struct replies *replies, struct str key, struct str reply);
+
 size_t replies_count(struct replies *replies);
 
 /* --- writes in progress ------------------------------------------------------------------- */

@@ -11,6 +11,7 @@ struct run_find {
     struct run_find_options options;
     struct task look;
     struct store_load load; /* while `loading` */
+    size_t place;           /* where the last piece ended */
     bool loading, freed;
 };
 
@@ -46,7 +47,7 @@ static void run_find_report(struct run_find *find, const struct err *failed) {
 
 /* Fold what the journal of a live run shows now. False: it is not live, or its journal no
  * longer reaches back that far. */
-static bool read_live(struct run_find *find) {
+static bool run_find_read_live(struct run_find *find) {
     const struct run_find_options *options = &find->options;
     struct live_view view;
     struct cursor *cursor;
@@ -75,6 +76,7 @@ static void run_find_on_loaded(struct store_load *load, const struct err *failed
         return;
     }
     uint64_t before = kind->seq(fold);
+    find->place = load->place;
     bool whole = !failed && run_fold_sections(kind, fold, load->sections, load->section_count);
     arena_free(load->arena);
     if (whole && !kind->done(fold) && kind->seq(fold) > before) {
@@ -89,6 +91,7 @@ static void read_store(struct run_find *find, struct store *store) {
     find->load = (struct store_load){.question = STORE_RUN,
                                      .run = find->options.run,
                                      .after_seq = find->options.kind->seq(find->options.fold),
+                                     .place = find->place,
                                      .max_bytes = PIECE_MAX_BYTES,
                                      .home = find->options.loop,
                                      .on_loaded = run_find_on_loaded,
@@ -99,7 +102,7 @@ static void read_store(struct run_find *find, struct store *store) {
 static void run_find_look(void *ctx) {
     struct run_find *find = ctx;
     struct store *store = session_table_store(find->options.sessions);
-    if (!find->options.run || read_live(find) || !store) {
+    if (!find->options.run || run_find_read_live(find) || !store) {
         run_find_report(find, NULL);
     } else {
         read_store(find, store);

@@ -3,8 +3,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "contract/nimi/shared_slot.h"
 #include "loop/slots.h"
+#include "store/store.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #define DEFAULT_APP STR("_default")
@@ -12,7 +15,8 @@
 struct scheduler {
     struct scheduler_limits limits;
     struct slots *slots;
-    struct fair *fair; /* guarded by the lock of `slots` */
+    struct fair *fair;             /* guarded by the lock of `slots` */
+    _Atomic(struct store *) store; /* NULL: the slots are this process's own */
 };
 
 struct ticket {
@@ -24,7 +28,9 @@ struct ticket {
     ticket_granted_fn *on_granted;
     void *ctx;
     uint64_t since_ms, waited_ms;
-    bool released; /* released while the slot was on its way */
+    bool background;
+    struct shared_slot *shared; /* NULL: not asked for, or not needed */
+    bool released;              /* released while the slot was on its way */
 };
 
 /* --- the order of the slots --------------------------------------------------------------- */
@@ -129,17 +135,46 @@ static void ticket_free(struct ticket *ticket) {
     free(ticket);
 }
 
-static void slot_granted(void *ctx) {
+static void ticket_go(void *ctx) {
     struct ticket *ticket = ctx;
-    if (ticket->released) {
-        ticket_free(ticket);
-        return;
-    }
     ticket->waited_ms = loop_now_ms(ticket->slot.loop) - ticket->since_ms;
     if (ticket_starved(ticket))
         log_often(LOG_WARNING, "a call of app '%s' waited %llu ms for a model: starved",
                   ticket->app.at, (unsigned long long)ticket->waited_ms);
     ticket->on_granted(ticket->ctx);
+}
+
+/* It has its slot here. False: that is all it needs. */
+static bool ticket_share(struct ticket *ticket) {
+    const struct scheduler_limits *limits = &ticket->scheduler->limits;
+    struct store *store = atomic_load(&ticket->scheduler->store);
+    if (!store) return false;
+    ticket->shared = shared_slot_take(
+        &(struct shared_slot_options){.store = store,
+                                      .loop = ticket->slot.loop,
+                                      .pool = str_from(limits->pool),
+                                      .app = text_str(ticket->app),
+                                      .background = ticket->background,
+                                      .all_max = limits->global,
+                                      .app_max = limits->per_app,
+                                      .background_max = (unsigned)background_of(limits),
+                                      .on_held = ticket_go,
+                                      .ctx = ticket});
+    return true;
+}
+
+static void slot_granted(void *ctx) {
+    struct ticket *ticket = ctx;
+    if (ticket->released) {
+        ticket_free(ticket);
+    } else if (!ticket_share(ticket)) {
+        ticket_go(ticket);
+    }
+}
+
+void scheduler_share(struct scheduler *scheduler, struct store *store) {
+    if (scheduler->limits.pool && store && store_is_shared(store))
+        atomic_store(&scheduler->store, store);
 }
 
 enum ticket_state scheduler_take(struct scheduler *scheduler, const struct ticket_ask *ask,
@@ -156,6 +191,7 @@ enum ticket_state scheduler_take(struct scheduler *scheduler, const struct ticke
                         .app = text_copy(app),
                         .on_granted = ask->on_granted,
                         .ctx = ask->ctx,
+                        .background = ask->class == FAIR_BACKGROUND,
                         .since_ms = loop_now_ms(ask->loop)};
     enum ticket_state state =
         answers[slots_enter(scheduler->slots, app, scheduler->limits.per_app, &ticket->slot)];
@@ -163,6 +199,8 @@ enum ticket_state scheduler_take(struct scheduler *scheduler, const struct ticke
     if (state == TICKET_REFUSED) {
         ticket_free(ticket);
         ticket = NULL;
+    } else if (state == TICKET_GRANTED && ticket_share(ticket)) {
+        state = TICKET_WAITS;
     }
     *ret = ticket;
     return state;
@@ -171,6 +209,8 @@ enum ticket_state scheduler_take(struct scheduler *scheduler, const struct ticke
 void scheduler_release(struct ticket *ticket) {
     if (!ticket) return;
     ticket->released = true;
+    shared_slot_leave(ticket->shared);
+    ticket->shared = NULL;
     if (slots_withdraw(&ticket->slot) || slots_leave(&ticket->slot)) ticket_free(ticket);
 }
 

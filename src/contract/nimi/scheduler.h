@@ -6,6 +6,10 @@
  * app. A ticket that waited half a minute is flagged as starved. When its app has too many
  * waiting tickets, a ticket is refused at once; the other apps' places are not affected.
  *
+ * Where replicas share a store, the slots are those of all together: a ticket that is granted
+ * here then waits for a slot in the store (shared_slot.h). The fair order is that of each replica;
+ * among those that it chose, who came first goes first.
+ *
  * Memory   a ticket lives from scheduler_take() to scheduler_release().
  * Threads  any; a ticket belongs to the loop it was taken on, and its callback runs there.
  * Source   contracts/nimi.md 3.2 K-DAEMON-007, section 9 number 21; checks.md M5.
@@ -22,6 +26,7 @@
 #define SCHEDULER_STARVED_MS 30000
 
 struct scheduler;
+struct store;
 struct ticket;
 
 struct scheduler_limits {
@@ -32,10 +37,15 @@ struct scheduler_limits {
     /* The weight of an app, 1 to FAIR_WEIGHT_MAX. NULL: all have the same. */
     unsigned (*weight)(struct str app, const void *ctx);
     const void *weight_ctx;
+    const char *pool; /* the name of the slots among replicas; NULL: not shared */
 };
 
 struct scheduler *scheduler_new(const struct scheduler_limits *limits);
 void scheduler_free(struct scheduler *scheduler); /* no ticket may be left; NULL is fine */
+
+/* Share its slots with the other replicas of this store; harmless again, and without a pool. Before
+ * the first ticket. Any thread. */
+void scheduler_share(struct scheduler *scheduler, struct store *store);
 
 /* Called on the ticket's loop, never before scheduler_take() has returned, and not if the
  * ticket is released first. */
@@ -67,7 +77,7 @@ struct occupancy {
     size_t waiting;
 };
 
-/* The occupancy that the next ticket of `app` would meet. */
+/* The occupancy of this process that the next ticket of `app` would meet. */
 struct occupancy scheduler_occupancy(struct scheduler *scheduler, struct str app);
 
 #endif

@@ -71,26 +71,26 @@ static const struct topic_wire wire_some = {
 
 /* --- the call ----------------------------------------------------------------------------- */
 
-static void on_drained(void *ctx) {
+static void subscription_on_drained(void *ctx) {
     topic_reader_drained(&((struct subscription *)ctx)->reader);
 }
 
 /* The call is ended as CANCELLED right after this. */
-static void on_stopping(void *ctx) {
+static void subscription_on_stopping(void *ctx) {
     struct subscription *subscription = ctx;
     topic_reader_flush(&subscription->reader, TOPIC_HIGH_BYTES);
     topic_reader_stop(&subscription->reader);
     subscription_leave(subscription);
 }
 
-static void on_cancelled(enum close_cause why, void *ctx) {
+static void subscription_on_cancelled(enum close_cause why, void *ctx) {
     struct subscription *subscription = ctx;
     (void)why;
     topic_reader_stop(&subscription->reader);
     subscription_leave(subscription);
 }
 
-static void on_closed(void *ctx) {
+static void subscription_on_closed(void *ctx) {
     struct subscription *subscription = ctx;
     topic_reader_stop(&subscription->reader);
     subscription_leave(subscription);
@@ -99,10 +99,10 @@ static void on_closed(void *ctx) {
 }
 
 static const struct nimi_work work = {
-    .drained = on_drained,
-    .stopping = on_stopping,
-    .cancelled = on_cancelled,
-    .closed = on_closed,
+    .drained = subscription_on_drained,
+    .stopping = subscription_on_stopping,
+    .cancelled = subscription_on_cancelled,
+    .closed = subscription_on_closed,
 };
 
 struct subscription *subscription_start(struct nimi_call *call,
@@ -127,7 +127,7 @@ struct subscription *subscription_start(struct nimi_call *call,
 
 void subscription_settle(struct nimi_call *call, struct subscription *subscription) {
     if (!rpc_is_stopping(call->rpc) || call->over) return;
-    on_stopping(subscription);
+    subscription_on_stopping(subscription);
     nimi_end(call, ERR_CANCELLED, NIMI_STOPPING_TEXT);
 }
 

@@ -17,7 +17,7 @@ static void fill_random(unsigned char bytes[static BYTES]) {
     (void)got;
 }
 
-static void put_number(unsigned char *at, size_t bytes, uint64_t number) {
+static void ulid_put_number(unsigned char *at, size_t bytes, uint64_t number) {
     for (size_t i = 0; i < bytes; i++) at[i] = (unsigned char)(number >> (8 * (bytes - 1 - i)));
 }
 
@@ -37,15 +37,15 @@ static void spell(const unsigned char bytes[static BYTES], char ret[static ULID_
 void ulid_new(char ret[static ULID_LEN + 1]) {
     unsigned char bytes[BYTES];
     fill_random(bytes);
-    put_number(bytes, TIME_BYTES, (uint64_t)clock_unix_ms());
+    ulid_put_number(bytes, TIME_BYTES, (uint64_t)clock_unix_ms());
     spell(bytes, ret);
 }
 
 void ulid_new_numbered(char ret[static ULID_LEN + 1], int64_t unix_ms, uint64_t number) {
     unsigned char bytes[BYTES];
     fill_random(bytes);
-    put_number(bytes, TIME_BYTES, (uint64_t)unix_ms);
-    put_number(bytes + NUMBER_AT, BYTES - NUMBER_AT, number);
+    ulid_put_number(bytes, TIME_BYTES, (uint64_t)unix_ms);
+    ulid_put_number(bytes + NUMBER_AT, BYTES - NUMBER_AT, number);
     spell(bytes, ret);
 }
 

@@ -36,7 +36,9 @@ static const struct {
     struct api_error refusal;
 } reasons[] = {
     {STR_INIT(MODEL_CANNOT_CARRY), {400, INVALID, STR_INIT("unsupported_content"), false}},
+    {STR_INIT(MODEL_CONTEXT), {400, INVALID, STR_INIT(CONTEXT_LENGTH_EXCEEDED), false}},
     {STR_INIT("UNKNOWN_CALL"), {400, INVALID, STR_INIT("unknown_call"), false}},
+    {STR_INIT("ANSWERED_CALL"), {400, INVALID, STR_INIT("answered_call"), false}},
     {STR_INIT("BUDGET"),
      {429, STR_INIT("insufficient_quota"), STR_INIT("insufficient_quota"), false}},
 };
@@ -93,12 +95,45 @@ void api_error_answer(struct route_call *call, const struct api_error *refusal,
 
 void api_error_of_request(struct route_call *call, const struct err *why, struct str param) {
     struct api_error refusal = api_error_of_code(why->code);
+    route_retry_after(call, why);
     api_error_answer(call, &refusal, err_text(why), param);
 }
 
 void api_error_of_model(struct route_call *call, const struct err *why) {
     static const struct api_error unknown = {404, INVALID, STR_INIT("model_not_found"), false};
     api_error_answer(call, &unknown, err_text(why), STR("model"));
+}
+
+/* --- rates -------------------------------------------------------------------------------- */
+
+static void field_u64(struct route_call *call, struct str name, uint64_t value) {
+    char digits[24];
+    struct buf text = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
+    buf_append_u64(&text, value);
+    route_field(call, name, buf_str(&text));
+}
+
+/* "250ms", "1.5s", "6m0s": as OpenAI writes them. */
+static void field_duration(struct route_call *call, struct str name, uint64_t ms) {
+    char room[48];
+    struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    uint64_t minutes = ms / 60000, rest_ms = ms % 60000;
+    if (minutes) buf_printf(&text, "%llum", (unsigned long long)minutes);
+    if (!minutes && ms < 1000)
+        buf_printf(&text, "%llums", (unsigned long long)ms);
+    else
+        buf_printf(&text, "%.6gs", (double)rest_ms / 1000);
+    route_field(call, name, buf_str(&text));
+}
+
+void api_error_rated(struct route_call *call, const struct rate_room *room,
+                     struct route_failure *refused) {
+    field_u64(call, STR("x-ratelimit-limit-requests"), room->limit.count);
+    field_u64(call, STR("x-ratelimit-remaining-requests"), room->left);
+    field_duration(call, STR("x-ratelimit-reset-requests"), room->reset_ms);
+    if (!refused) return;
+    refused->code = STR("rate_limit_exceeded");
+    route_field(call, STR("x-should-retry"), STR("true"));
 }
 
 /* --- the body ----------------------------------------------------------------------------- */

@@ -17,6 +17,8 @@
 #include "route/route.h"
 #include "wire/json.h"
 
+#define CONTEXT_LENGTH_EXCEEDED "context_length_exceeded" /* the conversation is too long */
+
 /* How a failure is shown. */
 struct api_error {
     int status;
@@ -43,6 +45,10 @@ void api_error_of_request(struct route_call *call, const struct err *why, struct
 
 /* 404: no agent has the name that was given as the model. */
 void api_error_of_model(struct route_call *call, const struct err *why);
+
+/* For struct route_table: x-ratelimit-limit-requests, -remaining-requests and -reset-requests. */
+void api_error_rated(struct route_call *call, const struct rate_room *room,
+                     struct route_failure *refused);
 
 /* For struct route_table: `details` of the failure is the param, as a JSON string. */
 void api_error_failure_body(const struct route_failure *failure, struct buf *out);

@@ -1,11 +1,7 @@
 /* api_turn: one request of OpenAI's API that runs an agent. Private to this contract.
  *
- * What Chat Completions and Responses have in common: who asks, the session, a run that begins
- * or a decision that one waits for, refusals. The form is a struct of functions.
- *
- *     request ─▶ session named, a run of it waits ─▶ the last message decides ─┐
- *        │                └─▶ it decides nothing: the question again             ▼
- *        └─▶ a new run ─────────────────────────────────────────────▶ events ─▶ answer
+ * What Chat Completions and Responses add to a guest's turn (contract/guest_turn.h): how both are
+ * refused, and what a run comes to.
  *
  * Memory   lives from its request until its answer is out or its caller is gone.
  * Threads  the instance's loop.
@@ -18,49 +14,31 @@
 #include "contract/openai/openai.h"
 #include "contract/openai/request.h"
 
-struct api_turn;
-
-struct api_turn_form {
-    void (*open)(struct api_turn *turn); /* makes turn->own; may be NULL */
-    void (*free)(struct api_turn *turn); /* ends it; may be NULL */
-    MUST_CHECK bool (*read)(struct api_turn *turn, struct str body, struct str header_session,
-                            struct err *e);
-    /* Its key is free; NULL: api_turn_go_on(). */
-    void (*begin)(struct api_turn *turn, uint64_t mark);
-    const struct stream_wire *whole, *stream;
-    /* Answer at once with a question (EVENT_APPROVAL) that is still open. */
-    void (*ask_again)(struct api_turn *turn, const struct event *question);
-};
-
 struct api_turn {
-    struct http_turn http;
-    struct openai_instance *instance;
-    const struct api_turn_form *form;
-    struct openai_request request; /* valid until it is established */
-    struct str param;              /* likewise: what a refusal is about, or empty */
+    struct guest_turn base;
     struct completion completion;
-    void *own;        /* the form's */
     struct text head; /* the beginning of each chunk */
-    bool user_proved; /* the token names the user */
     bool begun;       /* a chunk has been sent */
     bool wants_usage;
+    void *own; /* of responses */
 };
 
-/* A turn that answers `call` in this form, before its request is read. */
-struct api_turn *api_turn_new(struct route_call *call, struct openai_instance *instance,
-                              const struct api_turn_form *form);
+struct api_turn *api_turn_new(void);
 
-/* Whose it is: the token's user, else the one that the request names.
- * errors  ERR_INVALID_ARGUMENT; ERR_TOO_LARGE the arena's limit */
-MUST_CHECK bool api_turn_take_caller(struct api_turn *turn,
-                                     const struct contract_caller *caller, struct err *e);
+/* For struct guest_form. */
+void api_turn_free(struct guest_turn *base);
+void api_turn_refuse(struct guest_turn *base, const struct err *why);
+void api_turn_refuse_for(struct guest_turn *base, enum guest_refusal why);
 
-/* Read the call's request and begin it in this form. */
-void api_turn_serve(struct route_call *call, struct openai_instance *instance,
-                    const struct api_turn_form *form);
+static inline struct api_turn *api_turn_of(struct guest_turn *base) {
+    return CONTAINER_OF(base, struct api_turn, base);
+}
 
-/* Begin the run, or give the message to the one that waits. */
-void api_turn_go_on(struct api_turn *turn, uint64_t mark);
+/* The request is read: what its answer must know of it. */
+void api_turn_expect(struct api_turn *turn, const struct guest_request *request);
+
+/* A question is asked again without an event of its run before it. */
+void api_turn_note_question(struct api_turn *turn);
 
 /* Refuse the request with a code of its own, and end the turn. */
 void api_turn_refuse_as(struct api_turn *turn, int status, struct str code, struct str message,
@@ -69,12 +47,14 @@ void api_turn_refuse_as(struct api_turn *turn, int status, struct str code, stru
 /* Note an event of the run; as completion_note(). */
 bool api_turn_note(struct api_turn *turn, const struct event *event);
 
-/* Whether the reasoning of this event's agent is shown. */
-bool api_turn_shows(const struct api_turn *turn, const struct event *event);
-
 /* How a run's end without an answer is shown. `last` is NULL if the cause was outside it. */
 struct api_error api_turn_failure(enum close_cause cause, enum err_code status,
                                   const struct event *last, struct str *ret_message);
+
+/* A whole answer ends without success. True: the content filter cut it, and what there is of it is
+ * the answer. False: its caller has left, or has been answered with the error. */
+bool api_turn_ends_filtered(struct api_turn *turn, enum err_code status, enum close_cause cause,
+                            const struct event *last);
 
 /* Begin a frame: this answer's id and time. */
 void api_turn_write_id(const struct api_turn *turn, const char *prefix, struct buf *out);

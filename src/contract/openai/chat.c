@@ -57,7 +57,7 @@ static void chat_write_message(const struct api_turn *turn, const struct event *
         json_member_null(json, "content");
     }
     if (completion_is_filtered(last)) {
-        json_member_str(json, "refusal", last->failed.message);
+        json_member_str(json, "refusal", completion_refusal(last));
     } else {
         json_member_null(json, "refusal");
     }
@@ -89,13 +89,8 @@ static void chat_reply(const struct api_turn *turn, const struct event *last) {
     chat_write_usage(&turn->completion, &json);
     completion_write_weir(&turn->completion, last, &json);
     json_close(&json);
-    route_reply(turn->http.call, 200, STR("application/json"), buf_str(&body));
+    route_reply(turn->base.http.call, 200, STR("application/json"), buf_str(&body));
     buf_done(&body);
-}
-
-static enum stream_verdict chat_judge(const struct event *event, void *ctx) {
-    (void)ctx;
-    return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
 }
 
 static void whole_project(const struct event *event, enum close_frame frame, void *ctx) {
@@ -107,20 +102,12 @@ static void whole_project(const struct event *event, enum close_frame frame, voi
 static void whole_ended(struct close_ending ending, enum close_cause cause,
                         const struct event *last, void *ctx) {
     struct api_turn *turn = ctx;
-    struct str message;
     if (ending.status == ERR_NONE) return;
-    http_turn_leave_run(&turn->http, cause);
-    if (turn->http.gone) return;
-    if (completion_is_filtered(last)) {
-        chat_reply(turn, last);
-        return;
-    }
-    struct api_error refusal = api_turn_failure(cause, ending.status, last, &message);
-    api_error_answer(turn->http.call, &refusal, message, STR_EMPTY);
+    if (api_turn_ends_filtered(turn, ending.status, cause, last)) chat_reply(turn, last);
 }
 
 static const struct stream_wire whole_wire = {
-    .judge = chat_judge,
+    .judge = stream_judge_question,
     .project = whole_project,
     .queued = http_turn_queued,
     .wake_at = http_turn_wake_at,
@@ -197,7 +184,7 @@ static void put_text(struct api_turn *turn, struct str text, struct buf *out) {
     put_delta(turn, STR("content"), text, out);
 }
 
-/* What is only known at the end: a shaped answer, a question, why a guardrail spoke. */
+/* What is only known at the end: a shaped answer, a question, a refusal. */
 static void put_last_text(struct api_turn *turn, const struct event *last, struct buf *out) {
     struct buf text;
     buf_init(&text, COMPLETION_TEXT_MAX_BYTES);
@@ -210,7 +197,7 @@ static void put_last_text(struct api_turn *turn, const struct event *last, struc
     }
     if (text.len) put_text(turn, buf_str(&text), out);
     if (completion_is_filtered(last))
-        put_delta(turn, STR("refusal"), last->failed.message, out);
+        put_delta(turn, STR("refusal"), completion_refusal(last), out);
     buf_done(&text);
 }
 
@@ -256,7 +243,7 @@ static void put_event(struct api_turn *turn, const struct event *event, bool sea
         put_text(turn, event->text.text, out);
         break;
     case EVENT_THINKING:
-        if (api_turn_shows(turn, event))
+        if (guest_turn_shows(&turn->base, event))
             put_delta(turn, STR("reasoning_content"), event->thinking.text, out);
         break;
     case EVENT_TOOL_CALL:
@@ -281,13 +268,13 @@ static void put_event(struct api_turn *turn, const struct event *event, bool sea
 static void chunks_project(const struct event *event, enum close_frame frame, void *ctx) {
     struct api_turn *turn = ctx;
     bool seam = api_turn_note(turn, event);
-    struct buf *out = route_sse_out(turn->http.call);
+    struct buf *out = route_sse_out(turn->base.http.call);
     (void)frame;
     if (!out) return;
     size_t begin = out->len;
     put_begin(turn, out);
     put_event(turn, event, seam, out);
-    route_sse_wrote(turn->http.call, begin);
+    route_sse_wrote(turn->base.http.call, begin);
 }
 
 /* A stretch of texts contains no seam, because other events come between two replies. */
@@ -298,13 +285,13 @@ static void chunks_project_texts(struct str texts, size_t count, void *ctx) {
     (void)count;
     if (!event_take_text(&rest, &first.agent, &first.text.text)) return;
     bool seam = api_turn_note(turn, &first);
-    struct buf *out = route_sse_out(turn->http.call);
+    struct buf *out = route_sse_out(turn->base.http.call);
     if (!out || turn->completion.shaped) return;
     size_t begin = out->len;
     put_begin(turn, out);
     if (seam) put_text(turn, STR(SEAM_TEXT), out);
     while (event_next_text(&texts, &agent, &text)) put_text(turn, text, out);
-    route_sse_wrote(turn->http.call, begin);
+    route_sse_wrote(turn->base.http.call, begin);
 }
 
 /* The libraries raise what they find under "error". */
@@ -319,26 +306,26 @@ static void chunks_fail(struct api_turn *turn, enum close_cause cause, enum err_
     json_key(&json, STR("error"));
     api_error_write(&json, &refusal, message, STR_EMPTY);
     json_close(&json);
-    route_sse_event(turn->http.call, STR_EMPTY, STR_EMPTY, buf_str(&data));
+    route_sse_event(turn->base.http.call, STR_EMPTY, STR_EMPTY, buf_str(&data));
     buf_done(&data);
 }
 
 static void chunks_ended(struct close_ending ending, enum close_cause cause,
                          const struct event *last, void *ctx) {
     struct api_turn *turn = ctx;
-    if (ending.status != ERR_NONE) http_turn_leave_run(&turn->http, cause);
-    if (turn->http.gone) return;
+    if (ending.status != ERR_NONE) http_turn_leave_run(&turn->base.http, cause);
+    if (turn->base.http.gone) return;
     if (cause == CAUSE_STALLED) {
-        route_cut(turn->http.call);
+        route_cut(turn->base.http.call);
         return;
     }
     if (cause != CAUSE_FINISHED && !completion_is_filtered(last))
         chunks_fail(turn, cause, ending.status, last);
-    route_sse_end(turn->http.call);
+    route_sse_end(turn->base.http.call);
 }
 
 static const struct stream_wire chunks_wire = {
-    .judge = chat_judge,
+    .judge = stream_judge_question,
     .project = chunks_project,
     .project_texts = chunks_project_texts,
     .queued = http_turn_queued,
@@ -350,29 +337,47 @@ static const struct stream_wire chunks_wire = {
 
 /* --- the form ----------------------------------------------------------------------------- */
 
-static bool chat_read(struct api_turn *turn, struct str body, struct str header_session,
+static bool chat_read(struct guest_turn *base, struct str body, struct guest_request *ret,
                       struct err *e) {
-    struct request_reading reading = {.arena = turn->http.arena, .e = e, .param = STR_EMPTY};
-    bool reads = chat_request_parse(&reading, body, header_session, &turn->request);
-    turn->param = reading.param;
-    return reads;
+    struct api_turn *turn = api_turn_of(base);
+    struct request_reading reading = {.arena = base->http.arena, .e = e};
+    struct openai_request request;
+    struct str session;
+    if (!http_turn_keep(&base->http, route_header(base->http.call, STR("x-session-id")),
+                        &session, e))
+        return false;
+    bool reads = chat_request_parse(&reading, body, session, &request);
+    base->param = reading.param;
+    if (!reads) return false;
+    turn->wants_usage = request.wants_usage;
+    *ret = request.turn;
+    api_turn_expect(turn, ret);
+    return true;
 }
 
-static void chat_ask_again(struct api_turn *turn, const struct event *question) {
-    if (turn->http.mode == CLOSE_SINGLE) {
+static void chat_ask_again(struct guest_turn *base, const struct event *question) {
+    struct api_turn *turn = api_turn_of(base);
+    api_turn_note_question(turn);
+    if (base->http.mode == CLOSE_SINGLE) {
         chat_reply(turn, question);
         return;
     }
-    route_sse_begin(turn->http.call);
+    route_sse_begin(base->http.call);
     chunks_project(question, FRAME_DONE, turn);
-    route_sse_end(turn->http.call);
+    route_sse_end(base->http.call);
 }
 
-static const struct api_turn_form chat_form = {.read = chat_read,
-                                               .whole = &whole_wire,
-                                               .stream = &chunks_wire,
-                                               .ask_again = chat_ask_again};
+static const struct guest_form chat_form = {.contract = STR_INIT(OPENAI_CONTRACT),
+                                            .read = chat_read,
+                                            .whole = &whole_wire,
+                                            .stream = &chunks_wire,
+                                            .refuse = api_turn_refuse,
+                                            .refuse_for = api_turn_refuse_for,
+                                            .ask_again = chat_ask_again,
+                                            .free = api_turn_free};
 
 void openai_chat(struct route_call *call, void *ctx) {
-    api_turn_serve(call, ctx, &chat_form);
+    struct contract_caller caller;
+    if (!openai_enter(call, ctx, &caller)) return;
+    guest_turn_serve(&api_turn_new()->base, call, ctx, &chat_form, &caller);
 }

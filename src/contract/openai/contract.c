@@ -11,7 +11,7 @@
 /* --- settings ----------------------------------------------------------------------------- */
 
 static bool openai_wanted(const struct config *config) {
-    return openai_options(config)->enabled;
+    return openai_options(config)->guest.enabled;
 }
 
 static bool openai_asks_media(const struct config *config) {
@@ -24,7 +24,7 @@ static bool openai_read(const struct contract_source *from, void **ret, struct e
     struct openai_settings *settings = MEM_NEW(struct openai_settings);
     (void)e;
     *settings = (struct openai_settings){
-        .guest = guest_settings_of(from, options->workspace, options->on_disconnect),
+        .guest = guest_settings_of(from, &options->guest),
         .config = config,
         .team = options->media ? from->team : NULL,
     };

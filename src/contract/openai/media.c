@@ -7,6 +7,7 @@
 #include "contract/openai/media_request.h"
 #include "contract/openai/openai.h"
 #include "job/media_run.h"
+#include "server/exchange_trace.h"
 #include "wire/base64.h"
 
 #include <stdlib.h>
@@ -20,6 +21,7 @@ struct media_answer {
     struct route_call *call;
     struct media_run *run; /* NULL once it is over */
     struct arena *arena;
+    struct trace_context *trace; /* of the request; NULL: it has none */
     struct media_ask ask;
     struct buf made; /* vectors, items of a JSON array; or sound */
     struct text content_type;
@@ -32,6 +34,7 @@ static void media_answer_free(struct media_answer *answer) {
     arena_free(answer->arena);
     buf_done(&answer->made);
     text_done(&answer->content_type);
+    free(answer->trace);
     free(answer);
 }
 
@@ -176,6 +179,7 @@ static bool media_begin(struct media_answer *answer, struct openai_instance *ins
         .text = answer->ask.request.task == MEDIA_SPEECH ? answer->ask.request.text
                                                          : answer->ask.request.inputs[0],
         .contract = STR(OPENAI_CONTRACT),
+        .trace = answer->trace,
         .asked_ms = loop_now_ms(host->loop),
         .clocks = {.total_ms = MEDIA_TOTAL_MS},
         .on_reply = on_media_reply,
@@ -197,6 +201,7 @@ static void media_serve(struct route_call *call, struct openai_instance *instanc
     struct media_answer *answer = MEM_NEW(struct media_answer);
     answer->call = call;
     answer->arena = arena_new(MEDIA_ARENA_MAX_BYTES);
+    answer->trace = exchange_trace(route_exchange(call));
     buf_init(&answer->made, VECTORS_MAX_BYTES);
     struct request_reading reading = {.arena = answer->arena, .e = &e, .param = STR_EMPTY};
     bool begun =

@@ -40,14 +40,14 @@ static bool take_inputs(struct request_reading *reading, struct json input,
 }
 
 static bool take_encoding(struct request_reading *reading, struct json value, bool *ret) {
-    if (request_is_absent(value) || json_is(value, STR("float"))) return true;
+    if (json_is_absent(value) || json_is(value, STR("float"))) return true;
     *ret = json_is(value, STR("base64"));
     return *ret ||
            request_refuse(reading, "encoding_format", "must be \"float\" or \"base64\"");
 }
 
 static bool take_dimensions(struct request_reading *reading, struct json value, int64_t *ret) {
-    if (request_is_absent(value) || (json_i64(value, ret) && *ret > 0)) return true;
+    if (json_is_absent(value) || (json_i64(value, ret) && *ret > 0)) return true;
     return request_refuse(reading, "dimensions", "must be a number above 0");
 }
 
@@ -73,7 +73,7 @@ static const struct str speech_keys[SPEECH_KEYS] = {
     STR_INIT("response_format"), STR_INIT("speed"), STR_INIT("stream_format")};
 
 static bool take_speed(struct request_reading *reading, struct json value, double *ret) {
-    if (request_is_absent(value)) return true;
+    if (json_is_absent(value)) return true;
     if (json_double(value, ret) && *ret >= 0.25 && *ret <= 4) return true;
     return request_refuse(reading, "speed", "must be a number from 0.25 to 4");
 }
@@ -91,8 +91,7 @@ bool speech_request_parse(struct request_reading *reading, struct str body,
     struct media_request *request = &ret->request;
     if (!request_read_body(reading, body, once, &whole)) return false;
     json_find_each(whole, speech_keys, SPEECH_KEYS, found);
-    if (!request_is_absent(found[STREAM_FORMAT]) &&
-        !json_is(found[STREAM_FORMAT], STR("audio")))
+    if (!json_is_absent(found[STREAM_FORMAT]) && !json_is(found[STREAM_FORMAT], STR("audio")))
         return request_refuse(reading, "stream_format", "only \"audio\" can be had");
     if (!request_take_text(reading, found[S_MODEL], "model", &request->model) ||
         !request_take_text(reading, found[S_INPUT], "input", &request->text) ||

@@ -40,6 +40,7 @@ static const struct route rows[] = {
     {STR_INIT("GET"),    STR_INIT("/v1/responses/{id}"),        openai_get_response,    ROUTE_GUARDED, ROUTE_PLAIN},
     {STR_INIT("DELETE"), STR_INIT("/v1/responses/{id}"),        openai_delete_response, ROUTE_GUARDED, ROUTE_PLAIN},
     {STR_INIT("POST"),   STR_INIT("/v1/responses/{id}/cancel"), openai_cancel_response, ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("GET"),    STR_INIT("/v1/responses/{id}/input_items"), openai_list_input, ROUTE_GUARDED, ROUTE_PLAIN},
     {STR_INIT("POST"),   STR_INIT("/v1/embeddings"),            openai_embed,           ROUTE_GUARDED, ROUTE_JSON},
     {STR_INIT("POST"),   STR_INIT("/v1/audio/speech"),          openai_speak,           ROUTE_GUARDED, ROUTE_JSON},
     /* clang-format on */
@@ -48,4 +49,5 @@ static const struct route rows[] = {
 void openai_table(struct openai_instance *instance, struct route_table *ret) {
     guest_table(&instance->guest, rows, ARRAY_LEN(rows), api_error_failure_body, ret);
     ret->guard = openai_guard;
+    ret->rated = api_error_rated;
 }

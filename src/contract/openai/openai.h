@@ -48,6 +48,6 @@ route_fn openai_embed, openai_speak;
 
 /* responses.c, responses_stored.c */
 route_fn openai_create_response, openai_get_response, openai_cancel_response,
-    openai_delete_response;
+    openai_delete_response, openai_list_input;
 
 #endif

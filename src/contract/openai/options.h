@@ -6,14 +6,11 @@
 #ifndef WEIR_CONTRACT_OPENAI_OPTIONS_H
 #define WEIR_CONTRACT_OPENAI_OPTIONS_H
 
-#include "config/config.h"
-#include "session/leaving.h"
+#include "contract/guest.h"
 
 struct openai_options {
-    bool enabled;
-    bool media;           /* embeddings and speech are served */
-    struct str workspace; /* of callers without a token */
-    struct leaving on_disconnect;
+    struct guest_options guest;
+    bool media; /* embeddings and speech are served */
 };
 
 extern const struct setting_rows openai_rows;

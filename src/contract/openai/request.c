@@ -24,13 +24,9 @@ bool request_too_large(struct request_reading *reading) {
     return err_set(reading->e, ERR_TOO_LARGE, "the request is larger than a turn may hold");
 }
 
-bool request_is_absent(struct json value) {
-    return value.kind == JSON_NONE || value.kind == JSON_NULL;
-}
-
 bool request_take_text(struct request_reading *reading, struct json value, const char *param,
                        struct str *ret) {
-    if (request_is_absent(value)) return true;
+    if (json_is_absent(value)) return true;
     if (value.kind != JSON_STRING)
         return request_refuse(reading, param, "must be a string, not %s",
                               json_kind_name(value.kind));
@@ -39,7 +35,7 @@ bool request_take_text(struct request_reading *reading, struct json value, const
 
 bool request_take_bool(struct request_reading *reading, struct json value, const char *param,
                        bool *ret) {
-    if (request_is_absent(value) || json_bool(value, ret)) return true;
+    if (json_is_absent(value) || json_bool(value, ret)) return true;
     return request_refuse(reading, param, "must be true or false, not %s",
                           json_kind_name(value.kind));
 }
@@ -52,6 +48,17 @@ bool request_read_body(struct request_reading *reading, struct str text,
     if (ret->kind == JSON_OBJECT) return json_check_once(*ret, keys, reading->e);
     return err_set(reading->e, ERR_MALFORMED, "the body must be a JSON object, not %s",
                    json_kind_name(ret->kind));
+}
+
+bool request_take_options(struct request_reading *reading, struct json body,
+                          const struct caller_option *table, size_t count,
+                          struct guest_request *ret) {
+    const char *name = "";
+    if (caller_options_take(table, count, body, reading->arena, &ret->options, &name,
+                            reading->e))
+        return true;
+    reading->param = str_from(name);
+    return false;
 }
 
 /* --- the shape of the answer -------------------------------------------------------------- */
@@ -70,19 +77,23 @@ static bool take_schema(struct request_reading *reading, struct json value, cons
 }
 
 bool request_take_format(struct request_reading *reading, struct json value, const char *param,
-                         struct str *ret_schema) {
+                         struct guest_request *ret) {
+    bool strict = false;
     struct json type = json_find(value, STR("type"));
     struct json holder = json_find(value, STR("json_schema"));
-    if (request_is_absent(value) || json_is(type, STR("text"))) return true;
+    if (json_is_absent(value) || json_is(type, STR("text"))) return true;
     if (json_is(type, STR("json_object"))) {
-        *ret_schema = STR("{\"type\":\"object\"}");
+        ret->schema = STR("{\"type\":\"object\"}");
         return true;
     }
     if (!json_is(type, STR("json_schema")))
         return request_refuse(reading, param,
                               "its type must be text, json_object or json_schema");
     if (holder.kind != JSON_OBJECT) holder = value;
-    return take_schema(reading, json_find(holder, STR("schema")), param, ret_schema);
+    if (!request_take_bool(reading, json_find(holder, STR("strict")), param, &strict))
+        return false;
+    ret->schema_loose = !strict;
+    return take_schema(reading, json_find(holder, STR("schema")), param, &ret->schema);
 }
 
 /* --- tools -------------------------------------------------------------------------------- */
@@ -104,7 +115,7 @@ static bool take_tool(struct request_reading *reading, struct json value,
         return false;
     if (ret->name.len == 0) return request_refuse(reading, "tools", "a function has no name");
     parameters = json_find(holder, STR("parameters"));
-    if (request_is_absent(parameters)) return true;
+    if (json_is_absent(parameters)) return true;
     if (parameters.kind != JSON_OBJECT)
         return request_refuse(
             reading, "tools", "the parameters of '" STR_FMT "' must be an object, not %s",
@@ -114,10 +125,10 @@ static bool take_tool(struct request_reading *reading, struct json value,
 }
 
 static bool take_tool_list(struct request_reading *reading, struct json tools,
-                           struct openai_request *ret) {
+                           struct guest_request *ret) {
     struct json_reader reader = json_enter(tools);
     struct json tool;
-    if (request_is_absent(tools)) return true;
+    if (json_is_absent(tools)) return true;
     if (tools.kind != JSON_ARRAY)
         return request_refuse(reading, "tools", "must be an array, not %s",
                               json_kind_name(tools.kind));
@@ -128,16 +139,17 @@ static bool take_tool_list(struct request_reading *reading, struct json tools,
     for (size_t i = 0; json_next_item(&reader, &tool); i++) {
         if (!take_tool(reading, tool, &list[i])) return false;
     }
+    ret->args_as_text = true;
     ret->tools = list;
     ret->tool_count = count;
     return true;
 }
 
 static bool take_choice(struct request_reading *reading, struct json choice,
-                        struct openai_request *ret) {
+                        struct guest_request *ret) {
     struct json function = json_find(choice, STR("function"));
     struct json holder = function.kind == JSON_OBJECT ? function : choice;
-    if (request_is_absent(choice) || json_is(choice, STR("auto"))) return true;
+    if (json_is_absent(choice) || json_is(choice, STR("auto"))) return true;
     if (json_is(choice, STR("none"))) {
         ret->tool_count = 0;
         return true;
@@ -155,14 +167,14 @@ static bool take_choice(struct request_reading *reading, struct json choice,
 }
 
 bool request_take_tools(struct request_reading *reading, struct json tools, struct json choice,
-                        struct openai_request *ret) {
+                        struct guest_request *ret) {
     return take_tool_list(reading, tools, ret) && take_choice(reading, choice, ret);
 }
 
 /* --- metadata ----------------------------------------------------------------------------- */
 
 static bool take_extras(struct request_reading *reading, struct json metadata,
-                        struct openai_request *ret) {
+                        struct guest_request *ret) {
     struct buf out;
     buf_init(&out, 2 * metadata.raw.len + KIB);
     buf_append(&out, STR("{\"metadata\":"));
@@ -174,8 +186,8 @@ static bool take_extras(struct request_reading *reading, struct json metadata,
 }
 
 bool request_take_metadata(struct request_reading *reading, struct json metadata,
-                           struct str header_session, struct openai_request *ret) {
-    if (!request_is_absent(metadata)) {
+                           struct str header_session, struct guest_request *ret) {
+    if (!json_is_absent(metadata)) {
         if (metadata.kind != JSON_OBJECT)
             return request_refuse(reading, "metadata", "must be an object, not %s",
                                   json_kind_name(metadata.kind));
@@ -185,13 +197,14 @@ bool request_take_metadata(struct request_reading *reading, struct json metadata
             return false;
     }
     if (ret->session.len == 0 && header_session.len) ret->session = header_session;
+    if (ret->session.len) ret->brought = BROUGHT_MERGE;
     return ret->session.len == 0 || id_check("session_id", ret->session, reading->e);
 }
 
 /* --- messages ----------------------------------------------------------------------------- */
 
 bool request_take_messages(struct request_reading *reading, struct json list, const char *param,
-                           bool goes_on, struct openai_request *ret) {
+                           bool goes_on, struct guest_request *ret) {
     struct import import;
     bool reads = goes_on ? import_read_next(list, reading->arena, &import, reading->e)
                          : import_read(list, reading->arena, &import, reading->e);

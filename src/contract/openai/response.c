@@ -1,6 +1,8 @@
 #include "contract/openai/response.h"
 
+#include "contract/openai/api_error.h"
 #include "contract/openai/response_item.h"
+#include "provider/dialect.h"
 #include "record/record.h"
 
 #include <stdlib.h>
@@ -14,6 +16,7 @@ void response_done(struct response *response) {
     free(response->items);
     text_done(&response->previous);
     text_done(&response->metadata);
+    text_done(&response->options);
 }
 
 /* --- ids ---------------------------------------------------------------------------------- */
@@ -53,6 +56,11 @@ static struct str status_of(const struct response *response, const struct event 
     return cut && !response->completion->call_count ? STR("incomplete") : STR("completed");
 }
 
+static struct str error_code_of(const struct event *failed) {
+    bool too_long = str_equal(failed->failed.reason, STR(MODEL_CONTEXT));
+    return too_long ? STR(CONTEXT_LENGTH_EXCEEDED) : STR("server_error");
+}
+
 static void write_error(const struct event *last, struct json_writer *json) {
     bool failed = last && last->kind == EVENT_FAILED && !completion_is_filtered(last);
     bool cancelled = last && last->kind == EVENT_CANCELLED;
@@ -61,7 +69,7 @@ static void write_error(const struct event *last, struct json_writer *json) {
         return;
     }
     json_member_object(json, "error");
-    json_member_str(json, "code", failed ? STR("server_error") : STR("cancelled"));
+    json_member_str(json, "code", failed ? error_code_of(last) : STR("cancelled"));
     json_member_str(json, "message", failed ? last->failed.message : last->cancelled.message);
     json_close(json);
 }
@@ -106,13 +114,24 @@ static void write_items(const struct response *response, struct json_writer *jso
     json_close(json);
 }
 
-/* What a request may set and a turn does not change. */
-static void write_constants(struct json_writer *json) {
+static void write_option(const struct response *response, const char *key, struct str option,
+                         struct json_writer *json) {
+    struct json value = {.kind = JSON_NONE};
+    if (response->options.len) value = json_find(json_of(text_str(response->options)), option);
+    if (value.kind == JSON_NUMBER) {
+        json_member_raw(json, key, value.raw);
+    } else {
+        json_member_null(json, key);
+    }
+}
+
+/* What a request may set. */
+static void write_settings(const struct response *response, struct json_writer *json) {
     json_member_null(json, "instructions");
-    json_member_null(json, "max_output_tokens");
+    write_option(response, "max_output_tokens", STR("output_tokens_max"), json);
     json_member_bool(json, "parallel_tool_calls", true);
-    json_member_null(json, "temperature");
-    json_member_null(json, "top_p");
+    write_option(response, "temperature", STR("temperature"), json);
+    write_option(response, "top_p", STR("top_p"), json);
     json_member_str(json, "tool_choice", STR("auto"));
     json_member_array(json, "tools");
     json_close(json);
@@ -139,7 +158,7 @@ void response_write(const struct response *response, const struct event *last,
     }
     json_member_raw(json, "metadata",
                     response->metadata.len ? text_str(response->metadata) : STR("{}"));
-    write_constants(json);
+    write_settings(response, json);
     write_usage(response, json);
     completion_write_weir(completion, last, json);
     json_close(json);

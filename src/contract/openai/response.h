@@ -26,7 +26,8 @@ struct response {
     uint64_t after_seq;            /* of the run, where this response begins */
     bool background;
     struct text previous,
-        metadata; /* the id of the response before it; a JSON object; or empty */
+        metadata;        /* the id of the response before it; a JSON object; or empty */
+    struct text options; /* that the caller set, as EVENT_STARTED has them */
     struct response_item *items;
     size_t item_count, item_room;
     bool begun; /* response.created is out */

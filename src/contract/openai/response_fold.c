@@ -5,6 +5,7 @@
  *     TOOL_CALL         of the caller's: function_call, complete at once
  *                       of the agent's: mcp_call, open until its TOOL_RESULT
  *     APPROVAL          message with the question; about a call, mcp_approval_request too
+ *     FAILED            of a refusal: a message that says so
  *     DONE, FAILED ...  response.completed, response.incomplete or response.failed */
 #include "contract/openai/response_item.h"
 
@@ -64,6 +65,8 @@ static const struct texts {
     [ITEM_MESSAGE] = {"content_index", "response.content_part.added",
                       "response.output_text.delta", "response.output_text.done",
                       "response.content_part.done"},
+    [ITEM_REFUSAL] = {"content_index", "response.content_part.added", "response.refusal.delta",
+                      "response.refusal.done", "response.content_part.done"},
     [ITEM_REASONING] = {"summary_index", "response.reasoning_summary_part.added",
                         "response.reasoning_summary_text.delta",
                         "response.reasoning_summary_text.done",
@@ -103,7 +106,8 @@ static void close_text(struct response *response) {
     size_t index = response->item_count - 1;
     struct response_item *item = &response->items[index];
     if (!item->open || item->kind > ITEM_REASONING) return;
-    frame_text(response, texts_of[item->kind].done, index, "text", buf_str(&item->text));
+    frame_text(response, texts_of[item->kind].done, index,
+               item->kind == ITEM_REFUSAL ? "refusal" : "text", buf_str(&item->text));
     frame_part(response, texts_of[item->kind].part_done, index, false);
     item->open = false;
     frame_item(response, "response.output_item.done", index, false);
@@ -233,6 +237,7 @@ static void end(struct response *response, const struct event *event) {
                                        : "response.completed";
     if (event->kind == EVENT_DONE) take_shaped(response, event);
     if (event->kind == EVENT_APPROVAL) take_approval(response, event);
+    if (filtered) add_text(response, ITEM_REFUSAL, completion_refusal(event));
     close_text(response);
     frame_response(response, type, event);
 }
@@ -245,9 +250,16 @@ void response_fail(struct response *response, struct str code, struct str messag
     end(response, &cut);
 }
 
+static void take_started(struct response *response, const struct event *event) {
+    text_done(&response->options);
+    response->options = text_copy(event->started.options);
+}
+
 void response_fold(struct response *response, const struct event *event, bool shows_thinking) {
+    if (event->kind == EVENT_STARTED) take_started(response, event);
     begin(response);
     switch (event->kind) {
+    case EVENT_STARTED: break;
     case EVENT_TEXT: response_fold_text(response, event->text.text); break;
     case EVENT_THINKING:
         if (shows_thinking) add_text(response, ITEM_REASONING, event->thinking.text);
@@ -266,7 +278,6 @@ void response_fold(struct response *response, const struct event *event, bool sh
     case EVENT_DONE:
     case EVENT_FAILED:
     case EVENT_CANCELLED: end(response, event); break;
-    case EVENT_STARTED:
     case EVENT_STEP:
     case EVENT_AUDIO:
     case EVENT_ITEM:

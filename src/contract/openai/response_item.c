@@ -4,11 +4,9 @@
 
 #include <stdlib.h>
 
-static const char *const prefixes[ITEM_KIND_COUNT] = {[ITEM_MESSAGE] = "msg_",
-                                                      [ITEM_REASONING] = "rs_",
-                                                      [ITEM_FUNCTION_CALL] = "fc_",
-                                                      [ITEM_MCP_CALL] = "mcp_",
-                                                      [ITEM_APPROVAL] = "mcpr_"};
+static const char *const prefixes[ITEM_KIND_COUNT] = {
+    [ITEM_MESSAGE] = "msg_",      [ITEM_REFUSAL] = "msg_",  [ITEM_REASONING] = "rs_",
+    [ITEM_FUNCTION_CALL] = "fc_", [ITEM_MCP_CALL] = "mcp_", [ITEM_APPROVAL] = "mcpr_"};
 
 struct response_item *response_item_add(struct response *response,
                                         enum response_item_kind kind) {
@@ -33,7 +31,8 @@ void response_item_done(struct response_item *item) {
 }
 
 /* The id of a question is the one that decides it; other items are numbered. */
-void response_item_append_id(const struct response *response, size_t index, struct buf *out) {
+static void response_item_append_id(const struct response *response, size_t index,
+                                    struct buf *out) {
     const struct response_item *item = &response->items[index];
     bool asks = item->kind == ITEM_APPROVAL;
     buf_append(out, str_from(prefixes[item->kind]));
@@ -60,11 +59,14 @@ void response_item_write_place(const struct response *response, size_t index,
 
 void response_item_write_part(const struct response_item *item, bool empty,
                               struct json_writer *json) {
-    bool reasons = item->kind == ITEM_REASONING;
+    static const char *const types[] = {[ITEM_MESSAGE] = "output_text",
+                                        [ITEM_REFUSAL] = "refusal",
+                                        [ITEM_REASONING] = "summary_text"};
     json_open_object(json);
-    json_member_str(json, "type", reasons ? STR("summary_text") : STR("output_text"));
-    json_member_str(json, "text", empty ? STR_EMPTY : buf_str(&item->text));
-    if (!reasons) {
+    json_member_str(json, "type", str_from(types[item->kind]));
+    json_member_str(json, item->kind == ITEM_REFUSAL ? "refusal" : "text",
+                    empty ? STR_EMPTY : buf_str(&item->text));
+    if (item->kind == ITEM_MESSAGE) {
         json_member_array(json, "annotations");
         json_close(json);
         json_member_array(json, "logprobs");
@@ -123,7 +125,8 @@ void response_item_write(const struct response *response, size_t index, bool emp
     json_open_object(json);
     write_id(response, index, "id", json);
     switch (item->kind) {
-    case ITEM_MESSAGE: write_message(item, empty, json); break;
+    case ITEM_MESSAGE:
+    case ITEM_REFUSAL: write_message(item, empty, json); break;
     case ITEM_REASONING:
         json_member_str(json, "type", STR("reasoning"));
         write_parts(item, "summary", empty, json);

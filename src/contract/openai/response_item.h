@@ -10,6 +10,7 @@
 
 enum response_item_kind {
     ITEM_MESSAGE,
+    ITEM_REFUSAL, /* a message that says why there is no answer */
     ITEM_REASONING,
     ITEM_FUNCTION_CALL,
     ITEM_MCP_CALL,
@@ -21,7 +22,7 @@ struct response_item {
     enum response_item_kind kind;
     bool open;             /* it grows, or waits for its result */
     bool failed;           /* mcp_call */
-    struct buf text;       /* of a message, a reasoning; arguments of a call */
+    struct buf text;       /* of a message, a refusal, a reasoning; arguments of a call */
     struct buf result;     /* of an mcp_call */
     struct text call_id;   /* as the run calls it */
     struct text name, who; /* of the tool; the agent */
@@ -34,8 +35,6 @@ struct response_item *response_item_add(struct response *response,
 
 void response_item_done(struct response_item *item);
 
-void response_item_append_id(const struct response *response, size_t index, struct buf *out);
-
 /* "item_id" and "output_index" */
 void response_item_write_place(const struct response *response, size_t index,
                                struct json_writer *json);
@@ -44,7 +43,7 @@ void response_item_write_place(const struct response *response, size_t index,
 void response_item_write(const struct response *response, size_t index, bool empty,
                          struct json_writer *json);
 
-/* {"type":"output_text",...} */
+/* {"type":"output_text",...}, {"type":"refusal",...} */
 void response_item_write_part(const struct response_item *item, bool empty,
                               struct json_writer *json);
 

@@ -16,18 +16,27 @@ static struct responding *responding_of(const struct api_turn *turn) {
     return turn->own;
 }
 
-void responding_open(struct api_turn *turn) {
+struct api_turn *responding_new(void) {
+    struct api_turn *turn = api_turn_new();
     struct responding *own = MEM_NEW(struct responding);
     response_init(&own->response, &turn->completion);
+    buf_init(&own->body, RESPONSE_MAX_BYTES);
+    run_summary_init(&own->summary, 0);
     turn->own = own;
+    return turn;
 }
 
-void responding_free(struct api_turn *turn) {
-    struct responding *own = responding_of(turn);
+void responding_free(struct guest_turn *base) {
+    struct responding *own = responding_of(api_turn_of(base));
     run_head_cancel(own->head);
     asked_cancel(own->asked);
+    run_scan_cancel(own->scan);
+    run_summary_done(&own->summary);
     response_done(&own->response);
+    response_input_done(&own->input);
+    buf_done(&own->body);
     free(own);
+    api_turn_free(base);
 }
 
 /* On one line, as each event of a stream is. */
@@ -41,8 +50,8 @@ static struct text copy_compact(struct str raw) {
 }
 
 /* What a later request has to know of this one, beside the caller's metadata. */
-static bool keep_extras(struct api_turn *turn, const struct responses_request *request,
-                        struct err *e) {
+static bool keep_extras(struct arena *arena, const struct responses_request *request,
+                        struct str *ret, struct err *e) {
     struct buf out;
     bool metadata = request->metadata.len > 0;
     buf_init(&out, 2 * request->metadata.len + 4 * KIB);
@@ -58,37 +67,49 @@ static bool keep_extras(struct api_turn *turn, const struct responses_request *r
     json_close(&json);
     struct json whole = {0};
     bool fits = buf_ok(&out) && json_read(buf_str(&out), &whole, e) &&
-                json_compact_copy(whole, turn->http.arena, &turn->request.extras);
+                json_compact_copy(whole, arena, ret);
     buf_done(&out);
     return fits || err_set(e, ERR_TOO_LARGE, "the request is larger than a turn may hold");
 }
 
-static bool responses_read(struct api_turn *turn, struct str body, struct str header_session,
-                           struct err *e) {
-    struct request_reading reading = {.arena = turn->http.arena, .e = e, .param = STR_EMPTY};
+static void take_request(struct api_turn *turn, const struct responses_request *request) {
     struct responding *own = responding_of(turn);
+    own->previous_run = request->previous_run;
+    own->response.background = request->background;
+    own->response.previous = text_copy(request->previous);
+    own->response.metadata = copy_compact(request->metadata);
+    if (request->background)
+        turn->base.http.leaving = (struct leaving){.how = LEAVING_DETACHES};
+}
+
+static bool responses_read(struct guest_turn *base, struct str body, struct guest_request *ret,
+                           struct err *e) {
+    struct arena *arena = base->http.arena;
+    struct request_reading reading = {.arena = arena, .e = e};
     struct responses_request request;
-    bool reads = responses_request_parse(&reading, body, header_session, &request);
-    turn->param = reading.param;
+    struct str session;
+    if (!http_turn_keep(&base->http, route_header(base->http.call, STR("x-session-id")),
+                        &session, e))
+        return false;
+    bool reads = responses_request_parse(&reading, body, session, &request);
+    base->param = reading.param;
     if (!reads) return false;
-    turn->request = request.common;
-    own->previous_run = request.previous_run;
-    own->response.background = request.background;
-    own->response.previous = text_copy(request.previous);
-    own->response.metadata = copy_compact(request.metadata);
-    if (request.background) turn->http.leaving = (struct leaving){.how = LEAVING_DETACHES};
-    return keep_extras(turn, &request, e);
+    *ret = request.common;
+    ret->promised = request.background;
+    take_request(api_turn_of(base), &request);
+    api_turn_expect(api_turn_of(base), ret);
+    return keep_extras(arena, &request, &ret->extras, e);
 }
 
 /* --- the response before it --------------------------------------------------------------- */
 
 bool responding_owns(const struct api_turn *turn, const struct event *started) {
-    const struct http_turn *http = &turn->http;
+    const struct http_turn *http = &turn->base.http;
     struct json extras = json_of(started->started.extras);
     struct json own = json_find(extras, STR(OPENAI_CONTRACT));
     struct json store = json_find(own, STR("store"));
     return str_equal(started->started.workspace, http->workspace) &&
-           (!turn->user_proved || str_equal(started->started.user, http->user)) &&
+           (!turn->base.user_proved || str_equal(started->started.user, http->user)) &&
            str_equal(started->started.contract, STR(OPENAI_CONTRACT)) &&
            store.kind == JSON_TRUE;
 }
@@ -101,81 +122,92 @@ static void refuse_previous(struct api_turn *turn) {
         STR("previous_response_id"));
 }
 
-static void on_newest(const struct asked_result *result, const struct err *failed, void *ctx) {
-    struct api_turn *turn = ctx;
-    struct responding *own = responding_of(turn);
-    own->asked = NULL;
-    if (failed) {
-        http_turn_give_up(&turn->http, failed);
-    } else if (result->run > own->previous_run) {
-        api_turn_refuse_as(turn, 400, STR("previous_response_superseded"),
-                           STR("the conversation went on after this response; go on from its "
-                               "newest one, or send the whole list as input"),
-                           STR("previous_response_id"));
-    } else {
-        api_turn_go_on(turn, own->mark);
-    }
-}
-
-/* The conversation of the earlier response goes on, with the agent that it asked. */
+/* The conversation of the earlier response goes on, with the agent that it asked. Its user is the
+ * one whose idempotency keys count, so that a repeat finds what this request began. */
 static bool take_previous(struct api_turn *turn, const struct event *started) {
-    struct arena *arena = turn->http.arena;
-    struct openai_request *request = &turn->request;
-    if (!request->model.len && started->agent.len) {
-        if (!arena_str(arena, started->agent, &request->model)) return false;
+    struct arena *arena = turn->base.http.arena;
+    struct guest_request *request = &turn->base.request;
+    if (!request->agent.len && started->agent.len) {
+        if (!arena_str(arena, started->agent, &request->agent)) return false;
         turn->completion.model = text_copy(started->agent);
     }
+    request->brought = BROUGHT_MERGE;
     return arena_str(arena, started->started.session, &request->session) &&
-           arena_str(arena, started->started.user, &turn->http.user);
+           arena_str(arena, started->started.user, &turn->base.http.user);
 }
 
 static void on_previous(const struct event *started, const struct err *failed, void *ctx) {
     struct api_turn *turn = ctx;
-    struct responding *own = responding_of(turn);
-    own->head = NULL;
+    responding_of(turn)->head = NULL;
     if (failed) {
-        http_turn_give_up(&turn->http, failed);
+        http_turn_give_up(&turn->base.http, failed);
     } else if (!started || !responding_owns(turn, started)) {
         refuse_previous(turn);
     } else if (!take_previous(turn, started)) {
         api_turn_refuse_as(turn, 413, STR("request_too_large"),
                            STR("the request is larger than a turn may hold"), STR_EMPTY);
     } else {
-        own->asked = asked_look(&(struct asked_options){
-            .loop = route_loop(turn->http.call),
-            .sessions = http_turn_sessions(&turn->http),
-            .name = {turn->http.workspace, turn->http.user, turn->request.session},
-            .on_answer = on_newest,
-            .ctx = turn});
+        http_turn_enter(&turn->base.http);
     }
 }
 
-static void responses_begin(struct api_turn *turn, uint64_t mark) {
+static void responses_prepare(struct guest_turn *base) {
+    struct api_turn *turn = api_turn_of(base);
     struct responding *own = responding_of(turn);
     if (!own->previous_run) {
-        api_turn_go_on(turn, mark);
+        http_turn_enter(&base->http);
+        return;
+    }
+    http_turn_watch(&base->http);
+    own->head = run_head_look(http_turn_sessions(&base->http), route_loop(base->http.call),
+                              own->previous_run, on_previous, turn);
+}
+
+static void on_newest(const struct asked_result *result, const struct err *failed, void *ctx) {
+    struct api_turn *turn = ctx;
+    struct responding *own = responding_of(turn);
+    own->asked = NULL;
+    if (failed) {
+        http_turn_give_up(&turn->base.http, failed);
+    } else if (result->run > own->previous_run) {
+        api_turn_refuse_as(turn, 400, STR("previous_response_superseded"),
+                           STR("the conversation went on after this response; go on from its "
+                               "newest one, or send the whole list as input"),
+                           STR("previous_response_id"));
+    } else {
+        guest_turn_go_on(&turn->base, own->mark);
+    }
+}
+
+static void responses_begin(struct guest_turn *base, uint64_t mark) {
+    struct api_turn *turn = api_turn_of(base);
+    struct responding *own = responding_of(turn);
+    if (!own->previous_run) {
+        guest_turn_go_on(base, mark);
         return;
     }
     own->mark = mark;
-    http_turn_watch(&turn->http);
-    own->head = run_head_look(http_turn_sessions(&turn->http), route_loop(turn->http.call),
-                              own->previous_run, on_previous, turn);
+    own->asked = asked_look(&(struct asked_options){
+        .loop = route_loop(base->http.call),
+        .sessions = http_turn_sessions(&base->http),
+        .name = {base->http.workspace, base->http.user, base->request.session},
+        .on_answer = on_newest,
+        .ctx = turn});
 }
 
 /* --- one body ----------------------------------------------------------------------------- */
 
+void responding_write(const struct api_turn *turn, const struct event *last, struct buf *out) {
+    struct json_writer json = json_writer(out);
+    response_write(&responding_of(turn)->response, last, &json);
+}
+
 void responding_reply(const struct api_turn *turn, const struct event *last) {
     struct buf body;
     buf_init(&body, RESPONSE_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    response_write(&responding_of(turn)->response, last, &json);
-    route_reply(turn->http.call, 200, STR("application/json"), buf_str(&body));
+    responding_write(turn, last, &body);
+    route_reply(turn->base.http.call, 200, STR("application/json"), buf_str(&body));
     buf_done(&body);
-}
-
-enum stream_verdict responding_judge(const struct event *event, void *ctx) {
-    (void)ctx;
-    return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
 }
 
 void responding_note(struct api_turn *turn, const struct event *event) {
@@ -183,14 +215,14 @@ void responding_note(struct api_turn *turn, const struct event *event) {
     api_turn_note(turn, event);
     if (!own->seen) own->response.after_seq = event->seq - 1;
     own->seen = true;
-    response_fold(&own->response, event, api_turn_shows(turn, event));
+    response_fold(&own->response, event, guest_turn_shows(&turn->base, event));
 }
 
 /* A background response is answered as soon as its run has begun, and goes on alone. */
 static void answer_early(struct api_turn *turn) {
     struct responding *own = responding_of(turn);
     own->answered = true;
-    http_turn_leave_run(&turn->http, CAUSE_LEFT);
+    http_turn_leave_run(&turn->base.http, CAUSE_LEFT);
     responding_reply(turn, NULL);
 }
 
@@ -209,21 +241,14 @@ static void responses_project(const struct event *event, enum close_frame frame,
 static void responses_ended(struct close_ending ending, enum close_cause cause,
                             const struct event *last, void *ctx) {
     struct api_turn *turn = ctx;
-    struct str message;
     if (ending.status == ERR_NONE || responding_of(turn)->answered) return;
-    http_turn_leave_run(&turn->http, cause);
-    if (turn->http.gone) return;
-    if (completion_is_filtered(last)) {
-        responding_note(turn, last);
-        responding_reply(turn, last);
-        return;
-    }
-    struct api_error error = api_turn_failure(cause, ending.status, last, &message);
-    api_error_answer(turn->http.call, &error, message, STR_EMPTY);
+    if (!api_turn_ends_filtered(turn, ending.status, cause, last)) return;
+    responding_note(turn, last);
+    responding_reply(turn, last);
 }
 
 static const struct stream_wire whole_wire = {
-    .judge = responding_judge,
+    .judge = stream_judge_question,
     .project = responses_project,
     .queued = http_turn_queued,
     .wake_at = http_turn_wake_at,
@@ -237,10 +262,10 @@ static void events_project(const struct event *event, enum close_frame frame, vo
     struct api_turn *turn = ctx;
     struct responding *own = responding_of(turn);
     (void)frame;
-    own->response.out = route_sse_out(turn->http.call);
+    own->response.out = route_sse_out(turn->base.http.call);
     size_t begin = own->response.out ? own->response.out->len : 0;
     responding_note(turn, event);
-    if (own->response.out) route_sse_wrote(turn->http.call, begin);
+    if (own->response.out) route_sse_wrote(turn->base.http.call, begin);
     own->response.out = NULL;
 }
 
@@ -249,10 +274,10 @@ static void events_project_texts(struct str texts, size_t count, void *ctx) {
     struct responding *own = responding_of(turn);
     struct str agent, text;
     (void)count;
-    own->response.out = route_sse_out(turn->http.call);
+    own->response.out = route_sse_out(turn->base.http.call);
     size_t begin = own->response.out ? own->response.out->len : 0;
     while (event_next_text(&texts, &agent, &text)) response_fold_text(&own->response, text);
-    if (own->response.out) route_sse_wrote(turn->http.call, begin);
+    if (own->response.out) route_sse_wrote(turn->base.http.call, begin);
     own->response.out = NULL;
 }
 
@@ -260,29 +285,29 @@ static void events_fail(struct api_turn *turn, enum close_cause cause, enum err_
     struct responding *own = responding_of(turn);
     struct str message;
     struct api_error error = api_turn_failure(cause, status, NULL, &message);
-    own->response.out = route_sse_out(turn->http.call);
+    own->response.out = route_sse_out(turn->base.http.call);
     if (!own->response.out) return;
     size_t begin = own->response.out->len;
     response_fail(&own->response, error.code, message);
-    route_sse_wrote(turn->http.call, begin);
+    route_sse_wrote(turn->base.http.call, begin);
     own->response.out = NULL;
 }
 
 static void events_ended(struct close_ending ending, enum close_cause cause,
                          const struct event *last, void *ctx) {
     struct api_turn *turn = ctx;
-    if (ending.status != ERR_NONE) http_turn_leave_run(&turn->http, cause);
-    if (turn->http.gone) return;
+    if (ending.status != ERR_NONE) http_turn_leave_run(&turn->base.http, cause);
+    if (turn->base.http.gone) return;
     if (cause == CAUSE_STALLED) {
-        route_cut(turn->http.call);
+        route_cut(turn->base.http.call);
         return;
     }
     if (!last) events_fail(turn, cause, ending.status);
-    route_sse_end(turn->http.call);
+    route_sse_end(turn->base.http.call);
 }
 
 const struct stream_wire responding_events_wire = {
-    .judge = responding_judge,
+    .judge = stream_judge_question,
     .project = events_project,
     .project_texts = events_project_texts,
     .queued = http_turn_queued,
@@ -292,29 +317,35 @@ const struct stream_wire responding_events_wire = {
     .ended = events_ended,
 };
 
-static void responses_ask_again(struct api_turn *turn, const struct event *question) {
+static void responses_ask_again(struct guest_turn *base, const struct event *question) {
+    struct api_turn *turn = api_turn_of(base);
     struct responding *own = responding_of(turn);
-    bool streams = turn->http.mode != CLOSE_SINGLE;
+    api_turn_note_question(turn);
     own->response.after_seq = question->seq - 1;
     own->seen = true;
-    if (streams) {
-        route_sse_begin(turn->http.call);
+    if (base->http.mode != CLOSE_SINGLE) {
+        route_sse_begin(base->http.call);
         events_project(question, FRAME_DONE, turn);
-        route_sse_end(turn->http.call);
+        route_sse_end(base->http.call);
     } else {
         responding_note(turn, question);
         responding_reply(turn, question);
     }
 }
 
-static const struct api_turn_form responses_form = {.open = responding_open,
-                                                    .free = responding_free,
-                                                    .read = responses_read,
-                                                    .begin = responses_begin,
-                                                    .whole = &whole_wire,
-                                                    .stream = &responding_events_wire,
-                                                    .ask_again = responses_ask_again};
+static const struct guest_form responses_form = {.contract = STR_INIT(OPENAI_CONTRACT),
+                                                 .read = responses_read,
+                                                 .prepare = responses_prepare,
+                                                 .begin = responses_begin,
+                                                 .whole = &whole_wire,
+                                                 .stream = &responding_events_wire,
+                                                 .refuse = api_turn_refuse,
+                                                 .refuse_for = api_turn_refuse_for,
+                                                 .ask_again = responses_ask_again,
+                                                 .free = responding_free};
 
 void openai_create_response(struct route_call *call, void *ctx) {
-    api_turn_serve(call, ctx, &responses_form);
+    struct contract_caller caller;
+    if (!openai_enter(call, ctx, &caller)) return;
+    guest_turn_serve(&responding_new()->base, call, ctx, &responses_form, &caller);
 }

@@ -8,7 +8,9 @@
 
 #include "contract/openai/api_turn.h"
 #include "contract/openai/response.h"
-#include "contract/openai/run_head.h"
+#include "contract/openai/response_input.h"
+#include "contract/run_head.h"
+#include "contract/run_summary.h"
 
 struct asked;
 
@@ -21,11 +23,17 @@ struct responding {
     bool answered;               /* in the background: the rest is not sent */
     /* Of a stored one. */
     uint64_t run;
-    enum responding_wish { WISH_READ, WISH_STREAM, WISH_CANCEL, WISH_DELETE } wish;
+    enum responding_wish { WISH_READ, WISH_INPUT, WISH_STREAM, WISH_CANCEL, WISH_DELETE } wish;
+    struct response_input input; /* WISH_INPUT */
+    struct response_input_page page;
+    struct run_summary summary;
+    struct run_scan *scan; /* while it is read from the store */
+    struct buf body;       /* the response, as its last event left it; empty: it goes on */
+    bool over;             /* no later event is part of it */
 };
 
-void responding_open(struct api_turn *turn);
-void responding_free(struct api_turn *turn);
+struct api_turn *responding_new(void);
+void responding_free(struct guest_turn *base); /* for struct guest_form */
 
 /* Whether the run with this first event is a stored response of this caller. */
 bool responding_owns(const struct api_turn *turn, const struct event *started);
@@ -33,10 +41,11 @@ bool responding_owns(const struct api_turn *turn, const struct event *started);
 /* Note an event and fold it. */
 void responding_note(struct api_turn *turn, const struct event *event);
 
-/* Answer with the response as it is; `last` as response_write() has it. */
-void responding_reply(const struct api_turn *turn, const struct event *last);
+/* The response as it is; `last` as response_write() has it. */
+void responding_write(const struct api_turn *turn, const struct event *last, struct buf *out);
 
-enum stream_verdict responding_judge(const struct event *event, void *ctx);
+/* Answer with it. */
+void responding_reply(const struct api_turn *turn, const struct event *last);
 
 extern const struct stream_wire responding_events_wire;
 

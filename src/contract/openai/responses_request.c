@@ -1,9 +1,9 @@
 /* responses_request: the body of POST /v1/responses.
  *
  * Its items are written anew as messages of Chat Completions, which conversation/import.h
- * reads: one reader decides what a message, a picture, a call and a result are. Items that tell
- * what the agent did itself come back with a list that a client keeps; the agent's session or
- * its next turn does not need them. */
+ * reads: one reader decides what a message, a picture, a call and a result are. The calls that the
+ * agent made itself come back with a list that a client keeps, and are its next prompt's, too; its
+ * reasoning is not. */
 #include "contract/openai/responses_request.h"
 
 #define LIST_MAX_BYTES (64 * MIB)
@@ -48,6 +48,14 @@ static const struct str keys[RESPONSES_KEYS] = {
 static const char *const once[] = {"model", "input", "instructions",         "stream",
                                    "text",  "tools", "previous_response_id", NULL};
 
+#define AT(member) offsetof(struct model_options, member)
+
+static const struct caller_option reply_options[] = {
+    {"max_output_tokens", CALLER_LONGEST, 0, 0, 0},
+    {"temperature", CALLER_NUMBER, AT(temperature), 0, 2},
+    {"top_p", CALLER_NUMBER, AT(top_p), 0, 1},
+};
+
 /* --- items as messages -------------------------------------------------------------------- */
 
 static bool refuse_item(struct request_reading *reading, size_t index, const char *why) {
@@ -72,15 +80,13 @@ static bool write_said(struct request_reading *reading, size_t index, struct jso
     return true;
 }
 
-static bool write_function_call(struct request_reading *reading, size_t index, struct json item,
-                                struct json_writer *json) {
-    (void)reading;
-    (void)index;
+/* `id`: the member with the id that its result names. */
+static void write_call_as_message(struct json item, struct str id, struct json_writer *json) {
     json_open_object(json);
     json_member_str(json, "role", STR("assistant"));
     json_member_array(json, "tool_calls");
     json_open_object(json);
-    write_member(json, "id", item, STR("call_id"));
+    write_member(json, "id", item, id);
     json_member_object(json, "function");
     write_member(json, "name", item, STR("name"));
     write_member(json, "arguments", item, STR("arguments"));
@@ -88,6 +94,35 @@ static bool write_function_call(struct request_reading *reading, size_t index, s
     json_close(json);
     json_close(json);
     json_close(json);
+}
+
+static bool write_function_call(struct request_reading *reading, size_t index, struct json item,
+                                struct json_writer *json) {
+    (void)reading;
+    (void)index;
+    write_call_as_message(item, STR("call_id"), json);
+    return true;
+}
+
+static void write_result_as_message(struct json id, struct json text,
+                                    struct json_writer *json) {
+    json_open_object(json);
+    json_member_str(json, "role", STR("tool"));
+    json_member_raw(json, "tool_call_id", id.raw);
+    json_member_raw(json, "content", text.raw);
+    json_close(json);
+}
+
+/* A call that the agent made itself, in a list that a client keeps: the call, and what came of it. One
+ * that was not answered is left out, as in every later turn. */
+static bool write_mcp_call(struct request_reading *reading, size_t index, struct json item,
+                           struct json_writer *json) {
+    struct json id = json_find(item, STR("id")), result = json_find(item, STR("output"));
+    if (result.kind != JSON_STRING) result = json_find(item, STR("error"));
+    if (result.kind != JSON_STRING) return true;
+    if (id.kind != JSON_STRING) return refuse_item(reading, index, "an mcp_call has an id");
+    write_call_as_message(item, STR("id"), json);
+    write_result_as_message(id, result, json);
     return true;
 }
 
@@ -160,7 +195,7 @@ static const struct {
     {STR_INIT("function_call_output"), write_call_output},
     {STR_INIT("mcp_approval_response"), write_decision},
     {STR_INIT("mcp_approval_request"), write_nothing},
-    {STR_INIT("mcp_call"), write_nothing},
+    {STR_INIT("mcp_call"), write_mcp_call},
     {STR_INIT("reasoning"), write_nothing},
 };
 
@@ -168,7 +203,7 @@ static bool write_item(struct request_reading *reading, size_t index, struct jso
                        struct json_writer *json) {
     struct json type = json_find(item, STR("type"));
     if (item.kind != JSON_OBJECT) return refuse_item(reading, index, "must be an object");
-    if (request_is_absent(type)) return write_said(reading, index, item, json);
+    if (json_is_absent(type)) return write_said(reading, index, item, json);
     for (size_t i = 0; i < ARRAY_LEN(item_types); i++) {
         if (json_is(type, item_types[i].type))
             return item_types[i].write(reading, index, item, json);
@@ -200,19 +235,19 @@ static bool write_items(struct request_reading *reading, struct json input,
 /* --- the conversation --------------------------------------------------------------------- */
 
 static bool read_list(struct request_reading *reading, struct str text, bool goes_on,
-                      struct openai_request *ret) {
+                      struct guest_request *ret) {
     struct json list;
     return json_read(text, &list, reading->e) &&
            request_take_messages(reading, list, "input", goes_on, ret);
 }
 
 static bool take_input(struct request_reading *reading, const struct json *found, bool goes_on,
-                       struct openai_request *ret) {
+                       struct guest_request *ret) {
     struct json instructions = found[INSTRUCTIONS];
     struct buf list;
     if (found[INPUT].kind == JSON_NONE)
         return request_refuse(reading, "input", "is missing; send what is asked");
-    if (!request_is_absent(instructions) && instructions.kind != JSON_STRING)
+    if (!json_is_absent(instructions) && instructions.kind != JSON_STRING)
         return request_refuse(reading, "instructions", "must be a string, not %s",
                               json_kind_name(instructions.kind));
     buf_init(&list, LIST_MAX_BYTES);
@@ -227,6 +262,7 @@ static bool take_input(struct request_reading *reading, const struct json *found
     bool fine = write_items(reading, found[INPUT], &json);
     ret->approval_run = reading->approval_run;
     ret->approval_seq = reading->approval_seq;
+    ret->decides = ret->approval_run != 0;
     json_close(&json);
     fine = fine && (buf_ok(&list) || request_too_large(reading)) &&
            read_list(reading, buf_str(&list), goes_on, ret);
@@ -237,11 +273,11 @@ static bool take_input(struct request_reading *reading, const struct json *found
 /* --- the whole request -------------------------------------------------------------------- */
 
 static bool check_unsupported(struct request_reading *reading, const struct json *found) {
-    if (!request_is_absent(found[CONVERSATION]))
+    if (!json_is_absent(found[CONVERSATION]))
         return request_refuse(reading, "conversation",
                               "is not kept here; send previous_response_id, or name a session "
                               "in X-Session-Id");
-    return request_is_absent(found[PROMPT]) ||
+    return json_is_absent(found[PROMPT]) ||
            request_refuse(reading, "prompt",
                           "is not kept here; an agent's prompt is its configuration");
 }
@@ -270,21 +306,23 @@ static bool take_flags(struct request_reading *reading, const struct json *found
 bool responses_request_parse(struct request_reading *reading, struct str body,
                              struct str header_session, struct responses_request *ret) {
     struct json whole, found[RESPONSES_KEYS];
-    struct openai_request *common = &ret->common;
-    *ret = (struct responses_request){.previous = STR_EMPTY, .metadata = STR_EMPTY};
-    *common = OPENAI_REQUEST_NONE;
+    struct guest_request *common = &ret->common;
+    *ret = (struct responses_request){
+        .common = {.brought = BROUGHT_WHOLE}, .previous = STR_EMPTY, .metadata = STR_EMPTY};
     if (!request_read_body(reading, body, once, &whole)) return false;
     json_find_each(whole, keys, RESPONSES_KEYS, found);
     if (found[METADATA].kind == JSON_OBJECT) ret->metadata = found[METADATA].raw;
-    return request_take_text(reading, found[MODEL], "model", &common->model) &&
+    return request_take_text(reading, found[MODEL], "model", &common->agent) &&
            take_flags(reading, found, ret) && check_unsupported(reading, found) &&
            request_take_text(reading, found[SAFETY_IDENTIFIER], "safety_identifier",
                              &common->user) &&
            request_take_text(reading, found[USER], "user", &common->user) &&
            request_take_metadata(reading, found[METADATA], header_session, common) &&
            request_take_format(reading, json_find(found[TEXT_], STR("format")), "text.format",
-                               &common->schema) &&
+                               common) &&
            request_take_tools(reading, found[TOOLS], found[TOOL_CHOICE], common) &&
            take_previous(reading, found[PREVIOUS], ret) &&
+           request_take_options(reading, whole, reply_options, ARRAY_LEN(reply_options),
+                                common) &&
            take_input(reading, found, ret->previous.len || common->session.len, common);
 }

@@ -11,7 +11,7 @@
 #include "contract/openai/response.h"
 
 struct responses_request {
-    struct openai_request common;
+    struct guest_request common;
     struct str previous; /* the id of the response to go on from, or empty */
     uint64_t previous_run;
     struct str metadata; /* a JSON object, or empty */

@@ -1,7 +1,12 @@
 /* responses_stored: a response is read again, followed, or cancelled.
  *
- *     id ─▶ the run's first event says whose it is ─▶ live: what there is so far
- *                                                    over: read from the store
+ *     id ─▶ the run's first event says whose it is ─▶ read: from its journal, or the store, and
+ *                                                     answered with what there is so far
+ *                                                  ─▶ followed: its events from the beginning
+ *                                                  ─▶ cancelled: answered when the run has ended
+ *
+ * A response that asks a person ends with the question. If its run is cancelled while it waits, the
+ * response is cancelled.
  */
 #include "contract/openai/responses.h"
 
@@ -21,7 +26,132 @@ static void refuse_unknown(struct api_turn *turn) {
         STR("response_id"));
 }
 
-/* --- from the store, or until its end ------------------------------------------------------- */
+/* --- what there is so far ----------------------------------------------------------------- */
+
+/* Between a question and its answer a run only keeps what else was said (answers.c). One that is
+ * cancelled instead answers its open calls with an error. */
+static bool stored_waits(const struct event *event) {
+    if (event->kind != EVENT_TOOL_RESULT) return event->kind == EVENT_ITEM;
+    return event->tool_result.error &&
+           !str_starts(event->tool_result.call_id, STR(EVENT_APPROVAL_ID));
+}
+
+static bool stored_goes_on(struct responding *own, const struct event *event) {
+    bool asked = own->body.len > 0;
+    if (own->over || (asked && stored_waits(event))) return !own->over;
+    own->over = asked || event_is_terminal(event->kind);
+    return !asked || event->kind == EVENT_CANCELLED;
+}
+
+static void stored_take(struct api_turn *turn, const struct event *event) {
+    struct responding *own = stored_of(turn);
+    if (own->wish == WISH_INPUT) {
+        response_input_take(&own->input, event);
+        return;
+    }
+    if (!stored_goes_on(own, event)) return;
+    responding_note(turn, event);
+    if (event->kind != EVENT_APPROVAL && !own->over) return;
+    buf_clear(&own->body);
+    responding_write(turn, event, &own->body);
+}
+
+static void input_reply(struct api_turn *turn) {
+    struct responding *own = stored_of(turn);
+    struct json_writer json = json_writer(&own->body);
+    own->input.run = own->run;
+    own->input.approval_seq = own->response.after_seq;
+    response_input_write(&own->input, &own->page, &json);
+}
+
+/* A run that could not be cancelled and has not ended is in another process. */
+static void refuse_elsewhere(struct api_turn *turn) {
+    static const struct api_error error = {409, STR_INIT("invalid_request_error"),
+                                           STR_INIT("response_elsewhere"), false};
+    api_error_answer(
+        turn->base.http.call, &error,
+        STR("another replica works on this response, and it was not cancelled; ask "
+            "that replica, or cancel it there with /weir/v1/runs/{id}/cancel"),
+        STR("response_id"));
+}
+
+static void stored_reply(struct api_turn *turn) {
+    struct responding *own = stored_of(turn);
+    if (own->wish == WISH_CANCEL && !own->over) {
+        refuse_elsewhere(turn);
+        return;
+    }
+    if (own->wish == WISH_INPUT) input_reply(turn);
+    if (own->body.len) {
+        route_reply(turn->base.http.call, 200, STR("application/json"), buf_str(&own->body));
+    } else {
+        responding_reply(turn, NULL);
+    }
+}
+
+/* False: the run is not alive, or its journal does not go back that far. */
+static bool read_live(struct api_turn *turn) {
+    struct responding *own = stored_of(turn);
+    struct directory *directory = session_table_directory(http_turn_sessions(&turn->base.http));
+    struct live_view view;
+    struct cursor *cursor;
+    struct event event;
+    struct err e;
+    if (!directory_find(directory, own->run, &view)) return false;
+    bool opened = cursor_open(view.journal, own->response.after_seq,
+                              route_loop(turn->base.http.call), NULL, NULL, &cursor, &e);
+    while (opened && cursor_next(cursor, &event)) stored_take(turn, &event);
+    if (opened) cursor_close(cursor);
+    live_view_done(&view);
+    if (opened) stored_reply(turn);
+    return opened;
+}
+
+static void on_scanned_event(const struct event *event, uint64_t seq, void *ctx) {
+    struct api_turn *turn = ctx;
+    struct event numbered = *event;
+    numbered.seq = seq;
+    if (seq > stored_of(turn)->response.after_seq) stored_take(turn, &numbered);
+}
+
+static void on_scanned(const struct err *failed, void *ctx) {
+    struct api_turn *turn = ctx;
+    stored_of(turn)->scan = NULL;
+    if (failed) {
+        http_turn_give_up(&turn->base.http, failed);
+        return;
+    }
+    route_watch(turn->base.http.call, NULL, NULL);
+    stored_reply(turn);
+    http_turn_end(&turn->base.http);
+}
+
+/* A run that goes on elsewhere, or has left memory, is shown as the store has it. */
+static void read_store(struct api_turn *turn) {
+    struct responding *own = stored_of(turn);
+    own->summary.run = own->run;
+    own->summary.each = on_scanned_event;
+    own->summary.each_ctx = turn;
+    own->scan = run_scan_start(route_loop(turn->base.http.call),
+                               session_table_store(http_turn_sessions(&turn->base.http)),
+                               &own->summary, on_scanned, turn);
+}
+
+static void stored_read(struct api_turn *turn) {
+    turn->completion.run = turn->base.http.run_id = stored_of(turn)->run;
+    if (read_live(turn)) {
+        http_turn_end(&turn->base.http);
+    } else {
+        read_store(turn);
+    }
+}
+
+/* --- until its end ------------------------------------------------------------------------ */
+
+static enum stream_verdict stored_judge(const struct event *event, void *ctx) {
+    (void)ctx;
+    return stream_judge(event); /* also past a question */
+}
 
 static void stored_project(const struct event *event, enum close_frame frame, void *ctx) {
     struct api_turn *turn = ctx;
@@ -34,18 +164,18 @@ static void stored_ended(struct close_ending ending, enum close_cause cause,
                          const struct event *last, void *ctx) {
     struct api_turn *turn = ctx;
     struct str message;
-    if (ending.status == ERR_NONE || turn->http.gone) return;
+    if (ending.status == ERR_NONE || turn->base.http.gone) return;
     if (last) {
         responding_note(turn, last);
         responding_reply(turn, last);
         return;
     }
     struct api_error error = api_turn_failure(cause, ending.status, NULL, &message);
-    api_error_answer(turn->http.call, &error, message, STR_EMPTY);
+    api_error_answer(turn->base.http.call, &error, message, STR_EMPTY);
 }
 
 static const struct stream_wire stored_wire = {
-    .judge = responding_judge,
+    .judge = stored_judge,
     .project = stored_project,
     .queued = http_turn_queued,
     .wake_at = http_turn_wake_at,
@@ -53,38 +183,28 @@ static const struct stream_wire stored_wire = {
     .ended = stored_ended,
 };
 
-static const struct api_turn_form stored_form = {
-    .open = responding_open, .free = responding_free, .whole = &stored_wire};
+static const struct guest_form stored_form = {
+    .refuse = api_turn_refuse, .free = responding_free, .whole = &stored_wire};
 
-/* --- a live run --------------------------------------------------------------------------- */
-
-static bool reply_at_end(struct api_turn *turn, const struct event *event) {
-    responding_note(turn, event);
-    if (event->kind != EVENT_APPROVAL && !event_is_terminal(event->kind)) return false;
-    responding_reply(turn, event);
-    return true;
+/* One that ended before is read as it ended. */
+static void on_cancel(enum cancel_run_answer answer, const struct err *failed, void *ctx) {
+    struct api_turn *turn = ctx;
+    struct responding *own = stored_of(turn);
+    turn->base.http.cancel = NULL;
+    switch (answer) {
+    case CANCEL_RUN_ASKED:
+        http_turn_attach(&turn->base.http, own->run, own->response.after_seq);
+        break;
+    case CANCEL_RUN_OVER: stored_read(turn); break;
+    case CANCEL_RUN_FAILED: http_turn_give_up(&turn->base.http, failed); break;
+    }
 }
 
-/* What there is so far. False: the run is not alive. A run that is longer than what its journal
- * has in memory is shown without its output until it ends. */
-static bool read_live(struct api_turn *turn) {
-    struct responding *own = stored_of(turn);
-    struct directory *directory = session_table_directory(http_turn_sessions(&turn->http));
-    struct live_view view;
-    struct cursor *cursor;
-    struct event event;
-    struct err e;
-    bool ended = false;
-    if (!directory_find(directory, own->run, &view)) return false;
-    turn->completion.run = turn->http.run_id = own->run;
-    if (cursor_open(view.journal, own->response.after_seq, route_loop(turn->http.call), NULL,
-                    NULL, &cursor, &e)) {
-        while (!ended && cursor_next(cursor, &event)) ended = reply_at_end(turn, &event);
-        cursor_close(cursor);
-    }
-    live_view_done(&view);
-    if (!ended) responding_reply(turn, NULL);
-    return true;
+static void stored_cancel(struct api_turn *turn) {
+    struct http_turn *http = &turn->base.http;
+    http->cancel =
+        cancel_run_start(http_turn_sessions(http), route_loop(http->call), stored_of(turn)->run,
+                         STR("the response was cancelled by its caller"), on_cancel, turn);
 }
 
 /* --- what is wished ----------------------------------------------------------------------- */
@@ -99,7 +219,7 @@ static void take_head(struct api_turn *turn, const struct event *started) {
     turn->completion.model = text_copy(started->agent);
     turn->completion.session = text_copy(started->started.session);
     response->metadata = text_copy(json_find(extras, STR("metadata")).raw);
-    if (json_str(json_find(own, STR("previous")), turn->http.arena, &previous))
+    if (json_str(json_find(own, STR("previous")), turn->base.http.arena, &previous))
         response->previous = text_copy(previous);
 }
 
@@ -113,27 +233,17 @@ static void refuse_delete(struct api_turn *turn) {
 
 static void grant(struct api_turn *turn) {
     struct responding *own = stored_of(turn);
-    struct http_turn *http = &turn->http;
-    uint64_t after_seq = own->response.after_seq;
+    struct http_turn *http = &turn->base.http;
     own->seen = true;
     switch (own->wish) {
     case WISH_READ:
-        if (read_live(turn)) {
-            http_turn_end(http);
-        } else {
-            http_turn_attach(http, own->run, after_seq);
-        }
-        break;
+    case WISH_INPUT: stored_read(turn); break;
     case WISH_STREAM:
         http->mode = CLOSE_DONE;
         http->wire = &responding_events_wire;
-        http_turn_attach(http, own->run, after_seq);
+        http_turn_attach(http, own->run, own->response.after_seq);
         break;
-    case WISH_CANCEL:
-        directory_cancel(session_table_directory(http_turn_sessions(http)), own->run,
-                         STR("the response was cancelled by its caller"));
-        http_turn_attach(http, own->run, after_seq);
-        break;
+    case WISH_CANCEL: stored_cancel(turn); break;
     case WISH_DELETE: refuse_delete(turn); break;
     }
 }
@@ -142,7 +252,7 @@ static void on_head(const struct event *started, const struct err *failed, void 
     struct api_turn *turn = ctx;
     stored_of(turn)->head = NULL;
     if (failed) {
-        http_turn_give_up(&turn->http, failed);
+        http_turn_give_up(&turn->base.http, failed);
     } else if (!started || !responding_owns(turn, started)) {
         refuse_unknown(turn);
     } else {
@@ -157,7 +267,7 @@ static bool take_id(struct api_turn *turn) {
     struct responding *own = stored_of(turn);
     struct buf id;
     buf_init(&id, KIB);
-    bool reads = route_parameter_text(turn->http.call, STR("id"), &id) &&
+    bool reads = route_parameter_text(turn->base.http.call, STR("id"), &id) &&
                  response_read_id(buf_str(&id), &own->run, &own->response.after_seq);
     buf_done(&id);
     return reads;
@@ -169,14 +279,46 @@ static void take_query(struct api_turn *turn) {
     struct buf text;
     uint64_t number;
     buf_init(&text, KIB);
-    if (route_query(turn->http.call, STR("stream"), &text) &&
+    if (route_query(turn->base.http.call, STR("stream"), &text) &&
         str_equal(buf_str(&text), STR("true")))
         own->wish = WISH_STREAM;
     buf_clear(&text);
-    if (route_query(turn->http.call, STR("starting_after"), &text) &&
+    if (route_query(turn->base.http.call, STR("starting_after"), &text) &&
         str_to_u64(buf_str(&text), &number) && number < UINT64_MAX)
         own->response.first_sequence = number + 1;
     buf_done(&text);
+}
+
+static bool page_refuse(struct api_turn *turn, const char *name, struct str must) {
+    api_turn_refuse_as(turn, 400, STR("invalid_value"), must, str_from(name));
+    return false;
+}
+
+/* ?limit=20&order=desc&after=in_7_3. False: it was refused. */
+static bool take_page(struct api_turn *turn) {
+    struct route_call *call = turn->base.http.call;
+    struct responding *own = stored_of(turn);
+    struct response_input_page *page = &own->page;
+    struct buf text;
+    uint64_t number = RESPONSE_INPUT_USUAL;
+    buf_init(&text, KIB);
+    bool limited =
+        !route_query(call, STR("limit"), &text) ||
+        (str_to_u64(buf_str(&text), &number) && number >= 1 && number <= RESPONSE_INPUT_MAX);
+    buf_clear(&text);
+    page->ascending =
+        route_query(call, STR("order"), &text) && str_equal(buf_str(&text), STR("asc"));
+    bool ordered = page->ascending || !text.len || str_equal(buf_str(&text), STR("desc"));
+    buf_clear(&text);
+    page->has_after = route_query(call, STR("after"), &text);
+    bool placed =
+        !page->has_after || response_input_read_id(buf_str(&text), own->run, &page->after);
+    buf_done(&text);
+    page->limit = (size_t)number;
+    if (!limited) return page_refuse(turn, "limit", STR("limit: must be 1 to 100"));
+    if (!ordered) return page_refuse(turn, "order", STR("order: must be asc or desc"));
+    return placed ||
+           page_refuse(turn, "after", STR("after: must be the id of an item of this response"));
 }
 
 static void serve(struct route_call *call, struct openai_instance *instance,
@@ -184,23 +326,28 @@ static void serve(struct route_call *call, struct openai_instance *instance,
     struct contract_caller caller;
     struct err e;
     if (!openai_enter(call, instance, &caller)) return;
-    struct api_turn *turn = api_turn_new(call, instance, &stored_form);
+    struct api_turn *turn = responding_new();
     struct responding *own = stored_of(turn);
+    guest_turn_init(&turn->base, call, &instance->guest, &stored_form);
     own->wish = wish;
-    if (!api_turn_take_caller(turn, &caller, &e)) {
-        http_turn_give_up(&turn->http, &e);
+    if (!guest_turn_take_caller(&turn->base, &caller, &e)) {
+        http_turn_give_up(&turn->base.http, &e);
     } else if (!take_id(turn)) {
         refuse_unknown(turn);
-    } else {
+    } else if (wish != WISH_INPUT || take_page(turn)) {
         if (wish == WISH_READ) take_query(turn);
-        http_turn_watch(&turn->http);
-        own->head = run_head_look(http_turn_sessions(&turn->http), route_loop(call), own->run,
-                                  on_head, turn);
+        http_turn_watch(&turn->base.http);
+        own->head = run_head_look(http_turn_sessions(&turn->base.http), route_loop(call),
+                                  own->run, on_head, turn);
     }
 }
 
 void openai_get_response(struct route_call *call, void *ctx) {
     serve(call, ctx, WISH_READ);
+}
+
+void openai_list_input(struct route_call *call, void *ctx) {
+    serve(call, ctx, WISH_INPUT);
 }
 
 void openai_cancel_response(struct route_call *call, void *ctx) {

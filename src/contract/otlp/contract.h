@@ -1,12 +1,8 @@
-/* otlp: sends the spans of turns to an OpenTelemetry collector.
+/* otlp: has the spans of turns sent to an OpenTelemetry collector (exporter/exporter.h).
  *
- * It serves nothing. While it is wanted, the daemon's own loop posts once a second what waits, one
- * request at a time. What a collector does not take is lost: it is counted and logged, and
- * nothing waits for it. When the daemon stops, what is left is sent once more, for a second at most.
+ * It serves nothing: it reads the settings, and starts and stops the exporter with the process.
  *
- * Memory   one batch, beside the bounded queue.
  * Threads  the daemon's own loop.
- * Source   the OTLP specification, "OTLP/HTTP", "JSON Protobuf Encoding".
  */
 #ifndef WEIR_CONTRACT_OTLP_CONTRACT_H
 #define WEIR_CONTRACT_OTLP_CONTRACT_H

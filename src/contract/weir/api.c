@@ -1,7 +1,6 @@
 #include "contract/weir/api.h"
 
 #include "contract/weir/inner.h"
-#include "turn/run.h"
 
 #include <stdarg.h>
 
@@ -86,7 +85,8 @@ void api_refuse(struct route_call *call, int status, struct str code, const char
     buf_done(&message);
 }
 
-void api_refuse_unknown_run(struct route_call *call) {
+/* Refuse a run that does not exist or that this caller may not see, with the same answer. */
+static void api_refuse_unknown_run(struct route_call *call) {
     api_refuse(call, 404, STR("RUN_NOT_FOUND"), "there is no such run");
 }
 
@@ -109,6 +109,7 @@ static const struct route rows[] = {
     {STR_INIT("POST"),   STR_INIT("/weir/v1/runs"),             api_start_run,     ROUTE_GUARDED, ROUTE_JSON},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/runs/{id}"),        api_get_run,       ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("POST"),   STR_INIT("/weir/v1/runs/{id}/cancel"), api_cancel_run,    ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("POST"),   STR_INIT("/weir/v1/runs/{id}/replay"), api_replay_run,    ROUTE_GUARDED, ROUTE_PLAIN},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/runs/{id}/events"), api_run_events,    ROUTE_GUARDED, ROUTE_PLAIN},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/approvals"),        api_list_approvals,  ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/approvals/{id}"),   api_get_approval,    ROUTE_GUARDED, ROUTE_HEAD},
@@ -124,6 +125,7 @@ static const struct route rows[] = {
     {STR_INIT("GET"),    STR_INIT("/weir/v1/sessions"),         api_list_sessions,   ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("DELETE"), STR_INIT("/weir/v1/sessions/{id}"),    api_erase_session,   ROUTE_GUARDED, ROUTE_PLAIN},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/sessions/{id}/export"), api_export_session, ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("POST"),   STR_INIT("/weir/v1/sessions/{id}/fork"), api_fork_session, ROUTE_GUARDED, ROUTE_JSON},
     {STR_INIT("GET"),    STR_INIT("/weir/v1/memories"),         api_list_memories, ROUTE_GUARDED, ROUTE_HEAD},
     {STR_INIT("POST"),   STR_INIT("/weir/v1/memories"),         api_put_memory,    ROUTE_GUARDED, ROUTE_JSON},
     {STR_INIT("DELETE"), STR_INIT("/weir/v1/memories/{key}"),   api_remove_memory, ROUTE_GUARDED, ROUTE_PLAIN},

@@ -12,6 +12,9 @@
  *     GET /weir/v1/runs/{id}                 one run
  *     GET /weir/v1/runs/{id}/events          its events, as server-sent events
  *     POST /weir/v1/runs/{id}/cancel         end it: 202 and the run, 409 when it has ended
+ *     POST /weir/v1/runs/{id}/replay?pace=once|real    begin a run that the recordings of this one
+ *                                            answer, in a session of its own: 202 and its id. 409
+ *                                            where there are none; for operators
  *
  *     GET  /weir/v1/approvals?workspace=&user=&session_id=&limit=   open questions
  *     GET  /weir/v1/approvals/{id}           one question, answered or not
@@ -28,6 +31,11 @@
  *
  *     GET    /weir/v1/sessions?workspace=&user=&limit=&after=   the sessions, newest first
  *     GET    /weir/v1/sessions/{id}/export?workspace=&user=     its events as JSON lines
+ *     POST   /weir/v1/sessions/{id}/fork?workspace=&user=       {"run","session_id"}: a new session
+ *                                            that begins with this one's conversation, up to and
+ *                                            with that run. 201; 404 no such run in it, 409 the run
+ *                                            goes on, or there is a session of the new name,
+ *                                            413 too much was said after it
  *     DELETE /weir/v1/sessions/{id}?workspace=&user=            erase it, also from the files
  *
  *     GET    /weir/v1/audit/chain            whether that log is whole; for operators
@@ -71,6 +79,7 @@
 #include "session/session.h"
 #include "store/store.h"
 #include "stream/share.h"
+#include "turn/cancel_run.h"
 #include "turn/dormant_wake.h"
 
 struct config;
@@ -123,8 +132,11 @@ struct api_instance {
     struct pages *pages; /* the events of runs as they are sent, of all loops */
     struct share *share; /* this loop's readers of them */
     struct list ends;    /* struct run_end: stored runs whose end is known, or looked for */
-    bool loaded;         /* false: answer 503 */
-    bool stopping;       /* true: answer 503 to requests that do more than read */
+    struct list
+        forks; /* struct fork: they wait until another one has been made; the first is next */
+    bool forking;  /* one is being made */
+    bool loaded;   /* false: answer 503 */
+    bool stopping; /* true: answer 503 to requests that do more than read */
 };
 
 /* The encoder of `share`: server-sent events, with ids. `ctx` is the store. */

@@ -23,7 +23,7 @@ struct verdict {
 static bool take_string(struct api_request *request, struct json member, const char *name,
                         struct str *ret) {
     *ret = STR_EMPTY;
-    if (member.kind == JSON_NONE || member.kind == JSON_NULL) return true;
+    if (json_is_absent(member)) return true;
     if (member.kind != JSON_STRING)
         return api_request_refuse(request, 422, "%s must be a string, not %s", name,
                                   json_kind_name(member.kind));

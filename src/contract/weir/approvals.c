@@ -26,7 +26,7 @@ void api_write_approval(struct json_writer *json, const struct pending_view *vie
     const struct pending_question *asked = &view->asked;
     json_open_object(json);
     write_approval_id(json, "id", view->run, view->seq);
-    api_write_id(json, "run_id", view->run);
+    event_json_id(json, "run_id", view->run);
     json_member_str(json, "state", str_from(state));
     json_member_str(json, "kind", asked->guards.len ? STR("tool") : STR("question"));
     json_member_str(json, "workspace", view->name.workspace);
@@ -138,7 +138,7 @@ void approval_report_taken(struct route_call *call, uint64_t run, uint64_t seq,
     struct json_writer json = json_writer(&body);
     json_open_object(&json);
     write_approval_id(&json, "id", run, seq);
-    api_write_id(&json, "run_id", run);
+    event_json_id(&json, "run_id", run);
     json_member_str(&json, "state", state);
     json_close(&json);
     approvals_reply(call, &body);
@@ -186,7 +186,8 @@ static void on_posted(const struct err *refused, void *ctx) {
     look->posted = NULL;
     if (!refused) {
         look_once(look); /* another answer may have been first */
-    } else if (refused->code == ERR_INVALID_ARGUMENT) {
+    } else if (refused->code == ERR_INVALID_ARGUMENT ||
+               refused->code == ERR_FAILED_PRECONDITION) {
         api_refuse(look->call, 422, STR("INVALID_INPUT"), "%s", refused->text);
     } else {
         route_field(look->call, STR("retry-after"), STR("1"));

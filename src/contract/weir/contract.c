@@ -63,6 +63,7 @@ static void *weir_init(const struct contract_loop *loop, const void *settings, v
                                                         .encode = api_encode_event,
                                                         .ctx = loop->store});
     list_init(&instance->ends);
+    list_init(&instance->forks);
     return instance;
 }
 

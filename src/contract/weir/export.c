@@ -95,7 +95,7 @@ static bool write_line(struct export *export, const struct event *event) {
     buf_init(&text, LINE_MAX_BYTES);
     bool ok = event_to_json(event, &text);
     json_open_object(&json);
-    api_write_id(&json, "run_id", export->runs[export->next]);
+    event_json_id(&json, "run_id", export->runs[export->next]);
     json_member_raw(&json, "event", buf_str(&text));
     json_close(&json);
     buf_append_byte(line, '\n');

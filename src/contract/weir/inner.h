@@ -6,7 +6,7 @@
 #include "contract/run_summary.h"
 #include "contract/weir/api.h"
 #include "store/audit_record.h"
-#include "wire/json.h"
+#include "wire/event_json.h"
 
 /* A request while it is read. Each step that fails sends the refusal itself. */
 struct api_request {
@@ -36,6 +36,10 @@ bool api_query_has(struct route_call *call, struct str name);
 MUST_CHECK bool api_request_value(struct api_request *request, struct str name,
                                   struct str *ret);
 MUST_CHECK bool api_request_number(struct api_request *request, struct str name, int64_t *ret);
+
+/* Read a member of the body that is a string; empty when it is absent. An invalid one is 422 (K7). */
+MUST_CHECK bool api_request_text(struct api_request *request, struct json body, struct str name,
+                                 struct str *ret);
 
 /* Read the limit: `usual` when absent, never above `most`. */
 MUST_CHECK bool api_request_limit(struct api_request *request, size_t usual, size_t most,
@@ -76,9 +80,6 @@ bool api_may_see(const struct api_caller *caller, struct str workspace, struct s
 PRINTF_LIKE(4, 5)
 void api_refuse(struct route_call *call, int status, struct str code, const char *format, ...);
 
-/* Refuse a run that does not exist or that this caller may not see, with the same answer. */
-void api_refuse_unknown_run(struct route_call *call);
-
 /* The same, after a search whose length would reveal which of the two it was (late.h). */
 late_refuse_fn api_refuse_unknown_run_late;
 
@@ -89,17 +90,15 @@ MUST_CHECK bool api_run_id(struct route_call *call, uint64_t *ret);
 void api_write_approval(struct json_writer *json, const struct pending_view *view,
                         const char *state, struct str answer);
 
-/* Write an id as a string, because ids exceed the number range of some JSON readers. */
-void api_write_id(struct json_writer *json, const char *key, uint64_t id);
-
 /* All runs that the caller may see, newest first: GET /weir/v1/runs without a session. */
 void api_list_newest_runs(struct route_call *call, struct api_instance *instance);
 
-route_fn api_list_runs, api_start_run, api_get_run, api_cancel_run, api_run_events;
+route_fn api_list_runs, api_start_run, api_get_run, api_cancel_run, api_replay_run,
+    api_run_events;
 route_fn api_list_approvals, api_get_approval, api_answer_approval;
 route_fn api_get_usage, api_list_audit, api_list_agents, api_get_status;
 route_fn api_list_budgets, api_get_health, api_get_settings, api_get_audit_chain;
-route_fn api_list_sessions, api_export_session, api_erase_session;
+route_fn api_list_sessions, api_export_session, api_fork_session, api_erase_session;
 route_fn api_list_memories, api_put_memory, api_remove_memory;
 
 #endif

@@ -147,19 +147,6 @@ static void on_put(const struct memory_answer *answer, const struct err *failed,
     buf_done(&body);
 }
 
-/* A missing member is 400, an invalid one 422 (K7). */
-static bool take_member(struct api_request *request, struct json body, struct str name,
-                        struct str *ret) {
-    struct json member = json_find(body, name);
-    *ret = STR_EMPTY;
-    if (member.kind == JSON_NONE) return true;
-    if (member.kind != JSON_STRING)
-        return api_request_refuse(request, 422, STR_FMT " must be a string, not %s",
-                                  STR_ARG(name), json_kind_name(member.kind));
-    return json_str(member, request->arena, ret) ||
-           api_request_refuse(request, 422, STR_FMT " is too long", STR_ARG(name));
-}
-
 static const char *const entry_keys[] = {"key", "content", "category", NULL};
 
 static bool take_entry(struct api_request *request, struct memory_entry *ret) {
@@ -173,9 +160,9 @@ static bool take_entry(struct api_request *request, struct memory_entry *ret) {
     if (body.kind != JSON_OBJECT || json_find(body, STR("key")).kind == JSON_NONE)
         return api_request_refuse(request, 400,
                                   "send an object with key, content and category");
-    if (!take_member(request, body, STR("key"), &ret->key) ||
-        !take_member(request, body, STR("content"), &ret->content) ||
-        !take_member(request, body, STR("category"), &ret->category))
+    if (!api_request_text(request, body, STR("key"), &ret->key) ||
+        !api_request_text(request, body, STR("content"), &ret->content) ||
+        !api_request_text(request, body, STR("category"), &ret->category))
         return false;
     return memory_check_entry(ret, &e) || api_request_refuse(request, 422, "%s", e.text);
 }

@@ -68,6 +68,18 @@ bool api_request_value(struct api_request *request, struct str name, struct str 
                                     STR_ARG(name));
 }
 
+bool api_request_text(struct api_request *request, struct json body, struct str name,
+                      struct str *ret) {
+    struct json member = json_find(body, name);
+    *ret = STR_EMPTY;
+    if (member.kind == JSON_NONE) return true;
+    if (member.kind != JSON_STRING)
+        return api_request_refuse(request, 422, STR_FMT " must be a string, not %s",
+                                  STR_ARG(name), json_kind_name(member.kind));
+    return json_str(member, request->arena, ret) ||
+           api_request_refuse(request, 422, STR_FMT " is too long", STR_ARG(name));
+}
+
 bool api_request_number(struct api_request *request, struct str name, int64_t *ret) {
     struct str value;
     *ret = 0;

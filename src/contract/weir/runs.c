@@ -11,24 +11,9 @@
 
 /* --- a run as JSON ------------------------------------------------------------------------ */
 
-void api_write_id(struct json_writer *json, const char *key, uint64_t id) {
-    char room[24];
-    struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
-    buf_append_u64(&text, id);
-    json_member_str(json, key, buf_str(&text));
-}
-
-static void write_count(struct json_writer *json, const char *key, int64_t count) {
-    if (count == TOKENS_UNKNOWN) {
-        json_member_null(json, key);
-    } else {
-        json_member_i64(json, key, count);
-    }
-}
-
 static void write_run(struct json_writer *json, const struct run_summary *summary) {
     json_open_object(json);
-    api_write_id(json, "id", summary->run);
+    event_json_id(json, "id", summary->run);
     json_member_str(json, "state", run_summary_state(summary));
     json_member_bool(json, "interrupted", summary->interrupted);
     json_member_str(json, "workspace", summary->workspace);
@@ -37,15 +22,15 @@ static void write_run(struct json_writer *json, const struct run_summary *summar
     json_member_str(json, "agent", summary->agent);
     json_member_str(json, "contract", summary->contract);
     json_member_str(json, "text", summary->text);
-    if (summary->parent) api_write_id(json, "parent", summary->parent);
+    if (summary->parent) event_json_id(json, "parent", summary->parent);
     json_member_i64(json, "started_unix_ms", summary->started_ms);
     if (summary->ended_ms) json_member_i64(json, "ended_unix_ms", summary->ended_ms);
     json_member_u64(json, "last_seq", summary->last_seq);
     json_member_object(json, "usage");
     json_member_i64(json, "model_calls", summary->usage.call_sequence);
-    write_count(json, "prompt_tokens", summary->usage.prompt);
-    write_count(json, "completion_tokens", summary->usage.completion);
-    write_count(json, "total_tokens", summary->usage.total);
+    event_json_count(json, "prompt_tokens", summary->usage.prompt);
+    event_json_count(json, "completion_tokens", summary->usage.completion);
+    event_json_count(json, "total_tokens", summary->usage.total);
     json_close(json);
     json_close(json);
 }
@@ -59,70 +44,70 @@ struct get {
     struct api_caller caller;
     struct run_summary summary;
     struct run_scan *scan;
-    struct dormant_wake *wake; /* the run waits for a human and is not in memory */
-    struct late late;          /* the refusal: no such run */
+    struct cancel_run *cancel;
+    struct late late; /* the refusal: no such run */
 };
 
 static void get_over(void *ctx) {
     struct get *get = ctx;
     late_stop(&get->late);
     run_scan_cancel(get->scan);
-    dormant_wake_cancel(get->wake);
+    cancel_run_forget(get->cancel);
     run_summary_done(&get->summary);
     free(get);
 }
 
 static const struct route_watch get_watch = {.left = get_over, .closed = get_over};
 
-/* The request is posted to the run's loop; a run that has ended meanwhile ignores it. False: it
- * is known to have ended. */
-static bool runs_cancel(const struct get *get) {
-    return !get->summary.ended_ms &&
-           directory_cancel(get->instance->directory, get->summary.run,
-                            STR("it was cancelled by request"));
+static void get_reply(const struct get *get, int status) {
+    struct buf body;
+    buf_init(&body, BODY_MAX_BYTES);
+    struct json_writer json = json_writer(&body);
+    write_run(&json, &get->summary);
+    route_reply(get->call, status, STR("application/json"), buf_str(&body));
+    buf_done(&body);
 }
 
-static void get_answer(const struct err *failed, void *ctx);
+static void refuse_store(struct route_call *call, const struct err *failed) {
+    api_refuse(call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+}
 
-static void on_awake(const struct err *failed, void *ctx) {
+static void refuse_ended(struct route_call *call) {
+    api_refuse(call, 409, STR("RUN_ENDED"), "this run has ended: there is nothing to cancel");
+}
+
+static void on_cancel(enum cancel_run_answer answer, const struct err *failed, void *ctx) {
     struct get *get = ctx;
-    get->wake = NULL;
-    get_answer(failed, get);
+    get->cancel = NULL;
+    switch (answer) {
+    case CANCEL_RUN_ASKED: get_reply(get, 202); break;
+    case CANCEL_RUN_OVER: refuse_ended(get->call); break;
+    case CANCEL_RUN_FAILED: refuse_store(get->call, failed); break;
+    }
 }
 
-/* A run that waits for a human must be in memory to be cancelled. */
-static bool runs_wake(struct get *get) {
-    const struct dormant_filter filter = {.run = get->summary.run};
-    get->wake = dormant_wake_start(get->instance->directory, &filter, 1, get->instance->loop,
-                                   on_awake, get);
-    return get->wake != NULL;
+static void runs_cancel(struct get *get) {
+    if (get->summary.ended_ms)
+        refuse_ended(get->call);
+    else
+        get->cancel =
+            cancel_run_start(get->instance->sessions, get->instance->loop, get->summary.run,
+                             STR("it was cancelled by request"), on_cancel, get);
 }
 
 static void get_answer(const struct err *failed, void *ctx) {
     struct get *get = ctx;
     const struct run_summary *summary = &get->summary;
     get->scan = NULL;
-    if (failed) {
-        api_refuse(get->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
-        return;
-    }
-    if (!summary->known || !api_may_see(&get->caller, summary->workspace, summary->user)) {
+    if (failed)
+        refuse_store(get->call, failed);
+    else if (!summary->known || !api_may_see(&get->caller, summary->workspace, summary->user))
         late_refuse(&get->late, get->instance->loop, get->call, api_refuse_unknown_run_late,
                     NULL);
-        return;
-    }
-    if (get->cancels && !runs_cancel(get) && !runs_wake(get) && !runs_cancel(get)) {
-        api_refuse(get->call, 409, STR("RUN_ENDED"),
-                   "this run has ended: there is nothing to cancel");
-        return;
-    }
-    if (get->wake) return;
-    struct buf body;
-    buf_init(&body, BODY_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    write_run(&json, summary);
-    route_reply(get->call, get->cancels ? 202 : 200, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+    else if (get->cancels)
+        runs_cancel(get);
+    else
+        get_reply(get, 200);
 }
 
 static void get_run(struct route_call *call, struct api_instance *instance, bool cancels) {

@@ -143,7 +143,7 @@ static void write_newest(struct newest *newest) {
                   is_any(newest->filter.contract, contract);
     if (!wanted) return;
     json_open_object(json);
-    api_write_id(json, "id", run->id);
+    event_json_id(json, "id", run->id);
     json_member_str(json, "state", state);
     json_member_str(json, "workspace", run->workspace);
     json_member_str(json, "user", run->user);
@@ -151,7 +151,7 @@ static void write_newest(struct newest *newest) {
     json_member_str(json, "agent", summary->agent);
     json_member_str(json, "contract", contract);
     write_asked(json, summary->text);
-    if (run->parent) api_write_id(json, "parent", run->parent);
+    if (run->parent) event_json_id(json, "parent", run->parent);
     json_member_i64(json, "started_unix_ms",
                     run->started_ms ? run->started_ms : summary->started_ms);
     if (run->ended_ms) json_member_i64(json, "ended_unix_ms", run->ended_ms);
@@ -194,7 +194,7 @@ static void newest_go_on(struct newest *newest) {
         write_newest(newest);
     }
     json_close(&newest->json);
-    if (newest->cursor) api_write_id(&newest->json, "next", newest->cursor);
+    if (newest->cursor) event_json_id(&newest->json, "next", newest->cursor);
     json_member_bool(&newest->json, "more", newest->cursor != 0);
     json_close(&newest->json);
     route_reply(newest->request.call, 200, STR("application/json"), buf_str(&newest->body));

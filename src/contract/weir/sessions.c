@@ -72,7 +72,7 @@ static void write_session(struct json_writer *json, const struct stored_session 
     json_member_str(json, "session_id", session->session);
     json_member_str(json, "workspace", session->workspace);
     json_member_str(json, "user", session->user);
-    api_write_id(json, "newest_run", session->newest_run);
+    event_json_id(json, "newest_run", session->newest_run);
     json_member_str(json, "state", state ? str_from(state) : STR("open"));
     json_member_i64(json, "started_unix_ms", session->started_ms);
     if (session->ended_ms) json_member_i64(json, "ended_unix_ms", session->ended_ms);

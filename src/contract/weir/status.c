@@ -36,7 +36,7 @@ void api_get_status(struct route_call *call, void *ctx) {
     json_member_str(&json, "state", instance->stopping ? STR("stopping") : STR("serving"));
     json_member_object(&json, "runs");
     for (int state = RUN_QUEUED; state <= RUN_WAITING; state++) {
-        json_key(&json, run_state_name((enum run_state)state));
+        json_key(&json, states_name(run_states, (enum run_state)state));
         json_write_u64(&json, count.runs[state]);
     }
     json_close(&json);

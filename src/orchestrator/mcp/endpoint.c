@@ -108,8 +108,8 @@ static enum route_entry endpoint_guard(struct route_call *call, const struct rou
 typedef void endpoint_fn(struct toolserver *server, struct route_call *call,
                          const struct toolserver_caller *caller);
 
-static void enter(struct route_call *call, struct orchestrator_endpoint *endpoint,
-                  endpoint_fn *serve) {
+static void endpoint_enter(struct route_call *call, struct orchestrator_endpoint *endpoint,
+                           endpoint_fn *serve) {
     struct pod pod;
     struct route_failure failure;
     if (!find_caller(call, endpoint, &pod, &failure)) {
@@ -122,16 +122,16 @@ static void enter(struct route_call *call, struct orchestrator_endpoint *endpoin
     serve(&endpoint->server, call, &caller);
 }
 
-static void post(struct route_call *call, void *ctx) {
-    enter(call, ctx, toolserver_post);
+static void endpoint_post(struct route_call *call, void *ctx) {
+    endpoint_enter(call, ctx, toolserver_post);
 }
 
 static void get(struct route_call *call, void *ctx) {
-    enter(call, ctx, toolserver_get);
+    endpoint_enter(call, ctx, toolserver_get);
 }
 
 static void delete (struct route_call *call, void *ctx) {
-    enter(call, ctx, toolserver_delete);
+    endpoint_enter(call, ctx, toolserver_delete);
 }
 
 /* --- blueprints --------------------------------------------------------------------------- */
@@ -205,7 +205,7 @@ static void agents(struct route_call *call, void *ctx) {
 /* --- the table ---------------------------------------------------------------------------- */
 
 static const struct route rows[] = {
-    {STR_INIT("POST"), STR_INIT(MCP_PATH), post, ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("POST"), STR_INIT(MCP_PATH), endpoint_post, ROUTE_GUARDED, ROUTE_JSON},
     {STR_INIT("GET"), STR_INIT(MCP_PATH), get, ROUTE_GUARDED, ROUTE_PLAIN},
     {STR_INIT("DELETE"), STR_INIT(MCP_PATH), delete, ROUTE_GUARDED, ROUTE_PLAIN},
     {STR_INIT("GET"), STR_INIT(AGENTS_PATH), agents, ROUTE_GUARDED, ROUTE_HEAD},

@@ -44,8 +44,9 @@ void orchestrator_call_answer(struct orchestrator_call *call, struct str result)
 void orchestrator_call_fail(struct orchestrator_call *call, struct str text);
 /* Say what is going on, if the caller wants to know. */
 void orchestrator_call_report(struct orchestrator_call *call, struct str message);
-/* Call `left` when no answer is wanted any more; the call is gone then. A function that does not
- * answer at once must set it. */
+/* Call `left` when no answer is wanted any more: its arguments and its arena are gone after that.
+ * A function that does not answer at once must set it. It must answer nevertheless, then or later:
+ * nobody hears it, but the audit log says what became of the call. */
 void orchestrator_call_watch(struct orchestrator_call *call, void (*left)(void *ctx),
                              void *ctx);
 
@@ -65,12 +66,14 @@ void orchestrator_blueprint_watch(struct orchestrator_blueprint *blueprint,
 
 #define ORCHESTRATOR_AUDIT_PAYLOAD_BYTES 4096
 
-/* One tools/call that was answered. A payload that is longer than the limit is replaced by
+/* One tools/call, answered or not. A payload that is longer than the limit is replaced by
  * {"_truncated":true,"_original_size":n,"_limit":4096}. */
 struct orchestrator_audit {
     struct str workspace, user, conversation, tool;
     struct str arguments, result; /* JSON */
     bool error;
+    bool refused;    /* the endpoint was not ready: nothing was done */
+    bool unheard;    /* its caller had left, or was told that the server stops */
     int64_t unix_ms; /* when it came */
     uint64_t took_ms;
 };
@@ -88,7 +91,8 @@ struct orchestrator_endpoint {
     void (*blueprint)(struct orchestrator_blueprint *blueprint, struct str workspace,
                       struct str user, void *ctx);
     void (*audit)(const struct orchestrator_audit *row, void *ctx); /* NULL: none is kept */
-    void *ctx;                                                      /* of all three */
+    bool (*ready)(void *ctx); /* whether calls can be audited; NULL: always */
+    void *ctx;                /* of all four */
     size_t body_max_bytes;
     uint64_t body_stretch_ms; /* as in struct route_table */
     size_t body_stretch_bytes;

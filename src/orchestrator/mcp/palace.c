@@ -34,6 +34,8 @@ struct palace {
     size_t *counts;
     size_t category_count, total, pages;
     struct str id; /* of the drawer that was added, or removed */
+    bool changes;  /* it adds or removes: this is under way */
+    bool left;     /* nobody waits for it, and its texts are gone */
 };
 
 /* --- endings ------------------------------------------------------------------------------ */
@@ -43,10 +45,6 @@ static void palace_free(struct palace *palace) {
     free(palace->categories);
     free(palace->counts);
     free(palace);
-}
-
-static void on_gone(void *ctx) {
-    palace_free(ctx);
 }
 
 static void palace_fail(struct palace *palace, struct str text) {
@@ -67,8 +65,19 @@ static void palace_answer(struct palace *palace, const struct buf *result) {
 static bool palace_failed(struct palace *palace, const struct err *failed) {
     palace->ask = NULL;
     if (!failed) return false;
-    palace_fail(palace, STR("the memory cannot be reached now; try again later"));
+    if (memory_refused(failed))
+        palace_fail(palace, STR("too many searches of this workspace run or wait already; ask "
+                                "again when they are answered"));
+    else
+        palace_fail(palace, STR("the memory cannot be reached now; try again later"));
     return true;
+}
+
+/* A change is made nevertheless, and what became of it is awaited. */
+static void palace_on_gone(void *ctx) {
+    struct palace *palace = ctx;
+    palace->left = true;
+    if (!palace->changes) palace_fail(palace, STR("the caller left before it was read"));
 }
 
 static struct palace *palace_new(struct orchestrator_call *call,
@@ -80,29 +89,29 @@ static struct palace *palace_new(struct orchestrator_call *call,
     palace->query.max_bytes = PAGE_BYTES;
     palace->query.category = palace->query.words = STR_EMPTY;
     palace->wing = palace->room = palace->id = STR_EMPTY;
-    orchestrator_call_watch(call, on_gone, palace);
+    orchestrator_call_watch(call, palace_on_gone, palace);
     return palace;
 }
 
 /* --- arguments ---------------------------------------------------------------------------- */
 
-static struct str text_of(const struct palace *palace,
-                          const struct orchestrator_call_view *view, struct str key) {
+static struct str palace_text_of(const struct palace *palace,
+                                 const struct orchestrator_call_view *view, struct str key) {
     struct str text;
     struct json value = json_find(view->arguments, key);
     return json_str(value, orchestrator_call_arena(palace->call), &text) ? text : STR_EMPTY;
 }
 
-static size_t number_of(const struct orchestrator_call_view *view, struct str key, size_t usual,
-                        size_t most) {
+static size_t palace_number_of(const struct orchestrator_call_view *view, struct str key,
+                               size_t usual, size_t most) {
     int64_t number;
     if (!json_i64(json_find(view->arguments, key), &number) || number < 1) return usual;
     return (uint64_t)number < most ? (size_t)number : most;
 }
 
 /* "<wing>/<room>": a slash in a wing would make it another wing's room. */
-static bool place_of(const struct palace *palace, struct str wing, struct str room,
-                     struct str *ret, struct err *e) {
+static bool palace_place_of(const struct palace *palace, struct str wing, struct str room,
+                            struct str *ret, struct err *e) {
     struct buf category;
     if (str_find_byte(wing, '/') < wing.len)
         return err_set(e, ERR_INVALID_ARGUMENT, "the name of a wing must not have a slash");
@@ -124,7 +133,7 @@ static struct str wing_of(struct str category, struct str *ret_room) {
     return wing;
 }
 
-static bool is_wanted(const struct palace *palace, struct str category) {
+static bool palace_is_wanted(const struct palace *palace, struct str category) {
     struct str room, wing = wing_of(category, &room);
     return (!palace->wing.len || str_equal(wing, palace->wing)) &&
            (!palace->room.len || str_equal(room, palace->room));
@@ -134,7 +143,7 @@ static bool is_wanted(const struct palace *palace, struct str category) {
 
 static bool count_entry(struct palace *palace, struct str category) {
     size_t i = 0;
-    if (!is_wanted(palace, category)) return true;
+    if (!palace_is_wanted(palace, category)) return true;
     while (i < palace->category_count && !str_equal(palace->categories[i], category)) i++;
     if (i == palace->category_count) {
         if (i == ROOMS_MAX) return false;
@@ -251,7 +260,7 @@ static void count(struct orchestrator_call *call, const struct orchestrator_call
                   void *ctx) {
     struct palace *palace = palace_new(call, view);
     (void)ctx;
-    palace->wing = text_of(palace, view, STR("wing"));
+    palace->wing = palace_text_of(palace, view, STR("wing"));
     palace->query.limit = MEMORY_LIST_MAX;
     palace->ask = memory_list_start(orchestrator_call_store(call), orchestrator_call_loop(call),
                                     &palace->query, on_counted, palace);
@@ -281,7 +290,8 @@ static void write_diary(const struct memory_entry *entry, struct json_writer *w)
     json_close(w);
 }
 
-static void on_found(const struct memory_answer *answer, const struct err *failed, void *ctx) {
+static void palace_on_found(const struct memory_answer *answer, const struct err *failed,
+                            void *ctx) {
     struct palace *palace = ctx;
     struct buf result;
     size_t shown = 0;
@@ -292,7 +302,7 @@ static void on_found(const struct memory_answer *answer, const struct err *faile
     json_open_object(&w);
     json_member_array(&w, diary ? "entries" : "results");
     for (size_t i = 0; i < answer->count && shown < palace->wanted; i++) {
-        if (!is_wanted(palace, answer->entries[i].category)) continue;
+        if (!palace_is_wanted(palace, answer->entries[i].category)) continue;
         (diary ? write_diary : write_drawer)(&answer->entries[i], &w);
         shown++;
     }
@@ -311,7 +321,7 @@ static void find(struct palace *palace) {
     }
     palace->ask = memory_list_start(orchestrator_call_store(palace->call),
                                     orchestrator_call_loop(palace->call), &palace->query,
-                                    on_found, palace);
+                                    palace_on_found, palace);
 }
 
 /* A wing or a room alone is no category, so more is asked for than is shown. */
@@ -320,15 +330,16 @@ static void search(struct orchestrator_call *call, const struct orchestrator_cal
     struct palace *palace = palace_new(call, view);
     struct err e;
     (void)ctx;
-    palace->wing = text_of(palace, view, STR("wing"));
-    palace->room = text_of(palace, view, STR("room"));
-    palace->wanted = number_of(view, STR("limit"), 5, 100);
-    palace->query.words = text_of(palace, view, STR("query"));
+    palace->wing = palace_text_of(palace, view, STR("wing"));
+    palace->room = palace_text_of(palace, view, STR("room"));
+    palace->wanted = palace_number_of(view, STR("limit"), 5, 100);
+    palace->query.words = palace_text_of(palace, view, STR("query"));
     palace->query.match = MEMORY_ANY_WORD;
     palace->query.limit =
         palace->wing.len || palace->room.len ? MEMORY_LIST_MAX : palace->wanted;
     bool whole = palace->wing.len && palace->room.len;
-    if (whole && !place_of(palace, palace->wing, palace->room, &palace->query.category, &e)) {
+    if (whole &&
+        !palace_place_of(palace, palace->wing, palace->room, &palace->query.category, &e)) {
         palace_fail(palace, err_text(&e));
     } else {
         find(palace);
@@ -340,10 +351,10 @@ static void diary_read(struct orchestrator_call *call,
     struct palace *palace = palace_new(call, view);
     struct err e;
     (void)ctx;
-    palace->wanted = palace->query.limit = number_of(view, STR("last_n"), 10, 100);
+    palace->wanted = palace->query.limit = palace_number_of(view, STR("last_n"), 10, 100);
     palace->query.max_bytes = SHOWN_BYTES;
-    if (place_of(palace, STR("diary"), text_of(palace, view, STR("agent_name")),
-                 &palace->query.category, &e)) {
+    if (palace_place_of(palace, STR("diary"), palace_text_of(palace, view, STR("agent_name")),
+                        &palace->query.category, &e)) {
         find(palace);
     } else {
         palace_fail(palace, err_text(&e));
@@ -352,11 +363,20 @@ static void diary_read(struct orchestrator_call *call,
 
 /* --- adding and removing ------------------------------------------------------------------ */
 
-static void on_put(const struct memory_answer *answer, const struct err *failed, void *ctx) {
+/* For the audit log alone: it has taken effect. */
+static bool palace_unheard(struct palace *palace) {
+    if (!palace->left) return false;
+    orchestrator_call_answer(palace->call, STR("{\"success\":true}"));
+    palace_free(palace);
+    return true;
+}
+
+static void palace_on_put(const struct memory_answer *answer, const struct err *failed,
+                          void *ctx) {
     struct palace *palace = ctx;
     struct buf result;
     struct str room, wing;
-    if (palace_failed(palace, failed)) return;
+    if (palace_failed(palace, failed) || palace_unheard(palace)) return;
     wing = wing_of(answer->entries[0].category, &room);
     buf_init(&result, RESULT_MAX_BYTES);
     struct json_writer w = json_writer(&result);
@@ -372,18 +392,19 @@ static void on_put(const struct memory_answer *answer, const struct err *failed,
     buf_done(&result);
 }
 
-static void put(struct palace *palace, const struct orchestrator_call_view *view,
-                const struct memory_entry *entry) {
+static void palace_put(struct palace *palace, const struct orchestrator_call_view *view,
+                       const struct memory_entry *entry) {
     struct err e;
     palace->id = entry->key;
     if (!memory_check_entry(entry, &e)) {
         palace_fail(palace, err_text(&e));
         return;
     }
+    palace->changes = true;
     palace->ask = memory_put_start(orchestrator_call_store(palace->call),
                                    orchestrator_call_loop(palace->call),
                                    (struct audit_actor){STR("crawbl"), view->user},
-                                   view->workspace, entry, on_put, palace);
+                                   view->workspace, entry, palace_on_put, palace);
 }
 
 /* The same text in the same room is the same drawer. */
@@ -404,24 +425,24 @@ static bool drawer_id(const struct palace *palace, struct str category, struct s
 static void add_drawer(struct orchestrator_call *call,
                        const struct orchestrator_call_view *view, void *ctx) {
     struct palace *palace = palace_new(call, view);
-    struct memory_entry entry = {.content = text_of(palace, view, STR("content"))};
+    struct memory_entry entry = {.content = palace_text_of(palace, view, STR("content"))};
     struct err e;
     (void)ctx;
-    if (!place_of(palace, text_of(palace, view, STR("wing")),
-                  text_of(palace, view, STR("room")), &entry.category, &e)) {
+    if (!palace_place_of(palace, palace_text_of(palace, view, STR("wing")),
+                         palace_text_of(palace, view, STR("room")), &entry.category, &e)) {
         palace_fail(palace, err_text(&e));
     } else if (!drawer_id(palace, entry.category, entry.content, &entry.key)) {
         palace_fail(palace, STR("the text is longer than a call may hold"));
     } else {
-        put(palace, view, &entry);
+        palace_put(palace, view, &entry);
     }
 }
 
 static void diary_write(struct orchestrator_call *call,
                         const struct orchestrator_call_view *view, void *ctx) {
     struct palace *palace = palace_new(call, view);
-    struct memory_entry entry = {.content = text_of(palace, view, STR("entry"))};
-    struct str topic = text_of(palace, view, STR("topic"));
+    struct memory_entry entry = {.content = palace_text_of(palace, view, STR("entry"))};
+    struct str topic = palace_text_of(palace, view, STR("topic"));
     char random[TOOLSERVER_SESSION_BYTES];
     struct buf key;
     struct err e;
@@ -441,16 +462,17 @@ static void diary_write(struct orchestrator_call *call,
     buf_done(&key);
     if (!kept) {
         palace_fail(palace, STR("the topic is too long"));
-    } else if (!place_of(palace, STR("diary"), text_of(palace, view, STR("agent_name")),
-                         &entry.category, &e)) {
+    } else if (!palace_place_of(palace, STR("diary"),
+                                palace_text_of(palace, view, STR("agent_name")),
+                                &entry.category, &e)) {
         palace_fail(palace, err_text(&e));
     } else {
-        put(palace, view, &entry);
+        palace_put(palace, view, &entry);
     }
 }
 
-static void on_removed(const struct memory_answer *answer, const struct err *failed,
-                       void *ctx) {
+static void palace_on_removed(const struct memory_answer *answer, const struct err *failed,
+                              void *ctx) {
     struct palace *palace = ctx;
     struct buf result;
     if (palace_failed(palace, failed)) return;
@@ -458,6 +480,7 @@ static void on_removed(const struct memory_answer *answer, const struct err *fai
         palace_fail(palace, STR("there is no drawer with this id"));
         return;
     }
+    if (palace_unheard(palace)) return;
     buf_init(&result, RESULT_MAX_BYTES);
     struct json_writer w = json_writer(&result);
     json_open_object(&w);
@@ -473,15 +496,16 @@ static void delete_drawer(struct orchestrator_call *call,
     struct palace *palace = palace_new(call, view);
     struct err e;
     (void)ctx;
-    palace->id = text_of(palace, view, STR("drawer_id"));
+    palace->id = palace_text_of(palace, view, STR("drawer_id"));
     if (!memory_check_key(palace->id, &e)) {
         palace_fail(palace, err_text(&e));
         return;
     }
+    palace->changes = true;
     palace->ask =
         memory_remove_start(orchestrator_call_store(call), orchestrator_call_loop(call),
                             (struct audit_actor){STR("crawbl"), view->user}, view->workspace,
-                            palace->id, on_removed, palace);
+                            palace->id, palace_on_removed, palace);
 }
 
 orchestrator_tool_fn *orchestrator_palace_tool(enum orchestrator_tool tool) {

@@ -11,7 +11,7 @@ static void a_method_tells_the_dialect_and_the_operation(void **state) {
         enum a2a_operation operation;
     } rows[] = {{"message/send", A2A_0_3, A2A_SEND},
                 {"tasks/resubscribe", A2A_0_3, A2A_SUBSCRIBE},
-                {"tasks/pushNotificationConfig/set", A2A_0_3, A2A_PUSH},
+                {"tasks/pushNotificationConfig/set", A2A_0_3, A2A_WEBHOOK_PUT},
                 {"SendStreamingMessage", A2A_1_0, A2A_STREAM},
                 {"ListTasks", A2A_1_0, A2A_LIST},
                 {"GetExtendedAgentCard", A2A_1_0, A2A_CARD},

@@ -37,21 +37,22 @@ static int setup(void **state) {
     f.agents[0].tools = writing_asks;
     f.agents[0].tool_count = 1;
     settings = (struct a2a_settings){
-        .workspace = STR("w"),
-        .body_max_bytes = 64 * KIB,
-        .rules = {.busy = SESSION_QUEUE,
-                  .stall_ms = STALL_MS,
-                  .heartbeat_ms = 60000,
-                  .on_disconnect = {.how = LEAVING_DETACHES},
-                  .keys_kept_ms = 60000,
-                  .keyed_outlives = true},
+        .guest = {.workspace = STR("w"),
+                  .body_max_bytes = 64 * KIB,
+                  .rules = {.busy = SESSION_QUEUE,
+                            .stall_ms = STALL_MS,
+                            .heartbeat_ms = 60000,
+                            .on_disconnect = {.how = LEAVING_DETACHES},
+                            .keys_kept_ms = 60000,
+                            .keyed_outlives = true}},
         .card = {.a2a = true, .url = STR(""), .name = STR("tiny"), .version = STR("1")}};
-    instance = (struct a2a_instance){.settings = &settings,
-                                     .store = f.store,
-                                     .callers = {.secured = secured, .identify = identify},
-                                     .loaded = true};
-    http_turn_site_init(&instance.site, &f.host);
-    instance.site.rules = settings.rules;
+    instance =
+        (struct a2a_instance){.guest = {.settings = &settings.guest,
+                                        .callers = {.secured = secured, .identify = identify},
+                                        .loaded = true},
+                              .store = f.store};
+    http_turn_site_init(&instance.guest.site, &f.host);
+    instance.guest.site.rules = settings.guest.rules;
     a2a_table(&instance, &table);
     site = route_site_new(f.loop, tables, 1);
     return 0;
@@ -60,7 +61,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     (void)state;
     turns(&f);
-    assert_true(list_empty(&instance.site.turns));
+    assert_true(list_empty(&instance.guest.site.turns));
     route_site_free(site);
     fixture_done(&f);
     return 0;
@@ -329,9 +330,9 @@ static void the_end_of_the_daemon_is_said(void **state) {
     struct exchange *streamed = ask("/message:stream", "{\"message\":{\"messageId\":\"m\","
                                                        "\"role\":\"ROLE_USER\",\"parts\":[{"
                                                        "\"text\":\"hi\"}]}}");
-    instance.stopping = true;
+    instance.guest.stopping = true;
     assert_refused(call("SendMessage", NEW), 503, "the server is stopping");
-    http_turn_site_cut(&instance.site);
+    http_turn_site_cut(&instance.guest.site);
     turns(&f);
     assert_says(whole, "\"code\":-32603");
     assert_says(streamed, "event: error\ndata: {\"error\":{\"code\":503,");

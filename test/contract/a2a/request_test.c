@@ -57,6 +57,56 @@ static void a_message_of_0_3_is_read(void **state) {
     assert_str(request.extras, "{\"metadata\":{\"a\":1,\"a2a\":{\"messageId\":\"m\"}}}");
 }
 
+static void a_webhook_is_read_in_each_version(void **state) {
+    (void)state;
+    assert_read(A2A_WEBHOOK_PUT, A2A_0_3,
+                "{\"taskId\":\"7\",\"pushNotificationConfig\":{\"url\":\"https://a/b\","
+                "\"token\":\"t\",\"authentication\":{\"schemes\":[\"Bearer\",\"Basic\"],"
+                "\"credentials\":\"c d\"}}}");
+    assert_int_equal(request.task, 7);
+    assert_str(request.webhook.url, "https://a/b");
+    assert_str(request.webhook.scheme, "Bearer");
+    assert_str(request.webhook.credentials, "c d");
+    assert_read(A2A_WEBHOOK_PUT, A2A_1_0,
+                "{\"taskId\":\"7\",\"id\":\"i\",\"url\":\"HTTP://a/b\",\"authentication\":{"
+                "\"scheme\":\"Basic\"}}");
+    assert_str(request.webhook.id, "i");
+    assert_str(request.webhook.scheme, "Basic");
+    assert_str(request.webhook.token, "");
+    assert_read(A2A_WEBHOOK_GET, A2A_0_3, "{\"id\":\"7\"}");
+    assert_str(request.webhook_id, "");
+    assert_read(A2A_WEBHOOK_DELETE, A2A_1_0, "{\"taskId\":\"7\",\"id\":\"i\"}");
+    assert_str(request.webhook_id, "i");
+    assert_read(A2A_WEBHOOK_LIST, A2A_1_0, "{\"taskId\":\"7\"}");
+}
+
+static void a_webhook_that_cannot_be_called_is_refused(void **state) {
+    (void)state;
+    static const struct {
+        enum a2a_operation operation;
+        const char *text, *says;
+    } rows[] = {
+        {A2A_WEBHOOK_PUT, "{\"url\":\"https://a\"}", "taskId is missing"},
+        {A2A_WEBHOOK_PUT, "{\"taskId\":\"7\"}", "url must begin"},
+        {A2A_WEBHOOK_PUT, "{\"taskId\":\"7\",\"url\":\"file:///etc/passwd\"}",
+         "url must begin"},
+        {A2A_WEBHOOK_PUT, "{\"taskId\":\"7\",\"url\":\"https://a b\"}", "printable"},
+        {A2A_WEBHOOK_PUT, "{\"taskId\":\"7\",\"url\":7}", "must be a string"},
+        {A2A_WEBHOOK_PUT, "{\"taskId\":\"7\",\"url\":\"https://a\",\"token\":\"\\r\\n\"}",
+         "printable"},
+        {A2A_WEBHOOK_PUT,
+         "{\"taskId\":\"7\",\"url\":\"https://a\",\"authentication\":{\"scheme\":\"a:b\"}}",
+         "no word"},
+        {A2A_WEBHOOK_PUT, "{\"taskId\":\"7\",\"url\":\"https://a\",\"authentication\":[]}",
+         "must be an object"},
+        {A2A_WEBHOOK_GET, "{\"taskId\":\"7\"}", "id is missing"},
+        {A2A_WEBHOOK_DELETE, "{\"id\":\"7\"}", "taskId is missing"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        assert_refused(rows[i].operation, A2A_1_0, rows[i].text, ERR_INVALID_ARGUMENT,
+                       rows[i].says);
+}
+
 static void a_message_of_1_0_is_read(void **state) {
     (void)state;
     assert_read(A2A_STREAM, A2A_1_0,
@@ -170,15 +220,45 @@ static void an_arena_that_is_full_is_said(void **state) {
     }
 }
 
+static void tasks_are_asked_for_from_a_moment_on(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t from_ms;
+    } moments[] = {{"1970-01-01T00:00:01Z", 1000},
+                   {"1970-01-01T00:00:01.25Z", 1250},
+                   {"1970-01-01T00:00:01.250000Z", 1250},
+                   {"1970-01-01T00:00:01.2500001Z", 1251},
+                   {"1970-01-01T01:00:00+01:00", 0},
+                   {"1969-12-31T23:59:59Z", -1000},
+                   {"", INT64_MIN}};
+    for (size_t i = 0; i < ARRAY_LEN(moments); i++) {
+        char text[100];
+        snprintf(text, sizeof(text), "{\"statusTimestampAfter\":\"%s\"}", moments[i].text);
+        assert_read(A2A_LIST, A2A_1_0, text);
+        assert_true(request.status_from_ms == moments[i].from_ms);
+    }
+    assert_read(A2A_LIST, A2A_1_0, "{}");
+    assert_true(request.status_from_ms == INT64_MIN);
+    assert_refused(A2A_LIST, A2A_1_0, "{\"statusTimestampAfter\":\"bogus\"}",
+                   ERR_INVALID_ARGUMENT, "statusTimestampAfter");
+    assert_refused(A2A_LIST, A2A_1_0, "{\"statusTimestampAfter\":7}", ERR_INVALID_ARGUMENT,
+                   "statusTimestampAfter must be a string");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_message_of_0_3_is_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_webhook_is_read_in_each_version, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_webhook_that_cannot_be_called_is_refused, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_message_of_1_0_is_read, setup, teardown),
         cmocka_unit_test_setup_teardown(agentbreeders_message_is_a_text, setup, teardown),
         cmocka_unit_test_setup_teardown(each_mistake_is_named, setup, teardown),
         cmocka_unit_test_setup_teardown(a_task_is_named_by_the_id_of_its_run, setup, teardown),
         cmocka_unit_test_setup_teardown(a_page_begins_where_its_token_says, setup, teardown),
         cmocka_unit_test_setup_teardown(an_arena_that_is_full_is_said, setup, teardown),
+        cmocka_unit_test_setup_teardown(tasks_are_asked_for_from_a_moment_on, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

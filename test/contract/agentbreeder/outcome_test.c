@@ -3,6 +3,8 @@
 
 #include "helper/assert_str.h"
 
+#include <stdio.h>
+
 static void assert_written(struct outcome *outcome, const struct event *event,
                            const char *expected) {
     struct buf out;
@@ -171,6 +173,108 @@ static void a_history_that_is_full_stays_a_list(void **state) {
     outcome_done(&outcome);
 }
 
+static void call_with(struct outcome *outcome, struct str args, bool held, bool idempotent) {
+    outcome_note(outcome, &(struct event){.kind = EVENT_TOOL_CALL,
+                                          .tool_call = {.call_id = STR("c"),
+                                                        .tool = STR("pay"),
+                                                        .args = args,
+                                                        .held = held,
+                                                        .idempotent = idempotent,
+                                                        .said = STR_EMPTY}});
+}
+
+static void answer(struct outcome *outcome, const char *id, const char *answered, bool error) {
+    outcome_note(outcome, &(struct event){.kind = EVENT_TOOL_RESULT,
+                                          .tool_result = {.call_id = str_from(id),
+                                                          .result = str_from(answered),
+                                                          .error = error,
+                                                          .message = STR_EMPTY}});
+}
+
+static void assert_acted(const struct outcome *outcome, const char *said, const char *written) {
+    struct buf out;
+    buf_init(&out, MIB);
+    acted_say(&outcome->acted, STR("It broke"), &out);
+    assert_str(buf_str(&out), said);
+    buf_clear(&out);
+    struct json_writer json = json_writer(&out);
+    json_open_object(&json);
+    acted_write(&outcome->acted, &json);
+    json_close(&json);
+    assert_str(buf_str(&out), written);
+    buf_done(&out);
+}
+
+static void decide(struct outcome *outcome, const char *decision, const char *args) {
+    char text[200];
+    snprintf(text, sizeof(text), "{\"decision\":\"%s\",\"tool\":\"pay\",\"args\":%s}", decision,
+             args);
+    answer(outcome, EVENT_APPROVAL_ID "c", text, false);
+}
+
+static void a_failure_names_only_the_calls_that_may_have_had_an_effect(void **state) {
+    (void)state;
+    struct outcome outcome;
+    outcome_init(&outcome);
+    call_with(&outcome, STR("{}"), false, true);
+    answer(&outcome, "c", "{}", false);
+    call_with(&outcome, STR("{}"), true, false);
+    decide(&outcome, "refuse", "{}");
+    answer(&outcome, "c", "{\"error\":\"a human refused\"}", true);
+    call_with(&outcome, STR("{}"), false, false);
+    answer(&outcome, "c", "{\"effect\":\"none\",\"error\":\"it never left\"}", true);
+    assert_acted(&outcome, "It broke", "{}");
+
+    call_with(&outcome, STR("{\"n\":1}"), false, false);
+    answer(&outcome, "c", "{\"effect\":\"unknown\"}", false); /* the tool's own word */
+    assert_acted(&outcome, "It broke; it had called 'pay'. Find out before you send this again",
+                 "{\"calls\":[{\"name\":\"pay\",\"args\":{\"n\":1},\"effect\":\"done\"}]}");
+    call_with(&outcome, STR("{\"n\":2}"), true, false);
+    decide(&outcome, "edit", "{\"n\":3}");
+    answer(&outcome, "c", "{\"effect\":\"unknown\",\"error\":\"lost\"}", true);
+    call_with(&outcome, STR("{}"), false, false);
+    answer(&outcome, "c", "{\"error\":\"402\"}", true);
+    assert_acted(&outcome,
+                 "It broke; it had called 'pay', which may or may not have had its effect. "
+                 "Find out before you send this again",
+                 "{\"calls\":[{\"name\":\"pay\",\"args\":{\"n\":3},\"effect\":\"unknown\"},"
+                 "{\"name\":\"pay\",\"args\":{\"n\":1},\"effect\":\"done\"},"
+                 "{\"name\":\"pay\",\"args\":{},\"effect\":\"failed\"}]}");
+    outcome_done(&outcome);
+}
+
+static void of_ten_thousand_calls_the_first_are_written_and_all_are_counted(void **state) {
+    (void)state;
+    struct outcome outcome;
+    struct buf out, args;
+    struct json read;
+    struct err e;
+    buf_init(&out, MIB);
+    buf_init(&args, MIB);
+    buf_printf(&args, "{\"x\":\"%9000d\"}", 0);
+    outcome_init(&outcome);
+    for (int i = 0; i < 10000; i++) {
+        call_with(&outcome, i ? STR("{}") : buf_str(&args), false, false);
+        answer(&outcome, "c", "{\"effect\":\"unknown\"}", true);
+    }
+    struct json_writer json = json_writer(&out);
+    json_open_object(&json);
+    acted_write(&outcome.acted, &json);
+    json_close(&json);
+    assert_true(json_read(buf_str(&out), &read, &e));
+    assert_true(str_starts(buf_str(&out),
+                           STR("{\"calls\":[{\"name\":\"pay\",\"effect\":\"unknown\"},")));
+    assert_true(out.len < 70 * KIB);
+    buf_clear(&out);
+    acted_say(&outcome.acted, STR("It broke"), &out);
+    assert_str(buf_str(&out),
+               "It broke; it had called 'pay' and 9999 more, which may or may not "
+               "have had their effect. Find out before you send this again");
+    buf_done(&out);
+    buf_done(&args);
+    outcome_done(&outcome);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_question_is_text_for_text_and_an_object_for_the_rest),
@@ -179,6 +283,8 @@ int main(void) {
         cmocka_unit_test(tools_are_listed_in_the_order_of_their_answers),
         cmocka_unit_test(a_reader_that_joins_in_the_middle_still_knows_the_time),
         cmocka_unit_test(a_history_that_is_full_stays_a_list),
+        cmocka_unit_test(a_failure_names_only_the_calls_that_may_have_had_an_effect),
+        cmocka_unit_test(of_ten_thousand_calls_the_first_are_written_and_all_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

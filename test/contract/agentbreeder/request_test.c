@@ -336,6 +336,9 @@ static const struct {
     {"{\"input\":\"a\",\"session_id\":\"t\"}", NULL, false},
     {"{\"input\":\"a\",\"session_id\":\"s\",\"agent\":null}", NULL, true},
     {"{\"input\":\"a\",\"session_id\":\"s\",\"agent\":\"x\"}", NULL, false},
+    {"{\"input\":\"a\",\"session_id\":\"s\",\"context\":{\"x\":1}}", NULL, true}, /* not read */
+    {"{\"input_message\":\"a\",\"session_id\":\"s\",\"context\":null}", NULL, true},
+    {"{\"input_message\":\"a\",\"session_id\":\"s\",\"context\":{\"x\":1}}", NULL, false},
     {"{\"input\":\"a\"}", NULL, false},
 };
 
@@ -358,7 +361,7 @@ static void a_fingerprint_is_of_what_is_asked_and_not_of_how(void **state) {
 
 /* --- what is sent along ------------------------------------------------------------------- */
 
-static void config_and_metadata_are_passed_on_whole(void **state) {
+static void input_config_and_metadata_are_passed_on_whole(void **state) {
     static const struct {
         const char *body, *extras;
     } cases[] = {
@@ -375,6 +378,12 @@ static void config_and_metadata_are_passed_on_whole(void **state) {
          "{\"metadata\":{\"m\":1,\"context\":2}}"},
         {"{\"input_message\":\"a\",\"context\":2,\"metadata\":{\"context\":1}}",
          "{\"metadata\":{\"context\":1}}"},
+        {"{\"input\":{\"message\":\"hi\", \"n\":1.50}}",
+         "{\"input\":{\"message\":\"hi\",\"n\":1.50}}"},
+        {"{\"input\":[1, 2],\"config\":{\"k\":1}}", "{\"input\":[1,2],\"config\":{\"k\":1}}"},
+        {"{\"messages\":[{\"role\":\"user\",\"content\":\"q\"}],\"metadata\":{\"m\":1}}",
+         "{\"input\":{\"messages\":[{\"role\":\"user\",\"content\":\"q\"}]},"
+         "\"metadata\":{\"m\":1}}"},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -412,7 +421,7 @@ int main(void) {
         cmocka_unit_test(an_answer_without_its_thread_or_its_words_is_refused),
         cmocka_unit_test(a_caller_may_name_the_agent),
         cmocka_unit_test(a_fingerprint_is_of_what_is_asked_and_not_of_how),
-        cmocka_unit_test(config_and_metadata_are_passed_on_whole),
+        cmocka_unit_test(input_config_and_metadata_are_passed_on_whole),
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(a_request_beyond_the_arena_is_refused),
     };

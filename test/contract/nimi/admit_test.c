@@ -173,9 +173,13 @@ static void each_step_that_says_no_has_its_reason_and_status(void **state) {
                           inline_alone = {.key_source = STR("inline")},
                           managed = {.key_source = STR("managed")},
                           other_app = {.app_id = STR("other.app")};
+    char long_model[ADMIT_MODEL_MAX_BYTES + 2];
+    memset(long_model, 'm', sizeof(long_model) - 1);
+    long_model[sizeof(long_model) - 1] = '\0';
     const struct row rows[] = {
         /* clang-format off */
         /* 1: the request */
+        {{.type = TEXT, .model = long_model},                        NIMI_PROTOCOL_ENVELOPE_INVALID,      ERR_INVALID_ARGUMENT},
         {{.type = TEXT, .no_head = true},                            NIMI_PROTOCOL_ENVELOPE_INVALID,      ERR_INVALID_ARGUMENT},
         {{.type = TEXT, .no_spec = true},                            NIMI_PROTOCOL_ENVELOPE_INVALID,      ERR_INVALID_ARGUMENT},
         {{.type = TEXT, .wrong_spec = true},                         NIMI_PROTOCOL_ENVELOPE_INVALID,      ERR_INVALID_ARGUMENT},

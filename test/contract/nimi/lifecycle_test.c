@@ -23,7 +23,7 @@ static void only_the_drawn_moves_are_allowed(void **state) {
     (void)state;
     for (int from = LIFE_STOPPED; from < LIFE_COUNT; from++) {
         for (int to = LIFE_STOPPED; to < LIFE_COUNT; to++)
-            assert_int_equal(lifecycle_may_become((enum lifecycle)from, (enum lifecycle)to),
+            assert_int_equal(states_allow(lifecycle_states, (unsigned)from, (unsigned)to),
                              is_legal((enum lifecycle)from, (enum lifecycle)to));
     }
 }

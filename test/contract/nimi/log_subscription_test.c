@@ -5,8 +5,6 @@
 #include "helper/assert_str.h"
 #include "helper/moves.h"
 
-MACHINE(log_subscription)
-
 static void only_the_drawn_moves_are_allowed(void **state) {
     (void)state;
     static const char *const drawn[] = {
@@ -14,7 +12,7 @@ static void only_the_drawn_moves_are_allowed(void **state) {
         "reading live", "reading over", "full over",       "full reading",
         "live reading", "live full",    "live over",
     };
-    assert_moves(&log_subscription_machine, LOG_SUBSCRIPTION_STATE_COUNT, drawn,
+    assert_moves(log_subscription_states, LOG_SUBSCRIPTION_STATE_COUNT, drawn,
                  ARRAY_LEN(drawn));
 }
 

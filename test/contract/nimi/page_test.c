@@ -11,13 +11,17 @@ static void a_page_has_50_entries_and_at_most_200(void **state) {
     static const struct {
         int32_t asked;
         size_t size;
-    } rows[] = {{0, 50}, {-1, 50}, {1, 1}, {200, 200}, {201, 200}, {INT32_MAX, 200}};
+    } rows[] = {{0, 50}, {1, 1}, {200, 200}, {201, 200}, {INT32_MAX, 200}};
     struct page page;
     struct fault fault;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         assert_true(page_begin(rows[i].asked, STR_EMPTY, filter, 3, &page, &fault));
         assert_int_equal(page.size, rows[i].size);
         assert_int_equal(page.cursor.len, 0);
+    }
+    for (int32_t size = -1; size < 0; size = size == -1 ? INT32_MIN : 0) {
+        assert_false(page_begin(size, STR_EMPTY, filter, 3, &page, &fault));
+        assert_int_equal(fault.reason, NIMI_PROTOCOL_ENVELOPE_INVALID);
     }
 }
 

@@ -44,6 +44,11 @@ static void a_run_that_fails_is_the_servers_fault_unless_it_says_otherwise(void 
         400);
     assert_int_equal(
         api_error_of_failure(ERR_INVALID_ARGUMENT, STR("UNKNOWN_CALL"), false).status, 400);
+    struct api_error error =
+        api_error_of_failure(ERR_INVALID_ARGUMENT, STR("MODEL_CONTEXT"), false);
+    assert_int_equal(error.status, 400);
+    assert_str(error.code, "context_length_exceeded");
+    assert_false(error.retry);
     assert_str(api_error_of_failure(ERR_RESOURCE_EXHAUSTED, STR("BUDGET"), false).code,
                "insufficient_quota");
     assert_int_equal(api_error_of_failure(ERR_CANCELLED, STR("X"), false).status, 499);

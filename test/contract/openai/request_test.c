@@ -12,12 +12,12 @@ static struct responses_request response;
 static const struct str no_header = {NULL, 0};
 
 static bool reads_chat(const char *body) {
-    reading = (struct request_reading){.arena = arena, .e = &e, .param = STR_EMPTY};
+    reading = (struct request_reading){.arena = arena, .e = &e};
     return chat_request_parse(&reading, str_from(body), no_header, &chat);
 }
 
 static bool reads_response(const char *body) {
-    reading = (struct request_reading){.arena = arena, .e = &e, .param = STR_EMPTY};
+    reading = (struct request_reading){.arena = arena, .e = &e};
     return responses_request_parse(&reading, str_from(body), no_header, &response);
 }
 
@@ -32,38 +32,38 @@ static void a_chat_request_is_read(void **state) {
         "\"schema\":{\"type\":\"object\"},\"strict\":true}},"
         "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{}}}],"
         "\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"f\"}}," HI "}"));
-    assert_str(chat.model, "m");
-    assert_true(chat.streams && chat.wants_usage);
-    assert_str(chat.user, "u");
-    assert_str(chat.session, "s");
-    assert_str(chat.extras, "{\"metadata\":{\"session_id\":\"s\",\"k\":\"v\"}}");
-    assert_str(chat.schema, "{\"type\":\"object\"}");
-    assert_int_equal(chat.tool_count, 1);
-    assert_str(chat.tools[0].name, "f");
-    assert_str(chat.tool_choice, "f");
-    assert_str(chat.text, "hi");
-    assert_int_equal(chat.message_count, 1);
+    assert_str(chat.turn.agent, "m");
+    assert_true(chat.turn.streams && chat.wants_usage);
+    assert_str(chat.turn.user, "u");
+    assert_str(chat.turn.session, "s");
+    assert_str(chat.turn.extras, "{\"metadata\":{\"session_id\":\"s\",\"k\":\"v\"}}");
+    assert_str(chat.turn.schema, "{\"type\":\"object\"}");
+    assert_int_equal(chat.turn.tool_count, 1);
+    assert_str(chat.turn.tools[0].name, "f");
+    assert_str(chat.turn.tool_choice, "f");
+    assert_str(chat.turn.text, "hi");
+    assert_int_equal(chat.turn.message_count, 1);
 }
 
 static void what_is_left_out_or_null_is_not_set(void **state) {
     (void)state;
     assert_true(reads_chat("{\"model\":null,\"stream\":null,\"n\":1,\"tools\":null,"
                            "\"tool_choice\":\"auto\",\"metadata\":null," HI "}"));
-    assert_str(chat.model, "");
-    assert_str(chat.session, "");
-    assert_str(chat.schema, "");
-    assert_false(chat.streams);
-    assert_int_equal(chat.tool_count, 0);
+    assert_str(chat.turn.agent, "");
+    assert_str(chat.turn.session, "");
+    assert_str(chat.turn.schema, "");
+    assert_false(chat.turn.streams);
+    assert_int_equal(chat.turn.tool_count, 0);
 }
 
 static void a_header_names_the_session_unless_the_body_does(void **state) {
     (void)state;
-    reading = (struct request_reading){.arena = arena, .e = &e, .param = STR_EMPTY};
+    reading = (struct request_reading){.arena = arena, .e = &e};
     assert_true(chat_request_parse(&reading, STR("{" HI "}"), STR("head"), &chat));
-    assert_str(chat.session, "head");
+    assert_str(chat.turn.session, "head");
     assert_true(chat_request_parse(
         &reading, STR("{\"metadata\":{\"session_id\":\"body\"}," HI "}"), STR("head"), &chat));
-    assert_str(chat.session, "body");
+    assert_str(chat.turn.session, "body");
 }
 
 static const struct {
@@ -141,6 +141,30 @@ static void its_items_become_messages(void **state) {
     assert_str(messages[3].text, "{\"result\":\"d\"}");
 }
 
+/* What the agent did itself is in the list that a client keeps. */
+static void its_calls_of_the_agent_are_calls_with_results(void **state) {
+    (void)state;
+    assert_true(reads_response(
+        "{\"input\":[{\"role\":\"user\",\"content\":\"a\"},"
+        "{\"type\":\"mcp_call\",\"id\":\"i1\",\"name\":\"f\",\"arguments\":\"{\\\"x\\\":1}\","
+        "\"output\":\"{\\\"y\\\":2}\",\"error\":null},"
+        "{\"type\":\"mcp_call\",\"id\":\"i2\",\"name\":\"g\",\"arguments\":\"{}\","
+        "\"output\":null,\"error\":\"no\"},"
+        "{\"type\":\"mcp_call\",\"id\":\"i3\",\"name\":\"g\",\"arguments\":\"{}\","
+        "\"output\":null,\"error\":null},{\"role\":\"user\",\"content\":\"b\"}]}"));
+    const struct message *messages = response.common.messages;
+    assert_int_equal(response.common.message_count, 6);
+    assert_int_equal(messages[1].role, MESSAGE_TOOL_CALL);
+    assert_str(messages[1].text, "{\"x\":1}");
+    assert_str(messages[2].call_id, "i1");
+    assert_str(messages[2].text, "{\"y\":2}");
+    assert_str(messages[3].tool, "g");
+    assert_str(messages[4].text, "{\"result\":\"no\"}");
+    assert_str(messages[5].text, "b");
+    assert_false(reads_response("{\"input\":[{\"type\":\"mcp_call\",\"output\":\"x\"}]}"));
+    assert_str(reading.param, "input");
+}
+
 static void a_result_alone_goes_on_with_an_earlier_response(void **state) {
     (void)state;
 #define RESULT                                                                                 \
@@ -203,6 +227,7 @@ int main(void) {
         CASE(what_cannot_be_had_is_refused_by_its_name),
         CASE(a_response_request_is_read),
         CASE(its_items_become_messages),
+        CASE(its_calls_of_the_agent_are_calls_with_results),
         CASE(a_result_alone_goes_on_with_an_earlier_response),
         CASE(a_consent_is_a_message_that_decides),
         CASE(an_id_reads_back),

@@ -63,6 +63,11 @@ def answer(turn):
         for _ in range(int(rest)):
             turn.say("x" * 1000)
         return "end"
+    if what == "aside":  # KIND COUNT: as many times 100 kB of thinking or steps
+        kind, count = rest.split()
+        for _ in range(int(count)):
+            getattr(turn, kind)("x" * 100000)
+        return "end"
     if what == "child":
         pid = os.fork()
         if pid == 0:

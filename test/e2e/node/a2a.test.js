@@ -3,6 +3,7 @@
 
 const assert = require("node:assert/strict");
 const crypto = require("node:crypto");
+const http = require("node:http");
 const { test } = require("node:test");
 const { TaskState } = require("@a2a-js/sdk");
 const {
@@ -52,6 +53,23 @@ const message = (text, more = {}, configuration = {}) => ({
   },
   configuration: { acceptedOutputModes: [], returnImmediately: false, ...configuration },
 });
+
+// A webhook's own server: resolves with the first post that says this state.
+async function told(state) {
+  let arrived;
+  const heard = new Promise((resolve) => (arrived = resolve));
+  const server = http.createServer(async (request, response) => {
+    let body = "";
+    for await (const piece of request) body += piece;
+    response.end();
+    const said = JSON.parse(body);
+    const task = said.task ?? said;
+    if (task.status.state.toLowerCase().endsWith(state)) arrived({ task, headers: request.headers });
+  });
+  await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
+  const url = `http://127.0.0.1:${server.address().port}/told`;
+  return { url, heard: heard.finally(() => server.close()) };
+}
 
 const textOf = (parts) => parts.map((part) => part.content.value).join("");
 
@@ -109,5 +127,23 @@ for (const dialect of dialects) {
     await reader.catch((error) => assert.match(error.message, /ended/)); // too late to subscribe
     assert.equal((await client.getTask({ tenant: "", id: task.id })).id, task.id);
     await assert.rejects(client.getTask({ tenant: "", id: "1" }), /no such task/);
+  });
+
+  test(`A2A ${dialect.join(" ")}: a webhook`, async () => {
+    const client = await connect(dialect);
+    const { url, heard } = await told("completed");
+    const webhook = { tenant: "", id: "mine", taskId: "", url, token: "known" };
+    const taskPushNotificationConfig = { ...webhook, authentication: undefined };
+    const task = await client.sendMessage(message("hello", {}, { taskPushNotificationConfig }));
+    const notified = await heard;
+    assert.equal(notified.task.id, task.id);
+    assert.equal(notified.headers["x-a2a-notification-token"], "known");
+    const name = { tenant: "", taskId: task.id, id: "mine" };
+    const config = await client.getTaskPushNotificationConfig(name);
+    assert.deepEqual([config.id, config.url, config.token], ["mine", url, "known"]);
+    await client.deleteTaskPushNotificationConfig(name);
+    const page = { tenant: "", taskId: task.id, pageSize: 0, pageToken: "" };
+    const listed = await client.listTaskPushNotificationConfig(page);
+    assert.deepEqual(listed.configs ?? listed, []);
   });
 }

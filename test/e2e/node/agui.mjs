@@ -43,6 +43,11 @@ await paying.runAgent({
 });
 heard.paid = last(paying);
 
+const painting = agent("js-state", "paint");
+painting.setState({ size: 7, "a/b~c": 1 });
+await painting.runAgent();
+heard.state = painting.state;
+
 await agent("js-broken", "broken")
   .runAgent()
   .catch(() => {})

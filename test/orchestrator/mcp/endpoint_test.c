@@ -3,6 +3,7 @@
 #include "orchestrator/mcp/endpoint.h"
 
 #include "base/clock.h"
+#include "base/id.h"
 #include "fake/exchange_fake.h"
 #include "fake/store_fake.h"
 #include "helper/assert_str.h"
@@ -18,8 +19,9 @@ static struct orchestrator_endpoint endpoint;
 static struct route_table table;
 static struct route_site *site;
 static struct orchestrator_call *waiting;
-static char conversation[64], audited[8 * KIB];
+static char conversation[64], audited_of[64], audited[8 * KIB];
 static unsigned audits, gone;
+static bool unheard, refused;
 
 /* --- the orchestrator --------------------------------------------------------------------- */
 
@@ -56,6 +58,10 @@ static void blueprint(struct orchestrator_blueprint *asked, struct str workspace
 static void audit(const struct orchestrator_audit *row, void *ctx) {
     (void)ctx;
     audits++;
+    unheard = row->unheard;
+    refused = row->refused;
+    snprintf(audited_of, sizeof(audited_of), STR_FMT, STR_ARG(row->conversation));
+    assert_true(!row->conversation.len || id_ok(row->conversation));
     snprintf(audited, sizeof(audited), STR_FMT " " STR_FMT " " STR_FMT " " STR_FMT " %d",
              STR_ARG(row->workspace), STR_ARG(row->tool), STR_ARG(row->arguments),
              STR_ARG(row->result), row->error);
@@ -84,6 +90,7 @@ static int setup(void **state) {
     site = route_site_new(loop, all, 1);
     waiting = NULL;
     audits = gone = 0;
+    conversation[0] = '\0';
     return 0;
 }
 
@@ -254,6 +261,40 @@ static void who_leaves_ends_the_call(void **state) {
     fake_leave(x);
     over(x);
     assert_int_equal(gone, 1);
+    assert_int_equal(audits, 0);
+    orchestrator_call_report(waiting, STR("goes on"));
+    orchestrator_call_fail(waiting, STR("nobody waits"));
+    assert_string_equal(audited, "w send_message_to_agent {\"agent_slug\":\"a\",\"message\":"
+                                 "\"m\"} {\"error\":\"nobody waits\"} 1");
+    assert_true(unheard && audits == 1);
+}
+
+static void what_a_call_did_after_its_caller_left_is_audited(void **state) {
+    (void)state;
+    struct exchange *x =
+        ask(CALL("send_message_to_agent", "\"agent_slug\":\"a\",\"message\":\"m\""));
+    fake_leave(x);
+    over(x);
+    orchestrator_call_answer(waiting, STR("{\"text\":\"late\"}"));
+    assert_string_equal(audited, "w send_message_to_agent {\"agent_slug\":\"a\",\"message\":"
+                                 "\"m\"} {\"text\":\"late\"} 0");
+    assert_true(unheard && audits == 1);
+}
+
+static bool never(void *ctx) {
+    (void)ctx;
+    return false;
+}
+
+static void what_could_not_be_audited_is_not_done(void **state) {
+    (void)state;
+    endpoint.ready = never;
+    assert_answer(ask(CALL("list_conversations", "")), 200, "the orchestrator is not ready");
+    assert_string_equal(conversation, "");
+    assert_true(refused && audits == 1);
+    endpoint.ready = NULL;
+    assert_answer(ask(CALL("list_conversations", "")), 200, "structuredContent");
+    assert_true(!refused && audits == 2);
 }
 
 /* --- audit -------------------------------------------------------------------------------- */
@@ -263,6 +304,22 @@ static void a_failure_is_kept_as_one(void **state) {
     assert_answer(ask(CALL("memory_search", "")), 200, "\"isError\":true");
     assert_string_equal(audited, "w memory_search {} {\"error\":\"query is required\"} 1");
     assert_int_equal(audits, 1);
+}
+
+/* A model may say anything: its row must be one that a table takes. */
+static void a_conversation_that_is_no_id_stays_out_of_its_row(void **state) {
+    (void)state;
+    static const char *const given[] = {"\\u0000", "a\\nb", NULL, "c2"};
+    char name[ID_MAX_BYTES + 2], body[2 * KIB];
+    memset(name, 'x', sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(given); i++) {
+        snprintf(body, sizeof(body), CALL("list_conversations", "\"conversation_id\":\"%s\""),
+                 given[i] ? given[i] : name);
+        assert_answer(ask(body), 200, "structuredContent");
+        assert_int_equal(audits, i + 1);
+        assert_string_equal(audited_of, i == 3 ? "c2" : "");
+    }
 }
 
 static void a_payload_beyond_the_limit_is_replaced(void **state) {
@@ -371,7 +428,10 @@ int main(void) {
         TEST(the_conversation_of_the_turn_stands_in),
         TEST(a_call_that_takes_long_reports_and_ends),
         TEST(who_leaves_ends_the_call),
+        TEST(what_a_call_did_after_its_caller_left_is_audited),
+        TEST(what_could_not_be_audited_is_not_done),
         TEST(a_failure_is_kept_as_one),
+        TEST(a_conversation_that_is_no_id_stays_out_of_its_row),
         TEST(a_payload_beyond_the_limit_is_replaced),
         TEST(a_drawer_is_added_found_counted_and_removed),
         TEST(a_diary_is_read_newest_first),

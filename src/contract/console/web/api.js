@@ -2,6 +2,15 @@
 //
 // The token is asked for once and kept by this tab's session. Streams are read with fetch, as an
 // EventSource cannot send a token.
+//
+// A browser has six connections to one HTTP/1.1 server, for all its tabs together. Streams take at
+// most four of them, so that an action always has one:
+//
+//     a hidden tab                    none; it goes on where it was when it is shown again
+//     three streams of this browser   one each, for as long as they are watched
+//     all others                      one connection, each in its turn, for half a second
+
+import { parse, write } from "./exact.js";
 
 const KEPT = "weir.token";
 
@@ -27,16 +36,23 @@ function askToken(why) {
   return asking;
 }
 
-function send(path, options = {}) {
+let aheadMs = 0; // by how much the clock of the daemon is ahead of the browser's
+/** The time at the daemon, to the second: the browser's clock may be wrong. */
+export const now = () => Date.now() + aheadMs;
+
+async function send(path, options = {}) {
   const headers = { accept: "application/json", ...options.headers };
   if (token.get()) headers.authorization = "Bearer " + token.get();
-  return fetch("/weir/v1" + path, { ...options, headers, cache: "no-store", redirect: "error" });
+  const response = await fetch("/weir/v1" + path, { ...options, headers, cache: "no-store", redirect: "error" });
+  const there = Date.parse(response.headers.get("date"));
+  if (there) aheadMs = there - Date.now();
+  return response;
 }
 
 async function refusal(response) {
   let code = "HTTP_" + response.status, message = "the daemon answered " + response.status;
   try {
-    const body = JSON.parse(await response.text());
+    const body = parse(await response.text());
     if (body.error) { code = body.error.code || code; message = body.error.message || message; }
   } catch { /* it was no JSON */ }
   return new Refused(response.status, code, message);
@@ -49,12 +65,16 @@ async function open(path, options) {
     const sent = token.get();
     const response = await send(path, options);
     if (response.ok) return response;
-    const failed = await refusal(response);
-    const wrong = failed.status === 401 || (failed.status === 403 && /token/i.test(failed.message) && sent &&
-      /invalid/i.test(failed.message));
-    if (!wrong) throw failed;
-    if (token.get() === sent) await askToken(failed);
+    await unlessToken(await refusal(response), sent);
   }
+}
+
+/** Throws unless the refusal is about the token `sent`; then a person has given another one. */
+async function unlessToken(failed, sent) {
+  const wrong = failed.status === 401 || (failed.status === 403 && /token/i.test(failed.message) && sent &&
+    /invalid/i.test(failed.message));
+  if (!wrong) throw failed;
+  if (token.get() === sent) await askToken(failed);
 }
 
 const query = (params) => {
@@ -62,18 +82,42 @@ const query = (params) => {
   return text.size ? "?" + text : "";
 };
 
-export const get = async (path, params, signal) => (await open(path + query(params), { signal })).json();
+const PATIENCE_MS = 30000;
+
+/** The whole answer as a value. One that does not come in time is an error, as is a broken line. A
+ * question for the token takes a person, and so none of this time. `patient`: it may take any time. */
+async function read(path, options = {}, signal, patient) {
+  for (;;) {
+    const sent = token.get(), late = patient ? new AbortController().signal : AbortSignal.timeout(PATIENCE_MS);
+    try {
+      const response = await send(path, { ...options, signal: signal ? AbortSignal.any([signal, late]) : late });
+      if (response.ok) return parse(await response.text());
+      await unlessToken(await refusal(response), sent);
+    } catch (error) {
+      if (signal?.aborted || error instanceof Refused) throw error;
+      if (late.aborted) throw new Error(`weir did not answer within ${PATIENCE_MS / 1000} seconds.`);
+      throw error instanceof TypeError ? new Error("weir cannot be reached.") : error;
+    }
+  }
+}
+
+export const get = (path, params, signal) => read(path + query(params), {}, signal);
 export const raw = (path, params) => open(path + query(params), {});
-export const remove = async (path, params) => (await open(path + query(params), { method: "DELETE" })).json();
-export const post = async (path, body) => (await open(path, {
+export const remove = (path, params) => read(path + query(params), { method: "DELETE" });
+/** `key`: what is sent again with the same one is done once. `patient`: it may wait at the daemon behind others, as
+ * long as it takes. */
+export const post = (path, body, { key, patient } = {}) => read(path, {
   method: "POST",
-  headers: body === undefined ? {} : { "content-type": "application/json" },
-  body: body === undefined ? undefined : JSON.stringify(body),
-})).json();
+  headers: { ...(body !== undefined && { "content-type": "application/json" }), ...(key && { "idempotency-key": key }) },
+  body: body === undefined ? undefined : write(body),
+}, undefined, patient);
+
+/** A name that nobody else has. (randomUUID() is there only over TLS.) */
+export const fresh = () => [...crypto.getRandomValues(new Uint32Array(4))].map((n) => n.toString(36)).join("");
 
 // --- work in slices ----------------------------------------------------------------------------
 
-const SLICE_MS = 12;
+const SLICE_MS = 8;
 const channel = new MessageChannel();
 const waiting = [];
 channel.port1.onmessage = () => waiting.shift()();
@@ -93,11 +137,13 @@ export function slicer() {
 
 // --- server-sent events ------------------------------------------------------------------------
 
-/** Call take({type, id, data}) for each event of a body, in order. */
-async function readEvents(body, take) {
+/** Call take({type, id, data}) for each event of a body, in order. between(): whether the reader stands
+ * between two events, for who wants to leave. */
+async function readEvents(body, take, between) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   const slice = slicer();
   let rest = "", event = { type: "", id: "", data: "" };
+  between.is = () => !rest && !event.data;
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
@@ -122,6 +168,53 @@ async function readEvents(body, take) {
   }
 }
 
+// --- connections of one browser ------------------------------------------------------------------
+
+const STREAMS = 3;
+const BRIEF_MS = 500;
+const BETWEEN_MS = 1000;
+
+/** Call work(brief) while this stream has a connection, whoever else of this browser reads. Where there are
+ * no locks (a page without TLS, of another machine), each tab that is seen has its own. */
+async function withConnection(work, signal) {
+  if (!navigator.locks) return work(false);
+  for (let i = 0; i < STREAMS; i++) {
+    const had = await navigator.locks.request("weir.stream." + i, { ifAvailable: true }, async (lock) => {
+      if (lock) await work(false);
+      return lock !== null;
+    });
+    if (had || signal.aborted) return had;
+  }
+  return navigator.locks.request("weir.brief", { signal }, () => work(true));
+}
+
+/** The promise is kept when the tab is seen. */
+const seen = (signal) => new Promise((resolve) => {
+  if (!document.hidden || signal.aborted) return resolve();
+  const over = new AbortController(), end = () => { over.abort(); resolve(); };
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) end(); }, { signal: over.signal });
+  return signal.addEventListener("abort", end, { once: true, signal: over.signal });
+});
+
+/** A signal for one reading: it is over when `signal` is, when the tab is hidden and, of a brief one, when its
+ * time is up and no event stands half read. end() must follow. */
+function reading(signal, brief, between) {
+  const leave = new AbortController(), over = () => leave.abort();
+  const hide = () => { if (document.hidden) over(); };
+  let timer = 0;
+  signal.addEventListener("abort", over, { once: true });
+  document.addEventListener("visibilitychange", hide);
+  return {
+    signal: leave.signal,
+    begun: () => { if (brief) timer = setInterval(() => { if (!between.is || between.is()) over(); }, BRIEF_MS); },
+    end: () => {
+      clearInterval(timer);
+      signal.removeEventListener("abort", over);
+      document.removeEventListener("visibilitychange", hide);
+    },
+  };
+}
+
 const ENDS = new Set(["done", "failed", "cancelled"]);
 const seqOf = (id) => Number(id.slice(id.indexOf("-") + 1));
 const wait = (ms, signal) => new Promise((resolve) => {
@@ -133,7 +226,7 @@ const wait = (ms, signal) => new Promise((resolve) => {
  *
  * on.event(event)   each event once, in order
  * on.reset(seq)     events after this one were lost in a crash: forget them
- * on.link(text)     "live", "ended", "reconnecting"
+ * on.link(text)     "live", "taking turns", "paused" while the tab is hidden, "reconnecting", "ended"
  */
 export async function follow(run, on, signal) {
   let last = "", seq = 0, ended = false, tries = 0;
@@ -145,28 +238,49 @@ export async function follow(run, on, signal) {
       ended = false;
       return;
     }
-    const event = JSON.parse(data);
+    const event = parse(data);
     if (id) last = id;
     if (event.seq <= seq) return;
     seq = event.seq;
     ended = ENDS.has(event.type);
     on.event(event);
   };
-  while (!signal.aborted && !ended) {
+  /** One connection. how: it is "over" (there is nothing more), was "left" (by us), or is "broken"; or it was
+   * `refused` as the one with the token `sent`. */
+  const once = async (brief) => {
+    if (document.hidden || signal.aborted) return { how: "left" }; // before it was its turn
+    const between = {}, now = reading(signal, brief, between), sent = token.get();
     try {
       const headers = { accept: "text/event-stream", ...(last && { "last-event-id": last }) };
-      const response = await open(`/runs/${encodeURIComponent(run)}/events`, { headers, signal });
-      if (response.status === 204) break;
-      on.link("live");
+      const response = await send(`/runs/${encodeURIComponent(run)}/events`, { headers, signal: now.signal });
+      if (response.status === 204) return { how: "over" };
+      if (!response.ok) return { how: "broken", refused: await refusal(response), sent };
+      on.link(brief ? "taking turns" : "live");
       tries = 0;
-      await readEvents(response.body, take);
+      now.begun();
+      await readEvents(response.body, take, between);
     } catch (error) {
-      if (signal.aborted) return;
-      if (error instanceof Refused && error.status < 500 && error.status !== 429) throw error;
+      return { how: now.signal.aborted ? "left" : "broken" };
+    } finally { now.end(); }
+    return { how: ended ? "over" : "broken" };
+  };
+  for (;;) {
+    let was = { how: "left" };
+    if (document.hidden) on.link("paused");
+    await seen(signal);
+    if (signal.aborted) return;
+    try {
+      await withConnection(async (brief) => { was = await once(brief); }, signal);
+    } catch (error) { if (!signal.aborted) throw error; }
+    if (signal.aborted) return;
+    if (ended || was.how === "over") break;
+    const { refused } = was;
+    if (refused && refused.status < 500 && refused.status !== 429) {
+      await unlessToken(refused, was.sent); // without a connection: a person may take long
+      continue;
     }
-    if (ended || signal.aborted) break;
-    on.link("reconnecting");
-    await wait(Math.min(250 * 2 ** tries++, 4000), signal);
+    if (was.how === "broken") on.link("reconnecting");
+    await wait(was.how === "broken" ? Math.min(250 * 2 ** tries++, 4000) : document.hidden ? 0 : BETWEEN_MS, signal);
   }
-  if (!signal.aborted) on.link("ended");
+  on.link("ended");
 }

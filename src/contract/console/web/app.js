@@ -1,6 +1,6 @@
 // app: the frame around the pages.
 
-import { onTokenWanted, token } from "./api.js";
+import { onTokenWanted, pause, token } from "./api.js";
 import { approvals } from "./approvals.js";
 import { chat } from "./chat.js";
 import { compare } from "./compare.js";
@@ -26,10 +26,23 @@ const main = document.getElementById("main");
 function askToken(why) {
   return new Promise((resolve) => {
     const input = h("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true });
+    const wrong = h("p", { class: "problem", role: "alert", hidden: true });
+    const take = (event) => {
+      event.preventDefault();
+      const given = input.value.trim(), odd = /[^!-~]/u.exec(given);
+      if (odd) {
+        wrong.textContent = "That is no token: it has the character U+" +
+          odd[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + ". Copy it again, without what stands around it.";
+        wrong.hidden = false;
+        return;
+      }
+      token.set(given);
+      dialog.close();
+    };
     const dialog = h("dialog", { "aria-labelledby": "token-why" },
-      h("form", { on: { submit: (event) => { event.preventDefault(); token.set(input.value.trim()); dialog.close(); } } },
+      h("form", { on: { submit: take } },
         h("p", { id: "token-why" }, why ? why.message + ". " : "", "Give the token of this daemon: AGENT_AUTH_TOKEN, or one that `weir token new` makes. It is kept until this tab is closed."),
-        h("label", { class: "field" }, h("span", null, "Token"), input),
+        h("label", { class: "field" }, h("span", null, "Token"), input), wrong,
         h("div", { class: "tools" }, h("button", { type: "submit" }, "Use it"),
           !why && h("button", { type: "button", on: { click: () => { token.set(""); dialog.close(); } } }, "Forget it"))));
     dialog.addEventListener("cancel", (event) => { if (why) event.preventDefault(); });
@@ -40,7 +53,11 @@ function askToken(why) {
   });
 }
 onTokenWanted(askToken);
-document.getElementById("token-change").addEventListener("click", () => askToken(null).then(show));
+document.getElementById("token-change").addEventListener("click", async () => {
+  const before = token.get();
+  await askToken(null);
+  if (token.get() !== before) show(); // else what was written stays
+});
 
 function navigation(page) {
   fill(document.getElementById("pages"), Object.entries(PAGES).filter(([, [name]]) => name).map(([path, [name]]) =>
@@ -51,13 +68,15 @@ let leave = new AbortController();
 
 async function show() {
   leave.abort();
+  document.querySelectorAll("dialog.of-page").forEach((dialog) => dialog.close("left"));
   leave = new AbortController();
   const { signal } = leave;
   const { page, parts, params } = parse(location.hash);
-  const [name, view] = PAGES[page] || ["Not here", (into) => fill(into, h("h1", null, "There is no such page"), h("p", null, h("a", { href: "#/runs" }, "To the runs")))];
+  const known = Object.hasOwn(PAGES, page);
+  const [name, view] = known ? PAGES[page] : ["Not here", (into) => fill(into, h("h1", null, "There is no such page"), h("p", null, h("a", { href: "#/runs" }, "To the runs")))];
   navigation(page);
   document.title = (name || page[0].toUpperCase() + page.slice(1)) + " · weir";
-  const place = h("div", { class: "page page-" + (PAGES[page] ? page : "none") });
+  const place = h("div", { class: "page page-" + (known ? page : "none") });
   main.replaceChildren(place);
   try {
     await view(place, params, signal, parts);
@@ -68,4 +87,4 @@ async function show() {
 }
 
 addEventListener("hashchange", () => { show(); main.focus({ preventScroll: true }); window.scrollTo(0, 0); });
-show();
+pause().then(show); // the frame first

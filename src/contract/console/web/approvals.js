@@ -1,7 +1,8 @@
 // approvals: what waits for a human, and the answer.
 
 import { get, post } from "./api.js";
-import { button, facts, field, fill, h, problem, tell, when } from "./dom.js";
+import { button, dismiss, facts, field, fill, h, problem, tell, when } from "./dom.js";
+import { parse, write } from "./exact.js";
 import { link } from "./runs.js";
 
 const EVERY_MS = 3000;
@@ -10,7 +11,7 @@ const EVERY_MS = 3000;
 export function answerForm(approval, answered) {
   const said = h("div", { "aria-live": "polite" });
   const guards = approval.kind === "tool";
-  const given = JSON.stringify(approval.args, null, 2);
+  const given = write(approval.args, 2);
   const args = h("textarea", { rows: "6", spellcheck: "false", value: given });
   const words = h("input", { type: "text", autocomplete: "off" });
   const send = async (body) => {
@@ -23,7 +24,7 @@ export function answerForm(approval, answered) {
   const approve = () => {
     if (!guards || args.value === given) return send({ decision: "approve" });
     let changed;
-    try { changed = JSON.parse(args.value); } catch (error) {
+    try { changed = parse(args.value); } catch (error) {
       return fill(said, problem(new Error("The arguments are no JSON: " + error.message)));
     }
     return send({ decision: "edit", args: changed });
@@ -32,7 +33,7 @@ export function answerForm(approval, answered) {
   return h("article", { class: "card", "data-approval": approval.id },
     h("h2", null, guards ? "May " + approval.tool + " be called?" : "A question"),
     approval.question && h("p", { class: "question" }, approval.question),
-    facts([["Agent", approval.agent], ["Run", link(approval.run_id)], ["Session", approval.session_id],
+    facts([["Agent", approval.agent], ["Run", link(approval.run_id)], ["Session", approval.session_id], ["Workspace", approval.workspace], ["User", approval.user],
       ["Asked", when(approval.asked_unix_ms)], approval.deadline_unix_ms && ["Until", when(approval.deadline_unix_ms)]]),
     guards && field("Arguments; change them to approve others", args),
     field(guards ? "Reason, for a refusal" : "Answer in words, or choose below", words),
@@ -47,7 +48,10 @@ export async function approvals(main, params, signal) {
   async function load() {
     const { approvals: open, more } = await get("/approvals", params, signal);
     const ids = new Set(open.map((one) => one.id));
-    for (const [id, card] of shown) if (!ids.has(id)) { card.remove(); shown.delete(id); }
+    const over = [...shown].filter(([id]) => !ids.has(id));
+    over.forEach(([id]) => shown.delete(id));
+    const [next] = shown.values();
+    dismiss(over.map(([, card]) => card), next?.querySelector("textarea, input") || note);
     for (const one of open) {
       if (shown.has(one.id)) continue;
       const card = answerForm(one, () => { tell("Answered."); setTimeout(() => load().catch(() => {}), 300); });

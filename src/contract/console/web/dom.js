@@ -37,6 +37,32 @@ export function fill(node, ...children) {
   return node;
 }
 
+/** Make the children of `node` these, keeping each that is there already: who has the keyboard or has
+ * scrolled in one stays where they are. Children are the same by their data-key, or by their place. */
+export function patch(node, ...children) {
+  const fresh = document.createElement("div"), old = new Map();
+  const keyOf = (child, i) => child.dataset?.key ?? i;
+  add(fresh, children);
+  [...node.childNodes].forEach((child, i) => old.set(keyOf(child, i), child));
+  const wanted = [...fresh.childNodes].map((child, i) => {
+    const before = old.get(keyOf(child, i));
+    return before?.isEqualNode(child) ? before : child;
+  });
+  place(node, wanted);
+  return node;
+}
+
+/** The same of nodes that the caller keeps: those that stay are not moved. */
+export function place(node, wanted) {
+  const stay = new Set(wanted);
+  for (const child of [...node.childNodes]) if (!stay.has(child)) child.remove();
+  let at = node.firstChild;
+  for (const child of wanted) {
+    if (child === at) at = at.nextSibling;
+    else node.insertBefore(child, at);
+  }
+}
+
 let newsTimer = 0;
 /** Say something to everyone, a screen reader included. */
 export function tell(text) {
@@ -46,8 +72,29 @@ export function tell(text) {
   newsTimer = setTimeout(() => { news.textContent = ""; }, 8000);
 }
 
+/** A button that does one thing at a time: what fn() promises is awaited before it can be pressed again. */
 export function button(text, fn, props) {
-  return h("button", { type: "button", ...props, on: { click: fn } }, text);
+  let busy = false;
+  const press = async (event) => {
+    if (busy) return;
+    busy = true;
+    try { await fn(event); } catch (error) { if (error.name !== "AbortError") tell(error.message); }
+    busy = false;
+  };
+  return h("button", { type: "button", ...props, on: { click: press } }, text);
+}
+
+/** Take nodes away; where one has the keyboard, `next` gets it. */
+export function dismiss(nodes, next) {
+  const had = nodes.some((node) => node.contains(document.activeElement));
+  nodes.forEach((node) => node.remove());
+  if (had) focusOn(next);
+}
+
+/** Also of what takes no keyboard by itself. */
+export function focusOn(node) {
+  if (node.tabIndex < 0) node.setAttribute("tabindex", "-1");
+  node.focus();
 }
 
 export function field(label, input) {
@@ -60,18 +107,32 @@ export function select(values, chosen, props) {
 }
 
 /** A table that scrolls by itself on a narrow screen. */
-export function table(caption, heads, rows) {
+export function table(caption, heads, rows, keys = []) {
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     h("table", null, h("caption", { class: "hidden" }, caption),
       h("thead", null, h("tr", null, heads.map((head) => h("th", { scope: "col" }, head)))),
-      h("tbody", null, rows.map((row) => h("tr", null, row.map((cell, i) =>
+      h("tbody", null, rows.map((row, n) => h("tr", { "data-key": keys[n] }, row.map((cell, i) =>
         i === 0 ? h("th", { scope: "row" }, cell) : h("td", null, cell)))))));
+}
+
+/** Show a table in place of the one that is there; rows that are the same stay. */
+export function refreshTable(into, fresh) {
+  const old = into.querySelector("tbody"), now = fresh.querySelector("tbody");
+  if (old && now) patch(old, [...now.children]);
+  else fill(into, fresh);
 }
 
 /** Pairs of a name and a value. */
 export function facts(pairs) {
   return h("dl", { class: "facts" }, pairs.filter((pair) => pair).map(([name, value]) =>
     h("div", null, h("dt", null, name), h("dd", null, value))));
+}
+
+/** The same pairs with other values, in place. */
+export function refresh(node, fresh) {
+  const old = node.firstElementChild, [list] = fresh;
+  if (old) patch(old, [...list.children]);
+  else node.append(list);
 }
 
 export function state(name) {

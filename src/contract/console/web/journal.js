@@ -2,6 +2,7 @@
 // entry, a tool's call and its result are one, and the usage of all model calls is summed.
 
 import { line, took, count } from "./dom.js";
+import { write } from "./exact.js";
 
 export const TRANSFER = "transfer_to_agent";
 const ENDS = { done: "done", failed: "failed", cancelled: "cancelled" };
@@ -92,29 +93,32 @@ export const kinds = {
   approval: "Question", done: "Done", failed: "Failed", cancelled: "Cancelled",
 };
 
-const asText = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+const asText = (value) => (typeof value === "string" ? value : write(value));
 
-/** One line about an entry. */
-export function summary(entry) {
+/** What an entry says, all of it: without times and ids. */
+export function whole(entry) {
   const event = entry.event;
   switch (entry.kind) {
-  case "started": case "text": case "thinking": return line(entry.text);
-  case "tool_call": return line(event.tool + " " + asText(event.args || {}) + (entry.result ? " → " +
-    (entry.result.error ? "error: " + (entry.result.message || "") : asText(entry.result.result)) : " …"));
-  case "transfer": return "to " + line(event.args?.agent_name || "?");
-  case "usage": return line(event.model + ": " + count(event.prompt_tokens) + " in, " + count(event.completion_tokens) + " out");
-  case "approval": return line(event.question || "may " + event.tool + " be called?");
-  case "failed": return line(event.code + " " + event.reason + ": " + event.message);
-  case "cancelled": return line(event.message);
-  case "step": return line(event.description);
-  default: return line(entry.text || event.content_type || "");
+  case "started": case "text": case "thinking": return entry.text;
+  case "tool_call": return event.tool + " " + asText(event.args || {}) + (entry.result ? " → " +
+    (entry.result.error ? "error: " + (entry.result.message || "") : asText(entry.result.result)) : " …");
+  case "transfer": return "to " + (event.args?.agent_name || "?");
+  case "usage": return event.model + ": " + count(event.prompt_tokens) + " in, " + count(event.completion_tokens) + " out";
+  case "approval": return event.question || "may " + event.tool + " be called?";
+  case "failed": return event.code + " " + event.reason + ": " + event.message;
+  case "cancelled": return event.message;
+  case "step": return event.description;
+  default: return entry.text || [event.content_type, event.bytes].filter(Boolean).join(" ");
   }
 }
+
+/** One line about it. */
+export const summary = (entry) => line(entry.kind === "item" || entry.kind === "audio" ? entry.event.content_type || "" : whole(entry));
 
 /** One line about an event as it came. */
 export function rawSummary(event) {
   const { seq, at_ms: at, type, agent, ...rest } = event;
-  return line(JSON.stringify(rest));
+  return line(write(rest));
 }
 
 export const offset = (ms) => "+" + took(ms);

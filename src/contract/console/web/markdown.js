@@ -3,13 +3,14 @@
 // HTML, no picture and no attribute from the text besides that address.
 
 import { h } from "./dom.js";
+import { Pieces } from "./pieces.js";
 
 const MOST = 65536; // longer texts are shown as they are
 const SPAN = 500; // between two marks of one line
 const NESTED = 6;
 
 const BULLET = /^ {0,3}[-*+] +/;
-const NUMBER = /^ {0,3}\d{1,9}[.)] +/;
+const NUMBER = /^ {0,3}(\d{1,9})[.)] +/;
 const FENCE = /^ {0,3}(```+|~~~+)/;
 const RULE = /^ {0,3}([-*_])( *\1){2,} *$/;
 
@@ -24,7 +25,11 @@ function closed(heading) {
 export function markdown(text, target) {
   const node = target || h("div", { class: "markdown" });
   text = String(text);
-  if (text.length > MOST) node.append(h("pre", null, text));
+  if (text.length > MOST) {
+    const pre = h("pre", { tabindex: "0" });
+    new Pieces(pre).add(text);
+    node.append(pre);
+  }
   else node.append(...blocks(text.split(/\r?\n/), 0));
   return node;
 }
@@ -71,25 +76,36 @@ function blocks(lines, depth) {
 
 function listOf(lines, from, depth, ended) {
   const mark = BULLET.test(lines[from]) ? BULLET : NUMBER;
+  const goesOn = (line = "") => mark.test(line) || /^ {2,}\S/.test(line);
   const items = [];
   let i = from;
-  while (i < lines.length) {
+  for (; i < lines.length; i++) {
     if (mark.test(lines[i])) items.push([lines[i].replace(mark, "")]);
-    else if (/^ {2,}\S/.test(lines[i]) && items.length) items.at(-1).push(lines[i].replace(/^ {2,4}/, ""));
+    else if (/^ {2,}\S/.test(lines[i])) items.at(-1).push(lines[i].replace(/^ {2,4}/, ""));
+    else if (!lines[i].trim() && goesOn(lines[i + 1])) items.at(-1).push("");
     else break;
-    i++;
   }
   ended(i);
-  return h(mark === BULLET ? "ul" : "ol", null, items.map((item) =>
-    h("li", null, item.length === 1 ? inline(item[0], 0) : blocks(item, depth + 1))));
+  const bodies = items.map((item) => h("li", null, item.some((line, n) => n > 0 && line) ? blocks(item, depth + 1) : inline(item[0], 0)));
+  return mark === BULLET ? h("ul", null, bodies) : h("ol", { start: Number(NUMBER.exec(lines[from])[1]) }, bodies);
+}
+
+/** The cells of a row: a bar after a backslash is a part of its cell. */
+function cellsOf(line) {
+  const cells = [""], text = line.trim();
+  for (let i = text[0] === "|" ? 1 : 0; i < text.length; i++) {
+    if (text[i] === "\\" && text[i + 1] === "|") cells[cells.length - 1] += text[i] + text[++i];
+    else if (text[i] !== "|") cells[cells.length - 1] += text[i];
+    else if (i < text.length - 1) cells.push("");
+  }
+  return cells.map((cell) => inline(cell.trim(), 0));
 }
 
 function tableOf(lines) {
-  const cells = (text) => text.replace(/^\s*\||\|\s*$/g, "").split("|").map((cell) => inline(cell.trim(), 0));
   const [head, , ...rows] = lines;
   return h("div", { class: "scroll", tabindex: "0" }, h("table", null,
-    h("thead", null, h("tr", null, cells(head).map((cell) => h("th", { scope: "col" }, cell)))),
-    h("tbody", null, rows.map((row) => h("tr", null, cells(row).map((cell) => h("td", null, cell)))))));
+    h("thead", null, h("tr", null, cellsOf(head).map((cell) => h("th", { scope: "col" }, cell)))),
+    h("tbody", null, rows.map((row) => h("tr", null, cellsOf(row).map((cell) => h("td", null, cell)))))));
 }
 
 /** From `at`, what stands before the next `mark`; null where there is none. */
@@ -103,10 +119,20 @@ export function safeAddress(text) {
   return /^(https?:\/\/|mailto:)[^\s\u0000-\u001f]+$/i.test(address) ? address : null;
 }
 
+/** The same for the parenthesis that closes, with pairs of them inside. */
+function untilClosed(text, at) {
+  let depth = 0;
+  for (let i = at; i < Math.min(text.length, at + SPAN); i++) {
+    if (text[i] === "(") depth++;
+    else if (text[i] === ")" && depth-- === 0) return i > at ? { inner: text.slice(at, i), next: i + 1 } : null;
+  }
+  return null;
+}
+
 function linkAt(text, at) {
   const label = until(text, at + 1, "](");
   if (!label || label.inner.includes("\n\n")) return null;
-  const target = until(text, label.next, ")");
+  const target = untilClosed(text, label.next);
   const address = target && safeAddress(target.inner.split(/\s/)[0]);
   return address ? { label: label.inner, address, next: target.next } : null;
 }
@@ -115,7 +141,8 @@ function anchor(address, content) {
   return h("a", { href: address, rel: "noopener noreferrer nofollow", target: "_blank" }, content);
 }
 
-function inline(text, depth) {
+/** `links`: whether there may be any: not within one. */
+function inline(text, depth, links = true) {
   const out = [];
   let plain = "";
   const flush = () => { if (plain) out.push(plain); plain = ""; };
@@ -130,14 +157,14 @@ function inline(text, depth) {
     } else if (c === "`" && (found = until(text, at + 1, "`"))) {
       put(h("code", null, found.inner), found.next);
     } else if (depth < NESTED && text.startsWith("**", at) && (found = until(text, at + 2, "**"))) {
-      put(h("strong", null, inline(found.inner, depth + 1)), found.next);
+      put(h("strong", null, inline(found.inner, depth + 1, links)), found.next);
     } else if (depth < NESTED && c === "*" && /\S/.test(text[at + 1] || "") && (found = until(text, at + 1, "*"))) {
-      put(h("em", null, inline(found.inner, depth + 1)), found.next);
+      put(h("em", null, inline(found.inner, depth + 1, links)), found.next);
     } else if (depth < NESTED && text.startsWith("~~", at) && (found = until(text, at + 2, "~~"))) {
-      put(h("s", null, inline(found.inner, depth + 1)), found.next);
-    } else if (c === "[" && (found = linkAt(text, at))) {
-      put(anchor(found.address, inline(found.label.replaceAll("[", ""), NESTED)), found.next);
-    } else if ((rest.startsWith("http://") || rest.startsWith("https://")) && (found = /^https?:\/\/[^\s<>"'`\])]+/.exec(text.slice(at, at + 2000)))) {
+      put(h("s", null, inline(found.inner, depth + 1, links)), found.next);
+    } else if (links && c === "[" && (found = linkAt(text, at))) {
+      put(anchor(found.address, inline(found.label.replaceAll("[", ""), depth + 1, false)), found.next);
+    } else if (links && (rest.startsWith("http://") || rest.startsWith("https://")) && (found = /^https?:\/\/[^\s<>"'`\])]+/.exec(text.slice(at, at + 2000)))) {
       put(anchor(found[0], found[0]), at + found[0].length);
     } else {
       plain += c;

@@ -1,8 +1,9 @@
 // run: one run as a timeline of its journal, with the events as they came beside it.
 
-import { follow, get, pause, post } from "./api.js";
+import { follow, get, pause, post, slicer } from "./api.js";
 import { answerForm } from "./approvals.js";
-import { button, count, dollars, facts, fill, h, problem, select, state, tell, took, when } from "./dom.js";
+import { button, count, dismiss, dollars, facts, fill, h, problem, refresh, select, state, tell, took, when } from "./dom.js";
+import { write } from "./exact.js";
 import { Journal, kinds, offset, rawSummary, summary } from "./journal.js";
 import { markdown } from "./markdown.js";
 import { note } from "./router.js";
@@ -13,10 +14,9 @@ const SHOWN_EVERY_MS = 250;
 
 function timelineRow(journal, index) {
   const entry = journal.entries[index];
-  const bar = h("span", { class: "bar" });
-  const all = Math.max(journal.lastMs, 1);
-  bar.style.left = 100 * entry.atMs / all + "%";
-  bar.style.width = Math.max(0.5, 100 * (entry.untilMs - entry.atMs) / all) + "%";
+  const bar = h("span", { class: "bar" }); // of all the time, which the list knows
+  bar.style.setProperty("--at", entry.atMs);
+  bar.style.setProperty("--for", entry.untilMs - entry.atMs);
   return [h("span", { class: "at" }, offset(entry.atMs)),
     h("span", { class: "kind " + entry.kind }, kinds[entry.kind] || entry.kind),
     h("span", { class: "who" }, entry.agent), h("span", { class: "says" }, summary(entry)),
@@ -35,11 +35,11 @@ function detail(entry) {
   const parts = [];
   if (entry.kind === "text") parts.push(markdown(entry.text));
   else if (entry.text) parts.push(h("pre", { tabindex: "0" }, entry.text));
-  if (event.args !== undefined) parts.push(h("h3", null, "Arguments"), h("pre", { tabindex: "0" }, JSON.stringify(event.args, null, 2)));
-  if (entry.result) parts.push(h("h3", null, entry.result.error ? "Error" : "Result"), h("pre", { tabindex: "0" }, JSON.stringify(entry.result.error ? entry.result.message : entry.result.result, null, 2)));
+  if (event.args !== undefined) parts.push(h("h3", null, "Arguments"), h("pre", { tabindex: "0" }, write(event.args, 2)));
+  if (entry.result) parts.push(h("h3", null, entry.result.error ? "Error" : "Result"), h("pre", { tabindex: "0" }, write(entry.result.error ? entry.result.message : entry.result.result, 2)));
   return [h("h2", null, kinds[entry.kind] || entry.kind, " ", h("small", null, entry.agent, " ", offset(entry.atMs),
     entry.untilMs > entry.atMs && ", took " + took(entry.untilMs - entry.atMs))),
-  parts, h("details", null, h("summary", null, "As it came"), h("pre", { tabindex: "0" }, JSON.stringify(entry.result ? [event, entry.result] : event, null, 2)))];
+  parts, h("details", null, h("summary", null, "As it came"), h("pre", { tabindex: "0" }, write(entry.result ? [event, entry.result] : event, 2)))];
 }
 
 function totals(journal) {
@@ -60,44 +60,55 @@ function headFacts(id, journal, connection) {
     begun.parent && ["Parent", link(begun.parent)], ["Connection", connection]])];
 }
 
+function missing(main, id, why) {
+  fill(main, h("h1", null, "Run ", h("small", null, id)), h("p", { class: "problem", role: "alert" }, why),
+    h("p", null, h("a", { href: "#/runs" }, "To the runs")));
+}
+
 export async function run(main, params, signal, [id]) {
   if (!/^\d+$/.test(id)) { // it becomes part of the paths that the buttons post to
-    main.append(h("p", { class: "empty" }, "There is no such run: its id is a number."));
+    missing(main, id, "There is no such run: its id is a number.");
     return;
   }
   let journal = new Journal(), connection = "opening", whole = null, playing = null;
-  const head = h("div"), extra = h("div"), panel = h("section", { class: "detail", "aria-label": "The chosen entry" },
+  const head = h("div"), extra = h("div"), inside = h("div"), panel = h("section", { class: "detail", "aria-label": "The chosen entry" },
     h("p", { class: "empty" }, "Choose an entry to see all of it."));
   const timeline = new VirtualList({
-    label: "Timeline", render: (i) => timelineRow(journal, i),
-    chosen: (i) => choose(journal.entries[i].seq, true),
+    label: "Timeline", render: (i) => timelineRow(journal, i), version: (i) => journal.entries[i].lastSeq,
+    chosen: (i) => choose(journal.entries[i].seq, timeline),
   });
   const raw = new VirtualList({
     label: "Events as they came", render: (i) => rawRow(journal, i),
-    chosen: (i) => choose(journal.events[i].seq, false),
+    chosen: (i) => choose(journal.events[i].seq, raw),
   });
   signal.addEventListener("abort", () => { timeline.close(); raw.close(); clearInterval(timer); playing?.abort(); });
 
-  function choose(seq, fromTimeline) {
+  /** Show an event in both lists and below; `by` is the list that it was chosen in. */
+  function choose(seq, by) {
     const at = journal.entryOf(seq);
     if (at < 0) return;
     note("/run/" + id, { seq });
     fill(panel, detail(journal.entries[at]));
-    if (fromTimeline) raw.choose(journal.events.findIndex((event) => event.seq === seq), true);
-    else timeline.choose(at, true);
+    if (by !== raw) raw.choose(journal.events.findIndex((event) => event.seq === seq), true);
+    if (by !== timeline) timeline.choose(at, true);
   }
 
+  const anew = () => { timeline.reset(); raw.reset(); dirty = true; };
   let dirty = true, asked = "", wanted = Number(params.seq) || 0;
   function draw() {
     if (!dirty) return;
     dirty = false;
+    timeline.node.style.setProperty("--all", Math.max(journal.lastMs, 1));
     timeline.update(journal.entries.length);
     raw.update(journal.events.length);
-    fill(head, headFacts(id, journal, connection));
-    if (wanted && journal.events.at(-1)?.seq >= wanted) { choose(wanted, false); wanted = 0; }
+    refresh(head, headFacts(id, journal, connection));
+    if (wanted && journal.events.at(-1)?.seq >= wanted) { choose(wanted, null); wanted = 0; }
+    const over = ["done", "failed", "cancelled"].includes((whole || journal).state);
+    stop.disabled = over;
+    again.disabled = !over;
     const waits = journal.state === "waiting" && !playing;
     const key = waits ? "" + journal.events.at(-1).seq : "";
-    if (key !== asked) { asked = key; if (waits) question(key); else fill(extra); }
+    if (key !== asked) { asked = key; if (waits) question(key); else dismiss([...extra.childNodes], timeline.node); }
   }
   const timer = setInterval(draw, SHOWN_EVERY_MS);
 
@@ -108,44 +119,66 @@ export async function run(main, params, signal, [id]) {
     } catch (error) { if (!signal.aborted) fill(extra, problem(error)); }
   }
 
-  async function replay(speed) {
+  /** A run that this one's recordings answer, beside it. */
+  async function replay() {
+    try {
+      const begun = await post(`/runs/${id}/replay?pace=real`, undefined, { patient: true });
+      if (!signal.aborted) location.hash = `#/compare/${id}/${begun.id}`;
+    } catch (error) { if (!signal.aborted) fill(extra, problem(error)); }
+  }
+
+  /** This run's own events again, as fast as they are wanted. */
+  async function playBack(speed) {
     playing?.abort();
-    const stop = playing = new AbortController();
+    const leave = playing = new AbortController();
     whole ||= journal;
     const events = whole.events;
     journal = new Journal();
-    const began = performance.now();
+    anew();
+    const began = performance.now(), slice = slicer();
     for (const event of events) {
-      while (!stop.signal.aborted && (performance.now() - began) * speed < event.at_ms)
+      await slice();
+      while (!leave.signal.aborted && (performance.now() - began) * speed < event.at_ms)
         await new Promise((resolve) => setTimeout(resolve, 20));
-      if (stop.signal.aborted || signal.aborted) return;
+      if (leave.signal.aborted || signal.aborted) return;
       journal.add(event);
       dirty = true;
     }
     journal = whole;
     whole = playing = null;
-    dirty = true;
-    tell("The replay is over.");
+    anew();
+    tell("That was all of it.");
   }
 
-  const speed = select([["1", "as it was"], ["4", "4 times"], ["16", "16 times"]], "4", { "aria-label": "Speed of the replay" });
+  const speed = select([["1", "as it was"], ["4", "4 times"], ["16", "16 times"]], "4", { "aria-label": "Speed of the playback" });
+  const stop = button("Cancel the run", async () => {
+    try { await post(`/runs/${id}/cancel`); tell("It was asked to stop."); } catch (error) { tell(error.message); }
+  }), again = button("Replay from recordings", replay);
   const other = h("input", { "aria-label": "Number of another run", placeholder: "another run's number", size: "20" });
   fill(main, h("h1", null, "Run ", h("small", null, id)), head,
     h("div", { class: "tools" },
-      button("Cancel the run", async () => { try { await post(`/runs/${id}/cancel`); tell("It was asked to stop."); } catch (error) { tell(error.message); } }),
-      button("Replay", () => replay(Number(speed.value))), speed,
+      stop,
+      button("Play back", () => { playBack(Number(speed.value)); }), speed,
+      again,
       h("form", { class: "inline", on: { submit: (event) => { event.preventDefault(); location.hash = "#/compare/" + id + "/" + encodeURIComponent(other.value.trim()); } } },
         other, h("button", { type: "submit" }, "Compare")),
-      button("Children", () => children(id, journal, extra, signal))),
-    extra,
+      button("Children", () => children(id, journal, inside, signal))),
+    extra, inside,
     h("div", { class: "panes" }, h("section", { "aria-label": "Timeline" }, h("h2", null, "Timeline"), timeline.node),
       h("section", { "aria-label": "Events" }, h("h2", null, "Events"), raw.node)), panel);
   draw();
-  await follow(id, {
-    event: (event) => { (whole || journal).add(event); dirty = true; },
-    reset: (seq) => { (whole || journal).cut(seq); dirty = true; },
-    link: (text) => { connection = text; dirty = true; },
-  }, signal);
+  try {
+    await follow(id, {
+      event: (event) => { (whole || journal).add(event); dirty = true; },
+      reset: (seq) => { (whole || journal).cut(seq); anew(); },
+      link: (text) => { connection = text; dirty = true; },
+    }, signal);
+  } catch (error) {
+    if (error.status !== 404 || journal.started || signal.aborted) throw error;
+    clearInterval(timer);
+    missing(main, id, error.message[0].toUpperCase() + error.message.slice(1) + ".");
+    return;
+  }
   await pause();
   draw();
 }

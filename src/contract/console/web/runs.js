@@ -1,7 +1,7 @@
 // runs: all runs, newest first, as they come and go.
 
 import { get } from "./api.js";
-import { button, field, fill, h, line, problem, select, state, table, took, when } from "./dom.js";
+import { button, field, fill, h, line, patch, problem, refreshTable, select, state, table, took, when } from "./dom.js";
 import { go } from "./router.js";
 
 const EVERY_MS = 2000;
@@ -23,12 +23,36 @@ function row(run, marked) {
 
 const HEADS = ["Asked", "State", "Agent", "Wire", "Session", "Workspace", "Started", "Took", "Compare"];
 
+/** Ids are numbers of any length: below 0 where `a` is the older one. */
+const byAge = (a, b) => a.length - b.length || (a < b ? -1 : Number(a > b));
+
+/** The rows that are known, kept as the daemon has them: a page says all about the runs of its range. */
+class Rows {
+  constructor() { this.all = new Map(); }
+
+  /** `page`: what was answered for the runs before `before` (null: the newest). */
+  merge(page, before) {
+    const { next } = page, now = new Set(page.runs.map((run) => run.id));
+    for (const id of this.all.keys()) {
+      const within = (!before || byAge(id, before) < 0) && (!next || byAge(id, next) >= 0);
+      if (within && !now.has(id)) this.all.delete(id);
+    }
+    page.runs.forEach((run) => this.all.set(run.id, run));
+  }
+
+  /** Forget the runs below `floor`. */
+  keepFrom(floor) {
+    for (const id of floor ? this.all.keys() : []) if (byAge(id, floor) < 0) this.all.delete(id);
+  }
+
+  newestFirst() { return [...this.all.values()].sort((a, b) => byAge(b.id, a.id)); }
+}
+
 export async function runs(main, params, signal) {
   const marked = new Set(), list = h("div", { "aria-live": "off" }), more = h("div", { class: "tools" });
-  const inputs = {};
+  const said = h("div", { "aria-live": "polite" }), broken = h("div"), inputs = {};
   const filters = () => Object.fromEntries(FILTERS.map((name) => [name, inputs[name].value.trim()]));
   const apply = (event) => { event?.preventDefault(); go("/runs", filters()); };
-  let older = [], next = null, shown = "";
   for (const name of FILTERS) {
     inputs[name] = name === "state"
       ? select(STATES.map((s) => [s, s || "any"]), params.state || "", { on: { change: apply } })
@@ -40,40 +64,53 @@ export async function runs(main, params, signal) {
       h("button", { type: "submit" }, "Filter"),
       button("Compare the two chosen", () => {
         if (marked.size === 2) go("/compare/" + [...marked].map(encodeURIComponent).join("/"));
-        else fill(more, h("p", null, "Choose two runs in the list first."));
+        else fill(said, h("p", null, "Choose two runs in the list first."));
       })),
-    list, more);
+    said, broken, list, more);
 
-  async function load() {
-    const page = await get("/runs", { ...params, limit: 50 }, signal);
-    const text = JSON.stringify(page);
-    if (text === shown) return;
-    shown = text;
-    const known = new Set(page.runs.map((run) => run.id));
-    older = older.filter((run) => !known.has(run.id));
-    if (!older.length) next = page.next || null;
-    draw(page.runs);
+  const rows = new Rows();
+  let floor = null; // `next` of the oldest page that is shown; null: there is nothing below
+  let again = null; // of the older pages one is read again each time: where the next one begins
+  let older = false; // there are such pages
+  let busy = false;
+
+  async function read(before) {
+    const page = await get("/runs", { ...params, limit: 50, before }, signal);
+    rows.merge(page, before);
+    return page.next || null;
   }
 
-  let newest = [];
-  function draw(page) {
-    if (page) newest = page;
-    const all = [...newest, ...older];
-    const focused = document.activeElement?.getAttribute("href");
-    fill(list, all.length ? table("Runs", HEADS, all.map((run) => row(run, marked)))
-      : h("p", { class: "empty" }, "No run fits. A turn of any wire appears here as soon as it begins."));
-    if (focused) [...list.querySelectorAll("a")].find((a) => a.getAttribute("href") === focused)?.focus();
-    fill(more, next && button("Older runs", async () => {
-      const page2 = await get("/runs", { ...params, limit: 50, before: next }, signal);
-      older = [...older, ...page2.runs];
-      next = page2.next || null;
+  async function load() {
+    if (busy) return;
+    busy = true;
+    try {
+      const next = await read(null);
+      if (!older) rows.keepFrom(floor = next);
+      else if (again && (!floor || byAge(again, floor) > 0)) again = await read(again);
+      else again = next;
       draw();
-    }));
+    } finally { busy = false; }
+  }
+
+  let shown = "";
+  function draw() {
+    const all = rows.newestFirst(), text = JSON.stringify([all, floor]);
+    fill(broken);
+    if (text === shown) return;
+    shown = text;
+    refreshTable(list, all.length ? table("Runs", HEADS, all.map((run) => row(run, marked)), all.map((run) => run.id))
+      : h("p", { class: "empty" }, "No run fits. A turn of any wire appears here as soon as it begins."));
+    patch(more, floor && button("Older runs", async () => {
+      const next = await read(floor);
+      older = true;
+      floor = next;
+      draw();
+    }, { "data-key": floor }));
   }
 
   await load();
   const timer = setInterval(() => {
-    if (document.visibilityState === "visible") load().catch((error) => { if (!signal.aborted) fill(more, problem(error)); });
+    if (document.visibilityState === "visible") load().catch((error) => { if (!signal.aborted) fill(broken, problem(error)); });
   }, EVERY_MS);
   signal.addEventListener("abort", () => clearInterval(timer));
 }

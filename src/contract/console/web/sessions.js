@@ -1,11 +1,12 @@
 // sessions: conversations, to read, take along and delete.
 
 import { get, raw, remove } from "./api.js";
-import { button, field, fill, h, line, problem, state, table, tell, when } from "./dom.js";
+import { button, field, fill, focusOn, h, line, problem, state, table, tell, when } from "./dom.js";
 import { link } from "./runs.js";
 import { go } from "./router.js";
 
-const whose = (session) => ({ workspace: session.workspace, user: session.user });
+/** As far as it is named: the daemon knows whose it is by the token. */
+const whose = (session) => Object.fromEntries(["workspace", "user"].filter((name) => session[name]).map((name) => [name, session[name]]));
 
 async function takeAlong(session) {
   const response = await raw(`/sessions/${encodeURIComponent(session.session_id)}/export`, whose(session));
@@ -17,7 +18,7 @@ async function takeAlong(session) {
 /** Ask before something that cannot be undone. */
 function sure(question) {
   return new Promise((resolve) => {
-    const dialog = h("dialog", { "aria-label": "Are you sure?" }, h("p", null, question),
+    const dialog = h("dialog", { class: "of-page", "aria-label": "Are you sure?" }, h("p", null, question),
       h("div", { class: "tools" }, button("Delete", () => dialog.close("yes"), { class: "bad" }), button("Keep", () => dialog.close("no"))));
     dialog.addEventListener("close", () => { dialog.remove(); resolve(dialog.returnValue === "yes"); });
     document.body.append(dialog);
@@ -29,7 +30,7 @@ async function one(main, params, signal) {
   const session = { session_id: params.session, workspace: params.workspace, user: params.user };
   const { runs } = await get("/runs", { session_id: params.session, ...whose(session) }, signal);
   fill(main, h("h1", null, "Session ", h("small", null, params.session)), h("div", { class: "tools" },
-    h("a", { class: "button", href: "#/chat?" + new URLSearchParams({ session: params.session, ...whose(session) }) }, "Read and go on"),
+    h("a", { class: "button", href: "#/chat?" + new URLSearchParams({ session: params.session, ...whose(session), ...(runs.length && { agent: runs.at(-1).agent }) }) }, "Read and go on"),
     button("Export", () => takeAlong(session).catch((error) => tell(error.message)))),
   runs.length ? table("Turns", ["Asked", "State", "Agent", "Wire", "Tokens", "Started"], runs.map((run) => [
     link(run.id, line(run.text, 80) || run.id), state(run.state), run.agent, run.contract,
@@ -37,7 +38,7 @@ async function one(main, params, signal) {
 }
 
 export async function sessions(main, params, signal) {
-  if (params.session) return one(main, { workspace: "default", user: "anonymous", ...params }, signal);
+  if (params.session) return one(main, params, signal);
   const list = h("div"), said = h("div", { "aria-live": "polite" });
   const user = h("input", { type: "search", value: params.user || "" });
   const workspace = h("input", { type: "search", value: params.workspace || "" });
@@ -51,6 +52,7 @@ export async function sessions(main, params, signal) {
       all = all.filter((other) => other !== session);
       draw();
       fill(said, h("p", null, `Deleted, with ${count} turns.`));
+      focusOn(said); // its button is gone
     } catch (error) { fill(said, problem(error)); }
   }
   function draw() {

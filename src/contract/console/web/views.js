@@ -1,8 +1,10 @@
 // views: memories, agents, audit, health and settings: pages that show what one route says.
 
-import { get, post, remove } from "./api.js";
-import { button, bytes, count, facts, field, fill, h, line, problem, table, took, when } from "./dom.js";
+import { get, now as there, post, remove } from "./api.js";
+import { button, bytes, count, facts, field, fill, h, line, patch, problem, table, took, when } from "./dom.js";
+import { write } from "./exact.js";
 import { go } from "./router.js";
+import { link } from "./runs.js";
 
 export async function memories(main, params, signal) {
   const search = h("input", { type: "search", value: params.q || "" }), workspace = h("input", { type: "search", value: params.workspace || "" });
@@ -41,20 +43,25 @@ export async function agents(main, params, signal) {
     h("p", null, h("a", { class: "button", href: "#/chat?" + new URLSearchParams({ agent: agent.name }) }, "Chat"))))));
 }
 
+const KNOWN = new Set(["seq", "at", "domain", "operation", "workspace", "user", "outcome"]);
+
+/** What else a record of the audit has. */
+const more = (record) => h("span", { class: "long" }, Object.entries(record).filter(([name]) => !KNOWN.has(name)).map(([name, value]) =>
+  h("span", { class: "pair" }, h("small", null, name), " ", name === "run" ? link(value) : typeof value === "string" ? value : write(value))));
+
 export async function audit(main, params, signal) {
   const list = h("div"), filters = {}, chain = h("div");
   for (const name of ["domain", "operation", "workspace", "user"]) filters[name] = h("input", { type: "search", value: params[name] || "" });
   let all = [], next = null;
   fill(main, h("h1", null, "Audit"), chain, h("form", { class: "filters", on: { submit: (event) => { event.preventDefault(); go("/audit", Object.fromEntries(Object.entries(filters).map(([name, input]) => [name, input.value.trim()]))); } } },
     Object.entries(filters).map(([name, input]) => field(name[0].toUpperCase() + name.slice(1), input)), h("button", { type: "submit" }, "Filter")), list);
-  const known = new Set(["seq", "at", "domain", "operation", "workspace", "user", "outcome"]);
   async function load() {
-    const page = await get("/audit", { ...params, limit: 100, before: next }, signal);
+    const page = await get("/audit", { ...params, limit: 100, before: next }, signal); // told where it fails
     all = [...all, ...page.records];
     next = page.more ? page.next : null;
     fill(list, all.length ? table("Records", ["Number", "When", "What", "Workspace", "User", "Outcome", "More"], all.map((record) => [
       String(record.seq), when(Date.parse(record.at)), record.domain + " " + record.operation, record.workspace || "", record.user || "", record.outcome || "",
-      h("span", { class: "long" }, line(JSON.stringify(Object.fromEntries(Object.entries(record).filter(([name]) => !known.has(name))))))]))
+      more(record)]))
       : h("p", { class: "empty" }, "No record fits."), next && button("Older records", load));
   }
   get("/audit/chain", {}, signal).then((state) => fill(chain, chainFacts(state)),
@@ -66,7 +73,7 @@ function chainFacts(state) {
   const words = state.verified === null ? "too long to look at here: weir audit verify does"
     : state.verified ? "whole" : "NOT whole";
   return [facts([["Chain", h("span", { class: "state " + (state.verified === false ? "failed" : "done") }, words)],
-    ["Records", state.first ? `${count(state.first)} to ${count(state.last)}` : "none"], ["Hash of the newest", h("code", null, state.hash)]]),
+    ["Records", state.first ? `${count(state.first)} to ${count(state.last)}` : "none"], ["Hash of the newest", h("code", { class: "hash" }, state.hash)]]),
   state.faults.length > 0 && h("ul", { class: "problem" }, state.faults.map((fault) => h("li", null, `${fault.seq}: ${fault.text}`)))];
 }
 
@@ -76,7 +83,7 @@ export async function health(main, params, signal) {
   async function load() {
     const now = await get("/health", {}, signal);
     const full = now.memory.ceiling_bytes;
-    fill(body, facts([["Status", now.status], ["Version", now.version], ["Up for", took(Date.now() - now.started_unix_ms)],
+    patch(body, facts([["Status", now.status], ["Version", now.version], ["Up for", took(Math.max(0, there() - now.started_unix_ms))],
       ["Memory that counts", bytes(now.memory.counted_bytes) + (full ? " of " + bytes(full) : ", no ceiling")],
       ["Store", now.store.kind + (now.store.shared ? ", shared" : "")], ["Starts of the store", count(now.store.epoch)],
       ["Connections", count(now.server.connections)], ["Requests open", count(now.server.requests_open)],
@@ -101,7 +108,7 @@ export async function settings(main, params, signal) {
       lists.some(fits) && [h("h2", null, "Lists"), table("Lists", ["Entry", "Value"], lists.filter(fits).map((one) => [one.key, one.value]))]);
   };
   find.addEventListener("input", draw);
-  fill(main, h("h1", null, "Settings"), h("p", null, "As `weir config print` shows them. They are changed in the settings file, the environment or the flags."),
+  fill(main, h("h1", null, "Settings"), h("p", null, "As ", h("code", null, "weir config print"), " shows them. They are changed in the settings file, the environment or the flags."),
     h("div", { class: "filters" }, field("Find", find)), body);
   draw();
 }

@@ -13,8 +13,6 @@
 
 #define DONE NIMI_ACCOUNT_REASON_CODE_ACTION_EXECUTED
 #define UNAVAILABLE NIMI_ACCOUNT_REASON_CODE_ACCOUNT_UNAVAILABLE
-#define TO(state) (1u << (state))
-
 struct account_now account_now(struct loop *loop, struct str by) {
     return (struct account_now){loop, loop_now_ms(loop), clock_unix_ms(), by};
 }
@@ -114,9 +112,10 @@ struct nimi_account_session_event account_snapshot(const struct nimi_account *ac
 /* --- the state ---------------------------------------------------------------------------- */
 
 void account_move(struct nimi_account *account, enum account_state next) {
-    assert(account_may_become(account->state, next));
+    assert(states_allow(account_states, account->state, next));
     log_debug("nimi account " STR_FMT " -> " STR_FMT,
-              STR_ARG(account_state_name(account->state)), STR_ARG(account_state_name(next)));
+              STR_ARG(states_name(account_states, account->state)),
+              STR_ARG(states_name(account_states, next)));
     account->state = next;
 }
 
@@ -151,8 +150,9 @@ void account_end_binding(struct nimi_account *account, struct binding *binding,
     bindings_remove(&account->bindings, binding);
 }
 
-void account_end_bindings(struct nimi_account *account, int reason,
-                          const struct account_now *now) {
+/* End every binding, each with an event. */
+static void account_end_bindings(struct nimi_account *account, int reason,
+                                 const struct account_now *now) {
     LIST_EACH(&account->bindings.all, link)
     account_end_binding(account, CONTAINER_OF(link, struct binding, link), BINDING_REVOKED,
                         NIMI_ACCOUNT_EVENT_TYPE_BINDING_REVOKED, reason, now);

@@ -1,8 +1,6 @@
 /* What apps do with bindings. */
 #include "contract/nimi/account/inner.h"
 
-#include "base/mem.h"
-
 #define DONE NIMI_ACCOUNT_REASON_CODE_ACTION_EXECUTED
 #define STALE NIMI_ACCOUNT_REASON_CODE_BINDING_STALE
 #define NOT_FOUND NIMI_ACCOUNT_REASON_CODE_BINDING_NOT_FOUND
@@ -68,7 +66,8 @@ int account_bind(struct nimi_account *account,
 
 /* --- revoke ------------------------------------------------------------------------------- */
 
-static bool is_of(const struct binding *binding, struct str app, struct str app_instance) {
+static bool account_bind_is_of(const struct binding *binding, struct str app,
+                               struct str app_instance) {
     return binding && str_equal(binding->relation.runtime_app_id, app) &&
            str_equal(binding->relation.app_instance_id, app_instance);
 }
@@ -79,7 +78,8 @@ int account_unbind(struct nimi_account *account, struct str id, struct str app,
     account_tick(account, now);
     account_lock(account);
     struct binding *binding = bindings_find(&account->bindings, id);
-    bool found = is_of(binding, app, app_instance) && !account_is_foreign(account, now->by);
+    bool found =
+        account_bind_is_of(binding, app, app_instance) && !account_is_foreign(account, now->by);
     if (found) {
         binding_move(binding, BINDING_REVOKED, reason);
         account_bind_show(binding, ret);
@@ -106,9 +106,9 @@ static bool is_replayed(const struct binding *binding,
     return !binding_same_relation(&binding->relation, &shown);
 }
 
-static int check(struct nimi_account *account,
-                 const struct nimi_scoped_runtime_binding_attachment *attached,
-                 const struct account_now *now) {
+static int account_bind_check(struct nimi_account *account,
+                              const struct nimi_scoped_runtime_binding_attachment *attached,
+                              const struct account_now *now) {
     struct binding *binding = bindings_find(&account->bindings, attached->binding_id);
     if (!binding) return NOT_FOUND;
     if (is_replayed(binding, attached)) {
@@ -125,7 +125,7 @@ int account_check_binding(struct nimi_account *account,
                           const struct account_now *now) {
     account_tick(account, now);
     account_lock(account);
-    int reason = check(account, attached, now);
+    int reason = account_bind_check(account, attached, now);
     account_unlock(account);
     return reason;
 }

@@ -83,7 +83,7 @@ struct binding *bindings_find(struct bindings *bindings, struct str id) {
 }
 
 void binding_move(struct binding *binding, enum binding_state next, int reason) {
-    assert(binding_may_become(binding->state, next));
+    assert(states_allow(binding_states, binding->state, next));
     binding->state = next;
     binding->relation.state = (int32_t)next;
     binding->relation.reason_code = reason;

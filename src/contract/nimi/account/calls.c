@@ -7,8 +7,6 @@
 #include "contract/nimi/moment.h"
 #include "contract/nimi/subscription.h"
 
-#include <stdlib.h>
-
 /* --- who calls ---------------------------------------------------------------------------- */
 
 #define UNAUTHORIZED NIMI_ACCOUNT_REASON_CODE_CALLER_UNAUTHORIZED

@@ -40,12 +40,12 @@ void account_keep_binding(struct nimi_account *account, const struct binding *bi
     buf_done(&bytes);
 }
 
-static struct str key_of(uint64_t number, char room[static KEY_BYTES]) {
+static struct str custody_key_of(uint64_t number, char room[static KEY_BYTES]) {
     for (int i = 0; i < KEY_BYTES; i++) room[i] = (char)(number >> 8 * (KEY_BYTES - 1 - i));
     return str_of(room, KEY_BYTES);
 }
 
-static bool number_of(struct str key, uint64_t *ret) {
+static bool custody_number_of(struct str key, uint64_t *ret) {
     if (key.len != KEY_BYTES) return false;
     *ret = 0;
     for (size_t i = 0; i < KEY_BYTES; i++) *ret = *ret << 8 | (unsigned char)key.at[i];
@@ -76,9 +76,9 @@ static void keep_event(struct nimi_account *account,
     pb_encode(&nimi_account_session_event_table, event, &bytes);
     const struct kept_record records[] = {
         {.space = KEPT_ACCOUNT_EVENT,
-         .key = key_of(event->sequence, key),
+         .key = custody_key_of(event->sequence, key),
          .bytes = buf_str(&bytes)},
-        {.space = KEPT_ACCOUNT_EVENT, .key = key_of(oldest, oldest_key), .gone = true}};
+        {.space = KEPT_ACCOUNT_EVENT, .key = custody_key_of(oldest, oldest_key), .gone = true}};
     write_records(account, records, oldest ? 2 : 1, now);
     buf_done(&bytes);
 }
@@ -183,7 +183,7 @@ static void restore_event(struct nimi_account *account, const struct kept_record
     struct nimi_account_session_event event;
     uint64_t number;
     struct err e;
-    if (number_of(record->key, &number) && number > topic_last(account->topic) &&
+    if (custody_number_of(record->key, &number) && number > topic_last(account->topic) &&
         pb_decode_view(&nimi_account_session_event_table, record->bytes, arena, &event, &e)) {
         topic_skip(account->topic, number - 1);
         custody_publish(account, &event);
@@ -201,7 +201,7 @@ static void restore_topic(struct nimi_account *account, const struct kept_record
     size_t events = 0;
     for (size_t i = 0; i < count; i++) {
         if (records[i].space != KEPT_ACCOUNT_EVENT) continue;
-        if (events++ == 0) number_of(records[i].key, &first);
+        if (events++ == 0) custody_number_of(records[i].key, &first);
     }
     account->topic = topic_new(&(struct topic_options){
         .kind = TOPIC_EVENTS,
@@ -254,7 +254,7 @@ static enum account_state restore_state(struct nimi_account *account,
     return account->expires_unix_ms > now->unix_ms ? ACCOUNT_AUTHENTICATED : ACCOUNT_EXPIRED;
 }
 
-static int reason_of(enum account_state state) {
+static int custody_reason_of(enum account_state state) {
     switch (state) {
     case ACCOUNT_EXPIRED: return NIMI_ACCOUNT_REASON_CODE_PROOF_EXPIRED;
     case ACCOUNT_REAUTH_REQUIRED: return NIMI_ACCOUNT_REASON_CODE_LOGIN_EXCHANGE_UNAVAILABLE;
@@ -272,11 +272,11 @@ static void restore(struct nimi_account *account, const struct kept_record *reco
         if (records[i].space == KEPT_ACCOUNT_BINDING) revoke_earlier(account, &records[i], now);
     }
     account->known = true;
-    account->reason = reason_of(state);
+    account->reason = custody_reason_of(state);
     account_move(account, state);
     if (first && state == ACCOUNT_ANONYMOUS) return; /* nothing that anyone could have heard */
     account_publish(account, NIMI_ACCOUNT_EVENT_TYPE_CUSTODY_RECOVERED, DONE, NULL, now);
-    account_publish_status(account, reason_of(state), now);
+    account_publish_status(account, custody_reason_of(state), now);
 }
 
 void account_restore(struct nimi_account *account, const struct kept_record *records,

@@ -23,7 +23,7 @@ static void on_held_read(const struct kept_record *records, size_t count,
     if (call) copy.go_on(call, &copy);
 }
 
-static bool is_known(struct nimi_call *call) {
+static bool hold_is_known(struct nimi_call *call) {
     struct nimi_account *account = nimi_runtime_account(call->instance->runtime);
     account_lock(account);
     bool known = account_topic(account) != NULL;
@@ -32,7 +32,7 @@ static bool is_known(struct nimi_call *call) {
 }
 
 void account_hold(struct nimi_call *call, const struct account_held *held) {
-    if (!is_known(call)) {
+    if (!hold_is_known(call)) {
         struct account_held *kept = MEM_NEW(struct account_held);
         *kept = *held;
         kept->app = nimi_keep(call, held->app);

@@ -55,10 +55,6 @@ void account_publish_status(struct nimi_account *account, int reason,
 /* The only function that changes account->state. */
 void account_move(struct nimi_account *account, enum account_state next);
 
-/* End every binding, each with an event. */
-void account_end_bindings(struct nimi_account *account, int reason,
-                          const struct account_now *now);
-
 /* End one, and forget it. */
 void account_end_binding(struct nimi_account *account, struct binding *binding,
                          enum binding_state next, enum nimi_account_event_type type, int reason,

@@ -16,6 +16,8 @@
 
 #include <stdlib.h>
 
+#define ORIGIN_MAX_BYTES 1024 /* of a callback_origin; the reply repeats it */
+
 struct change {
     struct account_wait wait;
     enum account_act act;
@@ -144,8 +146,8 @@ static void change_written(struct change *change, const struct err *failed) {
                account_end(account_at(change), change->act, material_of(change), failed, &now));
 }
 
-static void on_written(const struct kept_record *records, size_t count,
-                       const struct err *failed, void *ctx) {
+static void login_on_written(const struct kept_record *records, size_t count,
+                             const struct err *failed, void *ctx) {
     struct change *change = ctx;
     (void)records, (void)count;
     change->wait.ask = NULL;
@@ -162,8 +164,8 @@ static void change_begin(struct change *change) {
         change_end(change, reason);
         return;
     }
-    change->wait.ask =
-        account_write(account, change->act, material_of(change), &now, on_written, change);
+    change->wait.ask = account_write(account, change->act, material_of(change), &now,
+                                     login_on_written, change);
     if (!change->wait.ask) change_written(change, NULL); /* there is no store */
 }
 
@@ -203,13 +205,25 @@ static void begin_login(struct nimi_call *call, const struct account_held *held)
     explicit_bzero(&attempt, sizeof(attempt));
 }
 
+static bool origin_is_short(struct nimi_call *call, struct str origin) {
+    struct fault fault;
+    if (origin.len <= ORIGIN_MAX_BYTES) return true;
+    fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
+              "callback_origin has %zu bytes, at most %d are allowed", origin.len,
+              ORIGIN_MAX_BYTES);
+    nimi_refuse(call, &fault);
+    return false;
+}
+
 /* Without issuers there is nobody whose token could complete it. */
 void account_login(struct nimi_call *call, const void *request, struct arena *arena) {
     const struct nimi_begin_login_request *from = request;
     const struct account_attempt none = {.expires_unix_ms = 0};
     int reason;
     (void)arena;
-    if (!account_admit(call, from->caller, ACCOUNT_WISH_ANY, &reason)) return;
+    if (!origin_is_short(call, from->callback_origin) ||
+        !account_admit(call, from->caller, ACCOUNT_WISH_ANY, &reason))
+        return;
     if (reason == ACCOUNT_DONE && !call->instance->settings->issuers)
         reason = NIMI_ACCOUNT_REASON_CODE_LOGIN_EXCHANGE_UNAVAILABLE;
     if (reason != ACCOUNT_DONE) {
@@ -263,15 +277,15 @@ static void keep_identity(struct change *change, const struct token_check *check
     buf_done(&old);
 }
 
-static void check_token(struct change *change, bool may_wait);
+static void login_check_token(struct change *change, bool may_wait);
 
 static void on_keys(void *ctx) {
     struct change *change = ctx;
     change->wait.keys = NULL;
-    check_token(change, false);
+    login_check_token(change, false);
 }
 
-static void check_token(struct change *change, bool may_wait) {
+static void login_check_token(struct change *change, bool may_wait) {
     struct arena *arena = arena_new(2 * JWT_ARENA_BYTES);
     struct key_fetcher *keys = &change->wait.instance->keys;
     struct str token = change->material.token;
@@ -333,7 +347,7 @@ void account_complete_login(struct nimi_call *call, const void *request, struct 
     const struct account_material material = {.token = from->code, .session = call->session};
     struct change *change = change_new(call, ACCOUNT_LOGIN, &material, from->login_attempt_id);
     change->issuers = issuers_ref(issuers);
-    check_token(change, true);
+    login_check_token(change, true);
 }
 
 /* --- the others --------------------------------------------------------------------------- */

@@ -27,8 +27,8 @@ struct kept_ask *account_read(struct nimi_instance *instance, kept_done_fn *done
     return NULL;
 }
 
-static void on_read(const struct kept_record *records, size_t count, const struct err *failed,
-                    void *ctx) {
+static void share_on_read(const struct kept_record *records, size_t count,
+                          const struct err *failed, void *ctx) {
     struct nimi_instance *instance = ctx;
     instance->account.reading = NULL;
     account_take_records(instance, records, count, failed);
@@ -38,12 +38,12 @@ static void on_read(const struct kept_record *records, size_t count, const struc
 static void read_if_needed(struct nimi_instance *instance) {
     struct account_share *share = &instance->account;
     if (!share->reading && account_wants_read(nimi_runtime_account(instance->runtime)))
-        share->reading = account_read(instance, on_read, instance);
+        share->reading = account_read(instance, share_on_read, instance);
 }
 
 /* --- time --------------------------------------------------------------------------------- */
 
-static void on_time(void *ctx) {
+static void share_on_time(void *ctx) {
     struct nimi_instance *instance = ctx;
     const struct account_now now = account_now(instance->host->loop, STR_EMPTY);
     account_tick(nimi_runtime_account(instance->runtime), &now);
@@ -64,7 +64,7 @@ void account_arm(struct nimi_instance *instance) {
 
 void account_share_init(struct nimi_instance *instance) {
     list_init(&instance->account.waits);
-    timer_init(&instance->account.timer, instance->host->loop, on_time, instance);
+    timer_init(&instance->account.timer, instance->host->loop, share_on_time, instance);
 }
 
 void account_share_serving(struct nimi_instance *instance) {

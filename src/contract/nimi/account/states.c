@@ -2,19 +2,12 @@
 
 #include "proto/nimi.pb.h"
 
-#define TO(state) (1u << (state))
-
 _Static_assert((int)ACCOUNT_UNAVAILABLE == NIMI_ACCOUNT_SESSION_STATE_UNAVAILABLE,
                "the numbers are the protocol's");
 _Static_assert((int)BINDING_SUPERSEDED == NIMI_SCOPED_APP_BINDING_STATE_SUPERSEDED,
                "the numbers are the protocol's");
 
-struct state {
-    const char *name;
-    unsigned may_become;
-};
-
-static const struct state account_states[ACCOUNT_STATE_COUNT] = {
+const struct state account_states[ACCOUNT_STATE_COUNT] = {
     [0] = {"unspecified", 0},
     [ACCOUNT_ANONYMOUS] = {"anonymous", TO(ACCOUNT_LOGIN_PENDING)},
     [ACCOUNT_LOGIN_PENDING] = {"login_pending",
@@ -37,17 +30,9 @@ static const struct state account_states[ACCOUNT_STATE_COUNT] = {
                                                 TO(ACCOUNT_REAUTH_REQUIRED)},
 };
 
-struct str account_state_name(enum account_state state) {
-    return str_from(account_states[state].name);
-}
-
-bool account_may_become(enum account_state state, enum account_state next) {
-    return (account_states[state].may_become & TO(next)) != 0;
-}
-
 #define OVER (TO(BINDING_REVOKED) | TO(BINDING_EXPIRED) | TO(BINDING_SUPERSEDED))
 
-static const struct state binding_states[BINDING_STATE_COUNT] = {
+const struct state binding_states[BINDING_STATE_COUNT] = {
     [0] = {"unspecified", 0},
     [BINDING_ISSUED] = {"issued", TO(BINDING_ACTIVE)},
     [BINDING_ACTIVE] = {"active", TO(BINDING_SUSPENDED) | OVER},
@@ -56,11 +41,3 @@ static const struct state binding_states[BINDING_STATE_COUNT] = {
     [BINDING_EXPIRED] = {"expired", 0},
     [BINDING_SUPERSEDED] = {"superseded", 0},
 };
-
-struct str binding_state_name(enum binding_state state) {
-    return str_from(binding_states[state].name);
-}
-
-bool binding_may_become(enum binding_state state, enum binding_state next) {
-    return (binding_states[state].may_become & TO(next)) != 0;
-}

@@ -19,7 +19,7 @@
 #ifndef WEIR_CONTRACT_NIMI_ACCOUNT_STATES_H
 #define WEIR_CONTRACT_NIMI_ACCOUNT_STATES_H
 
-#include "base/str.h"
+#include "base/states.h"
 
 enum account_state {
     ACCOUNT_ANONYMOUS = 1,
@@ -34,8 +34,7 @@ enum account_state {
     ACCOUNT_STATE_COUNT,
 };
 
-struct str account_state_name(enum account_state state);
-bool account_may_become(enum account_state state, enum account_state next);
+extern const struct state account_states[ACCOUNT_STATE_COUNT];
 
 enum binding_state {
     BINDING_ISSUED = 1,
@@ -47,7 +46,6 @@ enum binding_state {
     BINDING_STATE_COUNT,
 };
 
-struct str binding_state_name(enum binding_state state);
-bool binding_may_become(enum binding_state state, enum binding_state next);
+extern const struct state binding_states[BINDING_STATE_COUNT];
 
 #endif

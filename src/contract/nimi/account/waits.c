@@ -1,12 +1,12 @@
 #include "contract/nimi/account/waits.h"
 
-static void on_closed(void *ctx) {
+static void waits_on_closed(void *ctx) {
     struct account_wait *wait = ctx;
     wait->call = NULL;
     wait->left(wait);
 }
 
-static const struct nimi_work work = {.closed = on_closed};
+static const struct nimi_work work = {.closed = waits_on_closed};
 
 void account_wait_begin(struct account_wait *wait, struct nimi_call *call,
                         void (*left)(struct account_wait *wait),

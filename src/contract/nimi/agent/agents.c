@@ -214,7 +214,8 @@ static void put_place(const struct page *page, const struct agent_item *last, st
     buf_done(&text);
 }
 
-static bool read_place(const struct page *page, struct agents_query *ret, struct fault *fault) {
+static bool agents_read_place(const struct page *page, struct agents_query *ret,
+                              struct fault *fault) {
     struct str at = str_split(page->cursor, ' ', &ret->after_name);
     if (page->cursor.len == 0 || (str_to_i64(at, &ret->after_us) && ret->after_name.len))
         return true;
@@ -265,7 +266,7 @@ static bool choose_agents(struct agent_work *work, const struct nimi_list_agents
                     fault))
         return false;
     ret->limit = work->page.size;
-    return read_place(&work->page, ret, fault);
+    return agents_read_place(&work->page, ret, fault);
 }
 
 void agent_list(struct nimi_call *call, const void *request, struct arena *arena) {

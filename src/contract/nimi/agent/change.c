@@ -9,7 +9,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define REQUEST_MAX_BYTES (4 * MIB)
 #define ARENA_BYTES (32 * MIB) /* to decode an agent and a request */
 #define NAME_MAX_BYTES 256
 
@@ -97,9 +96,9 @@ bool change_check_update(const struct nimi_update_agent_state_request *from,
 struct change_request *change_request_new(const struct pb_message *type, const void *message) {
     struct change_request *request = MEM_NEW(struct change_request);
     request->now_ms = clock_unix_ms();
-    buf_init(&request->bytes, REQUEST_MAX_BYTES);
+    buf_init(&request->bytes, pb_encoded_len(type, message));
     bool fits = pb_encode(type, message, &request->bytes);
-    assert(fits); /* it came in a message of that size */
+    assert(fits); /* it has the length that was found */
     (void)fits;
     return request;
 }
@@ -124,7 +123,7 @@ struct changing {
     struct agent_after *after;
 };
 
-static bool is_there(const struct changing *changing) {
+static bool change_is_there(const struct changing *changing) {
     return changing->agent.lifecycle_status != NIMI_AGENT_LIFECYCLE_STATUS_UNSPECIFIED;
 }
 
@@ -248,7 +247,7 @@ bool change_initialize(struct str before, struct agent_after *after, const void 
     struct nimi_initialize_agent_request from;
     bool ok = changing_init(changing, &nimi_initialize_agent_request_table, before, after, ctx,
                             &from, e);
-    if (ok && (!is_there(changing) || is_terminated(changing)))
+    if (ok && (!change_is_there(changing) || is_terminated(changing)))
         ok = make_agent(changing, &from, e);
     changing_free(changing);
     return ok;
@@ -267,7 +266,7 @@ bool change_terminate(struct str before, struct agent_after *after, const void *
     struct nimi_terminate_agent_request from;
     bool ok = changing_init(changing, &nimi_terminate_agent_request_table, before, after, ctx,
                             &from, e);
-    if (ok && !is_there(changing)) ok = agent_missing(e);
+    if (ok && !change_is_there(changing)) ok = agent_missing(e);
     if (ok && !is_terminated(changing))
         ok = move_life(changing, NIMI_AGENT_LIFECYCLE_STATUS_TERMINATED,
                        NIMI_AGENT_EXECUTION_STATE_SUSPENDED, e) &&
@@ -348,7 +347,7 @@ static bool report_status_text(struct changing *changing, struct str previous, s
 static bool update(struct changing *changing,
                    const struct nimi_update_agent_state_request *from, struct err *e) {
     struct str previous = changing->state.status_text;
-    if (!is_there(changing)) return agent_missing(e);
+    if (!change_is_there(changing)) return agent_missing(e);
     if (is_terminated(changing))
         return err_set(e, ERR_FAILED_PRECONDITION,
                        "the agent is terminated; initialize it again");

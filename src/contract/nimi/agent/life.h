@@ -14,14 +14,14 @@
 #ifndef WEIR_CONTRACT_NIMI_AGENT_LIFE_H
 #define WEIR_CONTRACT_NIMI_AGENT_LIFE_H
 
-#include "base/str.h"
+#include "base/states.h"
 #include "proto/nimi.pb.h"
 
 #define LIFE_STATUS_COUNT (NIMI_AGENT_LIFECYCLE_STATUS_TERMINATED + 1)
 #define LIFE_EXECUTION_COUNT (NIMI_AGENT_EXECUTION_STATE_SUSPENDED + 1)
 
-bool life_status_may_become(int32_t status, int32_t next);
-bool life_execution_may_become(int32_t state, int32_t next);
+extern const struct state life_statuses[LIFE_STATUS_COUNT];
+extern const struct state life_executions[LIFE_EXECUTION_COUNT];
 
 /* The only functions that change them. The move must be allowed. */
 void life_status_move(struct nimi_agent_record *agent, int32_t next);

@@ -9,9 +9,6 @@
 #include "contract/nimi/subscription.h"
 #include "proto/nimi.pb.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* --- checks ------------------------------------------------------------------------------- */
 
 static bool id_is_there(const char *name, struct str id, struct fault *fault) {
@@ -39,6 +36,13 @@ static bool target_is_app(struct str to, struct fault *fault) {
     if (!str_equal(to, STR("runtime.agent"))) return true;
     return fault_set_code(fault, NIMI_APP_SCOPE_FORBIDDEN, ERR_PERMISSION_DENIED,
                           "runtime.agent takes no messages in this runtime");
+}
+
+static bool type_is_short(struct str type, struct fault *fault) {
+    return type.len <= APP_TYPE_MAX_BYTES ||
+           fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                     "message_type has %zu bytes, at most %d are allowed", type.len,
+                     APP_TYPE_MAX_BYTES);
 }
 
 static bool payload_fits(const struct nimi_send_app_message_request *from,
@@ -72,7 +76,8 @@ static bool check_message(const struct nimi_call *call,
     return app_is_the_callers(call, "from_app_id", from->from_app_id, fault) &&
            id_is_there("to_app_id", from->to_app_id, fault) &&
            subject_is_ok(from->subject_user_id, fault) &&
-           target_is_app(from->to_app_id, fault) && payload_fits(from, fault) &&
+           target_is_app(from->to_app_id, fault) && type_is_short(from->message_type, fault) &&
+           payload_fits(from, fault) &&
            attached_binding_ok(call, from->from_app_id, from->scoped_binding, fault) &&
            rate_is_ok(call, from, fault);
 }
@@ -150,6 +155,19 @@ static bool app_wants(struct str label, const void *ctx) {
     return filter->from_count == 0;
 }
 
+static bool senders_are_ok(const struct nimi_subscribe_app_messages_request *from,
+                           struct fault *fault) {
+    if (from->from_app_ids_count > APP_FILTERS_MAX)
+        return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                         "there are %zu from_app_ids, at most %d are allowed; without any, "
+                         "messages come from every app",
+                         from->from_app_ids_count, APP_FILTERS_MAX);
+    for (size_t i = 0; i < from->from_app_ids_count; i++) {
+        if (!id_is_there("from_app_ids", from->from_app_ids[i], fault)) return false;
+    }
+    return true;
+}
+
 /* The texts live as long as the call. */
 static struct app_filter *
 app_filter_new(struct nimi_call *call, const struct nimi_subscribe_app_messages_request *from) {
@@ -167,7 +185,7 @@ void app_subscribe(struct nimi_call *call, const void *request, struct arena *ar
     struct fault fault;
     (void)arena;
     if (!app_is_the_callers(call, "app_id", from->app_id, &fault) ||
-        !subject_is_ok(from->subject_user_id, &fault) ||
+        !subject_is_ok(from->subject_user_id, &fault) || !senders_are_ok(from, &fault) ||
         !subscription_cursor(from->cursor, &options, &fault) ||
         !attached_binding_ok(call, from->app_id, from->scoped_binding, &fault)) {
         nimi_refuse(call, &fault);

@@ -12,6 +12,8 @@
 
 #include "contract/nimi/call.h"
 
+#define APP_FILTERS_MAX 100     /* apps that a subscriber names */
+#define APP_TYPE_MAX_BYTES 1024 /* of a message_type */
 #define APP_PAYLOAD_MAX_BYTES (64 * KIB)
 
 nimi_begin_fn app_send, app_subscribe;

@@ -132,7 +132,7 @@ static void audit_export_go_on(struct export *export) {
     }
 }
 
-static void on_page(const struct audit_page *page, const struct err *failed, void *ctx) {
+static void export_on_page(const struct audit_page *page, const struct err *failed, void *ctx) {
     struct export *export = ctx;
     export->ask = NULL;
     if (export->call->over) return;
@@ -158,25 +158,25 @@ static void on_page(const struct audit_page *page, const struct err *failed, voi
 }
 
 static void read_page(struct export *export) {
-    export->ask =
-        audit_page_start(export->store, export->call->loop, &export->query, on_page, export);
+    export->ask = audit_page_start(export->store, export->call->loop, &export->query,
+                                   export_on_page, export);
 }
 
 /* --- callbacks of the call ---------------------------------------------------------------- */
 
-static void on_drained(void *ctx) {
+static void export_on_drained(void *ctx) {
     struct export *export = ctx;
     if (!export->ask && !export->call->over) audit_export_go_on(export);
 }
 
 /* K3: no eof is invented. */
-static void on_cancelled(enum close_cause why, void *ctx) {
+static void export_on_cancelled(enum close_cause why, void *ctx) {
     struct export *export = ctx;
     close_decide(&export->close, why, ERR_CANCELLED);
     close_end(&export->close);
 }
 
-static void on_closed(void *ctx) {
+static void export_on_closed(void *ctx) {
     struct export *export = ctx;
     audit_forget(export->ask);
     if (export->zip) deflateEnd(export->zip);
@@ -186,15 +186,16 @@ static void on_closed(void *ctx) {
     free(export);
 }
 
-static const struct nimi_work events = {.drained = on_drained,
-                                        .cancelled = on_cancelled,
-                                        .closed = on_closed,
+static const struct nimi_work events = {.drained = export_on_drained,
+                                        .cancelled = export_on_cancelled,
+                                        .closed = export_on_closed,
                                         .outlasts_stop = true};
 
 /* --- the request -------------------------------------------------------------------------- */
 
-static bool choose(struct nimi_call *call, const struct nimi_export_audit_events_request *from,
-                   struct export *export, struct fault *fault) {
+static bool export_choose(struct nimi_call *call,
+                          const struct nimi_export_audit_events_request *from,
+                          struct export *export, struct fault *fault) {
     const struct audit_choice choice = {from->app_id, from->subject_user_id, from->from_time,
                                         from->to_time};
     if (!audit_choose(call, &choice, &export->query.filter, fault)) return false;
@@ -229,7 +230,7 @@ void audit_export(struct nimi_call *call, const void *request, struct arena *are
     ulid_new(export->id);
     close_init(&export->close, CLOSE_EOF);
     nimi_work(call, &events, export);
-    if (!choose(call, from, export, &fault)) {
+    if (!export_choose(call, from, export, &fault)) {
         nimi_refuse(call, &fault);
         return;
     }

@@ -31,6 +31,9 @@ bool audit_choose(struct nimi_call *call, const struct audit_choice *choice,
                   struct audit_filter *ret, struct fault *fault) {
     struct str header = call->envelope.app_id, app = choice->app.len ? choice->app : header;
     *ret = (struct audit_filter){.from_ms = millis(choice->from), .to_ms = millis(choice->to)};
+    if (choice->to && choice->to->seconds < 0)
+        return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                         "to_time is before 1970, when there were no records");
     if (app.len == 0)
         return fault_set_code(fault, NIMI_PRINCIPAL_UNAUTHORIZED, ERR_UNAUTHENTICATED,
                               "name the app whose records to read, in app_id or in "
@@ -110,7 +113,7 @@ static void end_listing(struct listing *listing, bool more) {
     nimi_reply_again(listing->call, buf_str(&listing->reply));
 }
 
-static void read_on(struct listing *listing);
+static void list_read_on(struct listing *listing);
 
 static void on_listed(const struct audit_page *page, const struct err *failed, void *ctx) {
     struct listing *listing = ctx;
@@ -127,11 +130,11 @@ static void on_listed(const struct audit_page *page, const struct err *failed, v
     if (!more || listing->wanted == 0 || ++listing->scans == SCANS_MAX) {
         end_listing(listing, more);
     } else {
-        read_on(listing);
+        list_read_on(listing);
     }
 }
 
-static void read_on(struct listing *listing) {
+static void list_read_on(struct listing *listing) {
     listing->query.limit = listing->wanted;
     listing->ask = audit_page_start(listing->store, listing->call->loop, &listing->query,
                                     on_listed, listing);
@@ -199,5 +202,5 @@ void audit_list_events(struct nimi_call *call, const void *request, struct arena
         return;
     }
     listing->store = audit_store(call);
-    if (listing->store) read_on(listing);
+    if (listing->store) list_read_on(listing);
 }

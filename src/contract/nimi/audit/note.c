@@ -4,7 +4,8 @@
 
 #define NAME_BYTES 64
 
-bool audit_note_wants(const struct nimi_row *row) {
+/* Whether calls of this method are recorded. */
+static bool audit_note_wants(const struct nimi_row *row) {
     return row->facts & NIMI_RECORDED || !(row->facts & (NIMI_READS | NIMI_LOOKS));
 }
 
@@ -23,7 +24,7 @@ static struct str domain_of(struct str path, char room[static NAME_BYTES]) {
     return buf_str(&name);
 }
 
-static struct str method_of(struct str path) {
+static struct str note_method_of(struct str path) {
     struct str rest = str_skip(path, 1);
     return str_skip(rest, str_find_byte(rest, '/') + 1);
 }
@@ -41,7 +42,7 @@ void audit_note_call(const struct nimi_call *call) {
     const struct nimi_used *used = &call->used;
     char name[NAME_BYTES];
     if (!call->audited || !audit_note_wants(call->row)) return;
-    struct str method = method_of(call->row->path);
+    struct str method = note_method_of(call->row->path);
     struct audit_record record = {
         .texts = {[AUDIT_DOMAIN] = domain_of(call->row->path, name),
                   [AUDIT_OPERATION] = method,

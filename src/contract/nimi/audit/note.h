@@ -14,9 +14,6 @@
 
 #include "contract/nimi/call.h"
 
-/* Whether calls of this method are recorded. */
-bool audit_note_wants(const struct nimi_row *row);
-
 /* The call is over. */
 void audit_note_call(const struct nimi_call *call);
 

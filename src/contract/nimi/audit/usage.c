@@ -46,7 +46,8 @@ static const int64_t seconds[] = {
 static const enum audit_text parts[] = {AUDIT_WORKSPACE, AUDIT_USER,       AUDIT_CALLER_KIND,
                                         AUDIT_CALLER,    AUDIT_CAPABILITY, AUDIT_MODEL};
 
-static struct str key_of(const struct audit_record *record, int64_t start, struct buf *out) {
+static struct str usage_key_of(const struct audit_record *record, int64_t start,
+                               struct buf *out) {
     buf_append(out, str_of(&start, sizeof(start)));
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         struct str part = record->texts[parts[i]];
@@ -92,7 +93,7 @@ static bool sum_record(struct summing *summing, const struct audit_record *recor
     char room[KEY_MAX_BYTES];
     struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     int64_t unix_s = record->at_ms / 1000, start = unix_s - unix_s % seconds[summing->window];
-    struct str key = key_of(record, start, &text);
+    struct str key = usage_key_of(record, start, &text);
     struct usage_bucket *sum = map_find(summing->known, key);
     if (!sum && summing->count == SUMS_MAX) return false;
     if (!sum) sum = new_sum(summing, record, start, key);
@@ -138,7 +139,7 @@ static void reply_sums(struct summing *summing) {
     nimi_reply(summing->call, &nimi_list_usage_stats_response_table, &said);
 }
 
-static void read_on(struct summing *summing);
+static void usage_read_on(struct summing *summing);
 
 static void on_summed(const struct audit_page *page, const struct err *failed, void *ctx) {
     struct summing *summing = ctx;
@@ -158,17 +159,17 @@ static void on_summed(const struct audit_page *page, const struct err *failed, v
     } else if (page->scanned.end) {
         reply_sums(summing);
     } else {
-        read_on(summing);
+        usage_read_on(summing);
     }
 }
 
-static void read_on(struct summing *summing) {
+static void usage_read_on(struct summing *summing) {
     summing->query.limit = AUDIT_PAGE_MAX;
     summing->ask = audit_page_start(summing->store, summing->call->loop, &summing->query,
                                     on_summed, summing);
 }
 
-static void on_closed(void *ctx) {
+static void usage_on_closed(void *ctx) {
     struct summing *summing = ctx;
     audit_forget(summing->ask);
     map_free(summing->known);
@@ -177,12 +178,13 @@ static void on_closed(void *ctx) {
     free(summing);
 }
 
-static const struct nimi_work events = {.closed = on_closed};
+static const struct nimi_work events = {.closed = usage_on_closed};
 
 /* --- the request -------------------------------------------------------------------------- */
 
-static bool choose(struct nimi_call *call, const struct nimi_list_usage_stats_request *from,
-                   struct summing *summing, struct fault *fault) {
+static bool usage_choose(struct nimi_call *call,
+                         const struct nimi_list_usage_stats_request *from,
+                         struct summing *summing, struct fault *fault) {
     char numbers[96];
     const struct audit_choice choice = {from->app_id, audit_owner(call, from->subject_user_id),
                                         from->from_time, from->to_time};
@@ -221,10 +223,10 @@ void audit_list_usage(struct nimi_call *call, const void *request, struct arena 
     summing->known = map_new();
     summing->sums = mem_zero(SUMS_MAX, sizeof(struct usage_bucket *));
     nimi_work(call, &events, summing);
-    if (!choose(call, request, summing, &fault)) {
+    if (!usage_choose(call, request, summing, &fault)) {
         nimi_refuse(call, &fault);
         return;
     }
     summing->store = audit_store(call);
-    if (summing->store) read_on(summing);
+    if (summing->store) usage_read_on(summing);
 }

@@ -30,7 +30,7 @@ struct str audit_view_caller_name(int32_t kind) {
 }
 
 /* A record without a reason of this protocol that went well was executed. */
-static int32_t reason_of(const struct audit_record *record) {
+static int32_t view_reason_of(const struct audit_record *record) {
     const struct reason *reason;
     struct str name = record->texts[AUDIT_REASON];
     for (size_t cursor = 0; name.len && reason_next(&cursor, &reason);) {
@@ -58,7 +58,7 @@ static struct google_value *add_member(struct audit_view *view, const char *name
     return value;
 }
 
-static void add_text(struct audit_view *view, const char *name, struct str text) {
+static void view_add_text(struct audit_view *view, const char *name, struct str text) {
     if (text.len == 0) return;
     *add_member(view, name) =
         (struct google_value){.which_kind = GOOGLE_VALUE_STRING_VALUE, .string_value = text};
@@ -81,14 +81,15 @@ static struct str decimal(uint64_t number, char room[static 24]) {
 static void add_payload(struct audit_view *view, const struct audit_record *record) {
     static const enum audit_text texts[] = {AUDIT_CONTRACT, AUDIT_MODEL, AUDIT_REASON,
                                             AUDIT_DETAIL};
-    add_text(view, "request_id", record->texts[AUDIT_TRACE]);
+    view_add_text(view, "request_id", record->texts[AUDIT_TRACE]);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        add_text(view, audit_text_name(texts[i]), record->texts[texts[i]]);
-    add_text(view, "digest", audit_hex(record->texts[AUDIT_DIGEST], view->digest));
+        view_add_text(view, audit_text_name(texts[i]), record->texts[texts[i]]);
+    view_add_text(view, "digest", audit_hex(record->texts[AUDIT_DIGEST], view->digest));
     if (record->set[AUDIT_RUN])
-        add_text(view, "run", decimal(record->numbers[AUDIT_RUN], view->run));
+        view_add_text(view, "run", decimal(record->numbers[AUDIT_RUN], view->run));
     if (record->set[AUDIT_OUTCOME] && record->numbers[AUDIT_OUTCOME] < ERR_CODE_COUNT)
-        add_text(view, "grpc_code", err_name((enum err_code)record->numbers[AUDIT_OUTCOME]));
+        view_add_text(view, "grpc_code",
+                      err_name((enum err_code)record->numbers[AUDIT_OUTCOME]));
     for (size_t i = AUDIT_COUNT; i < AUDIT_NUMBERS; i++)
         add_number(view, record, (enum audit_number)i);
     view->payload = (struct google_struct){view->fields, view->count};
@@ -106,7 +107,7 @@ void audit_view_init(struct audit_view *view, const struct audit_record *record)
         .subject_user_id = texts[AUDIT_USER],
         .domain = texts[AUDIT_DOMAIN],
         .operation = texts[AUDIT_OPERATION],
-        .reason_code = reason_of(record),
+        .reason_code = view_reason_of(record),
         .trace_id = texts[AUDIT_TRACE],
         .timestamp = &view->at,
         .payload = &view->payload,
@@ -119,11 +120,11 @@ void audit_view_init(struct audit_view *view, const struct audit_record *record)
 
 /* --- JSON --------------------------------------------------------------------------------- */
 
-static void member(struct json_writer *json, const char *name, struct str text) {
+static void view_member(struct json_writer *json, const char *name, struct str text) {
     if (text.len) json_member_str(json, name, text);
 }
 
-static void write_time(struct json_writer *json, const struct google_timestamp *at) {
+static void view_write_time(struct json_writer *json, const struct google_timestamp *at) {
     char room[64];
     struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     if (!audit_time(at->seconds * 1000 + at->nanos / 1000000, &text)) return;
@@ -148,21 +149,21 @@ void audit_view_json(const struct audit_view *view, struct buf *out) {
     const struct nimi_audit_event_record *event = &view->event;
     struct json_writer json = json_writer(out);
     json_open_object(&json);
-    member(&json, "audit_id", event->audit_id);
-    member(&json, "app_id", event->app_id);
-    member(&json, "subject_user_id", event->subject_user_id);
-    member(&json, "domain", event->domain);
-    member(&json, "operation", event->operation);
+    view_member(&json, "audit_id", event->audit_id);
+    view_member(&json, "app_id", event->app_id);
+    view_member(&json, "subject_user_id", event->subject_user_id);
+    view_member(&json, "domain", event->domain);
+    view_member(&json, "operation", event->operation);
     if (event->reason_code)
         json_member_str(&json, "reason_code", str_from(reason_get(event->reason_code)->name));
-    member(&json, "trace_id", event->trace_id);
-    write_time(&json, event->timestamp);
+    view_member(&json, "trace_id", event->trace_id);
+    view_write_time(&json, event->timestamp);
     write_payload(&json, event->payload);
     if (event->caller_kind)
         json_member_str(&json, "caller_kind", kinds[event->caller_kind].proto);
-    member(&json, "caller_id", event->caller_id);
-    member(&json, "surface_id", event->surface_id);
-    member(&json, "principal_id", event->principal_id);
-    member(&json, "capability", event->capability);
+    view_member(&json, "caller_id", event->caller_id);
+    view_member(&json, "surface_id", event->surface_id);
+    view_member(&json, "principal_id", event->principal_id);
+    view_member(&json, "capability", event->capability);
     json_close(&json);
 }

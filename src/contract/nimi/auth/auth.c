@@ -3,10 +3,15 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "contract/nimi/auth/sessions.h"
+#include "contract/nimi/facts.h"
 #include "contract/nimi/moment.h"
 #include "proto/nimi.pb.h"
 
 #include <stdio.h>
+
+#define SUBJECT_MAX_BYTES (64 * KIB)
+#define CLOCKS_MARGIN_MS (5 * 60 * 1000ll) /* by which the clocks of replicas may differ */
+#define REVOKED_KEPT_MS ((SESSIONS_TTL_MAX_S + 3600) * 1000ll) /* until it would have expired */
 
 static struct sessions *sessions_of(const struct nimi_call *call) {
     return nimi_runtime_sessions(call->instance->runtime);
@@ -14,14 +19,14 @@ static struct sessions *sessions_of(const struct nimi_call *call) {
 
 /* --- what a request says of the app ------------------------------------------------------- */
 
-static bool is_id(const char *name, struct str id, struct fault *fault) {
+static bool auth_is_id(const char *name, struct str id, struct fault *fault) {
     struct err e;
     return id_check(name, id, &e) ||
            fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "%s", e.text);
 }
 
 static bool app_is_clear(const struct nimi_call *call, struct str app, struct fault *fault) {
-    if (!is_id("app_id", app, fault)) return false;
+    if (!auth_is_id("app_id", app, fault)) return false;
     struct str header = call->envelope.app_id;
     return header.len == 0 || str_equal(header, app) ||
            fault_set(fault, NIMI_PROTOCOL_DOMAIN_FIELD_CONFLICT,
@@ -37,7 +42,7 @@ void auth_register_app(struct nimi_call *call, const void *request, struct arena
     struct fault fault;
     (void)arena;
     if (!app_is_clear(call, from->app_id, &fault) ||
-        (app_instance.len && !is_id("app_instance_id", app_instance, &fault))) {
+        (app_instance.len && !auth_is_id("app_instance_id", app_instance, &fault))) {
         nimi_refuse(call, &fault);
         return;
     }
@@ -45,11 +50,13 @@ void auth_register_app(struct nimi_call *call, const void *request, struct arena
         ulid_new(made);
         app_instance = str_of(made, ULID_LEN);
     }
-    sessions_register(sessions_of(call), from->app_id, app_instance);
-    nimi_reply(call, &nimi_register_app_response_table,
-               &(struct nimi_register_app_response){.app_instance_id = app_instance,
-                                                    .accepted = true,
-                                                    .reason_code = NIMI_ACTION_EXECUTED});
+    const struct fact_app_fact app = {from->app_id, app_instance};
+    facts_tell(facts_change(
+        call, &(struct fact_fact){.app = &app}, clock_unix_ms() + FACTS_APP_KEPT_MS,
+        &nimi_register_app_response_table,
+        &(struct nimi_register_app_response){.app_instance_id = app_instance,
+                                             .accepted = true,
+                                             .reason_code = NIMI_ACTION_EXECUTED}));
 }
 
 /* --- its sessions ------------------------------------------------------------------------- */
@@ -57,12 +64,28 @@ void auth_register_app(struct nimi_call *call, const void *request, struct arena
 static bool may_open(const struct nimi_call *call, const struct nimi_open_session_request *from,
                      struct fault *fault) {
     if (!app_is_clear(call, from->app_id, fault) ||
-        (from->subject_user_id.len && !is_id("subject_user_id", from->subject_user_id, fault)))
+        (from->subject_user_id.len &&
+         !auth_is_id("subject_user_id", from->subject_user_id, fault)))
         return false;
     return sessions_registered(sessions_of(call), from->app_id, from->app_instance_id) ||
            fault_set(fault, NIMI_APP_NOT_REGISTERED,
                      "this app_instance_id of the app is not registered; call RegisterApp "
                      "first");
+}
+
+/* The session is opened, or has a new token. */
+static void tell_session(struct nimi_call *call, const struct session_opened *opened,
+                         struct str app, struct str subject, int64_t until_ms,
+                         const struct pb_message *type, const void *reply) {
+    uint8_t digest[RANDOM_TOKEN_DIGEST_BYTES];
+    random_token_digest(str_from(opened->token), digest);
+    const struct fact_session_fact session = {.session_id = str_from(opened->id),
+                                              .app_id = app,
+                                              .subject = subject,
+                                              .digest = str_of(digest, sizeof(digest)),
+                                              .expires_ms = opened->expires_ms};
+    facts_tell(
+        facts_change(call, &(struct fact_fact){.session = &session}, until_ms, type, reply));
 }
 
 void auth_open_session(struct nimi_call *call, const void *request, struct arena *arena) {
@@ -74,16 +97,16 @@ void auth_open_session(struct nimi_call *call, const void *request, struct arena
         nimi_refuse(call, &fault);
         return;
     }
-    sessions_open(sessions_of(call), from->app_id, call->subject, from->ttl_seconds,
-                  clock_unix_ms(), &opened);
+    session_make(from->ttl_seconds, clock_unix_ms(), &opened);
     const struct google_timestamp issued = nimi_moment(opened.issued_ms);
     const struct google_timestamp expires = nimi_moment(opened.expires_ms);
-    nimi_reply(call, &nimi_open_session_response_table,
-               &(struct nimi_open_session_response){.session_id = str_from(opened.id),
-                                                    .issued_at = &issued,
-                                                    .expires_at = &expires,
-                                                    .session_token = str_from(opened.token),
-                                                    .reason_code = NIMI_ACTION_EXECUTED});
+    tell_session(call, &opened, from->app_id, call->subject,
+                 opened.expires_ms + CLOCKS_MARGIN_MS, &nimi_open_session_response_table,
+                 &(struct nimi_open_session_response){.session_id = str_from(opened.id),
+                                                      .issued_at = &issued,
+                                                      .expires_at = &expires,
+                                                      .session_token = str_from(opened.token),
+                                                      .reason_code = NIMI_ACTION_EXECUTED});
     explicit_bzero(&opened, sizeof(opened));
 }
 
@@ -98,32 +121,46 @@ static bool app_is_known(const struct nimi_call *call, struct str session_id,
                      "x-nimi-app-id is missing; it says whose session this is");
 }
 
+static void refuse_session(struct nimi_call *call, enum session_verdict verdict) {
+    struct fault fault;
+    fault_set(&fault, verdict == SESSION_OVER ? NIMI_SESSION_EXPIRED : NIMI_APP_NOT_REGISTERED,
+              "this app has no such session any more; call OpenSession");
+    nimi_refuse(call, &fault);
+}
+
+/* What is told also ends the token that it replaces, which may have a longer time. */
+static void reply_refreshed(struct nimi_call *call, struct session_opened *opened,
+                            struct str subject) {
+    const struct google_timestamp expires = nimi_moment(opened->expires_ms);
+    tell_session(
+        call, opened, call->envelope.app_id, subject, clock_unix_ms() + REVOKED_KEPT_MS,
+        &nimi_refresh_session_response_table,
+        &(struct nimi_refresh_session_response){.session_id = str_from(opened->id),
+                                                .expires_at = &expires,
+                                                .session_token = str_from(opened->token),
+                                                .reason_code = NIMI_ACTION_EXECUTED});
+    explicit_bzero(opened, sizeof(*opened));
+}
+
 void auth_refresh_session(struct nimi_call *call, const void *request, struct arena *arena) {
     const struct nimi_refresh_session_request *from = request;
     struct session_opened opened;
+    struct buf subject;
     struct fault fault;
     (void)arena;
     if (!app_is_known(call, from->session_id, &fault)) {
         nimi_refuse(call, &fault);
         return;
     }
+    buf_init(&subject, SUBJECT_MAX_BYTES);
     enum session_verdict verdict =
-        sessions_refresh(sessions_of(call), from->session_id, call->envelope.app_id,
-                         call->subject, from->ttl_seconds, clock_unix_ms(), &opened);
-    if (verdict != SESSION_VALID) {
-        fault_set(&fault,
-                  verdict == SESSION_OVER ? NIMI_SESSION_EXPIRED : NIMI_APP_NOT_REGISTERED,
-                  "this app has no such session any more; call OpenSession");
-        nimi_refuse(call, &fault);
-        return;
-    }
-    const struct google_timestamp expires = nimi_moment(opened.expires_ms);
-    nimi_reply(call, &nimi_refresh_session_response_table,
-               &(struct nimi_refresh_session_response){.session_id = str_from(opened.id),
-                                                       .expires_at = &expires,
-                                                       .session_token = str_from(opened.token),
-                                                       .reason_code = NIMI_ACTION_EXECUTED});
-    explicit_bzero(&opened, sizeof(opened));
+        sessions_renew(sessions_of(call), from->session_id, call->envelope.app_id,
+                       call->subject, from->ttl_seconds, clock_unix_ms(), &opened, &subject);
+    if (verdict == SESSION_VALID)
+        reply_refreshed(call, &opened, buf_str(&subject));
+    else
+        refuse_session(call, verdict);
+    buf_done(&subject);
 }
 
 /* Revoking twice is no mistake: the session is over either way. */
@@ -135,13 +172,18 @@ void auth_revoke_session(struct nimi_call *call, const void *request, struct are
         nimi_refuse(call, &fault);
         return;
     }
-    bool found = sessions_revoke(sessions_of(call), from->session_id, call->envelope.app_id,
-                                 call->subject);
-    nimi_reply(call, &nimi_ack_table,
-               &(struct nimi_ack){.ok = true,
-                                  .reason_code = NIMI_ACTION_EXECUTED,
-                                  .action_hint =
-                                      found ? STR_EMPTY : STR("there was no such session")});
+    bool found = sessions_may_end(sessions_of(call), from->session_id, call->envelope.app_id,
+                                  call->subject);
+    const struct fact_fact fact = {.revoked_session_id = from->session_id};
+    const struct nimi_ack ack = {.ok = true,
+                                 .reason_code = NIMI_ACTION_EXECUTED,
+                                 .action_hint =
+                                     found ? STR_EMPTY : STR("there was no such session")};
+    if (found)
+        facts_tell(facts_change(call, &fact, clock_unix_ms() + REVOKED_KEPT_MS, &nimi_ack_table,
+                                &ack));
+    else
+        nimi_reply(call, &nimi_ack_table, &ack);
 }
 
 /* --- the session of another call ---------------------------------------------------------- */
@@ -151,13 +193,18 @@ static struct str header_of(struct nimi_call *call, const char *name) {
     return value.at ? str_trim(value) : STR_EMPTY;
 }
 
+void auth_take_session(struct nimi_call *call) {
+    call->session_asked = call->session_token = STR_EMPTY;
+    if (!(call->row->facts & NIMI_SESSION)) return;
+    call->session_asked = rpc_keep(call->rpc, header_of(call, "x-nimi-session-id"));
+    call->session_token = rpc_keep(call->rpc, header_of(call, "x-nimi-session-token"));
+}
+
 bool auth_check_session(struct nimi_call *call, struct fault *fault) {
-    if (!(call->row->facts & NIMI_SESSION)) return true;
-    struct str id = header_of(call, "x-nimi-session-id");
-    if (id.len == 0) return true;
-    switch (sessions_check(sessions_of(call), id, header_of(call, "x-nimi-session-token"),
+    if (call->session_asked.len == 0) return true;
+    switch (sessions_check(sessions_of(call), call->session_asked, call->session_token,
                            call->envelope.app_id, clock_unix_ms())) {
-    case SESSION_VALID: call->session = rpc_keep(call->rpc, id); return true;
+    case SESSION_VALID: call->session = call->session_asked; return true;
     case SESSION_OVER:
         return fault_set(fault, NIMI_SESSION_EXPIRED,
                          "this session has expired; call OpenSession");

@@ -9,8 +9,10 @@
 
 #include "contract/nimi/call.h"
 
-/* Check the session of x-nimi-session-id and -token, if the caller names one, for rows that take
- * one. Part of the interceptor `authn`: the metadata must still be there.
+/* Keep what the metadata says of a session, for rows that take one: x-nimi-session-id and -token. */
+void auth_take_session(struct nimi_call *call);
+
+/* Check the session that the caller names, if it names one.
  * errors  APP_NOT_REGISTERED there is no such session of the app; SESSION_EXPIRED */
 MUST_CHECK bool auth_check_session(struct nimi_call *call, struct fault *fault);
 

@@ -149,28 +149,37 @@ static int64_t ttl_ms(int32_t ttl_s) {
     return (int64_t)(ttl_s > SESSIONS_TTL_MAX_S ? SESSIONS_TTL_MAX_S : ttl_s) * 1000;
 }
 
-static void renew(struct app_session *session, int32_t ttl_s, int64_t now_ms,
-                  struct session_opened *ret) {
+static void make_token(int32_t ttl_s, int64_t now_ms, struct session_opened *ret) {
     random_token_new(ret->token);
-    random_token_digest(str_of(ret->token, SESSIONS_TOKEN_BYTES), session->digest);
-    session->expires_ms = now_ms + ttl_ms(ttl_s);
-    memcpy(ret->id, session->id, sizeof(ret->id));
     ret->issued_ms = now_ms;
-    ret->expires_ms = session->expires_ms;
+    ret->expires_ms = now_ms + ttl_ms(ttl_s);
 }
 
-void sessions_open(struct sessions *sessions, struct str app, struct str subject, int32_t ttl_s,
-                   int64_t now_ms, struct session_opened *ret) {
+void session_make(int32_t ttl_s, int64_t now_ms, struct session_opened *ret) {
+    ulid_new(ret->id);
+    make_token(ttl_s, now_ms, ret);
+}
+
+static struct app_session *session_add(struct sessions *sessions, struct str id, struct str app,
+                                       struct str subject) {
     struct app_session *session = MEM_NEW(struct app_session);
-    ulid_new(session->id);
+    memcpy(session->id, id.at, ULID_LEN);
     session->app = str_dup(app);
     session->subject = str_dup(subject);
     list_init(&session->link);
-    renew(session, ttl_s, now_ms, ret);
-    pthread_mutex_lock(&sessions->lock);
     if (map_count(sessions->sessions) >= sessions->max) drop_oldest_session(sessions);
     map_put(sessions->sessions, str_of(session->id, ULID_LEN), session);
     list_append(&sessions->used, &session->link);
+    return session;
+}
+
+void sessions_put(struct sessions *sessions, struct str id, struct str app, struct str subject,
+                  const uint8_t digest[static RANDOM_TOKEN_DIGEST_BYTES], int64_t expires_ms) {
+    pthread_mutex_lock(&sessions->lock);
+    struct app_session *session = map_find(sessions->sessions, id);
+    if (!session) session = session_add(sessions, id, app, subject);
+    memcpy(session->digest, digest, sizeof(session->digest));
+    session->expires_ms = expires_ms;
     pthread_mutex_unlock(&sessions->lock);
 }
 
@@ -203,28 +212,46 @@ enum session_verdict sessions_check(struct sessions *sessions, struct str id, st
     return verdict;
 }
 
-static bool is_of(const struct app_session *session, struct str subject) {
+static bool sessions_is_of(const struct app_session *session, struct str subject) {
     return session->subject[0] == '\0' || str_equal(str_from(session->subject), subject);
 }
 
-enum session_verdict sessions_refresh(struct sessions *sessions, struct str id, struct str app,
-                                      struct str subject, int32_t ttl_s, int64_t now_ms,
-                                      struct session_opened *ret) {
+enum session_verdict sessions_renew(struct sessions *sessions, struct str id, struct str app,
+                                    struct str subject, int32_t ttl_s, int64_t now_ms,
+                                    struct session_opened *ret, struct buf *of) {
     struct app_session *session;
     pthread_mutex_lock(&sessions->lock);
     enum session_verdict verdict = session_find(sessions, id, app, now_ms, &session);
-    if (verdict == SESSION_VALID && !is_of(session, subject)) verdict = SESSION_UNKNOWN;
-    if (verdict == SESSION_VALID) renew(session, ttl_s, now_ms, ret);
+    if (verdict == SESSION_VALID && !sessions_is_of(session, subject))
+        verdict = SESSION_UNKNOWN;
+    if (verdict == SESSION_VALID) {
+        memcpy(ret->id, session->id, sizeof(ret->id));
+        make_token(ttl_s, now_ms, ret);
+        buf_append(of, str_from(session->subject));
+    }
     pthread_mutex_unlock(&sessions->lock);
     return verdict;
 }
 
-bool sessions_revoke(struct sessions *sessions, struct str id, struct str app,
-                     struct str subject) {
+bool sessions_may_end(struct sessions *sessions, struct str id, struct str app,
+                      struct str subject) {
+    pthread_mutex_lock(&sessions->lock);
+    const struct app_session *session = map_find(sessions->sessions, id);
+    bool may =
+        session && str_equal(str_from(session->app), app) && sessions_is_of(session, subject);
+    pthread_mutex_unlock(&sessions->lock);
+    return may;
+}
+
+void sessions_end(struct sessions *sessions, struct str id) {
     pthread_mutex_lock(&sessions->lock);
     struct app_session *session = map_find(sessions->sessions, id);
-    bool found = session && str_equal(str_from(session->app), app) && is_of(session, subject);
-    if (found) session_drop(sessions, session);
+    if (session) session_drop(sessions, session);
     pthread_mutex_unlock(&sessions->lock);
-    return found;
+}
+
+void sessions_limit(struct sessions *sessions, size_t max) {
+    pthread_mutex_lock(&sessions->lock);
+    sessions->max = max;
+    pthread_mutex_unlock(&sessions->lock);
 }

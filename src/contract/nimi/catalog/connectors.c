@@ -68,8 +68,8 @@ void catalog_get_connector(struct nimi_call *call, const void *request, struct a
 
 /* --- all of them -------------------------------------------------------------------------- */
 
-static bool is_wanted(const struct nimi_wire_connector *connector,
-                      const struct nimi_wire_list_connectors_request *from) {
+static bool connectors_is_wanted(const struct nimi_wire_connector *connector,
+                                 const struct nimi_wire_list_connectors_request *from) {
     return (!from->kind_filter || from->kind_filter == connector->kind) &&
            (!from->status_filter || from->status_filter == connector->status) &&
            (!from->provider_filter.len ||
@@ -100,7 +100,7 @@ void catalog_list_connectors(struct nimi_call *call, const void *request, struct
         const struct nimi_wire_connector connector =
             connectors_describe(&settings->connectors[i]);
         if (!offered_to(&settings->connectors[i], from->owner_id) ||
-            !is_wanted(&connector, from))
+            !connectors_is_wanted(&connector, from))
             continue;
         if (said.connectors_count == page.size) {
             page_next_index(&page, i, &next);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/mem.h"
+#include "contract/nimi/facts.h"
 #include "contract/nimi/grant/grants.h"
 #include "contract/nimi/moment.h"
 #include "contract/nimi/page.h"
@@ -15,7 +16,7 @@ static struct grants *grants_of(const struct nimi_call *call) {
 
 /* --- what a request says ------------------------------------------------------------------ */
 
-static bool is_id(const char *name, struct str id, struct fault *fault) {
+static bool calls_is_id(const char *name, struct str id, struct fault *fault) {
     struct err e;
     return id_check(name, id, &e) ||
            fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "%s", e.text);
@@ -23,7 +24,7 @@ static bool is_id(const char *name, struct str id, struct fault *fault) {
 
 static bool app_is_clear(const struct nimi_call *call, struct str app, struct fault *fault) {
     struct str header = call->envelope.app_id;
-    if (!is_id("app_id", app, fault)) return false;
+    if (!calls_is_id("app_id", app, fault)) return false;
     return header.len == 0 || str_equal(header, app) ||
            fault_set(fault, NIMI_PROTOCOL_DOMAIN_FIELD_CONFLICT,
                      "app_id and x-nimi-app-id name different apps");
@@ -53,6 +54,44 @@ static void refuse_full(struct nimi_call *call) {
                    "there are too many tokens (%d), or this one is larger than %zu bytes",
                    GRANTS_MAX, GRANTS_ONE_MAX_BYTES);
     nimi_refuse(call, &fault);
+}
+
+/* --- telling the other replicas ----------------------------------------------------------- */
+
+#define REVOKED_KEPT_MS ((GRANTS_TTL_MAX_S + 3600) * 1000ll) /* until it would have expired */
+
+/* With the lock: texts of the grant may be its parent's. */
+static struct facts_change *change_of(struct nimi_call *call, const struct grant *grant,
+                                      const struct pb_message *type, const void *reply) {
+    struct buf selectors;
+    buf_init(&selectors, GRANTS_ONE_MAX_BYTES);
+    if (grant->selectors)
+        pb_encode(&nimi_resource_selectors_table, grant->selectors, &selectors);
+    const struct fact_grant_fact told = {
+        .token_id = str_of(grant->id, ULID_LEN),
+        .parent_id = grant->parent ? str_of(grant->parent->id, ULID_LEN) : STR_EMPTY,
+        .digest = str_of(grant->digest, sizeof(grant->digest)),
+        .app_id = grant->app,
+        .subject = grant->subject,
+        .principal = grant->principal,
+        .consent_id = grant->consent_id,
+        .consent_version = grant->consent_version,
+        .policy = grant->policy,
+        .catalog = grant->catalog,
+        .scopes = grant->scopes,
+        .scopes_count = grant->scope_count,
+        .selectors = buf_str(&selectors),
+        .selects = grant->selectors != NULL,
+        .can_delegate = grant->can_delegate,
+        .depth = grant->depth,
+        .depth_max = grant->depth_max,
+        .issued_ms = grant->issued_ms,
+        .expires_ms = grant->expires_ms};
+    /* It also revokes what its policy replaces, which may last longer than it. */
+    struct facts_change *change = facts_change(call, &(struct fact_fact){.grant = &told},
+                                               clock_unix_ms() + REVOKED_KEPT_MS, type, reply);
+    buf_done(&selectors);
+    return change;
 }
 
 /* --- AuthorizeExternalPrincipal ----------------------------------------------------------- */
@@ -104,8 +143,8 @@ static bool may_authorize(const struct nimi_call *call,
                           const struct nimi_authorize_external_principal_request *from,
                           struct fault *fault) {
     if (!app_is_clear(call, from->app_id, fault) ||
-        !is_id("external_principal_id", from->external_principal_id, fault) ||
-        !is_id("subject_user_id", from->subject_user_id, fault) ||
+        !calls_is_id("external_principal_id", from->external_principal_id, fault) ||
+        !calls_is_id("subject_user_id", from->subject_user_id, fault) ||
         !consent_is_there(from, fault))
         return false;
     if (!nimi_runtime_knows_app(call->instance->runtime, from->app_id))
@@ -129,26 +168,26 @@ static void set_depth(const struct nimi_authorize_external_principal_request *fr
                                                               : asked;
 }
 
-static void reply_authorized(struct nimi_call *call, const struct grant *grant,
-                             const char *secret) {
+static struct facts_change *authorized(struct nimi_call *call, const struct grant *grant,
+                                       const char *secret) {
     const struct google_timestamp expires = nimi_moment(grant->expires_ms);
     const struct nimi_consent_ref consent = {grant->subject, grant->consent_id,
                                              grant->consent_version};
-    nimi_reply(call, &nimi_authorize_external_principal_response_table,
-               &(struct nimi_authorize_external_principal_response){
-                   .token_id = str_of(grant->id, ULID_LEN),
-                   .app_id = grant->app,
-                   .subject_user_id = grant->subject,
-                   .external_principal_id = grant->principal,
-                   .effective_scopes = grant->scopes,
-                   .effective_scopes_count = grant->scope_count,
-                   .resource_selectors = grant->selectors,
-                   .consent_ref = &consent,
-                   .policy_version = grant->policy,
-                   .issued_scope_catalog_version = grant->catalog,
-                   .can_delegate = grant->can_delegate,
-                   .expires_at = &expires,
-                   .secret = str_from(secret)});
+    return change_of(call, grant, &nimi_authorize_external_principal_response_table,
+                     &(struct nimi_authorize_external_principal_response){
+                         .token_id = str_of(grant->id, ULID_LEN),
+                         .app_id = grant->app,
+                         .subject_user_id = grant->subject,
+                         .external_principal_id = grant->principal,
+                         .effective_scopes = grant->scopes,
+                         .effective_scopes_count = grant->scope_count,
+                         .resource_selectors = grant->selectors,
+                         .consent_ref = &consent,
+                         .policy_version = grant->policy,
+                         .issued_scope_catalog_version = grant->catalog,
+                         .can_delegate = grant->can_delegate,
+                         .expires_at = &expires,
+                         .secret = str_from(secret)});
 }
 
 void grant_authorize(struct nimi_call *call, const void *request, struct arena *arena) {
@@ -176,14 +215,12 @@ void grant_authorize(struct nimi_call *call, const void *request, struct arena *
     set_depth(from, &wish);
     wish.expires_ms = wish.issued_ms + 1000 * lasts_s;
     grants_lock(grants);
-    const struct grant *made = grants_add(grants, &wish, wish.issued_ms, secret);
-    if (made) {
-        grants_use_policy(grants, made);
-        reply_authorized(call, made, secret);
-    } else {
-        refuse_full(call);
-    }
+    bool made = grants_make(grants, &wish, wish.issued_ms, secret);
     grants_unlock(grants);
+    if (made)
+        facts_tell(authorized(call, &wish, secret));
+    else
+        refuse_full(call);
     explicit_bzero(secret, sizeof(secret));
 }
 
@@ -259,11 +296,17 @@ void grant_revoke(struct nimi_call *call, const void *request, struct arena *are
         return;
     }
     grants_lock(grants);
-    struct grant *grant = grants_find(grants, from->token_id, from->app_id, clock_unix_ms());
-    if (is_callers(call, grant)) grants_revoke(grants, grant);
+    const struct grant *grant =
+        grants_find(grants, from->token_id, from->app_id, clock_unix_ms());
+    bool is_its = is_callers(call, grant);
     grants_unlock(grants);
-    nimi_reply(call, &nimi_ack_table,
-               &(struct nimi_ack){.ok = true, .reason_code = NIMI_ACTION_EXECUTED});
+    const struct fact_fact fact = {.revoked_token_id = from->token_id};
+    const struct nimi_ack ack = {.ok = true, .reason_code = NIMI_ACTION_EXECUTED};
+    if (is_its)
+        facts_tell(facts_change(call, &fact, clock_unix_ms() + REVOKED_KEPT_MS, &nimi_ack_table,
+                                &ack));
+    else
+        nimi_reply(call, &nimi_ack_table, &ack);
 }
 
 /* --- IssueDelegatedAccessToken ------------------------------------------------------------ */
@@ -307,26 +350,26 @@ static struct grant child_of(const struct grant *parent,
         child.scopes = from->scopes;
         child.scope_count = from->scopes_count;
     }
-    if (from->resource_selectors) child.selectors = from->resource_selectors;
     return child;
 }
 
-static void reply_delegated(struct nimi_call *call, const struct grant *grant,
-                            const char *secret) {
+static struct facts_change *delegated(struct nimi_call *call, const struct grant *grant,
+                                      const char *secret) {
     const struct google_timestamp expires = nimi_moment(grant->expires_ms);
-    nimi_reply(call, &nimi_issue_delegated_access_token_response_table,
-               &(struct nimi_issue_delegated_access_token_response){
-                   .token_id = str_of(grant->id, ULID_LEN),
-                   .parent_token_id = str_of(grant->parent->id, ULID_LEN),
-                   .effective_scopes = grant->scopes,
-                   .effective_scopes_count = grant->scope_count,
-                   .expires_at = &expires,
-                   .secret = str_from(secret)});
+    return change_of(call, grant, &nimi_issue_delegated_access_token_response_table,
+                     &(struct nimi_issue_delegated_access_token_response){
+                         .token_id = str_of(grant->id, ULID_LEN),
+                         .parent_token_id = str_of(grant->parent->id, ULID_LEN),
+                         .effective_scopes = grant->scopes,
+                         .effective_scopes_count = grant->scope_count,
+                         .expires_at = &expires,
+                         .secret = str_from(secret)});
 }
 
-static void issue(struct nimi_call *call, struct grants *grants,
-                  const struct nimi_issue_delegated_access_token_request *from,
-                  int64_t lasts_s) {
+/* With the lock. NULL: it was refused. */
+static struct facts_change *issue(struct nimi_call *call, struct grants *grants,
+                                  const struct nimi_issue_delegated_access_token_request *from,
+                                  int64_t lasts_s, struct arena *arena) {
     char secret[RANDOM_TOKEN_BYTES + 1];
     int64_t now_ms = clock_unix_ms();
     struct fault fault;
@@ -334,16 +377,20 @@ static void issue(struct nimi_call *call, struct grants *grants,
         grants_find(grants, from->parent_token_id, from->app_id, now_ms);
     if (!may_delegate(call, parent, from, &fault)) {
         nimi_refuse(call, &fault);
-        return;
+        return NULL;
     }
-    const struct grant child = child_of(parent, from, lasts_s, now_ms);
-    const struct grant *made = grants_add(grants, &child, now_ms, secret);
-    if (made) {
-        reply_delegated(call, made, secret);
-    } else {
-        refuse_full(call);
+    struct grant child = child_of(parent, from, lasts_s, now_ms);
+    struct nimi_resource_selectors selectors;
+    bool fits = true;
+    if (from->resource_selectors) {
+        child.selectors = &selectors;
+        fits = grant_pass_on(parent->selectors, from->resource_selectors, arena, &selectors);
     }
+    bool made = fits && grants_make(grants, &child, now_ms, secret);
+    struct facts_change *change = made ? delegated(call, &child, secret) : NULL;
+    if (!change) refuse_full(call);
     explicit_bzero(secret, sizeof(secret));
+    return change;
 }
 
 void grant_delegate(struct nimi_call *call, const void *request, struct arena *arena) {
@@ -351,7 +398,6 @@ void grant_delegate(struct nimi_call *call, const void *request, struct arena *a
     struct grants *grants = grants_of(call);
     struct fault fault;
     int64_t lasts_s;
-    (void)arena;
     if (!app_is_clear(call, from->app_id, &fault) ||
         !ttl_is_ok(from->ttl_seconds, GRANTS_DELEGATED_TTL_S, &lasts_s, &fault) ||
         !scopes_are_ok(from->scopes, from->scopes_count, &fault)) {
@@ -359,8 +405,9 @@ void grant_delegate(struct nimi_call *call, const void *request, struct arena *a
         return;
     }
     grants_lock(grants);
-    issue(call, grants, from, lasts_s);
+    struct facts_change *change = issue(call, grants, from, lasts_s, arena);
     grants_unlock(grants);
+    if (change) facts_tell(change);
 }
 
 /* --- ListTokenChain ----------------------------------------------------------------------- */

@@ -48,13 +48,22 @@ void grants_unlock(struct grants *grants) {
     pthread_mutex_unlock(&grants->lock);
 }
 
+void grants_limit(struct grants *grants, size_t max, size_t max_bytes) {
+    grants_lock(grants);
+    grants->max = max;
+    grants->max_bytes = max_bytes;
+    grants_unlock(grants);
+}
+
 /* --- adding ------------------------------------------------------------------------------- */
 
-/* A child expires no later than its parent, so the parent of what stays stays. */
+/* kept_ms 0: there is no room, and revoked ones go too. A child expires no later than its parent,
+ * and is revoked with it, so the parent of what stays stays. */
 static void drop_expired(struct grants *grants, int64_t now_ms, int64_t kept_ms) {
     LIST_EACH(&grants->all, link) {
         struct grant *grant = CONTAINER_OF(link, struct grant, link);
-        if (now_ms >= grant->expires_ms + kept_ms) drop(grants, grant);
+        if (now_ms >= grant->expires_ms + kept_ms || (kept_ms == 0 && grant->revoked))
+            drop(grants, grant);
     }
 }
 
@@ -98,10 +107,8 @@ static bool copy_texts(struct grant *grant, const struct grant *from) {
            (!from->selectors || copy_selectors(grant, from->selectors));
 }
 
-struct grant *grants_add(struct grants *grants, const struct grant *from, int64_t now_ms,
-                         char ret_secret[static RANDOM_TOKEN_BYTES + 1]) {
-    drop_expired(grants, now_ms, is_full(grants) ? 0 : GRANTS_EXPIRED_KEPT_MS);
-    if (map_count(grants->by_id) >= grants->max) return NULL;
+/* NULL: it is too large for what is left. */
+static struct grant *grant_insert(struct grants *grants, const struct grant *from) {
     struct grant *grant = MEM_NEW(struct grant);
     *grant = *from;
     list_init(&grant->link);
@@ -113,16 +120,69 @@ struct grant *grants_add(struct grants *grants, const struct grant *from, int64_
         free(grant);
         return NULL;
     }
-    ulid_new(grant->id);
-    random_token_new(ret_secret);
-    random_token_digest(str_of(ret_secret, RANDOM_TOKEN_BYTES), grant->digest);
     grants->bytes += grant->bytes;
     list_append(&grants->all, &grant->link);
     map_put(grants->by_id, str_of(grant->id, ULID_LEN), grant);
     return grant;
 }
 
+static void make_room(struct grants *grants, int64_t now_ms) {
+    drop_expired(grants, now_ms, is_full(grants) ? 0 : GRANTS_EXPIRED_KEPT_MS);
+}
+
+/* What a request says of one: a fact and a reply have room for twice as much. */
+static bool is_small(const struct grant *grant) {
+    size_t bytes = grant->app.len + grant->subject.len + grant->principal.len +
+                   grant->consent_id.len + grant->consent_version.len + grant->policy.len +
+                   grant->catalog.len;
+    for (size_t i = 0; i < grant->scope_count; i++)
+        bytes += sizeof(struct str) + grant->scopes[i].len;
+    return bytes <= 4 * GRANTS_ONE_MAX_BYTES &&
+           (!grant->selectors || pb_encoded_len(&nimi_resource_selectors_table,
+                                                grant->selectors) <= GRANTS_ONE_MAX_BYTES);
+}
+
+bool grants_make(struct grants *grants, struct grant *grant, int64_t now_ms,
+                 char ret_secret[static RANDOM_TOKEN_BYTES + 1]) {
+    make_room(grants, now_ms);
+    if (map_count(grants->by_id) >= grants->max || !is_small(grant)) return false;
+    ulid_new(grant->id);
+    random_token_new(ret_secret);
+    random_token_digest(str_of(ret_secret, RANDOM_TOKEN_BYTES), grant->digest);
+    return true;
+}
+
+/* Revoke what this app, user and principal have under another policy. */
+static void use_policy(struct grants *grants, const struct grant *of) {
+    LIST_EACH(&grants->all, link) {
+        struct grant *one = CONTAINER_OF(link, struct grant, link);
+        if (str_equal(one->app, of->app) && str_equal(one->subject, of->subject) &&
+            str_equal(one->principal, of->principal) && !str_equal(one->policy, of->policy))
+            one->revoked = true;
+    }
+}
+
+/* Each that makes one looks whether there is room. Here there may be a few more. */
+struct grant *grants_put(struct grants *grants, const struct grant *from, struct str parent_id,
+                         int64_t now_ms) {
+    struct grant *grant = grants_get(grants, str_from(from->id));
+    struct grant fresh = *from;
+    if (grant) return grant;
+    make_room(grants, now_ms);
+    fresh.parent = grants_get(grants, parent_id);
+    if (parent_id.len && !fresh.parent) return NULL; /* it may have expired */
+    fresh.revoked = fresh.parent && fresh.parent->revoked;
+    grant = grant_insert(grants, &fresh);
+    if (!grant) return NULL;
+    if (!grant->parent) use_policy(grants, grant);
+    return grant;
+}
+
 /* --- finding and revoking ----------------------------------------------------------------- */
+
+struct grant *grants_get(struct grants *grants, struct str id) {
+    return id.len ? map_find(grants->by_id, id) : NULL;
+}
 
 struct grant *grants_find(struct grants *grants, struct str id, struct str app,
                           int64_t now_ms) {
@@ -153,15 +213,6 @@ void grants_revoke(struct grants *grants, struct grant *grant) {
     LIST_EACH(&grants->all, link) {
         struct grant *one = CONTAINER_OF(link, struct grant, link);
         if (grant_descends(one, grant)) one->revoked = true;
-    }
-}
-
-void grants_use_policy(struct grants *grants, const struct grant *of) {
-    LIST_EACH(&grants->all, link) {
-        struct grant *one = CONTAINER_OF(link, struct grant, link);
-        if (str_equal(one->app, of->app) && str_equal(one->subject, of->subject) &&
-            str_equal(one->principal, of->principal) && !str_equal(one->policy, of->policy))
-            one->revoked = true;
     }
 }
 
@@ -232,4 +283,28 @@ bool grant_selects(const struct nimi_resource_selectors *parent,
            all_among(asked->document_ids, asked->document_ids_count, parent->document_ids,
                      parent->document_ids_count) &&
            labels_match(parent, asked);
+}
+
+static const struct nimi_resource_selectors_labels_entry *
+model_label(const struct nimi_resource_selectors *selectors) {
+    for (size_t i = 0; i < selectors->labels_count; i++) {
+        if (str_equal(selectors->labels[i].key, GRANT_MODEL_LABEL))
+            return &selectors->labels[i];
+    }
+    return NULL;
+}
+
+bool grant_pass_on(const struct nimi_resource_selectors *parent,
+                   const struct nimi_resource_selectors *asked, struct arena *arena,
+                   struct nimi_resource_selectors *ret) {
+    const struct nimi_resource_selectors_labels_entry *model = model_label(parent);
+    *ret = *asked;
+    if (!model || model_label(asked)) return true;
+    struct nimi_resource_selectors_labels_entry *labels =
+        arena_alloc(arena, (asked->labels_count + 1) * sizeof(*labels));
+    if (!labels) return false;
+    for (size_t i = 0; i < asked->labels_count; i++) labels[i] = asked->labels[i];
+    labels[ret->labels_count++] = *model;
+    ret->labels = labels;
+    return true;
 }

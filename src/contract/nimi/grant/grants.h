@@ -4,7 +4,8 @@
  *           └──▶ expired ─▶ forgotten     after GRANTS_EXPIRED_KEPT_MS, or for want of room
  *
  * A new policy of the same app, user and principal revokes all tokens of the old one. Only the
- * digest of a token's secret is kept. All of it is in memory, as the protocol has it.
+ * digest of a token's secret is kept. All of it is in memory, as the protocol has it; replicas
+ * tell each other of it (facts.h).
  *
  * Memory   owns copies. Grants are valid under the lock.
  * Threads  any; one lock. Functions need it, unless they say otherwise.
@@ -55,9 +56,21 @@ void grants_free(struct grants *grants); /* NULL is fine */
 void grants_lock(struct grants *grants);
 void grants_unlock(struct grants *grants);
 
-/* Add a copy of `from` and its secret. NULL: there are too many, or this one is too large. */
-struct grant *grants_add(struct grants *grants, const struct grant *from, int64_t now_ms,
-                         char ret_secret[static RANDOM_TOKEN_BYTES + 1]);
+/* Give `grant` an id and a secret, if there is room for one more: grants_put() adds it. */
+MUST_CHECK bool grants_make(struct grants *grants, struct grant *grant, int64_t now_ms,
+                            char ret_secret[static RANDOM_TOKEN_BYTES + 1]);
+
+/* Add a copy of `from`, with its id and digest, delegated of the token `parent_id` (empty: of none).
+ * It is as good as its parent; one of a user revokes what its policy replaces. One that is there
+ * stays as it is. NULL: without its parent, or without room, nothing comes of it. */
+struct grant *grants_put(struct grants *grants, const struct grant *from, struct str parent_id,
+                         int64_t now_ms);
+
+/* The token of this id, whatever its app and state, or NULL. */
+struct grant *grants_get(struct grants *grants, struct str id);
+
+/* From now on there is room for so many. */
+void grants_limit(struct grants *grants, size_t max, size_t max_bytes);
 
 /* A token of this app, also a revoked one, as long as it would have been valid. NULL: unknown,
  * or another app's. */
@@ -79,9 +92,6 @@ enum grant_state grants_check(struct grants *grants, struct str id,
 /* Revoke it, and what was delegated of it. */
 void grants_revoke(struct grants *grants, struct grant *grant);
 
-/* Revoke what this app, user and principal have under another policy. */
-void grants_use_policy(struct grants *grants, const struct grant *of);
-
 /* Whether `one` is `root` or was delegated of it. */
 bool grant_descends(const struct grant *one, const struct grant *root);
 
@@ -96,6 +106,16 @@ bool grant_covers(const struct str *scopes, size_t count, struct str asked);
 
 /* Whether it is a scope of this protocol that a runtime may grant: realm.* are not. */
 bool grant_scope_ok(struct str scope);
+
+/* The label that limits what a token's calls may ask, instead of naming what it is for. */
+#define GRANT_MODEL_LABEL STR("model")
+
+/* What a token that is passed on selects: what was asked for (it lies within the parent's), and
+ * the parent's model also when that was left out. `ret` may point into both, and into the arena.
+ * False: the arena is full. */
+MUST_CHECK bool grant_pass_on(const struct nimi_resource_selectors *parent,
+                              const struct nimi_resource_selectors *asked, struct arena *arena,
+                              struct nimi_resource_selectors *ret);
 
 /* Whether what is asked for lies within what the parent has. NULL asks for nothing. */
 bool grant_selects(const struct nimi_resource_selectors *parent,

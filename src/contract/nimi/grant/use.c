@@ -58,7 +58,7 @@ static const struct grant *use_look(const struct nimi_call *call, struct fault *
     return has_scope(grant, guard_capability(call->row->guard), fault) ? grant : NULL;
 }
 
-static bool is_good(const struct nimi_call *call, struct fault *fault) {
+static bool use_is_good(const struct nimi_call *call, struct fault *fault) {
     grants_lock(grants_of(call));
     bool good = use_look(call, fault) != NULL;
     grants_unlock(grants_of(call));
@@ -78,7 +78,7 @@ void grant_use_take(struct nimi_call *call) {
 }
 
 bool grant_use_begin(struct nimi_call *call, struct fault *fault) {
-    return !call->grant || is_good(call, fault);
+    return !call->grant || use_is_good(call, fault);
 }
 
 /* --- the request -------------------------------------------------------------------------- */
@@ -113,7 +113,7 @@ static bool selects_model(const struct grant *grant, const struct nimi_row *row,
     struct str model;
     if (!selectors || !asks_model(row, request, &model)) return true;
     for (size_t i = 0; i < selectors->labels_count; i++) {
-        if (!str_equal(selectors->labels[i].key, STR("model")) ||
+        if (!str_equal(selectors->labels[i].key, GRANT_MODEL_LABEL) ||
             str_equal(selectors->labels[i].value, model))
             continue;
         return fault_set(fault, NIMI_APP_RESOURCE_OUT_OF_SCOPE,
@@ -163,7 +163,7 @@ static void on_uses(void *ctx) {
         struct fault fault = {.reason = 0};
         if (!lasts(call)) continue;
         any = true;
-        if (call->row->ends == CLOSE_DONE || !call->work || is_good(call, &fault)) continue;
+        if (call->row->ends == CLOSE_DONE || !call->work || use_is_good(call, &fault)) continue;
         nimi_cut(call, &fault);
     }
     if (any) timer_start(&instance->grant_uses, GRANT_USE_CHECK_MS);

@@ -50,7 +50,7 @@ static void health_reply(struct route_call *call, int status, const struct buf *
     route_reply(call, status, STR("application/json"), buf_str(body));
 }
 
-static int status_of(const struct health_sample *now) {
+static int health_status_of(const struct health_sample *now) {
     return now->state == LIFE_READY ? 200 : 503;
 }
 
@@ -78,7 +78,7 @@ static void readyz(struct route_call *call, void *ctx) {
     json_member_str(&json, "reason", str_from(now.why));
     member_time(&json, "sampled_at", now.unix_ms);
     json_close(&json);
-    health_reply(call, status_of(&now), &body);
+    health_reply(call, health_status_of(&now), &body);
     buf_done(&body);
 }
 
@@ -119,7 +119,7 @@ static void runtime_health(struct route_call *call, void *ctx) {
     member_time(&json, "sampled_at", now.unix_ms);
     write_providers(&json, ((struct nimi_instance *)ctx)->runtime);
     json_close(&json);
-    health_reply(call, status_of(&now), &body);
+    health_reply(call, health_status_of(&now), &body);
     buf_done(&body);
 }
 

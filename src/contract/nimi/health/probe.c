@@ -87,15 +87,15 @@ static void probe_settle(struct target *target, bool healthy, const char *reason
     probe_look(target->prober);
 }
 
-static void on_head(const struct http_head *head, void *ctx) {
+static void probe_on_head(const struct http_head *head, void *ctx) {
     ((struct target *)ctx)->status = head->status;
 }
 
-static void on_body(struct lent bytes, void *ctx) {
+static void probe_on_body(struct lent bytes, void *ctx) {
     (void)bytes, (void)ctx;
 }
 
-static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+static void probe_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct target *target = ctx;
     char reason[sizeof(target->found.reason)];
     (void)stage;
@@ -117,7 +117,7 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
 }
 
 static void probe_ask(struct target *target) {
-    static const struct http_sink sink = {on_head, on_body, on_end};
+    static const struct http_sink sink = {probe_on_head, probe_on_body, probe_on_end};
     const struct prober_options *options = &target->prober->options;
     struct buf url;
     buf_init(&url, URL_MAX_BYTES);
@@ -150,7 +150,7 @@ static void probe_look(struct prober *prober) {
         prober->options.changed(prober->options.ctx);
 }
 
-static void on_time(void *ctx) {
+static void probe_on_time(void *ctx) {
     struct prober *prober = ctx;
     timer_start(&prober->timer, prober->options.settings->probe_ms);
     for (size_t i = 0; i < prober->count; i++) {
@@ -220,13 +220,13 @@ void prober_use(struct prober *prober, const struct nimi_settings *settings) {
     }
     probe_fill(prober);
     probe_look(prober);
-    if (prober->count && settings->probe_ms) on_time(prober);
+    if (prober->count && settings->probe_ms) probe_on_time(prober);
 }
 
 struct prober *prober_start(const struct prober_options *options) {
     struct prober *prober = MEM_NEW(struct prober);
     prober->options = *options;
-    timer_init(&prober->timer, options->loop, on_time, prober);
+    timer_init(&prober->timer, options->loop, probe_on_time, prober);
     prober_use(prober, options->settings);
     return prober;
 }

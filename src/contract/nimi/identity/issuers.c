@@ -192,7 +192,7 @@ static struct key_set *issuers_look(struct issuers *issuers, size_t index, uint6
     return set;
 }
 
-static enum token_state refuse_unknown(bool has_keys, struct err *e) {
+static enum token_state issuers_refuse_unknown(bool has_keys, struct err *e) {
     if (has_keys) {
         err_set(e, ERR_UNAUTHENTICATED, "the token is signed with an unknown key (kid)");
     } else {
@@ -214,7 +214,7 @@ enum token_state issuers_check(struct issuers *issuers, struct str token, int64_
     bool has_keys = set != NULL;
     bool good = key && public_key_signed(key->key, jwt.signed_text, jwt.signature);
     key_set_unref(set);
-    if (!key) return wait ? TOKEN_NEEDS_KEYS : refuse_unknown(has_keys, e);
+    if (!key) return wait ? TOKEN_NEEDS_KEYS : issuers_refuse_unknown(has_keys, e);
     if (!good) {
         err_set(e, ERR_UNAUTHENTICATED, "the signature of the token is wrong");
         return TOKEN_REFUSED;

@@ -26,7 +26,7 @@ static void wait_free(struct key_wait *wait) {
     free(wait);
 }
 
-static void on_mail(void *ctx) {
+static void key_fetch_on_mail(void *ctx) {
     struct key_wait *wait = ctx;
     key_wait_fn *done = wait->cancelled ? NULL : wait->done;
     void *done_ctx = wait->ctx;
@@ -38,7 +38,7 @@ static void on_mail(void *ctx) {
 static void wait_post(struct key_wait *wait) {
     list_remove(&wait->link);
     wait->posted = true;
-    loop_post(wait->loop, &wait->mail, on_mail, wait);
+    loop_post(wait->loop, &wait->mail, key_fetch_on_mail, wait);
 }
 
 static void report_all(struct issuers *issuers, size_t issuer) {
@@ -79,7 +79,7 @@ static void fetch_end(struct key_fetch *fetch, struct str text, const char *why)
     issuers_unref(issuers);
 }
 
-static void on_got(const struct err *failed, void *ctx) {
+static void key_fetch_on_got(const struct err *failed, void *ctx) {
     struct key_fetch *fetch = ctx;
     char why[64];
     struct str body = buf_str(&fetch->get.body);
@@ -108,7 +108,7 @@ void key_fetch_begin(struct key_fetcher *fetcher, struct issuers *issuers, size_
                                      .header_count = 1,
                                      .reach = HTTP_NOT_LINK_LOCAL,
                                      .total_ms = KEY_FETCH_MS},
-              JWKS_MAX_BYTES, NULL, on_got, fetch);
+              JWKS_MAX_BYTES, NULL, key_fetch_on_got, fetch);
 }
 
 struct key_wait *key_wait_start(struct key_fetcher *fetcher, struct issuers *issuers,

@@ -4,7 +4,7 @@
  * their metadata that says why they have neither. A video is never put into the message if it
  * is larger than a mebibyte or has a URL of its own.
  *
- * Memory   owns the bytes it adds, until job_bytes_done().
+ * Memory   owns the bytes it adds, until job_bytes_free().
  * Threads  the call's loop.
  * Source   contracts/nimi.md 6.2 "completed".
  */

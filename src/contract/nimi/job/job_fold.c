@@ -135,6 +135,7 @@ static bool take_started(struct job_fold *fold, const struct event *event) {
     fold->job.created_at = &fold->created;
     fold->job.updated_at = &fold->updated;
     return str_equal(event->started.contract, STR(JOB_CONTRACT)) &&
+           arena_str(fold->arena, event->started.trace, &fold->trace) &&
            arena_str(fold->arena, event->started.user, &fold->user);
 }
 

@@ -45,6 +45,7 @@ struct job_fold {
     int64_t started_ms, last_at_ms;
     struct run_job_note note; /* its state, with the newest attempt */
     struct str user;
+    struct str trace;             /* of its submitter's tracing, as its first event has it */
     struct nimi_scenario_job job; /* points into the arena and to the members below */
     struct str request, output;   /* JOB_FOLD_WHOLE: encoded, or empty */
     /* `job` points to these. */

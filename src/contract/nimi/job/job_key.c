@@ -7,8 +7,6 @@
 #include <nettle/sha2.h>
 #include <stdio.h>
 
-#define REQUEST_MAX_BYTES (64 * MIB)
-
 _Static_assert(SHA256_DIGEST_SIZE == CLAIM_PRINT_BYTES, "a fingerprint is a SHA-256");
 
 static size_t chars_of(struct str text) {
@@ -48,9 +46,9 @@ static void print_request(const struct nimi_submit_scenario_job_request *request
     struct buf bytes;
     asked.request_id = asked.idempotency_key = STR_EMPTY;
     asked.labels_count = 0;
-    buf_init(&bytes, REQUEST_MAX_BYTES);
+    buf_init(&bytes, pb_encoded_len(&nimi_submit_scenario_job_request_table, &asked));
     bool fits = pb_encode(&nimi_submit_scenario_job_request_table, &asked, &bytes);
-    assert(fits); /* it arrived in a message */
+    assert(fits); /* it has the length that was found */
     (void)fits;
     digest_text(buf_str(&bytes), ret->printed);
     buf_done(&bytes);

@@ -10,7 +10,6 @@
 #include "store/artifact.h"
 #include "wire/digest.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #define MADE_MAX_BYTES (64 * MIB)
@@ -262,6 +261,7 @@ static bool job_media_ask(struct job_work *work, struct err *e) {
                                     .user = run_job_user(work->job),
                                     .text = work->spec.asked,
                                     .contract = STR("nimi"),
+                                    .trace = run_job_trace(work->job),
                                     .asked_ms = loop_now_ms(host->loop),
                                     .clocks = {.total_ms = work->spec.total_ms},
                                     .on_reply = on_reply,

@@ -36,6 +36,7 @@ static void on_words(void *ctx) {
 static bool ask_model(struct job_work *work, struct err *e) {
     struct run_host *host = work->instance->host;
     work->spec.prompt.request.agent = work->engine->agents[0].slug;
+    work->spec.prompt.request.trace = run_job_trace(work->job);
     struct model_call_options options = {.host = host,
                                          .engine = work->engine,
                                          .provider = work->admission.connector->provider,

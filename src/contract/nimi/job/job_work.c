@@ -199,6 +199,7 @@ static enum job_begun begin_run(struct job_work *work, const struct job_ask *ask
     options.key = ask->key;
     options.print = ask->print;
     options.key_mark = ask->key_mark;
+    options.trace = ask->caller;
     if (!arena_str(work->arena, ask->owner, &work->owner)) work->owner = STR_EMPTY;
     if (job_slot_take(&work->slot, work->request.head->app_id, work->owner) == TICKET_REFUSED) {
         fault_set_code(fault, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_RESOURCE_EXHAUSTED,
@@ -239,6 +240,7 @@ static void job_work_resume(struct job_work *work, const struct job_fold *fold, 
                                       .last_seq = fold->seq,
                                       .started_ms = fold->started_ms,
                                       .last_at_ms = fold->last_at_ms,
+                                      .trace = fold->trace,
                                       .note = fold->note};
     const struct envelope no_caller = {0};
     struct run_job_options options = options_of(work);
@@ -269,10 +271,12 @@ void job_work_take(uint64_t run, const struct store_section *sections, size_t co
         log_error("job %llu cannot be read, and is left as it is", (unsigned long long)run);
     } else {
         struct job_work *work = work_new(instance, fold.request.len);
-        bool kept = keep_request(work, fold.request, &request, &fault) && work->request.head;
-        assert(kept); /* it was decoded before */
-        (void)kept;
-        job_work_resume(work, &fold, run);
+        if (keep_request(work, fold.request, &request, &fault) && work->request.head) {
+            job_work_resume(work, &fold, run);
+        } else {
+            log_error("job %llu cannot be read, and is left as it is", (unsigned long long)run);
+            work_free(work);
+        }
     }
     job_fold_done(&fold);
 }

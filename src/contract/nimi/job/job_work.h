@@ -33,6 +33,7 @@ struct job_ask {
     struct str trace, owner; /* owner: whose share of the slots it uses */
     struct str key, print;   /* as in struct run_request */
     uint64_t key_mark;
+    const struct trace_context *caller; /* of the submitter's tracing; NULL: none; copied */
     job_kept_fn *on_kept;
     void *ctx;
 };

@@ -5,7 +5,7 @@
 #include "contract/nimi/job/job_bytes.h"
 #include "contract/nimi/job/job_open.h"
 #include "contract/nimi/watch.h"
-#include "session/directory.h"
+#include "turn/cancel_run.h"
 
 #include <stdlib.h>
 
@@ -199,8 +199,7 @@ static void job_jobs_cancel(struct job_open *open, struct job_fold *fold) {
         refuse_cancel(open->call);
         return;
     }
-    directory_leave(session_table_directory(sessions), open->run,
-                    (struct leaving){.how = LEAVING_NONE}, watch->reason);
+    cancel_run_send(sessions, open->call->loop, open->run, watch->reason);
     watch_start(&watch->base, open->run, &canceller, on_cancel_begun, on_missing);
 }
 

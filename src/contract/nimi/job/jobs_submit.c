@@ -77,6 +77,7 @@ static void job_begin(struct submit *submit, uint64_t key_mark) {
                                 .envelope = &call->envelope,
                                 .request = buf_str(&submit->request),
                                 .trace = nimi_trace(call),
+                                .caller = call->caller_trace,
                                 .owner = nimi_owner(call),
                                 .key = submit->key,
                                 .print = submit->print,

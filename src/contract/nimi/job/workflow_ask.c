@@ -2,8 +2,8 @@
 
 #include "base/mem.h"
 #include "contract/nimi/watch.h"
-#include "session/directory.h"
 #include "session/idempotency_lookup.h"
+#include "turn/cancel_run.h"
 
 #include <stdlib.h>
 
@@ -19,6 +19,7 @@ struct workflow_ask {
     void *ctx;
     struct arena *arena; /* holds the names */
     struct str app, user, owner, trace, key;
+    const struct trace_context *caller;
     struct buf request; /* encoded */
     struct idempotency_lookup *lookup;
     struct job_work *work; /* begun, and not on disk yet */
@@ -55,8 +56,8 @@ void workflow_ask_cancel(struct workflow_ask *ask, struct str why) {
         job_work_cancel(ask->work, why);
         ask->work = NULL;
     } else if (ask->run) {
-        directory_cancel(session_table_directory(ask->instance->host->engine->sessions),
-                         ask->run, why);
+        cancel_run_send(ask->instance->host->engine->sessions, ask->instance->host->loop,
+                        ask->run, why);
     }
     workflow_ask_free(ask);
 }
@@ -161,6 +162,7 @@ static void ask_begin(struct workflow_ask *ask, uint64_t key_mark) {
                                 .envelope = &envelope,
                                 .request = buf_str(&ask->request),
                                 .trace = ask->trace,
+                                .caller = ask->caller,
                                 .owner = ask->owner,
                                 .key = ask->key,
                                 .print = str_of(print, sizeof(print)),
@@ -213,6 +215,7 @@ struct workflow_ask *workflow_ask_start(const struct workflow_ask_options *optio
     ask->instance = options->instance;
     ask->events = options->events;
     ask->ctx = options->ctx;
+    ask->caller = options->caller;
     ask->arena = arena_new(NAMES_MAX_BYTES);
     buf_init(&ask->request, REQUEST_MAX_BYTES);
     timer_init(&ask->again, options->instance->host->loop, ask_look, ask);

@@ -30,6 +30,7 @@ struct workflow_ask_options {
     struct nimi_instance *instance;
     const struct nimi_submit_scenario_job_request *request; /* borrowed during the call */
     struct str user, owner, trace, key;                     /* copied */
+    const struct trace_context *caller; /* the workflow's own; NULL: none; must live as this */
     const struct workflow_ask_events *events;
     void *ctx;
 };

@@ -242,6 +242,8 @@ bool workflow_config_check(struct graph_node *node, struct fault *fault) {
     node->is_branch = from->node_type == NIMI_WORKFLOW_NODE_CONTROL_BRANCH;
     node->external = from->execution_mode == NIMI_WORKFLOW_EXECUTION_MODE_EXTERNAL_ASYNC;
     node->manual = from->resume_strategy == NIMI_WORKFLOW_RESUME_STRATEGY_MANUAL;
+    if (from->callback_ref.len > WORKFLOW_CALLBACK_MAX_BYTES)
+        return config_refuse(node, fault, "its callback_ref has more than 1024 bytes");
     if (node->external && !node->is_ai)
         return config_refuse(node, fault, "only AI nodes can be EXTERNAL_ASYNC");
     return type->check(node, fault) && check_retries(node, fault);

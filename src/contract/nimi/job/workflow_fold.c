@@ -4,9 +4,8 @@
 #include "contract/nimi/moment.h"
 #include "contract/nimi/reason.h"
 
-#include <assert.h>
-
 #define ARENA_MAX_BYTES (64 * MIB)
+#define MESSAGE_MAX_BYTES (4 * MIB - 4 * KIB) /* what clients take, less tags and lengths */
 
 void workflow_fold_init(struct workflow_fold *fold, enum workflow_fold_depth depth) {
     *fold = (struct workflow_fold){.depth = depth, .arena = arena_new(ARENA_MAX_BYTES)};
@@ -150,7 +149,8 @@ static bool take_event(struct workflow_fold *fold, const struct event *event) {
     struct run_job_note note;
     if (event->kind == EVENT_STARTED) {
         fold->started_ms = event->started.unix_ms;
-        return str_equal(event->started.contract, STR(WORKFLOW_CONTRACT));
+        return str_equal(event->started.contract, STR(WORKFLOW_CONTRACT)) &&
+               arena_str(fold->arena, event->started.trace, &fold->caller);
     }
     if (run_job_read(event, &note)) return fold->nodes && take_state(fold, event, &note);
     return event->kind != EVENT_ITEM || take_item(fold, event);
@@ -226,6 +226,12 @@ static void write_payload(const struct workflow_fold *fold, struct buf *out) {
     json_close(&w);
 }
 
+/* What a message has room for beside its other members. */
+static size_t room_beside(const struct pb_message *type, const void *message) {
+    size_t len = pb_encoded_len(type, message);
+    return len < MESSAGE_MAX_BYTES ? MESSAGE_MAX_BYTES - len : 0;
+}
+
 bool workflow_fold_event(const struct workflow_fold *fold, struct buf *out) {
     const struct workflow_note *change = &fold->change;
     struct google_timestamp at = nimi_moment(fold->changed_ms);
@@ -245,7 +251,8 @@ bool workflow_fold_event(const struct workflow_fold *fold, struct buf *out) {
                                         .reason_code = change->reason ? change->reason
                                                                       : NIMI_ACTION_EXECUTED};
     if (buf_ok(&text) && json_read(buf_str(&text), &payload, &e) && json_count(payload))
-        event.payload = workflow_struct(payload, arena);
+        event.payload = workflow_struct_within(
+            payload, room_beside(&nimi_workflow_event_table, &event), arena);
     bool fits = pb_encode(&nimi_workflow_event_table, &event, out);
     arena_free(arena);
     buf_done(&text);
@@ -302,6 +309,7 @@ bool workflow_fold_reply(const struct workflow_fold *fold, struct arena *arena,
         .reason_code = fold->reason ? fold->reason : NIMI_ACTION_EXECUTED};
     if (fold->result.len && fold->note.state == RUN_JOB_COMPLETED &&
         json_read(fold->result, &result, &e))
-        ret->output = workflow_struct(result, arena);
+        ret->output = workflow_struct_within(
+            result, room_beside(&nimi_get_workflow_response_table, ret), arena);
     return true;
 }

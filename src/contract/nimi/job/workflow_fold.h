@@ -65,7 +65,8 @@ struct workflow_fold {
     int64_t started_ms, last_at_ms, running_ms; /* Unix time, but last_at_ms */
     struct run_job_note note;                   /* its state, with the newest attempt */
     struct str app, subject, task, trace;
-    struct str request;          /* WORKFLOW_FOLD_WHOLE: encoded */
+    struct str caller;  /* the trace of its submitter's tracing, as its first event has it */
+    struct str request; /* WORKFLOW_FOLD_WHOLE: encoded */
     struct workflow_note *nodes; /* the newest note of each; node ids in the request's order */
     size_t node_count;
     struct str result; /* JSON; empty: none yet */

@@ -6,12 +6,7 @@
 
 /* --- states ------------------------------------------------------------------------------- */
 
-#define TO(state) (1u << (state))
-
-static const struct {
-    const char *name;
-    unsigned may_become;
-} states[NODE_STATE_COUNT] = {
+const struct state node_states[NODE_STATE_COUNT] = {
     /* clang-format off */
     [NODE_PENDING]   = {"pending",   TO(NODE_RUNNING) | TO(NODE_SKIPPED) | TO(NODE_CANCELED)},
     [NODE_RUNNING]   = {"running",   TO(NODE_RETRYING) | TO(NODE_COMPLETED) | TO(NODE_FAILED) | TO(NODE_CANCELED)},
@@ -23,16 +18,8 @@ static const struct {
     /* clang-format on */
 };
 
-struct str node_state_name(enum node_state state) {
-    return str_from(states[state].name);
-}
-
-bool node_may_become(enum node_state state, enum node_state next) {
-    return (states[state].may_become & TO(next)) != 0;
-}
-
 bool node_is_over(enum node_state state) {
-    return states[state].may_become == 0;
+    return node_states[state].may_become == 0;
 }
 
 /* --- checking the graph ------------------------------------------------------------------- */

@@ -15,11 +15,13 @@
 #define WEIR_CONTRACT_NIMI_JOB_WORKFLOW_GRAPH_H
 
 #include "base/arena.h"
+#include "base/states.h"
 #include "contract/nimi/fault.h"
 
 #define WORKFLOW_NODES_MAX 256
 #define WORKFLOW_EDGES_MAX 1024
 #define WORKFLOW_ID_MAX_BYTES 128
+#define WORKFLOW_CALLBACK_MAX_BYTES 1024 /* every note and event of the node repeats it */
 #define WORKFLOW_RETRIES_MAX 10
 #define WORKFLOW_BACKOFF_MAX_MS (10 * 60 * 1000)
 
@@ -34,8 +36,7 @@ enum node_state {
     NODE_STATE_COUNT,
 };
 
-struct str node_state_name(enum node_state state);
-bool node_may_become(enum node_state state, enum node_state next);
+extern const struct state node_states[NODE_STATE_COUNT];
 bool node_is_over(enum node_state state);
 
 enum node_skip { SKIP_NONE, SKIP_NOT_SELECTED, SKIP_UPSTREAM_FAILED };

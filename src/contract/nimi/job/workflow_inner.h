@@ -42,7 +42,9 @@ struct workflow_work {
     struct timer timeout;
     struct task advance;
     struct buf artifacts; /* JSON, comma-separated: all that its nodes have made */
-    size_t held_bytes;    /* of all outputs */
+    size_t held_bytes;    /* of the outputs that are held */
+    size_t made_bytes;    /* of all outputs */
+    bool unwritten;       /* a note did not fit: it fails at the loop's next turn */
     size_t last;          /* index of the node that was completed last; SIZE_MAX: none */
 };
 

@@ -9,7 +9,7 @@ bool workflow_note_write(const struct workflow_note *note, struct buf *out) {
     struct json_writer w = json_writer(out);
     json_open_object(&w);
     json_member_str(&w, "node", note->node);
-    json_member_str(&w, "state", node_state_name(note->state));
+    json_member_str(&w, "state", states_name(node_states, note->state));
     MEMBER_INT(&w, note, event);
     MEMBER_INT(&w, note, skip);
     MEMBER_INT(&w, note, attempt);
@@ -40,7 +40,7 @@ static bool state_at(struct json note, enum node_state *ret) {
     struct json name = json_find(note, STR("state"));
     for (enum node_state state = 0; state < NODE_STATE_COUNT; state++) {
         *ret = state;
-        if (json_is(name, node_state_name(state))) return true;
+        if (json_is(name, states_name(node_states, state))) return true;
     }
     return false;
 }

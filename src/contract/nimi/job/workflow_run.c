@@ -5,12 +5,11 @@
 #include "contract/nimi/job/workflow_inner.h"
 #include "contract/nimi/job/workflow_value.h"
 #include "contract/nimi/ulid.h"
-#include "session/directory.h"
 #include "session/session.h"
+#include "turn/cancel_run.h"
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define INPUTS_MAX_BYTES (12 * MIB)
 #define ASK_MAX_BYTES (64 * MIB)
@@ -29,13 +28,19 @@ static const struct graph_node *graph_of(const struct node_run *node) {
 
 /* The only function that writes a node's state, except that it is restored after a restart. */
 static void node_move(struct node_run *node, enum node_state next) {
-    assert(node_may_become(node->note.state, next));
+    assert(states_allow(node_states, node->note.state, next));
     node->note.state = node->work->views[index_of(node)].state = next;
+}
+
+static void advance_later(struct workflow_work *work) {
+    loop_defer(work->instance->host->loop, &work->advance);
 }
 
 /* --- notes -------------------------------------------------------------------------------- */
 
-/* Note the node's state; subscribers see it, as `event`, once it is on disk. */
+/* Note the node's state; subscribers see it, as `event`, once it is on disk. Every member of a
+ * note has a limit. A note that is too long nevertheless ends the workflow, at the loop's next
+ * turn: callers still use the node. */
 static void node_report(struct node_run *node, int32_t event) {
     struct workflow_note note = node->note;
     struct buf bytes;
@@ -46,11 +51,13 @@ static void node_report(struct node_run *node, int32_t event) {
     note.error = text_str(node->error);
     note.callback = graph_of(node)->external ? graph_of(node)->node->callback_ref : STR_EMPTY;
     if (event != NIMI_WORKFLOW_EVENT_NODE_COMPLETED) note.output = STR_EMPTY;
-    bool fits = workflow_note_write(&note, &bytes);
-    assert(fits); /* every member has a limit */
-    (void)fits;
-    run_job_item(node->work->job, STR(WORKFLOW_NODE), buf_str(&bytes));
-    run_job_gate(node->work->job);
+    if (workflow_note_write(&note, &bytes)) {
+        run_job_item(node->work->job, STR(WORKFLOW_NODE), buf_str(&bytes));
+        run_job_gate(node->work->job);
+    } else {
+        node->work->unwritten = true;
+        advance_later(node->work);
+    }
     buf_done(&bytes);
 }
 
@@ -101,6 +108,7 @@ static void keep_output(struct node_run *node, struct str output) {
     struct json made = json_of(output);
     node->output = text_copy(output);
     work->held_bytes += output.len;
+    work->made_bytes += output.len;
     work->last = index;
     if (graph_of(node)->is_branch) work->views[index].selected = target_of(work, made);
     if (graph_of(node)->is_ai) add_artifacts(work, made);
@@ -197,10 +205,6 @@ static void finish_if_over(struct workflow_work *work) {
 
 /* --- the end of a node -------------------------------------------------------------------- */
 
-static void advance_later(struct workflow_work *work) {
-    loop_defer(work->instance->host->loop, &work->advance);
-}
-
 /* A node fails, or its attempt for the last time. */
 static void node_fail(struct node_run *node, int reason, struct str why) {
     struct workflow_work *work = node->work;
@@ -221,10 +225,11 @@ static void node_complete(struct node_run *node, struct str output) {
     struct json value;
     struct err e;
     if (output.len > WORKFLOW_OUTPUT_MAX_BYTES ||
-        work->held_bytes + output.len > WORKFLOW_HELD_MAX_BYTES) {
+        work->held_bytes + output.len > WORKFLOW_HELD_MAX_BYTES ||
+        work->made_bytes + output.len > WORKFLOW_MADE_MAX_BYTES) {
         node_fail(node, NIMI_AI_OUTPUT_INVALID,
-                  STR("its output, or all that the workflow holds, is too large: 3 MiB and 8 "
-                      "MiB at most"));
+                  STR("its output, all that the workflow holds, or all that it has made is too "
+                      "large: 3, 8 and 32 MiB at most"));
         return;
     }
     if (!json_read_depth(output, WORKFLOW_DEPTH_MAX, &value, &e)) {
@@ -343,6 +348,7 @@ static void start_ask(struct node_run *node,
                                                           .user = text_str(work->user),
                                                           .owner = text_str(work->owner),
                                                           .trace = text_str(work->trace),
+                                                          .caller = run_job_trace(work->job),
                                                           .key = str_from(key),
                                                           .events = &ask_events,
                                                           .ctx = node});
@@ -427,6 +433,11 @@ static void on_retry(void *ctx) {
 static void on_advance(void *ctx) {
     struct workflow_work *work = ctx;
     size_t started = 0;
+    if (work->unwritten) {
+        workflow_fail(work, NIMI_AI_OUTPUT_INVALID,
+                      STR("the state of a node is longer than the store takes"));
+        return;
+    }
     for (size_t i = 0; i < work->graph.count && work->arena; i++) {
         enum node_skip why;
         enum node_turn turn = workflow_turn(&work->graph, work->views, i, &why);
@@ -468,8 +479,8 @@ static void cancel_job(const struct node_run *node) {
     struct session_table *sessions = node->work->engine->sessions;
     uint64_t run;
     if (ulid_number(text_str(node->job), &run))
-        directory_cancel(session_table_directory(sessions), run,
-                         STR("its workflow does not go on with it"));
+        cancel_run_send(sessions, node->work->instance->host->loop, run,
+                        STR("its workflow does not go on with it"));
 }
 
 /* Go on with an attempt that an earlier process began. */
@@ -487,15 +498,15 @@ static void node_resume(struct node_run *node) {
     }
 }
 
-static bool read_request(struct workflow_work *work) {
+/* A stored definition is checked as a new one is: an earlier version may have accepted more. */
+static bool read_request(struct workflow_work *work, struct fault *fault) {
     struct str bytes = work->fold.request;
-    struct fault fault = {0};
     struct err e;
     work->arena = arena_new(32 * bytes.len + 4 * MIB);
     if (!pb_decode_view(&nimi_submit_workflow_request_table, bytes, work->arena, &work->request,
                         &e) ||
         !work->request.definition ||
-        !workflow_graph_read(work->request.definition, work->arena, &work->graph, &fault))
+        !workflow_graph_read(work->request.definition, work->arena, &work->graph, fault))
         return false;
     size_t count = work->graph.count;
     work->nodes = arena_alloc(work->arena, count * sizeof(*work->nodes));
@@ -526,12 +537,14 @@ static void run_nodes(struct workflow_work *work) {
 
 static void on_read(const struct err *failed, void *ctx) {
     struct workflow_work *work = ctx;
+    struct fault fault;
     work->find = NULL;
-    if (!failed && workflow_fold_is_shown(&work->fold) && read_request(work)) {
+    fault_set(&fault, NIMI_AI_PROVIDER_UNAVAILABLE,
+              "the workflow cannot be read from the store");
+    if (!failed && workflow_fold_is_shown(&work->fold) && read_request(work, &fault)) {
         run_nodes(work);
     } else {
-        workflow_fail(work, NIMI_AI_PROVIDER_UNAVAILABLE,
-                      STR("the workflow cannot be read from the store"));
+        workflow_fail(work, fault.reason, err_text(&fault.why));
     }
 }
 

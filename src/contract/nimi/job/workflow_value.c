@@ -292,3 +292,48 @@ const struct google_struct *workflow_struct(struct json value, struct arena *are
     *ret = (struct google_struct){field, 1};
     return ret;
 }
+
+/* {"bytes_omitted": len} */
+static const struct google_struct *omitted(size_t len, struct arena *arena) {
+    struct google_struct *ret = ARENA_NEW(arena, struct google_struct);
+    struct google_struct_fields_entry *field =
+        ARENA_NEW(arena, struct google_struct_fields_entry);
+    struct google_value *value = ARENA_NEW(arena, struct google_value);
+    if (!ret || !field || !value) return NULL;
+    value->which_kind = GOOGLE_VALUE_NUMBER_VALUE;
+    value->number_value = (double)len;
+    *field = (struct google_struct_fields_entry){STR("bytes_omitted"), value};
+    *ret = (struct google_struct){field, 1};
+    return ret;
+}
+
+static const struct google_struct *without_long_members(const struct google_struct *from,
+                                                        struct arena *arena) {
+    struct google_struct *ret = ARENA_NEW(arena, struct google_struct);
+    struct google_struct_fields_entry *fields =
+        arena_alloc(arena, (from->fields_count + 1) * sizeof(*fields));
+    if (!ret || !fields) return NULL;
+    *ret = (struct google_struct){fields, from->fields_count};
+    for (size_t i = 0; i < from->fields_count; i++) {
+        size_t len = pb_encoded_len(&google_value_table, from->fields[i].value);
+        fields[i] = from->fields[i];
+        if (len <= WORKFLOW_MEMBER_MAX_BYTES) continue;
+        struct google_value *value = ARENA_NEW(arena, struct google_value);
+        if (!value) return NULL;
+        value->which_kind = GOOGLE_VALUE_STRUCT_VALUE;
+        if (!(value->struct_value = omitted(len, arena))) return NULL;
+        fields[i].value = value;
+    }
+    return ret;
+}
+
+const struct google_struct *workflow_struct_within(struct json value, size_t max_bytes,
+                                                   struct arena *arena) {
+    const struct google_struct *whole = workflow_struct(value, arena);
+    if (!whole) return omitted(value.raw.len, arena);
+    size_t len = pb_encoded_len(&google_struct_table, whole);
+    if (len <= max_bytes) return whole;
+    const struct google_struct *most = without_long_members(whole, arena);
+    if (most && pb_encoded_len(&google_struct_table, most) <= max_bytes) return most;
+    return omitted(len, arena);
+}

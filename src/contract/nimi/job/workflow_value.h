@@ -38,4 +38,12 @@ bool workflow_condition_holds(struct str condition, struct json value);
  * limit. */
 const struct google_struct *workflow_struct(struct json value, struct arena *arena);
 
+/* The same, but of at most `max_bytes` when encoded: if it is longer, {"bytes_omitted": ...} stands
+ * for each of its members of more than WORKFLOW_MEMBER_MAX_BYTES, or, if that is not enough, for
+ * all of it. Numbers grow most: "0," becomes eleven bytes. NULL: not even that fits into the
+ * arena. */
+#define WORKFLOW_MEMBER_MAX_BYTES (16 * KIB)
+const struct google_struct *workflow_struct_within(struct json value, size_t max_bytes,
+                                                   struct arena *arena);
+
 #endif

@@ -141,6 +141,7 @@ bool workflow_work_begin(const struct workflow_begin *begin, struct workflow_wor
     options.key = begin->key;
     options.print = begin->print;
     options.key_mark = begin->key_mark;
+    options.trace = begin->caller;
     work->owner = text_copy(begin->owner);
     work->trace = text_copy(begin->trace);
     if (!run_job_start(&options, &work->job, e)) {
@@ -163,6 +164,7 @@ static void workflow_work_resume(struct workflow_work *work, const struct workfl
                                       .last_seq = fold->seq,
                                       .started_ms = fold->started_ms,
                                       .last_at_ms = fold->last_at_ms,
+                                      .trace = fold->caller,
                                       .note = fold->note};
     struct run_job_options options = options_of(work);
     work->trace = text_copy(fold->trace);

@@ -25,6 +25,7 @@
 
 #define WORKFLOW_LIVE_MAX_BYTES (64 * MIB) /* the requests of a loop's live workflows */
 #define WORKFLOW_HELD_MAX_BYTES (8 * MIB)  /* the outputs that one holds while it runs */
+#define WORKFLOW_MADE_MAX_BYTES (32 * MIB) /* all its outputs: GetWorkflow reads past them */
 #define WORKFLOW_DEFAULT_MS (2 * 60 * 1000)
 #define WORKFLOW_ATTEMPTS_MAX 100 /* times it is taken up */
 
@@ -40,6 +41,7 @@ struct workflow_begin {
     struct str trace, owner;
     struct str key, print; /* as in struct run_request */
     uint64_t key_mark;
+    const struct trace_context *caller; /* of the submitter's tracing; NULL: none; copied */
     workflow_kept_fn *on_kept;
     void *ctx;
 };

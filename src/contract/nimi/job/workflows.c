@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "contract/nimi/job/workflow_open.h"
 #include "contract/nimi/watch.h"
-#include "session/session.h"
+#include "turn/cancel_run.h"
 
 #include <stdlib.h>
 
@@ -174,8 +174,8 @@ static void job_workflows_cancel(struct workflow_open *open,
     } else if (workflow_fold_is_over(found)) {
         reply_ack(open->call, true, NIMI_ACTION_EXECUTED, "workflow already terminal");
     } else {
-        directory_cancel(session_table_directory(sessions), open->run,
-                         STR("the workflow was cancelled"));
+        cancel_run_send(sessions, open->call->loop, open->run,
+                        STR("the workflow was cancelled"));
         watch_start(&about_of(open)->base, open->run, &canceller, about_begun, about_missing);
     }
 }

@@ -70,6 +70,7 @@ static void workflow_begin(struct submit *submit, uint64_t key_mark) {
                                          .user = submit->user,
                                          .type = workflow_of(submit)->type,
                                          .trace = nimi_trace(call),
+                                         .caller = call->caller_trace,
                                          .owner = nimi_owner(call),
                                          .key = submit->key,
                                          .print = submit->print,

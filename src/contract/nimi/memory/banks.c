@@ -12,7 +12,8 @@ static const struct nimi_ack done = {.ok = true, .reason_code = NIMI_ACTION_EXEC
 
 /* --- get ---------------------------------------------------------------------------------- */
 
-static void on_got(const struct bank_answer *answer, const struct err *failed, void *ctx) {
+static void banks_on_got(const struct bank_answer *answer, const struct err *failed,
+                         void *ctx) {
     struct memory_work *work = ctx;
     struct nimi_call *call = kept_call_answered(&work->kept, failed, false);
     if (call) {
@@ -37,7 +38,7 @@ void memory_get_bank(struct nimi_call *call, const void *request, struct arena *
         return;
     }
     const struct bank_where where = memory_where(work);
-    bank_get_start(work->kept.store, call->loop, &where, on_got, work);
+    bank_get_start(work->kept.store, call->loop, &where, banks_on_got, work);
 }
 
 /* --- list --------------------------------------------------------------------------------- */

@@ -56,8 +56,8 @@ static bool app_is_own(const struct memory_work *work, struct fault *fault) {
                      "the locator's app_id is not the app of the request");
 }
 
-static bool put_body(const struct nimi_memory_bank *bank, struct buf *out,
-                     struct fault *fault) {
+static bool create_put_body(const struct nimi_memory_bank *bank, struct buf *out,
+                            struct fault *fault) {
     buf_clear(out);
     return pb_encode(&nimi_memory_bank_table, bank, out) ||
            fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
@@ -80,7 +80,7 @@ static bool encode_bank(const struct memory_work *work,
         return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
                          "display_name has %zu bytes, at most %d are allowed",
                          from->display_name.len, NAME_MAX_BYTES);
-    return put_body(&bank, &work->creating->body, fault);
+    return create_put_body(&bank, &work->creating->body, fault);
 }
 
 /* Its texts are short, as embed_profile_is_ok() has checked. */
@@ -137,7 +137,7 @@ static void write_bank(struct memory_work *work) {
 /* --- the model ---------------------------------------------------------------------------- */
 
 /* The call is over before anything was written. */
-static void on_left(struct kept_call *kept) {
+static void create_on_left(struct kept_call *kept) {
     memory_work_end(CONTAINER_OF(kept, struct memory_work, kept));
 }
 
@@ -178,7 +178,7 @@ static void probe(struct memory_work *work) {
                                                       .done = on_probed,
                                                       .ctx = work},
                               &fault);
-    work->kept.left = on_left;
+    work->kept.left = create_on_left;
     if (!work->embed) memory_work_refuse(work, &fault);
 }
 
@@ -198,10 +198,11 @@ static bool take_over(struct memory_work *work, const struct bank_item *item, bo
     memcpy(creating->there, item->name.at, item->name.len);
     bank.embedding_profile = &creating->profile;
     bank.updated_at = &now;
-    return put_body(&bank, &creating->body, fault);
+    return create_put_body(&bank, &creating->body, fault);
 }
 
-static void on_looked(const struct bank_answer *answer, const struct err *failed, void *ctx) {
+static void create_on_looked(const struct bank_answer *answer, const struct err *failed,
+                             void *ctx) {
     struct memory_work *work = ctx;
     struct fault fault;
     bool same = false;
@@ -237,7 +238,7 @@ void memory_create_bank(struct nimi_call *call, const void *request, struct aren
     memory_event_put(&work->creating->event, NIMI_MEMORY_EVENT_TYPE_BANK_CREATED,
                      &work->locator, (struct nimi_memory_event){.sequence = 0});
     if (from->embedding_profile) {
-        bank_get_start(work->kept.store, call->loop, &where, on_looked, work);
+        bank_get_start(work->kept.store, call->loop, &where, create_on_looked, work);
     } else {
         write_bank(work);
     }

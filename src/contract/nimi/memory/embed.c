@@ -9,7 +9,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define PROFILE_TEXT_MAX_BYTES 256
 
@@ -89,8 +88,8 @@ static bool find_route(const struct nimi_settings *settings, struct str name, bo
     return found;
 }
 
-static bool admit(const struct embed_options *options, struct arena *arena,
-                  struct admission *ret, struct fault *fault) {
+static bool embed_admit(const struct embed_options *options, struct arena *arena,
+                        struct admission *ret, struct fault *fault) {
     const struct nimi_memory_embedding_profile *profile = options->profile;
     struct str provider = str_trim(profile->provider), model = str_trim(profile->model_id);
     const struct nimi_text_embed_scenario_spec texts = {options->texts, options->count};
@@ -133,7 +132,7 @@ static void end(struct embed *embed, enum embed_end how, const struct err *faile
     embed_free(embed);
 }
 
-static void on_vector(const struct reply_event *event, void *ctx) {
+static void embed_on_vector(const struct reply_event *event, void *ctx) {
     struct embed *embed = ctx;
     const struct reply_vector *vector = event->vector;
     float *values = embed->values + vector->input * embed->dimension;
@@ -154,36 +153,38 @@ static void on_vector(const struct reply_event *event, void *ctx) {
     }
 }
 
-static void on_done(const struct reply_event *event, void *ctx) {
+static void embed_on_done(const struct reply_event *event, void *ctx) {
     struct embed *embed = ctx;
     (void)event;
     end(embed, embed->unfit, embed->unfit ? &embed->why : NULL);
 }
 
-static void on_failed(const struct reply_event *event, void *ctx) {
+static void embed_on_failed(const struct reply_event *event, void *ctx) {
     struct embed *embed = ctx;
     bool refused = event->code == ERR_INVALID_ARGUMENT || event->code == ERR_TOO_LARGE;
     err_set(&embed->why, event->code, STR_FMT, STR_ARG(event->text));
     end(embed, refused ? EMBED_REFUSED : EMBED_DOWN, &embed->why);
 }
 
-static void on_reply(const struct reply_event *event, void *ctx) {
-    static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
-        [REPLY_VECTOR] = on_vector, [REPLY_DONE] = on_done, [REPLY_FAILED] = on_failed};
+static void embed_on_reply(const struct reply_event *event, void *ctx) {
+    static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {[REPLY_VECTOR] = embed_on_vector,
+                                                               [REPLY_DONE] = embed_on_done,
+                                                               [REPLY_FAILED] =
+                                                                   embed_on_failed};
     reply_event_handle(handlers, event, ctx);
 }
 
 /* --- the request -------------------------------------------------------------------------- */
 
-static size_t bytes_of(const struct embed_options *options) {
+static size_t embed_bytes_of(const struct embed_options *options) {
     size_t dimension = (size_t)options->profile->dimension;
     size_t bytes = 64 * KIB + options->count * (dimension * sizeof(float) + 64);
     for (size_t i = 0; i < options->count; i++) bytes += options->texts[i].len;
     return bytes;
 }
 
-static void keep_request(struct embed *embed, const struct embed_options *options,
-                         struct str model) {
+static void embed_keep_request(struct embed *embed, const struct embed_options *options,
+                               struct str model) {
     struct str *texts = arena_alloc(embed->arena, options->count * sizeof(*texts));
     bool kept = texts && arena_str(embed->arena, model, &embed->request.model);
     for (size_t i = 0; kept && i < options->count; i++)
@@ -191,15 +192,15 @@ static void keep_request(struct embed *embed, const struct embed_options *option
     embed->dimension = (size_t)options->profile->dimension;
     embed->values =
         arena_alloc(embed->arena, options->count * embed->dimension * sizeof(float));
-    assert(kept && embed->values); /* as bytes_of() has it */
+    assert(kept && embed->values); /* as embed_bytes_of() has it */
     embed->request.task = MEDIA_EMBEDDING;
     embed->request.inputs = texts;
     embed->request.input_count = options->count;
     embed->request.dimensions = options->profile->dimension;
 }
 
-static bool ask(struct embed *embed, const struct embed_options *options, struct media *media,
-                struct fault *fault) {
+static bool embed_ask(struct embed *embed, const struct embed_options *options,
+                      struct media *media, struct fault *fault) {
     struct run_host *host = options->instance->host;
     const struct store_owner *owner = &options->owner;
     const struct media_run_options run = {.host = host,
@@ -214,7 +215,7 @@ static bool ask(struct embed *embed, const struct embed_options *options, struct
                                           .contract = STR("nimi"),
                                           .asked_ms = loop_now_ms(host->loop),
                                           .clocks = {.total_ms = options->total_ms},
-                                          .on_reply = on_reply,
+                                          .on_reply = embed_on_reply,
                                           .ctx = embed};
     struct err e;
     if (!media_check(media, &embed->request, &e) || !media_run_start(&run, &embed->run, &e))
@@ -227,17 +228,18 @@ struct embed *embed_start(const struct embed_options *options, struct fault *fau
     struct fault why;
     assert(options->count > 0 && options->count <= BANK_BEHIND_MAX);
     struct embed *embed = MEM_NEW(struct embed);
-    *embed = (struct embed){
-        .arena = arena_new(bytes_of(options)), .done = options->done, .ctx = options->ctx};
-    if (!admit(options, embed->arena, &found, &why)) {
+    *embed = (struct embed){.arena = arena_new(embed_bytes_of(options)),
+                            .done = options->done,
+                            .ctx = options->ctx};
+    if (!embed_admit(options, embed->arena, &found, &why)) {
         fault_set(fault, NIMI_KNOWLEDGE_EMBEDDING_PROFILE_UNAVAILABLE, "%s", why.why.text);
         embed_free(embed);
         return NULL;
     }
     assert(found.connector);
     embed->engine = engine_ref(options->instance->host->engine);
-    keep_request(embed, options, found.model);
-    if (ask(embed, options, found.connector->media, fault)) return embed;
+    embed_keep_request(embed, options, found.model);
+    if (embed_ask(embed, options, found.connector->media, fault)) return embed;
     embed_free(embed);
     return NULL;
 }

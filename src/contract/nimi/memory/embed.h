@@ -1,8 +1,8 @@
 /* embed: ask the model of a bank's embedding profile for the vectors of some texts.
  *
  * A profile names a connector of the settings (by its id or its vendor; "local" is any local one)
- * and a model. It is found by the steps that a call of ExecuteScenario goes through, so whoever may
- * not ask a model may not have it make vectors either.
+ * and a model. It is found by the steps that a call of ExecuteScenario goes through, so a
+ * caller that may not ask a model may not have it make vectors either.
  *
  *     embed_start ─▶ the model ─▶ done: OK, with a vector for each text
  *                       │           REFUSED: it takes other texts, perhaps

@@ -7,7 +7,6 @@
 #include "proto/nimi.pb.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 #define TOTAL_MS 60000 /* for a batch */
@@ -16,31 +15,20 @@
 
 /* --- states ------------------------------------------------------------------------------- */
 
-#define TO(state) (1u << EMBEDDER_##state)
-
-static const struct {
-    struct str name;
-    unsigned may_become;
-} states[EMBEDDER_STATE_COUNT] = {
-    [EMBEDDER_OFF] = {STR_INIT("off"), TO(IDLE)},
-    [EMBEDDER_IDLE] = {STR_INIT("idle"), TO(LOOKING) | TO(OFF)},
-    [EMBEDDER_LOOKING] = {STR_INIT("looking"), TO(LOOKING) | TO(ASKING) | TO(KEEPING) |
-                                                   TO(RESTING) | TO(IDLE) | TO(OFF)},
-    [EMBEDDER_ASKING] = {STR_INIT("asking"), TO(ASKING) | TO(KEEPING) | TO(LOOKING) | TO(OFF)},
-    [EMBEDDER_KEEPING] = {STR_INIT("keeping"), TO(LOOKING) | TO(OFF)},
-    [EMBEDDER_RESTING] = {STR_INIT("resting"), TO(LOOKING) | TO(OFF)},
+const struct state embedder_states[EMBEDDER_STATE_COUNT] = {
+    [EMBEDDER_OFF] = {"off", TO(EMBEDDER_IDLE)},
+    [EMBEDDER_IDLE] = {"idle", TO(EMBEDDER_LOOKING) | TO(EMBEDDER_OFF)},
+    [EMBEDDER_LOOKING] = {"looking", TO(EMBEDDER_LOOKING) | TO(EMBEDDER_ASKING) |
+                                         TO(EMBEDDER_KEEPING) | TO(EMBEDDER_RESTING) |
+                                         TO(EMBEDDER_IDLE) | TO(EMBEDDER_OFF)},
+    [EMBEDDER_ASKING] = {"asking", TO(EMBEDDER_ASKING) | TO(EMBEDDER_KEEPING) |
+                                       TO(EMBEDDER_LOOKING) | TO(EMBEDDER_OFF)},
+    [EMBEDDER_KEEPING] = {"keeping", TO(EMBEDDER_LOOKING) | TO(EMBEDDER_OFF)},
+    [EMBEDDER_RESTING] = {"resting", TO(EMBEDDER_LOOKING) | TO(EMBEDDER_OFF)},
 };
 
-bool embedder_may_become(enum embedder_state state, enum embedder_state next) {
-    return states[state].may_become >> next & 1;
-}
-
-struct str embedder_state_name(enum embedder_state state) {
-    return states[state].name;
-}
-
 static void move(struct embedder *embedder, enum embedder_state next) {
-    assert(embedder_may_become(embedder->state, next));
+    assert(states_allow(embedder_states, embedder->state, next));
     embedder->state = next;
 }
 
@@ -83,7 +71,7 @@ static bool turn_end(struct embed_turn *turn) {
     return over;
 }
 
-/* What is left is for whoever looks next. */
+/* What is left is for the next one that looks. */
 static void turn_leave(struct embed_turn *turn) {
     pthread_mutex_lock(&turn->lock);
     turn->taken = turn->again = false;
@@ -168,13 +156,13 @@ static struct embedder_rest *rest_of(struct embedder *embedder, int64_t bank) {
     return NULL;
 }
 
-static uint64_t now_ms(const struct embedder *embedder) {
+static uint64_t embedder_now_ms(const struct embedder *embedder) {
     return loop_now_ms(embedder->instance->host->loop);
 }
 
 static bool rests(struct embedder *embedder, int64_t bank) {
     const struct embedder_rest *rest = rest_of(embedder, bank);
-    return rest && rest->until_ms > now_ms(embedder);
+    return rest && rest->until_ms > embedder_now_ms(embedder);
 }
 
 static bool any_rests(const struct embedder *embedder) {
@@ -197,19 +185,19 @@ static void rest_begin(struct embedder *embedder, int64_t bank, const char *why)
     }
     rest->pause_ms *= 2;
     if (rest->pause_ms > PAUSE_MAX_MS) rest->pause_ms = PAUSE_MAX_MS;
-    rest->until_ms = now_ms(embedder) + rest->pause_ms;
+    rest->until_ms = embedder_now_ms(embedder) + rest->pause_ms;
     log_often(LOG_WARNING,
               "records of a memory bank have no vectors yet, and are found by words: %s", why);
 }
 
 /* --- looking ---------------------------------------------------------------------------------- */
 
-static void look(struct embedder *embedder);
+static void embedder_look(struct embedder *embedder);
 
 static void look_for_next(struct embedder *embedder, int64_t after) {
     batch_free(embedder);
     embedder->after = after;
-    look(embedder);
+    embedder_look(embedder);
 }
 
 /* All banks were looked at. */
@@ -228,17 +216,19 @@ static void round_is_over(struct embedder *embedder) {
     }
 }
 
-static void ask(struct embedder *embedder);
+static void embedder_ask(struct embedder *embedder);
 
 /* Those who rest are looked for until they come: a bank may have been deleted meanwhile. */
 static void forget_rests(struct embedder *embedder) {
     for (size_t i = 0; i < EMBEDDER_RESTS; i++) {
         struct embedder_rest *rest = &embedder->rests[i];
-        if (rest->bank && rest->until_ms + PAUSE_MAX_MS < now_ms(embedder)) rest->bank = 0;
+        if (rest->bank && rest->until_ms + PAUSE_MAX_MS < embedder_now_ms(embedder))
+            rest->bank = 0;
     }
 }
 
-static void on_looked(const struct bank_behind *behind, const struct err *failed, void *ctx) {
+static void embedder_on_looked(const struct bank_behind *behind, const struct err *failed,
+                               void *ctx) {
     struct embedder *embedder = ctx;
     embedder->looking = NULL;
     if (failed) {
@@ -252,19 +242,20 @@ static void on_looked(const struct bank_behind *behind, const struct err *failed
         look_for_next(embedder, behind->bank);
     } else {
         batch_new(embedder, behind);
-        ask(embedder);
+        embedder_ask(embedder);
     }
 }
 
-static void look(struct embedder *embedder) {
+static void embedder_look(struct embedder *embedder) {
     move(embedder, EMBEDDER_LOOKING);
     embedder->looking = bank_behind_start(embedder->store, embedder->instance->host->loop,
-                                          embedder->after, on_looked, embedder);
+                                          embedder->after, embedder_on_looked, embedder);
 }
 
 /* --- keeping ---------------------------------------------------------------------------------- */
 
-static void on_kept(const struct bank_answer *answer, const struct err *failed, void *ctx) {
+static void embedder_on_kept(const struct bank_answer *answer, const struct err *failed,
+                             void *ctx) {
     struct embedder *embedder = ctx;
     int64_t bank = embedder->batch->behind.bank;
     (void)answer;
@@ -278,36 +269,36 @@ static void on_kept(const struct bank_answer *answer, const struct err *failed, 
     look_for_next(embedder, bank);
 }
 
-static void keep(struct embedder *embedder) {
+static void embedder_keep(struct embedder *embedder) {
     struct embedder_batch *batch = embedder->batch;
     move(embedder, EMBEDDER_KEEPING);
-    embedder->keeping =
-        bank_embedded_start(embedder->store, embedder->instance->host->loop, &batch->behind,
-                            batch->vectors, batch->count, batch->upto, on_kept, embedder);
+    embedder->keeping = bank_embedded_start(embedder->store, embedder->instance->host->loop,
+                                            &batch->behind, batch->vectors, batch->count,
+                                            batch->upto, embedder_on_kept, embedder);
 }
 
 /* --- asking ----------------------------------------------------------------------------------- */
 
-static void fail(struct embedder *embedder, const char *why) {
+static void embedder_fail(struct embedder *embedder, const char *why) {
     int64_t bank = embedder->batch->behind.bank;
     rest_begin(embedder, bank, why);
     look_for_next(embedder, bank);
 }
 
 /* The model may be out of order, or the text be one that it does not take: another text tells. */
-static void on_refused(struct embedder *embedder, const char *why) {
+static void embedder_on_refused(struct embedder *embedder, const char *why) {
     struct embedder_batch *batch = embedder->batch;
     if (batch->count > 1) {
         embedder->single_bank = batch->behind.bank;
         embedder->single_upto = batch->upto;
         look_for_next(embedder, batch->behind.bank - 1);
     } else if (batch->probing) {
-        fail(embedder, why);
+        embedder_fail(embedder, why);
     } else {
         log_often(LOG_WARNING, "a record of a memory bank is found by words alone: %s", why);
         batch->probing = true;
         batch->texts[0] = STR("weir");
-        ask(embedder);
+        embedder_ask(embedder);
     }
 }
 
@@ -318,22 +309,22 @@ static void on_embedded(enum embed_end how, const float *values, const struct er
     size_t dimension = batch->behind.dimension;
     embedder->embed = NULL;
     if (how == EMBED_REFUSED) {
-        on_refused(embedder, failed->text);
+        embedder_on_refused(embedder, failed->text);
     } else if (how != EMBED_OK) {
-        fail(embedder, failed->text);
+        embedder_fail(embedder, failed->text);
     } else {
         for (size_t i = 0; i < batch->asked_count && !batch->probing; i++)
             batch->vectors[batch->asked[i]].values = values + i * dimension;
-        keep(embedder);
+        embedder_keep(embedder);
     }
 }
 
-static void ask(struct embedder *embedder) {
+static void embedder_ask(struct embedder *embedder) {
     struct embedder_batch *batch = embedder->batch;
     const struct nimi_memory_embedding_profile *profile = batch->bank.embedding_profile;
     struct fault fault;
     if (batch->asked_count == 0 || !profile) {
-        keep(embedder);
+        embedder_keep(embedder);
         return;
     }
     embedder->embed = embed_start(&(struct embed_options){.instance = embedder->instance,
@@ -348,7 +339,7 @@ static void ask(struct embedder *embedder) {
     if (embedder->embed) {
         move(embedder, EMBEDDER_ASKING);
     } else {
-        fail(embedder, fault.why.text);
+        embedder_fail(embedder, fault.why.text);
     }
 }
 

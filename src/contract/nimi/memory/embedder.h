@@ -21,6 +21,7 @@
 #ifndef WEIR_CONTRACT_NIMI_MEMORY_EMBEDDER_H
 #define WEIR_CONTRACT_NIMI_MEMORY_EMBEDDER_H
 
+#include "base/states.h"
 #include "store/bank_vector.h"
 
 #include <pthread.h>
@@ -47,8 +48,7 @@ enum embedder_state {
     EMBEDDER_STATE_COUNT,
 };
 
-bool embedder_may_become(enum embedder_state state, enum embedder_state next);
-struct str embedder_state_name(enum embedder_state state);
+extern const struct state embedder_states[EMBEDDER_STATE_COUNT];
 
 #define EMBEDDER_RESTS 64 /* banks that rest at once; beyond them the oldest is tried again */
 

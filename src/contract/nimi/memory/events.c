@@ -6,8 +6,6 @@
 #include "contract/nimi/owner.h"
 #include "proto/nimi.pb.h"
 
-#include <stdlib.h>
-
 /* --- from the log ------------------------------------------------------------------------- */
 
 static bool read_bank(struct str body, struct arena *arena,

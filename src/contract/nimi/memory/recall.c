@@ -48,7 +48,8 @@ static void record_of(const struct bank_item *item, struct arena *arena,
 /* --- history ------------------------------------------------------------------------------ */
 
 /* "AT NAME" of the last record of a page. */
-static bool read_place(const struct page *page, struct bank_query *ret, struct fault *fault) {
+static bool recall_read_place(const struct page *page, struct bank_query *ret,
+                              struct fault *fault) {
     struct str at = str_split(page->cursor, ' ', &ret->after_name);
     if (page->cursor.len == 0) return true;
     if (str_to_i64(at, &ret->after_us) && ret->after_name.len > 0 &&
@@ -103,7 +104,7 @@ static bool choose_history(struct memory_work *work, const struct nimi_memory_hi
                     fault))
         return false;
     ret->limit = work->page.size;
-    return read_place(&work->page, ret, fault);
+    return recall_read_place(&work->page, ret, fault);
 }
 
 void memory_history(struct nimi_call *call, const void *request, struct arena *arena) {
@@ -191,7 +192,7 @@ static void on_query_embedded(enum embed_end how, const float *values, const str
     work->query.vector = NULL; /* only lent */
 }
 
-static void on_left(struct kept_call *kept) {
+static void recall_on_left(struct kept_call *kept) {
     memory_work_end(CONTAINER_OF(kept, struct memory_work, kept));
 }
 
@@ -218,7 +219,7 @@ static void embed_query(struct memory_work *work, const struct bank_answer *answ
     }
     arena_free(arena);
     if (work->embed) {
-        work->kept.left = on_left;
+        work->kept.left = recall_on_left;
     } else {
         search_by_words(work, fault.why.text);
     }

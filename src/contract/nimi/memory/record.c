@@ -46,7 +46,7 @@ static bool time_of(const struct nimi_memory_record_input *input, int64_t *ret_u
 
 /* --- words -------------------------------------------------------------------------------- */
 
-static void add_line(struct buf *out, struct str text) {
+static void record_add_line(struct buf *out, struct str text) {
     if (text.len) buf_append(out, text);
     buf_append_byte(out, '\n');
 }
@@ -54,18 +54,18 @@ static void add_line(struct buf *out, struct str text) {
 static void put_words(struct buf *out, const struct nimi_memory_record_input *input) {
     switch (input->which_payload) {
     case NIMI_MEMORY_RECORD_INPUT_EPISODIC:
-        add_line(out, input->episodic->summary);
+        record_add_line(out, input->episodic->summary);
         for (size_t i = 0; i < input->episodic->participants_count; i++)
-            add_line(out, input->episodic->participants[i]);
+            record_add_line(out, input->episodic->participants[i]);
         break;
     case NIMI_MEMORY_RECORD_INPUT_SEMANTIC:
-        add_line(out, input->semantic->subject);
-        add_line(out, input->semantic->predicate);
-        add_line(out, input->semantic->object);
+        record_add_line(out, input->semantic->subject);
+        record_add_line(out, input->semantic->predicate);
+        record_add_line(out, input->semantic->object);
         break;
     default:
-        add_line(out, input->observational->observation);
-        add_line(out, input->observational->source_ref);
+        record_add_line(out, input->observational->observation);
+        record_add_line(out, input->observational->source_ref);
         break;
     }
 }
@@ -73,8 +73,8 @@ static void put_words(struct buf *out, const struct nimi_memory_record_input *in
 /* --- the record --------------------------------------------------------------------------- */
 
 /* The kinds are numbered as the payloads are, from 10 on. */
-static bool kind_of(const struct nimi_memory_record_input *input, int32_t *ret,
-                    struct fault *fault) {
+static bool record_kind_of(const struct nimi_memory_record_input *input, int32_t *ret,
+                           struct fault *fault) {
     if (!input->which_payload)
         return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
                          "a record has no payload; send episodic, semantic or observational");
@@ -146,8 +146,8 @@ bool record_make(const struct nimi_memory_record_input *input, const struct loca
                  struct nimi_memory_record *ret_message, struct fault *fault) {
     int32_t kind = 0;
     *ret = (struct bank_record){.name = id, .class = input->canonical_class, .at_us = now_us};
-    if (!kind_of(input, &kind, fault) || !class_is_known(input->canonical_class, fault) ||
-        !time_of(input, &ret->at_us, fault))
+    if (!record_kind_of(input, &kind, fault) ||
+        !class_is_known(input->canonical_class, fault) || !time_of(input, &ret->at_us, fault))
         return false;
     ret->kind = kind;
     *ret_message = (struct nimi_memory_record){.memory_id = id,

@@ -3,6 +3,7 @@
 #include "contract/nimi/memory/memory.h"
 #include "contract/nimi/memory/record.h"
 #include "contract/nimi/memory/work.h"
+#include "contract/nimi/once.h"
 #include "proto/nimi.pb.h"
 
 #include <stdlib.h>
@@ -54,7 +55,7 @@ static void on_retained(const struct bank_answer *answer, const struct err *fail
     struct nimi_call *call = kept_call_answered(&work->kept, failed, !failed);
     (void)answer;
     if (!failed) embedder_wake(&work->instance->embedder);
-    if (call) nimi_reply_again(call, buf_str(&work->reply));
+    if (call) once_made_with_effect(call, buf_str(&work->reply));
     memory_work_end(work);
 }
 
@@ -66,8 +67,11 @@ static void start_retain(struct memory_work *work, const struct nimi_retain_requ
               &(struct nimi_retain_response){.records = retained->messages,
                                              .records_count = from->records_count},
               &work->reply);
+    struct kept_reply made;
     bank_retain_start(work->kept.store, work->kept.call->loop, &where, retained->records,
-                      from->records_count, work->locator.key, on_retained, work);
+                      from->records_count, work->locator.key,
+                      once_with_effect(work->kept.call, buf_str(&work->reply), &made),
+                      on_retained, work);
 }
 
 void memory_retain(struct nimi_call *call, const void *request, struct arena *arena) {

@@ -51,14 +51,14 @@ static void live_fault(const struct reply_failure *failure, struct fault *ret) {
 static void opening_done(struct realtime_session *session);
 static void opening_failed(struct realtime_session *session, const struct fault *fault);
 
-static void on_ready(void *ctx) {
+static void live_on_ready(void *ctx) {
     struct realtime_session *session = ctx;
     if (session->opening) opening_done(session);
     realtime_wake(session);
 }
 
-/* A turn that ran has been told by its call. Sound that was lost is no turn's yet. */
-static void on_over(const struct reply_failure *failure, bool sound_lost, void *ctx) {
+/* The call has reported it to a turn that ran. Sound that was lost is no turn's yet. */
+static void live_on_over(const struct reply_failure *failure, bool sound_lost, void *ctx) {
     struct realtime_session *session = ctx;
     struct fault fault;
     live_fault(failure, &fault);
@@ -74,7 +74,7 @@ static void on_room(void *ctx) {
     realtime_wake(ctx);
 }
 
-static const struct live_events live_events = {on_ready, on_over, on_room};
+static const struct live_events live_events = {live_on_ready, live_on_over, on_room};
 
 static struct str instructions_of(const struct realtime_session *session, struct arena *arena) {
     struct nimi_text_generate_scenario_spec spec;
@@ -139,19 +139,19 @@ static void opening_over(struct realtime_opening *opening) {
     realtime_abandon(session);
 }
 
-static void on_stopping(void *ctx) {
+static void live_on_stopping(void *ctx) {
     struct realtime_opening *opening = ctx;
     if (!opening->session) return;
     opening_over(opening);
     nimi_end(opening->call, ERR_CANCELLED, NIMI_STOPPING_TEXT);
 }
 
-static void on_cancelled(enum close_cause why, void *ctx) {
+static void live_on_cancelled(enum close_cause why, void *ctx) {
     (void)why;
     opening_over(ctx);
 }
 
-static void on_closed(void *ctx) {
+static void live_on_closed(void *ctx) {
     struct realtime_opening *opening = ctx;
     opening_over(opening);
     text_done(&opening->model);
@@ -159,7 +159,7 @@ static void on_closed(void *ctx) {
 }
 
 static const struct nimi_work opening_events = {
-    .stopping = on_stopping, .cancelled = on_cancelled, .closed = on_closed};
+    .stopping = live_on_stopping, .cancelled = live_on_cancelled, .closed = live_on_closed};
 
 static void opening_failed(struct realtime_session *session, const struct fault *fault) {
     struct realtime_opening *opening = session->opening;
@@ -224,7 +224,7 @@ void realtime_live_listen(struct realtime_session *session) {
 
 /* --- a turn ------------------------------------------------------------------------------- */
 
-/* What a new connection is told of the conversation: its text. */
+/* What a new connection gets of the conversation: its text. */
 static void recall(struct realtime_turn *turn, struct live_more *more) {
     const struct realtime_session *session = turn->session;
     struct nimi_text_generate_scenario_spec spec;

@@ -9,8 +9,6 @@
 #include "contract/nimi/realtime/turn.h"
 #include "contract/nimi/subscription.h"
 
-#include <stdlib.h>
-
 #define OPEN_BYTES (64 * KIB) /* asked of the process's ceiling for a session */
 
 static const struct nimi_ack accepted = {.ok = true, .reason_code = NIMI_ACTION_EXECUTED};
@@ -176,9 +174,9 @@ struct appended {
     struct realtime_input *input;
 };
 
-static bool take_item(const struct realtime_session *session,
-                      const struct nimi_realtime_input_item *item, size_t index,
-                      struct appended *to, struct fault *fault) {
+static bool realtime_take_item(const struct realtime_session *session,
+                               const struct nimi_realtime_input_item *item, size_t index,
+                               struct appended *to, struct fault *fault) {
     if (to->input->spoken)
         return refuse_item(index, NIMI_AI_INPUT_INVALID,
                            "end_of_turn ends the input of a call; append more by another",
@@ -215,7 +213,7 @@ static bool read_items(const struct realtime_session *session,
     if (!from->items_count || !to.messages)
         return fault_set(fault, NIMI_AI_INPUT_INVALID, "there is nothing to append");
     for (size_t i = 0; i < from->items_count; i++) {
-        if (!take_item(session, &from->items[i], i, &to, fault)) return false;
+        if (!realtime_take_item(session, &from->items[i], i, &to, fault)) return false;
     }
     const struct nimi_text_generate_scenario_spec spec = {.input = to.messages,
                                                           .input_count = to.message_count};
@@ -233,9 +231,10 @@ static struct realtime_input *input_new(const struct nimi_call *call) {
     return input;
 }
 
-static bool append(struct nimi_call *call,
-                   const struct nimi_append_realtime_input_request *from, struct arena *arena,
-                   struct realtime_session *session, struct fault *fault) {
+static bool realtime_realtime_append(struct nimi_call *call,
+                                     const struct nimi_append_realtime_input_request *from,
+                                     struct arena *arena, struct realtime_session *session,
+                                     struct fault *fault) {
     struct realtime_input *input = input_new(call);
     if (read_items(session, from, arena, input, fault) &&
         has_memory(2 * (input->spec.len + input->sound.len), fault))
@@ -248,7 +247,7 @@ void realtime_append_input(struct nimi_call *call, const void *request, struct a
     const struct nimi_append_realtime_input_request *from = request;
     struct fault fault;
     struct realtime_session *session = realtime_find(call, from->session_id, &fault);
-    if (session && append(call, from, arena, session, &fault)) {
+    if (session && realtime_realtime_append(call, from, arena, session, &fault)) {
         nimi_reply(call, &nimi_append_realtime_input_response_table,
                    &(struct nimi_append_realtime_input_response){.ack = &accepted,
                                                                  .trace_id = nimi_trace(call)});

@@ -14,7 +14,7 @@
 
 #define IDLE_TEXT "the realtime session was idle for too long"
 
-static struct realtime_input *input_of(struct list *link) {
+static struct realtime_input *session_input_of(struct list *link) {
     return CONTAINER_OF(link, struct realtime_input, link);
 }
 
@@ -22,9 +22,10 @@ static struct realtime_input *input_of(struct list *link) {
 
 /* The only function that changes the state. The lock is held. */
 static void realtime_move(struct realtime_session *session, enum realtime_state next) {
-    assert(realtime_may_become(session->state, next));
+    assert(states_allow(realtime_states, session->state, next));
     log_debug("realtime session %s: %s -> %s", session->id,
-              realtime_state_name(session->state).at, realtime_state_name(next).at);
+              states_name(realtime_states, session->state).at,
+              states_name(realtime_states, next).at);
     session->state = next;
 }
 
@@ -104,7 +105,7 @@ static void leave_home(struct realtime_session *session) {
     realtime_unref(session);
 }
 
-static void on_mail(void *ctx) {
+static void session_on_mail(void *ctx) {
     struct realtime_session *session = ctx;
     pthread_mutex_lock(&session->lock);
     session->mailed = false;
@@ -122,7 +123,8 @@ static void on_mail(void *ctx) {
 static void wake_locked(struct realtime_session *session) {
     if (session->mailed) return;
     session->mailed = true;
-    loop_post(session->instance->host->loop, &session->mail, on_mail, realtime_ref(session));
+    loop_post(session->instance->host->loop, &session->mail, session_on_mail,
+              realtime_ref(session));
 }
 
 void realtime_wake(struct realtime_session *session) {
@@ -132,7 +134,7 @@ void realtime_wake(struct realtime_session *session) {
 }
 
 /* A turn is no idleness; its end starts the clock again. */
-static void on_idle(void *ctx) {
+static void session_on_idle(void *ctx) {
     struct realtime_session *session = ctx;
     pthread_mutex_lock(&session->lock);
     bool idle = session->state == REALTIME_LISTENING && list_empty(&session->inputs) &&
@@ -172,7 +174,7 @@ struct realtime_session *realtime_new(const struct realtime_options *options) {
     pthread_mutex_init(&session->lock, NULL);
     list_init(&session->inputs);
     dialogue_init(&session->dialogue);
-    timer_init(&session->idle, options->instance->host->loop, on_idle, session);
+    timer_init(&session->idle, options->instance->host->loop, session_on_idle, session);
     list_append(&options->instance->realtime, &session->link);
     realtime_turn_idle(session);
     return session;
@@ -196,7 +198,7 @@ static size_t input_bytes(const struct realtime_input *input) {
 
 /* The lock is held. */
 static struct realtime_input *pop_locked(struct realtime_session *session) {
-    struct realtime_input *input = input_of(list_pop(&session->inputs));
+    struct realtime_input *input = session_input_of(list_pop(&session->inputs));
     session->input_count--;
     session->input_bytes -= input_bytes(input);
     return input;
@@ -213,7 +215,7 @@ struct realtime_input *realtime_take_sound(struct realtime_session *session) {
     struct realtime_input *input = NULL;
     pthread_mutex_lock(&session->lock);
     if (!list_empty(&session->inputs) &&
-        !realtime_input_is_turn(input_of(session->inputs.next)))
+        !realtime_input_is_turn(session_input_of(session->inputs.next)))
         input = pop_locked(session);
     pthread_mutex_unlock(&session->lock);
     return input;
@@ -229,7 +231,8 @@ void realtime_return_sound(struct realtime_session *session, struct realtime_inp
 
 bool realtime_waits_spoken(struct realtime_session *session) {
     pthread_mutex_lock(&session->lock);
-    bool waits = !list_empty(&session->inputs) && input_of(session->inputs.next)->spoken;
+    bool waits =
+        !list_empty(&session->inputs) && session_input_of(session->inputs.next)->spoken;
     pthread_mutex_unlock(&session->lock);
     return waits;
 }
@@ -269,7 +272,7 @@ static bool takes_input(const struct realtime_session *session, size_t bytes,
  * of `input` is the caller's. The lock is held. */
 static bool join_locked(struct realtime_session *session, const struct realtime_input *input) {
     if (list_empty(&session->inputs) || input->spec.len) return false;
-    struct realtime_input *last = input_of(session->inputs.prev);
+    struct realtime_input *last = session_input_of(session->inputs.prev);
     if (realtime_input_is_turn(last) || !buf_append(&last->sound, buf_str(&input->sound)))
         return false;
     last->spoken = input->spoken;
@@ -379,7 +382,7 @@ void realtime_table_free(struct realtime_table *table) {
     free(table);
 }
 
-static struct str id_of(const struct realtime_session *session) {
+static struct str session_id_of(const struct realtime_session *session) {
     return str_of(session->id, REALTIME_ID_LEN);
 }
 
@@ -399,7 +402,7 @@ bool realtime_table_add(struct realtime_table *table, struct realtime_session *s
     size_t of_app = count_of_app(table, text_str(session->app));
     bool fits = of_app < REALTIME_SESSIONS_PER_APP &&
                 map_count(table->sessions) < REALTIME_SESSIONS_MAX;
-    if (fits) map_put(table->sessions, id_of(session), session);
+    if (fits) map_put(table->sessions, session_id_of(session), session);
     pthread_mutex_unlock(&table->lock);
     return fits || fault_set(fault, NIMI_AI_PROVIDER_RATE_LIMITED,
                              "too many realtime sessions are open: %zu of this app, %d are "
@@ -417,8 +420,8 @@ struct realtime_session *realtime_table_find(struct realtime_table *table, struc
 
 void realtime_table_remove(struct realtime_table *table, struct realtime_session *session) {
     pthread_mutex_lock(&table->lock);
-    bool there = map_find(table->sessions, id_of(session)) == session;
-    if (there) map_remove(table->sessions, id_of(session));
+    bool there = map_find(table->sessions, session_id_of(session)) == session;
+    if (there) map_remove(table->sessions, session_id_of(session));
     pthread_mutex_unlock(&table->lock);
     if (there) realtime_unref(session);
 }

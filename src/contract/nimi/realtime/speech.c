@@ -51,7 +51,7 @@ void realtime_turn_send_sound(struct realtime_turn *turn) {
 
 /* --- making it ---------------------------------------------------------------------------- */
 
-static void on_artifact(const struct reply_event *event, void *ctx) {
+static void speech_on_artifact(const struct reply_event *event, void *ctx) {
     struct realtime_turn *turn = ctx;
     buf_append(&turn->sound, event->artifact->bytes);
     text_done(&turn->sound_type);
@@ -59,7 +59,7 @@ static void on_artifact(const struct reply_event *event, void *ctx) {
     turn->sound_rate_hz = (int32_t)event->artifact->sample_rate_hz;
 }
 
-static void on_made(const struct reply_event *event, void *ctx) {
+static void speech_on_made(const struct reply_event *event, void *ctx) {
     struct realtime_turn *turn = ctx;
     struct fault fault;
     (void)event;
@@ -76,7 +76,7 @@ static void on_made(const struct reply_event *event, void *ctx) {
     realtime_turn_fail(turn, &fault);
 }
 
-static void on_failed(const struct reply_event *event, void *ctx) {
+static void speech_on_failed(const struct reply_event *event, void *ctx) {
     struct realtime_turn *turn = ctx;
     struct fault fault;
     turn->media_run = NULL;
@@ -85,9 +85,11 @@ static void on_failed(const struct reply_event *event, void *ctx) {
     realtime_turn_fail(turn, &fault);
 }
 
-static void on_reply(const struct reply_event *event, void *ctx) {
+static void speech_on_reply(const struct reply_event *event, void *ctx) {
     static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
-        [REPLY_ARTIFACT] = on_artifact, [REPLY_DONE] = on_made, [REPLY_FAILED] = on_failed};
+        [REPLY_ARTIFACT] = speech_on_artifact,
+        [REPLY_DONE] = speech_on_made,
+        [REPLY_FAILED] = speech_on_failed};
     reply_event_handle(handlers, event, ctx);
 }
 
@@ -117,7 +119,7 @@ static bool speech_start(struct realtime_turn *turn, struct fault *fault) {
                                               .asked_ms =
                                                   loop_now_ms(session->instance->host->loop),
                                               .clocks = settings->speech,
-                                              .on_reply = on_reply,
+                                              .on_reply = speech_on_reply,
                                               .ctx = turn};
     return media_run_start(&options, &turn->media_run, &e) ||
            fault_set_code(fault, NIMI_AI_PROVIDER_RATE_LIMITED, e.code, "%s", e.text);

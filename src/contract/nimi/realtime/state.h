@@ -11,6 +11,7 @@
 #ifndef WEIR_CONTRACT_NIMI_REALTIME_STATE_H
 #define WEIR_CONTRACT_NIMI_REALTIME_STATE_H
 
+#include "base/states.h"
 #include "base/str.h"
 
 enum realtime_state {
@@ -23,7 +24,6 @@ enum realtime_state {
     REALTIME_STATE_COUNT,
 };
 
-struct str realtime_state_name(enum realtime_state state);
-bool realtime_may_become(enum realtime_state state, enum realtime_state next);
+extern const struct state realtime_states[REALTIME_STATE_COUNT];
 
 #endif

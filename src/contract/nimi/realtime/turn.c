@@ -122,7 +122,7 @@ void realtime_turn_complete(struct realtime_turn *turn) {
 
 /* --- the answer --------------------------------------------------------------------------- */
 
-static void put_text(struct realtime_turn *turn, struct str text) {
+static void turn_put_text(struct realtime_turn *turn, struct str text) {
     buf_append(&turn->reply, text);
     pieces_put(&turn->said.text, text);
     for (struct str piece; (piece = pieces_ready(&turn->said.text)).len;) {
@@ -179,7 +179,7 @@ static void on_broken(struct realtime_turn *turn, const struct event *event) {
 /* False: the turn has gone on to its next step, or is over. */
 static bool turn_take(struct realtime_turn *turn, const struct event *event) {
     projection_note(&turn->said, event);
-    if (event->kind == EVENT_TEXT) put_text(turn, event->text.text);
+    if (event->kind == EVENT_TEXT) turn_put_text(turn, event->text.text);
     if (!event_is_terminal(event->kind)) return true;
     flush_text(turn);
     if (event->kind == EVENT_DONE) {
@@ -191,7 +191,7 @@ static bool turn_take(struct realtime_turn *turn, const struct event *event) {
 }
 
 /* While the reader lags the cursor stands still, and so the model is paused. */
-static void read_answer(void *ctx) {
+static void turn_read_answer(void *ctx) {
     struct realtime_turn *turn = ctx;
     struct event event = {0};
     if (turn->answered) return;
@@ -222,7 +222,7 @@ static bool ask_model(struct realtime_turn *turn, struct provider *provider, str
                                          .on_sound = realtime_live_sound,
                                          .ctx = turn};
     if (!model_call_start(&options, &turn->model, e)) return false;
-    if (!cursor_open(model_call_journal(turn->model), 0, host->loop, read_answer, turn,
+    if (!cursor_open(model_call_journal(turn->model), 0, host->loop, turn_read_answer, turn,
                      &turn->cursor, e))
         return false;
     cursor_pace(turn->cursor);
@@ -247,11 +247,11 @@ static void turn_ask(struct realtime_turn *turn) {
     realtime_turn_fail(turn, &fault);
 }
 
-static void on_granted(void *ctx) {
+static void turn_on_granted(void *ctx) {
     turn_ask(ctx);
 }
 
-static void on_waited(void *ctx) {
+static void turn_on_waited(void *ctx) {
     struct fault fault;
     fault_set(&fault, NIMI_AI_PROVIDER_TIMEOUT,
               "all slots for models were taken for too long; ask again later");
@@ -265,7 +265,7 @@ static void wait_for_slot(struct realtime_turn *turn) {
                                    .owner = text_str(session->owner),
                                    .class = FAIR_INTERACTIVE,
                                    .loop = session->instance->host->loop,
-                                   .on_granted = on_granted,
+                                   .on_granted = turn_on_granted,
                                    .ctx = turn};
     if (!realtime_step(session, REALTIME_WAITING)) return;
     switch (scheduler_take(nimi_runtime_scheduler(session->instance->runtime), &ask,
@@ -334,7 +334,7 @@ bool realtime_admit(const struct realtime_session *session, struct arena *arena,
     return admit_session(session->instance->settings, &envelope, ret_head, NULL, 0, ret, fault);
 }
 
-static bool admit(struct realtime_turn *turn, struct fault *fault) {
+static bool turn_admit(struct realtime_turn *turn, struct fault *fault) {
     struct nimi_scenario_request_head head;
     if (!realtime_admit(turn->session, turn->arena, &head, &turn->admission, fault))
         return false;
@@ -389,11 +389,11 @@ static void turn_begin(struct realtime_session *session, struct realtime_input *
     turn->engine = engine_ref(host->engine);
     turn->arena = arena_new(turn->engine->limits.memory_max_bytes);
     turn->asked_ms = loop_now_ms(host->loop);
-    timer_init(&turn->wait, host->loop, on_waited, turn);
+    timer_init(&turn->wait, host->loop, turn_on_waited, turn);
     projection_init(&turn->said, NULL);
     buf_init(&turn->reply, turn->engine->limits.reply_max_bytes);
     realtime_turn_speech_init(turn);
-    if (admit(turn, &fault) && build(turn, &fault)) {
+    if (turn_admit(turn, &fault) && build(turn, &fault)) {
         turn_gather(turn);
     } else {
         realtime_turn_fail(turn, &fault);
@@ -406,7 +406,7 @@ void realtime_turn_go_on(struct realtime_session *session) {
     struct realtime_turn *turn = session->turn;
     if (turn && turn->cursor && !turn->answered) {
         if (session->is_live) realtime_live_send_sound(turn);
-        read_answer(turn);
+        turn_read_answer(turn);
     } else if (turn) {
         realtime_turn_send_sound(turn);
     } else {

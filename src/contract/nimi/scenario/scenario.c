@@ -61,8 +61,8 @@ static bool is_unary(const struct work *work) {
     return work->call->row->kind == RPC_UNARY;
 }
 
-static void on_ended(struct close_ending ending, enum close_cause cause,
-                     const struct event *last, void *ctx) {
+static void scenario_on_ended(struct close_ending ending, enum close_cause cause,
+                              const struct event *last, void *ctx) {
     struct work *work = ctx;
     if (!work->call->over) {
         if (work->granted) nimi_waited(work->call, work->waited_ms);
@@ -109,7 +109,7 @@ static const struct stream_wire wire = {
     .queued = scenario_queued,
     .wake_at = scenario_wake_at,
     .stalled_ms = scenario_stalled_ms,
-    .ended = on_ended,
+    .ended = scenario_on_ended,
 };
 
 /* A unary call sends nothing before the end. */
@@ -121,7 +121,7 @@ static size_t nothing_queued(void *ctx) {
 static const struct stream_wire unary_wire = {
     .project = scenario_project,
     .queued = nothing_queued,
-    .ended = on_ended,
+    .ended = scenario_on_ended,
 };
 
 /* --- the request -------------------------------------------------------------------------- */
@@ -155,12 +155,12 @@ static void scenario_start(struct work *work) {
     if (!is_unary(work)) rpc_establish(work->call->rpc);
 }
 
-static void on_granted(void *ctx) {
+static void scenario_on_granted(void *ctx) {
     scenario_start(ctx);
 }
 
 /* K25: nothing was sent yet, so the failure is a status. */
-static void on_waited(void *ctx) {
+static void scenario_on_waited(void *ctx) {
     struct work *work = ctx;
     struct fault fault;
     stop_work(work, STR_EMPTY);
@@ -176,7 +176,7 @@ static void wait_for_slot(struct work *work) {
                                    .owner = nimi_owner(work->call),
                                    .class = FAIR_INTERACTIVE,
                                    .loop = work->call->loop,
-                                   .on_granted = on_granted,
+                                   .on_granted = scenario_on_granted,
                                    .ctx = work};
     switch (scheduler_take(nimi_runtime_scheduler(instance->runtime), &ask, &work->ticket)) {
     case TICKET_GRANTED: scenario_start(work); break;
@@ -220,12 +220,12 @@ static void scenario_gather(struct work *work) {
 
 /* --- callbacks of the call ---------------------------------------------------------------- */
 
-static void on_drained(void *ctx) {
+static void scenario_on_drained(void *ctx) {
     struct work *work = ctx;
     if (work->stream) stream_drained(work->stream);
 }
 
-static void on_stopping(void *ctx) {
+static void scenario_on_stopping(void *ctx) {
     struct work *work = ctx;
     if (work->stream) {
         stream_end(work->stream, CAUSE_STOPPING);
@@ -234,7 +234,7 @@ static void on_stopping(void *ctx) {
     }
 }
 
-static void on_cancelled(enum close_cause why, void *ctx) {
+static void scenario_on_cancelled(enum close_cause why, void *ctx) {
     struct work *work = ctx;
     if (work->stream) {
         stream_end(work->stream, why);
@@ -262,7 +262,7 @@ static void note_used(struct work *work) {
                            .queue_ms = work->granted ? (int64_t)work->waited_ms : -1};
 }
 
-static void on_closed(void *ctx) {
+static void scenario_on_closed(void *ctx) {
     struct work *work = ctx;
     note_used(work);
     assert(!work->ticket && !timer_waits(&work->wait));
@@ -277,10 +277,10 @@ static void on_closed(void *ctx) {
     free(work);
 }
 
-static const struct nimi_work events = {.drained = on_drained,
-                                        .stopping = on_stopping,
-                                        .cancelled = on_cancelled,
-                                        .closed = on_closed};
+static const struct nimi_work events = {.drained = scenario_on_drained,
+                                        .stopping = scenario_on_stopping,
+                                        .cancelled = scenario_on_cancelled,
+                                        .closed = scenario_on_closed};
 
 /* --- a request ---------------------------------------------------------------------------- */
 
@@ -324,7 +324,7 @@ static void scenario_begin(struct nimi_call *call, const struct scenario *asked,
     work->call = call;
     work->engine = engine_ref(instance->host->engine);
     work->arena = arena_new(work->engine->limits.memory_max_bytes);
-    timer_init(&work->wait, call->loop, on_waited, work);
+    timer_init(&work->wait, call->loop, scenario_on_waited, work);
     projection_init(&work->projection, call);
     buf_init(&work->reply, work->engine->limits.reply_max_bytes);
     nimi_work(call, &events, work);

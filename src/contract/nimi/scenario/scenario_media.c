@@ -8,7 +8,7 @@
 
 /* --- the answer --------------------------------------------------------------------------- */
 
-static void on_failed(const struct reply_event *event, void *ctx) {
+static void scenario_media_on_failed(const struct reply_event *event, void *ctx) {
     struct work *work = ctx;
     work->media_run = NULL;
     work_release_slot(work);
@@ -22,7 +22,7 @@ static void on_failed(const struct reply_event *event, void *ctx) {
 static void scenario_media_give_up(struct work *work, const struct err *why) {
     struct reply_event failed = reply_event_failed(why, STR(MEDIA_RUN_UNUSABLE));
     media_run_cancel(work->media_run, failed.text);
-    on_failed(&failed, work);
+    scenario_media_on_failed(&failed, work);
 }
 
 static void end_well(struct work *work) {
@@ -37,7 +37,7 @@ static void on_empty(void *ctx) {
     if (work->made) end_well(work);
 }
 
-static void on_artifact(const struct reply_event *event, void *ctx) {
+static void scenario_media_on_artifact(const struct reply_event *event, void *ctx) {
     struct work *work = ctx;
     const struct media_artifact *artifact = event->artifact;
     struct err e;
@@ -48,7 +48,7 @@ static void on_artifact(const struct reply_event *event, void *ctx) {
     scenario_media_give_up(work, &e);
 }
 
-static void on_vector(const struct reply_event *event, void *ctx) {
+static void scenario_media_on_vector(const struct reply_event *event, void *ctx) {
     struct work *work = ctx;
     const struct reply_vector *vector = event->vector;
     struct err e;
@@ -63,13 +63,13 @@ static void on_vector(const struct reply_event *event, void *ctx) {
     work->vectors[vector->input] = (struct nimi_embedding_vector){kept, vector->count};
 }
 
-static void on_usage(const struct reply_event *event, void *ctx) {
+static void scenario_media_on_usage(const struct reply_event *event, void *ctx) {
     struct work *work = ctx;
     work->usage = *event->usage;
     work->usage.model = STR_EMPTY; /* only lent; the record has it */
 }
 
-static void on_done(const struct reply_event *event, void *ctx) {
+static void scenario_media_on_done(const struct reply_event *event, void *ctx) {
     struct work *work = ctx;
     work->media_run = NULL;
     work->made = true;
@@ -78,10 +78,13 @@ static void on_done(const struct reply_event *event, void *ctx) {
     if (feed_is_empty(work->feed)) end_well(work);
 }
 
-static void on_reply(const struct reply_event *event, void *ctx) {
+static void scenario_media_on_reply(const struct reply_event *event, void *ctx) {
     static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
-        [REPLY_ARTIFACT] = on_artifact, [REPLY_VECTOR] = on_vector, [REPLY_USAGE] = on_usage,
-        [REPLY_DONE] = on_done,         [REPLY_FAILED] = on_failed,
+        [REPLY_ARTIFACT] = scenario_media_on_artifact,
+        [REPLY_VECTOR] = scenario_media_on_vector,
+        [REPLY_USAGE] = scenario_media_on_usage,
+        [REPLY_DONE] = scenario_media_on_done,
+        [REPLY_FAILED] = scenario_media_on_failed,
     };
     reply_event_handle(handlers, event, ctx);
 }
@@ -100,9 +103,10 @@ static bool ask_for(struct work *work, struct str text, struct journal **ret_jou
                                         .user = work->subject,
                                         .text = text,
                                         .contract = STR("nimi"),
+                                        .trace = work->call->caller_trace,
                                         .asked_ms = work->call->opened_ms,
                                         .clocks = work->clocks,
-                                        .on_reply = on_reply,
+                                        .on_reply = scenario_media_on_reply,
                                         .ctx = work};
     work->feed =
         feed_new(&(struct feed_options){.loop = host->loop,

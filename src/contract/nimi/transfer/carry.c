@@ -134,12 +134,12 @@ static bool look_at_outcome(struct download_carry *carry) {
 
 /* --- the answer --------------------------------------------------------------------------- */
 
-static void on_head(const struct http_head *head, void *ctx) {
+static void carry_on_head(const struct http_head *head, void *ctx) {
     struct download_carry *carry = ctx;
     carry->status = head->status;
 }
 
-static void on_body(struct lent bytes, void *ctx) {
+static void carry_on_body(struct lent bytes, void *ctx) {
     struct download_carry *carry = ctx;
     struct err e;
     if (carry->status != 200) {
@@ -179,7 +179,7 @@ static void carry_broke(struct download_carry *carry, const struct err *failed) 
                err_text(failed));
 }
 
-static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+static void carry_on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct download_carry *carry = ctx;
     struct err e;
     (void)stage;
@@ -218,7 +218,7 @@ static const struct nimi_connector *connector_of(const struct download *download
     return NULL;
 }
 
-static void put_body(struct buf *out, struct str model) {
+static void carry_put_body(struct buf *out, struct str model) {
     struct json_writer json = json_writer(out);
     json_open_object(&json);
     json_member_str(&json, "model", model);
@@ -227,7 +227,7 @@ static void put_body(struct buf *out, struct str model) {
 }
 
 static void carry_ask(struct download_carry *carry, struct str url) {
-    static const struct http_sink sink = {on_head, on_body, on_end};
+    static const struct http_sink sink = {carry_on_head, carry_on_body, carry_on_end};
     static const struct http_header headers[] = {
         {STR_INIT("content-type"), STR_INIT("application/json")},
         {STR_INIT("accept"), STR_INIT("application/x-ndjson")}};
@@ -258,7 +258,7 @@ void download_carry_start(struct download *download) {
     buf_init(&carry->body, ERROR_MAX_BYTES);
     buf_init(&carry->refusal, ERROR_MAX_BYTES);
     buf_init(&url, URL_MAX_BYTES);
-    put_body(&carry->body, text_str(download->model));
+    carry_put_body(&carry->body, text_str(download->model));
     if (connector) download_url(connector->probe_url, &url);
     if (!connector || !buf_ok(&url) || !buf_ok(&carry->body) || !download->home->keys.pool) {
         carry_fail(

@@ -97,7 +97,7 @@ struct nimi_local_transfer_session_summary download_summary(const struct downloa
         .local_asset_id = text_str(download->local_asset),
         .session_kind = STR("download"),
         .phase = str_from(download->phase),
-        .state = download_state_name(download->state),
+        .state = states_name(download_states, download->state),
         .bytes_received = download->received,
         .bytes_total = download->total,
         .speed_bytes_per_sec = download->speed,
@@ -148,7 +148,7 @@ static void download_publish(struct download *download) {
 
 /* --- the store ---------------------------------------------------------------------------- */
 
-static void on_kept(const struct err *failed, void *ctx) {
+static void download_on_kept(const struct err *failed, void *ctx) {
     (void)ctx;
     if (failed)
         log_often(LOG_WARNING, "the state of a download was not stored: %s", failed->text);
@@ -176,14 +176,14 @@ static struct download_ask *download_keep(const struct download *download,
 
 /* --- moving ------------------------------------------------------------------------------- */
 
-static void on_mail(void *ctx);
+static void download_on_mail(void *ctx);
 
 /* The lock is held. */
 static void download_wake(struct download *download) {
     if (download->mailed || !download->home) return;
     download->mailed = true;
     download->refs++;
-    loop_post(download->home->host->loop, &download->mail, on_mail, download);
+    loop_post(download->home->host->loop, &download->mail, download_on_mail, download);
 }
 
 static void wake_queued(struct downloads *downloads) {
@@ -215,9 +215,9 @@ static void post_waits(struct download *download) {
 static void download_move(struct download *download, enum download_state next) {
     struct downloads *downloads = download->table;
     enum download_state before = download->state;
-    assert(download_may_become(before, next));
-    log_debug("download %s: %s -> %s", download->id, download_state_name(before).at,
-              download_state_name(next).at);
+    assert(states_allow(download_states, before, next));
+    log_debug("download %s: %s -> %s", download->id, states_name(download_states, before).at,
+              states_name(download_states, next).at);
     download->state = next;
     downloads->running += next == DOWNLOAD_RUNNING;
     downloads->running -= before == DOWNLOAD_RUNNING;
@@ -248,7 +248,7 @@ static void set_message(struct download *download, struct str message) {
 /* --- the home ----------------------------------------------------------------------------- */
 
 /* What the state says: run, or stop running. */
-static void on_mail(void *ctx) {
+static void download_on_mail(void *ctx) {
     struct download *download = ctx;
     struct downloads *downloads = download->table;
     pthread_mutex_lock(&downloads->lock);
@@ -257,7 +257,7 @@ static void on_mail(void *ctx) {
                   downloads->running < DOWNLOADS_AT_ONCE;
     if (starts) {
         download_move(download, DOWNLOAD_RUNNING);
-        download_keep(download, download->home, on_kept, NULL);
+        download_keep(download, download->home, download_on_kept, NULL);
     }
     bool runs = download->state == DOWNLOAD_RUNNING;
     /* There may be room for another, and this one may have been paused before its turn. */
@@ -292,7 +292,7 @@ void download_finish(struct download *download, const struct download_end *end) 
         set_failure(download, end->reason, end->reason ? reason_get(end->reason)->name : "",
                     end->retryable);
         download_move(download, end->state);
-        if (download->home) download_keep(download, download->home, on_kept, NULL);
+        if (download->home) download_keep(download, download->home, download_on_kept, NULL);
     }
     pthread_mutex_unlock(&download->table->lock);
 }
@@ -448,7 +448,7 @@ static struct download *download_new(struct nimi_instance *instance,
                                             .state = DOWNLOAD_QUEUED,
                                             .created_ms = clock_unix_ms(),
                                             .updated_ms = clock_unix_ms()});
-    download_keep(download, instance, on_kept, NULL);
+    download_keep(download, instance, download_on_kept, NULL);
     download_wake(download);
     return download;
 }
@@ -520,7 +520,7 @@ bool downloads_order(struct nimi_instance *instance, struct str id, struct str s
     *ret_ask = NULL;
     pthread_mutex_lock(&downloads->lock);
     struct download *download = find_seen(downloads, id, subject);
-    if (download && download_may_become(download->state, orders[order].next)) {
+    if (download && states_allow(download_states, download->state, orders[order].next)) {
         if (!download->home)
             download->home = instance; /* its loop left before it was resumed */
         set_message(download, orders[order].message);

@@ -18,7 +18,7 @@ void pull_done(struct pull *pull) {
 /* --- texts and numbers -------------------------------------------------------------------- */
 
 /* Keep a string, cut at a character. False: it is no string. */
-static bool keep_text(struct pull *pull, struct json value) {
+static bool pull_keep_text(struct pull *pull, struct json value) {
     struct buf text;
     buf_init(&text, PULL_LINE_MAX_BYTES);
     bool read = json_text(value, &text);
@@ -32,7 +32,7 @@ static bool keep_text(struct pull *pull, struct json value) {
 }
 
 /* A number of bytes; 0 when it is not there. */
-static bool read_bytes(struct json value, int64_t *ret) {
+static bool pull_read_bytes(struct json value, int64_t *ret) {
     *ret = 0;
     return value.kind == JSON_NONE || value.kind == JSON_NULL ||
            (json_i64(value, ret) && *ret >= 0);
@@ -70,7 +70,7 @@ static bool take_layer(struct pull *pull, const struct json *members, struct err
     int64_t total, completed;
     if (members[2].kind == JSON_NONE) return true;
     if (members[2].kind != JSON_STRING) return err_set(e, ERR_MALFORMED, "a digest is no text");
-    if (!read_bytes(members[3], &total) || !read_bytes(members[4], &completed))
+    if (!pull_read_bytes(members[3], &total) || !pull_read_bytes(members[4], &completed))
         return err_set(e, ERR_MALFORMED, "a size is no number of bytes");
     if (completed > total)
         return err_set(e, ERR_MALFORMED, "more bytes have come (%lld) than there are (%lld)",
@@ -84,7 +84,7 @@ static bool take_layer(struct pull *pull, const struct json *members, struct err
 
 /* --- lines -------------------------------------------------------------------------------- */
 
-static bool take_line(struct pull *pull, struct str line, struct err *e) {
+static bool pull_take_line(struct pull *pull, struct str line, struct err *e) {
     static const struct str keys[] = {STR_INIT("status"), STR_INIT("error"), STR_INIT("digest"),
                                       STR_INIT("total"), STR_INIT("completed")};
     struct json object, members[ARRAY_LEN(keys)];
@@ -92,11 +92,11 @@ static bool take_line(struct pull *pull, struct str line, struct err *e) {
     if (!json_read_depth(line, LINE_DEPTH_MAX, &object, e))
         return err_add(e, "a line of the server's answer");
     json_find_each(object, keys, ARRAY_LEN(keys), members);
-    if (object.kind == JSON_OBJECT && keep_text(pull, members[1])) {
+    if (object.kind == JSON_OBJECT && pull_keep_text(pull, members[1])) {
         pull->outcome = PULL_FAILED;
         return true;
     }
-    if (object.kind != JSON_OBJECT || !keep_text(pull, members[0]))
+    if (object.kind != JSON_OBJECT || !pull_keep_text(pull, members[0]))
         return err_set(e, ERR_MALFORMED,
                        "a line of the server's answer has neither a status nor an error");
     if (json_is(members[0], STR("success"))) pull->outcome = PULL_SUCCEEDED;
@@ -116,7 +116,7 @@ bool pull_feed(struct pull *pull, struct str bytes, struct err *e) {
         bytes = str_skip(bytes, piece.len);
         if (!lines_feed(&pull->lines, piece)) return too_long(e);
         while ((found = lines_next(&pull->lines, &line)) == LINES_ONE) {
-            if (!take_line(pull, line, e)) return false;
+            if (!pull_take_line(pull, line, e)) return false;
         }
         if (found == LINES_TOO_LONG) return too_long(e);
     }

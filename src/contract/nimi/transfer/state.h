@@ -12,6 +12,7 @@
 #ifndef WEIR_CONTRACT_NIMI_TRANSFER_STATE_H
 #define WEIR_CONTRACT_NIMI_TRANSFER_STATE_H
 
+#include "base/states.h"
 #include "base/str.h"
 
 /* The numbers are in the store. */
@@ -25,8 +26,7 @@ enum download_state {
     DOWNLOAD_STATE_COUNT,
 };
 
-struct str download_state_name(enum download_state state);
-bool download_may_become(enum download_state state, enum download_state next);
+extern const struct state download_states[DOWNLOAD_STATE_COUNT];
 
 /* Nothing happens any more unless someone asks for it. */
 static inline bool download_is_done(enum download_state state) {

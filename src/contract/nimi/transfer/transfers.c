@@ -70,7 +70,7 @@ static void reply_installed(const struct install *install) {
     arena_free(arena);
 }
 
-static void on_ended(const struct download_ended *ended, void *ctx) {
+static void transfers_on_ended(const struct download_ended *ended, void *ctx) {
     struct install *install = ctx;
     struct fault fault;
     install->wait = NULL;
@@ -94,7 +94,7 @@ static void install_leave(void *ctx) {
     install->wait = NULL;
 }
 
-static void on_cancelled(enum close_cause why, void *ctx) {
+static void transfers_on_cancelled(enum close_cause why, void *ctx) {
     (void)why;
     install_leave(ctx);
 }
@@ -106,7 +106,7 @@ static void install_closed(void *ctx) {
 
 /* The download goes on without its caller. */
 static const struct nimi_work install_events = {
-    .stopping = install_leave, .cancelled = on_cancelled, .closed = install_closed};
+    .stopping = install_leave, .cancelled = transfers_on_cancelled, .closed = install_closed};
 
 static bool install_begin(struct install *install,
                           const struct nimi_install_verified_asset_request *from,
@@ -125,8 +125,8 @@ static bool install_begin(struct install *install,
                          STR_ARG(str_head(asset, 80)));
     install->connector = nimi_keep(call, connector->id);
     install->model = nimi_keep(call, model);
-    return downloads_begin(call->instance, connector, model, on_ended, install, &install->wait,
-                           fault);
+    return downloads_begin(call->instance, connector, model, transfers_on_ended, install,
+                           &install->wait, fault);
 }
 
 void transfers_install(struct nimi_call *call, const void *request, struct arena *arena) {
@@ -154,7 +154,7 @@ static void on_shown(const struct download *download, void *ctx) {
     pb_encode_member(1, &nimi_local_transfer_session_summary_table, &summary, &order->reply);
 }
 
-static void on_kept(const struct err *failed, void *ctx) {
+static void transfers_on_kept(const struct err *failed, void *ctx) {
     struct order *order = ctx;
     struct fault fault;
     order->ask = NULL;
@@ -196,7 +196,7 @@ static void transfers_order(struct nimi_call *call, struct str id, enum download
                   "the request needs an install_session_id");
         nimi_refuse(call, &fault);
     } else if (!downloads_order(call->instance, str_trim(id), call->subject, which, on_shown,
-                                on_kept, order, &order->ask, &fault)) {
+                                transfers_on_kept, order, &order->ask, &fault)) {
         nimi_refuse(call, &fault);
     } else if (!order->ask) {
         nimi_reply_again(call, buf_str(&order->reply));
@@ -240,7 +240,7 @@ void transfers_list(struct nimi_call *call, const void *request, struct arena *a
     buf_done(&reply);
 }
 
-static void put_event(const struct download *download, void *ctx) {
+static void transfers_put_event(const struct download *download, void *ctx) {
     char room[DOWNLOAD_TIMES_BYTES];
     const struct nimi_local_transfer_session_summary summary = download_summary(download, room);
     const struct nimi_local_transfer_progress_event event =
@@ -268,7 +268,7 @@ void transfers_watch(struct nimi_call *call, const void *request, struct arena *
     (void)request, (void)arena;
     buf_init(&now, REPLY_MAX_BYTES);
     *subject = call->subject;
-    options.after = downloads_show(downloads, call->subject, put_event, &now);
+    options.after = downloads_show(downloads, call->subject, transfers_put_event, &now);
     struct subscription *subscription = subscription_start(call, &options, NULL);
     char *room = now.len ? rpc_messages_room(call->rpc, now.len) : NULL;
     if (room) {

@@ -1,8 +1,12 @@
 #include "contract/nimi/upload/receive.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "contract/nimi/admit.h"
+#include "contract/nimi/once.h"
+#include "contract/nimi/shared_once.h"
 #include "wire/digest.h"
+#include "wire/hex.h"
 
 #include <assert.h>
 #include <nettle/sha2.h>
@@ -11,21 +15,16 @@
 #define ID_PREFIX STR("artifact_")
 #define ID_LEN (sizeof("artifact_") - 1 + ULID_LEN)
 #define GATHERED_MAX_BYTES (RECEIVE_CHUNK_MAX_BYTES + UPLOAD_PIECE_BYTES)
-#define TO(state) (1u << (state))
 
-static const unsigned moves[RECEIVE_STATE_COUNT] = {
-    [RECEIVE_QUEUED] = TO(RECEIVE_READING) | TO(RECEIVE_OVER),
-    [RECEIVE_READING] =
-        TO(RECEIVE_WRITING) | TO(RECEIVE_CHECKING) | TO(RECEIVE_ENDING) | TO(RECEIVE_OVER),
-    [RECEIVE_WRITING] = TO(RECEIVE_READING) | TO(RECEIVE_OVER),
-    [RECEIVE_CHECKING] = TO(RECEIVE_ENDING) | TO(RECEIVE_OVER),
-    [RECEIVE_ENDING] = TO(RECEIVE_OVER),
-    [RECEIVE_OVER] = 0,
+const struct state receive_states[RECEIVE_STATE_COUNT] = {
+    [RECEIVE_QUEUED] = {"queued", TO(RECEIVE_READING) | TO(RECEIVE_OVER)},
+    [RECEIVE_READING] = {"reading",
+                         TO(RECEIVE_WRITING) | TO(RECEIVE_CHECKING) | TO(RECEIVE_OVER)},
+    [RECEIVE_WRITING] = {"writing", TO(RECEIVE_READING) | TO(RECEIVE_OVER)},
+    [RECEIVE_CHECKING] = {"checking", TO(RECEIVE_ENDING) | TO(RECEIVE_OVER)},
+    [RECEIVE_ENDING] = {"ending", TO(RECEIVE_OVER)},
+    [RECEIVE_OVER] = {"over", 0},
 };
-
-bool receive_may_become(enum receive_state state, enum receive_state next) {
-    return moves[state] & TO(next);
-}
 
 struct receipt {
     struct nimi_call *call;
@@ -42,17 +41,46 @@ struct receipt {
     struct sha256_ctx hash;     /* of the `kept` bytes */
     char sum[UPLOAD_SUM_BYTES]; /* of all bytes, set at the end */
     struct upload_ask *ask;     /* the open request to the store */
-    struct buf again;           /* the stored reply of an earlier upload with the same key */
+    struct str key; /* under which the reply is stored; empty: the caller sent none */
+    uint8_t print[REPLIES_DIGEST_BYTES]; /* what the key stands for */
+    struct reply_making *making;         /* this upload is the one that is made under the key */
+    struct shared_once *claim; /* the same, among replicas; NULL: none, or not yet asked for */
+    struct buf reply;
+    struct buf again; /* the stored reply of an earlier upload with the same key */
 };
 
 static void receive_move(struct receipt *receipt, enum receive_state next) {
-    assert(receive_may_become(receipt->state, next));
+    assert(states_allow(receive_states, receipt->state, next));
     receipt->state = next;
+}
+
+/* --- one upload under one key ------------------------------------------------------------- */
+
+static struct replies *replies_of(const struct receipt *receipt) {
+    return nimi_runtime_replies(receipt->call->instance->runtime);
+}
+
+static void end_making(struct receipt *receipt, const struct write_outcome *outcome) {
+    struct reply_making *making = receipt->making;
+    receipt->making = NULL;
+    if (making) replies_made(making, outcome, clock_mono_ms());
+}
+
+static void end_claim(struct receipt *receipt) {
+    if (receipt->claim) shared_once_end(receipt->claim);
+    receipt->claim = NULL;
+}
+
+/* Those that wait for this upload make it themselves. */
+static void give_making_up(struct receipt *receipt) {
+    struct fault fault = {.reason = 0};
+    err_set(&fault.why, ERR_UNAVAILABLE, "the upload that was waited for was not made");
+    end_making(receipt, &(struct write_outcome){.fault = &fault, .reply = STR_EMPTY});
 }
 
 /* --- ending ------------------------------------------------------------------------------- */
 
-static int64_t now_ms(const struct receipt *receipt) {
+static int64_t receive_now_ms(const struct receipt *receipt) {
     return receipt->call->instance->pruner.unix_ms();
 }
 
@@ -67,6 +95,8 @@ static void receipt_release(struct receipt *receipt, bool whole) {
     scheduler_release(receipt->ticket);
     receipt->ticket = NULL;
     buf_release(&receipt->gathered);
+    end_claim(receipt); /* of a whole one the reply is kept */
+    if (!whole) give_making_up(receipt);
     if (!whole && receipt->kept) upload_drop(receipt->store, pruner->loop, receipt->upload.id);
     if (whole || receipt->kept) pruner_wake(pruner);
 }
@@ -90,28 +120,28 @@ static void refuse_by_store(struct receipt *receipt, const struct err *why) {
     receive_refuse(receipt, &fault);
 }
 
-static void put_hex(struct str bytes, struct buf *out) {
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < bytes.len; i++) {
-        unsigned char byte = (unsigned char)bytes.at[i];
-        buf_append_byte(out, digits[byte >> 4]);
-        buf_append_byte(out, digits[byte & 15]);
-    }
-}
-
-static void receive_reply(struct receipt *receipt) {
-    struct nimi_call *call = receipt->call;
+/* What is said once it is whole. */
+static void make_reply(struct receipt *receipt) {
     char hex[2 * UPLOAD_SUM_BYTES];
     struct buf sum = {.at = hex, .room = sizeof(hex), .max_bytes = sizeof(hex)};
-    put_hex(receipt->upload.sum, &sum);
+    hex_append(&sum, receipt->upload.sum);
     const struct nimi_scenario_artifact artifact = {.artifact_id = receipt->upload.id,
                                                     .mime_type = receipt->upload.content_type,
                                                     .sha256 = buf_str(&sum),
                                                     .size_bytes =
                                                         (int64_t)receipt->upload.size};
-    nimi_reply(call, &nimi_upload_artifact_response_table,
-               &(struct nimi_upload_artifact_response){.artifact = &artifact,
-                                                       .trace_id = nimi_trace(call)});
+    const struct nimi_upload_artifact_response response = {
+        .artifact = &artifact, .trace_id = nimi_trace(receipt->call)};
+    pb_encode(&nimi_upload_artifact_response_table, &response, &receipt->reply);
+}
+
+/* Also to those that wait for it: this call is one of them. */
+static void receive_reply(struct receipt *receipt) {
+    struct str reply = buf_str(&receipt->reply);
+    if (receipt->making)
+        end_making(receipt, &(struct write_outcome){.reply = reply});
+    else
+        nimi_reply_again(receipt->call, reply);
 }
 
 /* --- the last piece ----------------------------------------------------------------------- */
@@ -137,24 +167,69 @@ static void put_last(struct receipt *receipt) {
     receive_move(receipt, RECEIVE_ENDING);
     receipt->upload.bytes = not_taken(receipt);
     receipt->kept = receipt->upload.size;
+    make_reply(receipt);
+    struct kept_reply reply;
+    if (receipt->claim) {
+        reply = shared_once_reply(receipt->claim, buf_str(&receipt->reply),
+                                  receive_now_ms(receipt) + UPLOAD_KEPT_MS);
+        receipt->upload.reply = &reply;
+    }
     receipt->ask =
         upload_put_start(receipt->store, rpc_loop(receipt->call->rpc), &receipt->upload, place,
-                         UPLOAD_LAST, now_ms(receipt), on_whole, receipt);
+                         UPLOAD_LAST, receive_now_ms(receipt), on_whole, receipt);
+    receipt->upload.reply = NULL;
+}
+
+static void receive_claim(struct receipt *receipt);
+static void claim_shared(struct receipt *receipt);
+
+static bool is_shared(const struct receipt *receipt) {
+    return store_is_shared(receipt->store);
+}
+
+/* This upload is the one that is made, or the key is free for another one. */
+static void claim_or_put(struct receipt *receipt) {
+    if (is_shared(receipt))
+        claim_shared(receipt);
+    else
+        put_last(receipt);
+}
+
+/* The earlier one is over, here or at the replica that made it. */
+static void forget_earlier(struct receipt *receipt) {
+    uint8_t key[DIGEST_BYTES];
+    struct str again = buf_str(&receipt->again);
+    replies_forget(replies_of(receipt), receipt->key, again);
+    digest_text(receipt->key, key);
+    if (is_shared(receipt)) once_reply_forget(receipt->store, receipt->call->loop, key, again);
+    if (receipt->making)
+        claim_or_put(receipt);
+    else
+        receive_claim(receipt);
+}
+
+/* Those that wait at this replica have the reply of the other one. */
+static void repeat_earlier(struct receipt *receipt) {
+    struct str again = buf_str(&receipt->again);
+    bool waits = receipt->making != NULL; /* this call, too */
+    if (waits) end_making(receipt, &(struct write_outcome){.reply = again});
+    receipt_release(receipt, false);
+    if (!waits) nimi_reply_again(receipt->call, again);
 }
 
 /* A reply is kept for a day, the artifact for half an hour. So an earlier reply is repeated
  * only while its artifact exists. */
-static void on_looked(const struct upload *upload, const struct err *failed, void *ctx) {
+static void receive_on_looked(const struct upload *upload, const struct err *failed,
+                              void *ctx) {
     struct receipt *receipt = ctx;
     (void)upload;
     receipt->ask = NULL;
     if (failed && failed->code != ERR_NOT_FOUND) {
         refuse_by_store(receipt, failed);
     } else if (failed) {
-        put_last(receipt);
+        forget_earlier(receipt);
     } else {
-        receipt_release(receipt, false);
-        nimi_reply_again(receipt->call, buf_str(&receipt->again));
+        repeat_earlier(receipt);
     }
 }
 
@@ -169,11 +244,10 @@ static struct str id_of_reply(const struct receipt *receipt, struct arena *arena
 
 static void look_for_earlier(struct receipt *receipt) {
     struct arena *arena = arena_new(64 * KIB);
-    receive_move(receipt, RECEIVE_CHECKING);
     receipt->ask =
         upload_get_start(receipt->store, rpc_loop(receipt->call->rpc), receipt->upload.app,
                          receipt->upload.subject, id_of_reply(receipt, arena), 0, 0,
-                         now_ms(receipt), on_looked, receipt);
+                         receive_now_ms(receipt), receive_on_looked, receipt);
     arena_free(arena);
 }
 
@@ -185,27 +259,103 @@ static void digest(const struct receipt *receipt, uint8_t *ret) {
     digest_parts(parts, ARRAY_LEN(parts), ret);
 }
 
+/* The upload that this one waited for is whole, or was not made: then this one is. */
+static void on_outcome(const struct write_outcome *outcome, void *ctx) {
+    struct receipt *receipt = ctx;
+    receipt->call->ask = NULL;
+    if (outcome->fault) {
+        receive_claim(receipt);
+    } else {
+        receipt_release(receipt, false);
+        nimi_reply_again(receipt->call, outcome->reply);
+    }
+}
+
+/* The making ends when its receipt does, so before this. */
+static void on_left(void *ctx) {
+    (void)ctx;
+}
+
+static void refuse_conflict(struct receipt *receipt) {
+    refuse_as(receipt, NIMI_PROTOCOL_ENVELOPE_INVALID,
+              "x-nimi-idempotency-key was used for another upload; send a new key");
+}
+
+static void receive_claim(struct receipt *receipt) {
+    struct nimi_call *call = receipt->call;
+    const struct reply_question question = {.key = receipt->key,
+                                            .digest = receipt->print,
+                                            .now_ms = clock_mono_ms(),
+                                            .loop = call->loop,
+                                            .on_outcome = on_outcome,
+                                            .ctx = receipt};
+    buf_clear(&receipt->again);
+    switch (replies_ask(replies_of(receipt), &question, &receipt->again, &call->ask)) {
+    case REPLY_NEW:
+        receipt->making = reply_making_of(call->ask, on_left, receipt);
+        claim_or_put(receipt);
+        break;
+    case REPLY_WAITS: break;
+    case REPLY_STORED: look_for_earlier(receipt); break;
+    case REPLY_CONFLICT: refuse_conflict(receipt); break;
+    }
+}
+
+/* --- among replicas ----------------------------------------------------------------------- */
+
+static void refuse_unclaimed(struct receipt *receipt, const struct err *why) {
+    struct fault fault;
+    once_refusal(why, &fault);
+    receive_refuse(receipt, &fault);
+}
+
+static void on_claim(enum once_claimed found, struct str reply, const struct err *failed,
+                     void *ctx) {
+    struct receipt *receipt = ctx;
+    if (failed || found != ONCE_NEW) receipt->claim = NULL;
+    if (failed) {
+        refuse_unclaimed(receipt, failed);
+    } else if (found == ONCE_NEW) {
+        put_last(receipt);
+    } else if (found == ONCE_KEPT) {
+        buf_clear(&receipt->again);
+        buf_append(&receipt->again, reply);
+        look_for_earlier(receipt);
+    } else {
+        refuse_conflict(receipt);
+    }
+}
+
+static void claim_shared(struct receipt *receipt) {
+    struct nimi_call *call = receipt->call;
+    receipt->claim = shared_once_start(
+        &(struct shared_once_options){.store = receipt->store,
+                                      .loop = call->loop,
+                                      .key = receipt->key,
+                                      .print = receipt->print,
+                                      .owner = nimi_share_owner(call, receipt->upload.app),
+                                      .on_answer = on_claim,
+                                      .ctx = receipt});
+}
+
 static void receive_finish(struct receipt *receipt) {
-    uint8_t print[REPLIES_DIGEST_BYTES];
     struct str rest = not_taken(receipt);
     timer_stop(&receipt->idle);
+    receive_move(receipt, RECEIVE_CHECKING);
     sha256_update(&receipt->hash, rest.len, (const uint8_t *)rest.at);
     sha256_digest(&receipt->hash, UPLOAD_SUM_BYTES, (uint8_t *)receipt->sum);
     receipt->upload.sum = str_of(receipt->sum, UPLOAD_SUM_BYTES);
     receipt->upload.size = receipt->kept + rest.len;
-    digest(receipt, print);
-    switch (nimi_once(receipt->call, print, &receipt->again)) {
-    case REPLY_WAITS: /* only replies_ask() returns it */
-    case REPLY_NEW: put_last(receipt); break;
-    case REPLY_STORED: look_for_earlier(receipt); break;
-    case REPLY_CONFLICT:
-        refuse_as(receipt, NIMI_PROTOCOL_ENVELOPE_INVALID,
-                  "x-nimi-idempotency-key was used for another upload; send a new key");
-        break;
+    receipt->key = once_key(receipt->call);
+    digest(receipt, receipt->print);
+    if (receipt->key.len) {
+        receive_claim(receipt);
+    } else {
+        put_last(receipt);
     }
 }
 
-static void on_half_closed(void *ctx) {
+static void receive_on_half_closed(void *ctx) {
     struct receipt *receipt = ctx;
     if (receipt->kept + receipt->gathered.len > 0) {
         receive_finish(receipt);
@@ -217,7 +367,7 @@ static void on_half_closed(void *ctx) {
 
 /* --- chunks ------------------------------------------------------------------------------- */
 
-static void read_on(struct receipt *receipt) {
+static void receive_read_on(struct receipt *receipt) {
     buf_drop(&receipt->gathered, receipt->taken);
     receipt->taken = 0;
     if (receipt->gathered.len == 0) buf_release(&receipt->gathered);
@@ -226,10 +376,10 @@ static void read_on(struct receipt *receipt) {
     rpc_next(receipt->call->rpc);
 }
 
-static void on_kept(const struct upload *upload, const struct err *failed, void *ctx);
+static void receive_on_kept(const struct upload *upload, const struct err *failed, void *ctx);
 
 /* Write one whole piece, which bounds the work of a commit and of this loop. */
-static void write_piece(struct receipt *receipt) {
+static void receive_write_piece(struct receipt *receipt) {
     struct str piece = str_head(not_taken(receipt), UPLOAD_PIECE_BYTES);
     size_t place = receipt->kept;
     if (receipt->state != RECEIVE_WRITING) receive_move(receipt, RECEIVE_WRITING);
@@ -240,18 +390,18 @@ static void write_piece(struct receipt *receipt) {
     receipt->upload.bytes = piece;
     receipt->ask =
         upload_put_start(receipt->store, rpc_loop(receipt->call->rpc), &receipt->upload, place,
-                         UPLOAD_GOES_ON, now_ms(receipt), on_kept, receipt);
+                         UPLOAD_GOES_ON, receive_now_ms(receipt), receive_on_kept, receipt);
 }
 
 static void receive_go_on(struct receipt *receipt) {
     if (not_taken(receipt).len >= UPLOAD_PIECE_BYTES) {
-        write_piece(receipt);
+        receive_write_piece(receipt);
     } else {
-        read_on(receipt);
+        receive_read_on(receipt);
     }
 }
 
-static void on_kept(const struct upload *upload, const struct err *failed, void *ctx) {
+static void receive_on_kept(const struct upload *upload, const struct err *failed, void *ctx) {
     struct receipt *receipt = ctx;
     (void)upload;
     receipt->ask = NULL;
@@ -312,7 +462,7 @@ static void on_chunk(const void *message, struct arena *arena, void *ctx) {
     receive_go_on(receipt);
 }
 
-static void on_idle(void *ctx) {
+static void receive_on_idle(void *ctx) {
     struct receipt *receipt = ctx;
     struct fault fault;
     fault_set_code(&fault, NIMI_AI_ARTIFACT_UPLOAD_INVALID, ERR_DEADLINE_EXCEEDED,
@@ -322,38 +472,39 @@ static void on_idle(void *ctx) {
 
 /* --- callbacks of the call ---------------------------------------------------------------- */
 
-static void on_stopping(void *ctx) {
+static void receive_on_stopping(void *ctx) {
     receipt_release(ctx, false);
 }
 
-static void on_cancelled(enum close_cause why, void *ctx) {
+static void receive_on_cancelled(enum close_cause why, void *ctx) {
     (void)why;
     receipt_release(ctx, false);
 }
 
-static void on_closed(void *ctx) {
+static void receive_on_closed(void *ctx) {
     struct receipt *receipt = ctx;
     receipt_release(receipt, false);
     buf_done(&receipt->gathered);
+    buf_done(&receipt->reply);
     buf_done(&receipt->again);
     free(receipt);
 }
 
 static const struct nimi_work work = {
     .message = on_chunk,
-    .half_closed = on_half_closed,
-    .stopping = on_stopping,
-    .cancelled = on_cancelled,
-    .closed = on_closed,
+    .half_closed = receive_on_half_closed,
+    .stopping = receive_on_stopping,
+    .cancelled = receive_on_cancelled,
+    .closed = receive_on_closed,
 };
 
 /* --- the beginning ------------------------------------------------------------------------ */
 
-static bool is_token(struct str text) {
+static bool receive_is_token(struct str text) {
     return text.len > 0 && str_is_plain(text, "!#$&^_.+-"); /* RFC 6838 4.2 */
 }
 
-static bool is_printable(struct str text) {
+static bool receive_is_printable(struct str text) {
     for (size_t i = 0; i < text.len; i++) {
         if (text.at[i] < ' ' || text.at[i] > '~') return false;
     }
@@ -364,8 +515,8 @@ bool receive_type_is_allowed(struct str type) {
     static const struct str kinds[] = {STR_INIT("image"), STR_INIT("audio"), STR_INIT("video")};
     struct str parameters, subtype;
     struct str kind = str_split(str_trim(str_split(type, ';', &parameters)), '/', &subtype);
-    if (type.len > RECEIVE_TYPE_MAX_BYTES || !is_printable(type)) return false;
-    if (!subtype.at || !is_token(subtype)) return false;
+    if (type.len > RECEIVE_TYPE_MAX_BYTES || !receive_is_printable(type)) return false;
+    if (!subtype.at || !receive_is_token(subtype)) return false;
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         if (str_equal_nocase(kind, kinds[i])) return true;
     }
@@ -427,15 +578,16 @@ static struct receipt *receipt_new(struct nimi_call *call,
         .name = rpc_keep(call->rpc, metadata->display_name),
     };
     call->envelope.app_id = receipt->upload.app; /* the header may be absent */
-    timer_init(&receipt->idle, rpc_loop(call->rpc), on_idle, receipt);
+    timer_init(&receipt->idle, rpc_loop(call->rpc), receive_on_idle, receipt);
     sha256_init(&receipt->hash);
     buf_init(&receipt->gathered, GATHERED_MAX_BYTES);
+    buf_init(&receipt->reply, 64 * KIB);
     buf_init(&receipt->again, 64 * KIB);
     return receipt;
 }
 
-static void on_granted(void *ctx) {
-    read_on(ctx);
+static void receive_on_granted(void *ctx) {
+    receive_read_on(ctx);
 }
 
 static void wait_for_slot(struct receipt *receipt) {
@@ -444,11 +596,11 @@ static void wait_for_slot(struct receipt *receipt) {
     const struct ticket_ask ask = {.app = receipt->upload.app,
                                    .owner = nimi_owner(call),
                                    .loop = rpc_loop(call->rpc),
-                                   .on_granted = on_granted,
+                                   .on_granted = receive_on_granted,
                                    .ctx = receipt};
     switch (
         scheduler_take(nimi_runtime_slots(call->instance->runtime), &ask, &receipt->ticket)) {
-    case TICKET_GRANTED: read_on(receipt); break;
+    case TICKET_GRANTED: receive_read_on(receipt); break;
     case TICKET_WAITS: break; /* until the call's own time limit */
     case TICKET_REFUSED:
         fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_RESOURCE_EXHAUSTED,

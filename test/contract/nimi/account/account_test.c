@@ -51,7 +51,8 @@ static void restore(const struct kept_record *records, size_t count) {
 static void assert_state(enum account_state state, int reason) {
     struct account_status status;
     account_status(account, &status);
-    assert_str(account_state_name(status.state), account_state_name(state).at);
+    assert_str(states_name(account_states, status.state),
+               states_name(account_states, state).at);
     assert_int_equal(status.reason, reason);
 }
 

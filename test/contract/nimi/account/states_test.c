@@ -3,9 +3,6 @@
 
 #include "helper/moves.h"
 
-MACHINE(account)
-MACHINE(binding)
-
 static void the_account_moves_as_drawn(void **state) {
     (void)state;
     static const char *const drawn[] = {
@@ -36,7 +33,7 @@ static void the_account_moves_as_drawn(void **state) {
         "switching anonymous",
         "switching unavailable",
     };
-    assert_moves(&account_machine, ACCOUNT_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(account_states, ACCOUNT_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 static void a_binding_moves_as_drawn(void **state) {
@@ -46,7 +43,7 @@ static void a_binding_moves_as_drawn(void **state) {
         "active expired",    "active superseded", "suspended active",
         "suspended revoked", "suspended expired", "suspended superseded",
     };
-    assert_moves(&binding_machine, BINDING_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(binding_states, BINDING_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 int main(void) {

@@ -12,7 +12,8 @@ static void only_the_drawn_moves_of_a_status_are_allowed(void **state) {
     };
     for (int from = 0; from < LIFE_STATUS_COUNT; from++) {
         for (int to = 0; to < LIFE_STATUS_COUNT; to++)
-            assert_int_equal(life_status_may_become(from, to), drawn[from][to]);
+            assert_int_equal(states_allow(life_statuses, (unsigned)from, (unsigned)to),
+                             drawn[from][to]);
     }
 }
 
@@ -25,7 +26,8 @@ static void only_the_drawn_moves_of_an_execution_are_allowed(void **state) {
     };
     for (int from = 0; from < LIFE_EXECUTION_COUNT; from++) {
         for (int to = 0; to < LIFE_EXECUTION_COUNT; to++)
-            assert_int_equal(life_execution_may_become(from, to), drawn[from][to]);
+            assert_int_equal(states_allow(life_executions, (unsigned)from, (unsigned)to),
+                             drawn[from][to]);
     }
 }
 

@@ -22,6 +22,36 @@ static int teardown(void **state) {
     return 0;
 }
 
+static void put(const struct session_opened *opened, struct str app, struct str subject) {
+    uint8_t digest[RANDOM_TOKEN_DIGEST_BYTES];
+    random_token_digest(str_from(opened->token), digest);
+    sessions_put(sessions, str_from(opened->id), app, subject, digest, opened->expires_ms);
+}
+
+static void open_session(struct str app, struct str subject, int32_t ttl_s, int64_t now_ms,
+                         struct session_opened *ret) {
+    session_make(ttl_s, now_ms, ret);
+    put(ret, app, subject);
+}
+
+/* What it says of the session's subject is that session's. */
+static enum session_verdict renew(struct str id, struct str app, struct str subject,
+                                  int32_t ttl_s, int64_t now_ms, struct session_opened *ret) {
+    struct buf of;
+    buf_init(&of, KIB);
+    enum session_verdict verdict =
+        sessions_renew(sessions, id, app, subject, ttl_s, now_ms, ret, &of);
+    if (verdict == SESSION_VALID) put(ret, app, buf_str(&of));
+    buf_done(&of);
+    return verdict;
+}
+
+static bool revoke(struct str id, struct str app, struct str subject) {
+    bool may = sessions_may_end(sessions, id, app, subject);
+    if (may) sessions_end(sessions, id);
+    return may;
+}
+
 static enum session_verdict check(const struct session_opened *opened, struct str app,
                                   int64_t now_ms) {
     return sessions_check(sessions, str_from(opened->id), str_from(opened->token), app, now_ms);
@@ -39,8 +69,8 @@ static void an_app_is_known_by_its_instance(void **state) {
 static void a_token_opens_its_own_session_only(void **state) {
     (void)state;
     struct session_opened one, two;
-    sessions_open(sessions, APP, STR("anna"), 0, NOW, &one);
-    sessions_open(sessions, APP, STR("anna"), 0, NOW, &two);
+    open_session(APP, STR("anna"), 0, NOW, &one);
+    open_session(APP, STR("anna"), 0, NOW, &two);
     assert_int_equal(check(&one, APP, NOW), SESSION_VALID);
     assert_int_equal(check(&one, STR("other.app"), NOW), SESSION_UNKNOWN);
     assert_int_equal(sessions_check(sessions, str_from(one.id), str_from(two.token), APP, NOW),
@@ -57,7 +87,7 @@ static void a_session_ends_to_the_millisecond(void **state) {
     } rows[] = {{0, 3600}, {-5, 3600}, {1, 1}, {86400, 86400}, {INT32_MAX, 86400}};
     struct session_opened opened;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        sessions_open(sessions, APP, STR_EMPTY, rows[i].asked_s, NOW, &opened);
+        open_session(APP, STR_EMPTY, rows[i].asked_s, NOW, &opened);
         assert_int_equal(opened.expires_ms, NOW + rows[i].lasts_s * 1000);
         assert_int_equal(check(&opened, APP, opened.expires_ms - 1), SESSION_VALID);
         assert_int_equal(check(&opened, APP, opened.expires_ms), SESSION_OVER);
@@ -68,17 +98,15 @@ static void a_session_ends_to_the_millisecond(void **state) {
 static void a_refresh_ends_the_old_token(void **state) {
     (void)state;
     struct session_opened old, fresh;
-    sessions_open(sessions, APP, STR("anna"), 10, NOW, &old);
-    assert_int_equal(
-        sessions_refresh(sessions, str_from(old.id), APP, STR("ben"), 10, NOW, &fresh),
-        SESSION_UNKNOWN); /* another's */
-    assert_int_equal(
-        sessions_refresh(sessions, str_from(old.id), APP, STR("anna"), 10, NOW + 9000, &fresh),
-        SESSION_VALID);
+    open_session(APP, STR("anna"), 10, NOW, &old);
+    assert_int_equal(renew(str_from(old.id), APP, STR("ben"), 10, NOW, &fresh),
+                     SESSION_UNKNOWN); /* another's */
+    assert_int_equal(renew(str_from(old.id), APP, STR("anna"), 10, NOW + 9000, &fresh),
+                     SESSION_VALID);
     assert_int_equal(check(&old, APP, NOW + 9000), SESSION_UNKNOWN);
     assert_int_equal(check(&fresh, APP, NOW + 18999), SESSION_VALID);
-    assert_false(sessions_revoke(sessions, str_from(old.id), APP, STR("ben")));
-    assert_true(sessions_revoke(sessions, str_from(old.id), APP, STR("anna")));
+    assert_false(revoke(str_from(old.id), APP, STR("ben")));
+    assert_true(revoke(str_from(old.id), APP, STR("anna")));
     assert_int_equal(check(&fresh, APP, NOW + 9000), SESSION_UNKNOWN);
 }
 
@@ -86,26 +114,22 @@ static void a_refresh_ends_the_old_token(void **state) {
 static void a_session_opened_without_a_token_is_any_subjects(void **state) {
     (void)state;
     struct session_opened opened, fresh;
-    sessions_open(sessions, APP, STR_EMPTY, 10, NOW, &opened);
+    open_session(APP, STR_EMPTY, 10, NOW, &opened);
     struct str id = str_from(opened.id);
-    assert_int_equal(sessions_refresh(sessions, id, APP, STR("anna"), 10, NOW, &fresh),
-                     SESSION_VALID);
-    assert_int_equal(sessions_refresh(sessions, id, APP, STR_EMPTY, 10, NOW, &fresh),
-                     SESSION_VALID);
-    assert_int_equal(
-        sessions_refresh(sessions, id, STR("other.app"), STR_EMPTY, 10, NOW, &fresh),
-        SESSION_UNKNOWN);
-    assert_false(sessions_revoke(sessions, id, STR("other.app"), STR("anna")));
-    assert_true(sessions_revoke(sessions, id, APP, STR("anna")));
+    assert_int_equal(renew(id, APP, STR("anna"), 10, NOW, &fresh), SESSION_VALID);
+    assert_int_equal(renew(id, APP, STR_EMPTY, 10, NOW, &fresh), SESSION_VALID);
+    assert_int_equal(renew(id, STR("other.app"), STR_EMPTY, 10, NOW, &fresh), SESSION_UNKNOWN);
+    assert_false(revoke(id, STR("other.app"), STR("anna")));
+    assert_true(revoke(id, APP, STR("anna")));
     assert_int_equal(check(&fresh, APP, NOW), SESSION_UNKNOWN);
 }
 
 static void at_the_limit_the_least_recently_used_goes(void **state) {
     (void)state;
     struct session_opened opened[4];
-    for (size_t i = 0; i < 3; i++) sessions_open(sessions, APP, STR_EMPTY, 0, NOW, &opened[i]);
+    for (size_t i = 0; i < 3; i++) open_session(APP, STR_EMPTY, 0, NOW, &opened[i]);
     assert_int_equal(check(&opened[0], APP, NOW), SESSION_VALID); /* used again */
-    sessions_open(sessions, APP, STR_EMPTY, 0, NOW, &opened[3]);
+    open_session(APP, STR_EMPTY, 0, NOW, &opened[3]);
     assert_int_equal(check(&opened[1], APP, NOW), SESSION_UNKNOWN);
     assert_int_equal(check(&opened[0], APP, NOW), SESSION_VALID);
     for (int i = 0; i < 5; i++) {

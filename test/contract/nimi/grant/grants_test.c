@@ -36,8 +36,11 @@ static struct grant wish(const char *principal, int64_t lasts_ms) {
 static struct grant *add(const struct grant *from) {
     char secret[RANDOM_TOKEN_BYTES + 1];
     uint8_t digest[RANDOM_TOKEN_DIGEST_BYTES];
+    struct grant fresh = *from, *made = NULL;
     grants_lock(grants);
-    struct grant *made = grants_add(grants, from, NOW, secret);
+    if (grants_make(grants, &fresh, NOW, secret))
+        made = grants_put(grants, &fresh, from->parent ? str_from(from->parent->id) : STR_EMPTY,
+                          NOW);
     grants_unlock(grants);
     if (!made) return NULL;
     random_token_digest(str_of(secret, RANDOM_TOKEN_BYTES), digest);
@@ -102,7 +105,7 @@ static void a_revocation_takes_along_what_was_delegated(void **state) {
     assert_true(grant_descends(grandchild, first) && !grant_descends(first, child));
     struct grant newer = wish("agent", 60000);
     newer.policy = STR("v2");
-    grants_use_policy(grants, &newer);
+    assert_non_null(add(&newer)); /* in the place of those that were revoked */
     assert_true(first->revoked);
     assert_false(beside->revoked);
 }
@@ -151,6 +154,9 @@ static void there_is_a_limit_in_number_and_bytes(void **state) {
     struct grant root = wish("agent", 60000), short_one = wish("short", 0);
     for (int i = 0; i < 4; i++) assert_non_null(add(i ? &root : &short_one));
     assert_non_null(add(&root)); /* the one that has expired makes room */
+    assert_null(add(&root));
+    grants_revoke(grants, (struct grant *)(uintptr_t)grants_newest(grants));
+    assert_non_null(add(&root)); /* and so does one that was revoked */
     assert_null(add(&root));
     grants_free(grants);
     grants = grants_new(1000, 8 * KIB);

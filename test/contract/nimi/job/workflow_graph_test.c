@@ -108,10 +108,11 @@ static void only_the_drawn_moves_are_allowed(void **state) {
     };
     for (unsigned from = 0; from < NODE_STATE_COUNT; from++) {
         bool over = true;
-        assert_true(node_state_name((enum node_state)from).len > 0);
+        assert_true(states_name(node_states, (enum node_state)from).len > 0);
         for (unsigned to = 0; to < NODE_STATE_COUNT; to++) {
-            assert_int_equal(node_may_become((enum node_state)from, (enum node_state)to),
-                             drawn[from][to]);
+            assert_int_equal(
+                states_allow(node_states, (enum node_state)from, (enum node_state)to),
+                drawn[from][to]);
             over = over && !drawn[from][to];
         }
         assert_int_equal(node_is_over((enum node_state)from), over);
@@ -184,6 +185,10 @@ static void some_day(struct drawn *drawn) {
 static void external_noop(struct drawn *drawn) {
     drawn->nodes[1].execution_mode = 2;
 }
+static void long_callback(struct drawn *drawn) {
+    static const char c[WORKFLOW_CALLBACK_MAX_BYTES + 1];
+    drawn->nodes[0].callback_ref = str_of(c, sizeof(c));
+}
 static void no_type(struct drawn *drawn) {
     drawn->definition.workflow_type = STR("");
 }
@@ -205,6 +210,7 @@ static void each_mistake_of_a_node_has_its_reason(void **state) {
         {too_often, NIMI_WF_NODE_CONFIG_MISMATCH},
         {noop_again, NIMI_WF_NODE_CONFIG_MISMATCH},
         {some_day, NIMI_WF_NODE_CONFIG_MISMATCH},
+        {long_callback, NIMI_WF_NODE_CONFIG_MISMATCH},
         {external_noop, NIMI_WF_NODE_CONFIG_MISMATCH},
         {no_type, NIMI_PROTOCOL_ENVELOPE_INVALID},
     };

@@ -127,6 +127,49 @@ static void a_value_becomes_a_struct(void **state) {
     arena_free(arena);
 }
 
+/* An object of a short text and of a list of so many numbers. */
+static const struct google_struct *numbers(size_t count, size_t max_bytes,
+                                           struct arena *arena) {
+    struct buf text;
+    struct json value;
+    struct err e;
+    buf_init(&text, 4 * MIB);
+    buf_append(&text, STR("{\"kind\":\"v\",\"list\":[0"));
+    for (size_t i = 1; i < count; i++) buf_append(&text, STR(",0"));
+    buf_append(&text, STR("]}"));
+    struct str kept = STR_EMPTY;
+    assert_true(arena_str(arena, buf_str(&text), &kept));
+    assert_true(json_read(kept, &value, &e));
+    buf_done(&text);
+    return workflow_struct_within(value, max_bytes, arena);
+}
+
+static void a_long_struct_says_what_it_left_out(void **state) {
+    (void)state;
+    struct arena *arena = arena_new(32 * MIB);
+    const struct google_struct *whole = numbers(10000, MIB, arena);
+    const size_t len = pb_encoded_len(&google_struct_table, whole);
+    assert_true(len > 10000 * 11);
+    assert_int_equal(whole->fields[1].value->list_value->values_count, 10000);
+    assert_int_equal(numbers(10000, len, arena)->fields[1].value->which_kind,
+                     GOOGLE_VALUE_LIST_VALUE);
+    const struct google_struct *most = numbers(10000, len - 1, arena);
+    assert_str(most->fields[0].value->string_value, "v");
+    const struct google_struct *said = most->fields[1].value->struct_value;
+    assert_str(said->fields[0].key, "bytes_omitted");
+    assert_true(said->fields[0].value->number_value > 10000 * 11);
+    assert_true(pb_encoded_len(&google_struct_table, most) < len - 1);
+    /* No member is long, and all of them are. */
+    const struct google_struct *none = numbers(1000, 1000, arena);
+    assert_int_equal(none->fields_count, 1);
+    assert_str(none->fields[0].key, "bytes_omitted");
+    arena_free(arena);
+    arena = arena_new(64 * KIB);
+    none = numbers(10000, MIB, arena);
+    assert_str(none->fields[0].key, "bytes_omitted");
+    arena_free(arena);
+}
+
 static void named_outputs_are_members_of_the_output(void **state) {
     (void)state;
     static const struct {
@@ -155,6 +198,7 @@ int main(void) {
         cmocka_unit_test(a_template_stops_at_its_limit),
         cmocka_unit_test(a_condition_compares_like_with_like),
         cmocka_unit_test(a_value_becomes_a_struct),
+        cmocka_unit_test(a_long_struct_says_what_it_left_out),
         cmocka_unit_test(named_outputs_are_members_of_the_output),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,9 +12,9 @@ static void only_the_moves_of_the_table_are_allowed(void **state) {
         [EMBEDDER_KEEPING] = "#.#...", [EMBEDDER_RESTING] = "#.#...",
     };
     for (enum embedder_state from = 0; from < EMBEDDER_STATE_COUNT; from++) {
-        assert_true(embedder_state_name(from).len);
+        assert_true(states_name(embedder_states, from).len);
         for (enum embedder_state to = 0; to < EMBEDDER_STATE_COUNT; to++)
-            assert_int_equal(embedder_may_become(from, to), rows[from][to] == '#');
+            assert_int_equal(states_allow(embedder_states, from, to), rows[from][to] == '#');
     }
 }
 

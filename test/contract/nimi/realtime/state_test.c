@@ -3,8 +3,6 @@
 #include "helper/assert_str.h"
 #include "helper/moves.h"
 
-MACHINE(realtime)
-
 static void session_states_match_the_drawing(void **state) {
     (void)state;
     static const char *const drawn[] = {
@@ -13,7 +11,7 @@ static void session_states_match_the_drawing(void **state) {
         "waiting over",       "asking speaking",   "asking listening", "asking over",
         "speaking listening", "speaking over",
     };
-    assert_moves(&realtime_machine, REALTIME_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(realtime_states, REALTIME_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 int main(void) {

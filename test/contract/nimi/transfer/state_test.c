@@ -3,8 +3,6 @@
 #include "helper/assert_str.h"
 #include "helper/moves.h"
 
-MACHINE(download)
-
 static void download_states_match_the_drawing(void **state) {
     (void)state;
     static const char *const drawn[] = {
@@ -12,7 +10,7 @@ static void download_states_match_the_drawing(void **state) {
         "running failed",   "running completed", "running cancelled", "paused queued",
         "paused cancelled", "failed queued",     "failed cancelled",
     };
-    assert_moves(&download_machine, DOWNLOAD_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    assert_moves(download_states, DOWNLOAD_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 int main(void) {

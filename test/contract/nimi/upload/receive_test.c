@@ -394,6 +394,79 @@ static void a_caller_waits_while_a_piece_is_written(void **state) {
     close(x);
 }
 
+#define WHOLE_UPLOADS "SELECT count(*) FROM upload"
+
+/* An upload under the key whose last piece is due to be written. */
+static struct exchange *send_keyed(const char *bytes) {
+    struct exchange *x = open_with("k", NULL);
+    send_metadata(x);
+    send_chunk(x, 0, str_from(bytes));
+    fake_body_end(x);
+    settle();
+    return x;
+}
+
+static void run_store(void) {
+    while (fake_store_tasks(store)) {
+        fake_store_run(store, 0);
+        settle();
+    }
+    fake_store_always_commit(store);
+}
+
+static void two_at_once_under_one_key_are_one_artifact(void **state) {
+    (void)state;
+    fake_store_ask_me(store);
+    struct exchange *x[] = {send_keyed("same"), send_keyed("same")};
+    run_store();
+    assert_str(said(x[0], "grpc-status"), "0");
+    assert_str(said(x[1], "grpc-status"), "0");
+    assert_true(fake_sent(x[0]).len > 5);
+    assert_true(str_equal(fake_sent(x[0]), fake_sent(x[1])));
+    assert_int_equal(fake_store_number(store, WHOLE_UPLOADS), 1);
+    struct exchange *late = send_keyed("same");
+    assert_true(str_equal(fake_sent(x[0]), fake_sent(late)));
+    for (size_t i = 0; i < 2; i++) close(x[i]);
+    close(late);
+}
+
+static void another_upload_under_a_key_in_use_is_refused(void **state) {
+    (void)state;
+    fake_store_ask_me(store);
+    struct exchange *first = send_keyed("same");
+    assert_refused(send_keyed("other"), "3", "PROTOCOL_ENVELOPE_INVALID");
+    run_store();
+    assert_str(said(first, "grpc-status"), "0");
+    assert_int_equal(fake_store_number(store, WHOLE_UPLOADS), 1);
+    close(first);
+}
+
+static void one_that_waited_for_a_caller_who_left_is_kept_itself(void **state) {
+    (void)state;
+    fake_store_ask_me(store);
+    struct exchange *first = send_keyed("same"), *second = send_keyed("same");
+    fake_leave(first);
+    settle();
+    close(first);
+    run_store();
+    assert_str(said(second, "grpc-status"), "0");
+    assert_int_equal(fake_store_number(store, WHOLE_UPLOADS), 1);
+    close(second);
+}
+
+static void one_that_waits_may_leave(void **state) {
+    (void)state;
+    fake_store_ask_me(store);
+    struct exchange *first = send_keyed("same"), *second = send_keyed("same");
+    fake_leave(second);
+    settle();
+    close(second);
+    run_store();
+    assert_str(said(first, "grpc-status"), "0");
+    assert_int_equal(fake_store_number(store, WHOLE_UPLOADS), 1);
+    close(first);
+}
+
 static void a_caller_that_leaves_in_the_middle_leaves_nothing(void **state) {
     (void)state;
     for (size_t size = 0; size <= 4 * MIB; size += MIB / 2) {
@@ -603,10 +676,9 @@ static void only_the_drawn_moves_are_allowed(void **state) {
     } legal[] = {
         {RECEIVE_QUEUED, RECEIVE_READING},  {RECEIVE_QUEUED, RECEIVE_OVER},
         {RECEIVE_READING, RECEIVE_WRITING}, {RECEIVE_READING, RECEIVE_CHECKING},
-        {RECEIVE_READING, RECEIVE_ENDING},  {RECEIVE_READING, RECEIVE_OVER},
-        {RECEIVE_WRITING, RECEIVE_READING}, {RECEIVE_WRITING, RECEIVE_OVER},
-        {RECEIVE_CHECKING, RECEIVE_ENDING}, {RECEIVE_CHECKING, RECEIVE_OVER},
-        {RECEIVE_ENDING, RECEIVE_OVER},
+        {RECEIVE_READING, RECEIVE_OVER},    {RECEIVE_WRITING, RECEIVE_READING},
+        {RECEIVE_WRITING, RECEIVE_OVER},    {RECEIVE_CHECKING, RECEIVE_ENDING},
+        {RECEIVE_CHECKING, RECEIVE_OVER},   {RECEIVE_ENDING, RECEIVE_OVER},
     };
     for (int from = 0; from < RECEIVE_STATE_COUNT; from++) {
         for (int to = 0; to < RECEIVE_STATE_COUNT; to++) {
@@ -614,7 +686,8 @@ static void only_the_drawn_moves_are_allowed(void **state) {
             for (size_t i = 0; i < ARRAY_LEN(legal); i++)
                 drawn = drawn || ((int)legal[i].from == from && (int)legal[i].to == to);
             assert_int_equal(
-                receive_may_become((enum receive_state)from, (enum receive_state)to), drawn);
+                states_allow(receive_states, (enum receive_state)from, (enum receive_state)to),
+                drawn);
         }
     }
 }
@@ -644,6 +717,10 @@ int main(void) {
         T(messages_come_in_their_order),
         T(what_is_too_large_is_refused_and_nothing_stays),
         T(a_caller_waits_while_a_piece_is_written),
+        T(two_at_once_under_one_key_are_one_artifact),
+        T(another_upload_under_a_key_in_use_is_refused),
+        T(one_that_waited_for_a_caller_who_left_is_kept_itself),
+        T(one_that_waits_may_leave),
         T(a_caller_that_leaves_in_the_middle_leaves_nothing),
         T(stopping_cancels_it_and_leaves_nothing),
         T(silence_ends_it_after_a_minute),

@@ -1,0 +1,189 @@
+/* Push notifications: the webhooks of a task are put, read and deleted; a message may bring one. */
+#include "contract/a2a/door.h"
+
+#include "base/log.h"
+
+#define LIST_MAX_BYTES MIB
+
+/* --- what may be called -------------------------------------------------------------------- */
+
+static bool refuse_unsupported(struct a2a_call *call) {
+    a2a_fail(
+        call, A2A_ERROR_PUSH_NOT_SUPPORTED,
+        STR("webhooks are not called here (a2a.webhooks is off, or store.replica is set); read "
+            "the task's stream, or ask for the task"));
+    return false;
+}
+
+static bool refuse_place(struct a2a_call *call) {
+    a2a_fail(
+        call, A2A_ERROR_INVALID_PARAMS,
+        STR("url: this address is not called; it must be a public one, without a user name "
+            "(a2a.webhooks)"));
+    return false;
+}
+
+/* The default id is the task's, as in the SDKs: to put it again replaces it. */
+static struct webhook_put put_of(struct a2a_call *call, uint64_t run, struct str workspace,
+                                 char room[static 24]) {
+    struct buf id = {.at = room, .room = 24, .max_bytes = 24};
+    struct webhook_put put = {.place = &call->instance->place,
+                              .run = run,
+                              .workspace = workspace,
+                              .dialect = call->dialect,
+                              .webhook = call->request.webhook};
+    buf_append_u64(&id, run);
+    if (!put.webhook.id.len) put.webhook.id = buf_str(&id);
+    return put;
+}
+
+bool a2a_check_webhook(struct a2a_call *call) {
+    const struct a2a_settings *settings = a2a_settings(call->instance);
+    char room[24];
+    struct err e = {0};
+    if (!call->request.has_webhook) return true;
+    if (!settings->webhooks) return refuse_unsupported(call);
+    if (!http_url_is_in_reach(settings->webhook_reach, call->request.webhook.url))
+        return refuse_place(call);
+    const struct webhook_put put = put_of(call, call->request.task, call->http.workspace, room);
+    if (webhooks_have_room(call->instance->webhooks, &put, &e)) return true;
+    a2a_fail(call, a2a_error_of(e.code), err_text(&e));
+    return false;
+}
+
+void a2a_add_webhook(struct a2a_call *call, uint64_t run) {
+    char room[24];
+    struct kept_ask *ask;
+    struct err e = {0};
+    if (!call->request.has_webhook) return;
+    const struct webhook_put put = put_of(call, run, call->http.workspace, room);
+    if (!webhooks_put(call->instance->webhooks, &put, NULL, NULL, &ask, &e))
+        log_warning("a2a: a task began without its webhook: %s", e.text);
+}
+
+/* --- the operations ------------------------------------------------------------------------ */
+
+static void reply_webhook(struct a2a_call *call, const struct webhook *webhook) {
+    struct buf result;
+    buf_init(&result, LIST_MAX_BYTES);
+    struct json_writer w = json_writer(&result);
+    webhook_write(webhook, call->request.task, call->dialect, &w);
+    a2a_reply(call, &result);
+    buf_done(&result);
+}
+
+static void reply_put(struct a2a_call *call) {
+    char room[24];
+    const struct webhook_put put =
+        put_of(call, call->request.task, call->summary.workspace, room);
+    reply_webhook(call, &put.webhook);
+}
+
+static void on_kept(const struct kept_record *records, size_t count, const struct err *failed,
+                    void *ctx) {
+    struct a2a_call *call = ctx;
+    (void)records;
+    (void)count;
+    call->keeping = NULL;
+    if (failed) {
+        http_turn_give_up(&call->http, failed);
+    } else {
+        reply_put(call);
+    }
+}
+
+static void put_webhook(struct a2a_call *call) {
+    char room[24];
+    struct err e = {0};
+    const struct webhook_put put =
+        put_of(call, call->request.task, call->summary.workspace, room);
+    if (!webhooks_put(call->instance->webhooks, &put, on_kept, call, &call->keeping, &e)) {
+        a2a_fail(call, a2a_error_of(e.code), err_text(&e));
+    } else if (!call->keeping) {
+        reply_put(call);
+    }
+}
+
+static void refuse_webhook(struct a2a_call *call) {
+    a2a_fail(call, A2A_ERROR_TASK_NOT_FOUND,
+             STR("the task has no push notification configuration of this id"));
+}
+
+/* The first of those that are shown to it. */
+struct found_webhook {
+    struct a2a_call *call;
+    struct buf text;
+    struct json_writer w;
+    bool found;
+};
+
+static void write_first(const struct webhook *webhook, void *ctx) {
+    struct found_webhook *found = ctx;
+    if (!found->found)
+        webhook_write(webhook, found->call->request.task, found->call->dialect, &found->w);
+    found->found = true;
+}
+
+static void get_webhook(struct a2a_call *call) {
+    struct found_webhook found = {.call = call};
+    buf_init(&found.text, LIST_MAX_BYTES);
+    found.w = json_writer(&found.text);
+    webhooks_each(call->instance->webhooks, call->request.task, call->request.webhook_id,
+                  write_first, &found);
+    if (found.found) {
+        a2a_reply(call, &found.text);
+    } else {
+        refuse_webhook(call);
+    }
+    buf_done(&found.text);
+}
+
+static void write_each(const struct webhook *webhook, void *ctx) {
+    struct found_webhook *found = ctx;
+    webhook_write(webhook, found->call->request.task, found->call->dialect, &found->w);
+}
+
+/* All fit into one page: WEBHOOKS_OF_TASK_MAX. */
+static void list_webhooks(struct a2a_call *call) {
+    struct found_webhook found = {.call = call};
+    bool wrapped = call->dialect == A2A_1_0;
+    buf_init(&found.text, LIST_MAX_BYTES);
+    found.w = json_writer(&found.text);
+    if (wrapped) json_open_object(&found.w);
+    if (wrapped) json_key(&found.w, STR("configs"));
+    json_open_array(&found.w);
+    webhooks_each(call->instance->webhooks, call->request.task, STR_EMPTY, write_each, &found);
+    json_close(&found.w);
+    if (wrapped) json_member_str(&found.w, "nextPageToken", STR_EMPTY);
+    if (wrapped) json_close(&found.w);
+    a2a_reply(call, &found.text);
+    buf_done(&found.text);
+}
+
+/* One that is gone already is no failure. */
+static void delete_webhook(struct a2a_call *call) {
+    struct buf result;
+    webhooks_remove(call->instance->webhooks, call->request.task, call->request.webhook_id);
+    buf_init(&result, KIB);
+    buf_append(&result, call->dialect == A2A_1_0 ? STR("{}") : STR("null"));
+    a2a_reply(call, &result);
+    buf_done(&result);
+}
+
+static void with_task(struct a2a_call *call) {
+    switch (call->operation) {
+    case A2A_WEBHOOK_PUT: put_webhook(call); break;
+    case A2A_WEBHOOK_GET: get_webhook(call); break;
+    case A2A_WEBHOOK_LIST: list_webhooks(call); break;
+    default: delete_webhook(call); break;
+    }
+}
+
+bool a2a_refuse_webhooks(struct a2a_call *call) {
+    bool is_one = call->operation >= A2A_WEBHOOK_PUT && call->operation <= A2A_WEBHOOK_DELETE;
+    return is_one && !a2a_settings(call->instance)->webhooks && !refuse_unsupported(call);
+}
+
+void a2a_webhooks(struct a2a_call *call) {
+    if (a2a_check_webhook(call)) a2a_look_up(call, call->request.task, with_task);
+}

@@ -1,0 +1,84 @@
+/* daemon_recovery: what a dead process left is taken up, by the next process or by another
+ * replica; and a replica that was taken for dead stops. */
+#include "daemon/daemon_inner.h"
+
+#include "base/log.h"
+#include "daemon/restored_agents.h"
+
+/* What to switch on for jobs: the first listener of the contract that goes on with them. */
+static const char *listener_of_jobs(const struct contract_table *contracts) {
+    for (size_t i = 0; i < contracts->count; i++) {
+        const struct contract *row = contracts->rows[i];
+        if (row->instance.take_job && row->listener_count) return row->listeners[0].name;
+    }
+    return "http";
+}
+
+void daemon_log_recovered(const struct daemon *daemon, const struct recovered *found) {
+    if (found->interrupted) {
+        log_warning("%zu turns were interrupted when the last process ended",
+                    found->interrupted);
+    }
+    if (found->effects_unknown) {
+        log_warning("%zu tool calls were open then: it is unknown whether they took effect; "
+                    "the next turn of their session reads so",
+                    found->effects_unknown);
+    }
+    if (found->waiting) log_info("%zu turns wait for a person's answer", found->waiting);
+    if (found->jobs) log_info("%zu jobs go on", found->jobs);
+    if (found->jobs_left) {
+        log_warning("%zu jobs wait for a process that serves them: set listen.%s",
+                    found->jobs_left, listener_of_jobs(daemon->options->contracts));
+    }
+}
+
+void daemon_recover(struct daemon *daemon, recovered_fn *done) {
+    struct worker *first = &daemon->workers[0];
+    const struct recover_helpers helpers = {.jobs = worker_jobs(first),
+                                            .agents = restored_agents(first)};
+    daemon->recovery = recover_start(daemon->store, &first->host, &helpers, done, daemon);
+}
+
+/* --- replicas ----------------------------------------------------------------------------- */
+
+static void on_taken_over(const struct recovered *found, const struct err *failed, void *ctx) {
+    struct daemon *daemon = ctx;
+    daemon->recovery = NULL;
+    if (!failed)
+        daemon_log_recovered(daemon, found);
+    else if (!found->inherited)
+        log_warning("what a replica left cannot be taken over now: %s", failed->text);
+    else if (daemon->phase != DAEMON_STOPPING)
+        daemon_fail(daemon, failed); /* for another one to take it up */
+}
+
+static void take_over(void *ctx) {
+    struct daemon *daemon = ctx;
+    atomic_store(&daemon->died_posted, false);
+    if (daemon->phase != DAEMON_SERVING || daemon->recovery) return; /* it is said again */
+    log_info("a replica has ended: its turns are taken over");
+    daemon_recover(daemon, on_taken_over);
+}
+
+void daemon_on_died(void *ctx) {
+    struct daemon *daemon = ctx;
+    if (!atomic_exchange(&daemon->died_posted, true))
+        loop_post(daemon_home(daemon), &daemon->died, take_over, daemon);
+}
+
+static void on_fenced(void *ctx) {
+    struct daemon *daemon = ctx;
+    struct err e;
+    if (daemon->phase == DAEMON_STOPPING) return;
+    err_set(
+        &e, ERR_UNAVAILABLE,
+        "this replica was silent for longer than store.lease, and another one has taken its "
+        "place; start it again");
+    daemon_fail(daemon, &e);
+}
+
+/* The last word of the store's thread. */
+void daemon_on_lost(void *ctx) {
+    struct daemon *daemon = ctx;
+    loop_post(daemon_home(daemon), &daemon->lost, on_fenced, daemon);
+}

@@ -1,0 +1,38 @@
+#include "tool/state_write.h"
+
+#include "tool/computed.h"
+#include "tool/local.h"
+
+/* The model sees which members it has changed; their values are in its call. */
+static bool write_state(struct json args, struct arena *arena, struct buf *out, struct err *e) {
+    struct json state = json_find(args, STR("state")), key, value;
+    struct json_reader reader = json_enter(state);
+    (void)arena;
+    if (state.kind != JSON_OBJECT || json_count(state) == 0)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "'state' must be an object with the members that change");
+    struct json_writer w = json_writer(out);
+    json_open_object(&w);
+    json_member_array(&w, "written");
+    while (json_next_member(&reader, &key, &value)) json_write_raw(&w, key.raw);
+    json_close(&w);
+    json_close(&w);
+    return true;
+}
+
+static const struct computed state_write = {
+    .name = STR_INIT(STATE_WRITE_TOOL),
+    .description = STR_INIT("Change the state of the application that the user sees."),
+    .parameters = STR_INIT(
+        "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"state\"],"
+        "\"properties\":{"
+        "\"state\":{\"type\":\"object\",\"minProperties\":1,"
+        "\"description\":\"Each member replaces the member of that name in the state; the "
+        "others stay as they are.\"}," LOCAL_DESCRIPTION "}}"),
+    .idempotent = true,
+    .compute = write_state,
+};
+
+struct tool *state_write_tool_new(void) {
+    return computed_tool_new(&state_write);
+}

@@ -1,0 +1,178 @@
+#include "turn/cancel_box.h"
+
+#include "base/mem.h"
+#include "session/directory.h"
+#include "store/cancelling.h"
+#include "store/changes.h"
+#include "turn/dormant_wake.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define AGAIN_MS 250 /* while runs with a wish are not over */
+
+const struct state cancel_box_states[CANCEL_BOX_STATE_COUNT] = {
+    /* clang-format off */
+    [CANCEL_BOX_IDLE]    = {"idle",    TO(CANCEL_BOX_READING) | TO(CANCEL_BOX_STOPPED)},
+    [CANCEL_BOX_READING] = {"reading", TO(CANCEL_BOX_IDLE) | TO(CANCEL_BOX_WAITING) | TO(CANCEL_BOX_STOPPED)},
+    [CANCEL_BOX_WAITING] = {"waiting", TO(CANCEL_BOX_READING) | TO(CANCEL_BOX_STOPPED)},
+    [CANCEL_BOX_STOPPED] = {"stopped", 0},
+    /* clang-format on */
+};
+
+struct cancel_box {
+    struct session_table *sessions;
+    struct loop *loop;
+    struct changes_watcher *watcher;
+    struct timer again;
+    enum cancel_box_state state;
+    struct cancelling_list list;
+    struct list sleepers; /* runs on their way into memory */
+    bool asking;          /* the store: its answer comes, also after the box was stopped */
+    bool changed;         /* since the pass began */
+    bool has;             /* wishes, as far as this pass has read */
+    bool had;             /* wishes, the last time */
+};
+
+/* A run that is cancelled as soon as it is in memory. */
+struct sleeper {
+    struct list link; /* in box->sleepers */
+    struct cancel_box *box;
+    struct dormant_wake *wake;
+    uint64_t run;
+    struct str why; /* in `room` */
+    char room[];
+};
+
+static void box_move(struct cancel_box *box, enum cancel_box_state next) {
+    assert(states_allow(cancel_box_states, box->state, next));
+    box->state = next;
+}
+
+static struct store *box_store(const struct cancel_box *box) {
+    return session_table_store(box->sessions);
+}
+
+static struct directory *box_directory(const struct cancel_box *box) {
+    return session_table_directory(box->sessions);
+}
+
+static void box_free(struct cancel_box *box) {
+    cancelling_list_done(&box->list);
+    free(box);
+}
+
+/* --- one run ------------------------------------------------------------------------------ */
+
+static void sleeper_free(struct sleeper *sleeper) {
+    list_remove(&sleeper->link);
+    dormant_wake_cancel(sleeper->wake);
+    free(sleeper);
+}
+
+/* One that could not be brought back is tried again in the next pass. */
+static void on_awake(const struct err *failed, void *ctx) {
+    struct sleeper *sleeper = ctx;
+    (void)failed;
+    sleeper->wake = NULL;
+    directory_cancel(box_directory(sleeper->box), sleeper->run, sleeper->why);
+    sleeper_free(sleeper);
+}
+
+static bool is_waking(struct cancel_box *box, uint64_t run) {
+    LIST_EACH(&box->sleepers, link) {
+        if (CONTAINER_OF(link, struct sleeper, link)->run == run) return true;
+    }
+    return false;
+}
+
+static void wake(struct cancel_box *box, const struct cancelling *wish) {
+    const struct dormant_filter filter = {.run = wish->run};
+    if (is_waking(box, wish->run)) return;
+    struct sleeper *sleeper = mem_zero(1, sizeof(*sleeper) + wish->why.len);
+    if (wish->why.len) memcpy(sleeper->room, wish->why.at, wish->why.len);
+    sleeper->why = str_of(sleeper->room, wish->why.len);
+    sleeper->run = wish->run;
+    sleeper->box = box;
+    list_append(&box->sleepers, &sleeper->link);
+    sleeper->wake =
+        dormant_wake_start(box_directory(box), &filter, 1, box->loop, on_awake, sleeper);
+    if (!sleeper->wake) sleeper_free(sleeper);
+}
+
+/* A run that is ending already takes no notice of it. */
+static void obey(struct cancel_box *box, const struct cancelling *wish) {
+    if (!directory_cancel(box_directory(box), wish->run, wish->why)) wake(box, wish);
+}
+
+/* --- all of them -------------------------------------------------------------------------- */
+
+static void box_look(void *ctx);
+static void read_page(struct cancel_box *box);
+
+/* After the last wish has gone, the rows of the runs that ended are removed. */
+static void end_pass(struct cancel_box *box) {
+    if (box->had && !box->has) cancelling_tidy(box_store(box), box->loop);
+    box->had = box->has;
+    if (box->has) timer_start(&box->again, AGAIN_MS);
+    box_move(box, box->has ? CANCEL_BOX_WAITING : CANCEL_BOX_IDLE);
+    if (box->changed) box_look(box);
+}
+
+static void on_list(struct cancelling_list *list, const struct err *failed, void *ctx) {
+    struct cancel_box *box = ctx;
+    box->asking = false;
+    if (box->state == CANCEL_BOX_STOPPED) {
+        box_free(box);
+        return;
+    }
+    for (size_t i = 0; !failed && i < list->count; i++) obey(box, &list->all[i]);
+    box->has = box->has || failed || list->count > 0;
+    if (!failed && list->count == CANCELLING_MAX) {
+        list->after = list->all[list->count - 1].run;
+        read_page(box);
+    } else {
+        end_pass(box);
+    }
+}
+
+static void read_page(struct cancel_box *box) {
+    box->asking = true;
+    box->list.on_done = on_list;
+    box->list.ctx = box;
+    cancelling_read(box_store(box), box->loop, &box->list);
+}
+
+static void box_look(void *ctx) {
+    struct cancel_box *box = ctx;
+    box->changed = box->state == CANCEL_BOX_READING;
+    if (box->changed) return;
+    timer_stop(&box->again);
+    box_move(box, CANCEL_BOX_READING);
+    box->has = false;
+    box->list.after = 0;
+    read_page(box);
+}
+
+struct cancel_box *cancel_box_start(struct session_table *sessions, struct loop *loop) {
+    struct store *store = session_table_store(sessions);
+    if (!store || !store_is_shared(store)) return NULL;
+    struct cancel_box *box = MEM_NEW(struct cancel_box);
+    box->sessions = sessions;
+    box->loop = loop;
+    box->had = true; /* the first empty list removes what a replica left */
+    list_init(&box->sleepers);
+    timer_init(&box->again, loop, box_look, box);
+    box->watcher = changes_watch(store_changes(store), CHANGE_POSTED, loop, box_look, box);
+    box_look(box); /* what was wished before */
+    return box;
+}
+
+void cancel_box_stop(struct cancel_box *box) {
+    if (!box) return;
+    changes_leave(box->watcher);
+    timer_stop(&box->again);
+    LIST_EACH(&box->sleepers, link) sleeper_free(CONTAINER_OF(link, struct sleeper, link));
+    box_move(box, CANCEL_BOX_STOPPED);
+    if (!box->asking) box_free(box);
+}

@@ -1,0 +1,37 @@
+/* cancel_box: cancels the runs of this replica that other replicas wish to end.
+ *
+ * It reads the wishes (store/cancelling.h) whenever something was posted, and cancels each run that
+ * is live here, as its own callers would. A run that left memory while it waits for a human is woken
+ * before. A wish whose run is not live yet, as after a takeover, is read again a little later.
+ *
+ *     idle ─▶ reading ─▶ idle, or waiting ─▶ reading
+ *
+ * Memory   opaque.
+ * Threads  the loop it was started on.
+ */
+#ifndef WEIR_TURN_CANCEL_BOX_H
+#define WEIR_TURN_CANCEL_BOX_H
+
+#include "base/states.h"
+#include "session/session_table.h"
+
+struct loop;
+struct cancel_box;
+
+enum cancel_box_state {
+    CANCEL_BOX_IDLE,
+    CANCEL_BOX_READING,
+    CANCEL_BOX_WAITING, /* to read again: runs with a wish are not over */
+    CANCEL_BOX_STOPPED,
+    CANCEL_BOX_STATE_COUNT
+};
+
+extern const struct state cancel_box_states[CANCEL_BOX_STATE_COUNT];
+
+/* NULL when the store is not shared. */
+struct cancel_box *cancel_box_start(struct session_table *sessions, struct loop *loop);
+
+/* NULL is fine. What the store still has to answer frees the rest. */
+void cancel_box_stop(struct cancel_box *box);
+
+#endif

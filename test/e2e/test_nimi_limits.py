@@ -1,0 +1,119 @@
+"""Requests of nimi.runtime.v1 as large as a message may be (checks.md B, K).
+
+Each of them once ended the daemon, or cost it far more than it cost the caller. Nobody is logged
+in here: any peer can send them.
+"""
+import grpc
+import nimi_client as nimi
+import pytest
+from nimi.runtime.v1 import account_pb2, account_pb2_grpc, app_pb2, app_pb2_grpc, audit_pb2
+from nimi.runtime.v1 import local_pb2, local_pb2_grpc
+from nimi.runtime.v1 import realtime_pb2 as rt
+from nimi.runtime.v1 import realtime_pb2_grpc
+
+LONGEST = 4 * 1024 * 1024  # of a message
+INVALID = (grpc.StatusCode.INVALID_ARGUMENT, "PROTOCOL_ENVELOPE_INVALID")
+ANY_SIZE = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+
+
+def filled(request, text):
+    """A text with which the request is about as long as a message may be."""
+    return text * (LONGEST - request("").ByteSize() - 16)  # tags and lengths
+
+
+def execute(text):
+    return nimi.request("hi", kind=nimi.pb.ExecuteScenarioRequest, model_id=text)
+
+
+def open_session(text):
+    return rt.OpenRealtimeSessionRequest(head=nimi.head(model_id=text))
+
+
+def send(text):
+    return app_pb2.SendAppMessageRequest(
+        from_app_id=nimi.APP, to_app_id="to.app", message_type=text
+    )
+
+
+def login(text):
+    caller = account_pb2.AccountCaller(
+        app_id=nimi.APP,
+        app_instance_id="one",
+        device_id="d",
+        mode=account_pb2.ACCOUNT_CALLER_MODE_LOCAL_FIRST_PARTY_APP,
+    )
+    return account_pb2.BeginLoginRequest(caller=caller, callback_origin=text)
+
+
+CALLS = {
+    "model": (execute, lambda c: c.ai.ExecuteScenario),
+    "session": (
+        open_session,
+        lambda c: realtime_pb2_grpc.RuntimeAiRealtimeServiceStub(c.channel).OpenRealtimeSession,
+    ),
+    "message_type": (send, lambda c: app_pb2_grpc.RuntimeAppServiceStub(c.channel).SendAppMessage),
+    "callback_origin": (
+        login,
+        lambda c: account_pb2_grpc.RuntimeAccountServiceStub(c.channel).BeginLogin,
+    ),
+}
+
+
+@pytest.mark.parametrize("key", [None, "k"], ids=["once", "keyed"])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_name_as_long_as_a_message_is_refused(weir, name, key):
+    client = nimi.Client(weir, options=ANY_SIZE)
+    request, method = CALLS[name]
+    metadata = client.metadata(idempotency_key=key, caller_id="c" * 4000)
+    for text in (filled(request, "m"), "m" * 1025):
+        with pytest.raises(nimi.Refused) as found:
+            client.ask(method(client), request(text), metadata)
+        assert (found.value.code, found.value.reason) == INVALID, found.value.text
+    assert client.execute("hello").output.text_generate.text  # it lives
+
+
+def embed(inputs):
+    spec = nimi.pb.ScenarioSpec(text_embed=nimi.pb.TextEmbedScenarioSpec(inputs=["x"] * inputs))
+    return nimi.pb.ExecuteScenarioRequest(
+        head=nimi.head(model_id="local/hash-256"),
+        scenario_type=nimi.pb.SCENARIO_TYPE_TEXT_EMBED,
+        spec=spec,
+    )
+
+
+@pytest.mark.weir(script="test/e2e/scripts/nimi.yaml")
+def test_a_reply_that_is_too_long_is_not_asked_for_again(weir):
+    client = nimi.Client(weir, options=ANY_SIZE)
+    with pytest.raises(nimi.Refused) as found:
+        client.ask(client.ai.ExecuteScenario, embed(2100))
+    assert found.value.code == grpc.StatusCode.INTERNAL
+    assert found.value.reason == "AI_OUTPUT_INVALID" and not found.value.message["retryable"]
+    assert client.ask(client.ai.ExecuteScenario, embed(2))[0].output
+
+
+def test_pages_and_times_that_are_negative_are_refused(weir):
+    client = nimi.Client(weir)
+    local = local_pb2_grpc.RuntimeLocalServiceStub(client.channel)
+    before = audit_pb2.ExportAuditEventsRequest(app_id=nimi.APP, format="json")
+    before.to_time.seconds = -5
+    for method, request in (
+        (client.audit.ListAuditEvents, audit_pb2.ListAuditEventsRequest(page_size=-1)),
+        (client.audit.ListUsageStats, audit_pb2.ListUsageStatsRequest(page_size=-1)),
+        (local.ListLocalAssets, local_pb2.ListLocalAssetsRequest(page_size=-1)),
+    ):
+        with pytest.raises(nimi.Refused) as found:
+            client.ask(method, request)
+        assert (found.value.code, found.value.reason) == INVALID, found.value.text
+    with pytest.raises(grpc.RpcError) as error:
+        list(client.audit.ExportAuditEvents(before, metadata=client.metadata()))
+    refused = nimi.Refused(error.value)
+    assert (refused.code, refused.reason) == INVALID, refused.text
+
+
+@pytest.mark.parametrize("option", ["temperature", "top_p"])
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_a_number_that_is_none_does_not_reach_a_model(weir, option, value):
+    client = nimi.Client(weir)
+    answer = client.stream(asked=nimi.request(spec=nimi.text_spec("hi", **{option: value})))
+    assert answer.code == grpc.StatusCode.INVALID_ARGUMENT, answer.events
+    assert answer.error.reason == "AI_INPUT_INVALID"

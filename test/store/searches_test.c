@@ -1,0 +1,122 @@
+/* Searches by a server: when one is asked again, and when one is refused. */
+#include "store/searches.h"
+
+#include "replicas.h"
+#include "store/memory.h"
+
+#include <semaphore.h>
+
+struct scene {
+    struct fixture *f;
+    struct replica a;
+    sem_t may_end;
+    atomic_int runs;
+    unsigned wanted, answered, refused;
+    enum err_code last;
+};
+
+struct search_task {
+    struct store_task task;
+    struct scene *scene;
+};
+
+static void open_scene(struct scene *scene, struct fixture *f) {
+    *scene = (struct scene){.f = f};
+    sem_init(&scene->may_end, 0, 0);
+    replica_open(f, &scene->a, "a");
+}
+
+static void close_scene(struct scene *scene) {
+    replica_close(&scene->a);
+    sem_destroy(&scene->may_end);
+}
+
+static void on_answer(struct store_task *task, const struct err *failed, void *ctx) {
+    struct scene *scene = ctx;
+    (void)task;
+    scene->last = failed ? failed->code : ERR_NONE;
+    scene->refused += memory_refused(failed);
+    if (++scene->answered == scene->wanted) loop_stop(scene->f->loop);
+}
+
+static void ask(struct scene *scene, struct search_task *search,
+                bool (*fn)(struct database *db, void *ctx, struct err *e)) {
+    search->scene = scene;
+    search->task = (struct store_task){.reads_only = true,
+                                       .search_of = STR("w"),
+                                       .fn = fn,
+                                       .home = scene->f->loop,
+                                       .on_done = on_answer,
+                                       .ctx = scene};
+    store_run(scene->a.store, &search->task);
+}
+
+static void wait_for(struct scene *scene, unsigned wanted) {
+    scene->wanted = wanted;
+    if (scene->answered < wanted) loop_run(scene->f->loop);
+}
+
+static bool look(struct database *db, const char *sql, struct err *e) {
+    struct prepared *statement = NULL;
+    bool row = false, ok = database_first(db, sql, (struct sql_values){0}, &statement, &row, e);
+    database_finalize(statement);
+    return ok;
+}
+
+#define LOSE "SELECT pg_terminate_backend(pg_backend_pid())"
+
+static bool lose_late(struct database *db, void *ctx, struct err *e) {
+    struct scene *scene = ctx;
+    atomic_fetch_add(&scene->runs, 1);
+    return look(db, "SELECT pg_sleep(1.1)", e) && look(db, LOSE, e);
+}
+
+/* It would only take as long once more. */
+static void one_that_took_long_to_fail_is_not_asked_again(void **state) {
+    REPLICAS_NEED_A_SERVER();
+    struct scene scene;
+    struct search_task search;
+    open_scene(&scene, *state);
+    ask(&scene, &search, lose_late);
+    wait_for(&scene, 1);
+    assert_int_not_equal(scene.last, ERR_NONE);
+    assert_int_equal(scene.refused, 0);
+    assert_int_equal(atomic_load(&scene.runs), 1);
+    close_scene(&scene);
+}
+
+static bool hold(struct database *db, void *ctx, struct err *e) {
+    struct scene *scene = ctx;
+    (void)db, (void)e;
+    sem_wait(&scene->may_end);
+    sem_post(&scene->may_end);
+    return true;
+}
+
+static void one_more_than_an_owner_may_have_is_refused(void **state) {
+    REPLICAS_NEED_A_SERVER();
+    struct scene scene;
+    struct search_task searches[SEARCHES_OWNER_MAX + 1];
+    const struct err other = {.code = ERR_RESOURCE_EXHAUSTED, .text = "memory: too large"};
+    open_scene(&scene, *state);
+    for (size_t i = 0; i < ARRAY_LEN(searches); i++) ask(&scene, &searches[i], hold);
+    wait_for(&scene, 1);
+    assert_int_equal(scene.last, ERR_RESOURCE_EXHAUSTED);
+    assert_int_equal(scene.refused, 1);
+    sem_post(&scene.may_end);
+    wait_for(&scene, ARRAY_LEN(searches));
+    assert_int_equal(scene.refused, 1);
+    assert_false(memory_refused(&other));
+    assert_false(memory_refused(NULL));
+    close_scene(&scene);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(one_that_took_long_to_fail_is_not_asked_again),
+        TEST(one_more_than_an_owner_may_have_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
