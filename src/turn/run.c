@@ -118,6 +118,7 @@ static bool has_begun(const struct run *run) {
     return run->conversation.count > run->conversation.own_from;
 }
 
+/* A caller that was told the id may ask for it at once, also at another replica. */
 static void append_started(struct run *run) {
     struct event started =
         record_started(&run->record, run->request.text, run->request.contract);
@@ -126,6 +127,7 @@ static void append_started(struct run *run) {
     started.started.options = run->request.options_text;
     if (!run_trace_text(run, &started.started.trace)) return;
     run_append_kept(run, &started);
+    if (run->request.promised) journal_hurry(run->record.journal);
     measure_turn_begins(run);
 }
 

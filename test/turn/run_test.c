@@ -485,6 +485,22 @@ static void a_turn_lives_within_any_memory(void **state) {
 
 /* --- a store that is gone (T1) ------------------------------------------------------------ */
 
+/* Another replica finds it from then on; the beginning of any other turn waits for the tick. */
+static void a_turn_whose_id_is_the_answer_is_stored_at_once(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    struct run_request request = request_of("x");
+    for (int promised = 0; promised < 2; promised++) {
+        size_t sent = fake_store_sent(f->store);
+        request.promised = promised;
+        start(&turn, f, &request);
+        assert_int_equal(fake_store_sent(f->store) - sent, promised);
+        assert_int_equal(fake_calls(f->model), promised + 1); /* the model need not wait for it */
+        reply(f, "an answer");
+        end(&turn);
+    }
+}
+
 static void a_turn_that_cannot_be_stored_fails_and_leaves_nothing(void **state) {
     struct fixture *f = *state;
     struct turn turn;
@@ -823,6 +839,7 @@ int main(void) {
         TURN_TEST(repair_does_not_grow_a_reply_past_its_limit),
         STORED_TURN_TEST(a_turn_takes_no_longer_than_its_limit),
         cmocka_unit_test(a_turn_lives_within_any_memory),
+        STORED_TURN_TEST(a_turn_whose_id_is_the_answer_is_stored_at_once),
         STORED_TURN_TEST(a_turn_that_cannot_be_stored_fails_and_leaves_nothing),
         STORED_TURN_TEST(a_turn_that_may_not_be_stored_says_so),
         STORED_TURN_TEST(a_tool_that_cannot_be_recorded_is_not_called),
