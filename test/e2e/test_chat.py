@@ -6,7 +6,6 @@ import http.server
 import json
 import os
 import pty
-import resource
 import re
 import select
 import signal
@@ -160,11 +159,14 @@ class Terminal:
     def __init__(self, weir, *args, env=None, program=None):
         line = program or [str(harness.BINARY), *map(str, args), "--data", str(weir.data)]
         env = {"XDG_STATE_HOME": weir.folder / "state", **(env or {})}
-        self.pid, self.fd = pty.fork()
-        self.before = self.pid and termios.tcgetattr(self.fd)
-        if self.pid == 0:
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a sanitizer's would take minutes
-            os.execvpe(line[0], line, environment(env))
+        self.fd, inside = pty.openpty()
+        self.before = termios.tcgetattr(self.fd)
+        # Not pty.fork(): of this process with its threads, Python may never get as far as exec.
+        # A sanitizer's core would take minutes.
+        own = ["sh", "-c", 'ulimit -c 0; exec setsid --ctty -- "$@"', "sh"]
+        self.pid = os.posix_spawnp("sh", own + line, environment(env), file_actions=[
+            (os.POSIX_SPAWN_DUP2, inside, fd) for fd in range(3)])
+        os.close(inside)
         self.shown = ""
 
     def until(self, words):
