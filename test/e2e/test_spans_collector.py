@@ -41,18 +41,13 @@ def ids(collector):
 
 
 def test_a_batch_that_is_refused_for_a_while_is_sent_again_as_it_was(weir, collector):
+    """Each time after a longer pause."""
     collector.first = [Refusal(429), Refusal(503), Refusal(502), Refusal(504)]
     turns(weir, 1)
     collector.wait(2)
     assert [status for _, status, _ in collector.refused] == [429, 503, 502, 504]
     assert {body for _, _, body in collector.refused} == {collector.bodies[0]}
     assert len(ids(collector)) == 2
-
-
-def test_the_pause_between_two_tries_grows(weir, collector):
-    collector.first = [Refusal(503)] * 4
-    turns(weir, 1)
-    collector.wait(2)
     found = pauses(weir, 4)
     assert len(found) == 4
     assert all(0.75 * 2**number <= pause / 1000 <= 1.25 * 2**number for number, pause in enumerate(found))
