@@ -351,7 +351,8 @@ static void close_handles(struct loop *loop) {
     uv_close((uv_handle_t *)&loop->bell, NULL);
     uv_close((uv_handle_t *)&loop->before_wait, NULL);
     uv_close((uv_handle_t *)&loop->after_wait, NULL);
-    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    while (uv_run(&loop->uv, UV_RUN_DEFAULT)) { /* the last mail may have said stop */
+    }
     close(loop->bell_fd);
     int left = uv_loop_close(&loop->uv);
     assert(left == 0);

@@ -475,6 +475,21 @@ static void mail_of_many_threads_arrives_whole_and_in_each_ones_order(void **sta
     loop_free(office.loop);
 }
 
+static void stop_it(void *ctx) {
+    say("stopped");
+    loop_stop(ctx);
+}
+
+/* Posted while the loop stopped, so that it is delivered by loop_free(). */
+static void a_loop_is_freed_whose_last_mail_stops_it(void **state) {
+    (void)state;
+    struct loop *loop = loop_new();
+    struct mail mail;
+    loop_post(loop, &mail, stop_it, loop);
+    loop_free(loop);
+    assert_seen("stopped");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(deferred_tasks_run_once_in_order_at_the_end_of_the_turn,
@@ -502,6 +517,8 @@ int main(void) {
             a_real_timer_that_restarts_at_once_lets_other_things_happen, setup, teardown),
         cmocka_unit_test_setup_teardown(
             mail_of_many_threads_arrives_whole_and_in_each_ones_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_loop_is_freed_whose_last_mail_stops_it, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
