@@ -40,11 +40,14 @@
     "ALTER TABLE memory RENAME COLUMN created_us TO created_ms;"                               \
     "ALTER TABLE memory RENAME COLUMN updated_us TO updated_ms;"
 
+#define FIXTURE_REPLICAS_MAX 8
+
 struct fixture {
     char folder[64];
     char schema[32]; /* of PostgreSQL; empty: SQLite */
     struct loop *loop;
     struct store *store;
+    struct store *replicas[FIXTURE_REPLICAS_MAX]; /* those that are open; replicas.h */
     struct err failed; /* of what was asked last; code ERR_NONE when it went well */
     enum store_durability durability;
     uint64_t doubt_ms;
@@ -146,7 +149,16 @@ __attribute__((unused)) static void fixture_close(struct fixture *f) {
     f->store = NULL;
 }
 
+/* A test that failed has left them open, and their threads would post to a loop that is gone. */
+static void fixture_close_replicas(struct fixture *f) {
+    for (size_t i = 0; i < FIXTURE_REPLICAS_MAX; i++) {
+        if (f->store == f->replicas[i]) f->store = NULL;
+        store_close(f->replicas[i]);
+    }
+}
+
 __attribute__((unused)) static void fixture_done(struct fixture *f) {
+    fixture_close_replicas(f);
     fixture_close(f);
     loop_free(f->loop);
     fixture_postgres_end(f);

@@ -6,9 +6,8 @@
 #include "two_replicas.h"
 
 static void on_taken(struct place_request *request, const struct err *failed, void *ctx) {
-    const struct scene *scene = ctx;
     (void)request;
-    fixture_opened(failed, scene->f);
+    scene_answered(ctx, failed);
 }
 
 static bool take(struct scene *scene, struct replica *replica, uint64_t run,
@@ -19,8 +18,7 @@ static bool take(struct scene *scene, struct replica *replica, uint64_t run,
                                     .on_done = on_taken,
                                     .ctx = scene};
     place_take(replica->store, scene->f->loop, &request);
-    loop_run(scene->f->loop);
-    if (scene->f->failed.code) fail_msg("%s", scene->f->failed.text);
+    await_answers(scene, 1);
     return request.taken;
 }
 
@@ -57,8 +55,7 @@ static void of_two_that_ask_at_once_one_gets_the_last_place(void **state) {
                                                  .ctx = &scene};
             place_take(i ? scene.b.store : scene.a.store, scene.f->loop, &requests[i]);
         }
-        loop_run(scene.f->loop);
-        loop_run(scene.f->loop);
+        await_answers(&scene, 2);
         assert_int_equal(requests[0].taken + requests[1].taken, 1);
         server_run(scene.f, "DELETE FROM place");
     }
@@ -91,15 +88,16 @@ static void only_those_who_wait_for_the_workspace_hear_of_its_place(void **state
     const uint64_t what[] = {place_change(another_workspace()), place_change(STR("w"))};
     struct hearing hearings[ARRAY_LEN(what)] = {{.loop = NULL}, {.loop = scene.f->loop}};
     assert_true(take(&scene, &scene.a, 1, "w", 1));
+    replica_listens(&scene.b);
     for (size_t i = 0; i < ARRAY_LEN(what); i++)
         hearings[i].watcher = changes_watch(store_changes(scene.b.store), what[i],
                                             scene.f->loop, on_freed, &hearings[i]);
     place_give_back(scene.a.store, scene.f->loop, 1, STR("w"));
     loop_run(scene.f->loop);
-    assert_int_equal(hearings[0].times, 0);
-    assert_int_equal(hearings[1].times, 1);
     for (size_t i = 0; i < ARRAY_LEN(what); i++) changes_leave(hearings[i].watcher);
     close_scene(&scene);
+    assert_int_equal(hearings[0].times, 0);
+    assert_int_equal(hearings[1].times, 1);
 }
 
 static void taken_over(struct takeover *takeover, const struct err *failed, void *ctx) {

@@ -28,6 +28,14 @@ static void replica_on_word(void *ctx) {
     (void)ctx;
 }
 
+/* The place of an open store among those that the fixture closes; of NULL: a free one. */
+static struct store **replica_noted(struct fixture *f, const struct store *store) {
+    for (size_t i = 0; i < FIXTURE_REPLICAS_MAX; i++)
+        if (f->replicas[i] == store) return &f->replicas[i];
+    fail_msg("a test has at most %d replicas at a time", FIXTURE_REPLICAS_MAX);
+    return NULL;
+}
+
 /* With a lease that no test sees the end of. False: it was refused, and f->failed says why. */
 __attribute__((unused)) static bool replica_try_open(struct fixture *f, struct replica *replica,
                                                      const char *name, struct str url) {
@@ -42,7 +50,8 @@ __attribute__((unused)) static bool replica_try_open(struct fixture *f, struct r
                                           .loop = f->loop,
                                           .on_open = replica_opened,
                                           .ctx = replica};
-    replica->store = store_open(&options);
+    struct store **noted = replica_noted(f, NULL);
+    replica->store = *noted = store_open(&options);
     loop_run(f->loop);
     return f->failed.code == ERR_NONE;
 }
@@ -58,6 +67,7 @@ __attribute__((unused)) static void replica_open(struct fixture *f, struct repli
 }
 
 __attribute__((unused)) static void replica_close(struct replica *replica) {
+    if (replica->store) *replica_noted(replica->f, replica->store) = NULL;
     store_close(replica->store);
     replica->store = NULL;
 }

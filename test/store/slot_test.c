@@ -5,9 +5,8 @@
 #include "two_replicas.h"
 
 static void on_asked(struct slot_request *request, const struct err *failed, void *ctx) {
-    const struct scene *scene = ctx;
     (void)request;
-    fixture_opened(failed, scene->f);
+    scene_answered(ctx, failed);
 }
 
 static struct slot_request wish(struct scene *scene, int64_t number, const char *app) {
@@ -23,8 +22,7 @@ static struct slot_request wish(struct scene *scene, int64_t number, const char 
 
 static bool ask_with(struct scene *scene, struct replica *replica, struct slot_request wish) {
     slot_ask(replica->store, scene->f->loop, &wish);
-    loop_run(scene->f->loop);
-    if (scene->f->failed.code) fail_msg("%s", scene->f->failed.text);
+    await_answers(scene, 1);
     return wish.held;
 }
 
@@ -104,8 +102,7 @@ static void of_two_that_ask_at_once_one_gets_the_last_slot(void **state) {
             requests[i].all_max = 1;
             slot_ask(i ? scene.b.store : scene.a.store, scene.f->loop, &requests[i]);
         }
-        loop_run(scene.f->loop);
-        loop_run(scene.f->loop);
+        await_answers(&scene, 2);
         assert_int_equal(requests[0].held + requests[1].held, 1);
         server_run(scene.f, "DELETE FROM slot");
     }
