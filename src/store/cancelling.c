@@ -88,6 +88,10 @@ static const char read_wishes[] =
     " WHERE run.state = 0 AND coalesce(moved.holder, log.replica) = ?1"
     " AND cancelling.run > ?3 ORDER BY cancelling.run LIMIT ?2";
 
+static const char find_over[] =
+    "SELECT 1 FROM cancelling WHERE NOT EXISTS"
+    " (SELECT 1 FROM run WHERE run.id = cancelling.run AND run.state = 0) LIMIT 1";
+
 static bool copy_row(struct cancelling_list *list, struct prepared *statement) {
     struct cancelling *one = &list->all[list->count];
     one->run = (uint64_t)database_number_of(statement, 0);
@@ -96,8 +100,7 @@ static bool copy_row(struct cancelling_list *list, struct prepared *statement) {
     return true;
 }
 
-static bool read_list(struct database *db, void *ctx, struct err *e) {
-    struct cancelling_list *list = ctx;
+static bool read_rows(struct database *db, struct cancelling_list *list, struct err *e) {
     struct prepared *statement = NULL;
     bool row, ok = database_prepare(db, read_wishes, &statement, e);
     cancelling_list_done(list);
@@ -112,6 +115,18 @@ static bool read_list(struct database *db, void *ctx, struct err *e) {
     }
     database_finalize(statement);
     return ok;
+}
+
+static bool look_for_over(struct database *db, struct cancelling_list *list, struct err *e) {
+    struct prepared *statement = NULL;
+    bool ok = database_first(db, find_over, (struct sql_values){0}, &statement, &list->over, e);
+    database_finalize(statement);
+    return ok;
+}
+
+static bool read_list(struct database *db, void *ctx, struct err *e) {
+    struct cancelling_list *list = ctx;
+    return read_rows(db, list, e) && look_for_over(db, list, e);
 }
 
 static void on_read(struct store_task *task, const struct err *failed, void *ctx) {

@@ -50,13 +50,15 @@ struct cancelling_list {
     struct arena *arena;
     struct cancelling all[CANCELLING_MAX];
     size_t count;
+    bool over; /* there are rows of runs that are over, of this replica or another */
 };
 
 /* Those for the unfinished runs of this replica. A full list may not be all: go on after its last. */
 void cancelling_read(struct store *store, struct loop *home, struct cancelling_list *list);
 void cancelling_list_done(struct cancelling_list *list);
 
-/* Remove the rows of runs that are over. Frees itself. */
+/* Remove the rows of runs that are over: a run may end while a wish for it is on its way. Frees
+ * itself. */
 void cancelling_tidy(struct store *store, struct loop *home);
 
 #endif

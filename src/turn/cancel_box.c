@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define AGAIN_MS 250 /* while runs with a wish are not over */
+#define AGAIN_MS 250 /* while there are wishes */
 
 const struct state cancel_box_states[CANCEL_BOX_STATE_COUNT] = {
     /* clang-format off */
@@ -30,8 +30,7 @@ struct cancel_box {
     struct list sleepers; /* runs on their way into memory */
     bool asking;          /* the store: its answer comes, also after the box was stopped */
     bool changed;         /* since the pass began */
-    bool has;             /* wishes, as far as this pass has read */
-    bool had;             /* wishes, the last time */
+    bool has;             /* wishes, or rows to remove, as far as this pass has read */
 };
 
 /* A run that is cancelled as soon as it is in memory. */
@@ -110,10 +109,7 @@ static void obey(struct cancel_box *box, const struct cancelling *wish) {
 static void box_look(void *ctx);
 static void read_page(struct cancel_box *box);
 
-/* After the last wish has gone, the rows of the runs that ended are removed. */
 static void end_pass(struct cancel_box *box) {
-    if (box->had && !box->has) cancelling_tidy(box_store(box), box->loop);
-    box->had = box->has;
     if (box->has) timer_start(&box->again, AGAIN_MS);
     box_move(box, box->has ? CANCEL_BOX_WAITING : CANCEL_BOX_IDLE);
     if (box->changed) box_look(box);
@@ -127,11 +123,12 @@ static void on_list(struct cancelling_list *list, const struct err *failed, void
         return;
     }
     for (size_t i = 0; !failed && i < list->count; i++) obey(box, &list->all[i]);
-    box->has = box->has || failed || list->count > 0;
+    box->has = box->has || failed || list->count > 0 || list->over;
     if (!failed && list->count == CANCELLING_MAX) {
         list->after = list->all[list->count - 1].run;
         read_page(box);
     } else {
+        if (!failed && list->over) cancelling_tidy(box_store(box), box->loop);
         end_pass(box);
     }
 }
@@ -160,7 +157,6 @@ struct cancel_box *cancel_box_start(struct session_table *sessions, struct loop 
     struct cancel_box *box = MEM_NEW(struct cancel_box);
     box->sessions = sessions;
     box->loop = loop;
-    box->had = true; /* the first empty list removes what a replica left */
     list_init(&box->sleepers);
     timer_init(&box->again, loop, box_look, box);
     box->watcher = changes_watch(store_changes(store), CHANGE_POSTED, loop, box_look, box);

@@ -2,7 +2,8 @@
  *
  * It reads the wishes (store/cancelling.h) whenever something was posted, and cancels each run that
  * is live here, as its own callers would. A run that left memory while it waits for a human is woken
- * before. A wish whose run is not live yet, as after a takeover, is read again a little later.
+ * before. A wish whose run is not live yet, as after a takeover, is read again a little later. The rows
+ * of runs that are over are removed, and looked for again until they are gone.
  *
  *     idle ─▶ reading ─▶ idle, or waiting ─▶ reading
  *
@@ -21,7 +22,7 @@ struct cancel_box;
 enum cancel_box_state {
     CANCEL_BOX_IDLE,
     CANCEL_BOX_READING,
-    CANCEL_BOX_WAITING, /* to read again: runs with a wish are not over */
+    CANCEL_BOX_WAITING, /* to read again: there are wishes, or rows of runs that are over */
     CANCEL_BOX_STOPPED,
     CANCEL_BOX_STATE_COUNT
 };

@@ -110,6 +110,21 @@ static void a_wish_of_another_replica_is_heard(void **state) {
     close_scene(&scene);
 }
 
+/* The run ended after the wish was made, and before it was heard here. */
+static void a_wish_for_a_run_that_has_ended_meanwhile_goes(void **state) {
+    (void)state;
+    struct scene scene;
+    open_scene(&scene);
+    stored(&scene, 7, 1, 3);
+    stored(&scene, 8, 2, 0);
+    fake_store_sql(scene.store, "INSERT INTO cancelling VALUES(7, CAST('late' AS BLOB)),"
+                                " (8, CAST('no' AS BLOB))");
+    hear(&scene);
+    assert_int_equal(wishes(&scene), 1);
+    assert_int_equal(fake_store_number(scene.store, "SELECT run FROM cancelling"), 8);
+    close_scene(&scene);
+}
+
 static void a_run_that_is_not_live_yet_is_cancelled_when_it_is(void **state) {
     (void)state;
     struct scene scene;
@@ -268,6 +283,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_moves_of_the_table_are_allowed),
         cmocka_unit_test(a_wish_of_another_replica_is_heard),
+        cmocka_unit_test(a_wish_for_a_run_that_has_ended_meanwhile_goes),
         cmocka_unit_test(a_run_that_is_not_live_yet_is_cancelled_when_it_is),
         cmocka_unit_test(a_live_run_is_cancelled_at_once_and_no_one_else_is_told),
         cmocka_unit_test(a_wish_is_kept_once_and_not_for_a_run_that_is_over),
