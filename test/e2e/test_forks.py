@@ -6,11 +6,9 @@ import time
 
 import harness
 import httpx
-import postgres
 import pytest
 import vendor
 from noting_model import ENV, noting_model
-from replicas import HEADERS, Replicas
 from test_transfers import Model
 
 
@@ -188,27 +186,6 @@ def test_many_forks_at_once_are_all_made_and_those_whose_caller_leaves_end_nothi
         for i in range(40):  # each of them was made, or can be made now
             name = f"left-{i}"
             assert name in there or fork(http, "old", run, name)["session_id"] == name
-
-
-def test_a_fork_is_the_same_at_every_replica(tmp_path, model):
-    with postgres.Cluster() as server:
-        replicas = Replicas(tmp_path, server, "forks")
-        try:
-            replicas.start(2, script=None, config=model.config(), **ENV)
-            with replicas.all[0].http(headers=HEADERS) as one, replicas.all[1].http(headers=HEADERS) as two:
-                turn(one, "old", "one")
-                run = turn(two, "old", "two")
-                assert "event: done" in two.get(f"/weir/v1/runs/{run}/events").text  # shown once it is on the disk
-                with concurrent.futures.ThreadPoolExecutor(8) as pool:
-                    body = {"run": run, "session_id": "new"}
-                    answers = list(pool.map(lambda i: (one, two)[i % 2].post("/weir/v1/sessions/old/fork", json=body).status_code, range(8)))
-                assert sorted(answers) == [201] + [409] * 7
-                assert fork(two, "old", run, "new", 409) == "SESSION_EXISTS"
-                turn(one, "new", "three")
-                turn(two, "new", "four")
-            assert model.shown[-1] == [*said("one", "two", "three"), ("user", "four")]
-        finally:
-            replicas.close()
 
 
 def test_a_user_forks_what_is_theirs(start_weir, model):
