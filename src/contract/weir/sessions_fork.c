@@ -7,6 +7,10 @@
  * loop is being made, as each may hold tens of MiB; the old session is read, by a job; one commit.
  * Between two of these, a caller who has left ends it.
  *
+ * A stop waits for no job, and closes the store meanwhile. So the job uses nothing but what its fork
+ * owns, and a fork whose caller leaves while the job is at work gives up everything else at once. It
+ * holds its memory until then; the threads for jobs bound how many do.
+ *
  * Each turn record of the history becomes a run of the new session, which was begun by the contract
  * "fork": its messages, as one item, and its end. So a model is shown the messages that it was shown
  * of the old turns, whatever they were made of; only where a long session is cut (history.h) may
@@ -49,10 +53,10 @@ struct fork {
     struct lease lease; /* of the new session */
     bool has_turn;      /* the others of its loop wait */
     struct store_load load;
-    struct job job;        /* reads what was loaded */
-    struct engine *engine; /* gives the numbers of runs */
-    enum fork_end end;     /* of the job */
-    struct err why;        /* FORK_UNREADABLE */
+    struct job job;                  /* reads what was loaded */
+    uint64_t ids[HISTORY_TURNS_MAX]; /* for the runs of the new session */
+    enum fork_end end;               /* of the job */
+    struct err why;                  /* FORK_UNREADABLE */
     struct history *history;
     struct turn_record *records[HISTORY_TURNS_MAX]; /* of the new session */
     struct store_row rows[HISTORY_TURNS_MAX];
@@ -77,7 +81,6 @@ static void fork_free(struct fork *fork) {
         buf_done(&fork->rows[i].bytes);
     }
     history_unref(fork->history);
-    engine_unref(fork->engine);
     arena_free(fork->load.arena);
     arena_free(fork->arena);
     free(fork);
@@ -206,7 +209,7 @@ static bool fork_add(struct fork *fork, const struct turn_record *old) {
     size_t at = fork->write.row_count++;
     struct store_row *row = &fork->rows[at];
     struct turn_record *record =
-        turn_record_new(record_new_id(fork->engine), old->messages, old->message_count);
+        turn_record_new(fork->ids[at], old->messages, old->message_count);
     struct buf events;
     record->starts_anew = old->starts_anew;
     fork->records[at] = record;
@@ -291,7 +294,10 @@ static void read_session(void *ctx) {
 
 static void on_session_read(void *ctx) {
     struct fork *fork = ctx;
-    if (fork_is_left(fork)) return;
+    if (!fork->call) { /* as leave_job() left it: the instance may be gone */
+        fork_free(fork);
+        return;
+    }
     switch (fork->end) {
     case FORK_READ: fork_write(fork); break;
     case FORK_MISSING: refuse_missing(fork); break;
@@ -312,7 +318,8 @@ static void on_session_loaded(struct store_load *load, const struct err *failed,
         fork_refuse_store(fork, failed);
         return;
     }
-    fork->engine = engine_ref(fork->instance->host->engine);
+    for (size_t i = 0; i < HISTORY_TURNS_MAX; i++)
+        fork->ids[i] = record_new_id(fork->instance->host->engine);
     job_start(&fork->job, fork->instance->loop, read_session, on_session_read, fork);
 }
 
@@ -389,11 +396,24 @@ static void on_fork_children_done(void *ctx) {
 static const struct lease_events fork_events = {on_fork_granted, on_fork_refused,
                                                 on_fork_children_done};
 
+/* If its job is at work, that frees the fork, and touches nothing else. */
+static void leave_job(struct fork *fork) {
+    if (job_cancel(&fork->job)) {
+        (void)fork_is_left(fork);
+        return;
+    }
+    session_release(&fork->lease, NULL);
+    fork->has_turn = false;
+    let_next(fork->instance);
+}
+
 static void fork_left(void *ctx) {
     struct fork *fork = ctx;
     fork->call = NULL;
     if (list_linked(&fork->link)) {
         (void)fork_is_left(fork);
+    } else if (fork->job.request) {
+        leave_job(fork);
     } else if (fork->lease.state == LEASE_WAITING && session_withdraw(&fork->lease)) {
         fork_free(fork);
     }
