@@ -42,6 +42,15 @@ def fork(http, session, run, to, status=201, **whose):
     return answer.json() if status == 201 else answer.json()["error"]["code"]
 
 
+def send_fork(weir, run, to):
+    """The connection on which a fork was asked for."""
+    body = json.dumps({"run": run, "session_id": to})
+    head = "POST /weir/v1/sessions/old/fork HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    connection = socket.create_connection(("127.0.0.1", httpx.URL(weir.url).port))
+    connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+    return connection
+
+
 def said(*texts):
     """A conversation in which each text was answered."""
     return [one for text in texts for one in (("user", text), ("assistant", "re: " + text))]
@@ -172,11 +181,8 @@ def test_of_many_forks_to_one_name_at_once_one_is_made(weir, model):
 def test_many_forks_at_once_are_all_made_and_those_whose_caller_leaves_end_nothing(weir, model):
     with weir.http() as http:
         run = turn(http, "old", "word " * 20_000)
-        ask = "POST /weir/v1/sessions/old/fork HTTP/1.1\r\nHost: weir\r\nContent-Type: application/json\r\n"
         for i in range(40):
-            body = json.dumps({"run": run, "session_id": f"left-{i}"})
-            with socket.create_connection(("127.0.0.1", httpx.URL(weir.url).port)) as gone:
-                gone.sendall(f"{ask}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+            send_fork(weir, run, f"left-{i}").close()
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             made = list(pool.map(lambda i: fork(http, "old", run, f"new-{i}"), range(24)))
         assert [one["turns"] for one in made] == [1] * 24
@@ -186,6 +192,32 @@ def test_many_forks_at_once_are_all_made_and_those_whose_caller_leaves_end_nothi
         for i in range(40):  # each of them was made, or can be made now
             name = f"left-{i}"
             assert name in there or fork(http, "old", run, name)["session_id"] == name
+
+
+def test_a_daemon_that_stops_in_the_middle_of_a_fork_ends_in_order(start_weir, model):
+    """The stop comes at every stage, and mostly while a job reads the long session for a caller who has left."""
+    rounds = 12
+    weir = start_weir(args=["--threads", "1"], script=None, config=model.config(), env={"CRAWBL_MCP_SIGNING_KEY": None, **ENV})
+    with weir.http() as http:
+        for _ in range(60):
+            run = turn(http, "old", "word " * 40_000)
+        turn(http, "old", "and?")
+        before = model.shown[-1]
+    for i in range(rounds):
+        asked = [send_fork(weir, run, f"new-{i}-{n}") for n in range(3)]  # one is made after the other
+        assert asked[0].recv(4096).startswith(b"HTTP/1.1 201")
+        began = time.monotonic()
+        assert asked[1].recv(4096).startswith(b"HTTP/1.1 201")
+        time.sleep((time.monotonic() - began) * (0.4 + 0.6 * i / rounds))
+        for connection in asked:
+            connection.close()
+        weir.restart()
+    with weir.http() as http:
+        there = {one["session_id"] for one in http.get("/weir/v1/sessions", params={"limit": 500}).json()["sessions"]}
+        for name in (f"new-{i}-{n}" for i in range(0, rounds, 5) for n in range(3)):
+            assert name in there or fork(http, "old", run, name)["session_id"] == name
+            turn(http, name, "and?")
+            assert model.shown[-1] == before  # each was made as a whole, or can be made now
 
 
 def test_a_user_forks_what_is_theirs(start_weir, model):
