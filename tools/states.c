@@ -78,7 +78,7 @@ static const struct machine {
      TURN_CALL_STATE_COUNT, turn_call_states},
     {"The text of a long reply", "src/turn/long_reply.c", "Where it is while its caller reads slowly.",
      LONG_REPLY_STATE_COUNT, long_reply_states},
-    {"A history that is condensed", "src/turn/compaction.c", "Once a turn at most; if it is given up, the turn goes on without.",
+    {"A history that is condensed", "src/turn/compaction.c", "Once a turn at most; if it is given up, the turn goes on without, until it is needed.",
      COMPACTION_STATE_COUNT, compaction_states},
     {"A wait for a budget", "src/budget/ledger.c", "A model call that other calls leave no room for.",
      LEDGER_WAIT_STATE_COUNT, ledger_wait_states},

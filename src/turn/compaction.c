@@ -44,7 +44,7 @@ const struct state compaction_states[COMPACTION_STATE_COUNT] = {
     [COMPACTION_NONE]     = {"none",     TO(COMPACTION_ASKING)},
     [COMPACTION_ASKING]   = {"asking",   TO(COMPACTION_REPLACED) | TO(COMPACTION_GIVEN_UP)},
     [COMPACTION_REPLACED] = {"replaced", 0},
-    [COMPACTION_GIVEN_UP] = {"given up", 0},
+    [COMPACTION_GIVEN_UP] = {"given up", TO(COMPACTION_ASKING)},
     /* clang-format on */
 };
 
@@ -103,7 +103,9 @@ static bool is_worth_keeping(const struct run *run) {
 }
 
 bool run_may_compact(const struct run *run) {
-    return run->compaction.state == COMPACTION_NONE && run->conversation.turn_start > 1;
+    enum compaction_state state = run->compaction.state;
+    return (state == COMPACTION_NONE || state == COMPACTION_GIVEN_UP) &&
+           run->conversation.turn_start > 1;
 }
 
 bool run_needs_compacting(const struct run *run, enum compaction_why *ret) {
@@ -111,7 +113,7 @@ bool run_needs_compacting(const struct run *run, enum compaction_why *ret) {
     bool too_long = windowed && estimated_bytes(run) > window_bytes(run);
     if (!run_may_compact(run)) return false;
     *ret = too_long ? COMPACTION_TOO_LONG : COMPACTION_KEEPING;
-    return too_long || is_worth_keeping(run);
+    return too_long || (run->compaction.state == COMPACTION_NONE && is_worth_keeping(run));
 }
 
 /* --- the question ------------------------------------------------------------------------- */
@@ -240,7 +242,7 @@ static void compaction_on_text(const struct reply_event *event, void *ctx) {
 }
 
 static void compaction_on_thinking(const struct reply_event *event, void *ctx) {
-    run_use(ctx, event->text.len);
+    run_use_thinking(ctx, event->text.len);
 }
 
 static void compaction_on_usage(const struct reply_event *event, void *ctx) {
@@ -269,12 +271,14 @@ static void compaction_on_done(const struct reply_event *event, void *ctx) {
     }
 }
 
-/* Whether less of the history may be condensed. */
+/* Whether less of the history may be condensed. A question that was refused is a call as well: one
+ * for keeping takes none that the turn itself may need. */
 static bool is_shortened(struct run *run, struct str reason) {
     struct compaction *compaction = &run->compaction;
     if (!str_equal(reason, STR(MODEL_CONTEXT)) ||
         compaction->question_max < 2 * TRANSCRIPT_MIN_BYTES)
         return false;
+    if (compaction->why == COMPACTION_KEEPING && !has_room_for_summary(run)) return false;
     compaction->question_max /= 2;
     compaction_ask(run);
     return true;

@@ -14,7 +14,8 @@
  *
  * The question is no longer than the window, and after a refusal than half of what was refused; the
  * oldest messages are left out of it first, but never an earlier summary. If it is refused too, it
- * is asked again at half the length.
+ * is asked again at half the length; one for keeping only while the agent's limits have room for the
+ * turn besides.
  *
  * Memory   a plain value inside its run.
  * Threads  the loop of its run.
@@ -34,8 +35,8 @@ enum compaction_why { COMPACTION_TOO_LONG, COMPACTION_REFUSED, COMPACTION_KEEPIN
 /* A turn condenses its history once at most:
  *
  *     none ─▶ asking ─▶ replaced     the summary stands in place of the history
- *               └─────▶ given up     the turn goes on with the history as it is; only if the summary
- *                                    was for keeping */
+ *              ▲ └────▶ given up     the turn goes on with the history as it is; only if the summary
+ *              └───────────┘         was for keeping. One that the turn then needs is asked for */
 enum compaction_state {
     COMPACTION_NONE,
     COMPACTION_ASKING,

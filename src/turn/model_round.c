@@ -219,7 +219,7 @@ static bool count_aside(struct run *run, size_t len) {
 static void on_thinking(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     if (!count_aside(run, event->text.len)) return;
-    if (has_memory(run, event->text.len) && run_use(run, event->text.len))
+    if (has_memory(run, event->text.len) && run_use_thinking(run, event->text.len))
         take_text(run, &run->model_round.thinking_tail, event->text, &run->guarded.thinking,
                   append_thinking);
 }

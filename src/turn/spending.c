@@ -138,6 +138,7 @@ bool run_reserve(struct run *run) {
     struct err e;
     run->spending.prompt_bytes = prompt_bytes(&run->model_round.request);
     run->spending.output_bytes = run->spending.output_checked = 0;
+    run->spending.thinking_bytes = 0;
     run->spending.reserved = (struct reservation){0};
     if (!check_limits(run, (struct amount){0})) return false;
     if (!ledger || run->record.engine->budget_count == 0) {
@@ -164,10 +165,17 @@ void run_stop_reserving(struct run *run) {
     run_unref(run);
 }
 
+/* If an answer is on its way, that counts. */
 static void reserved_too_late(void *ctx) {
-    run_fail(ctx, ERR_RESOURCE_EXHAUSTED, STR("BUDGET"),
-             STR("other calls hold what is left of the budget, and did not end in time; try "
-                 "again later, or raise it in the settings under 'budgets'"));
+    struct run *run = ctx;
+    struct err why;
+    if (!ledger_withdraw(run->spending.budget)) return;
+    run->spending.waits = false;
+    err_set(&why, ERR_RESOURCE_EXHAUSTED,
+            "other calls hold what is left of the budget, and did not end in time; try again "
+            "later, or raise it in the settings under 'budgets'");
+    budget_refuses(run, &why);
+    run_unref(run);
 }
 
 void spending_init(struct run *run) {
@@ -211,9 +219,14 @@ static int64_t spending_counted(const struct event_usage *usage) {
  * nothing. */
 static struct event_usage completed(const struct run *run, const struct event_usage *usage) {
     struct event_usage all = *usage;
-    int64_t received = run->spending.output_bytes ? tokens_of(run->spending.output_bytes) : 0;
+    size_t received = run->spending.output_bytes;
+    int64_t thoughts = 0;
+    if (all.thoughts >= 0) { /* they were counted, whether or not they were shown */
+        received -= run->spending.thinking_bytes;
+        thoughts = all.thoughts;
+    }
     if (all.prompt < 0) all.prompt = tokens_of(run->spending.prompt_bytes);
-    if (all.completion < 0) all.completion = received;
+    if (all.completion < 0) all.completion = sum(received ? tokens_of(received) : 0, thoughts);
     return all;
 }
 

@@ -27,6 +27,7 @@ struct spending {
     struct timer limit;         /* ends that wait */
     size_t prompt_bytes;        /* of the call in flight, for estimates */
     size_t output_bytes;        /* its reply and thinking so far */
+    size_t thinking_bytes;      /* the part of them that is thinking */
     size_t output_checked;      /* the part of them that the ledger was asked about */
     struct amount spent;        /* by the turn's earlier calls */
     struct turn_sums sums;      /* the known usage of all calls */

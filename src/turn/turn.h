@@ -78,6 +78,12 @@ static inline bool run_use(struct run *run, size_t bytes) {
            run_use_step(run);
 }
 
+/* The same for what the model thinks, and may count apart. */
+static inline bool run_use_thinking(struct run *run, size_t bytes) {
+    run->spending.thinking_bytes += bytes;
+    return run_use(run, bytes);
+}
+
 /* --- run.c -------------------------------------------------------------------------------- */
 
 /* The state in which a run begins: all zero for a new one; for a restored one, what an earlier

@@ -175,6 +175,13 @@ bool fake_usage(struct provider_call *call, int64_t prompt, int64_t completion) 
     return report(call, (struct reply_event){REPLY_USAGE, .usage = &usage});
 }
 
+bool fake_thoughts(struct provider_call *call, int64_t thoughts) {
+    struct event_usage usage = USAGE_UNKNOWN;
+    usage.model = STR("fake-1");
+    usage.thoughts = thoughts;
+    return report(call, (struct reply_event){REPLY_USAGE, .usage = &usage});
+}
+
 void fake_done(struct provider_call *call, const char *model) {
     report(call, (struct reply_event){REPLY_DONE, .model = str_from(model)});
 }

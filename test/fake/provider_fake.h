@@ -40,6 +40,8 @@ bool fake_own_call(struct provider_call *call, const char *id, const char *tool,
 bool fake_own_result(struct provider_call *call, const char *id, const char *result,
                      const char *why);
 bool fake_usage(struct provider_call *call, int64_t prompt, int64_t completion);
+/* It has counted what it thought, and not its answer. */
+bool fake_thoughts(struct provider_call *call, int64_t thoughts);
 void fake_done(struct provider_call *call, const char *model);
 void fake_fail(struct provider_call *call, enum err_code code, const char *reason);
 

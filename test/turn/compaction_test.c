@@ -284,6 +284,84 @@ static void a_summary_for_keeping_takes_none_of_what_the_turn_may_use(void **sta
     }
 }
 
+static void refuse_as_too_long(struct fixture *f) {
+    fake_fail(asked(f), ERR_INVALID_ARGUMENT, "MODEL_CONTEXT");
+    turns(f);
+}
+
+/* A question that was refused is one of the turn's calls. */
+static void a_summary_for_keeping_is_asked_for_again_while_the_turn_has_calls(void **state) {
+    (void)state;
+    for (unsigned calls_max = 2; calls_max < 4; calls_max++) {
+        struct fixture f;
+        struct turn turn;
+        fixture_init(&f, false);
+        fill_numbered(&f, FULL_TURNS);
+        f.agents[0].window_tokens = 128000;
+        f.agents[0].limits.model_calls_max = calls_max;
+        say(&turn, &f, "and now?");
+        assert_int_equal(fake_request(asked(&f))->message_count, 1);
+        size_t first = fake_request(asked(&f))->messages[0].text.len;
+        refuse_as_too_long(&f);
+        if (calls_max > 2) {
+            assert_true(assert_question(&f, "[user] n55 ", "[user] n0 ") < first);
+            reply(&f, "he likes tea");
+            assert_asked(&f, "user=" SUMMARY " user=and now?");
+        }
+        assert_true(fake_request(asked(&f))->message_count > 1);
+        reply(&f, "tea");
+        assert_int_equal(run_state(turn.run), RUN_DONE);
+        end(&turn);
+        fixture_done(&f);
+    }
+}
+
+/* What the turn went on without is not what it cannot go on without. */
+static void a_summary_that_was_given_up_is_asked_for_when_the_model_needs_it(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    f->agents[0].window_tokens = 128000;
+    take_turns(f, FULL_TURNS);
+    say(&turn, f, "and now?");
+    reply(f, " ");
+    assert_true(fake_request(asked(f))->message_count > 1);
+    refuse_as_too_long(f);
+    assert_int_equal(fake_request(asked(f))->message_count, 1);
+    reply(f, "he likes tea");
+    assert_asked(f, "user=" SUMMARY " user=and now?");
+    refuse_as_too_long(f); /* and that is all that can be done */
+    assert_int_equal(run_state(turn.run), RUN_FAILED);
+    end(&turn);
+}
+
+static void find(struct fixture *f, size_t bytes) {
+    char result[8 * KIB];
+    assert_true(fake_tool_call(asked(f), "", "search", "{}"));
+    fake_done(asked(f), "m-1");
+    turns(f);
+    snprintf(result, sizeof(result), "{\"found\":\"%0*d\"}", (int)bytes, 0);
+    fake_tool_answer(f->search, fake_tool_calls(f->search) - 1, result);
+    turns(f);
+}
+
+static void a_summary_that_was_given_up_is_asked_for_when_the_window_is_full(void **state) {
+    struct fixture *f = *state;
+    struct turn turn;
+    f->agents[0].window_tokens = 1000;
+    take_turns(f, FULL_TURNS);
+    say(&turn, f, "and now?");
+    assert_int_equal(fake_request(asked(f))->message_count, 1);
+    reply(f, " ");
+    find(f, 10);
+    assert_true(fake_request(asked(f))->message_count >
+                1); /* for keeping it is not asked again */
+    find(f, 4000);
+    assert_int_equal(fake_request(asked(f))->message_count, 1);
+    reply(f, " ");
+    assert_int_equal(run_state(turn.run), RUN_FAILED); /* it cannot be given up this time */
+    end(&turn);
+}
+
 static bool asks_for_summary(struct fixture *f) {
     struct turn turn;
     say(&turn, f, "more");
@@ -314,7 +392,7 @@ static void a_compaction_moves_as_its_table_says(void **state) {
         [COMPACTION_NONE] = ".#..",
         [COMPACTION_ASKING] = "..##",
         [COMPACTION_REPLACED] = "....",
-        [COMPACTION_GIVEN_UP] = "....",
+        [COMPACTION_GIVEN_UP] = ".#..",
     };
     for (enum compaction_state from = 0; from < COMPACTION_STATE_COUNT; from++) {
         for (enum compaction_state to = 0; to < COMPACTION_STATE_COUNT; to++)
@@ -334,6 +412,9 @@ int main(void) {
         TURN_TEST(a_session_is_condensed_before_it_drops_turns),
         cmocka_unit_test(a_session_that_need_not_be_condensed_yet_goes_on_without_a_summary),
         cmocka_unit_test(a_summary_for_keeping_takes_none_of_what_the_turn_may_use),
+        cmocka_unit_test(a_summary_for_keeping_is_asked_for_again_while_the_turn_has_calls),
+        TURN_TEST(a_summary_that_was_given_up_is_asked_for_when_the_model_needs_it),
+        TURN_TEST(a_summary_that_was_given_up_is_asked_for_when_the_window_is_full),
         TURN_TEST(a_session_that_has_just_dropped_turns_is_not_full),
         cmocka_unit_test(a_compaction_moves_as_its_table_says),
         STORED_TURN_TEST(cancelling_while_the_summary_is_written_ends_the_turn),

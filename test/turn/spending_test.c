@@ -217,6 +217,27 @@ static void a_cut_reply_is_booked_by_estimate_and_marked(void **state) {
     end(&turn);
 }
 
+/* What a model thinks may be counted before the rest, and not be shown. */
+static void thoughts_that_were_counted_are_a_part_of_the_estimate(void **state) {
+    struct money *m = *state;
+    for (int shown = 0; shown < 2; shown++) {
+        struct turn turn;
+        say(&turn, &m->f, "x");
+        struct cursor *reader = reader_of(&turn);
+        if (shown) assert_true(fake_thinking(asked(&m->f), STR("which tea does he like?")));
+        assert_true(fake_thoughts(asked(&m->f), 700));
+        assert_true(say_bytes(&m->f, 400));
+        fake_fail(asked(&m->f), ERR_UNAVAILABLE, "PROVIDER_BROKEN");
+        struct event_usage usage = usage_read(reader, &m->f);
+        assert_true(usage.estimated);
+        assert_int_equal(usage.completion, TOKENS_UNKNOWN);
+        assert_int_equal(usage.estimate_completion, 700 + 101);
+        assert_int_equal(usage.estimate_cost_nano, 801 * 1000);
+        assert_int_equal(used(m).cost_nano, (shown + 1) * 801 * 1000);
+        end(&turn);
+    }
+}
+
 /* A provider may count the prompt at the beginning and the answer at its end. */
 static void of_a_call_that_broke_the_prompt_is_what_its_provider_counted(void **state) {
     struct money *m = *state;
@@ -507,6 +528,65 @@ static void a_turn_does_not_wait_for_a_budget_for_ever(void **state) {
     money_done(&m);
 }
 
+/* It is answered, and the answer has not arrived when the time is over. */
+static void an_answer_of_a_budget_that_is_on_its_way_is_not_too_late(void **state) {
+    (void)state;
+    struct money m;
+    struct turn one, two;
+    money_init(&m, 600000, 0);
+    say(&one, &m.f, "x");
+    say_elsewhere(&two, &m.f, "b");
+    loop_advance(m.f.loop, 60 * 1000 - 1);
+    turns(&m.f);
+    assert_true(fake_usage(asked(&m.f), 1, 100));
+    fake_done(asked(&m.f), "m-1");
+    assert_int_equal(fake_calls(m.f.model), 0);
+    loop_advance(m.f.loop, 1);
+    turns(&m.f);
+    assert_int_equal(fake_calls(m.f.model), 1);
+    reply(&m.f, "ok");
+    assert_int_equal(run_state(two.run), RUN_DONE);
+    end(&one);
+    end(&two);
+    money_done(&m);
+}
+
+/* The other call holds what the question for a summary would need, and not what the turn needs. */
+static void a_summary_for_keeping_waits_for_a_budget_only_so_long(void **state) {
+    (void)state;
+    struct money m;
+    struct turn turn, other;
+    const size_t full = HISTORY_TURNS_MAX * 7 / 8;
+    char words[4001];
+    memset(words, 'w', sizeof(words) - 1);
+    words[sizeof(words) - 1] = '\0';
+    money_init(&m, 0, 1000 * 1000);
+    m.f.agents[0].window_tokens = 128000;
+    for (size_t i = 0; i < full; i++) {
+        say(&turn, &m.f, "more");
+        assert_true(fake_usage(asked(&m.f), 1, 1));
+        reply(&m.f, "ok");
+        end(&turn);
+    }
+    m.budget.tokens_max = (int64_t)full * 2 + 1300;
+    struct run_request long_one = request_of(words);
+    long_one.name.session = STR("other");
+    start(&other, &m.f, &long_one);
+    assert_int_equal(fake_calls(m.f.model), 1);
+    say(&turn, &m.f, "and now?");
+    assert_int_equal(fake_calls(m.f.model), 1); /* the summary waits */
+    loop_advance(m.f.loop, 60 * 1000);
+    turns(&m.f);
+    assert_int_equal(fake_calls(m.f.model), 2);
+    assert_int_equal(fake_request(asked(&m.f))->message_count, 2 * full + 1);
+    reply(&m.f, "tea");
+    assert_int_equal(run_state(turn.run), RUN_DONE);
+    end(&turn);
+    run_cancel(other.run, STR("enough"));
+    end(&other);
+    money_done(&m);
+}
+
 static void a_model_without_a_price_is_limited_by_tokens_alone(void **state) {
     (void)state;
     struct money m;
@@ -629,6 +709,7 @@ int main(void) {
         TEST(a_call_that_was_cancelled_is_settled_by_what_was_heard),
         TEST(a_call_that_was_cancelled_before_its_first_word_had_a_prompt),
         TEST(a_cut_reply_is_booked_by_estimate_and_marked),
+        TEST(thoughts_that_were_counted_are_a_part_of_the_estimate),
         TEST(of_a_call_that_broke_the_prompt_is_what_its_provider_counted),
         TEST(a_call_that_was_counted_is_not_estimated),
         TEST(a_call_that_failed_without_a_word_takes_nothing_from_a_budget),
@@ -643,6 +724,8 @@ int main(void) {
         cmocka_unit_test(with_a_longest_answer_they_run_side_by_side),
         cmocka_unit_test(a_turn_that_waits_for_a_budget_can_be_cancelled),
         cmocka_unit_test(a_turn_does_not_wait_for_a_budget_for_ever),
+        cmocka_unit_test(an_answer_of_a_budget_that_is_on_its_way_is_not_too_late),
+        cmocka_unit_test(a_summary_for_keeping_waits_for_a_budget_only_so_long),
         cmocka_unit_test(a_model_without_a_price_is_limited_by_tokens_alone),
         cmocka_unit_test(spending_before_a_restart_limits_after_it),
         cmocka_unit_test(without_a_ledger_calls_are_priced_and_nothing_is_limited),
