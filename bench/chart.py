@@ -118,6 +118,9 @@ def main() -> int:
         found = list(groups(head, rows))
         if not found:
             continue
+        names = [name for name, _ in found]
+        if len(set(names)) < len(names):
+            raise SystemExit(f"{page}: two rows under '{heading}' have the same name: {names}")
         path = folder / f"{name_of(heading, place)}.svg"
         path.write_text(chart(heading, head, found), encoding="utf-8")
         written.add(path)
