@@ -612,10 +612,11 @@ def test_no_turn_begins_once_stdout_cannot_be_written(weir):
 
 
 def test_a_turn_whose_reader_has_gone_is_cancelled(weir):
+    """Its pieces come for two minutes, so one of them meets the closed pipe."""
     process = subprocess.Popen(
         [str(harness.BINARY), "chat", "--session", "gone", "--data", str(weir.data), "--json"],
         env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    process.stdin.write("short while\nlinger\nnever\n")
+    process.stdin.write("many pieces\nlinger\nnever\n")
     process.stdin.flush()
     assert json.loads(process.stdout.readline())["type"] == "turn"
     process.stdout.close()
