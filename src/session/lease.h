@@ -53,6 +53,7 @@ struct lease {
     struct lease *lender;
     unsigned depth;
     bool impatient;          /* it is refused rather than wait for another replica */
+    bool returns;            /* its run was answered: it waits ahead of those that do not */
     size_t children;         /* granted and not yet released */
     bool wants_back;         /* session_reclaim() returned false */
     struct lease_note *note; /* children_done, on its way */

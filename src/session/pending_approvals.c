@@ -14,10 +14,9 @@
 #define STRIPE_COUNT 16
 #define KEY_MAX_BYTES (64 * KIB)
 
-/* The waiting runs of one workspace and session, for all its users; freed with the last of
- * them. */
+/* The runs of one workspace and session, for all its users; freed with the last of them. */
 struct session_approvals {
-    struct list parked;
+    struct list parked, answered;
 };
 
 struct pending_stripe {
@@ -26,7 +25,8 @@ struct pending_stripe {
 };
 
 struct pending_approvals {
-    atomic_size_t count; /* of waiting runs; a turn without any looks no further */
+    atomic_size_t count, answered; /* runs that wait or are answered, and the latter alone; a
+                                      turn without any looks no further */
     struct striped *stripes;
 };
 
@@ -71,8 +71,10 @@ void pending_approvals_add(struct pending_approvals *approvals,
     if (!session_approvals) {
         session_approvals = MEM_NEW(struct session_approvals);
         list_init(&session_approvals->parked);
+        list_init(&session_approvals->answered);
         map_put(stripe->sessions, buf_str(&key), session_approvals);
     }
+    parked->answered = false;
     list_append(&session_approvals->parked, &parked->link);
     atomic_fetch_add(&approvals->count, 1);
     pthread_mutex_unlock(&stripe->lock);
@@ -94,9 +96,20 @@ static void pending_approvals_take_out(struct pending_approvals *approvals,
     struct session_approvals *session_approvals = map_find(stripe->sessions, key);
     list_remove(&parked->link);
     atomic_fetch_sub(&approvals->count, 1);
-    if (!list_empty(&session_approvals->parked)) return;
+    if (parked->answered) atomic_fetch_sub(&approvals->answered, 1);
+    if (!list_empty(&session_approvals->parked) || !list_empty(&session_approvals->answered))
+        return;
     map_remove(stripe->sessions, key);
     free(session_approvals);
+}
+
+static void pending_approvals_note_answered(struct pending_approvals *approvals,
+                                            struct session_approvals *session_approvals,
+                                            struct pending_approval *parked) {
+    list_remove(&parked->link);
+    list_append(&session_approvals->answered, &parked->link);
+    parked->answered = true;
+    atomic_fetch_add(&approvals->answered, 1);
 }
 
 /* The run must be the user's, where the user is known. */
@@ -161,25 +174,58 @@ enum pending_found pending_approvals_take(struct pending_approvals *approvals,
         struct session_approvals *session_approvals = map_find(stripe->sessions, buf_str(&key));
         if (session_approvals) found = consider(session_approvals, wish, ret);
         if (found == PENDING_TAKEN)
-            pending_approvals_take_out(approvals, stripe, buf_str(&key), *ret);
+            pending_approvals_note_answered(approvals, session_approvals, *ret);
         pthread_mutex_unlock(&stripe->lock);
     }
     buf_done(&key);
     return found;
 }
 
+/* The run's stripe, locked. */
+static struct pending_stripe *lock_of(struct pending_approvals *approvals,
+                                      const struct pending_approval *parked, struct buf *key) {
+    bool fits = write_key(key, &parked->name);
+    assert(fits);
+    (void)fits;
+    return striped_lock(approvals->stripes, buf_str(key));
+}
+
+static bool waits(const struct pending_approval *parked) {
+    return list_linked(&parked->link) && !parked->answered;
+}
+
 bool pending_approvals_remove(struct pending_approvals *approvals,
                               struct pending_approval *parked) {
     struct buf key;
-    bool fits = write_key(&key, &parked->name);
-    assert(fits);
-    (void)fits;
-    struct pending_stripe *stripe = striped_lock(approvals->stripes, buf_str(&key));
-    bool here = list_linked(&parked->link);
+    struct pending_stripe *stripe = lock_of(approvals, parked, &key);
+    bool here = waits(parked);
     if (here) pending_approvals_take_out(approvals, stripe, buf_str(&key), parked);
     pthread_mutex_unlock(&stripe->lock);
     buf_done(&key);
     return here;
+}
+
+bool pending_approvals_expire(struct pending_approvals *approvals,
+                              struct pending_approval *parked) {
+    struct buf key;
+    struct pending_stripe *stripe = lock_of(approvals, parked, &key);
+    bool here = waits(parked);
+    if (here)
+        pending_approvals_note_answered(approvals, map_find(stripe->sessions, buf_str(&key)),
+                                        parked);
+    pthread_mutex_unlock(&stripe->lock);
+    buf_done(&key);
+    return here;
+}
+
+void pending_approvals_leave(struct pending_approvals *approvals,
+                             struct pending_approval *parked) {
+    struct buf key;
+    struct pending_stripe *stripe = lock_of(approvals, parked, &key);
+    assert(list_linked(&parked->link) && parked->answered);
+    pending_approvals_take_out(approvals, stripe, buf_str(&key), parked);
+    pthread_mutex_unlock(&stripe->lock);
+    buf_done(&key);
 }
 
 /* Run with the name's stripe locked. */
@@ -224,6 +270,34 @@ bool pending_approvals_asks(struct pending_approvals *approvals,
                             const struct session_name *name, uint64_t run, uint64_t seq) {
     const struct one_question one = {name->user, run, seq};
     return look_under(approvals, name, has_question, &one);
+}
+
+struct answered_runs {
+    struct str user;
+    uint64_t *runs;
+    size_t max;
+    size_t *count;
+};
+
+static bool note_answered(struct session_approvals *session_approvals, const void *ctx) {
+    const struct answered_runs *to = ctx;
+    LIST_EACH(&session_approvals->answered, link) {
+        const struct pending_approval *parked =
+            CONTAINER_OF(link, struct pending_approval, link);
+        if (*to->count < to->max && str_equal(parked->name.user, to->user))
+            to->runs[(*to->count)++] = parked->run;
+    }
+    return *to->count > 0;
+}
+
+size_t pending_approvals_answered(struct pending_approvals *approvals,
+                                  const struct session_name *name, uint64_t *ret_runs,
+                                  size_t max) {
+    size_t count = 0;
+    const struct answered_runs to = {name->user, ret_runs, max, &count};
+    if (atomic_load(&approvals->answered))
+        (void)look_under(approvals, name, note_answered, &to);
+    return count;
 }
 
 /* --- listing ------------------------------------------------------------------------------ */

@@ -1,9 +1,14 @@
 /* pending_approvals: the runs that wait for a human's answer.
  *
  * Some wires know who answers (workspace, user, session), others only the session. So a run is
- * filed under its workspace and session, and the user is compared where it is known. Taking a
- * run removes it: of two answers exactly one wins. Any caller can list the questions, as
- * copies.
+ * filed under its workspace and session, and the user is compared where it is known. Any caller
+ * can list the questions, as copies.
+ *
+ *     waits ─▶ answered ─▶ (left)
+ *       └─▶ (removed)
+ *
+ * Of two answers exactly one wins. An answered run waits no longer, but is known here until it
+ * has asked for its session again, so that no new turn of the session overtakes it.
  *
  * Memory   an entry lives inside its run; a view owns its copies.
  * Threads  any; striped locks inside.
@@ -52,6 +57,7 @@ struct pending_approval {
     void (*lookup)(struct claim *claim, void *ctx);
     void *ctx;
     struct list link; /* several runs may wait: the oldest is answered first */
+    bool answered;
 };
 
 struct pending_approvals *pending_approvals_new(void);
@@ -86,7 +92,7 @@ enum pending_approvals_rule {
 
 struct pending_view;
 
-/* Which run to take out. */
+/* Which run to answer. */
 struct pending_approvals_wish {
     const struct session_name *name;
     enum pending_approvals_rule rule;
@@ -99,14 +105,27 @@ struct pending_approvals_wish {
     struct pending_view *view;
 };
 
-/* Take out the run that `wish` means, if its check passes. */
+/* Take the run that `wish` means, if its check passes: it is answered. */
 MUST_CHECK enum pending_found pending_approvals_take(struct pending_approvals *approvals,
                                                      const struct pending_approvals_wish *wish,
                                                      struct pending_approval **ret);
 
-/* False: it was already taken. */
+/* The same for this run, whatever it asks. False: it does not wait. */
+MUST_CHECK bool pending_approvals_expire(struct pending_approvals *approvals,
+                                         struct pending_approval *parked);
+
+/* False: it does not wait. */
 MUST_CHECK bool pending_approvals_remove(struct pending_approvals *approvals,
                                          struct pending_approval *parked);
+
+/* An answered run has asked for its session again, or never will. */
+void pending_approvals_leave(struct pending_approvals *approvals,
+                             struct pending_approval *parked);
+
+/* The answered runs of a session that have not left, `max` at most; returns how many. */
+size_t pending_approvals_answered(struct pending_approvals *approvals,
+                                  const struct session_name *name, uint64_t *ret_runs,
+                                  size_t max);
 
 /* Whether a run waits under this name. */
 bool pending_approvals_has(struct pending_approvals *approvals,

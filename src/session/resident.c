@@ -54,6 +54,13 @@ void resident_discard(struct session *session) {
     resident_free(session);
 }
 
+/* In memory, or answered and about to ask for the session again. */
+static bool has_parked(struct pending_approvals *approvals, const struct session_name *name) {
+    uint64_t run;
+    return pending_approvals_has(approvals, name) ||
+           pending_approvals_answered(approvals, name, &run, 1) > 0;
+}
+
 /* Whether a run of it waits here for a human, in memory or not. */
 static bool resident_waits(const struct session *session) {
     const struct session_table *table = session->stripe->table;
@@ -61,8 +68,8 @@ static bool resident_waits(const struct session *session) {
     const struct dormant_filter filter = {
         .workspace = name->workspace, .user = name->user, .session = name->session};
     struct dormant_runs *dormant = directory_dormant(table->directory);
-    return pending_approvals_has(table->approvals, name) ||
-           dormant_runs_has(dormant, &filter) || pending_approvals_has(table->approvals, name);
+    return has_parked(table->approvals, name) || dormant_runs_has(dormant, &filter) ||
+           has_parked(table->approvals, name); /* it may have come back meanwhile */
 }
 
 void resident_rest(struct session *session) {

@@ -63,6 +63,13 @@ static void set_too_deep(struct err *e) {
             SESSION_DEPTH_MAX);
 }
 
+/* Whether a run of the session was answered and is about to ask for it again. */
+static bool awaits_return(const struct session *session) {
+    uint64_t run;
+    return pending_approvals_answered(session->stripe->table->approvals, &session->name, &run,
+                                      1) > 0;
+}
+
 /* Grant the session to waiting leases, the longest waiting first, while it is free. A lent
  * session is free unless its lender wants it back. */
 static void serve_waiters(struct session *session) {
@@ -70,6 +77,7 @@ static void serve_waiters(struct session *session) {
         struct lease *lease = CONTAINER_OF(session->waiters.next, struct lease, link);
         struct lease *lender;
         if (!is_free(session, &lender)) return;
+        if (!lease->returns && awaits_return(session)) return;
         list_remove(&lease->link);
         session_give(session, lease, lender);
         lease_post_granted(lease);
@@ -177,12 +185,27 @@ void session_hold(struct session_table *table, const struct session_name *name,
 
 /* --- leases ------------------------------------------------------------------------------- */
 
+/* Behind the others that return. */
+static void wait_ahead(struct session *session, struct lease *lease) {
+    struct list *last = &session->waiters;
+    while (last->next != &session->waiters &&
+           CONTAINER_OF(last->next, struct lease, link)->returns)
+        last = last->next;
+    list_add_after(last, &lease->link);
+}
+
+static bool is_first(const struct session *session, const struct lease *lease) {
+    if (list_empty(&session->waiters)) return lease->returns || !awaits_return(session);
+    return lease->returns && !CONTAINER_OF(session->waiters.next, struct lease, link)->returns;
+}
+
 static enum session_answer session_ask(struct session *session, enum session_policy policy,
                                        struct lease *lease, struct err *e) {
     struct lease *lender;
+    bool first = is_first(session, lease);
     lease->session = session;
     lease->impatient = policy == SESSION_REJECT;
-    if (list_empty(&session->waiters) && is_free(session, &lender)) {
+    if (first && is_free(session, &lender)) {
         session_give(session, lease, lender);
         return SESSION_GRANTED;
     }
@@ -190,23 +213,30 @@ static enum session_answer session_ask(struct session *session, enum session_pol
         set_too_deep(e);
         return SESSION_REFUSED;
     }
-    if (policy == SESSION_REJECT && (session->loaded || !list_empty(&session->waiters))) {
+    if (policy == SESSION_REJECT && (session->loaded || !first)) {
         err_set(e, ERR_ABORTED,
                 "another turn of this session is running; wait for it to end, then ask again");
         return SESSION_REFUSED;
     }
     lease_move(lease, LEASE_WAITING);
-    list_append(&session->waiters, &lease->link);
+    if (lease->returns)
+        wait_ahead(session, lease);
+    else
+        list_append(&session->waiters, &lease->link);
     return SESSION_WAITS;
 }
 
-enum session_answer session_acquire(struct session_table *table,
-                                    const struct session_name *name, enum session_policy policy,
-                                    struct lease *lease, struct err *e) {
+/* returning: what its run asked; NULL: a new turn. */
+static enum session_answer session_enter(struct session_table *table,
+                                         const struct session_name *name,
+                                         enum session_policy policy,
+                                         struct pending_approval *returning,
+                                         struct lease *lease, struct err *e) {
     struct buf key;
     buf_init(&key, KEY_MAX_BYTES);
     session_append_key(&key, name);
     if (!buf_ok(&key)) {
+        assert(!returning); /* it had the session */
         buf_done(&key);
         err_set(e, ERR_INVALID_ARGUMENT, "the session's ids are longer than %zu bytes together",
                 KEY_MAX_BYTES);
@@ -214,12 +244,15 @@ enum session_answer session_acquire(struct session_table *table,
     }
     assert(lease->state == LEASE_IDLE);
     list_init(&lease->link);
+    lease->returns = returning != NULL;
     struct session_stripe *stripe = striped_of(table->stripes, buf_str(&key));
     lease->stripe = stripe;
     pthread_mutex_lock(&stripe->lock);
     bool is_new;
     struct session *session = resident_find_or_add(stripe, buf_str(&key), name, &is_new);
+    if (returning) pending_approvals_leave(table->approvals, returning);
     enum session_answer answer = session_ask(session, policy, lease, e);
+    if (answer == SESSION_REFUSED && returning) serve_waiters(session);
     if (answer == SESSION_REFUSED) resident_rest(session);
     bool must_load = is_new && !session->loaded;
     pthread_mutex_unlock(&stripe->lock);
@@ -231,11 +264,40 @@ enum session_answer session_acquire(struct session_table *table,
     return answer;
 }
 
+enum session_answer session_acquire(struct session_table *table,
+                                    const struct session_name *name, enum session_policy policy,
+                                    struct lease *lease, struct err *e) {
+    return session_enter(table, name, policy, NULL, lease, e);
+}
+
+enum session_answer session_return(struct session_table *table, struct pending_approval *parked,
+                                   struct lease *lease, struct err *e) {
+    return session_enter(table, &parked->name, SESSION_QUEUE, parked, lease, e);
+}
+
+void session_forgo(struct session_table *table, struct pending_approval *parked) {
+    struct buf key;
+    buf_init(&key, KEY_MAX_BYTES);
+    session_append_key(&key, &parked->name);
+    struct session_stripe *stripe = striped_lock(table->stripes, buf_str(&key));
+    struct session *session = map_find(stripe->sessions, buf_str(&key));
+    pending_approvals_leave(table->approvals, parked);
+    if (session && session->loaded) {
+        serve_waiters(session);
+        resident_rest(session);
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    buf_done(&key);
+}
+
 size_t session_before(struct lease *lease, uint64_t *ret_runs, size_t max) {
     struct session_stripe *stripe = lease->stripe;
     size_t count = 0;
     pthread_mutex_lock(&stripe->lock);
     bool waits = lease->state == LEASE_WAITING; /* false: it was granted meanwhile */
+    if (waits)
+        count = pending_approvals_answered(stripe->table->approvals, &lease->session->name,
+                                           ret_runs, max);
     struct lease *top = waits ? top_of(lease->session) : NULL;
     if (top && count < max) ret_runs[count++] = top->run;
     if (waits) {

@@ -41,8 +41,17 @@ MUST_CHECK enum session_answer session_acquire(struct session_table *table,
                                                enum session_policy policy, struct lease *lease,
                                                struct err *e);
 
-/* The runs that a waiting lease waits for: the one that has the session now and earlier
- * waiters. `max` at most; returns how many. */
+/* The same for a run that had the session before it waited for a human, and that was answered
+ * (waiting.h): it comes before all turns that have not begun. */
+MUST_CHECK enum session_answer session_return(struct session_table *table,
+                                              struct pending_approval *parked,
+                                              struct lease *lease, struct err *e);
+
+/* A run that was answered does not ask for its session again. */
+void session_forgo(struct session_table *table, struct pending_approval *parked);
+
+/* The runs that a waiting lease waits for: the one that has the session now, earlier waiters,
+ * and those that were answered and are about to return. `max` at most; returns how many. */
 size_t session_before(struct lease *lease, uint64_t *ret_runs, size_t max);
 
 /* Stop waiting. False: too late, an answer is on its way and must be awaited. */

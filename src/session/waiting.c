@@ -34,7 +34,7 @@ void session_park(struct session_table *table, struct pending_approval *parked) 
     session_hold(table, &parked->name, parked->loop);
 }
 
-/* Answer a run that was removed from the table. The run may free `parked` from now on. */
+/* Answer a run that was taken. It may free `parked` from now on. */
 static void send_answer(struct pending_approval *parked, struct str text, struct claim *claim) {
     struct answer *answer = MEM_NEW(struct answer);
     answer->parked = parked;
@@ -185,4 +185,8 @@ bool session_has_pending(struct session_table *table, const struct session_name 
 
 bool session_unpark(struct session_table *table, struct pending_approval *parked) {
     return pending_approvals_remove(session_table_approvals(table), parked);
+}
+
+bool session_expire(struct session_table *table, struct pending_approval *parked) {
+    return pending_approvals_expire(session_table_approvals(table), parked);
 }

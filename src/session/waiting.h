@@ -4,6 +4,9 @@
  * of its session, or an answer that names it, finds it on any loop. The answer goes to the run
  * by mail. Dormant runs are found, too: the caller wakes them and asks again.
  *
+ * From the moment it is answered the run is at the head of its session's queue. It then calls
+ * session_return() or session_forgo().
+ *
  * Memory   a parked entry belongs to its run.
  * Threads  any.
  */
@@ -68,5 +71,8 @@ bool session_has_pending(struct session_table *table, const struct session_name 
 
 /* Withdraw a parked run. False: it was taken, and its answer is on the way. */
 bool session_unpark(struct session_table *table, struct pending_approval *parked);
+
+/* Nobody answered in time: the parked run answers itself. False: as session_unpark(). */
+bool session_expire(struct session_table *table, struct pending_approval *parked);
 
 #endif

@@ -199,9 +199,8 @@ void admission_init(struct run *run) {
 }
 
 bool run_readmit(struct run *run, struct err *e) {
-    struct lease *lease = &run->admission.lease;
-    switch (session_acquire(run->record.engine->sessions, &run->request.name, SESSION_QUEUE,
-                            lease, e)) {
+    switch (session_return(run->record.engine->sessions, &run->approval.parked,
+                           &run->admission.lease, e)) {
     case SESSION_REFUSED: return false;
     case SESSION_WAITS: wait_for_session(run); break;
     case SESSION_GRANTED:

@@ -112,6 +112,7 @@ static void approval_on_answer(struct str text, void *ctx) {
     timer_stop(&run->limit);
     measure_approval_ends(run);
     if (!keep_answer(run, text)) {
+        session_forgo(run->record.engine->sessions, &run->approval.parked);
         run_unref(run);
         return;
     }
@@ -161,7 +162,7 @@ void run_wait_for_human(struct run *run) {
 }
 
 void run_work_expired(struct run *run) {
-    if (!session_unpark(run->record.engine->sessions, &run->approval.parked))
+    if (!session_expire(run->record.engine->sessions, &run->approval.parked))
         return; /* the human was faster */
     bool yes = run->approval.guarded && run->record.engine->limits.approval_expires_yes;
     approval_on_answer(

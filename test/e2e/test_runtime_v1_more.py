@@ -1,7 +1,6 @@
 """The Runtime Contract v1, what stands beside /invoke and /stream: /resume, the documents about
 it, and clients that look for the gaps between them."""
 import concurrent.futures
-import contextlib
 import copy
 import json
 import os
@@ -15,6 +14,8 @@ import crawbl
 import harness
 import pytest
 import yaml
+from replicas import eventually
+from test_leaving import reader
 from test_runtime_v1 import BODY, VERSION, invoke, post, raw, stream
 
 pytestmark = pytest.mark.weir(script="test/e2e/scripts/human.yaml")
@@ -202,30 +203,33 @@ def test_a_turn_of_another_workspace_is_not_found(weir):
         assert orchestrator.ask("mine", session_id="theirs").text == "Answered: mine"
 
 
+def states(weir, session):
+    with reader(weir) as http:
+        runs = http.get("/weir/v1/runs", params={"session_id": session}).json()["runs"]
+    return [run["state"] for run in runs]
+
+
+def invoke_when_it_may(weir, session):
+    """One more turn, as soon as the session does not wait for a human."""
+    while (answer := invoke(weir, {"input": "hello", "session_id": session})).status_code == 409:
+        pass
+    return answer
+
+
 def test_who_resumes_a_turn_and_leaves_cancels_it_where_he_says_so(weir):
     """S6, 2.3; K28: it would go on"""
     ask(weir, "t", "ask and linger")
     peer = socket.create_connection(("127.0.0.1", weir.port("http")), 10)
     leaves = "X-Weir-On-Disconnect: cancel"
-    peer.sendall(post("/resume", {"thread_id": "t", "human_input": "yes"}, "1.1", leaves))
-    # The session is taken again by the turn that goes on; a turn behind it waits for that.
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        while (waits := invoke_status(weir, "t", 0.3)) == 409:
-            pass
-        assert waits is None, "the resumed turn holds its session"
-        behind = pool.submit(invoke, weir, {"input": "hello", "session_id": "t"})
+        behind = pool.submit(invoke_when_it_may, weir, "t")
+        peer.sendall(post("/resume", {"thread_id": "t", "human_input": "yes"}, "1.1", leaves))
+        # The session is the answered turn's at once; a turn that comes then waits behind it.
+        eventually(lambda: behind.done() or "queued" in states(weir, "t"))
+        assert not behind.done(), "the resumed turn holds its session"
         peer.close()
-        assert behind.result(timeout=10).json()["output"] == "heard: hello"
-
-
-def invoke_status(weir, session, patience):
-    """The status of one more turn, or None if it had to wait longer than `patience`."""
-    import httpx
-
-    with weir.http() as http, contextlib.suppress(httpx.ReadTimeout):
-        body = {"input": "hello", "session_id": session}
-        return http.post("/invoke", json=body, timeout=patience).status_code
-    return None
+        assert behind.result(timeout=60).json()["output"] == "heard: hello"
+    assert states(weir, "t") == ["cancelled", "done"]
 
 
 def test_who_answers_on_converse_and_leaves_cancels_the_turn(weir):

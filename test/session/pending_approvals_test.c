@@ -31,6 +31,7 @@ static struct pending_approval *take(struct pending_approvals *approvals, const 
     enum pending_found found = pending_approvals_take(
         approvals, &(struct pending_approvals_wish){.name = &name, .check = anything}, &parked);
     assert_int_equal(found, had ? PENDING_TAKEN : PENDING_NONE);
+    if (parked) pending_approvals_leave(approvals, parked);
     return parked;
 }
 
@@ -64,6 +65,50 @@ static void a_run_that_was_taken_or_removed_is_not_found_again(void **state) {
     assert_false(pending_approvals_remove(approvals, &runs[1]));
     assert_ptr_equal(take(approvals, "w", "u", "s"), &runs[2]);
     assert_null(take(approvals, "w", "u", "s"));
+    pending_approvals_free(approvals);
+}
+
+static size_t answered(struct pending_approvals *approvals, const char *user,
+                       uint64_t *ret_runs, size_t max) {
+    struct session_name name = named("w", user, "s");
+    return pending_approvals_answered(approvals, &name, ret_runs, max);
+}
+
+/* Until it has asked for its session again; by an answer or for want of one. */
+static void a_run_that_was_answered_is_known_until_it_leaves(void **state) {
+    (void)state;
+    struct pending_approvals *approvals = pending_approvals_new();
+    struct pending_approval first, second, other, *taken = NULL;
+    struct session_name name = named("w", "u", "s");
+    const struct pending_approvals_wish wish = {.name = &name, .check = anything};
+    uint64_t runs[3] = {0};
+    add(approvals, &first, "w", "u", "s");
+    add(approvals, &second, "w", "u", "s");
+    add(approvals, &other, "w", "v", "s");
+    first.run = 7, second.run = 8, other.run = 9;
+    assert_int_equal(answered(approvals, "u", runs, 3), 0);
+    assert_int_equal(pending_approvals_take(approvals, &wish, &taken), PENDING_TAKEN);
+    assert_ptr_equal(taken, &first);
+    assert_true(pending_approvals_expire(approvals, &second));
+    assert_true(pending_approvals_expire(approvals, &other));
+    assert_false(pending_approvals_expire(approvals, &first));
+    assert_false(pending_approvals_remove(approvals, &first));
+    assert_false(pending_approvals_has(approvals, &name));
+    assert_false(pending_approvals_asks(approvals, &name, 7, 0));
+    assert_int_equal(answered(approvals, "u", runs, 3), 2);
+    assert_int_equal(runs[0], 7);
+    assert_int_equal(runs[1], 8);
+    assert_int_equal(answered(approvals, "u", runs, 1), 1);
+    pending_approvals_leave(approvals, &first);
+    assert_int_equal(answered(approvals, "u", runs, 3), 1);
+    assert_int_equal(runs[0], 8);
+    pending_approvals_leave(approvals, &second);
+    assert_int_equal(answered(approvals, "u", runs, 3), 0);
+    assert_int_equal(answered(approvals, "v", runs, 3), 1);
+    add(approvals, &first, "w", "u", "s"); /* it asks something else */
+    assert_true(pending_approvals_has(approvals, &name));
+    assert_true(pending_approvals_remove(approvals, &first));
+    pending_approvals_leave(approvals, &other);
     pending_approvals_free(approvals);
 }
 
@@ -112,6 +157,7 @@ static void one_run_is_taken_by_its_approval_unless_it_is_not_to_be_answered_so(
     assert_ptr_equal(taken, &first);
     assert_int_equal(take_run(approvals, "s", 7, 3, &checks, &taken), PENDING_NONE);
     assert_int_equal(checks, 2);
+    pending_approvals_leave(approvals, &first);
     assert_true(pending_approvals_remove(approvals, &second)); /* refused: it waits on */
     pending_approvals_free(approvals);
 }
@@ -138,7 +184,10 @@ static void a_run_that_is_named_is_its_user_s(void **state) {
         enum pending_found found = pending_approvals_take(approvals, &wish, &taken);
         assert_int_equal(found, names[i].found ? PENDING_TAKEN : PENDING_NONE);
         assert_ptr_equal(taken, names[i].found ? &ann : NULL);
-        if (!names[i].found) assert_true(pending_approvals_remove(approvals, &ann));
+        if (names[i].found)
+            pending_approvals_leave(approvals, &ann);
+        else
+            assert_true(pending_approvals_remove(approvals, &ann));
         assert_false(pending_approvals_asks(approvals, &name, 7, 3));
     }
     pending_approvals_free(approvals);
@@ -293,8 +342,10 @@ static void *take_all(void *ctx) {
     struct session_name name = named("w", NULL, "s");
     struct pending_approval *parked;
     const struct pending_approvals_wish wish = {.name = &name, .check = anything};
-    while (pending_approvals_take(race->approvals, &wish, &parked) == PENDING_TAKEN)
+    while (pending_approvals_take(race->approvals, &wish, &parked) == PENDING_TAKEN) {
+        pending_approvals_leave(race->approvals, parked);
         atomic_fetch_add(&race->taken, 1);
+    }
     return NULL;
 }
 
@@ -325,6 +376,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_is_found_by_its_whole_name_or_without_the_user),
         cmocka_unit_test(a_run_that_was_taken_or_removed_is_not_found_again),
+        cmocka_unit_test(a_run_that_was_answered_is_known_until_it_leaves),
         cmocka_unit_test(a_name_that_is_too_long_for_a_session_finds_no_agents),
         cmocka_unit_test(one_run_is_taken_by_its_approval_unless_it_is_not_to_be_answered_so),
         cmocka_unit_test(a_run_that_is_named_is_its_user_s),

@@ -571,23 +571,41 @@ static void a_session_that_was_forgotten_begins_anew(void **state) {
 /* --- pending approvals -------------------------------------------------------------------- */
 
 struct waiting {
+    struct session_table *table;
     struct pending_approval parked;
     char text[16];
+    struct turn *back; /* asks for its session again; NULL: its run has ended */
 };
+
+static enum session_answer come_back(struct waiting *waiting) {
+    struct turn *turn = waiting->back;
+    struct err e;
+    enum session_answer answer =
+        session_return(turn->table, &waiting->parked, &turn->lease, &e);
+    if (answer == SESSION_REFUSED) turn->code = e.code;
+    if (answer == SESSION_GRANTED) turn->granted++;
+    return answer;
+}
 
 static void take_answer(struct str text, void *ctx) {
     struct waiting *waiting = ctx;
     assert_true(text.len > 0 && text.len < sizeof(waiting->text));
     assert_string_equal(waiting->text, "");
     memcpy(waiting->text, text.at, text.len);
+    if (waiting->back)
+        (void)come_back(waiting);
+    else
+        session_forgo(waiting->table, &waiting->parked);
 }
 
 static void park(struct fixture *f, size_t i, struct waiting *waiting,
                  struct journal *journal) {
     assert_int_equal(ask(&f->t[i]), SESSION_GRANTED);
+    waiting->table = f->table;
     waiting->parked = (struct pending_approval){.name = name_of(f->t[i].session),
                                                 .loop = f->loop,
                                                 .journal = journal,
+                                                .run = f->t[i].lease.run,
                                                 .seq = i + 1,
                                                 .after_seq = i + 10,
                                                 .answer = take_answer,
@@ -676,6 +694,99 @@ static void a_run_that_waits_for_a_human_keeps_no_session_in_memory(void **state
     assert_history(f->t[0].lease.history, "");
     release(&f->t[0], NULL);
     assert_true(session_unpark(f->table, &waiting.parked));
+    journal_unref(journal);
+}
+
+static void answer(struct fixture *f, const char *session) {
+    const struct session_name name = name_of(session);
+    struct journal *found;
+    uint64_t seq;
+    struct err e;
+    assert_int_equal(session_answer_pending(f->table, &name, STR("yes"), &found, &seq, &e),
+                     PENDING_TAKEN);
+    journal_unref(found);
+}
+
+/* Its answer is on the way to it: whoever comes now comes after it. */
+static void a_run_that_was_answered_has_its_session_before_new_turns(void **state) {
+    struct fixture *f = *state;
+    struct journal *journal = journal_new(&(struct journal_options){.loop = f->loop});
+    struct waiting first = {.back = &f->t[0]}, second = {.back = &f->t[1]};
+    uint64_t before[4] = {0};
+    park(f, 0, &first, journal);
+    f->t[0].granted = 0;
+    park(f, 1, &second, journal);
+    f->t[1].granted = 0;
+    answer(f, "s");
+    answer(f, "s");
+    f->t[5].session = "other";
+    assert_int_equal(ask(&f->t[5]), SESSION_GRANTED); /* another session does not wait */
+    release(&f->t[5], NULL);
+    f->t[5].session = "s";
+    assert_int_equal(ask_with(&f->t[5], SESSION_REJECT), SESSION_REFUSED);
+    assert_int_equal(f->t[5].code, ERR_ABORTED);
+    assert_int_equal(ask(&f->t[2]), SESSION_WAITS);
+    assert_int_equal(session_before(&f->t[2].lease, before, 4), 2);
+    assert_int_equal(before[0], f->t[0].lease.run);
+    assert_int_equal(before[1], f->t[1].lease.run);
+    loop_turn(f->loop);
+    assert_string_equal(first.text, "yes");
+    assert_string_equal(second.text, "yes");
+    assert_int_equal(f->t[0].granted, 1);
+    assert_int_equal(f->t[1].granted, 0);
+    release(&f->t[0], "first");
+    loop_turn(f->loop);
+    assert_sees(&f->t[1], "first");
+    assert_int_equal(f->t[2].granted, 0);
+    release(&f->t[1], "second");
+    loop_turn(f->loop);
+    assert_sees(&f->t[2], "first second");
+    release(&f->t[2], NULL);
+    journal_unref(journal);
+}
+
+static void a_run_that_was_answered_passes_turns_that_wait(void **state) {
+    struct fixture *f = *state;
+    struct journal *journal = journal_new(&(struct journal_options){.loop = f->loop});
+    struct waiting waiting = {.back = &f->t[0]};
+    park(f, 0, &waiting, journal);
+    f->t[0].granted = 0;
+    assert_int_equal(ask(&f->t[1]), SESSION_GRANTED);
+    assert_int_equal(ask(&f->t[2]), SESSION_WAITS);
+    answer(f, "s");
+    release(&f->t[1], NULL); /* before the answer has reached the run */
+    loop_turn(f->loop);
+    assert_string_equal(waiting.text, "yes");
+    assert_int_equal(f->t[0].granted, 1);
+    assert_int_equal(f->t[2].granted, 0);
+    release(&f->t[0], NULL);
+    loop_turn(f->loop);
+    assert_int_equal(f->t[2].granted, 1);
+    release(&f->t[2], NULL);
+    journal_unref(journal);
+}
+
+/* It ended while its answer was on the way; or nobody answered, and it ends of that. */
+static void turns_do_not_wait_for_a_run_that_does_not_come_back(void **state) {
+    struct fixture *f = *state;
+    struct journal *journal = journal_new(&(struct journal_options){.loop = f->loop});
+    for (int expires = 0; expires < 2; expires++) {
+        struct waiting waiting = {0};
+        park(f, 0, &waiting, journal);
+        if (expires)
+            assert_true(session_expire(f->table, &waiting.parked));
+        else
+            answer(f, "s");
+        assert_false(session_unpark(f->table, &waiting.parked));
+        assert_false(session_expire(f->table, &waiting.parked));
+        f->t[1].granted = 0;
+        assert_int_equal(ask(&f->t[1]), SESSION_WAITS);
+        if (expires) session_forgo(f->table, &waiting.parked);
+        loop_turn(f->loop);
+        loop_turn(f->loop);
+        assert_int_equal(f->t[1].granted, 1);
+        release(&f->t[1], NULL);
+    }
     journal_unref(journal);
 }
 
@@ -858,6 +969,9 @@ int main(void) {
         TEST(parked_runs_are_answered_the_oldest_first),
         TEST(an_answer_without_a_user_reaches_the_run_that_waits_in_the_session),
         TEST(a_run_that_waits_for_a_human_keeps_no_session_in_memory),
+        TEST(a_run_that_was_answered_has_its_session_before_new_turns),
+        TEST(a_run_that_was_answered_passes_turns_that_wait),
+        TEST(turns_do_not_wait_for_a_run_that_does_not_come_back),
         cmocka_unit_test(each_waiter_is_notified_on_its_own_loop),
         cmocka_unit_test(loops_on_threads_share_a_session_one_at_a_time),
     };

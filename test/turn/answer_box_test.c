@@ -18,6 +18,7 @@
 
 /* A run that waits for an answer in memory. */
 struct waiting {
+    struct session_table *sessions;
     struct live live;
     struct pending_approval parked;
     struct claim *claim;
@@ -64,6 +65,7 @@ static int tear_down(void **state) {
 
 static void on_answer(struct str text, void *ctx) {
     struct waiting *waiting = ctx;
+    session_forgo(waiting->sessions, &waiting->parked);
     waiting->answers++;
     snprintf(waiting->text, sizeof(waiting->text), STR_FMT, STR_ARG(text));
 }
@@ -86,6 +88,7 @@ static void put_run(struct scene *scene, uint64_t run) {
 
 static void live(struct scene *scene, struct waiting *waiting, uint64_t run) {
     *waiting = (struct waiting){
+        .sessions = scene->sessions,
         .live = {.run = run,
                  .journal = journal_new(&(struct journal_options){
                      .loop = scene->loop, .run = run, .window_max_bytes = 4 * KIB}),

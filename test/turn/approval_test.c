@@ -198,6 +198,67 @@ static void nothing_is_made_before_the_decision_is_on_disk(void **state) {
     fixture_done(&f);
 }
 
+/* Its answer is still on the way to its loop when the new turn comes. */
+static void a_new_turn_does_not_overtake_one_that_was_answered(void **state) {
+    (void)state;
+    for (int with_store = 0; with_store < 2; with_store++) {
+        struct fixture f;
+        struct turn turn, later = {.f = &f};
+        const struct run_request request = request_of("and now?");
+        struct journal *journal;
+        uint64_t seq;
+        struct err e;
+        fixture_init_asking(&f, with_store);
+        ask_to_write(&turn, &f);
+        assert_int_equal(session_answer_pending(f.engine.sessions, &request.name, STR("no"),
+                                                &journal, &seq, &e),
+                         PENDING_TAKEN);
+        journal_unref(journal);
+        assert_true(run_start(&f.host, &request, &later.run, &e));
+        follow(&later, run_journal(later.run), 0);
+        turns(&f);
+        assert_int_equal(run_state(later.run), RUN_QUEUED);
+        reply(&f, "then not");
+        assert_int_equal(run_state(turn.run), RUN_DONE);
+        assert_asked(&f, "user=save it call/write={\"k\":1} "
+                         "result={\"error\":\"a human refused this call\"}! "
+                         "agent/manager=then not user=and now?");
+        reply(&f, "nothing");
+        assert_int_equal(run_state(later.run), RUN_DONE);
+        end(&turn);
+        end(&later);
+        fixture_done(&f);
+    }
+}
+
+/* The answer finds nobody any more. */
+static void a_new_turn_does_not_wait_for_one_that_was_answered_and_cancelled(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn, later = {.f = &f};
+    const struct run_request request = request_of("and now?");
+    struct journal *journal;
+    uint64_t seq;
+    struct err e;
+    fixture_init_asking(&f, true);
+    ask_to_write(&turn, &f);
+    assert_int_equal(session_answer_pending(f.engine.sessions, &request.name, STR("yes"),
+                                            &journal, &seq, &e),
+                     PENDING_TAKEN);
+    journal_unref(journal);
+    assert_true(run_start(&f.host, &request, &later.run, &e));
+    follow(&later, run_journal(later.run), 0);
+    run_cancel(turn.run, STR("enough"));
+    turns(&f);
+    assert_int_equal(run_state(turn.run), RUN_CANCELLED);
+    assert_int_equal(fake_tool_calls(f.write), 0);
+    reply(&f, "nothing");
+    assert_int_equal(run_state(later.run), RUN_DONE);
+    end(&turn);
+    end(&later);
+    fixture_done(&f);
+}
+
 static void silence_is_a_no_at_the_deadline_or_a_yes_where_configured(void **state) {
     (void)state;
     for (int yes = 0; yes < 2; yes++) {
@@ -493,6 +554,8 @@ int main(void) {
         cmocka_unit_test(a_call_may_be_changed_before_it_is_made),
         cmocka_unit_test(calls_beside_it_are_made_before_anybody_is_asked),
         cmocka_unit_test(nothing_is_made_before_the_decision_is_on_disk),
+        cmocka_unit_test(a_new_turn_does_not_overtake_one_that_was_answered),
+        cmocka_unit_test(a_new_turn_does_not_wait_for_one_that_was_answered_and_cancelled),
         cmocka_unit_test(silence_is_a_no_at_the_deadline_or_a_yes_where_configured),
         cmocka_unit_test(a_waiting_run_can_be_read_and_answered_by_its_id),
         cmocka_unit_test(words_that_decide_nothing_are_kept_beside_the_question),
