@@ -105,15 +105,8 @@ class Cluster:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     def session(self, text):
-        """Run SQL in a session that stays, with its locks, until its backend is ended."""
-        command = [os.path.join(self.bin, "psql"), "-X", "-q", "-d", self.url, "-f", "-"]
-        session = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                   stderr=subprocess.DEVNULL, text=True)
-        session.stdin.write(f"{text};\n\\echo done\n")
-        session.stdin.flush()
-        while session.stdout.readline().strip() != "done":
-            pass
-        return session
+        """Run SQL in a session that stays, with its locks, until it is closed."""
+        return Session([os.path.join(self.bin, "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", self.url], text)
 
     def end(self, number=signal.SIGINT):
         """End it: SIGINT in order, SIGQUIT at once without saving anything."""
@@ -133,6 +126,40 @@ class Cluster:
                 return self.start()
             self.port = free_port()
         return self.start()
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Session:
+    """A psql that is given more and more SQL."""
+
+    def __init__(self, command, text):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True)
+        self.run(text)
+
+    def run(self, text):
+        """Run SQL and wait until it is done. What fails ends the session."""
+        said = []
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(f"{text};\n\\echo done\n")
+            self.process.stdin.flush()
+        for line in self.process.stdout:
+            if line == "done\n":
+                return
+            said.append(line)
+        raise RuntimeError(f"psql ended with {self.process.wait(60)} at: {text}\n{''.join(said)}")
+
+    def close(self):
+        """Its locks are let go. Harmless when it has ended."""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait(60)
+
+    def __enter__(self):
+        return self
 
     def __exit__(self, *_):
         self.close()

@@ -716,23 +716,15 @@ class Held:
                    "CREATE VIEW messages AS SELECT * FROM stored_messages WHERE held(conversation_id)")
 
     def __enter__(self):
-        psql = [os.path.join(self.weir.database.bin, "psql"), "-X", "-q", "-d", self.weir.database.url]
-        self.session = subprocess.Popen(psql, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.session.stdin.write("SELECT pg_advisory_lock(7227);\n\\echo has it\n")
-        self.session.stdin.flush()
-        while "has it" not in self.session.stdout.readline():
-            pass
+        self.session = self.weir.database.session("SELECT pg_advisory_lock(7227)")
         return self
 
     def __exit__(self, *_):
-        self.session.communicate()
+        self.session.close()
 
     def lock(self, table):
         """Nothing is written to this table either."""
-        self.session.stdin.write(f"BEGIN; LOCK TABLE {table} IN SHARE MODE;\n\\echo has it too\n")
-        self.session.stdin.flush()
-        while "has it too" not in self.session.stdout.readline():
-            pass
+        self.session.run(f"BEGIN; LOCK TABLE {table} IN SHARE MODE")
 
     def waiting(self):
         """The server's processes in which one stands still."""

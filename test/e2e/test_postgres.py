@@ -78,8 +78,6 @@ def test_a_search_of_memories_that_takes_long_holds_up_no_turn(start_weir, store
     memories.put(client, "k", "v")
     table = store["WEIR_STORE_SCHEMA"] + ".agent_memories"
     waiting = f"SELECT count(*) FROM pg_locks WHERE relation = '{table}'::regclass AND NOT granted"
-    psql = subprocess.Popen([os.path.join(server.bin, "psql"), "-X", "-q", "-d", server.url], text=True,
-                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask():
         while not stop.is_set():  # one that waits for long is ended, and asked again
@@ -87,22 +85,19 @@ def test_a_search_of_memories_that_takes_long_holds_up_no_turn(start_weir, store
 
     asking = [threading.Thread(target=ask) for _ in range(5)]
     try:
-        psql.stdin.write(f"BEGIN; LOCK TABLE {table};\n\\echo has it\n")
-        psql.stdin.flush()
-        assert "has it" in psql.stdout.readline()
-        for thread in asking:
-            thread.start()
-        until(lambda: int(server.sql(waiting)) == 2)  # half of four connections
-        for number in range(3):
-            assert turn(weir, f"s{number}").status_code == 200
-        until(lambda: int(server.sql(waiting)) == 2)
-        psql.communicate()
+        with server.session(f"BEGIN; LOCK TABLE {table}"):
+            for thread in asking:
+                thread.start()
+            until(lambda: int(server.sql(waiting)) == 2)  # half of four connections
+            for number in range(3):
+                assert turn(weir, f"s{number}").status_code == 200
+            until(lambda: int(server.sql(waiting)) == 2)
         until(lambda: 200 in statuses)
     finally:
         stop.set()
-        psql.communicate()
         for thread in asking:
-            thread.join()
+            if thread.ident:
+                thread.join()
 
 
 def until(true):

@@ -450,14 +450,10 @@ def nothing_is_kept(replicas):
                  " $$BEGIN PERFORM pg_advisory_xact_lock(4242); RETURN NEW; END$$;"
                  "CREATE TRIGGER wait BEFORE UPDATE ON once_reply"
                  " FOR EACH ROW EXECUTE FUNCTION wait()")
-    holder = replicas.server.session("SELECT pg_advisory_lock(4242)")
     try:
-        yield
+        with replicas.server.session("SELECT pg_advisory_lock(4242)"):
+            yield
     finally:
-        replicas.server.sql("SELECT pg_terminate_backend(pid) FROM pg_locks"
-                            " WHERE locktype = 'advisory' AND objid = 4242 AND granted")
-        holder.kill()
-        holder.wait()
         replicas.sql("DROP TRIGGER wait ON once_reply; DROP FUNCTION wait")
 
 
