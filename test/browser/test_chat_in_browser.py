@@ -4,7 +4,7 @@ import time
 
 import pytest
 from conftest import OPEN, started
-from noting_model import ENV, noting_model
+from noting_model import ENV, noting_model, said
 from test_in_browser import begin, wait_for_state
 
 BOX = ".say textarea"
@@ -199,10 +199,6 @@ def fork(page, turn=-1):
     page.locator(f".turn >> nth={turn}").get_by_role("button", name="Fork here").click()
     page.wait_for_url(lambda url: "session=fork-" in url and url != before)
     page.locator(".page-chat[data-shown] .turn").first.wait_for()
-
-
-def said(*texts):
-    return [one for text in texts for one in (("user", text), ("assistant", "re: " + text))]
 
 
 def test_a_fork_of_a_fork_has_everything_and_shows_it(noting, model, visit):

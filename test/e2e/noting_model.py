@@ -59,6 +59,11 @@ class NotingModel:
 ENV = {"NOTING_KEY": "k"}
 
 
+def said(*texts):
+    """A conversation in which each text was answered, as `shown` has it."""
+    return [one for text in texts for one in (("user", text), ("assistant", "re: " + text))]
+
+
 @contextlib.contextmanager
 def noting_model():
     model = NotingModel()

@@ -8,7 +8,7 @@ import harness
 import httpx
 import pytest
 import vendor
-from noting_model import ENV, noting_model
+from noting_model import ENV, noting_model, said
 from test_transfers import Model
 
 
@@ -49,11 +49,6 @@ def send_fork(weir, run, to):
     connection = socket.create_connection(("127.0.0.1", httpx.URL(weir.url).port))
     connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
     return connection
-
-
-def said(*texts):
-    """A conversation in which each text was answered."""
-    return [one for text in texts for one in (("user", text), ("assistant", "re: " + text))]
 
 
 def test_a_fork_is_shown_all_that_was_said_up_to_its_run_and_nothing_after(weir, model):
