@@ -259,12 +259,14 @@ struct auditing {
     bool error;
 };
 
-/* Our own log is what is left of it. */
-static void audit_lost(const struct auditing *auditing, const char *why) {
-    log_error("a tool call is not in mcp_audit_logs: " STR_FMT " of workspace " STR_FMT
-              ", user " STR_FMT ", which %s: %s",
-              STR_ARG(text_str(auditing->tool)), STR_ARG(text_str(auditing->workspace)),
-              STR_ARG(text_str(auditing->user)), auditing->error ? "failed" : "succeeded", why);
+/* Our own log is what is left of it. Calls that were refused may be many. */
+static void audit_lost(const struct orchestrator_audit *row, const char *why) {
+    (row->refused ? log_often
+                  : log_line)(LOG_ERROR,
+                              "a tool call is not in mcp_audit_logs: " STR_FMT
+                              " of workspace " STR_FMT ", user " STR_FMT ", which %s: %s",
+                              STR_ARG(row->tool), STR_ARG(row->workspace), STR_ARG(row->user),
+                              row->error ? "failed" : "succeeded", why);
 }
 
 static void audit_end(struct auditing *auditing) {
@@ -278,8 +280,12 @@ static void on_audited(const struct postgres_request *rows, const struct err *fa
                        void *ctx) {
     struct auditing *auditing = ctx;
     (void)rows;
+    const struct orchestrator_audit row = {.workspace = text_str(auditing->workspace),
+                                           .user = text_str(auditing->user),
+                                           .tool = text_str(auditing->tool),
+                                           .error = auditing->error};
     auditing->orchestrator->auditing--;
-    if (failed) audit_lost(auditing, failed->text);
+    if (failed) audit_lost(&row, failed->text);
     audit_end(auditing);
 }
 
@@ -317,15 +323,11 @@ static struct query *audit_query(const struct orchestrator_audit *row) {
     return query;
 }
 
-/* Calls that were refused may be many: they do not wait for the database. */
+/* Calls that were refused do not wait for the database. */
 static void audit(const struct orchestrator_audit *row, void *ctx) {
     struct orchestrator *orchestrator = ctx;
     if (row->refused || !orchestrator->open) {
-        log_often(LOG_ERROR,
-                  "a tool call is not in mcp_audit_logs: " STR_FMT " of workspace " STR_FMT
-                  ", user " STR_FMT ", which %s: no row can be kept now",
-                  STR_ARG(row->tool), STR_ARG(row->workspace), STR_ARG(row->user),
-                  row->error ? "failed" : "succeeded");
+        audit_lost(row, "no row can be kept now");
         return;
     }
     struct auditing *auditing = MEM_NEW(struct auditing);

@@ -196,6 +196,14 @@ def test_whatever_a_call_is_given_its_row_is_stored(orchestrate):  # noqa: F811
     assert "is not in mcp_audit_logs" not in weir.log()
 
 
+def test_a_call_whose_row_cannot_be_stored_is_in_our_own_log(orchestrate):  # noqa: F811
+    weir = orchestrate(driver="fake")
+    rows(weir, "ALTER TABLE mcp_audit_logs ADD CHECK (tool <> 'list_conversations')")
+    use(weir, "list_conversations", {})
+    weir.said("a tool call is not in mcp_audit_logs: list_conversations of workspace ws-1, user user-1, "
+              "which succeeded: ")
+
+
 @pytest.mark.parametrize("tool, arguments", [
     ("memory_add_drawer", {"wing": "w", "room": "r", "content": "a\0b"}),
     ("memory_add_drawer", {"wing": "w\0", "room": "r", "content": "b"}),
