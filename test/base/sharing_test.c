@@ -124,6 +124,15 @@ static void what_waits_may_leave(void **state) {
     scene_done(&scene);
 }
 
+/* What waits while a place is free is of an owner that has its share. */
+static void assert_none_waits_in_vain(const struct scene *scene, const size_t *of) {
+    for (size_t i = 0; i < scene->count; i++) {
+        const struct sharing_item *item = &scene->items[i];
+        if (item->owner && !item->placed)
+            assert_int_equal(of[scene->owners[i] - 'a'], sharing_share(scene->sharing));
+    }
+}
+
 /* Whatever comes and goes: never more places than there are, nor more than an owner's share, and
  * no owner that may go waits while a place is free. */
 static void places_are_never_exceeded_nor_wasted(void **state) {
@@ -141,6 +150,7 @@ static void places_are_never_exceeded_nor_wasted(void **state) {
                 placed++;
                 of[scene.owners[item - scene.items] - 'a']++;
             }
+            if (!item && placed < places) assert_none_waits_in_vain(&scene, of);
             for (size_t i = 0; i < 4; i++) assert_true(of[i] <= sharing_share(scene.sharing));
             assert_true(placed <= places);
             assert_false(item && placed == places && sharing_may_next(scene.sharing));

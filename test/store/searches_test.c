@@ -1,6 +1,7 @@
 /* Searches by a server: when one is asked again, and when one is refused. */
 #include "store/searches.h"
 
+#include "base/clock.h"
 #include "replicas.h"
 #include "store/memory.h"
 
@@ -65,6 +66,50 @@ static bool look(struct database *db, const char *sql, struct err *e) {
 
 #define LOSE "SELECT pg_terminate_backend(pg_backend_pid())"
 
+#define SOON_MS 1000 /* one that failed within this time is asked again */
+
+static bool lose_once(struct database *db, void *ctx, struct err *e) {
+    struct scene *scene = ctx;
+    bool first = atomic_fetch_add(&scene->runs, 1) == 0;
+    return first ? look(db, LOSE, e) : look(db, "SELECT 1", e);
+}
+
+static bool lose_each_time(struct database *db, void *ctx, struct err *e) {
+    struct scene *scene = ctx;
+    atomic_fetch_add(&scene->runs, 1);
+    return look(db, LOSE, e);
+}
+
+/* On a machine so busy that the loss was not noticed soon, it is tried anew. */
+static void ask_soon(struct scene *scene, struct search_task *search,
+                     bool (*fn)(struct database *db, void *ctx, struct err *e)) {
+    uint64_t began_ms, took_ms;
+    do {
+        began_ms = clock_mono_ms();
+        atomic_store(&scene->runs, 0);
+        scene->answered = 0;
+        ask(scene, search, fn);
+        wait_for(scene, 1);
+        took_ms = clock_mono_ms() - began_ms;
+    } while (took_ms >= SOON_MS && atomic_load(&scene->runs) == 1);
+}
+
+static void one_whose_connection_was_lost_is_asked_once_more(void **state) {
+    REPLICAS_NEED_A_SERVER();
+    struct scene scene;
+    struct search_task search;
+    open_scene(&scene, *state);
+    ask_soon(&scene, &search, lose_once);
+    enum err_code once = scene.last;
+    int once_runs = atomic_load(&scene.runs);
+    ask_soon(&scene, &search, lose_each_time);
+    close_scene(&scene);
+    assert_int_equal(once, ERR_NONE);
+    assert_int_equal(once_runs, 2);
+    assert_int_not_equal(scene.last, ERR_NONE);
+    assert_int_equal(atomic_load(&scene.runs), 2);
+}
+
 static bool lose_late(struct database *db, void *ctx, struct err *e) {
     struct scene *scene = ctx;
     atomic_fetch_add(&scene->runs, 1);
@@ -115,6 +160,7 @@ static void one_more_than_an_owner_may_have_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(one_whose_connection_was_lost_is_asked_once_more),
         TEST(one_that_took_long_to_fail_is_not_asked_again),
         TEST(one_more_than_an_owner_may_have_is_refused),
     };
