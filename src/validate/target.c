@@ -262,27 +262,40 @@ static void start_done(struct target_start *start) {
 /* The end of an error's text: this much of what the process printed last. */
 #define QUOTED_BYTES 300
 
-static bool explain_end_with(const struct target *target, struct str said, struct err *e) {
+/* Whether it is gone while its port takes connections. All its processes are ended with it, so
+ * these are another program's. */
+static bool is_replaced(struct target *target) {
+    struct reply reply;
+    if (target->kind != TARGET_COMMAND || !target->ended) return false;
+    ask_target(target, STR("GET"), STR("/health"), BOOT_ASK_MS, &reply);
+    bool connected = reply.connected;
+    reply_done(&reply);
+    return connected;
+}
+
+static bool explain_end_with(const struct target *target, bool replaced, struct str said,
+                             struct err *e) {
     const char *says = said.len ? "; its last output:\n" : "; it printed nothing";
+    const char *other = replaced ? ", and another program answers on its port" : "";
     if (target->ended && target->exit_signal)
-        return err_set(e, ERR_UNAVAILABLE, "the target was ended by signal %d%s" STR_FMT,
-                       target->exit_signal, says, STR_ARG(said));
+        return err_set(e, ERR_UNAVAILABLE, "the target was ended by signal %d%s%s" STR_FMT,
+                       target->exit_signal, other, says, STR_ARG(said));
     if (target->ended)
-        return err_set(e, ERR_UNAVAILABLE, "the target ended with exit code %d%s" STR_FMT,
-                       target->exit_code, says, STR_ARG(said));
+        return err_set(e, ERR_UNAVAILABLE, "the target ended with exit code %d%s%s" STR_FMT,
+                       target->exit_code, other, says, STR_ARG(said));
     return err_set(
         e, ERR_UNAVAILABLE,
         "the target did not answer GET /health within %llu s (--boot-timeout)%s" STR_FMT,
         (unsigned long long)(target->options->boot_timeout_ms / 1000), says, STR_ARG(said));
 }
 
-static bool explain_end(const struct target *target, struct err *e) {
+static bool explain_end(const struct target *target, bool replaced, struct err *e) {
     struct str said = str_trim(buf_str(&target->output));
     struct buf text;
     if (said.len > QUOTED_BYTES) said = str_skip(said, said.len - QUOTED_BYTES);
     buf_init(&text, (size_t)4 * QUOTED_BYTES);
     evidence_append(&text, said, target->asker->secrets, target->asker->secret_count);
-    explain_end_with(target, buf_str(&text), e);
+    explain_end_with(target, replaced, buf_str(&text), e);
     buf_done(&text);
     return false;
 }
@@ -294,11 +307,20 @@ bool target_boot(struct target *target, const struct target_boot *boot, struct e
     target->ended = false;
     if (target->kind != TARGET_URL && !start_target(target, boot, e)) return false;
     wait_until_healthy(target);
+    /* One that could not listen, because another program does, ends about now. */
+    if (target->kind == TARGET_COMMAND && !target->ended)
+        asker_wait(target->asker, BOOT_PAUSE_MS);
     if (target->start.answered && !target->ended) return true;
-    if (target->kind != TARGET_URL) return explain_end(target, e);
+    if (target->kind != TARGET_URL) return explain_end(target, is_replaced(target), e);
     return err_set(e, ERR_UNAVAILABLE, "nothing answers at " STR_FMT "%s%s",
                    STR_ARG(buf_str(&target->url)), target->start.odd ? ": " : "",
                    target->start.odd ? target->start.odd_one.failed.text : "");
+}
+
+bool target_is_replaced(struct target *target, struct err *e) {
+    if (!is_replaced(target)) return false;
+    (void)explain_end(target, true, e);
+    return true;
 }
 
 static void on_stop_late(void *ctx) {

@@ -104,14 +104,18 @@ static void run_check(const struct run *run, const struct check *check, void *wo
     finding_done(&finding);
 }
 
-static void run_profile(const struct run *run, const struct profile *profile) {
+/* False: it is not the target that was examined; *why says so. */
+static bool run_profile(const struct run *run, const struct profile *profile, struct err *why) {
     void *world = profile->open(run->target, run->options);
+    bool good = true;
     run->sink->on_profile(profile, run->ctx);
-    for (size_t i = 0; i < profile->count; i++) {
-        if (is_selected(run->selection, &profile->checks[i]))
-            run_check(run, &profile->checks[i], world);
+    for (size_t i = 0; good && i < profile->count; i++) {
+        if (!is_selected(run->selection, &profile->checks[i])) continue;
+        run_check(run, &profile->checks[i], world);
+        good = !target_is_replaced(run->target, why);
     }
     profile->close(world);
+    return good;
 }
 
 /* A server that takes connections is not unreachable, whatever it says then. */
@@ -119,17 +123,18 @@ static bool validate_is_there(const struct target *target) {
     return !target->ended && target->start.odd && target->start.odd_one.connected;
 }
 
-/* False: none of them; *why stays as it was, or says so. */
+/* False: none of them, or not of the target; *why stays as it was, or says so. */
 static bool run_profiles(const struct run *run, const struct profile *named, bool booted,
                          struct err *why) {
     size_t ran = 0;
     for (size_t i = 0; profiles[i]; i++) {
         const struct profile *profile = profiles[i];
         if (named ? profile != named : !profile->probe(run->target, run->options)) continue;
-        run_profile(run, profile);
+        if (!run_profile(run, profile, why)) return false;
         ran++;
     }
     if (ran || !booted) return ran;
+    if (target_is_replaced(run->target, why)) return false;
     return err_set(why, ERR_UNAVAILABLE,
                    "the target speaks no contract that is known here; name one with --profile");
 }

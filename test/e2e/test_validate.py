@@ -2,6 +2,7 @@
 
 A wrong server breaks one rule (wrong_runtime.py); it must fail exactly the check of that rule.
 """
+import http.server
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree
 
@@ -75,6 +77,50 @@ def test_a_server_that_runs_is_checked_at_its_url(weir):
     report, bad = validate("--strict", weir.url, env={"AGENT_AUTH_TOKEN": TOKEN})
     assert bad == {}
     assert verdicts(report)["AUTH-03"] == "pass" and verdicts(report)["AUTH-08"] == "skip"
+
+
+class Stranger(http.server.BaseHTTPRequestHandler):
+    """A server on the port of a target, which ends once it has seen what `ends` names."""
+
+    def do_GET(self):
+        if self.ends == f"{self.command} {self.path}" and not self.over.exists():
+            self.over.touch()
+            while self.child.exists():
+                time.sleep(0.01)
+        self.send_response(200)
+        self.send_header("content-length", "20")
+        self.end_headers()
+        self.wfile.write(b'{"status":"healthy"}')
+
+    do_POST = do_GET
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.mark.parametrize("ends", ["GET /health", "POST /invoke"])
+def test_a_stranger_on_the_port_of_a_target_that_ended_is_not_examined(tmp_path, ends):
+    def serve():
+        while not (tmp_path / "started").exists():
+            time.sleep(0.01)
+        pid, port = (tmp_path / "started").read_text().split()
+        Stranger.ends, Stranger.over, Stranger.child = ends, tmp_path / "over", pathlib.Path(f"/proc/{pid}")
+        servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", int(port)), Stranger))
+        servers[0].serve_forever()
+
+    servers = []
+    thread = threading.Thread(target=serve)
+    thread.start()
+    target = "echo $$ {port} > begun; mv begun started; while [ ! -e over ]; do sleep 0.02; done; " \
+             "echo cannot listen >&2; exit 7"
+    told = run("--profile", "runtime-v1", "--format", "json", *BRIEF, "--", "sh", "-c", target, cwd=tmp_path)
+    servers[0].shutdown()
+    servers[0].server_close()
+    thread.join()
+    report = json.loads(told.stdout)
+    assert told.returncode == 3 and not report["reached"]
+    assert report["why"].startswith("the target ended with exit code 7, and another program answers on its port")
+    assert report["why"].endswith("cannot listen")
 
 
 # --- wrong servers --------------------------------------------------------------------------
