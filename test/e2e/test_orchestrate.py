@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import threading
 import time
 
@@ -408,6 +409,26 @@ def test_what_a_program_complains_of_is_in_the_log(orchestrate):
     weir = orchestrate(driver="child", runtime_command="/bin/ls /no/{workspace}", runtime_start="2s")
     assert weir.post("hello").status_code == 503
     eventually(lambda: "/no/ws-1" in weir.log())
+
+
+def test_a_program_whose_port_was_taken_says_so_and_the_next_turn_gets_another(orchestrate, tmp_path):
+    taken = tmp_path / "taken.py"  # the first time it holds the port that the program is told
+    taken.write_text("import os, socket, sys\nport, once, *command = sys.argv[1:]\n"
+                     "if not os.path.exists(once):\n    open(once, 'w').close()\n"
+                     "    holder = socket.create_server(('127.0.0.1', int(port)))\n"
+                     "    holder.set_inheritable(True)\nos.execv(command[0], command)\n")
+    config = tmp_path / "runtime.yaml"
+    config.write_text(f"script: {harness.ROOT}/test/e2e/scripts/asks.yaml\n")
+    command = (f"{sys.executable} -S {taken} {{port}} {tmp_path}/once {harness.BINARY} serve -c {config} "
+               f"--grpc 127.0.0.1:{{port}} --http off --nimi-grpc off --nimi-http off --data {tmp_path}/runtime")
+    weir = orchestrate(driver="child", runtime_command=command)
+    swarm = weir.swarm()
+    refused = weir.post("hello", swarm)
+    assert (refused.status_code, refused.json()["code"]) == (503, "RTM0001")
+    eventually(lambda: "the runtime of workspace 'ws-1' has ended with status" in weir.log())
+    assert "cannot listen on 127.0.0.1:" in weir.log()
+    assert weir.post("hello", swarm).status_code == 201, weir.log()
+    assert weir.log().count(" serves on ") == 1
 
 
 def test_a_workspace_is_one_folder_whatever_its_name(orchestrate):

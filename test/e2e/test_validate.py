@@ -4,7 +4,6 @@ A wrong server breaks one rule (wrong_runtime.py); it must fail exactly the chec
 """
 import http.server
 import json
-import os
 import pathlib
 import re
 import shutil
