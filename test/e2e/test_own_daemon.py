@@ -145,7 +145,7 @@ def test_a_turn_goes_on_when_the_one_that_started_the_daemon_goes(folder, end):
     chat = first_chat(folder)
     pid = daemon_of(folder)
     other = begin(folder, "chat", "--json")
-    say(other, "short while")
+    say(other, "a moment")
     while json.loads(other.stdout.readline())["type"] != "text":
         pass
     if end == "leaves":
@@ -156,7 +156,7 @@ def test_a_turn_goes_on_when_the_one_that_started_the_daemon_goes(folder, end):
         chat.send_signal(getattr(signal, end))
     chat.wait(timeout=PATIENCE)
     for _ in range(3):  # the daemon looks for commands four times a second
-        say(other, "short while")
+        say(other, "a moment")
     out, err = other.communicate(timeout=PATIENCE)
     types = [json.loads(line)["type"] for line in out.splitlines()]
     assert (other.returncode, types.count("done"), "failed" in types) == (0, 4, False), (out, err)

@@ -2,9 +2,9 @@
 `make test`: WEIR_WITH_POSTGRES=1 scripts/e2e test/e2e/test_replicas_forks.py."""
 import concurrent.futures
 
-from noting_model import ENV
+from noting_model import ENV, said
 from replicas import HEADERS, NEED_POSTGRES, replicas, server  # noqa: F401  fixtures
-from test_forks import fork, model, said, turn  # noqa: F401  a fixture
+from test_forks import fork, model, turn  # noqa: F401  a fixture
 
 pytestmark = NEED_POSTGRES
 
