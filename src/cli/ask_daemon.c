@@ -18,7 +18,7 @@
 struct asking {
     struct loop *loop;
     const struct daemon_question *question;
-    struct str base; /* of its URL */
+    struct str where;
     unsigned status;
     struct buf refusal; /* the body of a refusal */
     struct err *e;
@@ -90,9 +90,29 @@ static bool write_resident(const struct config *config, struct buf *out) {
 
 void daemon_target_init(struct daemon_target *target, const struct config *config) {
     target->trust = config->tls.trust;
+    target->socket = STR_EMPTY;
     shared_daemon_init(&target->shared);
     buf_init(&target->base, TEXT_MAX_BYTES);
     buf_init(&target->authorization, TEXT_MAX_BYTES);
+}
+
+struct str daemon_target_where(const struct daemon_target *target) {
+    return target->socket.len ? target->socket : buf_str(&target->base);
+}
+
+#define UNIX STR("unix:")
+
+struct http_pool *daemon_target_pool(const struct daemon_target *target) {
+    struct http_pool *pool = http_pool_new();
+    http_pool_trust(pool, target->trust);
+    if (target->socket.len) http_pool_connect_to(pool, str_skip(target->socket, UNIX.len));
+    return pool;
+}
+
+bool daemon_target_take_socket(struct daemon_target *target, struct str address) {
+    if (!str_starts(address, UNIX) || address.len == UNIX.len) return false;
+    target->socket = address;
+    return true;
 }
 
 void daemon_target_done(struct daemon_target *target) {
@@ -134,9 +154,11 @@ const char *daemon_url(const char *flag) {
 static bool take_url(struct str url, struct buf *out, struct err *e) {
     while (str_ends(url, STR("/"))) url.len--;
     bool known = str_starts(url, STR("http://")) || str_starts(url, STR("https://"));
-    if (!known && (url.len == 0 || str_find(url, STR("://")) < url.len))
+    bool named = url.len && !str_equal(url, UNIX);
+    if (!known && (!named || str_find(url, STR("://")) < url.len))
         return err_set(e, ERR_INVALID_ARGUMENT,
-                       "--url (WEIR_URL) must be the address of a daemon, http://HOST:PORT");
+                       "--url (WEIR_URL) must be the address of a daemon, http://HOST:PORT or "
+                       "unix:/path");
     if (!known) buf_append(out, STR("http://"));
     return buf_append(out, url) || err_set(e, ERR_INVALID_ARGUMENT, "the URL is too long");
 }
@@ -176,9 +198,16 @@ static bool check_folder(const struct config *config, const struct daemon_target
                    STR_ARG(config->data), STR_ARG(buf_str(&target->base)), (long long)its);
 }
 
+/* The URL of a Unix socket's daemon, which every host name would be. */
+static bool append_local(const struct config *config, struct daemon_target *target) {
+    return buf_append(&target->base, config->tls.cert.len ? STR("https://localhost")
+                                                          : STR("http://localhost"));
+}
+
 /* Where a daemon listens unless it is told otherwise. */
 static bool find_usual(const struct config *config, struct daemon_target *ret, struct err *e) {
     const struct daemon_listener http = http_listener(config);
+    if (daemon_target_take_socket(ret, http.address)) return append_local(config, ret);
     return daemon_write_base(config, &http, &ret->base, e) &&
            (names_port(config) || check_folder(config, ret, e));
 }
@@ -188,6 +217,7 @@ bool daemon_target_find(const struct config *config, const char *url, const char
     daemon_target_init(ret, config);
     daemon_target_authorize(ret, token ? str_from(token) : agentbreeder_options(config)->token);
     url = daemon_url(url);
+    if (url && daemon_target_take_socket(ret, str_from(url))) return append_local(config, ret);
     if (url) return take_url(str_from(url), &ret->base, e);
     ask_without_proxy();
     return daemon_target_join(ret, config) || write_resident(config, &ret->base) ||
@@ -258,7 +288,7 @@ static void ask_daemon_on_end(const struct err *failed, enum http_stage stage, v
     if (failed) {
         *asking->e = *failed;
         err_add(asking->e, "ask the daemon at " STR_FMT " (is it running?)",
-                STR_ARG(asking->base));
+                STR_ARG(asking->where));
     } else {
         asking->ok = asking->status < 300 ||
                      daemon_refused(asking->status, buf_str(&asking->refusal), asking->e);
@@ -295,7 +325,7 @@ static bool ask_daemon_start(struct asking *asking, struct http_pool *pool,
 
 bool ask_target(const struct daemon_target *target, const struct daemon_question *question,
                 struct err *e) {
-    struct asking asking = {.question = question, .base = buf_str(&target->base), .e = e};
+    struct asking asking = {.question = question, .where = daemon_target_where(target), .e = e};
     struct buf url;
     bool ok = false;
     buf_init(&url, TEXT_MAX_BYTES);
@@ -304,8 +334,7 @@ bool ask_target(const struct daemon_target *target, const struct daemon_question
     if (!buf_append(&url, question->path)) {
         err_set(e, ERR_INVALID_ARGUMENT, "the question is too long");
     } else {
-        struct http_pool *pool = http_pool_new();
-        http_pool_trust(pool, target->trust);
+        struct http_pool *pool = daemon_target_pool(target);
         asking.loop = loop_new();
         http_pool_add(pool, asking.loop);
         ok = ask_daemon_start(&asking, pool, target, buf_str(&url));

@@ -2,7 +2,7 @@
  *
  * For commands that show or change the state of a running daemon. Where it is:
  *
- *     --url (WEIR_URL)                     that one
+ *     --url (WEIR_URL)                     that one: http://HOST:PORT, or unix:/path
  *     a command's own daemon has the data folder   there, with its token (cli/shared_daemon.h)
  *     listen.http is set, with a port      there, on this machine
  *     otherwise                            where the daemon listens that has the data folder;
@@ -51,6 +51,8 @@ MUST_CHECK bool daemon_write_base(const struct config *config,
 
 struct daemon_target {
     struct buf base;             /* "http://127.0.0.1:8080" */
+    struct str socket;           /* "unix:/path": there, whatever host `base` names; or empty.
+                                    Borrowed as `trust` is, or of --url */
     struct buf authorization;    /* "Bearer ...", or empty */
     struct str trust;            /* borrowed of the settings */
     struct shared_daemon shared; /* in use until daemon_target_done() */
@@ -72,6 +74,15 @@ MUST_CHECK bool daemon_target_join(struct daemon_target *target, const struct co
 
 void daemon_target_init(struct daemon_target *target, const struct config *config);
 void daemon_target_done(struct daemon_target *target);
+
+/* "http://127.0.0.1:8080" or "unix:/path", for people. */
+struct str daemon_target_where(const struct daemon_target *target);
+
+/* A new pool whose calls reach it. Loops are added by the caller. */
+struct http_pool *daemon_target_pool(const struct daemon_target *target);
+
+/* "unix:/path": the target is there. False: `address` says something else. */
+MUST_CHECK bool daemon_target_take_socket(struct daemon_target *target, struct str address);
 
 /* Set the token, if it is not empty. */
 void daemon_target_authorize(struct daemon_target *target, struct str token);

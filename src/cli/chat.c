@@ -71,7 +71,7 @@ static void greet(const struct chat *chat) {
     if (chat->alone) {
         fprintf(stderr, "weir by itself, data " STR_FMT, STR_ARG(chat->options->config->data));
     } else {
-        fprintf(stderr, "weir at " STR_FMT, STR_ARG(buf_str(&chat->target.base)));
+        fprintf(stderr, "weir at " STR_FMT, STR_ARG(daemon_target_where(&chat->target)));
     }
     fprintf(stderr, ", session ");
     show_text(stderr, buf_str(&chat->session), TERMINAL_ONE_LINE);

@@ -106,8 +106,7 @@ static bool choose_thinking(struct chat *chat, bool colors, struct err *e) {
 }
 
 static void open_client(struct chat *chat) {
-    chat->pool = http_pool_new();
-    http_pool_trust(chat->pool, chat->options->config->tls.trust);
+    chat->pool = daemon_target_pool(&chat->target);
     chat->loop = loop_new();
     http_pool_add(chat->pool, chat->loop);
 }

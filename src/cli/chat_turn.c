@@ -209,7 +209,7 @@ static void post_end(const struct err *failed, enum http_stage stage, void *ctx)
     if (failed) {
         *turn->e = *failed;
         err_add(turn->e, "ask the daemon at " STR_FMT,
-                STR_ARG(buf_str(&turn->chat->target.base)));
+                STR_ARG(daemon_target_where(&turn->chat->target)));
     } else if (turn->status >= 300) {
         (void)daemon_refused(turn->status, buf_str(&turn->refusal), turn->e);
     } else {

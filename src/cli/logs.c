@@ -102,9 +102,8 @@ static bool logs_is_at_end(const struct logs *logs) {
 
 static bool logs_read(struct logs *logs, const struct daemon_target *target, struct str run,
                       struct err *e) {
-    struct http_pool *pool = http_pool_new();
+    struct http_pool *pool = daemon_target_pool(target);
     const char *after = logs->arguments->after;
-    http_pool_trust(pool, target->trust);
     logs->loop = loop_new();
     http_pool_add(pool, logs->loop);
     bool ok = http_pool_need(pool, e);

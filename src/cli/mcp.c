@@ -135,10 +135,8 @@ struct mcp_target {
     const char *given_url, *given_token;
 };
 
-static struct mcp_pipes *pipes_new(const struct config *config, struct http_pool *pool,
-                                   const struct mcp_target *target) {
+static struct mcp_pipes *pipes_new(struct http_pool *pool, const struct mcp_target *target) {
     struct mcp_pipes *pipes = MEM_NEW(struct mcp_pipes);
-    http_pool_trust(pool, config->tls.trust);
     pipes->loop = loop_new();
     sem_init(&pipes->room, 0, LINES_AHEAD);
     http_pool_add(pool, pipes->loop);
@@ -164,10 +162,9 @@ static void pipes_free(struct mcp_pipes *pipes, struct http_pool *pool) {
 
 /* The thread that reads cannot be woken while it waits for the client. So when the client reads no
  * more, the thread and what it uses are left to the end of the process. */
-static bool run_bridge(const struct config *config, const struct mcp_target *target,
-                       struct err *e) {
-    struct http_pool *pool = http_pool_new();
-    struct mcp_pipes *pipes = pipes_new(config, pool, target);
+static bool run_bridge(const struct mcp_target *target, struct err *e) {
+    struct http_pool *pool = daemon_target_pool(&target->daemon);
+    struct mcp_pipes *pipes = pipes_new(pool, target);
     pthread_t reader;
     bool ok = http_pool_need(pool, e) &&
               (pthread_create(&reader, NULL, mcp_read_lines, pipes) == 0 ||
@@ -229,7 +226,9 @@ static bool find_named(const struct config *config, struct mcp_target *target, s
     daemon_target_authorize(&target->daemon, target->given_token
                                                  ? str_from(target->given_token)
                                                  : agentbreeder_options(config)->token);
-    return take_endpoint(str_from(target->given_url), &target->url, e);
+    struct str url = str_from(target->given_url);
+    if (daemon_target_take_socket(&target->daemon, url)) url = STR("http://localhost");
+    return take_endpoint(url, &target->url, e);
 }
 
 static bool find_target(const struct config *config, struct mcp_target *target,
@@ -251,7 +250,7 @@ static int serve_pipes(const struct config *config, struct mcp_target *target,
     struct own_daemon own;
     struct err e;
     own_daemon_init(&own);
-    bool ok = find_target(config, target, &own, all, &e) && run_bridge(config, target, &e);
+    bool ok = find_target(config, target, &own, all, &e) && run_bridge(target, &e);
     own_daemon_stop(&own);
     daemon_target_done(&target->daemon);
     return ok ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);

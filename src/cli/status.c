@@ -93,7 +93,7 @@ static void status_json(const struct config *config, const struct status *status
     json_member_bool(&json, "serving", code == EXIT_DONE);
     if (status->process.pid) json_member_i64(&json, "pid", status->process.pid);
     if (status->process.pid) json_member_str(&json, "data", config->data);
-    json_member_str(&json, "url", buf_str(&status->target.base));
+    json_member_str(&json, "url", daemon_target_where(&status->target));
     if (ports.kind == JSON_OBJECT) json_member_raw(&json, "ports", ports.raw);
     if (health.kind == JSON_OBJECT) json_member_raw(&json, "health", health.raw);
     if (answer.kind == JSON_OBJECT) json_member_raw(&json, "daemon", answer.raw);
@@ -149,7 +149,8 @@ static void status_text(const struct config *config, const struct status *status
     if (status->process.pid)
         buf_printf(out, "\n  process  %ld, data " STR_FMT, (long)status->process.pid,
                    STR_ARG(config->data));
-    buf_printf(out, "\n  http     " STR_FMT "\n", STR_ARG(buf_str(&status->target.base)));
+    buf_printf(out, "\n  http     " STR_FMT "\n",
+               STR_ARG(daemon_target_where(&status->target)));
     append_ports(status, out);
     if (status->why.code != ERR_NONE) {
         buf_printf(out, "  health   none: %s\n", status->why.text);

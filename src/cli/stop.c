@@ -92,6 +92,16 @@ static bool port_here(struct str base, int *ret, struct err *e) {
                    STR_ARG(base));
 }
 
+/* Who listens on a Unix socket is not looked for. */
+static bool has_port(const struct daemon_target *target, struct err *e) {
+    return !target->socket.len ||
+           err_set(e, ERR_FAILED_PRECONDITION,
+                   "at " STR_FMT
+                   " a daemon can be asked, but not stopped; name its data folder "
+                   "with --data, or end its process",
+                   STR_ARG(target->socket));
+}
+
 static bool find_asked(const struct asked *asked, struct daemon_process *ret, struct err *e) {
     struct daemon_target target;
     struct buf body;
@@ -100,7 +110,8 @@ static bool find_asked(const struct asked *asked, struct daemon_process *ret, st
     int port = 0;
     buf_init(&body, ANSWER_MAX_BYTES);
     bool ok = daemon_target_find(asked->config, asked->url, asked->token, &target, e) &&
-              port_here(buf_str(&target.base), &port, e) && stop_ask(asked, &body, &answer, e);
+              has_port(&target, e) && port_here(buf_str(&target.base), &port, e) &&
+              stop_ask(asked, &body, &answer, e);
     struct json member = json_find(answer, STR("pid"));
     if (ok && !json_i64(member, &pid))
         ok = err_set(e, ERR_FAILED_PRECONDITION, "what answers there is no weir");

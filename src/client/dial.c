@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -23,6 +24,7 @@ struct attempt {
 
 struct dial {
     struct loop *loop;
+    struct str socket; /* a Unix socket instead of addresses; or empty */
     uint16_t port;
     enum http_reach reach;
     dial_fn *on_dialled;
@@ -184,12 +186,12 @@ static void dial_set_options(int fd) {
 }
 
 /* Returns 0 or an errno. */
-static int begin_attempt(struct dial *dial, const union name_address *address, size_t index) {
-    bool six = address->any.sa_family == AF_INET6;
-    int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+static int begin_attempt(struct dial *dial, const struct sockaddr *address, socklen_t len,
+                         size_t index) {
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return errno;
-    dial_set_options(fd);
-    int result = connect(fd, &address->any, six ? sizeof(address->six) : sizeof(address->four));
+    if (address->sa_family != AF_UNIX) dial_set_options(fd);
+    int result = connect(fd, address, len);
     if (result != 0 && errno != EINPROGRESS) {
         int error = errno;
         close(fd);
@@ -223,7 +225,9 @@ static void try_next(struct dial *dial) {
             address->six.sin6_port = htons(dial->port);
         else
             address->four.sin_port = htons(dial->port);
-        int error = begin_attempt(dial, address, index);
+        bool six = address->any.sa_family == AF_INET6;
+        int error = begin_attempt(dial, &address->any,
+                                  six ? sizeof(address->six) : sizeof(address->four), index);
         if (error) {
             dial->last_errno = error;
             continue;
@@ -234,8 +238,26 @@ static void try_next(struct dial *dial) {
     if (dial->pending == 0) dial_fail(dial);
 }
 
+/* The one attempt of a dial without addresses. */
+static void try_socket(struct dial *dial) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t index = dial->next++;
+    if (dial->socket.len < sizeof(address.sun_path)) {
+        memcpy(address.sun_path, dial->socket.at, dial->socket.len);
+        dial->last_errno =
+            begin_attempt(dial, (const struct sockaddr *)&address, sizeof(address), index);
+    } else {
+        dial->last_errno = ENAMETOOLONG;
+    }
+    if (dial->pending == 0) dial_fail(dial);
+}
+
 static void on_next(void *ctx) {
-    try_next(ctx);
+    struct dial *dial = ctx;
+    if (dial->socket.len)
+        try_socket(dial);
+    else
+        try_next(dial);
 }
 
 /* --- its name --- */
@@ -260,11 +282,16 @@ struct dial *dial_new(struct place *place, struct str host, uint16_t port,
                       enum http_reach reach, dial_fn *on_dialled, void *ctx) {
     struct dial *dial = MEM_NEW(struct dial);
     dial->loop = place->loop;
+    dial->socket = place->socket;
     dial->port = port;
     dial->reach = reach;
     dial->on_dialled = on_dialled;
     dial->ctx = ctx;
     timer_init(&dial->timer, place->loop, on_next, dial);
+    if (dial->socket.len) {
+        timer_start(&dial->timer, 0);
+        return dial;
+    }
     char *name = str_dup(host);
     if (read_literal(name, &dial->addresses)) {
         timer_start(&dial->timer, 0);

@@ -7,6 +7,8 @@
  *
  *     looking up ─▶ connecting ─▶ on_dialled
  *
+ * Where the place has a Unix socket, that is connected to instead, and nothing is looked up.
+ *
  * Private to client/.
  *
  * Memory   dial_new() gives a dial that frees itself after on_dialled, or by dial_cancel().
@@ -24,7 +26,7 @@ struct dial;
 
 /* fd: connected and nonblocking, the receiver's from now on; or -1, with `why`.
  * Never before dial_new() has returned.
- * errors  ERR_UNAVAILABLE unknown name, refused; ERR_PERMISSION_DENIED out of reach */
+ * errors  ERR_UNAVAILABLE unknown name, refused, no such socket; ERR_PERMISSION_DENIED out of reach */
 typedef void dial_fn(int fd, const struct err *why, void *ctx);
 
 struct dial *dial_new(struct place *place, struct str host, uint16_t port,

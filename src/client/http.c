@@ -16,6 +16,7 @@
 struct http_pool {
     atomic_bool needed;
     struct authorities *authorities;
+    struct str socket;     /* empty: where each URL says */
     struct place **places; /* fixed before the loops run */
     size_t count;
 };
@@ -31,9 +32,15 @@ void http_pool_trust(struct http_pool *pool, struct str path) {
     authorities_set(pool->authorities, path);
 }
 
+void http_pool_connect_to(struct http_pool *pool, struct str path) {
+    assert(pool->count == 0);
+    pool->socket = path;
+}
+
 void http_pool_add(struct http_pool *pool, struct loop *loop) {
     struct place *place = MEM_NEW(struct place);
     place->loop = loop;
+    place->socket = pool->socket;
     list_init(&place->idle);
     list_init(&place->shared);
     list_init(&place->kept);
@@ -57,9 +64,14 @@ static bool environment_has_proxy(void) {
     return false;
 }
 
+/* A proxy cannot reach a Unix socket. */
+static bool asks_proxy(const struct http_pool *pool) {
+    return !pool->socket.len && environment_has_proxy();
+}
+
 bool http_pool_need(struct http_pool *pool, struct err *e) {
     const struct curl *curl;
-    if (environment_has_proxy() && !curl_load(&curl, e)) return false;
+    if (asks_proxy(pool) && !curl_load(&curl, e)) return false;
     atomic_store(&pool->needed, true);
     return true;
 }
@@ -92,7 +104,7 @@ static bool http_carry(const struct http_pool *pool, struct http_call *call,
     }
     if (request->reach == HTTP_PUBLIC_ONLY && url.user.at)
         return err_set(e, ERR_PERMISSION_DENIED, "a URL with a user name in it is not asked");
-    bool rare = url.user.at || (environment_has_proxy() && request->reach != HTTP_PUBLIC_ONLY);
+    bool rare = url.user.at || (asks_proxy(pool) && request->reach != HTTP_PUBLIC_ONLY);
     return rare ? carry_with_curl(call, request, e) : direct_carry(call, request, e);
 }
 

@@ -99,6 +99,9 @@ struct http_pool *http_pool_new(void);
  * file or a folder of files in PEM form, instead of the environment's or the system's. Empty:
  * as without. */
 void http_pool_trust(struct http_pool *pool, struct str path);
+/* Before loops are added. Each call goes to the server at this Unix socket, whatever host its URL
+ * names, and through no proxy. path: borrowed until http_pool_free(). */
+void http_pool_connect_to(struct http_pool *pool, struct str path);
 void http_pool_add(struct http_pool *pool, struct loop *loop);
 
 /* Prepare for calls. Without it http_start() ends each call with ERR_UNAVAILABLE. Where a proxy is

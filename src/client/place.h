@@ -29,6 +29,8 @@ struct place {
     size_t idle_count;
     struct list shared; /* HTTP/2 connections */
     struct list kept;   /* parked gRPC calls (grpc_keep.h) */
+    struct str
+        socket; /* every connection goes to this Unix socket; empty: where its URL says */
     struct secure secure;
     struct names names;
     char *read; /* what a connection reads into, NULL until the first one does */

@@ -435,6 +435,36 @@ def test_every_listener_may_be_off_or_a_unix_socket(start_weir, tmp_path):
     assert not path.exists()
 
 
+def test_a_daemon_at_a_unix_socket_is_asked_there(cli, start_weir, tmp_path):
+    """By the settings that it has itself, or by its address; a proxy never hears of it."""
+    where = f"unix:{tmp_path / 'http.sock'}"
+    token = {"AGENT_AUTH_TOKEN": "s3cret"}
+    weir = start_weir(script="test/e2e/scripts/human.yaml", env=token, args=["--http", where, "--mcp-server=true"])
+    by_settings, by_address = ["--http", where, "--data", weir.data], ["--url", where]
+    lost = {**token, "http_proxy": "http://127.0.0.1:9", "all_proxy": "http://127.0.0.1:9"}
+    for number, how in enumerate((by_settings, by_address)):
+        status = json.loads(cli("status", "--json", *how, env=lost).stdout)
+        assert status["serving"] and status["url"] == where and status["daemon"]["pid"] == weir.process.pid
+        said = cli("run", "hello", "--session", f"s{number}", *how, env=lost)
+        assert (said.returncode, said.stdout) == (0, "heard: hello\n"), said.stderr
+        said = cli("chat", "--session", f"s{number}", *how, input="ask\nyes\n", env=lost)
+        assert said.returncode == 0 and "Answered: yes" in said.stdout, said.stderr
+        listed = cli("runs", "--json", "--session", f"s{number}", *how, env=lost).stdout
+        runs = [json.loads(line) for line in listed.splitlines()]
+        assert [run["state"] for run in runs] == ["done", "done"]
+        assert "heard: hello" in cli("logs", runs[1]["id"], *how, env=lost).stdout
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
+        answer = cli("mcp", *how, input=json.dumps(hello) + "\n", env=lost)
+        assert json.loads(answer.stdout)["result"]["serverInfo"]["name"] == "weir", answer.stderr
+    asked = cli("stop", *by_address, env=lost)
+    assert asked.returncode == FAILED and "--data" in asked.stderr
+    weir.stop()
+    for how, why in ((where, "No such file"), (f"unix:{tmp_path}/{'x' * 120}", "File name too long"), ("unix:", "unix:/path")):
+        asked = cli("runs", "--url", how)
+        assert asked.returncode == FAILED and why in asked.stderr, asked.stderr
+
+
 def test_secrets_are_never_printed(start_weir):
     """docs/config.md"""
     weir = start_weir(env={"AGENT_AUTH_TOKEN": "a-secret-of-mine"}, args=["--log-level", "debug"])
