@@ -289,18 +289,6 @@ static bool check_store(const struct config *config, struct err *e) {
                    "WEIR_STORE_URL does not begin with postgres://; leave it out for SQLite");
 }
 
-/* Each replica would know only the webhooks that were named to it. Who did not ask for them sees in
- * the agent's card that there are none. */
-static void warn_of_webhooks(struct config *config) {
-    bool asked = config->agent.webhooks != CONFIG_WEBHOOKS_OFF &&
-                 config_is_set(config, &config->agent.webhooks);
-    if (asked && config->agent.a2a && config->store.replica.len)
-        config_warn(config, "a2a.webhooks: none is called, because store.replica is set and a "
-                            "replica would not know those of another; clients are told so "
-                            "(-32003) and can read a task's stream at any replica. Leave "
-                            "a2a.webhooks out, or run one daemon");
-}
-
 static bool check_bucket(const struct config *config, struct err *e) {
     struct bucket *bucket = NULL;
     bool good = config_bucket(config, NULL, &bucket, e);
@@ -321,7 +309,6 @@ static bool load(struct config *config, const struct config_input *input,
     if (!config_apply_environment(config, input, e) || !config_apply_flags(config, flags, e))
         return false;
     config_warn_of_slips(config, input);
-    warn_of_webhooks(config);
     complete_more(config);
     if (!work_out(config, input, e) || !config_resolve_connectors(config, input, e) ||
         !config_resolve_breeders(config, input, e) || !config_resolve_guardrails(config, e) ||

@@ -4,15 +4,11 @@
 
 #define BASE_MAX_BYTES 1024
 
-/* Each replica of a store would know only the webhooks that were named to it. */
-static bool calls_webhooks(const struct config *config) {
-    return config->agent.webhooks != CONFIG_WEBHOOKS_OFF && !config->store.replica.len;
-}
-
 struct agent_card_settings agent_card_settings(const struct config *config) {
     return (struct agent_card_settings){.a2a = config->agent.a2a,
                                         .url = config->agent.url,
-                                        .webhooks = calls_webhooks(config),
+                                        .webhooks =
+                                            config->agent.webhooks != CONFIG_WEBHOOKS_OFF,
                                         .tls = config->tls.cert.len > 0,
                                         .name = config->agent.name,
                                         .version = config->agent.version};

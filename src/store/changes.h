@@ -27,10 +27,11 @@ enum change {
         4,           /* an answer was posted, or refused: posted.h; or a run is to be cancelled:
                            * cancelling.h */
     CHANGE_LEFT = 8, /* a replica has ended in order: for replica_watch.h alone */
-    CHANGE_SLOTS = 16,  /* a slot was given back: slot.h */
-    CHANGE_EVENTS = 32, /* an event log has a new event: event_log.h */
-    CHANGE_FACTS = 64,  /* there is a new fact: fact.h */
-    CHANGE_ANY = 0x77,  /* all but CHANGE_LEFT */
+    CHANGE_SLOTS = 16,     /* a slot was given back: slot.h */
+    CHANGE_EVENTS = 32,    /* an event log has a new event: event_log.h */
+    CHANGE_FACTS = 64,     /* there is a new fact: fact.h */
+    CHANGE_WEBHOOKS = 128, /* a webhook has another sender, or none: webhook_claim.h */
+    CHANGE_ANY = 0xF7,     /* all but CHANGE_LEFT */
 };
 
 /* What was freed has a name, a lease's key or a workspace, so that those who wait for another one are

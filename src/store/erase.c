@@ -232,7 +232,7 @@ static bool erase_webhooks_of(struct database *db, struct prepared *remove, uint
     snprintf(from, sizeof(from), "%" PRIu64 "-", run);
     snprintf(upto, sizeof(upto), "%" PRIu64 ".", run); /* what follows '-' */
     database_bind_number(remove, 1, KEPT_WEBHOOK);
-    database_bind_number(remove, 2, KEPT_WEBHOOK_SENT);
+    database_bind_number(remove, 2, KEPT_WEBHOOK_CLAIM);
     database_bind(remove, 3, str_from(from));
     database_bind(remove, 4, str_from(upto));
     return database_do(db, remove, e);

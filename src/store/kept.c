@@ -16,6 +16,7 @@ struct kept_ask {
     struct kept_record *records; /* to write, or read */
     size_t count, room;
     enum kept_space first, last; /* of a read */
+    struct str from, upto;       /* its keys; both empty: all */
     kept_done_fn *done;          /* NULL: nobody waits */
     void *ctx;
 };
@@ -107,15 +108,26 @@ static bool take_row(struct kept_ask *ask, struct prepared *row, struct err *e) 
     return true;
 }
 
+static bool ask_for_rows(struct database *db, const struct kept_ask *ask, struct prepared **ret,
+                         struct err *e) {
+    if (!ask->upto.len)
+        return database_ask(db,
+                            "SELECT space, key, bytes FROM kept WHERE space BETWEEN ? AND ?"
+                            " ORDER BY space, key",
+                            VALUES(sql_number(ask->first), sql_number(ask->last)), ret, e);
+    return database_ask(
+        db,
+        "SELECT space, key, bytes FROM kept WHERE space = ? AND key >= ? AND key < ?"
+        " ORDER BY key",
+        VALUES(sql_number(ask->first), sql_bytes(ask->from), sql_bytes(ask->upto)), ret, e);
+}
+
 static bool run_read(struct database *db, void *ctx, struct err *e) {
     struct kept_ask *ask = ctx;
     struct prepared *rows = NULL;
     bool row = false;
     ask->count = 0;
-    bool ok = database_ask(db,
-                           "SELECT space, key, bytes FROM kept WHERE space BETWEEN ? AND ?"
-                           " ORDER BY space, key",
-                           VALUES(sql_number(ask->first), sql_number(ask->last)), &rows, e);
+    bool ok = ask_for_rows(db, ask, &rows, e);
     while (ok && (ok = database_row(db, rows, &row, e)) && row) ok = take_row(ask, rows, e);
     database_finalize(rows);
     return ok;
@@ -128,15 +140,32 @@ static void on_read(struct store_task *task, const struct err *failed, void *ctx
     ask_free(ask);
 }
 
+static struct kept_ask *read_start(struct store *store, struct loop *loop,
+                                   struct kept_ask *ask) {
+    ask->task = (struct store_task){
+        .reads_only = true, .fn = run_read, .home = loop, .on_done = on_read, .ctx = ask};
+    store_run(store, &ask->task);
+    return ask;
+}
+
 struct kept_ask *kept_read_start(struct store *store, struct loop *loop, enum kept_space first,
                                  enum kept_space last, kept_done_fn *done, void *ctx) {
     struct kept_ask *ask = ask_new(KEPT_READ_MAX_BYTES, done, ctx);
     ask->first = first;
     ask->last = last;
-    ask->task = (struct store_task){
-        .reads_only = true, .fn = run_read, .home = loop, .on_done = on_read, .ctx = ask};
-    store_run(store, &ask->task);
-    return ask;
+    return read_start(store, loop, ask);
+}
+
+struct kept_ask *kept_read_keys_start(struct store *store, struct loop *loop,
+                                      enum kept_space space, struct str from, struct str upto,
+                                      kept_done_fn *done, void *ctx) {
+    struct kept_ask *ask = ask_new(KEPT_READ_MAX_BYTES, done, ctx);
+    ask->first = ask->last = space;
+    bool fits =
+        arena_str(ask->arena, from, &ask->from) && arena_str(ask->arena, upto, &ask->upto);
+    assert(fits && upto.len > 0);
+    (void)fits;
+    return read_start(store, loop, ask);
 }
 
 void kept_forget(struct kept_ask *ask) {

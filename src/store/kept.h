@@ -20,6 +20,7 @@ enum kept_space {
     KEPT_ACCOUNT_BINDING = 3, /* those that are not over, by id */
     KEPT_WEBHOOK = 4,         /* contract/a2a: by "<run>-<name>"; erased with the run */
     KEPT_WEBHOOK_SENT = 5,    /* what it was sent, under the same key */
+    KEPT_WEBHOOK_CLAIM = 6,   /* the replica that sends to it, too: webhook_claim.h */
 };
 
 #define KEPT_READ_MAX_BYTES (128 * MIB) /* 4,096 webhooks of 21 KiB and their marks */
@@ -46,6 +47,11 @@ struct kept_ask *kept_write_start(struct store *store, struct loop *loop,
  * errors  ERR_RESOURCE_EXHAUSTED more than KEPT_READ_MAX_BYTES */
 struct kept_ask *kept_read_start(struct store *store, struct loop *loop, enum kept_space first,
                                  enum kept_space last, kept_done_fn *done, void *ctx);
+
+/* Those of one space with a key of at least `from` and below `upto`. */
+struct kept_ask *kept_read_keys_start(struct store *store, struct loop *loop,
+                                      enum kept_space space, struct str from, struct str upto,
+                                      kept_done_fn *done, void *ctx);
 
 /* `done` will not be called; a write is still carried out. NULL is fine. */
 void kept_forget(struct kept_ask *ask);

@@ -56,8 +56,10 @@ static bool take_runs(struct database *db, struct takeover *takeover, struct err
 /* In one transaction, so that the one that frees the leases is the one that ends the runs. */
 static bool take_all(struct database *db, void *ctx, struct err *e) {
     struct takeover *takeover = ctx;
-    /* Answers for these runs are for this one to read, and their places are free. */
-    db->changed = change_join(db->changed, CHANGE_POSTED | CHANGE_FREED | CHANGE_SLOTS);
+    /* Answers for these runs are for this one to read, their places are free, and nobody sends to
+     * their webhooks. */
+    db->changed =
+        change_join(db->changed, CHANGE_POSTED | CHANGE_FREED | CHANGE_SLOTS | CHANGE_WEBHOOKS);
     return take_runs(db, takeover, e) &&
            database_run_with(db, move_leases, VALUES(sql_number(takeover->replica)), e) &&
            database_run(db,

@@ -63,31 +63,6 @@ static bool warned(const struct config *config, const char *part) {
     return false;
 }
 
-static void webhooks_that_replicas_do_not_call_are_warned_of(void **state) {
-    (void)state;
-    static const struct {
-        const char *webhooks, *replica, *a2a;
-        bool warns;
-    } cases[] = {
-        {"any", "a", "true", true}, {"public", "a", "true", true}, {"off", "a", "true", false},
-        {"any", "", "true", false}, {"any", "a", "false", false},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char webhooks[64], replica[64], a2a[64];
-        snprintf(webhooks, sizeof(webhooks), "WEIR_A2A_WEBHOOKS=%s", cases[i].webhooks);
-        snprintf(replica, sizeof(replica), "WEIR_STORE_REPLICA=%s", cases[i].replica);
-        snprintf(a2a, sizeof(a2a), "WEIR_A2A=%s", cases[i].a2a);
-        struct config *config =
-            load(NOTHING, LIST("WEIR_STORE_URL=postgres://db/weir", replica, webhooks, a2a));
-        assert_int_equal(warned(config, "a2a.webhooks: none is called"), cases[i].warns);
-        config_free(config);
-    }
-    struct config *config =
-        load(NOTHING, LIST("WEIR_STORE_URL=postgres://db/weir", "WEIR_STORE_REPLICA=a"));
-    assert_false(warned(config, "a2a.webhooks")); /* nobody asked for them */
-    config_free(config);
-}
-
 /* --- defaults ------------------------------------------------------------------------- */
 
 static void nothing_said_means_the_defaults(void **state) {
@@ -595,7 +570,6 @@ static void the_page_of_the_docs_holds_the_table_as_it_is(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(webhooks_that_replicas_do_not_call_are_warned_of),
         cmocka_unit_test(nothing_said_means_the_defaults),
         cmocka_unit_test(the_limits_are_those_of_the_parts_that_keep_them),
         cmocka_unit_test(the_data_folder_follows_xdg_and_needs_no_home),

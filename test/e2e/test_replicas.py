@@ -766,23 +766,3 @@ def test_a_commit_whose_answer_was_lost_counts_once(replicas):
         talk.end()
     print(f"turns acknowledged: {sum(talk.done.values())}")
     check_talk(replicas, talk, callers)
-
-
-def test_webhooks_are_off_and_who_asks_for_them_is_told(replicas):
-    """The operator at the start, a client by the card and by a refusal."""
-    from a2a.utils.errors import PushNotificationNotSupportedError
-    from test_a2a import CONFIG, Agent, run
-    from test_webhooks import webhook
-
-    config = CONFIG + "a2a: {webhooks: any}\n"
-    replica = replicas.start(script="test/e2e/scripts/a2a.yaml", config=config)
-    replica.said("a2a.webhooks: none is called")
-
-    async def work():
-        async with Agent(replica, streaming=False) as agent:
-            assert not agent.card.capabilities.push_notifications
-            agent.card.capabilities.push_notifications = True  # the client would refuse by itself
-            with pytest.raises(PushNotificationNotSupportedError, match="store.replica"):
-                await agent.client.create_task_push_notification_config(webhook("http://a/", "1"))
-
-    run(work())

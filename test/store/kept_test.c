@@ -69,6 +69,32 @@ static void a_record_is_replaced_or_deleted_as_a_whole(void **state) {
     assert_kept(f, KEPT_ACCOUNT, KEPT_ACCOUNT_BINDING, "1:x= 2:b=a\nb ");
 }
 
+static void assert_keys(struct fixture *f, const char *from, const char *upto,
+                        const char *expected) {
+    struct answer answer = {.f = f};
+    buf_init(&answer.words, MIB);
+    kept_read_keys_start(f->store, f->loop, KEPT_WEBHOOK, str_from(from), str_from(upto),
+                         on_answer, &answer);
+    loop_run(f->loop);
+    assert_false(answer.failed);
+    assert_int_equal(answer.words.len, strlen(expected));
+    if (answer.words.len) assert_memory_equal(answer.words.at, expected, answer.words.len);
+    buf_done(&answer.words);
+}
+
+static void those_of_some_keys_are_read(void **state) {
+    struct fixture *f = *state;
+    const struct kept_record records[] = {{KEPT_WEBHOOK, STR("7-b"), STR("2"), false},
+                                          {KEPT_WEBHOOK, STR("7-a"), STR("1"), false},
+                                          {KEPT_WEBHOOK, STR("77-a"), STR("3"), false},
+                                          {KEPT_WEBHOOK, STR("8-a"), STR("4"), false},
+                                          {KEPT_WEBHOOK_SENT, STR("7-a"), STR("5"), false}};
+    write_all(f, records, ARRAY_LEN(records));
+    assert_keys(f, "7-", "7.", "4:7-a=1 4:7-b=2 ");
+    assert_keys(f, "7-b", "8", "4:7-b=2 4:77-a=3 ");
+    assert_keys(f, "9-", "9.", "");
+}
+
 /* What nobody waits for is written all the same, and the record was copied. */
 static void a_write_needs_nobody_who_waits(void **state) {
     struct fixture *f = *state;
@@ -87,6 +113,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup_open, fixture_teardown)
         TEST(records_are_found_in_order_also_after_a_restart),
         TEST(a_record_is_replaced_or_deleted_as_a_whole),
+        TEST(those_of_some_keys_are_read),
         TEST(a_write_needs_nobody_who_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,6 +47,8 @@ void a2a_call_free(struct http_turn *http) {
     run_summary_done(&call->summary);
     a2a_list_free(call->list);
     kept_forget(call->keeping);
+    shared_webhooks_forget(call->putting);
+    webhook_claim_forget(call->claiming);
     a2a_task_done(&call->task);
     text_done(&call->agent);
     text_done(&call->id);

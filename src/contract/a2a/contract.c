@@ -35,13 +35,24 @@ static bool a2a_read(const struct contract_source *from, void **ret, struct err 
 
 /* --- the process -------------------------------------------------------------------------- */
 
+struct a2a_process {
+    struct webhooks *webhooks;
+    struct shared_webhooks *shared;
+};
+
 static void *a2a_open(const struct contract_process *process) {
+    struct a2a_process *ours = MEM_NEW(struct a2a_process);
     (void)process;
-    return webhooks_new();
+    ours->webhooks = webhooks_new();
+    ours->shared = shared_webhooks_new();
+    return ours;
 }
 
 static void a2a_close(void *state) {
-    webhooks_free(state);
+    struct a2a_process *ours = state;
+    webhooks_free(ours->webhooks);
+    shared_webhooks_free(ours->shared);
+    free(ours);
 }
 
 /* --- an instance -------------------------------------------------------------------------- */
@@ -54,8 +65,10 @@ static void a2a_use(void *ctx, const void *settings) {
 
 static void *a2a_init(const struct contract_loop *loop, const void *settings, void *state) {
     struct a2a_instance *instance = MEM_NEW(struct a2a_instance);
+    const struct a2a_process *ours = state;
     instance->store = loop->store;
-    instance->webhooks = state;
+    instance->webhooks = ours->webhooks;
+    instance->shared = loop->store && store_is_shared(loop->store) ? ours->shared : NULL;
     instance->place = (struct push_place){
         .loop = loop->loop, .pool = loop->pool, .store = loop->store, .host = loop->host};
     guest_init(&instance->guest, loop, settings);
@@ -66,13 +79,18 @@ static void *a2a_init(const struct contract_loop *loop, const void *settings, vo
 static void a2a_serving(void *ctx) {
     struct a2a_instance *instance = ctx;
     guest_serving(&instance->guest);
-    if (a2a_settings(instance)->webhooks) webhooks_serve(instance->webhooks, &instance->place);
+    if (!a2a_settings(instance)->webhooks) return;
+    if (instance->shared)
+        shared_webhooks_serve(instance->shared, &instance->place);
+    else
+        webhooks_serve(instance->webhooks, &instance->place);
 }
 
 /* Also where it never served. */
 static void a2a_finish(void *ctx) {
     struct a2a_instance *instance = ctx;
     webhooks_leave(instance->webhooks, &instance->place);
+    if (instance->shared) shared_webhooks_leave(instance->shared, &instance->place);
 }
 
 /* --- the row ------------------------------------------------------------------------------ */

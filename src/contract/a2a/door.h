@@ -19,6 +19,7 @@
 #define WEIR_CONTRACT_A2A_DOOR_H
 
 #include "contract/a2a/request.h"
+#include "contract/a2a/shared_webhooks.h"
 #include "contract/a2a/task.h"
 #include "contract/a2a/webhooks.h"
 #include "contract/agent_card.h"
@@ -36,8 +37,9 @@ struct a2a_settings {
 struct a2a_instance {
     struct guest guest; /* first; its settings are a struct a2a_settings */
     struct store *store;
-    struct webhooks *webhooks; /* the process's */
-    struct push_place place;   /* of webhooks on this loop */
+    struct webhooks *webhooks;      /* the process's */
+    struct shared_webhooks *shared; /* the process's, where replicas share the store; or NULL */
+    struct push_place place;        /* of webhooks on this loop */
 };
 
 static inline const struct a2a_settings *a2a_settings(const struct a2a_instance *instance) {
@@ -71,7 +73,10 @@ struct a2a_call {
     uint64_t seq;                         /* of the last event that was read */
     bool shown;                           /* it has been: updates follow */
     struct a2a_list *list;
-    struct kept_ask *keeping; /* the webhook that is put */
+    struct kept_ask *keeping;           /* the webhook that is put, or those that are read */
+    struct shared_webhook *putting;     /* the same, where replicas share the store */
+    struct webhook_claim_ask *claiming; /* room for one, or it is removed */
+    void (*has_room)(struct a2a_call *call);
 };
 
 /* --- call.c: its life --------------------------------------------------------------------- */
@@ -114,8 +119,8 @@ void a2a_webhooks(struct a2a_call *call); /* the operations on them */
 /* Whether the operation is one of these and they are off; the call has been refused. */
 MUST_CHECK bool a2a_refuse_webhooks(struct a2a_call *call);
 
-/* False: what the message names cannot be called, and the call has been refused. */
-MUST_CHECK bool a2a_check_webhook(struct a2a_call *call);
+/* Go on once the webhook that the message names, if it does, has room; or refuse the call. */
+void a2a_check_webhook(struct a2a_call *call, void (*has_room)(struct a2a_call *call));
 
 /* The webhook that the message names gets the task. */
 void a2a_add_webhook(struct a2a_call *call, uint64_t run);

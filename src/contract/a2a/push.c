@@ -19,7 +19,8 @@
 /* --- states ------------------------------------------------------------------------------- */
 
 const struct state push_states[PUSH_STATE_COUNT] = {
-    [PUSH_WATCHING] = {"watching", TO(PUSH_SENDING) | TO(PUSH_SETTLED)},
+    [PUSH_WATCHING] = {"watching", TO(PUSH_ASKING) | TO(PUSH_SENDING) | TO(PUSH_SETTLED)},
+    [PUSH_ASKING] = {"asking", TO(PUSH_SENDING) | TO(PUSH_PAUSING)},
     [PUSH_SENDING] = {"sending", TO(PUSH_WATCHING) | TO(PUSH_PAUSING)},
     [PUSH_PAUSING] = {"pausing", TO(PUSH_WATCHING)},
     [PUSH_SETTLED] = {"settled", 0},
@@ -167,6 +168,17 @@ static void push_send(struct push *push) {
     buf_done(&room);
 }
 
+void push_allow(struct push *push) {
+    assert(push->state == PUSH_ASKING);
+    push_send(push);
+}
+
+void push_wait(struct push *push) {
+    assert(push->state == PUSH_ASKING);
+    push->retry_after_ms = -1;
+    push_rest(push);
+}
+
 /* --- the run ------------------------------------------------------------------------------ */
 
 static void push_release(struct push *push) {
@@ -185,7 +197,10 @@ void push_settle(struct push *push) {
 static void push_go_on(void *ctx) {
     struct push *push = ctx;
     if (push->state != PUSH_WATCHING) return;
-    if (push->due > push->sent) {
+    if (push->due > push->sent && push->ask) {
+        push_move(push, PUSH_ASKING);
+        push->ask(push);
+    } else if (push->due > push->sent) {
         push_send(push);
     } else if (push->over) {
         push_settle(push);

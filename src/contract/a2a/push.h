@@ -8,6 +8,8 @@
  *     watching ⇄ sending ─▶ pausing ─▶ watching
  *         └▶ settled                 the task is over, and that was posted or given up
  *
+ * Where several replicas share a store, it asks before each post whether it still may (asking).
+ *
  * A state may arrive twice: after a crash, or where an answer was lost. An older state never comes
  * after a newer one.
  *
@@ -30,7 +32,14 @@
 #define PUSH_PAUSE_MAX_MS (5 * 60 * 1000)
 #define PUSH_TEXT_MAX_BYTES MIB /* an answer or a history that is longer is left out */
 
-enum push_state { PUSH_WATCHING, PUSH_SENDING, PUSH_PAUSING, PUSH_SETTLED, PUSH_STATE_COUNT };
+enum push_state {
+    PUSH_WATCHING,
+    PUSH_ASKING,
+    PUSH_SENDING,
+    PUSH_PAUSING,
+    PUSH_SETTLED,
+    PUSH_STATE_COUNT
+};
 
 extern const struct state push_states[PUSH_STATE_COUNT];
 
@@ -51,6 +60,9 @@ struct push {
     struct buf texts; /* of the webhook */
     /* Called when `sent` or `state` has changed for good; it may not end the push. */
     void (*progress)(struct push *push);
+    /* Called before each post; push_allow() or push_wait() follows, later, unless the push is to
+     * be ended. NULL: it may. */
+    void (*ask)(struct push *push);
 
     enum push_state state;
     struct follow *follow;
@@ -75,6 +87,10 @@ void push_init(struct push *push, const struct push_place *place, uint64_t run,
 
 /* Begin. No callback before it returns. */
 void push_start(struct push *push);
+
+/* The answer to ask(): post what there is now; or try again in a moment. */
+void push_allow(struct push *push);
+void push_wait(struct push *push);
 
 /* It is over, as an earlier process has found. */
 void push_settle(struct push *push);

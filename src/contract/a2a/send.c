@@ -145,14 +145,17 @@ static void answer_task(struct a2a_call *call) {
 
 /* --- both --------------------------------------------------------------------------------- */
 
-void a2a_send(struct a2a_call *call, uint64_t mark) {
-    call->mark = mark;
-    if (!a2a_check_webhook(call)) return;
+static void send_on(struct a2a_call *call) {
     if (call->request.names_task) {
         a2a_look_up(call, call->request.task, answer_task);
     } else {
-        begin_run(call, mark);
+        begin_run(call, call->mark);
     }
+}
+
+void a2a_send(struct a2a_call *call, uint64_t mark) {
+    call->mark = mark;
+    a2a_check_webhook(call, send_on);
 }
 
 #define PLAIN_PARTS 4 /* of a message of text alone, which has the print of earlier versions */

@@ -1,6 +1,6 @@
 #include "contract/a2a/webhook.h"
 
-#include "base/id.h"
+#include "store/webhook_claim.h"
 
 /* --- texts -------------------------------------------------------------------------------- */
 
@@ -120,6 +120,13 @@ void webhook_write(const struct webhook *webhook, uint64_t run, enum a2a_dialect
 
 /* --- as it is kept ------------------------------------------------------------------------ */
 
+void webhook_record_write_workspace(struct str workspace, struct buf *out) {
+    struct json_writer w = json_writer(out);
+    json_open_object(&w);
+    json_member_str(&w, "workspace", workspace);
+    buf_append_byte(out, ',');
+}
+
 void webhook_record_write(const struct webhook_record *record, struct buf *out) {
     struct json_writer w = json_writer(out);
     json_open_object(&w);
@@ -142,4 +149,22 @@ bool webhook_record_read(struct str bytes, struct arena *arena, struct webhook_r
     if (!json_bool(old, &is_old) || !json_str(workspace, arena, &ret->workspace)) return false;
     ret->dialect = is_old ? A2A_0_3 : A2A_1_0;
     return webhook_read(A2A_1_0, webhook, arena, &ret->webhook, &e) && ret->webhook.id.len;
+}
+
+void webhook_key_write(uint64_t run, struct str id, struct buf *ret) {
+    buf_append_u64(ret, run);
+    buf_append_byte(ret, '-');
+    buf_append(ret, id);
+}
+
+bool webhook_key_read(struct str key, uint64_t *ret_run) {
+    struct str id, run = str_split(key, '-', &id);
+    return id.len > 0 && str_to_u64(run, ret_run) && *ret_run > 0;
+}
+
+uint64_t webhook_sent_read(struct str bytes, bool *ret_over) {
+    uint64_t sent;
+    *ret_over = str_ends(bytes, STR(WEBHOOK_CLAIM_OVER));
+    if (*ret_over) bytes = str_head(bytes, bytes.len - strlen(WEBHOOK_CLAIM_OVER));
+    return str_to_u64(bytes, &sent) ? sent : 0;
 }

@@ -14,6 +14,7 @@
 #define WEIR_CONTRACT_A2A_WEBHOOK_H
 
 #include "base/arena.h"
+#include "base/id.h"
 #include "contract/a2a/dialect.h"
 #include "wire/json.h"
 
@@ -46,8 +47,19 @@ struct webhook_record {
 
 void webhook_record_write(const struct webhook_record *record, struct buf *out);
 
+/* How the records of a workspace begin, and no others. */
+void webhook_record_write_workspace(struct str workspace, struct buf *out);
+
 /* False: it is none of ours. */
 MUST_CHECK bool webhook_record_read(struct str bytes, struct arena *arena,
                                     struct webhook_record *ret);
+
+/* Its key, "7-mine". The keys of a task are those from "7-" and below "7.". */
+#define WEBHOOK_KEY_MAX_BYTES (ID_MAX_BYTES + 24)
+void webhook_key_write(uint64_t run, struct str id, struct buf *ret);
+MUST_CHECK bool webhook_key_read(struct str key, uint64_t *ret_run);
+
+/* What it was sent, "12", and whether that is all, "12 over". Anything else was never written: 0. */
+uint64_t webhook_sent_read(struct str bytes, bool *ret_over);
 
 #endif

@@ -8,10 +8,9 @@
 /* --- what may be called -------------------------------------------------------------------- */
 
 static bool refuse_unsupported(struct a2a_call *call) {
-    a2a_fail(
-        call, A2A_ERROR_PUSH_NOT_SUPPORTED,
-        STR("webhooks are not called here (a2a.webhooks is off, or store.replica is set); read "
-            "the task's stream, or ask for the task"));
+    a2a_fail(call, A2A_ERROR_PUSH_NOT_SUPPORTED,
+             STR("webhooks are not called here (a2a.webhooks is off); read the task's "
+                 "stream, or ask for the task"));
     return false;
 }
 
@@ -37,18 +36,43 @@ static struct webhook_put put_of(struct a2a_call *call, uint64_t run, struct str
     return put;
 }
 
-bool a2a_check_webhook(struct a2a_call *call) {
+static bool may_be_called(struct a2a_call *call) {
     const struct a2a_settings *settings = a2a_settings(call->instance);
+    if (!settings->webhooks) return refuse_unsupported(call);
+    return http_url_is_in_reach(settings->webhook_reach, call->request.webhook.url) ||
+           refuse_place(call);
+}
+
+static void on_room(bool stands, const struct err *failed, void *ctx) {
+    struct a2a_call *call = ctx;
+    (void)stands;
+    call->claiming = NULL;
+    if (failed) {
+        a2a_fail(call, a2a_error_of(failed->code), err_text(failed));
+    } else {
+        call->has_room(call);
+    }
+}
+
+void a2a_check_webhook(struct a2a_call *call, void (*has_room)(struct a2a_call *call)) {
+    const struct a2a_instance *instance = call->instance;
     char room[24];
     struct err e = {0};
-    if (!call->request.has_webhook) return true;
-    if (!settings->webhooks) return refuse_unsupported(call);
-    if (!http_url_is_in_reach(settings->webhook_reach, call->request.webhook.url))
-        return refuse_place(call);
+    if (!call->request.has_webhook) {
+        has_room(call);
+        return;
+    }
+    if (!may_be_called(call)) return;
     const struct webhook_put put = put_of(call, call->request.task, call->http.workspace, room);
-    if (webhooks_have_room(call->instance->webhooks, &put, &e)) return true;
-    a2a_fail(call, a2a_error_of(e.code), err_text(&e));
-    return false;
+    if (instance->shared) {
+        call->has_room = has_room;
+        http_turn_watch(&call->http);
+        call->claiming = shared_webhooks_room(&put, on_room, call);
+    } else if (webhooks_have_room(instance->webhooks, &put, &e)) {
+        has_room(call);
+    } else {
+        a2a_fail(call, a2a_error_of(e.code), err_text(&e));
+    }
 }
 
 void a2a_add_webhook(struct a2a_call *call, uint64_t run) {
@@ -57,7 +81,9 @@ void a2a_add_webhook(struct a2a_call *call, uint64_t run) {
     struct err e = {0};
     if (!call->request.has_webhook) return;
     const struct webhook_put put = put_of(call, run, call->http.workspace, room);
-    if (!webhooks_put(call->instance->webhooks, &put, NULL, NULL, &ask, &e))
+    if (call->instance->shared)
+        shared_webhooks_put(call->instance->shared, &put, NULL, NULL);
+    else if (!webhooks_put(call->instance->webhooks, &put, NULL, NULL, &ask, &e))
         log_warning("a2a: a task began without its webhook: %s", e.text);
 }
 
@@ -92,12 +118,26 @@ static void on_kept(const struct kept_record *records, size_t count, const struc
     }
 }
 
+static void on_shared_put(bool stands, const struct err *failed, void *ctx) {
+    struct a2a_call *call = ctx;
+    (void)stands;
+    call->putting = NULL;
+    if (failed) {
+        a2a_fail(call, a2a_error_of(failed->code), err_text(failed));
+    } else {
+        reply_put(call);
+    }
+}
+
 static void put_webhook(struct a2a_call *call) {
+    struct a2a_instance *instance = call->instance;
     char room[24];
     struct err e = {0};
     const struct webhook_put put =
         put_of(call, call->request.task, call->summary.workspace, room);
-    if (!webhooks_put(call->instance->webhooks, &put, on_kept, call, &call->keeping, &e)) {
+    if (instance->shared) {
+        call->putting = shared_webhooks_put(instance->shared, &put, on_shared_put, call);
+    } else if (!webhooks_put(instance->webhooks, &put, on_kept, call, &call->keeping, &e)) {
         a2a_fail(call, a2a_error_of(e.code), err_text(&e));
     } else if (!call->keeping) {
         reply_put(call);
@@ -124,18 +164,19 @@ static void write_first(const struct webhook *webhook, void *ctx) {
     found->found = true;
 }
 
-static void get_webhook(struct a2a_call *call) {
-    struct found_webhook found = {.call = call};
-    buf_init(&found.text, LIST_MAX_BYTES);
-    found.w = json_writer(&found.text);
-    webhooks_each(call->instance->webhooks, call->request.task, call->request.webhook_id,
-                  write_first, &found);
-    if (found.found) {
-        a2a_reply(call, &found.text);
+static void found_begin(struct found_webhook *found, struct a2a_call *call) {
+    *found = (struct found_webhook){.call = call};
+    buf_init(&found->text, LIST_MAX_BYTES);
+    found->w = json_writer(&found->text);
+}
+
+static void get_end(struct found_webhook *found) {
+    if (found->found) {
+        a2a_reply(found->call, &found->text);
     } else {
-        refuse_webhook(call);
+        refuse_webhook(found->call);
     }
-    buf_done(&found.text);
+    buf_done(&found->text);
 }
 
 static void write_each(const struct webhook *webhook, void *ctx) {
@@ -144,30 +185,111 @@ static void write_each(const struct webhook *webhook, void *ctx) {
 }
 
 /* All fit into one page: WEBHOOKS_OF_TASK_MAX. */
-static void list_webhooks(struct a2a_call *call) {
-    struct found_webhook found = {.call = call};
+static void list_begin(struct found_webhook *found, struct a2a_call *call) {
     bool wrapped = call->dialect == A2A_1_0;
-    buf_init(&found.text, LIST_MAX_BYTES);
-    found.w = json_writer(&found.text);
-    if (wrapped) json_open_object(&found.w);
-    if (wrapped) json_key(&found.w, STR("configs"));
-    json_open_array(&found.w);
-    webhooks_each(call->instance->webhooks, call->request.task, STR_EMPTY, write_each, &found);
-    json_close(&found.w);
-    if (wrapped) json_member_str(&found.w, "nextPageToken", STR_EMPTY);
-    if (wrapped) json_close(&found.w);
-    a2a_reply(call, &found.text);
-    buf_done(&found.text);
+    found_begin(found, call);
+    if (wrapped) json_open_object(&found->w);
+    if (wrapped) json_key(&found->w, STR("configs"));
+    json_open_array(&found->w);
 }
 
-/* One that is gone already is no failure. */
-static void delete_webhook(struct a2a_call *call) {
+static void list_end(struct found_webhook *found) {
+    bool wrapped = found->call->dialect == A2A_1_0;
+    json_close(&found->w);
+    if (wrapped) json_member_str(&found->w, "nextPageToken", STR_EMPTY);
+    if (wrapped) json_close(&found->w);
+    a2a_reply(found->call, &found->text);
+    buf_done(&found->text);
+}
+
+/* Call `each` with those of the records that have the id, or with all. */
+static void each_record(const struct kept_record *records, size_t count, struct str id,
+                        webhook_each_fn *each, void *ctx) {
+    struct arena *arena = arena_new(KEPT_READ_MAX_BYTES);
+    for (size_t i = 0; i < count; i++) {
+        struct webhook_record record;
+        if (!webhook_record_read(records[i].bytes, arena, &record)) continue;
+        if (id.len && !str_equal(record.webhook.id, id)) continue;
+        each(&record.webhook, ctx);
+    }
+    arena_free(arena);
+}
+
+static void on_records(const struct kept_record *records, size_t count,
+                       const struct err *failed, void *ctx) {
+    struct a2a_call *call = ctx;
+    struct found_webhook found;
+    call->keeping = NULL;
+    if (failed) {
+        http_turn_give_up(&call->http, failed);
+    } else if (call->operation == A2A_WEBHOOK_GET) {
+        found_begin(&found, call);
+        each_record(records, count, call->request.webhook_id, write_first, &found);
+        get_end(&found);
+    } else {
+        list_begin(&found, call);
+        each_record(records, count, STR_EMPTY, write_each, &found);
+        list_end(&found);
+    }
+}
+
+static void read_shared(struct a2a_call *call) {
+    call->keeping =
+        shared_webhooks_read(&call->instance->place, call->request.task, on_records, call);
+}
+
+static void get_webhook(struct a2a_call *call) {
+    struct found_webhook found;
+    if (call->instance->shared) {
+        read_shared(call);
+        return;
+    }
+    found_begin(&found, call);
+    webhooks_each(call->instance->webhooks, call->request.task, call->request.webhook_id,
+                  write_first, &found);
+    get_end(&found);
+}
+
+static void list_webhooks(struct a2a_call *call) {
+    struct found_webhook found;
+    if (call->instance->shared) {
+        read_shared(call);
+        return;
+    }
+    list_begin(&found, call);
+    webhooks_each(call->instance->webhooks, call->request.task, STR_EMPTY, write_each, &found);
+    list_end(&found);
+}
+
+static void reply_deleted(struct a2a_call *call) {
     struct buf result;
-    webhooks_remove(call->instance->webhooks, call->request.task, call->request.webhook_id);
     buf_init(&result, KIB);
     buf_append(&result, call->dialect == A2A_1_0 ? STR("{}") : STR("null"));
     a2a_reply(call, &result);
     buf_done(&result);
+}
+
+static void on_shared_removal(bool stands, const struct err *failed, void *ctx) {
+    struct a2a_call *call = ctx;
+    (void)stands;
+    call->claiming = NULL;
+    if (failed) {
+        http_turn_give_up(&call->http, failed);
+    } else {
+        reply_deleted(call);
+    }
+}
+
+/* One that is gone already is no failure. */
+static void delete_webhook(struct a2a_call *call) {
+    const struct a2a_request *request = &call->request;
+    if (call->instance->shared) {
+        call->claiming = shared_webhooks_remove(&call->instance->place, request->task,
+                                                request->webhook_id, on_shared_removal, call);
+        return;
+    }
+    webhooks_remove(call->instance->webhooks, request->task, request->webhook_id);
+    reply_deleted(call);
 }
 
 static void with_task(struct a2a_call *call) {
@@ -184,6 +306,15 @@ bool a2a_refuse_webhooks(struct a2a_call *call) {
     return is_one && !a2a_settings(call->instance)->webhooks && !refuse_unsupported(call);
 }
 
+static void find_task(struct a2a_call *call) {
+    a2a_look_up(call, call->request.task, with_task);
+}
+
+/* The task is looked up first where the store says whether there is room: that says so as well. */
 void a2a_webhooks(struct a2a_call *call) {
-    if (a2a_check_webhook(call)) a2a_look_up(call, call->request.task, with_task);
+    bool checked_later = call->instance->shared && call->request.has_webhook;
+    if (checked_later && may_be_called(call))
+        find_task(call);
+    else if (!checked_later)
+        a2a_check_webhook(call, find_task);
 }

@@ -1,16 +1,14 @@
 #include "contract/a2a/webhooks.h"
 
-#include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "store/webhook_claim.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #define RECORD_MAX_BYTES (64 * KIB)
-#define KEY_MAX_BYTES (ID_MAX_BYTES + 24)
-#define OVER " over" /* of what was sent: "12", "12 over" */
 
 #define READ_AGAIN_MS 5000 /* after the store failed; until then nothing is added */
 
@@ -56,10 +54,8 @@ static struct entry *entry_of(struct list *link) {
 /* --- the store ---------------------------------------------------------------------------- */
 
 static void append_key(struct buf *key, uint64_t run, struct str id) {
-    buf_init(key, KEY_MAX_BYTES);
-    buf_append_u64(key, run);
-    buf_append_byte(key, '-');
-    buf_append(key, id);
+    buf_init(key, WEBHOOK_KEY_MAX_BYTES);
+    webhook_key_write(run, id, key);
 }
 
 static struct kept_ask *keep(struct entry *entry, kept_done_fn *kept, void *ctx) {
@@ -104,7 +100,7 @@ static void keep_progress(const struct entry *entry) {
     if (!push->place->store) return;
     append_key(&key, push->run, push->webhook.id);
     buf_append_u64(&sent, push->sent);
-    if (push->state == PUSH_SETTLED) buf_append(&sent, STR(OVER));
+    if (push->state == PUSH_SETTLED) buf_append(&sent, STR(WEBHOOK_CLAIM_OVER));
     const struct kept_record record = {
         .space = KEPT_WEBHOOK_SENT, .key = buf_str(&key), .bytes = buf_str(&sent)};
     kept_write_start(push->place->store, push->place->loop, &record, 1, NULL, NULL);
@@ -277,14 +273,6 @@ void webhooks_remove(struct webhooks *webhooks, uint64_t run, struct str id) {
 
 /* --- the start ---------------------------------------------------------------------------- */
 
-/* "12", "12 over"; what else it may be was never written. */
-static uint64_t read_sent(struct str bytes, bool *ret_over) {
-    uint64_t sent;
-    *ret_over = str_ends(bytes, STR(OVER));
-    if (*ret_over) bytes = str_head(bytes, bytes.len - strlen(OVER));
-    return str_to_u64(bytes, &sent) ? sent : 0;
-}
-
 static const struct kept_record *sent_of(const struct kept_record *records, size_t count,
                                          struct str key) {
     for (size_t i = 0; i < count; i++) {
@@ -292,12 +280,6 @@ static const struct kept_record *sent_of(const struct kept_record *records, size
             return &records[i];
     }
     return NULL;
-}
-
-/* "7-mine" */
-static bool read_key(struct str key, uint64_t *ret_run) {
-    struct str id, run = str_split(key, '-', &id);
-    return id.len > 0 && str_to_u64(run, ret_run) && *ret_run > 0;
 }
 
 /* Under the lock. */
@@ -319,14 +301,15 @@ static void take_record(struct webhooks *webhooks, const struct kept_record *rec
     struct webhook_record kept;
     struct webhook_put put = {.place = webhooks->reader};
     bool over = false;
-    if (!read_key(record->key, &put.run) || !webhook_record_read(record->bytes, arena, &kept)) {
+    if (!webhook_key_read(record->key, &put.run) ||
+        !webhook_record_read(record->bytes, arena, &kept)) {
         log_warning("a2a: the store has a webhook that cannot be read; it is not called");
         return;
     }
     put.workspace = kept.workspace;
     put.dialect = kept.dialect;
     put.webhook = kept.webhook;
-    uint64_t seq = sent ? read_sent(sent->bytes, &over) : 0;
+    uint64_t seq = sent ? webhook_sent_read(sent->bytes, &over) : 0;
     restore(webhooks, &put, seq, over);
 }
 

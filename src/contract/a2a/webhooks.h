@@ -2,7 +2,8 @@
  *
  * A webhook lives on the loop that was asked for it; after a restart all live on the loop that
  * read them from the store. Any loop may find, list and remove it. One whose task is over stays
- * to be asked about until its room is needed.
+ * to be asked about until its room is needed. Where several replicas share the store, shared_webhooks.h
+ * takes the place of this.
  *
  *     put ─▶ kept in the store ─▶ push ─▶ settled ─▶ gone when another needs the room
  *             └▶ read by the next process            or when it is removed

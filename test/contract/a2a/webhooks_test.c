@@ -101,9 +101,9 @@ static void answer(struct http_call *call, unsigned status) {
 
 static void every_pair_of_states_is_drawn(void **state) {
     (void)state;
-    static const char *const drawn[] = {"watching sending", "watching settled",
-                                        "sending watching", "sending pausing",
-                                        "pausing watching"};
+    static const char *const drawn[] = {
+        "watching asking", "watching sending", "watching settled", "asking sending",
+        "asking pausing",  "sending watching", "sending pausing",  "pausing watching"};
     assert_moves(push_states, PUSH_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
@@ -225,6 +225,53 @@ static void a_long_answer_is_left_out(void **state) {
     answer(call, 200);
 }
 
+/* --- asking before a post ----------------------------------------------------------------- */
+
+static unsigned asked_times;
+
+static void count_ask(struct push *push) {
+    assert_int_equal(push->state, PUSH_ASKING);
+    asked_times++;
+}
+
+static void note_nothing(struct push *push) {
+    (void)push;
+}
+
+static void nothing_is_posted_before_it_may_be(void **state) {
+    (void)state;
+    struct turn turn;
+    struct push push;
+    const struct webhook webhook = {.id = STR("a"),
+                                    .url = STR("https://a.example/x"),
+                                    .token = STR_EMPTY,
+                                    .scheme = STR_EMPTY,
+                                    .credentials = STR_EMPTY};
+    asked_times = 0;
+    say(&turn, &f, "hi");
+    push_init(&push, &place, run_id(turn.run), A2A_1_0, &webhook, 0);
+    push.ask = count_ask;
+    push.progress = note_nothing;
+    push_start(&push);
+    turns(&f);
+    assert_int_equal(asked_times, 1);
+    assert_int_equal(fake_http_calls(place.pool), 0);
+    push_wait(&push); /* nobody can say */
+    turns(&f);
+    assert_int_equal(asked_times, 1);
+    loop_advance(f.loop, PUSH_PAUSE_FIRST_MS);
+    turns(&f);
+    assert_int_equal(asked_times, 2);
+    reply(&f, "hello");
+    end(&turn);
+    assert_int_equal(fake_http_calls(place.pool), 0);
+    push_allow(&push);
+    answer(posted("COMPLETED"), 200); /* the state by now */
+    assert_int_equal(asked_times, 2);
+    assert_int_equal(push.state, PUSH_SETTLED);
+    push_done(&push);
+}
+
 /* --- room --------------------------------------------------------------------------------- */
 
 static void a_task_has_so_many_and_the_same_id_replaces(void **state) {
@@ -330,6 +377,7 @@ int main(void) {
         TEST(a_failure_is_repeated_until_it_is_taken),
         TEST(a_refusal_and_the_last_attempt_give_a_state_up),
         TEST(a_long_answer_is_left_out),
+        TEST(nothing_is_posted_before_it_may_be),
         TEST(a_task_has_so_many_and_the_same_id_replaces),
         TEST(a_settled_one_makes_room_in_its_workspace),
         TEST(the_next_process_goes_on_where_this_one_was),
