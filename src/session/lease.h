@@ -54,6 +54,7 @@ struct lease {
     unsigned depth;
     bool impatient;          /* it is refused rather than wait for another replica */
     bool returns;            /* its run was answered: it waits ahead of those that do not */
+    bool interrupts;         /* older turns make way, also at another replica */
     size_t children;         /* granted and not yet released */
     bool wants_back;         /* session_reclaim() returned false */
     struct lease_note *note; /* children_done, on its way */

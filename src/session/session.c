@@ -5,6 +5,7 @@
 #include "session/holding.h"
 #include "session/resident.h"
 #include "session/session_load.h"
+#include "store/interrupting.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -115,6 +116,7 @@ struct claiming {
     struct session *session;
     struct loop *loop;
     bool recovers; /* for a run that waits here, not for a turn */
+    bool wished;   /* that the turns of another replica make way */
 };
 
 static void refuse_impatient(struct session *session) {
@@ -127,15 +129,40 @@ static void refuse_impatient(struct session *session) {
     }
 }
 
+/* The newest turn that does not wait for older ones to end by themselves; 0: there is none. */
+static uint64_t newest_that_interrupts(struct session *session) {
+    uint64_t newest = 0;
+    LIST_EACH(&session->waiters, link) {
+        const struct lease *lease = CONTAINER_OF(link, struct lease, link);
+        if (lease->interrupts && lease->run > newest) newest = lease->run;
+    }
+    return newest;
+}
+
+/* Each time that it has to wait: another replica may have the session by now, which has not heard of
+ * it. */
+static void wish_to_interrupt(struct claiming *claiming, uint64_t run) {
+    const struct session *session = claiming->session;
+    const struct interrupting wish = {.run = run,
+                                      .lease = session->lease,
+                                      .workspace = session->name.workspace,
+                                      .user = session->name.user,
+                                      .session = session->name.session};
+    claiming->wished = true;
+    interrupting_wish(session->stripe->table->store, claiming->loop, &wish);
+}
+
 /* Another replica holds the session. */
 static bool waits_for_holder(const struct err *busy, void *ctx) {
-    const struct claiming *claiming = ctx;
+    struct claiming *claiming = ctx;
     struct session *session = claiming->session;
     (void)busy;
     pthread_mutex_lock(&session->stripe->lock);
     refuse_impatient(session);
     bool waits = claiming->recovers || !list_empty(&session->waiters);
+    uint64_t run = newest_that_interrupts(session);
     pthread_mutex_unlock(&session->stripe->lock);
+    if (run) wish_to_interrupt(claiming, run);
     return waits;
 }
 
@@ -143,6 +170,8 @@ static void on_held(const struct err *failed, void *ctx) {
     struct claiming claiming = *(struct claiming *)ctx;
     struct session *session = claiming.session;
     free(ctx);
+    if (claiming.wished)
+        interrupting_end(session->stripe->table->store, claiming.loop, &session->lease);
     if (failed) {
         session_on_loaded(NULL, failed, session);
         return;
@@ -155,7 +184,7 @@ static void on_held(const struct err *failed, void *ctx) {
 static void session_claim(struct session_table *table, struct session *session,
                           struct loop *loop, bool recovers) {
     struct claiming *claiming = MEM_NEW(struct claiming);
-    *claiming = (struct claiming){session, loop, recovers};
+    *claiming = (struct claiming){.session = session, .loop = loop, .recovers = recovers};
     session->lease = session_lease_key(&session->name);
     holding_start(&(struct holding_options){.all = table->holdings,
                                             .store = table->store,
@@ -205,6 +234,7 @@ static enum session_answer session_ask(struct session *session, enum session_pol
     bool first = is_first(session, lease);
     lease->session = session;
     lease->impatient = policy == SESSION_REJECT;
+    lease->interrupts = policy == SESSION_INTERRUPT;
     if (first && is_free(session, &lender)) {
         session_give(session, lease, lender);
         return SESSION_GRANTED;
@@ -308,6 +338,31 @@ size_t session_before(struct lease *lease, uint64_t *ret_runs, size_t max) {
         }
     }
     pthread_mutex_unlock(&stripe->lock);
+    return count;
+}
+
+static void add_older(const struct lease *lease, uint64_t run, uint64_t *ret_runs, size_t max,
+                      size_t *count) {
+    if (lease->run < run && *count < max) ret_runs[(*count)++] = lease->run;
+}
+
+size_t session_older(struct session_table *table, const struct session_name *name, uint64_t run,
+                     uint64_t *ret_runs, size_t max) {
+    struct buf key;
+    size_t count = 0;
+    buf_init(&key, KEY_MAX_BYTES);
+    session_append_key(&key, name);
+    struct session_stripe *stripe = striped_lock(table->stripes, buf_str(&key));
+    struct session *session = map_find(stripe->sessions, buf_str(&key));
+    struct lease *top = session ? top_of(session) : NULL;
+    if (top && top->state == LEASE_HELD) add_older(top, run, ret_runs, max, &count);
+    if (session) {
+        LIST_EACH(&session->waiters, link) {
+            add_older(CONTAINER_OF(link, struct lease, link), run, ret_runs, max, &count);
+        }
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    buf_done(&key);
     return count;
 }
 

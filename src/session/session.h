@@ -28,7 +28,8 @@
 #define SESSION_DEPTH_MAX 3
 
 /* A second turn on a held session: it waits (QUEUE), is refused with ERR_ABORTED (REJECT), or
- * waits while the caller cancels the runs before it (INTERRUPT). */
+ * waits while the caller cancels the runs before it (INTERRUPT); those of another replica are asked
+ * to make way (store/interrupting.h). */
 enum session_policy { SESSION_QUEUE, SESSION_REJECT, SESSION_INTERRUPT };
 
 enum session_answer { SESSION_GRANTED, SESSION_WAITS, SESSION_REFUSED };
@@ -53,6 +54,12 @@ void session_forgo(struct session_table *table, struct pending_approval *parked)
 /* The runs that a waiting lease waits for: the one that has the session now, earlier waiters,
  * and those that were answered and are about to return. `max` at most; returns how many. */
 size_t session_before(struct lease *lease, uint64_t *ret_runs, size_t max);
+
+/* The runs of a session that make way for the newer run `run` of another replica: the same, of those
+ * that are older than it. A run that has lent the session stays, because what arrives here would run
+ * inside it, and because that run may come from its own tool. */
+size_t session_older(struct session_table *table, const struct session_name *name, uint64_t run,
+                     uint64_t *ret_runs, size_t max);
 
 /* Stop waiting. False: too late, an answer is on its way and must be awaited. */
 MUST_CHECK bool session_withdraw(struct lease *lease);

@@ -25,7 +25,7 @@ enum change {
                            * one of these names */
     CHANGE_POSTED =
         4,           /* an answer was posted, or refused: posted.h; or a run is to be cancelled:
-                           * cancelling.h */
+                           * cancelling.h; or older turns are to make way: interrupting.h */
     CHANGE_LEFT = 8, /* a replica has ended in order: for replica_watch.h alone */
     CHANGE_SLOTS = 16,     /* a slot was given back: slot.h */
     CHANGE_EVENTS = 32,    /* an event log has a new event: event_log.h */

@@ -21,6 +21,7 @@ enum kept_space {
     KEPT_WEBHOOK = 4,         /* contract/a2a: by "<run>-<name>"; erased with the run */
     KEPT_WEBHOOK_SENT = 5,    /* what it was sent, under the same key */
     KEPT_WEBHOOK_CLAIM = 6,   /* the replica that sends to it, too: webhook_claim.h */
+    KEPT_INTERRUPTING = 7,    /* a turn is to make way at another replica: interrupting.h */
 };
 
 #define KEPT_READ_MAX_BYTES (128 * MIB) /* 4,096 webhooks of 21 KiB and their marks */

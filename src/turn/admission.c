@@ -4,8 +4,6 @@
 
 #include <assert.h>
 
-#define INTERRUPT_MAX 64 /* turns that one message may replace */
-
 const struct state admission_states[ADMISSION_STATE_COUNT] = {
     /* clang-format off */
     [ADMISSION_OUTSIDE] = {"outside", TO(ADMISSION_WAITS) | TO(ADMISSION_INSIDE)},
@@ -64,8 +62,7 @@ static void interrupt_others(struct run *run) {
     struct directory *directory = session_table_directory(run->record.engine->sessions);
     size_t count = session_before(&run->admission.lease, others, INTERRUPT_MAX);
     for (size_t i = 0; i < count; i++) {
-        directory_cancel(directory, others[i],
-                         STR("a newer message of the session took its place"));
+        directory_cancel(directory, others[i], STR(INTERRUPT_WHY));
     }
 }
 

@@ -22,6 +22,9 @@
 
 struct run;
 
+#define INTERRUPT_MAX 64 /* turns that one message may replace */
+#define INTERRUPT_WHY "a newer message of the session took its place"
+
 enum admission_state {
     ADMISSION_OUTSIDE,
     ADMISSION_WAITS,  /* for the session: an answer comes unless it is withdrawn */
