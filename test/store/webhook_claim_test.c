@@ -7,7 +7,7 @@
 
 static const struct webhook_claim_limits plenty = {16, 16, 16};
 
-struct answer {
+struct claim_answer {
     struct fixture *f;
     bool stands;
     char taken[4096]; /* "KEY=BYTES/SENT " */
@@ -15,14 +15,14 @@ struct answer {
 };
 
 static void on_answer(bool stands, const struct err *failed, void *ctx) {
-    struct answer *answer = ctx;
+    struct claim_answer *answer = ctx;
     answer->stands = stands;
     fixture_opened(failed, answer->f);
 }
 
 static void on_claims(const struct webhook_claim *claims, size_t count,
                       const struct err *failed, void *ctx) {
-    struct answer *answer = ctx;
+    struct claim_answer *answer = ctx;
     size_t at = 0;
     answer->owned = count;
     for (size_t i = 0; i < count; i++) {
@@ -35,7 +35,7 @@ static void on_claims(const struct webhook_claim *claims, size_t count,
     fixture_opened(failed, answer->f);
 }
 
-static bool wait_for(struct fixture *f, struct answer *answer) {
+static bool wait_for(struct fixture *f, struct claim_answer *answer) {
     loop_run(f->loop);
     (void)answer;
     return f->failed.code == ERR_NONE;
@@ -44,7 +44,7 @@ static bool wait_for(struct fixture *f, struct answer *answer) {
 /* Records of workspace `w` begin with it. */
 static bool try_put(struct replica *replica, uint64_t run, const char *key, const char *w,
                     uint64_t number, struct webhook_claim_limits limits) {
-    struct answer answer = {.f = replica->f};
+    struct claim_answer answer = {.f = replica->f};
     char bytes[64];
     snprintf(bytes, sizeof(bytes), "%s,%s", w, key);
     char peers[16];
@@ -69,7 +69,7 @@ static void put(struct replica *replica, uint64_t run, const char *key, uint64_t
 }
 
 static bool stands(struct replica *replica, const char *key, uint64_t number) {
-    struct answer answer = {.f = replica->f};
+    struct claim_answer answer = {.f = replica->f};
     webhook_claim_check(replica->store, replica->f->loop, str_from(key), number, on_answer,
                         &answer);
     assert_true(wait_for(replica->f, &answer));
@@ -83,20 +83,20 @@ static void sent(struct replica *replica, const char *key, uint64_t number, uint
 }
 
 static void remove_one(struct replica *replica, const char *key) {
-    struct answer answer = {.f = replica->f};
+    struct claim_answer answer = {.f = replica->f};
     webhook_claim_remove(replica->store, replica->f->loop, str_from(key), on_answer, &answer);
     assert_true(wait_for(replica->f, &answer));
 }
 
-static struct answer take(struct replica *replica, uint64_t number) {
-    struct answer answer = {.f = replica->f};
+static struct claim_answer take(struct replica *replica, uint64_t number) {
+    struct claim_answer answer = {.f = replica->f};
     webhook_claims_take(replica->store, replica->f->loop, number, on_claims, &answer);
     assert_true(wait_for(replica->f, &answer));
     return answer;
 }
 
 static void assert_taken(struct replica *replica, uint64_t number, const char *expected) {
-    struct answer answer = take(replica, number);
+    struct claim_answer answer = take(replica, number);
     assert_string_equal(answer.taken, expected);
 }
 
@@ -150,7 +150,7 @@ static void of_two_that_take_at_once_each_gets_others(void **state) {
         assert_true(try_put(&c, run, key, "w", run, (struct webhook_claim_limits){9, 99, 99}));
     }
     server_fence(scene.f, "c");
-    struct answer first = {.f = scene.f}, second = {.f = scene.f};
+    struct claim_answer first = {.f = scene.f}, second = {.f = scene.f};
     webhook_claims_take(scene.a.store, scene.f->loop, 1, on_claims, &first);
     webhook_claims_take(scene.b.store, scene.f->loop, 1, on_claims, &second);
     loop_run(scene.f->loop);
