@@ -283,7 +283,7 @@ static enum session_answer session_enter(struct session_table *table,
     if (returning) pending_approvals_leave(table->approvals, returning);
     enum session_answer answer = session_ask(session, policy, lease, e);
     if (answer == SESSION_REFUSED && returning) serve_waiters(session);
-    if (answer == SESSION_REFUSED) resident_rest(session);
+    if (answer == SESSION_REFUSED && session->loaded) resident_rest(session);
     bool must_load = is_new && !session->loaded;
     pthread_mutex_unlock(&stripe->lock);
     buf_done(&key);

@@ -790,6 +790,36 @@ static void turns_do_not_wait_for_a_run_that_does_not_come_back(void **state) {
     journal_unref(journal);
 }
 
+/* The session left memory while its run waited, and is read again; until then it is not idle. */
+static void a_turn_refused_for_an_answered_one_leaves_the_session_to_its_read(void **state) {
+    struct fixture *f = *state;
+    struct journal *journal = journal_new(&(struct journal_options){.loop = f->loop});
+    struct waiting waiting = {.table = f->table, .back = &f->t[0]};
+    waiting.parked = (struct pending_approval){.name = name_of("s"),
+                                               .loop = f->loop,
+                                               .journal = journal,
+                                               .run = f->t[0].lease.run,
+                                               .seq = 1,
+                                               .answer = take_answer,
+                                               .ctx = &waiting};
+    session_park(f->table, &waiting.parked);
+    answer(f, "s");
+    assert_int_equal(ask_with(&f->t[1], SESSION_REJECT), SESSION_REFUSED);
+    assert_int_equal(f->t[1].code, ERR_ABORTED);
+    assert_int_equal(session_table_tidy(f->table, 0), 0);
+    loop_turn(f->loop);
+    assert_string_equal(waiting.text, "yes");
+    assert_int_equal(f->t[0].granted, 0);
+    assert_int_equal(fake_store_loads(f->store), 1);
+    fake_store_answer(f->store, 0);
+    loop_turn(f->loop);
+    loop_turn(f->loop);
+    assert_int_equal(f->t[0].granted, 1);
+    release(&f->t[0], NULL);
+    assert_int_equal(session_table_tidy(f->table, 0), 1);
+    journal_unref(journal);
+}
+
 /* --- two loops, and two threads ----------------------------------------------------------- */
 
 static void each_waiter_is_notified_on_its_own_loop(void **state) {
@@ -972,6 +1002,7 @@ int main(void) {
         TEST(a_run_that_was_answered_has_its_session_before_new_turns),
         TEST(a_run_that_was_answered_passes_turns_that_wait),
         TEST(turns_do_not_wait_for_a_run_that_does_not_come_back),
+        STORED(a_turn_refused_for_an_answered_one_leaves_the_session_to_its_read),
         cmocka_unit_test(each_waiter_is_notified_on_its_own_loop),
         cmocka_unit_test(loops_on_threads_share_a_session_one_at_a_time),
     };
