@@ -8,7 +8,7 @@
  *       └─▶ (removed)
  *
  * Of two answers exactly one wins. An answered run waits no longer, but is known here until it
- * has asked for its session again, so that no new turn of the session overtakes it.
+ * has asked for its session again or is over, so that no new turn of the session overtakes it.
  *
  * Memory   an entry lives inside its run; a view owns its copies.
  * Threads  any; striped locks inside.

@@ -106,13 +106,25 @@ static bool keep_answer(struct run *run, struct str text) {
     return kept;
 }
 
+void run_forgo_session(struct run *run) {
+    if (!run->approval.forgoes) return;
+    run->approval.forgoes = false;
+    session_forgo(run->record.engine->sessions, &run->approval.parked);
+}
+
+/* New turns of its session come after its end, as after that of a run that has the session. */
+static void forgo_when_over(struct run *run) {
+    run->approval.forgoes = true;
+    if (run->record.state == RECORD_OVER) run_forgo_session(run);
+}
+
 static void approval_on_answer(struct str text, void *ctx) {
     struct run *run = ctx;
     struct err e;
     timer_stop(&run->limit);
     measure_approval_ends(run);
     if (!keep_answer(run, text)) {
-        session_forgo(run->record.engine->sessions, &run->approval.parked);
+        forgo_when_over(run);
         run_unref(run);
         return;
     }

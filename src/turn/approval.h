@@ -30,6 +30,7 @@ struct approval {
     uint64_t asked_ms;         /* when it was asked, by the loop's clock */
     uint64_t stays_until_ms;   /* from then on it may leave memory */
     struct pending_approval parked;
+    bool forgoes;       /* it was answered and ends, without its session */
     struct str answer;  /* the human's words, once the run has its session again */
     struct claim *keys; /* claims of the keys that answers came with */
     size_t aside_bytes; /* of words that decided nothing */
@@ -55,6 +56,10 @@ void run_wait_for_human(struct run *run);
 
 /* The deadline passed without an answer. */
 void run_work_expired(struct run *run);
+
+/* The run is over. If it was answered, new turns of its session need not wait for it any
+ * more. */
+void run_forgo_session(struct run *run);
 
 /* The human has answered and the run has its session again. */
 void run_work_answered(struct run *run);

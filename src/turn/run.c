@@ -167,6 +167,7 @@ static void run_over(void *ctx) {
     run_drop_keys(run);
     struct turn_record *record = make_record(run);
     run_leave_session(run, record);
+    run_forgo_session(run);
     run_unref(run);
 }
 

@@ -252,10 +252,45 @@ static void a_new_turn_does_not_wait_for_one_that_was_answered_and_cancelled(voi
     turns(&f);
     assert_int_equal(run_state(turn.run), RUN_CANCELLED);
     assert_int_equal(fake_tool_calls(f.write), 0);
+    assert_asked(&f, "user=save it! call/write={\"k\":1} result={\"effect\":\"none\","
+                     "\"error\":\"the turn ended first: this call was not made\"}! "
+                     "user=and now?");
     reply(&f, "nothing");
     assert_int_equal(run_state(later.run), RUN_DONE);
     end(&turn);
     end(&later);
+    fixture_done(&f);
+}
+
+/* Another replica that has the session next must read how the turn ended. */
+static void a_session_is_given_back_after_the_end_of_a_turn_that_was_answered(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    const struct run_request request = request_of("and now?");
+    struct journal *journal;
+    uint64_t seq;
+    struct err e;
+    fixture_init_asking(&f, true);
+    fake_store_share(f.store);
+    session_table_free(f.engine.sessions);
+    f.engine.sessions = session_table_new(f.store);
+    ask_to_write(&turn, &f);
+    fake_store_ask_me(f.store);
+    assert_int_equal(session_answer_pending(f.engine.sessions, &request.name, STR("yes"),
+                                            &journal, &seq, &e),
+                     PENDING_TAKEN);
+    journal_unref(journal);
+    run_cancel(turn.run, STR("enough"));
+    turns(&f);
+    assert_int_equal(fake_store_writes(f.store), 1);
+    assert_int_equal(fake_store_tasks(f.store), 0);
+    fake_store_always_commit(f.store);
+    fake_store_commit(f.store, 0);
+    turns(&f);
+    assert_int_equal(run_state(turn.run), RUN_CANCELLED);
+    assert_int_equal(fake_store_number(f.store, "SELECT count(*) FROM lease"), 0);
+    end(&turn);
     fixture_done(&f);
 }
 
@@ -556,6 +591,7 @@ int main(void) {
         cmocka_unit_test(nothing_is_made_before_the_decision_is_on_disk),
         cmocka_unit_test(a_new_turn_does_not_overtake_one_that_was_answered),
         cmocka_unit_test(a_new_turn_does_not_wait_for_one_that_was_answered_and_cancelled),
+        cmocka_unit_test(a_session_is_given_back_after_the_end_of_a_turn_that_was_answered),
         cmocka_unit_test(silence_is_a_no_at_the_deadline_or_a_yes_where_configured),
         cmocka_unit_test(a_waiting_run_can_be_read_and_answered_by_its_id),
         cmocka_unit_test(words_that_decide_nothing_are_kept_beside_the_question),
