@@ -64,6 +64,11 @@ static void set_too_deep(struct err *e) {
             SESSION_DEPTH_MAX);
 }
 
+static void set_busy(struct err *e) {
+    err_set(e, ERR_ABORTED,
+            "another turn of this session is running; wait for it to end, then ask again");
+}
+
 /* Whether a run of the session was answered and is about to ask for it again. */
 static bool awaits_return(const struct session *session) {
     uint64_t run;
@@ -85,6 +90,15 @@ static void serve_waiters(struct session *session) {
     }
 }
 
+static void refuse_impatient(struct session *session) {
+    struct err busy;
+    set_busy(&busy);
+    LIST_EACH(&session->waiters, link) {
+        struct lease *lease = CONTAINER_OF(link, struct lease, link);
+        if (lease->impatient) lease_refuse(lease, &busy);
+    }
+}
+
 /* --- loading ------------------------------------------------------------------------------ */
 
 /* A session that could not be read is discarded: the next turn reads it again. */
@@ -95,6 +109,7 @@ static void session_on_loaded(struct history *history, const struct err *why, vo
     if (history) {
         resident_loaded(session, history);
         serve_waiters(session);
+        refuse_impatient(session); /* a run that was answered meanwhile comes first */
         resident_rest(session);
     }
     while (!history && !list_empty(&session->waiters)) {
@@ -118,16 +133,6 @@ struct claiming {
     bool recovers; /* for a run that waits here, not for a turn */
     bool wished;   /* that the turns of another replica make way */
 };
-
-static void refuse_impatient(struct session *session) {
-    struct err busy;
-    err_set(&busy, ERR_ABORTED,
-            "another turn of this session is running; wait for it to end, then ask again");
-    LIST_EACH(&session->waiters, link) {
-        struct lease *lease = CONTAINER_OF(link, struct lease, link);
-        if (lease->impatient) lease_refuse(lease, &busy);
-    }
-}
 
 /* The newest turn that does not wait for older ones to end by themselves; 0: there is none. */
 static uint64_t newest_that_interrupts(struct session *session) {
@@ -244,8 +249,7 @@ static enum session_answer session_ask(struct session *session, enum session_pol
         return SESSION_REFUSED;
     }
     if (policy == SESSION_REJECT && (session->loaded || !first)) {
-        err_set(e, ERR_ABORTED,
-                "another turn of this session is running; wait for it to end, then ask again");
+        set_busy(e);
         return SESSION_REFUSED;
     }
     lease_move(lease, LEASE_WAITING);

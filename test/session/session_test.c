@@ -790,19 +790,24 @@ static void turns_do_not_wait_for_a_run_that_does_not_come_back(void **state) {
     journal_unref(journal);
 }
 
+/* A run that waits for a human, of a session that is not in memory. */
+static void park_stored(struct fixture *f, struct waiting *waiting, struct journal *journal) {
+    waiting->parked = (struct pending_approval){.name = name_of("s"),
+                                                .loop = f->loop,
+                                                .journal = journal,
+                                                .run = f->t[0].lease.run,
+                                                .seq = 1,
+                                                .answer = take_answer,
+                                                .ctx = waiting};
+    session_park(f->table, &waiting->parked);
+}
+
 /* The session left memory while its run waited, and is read again; until then it is not idle. */
 static void a_turn_refused_for_an_answered_one_leaves_the_session_to_its_read(void **state) {
     struct fixture *f = *state;
     struct journal *journal = journal_new(&(struct journal_options){.loop = f->loop});
     struct waiting waiting = {.table = f->table, .back = &f->t[0]};
-    waiting.parked = (struct pending_approval){.name = name_of("s"),
-                                               .loop = f->loop,
-                                               .journal = journal,
-                                               .run = f->t[0].lease.run,
-                                               .seq = 1,
-                                               .answer = take_answer,
-                                               .ctx = &waiting};
-    session_park(f->table, &waiting.parked);
+    park_stored(f, &waiting, journal);
     answer(f, "s");
     assert_int_equal(ask_with(&f->t[1], SESSION_REJECT), SESSION_REFUSED);
     assert_int_equal(f->t[1].code, ERR_ABORTED);
@@ -817,6 +822,31 @@ static void a_turn_refused_for_an_answered_one_leaves_the_session_to_its_read(vo
     assert_int_equal(f->t[0].granted, 1);
     release(&f->t[0], NULL);
     assert_int_equal(session_table_tidy(f->table, 0), 1);
+    journal_unref(journal);
+}
+
+/* It waits for the read alone, and not for the run that is answered meanwhile. */
+static void a_turn_that_will_not_wait_does_not_wait_for_an_answered_one(void **state) {
+    struct fixture *f = *state;
+    struct journal *journal = journal_new(&(struct journal_options){.loop = f->loop});
+    for (int back = 0; back < 2; back++) { /* before the session was read, or after it */
+        struct waiting waiting = {.table = f->table, .back = &f->t[0]};
+        park_stored(f, &waiting, journal);
+        f->t[0].granted = f->t[1].refused = 0;
+        assert_int_equal(ask_with(&f->t[1], SESSION_REJECT), SESSION_WAITS);
+        answer(f, "s");
+        if (back) loop_turn(f->loop);
+        fake_store_answer(f->store, 0);
+        loop_turn(f->loop);
+        loop_turn(f->loop);
+        assert_string_equal(waiting.text, "yes");
+        assert_int_equal(f->t[0].granted, 1);
+        assert_int_equal(f->t[1].granted, 0);
+        assert_int_equal(f->t[1].refused, 1);
+        assert_int_equal(f->t[1].code, ERR_ABORTED);
+        release(&f->t[0], NULL);
+        assert_int_equal(session_table_tidy(f->table, 0), 1);
+    }
     journal_unref(journal);
 }
 
@@ -1003,6 +1033,7 @@ int main(void) {
         TEST(a_run_that_was_answered_passes_turns_that_wait),
         TEST(turns_do_not_wait_for_a_run_that_does_not_come_back),
         STORED(a_turn_refused_for_an_answered_one_leaves_the_session_to_its_read),
+        STORED(a_turn_that_will_not_wait_does_not_wait_for_an_answered_one),
         cmocka_unit_test(each_waiter_is_notified_on_its_own_loop),
         cmocka_unit_test(loops_on_threads_share_a_session_one_at_a_time),
     };
