@@ -110,7 +110,7 @@ MUST_CHECK enum pending_found pending_approvals_take(struct pending_approvals *a
                                                      const struct pending_approvals_wish *wish,
                                                      struct pending_approval **ret);
 
-/* The same for this run, whatever it asks. False: it does not wait. */
+/* The same for this run, whatever it asks; it may also end. False: it does not wait. */
 MUST_CHECK bool pending_approvals_expire(struct pending_approvals *approvals,
                                          struct pending_approval *parked);
 

@@ -48,7 +48,7 @@ MUST_CHECK enum session_answer session_return(struct session_table *table,
                                               struct pending_approval *parked,
                                               struct lease *lease, struct err *e);
 
-/* A run that was answered has ended instead, and session_remember() has its record. */
+/* A run that was answered, or waits no longer, has ended; session_remember() has its record. */
 void session_forgo(struct session_table *table, struct pending_approval *parked);
 
 /* The runs that a waiting lease waits for: the one that has the session now, earlier waiters,

@@ -118,6 +118,14 @@ static void forgo_when_over(struct run *run) {
     if (run->record.state == RECORD_OVER) run_forgo_session(run);
 }
 
+void run_stop_waiting_for_human(struct run *run) {
+    if (run->state != RUN_WAITING ||
+        !session_expire(run->record.engine->sessions, &run->approval.parked))
+        return; /* if an answer is on its way, that is heard */
+    run->approval.forgoes = true;
+    run_unref(run);
+}
+
 static void approval_on_answer(struct str text, void *ctx) {
     struct run *run = ctx;
     struct err e;

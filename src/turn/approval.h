@@ -30,7 +30,7 @@ struct approval {
     uint64_t asked_ms;         /* when it was asked, by the loop's clock */
     uint64_t stays_until_ms;   /* from then on it may leave memory */
     struct pending_approval parked;
-    bool forgoes;       /* it was answered and ends, without its session */
+    bool forgoes;       /* it waits no longer, and ends without its session */
     struct str answer;  /* the human's words, once the run has its session again */
     struct claim *keys; /* claims of the keys that answers came with */
     size_t aside_bytes; /* of words that decided nothing */
@@ -57,8 +57,10 @@ void run_wait_for_human(struct run *run);
 /* The deadline passed without an answer. */
 void run_work_expired(struct run *run);
 
-/* The run is over. If it was answered, new turns of its session need not wait for it any
- * more. */
+/* The turn ends, perhaps while it waits. Until it is over no new turn has its session. */
+void run_stop_waiting_for_human(struct run *run);
+
+/* The run is over: new turns of its session do not wait for it any more. */
 void run_forgo_session(struct run *run);
 
 /* The human has answered and the run has its session again. */

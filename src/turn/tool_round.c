@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "conversation/effect.h"
-#include "session/waiting.h"
+#include "session/session.h"
 #include "turn/call_args.h"
 #include "turn/long_result.h"
 #include "turn/restore_run.h"
@@ -454,8 +454,5 @@ void run_stop_tool_round(struct run *run) {
         if (call->recorded && call->state != TURN_CALL_ANSWERED) tool_round_close_call(call);
         if (call->state != TURN_CALL_ANSWERED) turn_call_move(call, TURN_CALL_ANSWERED);
     }
-    if (run->state == RUN_WAITING &&
-        session_unpark(run->record.engine->sessions, &run->approval.parked)) {
-        run_unref(run);
-    }
+    run_stop_waiting_for_human(run);
 }

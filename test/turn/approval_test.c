@@ -262,6 +262,33 @@ static void a_new_turn_does_not_wait_for_one_that_was_answered_and_cancelled(voi
     fixture_done(&f);
 }
 
+/* Nobody has answered it, and its end is on its way to the disk when the new turn comes. */
+static void a_new_turn_comes_after_the_end_of_one_that_waited(void **state) {
+    (void)state;
+    for (int with_store = 0; with_store < 2; with_store++) {
+        struct fixture f;
+        struct turn turn, later = {.f = &f};
+        const struct run_request request = request_of("and now?");
+        struct err e;
+        fixture_init_asking(&f, with_store);
+        ask_to_write(&turn, &f);
+        run_cancel(turn.run, STR("enough"));
+        assert_false(session_has_pending(f.engine.sessions, &request.name));
+        assert_true(run_start(&f.host, &request, &later.run, &e));
+        follow(&later, run_journal(later.run), 0);
+        turns(&f);
+        assert_int_equal(run_state(turn.run), RUN_CANCELLED);
+        assert_asked(&f, "user=save it! call/write={\"k\":1} result={\"effect\":\"none\","
+                         "\"error\":\"the turn ended first: this call was not made\"}! "
+                         "user=and now?");
+        reply(&f, "nothing");
+        assert_int_equal(run_state(later.run), RUN_DONE);
+        end(&turn);
+        end(&later);
+        fixture_done(&f);
+    }
+}
+
 /* Another replica that has the session next must read how the turn ended. */
 static void a_session_is_given_back_after_the_end_of_a_turn_that_was_answered(void **state) {
     (void)state;
@@ -591,6 +618,7 @@ int main(void) {
         cmocka_unit_test(nothing_is_made_before_the_decision_is_on_disk),
         cmocka_unit_test(a_new_turn_does_not_overtake_one_that_was_answered),
         cmocka_unit_test(a_new_turn_does_not_wait_for_one_that_was_answered_and_cancelled),
+        cmocka_unit_test(a_new_turn_comes_after_the_end_of_one_that_waited),
         cmocka_unit_test(a_session_is_given_back_after_the_end_of_a_turn_that_was_answered),
         cmocka_unit_test(silence_is_a_no_at_the_deadline_or_a_yes_where_configured),
         cmocka_unit_test(a_waiting_run_can_be_read_and_answered_by_its_id),
