@@ -118,7 +118,7 @@ static bool has_begun(const struct run *run) {
     return run->conversation.count > run->conversation.own_from;
 }
 
-/* A caller that was told the id may ask for it at once, also at another replica. */
+/* A caller that was told the id may ask another replica for it, which knows it from now on. */
 static void append_started(struct run *run) {
     struct event started =
         record_started(&run->record, run->request.text, run->request.contract);
