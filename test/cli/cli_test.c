@@ -141,7 +141,8 @@ static const struct {
     {"off",
      "(listen.http is off), so the daemon cannot be asked; give it one, or name the one "},
     {"127.0.0.1:0", "name the one it took with --http HOST:PORT"},
-    {"unix:/tmp/socket", "give it an address with --http"},
+    {"unix:/nowhere/socket",
+     "ask the daemon at unix:/nowhere/socket (is it running?): no server "},
     {"127.0.0.1:1", "ask the daemon at http://127.0.0.1:1 (is it running?)"},
 };
 
