@@ -3,13 +3,33 @@
 #include "base/file.h"
 
 #include <arpa/inet.h>
+#include <pthread.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define RANGE "/proc/sys/net/ipv4/ip_local_port_range"
+#define RESERVED "/proc/sys/net/ipv4/ip_local_reserved_ports"
+#define SETTING_MAX_BYTES (256 * KIB)
 #define DRAWS 64
 #define ANY_PORT 0
+
+/* Those drawn last, by whatever thread. The child of one may not listen yet. */
+static pthread_mutex_t drawn_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint16_t drawn[FREE_PORT_APART];
+static size_t drawn_count;
+
+/* Where few ports are left below the kernel's, half of them may be drawn again. */
+static bool note_drawn(uint16_t port, uint16_t count) {
+    size_t apart = count / 2 < FREE_PORT_APART ? count / 2 : FREE_PORT_APART;
+    bool fresh = true;
+    pthread_mutex_lock(&drawn_lock);
+    for (size_t i = 1; fresh && i <= apart && i <= drawn_count; i++)
+        fresh = drawn[(drawn_count - i) % FREE_PORT_APART] != port;
+    if (fresh) drawn[drawn_count++ % FREE_PORT_APART] = port;
+    pthread_mutex_unlock(&drawn_lock);
+    return fresh;
+}
 
 /* Try a port. False: it is not free. */
 static bool free_port_try(uint16_t port, uint16_t *ret) {
@@ -25,29 +45,53 @@ static bool free_port_try(uint16_t port, uint16_t *ret) {
     return good;
 }
 
+/* Linux has a tab between the two, gVisor a space. */
 uint16_t free_port_count(struct str range) {
     uint64_t lowest;
-    struct str rest;
-    bool reads = str_to_u64(str_split(str_trim(range), '\t', &rest), &lowest) &&
+    struct str rest, first = str_split(str_trim(range), '\t', &rest);
+    bool reads = str_to_u64(str_split(first, ' ', &rest), &lowest) &&
                  lowest > FREE_PORT_LOWEST && lowest <= UINT16_MAX;
     return reads ? (uint16_t)(lowest - FREE_PORT_LOWEST) : 0;
 }
 
-static uint16_t read_count(void) {
-    struct buf range;
+bool free_port_is_reserved(struct str reserved, uint16_t port) {
+    struct str rest = str_trim(reserved);
+    while (rest.len) {
+        uint64_t first, last;
+        struct str end, part = str_split(rest, ',', &rest);
+        if (!str_to_u64(str_split(part, '-', &end), &first)) continue;
+        if (!end.len || !str_to_u64(end, &last)) last = first;
+        if (port >= first && port <= last) return true;
+    }
+    return false;
+}
+
+/* Empty if it cannot be read. */
+static void read_setting(struct str path, struct buf *ret) {
     struct err e;
-    buf_init(&range, 256);
-    uint16_t count = file_read(STR(RANGE), &range, &e) ? free_port_count(buf_str(&range)) : 0;
-    buf_done(&range);
-    return count;
+    buf_init(ret, SETTING_MAX_BYTES);
+    if (!file_read(path, ret, &e)) buf_clear(ret);
+}
+
+static bool draw(uint16_t count, struct str reserved, uint16_t *ret) {
+    uint16_t random;
+    for (size_t i = 0; count && i < DRAWS; i++) {
+        if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) return false;
+        uint16_t port = (uint16_t)(FREE_PORT_LOWEST + random % count);
+        if (!free_port_is_reserved(reserved, port) && free_port_try(port, ret) &&
+            note_drawn(port, count))
+            return true;
+    }
+    return false;
 }
 
 bool free_port(uint16_t *ret, struct err *e) {
-    uint16_t random, count = read_count();
-    for (size_t i = 0; count && i < DRAWS; i++) {
-        if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) break;
-        if (free_port_try((uint16_t)(FREE_PORT_LOWEST + random % count), ret)) return true;
-    }
-    return free_port_try(ANY_PORT, ret) ||
+    struct buf range, reserved;
+    read_setting(STR(RANGE), &range);
+    read_setting(STR(RESERVED), &reserved);
+    bool drew = draw(free_port_count(buf_str(&range)), buf_str(&reserved), ret);
+    buf_done(&range);
+    buf_done(&reserved);
+    return drew || free_port_try(ANY_PORT, ret) ||
            err_set(e, ERR_RESOURCE_EXHAUSTED, "no port is free on 127.0.0.1");
 }
