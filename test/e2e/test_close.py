@@ -8,11 +8,14 @@ import grpc
 import harness
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from test_lifecycle import wait_until_loading
 
 pytestmark = pytest.mark.weir(script="test/e2e/scripts/contract.yaml")
 
 IMPATIENT = pytest.mark.weir(config="limits:\n  shutdown: 500ms\n")
-SLACK = 10 if crawbl.is_sanitized() else 1  # a sanitizer build looks for leaks before it ends
+# Seconds. Turns may take ten when it stops (limits.shutdown), so less is enough to see that nothing
+# waited for that; a busy machine needs a part of it, and a sanitizer build looks for leaks as well.
+SLACK = 10 if crawbl.is_sanitized() else 4
 
 
 def sigterm(weir):
@@ -175,22 +178,21 @@ def test_an_event_stream_in_flight_ends_well(weir):
 
 def test_while_it_stops_no_new_turn_begins(weir):
     """D1; test_lifecycle.py has what is still answered"""
-    with crawbl.open_stream(weir) as busy, weir.http() as http:
-        assert http.get("/health").status_code == 200
+    with crawbl.open_stream(weir) as busy:
         channel = weir.channel()
         with crawbl.open_stream(weir, channel) as known:
             assert known.ask("hello").error is None
-        busy.send("slow tool")
+        busy.send("endless tool")
         while busy.next().WhichOneof("event") != "tool_call":
             pass
         sigterm(weir)
-        time.sleep(0.1)
+        wait_until_loading(weir.ports)
         with crawbl.open_stream(weir, channel) as late:
             late.send("hello")
             assert late.status() == grpc.StatusCode.UNAVAILABLE
         with weir.http() as other:
             assert other.post("/invoke", json={"input": "hello"}).status_code == 503
-        assert busy.turn().error is None
+        busy.call.cancel()
         assert weir.wait() == 0
 
 

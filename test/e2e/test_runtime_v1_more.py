@@ -15,8 +15,7 @@ import harness
 import pytest
 import yaml
 from replicas import eventually
-from test_leaving import reader
-from test_runtime_v1 import BODY, VERSION, invoke, post, raw, stream
+from test_runtime_v1 import BODY, VERSION, invoke, post, raw, states, stream
 
 pytestmark = pytest.mark.weir(script="test/e2e/scripts/human.yaml")
 
@@ -201,12 +200,6 @@ def test_a_turn_of_another_workspace_is_not_found(weir):
         orchestrator.ask("ask", session_id="theirs")
         assert resume(weir, "theirs", "yes").status_code == 404
         assert orchestrator.ask("mine", session_id="theirs").text == "Answered: mine"
-
-
-def states(weir, session):
-    with reader(weir) as http:
-        runs = http.get("/weir/v1/runs", params={"session_id": session}).json()["runs"]
-    return [run["state"] for run in runs]
 
 
 def invoke_when_it_may(weir, session):
