@@ -1,11 +1,14 @@
 """What a restart, or the death of the process, leaves of runs and sessions."""
 import contextlib
+import os
 import sqlite3
 import time
 
 import crawbl
 import grpc
 import pytest
+from replicas import eventually
+from test_converse import states
 
 pytestmark = pytest.mark.weir(script="test/e2e/scripts/contract.yaml")
 
@@ -35,6 +38,12 @@ def runs_of(weir, session):
 
 def unfinished(weir):
     return rows(weir, "select count(*) from run where state = 0")[0][0]
+
+
+def processor_seconds(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        user, system = stat.read().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def test_a_session_goes_on_after_a_restart(weir):
@@ -87,17 +96,13 @@ def test_a_turn_that_was_running_at_a_kill_is_over_and_its_session_usable(weir, 
     assert crawbl.one_turn(weir, "hello", session_id="s").error is None
     with crawbl.open_stream(weir) as stream:
         stream.send(message, session_id="s")
-        if message == "stay silent":
-            time.sleep(0.1)
-        else:
-            stream.next()
+        eventually(lambda: states(weir, "s") == ["done", "running"])
         weir.process.kill()
         assert stream.status() == grpc.StatusCode.UNAVAILABLE
     weir.kill()
     weir.start()
-    started = time.monotonic()
     assert crawbl.one_turn(weir, "hello", session_id="s").text == "manager heard: hello"
-    assert time.monotonic() - started < 2
+    assert states(weir, "s") in (["done", "failed", "done"], ["done", "done"])  # had it been written?
     weir.stop()
     assert whole(weir) and unfinished(weir) == 0
 
@@ -141,9 +146,8 @@ def test_ten_kills_in_a_row_do_not_make_the_start_slower(weir):
             stream.next()
             weir.process.kill()
         weir.kill()
-        started = time.monotonic()
         weir.start()
-        assert time.monotonic() - started < 1 or crawbl.is_sanitized()
+        assert processor_seconds(weir.process.pid) < 1 or crawbl.is_sanitized()
     assert crawbl.one_turn(weir, "hello", session_id="s").error is None
     weir.stop()
     assert whole(weir) and len(runs_of(weir, "s")) == 11

@@ -108,7 +108,7 @@ def test_a_stranger_on_the_port_of_a_target_that_ended_is_not_examined(tmp_path,
         servers[0].serve_forever()
 
     servers = []
-    thread = threading.Thread(target=serve)
+    thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     target = "echo $$ {port} > begun; mv begun started; while [ ! -e over ]; do sleep 0.02; done; " \
              "echo cannot listen >&2; exit 7"
