@@ -164,8 +164,10 @@ class Terminal:
         # Not pty.fork(): of this process with its threads, Python may never get as far as exec.
         # A sanitizer's core would take minutes.
         own = ["sh", "-c", 'ulimit -c 0; exec setsid --ctty -- "$@"', "sh"]
+        # A shell that runs these tests in the background has them ignore SIGINT and SIGQUIT.
         self.pid = os.posix_spawnp("sh", own + line, environment(env), file_actions=[
-            (os.POSIX_SPAWN_DUP2, inside, fd) for fd in range(3)])
+            (os.POSIX_SPAWN_DUP2, inside, fd) for fd in range(3)],
+            setsigdef=[signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM])
         os.close(inside)
         self.shown = ""
 
