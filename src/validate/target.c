@@ -18,6 +18,9 @@
 /* A process that was told to end. */
 #define STOP_MS 10000
 
+/* Docker's and podman's `run`: they started no container. */
+#define ENGINE_FAILED 125
+
 #define PORT_MARK STR("{port}")
 #define ENVIRONMENT_MAX_BYTES (2 * MIB)
 
@@ -262,11 +265,18 @@ static void start_done(struct target_start *start) {
 /* The end of an error's text: this much of what the process printed last. */
 #define QUOTED_BYTES 300
 
+/* Whether nothing of it is left. A container may outlive the engine's command. */
+static bool is_gone(const struct target *target) {
+    return target->ended &&
+           (target->kind == TARGET_COMMAND ||
+            (target->kind == TARGET_IMAGE && target->exit_code == ENGINE_FAILED));
+}
+
 /* Whether it is gone while its port takes connections. All its processes are ended with it, so
  * these are another program's. */
 static bool is_replaced(struct target *target) {
     struct reply reply;
-    if (target->kind != TARGET_COMMAND || !target->ended) return false;
+    if (!is_gone(target)) return false;
     ask_target(target, STR("GET"), STR("/health"), BOOT_ASK_MS, &reply);
     bool connected = reply.connected;
     reply_done(&reply);

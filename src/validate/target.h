@@ -79,8 +79,9 @@ void target_done(struct target *target);
 MUST_CHECK bool target_boot(struct target *target, const struct target_boot *boot,
                             struct err *e);
 
-/* Whether the command has ended and another program answers on its port, as when that program
- * had taken the port first: what was examined is not the target. `e` says so. */
+/* Whether the command has ended, or no container was started, and another program answers on its
+ * port, as when that program had taken the port first: what was examined is not the target. `e` says
+ * so. */
 MUST_CHECK bool target_is_replaced(struct target *target, struct err *e);
 
 /* End it; nothing to do for a URL. */

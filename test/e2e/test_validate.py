@@ -2,8 +2,10 @@
 
 A wrong server breaks one rule (wrong_runtime.py); it must fail exactly the check of that rule.
 """
+import contextlib
 import http.server
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -97,29 +99,54 @@ class Stranger(http.server.BaseHTTPRequestHandler):
         pass
 
 
-@pytest.mark.parametrize("ends", ["GET /health", "POST /invoke"])
-def test_a_stranger_on_the_port_of_a_target_that_ended_is_not_examined(tmp_path, ends):
+# The target; $1 is its port.
+LOSER = "echo $$ $1 > begun; mv begun started; while [ ! -e over ]; do sleep 0.02; done; echo cannot listen >&2"
+
+
+@contextlib.contextmanager
+def stranger(folder, ends):
     def serve():
-        while not (tmp_path / "started").exists():
+        while not (folder / "started").exists():
             time.sleep(0.01)
-        pid, port = (tmp_path / "started").read_text().split()
-        Stranger.ends, Stranger.over, Stranger.child = ends, tmp_path / "over", pathlib.Path(f"/proc/{pid}")
+        pid, port = (folder / "started").read_text().split()
+        Stranger.ends, Stranger.over, Stranger.child = ends, folder / "over", pathlib.Path(f"/proc/{pid}")
         servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", int(port)), Stranger))
         servers[0].serve_forever()
 
     servers = []
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
-    target = "echo $$ {port} > begun; mv begun started; while [ ! -e over ]; do sleep 0.02; done; " \
-             "echo cannot listen >&2; exit 7"
-    told = run("--profile", "runtime-v1", "--format", "json", *BRIEF, "--", "sh", "-c", target, cwd=tmp_path)
+    yield
     servers[0].shutdown()
     servers[0].server_close()
     thread.join()
+
+
+def assert_not_examined(told, code):
     report = json.loads(told.stdout)
     assert told.returncode == 3 and not report["reached"]
-    assert report["why"].startswith("the target ended with exit code 7, and another program answers on its port")
+    assert report["why"].startswith(f"the target ended with exit code {code}, and another program answers on its port")
     assert report["why"].endswith("cannot listen")
+
+
+@pytest.mark.parametrize("ends", ["GET /health", "POST /invoke"])
+def test_a_stranger_on_the_port_of_a_target_that_ended_is_not_examined(tmp_path, ends):
+    with stranger(tmp_path, ends):
+        told = run("--profile", "runtime-v1", "--format", "json", *BRIEF, "--",
+                   "sh", "-c", f"{LOSER}; exit 7", "sh", "{port}", cwd=tmp_path)
+    assert_not_examined(told, 7)
+
+
+@pytest.mark.parametrize("ends", ["GET /health", "POST /invoke"])
+def test_a_stranger_on_the_port_of_an_image_that_was_not_started_is_not_examined(tmp_path, ends):
+    (tmp_path / "docker").write_text(
+        "#!/bin/sh\n[ $1 = run ] || exit 0\nwhile [ $1 != -p ]; do shift; done\n"
+        f"set -- $(echo $2 | cut -d: -f2)\n{LOSER}; exit 125\n")
+    (tmp_path / "docker").chmod(0o755)
+    with stranger(tmp_path, ends):
+        told = run("--profile", "runtime-v1", "--format", "json", *BRIEF, "agent:1", cwd=tmp_path,
+                   env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert_not_examined(told, 125)
 
 
 # --- wrong servers --------------------------------------------------------------------------
