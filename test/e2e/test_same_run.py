@@ -87,7 +87,7 @@ MCP = {"name": "manager", "arguments": {"message": TEXT}, "_meta": {"progressTok
 DOORS = {
     "chat": ("/v1/chat/completions", {"model": "manager", "messages": MESSAGES}, chat),
     "responses": ("/v1/responses", {"model": "manager", "input": TEXT}, responses),
-    "anthropic": ("/v1/messages", {"model": "manager", "max_tokens": 9, "messages": MESSAGES}, anthropic),
+    "anthropic": ("/v1/messages", {"model": "manager", "max_tokens": 32_000, "messages": MESSAGES}, anthropic),
     "a2a": ("/message:stream", {"message": NEW}, a2a),
     "a2a 1.0": ("/a2a", rpc("SendStreamingMessage", {"message": NEW}), a2a),
     "a2a 0.3": ("/a2a", rpc("message/stream", {"message": OLD}), a2a),
