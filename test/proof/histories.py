@@ -107,6 +107,7 @@ class Session:
 
     def __init__(self):
         self.said, self.acknowledged = [], set()
+        self.in_doubt = False  # a kill came before it was known whether it was erased
         self.runs = []  # (run id, text) of whole turns
         self.sizes = collections.Counter()  # of a turn, by its mark: at most so many bytes
 
@@ -187,6 +188,8 @@ class Person(threading.Thread):
         deed = self.chance.choices(
             (self.turn, self.hang_up, self.turn_twice, self.erase, self.read_own, self.read_other),
             (60, 10, 8, 3, 10, 9))[0]
+        if self.sessions[name].in_doubt:
+            deed = self.erase
         deed(name, self.sessions[name])
         self.field.counts[deed.__name__] += 1
 
@@ -284,13 +287,16 @@ class Person(threading.Thread):
     # --- reading and erasing ----------------------------------------------------------------
 
     def erase(self, name, session):
+        before, session.in_doubt = session.in_doubt, True
         with self.http() as http:
             answer = http.delete(f"/weir/v1/sessions/{name}")
         if answer.status_code in (409, 503):  # it is busy: a turn that was left is ending
+            session.in_doubt = before
             self.field.counts[f"erase: {answer.status_code}"] += 1
             return
         if answer.status_code not in (200, 204, 404):
             self.field.wrong("erase", answer.status_code, answer.text)
+        session.in_doubt = False
         session.said.clear()
         session.acknowledged.clear()
         session.runs.clear()
