@@ -25,6 +25,7 @@ from ports import free_port
 
 import postgres
 import socketio
+import socketio_client
 
 pytestmark = pytest.mark.skipif(not os.environ.get("WEIR_WITH_POSTGRES"),
                                 reason="needs PostgreSQL and nats-server: WEIR_WITH_POSTGRES=1")
@@ -930,7 +931,7 @@ class Client:
 
     def __init__(self, weir, user="user-1", workspace="ws-1", **how):
         self.heard, self.workspace, self.weir = [], workspace, weir
-        self.client = socketio.Client(reconnection=False)
+        self.client = socketio_client.Client(reconnection=False)
         self.client.on("*", self._hear, namespace="/v1")
         how.setdefault("auth", {"token": harness.token(user, workspace)})
         how.setdefault("transports", ["websocket"])

@@ -1,6 +1,7 @@
 """Socket.IO as its own clients and hostile ones see it, on the server of test/socketio/."""
 import asyncio
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import time
 import httpx
 import pytest
 import socketio
+import socketio_client
 import websockets
 from socketio_server import BINARY, RECORD, Poller, Server, ask
 
@@ -489,8 +491,9 @@ def test_a_client_that_reads_nothing_loses_its_session_and_the_others_none():
             slow.sendall(head + bytes(4) + data)
 
         say('40/v1,{"token":"good"}')
-        for _ in range(20):
-            say('42/v1,["flood",1000]')
+        with contextlib.suppress(ConnectionError):  # it may be cut before the last of them
+            for _ in range(20):
+                say('42/v1,["flood",1000]')
         eventually(lambda: "lagged" in server.gone)
         assert ask(other, 1, "echo", 1) == 1
         assert ask(other, 2, "counts")["lagged"] == 1
@@ -543,7 +546,7 @@ def test_the_python_client_agrees(server, transports):
 
 
 def test_the_python_client_hears_a_burst_by_polling_alone(server):
-    client = socketio.Client(reconnection=False)
+    client = socketio_client.Client(reconnection=False)
     heard = []
     client.on("said", heard.append, namespace="/v1")
     client.connect(server.url, namespaces=["/v1"], auth={"token": "good"}, transports=["polling"])
@@ -552,9 +555,7 @@ def test_the_python_client_hears_a_burst_by_polling_alone(server):
         for i in range(300):
             other.send(f'42/v1,["say",{{"room":"burst","data":{i}}}]')
         eventually(lambda: len(heard) == 300, seconds=30)
-    # It starts a thread for each event, so they may be noted in another order than they came in;
-    # test_posts_and_gets_at_once_lose_nothing reads the order itself.
-    assert sorted(heard) == list(range(300))
+    assert heard == list(range(300))
     client.disconnect()
 
 
