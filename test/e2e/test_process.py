@@ -316,7 +316,8 @@ def test_programs_that_are_killed_at_random_lose_and_double_nothing(weir, tmp_pa
         parts = answer.iter_text()
         assert "word" in next(parts)
         kill(most=1000)
-        assert "ended by signal 9 in the middle of a turn" in "".join(parts)
+        ended = "".join(parts)  # the program was killed, or first the one that it runs
+    assert "in the middle of a turn" in ended and ("signal 9" in ended or "status 137" in ended)
     assert output(weir, "hello") == "heard: hello"
     pids = processes(weir)
     weir.stop()
