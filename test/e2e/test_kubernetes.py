@@ -319,6 +319,7 @@ def test_what_passes_is_tried_again(start, api, code, reason, headers):
     weir = start()
     api.refuse(code, reason, "later", times=2, headers=headers)
     good(weir.say("hello"))
+    assert api.take_refusal("POST", "") is None, "not all of them were met"
 
 
 def test_a_list_comes_in_pages(start, api):

@@ -264,11 +264,12 @@ def test_a_refusal_is_not_repeated(weir):
         with Receiver(statuses=[400]) as server:
             async with Agent(weir, streaming=False) as agent:
                 task = await begin(agent, "pay", webhook(server.url))
-                await soon(server.next)
+                refused = await soon(server.next)
                 weir.said("it answered 400")
                 await asks(agent, task.id)
                 await agent.ask("yes", task=task.id)
-                await soon(server.until, "completed")
+                later = await soon(server.until, "completed")
+                assert refused.body not in [one.body for one in later]
 
     run(work())
 
