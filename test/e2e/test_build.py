@@ -60,6 +60,17 @@ def test_make_test_after_make_run_finds_the_library_that_came_between(tmp_path):
     assert "cmocka" in commands_of(folder, "test_base_str")
 
 
+def test_other_options_make_a_folder_anew_and_none_leave_it_alone(tmp_path):
+    folder = tmp_path / "build"
+    build(folder, "-DWEIR_WERROR=ON")
+    assert "-Werror" in commands_of(folder, "test_base_str")
+    build(folder)
+    assert "-Werror" in commands_of(folder, "test_base_str")
+    build(folder, "-DWEIR_SANITIZE=thread")
+    commands = commands_of(folder, "test_base_str")
+    assert "-Werror" not in commands and "-fsanitize=thread" in commands
+
+
 def test_asserts_stay_in_the_build_types_of_packagers(tmp_path):
     build(tmp_path / "build", "-DCMAKE_BUILD_TYPE=Release")
     entries = json.loads((tmp_path / "build/compile_commands.json").read_text())
