@@ -235,14 +235,20 @@ void nimi_work(struct nimi_call *call, const struct nimi_work *work, void *ctx) 
 
 /* --- the request -------------------------------------------------------------------------- */
 
+void nimi_begin(struct nimi_call *call, const void *request, struct arena *arena) {
+    call->arena = arena;
+    call->row->begin(call, request);
+    call->arena = NULL;
+}
+
 static void call_hand_over(struct nimi_call *call, const void *request, struct arena *arena) {
     bool once = call->row->facts & NIMI_ONCE && call->envelope.idempotency_key.len;
     if (call->work) {
-        call->work->message(request, arena, call->work_ctx);
+        call->work->message(request, call->work_ctx);
     } else if (once) {
         once_begin(call, request, arena);
     } else {
-        call->row->begin(call, request, arena);
+        nimi_begin(call, request, arena);
     }
 }
 
@@ -251,7 +257,7 @@ static void take_message(struct nimi_call *call, struct lent message) {
     struct fault fault;
     struct err e;
     if (!row->type) {
-        row->begin(call, NULL, NULL);
+        row->begin(call, NULL);
         return;
     }
     struct arena *arena = arena_new(9 * lent_read(message).len + MIB);
@@ -295,7 +301,7 @@ static void take_end(struct nimi_call *call) {
     if (call->work) {
         call->work->half_closed(call->work_ctx);
     } else {
-        call->row->begin(call, NULL, NULL);
+        call->row->begin(call, NULL);
     }
 }
 

@@ -45,7 +45,7 @@ enum {
 
 /* `request` is the first message. It is NULL when the row does not decode requests, or when a
  * client stream ended without a message. */
-typedef void nimi_begin_fn(struct nimi_call *call, const void *request, struct arena *arena);
+typedef void nimi_begin_fn(struct nimi_call *call, const void *request);
 
 /* Where a request names the subject (subject.h). */
 typedef struct str *nimi_subject_fn(void *request);
@@ -69,7 +69,7 @@ struct nimi_work {
     void (*closed)(void *ctx);                          /* the last callback: free ctx */
     /* Client streams only: the further messages, then the end of them. The work itself calls
      * rpc_next() when it is ready for a message. */
-    void (*message)(const void *request, struct arena *arena, void *ctx);
+    void (*message)(const void *request, void *ctx);
     void (*half_closed)(void *ctx);
     /* The runtime stops: the call goes on as long as its reader reads, but no longer than half
      * of the shutdown deadline. stopping() is not called. */
@@ -122,6 +122,7 @@ struct nimi_call {
     uint64_t opened_ms;
     const struct nimi_work *work;
     void *work_ctx;
+    struct arena *arena; /* of the request, and for its reply; only while begin() runs */
 
     size_t passed;                 /* interceptors */
     struct token_wait *token_wait; /* for the keys of its token's issuer; NULL: none */
@@ -182,6 +183,9 @@ void nimi_work(struct nimi_call *call, const struct nimi_work *work, void *ctx);
 
 /* Go on with a call that waited (bearer.h, facts.h), and with what it held. */
 void nimi_resume(struct nimi_call *call);
+
+/* Let the row answer: its begin() with the arena that the request is in. */
+void nimi_begin(struct nimi_call *call, const void *request, struct arena *arena);
 
 /* The handler of every row. */
 extern const struct rpc_handler nimi_handler;

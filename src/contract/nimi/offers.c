@@ -25,12 +25,11 @@ static size_t list_modes(int type, int32_t *ret) {
 }
 
 /* List the types that some connector serves, for any model or for the one named. */
-void offers_list_profiles(struct nimi_call *call, const void *request, struct arena *arena) {
+void offers_list_profiles(struct nimi_call *call, const void *request) {
     const struct nimi_list_scenario_profiles_request *from = request;
     int32_t modes[ARRAY_LEN(profiles)][MODES_MAX];
     struct nimi_scenario_profile served[ARRAY_LEN(profiles)];
     size_t count = 0;
-    (void)arena;
     for (size_t i = 0; i < ARRAY_LEN(profiles); i++) {
         int type = profiles[i].type;
         if (!admit_serves(call->instance->settings, type, str_trim(from->model_id))) continue;
@@ -55,7 +54,7 @@ static const struct {
 };
 
 /* All targets share the same slots. */
-void offers_peek_scheduling(struct nimi_call *call, const void *request, struct arena *arena) {
+void offers_peek_scheduling(struct nimi_call *call, const void *request) {
     const struct nimi_peek_scheduling_request *from = request;
     struct fault fault;
     if (!admit_app(&call->envelope, from->app_id, &fault)) {
@@ -74,7 +73,7 @@ void offers_peek_scheduling(struct nimi_call *call, const void *request, struct 
                                                         .detail = judgements[waits].detail,
                                                         .occupancy = &occupancy};
     struct nimi_scheduling_target_judgement *targets =
-        arena_alloc(arena, (from->targets_count + 1) * sizeof(*targets));
+        arena_alloc(call->arena, (from->targets_count + 1) * sizeof(*targets));
     size_t target_count = targets ? from->targets_count : 0;
     for (size_t i = 0; i < target_count; i++)
         targets[i] = (struct nimi_scheduling_target_judgement){&from->targets[i], &judgement};

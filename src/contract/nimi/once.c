@@ -233,7 +233,7 @@ static void make_now(struct once *once) {
     struct fault fault;
     struct err e;
     if (pb_decode_view(call->row->type, bytes, arena, request, &e)) {
-        call->row->begin(call, request, arena);
+        nimi_begin(call, request, arena);
     } else {
         fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "%s", e.text);
         nimi_refuse(call, &fault);
@@ -279,7 +279,7 @@ static void make(struct once *once, const struct reply_question *question, const
     struct nimi_call *call = &once->call;
     struct store *store = call->instance->host->engine->store;
     if (!store || !store_is_shared(store) || call->row->facts & NIMI_SECRET) {
-        call->row->begin(call, request, arena);
+        nimi_begin(call, request, arena);
         return;
     }
     buf_done(&once->request);

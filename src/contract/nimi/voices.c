@@ -69,7 +69,7 @@ static void say_headers(struct nimi_call *call, const struct nimi_connector *con
     rpc_header(call->rpc, STR("x-nimi-voice-catalog-version"), str_from(text));
 }
 
-void voices_list(struct nimi_call *call, const void *request, struct arena *arena) {
+void voices_list(struct nimi_call *call, const void *request) {
     struct admission found;
     struct fault fault;
     size_t count;
@@ -78,12 +78,13 @@ void voices_list(struct nimi_call *call, const void *request, struct arena *aren
         return;
     }
     const struct media_voice *voices = voices_of(found.connector->media, found.model, &count);
-    struct nimi_voice_preset_descriptor *said = arena_alloc(arena, (count + 1) * sizeof(*said));
+    struct nimi_voice_preset_descriptor *said =
+        arena_alloc(call->arena, (count + 1) * sizeof(*said));
     if (!said) {
         nimi_end(call, ERR_RESOURCE_EXHAUSTED, STR("these are too many voices for one reply"));
         return;
     }
-    for (size_t i = 0; i < count; i++) said[i] = voices_describe(&voices[i], arena);
+    for (size_t i = 0; i < count; i++) said[i] = voices_describe(&voices[i], call->arena);
     say_headers(call, found.connector, voices, count);
     nimi_reply(call, &nimi_list_preset_voices_response_table,
                &(struct nimi_list_preset_voices_response){.voices = said,

@@ -91,10 +91,9 @@ static void show_status(struct nimi_call *call, const struct account_held *held)
                    .account_reason_code = status.reason});
 }
 
-void account_get_status(struct nimi_call *call, const void *request, struct arena *arena) {
+void account_get_status(struct nimi_call *call, const void *request) {
     const struct nimi_get_account_session_status_request *from = request;
     int reason;
-    (void)arena;
     if (!account_admit(call, from->caller, ACCOUNT_WISH_ANY, &reason)) return;
     if (reason == ACCOUNT_DONE) {
         account_hold(call, &(struct account_held){.go_on = show_status});
@@ -165,10 +164,9 @@ static void begin_subscription(struct nimi_call *call, const struct account_held
     subscription_settle(call, subscription);
 }
 
-void account_subscribe(struct nimi_call *call, const void *request, struct arena *arena) {
+void account_subscribe(struct nimi_call *call, const void *request) {
     const struct nimi_subscribe_account_session_events_request *from = request;
     int reason;
-    (void)arena;
     if (!account_admit(call, from->caller, ACCOUNT_WISH_ANY, &reason)) return;
     if (reason == ACCOUNT_DONE) {
         account_hold(call, &(struct account_held){.app = from->caller->app_id,
@@ -249,10 +247,9 @@ static void issue(struct nimi_call *call,
     buf_done(&bytes);
 }
 
-void account_issue_binding(struct nimi_call *call, const void *request, struct arena *arena) {
+void account_issue_binding(struct nimi_call *call, const void *request) {
     const struct nimi_issue_scoped_app_binding_request *from = request;
     int reason;
-    (void)arena;
     if (!account_admit(call, from->caller, ACCOUNT_WISH_ANY, &reason)) return;
     if (reason == ACCOUNT_DONE) reason = reason_of_relation(from->caller, from->relation);
     if (reason == ACCOUNT_DONE) {
@@ -277,12 +274,11 @@ static void reply_revoked(struct nimi_call *call, int reason, struct str bytes) 
     arena_free(arena);
 }
 
-void account_revoke_binding(struct nimi_call *call, const void *request, struct arena *arena) {
+void account_revoke_binding(struct nimi_call *call, const void *request) {
     const struct nimi_revoke_scoped_app_binding_request *from = request;
     const struct account_now now = account_now_of(call);
     struct buf bytes;
     int reason;
-    (void)arena;
     if (!account_admit(call, from->caller, ACCOUNT_WISH_ANY, &reason)) return;
     buf_init(&bytes, 2 * BINDINGS_RELATION_MAX_BYTES);
     if (reason == ACCOUNT_DONE) {

@@ -216,11 +216,10 @@ static bool origin_is_short(struct nimi_call *call, struct str origin) {
 }
 
 /* Without issuers there is nobody whose token could complete it. */
-void account_login(struct nimi_call *call, const void *request, struct arena *arena) {
+void account_login(struct nimi_call *call, const void *request) {
     const struct nimi_begin_login_request *from = request;
     const struct account_attempt none = {.expires_unix_ms = 0};
     int reason;
-    (void)arena;
     if (!origin_is_short(call, from->callback_origin) ||
         !account_admit(call, from->caller, ACCOUNT_WISH_ANY, &reason))
         return;
@@ -324,12 +323,11 @@ static int reason_of_proof(const struct nimi_complete_login_request *from) {
     return ACCOUNT_DONE;
 }
 
-void account_complete_login(struct nimi_call *call, const void *request, struct arena *arena) {
+void account_complete_login(struct nimi_call *call, const void *request) {
     const struct nimi_complete_login_request *from = request;
     struct issuers *issuers = call->instance->settings->issuers;
     const struct account_now now = account_now_of(call);
     int reason;
-    (void)arena;
     if (!account_admit(call, from->caller, ACCOUNT_WISH_ANY, &reason)) return;
     if (reason == ACCOUNT_DONE && !issuers)
         reason = NIMI_ACCOUNT_REASON_CODE_LOGIN_EXCHANGE_UNAVAILABLE;
@@ -353,10 +351,9 @@ void account_complete_login(struct nimi_call *call, const void *request, struct 
 /* --- the others --------------------------------------------------------------------------- */
 
 /* There is nothing here to refresh with: the newer token is the call's own. */
-void account_refresh(struct nimi_call *call, const void *request, struct arena *arena) {
+void account_refresh(struct nimi_call *call, const void *request) {
     const struct nimi_refresh_account_session_request *from = request;
     int reason;
-    (void)arena;
     if (!account_admit(call, from->caller, ACCOUNT_WISH_ANY, &reason)) return;
     if (reason == ACCOUNT_DONE && !call->proof.token.len)
         reason = NIMI_ACCOUNT_REASON_CODE_LOGIN_EXCHANGE_UNAVAILABLE;
@@ -385,11 +382,10 @@ static void login_leave(struct nimi_call *call, const struct nimi_account_caller
 }
 
 /* Who is not logged in is logged out. */
-void account_logout(struct nimi_call *call, const void *request, struct arena *arena) {
+void account_logout(struct nimi_call *call, const void *request) {
     const struct nimi_logout_request *from = request;
     struct account_status status;
     int reason;
-    (void)arena;
     account_status(account_of(call), &status);
     if (status.state != ACCOUNT_ANONYMOUS) {
         login_leave(call, from->caller, ACCOUNT_LOGOUT);
@@ -399,21 +395,19 @@ void account_logout(struct nimi_call *call, const void *request, struct arena *a
 }
 
 /* The account is left; another one logs in afterwards. */
-void account_switch(struct nimi_call *call, const void *request, struct arena *arena) {
+void account_switch(struct nimi_call *call, const void *request) {
     const struct nimi_switch_account_request *from = request;
-    (void)arena;
     login_leave(call, from->caller, ACCOUNT_SWITCH);
 }
 
 /* --- GetAccessToken ----------------------------------------------------------------------- */
 
-void account_get_token(struct nimi_call *call, const void *request, struct arena *arena) {
+void account_get_token(struct nimi_call *call, const void *request) {
     const struct nimi_get_access_token_request *from = request;
     const struct account_now now = account_now_of(call);
     struct text token = {.at = NULL};
     int64_t expires_unix_ms = 0;
     int reason;
-    (void)arena;
     if (!account_admit(call, from->caller, ACCOUNT_WISH_TOKEN, &reason)) return;
     if (reason == ACCOUNT_DONE)
         reason = account_token(account_of(call), call->session, from->requested_scopes,

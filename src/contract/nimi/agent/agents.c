@@ -123,11 +123,10 @@ static void start_change(struct agent_work *work, const struct agents_change *ch
     agents_change_start(work->kept.store, work->kept.call->loop, &where, change, done, work);
 }
 
-void agent_initialize(struct nimi_call *call, const void *request, struct arena *arena) {
+void agent_initialize(struct nimi_call *call, const void *request) {
     const struct nimi_initialize_agent_request *from = request;
     struct agent_work *work = work_new(call, from->context, from->agent_id);
     struct fault fault;
-    (void)arena;
     if (!work) return;
     if (!owner_id("agent_id", from->agent_id, &fault) ||
         !change_check_initialize(from, &fault)) {
@@ -140,11 +139,10 @@ void agent_initialize(struct nimi_call *call, const void *request, struct arena 
     start_change(work, &change, on_initialized);
 }
 
-void agent_terminate(struct nimi_call *call, const void *request, struct arena *arena) {
+void agent_terminate(struct nimi_call *call, const void *request) {
     const struct nimi_terminate_agent_request *from = request;
     struct agent_work *work = work_new(call, from->context, from->agent_id);
     struct fault fault;
-    (void)arena;
     if (!work) return;
     bool ok = owner_id("agent_id", from->agent_id, &fault);
     if (ok && from->reason.len > REASON_MAX_BYTES)
@@ -161,11 +159,10 @@ void agent_terminate(struct nimi_call *call, const void *request, struct arena *
     start_change(work, &change, on_terminated);
 }
 
-void agent_update_state(struct nimi_call *call, const void *request, struct arena *arena) {
+void agent_update_state(struct nimi_call *call, const void *request) {
     const struct nimi_update_agent_state_request *from = request;
     struct agent_work *work = work_new(call, from->context, from->agent_id);
     struct fault fault;
-    (void)arena;
     if (!work) return;
     if (!owner_id("agent_id", from->agent_id, &fault) || !change_check_update(from, &fault)) {
         work_refuse(work, &fault);
@@ -191,15 +188,13 @@ static void agents_look_up(struct nimi_call *call,
     agents_get_start(work->kept.store, call->loop, &where, done, work);
 }
 
-void agent_get(struct nimi_call *call, const void *request, struct arena *arena) {
+void agent_get(struct nimi_call *call, const void *request) {
     const struct nimi_get_agent_request *from = request;
-    (void)arena;
     agents_look_up(call, from->context, from->agent_id, on_agent);
 }
 
-void agent_get_state(struct nimi_call *call, const void *request, struct arena *arena) {
+void agent_get_state(struct nimi_call *call, const void *request) {
     const struct nimi_get_agent_state_request *from = request;
-    (void)arena;
     agents_look_up(call, from->context, from->agent_id, on_state);
 }
 
@@ -269,12 +264,11 @@ static bool choose_agents(struct agent_work *work, const struct nimi_list_agents
     return agents_read_place(&work->page, ret, fault);
 }
 
-void agent_list(struct nimi_call *call, const void *request, struct arena *arena) {
+void agent_list(struct nimi_call *call, const void *request) {
     const struct nimi_list_agents_request *from = request;
     struct agent_work *work = work_new(call, from->context, STR_EMPTY);
     struct agents_query query = {.after_name = STR_EMPTY};
     struct fault fault;
-    (void)arena;
     if (!work) return;
     if (!choose_agents(work, from, &query, &fault)) {
         work_refuse(work, &fault);

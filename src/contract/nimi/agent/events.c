@@ -58,13 +58,12 @@ static bool names_an_agent(const struct nimi_subscribe_agent_events_request *fro
 
 /* There need be no such agent yet: its events come when it is initialised. So an agent of another
  * owner looks like one that never was. */
-void agent_subscribe(struct nimi_call *call, const void *request, struct arena *arena) {
+void agent_subscribe(struct nimi_call *call, const void *request) {
     const struct nimi_subscribe_agent_events_request *from = request;
     const struct nimi_agent_request_context *context = from->context;
     struct log_subscription_options options = {
         .kind = &agent_log, .key = {.kind = EVENT_LOG_AGENT, .name = from->agent_id}};
     struct fault fault = {.hint = NULL};
-    (void)arena;
     if (!names_an_agent(from, &fault) ||
         !owner_of(call, context ? context->app_id : STR_EMPTY,
                   context ? context->subject_user_id : STR_EMPTY, &options.key.owner, &fault) ||

@@ -105,10 +105,9 @@ static void app_publish(struct topic *topic, struct nimi_app_message_event *even
 }
 
 /* The acknowledgement goes to the receiver's subscribers, as upstream has it. */
-void app_send(struct nimi_call *call, const void *request, struct arena *arena) {
+void app_send(struct nimi_call *call, const void *request) {
     const struct nimi_send_app_message_request *from = request;
     struct fault fault;
-    (void)arena;
     if (!check_message(call, from, &fault)) {
         nimi_refuse(call, &fault);
         return;
@@ -179,11 +178,10 @@ app_filter_new(struct nimi_call *call, const struct nimi_subscribe_app_messages_
     return filter;
 }
 
-void app_subscribe(struct nimi_call *call, const void *request, struct arena *arena) {
+void app_subscribe(struct nimi_call *call, const void *request) {
     const struct nimi_subscribe_app_messages_request *from = request;
     struct subscription_options options = {.wants = NULL};
     struct fault fault;
-    (void)arena;
     if (!app_is_the_callers(call, "app_id", from->app_id, &fault) ||
         !subject_is_ok(from->subject_user_id, &fault) || !senders_are_ok(from, &fault) ||
         !subscription_cursor(from->cursor, &options, &fault) ||

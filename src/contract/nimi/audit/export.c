@@ -218,11 +218,10 @@ static void begin_zip(struct export *export) {
     (void)result;
 }
 
-void audit_export(struct nimi_call *call, const void *request, struct arena *arena) {
+void audit_export(struct nimi_call *call, const void *request) {
     const struct nimi_export_audit_events_request *from = request;
     struct export *export = MEM_NEW(struct export);
     struct fault fault;
-    (void)arena;
     export->call = call;
     export->query = (struct audit_query){.order = AUDIT_OLDEST_FIRST, .limit = PAGE_RECORDS};
     buf_init(&export->text, TEXT_MAX_BYTES);

@@ -188,10 +188,9 @@ static bool choose_page(struct nimi_call *call,
                      "this page_token is not of this list; begin again without one");
 }
 
-void audit_list_events(struct nimi_call *call, const void *request, struct arena *arena) {
+void audit_list_events(struct nimi_call *call, const void *request) {
     struct listing *listing = MEM_NEW(struct listing);
     struct fault fault;
-    (void)arena;
     listing->call = call;
     listing->query.order = AUDIT_NEWEST_FIRST;
     buf_init(&listing->reply, REPLY_MAX_BYTES);

@@ -213,10 +213,9 @@ static bool usage_choose(struct nimi_call *call,
            page_index(&summing->page, &summing->first, fault);
 }
 
-void audit_list_usage(struct nimi_call *call, const void *request, struct arena *arena) {
+void audit_list_usage(struct nimi_call *call, const void *request) {
     struct summing *summing = MEM_NEW(struct summing);
     struct fault fault;
-    (void)arena;
     summing->call = call;
     summing->query.order = AUDIT_NEWEST_FIRST;
     summing->arena = arena_new(SUMS_MAX_BYTES);

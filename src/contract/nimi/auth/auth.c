@@ -35,12 +35,11 @@ static bool app_is_clear(const struct nimi_call *call, struct str app, struct fa
 
 /* --- the app ------------------------------------------------------------------------------ */
 
-void auth_register_app(struct nimi_call *call, const void *request, struct arena *arena) {
+void auth_register_app(struct nimi_call *call, const void *request) {
     const struct nimi_register_app_request *from = request;
     char made[ULID_LEN + 1];
     struct str app_instance = from->app_instance_id;
     struct fault fault;
-    (void)arena;
     if (!app_is_clear(call, from->app_id, &fault) ||
         (app_instance.len && !auth_is_id("app_instance_id", app_instance, &fault))) {
         nimi_refuse(call, &fault);
@@ -88,11 +87,10 @@ static void tell_session(struct nimi_call *call, const struct session_opened *op
         facts_change(call, &(struct fact_fact){.session = &session}, until_ms, type, reply));
 }
 
-void auth_open_session(struct nimi_call *call, const void *request, struct arena *arena) {
+void auth_open_session(struct nimi_call *call, const void *request) {
     const struct nimi_open_session_request *from = request;
     struct session_opened opened;
     struct fault fault;
-    (void)arena;
     if (!may_open(call, from, &fault)) {
         nimi_refuse(call, &fault);
         return;
@@ -142,12 +140,11 @@ static void reply_refreshed(struct nimi_call *call, struct session_opened *opene
     explicit_bzero(opened, sizeof(*opened));
 }
 
-void auth_refresh_session(struct nimi_call *call, const void *request, struct arena *arena) {
+void auth_refresh_session(struct nimi_call *call, const void *request) {
     const struct nimi_refresh_session_request *from = request;
     struct session_opened opened;
     struct buf subject;
     struct fault fault;
-    (void)arena;
     if (!app_is_known(call, from->session_id, &fault)) {
         nimi_refuse(call, &fault);
         return;
@@ -164,10 +161,9 @@ void auth_refresh_session(struct nimi_call *call, const void *request, struct ar
 }
 
 /* Revoking twice is no mistake: the session is over either way. */
-void auth_revoke_session(struct nimi_call *call, const void *request, struct arena *arena) {
+void auth_revoke_session(struct nimi_call *call, const void *request) {
     const struct nimi_revoke_session_request *from = request;
     struct fault fault;
-    (void)arena;
     if (!app_is_known(call, from->session_id, &fault)) {
         nimi_refuse(call, &fault);
         return;

@@ -55,11 +55,10 @@ static const struct nimi_connector *find_or_refuse(struct nimi_call *call, struc
     return NULL;
 }
 
-void catalog_get_connector(struct nimi_call *call, const void *request, struct arena *arena) {
+void catalog_get_connector(struct nimi_call *call, const void *request) {
     const struct nimi_wire_get_connector_request *from = request;
     const struct nimi_connector *found =
         find_or_refuse(call, from->connector_id, from->owner_id);
-    (void)arena;
     if (!found) return;
     const struct nimi_wire_connector connector = connectors_describe(found);
     nimi_reply(call, &nimi_wire_get_connector_response_table,
@@ -76,7 +75,7 @@ static bool connectors_is_wanted(const struct nimi_wire_connector *connector,
             str_equal(from->provider_filter, connector->provider));
 }
 
-void catalog_list_connectors(struct nimi_call *call, const void *request, struct arena *arena) {
+void catalog_list_connectors(struct nimi_call *call, const void *request) {
     const struct nimi_wire_list_connectors_request *from = request;
     const struct nimi_settings *settings = call->instance->settings;
     struct nimi_wire_connector connectors[PAGE_SIZE_MAX];
@@ -86,7 +85,6 @@ void catalog_list_connectors(struct nimi_call *call, const void *request, struct
     struct page page;
     struct fault fault;
     size_t first;
-    (void)arena;
     snprintf(kinds, sizeof(kinds), "%d %d", from->kind_filter, from->status_filter);
     const struct str filter[] = {call->row->path, from->owner_id, str_from(kinds),
                                  from->provider_filter};
@@ -114,8 +112,7 @@ void catalog_list_connectors(struct nimi_call *call, const void *request, struct
 
 /* --- its models --------------------------------------------------------------------------- */
 
-void catalog_list_connector_models(struct nimi_call *call, const void *request,
-                                   struct arena *arena) {
+void catalog_list_connector_models(struct nimi_call *call, const void *request) {
     const struct nimi_wire_list_connector_models_request *from = request;
     const struct nimi_connector *connector =
         find_or_refuse(call, from->connector_id, from->owner_id);
@@ -123,7 +120,7 @@ void catalog_list_connector_models(struct nimi_call *call, const void *request,
     if (!connector) return;
     size_t count = connector->offered_count;
     struct nimi_wire_connector_model_descriptor *models =
-        arena_alloc(arena, (count + 1) * sizeof(*models));
+        arena_alloc(call->arena, (count + 1) * sizeof(*models));
     if (!models) {
         nimi_end(call, ERR_RESOURCE_EXHAUSTED, STR("these are too many models for one reply"));
         return;
@@ -133,7 +130,7 @@ void catalog_list_connector_models(struct nimi_call *call, const void *request,
         const struct offered *offered[OFFERED_MAX];
         struct str model = connector->offered[i];
         size_t can = offered_by(connector, model, offered);
-        struct str *names = arena_alloc(arena, OFFERED_MAX * sizeof(*names));
+        struct str *names = arena_alloc(call->arena, OFFERED_MAX * sizeof(*names));
         models[i] = (struct nimi_wire_connector_model_descriptor){
             .model_id = model,
             .model_label = model,

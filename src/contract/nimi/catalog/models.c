@@ -17,7 +17,7 @@ static bool asset_is_wanted(const struct nimi_local_asset_record *asset,
            (!from->engine_filter.len || str_equal(from->engine_filter, asset->engine));
 }
 
-void catalog_list_assets(struct nimi_call *call, const void *request, struct arena *arena) {
+void catalog_list_assets(struct nimi_call *call, const void *request) {
     const struct nimi_list_local_assets_request *from = request;
     struct nimi_local_asset_record assets[PAGE_SIZE_MAX];
     struct nimi_list_local_assets_response said = {.assets = assets};
@@ -40,7 +40,7 @@ void catalog_list_assets(struct nimi_call *call, const void *request, struct are
     }
     offered_look(call, &health);
     while (offered_next_local(call->instance->settings, &walk, &connector, &model)) {
-        struct nimi_local_asset_record asset = asset_of(connector, model, &health, arena);
+        struct nimi_local_asset_record asset = asset_of(connector, model, &health, call->arena);
         if (!asset_is_wanted(&asset, from) || index++ < first) continue;
         if (said.assets_count == page.size) {
             page_next_index(&page, first + page.size, &next);
@@ -89,13 +89,14 @@ static size_t count_local(const struct nimi_settings *settings) {
     return count;
 }
 
-void catalog_list_models(struct nimi_call *call, const void *request, struct arena *arena) {
+void catalog_list_models(struct nimi_call *call, const void *request) {
     const struct nimi_settings *settings = call->instance->settings;
     struct offered_walk walk = {0, 0};
     const struct nimi_connector *connector;
     struct str model;
     size_t room = count_local(settings), count = 0;
-    struct nimi_model_descriptor *models = arena_alloc(arena, (room + 1) * sizeof(*models));
+    struct nimi_model_descriptor *models =
+        arena_alloc(call->arena, (room + 1) * sizeof(*models));
     (void)request;
     if (!models) {
         nimi_end(call, ERR_RESOURCE_EXHAUSTED, STR("these are too many models for one reply"));
@@ -105,11 +106,11 @@ void catalog_list_models(struct nimi_call *call, const void *request, struct are
         const struct offered *offered[OFFERED_MAX];
         size_t offered_count = offered_by(connector, model, offered);
         models[count] = (struct nimi_model_descriptor){
-            .model_id = asset_id(model, arena),
+            .model_id = asset_id(model, call->arena),
             .status = NIMI_MODEL_STATUS_INSTALLED,
-            .capability_profile = profile_of(offered, offered_count, arena)};
-        models[count].capabilities_count =
-            asset_capabilities(offered, offered_count, arena, &models[count].capabilities);
+            .capability_profile = profile_of(offered, offered_count, call->arena)};
+        models[count].capabilities_count = asset_capabilities(
+            offered, offered_count, call->arena, &models[count].capabilities);
         count++;
     }
     nimi_reply(call, &nimi_list_models_response_table,
@@ -117,7 +118,7 @@ void catalog_list_models(struct nimi_call *call, const void *request, struct are
 }
 
 /* A model counts under its own name and as "local/NAME". */
-void catalog_check_model(struct nimi_call *call, const void *request, struct arena *arena) {
+void catalog_check_model(struct nimi_call *call, const void *request) {
     const struct nimi_check_model_health_request *from = request;
     struct nimi_check_model_health_response said = {
         .reason_code = NIMI_AI_MODEL_NOT_FOUND,
@@ -126,7 +127,6 @@ void catalog_check_model(struct nimi_call *call, const void *request, struct are
     const struct nimi_connector *connector;
     struct offered_health health;
     struct str name = str_trim(from->model_id), model;
-    (void)arena;
     if (str_starts(name, STR("local/"))) name = str_skip(name, STR("local/").len);
     offered_look(call, &health);
     while (offered_next_local(call->instance->settings, &walk, &connector, &model)) {

@@ -190,7 +190,7 @@ static struct facts_change *authorized(struct nimi_call *call, const struct gran
                          .secret = str_from(secret)});
 }
 
-void grant_authorize(struct nimi_call *call, const void *request, struct arena *arena) {
+void grant_authorize(struct nimi_call *call, const void *request) {
     const struct nimi_authorize_external_principal_request *from = request;
     struct grants *grants = grants_of(call);
     char secret[RANDOM_TOKEN_BYTES + 1];
@@ -205,7 +205,6 @@ void grant_authorize(struct nimi_call *call, const void *request, struct arena *
                          .issued_ms = clock_unix_ms()};
     struct fault fault;
     int64_t lasts_s;
-    (void)arena;
     if (!may_authorize(call, from, &fault) || !choose_scopes(from, &wish, &fault) ||
         !scopes_are_ok(wish.scopes, wish.scope_count, &fault) ||
         !ttl_is_ok(from->ttl_seconds, GRANTS_TTL_S, &lasts_s, &fault)) {
@@ -261,11 +260,10 @@ static void reply_judged(struct nimi_call *call, const struct grant *grant,
                    .action_hint = str_from(verdict.hint)});
 }
 
-void grant_validate(struct nimi_call *call, const void *request, struct arena *arena) {
+void grant_validate(struct nimi_call *call, const void *request) {
     const struct nimi_validate_app_access_token_request *from = request;
     struct grants *grants = grants_of(call);
     struct fault fault;
-    (void)arena;
     if (!app_is_clear(call, from->app_id, &fault)) {
         nimi_refuse(call, &fault);
         return;
@@ -286,11 +284,10 @@ static bool is_callers(const struct nimi_call *call, const struct grant *grant) 
 }
 
 /* Revoking what is not there is no mistake: the token is over either way. */
-void grant_revoke(struct nimi_call *call, const void *request, struct arena *arena) {
+void grant_revoke(struct nimi_call *call, const void *request) {
     const struct nimi_revoke_app_access_token_request *from = request;
     struct grants *grants = grants_of(call);
     struct fault fault;
-    (void)arena;
     if (!app_is_clear(call, from->app_id, &fault)) {
         nimi_refuse(call, &fault);
         return;
@@ -393,7 +390,7 @@ static struct facts_change *issue(struct nimi_call *call, struct grants *grants,
     return change;
 }
 
-void grant_delegate(struct nimi_call *call, const void *request, struct arena *arena) {
+void grant_delegate(struct nimi_call *call, const void *request) {
     const struct nimi_issue_delegated_access_token_request *from = request;
     struct grants *grants = grants_of(call);
     struct fault fault;
@@ -405,7 +402,7 @@ void grant_delegate(struct nimi_call *call, const void *request, struct arena *a
         return;
     }
     grants_lock(grants);
-    struct facts_change *change = issue(call, grants, from, lasts_s, arena);
+    struct facts_change *change = issue(call, grants, from, lasts_s, call->arena);
     grants_unlock(grants);
     if (change) facts_tell(change);
 }
@@ -481,7 +478,7 @@ static void list_chain(struct nimi_call *call, struct grants *grants, struct str
     free(chain);
 }
 
-void grant_list_chain(struct nimi_call *call, const void *request, struct arena *arena) {
+void grant_list_chain(struct nimi_call *call, const void *request) {
     const struct nimi_list_token_chain_request *from = request;
     struct grants *grants = grants_of(call);
     struct str app = from->app_id.len ? from->app_id : call->envelope.app_id;
@@ -490,7 +487,6 @@ void grant_list_chain(struct nimi_call *call, const void *request, struct arena 
     struct page page;
     struct fault fault;
     size_t first;
-    (void)arena;
     if (!from->root_token_id.len) {
         fault_set(&fault, NIMI_GRANT_TOKEN_CHAIN_ROOT_REQUIRED,
                   "the request needs root_token_id");

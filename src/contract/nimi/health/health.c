@@ -6,10 +6,10 @@
 #include "wire/json.h"
 #include "wire/moment.h"
 
-void health_get(struct nimi_call *call, const void *request, struct arena *arena) {
+void health_get(struct nimi_call *call, const void *request) {
     struct health_sample now = health_sample_take(call->instance->runtime);
     const struct google_timestamp at = nimi_moment(now.unix_ms);
-    (void)request, (void)arena;
+    (void)request;
     nimi_reply(call, &nimi_get_runtime_health_response_table,
                &(struct nimi_get_runtime_health_response){
                    .status = (int32_t)now.state,
@@ -22,12 +22,12 @@ void health_get(struct nimi_call *call, const void *request, struct arena *arena
                    .sampled_at = &at});
 }
 
-void health_list_providers(struct nimi_call *call, const void *request, struct arena *arena) {
+void health_list_providers(struct nimi_call *call, const void *request) {
     struct nimi_probed probed[NIMI_PROBED_MAX];
     struct google_timestamp changed[NIMI_PROBED_MAX], checked[NIMI_PROBED_MAX];
     struct nimi_ai_provider_health_snapshot snapshots[NIMI_PROBED_MAX];
     size_t count = nimi_runtime_providers(call->instance->runtime, probed);
-    (void)request, (void)arena;
+    (void)request;
     for (size_t i = 0; i < count; i++) {
         changed[i] = nimi_moment(probed[i].changed_ms);
         checked[i] = nimi_moment(probed[i].checked_ms);

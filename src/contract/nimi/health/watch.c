@@ -84,17 +84,16 @@ static void subscribe_to(struct nimi_call *call, struct topic *topic) {
 }
 
 /* One whose first sample is old would see a state of long ago. */
-void health_subscribe(struct nimi_call *call, const void *request, struct arena *arena) {
+void health_subscribe(struct nimi_call *call, const void *request) {
     struct nimi_instance *instance = call->instance;
-    (void)request, (void)arena;
+    (void)request;
     publish_if_old(instance->runtime);
     subscribe_to(call, nimi_runtime_health(instance->runtime)->runtime);
     if (!call->over && !timer_waits(&instance->beat))
         timer_start(&instance->beat, HEALTH_BEAT_MS);
 }
 
-void health_subscribe_providers(struct nimi_call *call, const void *request,
-                                struct arena *arena) {
-    (void)request, (void)arena;
+void health_subscribe_providers(struct nimi_call *call, const void *request) {
+    (void)request;
     subscribe_to(call, nimi_runtime_health(call->instance->runtime)->providers);
 }

@@ -73,10 +73,9 @@ static void reply_job(struct job_open *open, struct job_fold *fold) {
 
 static const struct nimi_work get_events = {.closed = on_closed};
 
-void jobs_get(struct nimi_call *call, const void *request, struct arena *arena) {
+void jobs_get(struct nimi_call *call, const void *request) {
     const struct nimi_get_scenario_job_request *from = request;
     struct watch *watch = watch_new(call, reply_job, &get_events);
-    (void)arena;
     job_open_start(&watch->open, from->job_id, JOB_FOLD_SHOWN);
 }
 
@@ -145,10 +144,9 @@ static const struct nimi_work subscribe_events = {.drained = watch_drained,
                                                   .cancelled = watch_cancelled,
                                                   .closed = on_closed};
 
-void jobs_subscribe(struct nimi_call *call, const void *request, struct arena *arena) {
+void jobs_subscribe(struct nimi_call *call, const void *request) {
     const struct nimi_subscribe_scenario_job_events_request *from = request;
     struct watch *watch = watch_new(call, subscribe, &subscribe_events);
-    (void)arena;
     job_open_start(&watch->open, from->job_id, JOB_FOLD_SHOWN);
 }
 
@@ -206,11 +204,10 @@ static void job_jobs_cancel(struct job_open *open, struct job_fold *fold) {
 static const struct nimi_work cancel_events = {
     .stopping = watch_stopping, .cancelled = watch_cancelled, .closed = on_closed};
 
-void jobs_cancel(struct nimi_call *call, const void *request, struct arena *arena) {
+void jobs_cancel(struct nimi_call *call, const void *request) {
     const struct nimi_cancel_scenario_job_request *from = request;
     struct watch *watch = watch_new(call, job_jobs_cancel, &cancel_events);
     struct str reason = str_head(from->reason, utf8_cut(from->reason, REASON_MAX_BYTES));
-    (void)arena;
     watch->reason = nimi_keep(call, reason);
     job_open_start(&watch->open, from->job_id, JOB_FOLD_SHOWN);
 }

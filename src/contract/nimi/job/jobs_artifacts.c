@@ -155,10 +155,9 @@ static void on_closed(void *ctx) {
 
 static const struct nimi_work events = {.closed = on_closed};
 
-void jobs_artifacts(struct nimi_call *call, const void *request, struct arena *arena) {
+void jobs_artifacts(struct nimi_call *call, const void *request) {
     const struct nimi_get_scenario_artifacts_request *from = request;
     struct result *result = MEM_NEW(struct result);
-    (void)arena;
     result->open = (struct job_open){.call = call, .on_open = on_open};
     result->arena = arena_new(64 * MIB);
     nimi_work(call, &events, result);

@@ -144,10 +144,9 @@ static bool read_request(struct job_submit *job,
            admit_app(&call->envelope, from->head->app_id, fault);
 }
 
-void jobs_submit(struct nimi_call *call, const void *request, struct arena *arena) {
+void jobs_submit(struct nimi_call *call, const void *request) {
     struct job_submit *job = MEM_NEW(struct job_submit);
     struct fault fault;
-    (void)arena;
     submit_init(&job->submit, &kind, call, REQUEST_MAX_BYTES);
     nimi_work(call, &events, job);
     if (read_request(job, request, &fault)) {

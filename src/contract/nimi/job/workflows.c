@@ -70,9 +70,8 @@ static void get_reply(struct workflow_open *open, const struct workflow_fold *fo
 
 static const struct nimi_work get_events = {.closed = about_closed};
 
-void workflows_get(struct nimi_call *call, const void *request, struct arena *arena) {
+void workflows_get(struct nimi_call *call, const void *request) {
     const struct nimi_get_workflow_request *from = request;
-    (void)arena;
     about_start(call, from->task_id, get_reply, &get_events);
 }
 
@@ -125,10 +124,9 @@ static const struct nimi_work subscribe_events = {.drained = watch_drained,
                                                   .cancelled = watch_cancelled,
                                                   .closed = about_closed};
 
-void workflows_subscribe(struct nimi_call *call, const void *request, struct arena *arena) {
+void workflows_subscribe(struct nimi_call *call, const void *request) {
     const struct nimi_subscribe_workflow_events_request *from = request;
     struct fault fault;
-    (void)arena;
     if (str_trim(from->task_id).len == 0) {
         fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "the request needs a task_id");
         nimi_refuse(call, &fault);
@@ -183,8 +181,7 @@ static void job_workflows_cancel(struct workflow_open *open,
 static const struct nimi_work cancel_events = {
     .stopping = watch_stopping, .cancelled = watch_cancelled, .closed = about_closed};
 
-void workflows_cancel(struct nimi_call *call, const void *request, struct arena *arena) {
+void workflows_cancel(struct nimi_call *call, const void *request) {
     const struct nimi_cancel_workflow_request *from = request;
-    (void)arena;
     about_start(call, from->task_id, job_workflows_cancel, &cancel_events);
 }

@@ -159,10 +159,9 @@ static void workflow_start(struct nimi_call *call,
     submit_start(submit);
 }
 
-void workflows_submit(struct nimi_call *call, const void *request, struct arena *arena) {
+void workflows_submit(struct nimi_call *call, const void *request) {
     const struct nimi_submit_workflow_request *from = request;
     struct fault fault;
-    (void)arena;
     if (!app_is_the_same(call, from->app_id)) {
         fault_set(&fault, NIMI_PROTOCOL_DOMAIN_FIELD_CONFLICT,
                   "app_id of the request and x-nimi-app-id are not the same");

@@ -27,11 +27,10 @@ static void banks_on_got(const struct bank_answer *answer, const struct err *fai
     memory_work_end(work);
 }
 
-void memory_get_bank(struct nimi_call *call, const void *request, struct arena *arena) {
+void memory_get_bank(struct nimi_call *call, const void *request) {
     const struct nimi_get_bank_request *from = request;
     struct memory_work *work = memory_work_new(call, from->context);
     struct fault fault;
-    (void)arena;
     if (!work) return;
     if (!locator_read(from->locator, &work->locator, &fault)) {
         memory_work_refuse(work, &fault);
@@ -108,11 +107,10 @@ static bool choose_banks(struct memory_work *work, const struct nimi_list_banks_
     return ok;
 }
 
-void memory_list_banks(struct nimi_call *call, const void *request, struct arena *arena) {
+void memory_list_banks(struct nimi_call *call, const void *request) {
     const struct nimi_list_banks_request *from = request;
     struct memory_work *work = memory_work_new(call, from->context);
     struct fault fault;
-    (void)arena;
     if (!work) return;
     if (!choose_banks(work, from, &fault)) {
         memory_work_refuse(work, &fault);
@@ -135,12 +133,11 @@ static void on_deleted(const struct bank_answer *answer, const struct err *faile
     memory_work_end(work);
 }
 
-void memory_delete_bank(struct nimi_call *call, const void *request, struct arena *arena) {
+void memory_delete_bank(struct nimi_call *call, const void *request) {
     const struct nimi_delete_bank_request *from = request;
     struct memory_work *work = memory_work_new(call, from->context);
     struct buf event;
     struct fault fault;
-    (void)arena;
     if (!work) return;
     if (!locator_read_public(from->locator, &work->locator, &fault)) {
         memory_work_refuse(work, &fault);

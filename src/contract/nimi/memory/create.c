@@ -220,11 +220,10 @@ static void create_on_looked(const struct bank_answer *answer, const struct err 
     }
 }
 
-void memory_create_bank(struct nimi_call *call, const void *request, struct arena *arena) {
+void memory_create_bank(struct nimi_call *call, const void *request) {
     const struct nimi_create_bank_request *from = request;
     struct memory_work *work = memory_work_new(call, from->context);
     struct fault fault;
-    (void)arena;
     if (!work) return;
     work->creating = creating_new();
     if (!locator_read_public(from->locator, &work->locator, &fault) ||

@@ -71,13 +71,12 @@ const struct log_kind memory_log = {&nimi_memory_event_table, read_event};
 
 /* --- subscribing -------------------------------------------------------------------------- */
 
-void memory_subscribe(struct nimi_call *call, const void *request, struct arena *arena) {
+void memory_subscribe(struct nimi_call *call, const void *request) {
     const struct nimi_subscribe_memory_events_request *from = request;
     const struct nimi_memory_request_context *context = from->context;
     struct log_subscription_options options = {
         .kind = &memory_log, .key = {.kind = EVENT_LOG_MEMORY}, .live = true};
     struct fault fault;
-    (void)arena;
     if (!owner_of(call, context ? context->app_id : STR_EMPTY,
                   context ? context->subject_user_id : STR_EMPTY, &options.key.owner, &fault) ||
         !log_subscription_cursor(from->cursor, &options, &fault)) {

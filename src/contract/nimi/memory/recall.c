@@ -107,13 +107,12 @@ static bool choose_history(struct memory_work *work, const struct nimi_memory_hi
     return recall_read_place(&work->page, ret, fault);
 }
 
-void memory_history(struct nimi_call *call, const void *request, struct arena *arena) {
+void memory_history(struct nimi_call *call, const void *request) {
     static const struct nimi_memory_history_query everything = {.page_size = 0};
     const struct nimi_history_request *from = request;
     struct memory_work *work = memory_work_new(call, from->context);
     struct bank_query query = {.words = STR_EMPTY};
     struct fault fault;
-    (void)arena;
     if (!work) return;
     if (!locator_read(from->bank, &work->locator, &fault) ||
         !choose_history(work, from->query ? from->query : &everything, &query, &fault)) {
@@ -248,11 +247,10 @@ static bool choose_recall(const struct nimi_memory_recall_query *by, struct bank
            times_of(by->start_time, by->end_time, ret, fault);
 }
 
-void memory_recall(struct nimi_call *call, const void *request, struct arena *arena) {
+void memory_recall(struct nimi_call *call, const void *request) {
     const struct nimi_recall_request *from = request;
     struct memory_work *work = memory_work_new(call, from->context);
     struct fault fault;
-    (void)arena;
     if (!work) return;
     if (!locator_read(from->bank, &work->locator, &fault) ||
         !choose_recall(from->query, &work->query, &fault)) {

@@ -74,11 +74,10 @@ static void start_retain(struct memory_work *work, const struct nimi_retain_requ
                       on_retained, work);
 }
 
-void memory_retain(struct nimi_call *call, const void *request, struct arena *arena) {
+void memory_retain(struct nimi_call *call, const void *request) {
     const struct nimi_retain_request *from = request;
     struct memory_work *work = memory_work_new(call, from->context);
     struct fault fault;
-    (void)arena;
     if (!work) return;
     struct retained *retained = MEM_NEW(struct retained);
     retained->arena = arena_new(BANK_RETAIN_MAX * (3 * BANK_RECORD_MAX_BYTES));
@@ -127,12 +126,11 @@ static void on_forgotten(const struct bank_answer *answer, const struct err *fai
     memory_work_end(work);
 }
 
-void memory_delete(struct nimi_call *call, const void *request, struct arena *arena) {
+void memory_delete(struct nimi_call *call, const void *request) {
     const struct nimi_delete_memory_request *from = request;
     struct memory_work *work = memory_work_new(call, from->context);
     struct buf event;
     struct fault fault;
-    (void)arena;
     if (!work) return;
     if (!locator_read(from->bank, &work->locator, &fault) || !ids_are_ok(from, &fault)) {
         memory_work_refuse(work, &fault);

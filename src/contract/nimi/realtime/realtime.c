@@ -71,13 +71,12 @@ static bool sounds_are_had(const struct nimi_instance *instance,
     return speech_is_had(instance, from, admission, fault);
 }
 
-void realtime_open(struct nimi_call *call, const void *request, struct arena *arena) {
+void realtime_open(struct nimi_call *call, const void *request) {
     const struct nimi_open_realtime_session_request *from = request;
     struct nimi_instance *instance = call->instance;
     struct realtime_sounds sounds = {.out = LIVE_SOUND_NONE};
     struct admission admission;
     struct fault fault;
-    (void)arena;
     if (!admit_session(instance->settings, &call->envelope, from->head, from->extensions,
                        from->extensions_count, &admission, &fault) ||
         !sounds_are_had(instance, from, &admission, &sounds, &fault) ||
@@ -243,11 +242,11 @@ static bool realtime_realtime_append(struct nimi_call *call,
     return false;
 }
 
-void realtime_append_input(struct nimi_call *call, const void *request, struct arena *arena) {
+void realtime_append_input(struct nimi_call *call, const void *request) {
     const struct nimi_append_realtime_input_request *from = request;
     struct fault fault;
     struct realtime_session *session = realtime_find(call, from->session_id, &fault);
-    if (session && realtime_realtime_append(call, from, arena, session, &fault)) {
+    if (session && realtime_realtime_append(call, from, call->arena, session, &fault)) {
         nimi_reply(call, &nimi_append_realtime_input_response_table,
                    &(struct nimi_append_realtime_input_response){.ack = &accepted,
                                                                  .trace_id = nimi_trace(call)});
@@ -259,11 +258,10 @@ void realtime_append_input(struct nimi_call *call, const void *request, struct a
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-void realtime_read_events(struct nimi_call *call, const void *request, struct arena *arena) {
+void realtime_read_events(struct nimi_call *call, const void *request) {
     const struct nimi_read_realtime_events_request *from = request;
     struct fault fault;
     struct realtime_session *session = realtime_find(call, from->session_id, &fault);
-    (void)arena;
     if (session && realtime_read(session, from->after_sequence, &fault)) {
         const struct subscription_options options = {.topic = session->topic,
                                                      .start = TOPIC_AFTER,
@@ -280,11 +278,10 @@ void realtime_read_events(struct nimi_call *call, const void *request, struct ar
 
 /* --- closing ------------------------------------------------------------------------------ */
 
-void realtime_close_session(struct nimi_call *call, const void *request, struct arena *arena) {
+void realtime_close_session(struct nimi_call *call, const void *request) {
     const struct nimi_close_realtime_session_request *from = request;
     struct fault fault;
     struct realtime_session *session = realtime_find(call, from->session_id, &fault);
-    (void)arena;
     if (session && realtime_close(session, nimi_trace(call))) {
         nimi_reply(call, &nimi_close_realtime_session_response_table,
                    &(struct nimi_close_realtime_session_response){.ack = &accepted});

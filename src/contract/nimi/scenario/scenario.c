@@ -337,18 +337,16 @@ static void scenario_begin(struct nimi_call *call, const struct scenario *asked,
     }
 }
 
-void scenario_stream(struct nimi_call *call, const void *request, struct arena *arena) {
+void scenario_stream(struct nimi_call *call, const void *request) {
     const struct nimi_stream_scenario_request *from = request;
-    (void)arena;
     scenario_begin(call,
                    &(struct scenario){from->head, from->scenario_type, from->execution_mode,
                                       from->spec, from->extensions, from->extensions_count},
                    ADMIT_STREAM);
 }
 
-void scenario_execute(struct nimi_call *call, const void *request, struct arena *arena) {
+void scenario_execute(struct nimi_call *call, const void *request) {
     const struct nimi_execute_scenario_request *from = request;
-    (void)arena;
     scenario_begin(call,
                    &(struct scenario){from->head, from->scenario_type, from->execution_mode,
                                       from->spec, from->extensions, from->extensions_count},

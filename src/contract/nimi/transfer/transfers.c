@@ -129,10 +129,9 @@ static bool install_begin(struct install *install,
                            &install->wait, fault);
 }
 
-void transfers_install(struct nimi_call *call, const void *request, struct arena *arena) {
+void transfers_install(struct nimi_call *call, const void *request) {
     struct install *install = MEM_NEW(struct install);
     struct fault fault;
-    (void)arena;
     install->call = call;
     nimi_work(call, &install_events, install);
     if (!install_begin(install, request, &fault)) nimi_refuse(call, &fault);
@@ -203,21 +202,18 @@ static void transfers_order(struct nimi_call *call, struct str id, enum download
     }
 }
 
-void transfers_pause(struct nimi_call *call, const void *request, struct arena *arena) {
+void transfers_pause(struct nimi_call *call, const void *request) {
     const struct nimi_pause_local_transfer_request *from = request;
-    (void)arena;
     transfers_order(call, from->install_session_id, DOWNLOAD_PAUSE);
 }
 
-void transfers_resume(struct nimi_call *call, const void *request, struct arena *arena) {
+void transfers_resume(struct nimi_call *call, const void *request) {
     const struct nimi_resume_local_transfer_request *from = request;
-    (void)arena;
     transfers_order(call, from->install_session_id, DOWNLOAD_RESUME);
 }
 
-void transfers_cancel(struct nimi_call *call, const void *request, struct arena *arena) {
+void transfers_cancel(struct nimi_call *call, const void *request) {
     const struct nimi_cancel_local_transfer_request *from = request;
-    (void)arena;
     transfers_order(call, from->install_session_id, DOWNLOAD_CANCEL);
 }
 
@@ -230,9 +226,9 @@ static void put_summary(const struct download *download, void *ctx) {
     pb_encode_member(1, &nimi_local_transfer_session_summary_table, &summary, ctx);
 }
 
-void transfers_list(struct nimi_call *call, const void *request, struct arena *arena) {
+void transfers_list(struct nimi_call *call, const void *request) {
     struct buf reply;
-    (void)request, (void)arena;
+    (void)request;
     buf_init(&reply, REPLY_MAX_BYTES);
     downloads_show(nimi_runtime_downloads(call->instance->runtime), call->subject, put_summary,
                    &reply);
@@ -257,7 +253,7 @@ static bool watch_wants(struct str owner, const void *ctx) {
 }
 
 /* What is there now, then what comes; between them nothing is missing or repeated. */
-void transfers_watch(struct nimi_call *call, const void *request, struct arena *arena) {
+void transfers_watch(struct nimi_call *call, const void *request) {
     struct downloads *downloads = nimi_runtime_downloads(call->instance->runtime);
     struct str *subject = MEM_NEW(struct str);
     struct subscription_options options = {.topic = downloads_topic(downloads),
@@ -265,7 +261,7 @@ void transfers_watch(struct nimi_call *call, const void *request, struct arena *
                                            .wants = watch_wants,
                                            .filter = subject};
     struct buf now;
-    (void)request, (void)arena;
+    (void)request;
     buf_init(&now, REPLY_MAX_BYTES);
     *subject = call->subject;
     options.after = downloads_show(downloads, call->subject, transfers_put_event, &now);

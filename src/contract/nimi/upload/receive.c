@@ -446,11 +446,10 @@ static bool chunk_fits(const struct receipt *receipt,
                      (size_t)UPLOAD_MAX_BYTES);
 }
 
-static void on_chunk(const void *message, struct arena *arena, void *ctx) {
+static void on_chunk(const void *message, void *ctx) {
     struct receipt *receipt = ctx;
     const struct nimi_upload_artifact_request *request = message;
     struct fault fault;
-    (void)arena;
     if (!chunk_fits(receipt, request, &fault)) {
         receive_refuse(receipt, &fault);
         return;
@@ -610,10 +609,9 @@ static void wait_for_slot(struct receipt *receipt) {
     }
 }
 
-void receive_begin(struct nimi_call *call, const void *message, struct arena *arena) {
+void receive_begin(struct nimi_call *call, const void *message) {
     const struct nimi_upload_artifact_request *request = message;
     struct fault fault;
-    (void)arena;
     if (!metadata_is_right(call, request, &fault)) {
         nimi_refuse(call, &fault);
         return;
